@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The context: one per program, or per independent user of the library inside a program.
+ *
+ * It carries the log callback and the last error's sentence. Every other object is created from a
+ * context, keeps a pointer to it and must be destroyed before it.
+ *
+ *     sac_context *ctx = NULL;
+ *     if (sac_context_create(NULL, &ctx) != SAC_OK)
+ *         return 1;
+ *     ...
+ *     if (res != SAC_OK) {
+ *         char why[512];
+ *         sac_context_last_error(ctx, why, sizeof why);
+ *         fprintf(stderr, "%s\n", why);
+ *     }
+ *     sac_context_destroy(&ctx);
+ */
+#ifndef SACCADE_CONTEXT_H
+#define SACCADE_CONTEXT_H
+
+#include <stddef.h>
+#include <saccade/result.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sac_context sac_context;
+
+enum sac_log_level {
+    SAC_LOG_SILENT = 0,
+    SAC_LOG_ERROR = 1,
+    SAC_LOG_WARN = 2,
+    SAC_LOG_INFO = 3, /* the default: a few lines a run, never one per frame */
+    SAC_LOG_DEBUG = 4,
+    SAC_LOG_TRACE = 5
+};
+
+/* message  one line without a newline, borrowed for the call. Called from any thread, one call at
+ *          a time per context. Must not call back into the library. */
+typedef void (*sac_log_fn)(void *user, enum sac_log_level level, const char *message);
+
+struct sac_context_params {
+    sac_log_fn         log_fn;    /* NULL: nothing is logged (the library never prints) */
+    void              *log_user;  /* handed to log_fn */
+    enum sac_log_level log_level; /* messages above it are dropped; default SAC_LOG_INFO */
+};
+
+SAC_API struct sac_context_params sac_context_params_default(void);
+
+/* Errors   SAC_ERR_MEMORY. */
+SAC_API sac_result sac_context_create(const struct sac_context_params *params, sac_context **out);
+SAC_API void       sac_context_destroy(sac_context **ctx);
+
+/* Copy the calling thread's last error sentence, or, when this thread met none, the context's
+ * latest, into buf (always terminated; empty when there was no error). Returns its full length in
+ * bytes. Any thread. */
+SAC_API size_t sac_context_last_error(const sac_context *ctx, char *buf, size_t size);
+
+/* Raise or lower the level while running. Any thread. */
+SAC_API void sac_context_set_log_level(sac_context *ctx, enum sac_log_level level);
+
+/* The library's version, "major.minor.patch". */
+SAC_API const char *sac_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device: where pixels and tensors live and where the work on them runs.
+ *
+ *     sac_device *dev = NULL;
+ *     sac_result  res = sac_device_open(ctx, "cpu", NULL, &dev);
+ *     ...
+ *     sac_device_unref(&dev);
+ *
+ * Nothing falls back in silence: "auto" says in the log what it chose and why, and a device that was
+ * asked for by name and cannot be had is an error that names what is missing.
+ */
+#ifndef SACCADE_DEVICE_H
+#define SACCADE_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <saccade/context.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sac_device sac_device;
+
+struct sac_device_params {
+    int      threads;            /* CPU threads of image and engine work; 0: half of the machine's */
+    uint64_t memory_limit_bytes; /* budget of the buffer pool; 0: none */
+    int      leak_age_s;         /* the watcher names buffers held longer; 0: off. Default 0 */
+    int      zero_copy_strict;   /* 1: a copy of frame or tensor data fails with a sentence. Default 0 */
+};
+
+SAC_API struct sac_device_params sac_device_params_default(void);
+
+/* name     "auto", "cpu", "cuda" or "cuda:N".
+ * out      one reference, released by sac_device_unref.
+ * Errors   SAC_ERR_ARG for an unknown name, SAC_ERR_DEVICE when it can't be had. */
+SAC_API sac_result  sac_device_open(sac_context *ctx, const char *name,
+                                    const struct sac_device_params *params, sac_device **out);
+/* Destroy or release what was made on a device before its last reference: buffers still held then stay
+ * valid, but count as leaks and are named in the log. Any thread. */
+SAC_API sac_device *sac_device_ref(sac_device *dev);
+SAC_API void        sac_device_unref(sac_device **dev);
+
+SAC_API const char  *sac_device_name(const sac_device *dev);        /* "cpu", "cuda:0" */
+SAC_API const char  *sac_device_description(const sac_device *dev); /* "AMD EPYC, AVX-512, 2 threads" */
+SAC_API int          sac_device_threads(const sac_device *dev);
+SAC_API sac_context *sac_device_context(const sac_device *dev);
+
+/* The buffer pool's books. Counts since the device was opened. */
+struct sac_pool_stats {
+    uint64_t allocations;   /* buffers taken from the system */
+    uint64_t reuses;        /* buffers served from the pool */
+    uint64_t returns;       /* buffers given back to the pool */
+    uint64_t leaks;         /* buffers still held when the device closed, or over leak_age_s */
+    uint64_t fragmentation; /* requests that failed although enough bytes were free in pieces */
+    uint64_t bytes_live;    /* held by somebody */
+    uint64_t bytes_idle;    /* waiting in the pool */
+    uint64_t bytes_peak;    /* most ever live */
+};
+SAC_API void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
+
+/* Why bytes were copied: a closed list, printed with every report. */
+enum sac_copy_reason {
+    SAC_COPY_WEIGHTS,          /* model weights to the device, once */
+    SAC_COPY_BOXES,            /* boxes, scores, ids and small cost matrices */
+    SAC_COPY_COMMANDS,         /* job lists, small parameters */
+    SAC_COPY_FRAME_UPLOAD,     /* a frame decoded on the host goes to the device */
+    SAC_COPY_FRAME_DOWNLOAD,   /* a frame comes to the host */
+    SAC_COPY_FRAME_CONVERT,    /* a decoder's pixel format that no stage takes */
+    SAC_COPY_OVERLAY,          /* overlay-download: an annotated frame for an encoder on the host */
+    SAC_COPY_TENSOR_USER,      /* tensors that the user hands in or reads out */
+    SAC_COPY_TENSOR_LAYOUT,    /* a tensor between stages that disagree on layout */
+    SAC_COPY_REASON_COUNT
+};
+SAC_API const char *sac_copy_reason_name(enum sac_copy_reason reason); /* "frame-upload", ... */
+
+struct sac_ledger_entry {
+    uint64_t calls, bytes;
+};
+struct sac_ledger {
+    struct sac_ledger_entry reason[SAC_COPY_REASON_COUNT];
+};
+SAC_API void sac_device_ledger(const sac_device *dev, struct sac_ledger *out);
+
+/* One line per live buffer (owner, bytes, age, shape) to fn. Any thread. */
+SAC_API void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const char *line),
+                                  void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A video frame: pixel planes on one device with time and colour, counted by reference.
+ *
+ * The fields are read-only while the frame is shared. Planes: NV12 and P010 have Y and interleaved
+ * UV, I420 has Y, U and V, RGB24 has one plane of 3 bytes a pixel, GRAY8 one plane.
+ */
+#ifndef SACCADE_FRAME_H
+#define SACCADE_FRAME_H
+
+#include <stdint.h>
+#include <saccade/device.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum sac_pixel_format {
+    SAC_PIXEL_NONE = 0,
+    SAC_PIXEL_NV12,  /* 8 bit 4:2:0, Y then UV interleaved */
+    SAC_PIXEL_P010,  /* 10 bit in the high bits of 16, 4:2:0, Y then UV interleaved */
+    SAC_PIXEL_I420,  /* 8 bit 4:2:0, Y, U, V */
+    SAC_PIXEL_RGB24, /* 8 bit, R first */
+    SAC_PIXEL_GRAY8, /* Y alone, full range */
+    SAC_PIXEL_FORMAT_COUNT
+};
+SAC_API const char *sac_pixel_format_name(enum sac_pixel_format format); /* "nv12", ... */
+
+enum sac_colour_matrix { SAC_MATRIX_BT601 = 0, SAC_MATRIX_BT709, SAC_MATRIX_BT2020 };
+enum sac_colour_range { SAC_RANGE_LIMITED = 0, SAC_RANGE_FULL }; /* 16..235 or 0..255 for 8 bit */
+
+enum { SAC_PLANES_MAX = 3 };
+
+typedef struct sac_frame {
+    enum sac_pixel_format  format;
+    int                    width, height; /* pixels, luma */
+    uint8_t               *plane[SAC_PLANES_MAX];
+    size_t                 pitch_bytes[SAC_PLANES_MAX];
+    enum sac_colour_matrix matrix;
+    enum sac_colour_range  range;
+    int64_t                pts_us;      /* presentation time, grows from frame to frame */
+    int64_t                duration_us; /* 0: unknown */
+    int64_t                number;      /* 0, 1, 2, ... in its stream */
+    int                    stream_id;
+    sac_device            *device;  /* where the planes are; borrowed from the frame */
+    struct sac_frame_owner *owner;  /* the library's: count and what backs the planes */
+} sac_frame;
+
+/* A frame with planes from the device's pool, not initialised. Only width, height and format of desc
+ * are read for the layout; time, colour and ids are copied.
+ * Errors   SAC_ERR_ARG for a size outside 1..32768 or an unknown format; SAC_ERR_MEMORY. */
+SAC_API sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **out);
+/* A frame over planes that somebody else owns (a decoder, which may still read them to predict the
+ * next picture), so it is never writable. The planes are desc's; release(user) is called with the last
+ * reference.
+ * Errors   as above, and SAC_ERR_ARG for a missing plane or too short a pitch; nothing is released. */
+SAC_API sac_result sac_frame_wrap(sac_device *dev, const sac_frame *desc,
+                                  void (*release)(void *user), void *user, sac_frame **out);
+SAC_API sac_frame *sac_frame_ref(sac_frame *frame);
+SAC_API void       sac_frame_unref(sac_frame **frame);
+/* True when the planes are the frame's own and the caller holds the only reference: it may write. */
+SAC_API bool       sac_frame_is_writable(const sac_frame *frame);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

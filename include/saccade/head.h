@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heads: what a network's output tensors mean. A detector is a model with its contract (how pixels
+ * become its input) and its head; frames go in, boxes come out.
+ *
+ *     sac_detector *det = NULL;
+ *     sac_result    res = sac_detector_create(dev, "yolox_nano_416.onnx", NULL, &det);
+ *     struct sac_detections found = {0};
+ *     res = sac_detector_run(det, &frame, 1, &found);    // found.items[0..found.count)
+ *     sac_detections_finish(&found);
+ *     sac_detector_destroy(&det);
+ *
+ * Another head can come from a shared object: see struct sac_head_plugin.
+ */
+#ifndef SACCADE_HEAD_H
+#define SACCADE_HEAD_H
+
+#include <saccade/image.h>
+#include <saccade/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sac_detection {
+    float x0, y0, x1, y1; /* pixels of the source frame; right and bottom edge open */
+    float score;          /* 0..1 */
+    int   class_id;
+};
+
+/* A growing list; zero-initialise, keep over calls, finish at the end. */
+struct sac_detections {
+    struct sac_detection *items;
+    size_t                count, capacity;
+};
+SAC_API void sac_detections_finish(struct sac_detections *list);
+
+/* Where a value of the contract came from, for inspect. */
+enum sac_contract_source {
+    SAC_FROM_HEAD = 0,  /* the head's default */
+    SAC_FROM_METADATA,  /* the file's metadata_props */
+    SAC_FROM_YAML,      /* M.yaml beside M.onnx */
+    SAC_FROM_USER       /* --preprocess */
+};
+struct sac_model_contract {
+    struct sac_preprocess    pre;
+    enum sac_contract_source size_from, fit_from, order_from, mean_from, scale_from, fill_from,
+        classes_from;
+    int                      class_count;
+    char                   **classes; /* [class_count], owned by the contract */
+};
+/* Fill the contract of a model: metadata, then M.yaml, then the defaults already in *io (from the
+ * head); user is --preprocess text ("bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416") or NULL.
+ * The keys are in docs/models.md.
+ * Errors   SAC_ERR_ARG (user), SAC_ERR_FORMAT (metadata, M.yaml), SAC_ERR_MEMORY; finish *io all the same. */
+SAC_API sac_result sac_model_contract_read(const sac_model *model, const char *user,
+                                           struct sac_model_contract *io);
+SAC_API void       sac_model_contract_finish(struct sac_model_contract *contract);
+
+struct sac_detector_params {
+    const char *head;        /* NULL: recognised from the graph; else a head's name or "lib.so" */
+    const char *preprocess;  /* NULL, or overrides of the contract */
+    const char *classes;     /* comma-separated names or numbers to keep; NULL or "all": all;
+                                "auto": persons where the model knows them, else all */
+    float       score_min;   /* default 0.1: trackers use low scores too */
+    float       nms_iou;     /* class-wise NMS; default 0.65; heads that need none ignore it */
+    int         detection_max; /* per frame, best first; default 300 */
+    int         batch_max;   /* frames in one run of the network; default 8 */
+};
+SAC_API struct sac_detector_params sac_detector_params_default(void);
+
+typedef struct sac_detector sac_detector;
+/* Loads the model and finds its head.
+ * Errors   SAC_ERR_ARG (an unknown head or class, a bad parameter), SAC_ERR_UNSUPPORTED (no head knows its
+ *          outputs, an operator is missing), those of sac_model_load; SAC_ERR_MEMORY. */
+SAC_API sac_result sac_detector_create(sac_device *dev, const char *model_path,
+                                       const struct sac_detector_params *params,
+                                       sac_detector **out);
+SAC_API void       sac_detector_destroy(sac_detector **det);
+/* frames [n], found [n]: previous contents are replaced, sorted by falling score. A prediction of the
+ * network has one class, the likeliest of those kept; boxes may reach past the frame.
+ * Threads  one call at a time.
+ * Errors   SAC_ERR_ARG for a frame of another device or a format that no model takes; SAC_ERR_FORMAT
+ *          where the outputs are not the head's; SAC_ERR_LIMIT past the memory limit; SAC_ERR_MEMORY. */
+SAC_API sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
+                                    struct sac_detections *found);
+/* How long the parts of the latest run took, wall clock, for all its frames together. Called where run
+ * was called. */
+struct sac_run_times {
+    int64_t preprocess_ns, inference_ns, head_ns;
+};
+SAC_API void sac_detector_get_times(const sac_detector *det, struct sac_run_times *out);
+/* What is returned is borrowed and lives as long as the detector. Any thread.
+ * class_name: "unknown" where there is no such class. */
+SAC_API const char *sac_detector_class_name(const sac_detector *det, int class_id);
+/* How many classes its boxes may have: those that params.classes keeps. */
+SAC_API int         sac_detector_kept_classes(const sac_detector *det);
+SAC_API const char *sac_detector_head_name(const sac_detector *det);
+SAC_API const struct sac_model_contract *sac_detector_contract(const sac_detector *det);
+SAC_API sac_model *sac_detector_model(const sac_detector *det); /* borrowed */
+
+/* Recognise a model's head: its name, or NULL. "embedding" is one too. */
+SAC_API const char *sac_head_recognise(const sac_model *model);
+SAC_API void        sac_head_list(void (*fn)(void *user, const char *name, const char *what), void *user);
+
+/* ---- appearance embeddings (ReID) ---- */
+
+typedef struct sac_embedder sac_embedder;
+struct sac_embedder_params {
+    const char *preprocess; /* as above */
+    int         batch_max;  /* crops in one run; default 16 */
+};
+SAC_API struct sac_embedder_params sac_embedder_params_default(void);
+/* Errors   SAC_ERR_ARG (a bad parameter), SAC_ERR_UNSUPPORTED for a model without one row of numbers per image, those of
+ *          sac_model_load; SAC_ERR_MEMORY. */
+SAC_API sac_result sac_embedder_create(sac_device *dev, const char *model_path,
+                                       const struct sac_embedder_params *params,
+                                       sac_embedder **out);
+SAC_API void       sac_embedder_destroy(sac_embedder **emb);
+SAC_API int        sac_embedder_dim(const sac_embedder *emb); /* numbers in a row */
+/* boxes [n] of one frame -> out [n,dim] float32 rows of length 1, host memory. Of a box that reaches past
+ * the frame the part inside is seen.
+ * Threads  one call at a time.
+ * Errors   SAC_ERR_ARG for a frame of another device; SAC_ERR_MEMORY. */
+SAC_API sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
+                                    const struct sac_detection *boxes, size_t n, float *out);
+SAC_API void sac_embedder_get_times(const sac_embedder *emb, struct sac_run_times *out);
+SAC_API const struct sac_model_contract *sac_embedder_contract(const sac_embedder *emb);
+SAC_API sac_model *sac_embedder_model(const sac_embedder *emb); /* borrowed */
+
+/* ---- head plug-ins ---- */
+
+enum { SAC_HEAD_PLUGIN_ABI = 1 };
+
+/* What a head sees of one output tensor: host memory, float32, one image of the batch. */
+struct sac_head_tensor {
+    const char  *name;
+    int          rank; /* without the batch */
+    int64_t      shape[SAC_RANK_MAX];
+    const float *data;
+};
+struct sac_head_input {
+    const struct sac_head_tensor *tensors;
+    int                           count;
+    int                           input_width, input_height; /* of the network */
+    float                         score_min;
+};
+/* A shared object exports `const struct sac_head_plugin sac_head_plugin`. */
+struct sac_head_plugin {
+    uint32_t    abi;         /* SAC_HEAD_PLUGIN_ABI */
+    uint32_t    struct_size; /* sizeof (struct sac_head_plugin) */
+    const char *name;
+    int         needs_nms;   /* 1: class-wise NMS follows */
+    void      (*defaults)(struct sac_preprocess *pre); /* change the contract's defaults, or NULL */
+    /* Boxes in the network's input pixels; call emit for each. Returns 0, or a negative sac_result. */
+    int       (*decode)(const struct sac_head_input *in,
+                        void (*emit)(void *sink, const struct sac_detection *det), void *sink);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Image operations: frames into tensors, frames into frames, drawing. Each runs on the device that
+ * holds the frame. */
+#ifndef SACCADE_IMAGE_H
+#define SACCADE_IMAGE_H
+
+#include <saccade/frame.h>
+#include <saccade/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sac_rect {
+    float x0, y0, x1, y1; /* pixels of the frame; right and bottom edge open */
+};
+
+enum sac_fit {
+    SAC_FIT_STRETCH = 0,
+    SAC_FIT_LETTERBOX_TOPLEFT, /* keep the aspect, fill right or below (YOLOX) */
+    SAC_FIT_LETTERBOX_CENTRE   /* keep the aspect, fill both sides (YOLOv5 and later) */
+};
+enum sac_filter {
+    SAC_FILTER_BILINEAR = 0, /* half-pixel centres, as OpenCV's INTER_LINEAR */
+    SAC_FILTER_AREA          /* box average when shrinking, bilinear when growing */
+};
+enum sac_channel_order { SAC_ORDER_RGB = 0, SAC_ORDER_BGR };
+enum sac_tensor_layout { SAC_LAYOUT_NCHW = 0, SAC_LAYOUT_NHWC };
+
+/* How pixels become numbers: y = (x - mean) * scale per channel, x in 0..255, channels in the
+ * tensor's order. */
+struct sac_preprocess {
+    int                    width, height; /* of the tensor */
+    enum sac_fit           fit;
+    enum sac_filter        filter;
+    enum sac_channel_order order;
+    enum sac_tensor_layout layout;
+    enum sac_dtype         dtype; /* SAC_F32, SAC_F16 or SAC_U8 (mean and scale then ignored) */
+    float                  mean[3], scale[3];
+    float                  fill[3]; /* letterbox colour in 0..255, tensor's channel order */
+};
+SAC_API struct sac_preprocess sac_preprocess_default(void); /* RGB, NCHW, F32, 0..1, fill 114 */
+
+/* Where the frame's pixels went: x_tensor = x_frame * scale_x + offset_x, and back. */
+struct sac_fit_map {
+    float scale_x, scale_y, offset_x, offset_y;
+};
+SAC_API struct sac_fit_map sac_fit_map_of(const struct sac_preprocess *pre, const struct sac_rect *crop);
+
+struct sac_preprocess_job {
+    const sac_frame *frame;
+    struct sac_rect  crop; /* pixels and parts of them, within 2^20 of 0; may reach past the frame: its
+                            * edge is repeated. Empty (x1 <= x0 or y1 <= y0): the whole frame */
+};
+/* Fill dst [n,C,H,W] or [n,H,W,C] (at least n along the first dimension) from n crops of frames that
+ * may differ in size and format. One launch on a GPU. The result is that of converting to RGB (each
+ * 4:2:0 chroma sample stands for its 2 x 2 pixels) and resizing, without rounding in between: within
+ * 0.04 of 255 for colours inside the RGB cube.
+ * Errors   SAC_ERR_ARG when dst does not fit pre, or a job has no frame of dev or a bad crop. */
+SAC_API sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
+                                      const struct sac_preprocess_job *jobs, int n, sac_tensor *dst);
+
+/* Convert and resize into dst, whose format, size, matrix and range say what is wanted. Nothing is lost
+ * where only the order of planes changes. Counted as SAC_COPY_FRAME_CONVERT, so strict mode refuses it.
+ * Errors   SAC_ERR_ARG when dst is shared or on another device. */
+SAC_API sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst);
+
+struct sac_colour {
+    uint8_t r, g, b;
+};
+enum sac_shape_kind { SAC_SHAPE_BOX = 0, SAC_SHAPE_LINE, SAC_SHAPE_TEXT, SAC_SHAPE_FILL };
+struct sac_shape {
+    enum sac_shape_kind kind;
+    struct sac_rect     rect;      /* box and fill: the area. Line: from x0,y0 to x1,y1. Text: top left at x0,y0 */
+    struct sac_colour   colour;
+    float               alpha;     /* 0..1 */
+    int                 thickness; /* pixels: box and line; text: height of a glyph in pixels */
+    const char         *text;      /* SAC_SHAPE_TEXT: printable ASCII, borrowed */
+};
+/* Draw onto a writable frame, in order; shapes are clipped to it.
+ * Errors   SAC_ERR_ARG when the frame is shared, or a coordinate is not a number. */
+SAC_API sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int n);
+/* Width in pixels of a text at a glyph height. */
+SAC_API int               sac_text_width(const char *text, int height);
+/* One steady, well-spread colour per id. */
+SAC_API struct sac_colour sac_colour_of_id(int64_t id);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A neural network: an ONNX file, made ready to run on a device.
+ *
+ *     sac_model *model = NULL;
+ *     sac_result res = sac_model_load(dev, "net.onnx", NULL, &model);
+ *     sac_tensor *in[1] = {x}, *out[1] = {NULL};
+ *     res = sac_model_run(model, in, out);
+ *     ...
+ *     sac_tensor_unref(&out[0]);
+ *     sac_model_unref(&model);
+ *
+ * Models are untrusted input: a damaged or lying file gives SAC_ERR_FORMAT with a sentence. The
+ * file is mapped, not copied: replace it by renaming, and do not write into it while a model is
+ * loaded.
+ */
+#ifndef SACCADE_MODEL_H
+#define SACCADE_MODEL_H
+
+#include <saccade/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sac_model sac_model;
+
+enum { SAC_DIM_UNKNOWN = -1 };
+
+struct sac_model_params {
+    int optimise;      /* 1: fuse, fold, choose layouts (default); 0: node by node, as written */
+    int reference;     /* 1: plain C kernels only; default 0 */
+    int free_batch;    /* 1: make a baked-in batch of 1 symbolic where that is right (default) */
+    uint64_t memory_limit_bytes; /* refuse models whose activations need more; 0: what the machine
+                                    has, at most 64 GiB */
+};
+SAC_API struct sac_model_params sac_model_params_default(void);
+
+/* A graph input or output. Dims that the file leaves open are SAC_DIM_UNKNOWN, and so is the first
+ * one where a batch of 1 was freed; the rank is -1 when the file does not tell even that. */
+struct sac_model_port {
+    const char            *name;
+    struct sac_tensor_desc desc;
+};
+
+/* Load a file. The model holds a reference to the device. Weights in other files ("external data")
+ * must lie in the model's folder.
+ *
+ * params   NULL: the defaults.
+ * out      a reference of the caller's, let go with sac_model_unref.
+ * Threads  any; models are independent of each other.
+ * Errors   SAC_ERR_IO; SAC_ERR_FORMAT for what is no model or contradicts itself;
+ *          SAC_ERR_UNSUPPORTED names the first layer that no operator covers; SAC_ERR_LIMIT,
+ *          SAC_ERR_MEMORY. With an open dim a layer that fits no shape is found by
+ *          sac_model_run. */
+SAC_API sac_result sac_model_load(sac_device *dev, const char *path,
+                                  const struct sac_model_params *params, sac_model **out);
+/* The same from memory, without external data; bytes are borrowed until the model is gone. name is
+ * for messages. */
+SAC_API sac_result sac_model_load_memory(sac_device *dev, const void *bytes, size_t size,
+                                         const char *name, const struct sac_model_params *params,
+                                         sac_model **out);
+SAC_API sac_model *sac_model_ref(sac_model *model);
+SAC_API void       sac_model_unref(sac_model **model);
+
+/* Ports in the file's order; NULL for an i out of range. They belong to the model. */
+SAC_API int                          sac_model_input_count(const sac_model *model);
+SAC_API int                          sac_model_output_count(const sac_model *model);
+SAC_API const struct sac_model_port *sac_model_input(const sac_model *model, int i);
+SAC_API const struct sac_model_port *sac_model_output(const sac_model *model, int i);
+
+/* 1 when inputs may be stacked along the first dimension (free in the file, or freed and checked:
+ * N = 2 equals twice N = 1; that check runs the model thrice, on the first call); 0 when a stacked
+ * input is run one by one, also when memory for the check ran out. Waits for a run under way. */
+SAC_API int sac_model_batches(sac_model *model);
+
+/* Run. A shape seen for the first time is planned then (slow), and kept (the latest 16).
+ *
+ * in       one tensor per input, in order, on the model's device; borrowed for the call.
+ * out      one slot per output, filled with new references that the caller owns; all NULL on
+ *          failure.
+ * Threads  any; runs of one model take turns.
+ * Errors   SAC_ERR_ARG when a tensor is missing or does not fit its port; SAC_ERR_FORMAT when a
+ *          layer does not fit these shapes or its data; SAC_ERR_UNSUPPORTED for stacked inputs
+ *          whose outputs cannot be stacked; SAC_ERR_LIMIT, SAC_ERR_MEMORY. */
+SAC_API sac_result sac_model_run(sac_model *model, sac_tensor *const *in, sac_tensor **out);
+
+/* One of the file's metadata_props, or NULL; it and the path belong to the model. */
+SAC_API const char *sac_model_metadata(const sac_model *model, const char *key);
+SAC_API const char *sac_model_path(const sac_model *model);
+SAC_API sac_device *sac_model_device(const sac_model *model); /* borrowed from the model */
+
+/* What inspect prints. */
+struct sac_model_operator {
+    const char *name;       /* "Conv" */
+    const char *domain;     /* "" for ONNX's own */
+    int         count;      /* nodes in the file */
+    int         supported;  /* 1: has a row that covers the opset and every use in this file */
+    const char *why;        /* when not: the reason, else NULL */
+    const char *kernel;     /* the implementation chosen for most of them: "onednn
+                               jit:avx512_core", "plain C", "folded or fused away"; NULL: no plan
+                               could be made */
+};
+struct sac_model_info {
+    const char *producer;
+    int64_t     ir_version, opset;
+    int64_t     parameters; /* numbers in the weights */
+    int64_t     flops;      /* 2 a multiply-add, batch 1, open dims as 1; 0: unknown */
+    int64_t     weights_bytes, arena_bytes;
+    int         node_count;    /* in the file */
+    int         step_count;    /* after fusion */
+    const struct sac_model_operator *operators; /* [operator_count], owned by the model */
+    int                              operator_count;
+};
+/* Look at a file without being able to run it: works with unsupported operators. Let go with
+ * sac_model_unref; sac_model_run on it is SAC_ERR_UNSUPPORTED when an operator is missing. */
+SAC_API sac_result sac_model_open_for_inspection(sac_device *dev, const char *path,
+                                                 sac_model **out);
+/* Of the plan that ran last; when none did, one is made with 1 for the open dims. */
+SAC_API void       sac_model_inspect(sac_model *model, struct sac_model_info *out);
+
+/* One line per step of that plan to fn: operator, output shape, implementation, and after profiled
+ * runs its mean time. fn must not call into the model. */
+SAC_API void sac_model_dump_steps(sac_model *model, void (*fn)(void *user, const char *line),
+                                  void *user);
+/* Time each step of later runs (costs two clock calls per step). */
+SAC_API void sac_model_profile(sac_model *model, int on);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

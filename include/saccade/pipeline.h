@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The main job as one object.
+ *
+ * Pull: from a source to sinks, in one call.
+ *     struct sac_pipeline_params params = sac_pipeline_params_default();
+ *     params.input = "in.mp4";
+ *     params.job.detector = "yolox_nano_416.onnx";
+ *     params.video_out = "out.mp4";
+ *     sac_pipeline *pipe = NULL;
+ *     sac_result    res = sac_pipeline_create(ctx, &params, &pipe);
+ *     if (res == SAC_OK)
+ *         res = sac_pipeline_run(pipe);
+ *     sac_pipeline_destroy(&pipe);
+ *
+ * Push: frames from the program, results back (sac_session below).
+ */
+#ifndef SACCADE_PIPELINE_H
+#define SACCADE_PIPELINE_H
+
+#include <saccade/sink.h>
+#include <saccade/timer.h>
+#include <saccade/track.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The part that both forms share. Strings are copied at creation. */
+struct sac_track_job_params {
+    const char                *device;   /* "auto", "cpu", ... */
+    struct sac_device_params   device_params;
+    const char                *detector; /* path of the model */
+    struct sac_detector_params detector_params;
+    const char                *reid;     /* path of the model, or NULL: none */
+    struct sac_embedder_params reid_params;
+    struct sac_tracker_params  tracker;
+    int                        timeout_ms; /* wait this long to fill a batch; default 10 */
+    int                        inference_batch_max; /* frames in a run of the detector; default 1; at
+                                                       most detector_params.batch_max */
+    int                        queue_length; /* bounded queues between stages; default 4 */
+};
+
+struct sac_pipeline_params {
+    struct sac_track_job_params job;
+    const char              *input;          /* NULL only with detections and a motion-only tracker */
+    struct sac_source_params source;
+    const char              *detections;     /* MOTChallenge detections instead of a detector, or NULL */
+    double                   fps;            /* without a video: frames per second; 0 (default): that of
+                                                seqinfo.ini beside the detections, else an error */
+    const char              *video_out;      /* each output NULL: not written */
+    const char              *jsonl_out;
+    const char              *mot_out;
+    struct sac_sink_params   sink;
+    int                      draw_trails;    /* 1 (default) */
+    float                    trail_s;        /* length of a trail; default 2 */
+    const char              *command;        /* for the header line of the JSON lines, or NULL */
+    /* Called on the sink thread for each frame, in order, before anything is drawn; NULL: none. frame is
+     * NULL without a video. Both are borrowed for the call. Returning non-zero stops the run, as
+     * sac_pipeline_stop does. */
+    int                    (*on_frame)(void *user, const sac_frame *frame,
+                                       const struct sac_track *tracks, size_t n);
+    void                    *on_frame_user;
+};
+SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
+
+struct sac_queue_info {
+    char     name[32];
+    uint64_t length, capacity, length_max;
+    double   push_wait_ms, pop_wait_ms; /* time that producers and consumers stood still */
+};
+enum { SAC_STAGE_MAX = 16 };
+struct sac_pipeline_stats {
+    int64_t  frames, frames_total; /* done; expected (0: unknown) */
+    int64_t  detections, tracks;   /* boxes so far; identities so far */
+    int      objects;              /* tracks in the latest frame */
+    double   elapsed_s, fps;       /* wall clock since the first frame; mean */
+    double   cpu_s;                /* CPU time of the process so far */
+    /* read, preprocess, inference, head, reid, tracking, draw, encode, write; those that ran. One count
+     * is one frame, but a batch for preprocess, inference and head. */
+    struct sac_timer_summary stage[SAC_STAGE_MAX];
+    int                      stage_count;
+    struct sac_queue_info    queue[SAC_STAGE_MAX]; /* detect, track, write */
+    int                      queue_count;
+    char                     bottleneck[32]; /* the stage that the others wait for */
+    struct sac_pool_stats    pool;
+    struct sac_ledger        ledger;
+    struct sac_source_stats  source;
+    uint64_t                 rss_bytes, rss_peak_bytes; /* of the process */
+    char                     device[160];  /* "cpu (AMD EPYC, AVX-512, 2 threads)" */
+    char                     engine[128];  /* what computes the networks; empty without one */
+    char                     precision[16]; /* "float32" */
+    char                     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
+};
+
+typedef struct sac_pipeline sac_pipeline;
+/* Opens input, models and outputs; nothing runs yet. Output files appear under a temporary name and are
+ * renamed when whole.
+ * Errors   SAC_ERR_ARG (no input, no detector, a bad option), SAC_ERR_IO, SAC_ERR_FORMAT or
+ *          SAC_ERR_UNSUPPORTED for a file, SAC_ERR_DEVICE, SAC_ERR_MEMORY. Nothing is left of outputs. */
+SAC_API sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_params *params,
+                                       sac_pipeline **out);
+/* Until the input ends. SAC_ERR_CANCELLED after sac_pipeline_stop: the outputs then hold all frames up
+ * to there and are whole. On a fault of the input midway the outputs are finished too. */
+SAC_API sac_result sac_pipeline_run(sac_pipeline *pipe);
+/* Ask a run to end soon: frames already read are finished, then the outputs. Before a run, it ends that
+ * run at once. Any thread; async-signal-safe. */
+SAC_API void       sac_pipeline_stop(sac_pipeline *pipe);
+/* Any thread, also during a run. */
+SAC_API void       sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out);
+/* The name of a class, or NULL where the model has none. Any thread. */
+SAC_API const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id);
+SAC_API void       sac_pipeline_destroy(sac_pipeline **pipe);
+
+/* ---- push ---- */
+
+struct sac_session_params {
+    struct sac_track_job_params job;
+    int submit_max; /* frames inside at once; default 8 */
+};
+SAC_API struct sac_session_params sac_session_params_default(void);
+
+struct sac_session_result {
+    int64_t           id;     /* as submitted */
+    int64_t           pts_us;
+    int               stream_id;
+    sac_frame        *frame;  /* a reference, released by sac_session_result_finish */
+    struct sac_track *tracks; /* [count], owned by the result */
+    size_t            count;
+    /* From submit to result. preprocess, inference and head are those of the batch that the frame was
+     * in; queue is the rest: waiting for the frames before it. */
+    double            queue_ms, preprocess_ms, inference_ms, head_ms, reid_ms, tracking_ms, total_ms;
+    sac_result        status; /* of this frame; others go on */
+};
+SAC_API void sac_session_result_finish(struct sac_session_result *result);
+
+typedef struct sac_session sac_session;
+/* Opens the device; the models are loaded by start.
+ * Errors   SAC_ERR_ARG, SAC_ERR_DEVICE, SAC_ERR_MEMORY. */
+SAC_API sac_result  sac_session_create(sac_context *ctx, const struct sac_session_params *params,
+                                       sac_session **out);
+SAC_API sac_device *sac_session_device(const sac_session *s); /* to make frames on; borrowed */
+/* Loads the models and starts the threads, once.
+ * Errors   SAC_ERR_ARG (no detector, started before), those of the models, SAC_ERR_MEMORY. */
+SAC_API sac_result  sac_session_start(sac_session *s);
+/* The name of a class, or NULL where the model has none. Any thread, once started. */
+SAC_API const char *sac_session_class_name(const sac_session *s, int class_id);
+/* Takes a reference of its own. Frames of one stream_id come in pts order; each stream has a tracker.
+ * Errors   SAC_AGAIN when submit_max frames are inside; SAC_ERR_ARG for a frame of another device, before
+ *          start or after end; SAC_ERR_MEMORY.
+ * Threads  any. */
+SAC_API sac_result  sac_session_submit(sac_session *s, sac_frame *frame, int64_t id);
+/* The next result, in the order of submission; the caller owns it. timeout_ns below 0: wait as long as it
+ * takes. A frame that failed is a result too: see its status.
+ * Errors   SAC_AGAIN on time-out; SAC_EOS after sac_session_end once all results are out; SAC_ERR_ARG
+ *          before start.
+ * Threads  any. */
+SAC_API sac_result  sac_session_result_wait(sac_session *s, int64_t timeout_ns,
+                                            struct sac_session_result *out);
+/* No more frames will come. Any thread. */
+SAC_API void        sac_session_end(sac_session *s);
+/* Any thread, at any time. encoder, frames_total and source are the pipeline's alone. */
+SAC_API void        sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out);
+SAC_API void        sac_session_destroy(sac_session **s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

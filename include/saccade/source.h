@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A source: anything that gives video frames in order.
+ *
+ *     sac_source *src = NULL;
+ *     sac_result  res = sac_source_open(dev, "in.mp4", NULL, &src);
+ *     while (res == SAC_OK) {
+ *         sac_frame *frame = NULL;
+ *         res = sac_source_read_wait(src, &frame);
+ *         if (res == SAC_OK)
+ *             sac_frame_unref(&frame);
+ *     }
+ *     sac_source_close(&src);          // res is SAC_EOS here, or a fault
+ */
+#ifndef SACCADE_SOURCE_H
+#define SACCADE_SOURCE_H
+
+#include <saccade/frame.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sac_source sac_source;
+
+struct sac_source_params {
+    double      fps;            /* image folders and patterns: frames per second; default 25 */
+    int         decode_threads; /* 0: half of the machine's */
+    int         prefetch;       /* decoded frames kept ready by the source's own thread; default 4; 0: no thread */
+    int         stream_id;      /* copied into every frame */
+    int64_t     timeout_us;     /* network: open and read; default 10 s */
+    int         keep_packets;   /* 1: keep the packets of the other streams (audio) for a sink */
+    /* Asked now and then while a source is opened: non-zero gives up with SAC_ERR_CANCELLED. NULL: never.
+     * (An opened one has sac_source_cancel.) Called on the opening thread; user is handed through. */
+    int       (*give_up)(void *user);
+    void       *give_up_user;
+};
+SAC_API struct sac_source_params sac_source_params_default(void);
+
+struct sac_source_info {
+    char                   container[32], codec[32], decoder[32]; /* "mov,mp4,...", "h264", "h264" */
+    int                    width, height;                         /* of the first frame, display size */
+    double                 fps;         /* average; 0: unknown */
+    int                    fps_num, fps_den;
+    int64_t                duration_us; /* 0: unknown (pipes, cameras) */
+    int64_t                frames;      /* estimate; 0: unknown */
+    enum sac_pixel_format  format;      /* of the frames delivered */
+    enum sac_colour_matrix matrix;
+    enum sac_colour_range  range;
+    int                    rotation;    /* degrees clockwise that a player turns it by: 0, 90, 180 or 270;
+                                           the frames come as they are stored */
+    int                    audio_streams;
+    int                    live;        /* 1: a camera or network stream */
+};
+
+/* One stream of the container, as `saccade inspect` prints it. What is not known is 0 or empty. */
+struct sac_stream_info {
+    char    kind[16];              /* "video", "audio", "subtitle", "data", "attachment" */
+    char    codec[32], profile[32];
+    char    format[32];            /* FFmpeg's name of the pixel or sample format: "yuv420p", "fltp" */
+    char    language[16];
+    int     width, height;         /* video: pixels as stored */
+    double  fps;                   /* video: average */
+    char    colour[64];            /* video: FFmpeg's words for matrix, primaries, transfer, range */
+    int     sample_rate, channels; /* audio */
+    int64_t bit_rate;              /* bits per second */
+    int     chosen;                /* 1: the stream whose frames the source gives */
+};
+
+/* What went wrong on the way, survived and counted. */
+struct sac_source_stats {
+    uint64_t frames, packets, bytes;
+    uint64_t corrupt;      /* packets or frames the decoder refused or flagged */
+    uint64_t pts_repaired; /* frames without a timestamp, or one that stepped back */
+    uint64_t size_changes;
+    uint64_t converted;    /* frames in a pixel format that needed a conversion */
+};
+
+/* url      a file, a folder of images, a printf pattern (img%05d.jpg), rtsp://..., or "-" (standard input).
+ * Errors   SAC_ERR_IO (missing, refused), SAC_ERR_FORMAT (no video in it), SAC_ERR_UNSUPPORTED (codec). */
+SAC_API sac_result sac_source_open(sac_device *dev, const char *url,
+                                   const struct sac_source_params *params, sac_source **out);
+SAC_API void       sac_source_close(sac_source **src);
+SAC_API void       sac_source_describe(const sac_source *src, struct sac_source_info *out);
+/* Fill up to max infos, in the container's order; returns how many streams there are. */
+SAC_API int        sac_source_streams(const sac_source *src, struct sac_stream_info *out, int max);
+SAC_API void       sac_source_get_stats(sac_source *src, struct sac_source_stats *out);
+
+/* The next frame; the caller owns the reference. Waits for it. A damaged stretch is skipped and
+ * counted, not an error.
+ * Errors   SAC_EOS at the end, and SAC_ERR_FORMAT instead where the file was cut off (its header promised
+ *          more) or not one frame could be decoded; SAC_ERR_CANCELLED after sac_source_cancel;
+ *          SAC_ERR_IO.
+ * Threads  one reader. */
+SAC_API sac_result sac_source_read_wait(sac_source *src, sac_frame **out);
+/* Make a waiting read return. Any thread. */
+SAC_API void       sac_source_cancel(sac_source *src);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

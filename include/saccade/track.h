@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tracking: detections of one stream in, identities over time out. */
+#ifndef SACCADE_TRACK_H
+#define SACCADE_TRACK_H
+
+#include <saccade/frame.h>
+#include <saccade/head.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum sac_tracker_kind {
+    SAC_TRACKER_SORT = 0,
+    SAC_TRACKER_BYTETRACK,
+    SAC_TRACKER_OCSORT,
+    SAC_TRACKER_BOTSORT
+};
+SAC_API const char *sac_tracker_kind_name(enum sac_tracker_kind kind);            /* "bytetrack" */
+/* Errors   SAC_ERR_ARG for an unknown name; no sentence is kept. */
+SAC_API sac_result  sac_tracker_kind_parse(const char *name, enum sac_tracker_kind *out);
+
+/* All kinds with a line on each, in the order of the enum. */
+SAC_API void        sac_tracker_list(void (*fn)(void *user, const char *name, const char *what), void *user);
+
+/* Times are in seconds of video, so the frame rate and dropped frames do not matter. The same defaults
+ * serve all kinds where none is named. */
+struct sac_tracker_params {
+    enum sac_tracker_kind kind; /* default SAC_TRACKER_BOTSORT */
+    float score_high; /* detections from here on are matched first; default 0.6 */
+    float score_low;  /* those between low and high in a later round; default 0.15 */
+    float score_new;  /* a new track starts from here on; default 0.7 */
+    float match_iou;  /* least overlap of a pair in the first round, both boxes grown by what the filter
+                         does not know and, where scores count, times the score; default 0.2; SORT and
+                         OC-SORT 0.3 */
+    float lost_max_s; /* a track is kept this long after its last detection of score_high or more;
+                         default 2.5; SORT 1 */
+    float confirm_s;  /* a track is shown once it was seen for this long (two detections at least; those
+                         of a stream's first frame at once); default 0.03 */
+    float reid_distance_max; /* cosine distance over which appearance speaks against; default 0.15 */
+    int   embedding_dim;     /* 0: motion alone (default) */
+    int   gallery_max;       /* looks kept per track; 1 (default): one that follows slowly */
+    int   camera_motion;     /* 1: compensate (needs frames in host memory; default); BoT-SORT only */
+    int   track_max;         /* live and lost tracks together; the oldest lost go first; default 1000.
+                                Of more detections than that in one frame only the first count */
+    int   stream_id;         /* for the caller; ids of all trackers of a context differ anyway */
+};
+/* The defaults of one kind of tracker. */
+SAC_API struct sac_tracker_params sac_tracker_params_default(enum sac_tracker_kind kind);
+
+enum sac_track_state { SAC_TRACK_TENTATIVE = 0, SAC_TRACK_CONFIRMED, SAC_TRACK_LOST };
+struct sac_track {
+    int64_t               id; /* 1, 2, 3, ... */
+    float                 x0, y0, x1, y1;
+    float                 score;
+    int                   class_id;
+    enum sac_track_state  state;
+    float                 vx, vy;       /* pixels per second */
+    int64_t               first_us, last_us; /* first and latest detection */
+    int                   detection;    /* index into this frame's detections, or -1 */
+};
+/* View owned by the tracker, valid until its next call. */
+struct sac_track_view {
+    const struct sac_track *tracks; /* those seen in this frame and confirmed */
+    size_t                  count;
+};
+
+typedef struct sac_tracker sac_tracker;
+SAC_API sac_result sac_tracker_create(sac_context *ctx, const struct sac_tracker_params *params,
+                                      sac_tracker **out);
+SAC_API void       sac_tracker_destroy(sac_tracker **trk);
+
+/* Pair this frame's detections with live tracks.
+ *
+ * det      [n] boxes in frame pixels, score in 0..1; borrowed for the call. Boxes that are empty or not
+ *          finite are passed over.
+ * feat     [n,dim] float32 rows of length 1, host memory, dim as in the params; or NULL to match on
+ *          motion alone. A row of zeros: no embedding of this one (those under score_high need none).
+ * frame    for camera motion; NULL: none is estimated.
+ * pts_us   frame time; must not step back.
+ * out      view of the tracks.
+ * Threads  one tracker, one thread at a time; different trackers are independent.
+ * Errors   SAC_ERR_ARG when pts_us steps back; SAC_ERR_MEMORY. The tracks are then unchanged. */
+SAC_API sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det, size_t n,
+                                      const float *feat, const sac_frame *frame, int64_t pts_us,
+                                      struct sac_track_view *out);
+/* 1 when the tracker would use embeddings of these detections (BoT-SORT with a dim). */
+SAC_API int sac_tracker_wants_embeddings(const sac_tracker *trk);
+
+/* ---- MOTChallenge files ---- */
+
+struct sac_mot_row {
+    int    frame; /* from 1 */
+    int    id;    /* -1 in detection files */
+    double x, y, w, h; /* as written: scores must not depend on a rounding to float */
+    float  conf;
+    int    class_id;   /* 8th column, cut to a whole number; -1 where it is not given,
+                          and in MOT15's ten columns, whose last three are a place in the world */
+    float  visibility; /* 9th; 1 where it is not given */
+};
+struct sac_mot_file {
+    struct sac_mot_row *rows; /* sorted by frame, then as in the file */
+    size_t              count;
+    int                 frame_max;
+};
+/* Commas or blanks between the fields; the first six must be there, conf is 1 where it is not given.
+ * Numbers must be finite; sizes may be anything.
+ * Errors   SAC_ERR_IO; SAC_ERR_FORMAT with file and line; SAC_ERR_MEMORY. */
+SAC_API sac_result sac_mot_read(sac_context *ctx, const char *path, struct sac_mot_file *out);
+SAC_API void       sac_mot_finish(struct sac_mot_file *file);
+/* seqinfo.ini. Fields that are missing are 0 or empty. */
+struct sac_mot_seqinfo {
+    char   name[128];
+    double fps;
+    int    length, width, height;
+};
+SAC_API sac_result sac_mot_read_seqinfo(sac_context *ctx, const char *path,
+                                        struct sac_mot_seqinfo *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every other folder may use: errors, log, memory, references, time. Depends on nothing of
+ * ours but the public result and context headers. Threads and queues: base/thread.h. */
+#ifndef SAC_BASE_BASE_H
+#define SAC_BASE_BASE_H
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <saccade/context.h>
+#include <saccade/result.h>
+
+#define SAC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define SAC_COUNT(array)      (sizeof(array) / sizeof((array)[0]))
+#define SAC_MIN(a, b)         ((a) < (b) ? (a) : (b))
+#define SAC_MAX(a, b)         ((a) > (b) ? (a) : (b))
+#define SAC_CLAMP(v, lo, hi)  SAC_MAX(lo, SAC_MIN(v, hi))
+
+/* Keep the sentence, log it at SAC_LOG_DEBUG (the user of the library shows it) and yield the code. The one who finds a fault says it,
+ * once; callers pass the code up. ctx may be NULL (nothing is kept). */
+#define SAC_FAIL(ctx, res, ...) sac_fail(ctx, res, __VA_ARGS__)
+sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...) SAC_PRINTF(3, 4);
+
+/* Put a place before the sentence that a callee just kept: "model.onnx: " + sentence; passes res
+ * through. Does not log again. */
+sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ...)
+    SAC_PRINTF(3, 4);
+
+/* Forget this thread's sentence, after a fault that the caller has handled. */
+void sac_error_clear(sac_context *ctx);
+
+/* 1, 2, 3, ...: the ids of tracks, so that those of different streams never meet. Any thread. */
+int64_t sac_context_next_track_id(sac_context *ctx);
+
+bool sac_log_enabled(const sac_context *ctx, enum sac_log_level level);
+void sac_log(sac_context *ctx, enum sac_log_level level, const char *fmt, ...) SAC_PRINTF(3, 4);
+
+/* Memory. All host allocation goes through these, so that the fuzz target which makes allocations
+ * fail reaches every site. Sizes are checked for overflow. */
+void *sac_alloc(size_t size);                  /* uninitialised */
+void *sac_calloc(size_t count, size_t size);   /* zeroed */
+void *sac_realloc_array(void *p, size_t count, size_t size);
+void *sac_alloc_aligned(size_t align, size_t size); /* freed by sac_free too */
+void  sac_free(void *p);
+char *sac_strdup(const char *s);
+char *sac_asprintf(const char *fmt, ...) SAC_PRINTF(1, 2);
+#define sac_new(type) ((type *)sac_calloc(1, sizeof(type)))
+
+/* Grow *items (of item_size) so that it holds `need`; doubles. false: no memory, array unchanged. */
+bool sac_grow(void **items, size_t *capacity, size_t need, size_t item_size);
+
+/* Testing: let the n-th allocation from now fail (0: never). */
+void sac_alloc_fail_at(long n);
+
+/* Arena: many small objects with one lifetime. */
+struct sac_arena_block;
+struct sac_arena {
+    struct sac_arena_block *head;
+    size_t                  bytes; /* handed out */
+};
+void *sac_arena_alloc(struct sac_arena *arena, size_t size); /* zeroed, 16-byte aligned; or NULL */
+char *sac_arena_strndup(struct sac_arena *arena, const char *s, size_t len);
+void  sac_arena_finish(struct sac_arena *arena);
+
+/* Atomic reference count, starting at 1. */
+typedef struct sac_refcount {
+    atomic_int count;
+} sac_refcount;
+static inline void sac_refcount_init(sac_refcount *r)
+{
+    atomic_init(&r->count, 1);
+}
+static inline void sac_refcount_inc(sac_refcount *r)
+{
+    atomic_fetch_add_explicit(&r->count, 1, memory_order_relaxed);
+}
+/* True when the last reference went: the caller frees. */
+static inline bool sac_refcount_dec(sac_refcount *r)
+{
+    return atomic_fetch_sub_explicit(&r->count, 1, memory_order_acq_rel) == 1;
+}
+
+int64_t sac_time_ns(void); /* monotonic */
+
+#endif

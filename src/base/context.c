@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+
+enum { SENTENCE_MAX = 1024 };
+
+struct sac_context {
+    struct sac_context_params params;
+    atomic_int                level;
+    atomic_int_fast64_t       track_ids; /* handed out so far */
+    uint64_t                  serial; /* tells contexts apart that reuse an address */
+    pthread_mutex_t           lock;   /* guards latest and calls of log_fn */
+    char                      latest[SENTENCE_MAX];
+};
+
+/* A thread's own last sentence, so that two threads that fail at once don't read each other's. */
+static _Thread_local struct {
+    uint64_t serial;
+    char     sentence[SENTENCE_MAX];
+} mine;
+
+struct sac_context_params sac_context_params_default(void)
+{
+    return (struct sac_context_params){.log_level = SAC_LOG_INFO};
+}
+
+sac_result sac_context_create(const struct sac_context_params *params, sac_context **out)
+{
+    static atomic_uint_fast64_t serial;
+    sac_context *ctx = sac_new(sac_context);
+    if (!ctx)
+        return SAC_ERR_MEMORY;
+    ctx->params = params ? *params : sac_context_params_default();
+    ctx->serial = atomic_fetch_add(&serial, 1) + 1;
+    atomic_init(&ctx->level, (int)ctx->params.log_level);
+    atomic_init(&ctx->track_ids, 0);
+    pthread_mutex_init(&ctx->lock, NULL);
+    *out = ctx;
+    return SAC_OK;
+}
+
+void sac_context_destroy(sac_context **ctx)
+{
+    if (!ctx || !*ctx)
+        return;
+    pthread_mutex_destroy(&(*ctx)->lock);
+    sac_free(*ctx);
+    *ctx = NULL;
+}
+
+size_t sac_context_last_error(const sac_context *ctx, char *buf, size_t size)
+{
+    size_t len = 0;
+    if (size)
+        buf[0] = '\0';
+    if (!ctx)
+        return 0;
+    if (mine.serial == ctx->serial) {
+        len = strlen(mine.sentence);
+        if (size)
+            snprintf(buf, size, "%s", mine.sentence);
+        return len;
+    }
+    pthread_mutex_t *lock = (pthread_mutex_t *)&ctx->lock;
+    pthread_mutex_lock(lock);
+    len = strlen(ctx->latest);
+    if (size)
+        snprintf(buf, size, "%s", ctx->latest);
+    pthread_mutex_unlock(lock);
+    return len;
+}
+
+void sac_context_set_log_level(sac_context *ctx, enum sac_log_level level)
+{
+    atomic_store(&ctx->level, (int)level);
+}
+
+int64_t sac_context_next_track_id(sac_context *ctx)
+{
+    return atomic_fetch_add_explicit(&ctx->track_ids, 1, memory_order_relaxed) + 1;
+}
+
+bool sac_log_enabled(const sac_context *ctx, enum sac_log_level level)
+{
+    return ctx && ctx->params.log_fn && (int)level <= atomic_load(&ctx->level);
+}
+
+static void emit(sac_context *ctx, enum sac_log_level level, const char *message)
+{
+    pthread_mutex_lock(&ctx->lock);
+    ctx->params.log_fn(ctx->params.log_user, level, message);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+void sac_log(sac_context *ctx, enum sac_log_level level, const char *fmt, ...)
+{
+    if (!sac_log_enabled(ctx, level))
+        return;
+    char    message[SENTENCE_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof message, fmt, ap);
+    va_end(ap);
+    emit(ctx, level, message);
+}
+
+static void keep(sac_context *ctx, const char *sentence)
+{
+    mine.serial = ctx->serial;
+    snprintf(mine.sentence, sizeof mine.sentence, "%s", sentence);
+    pthread_mutex_lock(&ctx->lock);
+    snprintf(ctx->latest, sizeof ctx->latest, "%s", sentence);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...)
+{
+    char    sentence[SENTENCE_MAX];
+    va_list ap;
+    if (!ctx)
+        return res;
+    va_start(ap, fmt);
+    vsnprintf(sentence, sizeof sentence, fmt, ap);
+    va_end(ap);
+    keep(ctx, sentence);
+#ifdef SAC_DEBUG_ABORT
+    if (res == SAC_ERR_ARG) {
+        fprintf(stderr, "saccade: %s\n", sentence);
+        abort();
+    }
+#endif
+    /* The user of the library decides whether a fault is shown, so the log has it at debug only:
+     * else a command line would print it twice. */
+    sac_log(ctx, SAC_LOG_DEBUG, "%s: %s", sac_result_name(res), sentence);
+    return res;
+}
+
+sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ...)
+{
+    char    place[SENTENCE_MAX / 2], sentence[SENTENCE_MAX], whole[SENTENCE_MAX];
+    va_list ap;
+    if (!ctx)
+        return res;
+    va_start(ap, fmt);
+    vsnprintf(place, sizeof place, fmt, ap);
+    va_end(ap);
+    sac_context_last_error(ctx, sentence, sizeof sentence);
+    snprintf(whole, sizeof whole, "%s%.*s", place, (int)(sizeof whole - 1 - strlen(place)),
+             sentence);
+    keep(ctx, whole);
+    return res;
+}
+
+void sac_error_clear(sac_context *ctx)
+{
+    if (ctx && mine.serial == ctx->serial)
+        mine.sentence[0] = '\0';
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line: arguments to assignments, then the layers in their order. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "nearest.h"
+#include "options.h"
+
+/* An option as it was met; kept until the configuration file, which it wins over, was read. */
+struct assignment {
+    const struct option *option;
+    const char          *text;
+};
+
+struct command_line {
+    struct settings   *settings;
+    unsigned           verb;
+    char             **argv;
+    int                argc, at;
+    struct assignment *items; /* room for one per argument */
+    size_t             count;
+    struct fault      *fault;
+};
+
+static int unknown_option(struct command_line *line, const char *arg)
+{
+    struct nearest best = {0};
+    char           name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
+    for (size_t i = 0; i < option_count; i++)
+        if (options[i].verbs & line->verb)
+            nearest_offer(&best, name + strspn(name, "-"), options[i].name);
+    if (best.word)
+        return fault_usage(line->fault, "unknown option '%s'; did you mean '--%s'?", name,
+                           best.word);
+    return fault_usage(line->fault, "unknown option '%s'; --help lists them", name);
+}
+
+static void assign(struct command_line *line, const struct option *option, const char *text)
+{
+    line->items[line->count++] = (struct assignment){option, text};
+    if (option->offset == offsetof(struct settings, help))
+        line->settings->help = true; /* at once: wanted most where the rest has mistakes */
+}
+
+static bool is_option(const char *arg)
+{
+    return arg[0] == '-' && arg[1] != '\0'; /* "-" alone is standard input */
+}
+
+/* The value follows: attached ("--crf=20", "-oout.mp4") or as the next argument. A list takes all up
+ * to the next option. */
+static int take_value(struct command_line *line, const struct option *option, const char *attached)
+{
+    if (attached) {
+        assign(line, option, attached);
+        return STATUS_OK;
+    }
+    if (line->at >= line->argc ||
+        (is_option(line->argv[line->at]) && option->type == OPTION_LIST))
+        return fault_usage(line->fault, "--%s needs a value: --%s %s", option->name, option->name,
+                           option->value);
+    assign(line, option, line->argv[line->at++]);
+    while (option->type == OPTION_LIST && line->at < line->argc &&
+           !is_option(line->argv[line->at]))
+        assign(line, option, line->argv[line->at++]);
+    return STATUS_OK;
+}
+
+static int parse_long(struct command_line *line, const char *arg)
+{
+    char        name[64];
+    const char *attached = strchr(arg, '=');
+    size_t      length = attached ? (size_t)(attached - arg) : strlen(arg);
+    if (length >= sizeof name)
+        return unknown_option(line, arg);
+    snprintf(name, sizeof name, "%.*s", (int)(length - 2), arg + 2);
+    bool                 negated = false;
+    const struct option *option = option_find(name, line->verb);
+    if (!option && strncmp(name, "no-", 3) == 0) {
+        option = option_find(name + 3, line->verb);
+        negated = true;
+    }
+    if (!option || (negated && option->type != OPTION_FLAG))
+        return unknown_option(line, arg);
+    if (option->type != OPTION_FLAG)
+        return take_value(line, option, attached ? attached + 1 : NULL);
+    if (attached && negated)
+        return fault_usage(line->fault, "--%s takes no value", name);
+    assign(line, option, attached ? attached + 1 : negated ? "false" : "true");
+    return STATUS_OK;
+}
+
+/* -o FILE, -oFILE; flags may stand together: -hj. */
+static int parse_short(struct command_line *line, const char *arg)
+{
+    for (const char *p = arg + 1; *p; p++) {
+        const struct option *option = NULL;
+        for (size_t i = 0; i < option_count && !option; i++)
+            if ((options[i].verbs & line->verb) && options[i].letter == *p)
+                option = &options[i];
+        if (!option)
+            return unknown_option(line, arg);
+        if (option->type != OPTION_FLAG)
+            return take_value(line, option, p[1] ? p + 1 : NULL);
+        assign(line, option, "true");
+    }
+    return STATUS_OK;
+}
+
+static int parse_arguments(struct command_line *line)
+{
+    bool only_args = false; /* after "--" */
+    int  status = STATUS_OK;
+    while (line->at < line->argc && status == STATUS_OK) {
+        const char *arg = line->argv[line->at++];
+        if (only_args || !is_option(arg)) {
+            if (!text_list_add(&line->settings->args, arg))
+                status = fault_failure(line->fault, "out of memory");
+        } else if (strcmp(arg, "--") == 0) {
+            only_args = true;
+        } else if (arg[1] == '-') {
+            status = parse_long(line, arg);
+        } else {
+            status = parse_short(line, arg);
+        }
+    }
+    return status;
+}
+
+static const char *config_path(const struct command_line *line)
+{
+    const char *path = NULL;
+    for (size_t i = 0; i < line->count; i++)
+        if (strcmp(line->items[i].option->name, "config") == 0)
+            path = line->items[i].text;
+    return path;
+}
+
+static int apply_environment(struct settings *s, struct fault *fault)
+{
+    const char *level = getenv("SACCADE_LOG"), *debug = getenv("DEBUG");
+    if (level && *level)
+        return option_set(s, option_find_key("log_level"), level, "SACCADE_LOG", fault);
+    if (debug && strcmp(debug, "1") == 0)
+        s->log_level = "debug";
+    return STATUS_OK;
+}
+
+static int apply_assignments(struct command_line *line)
+{
+    struct settings *s = line->settings;
+    int              status = STATUS_OK;
+    /* A list on the command line replaces the file's. */
+    for (size_t i = 0; i < line->count; i++)
+        if (line->items[i].option->type == OPTION_LIST)
+            ((struct text_list *)((char *)s + line->items[i].option->offset))->count = 0;
+    for (size_t i = 0; i < line->count && status == STATUS_OK; i++) {
+        char place[72];
+        snprintf(place, sizeof place, "--%s", line->items[i].option->name);
+        status = option_set(s, line->items[i].option, line->items[i].text, place, line->fault);
+    }
+    return status;
+}
+
+int options_parse(struct settings *s, unsigned verb, int argc, char **argv, struct fault *fault)
+{
+    struct command_line line = {.settings = s, .verb = verb, .argv = argv, .argc = argc,
+                                .fault = fault};
+    /* "-hjV" holds several options in one argument, so count letters rather than arguments. */
+    size_t room = 1;
+    for (int i = 0; i < argc; i++)
+        room += strlen(argv[i]) + 1;
+    line.items = calloc(room, sizeof *line.items);
+    if (!line.items)
+        return fault_failure(fault, "out of memory");
+    int         status = parse_arguments(&line);
+    const char *path = config_path(&line);
+    if (status == STATUS_OK && path)
+        status = config_read(s, path, fault);
+    if (status == STATUS_OK)
+        status = apply_environment(s, fault);
+    if (status == STATUS_OK)
+        status = apply_assignments(&line);
+    free(line.items);
+    return status;
+}

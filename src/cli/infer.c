@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saccade infer: NumPy files through a model. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <saccade/model.h>
+
+#include "json.h"
+#include "shape_text.h"
+#include "term.h"
+#include "verbs.h"
+
+struct inference {
+    struct settings *settings;
+    sac_context     *ctx;
+    sac_device      *device;
+    sac_model       *model;
+    int              input_count, output_count;
+    sac_tensor     **inputs, **outputs; /* [input_count], [output_count] */
+    double          *times_ms;          /* [repeat] */
+    struct fault    *fault;
+};
+
+/* ---- inputs ---- */
+
+static int find_input(const struct inference *inf, const char *name, size_t length)
+{
+    for (int i = 0; i < inf->input_count; i++) {
+        const char *known = sac_model_input(inf->model, i)->name;
+        if (strlen(known) == length && strncmp(known, name, length) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static int unknown_input(struct inference *inf, const char *text, const char *equals)
+{
+    char have[256] = "";
+    for (int i = 0; i < inf->input_count; i++) {
+        size_t used = strlen(have);
+        snprintf(have + used, sizeof have - used, "%s%s", i ? ", " : "",
+                 sac_model_input(inf->model, i)->name);
+    }
+    return fault_usage(inf->fault, "--input: the model has no input '%.*s'; it has %s",
+                       (int)(equals - text), text, have);
+}
+
+/* "NAME=file" or, in the model's order, "file"; a file's own name may have a "=" in it. */
+static int load_input(struct inference *inf, const char *text)
+{
+    const char *equals = strrchr(text, '='), *path = text;
+    int         slot = equals ? find_input(inf, text, (size_t)(equals - text)) : -1;
+    struct stat st;
+    if (slot >= 0)
+        path = equals + 1;
+    else if (equals && stat(text, &st) != 0)
+        return unknown_input(inf, text, equals);
+    else
+        for (slot = 0; slot < inf->input_count && inf->inputs[slot];)
+            slot++;
+    if (slot == inf->input_count)
+        return fault_usage(inf->fault, "--input: '%s' is one too many, the model takes %d", text,
+                           inf->input_count);
+    if (inf->inputs[slot])
+        return fault_usage(inf->fault, "--input: '%s' is given twice",
+                           sac_model_input(inf->model, slot)->name);
+    sac_result res = sac_tensor_load_npy(inf->device, path, &inf->inputs[slot]);
+    return res == SAC_OK ? STATUS_OK : fault_library(inf->fault, inf->ctx, res);
+}
+
+static int load_inputs(struct inference *inf)
+{
+    const struct text_list *given = &inf->settings->infer_inputs;
+    int                     status = STATUS_OK;
+    for (size_t i = 0; i < given->count && status == STATUS_OK; i++)
+        status = load_input(inf, given->items[i]);
+    for (int i = 0; i < inf->input_count && status == STATUS_OK; i++) {
+        char shape[128];
+        if (inf->inputs[i])
+            continue;
+        const struct sac_model_port *port = sac_model_input(inf->model, i);
+        shape_text(&port->desc, shape, sizeof shape);
+        status = fault_usage(inf->fault, "input '%s' (%s) is not given; add --input %s=FILE.npy",
+                             port->name, shape, port->name);
+    }
+    return status;
+}
+
+/* ---- running ---- */
+
+static void drop_outputs(struct inference *inf)
+{
+    for (int i = 0; inf->outputs && i < inf->output_count; i++)
+        sac_tensor_unref(&inf->outputs[i]);
+}
+
+static int run_once(struct inference *inf, double *ms)
+{
+    struct timespec begin, end;
+    drop_outputs(inf);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    sac_result res = sac_model_run(inf->model, inf->inputs, inf->outputs);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    *ms = (double)(end.tv_sec - begin.tv_sec) * 1e3 + (double)(end.tv_nsec - begin.tv_nsec) / 1e6;
+    return res == SAC_OK ? STATUS_OK : fault_library(inf->fault, inf->ctx, res);
+}
+
+static int run_all(struct inference *inf)
+{
+    double first_ms; /* plans for these shapes: not counted */
+    int    status = run_once(inf, &first_ms);
+    if (inf->settings->infer_layers)
+        sac_model_profile(inf->model, 1);
+    for (int i = 0; i < inf->settings->infer_repeat && status == STATUS_OK; i++)
+        status = run_once(inf, &inf->times_ms[i]);
+    return status;
+}
+
+/* ---- outputs ---- */
+
+/* An output's name as a file's: the model chose it, so it must not lead out of the folder. */
+static void output_path(const struct inference *inf, int i, char *buf, size_t size)
+{
+    const char *name = sac_model_output(inf->model, i)->name;
+    size_t      used = (size_t)snprintf(buf, size, "%s/", inf->settings->infer_output);
+    if (used >= size)
+        return;
+    snprintf(buf + used, size - used, "%.200s.npy", *name ? name : "output");
+    for (char *p = buf + used; *p; p++)
+        if (*p == '/')
+            *p = '_';
+}
+
+static int save_outputs(struct inference *inf)
+{
+    const char *folder = inf->settings->infer_output;
+    if (!folder)
+        return STATUS_OK;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return fault_failure(inf->fault, "%s: %s", folder, strerror(errno));
+    for (int i = 0; i < inf->output_count; i++) {
+        char path[4096];
+        output_path(inf, i, path, sizeof path);
+        sac_result res = sac_tensor_save_npy(inf->outputs[i], path);
+        if (res != SAC_OK)
+            return fault_library(inf->fault, inf->ctx, res);
+    }
+    return STATUS_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct times {
+    double min, median, p99;
+};
+
+static struct times summarise(double *ms, int n)
+{
+    qsort(ms, (size_t)n, sizeof *ms, by_value);
+    return (struct times){
+        .min = ms[0],
+        .median = (ms[(n - 1) / 2] + ms[n / 2]) / 2,
+        .p99 = ms[(n * 99 + 99) / 100 - 1], /* nearest rank */
+    };
+}
+
+static void print_line(void *user, const char *line)
+{
+    (void)user;
+    puts(line);
+}
+
+static void report_json(struct inference *inf, struct times times)
+{
+    struct json json = {.out = stdout};
+    json_open(&json, NULL, '{');
+    json_real(&json, "min_ms", times.min);
+    json_real(&json, "median_ms", times.median);
+    json_real(&json, "p99_ms", times.p99);
+    json_int(&json, "runs", inf->settings->infer_repeat);
+    json_int(&json, "threads", sac_device_threads(inf->device));
+    json_text(&json, "device", sac_device_name(inf->device));
+    json_open(&json, "outputs", '[');
+    for (int i = 0; i < inf->output_count; i++) {
+        const struct sac_tensor_desc *desc = sac_tensor_describe(inf->outputs[i]);
+        json_open(&json, NULL, '{');
+        json_text(&json, "name", sac_model_output(inf->model, i)->name);
+        json_text(&json, "dtype", sac_dtype_name(desc->dtype));
+        json_open(&json, "shape", '[');
+        for (int d = 0; d < desc->rank; d++)
+            json_int(&json, NULL, desc->shape[d]);
+        json_close(&json, ']');
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    putchar('\n');
+}
+
+static void report(struct inference *inf)
+{
+    struct times times = summarise(inf->times_ms, inf->settings->infer_repeat);
+    if (inf->settings->json) {
+        report_json(inf, times);
+        return;
+    }
+    if (inf->settings->infer_layers)
+        sac_model_dump_steps(inf->model, print_line, NULL);
+    for (int i = 0; i < inf->output_count; i++) {
+        char shape[128], path[4096] = "";
+        shape_text(sac_tensor_describe(inf->outputs[i]), shape, sizeof shape);
+        if (inf->settings->infer_output)
+            output_path(inf, i, path, sizeof path);
+        printf("output  %s  %s  %s\n", sac_model_output(inf->model, i)->name, shape, path);
+    }
+    printf("min %.3f ms  median %.3f ms  p99 %.3f ms  (%d runs, %s, %d thread%s)\n", times.min,
+           times.median, times.p99, inf->settings->infer_repeat, sac_device_name(inf->device),
+           sac_device_threads(inf->device), sac_device_threads(inf->device) == 1 ? "" : "s");
+}
+
+/* ---- the verb ---- */
+
+static int open_model(struct inference *inf)
+{
+    struct settings         *s = inf->settings;
+    struct sac_device_params device = sac_device_params_default();
+    struct sac_model_params  model = sac_model_params_default();
+    device.threads = s->threads;
+    device.memory_limit_bytes = s->memory_limit;
+    model.optimise = s->infer_optimise;
+    model.reference = s->infer_reference;
+    sac_result res = sac_device_open(inf->ctx, s->device, &device, &inf->device);
+    if (res == SAC_OK)
+        res = sac_model_load(inf->device, s->args.items[0], &model, &inf->model);
+    if (res != SAC_OK)
+        return fault_library(inf->fault, inf->ctx, res);
+    inf->input_count = sac_model_input_count(inf->model);
+    inf->output_count = sac_model_output_count(inf->model);
+    inf->inputs = calloc((size_t)inf->input_count + 1, sizeof(sac_tensor *));
+    inf->outputs = calloc((size_t)inf->output_count + 1, sizeof(sac_tensor *));
+    inf->times_ms = calloc((size_t)s->infer_repeat, sizeof *inf->times_ms);
+    if (!inf->inputs || !inf->outputs || !inf->times_ms)
+        return fault_failure(inf->fault, "out of memory");
+    return STATUS_OK;
+}
+
+static void close_model(struct inference *inf)
+{
+    drop_outputs(inf);
+    for (int i = 0; inf->inputs && i < inf->input_count; i++)
+        sac_tensor_unref(&inf->inputs[i]);
+    free(inf->inputs);
+    free(inf->outputs);
+    free(inf->times_ms);
+    sac_model_unref(&inf->model);
+    sac_device_unref(&inf->device);
+}
+
+int verb_infer(struct settings *s, struct fault *fault)
+{
+    struct inference inf = {.settings = s, .fault = fault};
+    int              status = term_context(s, &inf.ctx, fault);
+    if (status == STATUS_OK)
+        status = open_model(&inf);
+    if (status == STATUS_OK)
+        status = load_inputs(&inf);
+    if (status == STATUS_OK)
+        status = run_all(&inf);
+    if (status == STATUS_OK)
+        status = save_outputs(&inf);
+    if (status == STATUS_OK)
+        report(&inf);
+    close_model(&inf);
+    sac_context_destroy(&inf.ctx);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saccade inspect: what a file is. A model by its name's ending, anything else is opened as video. */
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "inspect.h"
+#include "term.h"
+#include "verbs.h"
+
+static bool ends_with(const char *path, const char *ending)
+{
+    size_t length = strlen(path), n = strlen(ending);
+    return length >= n && strcasecmp(path + length - n, ending) == 0;
+}
+
+static int open_device(struct settings *s, sac_context *ctx, sac_device **out, struct fault *fault)
+{
+    struct sac_device_params params = sac_device_params_default();
+    params.threads = s->threads;
+    params.memory_limit_bytes = s->memory_limit;
+    sac_result res = sac_device_open(ctx, s->device, &params, out);
+    return res == SAC_OK ? STATUS_OK : fault_library(fault, ctx, res);
+}
+
+int verb_inspect(struct settings *s, struct fault *fault)
+{
+    const char *path = s->args.items[0];
+    if (ends_with(path, ".engine") || ends_with(path, ".trt") || ends_with(path, ".plan"))
+        return fault_failure(fault,
+                             "%s: a compiled engine holds for one GPU and one version alone; bring "
+                             "the ONNX file that it was made from",
+                             path);
+    sac_context *ctx = NULL;
+    sac_device  *device = NULL;
+    int          status = term_context(s, &ctx, fault);
+    if (status == STATUS_OK)
+        status = open_device(s, ctx, &device, fault);
+    if (status == STATUS_OK)
+        status = ends_with(path, ".onnx") ? inspect_model(s, ctx, device, path, fault)
+                                          : inspect_video(s, ctx, device, path, fault);
+    sac_device_unref(&device);
+    sac_context_destroy(&ctx);
+    return status;
+}

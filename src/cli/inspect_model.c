@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <string.h>
+
+#include <saccade/head.h>
+
+#include "inspect.h"
+#include "json.h"
+#include "shape_text.h"
+#include "wrap.h"
+
+/* A model under inspection. What can only be had from a model that runs is NULL where it does not. */
+struct subject {
+    const struct settings           *settings;
+    sac_device                      *device;
+    sac_model                       *model;
+    const char                      *path, *head;
+    sac_detector                    *detector;
+    sac_embedder                    *embedder;
+    const struct sac_model_contract *contract;
+    char                             why[512]; /* there is no contract */
+};
+
+static const char *source_name(enum sac_contract_source source)
+{
+    switch (source) {
+    case SAC_FROM_HEAD:     return "head";
+    case SAC_FROM_METADATA: return "metadata";
+    case SAC_FROM_YAML:     return "yaml";
+    case SAC_FROM_USER:     return "--preprocess";
+    }
+    return "unknown";
+}
+
+static const char *fit_name(enum sac_fit fit)
+{
+    switch (fit) {
+    case SAC_FIT_STRETCH:           return "stretch";
+    case SAC_FIT_LETTERBOX_TOPLEFT: return "letterbox topleft";
+    case SAC_FIT_LETTERBOX_CENTRE:  return "letterbox centre";
+    }
+    return "unknown";
+}
+
+/* The contract is made with the head, so the head is made too. */
+static void read_contract(struct subject *subject, sac_context *ctx)
+{
+    sac_result res;
+    if (subject->head && strcmp(subject->head, "embedding") == 0) {
+        struct sac_embedder_params params = sac_embedder_params_default();
+        params.preprocess = subject->settings->preprocess;
+        res = sac_embedder_create(subject->device, subject->path, &params, &subject->embedder);
+        if (res == SAC_OK)
+            subject->contract = sac_embedder_contract(subject->embedder);
+    } else if (subject->head) {
+        struct sac_detector_params params = sac_detector_params_default();
+        params.head = subject->settings->head;
+        params.preprocess = subject->settings->preprocess;
+        res = sac_detector_create(subject->device, subject->path, &params, &subject->detector);
+        if (res == SAC_OK)
+            subject->contract = sac_detector_contract(subject->detector);
+    } else {
+        snprintf(subject->why, sizeof subject->why, "no head recognised; --head names one");
+        return;
+    }
+    if (res != SAC_OK)
+        sac_context_last_error(ctx, subject->why, sizeof subject->why);
+}
+
+/* ---- text ---- */
+
+static void print_port(const char *kind, const struct sac_model_port *port)
+{
+    char shape[128];
+    shape_text(&port->desc, shape, sizeof shape);
+    printf("%-11s ", kind);
+    print_clean(stdout, port->name);
+    printf("  %s\n", shape);
+}
+
+static void print_ports(const struct subject *subject)
+{
+    for (int i = 0; i < sac_model_input_count(subject->model); i++)
+        print_port("input", sac_model_input(subject->model, i));
+    for (int i = 0; i < sac_model_output_count(subject->model); i++)
+        print_port("output", sac_model_output(subject->model, i));
+}
+
+static void print_operators(const struct sac_model_info *info)
+{
+    puts("operator             nodes  kernel");
+    for (int i = 0; i < info->operator_count; i++) {
+        const struct sac_model_operator *op = &info->operators[i];
+        char                             name[64], line[512];
+        snprintf(name, sizeof name, "%s%s%s", op->domain, *op->domain ? "." : "", op->name);
+        const char *what = op->supported ? (op->kernel ? op->kernel : "plain C")
+                                         : (op->why ? op->why : "no such operator");
+        snprintf(line, sizeof line, "  %-18s %5d  %s%s", name, op->count,
+                 op->supported ? "" : "not supported: ", what);
+        print_clean(stdout, line);
+        putchar('\n');
+    }
+}
+
+static void print_classes(const struct sac_model_contract *contract)
+{
+    enum { SHOWN_MAX = 8 };
+    printf("  classes   %d", contract->class_count);
+    for (int i = 0; i < contract->class_count && i < SHOWN_MAX && contract->classes; i++) {
+        fputs(i ? ", " : ": ", stdout);
+        print_clean(stdout, contract->classes[i]);
+    }
+    printf("%s  (%s)\n", contract->class_count > SHOWN_MAX ? ", ..." : "",
+           source_name(contract->classes_from));
+}
+
+static void print_contract(const struct sac_model_contract *contract)
+{
+    const struct sac_preprocess *pre = &contract->pre;
+    puts("contract");
+    printf("  size      %dx%d  (%s)\n", pre->width, pre->height, source_name(contract->size_from));
+    printf("  fit       %s  (%s)\n", fit_name(pre->fit), source_name(contract->fit_from));
+    printf("  order     %s  (%s)\n", pre->order == SAC_ORDER_BGR ? "bgr" : "rgb",
+           source_name(contract->order_from));
+    printf("  mean      %g,%g,%g  (%s)\n", (double)pre->mean[0], (double)pre->mean[1],
+           (double)pre->mean[2], source_name(contract->mean_from));
+    printf("  scale     %g,%g,%g  (%s)\n", (double)pre->scale[0], (double)pre->scale[1],
+           (double)pre->scale[2], source_name(contract->scale_from));
+    printf("  fill      %g,%g,%g  (%s)\n", (double)pre->fill[0], (double)pre->fill[1],
+           (double)pre->fill[2], source_name(contract->fill_from));
+    if (contract->class_count)
+        print_classes(contract);
+}
+
+static void print_text(const struct subject *subject)
+{
+    struct sac_model_info info;
+    sac_model_inspect(subject->model, &info);
+    printf("%s: ONNX, IR %" PRId64 ", opset %" PRId64 "%s", subject->path, info.ir_version,
+           info.opset, info.producer && *info.producer ? ", made by " : "");
+    print_clean(stdout, info.producer ? info.producer : "");
+    putchar('\n');
+    print_ports(subject);
+    printf("parameters  %.3f M, %.2f MB\n", (double)info.parameters / 1e6,
+           (double)info.weights_bytes / 1e6);
+    if (info.flops)
+        printf("arithmetic  %.3f GFLOP a run\n", (double)info.flops / 1e9);
+    printf("nodes       %d, %d steps after fusion\n", info.node_count, info.step_count);
+    printf("batch       %s\n", sac_model_batches(subject->model) ? "any" : "one by one");
+    printf("head        %s\n", subject->head ? subject->head : "not recognised");
+    print_operators(&info);
+    if (subject->contract)
+        print_contract(subject->contract);
+    else
+        printf("contract    unknown: %s\n", subject->why);
+}
+
+/* ---- JSON ---- */
+
+static void json_port(struct json *json, const struct sac_model_port *port)
+{
+    json_open(json, NULL, '{');
+    json_text(json, "name", port->name);
+    json_text(json, "dtype", sac_dtype_name(port->desc.dtype));
+    json_open(json, "shape", '[');
+    for (int i = 0; i < port->desc.rank; i++)
+        port->desc.shape[i] < 0 ? json_text(json, NULL, NULL)
+                                : json_int(json, NULL, port->desc.shape[i]);
+    json_close(json, ']');
+    json_close(json, '}');
+}
+
+static void json_ports(struct json *json, const struct subject *subject)
+{
+    json_open(json, "inputs", '[');
+    for (int i = 0; i < sac_model_input_count(subject->model); i++)
+        json_port(json, sac_model_input(subject->model, i));
+    json_close(json, ']');
+    json_open(json, "outputs", '[');
+    for (int i = 0; i < sac_model_output_count(subject->model); i++)
+        json_port(json, sac_model_output(subject->model, i));
+    json_close(json, ']');
+}
+
+static void json_operators(struct json *json, const struct sac_model_info *info)
+{
+    json_open(json, "operators", '[');
+    for (int i = 0; i < info->operator_count; i++) {
+        const struct sac_model_operator *op = &info->operators[i];
+        json_open(json, NULL, '{');
+        json_text(json, "name", op->name);
+        json_text(json, "domain", op->domain);
+        json_int(json, "nodes", op->count);
+        json_bool(json, "supported", op->supported);
+        json_text(json, "kernel", op->kernel);
+        json_text(json, "why", op->why);
+        json_close(json, '}');
+    }
+    json_close(json, ']');
+}
+
+static void json_open_value(struct json *json, const char *name, enum sac_contract_source source)
+{
+    json_open(json, name, '{');
+    json_text(json, "source", source_name(source));
+}
+
+static void json_channels(struct json *json, const char *name, enum sac_contract_source source,
+                          const float *values)
+{
+    json_open_value(json, name, source);
+    json_open(json, "value", '[');
+    for (int i = 0; i < 3; i++)
+        json_real(json, NULL, (double)values[i]);
+    json_close(json, ']');
+    json_close(json, '}');
+}
+
+static void json_contract(struct json *json, const struct sac_model_contract *contract)
+{
+    const struct sac_preprocess *pre = &contract->pre;
+    json_open(json, "contract", '{');
+    json_open_value(json, "size", contract->size_from);
+    json_int(json, "width", pre->width);
+    json_int(json, "height", pre->height);
+    json_close(json, '}');
+    json_open_value(json, "fit", contract->fit_from);
+    json_text(json, "value", fit_name(pre->fit));
+    json_close(json, '}');
+    json_open_value(json, "order", contract->order_from);
+    json_text(json, "value", pre->order == SAC_ORDER_BGR ? "bgr" : "rgb");
+    json_close(json, '}');
+    json_channels(json, "mean", contract->mean_from, pre->mean);
+    json_channels(json, "scale", contract->scale_from, pre->scale);
+    json_channels(json, "fill", contract->fill_from, pre->fill);
+    json_open_value(json, "classes", contract->classes_from);
+    json_open(json, "value", '[');
+    for (int i = 0; i < contract->class_count && contract->classes; i++)
+        json_text(json, NULL, contract->classes[i]);
+    json_close(json, ']');
+    json_close(json, '}');
+    json_close(json, '}');
+}
+
+static void print_json(const struct subject *subject)
+{
+    struct json           json = {.out = stdout};
+    struct sac_model_info info;
+    sac_model_inspect(subject->model, &info);
+    json_open(&json, NULL, '{');
+    json_text(&json, "file", subject->path);
+    json_text(&json, "kind", "model");
+    json_text(&json, "producer", info.producer);
+    json_int(&json, "ir_version", info.ir_version);
+    json_int(&json, "opset", info.opset);
+    json_ports(&json, subject);
+    json_int(&json, "parameters", info.parameters);
+    json_int(&json, "weights_bytes", info.weights_bytes);
+    json_int(&json, "flops", info.flops);
+    json_int(&json, "nodes", info.node_count);
+    json_int(&json, "steps", info.step_count);
+    json_bool(&json, "batches", sac_model_batches(subject->model));
+    json_text(&json, "head", subject->head);
+    json_operators(&json, &info);
+    if (subject->contract)
+        json_contract(&json, subject->contract);
+    json_close(&json, '}');
+    putchar('\n');
+}
+
+int inspect_model(const struct settings *s, sac_context *ctx, sac_device *device, const char *path,
+                  struct fault *fault)
+{
+    struct subject subject = {.settings = s, .device = device, .path = path};
+    sac_result     res = sac_model_open_for_inspection(device, path, &subject.model);
+    if (res != SAC_OK)
+        return fault_library(fault, ctx, res);
+    subject.head = s->head ? s->head : sac_head_recognise(subject.model);
+    read_contract(&subject, ctx);
+    s->json ? print_json(&subject) : print_text(&subject);
+    sac_detector_destroy(&subject.detector);
+    sac_embedder_destroy(&subject.embedder);
+    sac_model_unref(&subject.model);
+    return STATUS_OK;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saccade, the program: finds the verb, reads its options, runs it and turns the outcome into one
+ * sentence and an exit status. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <saccade/context.h>
+
+#include "nearest.h"
+#include "verbs.h"
+#include "wrap.h"
+
+/* What can be an input stands for itself; any other word in the verb's place is a mistyped verb. */
+static bool looks_like_input(const char *word)
+{
+    return strcmp(word, "-") == 0 || strpbrk(word, "./%:") || access(word, F_OK) == 0;
+}
+
+static int choose_verb(const char *word, const struct verb **out, int *skip, struct fault *fault)
+{
+    struct nearest best = {0};
+    *out = verb_find(word);
+    *skip = *out ? 1 : 0;
+    if (*out)
+        return STATUS_OK;
+    *out = verb_find("track");
+    if ((word[0] == '-' && word[1]) || looks_like_input(word))
+        return STATUS_OK;
+    for (size_t i = 0; i < verb_count; i++)
+        nearest_offer(&best, word, verbs[i].name);
+    if (best.word)
+        return fault_usage(fault, "'%s' is neither a verb nor a file; did you mean '%s'?", word,
+                           best.word);
+    return fault_usage(fault, "'%s' is neither a verb nor a file; 'saccade --help' lists the verbs",
+                       word);
+}
+
+static int check_arguments(const struct verb *verb, const struct text_list *args,
+                           struct fault *fault)
+{
+    if (args->count < verb->args_min)
+        return fault_usage(fault, "%s needs %s; 'saccade %s --help' tells more", verb->name,
+                           verb->arguments, verb->name);
+    if (args->count > verb->args_max)
+        return fault_usage(fault, "%s: '%s' is one argument too many", verb->name,
+                           args->items[verb->args_max]);
+    return STATUS_OK;
+}
+
+/* The command line as one text, for the header of the JSON lines. */
+static const char *join_command(struct settings *s, int argc, char **argv)
+{
+    size_t size = 1;
+    for (int i = 0; i < argc; i++)
+        size += strlen(argv[i]) + 1;
+    char *text = calloc(1, size);
+    for (int i = 0; text && i < argc; i++) {
+        strcat(text, i ? " " : "");
+        strcat(text, argv[i]);
+    }
+    const char *held = text ? settings_hold(s, text) : NULL;
+    free(text);
+    return held;
+}
+
+static int run_verb(const struct verb *verb, int argc, char **argv, bool named,
+                    struct settings *s, struct fault *fault)
+{
+    int status = options_parse(s, verb->bit, argc, argv, fault);
+    if (s->help) {
+        fault->sentence[0] = '\0';
+        named ? help_verb(verb, stdout) : help_program(stdout);
+        return STATUS_OK;
+    }
+    if (status == STATUS_OK && s->version) {
+        printf("saccade %s\n", sac_version());
+        return STATUS_OK;
+    }
+    if (status == STATUS_OK)
+        status = check_arguments(verb, &s->args, fault);
+    if (status == STATUS_OK)
+        status = verb->run(s, fault);
+    return status;
+}
+
+/* A reader that left (saccade help | head) is no fault worth a sentence, a full disk is. */
+static int finish_output(int status, struct fault *fault)
+{
+    errno = 0;
+    bool failed = fflush(stdout) != 0 || ferror(stdout);
+    if (!failed || status != STATUS_OK)
+        return status;
+    return errno == EPIPE ? STATUS_FAILURE
+                          : fault_failure(fault, "cannot write standard output: %s",
+                                          strerror(errno ? errno : EIO));
+}
+
+int main(int argc, char **argv)
+{
+    struct fault       fault = {0};
+    struct settings    settings;
+    const struct verb *verb = NULL;
+    int                skip = 0, status;
+    /* A closed pipe, or a file over the limit, is a failed write, which is handled where it happens. */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    settings_init(&settings);
+    if (argc < 2) {
+        help_program(stderr);
+        status = STATUS_USAGE;
+    } else {
+        settings.command = join_command(&settings, argc, argv);
+        status = choose_verb(argv[1], &verb, &skip, &fault);
+        if (status == STATUS_OK)
+            status = run_verb(verb, argc - 1 - skip, argv + 1 + skip, skip, &settings, &fault);
+    }
+    settings_finish(&settings);
+    status = finish_output(status, &fault);
+    if (fault.sentence[0]) {
+        fputs("saccade: ", stderr);
+        print_clean(stderr, fault.sentence);
+        fputc('\n', stderr);
+    }
+    return status;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One option's value: text to field, field to text. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nearest.h"
+#include "options.h"
+
+static void *field(const struct settings *s, const struct option *option)
+{
+    return (char *)s + option->offset;
+}
+
+static int set_flag(bool *out, const char *text, const char *place, struct fault *fault)
+{
+    static const char *const on[] = {"true", "yes", "on"}, *const off[] = {"false", "no", "off"};
+    for (size_t i = 0; i < sizeof on / sizeof on[0]; i++) {
+        if (strcmp(text, on[i]) == 0 || strcmp(text, off[i]) == 0) {
+            *out = strcmp(text, on[i]) == 0;
+            return STATUS_OK;
+        }
+    }
+    return fault_usage(fault, "%s: '%s' is neither true nor false", place, text);
+}
+
+static int check_range(double value, const struct option *option, const char *text,
+                       const char *place, struct fault *fault)
+{
+    if (value >= option->min && value <= option->max)
+        return STATUS_OK;
+    return fault_usage(fault, "%s: %s is out of range; it takes %.10g to %.10g", place, text, option->min,
+                       option->max);
+}
+
+static int set_int(int *out, const struct option *option, const char *text, const char *place,
+                   struct fault *fault)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end)
+        return fault_usage(fault, "%s: '%s' is not a whole number", place, text);
+    int status = check_range(errno ? HUGE_VAL : (double)value, option, text, place, fault);
+    if (status == STATUS_OK)
+        *out = (int)value;
+    return status;
+}
+
+static int set_real(double *out, const struct option *option, const char *text, const char *place,
+                    struct fault *fault)
+{
+    struct settings defaults;
+    settings_init(&defaults);
+    bool has_auto = isnan(*(double *)field(&defaults, option));
+    settings_finish(&defaults);
+    if (has_auto && strcmp(text, "auto") == 0) {
+        *out = (double)NAN;
+        return STATUS_OK;
+    }
+    char  *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || isnan(value))
+        return fault_usage(fault, "%s: '%s' is not a number", place, text);
+    int status = check_range(value, option, text, place, fault);
+    if (status == STATUS_OK)
+        *out = value;
+    return status;
+}
+
+static int set_bytes(uint64_t *out, const struct option *option, const char *text,
+                     const char *place, struct fault *fault)
+{
+    char  *end;
+    double value = strtod(text, &end), unit = 1;
+    if (end != text && *end) {
+        const char *units = "KMGT", *at = strchr(units, *end);
+        if (at && (end[1] == '\0' || strcmp(end + 1, "iB") == 0)) {
+            unit = ldexp(1, 10 * (int)(at - units + 1));
+            end += strlen(end);
+        }
+    }
+    if (end == text || *end || !isfinite(value))
+        return fault_usage(fault, "%s: '%s' is not a size; write it as 1500000, 512M or 2G", place,
+                           text);
+    int status = check_range(value * unit, option, text, place, fault);
+    if (status == STATUS_OK)
+        *out = (uint64_t)(value * unit);
+    return status;
+}
+
+static int set_text(const char **out, const struct option *option, const char *text,
+                    const char *place, struct fault *fault)
+{
+    struct nearest best = {0};
+    char           have[256] = "";
+    for (const char *const *choice = option->choices; choice && *choice; choice++) {
+        if (strcmp(text, *choice) == 0) {
+            *out = text;
+            return STATUS_OK;
+        }
+        nearest_offer(&best, text, *choice);
+        size_t used = strlen(have);
+        snprintf(have + used, sizeof have - used, "%s%s", used ? ", " : "", *choice);
+    }
+    if (!option->choices) {
+        *out = *text ? text : NULL;
+        return STATUS_OK;
+    }
+    if (best.word)
+        return fault_usage(fault, "%s: no '%s'; did you mean '%s'? It takes %s", place, text,
+                           best.word, have);
+    return fault_usage(fault, "%s: no '%s'; it takes %s", place, text, have);
+}
+
+int option_set(struct settings *s, const struct option *option, const char *text,
+               const char *place, struct fault *fault)
+{
+    void *out = field(s, option);
+    switch (option->type) {
+    case OPTION_FLAG:  return set_flag(out, text, place, fault);
+    case OPTION_INT:   return set_int(out, option, text, place, fault);
+    case OPTION_REAL:  return set_real(out, option, text, place, fault);
+    case OPTION_BYTES: return set_bytes(out, option, text, place, fault);
+    case OPTION_TEXT:  return set_text(out, option, text, place, fault);
+    case OPTION_LIST:
+        if (!text_list_add(out, text))
+            return fault_failure(fault, "%s: out of memory", place);
+        return STATUS_OK;
+    }
+    return STATUS_OK;
+}
+
+static void print_list(const struct text_list *list, char *buf, size_t size)
+{
+    size_t used = (size_t)snprintf(buf, size, "[");
+    for (size_t i = 0; i < list->count && used < size; i++)
+        used += (size_t)snprintf(buf + used, size - used, "%s\"%s\"", i ? ", " : "",
+                                 list->items[i]);
+    if (used < size)
+        snprintf(buf + used, size - used, "]");
+}
+
+void option_print(const struct settings *s, const struct option *option, char *buf, size_t size)
+{
+    const void *at = field(s, option);
+    switch (option->type) {
+    case OPTION_FLAG:  snprintf(buf, size, "%s", *(const bool *)at ? "true" : "false"); break;
+    case OPTION_INT:   snprintf(buf, size, "%d", *(const int *)at); break;
+    case OPTION_BYTES: snprintf(buf, size, "%" PRIu64, *(const uint64_t *)at); break;
+    case OPTION_LIST:  print_list(at, buf, size); break;
+    case OPTION_REAL: {
+        double value = *(const double *)at;
+        isnan(value) ? snprintf(buf, size, "auto") : snprintf(buf, size, "%g", value);
+        break;
+    }
+    case OPTION_TEXT: {
+        const char *text = *(const char *const *)at;
+        snprintf(buf, size, "%s", text ? text : "\"\"");
+        break;
+    }
+    }
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "options.h"
+
+#define AT(field) offsetof(struct settings, field)
+
+enum { THREADS_MAX = 1024 };
+
+static const char *const log_levels[] = {"silent", "error", "warn", "info", "debug", "trace", NULL};
+const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
+static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
+                                      "medium",    "slow",      "slower",   "veryslow", NULL};
+
+/* Rows of one YAML section stand together, those without a section first: `saccade config` prints
+ * them in this order. Within a verb a name stands once, and so does a key in the whole table. */
+const struct option options[] = {
+    {"help", 'h', VERB_ALL, SECTION_RUN, OPTION_FLAG, AT(help), NULL, NULL,
+     "print this help and end"},
+    {"version", 'V', VERB_ALL, SECTION_RUN, OPTION_FLAG, AT(version), NULL, NULL,
+     "print the version and end"},
+    {"config", 'c', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(config), NULL, "FILE",
+     "read options from a YAML file; the command line wins over it. 'saccade config' prints one "
+     "with every key"},
+
+    {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_TEXT, AT(device),
+     "device", "NAME", "where the work runs: auto or cpu"},
+    {"threads", 't', VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_INT, AT(threads),
+     "threads", "N", "CPU threads of the models and image work; 0: half of the machine's",
+     0, THREADS_MAX},
+    {"log-level", 'l', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(log_level), "log_level", "LEVEL",
+     "how much to say; SACCADE_LOG sets it too, and DEBUG=1 means debug", .choices = log_levels},
+    {"json", 'j', VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR, SECTION_OUT, OPTION_FLAG,
+     AT(json), "json", NULL, "print JSON instead of text"},
+
+    {"memory-limit", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_BYTES,
+     AT(memory_limit), "memory.limit", "BYTES",
+     "budget for frames and tensors, as 1500000, 512M or 2G; 0: none", 0, 1e15},
+
+    {"detections", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(detections), "input.detections",
+     "FILE", "track these MOTChallenge detections instead of running a detector"},
+    {"fps", 'f', VERB_TRACK, SECTION_IN, OPTION_REAL, AT(fps), "input.fps", "N",
+     "frames per second of an image folder, a pattern or detections without a video; 0: 25 for "
+     "images, seqinfo.ini for detections", 0, 1000},
+    {"input-timeout", 0, VERB_TRACK, SECTION_IN, OPTION_REAL, AT(input_timeout_s),
+     "input.timeout_s", "SECONDS", "give up a network input that stays silent for so long", 0.1,
+     3600},
+
+    {"decode-threads", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_threads), "decode.threads",
+     "N", "threads of the video decoder; 0: as --threads", 0, THREADS_MAX},
+    {"prefetch", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_prefetch), "decode.prefetch",
+     "N", "decoded frames kept ready; 0: decode when asked", 0, 256},
+
+    {"output", 'o', VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(video_out), "output.video", "FILE",
+     "write the annotated video; the name's ending chooses the container"},
+    {"jsonl", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(jsonl_out), "output.jsonl", "FILE",
+     "write the tracks as JSON lines, one object a frame"},
+    {"mot", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(mot_out), "output.mot", "FILE",
+     "write the tracks as MOTChallenge lines"},
+    {"audio", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(audio), "output.audio", NULL,
+     "copy the input's audio into the annotated video"},
+    {"progress", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(progress), "output.progress", NULL,
+     "show a progress line where standard error is a terminal"},
+
+    {"trails", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(trails), "draw.trails", NULL,
+     "draw where each object came from"},
+    {"trail", 0, VERB_TRACK, SECTION_OUT, OPTION_REAL, AT(trail_s), "draw.trail_s", "SECONDS",
+     "length of a trail", 0, 60},
+
+    {"encoder", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(encoder), "encode.encoder", "NAME",
+     "FFmpeg's name of the video encoder; empty: libx264, else the best one there is"},
+    {"encode-threads", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(encode_threads),
+     "encode.threads", "N", "threads of the video encoder; 0: as --threads", 0, THREADS_MAX},
+    {"crf", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(encode_crf), "encode.crf", "N",
+     "quality of libx264: lower is better and larger", 0, 51},
+    {"preset", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(encode_preset), "encode.preset", "NAME",
+     "speed of libx264", .choices = presets},
+
+    {"detector", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(detector), "detector.model",
+     "MODEL", "the detector, an ONNX file"},
+    {"head", 0, VERB_TRACK | VERB_INSPECT, SECTION_DETECTOR, OPTION_TEXT, AT(head),
+     "detector.head", "NAME",
+     "what the detector's outputs mean: a head's name or a plug-in's file; empty: recognised from "
+     "the model"},
+    {"preprocess", 0, VERB_TRACK | VERB_INSPECT, SECTION_DETECTOR, OPTION_TEXT, AT(preprocess),
+     "detector.preprocess", "LIST",
+     "override how pixels enter the detector: bgr,mean=0,scale=1,letterbox=topleft,fill=114,"
+     "size=416x416"},
+    {"classes", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(classes), "detector.classes",
+     "LIST", "classes to keep, names or numbers, comma-separated; auto: persons where the model "
+     "knows them, else all"},
+    {"score-min", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_REAL, AT(score_min),
+     "detector.score_min", "SCORE",
+     "drop boxes below this score; trackers use low scores too", 0, 1},
+    {"nms-iou", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_REAL, AT(nms_iou), "detector.nms_iou",
+     "IOU", "of two boxes of a class that overlap more, keep the better", 0, 1},
+    {"boxes-max", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_INT, AT(detection_max),
+     "detector.boxes_max", "N", "most boxes in a frame, best first", 1, 100000},
+
+    {"reid", 0, VERB_TRACK, SECTION_REID, OPTION_TEXT, AT(reid), "reid.model", "MODEL",
+     "the appearance network, an ONNX file, or none"},
+    {"reid-preprocess", 0, VERB_TRACK, SECTION_REID, OPTION_TEXT, AT(reid_preprocess),
+     "reid.preprocess", "LIST", "override how crops enter the appearance network"},
+    {"reid-batch", 0, VERB_TRACK, SECTION_REID, OPTION_INT, AT(reid_batch_max), "reid.batch_max",
+     "N", "most crops in one run of the appearance network", 1, 1024},
+
+    {"tracker", 0, VERB_TRACK, SECTION_TRACKER, OPTION_TEXT, AT(tracker), "tracker.kind", "NAME",
+     "the tracker", .choices = option_trackers},
+    {"score-high", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(score_high),
+     "tracker.score_high", "SCORE", "detections from here on are matched first", 0, 1},
+    {"score-low", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(score_low), "tracker.score_low",
+     "SCORE", "detections from here to score-high are matched second", 0, 1},
+    {"score-new", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(score_new), "tracker.score_new",
+     "SCORE", "a new track starts from here on", 0, 1},
+    {"match-iou", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(match_iou), "tracker.match_iou",
+     "IOU", "least overlap of a pair in the first round", 0, 1},
+    {"lost-max", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(lost_max_s),
+     "tracker.lost_max_s", "SECONDS", "keep a lost track for so long", 0, 3600},
+    {"confirm", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(confirm_s), "tracker.confirm_s",
+     "SECONDS", "show a track once it was seen for so long", 0, 60},
+    {"reid-distance", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(reid_distance),
+     "tracker.reid_distance", "DISTANCE", "cosine distance over which appearance says no", 0, 2},
+    {"gallery", 0, VERB_TRACK, SECTION_TRACKER, OPTION_INT, AT(gallery_max), "tracker.gallery_max",
+     "N", "appearances kept for each track", 1, 1024},
+    {"track-max", 0, VERB_TRACK, SECTION_TRACKER, OPTION_INT, AT(track_max), "tracker.track_max",
+     "N", "most live and lost tracks together; the oldest lost one goes first", 1, 1000000},
+    {"camera-motion", 0, VERB_TRACK, SECTION_TRACKER, OPTION_FLAG, AT(camera_motion),
+     "tracker.camera_motion", NULL, "compensate for a moving camera (botsort)"},
+
+    {"max-batch", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(inference_batch_max),
+     "inference.max_batch", "N", "most frames in one run of the detector", 1, 256},
+    {"batch-timeout", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(inference_timeout_ms),
+     "inference.timeout_ms", "MS", "wait so long for a batch to fill", 0, 10000},
+
+    {"queue-length", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(queue_length), "queue.length", "N",
+     "frames that may wait between two stages", 1, 256},
+
+    {"input", 'i', VERB_INFER, SECTION_IN, OPTION_LIST, AT(infer_inputs), "infer.inputs",
+     "[NAME=]X.npy", "an input tensor; without NAME in the model's order"},
+    {"output", 'o', VERB_INFER, SECTION_OUT, OPTION_TEXT, AT(infer_output), "infer.output", "DIR",
+     "write each output as DIR/NAME.npy"},
+    {"repeat", 'n', VERB_INFER, SECTION_RUN, OPTION_INT, AT(infer_repeat), "infer.repeat", "N",
+     "timed runs, after one that is not counted", 1, 1000000},
+    {"optimise", 0, VERB_INFER, SECTION_RUN, OPTION_FLAG, AT(infer_optimise), "infer.optimise",
+     NULL, "fuse, fold and choose layouts; off: node by node, as the file has it"},
+    {"reference", 0, VERB_INFER, SECTION_RUN, OPTION_FLAG, AT(infer_reference), "infer.reference",
+     NULL, "use the plain C kernels alone"},
+    {"layers", 0, VERB_INFER, SECTION_OUT, OPTION_FLAG, AT(infer_layers), "infer.layers", NULL,
+     "print each step with its kernel and mean time"},
+
+    {"gt", 'g', VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
+     "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},
+    {"tracks", 0, VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_tracks), "eval.tracks", "T",
+     "tracks to score: a file for each ground truth, or a folder with SEQUENCE.txt in it"},
+    {"preprocess", 0, VERB_EVAL, SECTION_RUN, OPTION_FLAG, AT(eval_preprocess), "eval.preprocess",
+     NULL, "leave out what the MOTChallenge benchmark ignores: distractors and rows marked 0"},
+};
+const size_t option_count = sizeof options / sizeof options[0];
+
+const char *option_section_title(enum option_section section)
+{
+    static const char *const titles[SECTION_COUNT] = {
+        [SECTION_IN] = "Input",       [SECTION_OUT] = "Output",
+        [SECTION_DETECTOR] = "Detector", [SECTION_REID] = "Appearance (ReID)",
+        [SECTION_TRACKER] = "Tracker", [SECTION_RUN] = "Running",
+    };
+    return titles[section];
+}
+
+const struct option *option_find(const char *name, unsigned verb)
+{
+    for (size_t i = 0; i < option_count; i++)
+        if ((options[i].verbs & verb) && strcmp(options[i].name, name) == 0)
+            return &options[i];
+    return NULL;
+}
+
+const struct option *option_find_key(const char *key)
+{
+    for (size_t i = 0; i < option_count; i++)
+        if (options[i].key && strcmp(options[i].key, key) == 0)
+            return &options[i];
+    return NULL;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The options, declared as data. One table gives the command line, the YAML keys, --help, shell
+ * completion and the man page, so they cannot disagree. */
+#ifndef SAC_CLI_OPTIONS_H
+#define SAC_CLI_OPTIONS_H
+
+#include "fault.h"
+#include "settings.h"
+
+enum {
+    VERB_TRACK = 1 << 0,
+    VERB_INFER = 1 << 1,
+    VERB_INSPECT = 1 << 2,
+    VERB_EVAL = 1 << 3,
+    VERB_DOCTOR = 1 << 4,
+    VERB_TOOLS = 1 << 5, /* help, config, completion, man: they take --help alone */
+    VERB_WORK = VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR,
+    VERB_ALL = VERB_WORK | VERB_TOOLS
+};
+
+enum option_type {
+    OPTION_FLAG,  /* bool: --name and --no-name; true or false in YAML */
+    OPTION_INT,   /* int, in min..max */
+    OPTION_REAL,  /* double, in min..max; "auto" is NAN where the default is */
+    OPTION_BYTES, /* uint64_t: 1500000, 512M, 2G */
+    OPTION_TEXT,  /* const char *, one of choices where there are some; empty: NULL */
+    OPTION_LIST   /* struct text_list: all arguments up to the next option */
+};
+
+enum option_section {
+    SECTION_IN,
+    SECTION_OUT,
+    SECTION_DETECTOR,
+    SECTION_REID,
+    SECTION_TRACKER,
+    SECTION_RUN,
+    SECTION_COUNT
+};
+
+struct option {
+    const char         *name;  /* without the dashes; unique within a verb */
+    char                letter; /* short form, or 0 */
+    unsigned            verbs;
+    enum option_section section;
+    enum option_type    type;
+    size_t              offset; /* into struct settings */
+    const char         *key;    /* in YAML, "section.name" or "name"; NULL: command line only */
+    const char         *value;  /* what help calls the value: "FILE", "N", "SECONDS" */
+    const char         *help;   /* unit and meaning, lower case, no full stop */
+    double              min, max;
+    const char *const  *choices; /* ends with NULL */
+};
+
+extern const struct option options[];
+extern const size_t        option_count;
+
+extern const char *const option_trackers[]; /* the kinds' names; ends with NULL */
+
+const char *option_section_title(enum option_section section);
+
+/* The row of a name (or NULL) among those of a verb; of a YAML key. */
+const struct option *option_find(const char *name, unsigned verb);
+const struct option *option_find_key(const char *key);
+
+/* Read text into the option's field; place goes before the sentence ("--crf", "a.yaml:3: encode.crf").
+ * text is kept, not copied. */
+int option_set(struct settings *s, const struct option *option, const char *text,
+               const char *place, struct fault *fault);
+/* The value as YAML would write it: "4", "auto", "[]", "\"\"". */
+void option_print(const struct settings *s, const struct option *option, char *buf, size_t size);
+/* "--crf N", "--[no-]audio" into buf. */
+void option_spelling(const struct option *option, char *buf, size_t size);
+/* What the default is, for people: "4", "auto: sort 0.3, botsort 0.5"; empty where there is none. */
+void option_print_default(const struct option *option, char *buf, size_t size);
+/* The help text with choices, range and default. */
+void option_description(const struct option *option, char *buf, size_t size);
+
+/* Parse the arguments after the verb. Order: what s holds < the file of --config < SACCADE_LOG and
+ * DEBUG < the command line. */
+int options_parse(struct settings *s, unsigned verb, int argc, char **argv, struct fault *fault);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything that the command line and the YAML file can set, in one plain struct. Each field has
+ * one row in the table of options.c, which knows how to read, print and describe it. */
+#ifndef SAC_CLI_SETTINGS_H
+#define SAC_CLI_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <saccade/track.h>
+
+struct text_list {
+    const char **items; /* owned; the texts are borrowed */
+    size_t       count;
+};
+
+struct settings {
+    /* any verb */
+    bool        help, version, json;
+    const char *config;
+    const char *log_level;
+    const char *device;
+    int         threads; /* 0: half of the machine's */
+    uint64_t    memory_limit;
+
+    /* track: what comes in */
+    const char *detections;
+    double      fps; /* 0: from the input */
+    double      input_timeout_s;
+    int         decode_threads, decode_prefetch;
+
+    /* track: what goes out */
+    const char *video_out, *jsonl_out, *mot_out;
+    bool        audio, trails, progress;
+    double      trail_s;
+    const char *encoder, *encode_preset;
+    int         encode_threads, encode_crf;
+
+    /* track: models */
+    const char *detector, *head, *preprocess, *classes;
+    double      score_min, nms_iou;
+    int         detection_max;
+    const char *reid, *reid_preprocess;
+    int         reid_batch_max;
+    int         inference_batch_max, inference_timeout_ms, queue_length;
+
+    /* track: the tracker; NAN: what that tracker has by default */
+    const char *tracker;
+    double      score_high, score_low, score_new, match_iou, lost_max_s, confirm_s, reid_distance;
+    int         gallery_max, track_max;
+    bool        camera_motion;
+
+    /* infer */
+    struct text_list infer_inputs;
+    const char      *infer_output;
+    int              infer_repeat;
+    bool             infer_optimise, infer_reference, infer_layers;
+
+    /* eval */
+    struct text_list eval_gt, eval_tracks;
+    bool             eval_preprocess;
+
+    const char      *command; /* the whole command line, for records */
+    struct text_list args; /* what stands on the command line without an option */
+    struct text_list held; /* texts that this struct owns: values from a file */
+};
+
+/* The library's own defaults. */
+void settings_init(struct settings *s);
+/* Replace NAN by what the tracker of this kind has by default. */
+void settings_fill_tracker(struct settings *s, enum sac_tracker_kind kind);
+void settings_finish(struct settings *s);
+/* Append a borrowed text. false: no memory. */
+bool text_list_add(struct text_list *list, const char *text);
+/* A copy that lives as long as the settings, or NULL. */
+const char *settings_hold(struct settings *s, const char *text);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "shape_text.h"
+
+void shape_text(const struct sac_tensor_desc *desc, char *buf, size_t size)
+{
+    size_t used = (size_t)snprintf(buf, size, "%s [", sac_dtype_name(desc->dtype));
+    for (int i = 0; i < desc->rank && used < size; i++) {
+        const char *comma = i ? "," : "";
+        if (desc->shape[i] < 0)
+            used += (size_t)snprintf(buf + used, size - used, "%s?", comma);
+        else
+            used += (size_t)snprintf(buf + used, size - used, "%s%" PRId64, comma, desc->shape[i]);
+    }
+    if (used < size)
+        snprintf(buf + used, size - used, "]");
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SAC_CLI_SUMMARY_H
+#define SAC_CLI_SUMMARY_H
+
+#include <stdio.h>
+
+#include <saccade/pipeline.h>
+
+#include "settings.h"
+
+/* What a run did: frames, rate, models, device, memory, time by stage. */
+void summary_print(const struct sac_pipeline_stats *stats, FILE *out);
+/* The files that it wrote, for runs whose files are whole. */
+void summary_print_files(const struct sac_pipeline_stats *stats, const struct settings *s,
+                         FILE *out);
+
+#endif

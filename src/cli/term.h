@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Standard error: log lines from any thread and one progress line that do not tear each other. */
+#ifndef SAC_CLI_TERM_H
+#define SAC_CLI_TERM_H
+
+#include <stdbool.h>
+
+#include "fault.h"
+#include "settings.h"
+
+/* A context that logs to standard error at the level of the settings. */
+int  term_context(const struct settings *s, sac_context **out, struct fault *fault);
+bool term_is_terminal(void);
+/* Redraw the progress line; NULL takes it away. For terminals. */
+void term_progress(const char *text);
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saccade track: the main job with a progress line, a summary, and a way to stop early. */
+#include <math.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <saccade/pipeline.h>
+
+#include "summary.h"
+#include "term.h"
+#include "verbs.h"
+
+/* ---- what does not go together ---- */
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && S_ISREG(sa.st_mode) &&
+           sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* An output must not overwrite an input or another output. */
+static int check_files(const struct settings *s, const char *input, struct fault *fault)
+{
+    const char *const outputs[] = {s->video_out, s->jsonl_out, s->mot_out};
+    const char *const inputs[] = {input, s->detections, s->detector, s->reid, s->config};
+    for (size_t i = 0; i < 3; i++) {
+        if (!outputs[i])
+            continue;
+        for (size_t j = 0; j < sizeof inputs / sizeof inputs[0]; j++)
+            if (inputs[j] && same_file(outputs[i], inputs[j]))
+                return fault_usage(fault, "output '%s' would overwrite an input", outputs[i]);
+        for (size_t j = 0; j < i; j++)
+            if (outputs[j] && same_file(outputs[i], outputs[j]))
+                return fault_usage(fault, "two outputs go to '%s'", outputs[i]);
+    }
+    return STATUS_OK;
+}
+
+static int check_usage(const struct settings *s, const char *input, bool reid, struct fault *fault)
+{
+    if (!input && !s->detections)
+        return fault_usage(fault, "track needs an INPUT: a video, a folder of images, a URL or -");
+    if (!s->detector && !s->detections)
+        return fault_usage(fault, "no detector: give --detector MODEL.onnx, or --detections FILE "
+                                  "with boxes found before");
+    if (s->detector && s->detections)
+        return fault_usage(fault, "--detector and --detections exclude each other");
+    if (!input && s->video_out)
+        return fault_usage(fault, "--output needs the INPUT video to draw on");
+    if (!input && reid)
+        return fault_usage(fault, "--reid needs the INPUT video to look at");
+    return check_files(s, input, fault);
+}
+
+/* ---- settings to parameters ---- */
+
+static void fill_job(struct settings *s, bool reid, bool video, struct sac_track_job_params *job)
+{
+    job->device = s->device;
+    job->device_params.threads = s->threads;
+    job->device_params.memory_limit_bytes = s->memory_limit;
+    job->detector = s->detector;
+    job->detector_params.head = s->head;
+    job->detector_params.preprocess = s->preprocess;
+    job->detector_params.classes = s->classes;
+    job->detector_params.score_min = (float)s->score_min;
+    job->detector_params.nms_iou = (float)s->nms_iou;
+    job->detector_params.detection_max = s->detection_max;
+    job->detector_params.batch_max = s->inference_batch_max;
+    job->inference_batch_max = s->inference_batch_max;
+    job->timeout_ms = s->inference_timeout_ms;
+    job->queue_length = s->queue_length;
+    job->reid = reid ? s->reid : NULL;
+    job->reid_params.preprocess = s->reid_preprocess;
+    job->reid_params.batch_max = s->reid_batch_max;
+
+    enum sac_tracker_kind kind = SAC_TRACKER_BOTSORT;
+    sac_tracker_kind_parse(s->tracker, &kind); /* the option takes known names alone */
+    settings_fill_tracker(s, kind);
+    struct sac_tracker_params *tracker = &job->tracker;
+    *tracker = sac_tracker_params_default(kind);
+    tracker->score_high = (float)s->score_high;
+    tracker->score_low = (float)s->score_low;
+    tracker->score_new = (float)s->score_new;
+    tracker->match_iou = (float)s->match_iou;
+    tracker->lost_max_s = (float)s->lost_max_s;
+    tracker->confirm_s = (float)s->confirm_s;
+    tracker->reid_distance_max = (float)s->reid_distance;
+    tracker->gallery_max = s->gallery_max;
+    tracker->track_max = s->track_max;
+    tracker->camera_motion = tracker->camera_motion && s->camera_motion && video;
+}
+
+static void fill_params(struct settings *s, const char *input, bool reid,
+                        struct sac_pipeline_params *params)
+{
+    *params = sac_pipeline_params_default();
+    fill_job(s, reid, input != NULL, &params->job);
+    params->input = input;
+    params->detections = s->detections;
+    params->fps = s->fps;
+    if (s->fps > 0)
+        params->source.fps = s->fps;
+    params->source.decode_threads = s->decode_threads ? s->decode_threads : s->threads;
+    params->source.prefetch = s->decode_prefetch;
+    params->source.timeout_us = (int64_t)(s->input_timeout_s * 1e6);
+    params->source.keep_packets = s->video_out && s->audio;
+    params->video_out = s->video_out;
+    params->jsonl_out = s->jsonl_out;
+    params->mot_out = s->mot_out;
+    params->sink.encoder = s->encoder;
+    params->sink.threads = s->encode_threads ? s->encode_threads : s->threads;
+    params->sink.crf = s->encode_crf;
+    params->sink.preset = s->encode_preset;
+    params->draw_trails = s->trails;
+    params->trail_s = (float)s->trail_s;
+    params->command = s->command;
+}
+
+/* ---- stopping early ---- */
+
+static _Atomic(sac_pipeline *) running; /* what a signal stops */
+static volatile sig_atomic_t   interrupts;
+
+static void on_signal(int number)
+{
+    (void)number;
+    if (interrupts++)
+        _exit(STATUS_INTERRUPTED);
+    sac_pipeline *pipe = atomic_load(&running);
+    if (pipe)
+        sac_pipeline_stop(pipe);
+}
+
+/* While it opens there is no pipeline to stop yet, but a pipe or a camera to wait for. */
+static int was_interrupted(void *user)
+{
+    (void)user;
+    return interrupts != 0;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- the progress line ---- */
+
+enum { PROGRESS_EVERY_MS = 200 };
+
+struct progress {
+    sac_pipeline   *pipe;
+    struct timespec shown;
+};
+
+static void format_time(double seconds, char *buf, size_t size)
+{
+    long whole = lround(fmax(seconds, 0));
+    if (whole >= 3600)
+        snprintf(buf, size, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(buf, size, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+static void format_progress(const struct sac_pipeline_stats *stats, char *buf, size_t size)
+{
+    char head[64], eta[32] = "";
+    snprintf(head, sizeof head, "frame %lld", (long long)stats->frames);
+    if (stats->frames_total > stats->frames && stats->fps > 0) {
+        format_time((double)(stats->frames_total - stats->frames) / stats->fps, eta, sizeof eta);
+        snprintf(head, sizeof head, "frame %lld of %lld, %d %%", (long long)stats->frames,
+                 (long long)stats->frames_total,
+                 (int)(100 * stats->frames / stats->frames_total));
+    }
+    snprintf(buf, size, "%s, %.1f frames/s%s%s, %d object%s", head, stats->fps,
+             *eta ? ", ETA " : "", eta, stats->objects, stats->objects == 1 ? "" : "s");
+}
+
+static int show_progress(void *user, const sac_frame *frame, const struct sac_track *tracks,
+                         size_t n)
+{
+    struct progress *progress = user;
+    struct timespec  now;
+    (void)frame;
+    (void)tracks;
+    (void)n;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if ((now.tv_sec - progress->shown.tv_sec) * 1000 +
+            (now.tv_nsec - progress->shown.tv_nsec) / 1000000 < PROGRESS_EVERY_MS)
+        return 0;
+    progress->shown = now;
+    struct sac_pipeline_stats stats;
+    char                      line[128];
+    sac_pipeline_get_stats(progress->pipe, &stats);
+    format_progress(&stats, line, sizeof line);
+    term_progress(line);
+    return 0;
+}
+
+/* ---- the run ---- */
+
+static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe, sac_result res,
+                  struct fault *fault)
+{
+    struct sac_pipeline_stats stats;
+    sac_pipeline_get_stats(pipe, &stats);
+    bool quiet = strcmp(s->log_level, "error") == 0 || strcmp(s->log_level, "silent") == 0;
+    if (!quiet)
+        summary_print(&stats, stderr);
+    if (!quiet && (res == SAC_OK || (res == SAC_ERR_CANCELLED && stats.frames > 0)))
+        summary_print_files(&stats, s, stderr);
+    if (res == SAC_ERR_CANCELLED && interrupts) {
+        fault_failure(fault, "interrupted: %lld frames are done%s", (long long)stats.frames,
+                      stats.frames > 0 && (s->video_out || s->jsonl_out || s->mot_out)
+                          ? "; the output files are whole up to there"
+                          : "");
+        return STATUS_INTERRUPTED;
+    }
+    return res == SAC_OK ? STATUS_OK : fault_library(fault, ctx, res);
+}
+
+static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params *params,
+               struct fault *fault)
+{
+    struct progress progress = {0};
+    if (s->progress && term_is_terminal()) {
+        params->on_frame = show_progress;
+        params->on_frame_user = &progress;
+    }
+    catch_signals();
+    params->source.give_up = was_interrupted;
+    sac_result res = sac_pipeline_create(ctx, params, &progress.pipe);
+    if (res == SAC_ERR_CANCELLED && interrupts) {
+        fault_failure(fault, "interrupted while opening; nothing was written");
+        return STATUS_INTERRUPTED;
+    }
+    if (res == SAC_ERR_ARG) { /* an option that the library alone can judge: --device, --classes, ... */
+        fault_library(fault, ctx, res);
+        return STATUS_USAGE;
+    }
+    if (res != SAC_OK)
+        return fault_library(fault, ctx, res);
+    atomic_store(&running, progress.pipe);
+    if (interrupts) /* while it was opening */
+        sac_pipeline_stop(progress.pipe);
+    res = sac_pipeline_run(progress.pipe);
+    atomic_store(&running, NULL);
+    if (params->on_frame)
+        term_progress(NULL);
+    int status = finish(s, ctx, progress.pipe, res, fault);
+    sac_pipeline_destroy(&progress.pipe);
+    return status;
+}
+
+int verb_track(struct settings *s, struct fault *fault)
+{
+    const char *input = s->args.count ? s->args.items[0] : NULL;
+    bool        reid = s->reid && strcmp(s->reid, "none") != 0;
+    int         status = check_usage(s, input, reid, fault);
+    if (status != STATUS_OK)
+        return status;
+    sac_context *ctx = NULL;
+    status = term_context(s, &ctx, fault);
+    if (status != STATUS_OK)
+        return status;
+    struct sac_pipeline_params params;
+    fill_params(s, input, reid, &params);
+    status = run(s, ctx, &params, fault);
+    sac_context_destroy(&ctx);
+    return status;
+}

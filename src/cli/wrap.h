@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SAC_CLI_WRAP_H
+#define SAC_CLI_WRAP_H
+
+#include <stdio.h>
+
+/* Print text in lines of up to `width` columns, broken at spaces: the first line begins with first,
+ * the others with rest. Ends with a newline. ASCII. */
+void print_wrapped(FILE *out, const char *text, const char *first, const char *rest, int width);
+/* Text from a file that is not to be trusted: control characters, which may steer a terminal, become
+ * question marks. */
+void print_clean(FILE *out, const char *text);
+
+#endif

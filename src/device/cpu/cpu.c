@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU as a device: host memory, and streams that do their work at once. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/cpu/cpu.h"
+
+/* ---- what the processor can do ---- */
+
+static enum sac_cpu_level detect_level(void)
+{
+#if defined(__x86_64__)
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return SAC_CPU_REF;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return SAC_CPU_AVX512;
+    return SAC_CPU_AVX2;
+#else
+    return SAC_CPU_REF;
+#endif
+}
+
+/* SACCADE_CPU lowers the level, so that one machine can test all paths; it never raises it. */
+static enum sac_cpu_level wanted_level(void)
+{
+    const char *text = getenv("SACCADE_CPU");
+    if (text && !strcmp(text, "ref"))
+        return SAC_CPU_REF;
+    if (text && !strcmp(text, "avx2"))
+        return SAC_CPU_AVX2;
+    return SAC_CPU_AVX512;
+}
+
+enum sac_cpu_level sac_cpu_level(void)
+{
+    static atomic_int known; /* level + 1; 0: not asked yet */
+    int               level = atomic_load_explicit(&known, memory_order_relaxed);
+    if (level == 0) {
+        level = (int)SAC_MIN(detect_level(), wanted_level()) + 1;
+        atomic_store_explicit(&known, level, memory_order_relaxed);
+    }
+    return (enum sac_cpu_level)(level - 1);
+}
+
+static const char *level_name(enum sac_cpu_level level)
+{
+    return level == SAC_CPU_AVX512 ? "AVX-512" : level == SAC_CPU_AVX2 ? "AVX2" : "plain C";
+}
+
+/* The marketing name, as Linux prints it; not every machine has one (ARM, some guests). */
+static void read_model_name(char *out, size_t size)
+{
+    char  line[256];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    snprintf(out, size, "CPU");
+    while (file && fgets(line, sizeof line, file)) {
+        char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !value)
+            continue;
+        value += 1 + strspn(value + 1, " \t");
+        value[strcspn(value, "\n")] = '\0';
+        snprintf(out, size, "%s", value);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+/* ---- the table's entries ---- */
+
+struct sac_stream {
+    struct sac_device *dev;
+};
+
+static sac_result cpu_open(struct sac_device *dev, int index)
+{
+    (void)index;
+    char model[80];
+    read_model_name(model, sizeof model);
+    snprintf(dev->name, sizeof dev->name, "cpu");
+    snprintf(dev->description, sizeof dev->description, "%s, %s, %d thread%s", model,
+             level_name(sac_cpu_level()), dev->params.threads, dev->params.threads == 1 ? "" : "s");
+    return SAC_OK;
+}
+
+static void cpu_close(struct sac_device *dev)
+{
+    (void)dev;
+}
+
+static sac_result cpu_memory_alloc(struct sac_device *dev, size_t bytes, void **out)
+{
+    (void)dev;
+    void *p = sac_alloc_aligned(64, bytes);
+    if (!p)
+        return SAC_ERR_MEMORY;
+    *out = p;
+    return SAC_OK;
+}
+
+static void cpu_memory_free(struct sac_device *dev, void *p)
+{
+    (void)dev;
+    sac_free(p);
+}
+
+static sac_result cpu_stream_create(struct sac_device *dev, struct sac_stream **out)
+{
+    struct sac_stream *stream = sac_new(struct sac_stream);
+    if (!stream)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "cpu: no memory for a stream");
+    stream->dev = dev;
+    *out = stream;
+    return SAC_OK;
+}
+
+static void cpu_stream_destroy(struct sac_stream **stream)
+{
+    if (!stream)
+        return;
+    sac_free(*stream);
+    *stream = NULL;
+}
+
+static sac_result cpu_stream_wait(struct sac_stream *stream)
+{
+    (void)stream;
+    return SAC_OK;
+}
+
+static sac_result cpu_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
+                           const void *src, size_t bytes, enum sac_copy_kind kind)
+{
+    (void)dev;
+    (void)stream;
+    (void)kind;
+    memmove(dst, src, bytes);
+    return SAC_OK;
+}
+
+const struct sac_device_ops sac_device_cpu = {
+    .name = "cpu",
+    .host_memory = true,
+    .open = cpu_open,
+    .close = cpu_close,
+    .memory_alloc = cpu_memory_alloc,
+    .memory_free = cpu_memory_free,
+    .stream_create = cpu_stream_create,
+    .stream_destroy = cpu_stream_destroy,
+    .stream_wait = cpu_stream_wait,
+    .copy = cpu_copy,
+    .preprocess = sac_cpu_preprocess,
+    .convert = sac_cpu_convert,
+    .draw = sac_cpu_draw,
+};

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU device's entries of the device table. */
+#ifndef SAC_DEVICE_CPU_CPU_H
+#define SAC_DEVICE_CPU_CPU_H
+
+#include "device/device.h"
+
+sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_stream *stream,
+                              const struct sac_preprocess *pre,
+                              const struct sac_preprocess_job *jobs, int n, void *dst);
+sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
+                           enum sac_filter filter, sac_frame *dst);
+sac_result sac_cpu_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
+                        const struct sac_shape *shapes, int n);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+
+struct sac_device_params sac_device_params_default(void)
+{
+    return (struct sac_device_params){0};
+}
+
+/* ---- names ---- */
+
+/* "name" or "name:index"; false when it is written in another way. */
+static bool split_name(const char *text, char *name, size_t size, int *index)
+{
+    const char *colon = strchr(text, ':');
+    size_t      len = colon ? (size_t)(colon - text) : strlen(text);
+    if (len == 0 || len >= size)
+        return false;
+    memcpy(name, text, len);
+    name[len] = '\0';
+    *index = 0;
+    if (!colon)
+        return true;
+    char *end;
+    long  value = strtol(colon + 1, &end, 10);
+    if (end == colon + 1 || *end || value < 0 || value > 255)
+        return false;
+    *index = (int)value;
+    return true;
+}
+
+static const struct sac_device_row *find_row(const char *name)
+{
+    for (size_t i = 0; i < sac_device_row_count; i++)
+        if (!strcmp(sac_device_rows[i].name, name))
+            return &sac_device_rows[i];
+    return NULL;
+}
+
+/* Any accelerator that this build holds comes before the CPU; why not is said. */
+static const struct sac_device_row *choose_row(sac_context *ctx)
+{
+    const struct sac_device_row *cpu = find_row("cpu");
+    for (size_t i = 0; i < sac_device_row_count; i++) {
+        const struct sac_device_row *row = &sac_device_rows[i];
+        if (row == cpu)
+            continue;
+        if (row->ops)
+            return row;
+        sac_log(ctx, SAC_LOG_DEBUG, "device auto: not %s: %s", row->name, row->missing);
+    }
+    sac_log(ctx, SAC_LOG_DEBUG, "device auto: cpu");
+    return cpu;
+}
+
+static sac_result resolve(sac_context *ctx, const char *text, const struct sac_device_row **row,
+                          int *index)
+{
+    char name[16];
+    if (!text || !split_name(text, name, sizeof name, index))
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "device '%s': have auto, cpu, cuda, cuda:N",
+                        text ? text : "");
+    if (!strcmp(name, "auto")) {
+        *row = choose_row(ctx);
+        return SAC_OK;
+    }
+    *row = find_row(name);
+    if (!*row || (*index > 0 && !strcmp(name, "cpu")))
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "device '%s': have auto, cpu, cuda, cuda:N", text);
+    if (!(*row)->ops)
+        return SAC_FAIL(ctx, SAC_ERR_DEVICE, "device '%s': %s; 'cpu' runs everywhere", text,
+                        (*row)->missing);
+    return SAC_OK;
+}
+
+/* ---- life ---- */
+
+static void device_destroy(sac_device *dev)
+{
+    sac_buffer_pool_destroy(&dev->pool);
+    if (dev->opened)
+        dev->ops->close(dev);
+    sac_pool_destroy(&dev->workers);
+    pthread_mutex_destroy(&dev->workers_lock);
+    sac_free(dev);
+}
+
+static sac_result device_init(sac_device *dev)
+{
+    if (dev->params.threads <= 0)
+        dev->params.threads = sac_threads_default();
+    atomic_init(&dev->strict, dev->params.zero_copy_strict);
+    sac_result res = sac_pool_create(dev->ctx, dev->params.threads, &dev->workers);
+    if (res == SAC_OK)
+        res = dev->ops->open(dev, dev->index);
+    dev->opened = res == SAC_OK;
+    if (res == SAC_OK)
+        res = sac_buffer_pool_create(dev, &dev->pool);
+    return res;
+}
+
+sac_result sac_device_open(sac_context *ctx, const char *name,
+                           const struct sac_device_params *params, sac_device **out)
+{
+    const struct sac_device_row *row = NULL;
+    int                          index = 0;
+    sac_result                   res = resolve(ctx, name, &row, &index);
+    if (res != SAC_OK)
+        return res;
+    sac_device *dev = sac_new(sac_device);
+    if (!dev)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "device '%s': no memory for its state", name);
+    dev->ops = row->ops;
+    dev->ctx = ctx;
+    dev->index = index;
+    dev->params = params ? *params : sac_device_params_default();
+    sac_refcount_init(&dev->refs);
+    sac_refcount_init(&dev->holds);
+    pthread_mutex_init(&dev->workers_lock, NULL);
+    res = device_init(dev);
+    if (res == SAC_OK)
+        *out = dev;
+    else
+        device_destroy(dev);
+    return res;
+}
+
+sac_device *sac_device_ref(sac_device *dev)
+{
+    sac_refcount_inc(&dev->refs);
+    sac_device_hold(dev);
+    return dev;
+}
+
+void sac_device_unref(sac_device **dev_at)
+{
+    sac_device *dev = dev_at ? *dev_at : NULL;
+    if (!dev)
+        return;
+    *dev_at = NULL;
+    if (sac_refcount_dec(&dev->refs))
+        sac_buffer_pool_report_held(dev->pool);
+    sac_device_release(dev);
+}
+
+void sac_device_hold(sac_device *dev)
+{
+    sac_refcount_inc(&dev->holds);
+}
+
+void sac_device_release(sac_device *dev)
+{
+    if (sac_refcount_dec(&dev->holds))
+        device_destroy(dev);
+}
+
+/* ---- what it is ---- */
+
+const char *sac_device_name(const sac_device *dev)
+{
+    return dev->name;
+}
+
+const char *sac_device_description(const sac_device *dev)
+{
+    return dev->description;
+}
+
+int sac_device_threads(const sac_device *dev)
+{
+    return dev->params.threads;
+}
+
+sac_context *sac_device_context(const sac_device *dev)
+{
+    return dev->ctx;
+}
+
+void sac_device_parallel(sac_device *dev, int n, void (*fn)(void *arg, int piece, int worker),
+                         void *arg)
+{
+    if (n > 1 && pthread_mutex_trylock(&dev->workers_lock) == 0) {
+        sac_pool_run(dev->workers, n, fn, arg);
+        pthread_mutex_unlock(&dev->workers_lock);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        fn(arg, i, 0);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device contract: one constant struct of function pointers per device. The common wrapper
+ * (device.c, tensor.c, frame.c, image/image.c) checks arguments once, so each device may trust its
+ * input. The CPU device is the plain reference for all the others. */
+#ifndef SAC_DEVICE_DEVICE_H
+#define SAC_DEVICE_DEVICE_H
+
+#include <saccade/device.h>
+#include <saccade/frame.h>
+#include <saccade/image.h>
+#include <saccade/tensor.h>
+
+#include "base/base.h"
+#include "base/thread.h"
+
+struct sac_stream; /* an ordered queue of work on a device; the CPU's runs at once */
+
+enum sac_copy_kind { SAC_COPY_HOST_TO_DEVICE, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_ON_DEVICE };
+
+struct sac_device_ops {
+    const char *name;        /* "cpu", "cuda" */
+    bool        host_memory; /* the host may use its addresses, so nothing has to be transferred */
+
+    sac_result (*open)(struct sac_device *dev, int index);
+    void       (*close)(struct sac_device *dev);
+
+    /* Raw memory; only the pool calls these. */
+    sac_result (*memory_alloc)(struct sac_device *dev, size_t bytes, void **out);
+    void       (*memory_free)(struct sac_device *dev, void *p);
+
+    sac_result (*stream_create)(struct sac_device *dev, struct sac_stream **out);
+    void       (*stream_destroy)(struct sac_stream **stream);
+    sac_result (*stream_wait)(struct sac_stream *stream); /* until all its work is done */
+    /* Only sac_device_copy calls it: that is the ledger's single entry. NULL stream: the default one */
+    sac_result (*copy)(struct sac_device *dev, struct sac_stream *stream, void *dst,
+                       const void *src, size_t bytes, enum sac_copy_kind kind);
+
+    sac_result (*preprocess)(struct sac_device *dev, struct sac_stream *stream,
+                             const struct sac_preprocess *pre,
+                             const struct sac_preprocess_job *jobs, int n, void *dst);
+    sac_result (*convert)(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
+                          enum sac_filter filter, sac_frame *dst);
+    sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
+                       const struct sac_shape *shapes, int n);
+};
+extern const struct sac_device_ops sac_device_cpu;
+
+/* The rows of devices.c. A device that this build knows but does not hold has no ops and says why. */
+struct sac_device_row {
+    const char                  *name;
+    const struct sac_device_ops *ops;
+    const char                  *missing;
+};
+extern const struct sac_device_row sac_device_rows[];
+extern const size_t                sac_device_row_count;
+
+/* What the CPU can do, detected once; SACCADE_CPU=ref|avx2|avx512 lowers it (for tests). */
+enum sac_cpu_level { SAC_CPU_REF = 0, SAC_CPU_AVX2, SAC_CPU_AVX512 };
+enum sac_cpu_level sac_cpu_level(void);
+
+struct sac_device {
+    const struct sac_device_ops *ops;
+    sac_context                 *ctx;
+    sac_refcount                 refs;  /* handles: sac_device_ref */
+    sac_refcount                 holds; /* handles, buffers and frames: the last one closes it */
+    int                          index;
+    char                         name[16];
+    char                         description[128];
+    struct sac_device_params     params;
+    struct sac_pool             *workers; /* behind sac_device_parallel */
+    pthread_mutex_t              workers_lock; /* held by the one job that workers run */
+    struct sac_buffer_pool      *pool;
+    void                        *state; /* the device's own */
+    bool                         opened; /* ops->open succeeded, so close is due */
+    struct {
+        atomic_uint_fast64_t calls, bytes;
+    } ledger[SAC_COPY_REASON_COUNT];
+    atomic_int strict; /* zero-copy strict: frame and tensor copies fail */
+};
+
+/* Buffers, tensors and frames hold their device open without being handles to it: one that outlives
+ * the last handle is a leak, which the log names, yet it stays valid. */
+void sac_device_hold(sac_device *dev);
+void sac_device_release(sac_device *dev);
+
+/* Run n independent pieces of host work on the device's threads and wait for them; fn as in
+ * sac_pool_run. Any thread: while another job has the workers, the caller does its pieces alone
+ * rather than wait. worker tells the threads of this job apart, so scratch belongs to the job. */
+void sac_device_parallel(sac_device *dev, int n, void (*fn)(void *arg, int piece, int worker),
+                         void *arg);
+
+/* Pooled device memory. Contents are not initialised; aligned to 64 bytes at least on the CPU, and 64
+ * bytes past the end may be read (not written) by vector code.
+ * owner    who holds it, for the live list; copied, cut to 47 bytes.
+ * Errors   SAC_ERR_LIMIT over the device's budget, SAC_ERR_MEMORY. */
+struct sac_buffer;
+sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
+                             struct sac_buffer **out);
+struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf);
+void               sac_buffer_unref(struct sac_buffer **buf);
+void              *sac_buffer_data(const struct sac_buffer *buf);
+size_t             sac_buffer_bytes(const struct sac_buffer *buf);
+/* What the bytes are, for the live list. */
+void               sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc);
+/* Held for long on purpose (weights, arenas): the watcher does not take it for a leak. */
+void               sac_buffer_keep(struct sac_buffer *buf);
+/* pool.c, for device.c: created with the device; destroyed when no buffer is left. */
+sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out);
+void       sac_buffer_pool_destroy(struct sac_buffer_pool **pool);
+/* Count and name in the log what is still held when the last handle goes. */
+void       sac_buffer_pool_report_held(struct sac_buffer_pool *pool);
+/* Free what waits in the pool. */
+void sac_device_pool_trim(sac_device *dev);
+
+/* Every transfer between host and device, and every copy of frame data on a device, goes through
+ * here. what: operation and tensor or frame, for the sentence that strict mode fails with. */
+sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
+                           size_t bytes, enum sac_copy_kind kind, enum sac_copy_reason reason,
+                           const char *what);
+/* For conversions that are not one plain copy (a scaler wrote the bytes): count, and obey strict. */
+sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_reason reason,
+                                 const char *what);
+
+/* How many planes a format has, and the bytes in a row and the rows of each. */
+struct sac_plane_layout {
+    size_t row_bytes;
+    int    rows;
+};
+int sac_frame_planes(enum sac_pixel_format format, int width, int height,
+                     struct sac_plane_layout out[SAC_PLANES_MAX]);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+
+enum { FRAME_SIDE_MAX = 32768, PITCH_ALIGN = 64 };
+
+/* What stands behind a frame; the frame itself is in here, so that both are one allocation. */
+struct sac_frame_owner {
+    sac_refcount       refs;
+    struct sac_buffer *buffer; /* of a frame of our own, else release(user) */
+    void             (*release)(void *user);
+    void              *user;
+    sac_frame          frame;
+};
+
+const char *sac_pixel_format_name(enum sac_pixel_format format)
+{
+    static const char *const names[SAC_PIXEL_FORMAT_COUNT] = {
+        [SAC_PIXEL_NONE] = "none", [SAC_PIXEL_NV12] = "nv12",   [SAC_PIXEL_P010] = "p010",
+        [SAC_PIXEL_I420] = "i420", [SAC_PIXEL_RGB24] = "rgb24", [SAC_PIXEL_GRAY8] = "gray8",
+    };
+    return (unsigned)format < SAC_PIXEL_FORMAT_COUNT ? names[format] : "unknown";
+}
+
+int sac_frame_planes(enum sac_pixel_format format, int width, int height,
+                     struct sac_plane_layout out[SAC_PLANES_MAX])
+{
+    size_t w = (size_t)width, half = (w + 1) / 2;
+    int    half_rows = (height + 1) / 2;
+    switch (format) {
+    case SAC_PIXEL_NV12:
+        out[0] = (struct sac_plane_layout){w, height};
+        out[1] = (struct sac_plane_layout){half * 2, half_rows};
+        return 2;
+    case SAC_PIXEL_P010:
+        out[0] = (struct sac_plane_layout){w * 2, height};
+        out[1] = (struct sac_plane_layout){half * 4, half_rows};
+        return 2;
+    case SAC_PIXEL_I420:
+        out[0] = (struct sac_plane_layout){w, height};
+        out[1] = out[2] = (struct sac_plane_layout){half, half_rows};
+        return 3;
+    case SAC_PIXEL_RGB24:
+        out[0] = (struct sac_plane_layout){w * 3, height};
+        return 1;
+    case SAC_PIXEL_GRAY8:
+        out[0] = (struct sac_plane_layout){w, height};
+        return 1;
+    case SAC_PIXEL_NONE:
+    case SAC_PIXEL_FORMAT_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static sac_result check(sac_device *dev, const sac_frame *desc)
+{
+    if (desc->width < 1 || desc->width > FRAME_SIDE_MAX || desc->height < 1 ||
+        desc->height > FRAME_SIDE_MAX)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "frame of %dx%d pixels: each side can be 1 to %d",
+                        desc->width, desc->height, FRAME_SIDE_MAX);
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    if (sac_frame_planes(desc->format, desc->width, desc->height, planes) == 0)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
+                        "frame of pixel format %d: have nv12, p010, i420, rgb24, gray8",
+                        (int)desc->format);
+    return SAC_OK;
+}
+
+static sac_result owner_new(sac_device *dev, const sac_frame *desc, struct sac_frame_owner **out)
+{
+    struct sac_frame_owner *owner = sac_new(struct sac_frame_owner);
+    if (!owner)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a frame's state");
+    sac_refcount_init(&owner->refs);
+    owner->frame = *desc;
+    owner->frame.device = dev;
+    owner->frame.owner = owner;
+    sac_device_hold(dev);
+    *out = owner;
+    return SAC_OK;
+}
+
+static size_t align_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Lay the planes out one after the other, each row on a 64-byte boundary; returns the bytes. */
+static size_t lay_out(sac_frame *frame)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    int    n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    size_t bytes = 0;
+    for (int i = 0; i < SAC_PLANES_MAX; i++) {
+        frame->plane[i] = NULL;
+        frame->pitch_bytes[i] = i < n ? align_up(planes[i].row_bytes, PITCH_ALIGN) : 0;
+        bytes += i < n ? frame->pitch_bytes[i] * (size_t)planes[i].rows : 0;
+    }
+    return bytes;
+}
+
+static void place(sac_frame *frame, uint8_t *at)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    int n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    for (int i = 0; i < n; i++) {
+        frame->plane[i] = at;
+        at += frame->pitch_bytes[i] * (size_t)planes[i].rows;
+    }
+}
+
+sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **out)
+{
+    struct sac_frame_owner *owner = NULL;
+    sac_result              res = check(dev, desc);
+    if (res == SAC_OK)
+        res = owner_new(dev, desc, &owner);
+    if (res != SAC_OK)
+        return res;
+    sac_frame *frame = &owner->frame;
+    char       name[32];
+    snprintf(name, sizeof name, "frame %s", sac_pixel_format_name(frame->format));
+    res = sac_buffer_create(dev, lay_out(frame), name, &owner->buffer);
+    if (res != SAC_OK) {
+        sac_frame_unref(&frame);
+        return res;
+    }
+    sac_buffer_describe(owner->buffer, &(struct sac_tensor_desc){
+                                           .dtype = SAC_U8,
+                                           .rank = 2,
+                                           .shape = {frame->height, frame->width},
+                                       });
+    place(frame, sac_buffer_data(owner->buffer));
+    *out = frame;
+    return SAC_OK;
+}
+
+static sac_result check_planes(sac_device *dev, const sac_frame *desc)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    int n = sac_frame_planes(desc->format, desc->width, desc->height, planes);
+    for (int i = 0; i < n; i++)
+        if (!desc->plane[i] || desc->pitch_bytes[i] < planes[i].row_bytes)
+            return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
+                            "wrapped frame: plane %d needs an address and %zu bytes a row", i,
+                            planes[i].row_bytes);
+    return SAC_OK;
+}
+
+sac_result sac_frame_wrap(sac_device *dev, const sac_frame *desc, void (*release)(void *user),
+                          void *user, sac_frame **out)
+{
+    struct sac_frame_owner *owner = NULL;
+    sac_result              res = check(dev, desc);
+    if (res == SAC_OK)
+        res = check_planes(dev, desc);
+    if (res == SAC_OK)
+        res = owner_new(dev, desc, &owner);
+    if (res != SAC_OK)
+        return res;
+    owner->release = release;
+    owner->user = user;
+    *out = &owner->frame;
+    return SAC_OK;
+}
+
+sac_frame *sac_frame_ref(sac_frame *frame)
+{
+    sac_refcount_inc(&frame->owner->refs);
+    return frame;
+}
+
+void sac_frame_unref(sac_frame **frame_at)
+{
+    sac_frame *frame = frame_at ? *frame_at : NULL;
+    if (!frame)
+        return;
+    *frame_at = NULL;
+    struct sac_frame_owner *owner = frame->owner;
+    sac_device             *dev = frame->device;
+    if (!sac_refcount_dec(&owner->refs))
+        return;
+    sac_buffer_unref(&owner->buffer);
+    if (owner->release)
+        owner->release(owner->user);
+    sac_free(owner);
+    sac_device_release(dev);
+}
+
+bool sac_frame_is_writable(const sac_frame *frame)
+{
+    return frame->owner->buffer &&
+           atomic_load_explicit(&frame->owner->refs.count, memory_order_acquire) == 1;
+}

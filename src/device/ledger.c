@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The copy ledger: the one place through which bytes cross between host and device, or frame data is
+ * copied on a device. What passes is counted by reason; in strict mode frame and tensor data don't. */
+#include <string.h>
+
+#include "device/device.h"
+
+static const struct {
+    const char *name;
+    bool        bulk; /* frame or tensor data: what zero copy is about */
+} reasons[SAC_COPY_REASON_COUNT] = {
+    [SAC_COPY_WEIGHTS] = {"weights", false},
+    [SAC_COPY_BOXES] = {"boxes", false},
+    [SAC_COPY_COMMANDS] = {"commands", false},
+    [SAC_COPY_FRAME_UPLOAD] = {"frame-upload", true},
+    [SAC_COPY_FRAME_DOWNLOAD] = {"frame-download", true},
+    [SAC_COPY_FRAME_CONVERT] = {"frame-convert", true},
+    [SAC_COPY_OVERLAY] = {"overlay-download", true},
+    [SAC_COPY_TENSOR_USER] = {"tensor-user", true},
+    [SAC_COPY_TENSOR_LAYOUT] = {"tensor-layout", true},
+};
+
+const char *sac_copy_reason_name(enum sac_copy_reason reason)
+{
+    return (unsigned)reason < SAC_COPY_REASON_COUNT ? reasons[reason].name : "unknown";
+}
+
+sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_reason reason,
+                                 const char *what)
+{
+    if ((unsigned)reason >= SAC_COPY_REASON_COUNT)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: copy reason %d is not on the list", what,
+                        (int)reason);
+    if (atomic_load_explicit(&dev->strict, memory_order_relaxed) && reasons[reason].bulk)
+        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT,
+                        "%s: a copy of %zu bytes (%s) on %s, and zero-copy is strict", what, bytes,
+                        reasons[reason].name, dev->name);
+    atomic_fetch_add_explicit(&dev->ledger[reason].calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&dev->ledger[reason].bytes, bytes, memory_order_relaxed);
+    return SAC_OK;
+}
+
+sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
+                           size_t bytes, enum sac_copy_kind kind, enum sac_copy_reason reason,
+                           const char *what)
+{
+    if (bytes && (!dst || !src))
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: a copy of %zu bytes without an address", what,
+                        bytes);
+    sac_result res = sac_device_count_copy(dev, bytes, reason, what);
+    return res == SAC_OK && bytes ? dev->ops->copy(dev, stream, dst, src, bytes, kind) : res;
+}
+
+void sac_device_ledger(const sac_device *dev, struct sac_ledger *out)
+{
+    for (int i = 0; i < SAC_COPY_REASON_COUNT; i++)
+        out->reason[i] = (struct sac_ledger_entry){.calls = atomic_load(&dev->ledger[i].calls),
+                                                   .bytes = atomic_load(&dev->ledger[i].bytes)};
+}

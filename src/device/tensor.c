@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+
+static const struct {
+    const char *name;
+    size_t      bytes;
+} dtypes[SAC_DTYPE_COUNT] = {
+    [SAC_DTYPE_NONE] = {"none", 0},
+    [SAC_F32] = {"float32", 4},
+    [SAC_F16] = {"float16", 2},
+    [SAC_F64] = {"float64", 8},
+    [SAC_BF16] = {"bfloat16", 2},
+    [SAC_I8] = {"int8", 1},
+    [SAC_U8] = {"uint8", 1},
+    [SAC_I16] = {"int16", 2},
+    [SAC_U16] = {"uint16", 2},
+    [SAC_I32] = {"int32", 4},
+    [SAC_U32] = {"uint32", 4},
+    [SAC_I64] = {"int64", 8},
+    [SAC_U64] = {"uint64", 8},
+    [SAC_BOOL] = {"bool", 1},
+};
+
+size_t sac_dtype_bytes(enum sac_dtype dtype)
+{
+    return (unsigned)dtype < SAC_DTYPE_COUNT ? dtypes[dtype].bytes : 0;
+}
+
+const char *sac_dtype_name(enum sac_dtype dtype)
+{
+    return (unsigned)dtype < SAC_DTYPE_COUNT ? dtypes[dtype].name : "unknown";
+}
+
+int64_t sac_tensor_desc_elements(const struct sac_tensor_desc *desc)
+{
+    int64_t n = 1;
+    bool    empty = false;
+    if (desc->rank < 0 || desc->rank > SAC_RANK_MAX)
+        return -1;
+    for (int i = 0; i < desc->rank; i++) {
+        if (desc->shape[i] < 0)
+            return -1;
+        if (desc->shape[i] == 0)
+            empty = true;
+        else if (__builtin_mul_overflow(n, desc->shape[i], &n))
+            return -1;
+    }
+    return empty ? 0 : n;
+}
+
+int64_t sac_tensor_desc_bytes(const struct sac_tensor_desc *desc)
+{
+    int64_t n = sac_tensor_desc_elements(desc), bytes;
+    if (n < 0 || __builtin_mul_overflow(n, (int64_t)sac_dtype_bytes(desc->dtype), &bytes))
+        return -1;
+    return bytes;
+}
+
+struct sac_tensor {
+    sac_refcount           refs;
+    sac_device            *dev; /* held open */
+    struct sac_tensor_desc desc;
+    char                  *data;
+    /* What backs data: one of these, or memory that needs no release. */
+    struct sac_buffer *buffer;
+    sac_tensor        *base;
+    void             (*release)(void *user);
+    void              *user;
+};
+
+static sac_result check(sac_device *dev, const struct sac_tensor_desc *desc, const char *owner,
+                        int64_t *bytes)
+{
+    *bytes = sac_tensor_desc_bytes(desc);
+    if (*bytes < 0 || sac_dtype_bytes(desc->dtype) == 0)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
+                        "%s: no tensor of dtype %s and rank %d with such dimensions", owner,
+                        sac_dtype_name(desc->dtype), desc->rank);
+    return SAC_OK;
+}
+
+/* A tensor without its bytes yet. */
+static sac_result tensor_new(sac_device *dev, const struct sac_tensor_desc *desc, sac_tensor **out)
+{
+    sac_tensor *t = sac_new(sac_tensor);
+    if (!t)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a tensor's state");
+    sac_refcount_init(&t->refs);
+    t->desc = *desc;
+    t->dev = dev;
+    sac_device_hold(dev);
+    *out = t;
+    return SAC_OK;
+}
+
+sac_result sac_tensor_create(sac_device *dev, const struct sac_tensor_desc *desc, const char *owner,
+                             sac_tensor **out)
+{
+    int64_t     bytes;
+    sac_tensor *t = NULL;
+    if (!owner)
+        owner = "tensor";
+    sac_result res = check(dev, desc, owner, &bytes);
+    if (res == SAC_OK)
+        res = tensor_new(dev, desc, &t);
+    if (res == SAC_OK)
+        res = sac_buffer_create(dev, (size_t)bytes, owner, &t->buffer);
+    if (res != SAC_OK) {
+        sac_tensor_unref(&t);
+        return res;
+    }
+    sac_buffer_describe(t->buffer, desc);
+    t->data = sac_buffer_data(t->buffer);
+    *out = t;
+    return SAC_OK;
+}
+
+sac_result sac_tensor_wrap(sac_device *dev, const struct sac_tensor_desc *desc, void *data,
+                           void (*release)(void *user), void *user, sac_tensor **out)
+{
+    int64_t     bytes;
+    sac_tensor *t = NULL;
+    sac_result  res = check(dev, desc, "wrapped tensor", &bytes);
+    if (res == SAC_OK && bytes > 0 && !data)
+        res = SAC_FAIL(dev->ctx, SAC_ERR_ARG, "wrapped tensor: no address");
+    if (res == SAC_OK)
+        res = tensor_new(dev, desc, &t);
+    if (res != SAC_OK)
+        return res;
+    t->data = data;
+    t->release = release;
+    t->user = user;
+    *out = t;
+    return SAC_OK;
+}
+
+sac_result sac_tensor_view(sac_tensor *base, size_t offset_bytes,
+                           const struct sac_tensor_desc *desc, sac_tensor **out)
+{
+    int64_t     bytes;
+    sac_tensor *t = NULL;
+    sac_result  res = check(base->dev, desc, "tensor view", &bytes);
+    size_t      room = (size_t)sac_tensor_desc_bytes(&base->desc);
+    if (res == SAC_OK && (offset_bytes > room || (size_t)bytes > room - offset_bytes))
+        res = SAC_FAIL(base->dev->ctx, SAC_ERR_ARG,
+                       "tensor view: %lld bytes from %zu on reach past the %zu there are",
+                       (long long)bytes, offset_bytes, room);
+    if (res == SAC_OK)
+        res = tensor_new(base->dev, desc, &t);
+    if (res != SAC_OK)
+        return res;
+    t->base = sac_tensor_ref(base);
+    t->data = base->data + offset_bytes;
+    *out = t;
+    return SAC_OK;
+}
+
+sac_tensor *sac_tensor_ref(sac_tensor *t)
+{
+    sac_refcount_inc(&t->refs);
+    return t;
+}
+
+void sac_tensor_unref(sac_tensor **t_at)
+{
+    sac_tensor *t = t_at ? *t_at : NULL;
+    if (!t)
+        return;
+    *t_at = NULL;
+    if (!sac_refcount_dec(&t->refs))
+        return;
+    sac_device *dev = t->dev;
+    sac_buffer_unref(&t->buffer);
+    sac_tensor_unref(&t->base);
+    if (t->release)
+        t->release(t->user);
+    sac_free(t);
+    sac_device_release(dev);
+}
+
+const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t)
+{
+    return &t->desc;
+}
+
+void *sac_tensor_data(const sac_tensor *t)
+{
+    return t->data;
+}
+
+sac_device *sac_tensor_device(const sac_tensor *t)
+{
+    return t->dev;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places buffers of known lifetimes in one arena so that those alive together never overlap. */
+#ifndef SAC_ENGINE_ARENA_H
+#define SAC_ENGINE_ARENA_H
+
+#include <stddef.h>
+
+enum { SAC_ARENA_ALIGN = 64 }; /* a cache line, and the widest vector register */
+
+struct sac_arena_item {
+    size_t bytes;       /* 0: takes no room */
+    int    first, last; /* steps from and to which it is alive, both included */
+    size_t offset;      /* out: a multiple of SAC_ARENA_ALIGN */
+};
+
+/* Returns the arena's bytes, or (size_t)-1 when memory ran out or the sum overflows.
+ *
+ * Source  greedy by size: the largest first, each into the lowest gap that is free over its life
+ *         (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020). */
+size_t sac_arena_plan(struct sac_arena_item *items, size_t count);
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running stacks of inputs: one by one where the model cannot take them at once, and the check that
+ * a batch which we freed ourselves means what it should. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model.h"
+
+/* Another batch size, or another blocking of a kernel, adds up in another order. */
+static const double BATCH_TOLERANCE = 1e-3;
+
+static void unref_all(sac_tensor **t, int count)
+{
+    for (int i = 0; t && i < count; i++)
+        sac_tensor_unref(&t[i]);
+}
+
+/* Entry i of each stack of n, as a view; an input that is no stack (a threshold, say) as it is. */
+static sac_result slice(sac_tensor *const *in, int count, int64_t n, int64_t i, sac_tensor **out)
+{
+    sac_result res = SAC_OK;
+    for (int k = 0; k < count && res == SAC_OK; k++) {
+        struct sac_tensor_desc desc = *sac_tensor_describe(in[k]);
+        if (desc.rank < 1 || desc.shape[0] != n) {
+            out[k] = sac_tensor_ref(in[k]);
+            continue;
+        }
+        desc.shape[0] = 1;
+        res = sac_tensor_view(in[k], (size_t)(i * sac_tensor_desc_bytes(&desc)), &desc, &out[k]);
+    }
+    return res;
+}
+
+/* Put one run's outputs in place i of the stacks, which are made when i is 0. */
+static sac_result stack_outputs(sac_model *m, int64_t n, int64_t i, sac_tensor *const *one,
+                                sac_tensor **out)
+{
+    sac_result res = SAC_OK;
+    for (int k = 0; k < m->graph->output_count && res == SAC_OK; k++) {
+        struct sac_tensor_desc desc = *sac_tensor_describe(one[k]);
+        int64_t                bytes = sac_tensor_desc_bytes(&desc);
+        if (desc.rank < 1 || desc.shape[0] != 1)
+            return SAC_FAIL(m->ctx, SAC_ERR_UNSUPPORTED,
+                            "%s: output '%s' has no batch dimension, so inputs cannot be stacked",
+                            m->path, m->graph->outputs[k]->name);
+        desc.shape[0] = n;
+        if (i == 0)
+            res = sac_tensor_create(m->dev, &desc, m->graph->outputs[k]->name, &out[k]);
+        else if (sac_tensor_desc_bytes(sac_tensor_describe(out[k])) != bytes * n)
+            res = SAC_FAIL(m->ctx, SAC_ERR_UNSUPPORTED,
+                           "%s: output '%s' changes its size from input to input, so inputs cannot "
+                           "be stacked", m->path, m->graph->outputs[k]->name);
+        if (res == SAC_OK)
+            memcpy((char *)sac_tensor_data(out[k]) + i * bytes, sac_tensor_data(one[k]),
+                   (size_t)bytes);
+    }
+    return res;
+}
+
+sac_result sac_model_run_one_by_one(sac_model *m, int64_t n, sac_tensor *const *in,
+                                    sac_tensor **out)
+{
+    int          inputs = m->graph->input_count, outputs = m->graph->output_count;
+    sac_tensor **one_in = sac_calloc((size_t)inputs, sizeof *one_in);
+    sac_tensor **one_out = sac_calloc((size_t)outputs, sizeof *one_out);
+    sac_result   res = one_in && one_out ? SAC_OK
+                                         : SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to run");
+    for (int64_t i = 0; i < n && res == SAC_OK; i++) {
+        res = slice(in, inputs, n, i, one_in);
+        if (res == SAC_OK)
+            res = sac_model_run_plain(m, one_in, one_out);
+        if (res == SAC_OK)
+            res = stack_outputs(m, n, i, one_out, out);
+        unref_all(one_in, inputs);
+        unref_all(one_out, outputs);
+    }
+    sac_free(one_in);
+    sac_free(one_out);
+    if (res != SAC_OK)
+        unref_all(out, outputs);
+    return res;
+}
+
+/* ---- the check ---- */
+
+/* Two unlike halves, so that a result which mixes them shows. A fixed sequence: a check that passes
+ * once passes always. */
+static void fill_random(sac_tensor *t, uint32_t seed)
+{
+    const struct sac_tensor_desc *desc = sac_tensor_describe(t);
+    struct sac_operand o = {.dtype = desc->dtype, .rank = 1, .present = true,
+                            .data = sac_tensor_data(t)};
+    int64_t n = o.dims[0] = sac_tensor_desc_elements(desc);
+    bool    real = desc->dtype == SAC_F32 || desc->dtype == SAC_F16 || desc->dtype == SAC_F64 ||
+                desc->dtype == SAC_BF16;
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        double v = (seed >> 8) / 16777216.0;
+        sac_operand_set(&o, i, real ? (i < n / 2 ? v : 0.3 + 0.5 * v) : (seed >> 20) & 1);
+    }
+}
+
+static sac_result make_pair(sac_model *m, sac_tensor **in)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < m->graph->input_count && res == SAC_OK; i++) {
+        struct sac_tensor_desc desc = m->inputs[i].desc;
+        desc.shape[0] = 2;
+        for (int d = 1; d < desc.rank; d++)
+            if (desc.shape[d] == SAC_DIM_OPEN)
+                desc.shape[d] = 128;
+        res = sac_tensor_create(m->dev, &desc, "batch check", &in[i]);
+        if (res == SAC_OK)
+            fill_random(in[i], 12345u + (uint32_t)i);
+    }
+    return res;
+}
+
+/* Largest difference between two tensors over the largest number in them; infinite when their
+ * shapes differ. */
+static double difference(const sac_tensor *a, const sac_tensor *b)
+{
+    const struct sac_tensor_desc *da = sac_tensor_describe(a), *db = sac_tensor_describe(b);
+    if (da->dtype != db->dtype || da->rank != db->rank ||
+        memcmp(da->shape, db->shape, (size_t)da->rank * sizeof(int64_t)) != 0)
+        return INFINITY;
+    struct sac_operand x = {.dtype = da->dtype, .data = sac_tensor_data(a)};
+    struct sac_operand y = {.dtype = db->dtype, .data = sac_tensor_data(b)};
+    double             worst = 0, scale = 1e-6;
+    for (int64_t i = 0, n = sac_tensor_desc_elements(da); i < n; i++) {
+        double u = sac_operand_get(&x, i), v = sac_operand_get(&y, i);
+        if (u == v || (isnan(u) && isnan(v))) /* infinities have no difference */
+            continue;
+        if (!isfinite(u) || !isfinite(v))
+            return INFINITY;
+        worst = fmax(worst, fabs(u - v));
+        scale = fmax(scale, fabs(v));
+    }
+    return worst / scale;
+}
+
+static sac_result compare(sac_model *m, sac_tensor *const *in, sac_tensor **both,
+                          sac_tensor **single, double *worst)
+{
+    sac_result res = sac_model_run_plain(m, in, both);
+    if (res == SAC_OK)
+        res = sac_model_run_one_by_one(m, 2, in, single);
+    if (res != SAC_OK)
+        return res;
+    *worst = 0;
+    for (int i = 0; i < m->graph->output_count; i++)
+        *worst = fmax(*worst, difference(both[i], single[i]));
+    return SAC_OK;
+}
+
+sac_result sac_model_check_batch(sac_model *m)
+{
+    int          inputs = m->graph->input_count, outputs = m->graph->output_count;
+    sac_tensor **in = sac_calloc((size_t)inputs, sizeof *in);
+    sac_tensor **out = sac_calloc((size_t)outputs * 2, sizeof *out);
+    double       worst = INFINITY;
+    sac_result   res = in && out ? make_pair(m, in)
+                                 : SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to check the batch");
+    if (res == SAC_OK)
+        res = compare(m, in, out, out + outputs, &worst);
+    unref_all(in, inputs);
+    unref_all(out, outputs * 2);
+    sac_free(in);
+    sac_free(out);
+    if (res == SAC_ERR_MEMORY || res == SAC_ERR_LIMIT)
+        return res;
+    m->batching = worst <= BATCH_TOLERANCE ? SAC_BATCH_FREE : SAC_BATCH_WRONG;
+    if (m->batching == SAC_BATCH_FREE)
+        sac_log(m->ctx, SAC_LOG_DEBUG, "%s: its batch of 1 is freed (difference %.2g)", m->path,
+                worst);
+    else if (res != SAC_OK)
+        sac_context_last_error(m->ctx, m->why_fixed, sizeof m->why_fixed);
+    else
+        snprintf(m->why_fixed, sizeof m->why_fixed,
+                 "freed of its batch of 1, a stack of two differs by %.2g", worst);
+    sac_error_clear(m->ctx);
+    return SAC_OK;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Preparing a convolution for its inner loops: packed weights, and the form of a pointwise one. */
+#include "engine/cpu/conv.h"
+#include "engine/cpu/cpu.h"
+
+enum {
+    LINE_PIXELS = 84 /* whole tiles of 14, 6 and 12 pixels; with 64 channels in and out a line fills
+                        the L1 data cache */
+};
+
+static bool follows(const struct sac_conv_strides *s, int64_t pixels)
+{
+    return s->sample == pixels * s->pixel;
+}
+
+void sac_conv_flatten(struct sac_conv *v)
+{
+    int64_t pixels = v->out_h * v->out_w;
+    if (v->kernel_h * v->kernel_w != 1 || v->stride_h * v->stride_w != 1 ||
+        v->in_h * v->in_w != pixels || v->in.row != v->in_w * v->in.pixel)
+        return;
+    if (follows(&v->in, pixels) && follows(&v->out, pixels) &&
+        (!v->residual_kind || follows(&v->residual, pixels))) {
+        pixels *= v->n;
+        v->n = 1;
+    }
+    v->in_w = v->out_w = SAC_MIN(pixels, LINE_PIXELS);
+    v->in_h = v->out_h = (pixels + v->out_w - 1) / v->out_w;
+    v->last_w = pixels - (v->out_h - 1) * v->out_w;
+    v->in.row = v->out_w * v->in.pixel;
+    v->out.row = v->out_w * v->out.pixel;
+    v->residual.row = v->out_w * v->residual.pixel;
+}
+
+/* Vectors of output channels per tile: as many as leave no thin rest (5 is 3 + 2, 7 is 4 + 3). */
+static int block_of(int64_t vecs)
+{
+    if (sac_simd_lanes() == 8)
+        return (int)SAC_MIN(vecs, 2);
+    if (vecs <= 4)
+        return (int)vecs;
+    return vecs == 5 || vecs == 6 || vecs == 9 ? 3 : 4;
+}
+
+/* One group to [blocks][planes][kh][kw][I][lanes of the block]. */
+static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *w, const float *from,
+                       float *packed)
+{
+    const int64_t taps = (int64_t)v->kernel_h * v->kernel_w, lanes = sac_simd_lanes();
+    for (int64_t oc = 0; oc < v->group_out_c; oc += v->block * lanes) {
+        const int64_t vecs = (v->group_out_c - oc + lanes - 1) / lanes;
+        const int64_t width = SAC_MIN(vecs, v->block) * lanes;
+        for (int64_t t = 0; t < taps * v->planes; t++)
+            for (int64_t i = t / taps; i < v->group_in_c * v->planes; i += v->planes)
+                for (int64_t k = 0; k < width; k++)
+                    *packed++ = oc + k < v->group_out_c
+                                    ? from[(oc + k) * w->out_stride + i * w->in_stride + t % taps]
+                                    : 0;
+    }
+}
+
+bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w)
+{
+    const int64_t taps = (int64_t)v->kernel_h * v->kernel_w, lanes = sac_simd_lanes();
+    const int64_t channels = v->depthwise ? v->groups : v->group_out_c;
+    const int64_t groups = v->depthwise ? 1 : v->groups;
+    v->block = block_of((channels + lanes - 1) / lanes);
+    v->group_bias = (channels + lanes - 1) / lanes * lanes;
+    v->group_weights = v->group_bias * taps * v->group_in_c * v->planes;
+    v->weights = sac_alloc_aligned(64, (size_t)(v->group_weights * groups) * sizeof(float));
+    v->bias = sac_alloc_aligned(64, (size_t)(v->group_bias * groups) * sizeof(float));
+    if (!v->weights || !v->bias)
+        return false;
+    for (int64_t g = 0; g < groups; g++) {
+        for (int64_t k = 0; k < v->group_bias; k++)
+            v->bias[g * v->group_bias + k] = w->bias && k < channels ? w->bias[g * channels + k] : 0;
+        if (!v->depthwise)
+            pack_group(v, w, w->data + g * channels * w->out_stride, v->weights + g * v->group_weights);
+    }
+    if (v->depthwise)
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t k = 0; k < v->group_bias; k++)
+                v->weights[t * v->group_bias + k] = k < channels ? w->data[k * w->out_stride + t] : 0;
+    return true;
+}
+
+void sac_conv_unpack(struct sac_conv *v)
+{
+    sac_free(v->weights);
+    sac_free(v->bias);
+}

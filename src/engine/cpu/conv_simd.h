@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The convolution's inner loops for one vector width; see simd.h for how this file is compiled. */
+#include "engine/cpu/conv.h"
+#include "engine/cpu/simd.h"
+
+/* What a tile needs besides the convolution: its taps (clipped at the borders), where its first pixel
+ * reads and writes, and how many channels of the block exist. */
+struct tile {
+    const struct sac_conv *c;
+    int          ky0, ky1, kx0, kx1;
+    const float *in;      /* tap (0,0) of the first pixel; may point outside where taps are clipped */
+    const float *weights; /* of the block: [kernel_h][kernel_w][group_in_c][block * LANES] */
+    const float *bias;
+    const float *residual;
+    float       *out;
+    int64_t      channels; /* from here to the group's last */
+    int          block;    /* vectors of channels in a tile */
+};
+
+/* Where and how a tile's results go. Copied out of the tile first: the compiler must assume that a
+ * vector store changes any memory, and would reload all of it after each one. */
+struct ending {
+    const float *residual; /* NULL: none is added here */
+    float       *out;
+    int64_t      out_pixel, residual_pixel, channels;
+    vec          min, max;
+};
+
+SIMD_INLINE struct ending ending_of(const struct tile *t)
+{
+    const struct sac_conv *c = t->c;
+    return (struct ending){
+        .residual = c->residual_kind == SAC_RESIDUAL_BEFORE ? t->residual : NULL,
+        .out = t->out,
+        .out_pixel = c->out.pixel,
+        .residual_pixel = c->residual.pixel,
+        .channels = t->channels,
+        .min = v_set(c->clamp_min),
+        .max = v_set(c->clamp_max),
+    };
+}
+
+/* Store [pixels, block] vectors; of the last channels only those that exist. */
+SIMD_INLINE void finish(const struct ending *e, vec *acc, const int pixels, const int block)
+{
+    if (e->residual)
+#pragma GCC unroll 28
+        for (int i = 0; i < pixels; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < block; j++) {
+                const float *r = e->residual + i * e->residual_pixel + j * LANES;
+                acc[i * block + j] = v_add(acc[i * block + j],
+                                           e->channels >= (j + 1) * LANES
+                                               ? v_load(r)
+                                               : v_load_first(r, v_first(e->channels - j * LANES)));
+            }
+#pragma GCC unroll 28
+    for (int i = 0; i < pixels * block; i++)
+        acc[i] = v_min(e->max, v_max(e->min, acc[i])); /* in this order NaN stays NaN */
+    if (e->channels >= block * LANES) {
+#pragma GCC unroll 28
+        for (int i = 0; i < pixels; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < block; j++)
+                v_store(e->out + i * e->out_pixel + j * LANES, acc[i * block + j]);
+        return;
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < block; j++) {
+        const int64_t left = e->channels - j * LANES;
+        if (left <= 0)
+            break;
+#pragma GCC unroll 28
+        for (int i = 0; i < pixels; i++)
+            if (left >= LANES)
+                v_store(e->out + i * e->out_pixel + j * LANES, acc[i * block + j]);
+            else
+                v_store_count(e->out + i * e->out_pixel + j * LANES, acc[i * block + j], left);
+    }
+}
+
+/* What finish leaves to a second pass while the line is in the nearest cache: curved activations
+ * (their code in every tile costs more than the extra load and store) and a residual after them. */
+SIMD_INLINE void second_pass(const struct tile *t, int64_t x0, int64_t x1, int64_t channels,
+                             enum sac_activation_kind kind)
+{
+    const struct sac_conv      *c = t->c;
+    const struct sac_activation act = {kind, c->act.alpha, c->act.beta};
+    const bool                  add = c->residual_kind == SAC_RESIDUAL_AFTER;
+    for (int64_t x = x0; x < x1; x++) {
+        float       *p = t->out + x * c->out.pixel;
+        const float *r = t->residual + x * c->residual.pixel;
+        for (int64_t k = 0; k < channels; k += LANES) {
+            vmask m = v_first(channels - k);
+            if (channels - k >= LANES) {
+                vec v = v_activate(v_load(p + k), &act);
+                v_store(p + k, add ? v_add(v, v_load(r + k)) : v);
+            } else {
+                vec v = v_activate(v_load_first(p + k, m), &act);
+                v_store_count(p + k, add ? v_add(v, v_load_first(r + k, m)) : v, channels - k);
+            }
+        }
+    }
+}
+
+SIMD_FN static void curve(const struct tile *t, int64_t x0, int64_t x1, int64_t channels)
+{
+    switch (t->c->act.kind) {
+    case SAC_ACT_SILU: second_pass(t, x0, x1, channels, SAC_ACT_SILU); break;
+    case SAC_ACT_SIGMOID: second_pass(t, x0, x1, channels, SAC_ACT_SIGMOID); break;
+    case SAC_ACT_LEAKY_RELU: second_pass(t, x0, x1, channels, SAC_ACT_LEAKY_RELU); break;
+    case SAC_ACT_HARD_SIGMOID: second_pass(t, x0, x1, channels, SAC_ACT_HARD_SIGMOID); break;
+    case SAC_ACT_HARD_SWISH: second_pass(t, x0, x1, channels, SAC_ACT_HARD_SWISH); break;
+    case SAC_ACT_TANH: second_pass(t, x0, x1, channels, SAC_ACT_TANH); break;
+    default: second_pass(t, x0, x1, channels, SAC_ACT_NONE); break;
+    }
+}
+
+/* pixels x block vectors of accumulators; both are constants where this is inlined, so that the loops
+ * unroll and the accumulators stay in registers. Pixels are addressed from every fourth one: x86 can
+ * add one or two steps in the address, and runs out of registers when each has a pointer. */
+SIMD_INLINE void tile_run(const struct tile *t, const int pixels, const int block)
+{
+    const struct sac_conv *c = t->c;
+    vec acc[28];
+#pragma GCC unroll 28
+    for (int i = 0; i < pixels; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < block; j++)
+            acc[i * block + j] = v_load(t->bias + j * LANES);
+
+    const int64_t step = c->in.pixel * c->stride_w, step3 = 3 * step;
+    const int64_t column = c->group_in_c * block * LANES; /* weights of one tap */
+    for (int64_t plane = 0; plane < c->planes; plane++)
+        for (int ky = t->ky0; ky < t->ky1; ky++)
+            for (int kx = t->kx0; kx < t->kx1; kx = c->merged ? t->kx1 : kx + 1) {
+                const float *w = t->weights +
+                                 ((plane * c->kernel_h + ky) * c->kernel_w + kx) * column;
+                const float *p[7];
+                p[0] = t->in + plane * c->in.channel + ky * c->dilation_h * c->in.row +
+                       kx * c->dilation_w * c->in.pixel;
+#pragma GCC unroll 7
+                for (int i = 1; i < (pixels + 3) / 4; i++)
+                    p[i] = p[i - 1] + 4 * step;
+                const int64_t run = c->merged ? (t->kx1 - kx) * c->group_in_c : c->group_in_c;
+                for (int64_t k = 0; k < run; k++) {
+                    vec wv[4];
+#pragma GCC unroll 4
+                    for (int j = 0; j < block; j++)
+                        wv[j] = v_load(w + j * LANES);
+#pragma GCC unroll 28
+                    for (int i = 0; i < pixels; i++) {
+                        const int64_t off = i % 4 == 0   ? 0
+                                            : i % 4 == 1 ? step
+                                            : i % 4 == 2 ? 2 * step
+                                                         : step3;
+                        vec x = v_set(p[i / 4][off]);
+#pragma GCC unroll 4
+                        for (int j = 0; j < block; j++)
+                            acc[i * block + j] = v_fma(x, wv[j], acc[i * block + j]);
+                    }
+                    w += block * LANES;
+#pragma GCC unroll 7
+                    for (int i = 0; i < (pixels + 3) / 4; i++)
+                        p[i]++;
+                }
+            }
+    const struct ending e = ending_of(t);
+    finish(&e, acc, pixels, block);
+}
+
+typedef void tile_fn(const struct tile *t);
+#define TILE(pixels, block)                                                                        \
+    SIMD_FN static void tile_##pixels##x##block(const struct tile *t)                              \
+    {                                                                                              \
+        tile_run(t, pixels, block);                                                                \
+    }
+#define TILES(block) TILE(8, block) TILE(4, block) TILE(2, block) TILE(1, block)
+#define TILE_ROW(full, block)                                                                      \
+    {{full, tile_##full##x##block}, {8, tile_8x##block}, {4, tile_4x##block}, {2, tile_2x##block}, \
+     {1, tile_1x##block}}
+
+struct tile_size {
+    int      pixels;
+    tile_fn *run;
+};
+
+/* The largest tiles fill the registers (32 or 16, less the weights and one pixel); the rest of a row
+ * is served by powers of two. */
+#if SAC_SIMD_BITS == 512
+TILE(24, 1) TILES(1) TILE(14, 2) TILES(2) TILE(9, 3) TILES(3) TILE(6, 4) TILE(4, 4) TILE(2, 4) TILE(1, 4)
+static const struct tile_size tile_sizes[4][5] = {
+    TILE_ROW(24, 1), TILE_ROW(14, 2), TILE_ROW(9, 3),
+    {{6, tile_6x4}, {4, tile_4x4}, {2, tile_2x4}, {1, tile_1x4}, {1, tile_1x4}},
+};
+#else
+TILE(12, 1) TILES(1) TILE(6, 2) TILE(4, 2) TILE(2, 2) TILE(1, 2) TILE(4, 3) TILE(2, 3) TILE(1, 3)
+static const struct tile_size tile_sizes[3][5] = {
+    TILE_ROW(12, 1),
+    {{6, tile_6x2}, {4, tile_4x2}, {2, tile_2x2}, {1, tile_1x2}, {1, tile_1x2}},
+    {{4, tile_4x3}, {2, tile_2x3}, {1, tile_1x3}, {1, tile_1x3}, {1, tile_1x3}},
+};
+#endif
+
+/* Pixels x0..x1-1 of one line, which all have its taps: as many large tiles as fit, then smaller. */
+SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1)
+{
+    const struct sac_conv *c = line->c;
+    const struct tile_size *size = tile_sizes[line->block - 1];
+    while (x0 < x1) {
+        while (size->pixels > x1 - x0)
+            size++;
+        struct tile t = *line;
+        t.in += x0 * c->stride_w * c->in.pixel;
+        t.out += x0 * c->out.pixel;
+        t.residual += x0 * c->residual.pixel;
+        size->run(&t);
+        x0 += size->pixels;
+    }
+}
+
+/* The taps of a kernel that lie inside 0..size-1 for the output at o. */
+static void clip_taps(int64_t origin, int dilation, int kernel, int64_t size, int *k0, int *k1)
+{
+    int64_t first = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
+    int64_t last = origin < size ? (size - 1 - origin) / dilation + 1 : 0;
+    *k0 = (int)(first < kernel ? first : kernel);
+    *k1 = (int)(last < kernel ? last : kernel);
+}
+
+/* Output columns first..last-1 see all taps; those before and after are at a border. */
+static void inner_columns(const struct sac_conv *c, int64_t w, int64_t *first, int64_t *last)
+{
+    int64_t reach = (int64_t)(c->kernel_w - 1) * c->dilation_w;
+    int64_t a = (c->pad_left + c->stride_w - 1) / c->stride_w;
+    int64_t room = c->in_w - 1 - reach + c->pad_left;
+    int64_t b = room < 0 ? 0 : room / c->stride_w + 1;
+    *first = a < w ? a : w;
+    *last = b > w ? w : b < *first ? *first : b;
+}
+
+/* All columns of a line: those at a border one by one with the taps that exist, the rest at once. */
+static void run_columns(struct tile *line, int64_t w,
+                        void (*span)(const struct tile *line, int64_t x0, int64_t x1))
+{
+    const struct sac_conv *c = line->c;
+    int64_t first, last;
+    inner_columns(c, w, &first, &last);
+    for (int64_t x = 0; x < w; x++) {
+        int64_t end = x == first && last > first ? last : x + 1;
+        clip_taps(x * c->stride_w - c->pad_left, c->dilation_w, c->kernel_w, c->in_w, &line->kx0,
+                  &line->kx1);
+        span(line, x, end);
+        x = end - 1;
+    }
+}
+
+SIMD_FN static void dense_line(const struct tile *line, int64_t w)
+{
+    const struct sac_conv *c = line->c;
+    const int64_t taps = (int64_t)c->kernel_h * c->kernel_w * c->group_in_c * c->planes;
+    for (int64_t g = 0; g < c->groups; g++)
+        for (int64_t oc = 0; oc < c->group_out_c; oc += (int64_t)c->block * LANES) {
+            const int64_t left = c->group_out_c - oc, vecs = (left + LANES - 1) / LANES;
+            const int64_t channel = g * c->group_out_c + oc;
+            struct tile   part = *line;
+            part.block = vecs < c->block ? (int)vecs : c->block;
+            part.in += g * c->group_in_c;
+            part.weights += g * c->group_weights + oc * taps;
+            part.bias += g * c->group_bias + oc;
+            part.out += channel;
+            part.residual += channel;
+            part.channels = left;
+            run_columns(&part, w, run_span);
+            if (c->two_passes)
+                curve(&part, 0, w, left < part.block * LANES ? left : part.block * LANES);
+        }
+}
+
+/* Depthwise: each vector of channels is a convolution of its own. kernel and stride are constants
+ * for the usual sizes, where each input vector is loaded once for all the taps that use it; 0: any. */
+SIMD_INLINE void depthwise_tile(const struct tile *t, const int pixels, const bool whole,
+                                const int kernel, const int stride)
+{
+    const struct sac_conv *c = t->c;
+    const vmask   m = v_first(t->channels);
+    const int64_t step = c->in.pixel * c->stride_w, channels = c->group_bias;
+    vec acc[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < pixels; i++)
+        acc[i] = v_load(t->bias);
+    for (int ky = t->ky0; ky < t->ky1; ky++) {
+        const float *w = t->weights + ky * c->kernel_w * channels;
+        const float *p = t->in + ky * c->dilation_h * c->in.row;
+        if (kernel) {
+            vec wv[5];
+#pragma GCC unroll 5
+            for (int k = 0; k < kernel; k++)
+                wv[k] = v_load(w + k * channels);
+#pragma GCC unroll 20
+            for (int x = 0; x < (pixels - 1) * stride + kernel; x++) {
+                vec v = whole ? v_load(p) : v_load_first(p, m);
+                p += c->in.pixel;
+#pragma GCC unroll 8
+                for (int i = 0; i < pixels; i++)
+                    if (x - i * stride >= 0 && x - i * stride < kernel)
+                        acc[i] = v_fma(v, wv[x - i * stride], acc[i]);
+            }
+        } else {
+            for (int kx = t->kx0; kx < t->kx1; kx++) {
+                const float *q = p + kx * c->dilation_w * c->in.pixel;
+                vec wv = v_load(w + kx * channels);
+#pragma GCC unroll 8
+                for (int i = 0; i < pixels; i++)
+                    acc[i] = v_fma(whole ? v_load(q + i * step) : v_load_first(q + i * step, m), wv,
+                                   acc[i]);
+            }
+        }
+    }
+    const struct ending e = ending_of(t);
+    finish(&e, acc, pixels, 1);
+}
+
+#define DEPTHWISE_TILE(pixels, kernel, stride)                                                     \
+    SIMD_FN static void depthwise_##kernel##_##stride##_##pixels(const struct tile *t)             \
+    {                                                                                              \
+        if (t->channels >= LANES)                                                                  \
+            depthwise_tile(t, pixels, true, kernel, stride);                                       \
+        else                                                                                       \
+            depthwise_tile(t, pixels, false, kernel, stride);                                      \
+    }
+#define DEPTHWISE(kernel, stride)                                                                  \
+    DEPTHWISE_TILE(8, kernel, stride)                                                              \
+    DEPTHWISE_TILE(4, kernel, stride)                                                              \
+    DEPTHWISE_TILE(2, kernel, stride)                                                              \
+    DEPTHWISE_TILE(1, kernel, stride)                                                              \
+    static const struct tile_size depthwise_##kernel##_##stride[] = {                              \
+        {8, depthwise_##kernel##_##stride##_8},                                                    \
+        {4, depthwise_##kernel##_##stride##_4},                                                    \
+        {2, depthwise_##kernel##_##stride##_2},                                                    \
+        {1, depthwise_##kernel##_##stride##_1},                                                    \
+    };
+DEPTHWISE(0, 0)
+DEPTHWISE(3, 1)
+DEPTHWISE(3, 2)
+DEPTHWISE(5, 1)
+DEPTHWISE(5, 2)
+
+static const struct tile_size *depthwise_tiles(const struct tile *t)
+{
+    const struct sac_conv *c = t->c;
+    if (c->dilation_w != 1 || t->kx1 - t->kx0 != c->kernel_w)
+        return depthwise_0_0;
+    switch (c->kernel_w * 10 + c->stride_w) {
+    case 31: return depthwise_3_1;
+    case 32: return depthwise_3_2;
+    case 51: return depthwise_5_1;
+    case 52: return depthwise_5_2;
+    default: return depthwise_0_0;
+    }
+}
+
+SIMD_FN static void depthwise_span(const struct tile *line, int64_t x0, int64_t x1)
+{
+    const struct sac_conv *c = line->c;
+    for (int64_t channel = 0; channel < c->groups; channel += LANES) {
+        const struct tile_size *size = depthwise_tiles(line);
+        struct tile t = *line;
+        t.in += x0 * c->stride_w * c->in.pixel + channel;
+        t.out += x0 * c->out.pixel + channel;
+        t.residual += x0 * c->residual.pixel + channel;
+        t.weights += channel;
+        t.bias += channel;
+        t.channels = c->groups - channel;
+        for (int64_t x = x0; x < x1;) {
+            while (size->pixels > x1 - x)
+                size++;
+            size->run(&t);
+            x += size->pixels;
+            t.in += size->pixels * c->stride_w * c->in.pixel;
+            t.out += size->pixels * c->out.pixel;
+            t.residual += size->pixels * c->residual.pixel;
+        }
+    }
+}
+
+/* Line y of one sample, w columns wide. */
+static void run_line(const struct sac_conv *c, const float *in, const float *residual, float *out,
+                     int64_t y, int64_t w)
+{
+    const int64_t origin = y * c->stride_h - c->pad_top;
+    struct tile   line = {.c = c, .weights = c->weights, .bias = c->bias};
+    clip_taps(origin, c->dilation_h, c->kernel_h, c->in_h, &line.ky0, &line.ky1);
+    line.in = in + origin * c->in.row - c->pad_left * c->in.pixel;
+    line.out = out + y * c->out.row;
+    line.residual = residual ? residual + y * c->residual.row : line.out;
+    if (!c->depthwise) {
+        dense_line(&line, w);
+        return;
+    }
+    run_columns(&line, w, depthwise_span);
+    if (c->two_passes)
+        curve(&line, 0, w, c->groups);
+}
+
+void SIMD_NAME(sac_conv_rows)(const struct sac_conv *c, const float *in, const float *residual,
+                              float *out, int64_t row0, int64_t row1)
+{
+    for (int64_t r = row0; r < row1; r++) {
+        int64_t n = r / c->out_h, y = r % c->out_h;
+        run_line(c, in + n * c->in.sample, residual ? residual + n * c->residual.sample : NULL,
+                 out + n * c->out.sample, y, y == c->out_h - 1 ? c->last_w : c->out_w);
+    }
+}

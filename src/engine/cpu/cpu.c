@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "engine/cpu/cpu.h"
+
+static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
+#define KERNEL(op) [SAC_OP_##op] = &sac_cpu_##op,
+    SAC_CPU_KERNELS(KERNEL)
+#undef KERNEL
+};
+
+const struct sac_kernel_provider sac_kernels_cpu = {
+    .abi = SAC_KERNEL_ABI,
+    .struct_size = sizeof(struct sac_kernel_provider),
+    .op_count = SAC_OP_COUNT,
+    .name = "cpu",
+    .kernels = kernels,
+};
+
+const char *sac_simd_name(void)
+{
+    return sac_cpu_level() == SAC_CPU_AVX512 ? "avx512" : "avx2";
+}
+
+bool sac_kernel_refuse(char *why, size_t why_size, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, why_size, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+bool sac_plan_is_float(const struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call *c = plan->call;
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].present && c->in[i].dtype != SAC_F32)
+            return false;
+    for (int i = 0; i < c->out_count; i++)
+        if (c->out[i].present && c->out[i].dtype != SAC_F32)
+            return false;
+    return true;
+}
+
+bool sac_map_fits(const struct sac_operand *o)
+{
+    return o->rank == 3 || o->rank == 4;
+}
+
+static struct sac_map map_of(const struct sac_operand *o, int64_t pixel, int64_t sample)
+{
+    struct sac_map m = {.n = o->dims[0], .c = o->dims[1], .h = 1, .w = o->dims[o->rank - 1]};
+    if (o->rank == 4)
+        m.h = o->dims[2];
+    m.pixel = pixel ? pixel : m.c;
+    m.sample = sample ? sample : m.h * m.w * m.c;
+    return m;
+}
+
+struct sac_map sac_map_in(const struct sac_kernel_plan *plan, int input)
+{
+    return map_of(&plan->call->in[input], plan->in_pixel[input], plan->in_sample[input]);
+}
+
+struct sac_map sac_map_out(const struct sac_kernel_plan *plan, int output)
+{
+    return map_of(&plan->call->out[output], plan->out_pixel[output], plan->out_sample[output]);
+}
+
+int sac_pieces(const struct sac_device *dev, int64_t units, int64_t ns)
+{
+    enum { PIECE_NS = 2500, PIECES_A_THREAD = 4 }; /* handing a piece over costs about 300 ns */
+    const int threads = sac_pool_threads(dev->workers);
+    int64_t   pieces = SAC_MIN(ns / PIECE_NS, (int64_t)threads * PIECES_A_THREAD);
+    return threads == 1 ? 1 : (int)SAC_CLAMP(pieces, 1, units);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conv and FusedConv for the planner: which ones, how the weights are packed, how the work is cut. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cpu/conv.h"
+#include "engine/cpu/cpu.h"
+#include "engine/op_window.h"
+
+enum {
+    PLAIN_CHANNELS = 4, /* up to so many, a plain input is read in place: a network's first image */
+    FLOPS_PER_NS = 100  /* for cutting work into pieces only */
+};
+
+struct conv_state {
+    struct sac_conv   conv;
+    sac_conv_rows_fn *rows;
+    sac_device       *dev;
+    bool              has_residual;
+    int               pieces;
+};
+
+static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                          size_t why_size)
+{
+    struct sac_op_call *c = plan->call;
+    (void)dev;
+    if (sac_cpu_level() < SAC_CPU_AVX2)
+        return sac_kernel_refuse(why, why_size, "needs AVX2");
+    if (!sac_plan_is_float(plan) || !sac_map_fits(&c->in[0]) || sac_operand_elements(&c->out[0]) == 0)
+        return sac_kernel_refuse(why, why_size,
+                                 "not float32 of one or two spatial dimensions, or empty");
+    if (!c->in[1].data || (sac_op_has(c, 2) && !c->in[2].data))
+        return sac_kernel_refuse(why, why_size, "weights are not constant");
+    const bool image = plan->in_layout[0] == SAC_LAYOUT_PLAIN && c->in[0].dims[1] <= PLAIN_CHANNELS &&
+                       c->in[1].dims[1] == c->in[0].dims[1];
+    plan->in_layout[0] = image ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
+    plan->in_layout[1] = plan->in_layout[2] = SAC_LAYOUT_PLAIN;
+    plan->in_layout[3] = plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    plan->strided = true;
+    if (sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_BEFORE)
+        plan->in_place = 3; /* each number is read just before its place is written */
+    return true;
+}
+
+static struct sac_conv_strides strides_of(const struct sac_map *m)
+{
+    return (struct sac_conv_strides){m->sample, m->w * m->pixel, m->pixel, 1};
+}
+
+static void read_activation(struct sac_conv *v, const struct sac_node *n)
+{
+    v->act = sac_activation_read(n);
+    v->residual_kind = (enum sac_residual)sac_attr_int(n, "residual", SAC_RESIDUAL_NONE);
+    v->clamp_min = v->act.kind == SAC_ACT_RELU ? 0 : v->act.kind == SAC_ACT_CLIP ? v->act.alpha : -INFINITY;
+    v->clamp_max = v->act.kind == SAC_ACT_CLIP ? v->act.beta : INFINITY;
+    const bool straight = v->act.kind == SAC_ACT_NONE || v->act.kind == SAC_ACT_RELU ||
+                          v->act.kind == SAC_ACT_CLIP;
+    v->two_passes = !straight || v->residual_kind == SAC_RESIDUAL_AFTER;
+    if (straight)
+        v->act.kind = SAC_ACT_NONE;
+}
+
+static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
+                       const struct sac_window *w)
+{
+    const struct sac_map in = sac_map_in(plan, 0), out = sac_map_out(plan, 0);
+    v->n = in.n;
+    v->groups = sac_attr_int(plan->call->node, "group", 1);
+    v->group_in_c = in.c / v->groups;
+    v->group_out_c = out.c / v->groups;
+    v->in_h = in.h, v->in_w = in.w, v->out_h = out.h, v->out_w = v->last_w = out.w;
+    v->kernel_h = (int)w->kernel[1], v->kernel_w = (int)w->kernel[2];
+    v->stride_h = (int)w->stride[1], v->stride_w = (int)w->stride[2];
+    v->dilation_h = (int)w->dilation[1], v->dilation_w = (int)w->dilation[2];
+    v->pad_top = (int)w->pad_begin[1], v->pad_left = (int)w->pad_begin[2];
+    v->depthwise = v->groups > 1 && v->group_in_c == 1 && v->group_out_c == 1;
+    v->in = strides_of(&in);
+    v->planes = 1;
+    if (plan->in_layout[0] == SAC_LAYOUT_PLAIN) {
+        v->in = (struct sac_conv_strides){in.c * in.h * in.w, in.w, 1, in.h * in.w};
+        v->planes = in.c;
+        v->group_in_c = 1;
+    }
+    v->merged = v->dilation_w * v->in.pixel == v->group_in_c;
+    v->out = strides_of(&out);
+    if (sac_op_has(plan->call, 3)) {
+        const struct sac_map r = sac_map_in(plan, 3);
+        v->residual = strides_of(&r);
+    }
+}
+
+static sac_result pack(struct sac_conv *v, struct sac_op_call *c)
+{
+    const int64_t taps = (int64_t)v->kernel_h * v->kernel_w;
+    const struct sac_conv_weights w = {c->in[1].data, v->group_in_c * v->planes * taps, taps,
+                                       sac_op_has(c, 2) ? c->in[2].data : NULL};
+    return sac_conv_pack(v, &w) ? SAC_OK : SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its weights");
+}
+
+static void conv_release(void *state)
+{
+    struct conv_state *s = state;
+    if (!s)
+        return;
+    sac_conv_unpack(&s->conv);
+    sac_free(s);
+}
+
+static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    struct sac_op_call *c = plan->call;
+    struct sac_window   window;
+    sac_result          res = sac_window_read(c, 0, c->in[1].dims + 2, &window);
+    if (res != SAC_OK)
+        return res;
+    struct conv_state *s = sac_new(struct conv_state);
+    if (!s)
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    s->dev = dev;
+    s->rows = SAC_SIMD_PICK(sac_conv_rows);
+    s->has_residual = sac_op_has(c, 3);
+    read_activation(&s->conv, c->node);
+    read_shape(&s->conv, plan, &window);
+    sac_conv_flatten(&s->conv);
+    s->conv.rows = s->conv.n * s->conv.out_h;
+    res = pack(&s->conv, c);
+    if (res != SAC_OK) {
+        conv_release(s);
+        return res;
+    }
+    const int64_t flops = 2 * sac_operand_elements(&c->out[0]) * s->conv.group_in_c * s->conv.planes * s->conv.kernel_h *
+                          s->conv.kernel_w;
+    s->pieces = sac_pieces(dev, s->conv.rows, flops / FLOPS_PER_NS);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s %s", sac_simd_name(),
+             s->conv.depthwise ? "depthwise" : "direct");
+    plan->state = s;
+    return SAC_OK;
+}
+
+struct conv_job {
+    const struct conv_state *s;
+    const float             *in, *residual;
+    float                   *out;
+};
+
+static void conv_piece(void *arg, int piece, int worker)
+{
+    const struct conv_job   *job = arg;
+    const struct conv_state *s = job->s;
+    (void)worker;
+    s->rows(&s->conv, job->in, job->residual, job->out, s->conv.rows * piece / s->pieces,
+            s->conv.rows * (piece + 1) / s->pieces);
+}
+
+static sac_result conv_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                           void *scratch, struct sac_stream *stream)
+{
+    const struct conv_state *s = state;
+    struct conv_job job = {s, in[0], s->has_residual ? in[3] : NULL, out[0]};
+    (void)scratch;
+    (void)stream;
+    sac_pool_run(dev->workers, s->pieces, conv_piece, &job);
+    return SAC_OK;
+}
+
+const struct sac_kernel sac_cpu_Conv = {SAC_OP_Conv, conv_supports, conv_prepare, conv_run,
+                                        conv_release};
+const struct sac_kernel sac_cpu_FusedConv = {SAC_OP_FusedConv, conv_supports, conv_prepare, conv_run,
+                                              conv_release};

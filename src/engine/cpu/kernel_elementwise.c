@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Activations, and Add, Sub, Mul, Div of equal shapes or with one number per channel, per last
+ * dimension or for all: flat loops over memory, the same in every dense layout. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cpu/cpu.h"
+#include "engine/cpu/map.h"
+
+enum { CHUNK = 8192 }; /* floats of one piece of work: two of them fit the nearest cache */
+
+struct flat_state {
+    int64_t               count;
+    struct sac_activation act;
+    enum sac_binary       op;
+    bool                  swap;     /* the second input is the wide one */
+    bool                  constant; /* pattern is ready; else it is spread in each run */
+    int64_t               period, length; /* 0: both inputs are as long */
+    int64_t               unit;     /* floats a piece starts at multiples of: whole patterns */
+    int                   pieces;
+    float                *pattern;
+};
+
+struct flat_job {
+    const struct flat_state *s;
+    const float             *a, *b;
+    float                   *y;
+};
+
+static void flat_release(void *state)
+{
+    struct flat_state *s = state;
+    if (s)
+        sac_free(s->pattern);
+    sac_free(s);
+}
+
+static void cut(const struct flat_state *s, int piece, int64_t *first, int64_t *count)
+{
+    const int64_t units = (s->count + s->unit - 1) / s->unit;
+    const int64_t end = SAC_MIN(units * (piece + 1) / s->pieces * s->unit, s->count);
+    *first = units * piece / s->pieces * s->unit;
+    *count = end - *first;
+}
+
+static void set_pieces(struct flat_state *s, const struct sac_device *dev)
+{
+    s->unit = s->length ? (CHUNK + s->length - 1) / s->length * s->length : CHUNK;
+    s->pieces = sac_pieces(dev, SAC_MAX((s->count + s->unit - 1) / s->unit, 1), s->count / 8);
+}
+
+/* ---- activations ---- */
+
+static bool bound(const struct sac_op_call *c, int input, float *out)
+{
+    if (input >= c->in_count || !c->in[input].present)
+        return true;
+    if (!c->in[input].data || sac_operand_elements(&c->in[input]) != 1)
+        return false;
+    *out = (float)sac_operand_get(&c->in[input], 0);
+    return true;
+}
+
+static bool read_activation(const struct sac_op_call *c, struct sac_activation *out)
+{
+    return sac_activation_from_attrs(c->node, out) &&
+           (c->node->op->id != SAC_OP_Clip || (bound(c, 1, &out->alpha) && bound(c, 2, &out->beta)));
+}
+
+static bool activation_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                                size_t why_size)
+{
+    struct sac_activation act;
+    (void)dev;
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) ||
+        !read_activation(plan->call, &act))
+        return sac_kernel_refuse(why, why_size, "not a float32 activation with constant bounds, or no AVX2");
+    for (int i = 1; i < plan->call->in_count; i++)
+        plan->in_layout[i] = SAC_LAYOUT_PLAIN;
+    plan->out_layout[0] = plan->in_layout[0];
+    return plan->in_layout[0] <= SAC_LAYOUT_CHANNELS_LAST;
+}
+
+static sac_result activation_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    struct flat_state *s = sac_new(struct flat_state);
+    if (!s)
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    read_activation(plan->call, &s->act);
+    s->count = sac_operand_elements(&plan->call->out[0]);
+    set_pieces(s, dev);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
+    plan->state = s;
+    return SAC_OK;
+}
+
+static void activation_piece(void *arg, int piece, int worker)
+{
+    const struct flat_job *j = arg;
+    int64_t                first, count;
+    (void)worker;
+    cut(j->s, piece, &first, &count);
+    SAC_SIMD_PICK(sac_map_activate)(&j->s->act, j->a + first, j->y + first, count);
+}
+
+static sac_result activation_run(struct sac_device *dev, void *state, void *const *in,
+                                 void *const *out, void *scratch, struct sac_stream *stream)
+{
+    struct flat_job job = {state, in[0], NULL, out[0]};
+    (void)scratch, (void)stream;
+    sac_pool_run(dev->workers, job.s->pieces, activation_piece, &job);
+    return SAC_OK;
+}
+
+#define ACTIVATION(op)                                                                             \
+    const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, activation_supports, activation_prepare,  \
+                                            activation_run, flat_release};
+ACTIVATION(Activation)
+ACTIVATION(Relu)
+ACTIVATION(LeakyRelu)
+ACTIVATION(Clip)
+ACTIVATION(Sigmoid)
+ACTIVATION(Tanh)
+ACTIVATION(HardSigmoid)
+ACTIVATION(HardSwish)
+ACTIVATION(Swish)
+
+/* ---- two operands ---- */
+
+/* The period with which `narrow` repeats along `wide` in that layout; 0: it does not. */
+static int64_t period_of(const struct sac_operand *wide, const struct sac_operand *narrow,
+                         enum sac_layout layout)
+{
+    const int64_t count = sac_operand_elements(narrow);
+    if (count == 1)
+        return 1;
+    if (narrow->rank > wide->rank || count == 0)
+        return 0;
+    const int shift = wide->rank - narrow->rank;
+    if (layout == SAC_LAYOUT_CHANNELS_LAST) /* [C,1,...] against dimension 1 */
+        return wide->rank >= 3 && shift <= 1 && narrow->dims[1 - shift] == count &&
+                       count == wide->dims[1]
+                   ? count
+                   : 0;
+    int     d = narrow->rank; /* plain: the last dims are equal, those before are one */
+    int64_t tail = 1;
+    while (d > 0 && narrow->dims[d - 1] == wide->dims[d - 1 + shift])
+        tail *= narrow->dims[--d];
+    return tail == count ? count : 0;
+}
+
+static bool binary_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                            size_t why_size)
+{
+    const struct sac_operand *a = &plan->call->in[0], *b = &plan->call->in[1], *y = &plan->call->out[0];
+    (void)dev;
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan))
+        return sac_kernel_refuse(why, why_size, "not float32, or no AVX2");
+    const int wide = sac_operand_same_dims(a, y) ? 0 : sac_operand_same_dims(b, y) ? 1 : -1;
+    if (wide < 0)
+        return sac_kernel_refuse(why, why_size, "both operands are broadcast");
+    enum sac_layout layout = plan->in_layout[wide];
+    const struct sac_operand *narrow = wide ? a : b;
+    const bool equal = sac_operand_same_dims(a, b);
+    if (equal && (plan->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST ||
+                  plan->in_layout[1] == SAC_LAYOUT_CHANNELS_LAST))
+        layout = SAC_LAYOUT_CHANNELS_LAST;
+    if (layout > SAC_LAYOUT_CHANNELS_LAST || (!equal && !period_of(y, narrow, layout)))
+        return sac_kernel_refuse(why, why_size, "broadcast other than per channel or last dimensions");
+    plan->out_layout[0] = plan->in_layout[wide] = layout;
+    plan->in_layout[1 - wide] = equal ? layout : SAC_LAYOUT_PLAIN;
+    return true;
+}
+
+static enum sac_binary binary_op(const struct sac_kernel_plan *plan, bool swap)
+{
+    switch (plan->call->node->op->id) {
+    case SAC_OP_Add: return SAC_BINARY_ADD;
+    case SAC_OP_Mul: return SAC_BINARY_MUL;
+    case SAC_OP_Sub: return swap ? SAC_BINARY_SUB_REVERSED : SAC_BINARY_SUB;
+    default: return swap ? SAC_BINARY_DIV_REVERSED : SAC_BINARY_DIV;
+    }
+}
+
+static sac_result binary_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call *c = plan->call;
+    struct flat_state        *s = sac_new(struct flat_state);
+    if (!s)
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    s->swap = !sac_operand_same_dims(&c->in[0], &c->out[0]);
+    s->op = binary_op(plan, s->swap);
+    s->count = sac_operand_elements(&c->out[0]);
+    if (!sac_operand_same_dims(&c->in[0], &c->in[1])) {
+        const struct sac_operand *narrow = &c->in[s->swap ? 0 : 1];
+        s->period = period_of(&c->out[0], narrow, plan->out_layout[0]);
+        s->length = sac_pattern_length(s->period, sac_simd_lanes());
+        s->pattern = sac_alloc_aligned(64, (size_t)s->length * sizeof(float));
+        if (!s->pattern) {
+            flat_release(s);
+            return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+        }
+        s->constant = narrow->data != NULL;
+        if (s->constant)
+            sac_pattern_fill(s->pattern, s->length, narrow->data, s->period);
+    }
+    set_pieces(s, dev);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
+    plan->state = s;
+    return SAC_OK;
+}
+
+static void binary_piece(void *arg, int piece, int worker)
+{
+    const struct flat_job   *j = arg;
+    const struct flat_state *s = j->s;
+    int64_t                  first, count;
+    (void)worker;
+    cut(s, piece, &first, &count);
+    SAC_SIMD_PICK(sac_map_binary)(s->op, j->a + first, s->length ? s->pattern : j->b + first, s->length,
+                                  j->y + first, count);
+}
+
+static sac_result binary_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                             void *scratch, struct sac_stream *stream)
+{
+    struct flat_state *s = state;
+    struct flat_job    job = {s, in[s->swap], in[!s->swap], out[0]};
+    (void)scratch, (void)stream;
+    if (s->length && !s->constant)
+        sac_pattern_fill(s->pattern, s->length, job.b, s->period);
+    sac_pool_run(dev->workers, s->pieces, binary_piece, &job);
+    return SAC_OK;
+}
+
+#define BINARY(op)                                                                                 \
+    const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, binary_supports, binary_prepare, binary_run, \
+                                            flat_release};
+BINARY(Add)
+BINARY(Sub)
+BINARY(Mul)
+BINARY(Div)

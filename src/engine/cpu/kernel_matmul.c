@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MatMul and Gemm with a constant second matrix: a pointwise convolution over the rows of the first. */
+#include <math.h>
+#include <stdio.h>
+
+#include "engine/cpu/conv.h"
+#include "engine/cpu/cpu.h"
+
+enum { FLOPS_PER_NS = 100 };
+
+struct product_state {
+    struct sac_conv conv;
+    int             pieces;
+};
+
+/* [rows,K] x [K,N] and where B's numbers lie. */
+struct product {
+    int64_t                 rows, depth, columns;
+    struct sac_conv_weights weights;
+};
+
+static bool read_gemm(const struct sac_op_call *c, struct product *p)
+{
+    const struct sac_node *n = c->node;
+    const bool             turned = sac_attr_int(n, "transB", 0) != 0;
+    if (sac_attr_int(n, "transA", 0) || sac_attr_float(n, "alpha", 1) != 1 ||
+        sac_attr_float(n, "beta", 1) != 1)
+        return false;
+    p->rows = c->in[0].dims[0];
+    p->depth = c->in[0].dims[1];
+    p->columns = c->out[0].dims[1];
+    p->weights = (struct sac_conv_weights){c->in[1].data, turned ? p->depth : 1, turned ? 1 : p->columns,
+                                           NULL};
+    if (c->in_count < 3 || !c->in[2].present)
+        return true;
+    p->weights.bias = c->in[2].data;
+    return c->in[2].data && c->in[2].rank > 0 && sac_operand_elements(&c->in[2]) == p->columns &&
+           c->in[2].dims[c->in[2].rank - 1] == p->columns;
+}
+
+static bool read_matmul(const struct sac_op_call *c, struct product *p)
+{
+    const struct sac_operand *a = &c->in[0], *b = &c->in[1];
+    if (a->rank < 2 || b->rank != 2)
+        return false;
+    p->depth = b->dims[0];
+    p->columns = b->dims[1];
+    p->rows = sac_operand_elements(a) / p->depth;
+    p->weights = (struct sac_conv_weights){b->data, 1, p->columns, NULL};
+    return true;
+}
+
+static bool product_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                             size_t why_size)
+{
+    const struct sac_op_call *c = plan->call;
+    struct product            p;
+    (void)dev;
+    for (int i = 0; i < c->in_count; i++)
+        plan->in_layout[i] = SAC_LAYOUT_PLAIN;
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) || !c->in[1].data ||
+        sac_operand_elements(&c->out[0]) == 0 || sac_operand_elements(&c->in[0]) == 0)
+        return sac_kernel_refuse(why, why_size, "not float32 with a constant second matrix, or no AVX2");
+    if (!(c->node->op->id == SAC_OP_Gemm ? read_gemm(c, &p) : read_matmul(c, &p)))
+        return sac_kernel_refuse(why, why_size, "scaled, turned, or a sum that is not a constant row");
+    return true;
+}
+
+static void product_release(void *state)
+{
+    struct product_state *s = state;
+    if (s)
+        sac_conv_unpack(&s->conv);
+    sac_free(s);
+}
+
+static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call *c = plan->call;
+    struct product            p;
+    struct product_state     *s = sac_new(struct product_state);
+    if (!s)
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    (void)(c->node->op->id == SAC_OP_Gemm ? read_gemm(c, &p) : read_matmul(c, &p));
+    s->conv = (struct sac_conv){
+        .n = 1, .group_in_c = p.depth, .group_out_c = p.columns, .groups = 1,
+        .in_h = 1, .in_w = p.rows, .out_h = 1, .out_w = p.rows, .last_w = p.rows,
+        .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1,
+        .planes = 1, .merged = true,
+        .in = {p.rows * p.depth, p.rows * p.depth, p.depth, 1},
+        .out = {p.rows * p.columns, p.rows * p.columns, p.columns, 1},
+        .clamp_min = -INFINITY, .clamp_max = INFINITY};
+    sac_conv_flatten(&s->conv);
+    s->conv.rows = s->conv.out_h;
+    if (!sac_conv_pack(&s->conv, &p.weights)) {
+        product_release(s);
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its weights");
+    }
+    s->pieces = sac_pieces(dev, s->conv.rows, 2 * p.rows * p.depth * p.columns / FLOPS_PER_NS);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s direct", sac_simd_name());
+    plan->state = s;
+    return SAC_OK;
+}
+
+struct product_job {
+    const struct product_state *s;
+    const float                *in;
+    float                      *out;
+};
+
+static void product_piece(void *arg, int piece, int worker)
+{
+    const struct product_job   *j = arg;
+    const struct product_state *s = j->s;
+    (void)worker;
+    SAC_SIMD_PICK(sac_conv_rows)(&s->conv, j->in, NULL, j->out, s->conv.rows * piece / s->pieces,
+                                 s->conv.rows * (piece + 1) / s->pieces);
+}
+
+static sac_result product_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                              void *scratch, struct sac_stream *stream)
+{
+    struct product_job job = {state, in[0], out[0]};
+    (void)scratch, (void)stream;
+    sac_pool_run(dev->workers, job.s->pieces, product_piece, &job);
+    return SAC_OK;
+}
+
+const struct sac_kernel sac_cpu_MatMul = {SAC_OP_MatMul, product_supports, product_prepare, product_run,
+                                          product_release};
+const struct sac_kernel sac_cpu_Gemm = {SAC_OP_Gemm, product_supports, product_prepare, product_run,
+                                        product_release};

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resize and Upsample, nearest and linear, channels last.
+ *
+ * ONNX has seven ways to map coordinates and four ways to round. The reference row knows them, so it
+ * is asked: a ramp of row (or column) numbers resized by it says, for each output row, which input row
+ * is read, and its fraction the weight of the next. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cpu/cpu.h"
+#include "engine/cpu/map.h"
+
+struct source {
+    int64_t at, next; /* input rows (columns) */
+    float   weight;   /* of next */
+};
+
+struct resize_state {
+    struct sac_map in, out;
+    struct source *rows, *columns;
+    bool           linear;
+    int            pieces;
+};
+
+static bool resize_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                            size_t why_size)
+{
+    const struct sac_op_call *c = plan->call;
+    const struct sac_operand *in = &c->in[0], *out = &c->out[0];
+    const char               *mode = sac_attr_string(c->node, "mode", "nearest");
+    (void)dev;
+    if (sac_cpu_level() < SAC_CPU_AVX2 || in->dtype != SAC_F32 || in->rank != 4 ||
+        in->dims[0] != out->dims[0] || in->dims[1] != out->dims[1] ||
+        plan->in_layout[0] != SAC_LAYOUT_CHANNELS_LAST || sac_operand_elements(out) == 0)
+        return sac_kernel_refuse(why, why_size, "not a float32 picture in channels last, or no AVX2");
+    const bool linear = strcmp(mode, "linear") == 0 || strcmp(mode, "bilinear") == 0;
+    if ((!linear && strcmp(mode, "nearest") != 0) || sac_attr_int(c->node, "antialias", 0) ||
+        strcmp(sac_attr_string(c->node, "coordinate_transformation_mode", ""), "tf_crop_and_resize") == 0)
+        return sac_kernel_refuse(why, why_size, "cubic, antialias or cropping");
+    for (int i = 1; i < c->in_count; i++)
+        if (c->in[i].present && !c->in[i].data && sac_operand_elements(&c->in[i]) > 0)
+            return sac_kernel_refuse(why, why_size, "its size is not constant");
+    plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    plan->strided = true;
+    return true;
+}
+
+static void resize_release(void *state)
+{
+    struct resize_state *s = state;
+    if (s) {
+        sac_free(s->rows);
+        sac_free(s->columns);
+    }
+    sac_free(s);
+}
+
+/* Fill in with each pixel's row (or column) number, resize, and read off one column (row). */
+static sac_result trace(struct sac_op_call *c, bool rows, double *in, double *out, struct source *to)
+{
+    const int64_t *from = c->in[0].dims, *size = c->out[0].dims;
+    for (int64_t i = 0; i < sac_operand_elements(&c->in[0]); i++)
+        in[i] = (double)(rows ? i / from[3] % from[2] : i % from[3]);
+    sac_result    res = c->node->op->ref(c);
+    const int64_t limit = rows ? from[2] : from[3];
+    for (int64_t i = 0; res == SAC_OK && i < (rows ? size[2] : size[3]); i++) {
+        const double at = SAC_CLAMP(out[rows ? i * size[3] : i], 0, (double)(limit - 1));
+        to[i].at = (int64_t)floor(at + 1e-9);
+        to[i].next = SAC_MIN(to[i].at + 1, limit - 1);
+        to[i].weight = (float)SAC_MAX(at - (double)to[i].at, 0);
+    }
+    return res;
+}
+
+static sac_result trace_both(struct resize_state *s, struct sac_op_call *c)
+{
+    struct sac_operand in = c->in[0], out = c->out[0];
+    double *from = sac_alloc((size_t)sac_operand_elements(&in) * sizeof *from);
+    double *to = sac_alloc((size_t)sac_operand_elements(&out) * sizeof *to);
+    s->rows = sac_calloc((size_t)s->out.h, sizeof *s->rows);
+    s->columns = sac_calloc((size_t)s->out.w, sizeof *s->columns);
+    sac_result res = from && to && s->rows && s->columns
+                         ? SAC_OK
+                         : SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    c->in[0].dtype = c->out[0].dtype = SAC_F64;
+    c->in[0].data = from;
+    c->out[0].data = to;
+    if (res == SAC_OK)
+        res = trace(c, true, from, to, s->rows);
+    if (res == SAC_OK)
+        res = trace(c, false, from, to, s->columns);
+    c->in[0] = in;
+    c->out[0] = out;
+    sac_free(from);
+    sac_free(to);
+    return res;
+}
+
+static sac_result resize_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    struct sac_op_call  *c = plan->call;
+    struct resize_state *s = sac_new(struct resize_state);
+    if (!s)
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    s->in = sac_map_in(plan, 0);
+    s->out = sac_map_out(plan, 0);
+    sac_result res = trace_both(s, c);
+    if (res != SAC_OK) {
+        resize_release(s);
+        return res;
+    }
+    for (int64_t i = 0; i < s->out.h; i++)
+        s->linear |= s->rows[i].weight != 0;
+    for (int64_t i = 0; i < s->out.w; i++)
+        s->linear |= s->columns[i].weight != 0;
+    s->pieces = sac_pieces(dev, s->out.n * s->out.h, sac_operand_elements(&c->out[0]) / 8);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s %s",
+             s->linear ? sac_simd_name() : "copy", s->linear ? "linear" : "nearest");
+    plan->state = s;
+    return SAC_OK;
+}
+
+struct resize_job {
+    const struct resize_state *s;
+    const float               *x;
+    float                     *y;
+};
+
+static void resize_row(const struct resize_state *s, const float *x, float *y, const struct source *row)
+{
+    const int64_t line = s->in.w * s->in.pixel;
+    const float  *upper = x + row->at * line, *lower = x + row->next * line;
+    for (int64_t i = 0; i < s->out.w; i++) {
+        const struct source *c = &s->columns[i];
+        const int64_t        a = c->at * s->in.pixel, b = c->next * s->in.pixel;
+        if (s->linear)
+            SAC_SIMD_PICK(sac_map_lerp)(upper + a, upper + b, lower + a, lower + b, c->weight,
+                                        row->weight, y + i * s->out.pixel, s->in.c);
+        else
+            memcpy(y + i * s->out.pixel, upper + a, (size_t)s->in.c * sizeof *y);
+    }
+}
+
+static void resize_piece(void *arg, int piece, int worker)
+{
+    const struct resize_job   *j = arg;
+    const struct resize_state *s = j->s;
+    const int64_t              all = s->out.n * s->out.h;
+    (void)worker;
+    for (int64_t r = all * piece / s->pieces; r < all * (piece + 1) / s->pieces; r++) {
+        const int64_t n = r / s->out.h, row = r % s->out.h;
+        resize_row(s, j->x + n * s->in.sample,
+                   j->y + n * s->out.sample + row * s->out.w * s->out.pixel, &s->rows[row]);
+    }
+}
+
+static sac_result resize_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                             void *scratch, struct sac_stream *stream)
+{
+    struct resize_job job = {state, in[0], out[0]};
+    (void)scratch, (void)stream;
+    sac_pool_run(dev->workers, job.s->pieces, resize_piece, &job);
+    return SAC_OK;
+}
+
+const struct sac_kernel sac_cpu_Resize = {SAC_OP_Resize, resize_supports, resize_prepare, resize_run,
+                                          resize_release};
+const struct sac_kernel sac_cpu_Upsample = {SAC_OP_Upsample, resize_supports, resize_prepare, resize_run,
+                                            resize_release};

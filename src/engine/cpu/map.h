@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops over whole maps, in two vector widths.
+ *
+ * What differs per channel is spread into a pattern: the per-channel numbers repeated until they fill
+ * whole vectors (3 channels and 16 lanes: 48 numbers). A dense channels-last map is then one flat
+ * array read in step with its pattern, whatever the number of channels. */
+#ifndef SAC_ENGINE_CPU_MAP_H
+#define SAC_ENGINE_CPU_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/fused.h"
+
+/* Floats of a pattern for `period` numbers: the least common multiple with the vector's lanes. */
+static inline int64_t sac_pattern_length(int64_t period, int lanes)
+{
+    int64_t a = period, b = lanes;
+    while (b) {
+        int64_t t = a % b;
+        a = b;
+        b = t;
+    }
+    return period / a * lanes;
+}
+static inline void sac_pattern_fill(float *pattern, int64_t length, const float *numbers,
+                                    int64_t period)
+{
+    for (int64_t i = 0; i < length; i++)
+        pattern[i] = numbers[i % period];
+}
+
+enum sac_binary { SAC_BINARY_ADD, SAC_BINARY_SUB, SAC_BINARY_MUL, SAC_BINARY_DIV, SAC_BINARY_SUB_REVERSED,
+                  SAC_BINARY_DIV_REVERSED };
+
+enum { SAC_GATES_MAX = 8 };
+
+/* One window of a pooling over channels-last maps; strides in elements. */
+struct sac_window_pool {
+    bool    average, count_pad;
+    int64_t c, in_h, in_w, out_h, out_w, in_row, in_pixel, in_sample, out_row, out_pixel, out_sample;
+    int     kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left, pad_bottom,
+        pad_right;
+};
+
+#define SAC_MAP_FUNCTIONS(suffix)                                                                  \
+    void sac_map_activate_##suffix(const struct sac_activation *act, const float *x, float *y,     \
+                                   int64_t count);                                                 \
+    /* y = act(x * scale + shift), patterns of `length` */                                         \
+    void sac_map_affine_##suffix(const struct sac_activation *act, const float *x,                 \
+                                 const float *scale, const float *shift, int64_t length, float *y, \
+                                 int64_t count);                                                   \
+    /* y = a op b; length 0: b is as long as a, else a pattern */                                  \
+    void sac_map_binary_##suffix(enum sac_binary op, const float *a, const float *b,               \
+                                 int64_t length, float *y, int64_t count);                         \
+    void sac_map_gated_sum_##suffix(int gates, const float *const *x, const float *const *pattern, \
+                                    int64_t length, int64_t offset, float *y, int64_t count);      \
+    /* mean and sum of squared distances from it, of a stretch that fits the nearest cache */      \
+    void sac_map_moments_##suffix(const float *x, int64_t count, double *mean, double *squares);   \
+    /* mean per channel over pixels that lie `pixel` apart */                                      \
+    void sac_map_means_##suffix(const float *x, int64_t pixels, int64_t pixel, int64_t c, float *y); \
+    /* between four pixels of c channels: across by `column`, then down by `row` */                \
+    void sac_map_lerp_##suffix(const float *a, const float *b, const float *c, const float *d,     \
+                               float column, float row, float *y, int64_t channels);               \
+    /* rows row0..row1-1 of all samples' output rows */                                            \
+    void sac_map_pool_##suffix(const struct sac_window_pool *p, const float *x, float *y,          \
+                               int64_t row0, int64_t row1);
+SAC_MAP_FUNCTIONS(avx2)
+SAC_MAP_FUNCTIONS(avx512)
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops of map.h for one vector width; see simd.h for how this file is compiled. */
+#include <float.h>
+
+#include "engine/cpu/map.h"
+#include "engine/cpu/simd.h"
+
+/* The body is run on whole vectors, then once on the rest: `i` is the place, LOAD and STORE know how
+ * much of it exists. */
+#define FLAT(count, ...)                                                                           \
+    do {                                                                                           \
+        int64_t i = 0;                                                                             \
+        for (; i + LANES <= (count); i += LANES) {                                                 \
+            enum { REST = 0 };                                                                     \
+            const vmask m = v_first(LANES);                                                        \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+        if (i < (count)) {                                                                         \
+            enum { REST = 1 };                                                                     \
+            const vmask m = v_first((count) - i);                                                  \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    } while (0)
+#define LOAD(p)     (REST ? v_load_first(p, m) : v_load(p))
+#define STORE(p, v) (REST ? v_store_first(p, v, m) : v_store(p, v))
+
+SIMD_INLINE void activate(const float *x, float *y, int64_t count, struct sac_activation act)
+{
+    FLAT(count, STORE(y + i, v_activate(LOAD(x + i), &act)););
+}
+
+SIMD_FN void SIMD_NAME(sac_map_activate)(const struct sac_activation *act, const float *x, float *y,
+                                         int64_t count)
+{
+    switch (act->kind) { /* a constant kind in each arm, so that the loops hold one activation */
+#define ARM(k) case k: activate(x, y, count, (struct sac_activation){k, act->alpha, act->beta}); break;
+    ARM(SAC_ACT_RELU) ARM(SAC_ACT_LEAKY_RELU) ARM(SAC_ACT_CLIP) ARM(SAC_ACT_SIGMOID)
+    ARM(SAC_ACT_SILU) ARM(SAC_ACT_HARD_SIGMOID) ARM(SAC_ACT_HARD_SWISH) ARM(SAC_ACT_TANH)
+    default: activate(x, y, count, (struct sac_activation){SAC_ACT_NONE, 0, 0}); break;
+#undef ARM
+    }
+}
+
+SIMD_FN void SIMD_NAME(sac_map_affine)(const struct sac_activation *act, const float *x,
+                                       const float *scale, const float *shift, int64_t length,
+                                       float *y, int64_t count)
+{
+    const struct sac_activation a = *act;
+    int64_t                     at = 0;
+    FLAT(count, {
+        STORE(y + i, v_activate(v_fma(LOAD(x + i), v_load(scale + at), v_load(shift + at)), &a));
+        at = at + LANES == length ? 0 : at + LANES;
+    });
+}
+
+SIMD_INLINE vec binary(enum sac_binary op, vec a, vec b)
+{
+    switch (op) {
+    case SAC_BINARY_ADD: return v_add(a, b);
+    case SAC_BINARY_SUB: return v_sub(a, b);
+    case SAC_BINARY_MUL: return v_mul(a, b);
+    case SAC_BINARY_DIV: return v_div(a, b);
+    case SAC_BINARY_SUB_REVERSED: return v_sub(b, a);
+    default: return v_div(b, a);
+    }
+}
+
+SIMD_INLINE void binary_loop(enum sac_binary op, const float *a, const float *b, int64_t length,
+                             float *y, int64_t count)
+{
+    if (!length) {
+        FLAT(count, STORE(y + i, binary(op, LOAD(a + i), LOAD(b + i))););
+        return;
+    }
+    int64_t at = 0;
+    FLAT(count, {
+        STORE(y + i, binary(op, LOAD(a + i), v_load(b + at)));
+        at = at + LANES == length ? 0 : at + LANES;
+    });
+}
+
+SIMD_FN void SIMD_NAME(sac_map_binary)(enum sac_binary op, const float *a, const float *b,
+                                       int64_t length, float *y, int64_t count)
+{
+    switch (op) {
+    case SAC_BINARY_ADD: binary_loop(SAC_BINARY_ADD, a, b, length, y, count); break;
+    case SAC_BINARY_SUB: binary_loop(SAC_BINARY_SUB, a, b, length, y, count); break;
+    case SAC_BINARY_MUL: binary_loop(SAC_BINARY_MUL, a, b, length, y, count); break;
+    default: binary_loop(op, a, b, length, y, count); break;
+    }
+}
+
+SIMD_FN void SIMD_NAME(sac_map_gated_sum)(int gates, const float *const *x, const float *const *pattern,
+                                          int64_t length, int64_t offset, float *y, int64_t count)
+{
+    int64_t at = offset;
+    FLAT(count, {
+        vec sum = v_mul(LOAD(x[0] + i), v_load(pattern[0] + at));
+        for (int k = 1; k < gates; k++)
+            sum = v_fma(LOAD(x[k] + i), v_load(pattern[k] + at), sum);
+        STORE(y + i, sum);
+        at = at + LANES == length ? 0 : at + LANES;
+    });
+}
+
+SIMD_FN void SIMD_NAME(sac_map_moments)(const float *x, int64_t count, double *mean, double *squares)
+{
+    vec sum[4] = {v_set(0), v_set(0), v_set(0), v_set(0)};
+    int k = 0;
+    FLAT(count, {
+        sum[k] = v_add(sum[k], LOAD(x + i));
+        k = (k + 1) % 4;
+    });
+    *mean = v_sum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3]))) / (double)count;
+    const vec middle = v_set((float)*mean);
+    vec       total[2] = {v_set(0), v_set(0)};
+    int64_t   i = 0;
+    for (; i + 2 * LANES <= count; i += 2 * LANES)
+        for (int j = 0; j < 2; j++) {
+            const vec d = v_sub(v_load(x + i + j * LANES), middle);
+            total[j] = v_fma(d, d, total[j]);
+        }
+    double rest = 0;
+    for (; i < count; i++)
+        rest += (x[i] - *mean) * (x[i] - *mean);
+    *squares = v_sum(v_add(total[0], total[1])) + rest;
+}
+
+SIMD_FN void SIMD_NAME(sac_map_means)(const float *x, int64_t pixels, int64_t pixel, int64_t c, float *y)
+{
+    const vec share = v_set(1.0f / (float)pixels);
+    FLAT(c, {
+        vec          sum[4] = {v_set(0), v_set(0), v_set(0), v_set(0)};
+        const float *p = x + i;
+        int64_t      r = 0;
+        for (; r + 4 <= pixels; r += 4, p += 4 * pixel)
+            for (int k = 0; k < 4; k++)
+                sum[k] = v_add(sum[k], LOAD(p + k * pixel));
+        for (; r < pixels; r++, p += pixel)
+            sum[0] = v_add(sum[0], LOAD(p));
+        STORE(y + i, v_mul(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])), share));
+    });
+}
+
+SIMD_FN void SIMD_NAME(sac_map_lerp)(const float *a, const float *b, const float *c, const float *d,
+                                     float column, float row, float *y, int64_t channels)
+{
+    const vec across = v_set(column), down = v_set(row);
+    FLAT(channels, {
+        const vec va = LOAD(a + i), vc = LOAD(c + i);
+        const vec upper = v_fma(v_sub(LOAD(b + i), va), across, va);
+        const vec lower = v_fma(v_sub(LOAD(d + i), vc), across, vc);
+        STORE(y + i, v_fma(v_sub(lower, upper), down, upper));
+    });
+}
+
+/* The taps of one axis that lie inside. */
+static void inside(int64_t origin, int dilation, int kernel, int64_t size, int64_t *k0, int64_t *k1)
+{
+    *k0 = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
+    *k1 = origin < size ? (size - 1 - origin) / dilation + 1 : 0;
+    if (*k1 > kernel)
+        *k1 = kernel;
+    if (*k0 > *k1)
+        *k0 = *k1;
+}
+
+/* Taps that count in an average with padding: those up to the padded edge (ceil_mode may go past). */
+static int64_t counted(int64_t origin, int dilation, int kernel, int64_t size, int pad_after)
+{
+    int64_t k0, k1;
+    inside(origin, dilation, kernel, size + pad_after, &k0, &k1);
+    return k1;
+}
+
+SIMD_FN static void pool_pixel(const struct sac_window_pool *p, const float *x, float *y, int64_t oy,
+                               int64_t ox)
+{
+    const int64_t top = oy * p->stride_h - p->pad_top, left = ox * p->stride_w - p->pad_left;
+    int64_t y0, y1, x0, x1;
+    inside(top, p->dilation_h, p->kernel_h, p->in_h, &y0, &y1);
+    inside(left, p->dilation_w, p->kernel_w, p->in_w, &x0, &x1);
+    int64_t taps = (y1 - y0) * (x1 - x0);
+    if (p->count_pad)
+        taps = counted(top, p->dilation_h, p->kernel_h, p->in_h, p->pad_bottom) *
+               counted(left, p->dilation_w, p->kernel_w, p->in_w, p->pad_right);
+    const vec share = v_set(taps > 0 ? 1.0f / (float)taps : 0);
+    const float *base = x + top * p->in_row + left * p->in_pixel;
+    FLAT(p->c, {
+        vec acc = v_set(p->average ? 0 : -FLT_MAX);
+        for (int64_t ky = y0; ky < y1; ky++)
+            for (int64_t kx = x0; kx < x1; kx++) {
+                const vec v = LOAD(base + ky * p->dilation_h * p->in_row +
+                                   kx * p->dilation_w * p->in_pixel + i);
+                acc = p->average ? v_add(acc, v) : v_max(acc, v);
+            }
+        STORE(y + i, p->average ? v_mul(acc, share) : acc);
+    });
+}
+
+SIMD_FN void SIMD_NAME(sac_map_pool)(const struct sac_window_pool *p, const float *x, float *y,
+                                     int64_t row0, int64_t row1)
+{
+    for (int64_t r = row0; r < row1; r++) {
+        const int64_t n = r / p->out_h, oy = r % p->out_h;
+        for (int64_t ox = 0; ox < p->out_w; ox++)
+            pool_pixel(p, x + n * p->in_sample,
+                       y + n * p->out_sample + oy * p->out_row + ox * p->out_pixel, oy, ox);
+    }
+}

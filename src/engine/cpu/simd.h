@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vectors of floats in two widths under one set of names.
+ *
+ * A kernel is written once, in a header that uses `vec` and LANES, and compiled twice: FILE_avx2.c
+ * and FILE_avx512.c define SAC_SIMD_BITS and include it. Every function carries SIMD_FN, so the build
+ * itself stays baseline x86-64; the caller picks a variant by sac_cpu_level().
+ */
+#ifndef SAC_ENGINE_CPU_SIMD_H
+#define SAC_ENGINE_CPU_SIMD_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include "engine/fused.h"
+
+#if SAC_SIMD_BITS == 512
+
+#define SIMD_TARGET    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define SIMD_NAME(fn)  fn##_avx512
+enum { LANES = 16 };
+typedef __m512    vec;
+typedef __mmask16 vmask;
+
+#define SIMD_FN     SIMD_TARGET
+#define SIMD_INLINE SIMD_TARGET static inline __attribute__((always_inline))
+
+SIMD_INLINE vmask v_first(int64_t n) /* lanes 0..n-1 */
+{
+    return (vmask)(n >= LANES ? 0xffff : (1u << n) - 1);
+}
+SIMD_INLINE vec  v_load(const float *p) { return _mm512_loadu_ps(p); }
+SIMD_INLINE void v_store(float *p, vec v) { _mm512_storeu_ps(p, v); }
+SIMD_INLINE vec  v_load_first(const float *p, vmask m) { return _mm512_maskz_loadu_ps(m, p); }
+SIMD_INLINE void v_store_first(float *p, vec v, vmask m) { _mm512_mask_storeu_ps(p, m, v); }
+SIMD_INLINE vec  v_set(float x) { return _mm512_set1_ps(x); }
+SIMD_INLINE vec  v_add(vec a, vec b) { return _mm512_add_ps(a, b); }
+SIMD_INLINE vec  v_sub(vec a, vec b) { return _mm512_sub_ps(a, b); }
+SIMD_INLINE vec  v_mul(vec a, vec b) { return _mm512_mul_ps(a, b); }
+SIMD_INLINE vec  v_div(vec a, vec b) { return _mm512_div_ps(a, b); }
+SIMD_INLINE vec  v_min(vec a, vec b) { return _mm512_min_ps(a, b); }
+SIMD_INLINE vec  v_max(vec a, vec b) { return _mm512_max_ps(a, b); }
+SIMD_INLINE vec  v_fma(vec a, vec b, vec c) { return _mm512_fmadd_ps(a, b, c); }  /* a*b + c */
+SIMD_INLINE vec  v_fnma(vec a, vec b, vec c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a*b */
+SIMD_INLINE vec  v_round(vec a)
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+SIMD_INLINE vec   v_pow2(vec n, vec scale) { return _mm512_scalef_ps(scale, n); } /* scale * 2^n */
+SIMD_INLINE float v_sum(vec a) { return _mm512_reduce_add_ps(a); }
+SIMD_INLINE float v_largest(vec a) { return _mm512_reduce_max_ps(a); }
+/* 1/a to 2^-24 or so: one Newton step on the 14 bit estimate costs a third of a division. */
+SIMD_INLINE vec v_reciprocal(vec a)
+{
+    vec r = _mm512_rcp14_ps(a);
+    return _mm512_mul_ps(r, _mm512_fnmadd_ps(a, r, _mm512_set1_ps(2.0f)));
+}
+
+#elif SAC_SIMD_BITS == 256
+
+#define SIMD_TARGET    __attribute__((target("avx2,fma")))
+#define SIMD_NAME(fn)  fn##_avx2
+enum { LANES = 8 };
+typedef __m256  vec;
+typedef __m256i vmask;
+
+#define SIMD_FN     SIMD_TARGET
+#define SIMD_INLINE SIMD_TARGET static inline __attribute__((always_inline))
+
+SIMD_INLINE vmask v_first(int64_t n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n > LANES ? LANES : n)),
+                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+SIMD_INLINE vec  v_load(const float *p) { return _mm256_loadu_ps(p); }
+SIMD_INLINE void v_store(float *p, vec v) { _mm256_storeu_ps(p, v); }
+SIMD_INLINE vec  v_load_first(const float *p, vmask m) { return _mm256_maskload_ps(p, m); }
+SIMD_INLINE void v_store_first(float *p, vec v, vmask m) { _mm256_maskstore_ps(p, m, v); }
+SIMD_INLINE vec  v_set(float x) { return _mm256_set1_ps(x); }
+SIMD_INLINE vec  v_add(vec a, vec b) { return _mm256_add_ps(a, b); }
+SIMD_INLINE vec  v_sub(vec a, vec b) { return _mm256_sub_ps(a, b); }
+SIMD_INLINE vec  v_mul(vec a, vec b) { return _mm256_mul_ps(a, b); }
+SIMD_INLINE vec  v_div(vec a, vec b) { return _mm256_div_ps(a, b); }
+SIMD_INLINE vec  v_min(vec a, vec b) { return _mm256_min_ps(a, b); }
+SIMD_INLINE vec  v_max(vec a, vec b) { return _mm256_max_ps(a, b); }
+SIMD_INLINE vec  v_fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
+SIMD_INLINE vec  v_fnma(vec a, vec b, vec c) { return _mm256_fnmadd_ps(a, b, c); }
+SIMD_INLINE vec  v_round(vec a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+/* n must be whole and within -126..127: there is no gradual underflow here. */
+SIMD_INLINE vec v_pow2(vec n, vec scale)
+{
+    __m256i e = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)),
+                                  23);
+    return _mm256_mul_ps(scale, _mm256_castsi256_ps(e));
+}
+SIMD_INLINE float v_sum(vec a)
+{
+    __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+SIMD_INLINE float v_largest(vec a)
+{
+    __m128 s = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
+    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
+}
+SIMD_INLINE vec v_reciprocal(vec a) { return _mm256_div_ps(_mm256_set1_ps(1.0f), a); }
+
+#else
+#error "define SAC_SIMD_BITS as 256 or 512 before including this"
+#endif
+
+/* The first n < LANES lanes. AMD's masked stores cost tens of cycles; stores of halves, with n the same
+ * for a whole map and so well predicted, cost a few. */
+SIMD_INLINE void v_store_quarter(float *p, __m128 v, int64_t n)
+{
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)p, v);
+        v = _mm_movehl_ps(v, v);
+        p += 2;
+    }
+    if (n & 1)
+        _mm_store_ss(p, v);
+}
+SIMD_INLINE void v_store_half(float *p, __m256 v, int64_t n)
+{
+    __m128 low = _mm256_castps256_ps128(v);
+    if (n & 4) {
+        _mm_storeu_ps(p, low);
+        low = _mm256_extractf128_ps(v, 1);
+        p += 4;
+    }
+    v_store_quarter(p, low, n);
+}
+SIMD_INLINE void v_store_count(float *p, vec v, int64_t n)
+{
+#if SAC_SIMD_BITS == 512
+    __m256 low = _mm512_castps512_ps256(v);
+    if (n & 8) {
+        _mm256_storeu_ps(p, low);
+        low = _mm512_extractf32x8_ps(v, 1);
+        p += 8;
+    }
+    v_store_half(p, low, n);
+#else
+    v_store_half(p, v, n);
+#endif
+}
+
+/* The instructions yield their second operand when one is no number: in this order NaN stays NaN,
+ * where a broken network would else be sure of everything it sees (sigmoid would say 1). */
+SIMD_INLINE vec v_clamp(vec v, float low, float high)
+{
+    return v_min(v_set(high), v_max(v_set(low), v));
+}
+
+/* 2^t for t in -126..127, relative error under 3e-7: whole part by the exponent, the rest, within
+ * +-0.5, by a polynomial of degree 5 (minimax fit). */
+SIMD_INLINE vec v_exp2_slope(vec r) /* (2^r - 1) / r */
+{
+    vec p = v_fma(r, v_set(1.33952372e-3f), v_set(9.61817936e-3f));
+    p = v_fma(p, r, v_set(5.55033286e-2f));
+    p = v_fma(p, r, v_set(2.40226513e-1f));
+    return v_fma(p, r, v_set(6.93147182e-1f));
+}
+SIMD_INLINE vec v_exp2(vec t)
+{
+    vec n = v_round(t), r = v_sub(t, n);
+    return v_pow2(n, v_fma(v_exp2_slope(r), r, v_set(1.0f)));
+}
+SIMD_INLINE vec v_exp(vec x)
+{
+    vec t = v_mul(x, v_set(1.44269504f));
+    return v_exp2(v_clamp(t, -126.0f, 126.0f));
+}
+/* The clamp keeps the exponent in range; at 2^126 the result is 0 to within 1e-38 anyway. */
+SIMD_INLINE vec v_sigmoid(vec x)
+{
+    vec t = v_mul(x, v_set(-1.44269504f));
+    return v_reciprocal(v_add(v_exp2(v_clamp(t, -126.0f, 126.0f)), v_set(1.0f)));
+}
+
+/* m / (m + 2) with m = e^2x - 1, which keeps its digits near 0, where 2 sigmoid(2x) - 1 would not. */
+SIMD_INLINE vec v_tanh(vec x)
+{
+    vec t = v_clamp(v_mul(x, v_set(2.88539008f)), -60.0f, 60.0f);
+    vec n = v_round(t), r = v_sub(t, n), whole = v_pow2(n, v_set(1.0f));
+    vec m = v_fma(whole, v_mul(v_exp2_slope(r), r), v_sub(whole, v_set(1.0f)));
+    return v_div(m, v_add(m, v_set(2.0f)));
+}
+
+SIMD_INLINE vec v_activate(vec v, const struct sac_activation *a)
+{
+    const vec zero = v_set(0.0f);
+    switch (a->kind) {
+    case SAC_ACT_RELU: return v_max(zero, v);
+    case SAC_ACT_SILU: /* below -87 sigmoid stops shrinking, so x must too */
+        return v_mul(v_max(v_set(-87.0f), v), v_sigmoid(v));
+    case SAC_ACT_SIGMOID: return v_sigmoid(v);
+    case SAC_ACT_CLIP: return v_clamp(v, a->alpha, a->beta);
+    case SAC_ACT_LEAKY_RELU: return v_fma(v_min(zero, v), v_set(a->alpha), v_max(zero, v));
+    case SAC_ACT_HARD_SIGMOID:
+        return v_clamp(v_fma(v, v_set(a->alpha), v_set(a->beta)), 0.0f, 1.0f);
+    case SAC_ACT_HARD_SWISH:
+        return v_mul(v, v_clamp(v_fma(v, v_set(a->alpha), v_set(a->beta)), 0.0f, 1.0f));
+    case SAC_ACT_TANH: return v_tanh(v);
+    default: return v;
+    }
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file mapped for reading. */
+#ifndef SAC_ENGINE_FILE_H
+#define SAC_ENGINE_FILE_H
+
+#include "base/base.h"
+
+struct sac_mapped_file {
+    const void *bytes; /* NULL when size is 0 */
+    size_t      size;
+};
+
+/* Errors   SAC_ERR_IO, and SAC_ERR_FORMAT for what is no regular file; the sentence names the path. */
+sac_result sac_file_map(sac_context *ctx, const char *path, struct sac_mapped_file *out);
+void       sac_file_unmap(struct sac_mapped_file *file);
+
+#endif

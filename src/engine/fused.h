@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fused groups, the operators of the domain "saccade": what the passes make of several nodes, so that
+ * a device can run them as one. Each has a row with a reference like any other operator.
+ *
+ *   Activation(X)             activation, alpha, beta
+ *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
+ *   SampleNorm(X, scale?, B?) every sample to mean 0 and variance 1 over all its numbers, then scale
+ *                             and shift per channel: epsilon, activation, alpha, beta
+ *   GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
+ */
+#ifndef SAC_ENGINE_FUSED_H
+#define SAC_ENGINE_FUSED_H
+
+#include "engine/op.h"
+
+/* What a fused node applies to each number it stores; the attribute "activation" holds the kind. */
+enum sac_activation_kind {
+    SAC_ACT_NONE = 0,
+    SAC_ACT_RELU,
+    SAC_ACT_LEAKY_RELU,   /* x < 0: alpha x */
+    SAC_ACT_CLIP,         /* to alpha..beta */
+    SAC_ACT_SIGMOID,
+    SAC_ACT_SILU,         /* x sigmoid(x), swish */
+    SAC_ACT_HARD_SIGMOID, /* clip(alpha x + beta, 0, 1) */
+    SAC_ACT_HARD_SWISH,   /* x clip(alpha x + beta, 0, 1) */
+    SAC_ACT_TANH,
+    SAC_ACT_COUNT
+};
+
+struct sac_activation {
+    enum sac_activation_kind kind;
+    float                    alpha, beta;
+};
+
+/* FusedConv's attribute "residual": where R is added. */
+enum sac_residual {
+    SAC_RESIDUAL_NONE = 0,
+    SAC_RESIDUAL_BEFORE, /* act(conv + R), as ResNet */
+    SAC_RESIDUAL_AFTER,  /* act(conv) + R, as CSP bottlenecks */
+    SAC_RESIDUAL_COUNT
+};
+
+/* Which activation a node is, ours or one of ONNX's. Clip's bounds may be inputs: the caller looks. */
+bool                  sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *out);
+struct sac_activation sac_activation_read(const struct sac_node *n);
+float                 sac_activate(float x, const struct sac_activation *a);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory layouts of a logical [N,C,spatial...] tensor: sizes, and conversion between them. */
+#ifndef SAC_ENGINE_LAYOUT_H
+#define SAC_ENGINE_LAYOUT_H
+
+#include "engine/op.h"
+
+const char *sac_layout_name(enum sac_layout layout); /* "plain", "channels last", ... */
+
+/* Bytes of an operand in a layout, the channels' padding included. */
+size_t sac_layout_bytes(const struct sac_operand *o, enum sac_layout layout);
+
+/* Do the two layouts put this shape's numbers at the same places? */
+bool sac_layout_same(const struct sac_operand *o, enum sac_layout a, enum sac_layout b);
+
+/* Copy o's numbers from one layout into another; padding channels become zero. */
+void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to,
+                        const void *src, enum sac_layout from);
+
+#endif

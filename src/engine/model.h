@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model as the engine's own files see it; the public face is <saccade/model.h>. */
+#ifndef SAC_ENGINE_MODEL_H
+#define SAC_ENGINE_MODEL_H
+
+#include <saccade/model.h>
+
+#include "engine/file.h"
+#include "engine/onnx/onnx.h"
+#include "engine/plan.h"
+
+enum { SAC_PLANS_MAX = 16 }; /* input shapes kept planned */
+
+enum sac_batching {
+    SAC_BATCH_FIXED = 0, /* the file fixes it: a stack of inputs runs one by one */
+    SAC_BATCH_FREE,      /* open in the file, or freed and found right */
+    SAC_BATCH_UNCHECKED, /* freed; to be checked when first asked for */
+    SAC_BATCH_WRONG      /* freed, but the check failed: the same as fixed */
+};
+
+struct sac_model {
+    sac_refcount             refs;
+    sac_device              *dev;
+    sac_context             *ctx;
+    struct sac_model_params  params;
+    char                    *path; /* or the name given for one in memory */
+    struct sac_mapped_file   file;
+    struct sac_arena         memory; /* graph, constants, ports, names */
+    struct sac_onnx          onnx;
+    struct sac_graph        *graph;
+    struct sac_model_port   *inputs, *outputs;
+    enum sac_batching        batching;
+    bool                     for_inspection;
+    bool                     partial; /* opened for inspection and some node is not covered */
+    bool                     profile;
+    bool                     said_one_by_one;
+    char                     why_fixed[256]; /* the batch, as a sentence */
+    struct sac_plan         *plans[SAC_PLANS_MAX];
+    uint64_t                 clock; /* of the plan cache */
+    struct sac_buffer       *arena; /* the largest that any plan wanted; they take turns */
+    struct sac_model_info    info;  /* of the file: counted before any pass rewrites the graph */
+    struct sac_model_operator *operators; /* info.operators, to be completed */
+    int                     *op_of_node; /* by place in the file: index in operators */
+    pthread_mutex_t          lock;  /* held during a run */
+};
+
+/* Fill info with what the file says (operators, parameters), and what running it once would cost. */
+sac_result sac_model_list_operators(sac_model *model);
+sac_result sac_model_measure(sac_model *model);
+
+/* The plan for these input shapes, made when it is not there. Borrowed until the next call. */
+sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
+                          struct sac_plan **out);
+/* Run one plan as it is, without a look at the ports or the batch. */
+sac_result sac_model_run_plain(sac_model *model, sac_tensor *const *in, sac_tensor **out);
+
+/* Infer what can be said of all values without the open dims, for ports and passes. A layer that
+ * does not fit is a fault when no dim is open, unless tolerant. */
+sac_result sac_graph_probe(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit,
+                           bool tolerant);
+
+/* Make a baked-in batch of 1 open in graph and inputs. SAC_ERR_UNSUPPORTED, with the sentence kept:
+ * some layer does not allow it; the graph is then unchanged. */
+sac_result sac_graph_free_batch(struct sac_graph *g);
+/* Is the result for a stack of two inputs that of each alone? Sets model->batching. */
+sac_result sac_model_check_batch(sac_model *model);
+/* A stack of n inputs, one after the other. */
+sac_result sac_model_run_one_by_one(sac_model *model, int64_t n, sac_tensor *const *in,
+                                    sac_tensor **out);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ModelProto: what is around the graph, and whether the bytes are a model at all. */
+#include "engine/onnx/reader.h"
+
+sac_result sac_onnx_damaged(struct sac_onnx_reader *r, const char *what, const struct sac_wire *w)
+{
+    return SAC_FAIL(r->ctx, SAC_ERR_FORMAT, "%s is damaged at byte %zu of %zu", what,
+                    (size_t)(w->at - (const uint8_t *)r->source->bytes), r->source->size);
+}
+
+sac_result sac_onnx_no_memory(struct sac_onnx_reader *r)
+{
+    return SAC_FAIL(r->ctx, SAC_ERR_MEMORY, "no memory to read the model");
+}
+
+/* "ai.onnx" is the long name of the domain "". */
+struct sac_wire sac_onnx_plain_domain(struct sac_wire domain)
+{
+    return sac_wire_is(domain, "ai.onnx") ? (struct sac_wire){0} : domain;
+}
+
+/* ---- operator sets ---- */
+
+int sac_onnx_opset_of(const struct sac_onnx_opsets *opsets, struct sac_wire domain)
+{
+    for (int i = 0; i < opsets->count; i++)
+        if (sac_wire_equals(opsets->items[i].domain, domain))
+            return (int)SAC_CLAMP(opsets->items[i].version, 1, 1 << 20);
+    return 1;
+}
+
+sac_result sac_onnx_read_opsets(struct sac_onnx_reader *r, struct sac_wire w, uint32_t number,
+                              struct sac_onnx_opsets *out)
+{
+    struct sac_wire inside;
+    while (sac_wire_next_bytes(&w, number, &inside) > 0) {
+        struct sac_field f;
+        if (out->count == SAC_ONNX_DOMAINS_MAX)
+            return SAC_FAIL(r->ctx, SAC_ERR_LIMIT, "more than %d operator sets",
+                            SAC_ONNX_DOMAINS_MAX);
+        struct sac_onnx_opset *o = &out->items[out->count++];
+        *o = (struct sac_onnx_opset){.domain = sac_onnx_plain_domain(sac_wire_last_bytes(inside, 1))};
+        while (sac_wire_next(&inside, &f) > 0)
+            if (f.number == 2)
+                o->version = (int64_t)f.value;
+    }
+    return SAC_OK;
+}
+
+/* ---- the model ---- */
+
+/* Each value has one origin: an input, a constant or one node. Inside functions the names alone
+ * cannot tell. seen: by value id. */
+static sac_result check_origins(struct sac_onnx_reader *r, const struct sac_graph *g, char *seen)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < g->input_count && res == SAC_OK; i++) {
+        if (g->inputs[i]->data) /* by a Constant in a function that was called with it */
+            res = SAC_FAIL(r->ctx, SAC_ERR_FORMAT, "input '%.128s' is made inside", g->inputs[i]->name);
+        seen[g->inputs[i]->id] = 1;
+    }
+    for (size_t i = 0; i < g->node_count && res == SAC_OK; i++) {
+        const struct sac_node *n = g->nodes[i];
+        for (int k = 0; k < n->output_count && res == SAC_OK; k++) {
+            const struct sac_value *v = n->outputs[k];
+            if (v && (v->data || seen[v->id]))
+                res = SAC_FAIL(r->ctx, SAC_ERR_FORMAT, "value '%.128s' is made twice", v->name);
+            if (v)
+                seen[v->id] = 1;
+        }
+        for (int a = 0; a < n->attr_count && res == SAC_OK; a++)
+            if (n->attrs[a].kind == SAC_ATTR_GRAPH)
+                res = check_origins(r, n->attrs[a].graph, seen);
+    }
+    return res;
+}
+
+static sac_result check_graph(struct sac_onnx_reader *r, struct sac_graph *g)
+{
+    char *seen = sac_calloc((size_t)g->id_count, 1);
+    if (!seen)
+        return sac_onnx_no_memory(r);
+    sac_result res = check_origins(r, g, seen);
+    sac_free(seen);
+    return res == SAC_OK ? sac_graph_refresh(g) : res;
+}
+
+static sac_result read_metadata(struct sac_onnx_reader *r, struct sac_wire w)
+{
+    struct sac_wire inside;
+    size_t          n = sac_wire_count_bytes(w, 14);
+    r->out->metadata = sac_arena_alloc(r->arena, (n + 1) * sizeof *r->out->metadata);
+    if (!r->out->metadata)
+        return sac_onnx_no_memory(r);
+    while (sac_wire_next_bytes(&w, 14, &inside) > 0) {
+        struct sac_wire       key = sac_wire_last_bytes(inside, 1);
+        struct sac_wire       value = sac_wire_last_bytes(inside, 2);
+        struct sac_onnx_pair *pair = &r->out->metadata[r->out->metadata_count++];
+        size_t                klen = sac_wire_left(&key), vlen = sac_wire_left(&value);
+        pair->key = sac_arena_strndup(r->arena, klen ? (const char *)key.at : "", klen);
+        pair->value = sac_arena_strndup(r->arena, vlen ? (const char *)value.at : "", vlen);
+        if (!pair->key || !pair->value)
+            return sac_onnx_no_memory(r);
+    }
+    return SAC_OK;
+}
+
+static sac_result list_functions(struct sac_onnx_reader *r, struct sac_wire w)
+{
+    struct sac_wire inside;
+    size_t          count = sac_wire_count_bytes(w, 25);
+    r->functions = sac_arena_alloc(r->arena, (count + 1) * sizeof *r->functions);
+    if (!r->functions)
+        return sac_onnx_no_memory(r);
+    while (sac_wire_next_bytes(&w, 25, &inside) > 0)
+        r->functions[r->function_count++] = (struct sac_onnx_function){
+            inside, sac_onnx_plain_domain(sac_wire_last_bytes(inside, 10)),
+            sac_wire_last_bytes(inside, 1), sac_wire_last_bytes(inside, 13)};
+    return SAC_OK;
+}
+
+/* The top level, looked through once for damage and for what makes it an ONNX model. */
+static sac_result read_header(struct sac_onnx_reader *r, struct sac_wire w, struct sac_wire *graph)
+{
+    struct sac_field f;
+    int              more;
+    bool             found = false;
+    while ((more = sac_wire_next(&w, &f)) > 0) {
+        if (f.number == 1 && f.type == SAC_WIRE_VARINT)
+            r->out->ir_version = (int64_t)f.value;
+        if (f.number == 7 && f.type == SAC_WIRE_BYTES) {
+            *graph = f.bytes;
+            found = true;
+        }
+    }
+    if (more < 0 && r->out->ir_version > 0 && w.at != r->source->bytes)
+        return SAC_FAIL(r->ctx, SAC_ERR_FORMAT,
+                        "it is truncated or damaged: the part at byte %zu of %zu does not end",
+                        (size_t)(w.at - (const uint8_t *)r->source->bytes), r->source->size);
+    if (more < 0 || !found)
+        return SAC_FAIL(r->ctx, SAC_ERR_FORMAT, "it is no ONNX model");
+    return SAC_OK;
+}
+
+sac_result sac_onnx_read(sac_context *ctx, const struct sac_onnx_source *source,
+                         struct sac_arena *arena, struct sac_onnx *out)
+{
+    struct sac_wire        whole = sac_wire_of(source->bytes, source->size), graph = {0};
+    struct sac_onnx_reader r = {ctx, source, arena, out, NULL, 0, 0};
+    struct sac_onnx_opsets opsets = {0};
+    struct sac_onnx_place           top = {.r = &r, .opsets = &opsets, .depth = -1};
+    *out = (struct sac_onnx){.producer = ""};
+    sac_result res = read_header(&r, whole, &graph);
+    if (res == SAC_OK)
+        res = sac_onnx_read_opsets(&r, whole, 8, &opsets);
+    if (res == SAC_OK)
+        res = read_metadata(&r, whole);
+    if (res == SAC_OK)
+        res = list_functions(&r, whole);
+    if (res == SAC_OK)
+        res = sac_onnx_name_copy(&r, sac_wire_last_bytes(whole, 2), &out->producer);
+    if (res == SAC_OK && !(out->graph = sac_graph_create(ctx, arena, NULL)))
+        res = SAC_ERR_MEMORY;
+    if (res == SAC_OK)
+        res = sac_onnx_read_graph(&top, graph, out->graph);
+    if (res == SAC_OK) {
+        out->opset = sac_onnx_opset_of(&opsets, (struct sac_wire){0});
+        out->node_count = (int)sac_wire_count_bytes(graph, 1);
+        res = check_graph(&r, out->graph);
+    }
+    if (res != SAC_OK)
+        sac_onnx_finish(out);
+    return res;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What surrounds a convolution goes into it: a batch normalisation or constants per channel behind it
+ * become part of the weights, a constant Pad before it part of its pads, and an activation and a
+ * residual sum part of the fused node. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/passes/pass.h"
+
+static bool is_conv(const struct sac_node *n)
+{
+    return (sac_is(n, "Conv") || sac_is_fused(n, "FusedConv")) && n->outputs[0] &&
+           n->outputs[0]->dtype == SAC_F32 && sac_constant_floats(n->inputs[1]) &&
+           sac_value_elements(n->inputs[1]) > 0 &&
+           (!sac_node_input(n, 2) || sac_constant_floats(n->inputs[2]));
+}
+
+static bool is_bare(const struct sac_node *n)
+{
+    return sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE && !sac_node_input(n, 3);
+}
+
+/* A FusedConv like n, whose output takes over that of `last`. */
+static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n, struct sac_node *last)
+{
+    struct sac_node *made = sac_graph_node(g, "saccade", "FusedConv", 4, 1, n);
+    sac_result       res = made ? SAC_OK : SAC_ERR_MEMORY;
+    for (int i = 0; res == SAC_OK && i < n->attr_count; i++)
+        res = sac_node_copy_attr(g, made, n->attrs[i].name, n);
+    for (int i = 0; res == SAC_OK && i < 4; i++)
+        made->inputs[i] = sac_node_input(n, i);
+    if (res == SAC_OK)
+        res = sac_take_over(g, made, last);
+    return res == SAC_OK ? made : NULL;
+}
+
+/* ---- y * scale + shift per channel, into weights and bias ---- */
+
+static sac_result fold_affine(struct sac_graph *g, struct sac_node *n, struct sac_node *last,
+                              const float *scale, const float *shift)
+{
+    const struct sac_value *w = n->inputs[1];
+    const int64_t           channels = w->dims[0], each = sac_value_elements(w) / channels;
+    const float *old = w->data, *old_bias = sac_constant_floats(sac_node_input(n, 2));
+    float       *weights, *bias;
+    struct sac_value *new_w = sac_new_floats(g, w->name, w->rank, w->dims, &weights);
+    struct sac_value *new_b = sac_new_floats(g, "bias", 1, &channels, &bias);
+    if (!new_w || !new_b)
+        return SAC_ERR_MEMORY;
+    for (int64_t c = 0; c < channels; c++) {
+        bias[c] = (old_bias ? old_bias[c] : 0) * scale[c] + shift[c];
+        for (int64_t i = 0; i < each; i++)
+            weights[c * each + i] = old[c * each + i] * scale[c];
+    }
+    struct sac_node *made = fused_conv(g, n, last);
+    if (!made)
+        return SAC_ERR_MEMORY;
+    made->inputs[1] = new_w;
+    made->inputs[2] = new_b;
+    return SAC_OK;
+}
+
+static bool batch_norm(const struct sac_node *n, int64_t channels, float *scale, float *shift)
+{
+    const float *part[4];
+    for (int i = 0; i < 4; i++) {
+        struct sac_value *v = sac_node_input(n, i + 1);
+        part[i] = sac_constant_floats(v);
+        if (!part[i] || sac_value_elements(v) != channels)
+            return false;
+    }
+    const float epsilon = sac_attr_float(n, "epsilon", 1e-5f);
+    for (int64_t c = 0; c < channels; c++) {
+        scale[c] = part[0][c] / sqrtf(part[3][c] + epsilon);
+        shift[c] = part[1][c] - part[2][c] * scale[c];
+    }
+    return !sac_attr_int(n, "training_mode", 0);
+}
+
+/* n applies y * scale + shift per channel to v. */
+static bool affine(const struct sac_node *n, const struct sac_value *v, int64_t channels, float *scale,
+                   float *shift)
+{
+    if (sac_is(n, "BatchNormalization"))
+        return n->inputs[0] == v && batch_norm(n, channels, scale, shift);
+    const bool add = sac_is(n, "Add"), sub = sac_is(n, "Sub"), mul = sac_is(n, "Mul"), div = sac_is(n, "Div");
+    if (!(add || sub || mul || div) || !sac_same_shape(v, n->outputs[0]))
+        return false;
+    const struct sac_value *c = sac_other_input(n, v);
+    if (!c || ((sub || div) && n->inputs[0] != v) ||
+        !sac_constant_per_channel(c, v->rank, channels, add || sub ? shift : scale))
+        return false;
+    for (int64_t i = 0; i < channels; i++) {
+        if (add || sub)
+            scale[i] = 1, shift[i] = sub ? -shift[i] : shift[i];
+        else
+            shift[i] = 0, scale[i] = div ? 1 / scale[i] : scale[i];
+    }
+    return true;
+}
+
+static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, struct sac_node *reader,
+                                bool *changed)
+{
+    const int64_t channels = n->inputs[1]->dims[0];
+    float        *numbers = sac_alloc((size_t)channels * 2 * sizeof *numbers);
+    if (!numbers)
+        return SAC_FAIL(g->ctx, SAC_ERR_MEMORY, "no memory to fold a normalisation");
+    sac_result res = SAC_OK;
+    if (affine(reader, n->outputs[0], channels, numbers, numbers + channels)) {
+        *changed = true;
+        res = fold_affine(g, n, reader, numbers, numbers + channels);
+    }
+    sac_free(numbers);
+    return res;
+}
+
+/* ---- activation and residual ---- */
+
+static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n, struct sac_node *reader,
+                                    bool *changed)
+{
+    struct sac_activation act;
+    if (!sac_activation_of(reader, &act) || reader->inputs[0] != n->outputs[0])
+        return SAC_OK;
+    if (sac_attr_int(n, "activation", SAC_ACT_NONE) != SAC_ACT_NONE ||
+        sac_attr_int(n, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER)
+        return SAC_OK;
+    struct sac_node *made = fused_conv(g, n, reader);
+    *changed = true;
+    return made ? sac_set_activation(g, made, &act) : SAC_ERR_MEMORY;
+}
+
+/* Without an activation so far the sum counts as before one, which may still come. */
+static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, struct sac_node *reader,
+                                  bool *changed)
+{
+    struct sac_value *other = sac_is(reader, "Add") ? sac_other_input(reader, n->outputs[0]) : NULL;
+    if (!other || other == n->outputs[0] || other->data || sac_node_input(n, 3) ||
+        !sac_same_shape(other, n->outputs[0]))
+        return SAC_OK;
+    const bool       plain = sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE;
+    struct sac_node *made = fused_conv(g, n, reader);
+    if (!made)
+        return SAC_ERR_MEMORY;
+    made->inputs[3] = other;
+    *changed = true;
+    return sac_node_set_int(g, made, "residual", plain ? SAC_RESIDUAL_BEFORE : SAC_RESIDUAL_AFTER);
+}
+
+/* ---- a Pad with zeros before it ---- */
+
+static bool zero_pad(const struct sac_node *pad, int rank, int64_t *pads)
+{
+    const int64_t *attr;
+    size_t         count = sac_attr_ints(pad, "pads", &attr);
+    float          value = sac_attr_float(pad, "value", 0);
+    if (strcmp(sac_attr_string(pad, "mode", "constant"), "constant") != 0 || sac_node_input(pad, 3))
+        return false;
+    if (count && count <= 2 * SAC_RANK_MAX)
+        memcpy(pads, attr, count * sizeof *pads);
+    else if (!sac_constant_ints(sac_node_input(pad, 1), pads, 2 * SAC_RANK_MAX, &count))
+        return false;
+    if (sac_node_input(pad, 2) && !sac_constant_scalar(pad->inputs[2], &value))
+        return false;
+    if (count != (size_t)(2 * rank) || value != 0 || pads[0] || pads[1] || pads[rank] || pads[rank + 1])
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (pads[i] < 0)
+            return false;
+    return true;
+}
+
+static sac_result absorb_pad(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    struct sac_node *pad = sac_made_by(n->inputs[0], "Pad");
+    const int        rank = n->inputs[1]->rank, spatial = rank - 2;
+    int64_t          pads[2 * SAC_RANK_MAX], sum[2 * SAC_RANK_MAX] = {0};
+    const int64_t   *own;
+    if (!pad || !zero_pad(pad, rank, pads) ||
+        strcmp(sac_attr_string(n, "auto_pad", "NOTSET"), "NOTSET") != 0)
+        return SAC_OK;
+    const size_t count = sac_attr_ints(n, "pads", &own);
+    for (int i = 0; i < 2 * spatial; i++)
+        sum[i] = (count ? own[i] : 0) + pads[i < spatial ? 2 + i : rank + 2 + i - spatial];
+    struct sac_node *made = fused_conv(g, n, n);
+    if (!made)
+        return SAC_ERR_MEMORY;
+    made->inputs[0] = pad->inputs[0];
+    *changed = true;
+    return sac_node_set_ints(g, made, "pads", sum, (size_t)(2 * spatial));
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    if (!is_conv(n))
+        return SAC_OK;
+    sac_result       res = absorb_pad(g, n, changed);
+    struct sac_node *reader = sac_only_reader(g, n, NULL);
+    if (res != SAC_OK || *changed || !reader || reader->output_count < 1 || !reader->outputs[0])
+        return res;
+    if (is_bare(n))
+        res = absorb_affine(g, n, reader, changed);
+    if (res == SAC_OK && !*changed)
+        res = absorb_activation(g, n, reader, changed);
+    if (res == SAC_OK && !*changed)
+        res = absorb_residual(g, n, reader, changed);
+    return res;
+}
+
+const struct sac_pass sac_pass_conv = {"conv", visit};

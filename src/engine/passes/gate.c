@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Channel gates: x * g, where g holds one number per channel and sample (squeeze-and-excitation), and
+ * sums of such products (the branches of an omni-scale block) are one GatedSum. */
+#include "engine/passes/pass.h"
+
+enum { INPUTS_MAX = 16 };
+
+static bool is_gate(const struct sac_value *x, const struct sac_value *g)
+{
+    if (x->data || x->rank < 3 || g->rank != x->rank || x->dtype != SAC_F32 || g->dtype != SAC_F32 ||
+        x->dims[1] == SAC_DIM_OPEN || g->dims[1] != x->dims[1] ||
+        (g->dims[0] != x->dims[0] && g->dims[0] != 1))
+        return false;
+    bool wide = false;
+    for (int d = 2; d < x->rank; d++) {
+        if (g->dims[d] != 1)
+            return false;
+        wide |= x->dims[d] != 1;
+    }
+    return wide;
+}
+
+static sac_result gated_sum(struct sac_graph *g, struct sac_node *n, struct sac_value **inputs, int count,
+                            bool *changed)
+{
+    struct sac_node *made = sac_graph_node(g, "saccade", "GatedSum", count, 1, n);
+    if (!made)
+        return SAC_ERR_MEMORY;
+    for (int i = 0; i < count; i++)
+        made->inputs[i] = inputs[i];
+    *changed = true;
+    return sac_take_over(g, made, n);
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    if (n->input_count != 2 || n->output_count != 1 || !n->inputs[0] || !n->inputs[1])
+        return SAC_OK;
+    if (sac_is(n, "Mul"))
+        for (int i = 0; i < 2; i++)
+            if (is_gate(n->inputs[i], n->inputs[1 - i])) {
+                struct sac_value *pair[2] = {n->inputs[i], n->inputs[1 - i]};
+                return gated_sum(g, n, pair, 2, changed);
+            }
+    if (!sac_is(n, "Add"))
+        return SAC_OK;
+    struct sac_value *inputs[INPUTS_MAX];
+    int               count = 0;
+    for (int i = 0; i < 2; i++) {
+        const struct sac_node *part = n->inputs[i]->producer;
+        if (!sac_is_fused(part, "GatedSum") || n->inputs[i]->uses != 1 ||
+            count + part->input_count > INPUTS_MAX || !sac_same_shape(n->inputs[i], n->outputs[0]))
+            return SAC_OK;
+        for (int k = 0; k < part->input_count; k++)
+            inputs[count++] = part->inputs[k];
+    }
+    return gated_sum(g, n, inputs, count, changed);
+}
+
+const struct sac_pass sac_pass_gate = {"gate", visit};

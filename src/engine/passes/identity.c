@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that change nothing: Identity, Dropout at inference, a Cast to the same dtype, a Transpose
+ * that moves nothing, a Reshape to the same shape, a Concat or Sum of one, a Reshape of a Reshape. */
+#include "engine/passes/pass.h"
+
+static bool identity_perm(const struct sac_node *n)
+{
+    const int64_t *perm;
+    const size_t   count = sac_attr_ints(n, "perm", &perm);
+    for (size_t i = 0; i < count; i++)
+        if (perm[i] != (int64_t)i)
+            return false;
+    return count > 0;
+}
+
+static bool changes_nothing(const struct sac_node *n)
+{
+    const struct sac_value *in = sac_node_input(n, 0), *out = n->outputs[0];
+    if (!in || !out)
+        return false;
+    if (sac_is(n, "Identity"))
+        return true;
+    if (sac_is(n, "Dropout"))
+        return (n->output_count < 2 || !n->outputs[1] || n->outputs[1]->uses == 0) &&
+               (!sac_node_input(n, 2) || (n->inputs[2]->data && !*(const char *)n->inputs[2]->data));
+    if (sac_is(n, "Cast"))
+        return in->dtype != SAC_DTYPE_NONE && in->dtype == (enum sac_dtype)out->dtype &&
+               out->rank >= 0;
+    if (sac_is(n, "Transpose"))
+        return identity_perm(n);
+    if (sac_is(n, "Reshape"))
+        return sac_same_shape(in, out);
+    return (sac_is(n, "Concat") || sac_is(n, "Sum")) && n->input_count == 1;
+}
+
+/* Only the last of several views in a row says what the shape is. One that copies dims ('0') looks at
+ * its own input and stays. */
+static bool skips_a_view(struct sac_node *n)
+{
+    int64_t target[SAC_RANK_MAX];
+    size_t  count;
+    if (!sac_is(n, "Reshape") || !sac_constant_ints(sac_node_input(n, 1), target, SAC_RANK_MAX, &count))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (target[i] == 0)
+            return false;
+    struct sac_node *before = n->inputs[0]->producer;
+    if (!sac_is(before, "Reshape") && !sac_is(before, "Squeeze") && !sac_is(before, "Unsqueeze") &&
+        !sac_is(before, "Flatten"))
+        return false;
+    n->inputs[0] = before->inputs[0];
+    return true;
+}
+
+static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
+{
+    if (n->output_count < 1)
+        return SAC_OK;
+    if (changes_nothing(n)) {
+        sac_graph_replace(g, n->outputs[0], n->inputs[0]);
+        *changed = true;
+    } else {
+        *changed = skips_a_view(n);
+    }
+    return SAC_OK;
+}
+
+const struct sac_pass sac_pass_identity = {"identity", visit};

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the passes share: looking at nodes and constants, and putting new ones in place. */
+#include <string.h>
+
+#include "engine/passes/pass.h"
+
+bool sac_is(const struct sac_node *n, const char *op_type)
+{
+    return n && n->op && n->domain[0] == 0 && strcmp(n->op_type, op_type) == 0;
+}
+
+bool sac_is_fused(const struct sac_node *n, const char *op_type)
+{
+    return n && strcmp(n->domain, "saccade") == 0 && strcmp(n->op_type, op_type) == 0;
+}
+
+struct sac_node *sac_made_by(const struct sac_value *v, const char *op_type)
+{
+    return v && sac_is(v->producer, op_type) ? v->producer : NULL;
+}
+
+struct sac_node *sac_only_reader(const struct sac_graph *g, const struct sac_node *n,
+                                 const char *op_type)
+{
+    struct sac_node *reader = n->output_count == 1 && n->outputs[0]
+                                  ? sac_graph_only_reader(g, n->outputs[0])
+                                  : NULL;
+    return reader && (!op_type || sac_is(reader, op_type)) ? reader : NULL;
+}
+
+struct sac_value *sac_node_input(const struct sac_node *n, int i)
+{
+    return i < n->input_count ? n->inputs[i] : NULL;
+}
+
+struct sac_value *sac_other_input(const struct sac_node *n, const struct sac_value *v)
+{
+    if (n->input_count != 2)
+        return NULL;
+    return n->inputs[0] == v ? n->inputs[1] : n->inputs[1] == v ? n->inputs[0] : NULL;
+}
+
+bool sac_same_shape(const struct sac_value *a, const struct sac_value *b)
+{
+    if (a->rank < 1 || a->rank != b->rank || a->dtype != b->dtype)
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        if (a->dims[d] != b->dims[d] || (d > 0 && a->dims[d] == SAC_DIM_OPEN))
+            return false;
+    return true;
+}
+
+int64_t sac_value_elements(const struct sac_value *v)
+{
+    int64_t count = 1;
+    for (int d = 0; d < v->rank; d++) {
+        if (v->dims[d] == SAC_DIM_OPEN)
+            return -1;
+        count *= v->dims[d];
+    }
+    return v->rank < 0 ? -1 : count;
+}
+
+const float *sac_constant_floats(const struct sac_value *v)
+{
+    return v && v->data && v->dtype == SAC_F32 ? v->data : NULL;
+}
+
+bool sac_constant_scalar(const struct sac_value *v, float *out)
+{
+    const float *data = sac_constant_floats(v);
+    if (!data || sac_value_elements(v) != 1)
+        return false;
+    *out = *data;
+    return true;
+}
+
+bool sac_constant_per_channel(const struct sac_value *v, int rank, int64_t channels, float *out)
+{
+    const float *data = sac_constant_floats(v);
+    if (!data || v->rank > rank)
+        return false;
+    const int64_t count = sac_value_elements(v);
+    const int     axis = v->rank - (rank - 1); /* of v: what lines up with dimension 1 */
+    if (count != 1 && (count != channels || axis < 0 || v->dims[axis] != channels))
+        return false;
+    for (int64_t i = 0; i < channels; i++)
+        out[i] = data[count == 1 ? 0 : i];
+    return true;
+}
+
+bool sac_constant_ints(const struct sac_value *v, int64_t *out, size_t max, size_t *count)
+{
+    const int64_t n = v && v->data ? sac_value_elements(v) : -1;
+    if (n < 0 || (size_t)n > max || (v->dtype != SAC_I64 && v->dtype != SAC_I32))
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = v->dtype == SAC_I64 ? ((const int64_t *)v->data)[i] : ((const int32_t *)v->data)[i];
+    *count = (size_t)n;
+    return true;
+}
+
+bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced)
+{
+    int64_t        axes[SAC_RANK_MAX];
+    const int64_t *attr;
+    size_t         count = sac_attr_ints(n, "axes", &attr);
+    if (rank < 0 || rank > SAC_RANK_MAX || count > SAC_RANK_MAX)
+        return false;
+    if (count)
+        memcpy(axes, attr, count * sizeof *axes);
+    else if (sac_node_input(n, 1) && !sac_constant_ints(n->inputs[1], axes, SAC_RANK_MAX, &count))
+        return false;
+    if (count == 0 && sac_attr_int(n, "noop_with_empty_axes", 0))
+        return false;
+    for (int d = 0; d < rank; d++)
+        reduced[d] = count == 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t a = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (a < 0 || a >= rank)
+            return false;
+        reduced[a] = true;
+    }
+    return true;
+}
+
+struct sac_value *sac_value_like(struct sac_graph *g, const struct sac_value *v)
+{
+    struct sac_value *made = sac_graph_value(g, v->name);
+    if (made) {
+        made->dtype = v->dtype;
+        made->rank = v->rank;
+        memcpy(made->dims, v->dims, sizeof made->dims);
+    }
+    return made;
+}
+
+sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_node *old)
+{
+    n->outputs[0] = sac_value_like(g, old->outputs[0]);
+    if (!n->outputs[0])
+        return SAC_ERR_MEMORY;
+    n->outputs[0]->producer = n;
+    sac_graph_replace(g, old->outputs[0], n->outputs[0]);
+    return SAC_OK;
+}
+
+struct sac_value *sac_new_floats(struct sac_graph *g, const char *name, int rank, const int64_t *dims,
+                                 float **data)
+{
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = rank};
+    for (int d = 0; d < rank; d++)
+        desc.shape[d] = dims[d];
+    struct sac_value *v = sac_graph_constant(g, name, &desc, NULL);
+    if (v)
+        *data = (float *)v->data; /* fresh from the arena, ours to fill */
+    return v;
+}
+
+bool sac_activation_of(const struct sac_node *n, struct sac_activation *out)
+{
+    *out = (struct sac_activation){0};
+    if (n->output_count != 1 || !n->op || !sac_node_input(n, 0) || n->inputs[0]->dtype != SAC_F32 ||
+        !sac_activation_from_attrs(n, out))
+        return false;
+    if (out->kind != SAC_ACT_CLIP || !sac_is(n, "Clip"))
+        return true;
+    if (sac_node_input(n, 1) && !sac_constant_scalar(n->inputs[1], &out->alpha))
+        return false;
+    return !sac_node_input(n, 2) || sac_constant_scalar(n->inputs[2], &out->beta);
+}
+
+sac_result sac_set_activation(struct sac_graph *g, struct sac_node *n,
+                              const struct sac_activation *act)
+{
+    sac_result res = sac_node_set_int(g, n, "activation", act->kind);
+    if (res == SAC_OK)
+        res = sac_node_set_float(g, n, "alpha", act->alpha);
+    return res == SAC_OK ? sac_node_set_float(g, n, "beta", act->beta) : res;
+}

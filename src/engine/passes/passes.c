@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/model.h"
+#include "engine/passes/pass.h"
+
+static const struct sac_pass *const passes[] = {
+    &sac_pass_identity,
+    &sac_pass_transpose,  /* channels first everywhere: the patterns below know one form */
+    &sac_pass_activation,
+    &sac_pass_focus,
+    &sac_pass_norm,
+    &sac_pass_transpose,  /* norms may stand between two Transposes */
+    &sac_pass_norm,
+    &sac_pass_channels,
+    &sac_pass_gate,
+    &sac_pass_pool,
+    &sac_pass_conv,
+    &sac_pass_identity,
+};
+
+/* Did the shape functions of a node, and so of all before it, accept what they saw? */
+static bool is_sound(const struct sac_node *n)
+{
+    for (int i = 0; i < n->output_count; i++)
+        if (n->outputs[i] && n->outputs[i]->rank < 0)
+            return false;
+    return true;
+}
+
+/* With open dims a node that does not fit is no fault yet (probe.c). The type that the file declares
+ * for such a node's output must not make it look sound: what inference does not say is not known. */
+static void forget_declared(struct sac_graph *g)
+{
+    for (size_t i = 0; i < g->value_count; i++)
+        if (g->values[i]->producer) {
+            g->values[i]->dtype = SAC_DTYPE_NONE;
+            g->values[i]->rank = -1;
+        }
+}
+
+/* Visit all nodes until nothing changes. The bound only guards against a pass that undoes itself. */
+static sac_result run_pass(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit,
+                           const struct sac_pass *pass)
+{
+    enum { ROUNDS_MAX = 64 };
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        bool any = false;
+        for (size_t i = 0; i < g->node_count; i++) {
+            bool       changed = false;
+            sac_result res = is_sound(g->nodes[i]) ? pass->visit(g, g->nodes[i], &changed) : SAC_OK;
+            if (res == SAC_OK && changed)
+                res = sac_graph_refresh(g);
+            if (res != SAC_OK)
+                return res;
+            any |= changed;
+        }
+        if (!any)
+            return SAC_OK;
+        sac_result res = sac_graph_probe(g, dev, memory_limit, true);
+        if (res != SAC_OK)
+            return res;
+    }
+    return SAC_OK;
+}
+
+sac_result sac_passes_run(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit)
+{
+    sac_result res = sac_graph_refresh(g);
+    if (res == SAC_OK) {
+        forget_declared(g);
+        res = sac_graph_probe(g, dev, memory_limit, true);
+    }
+    for (size_t i = 0; res == SAC_OK && i < SAC_COUNT(passes); i++)
+        res = run_pass(g, dev, memory_limit, passes[i]);
+    return res;
+}

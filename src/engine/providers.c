@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernels a device has: the oneDNN plug-in, opened at run time, then the CPU's own. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cpu/cpu.h"
+#include "engine/kernel.h"
+
+static const char plugin_name[] = "libsaccade-onednn.so";
+
+static struct {
+    pthread_mutex_t                   lock; /* guards the rest */
+    bool                              opened;
+    const struct sac_kernel_provider *list[2];
+    int                               count;
+    char                              missing[256]; /* why there is no plug-in */
+} cpu = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* A plug-in of another build would misread our structs: it is refused with a sentence. */
+static const struct sac_kernel_provider *check_plugin(void *handle, const char *path)
+{
+    const struct sac_kernel_provider *(*get)(void) = NULL;
+    *(void **)&get = dlsym(handle, "sac_kernel_provider_v1");
+    const struct sac_kernel_provider *p = get ? get() : NULL;
+    if (!p)
+        snprintf(cpu.missing, sizeof cpu.missing, "%.160s exports no kernels of version 1", path);
+    else if (p->abi != SAC_KERNEL_ABI || p->struct_size != sizeof *p || p->op_count != SAC_OP_COUNT)
+        snprintf(cpu.missing, sizeof cpu.missing,
+                 "%.160s is of another build of saccade (ABI %u, %u operators; wanted %d, %d)", path,
+                 (unsigned)p->abi, (unsigned)p->op_count, SAC_KERNEL_ABI, SAC_OP_COUNT);
+    else
+        return p;
+    return NULL;
+}
+
+/* NULL when there is no such file, or it does not do: then missing says why. */
+static const struct sac_kernel_provider *open_plugin(const char *folder, size_t length, const char *under)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%.*s/%s%s", (int)length, folder, under, plugin_name);
+    FILE *there = fopen(path, "rb");
+    if (!there)
+        return NULL;
+    fclose(there);
+    /* Debian's oneDNN runs on OpenMP, whose workers would spin between frames: 118 % CPU with the
+     * default; with 'passive' small networks take 2.5 times as long (measured). Read when it loads. */
+    setenv("GOMP_SPINCOUNT", "1000", 0);
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        snprintf(cpu.missing, sizeof cpu.missing, "%.200s", dlerror());
+        return NULL;
+    }
+    return check_plugin(handle, path);
+}
+
+static const struct sac_kernel_provider *search_path(const char *folders)
+{
+    const struct sac_kernel_provider *found = NULL;
+    while (*folders && !found) {
+        const size_t length = strcspn(folders, ":");
+        found = open_plugin(folders, length, "");
+        folders += length + (folders[length] == ':');
+    }
+    return found;
+}
+
+static const struct sac_kernel_provider *search_beside_library(void)
+{
+    static const char *const under[] = {"", "saccade/", "src/engine/onednn/"};
+    const struct sac_kernel_provider *found = NULL;
+    Dl_info     self;
+    if (!dladdr(&cpu, &self) || !self.dli_fname)
+        return NULL;
+    const char *slash = strrchr(self.dli_fname, '/');
+    for (size_t i = 0; i < SAC_COUNT(under) && slash && !found; i++)
+        found = open_plugin(self.dli_fname, (size_t)(slash - self.dli_fname), under[i]);
+    return found;
+}
+
+static void open_all(struct sac_device *dev)
+{
+    const char *folders = getenv("SACCADE_PLUGIN_PATH");
+    snprintf(cpu.missing, sizeof cpu.missing, "%s is not there", plugin_name);
+    const struct sac_kernel_provider *plugin = folders && *folders ? search_path(folders)
+                                                                   : search_beside_library();
+    if (plugin && plugin->open && plugin->open(dev) != SAC_OK) {
+        sac_context_last_error(dev->ctx, cpu.missing, sizeof cpu.missing);
+        plugin = NULL;
+    }
+    if (plugin)
+        cpu.list[cpu.count++] = plugin;
+    cpu.list[cpu.count++] = &sac_kernels_cpu;
+    cpu.opened = true;
+}
+
+/* Under the lock. */
+static void describe(char *out, size_t size)
+{
+    const char *own = sac_cpu_level() >= SAC_CPU_AVX2 ? sac_simd_name() : "plain C";
+    if (cpu.count > 1)
+        snprintf(out, size, "%s kernels and %s", own, cpu.list[0]->name);
+    else
+        snprintf(out, size, "%s kernels, without oneDNN: %s", own, cpu.missing);
+}
+
+static void say(struct sac_device *dev)
+{
+    char text[320];
+    describe(text, sizeof text);
+    sac_log(dev->ctx, cpu.count > 1 ? SAC_LOG_DEBUG : SAC_LOG_INFO, "engine on %s: %s",
+            dev->description, text);
+}
+
+void sac_engine_describe(struct sac_device *dev, char *out, size_t size)
+{
+    int count;
+    snprintf(out, size, "%s", dev->ops->name);
+    if (!sac_kernel_providers(dev, &count))
+        return;
+    pthread_mutex_lock(&cpu.lock);
+    describe(out, size);
+    pthread_mutex_unlock(&cpu.lock);
+}
+
+const struct sac_kernel_provider *const *sac_kernel_providers(struct sac_device *dev, int *count)
+{
+    *count = 0;
+    if (strcmp(dev->ops->name, "cpu") != 0)
+        return NULL;
+    pthread_mutex_lock(&cpu.lock);
+    if (!cpu.opened) {
+        open_all(dev);
+        say(dev);
+    }
+    *count = cpu.count;
+    pthread_mutex_unlock(&cpu.lock);
+    return cpu.list;
+}
+
+const char *sac_kernel_plugin_missing(void)
+{
+    pthread_mutex_lock(&cpu.lock);
+    const char *missing = cpu.opened && cpu.count == 1 ? cpu.missing : NULL;
+    pthread_mutex_unlock(&cpu.lock);
+    return missing;
+}

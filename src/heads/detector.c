@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A detector: preprocess, network, head, and the way back to the pixels of the source. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "device/fit.h"
+#include "heads/heads.h"
+
+struct sac_detector {
+    sac_device                *dev;
+    sac_model                 *model;
+    struct sac_head_view       view;
+    struct sac_head_library    library; /* when the head is a plug-in */
+    const struct sac_head     *head;
+    struct sac_model_contract  contract;
+    float                      score_min, nms_iou;
+    size_t                     detection_max;
+    int                        batch;  /* frames in one run */
+    int                       *wanted; /* classes; NULL: all */
+    size_t                     wanted_count, wanted_capacity;
+    struct sac_head_outputs    outputs;
+    struct sac_preprocess_job *jobs; /* [batch] */
+    struct sac_run_times       times;
+};
+
+struct sac_detector_params sac_detector_params_default(void)
+{
+    return (struct sac_detector_params){
+        .score_min = 0.1f, .nms_iou = 0.65f, .detection_max = 300, .batch_max = 8};
+}
+
+/* ---- creation ---- */
+
+static bool is_library(const char *head)
+{
+    size_t len = strlen(head);
+    return strchr(head, '/') || (len > 3 && !strcmp(head + len - 3, ".so"));
+}
+
+static sac_result choose_head(struct sac_detector *det, const char *wanted)
+{
+    sac_context *ctx = det->dev->ctx;
+    const char  *path = sac_model_path(det->model);
+    if (wanted && is_library(wanted)) {
+        sac_result res = sac_head_library_open(ctx, wanted, &det->library);
+        det->head = res == SAC_OK ? &det->library.head : NULL;
+        return res;
+    }
+    det->head = wanted ? sac_head_find(wanted) : sac_head_of(&det->view);
+    if (!det->head && wanted) {
+        char names[256];
+        sac_head_names(names, sizeof names);
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "no head '%s'; have %s, or a shared object", wanted,
+                        names);
+    }
+    if (!det->head)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: its outputs are not those of a known detector; name one with --head",
+                        path);
+    if (!det->head->decode)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: its head '%s' gives no boxes", path,
+                        det->head->name);
+    return SAC_OK;
+}
+
+/* A size that the file fixes is not up for choice. */
+static sac_result check_size(struct sac_detector *det)
+{
+    struct sac_preprocess *pre = &det->contract.pre;
+    bool                   fits = (!det->view.width || det->view.width == pre->width) &&
+                (!det->view.height || det->view.height == pre->height);
+    if (!fits && det->contract.size_from == SAC_FROM_USER)
+        return SAC_FAIL(det->dev->ctx, SAC_ERR_ARG,
+                        "preprocess: size %dx%d; the input of %s is fixed to %dx%d", pre->width,
+                        pre->height, sac_model_path(det->model), det->view.width, det->view.height);
+    if (!fits) {
+        pre->width = det->view.width ? det->view.width : pre->width;
+        pre->height = det->view.height ? det->view.height : pre->height;
+        det->contract.size_from = SAC_FROM_HEAD;
+    }
+    return SAC_OK;
+}
+
+static sac_result read_contract(struct sac_detector *det, const char *user)
+{
+    sac_context *ctx = det->dev->ctx;
+    sac_result   res = sac_head_preprocess(ctx, det->head, &det->view, &det->contract.pre);
+    if (res == SAC_OK)
+        res = sac_model_contract_read(det->model, user, &det->contract);
+    if (res == SAC_OK)
+        res = check_size(det);
+    int classes = det->head->class_count ? det->head->class_count(&det->view) : 0;
+    if (res == SAC_OK && classes && det->contract.class_count &&
+        classes != det->contract.class_count)
+        sac_log(ctx, SAC_LOG_WARN, "%s: %d class names for %d classes", sac_model_path(det->model),
+                det->contract.class_count, classes);
+    return res == SAC_OK ? sac_contract_default_classes(ctx, &det->contract, classes) : res;
+}
+
+/* By name, or by number where there is such a class; without any names every number may be one. */
+static int class_of_name(const struct sac_detector *det, const char *name)
+{
+    char *end;
+    int   count = det->contract.class_count;
+    long  number = strtol(name, &end, 10);
+    if (end != name && !*end && number >= 0 && number < (count ? count : INT_MAX))
+        return (int)number;
+    for (int i = 0; i < count; i++)
+        if (!strcmp(det->contract.classes[i], name))
+            return i;
+    return -1;
+}
+
+static sac_result want_class(struct sac_detector *det, const char *name)
+{
+    sac_context *ctx = det->dev->ctx;
+    int          class_id = class_of_name(det, name);
+    if (class_id < 0)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s has no class '%s'; it has %d, from '%s' on",
+                        sac_model_path(det->model), name, det->contract.class_count,
+                        sac_detector_class_name(det, 0));
+    if (!sac_grow((void **)&det->wanted, &det->wanted_capacity, det->wanted_count + 1,
+                  sizeof *det->wanted))
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for the classes");
+    det->wanted[det->wanted_count++] = class_id;
+    return SAC_OK;
+}
+
+static sac_result choose_classes(struct sac_detector *det, const char *list)
+{
+    if (list && !strcmp(list, "auto"))
+        list = class_of_name(det, "person") >= 0 ? "person" : NULL;
+    else if (list && !strcmp(list, "all"))
+        list = NULL;
+    char *copy = list ? sac_strdup(list) : NULL, *save = NULL;
+    if (list && !copy)
+        return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for the classes");
+    sac_result res = SAC_OK;
+    for (char *name = copy ? strtok_r(copy, ",", &save) : NULL; name && res == SAC_OK;
+         name = strtok_r(NULL, ",", &save))
+        res = want_class(det, name + strspn(name, " ")); /* "person, car" */
+    sac_free(copy);
+    return res;
+}
+
+static sac_result check_params(sac_context *ctx, const struct sac_detector_params *p)
+{
+    if (!(p->score_min >= 0 && p->score_min <= 1))
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "score_min is %g; have 0 to 1", (double)p->score_min);
+    if (!(p->nms_iou >= 0 && p->nms_iou <= 1))
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "nms_iou is %g; have 0 to 1", (double)p->nms_iou);
+    if (p->detection_max < 1 || p->batch_max < 1 || p->batch_max > 1024)
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "detection_max is %d and batch_max %d; have 1 and up, 1 to 1024",
+                        p->detection_max, p->batch_max);
+    return SAC_OK;
+}
+
+static sac_result set_up(struct sac_detector *det, const struct sac_detector_params *p)
+{
+    det->score_min = p->score_min;
+    det->nms_iou = p->nms_iou;
+    det->detection_max = (size_t)p->detection_max;
+    sac_result res = sac_head_view_init(det->dev->ctx, det->model, &det->view);
+    if (res == SAC_OK)
+        res = choose_head(det, p->head);
+    if (res == SAC_OK)
+        res = read_contract(det, p->preprocess);
+    if (res == SAC_OK)
+        res = choose_classes(det, p->classes);
+    if (res != SAC_OK)
+        return res;
+    det->batch = sac_model_batches(det->model) ? p->batch_max : 1;
+    det->jobs = sac_calloc((size_t)det->batch, sizeof *det->jobs);
+    return det->jobs ? SAC_OK : SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for a detector");
+}
+
+sac_result sac_detector_create(sac_device *dev, const char *model_path,
+                               const struct sac_detector_params *params, sac_detector **out)
+{
+    struct sac_detector_params p = params ? *params : sac_detector_params_default();
+    sac_result                 res = check_params(dev->ctx, &p);
+    if (res != SAC_OK)
+        return res;
+    struct sac_detector *det = sac_new(struct sac_detector);
+    if (!det)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a detector");
+    det->dev = sac_device_ref(dev);
+    res = sac_model_load(dev, model_path, NULL, &det->model);
+    if (res == SAC_OK)
+        res = set_up(det, &p);
+    if (res == SAC_OK)
+        *out = det;
+    else
+        sac_detector_destroy(&det);
+    return res;
+}
+
+void sac_detector_destroy(sac_detector **det_at)
+{
+    struct sac_detector *det = det_at ? *det_at : NULL;
+    if (!det)
+        return;
+    sac_head_outputs_finish(&det->outputs);
+    sac_model_contract_finish(&det->contract);
+    sac_head_library_close(&det->library);
+    sac_model_unref(&det->model);
+    sac_free(det->wanted);
+    sac_free(det->jobs);
+    sac_device_unref(&det->dev);
+    sac_free(det);
+    *det_at = NULL;
+}
+
+/* ---- a run ---- */
+
+/* Where a head's boxes go: filtered, and moved to the pixels of the source. */
+struct sink {
+    const struct sac_detector *det;
+    struct sac_detections     *list;
+    struct sac_fit_map         map;
+    bool                       out_of_memory;
+};
+
+/* A box that a broken model makes up (infinite, turned inside out) is no box. */
+static bool is_box(const struct sac_detection *b)
+{
+    return b->x1 > b->x0 && b->y1 > b->y0 && fabsf(b->x0) < 1e6f && fabsf(b->y0) < 1e6f &&
+           fabsf(b->x1) < 1e6f && fabsf(b->y1) < 1e6f && b->score <= 1e6f;
+}
+
+static bool is_wanted(const struct sac_detector *det, int class_id)
+{
+    bool wanted = !det->wanted;
+    for (size_t i = 0; i < det->wanted_count && !wanted; i++)
+        wanted = det->wanted[i] == class_id;
+    return wanted;
+}
+
+/* Heads emit one prediction's classes in a row. One object has one class: the likeliest of those
+ * asked for, else a van would be tracked as a car and as a truck. */
+static bool is_same_place(const struct sac_detection *a, const struct sac_detection *b)
+{
+    return a->x0 == b->x0 && a->y0 == b->y0 && a->x1 == b->x1 && a->y1 == b->y1;
+}
+
+static void keep_likelier(struct sac_detection *kept, const struct sac_detection *other)
+{
+    if (other->score > kept->score)
+        *kept = *other;
+}
+
+static void take_box(void *user, const struct sac_detection *box)
+{
+    struct sink *s = user;
+    if (!is_wanted(s->det, box->class_id) || !(box->score >= s->det->score_min) || !is_box(box))
+        return;
+    struct sac_detection moved = {(box->x0 - s->map.offset_x) / s->map.scale_x,
+                                  (box->y0 - s->map.offset_y) / s->map.scale_y,
+                                  (box->x1 - s->map.offset_x) / s->map.scale_x,
+                                  (box->y1 - s->map.offset_y) / s->map.scale_y,
+                                  SAC_MIN(box->score, 1.0f),
+                                  box->class_id};
+    if (s->list->count && is_same_place(&s->list->items[s->list->count - 1], &moved))
+        keep_likelier(&s->list->items[s->list->count - 1], &moved);
+    else if (!sac_detections_push(s->list, &moved))
+        s->out_of_memory = true;
+}
+
+static sac_result refuse_shapes(const struct sac_detector *det)
+{
+    char   shapes[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < det->outputs.count; i++) {
+        const struct sac_head_tensor *t = &det->outputs.tensor[i];
+        for (int k = 0; k < t->rank && used < sizeof shapes; k++)
+            used += (size_t)snprintf(shapes + used, sizeof shapes - used, "%s%lld", k ? "," : " [",
+                                     (long long)t->shape[k]);
+        if (used < sizeof shapes)
+            used += (size_t)snprintf(shapes + used, sizeof shapes - used, t->rank ? "]" : " []");
+    }
+    return SAC_FAIL(det->dev->ctx, SAC_ERR_FORMAT, "%s: head '%s' wants %s; the outputs are%s",
+                    sac_model_path(det->model), det->head->name, det->head->wants, shapes);
+}
+
+static sac_result decode_image(struct sac_detector *det, int image, const sac_frame *frame,
+                               struct sac_detections *list)
+{
+    struct sac_head_tensor       tensors[SAC_HEAD_OUTPUTS_MAX];
+    const struct sac_preprocess *pre = &det->contract.pre;
+    struct sac_rect              whole = {0, 0, (float)frame->width, (float)frame->height};
+    struct sink                  sink = {det, list, sac_fit_map_of(pre, &whole), false};
+    struct sac_head_input        in = {tensors, det->outputs.count, pre->width, pre->height,
+                                       det->score_min};
+    sac_head_outputs_image(&det->outputs, image, tensors);
+    list->count = 0;
+    sac_result res = det->head->decode(det->head, &in, det->contract.class_count, take_box, &sink);
+    if (res == SAC_ERR_FORMAT)
+        return refuse_shapes(det);
+    if (res != SAC_OK)
+        return SAC_FAIL(det->dev->ctx, res, "head '%s' failed", det->head->name);
+    if (sink.out_of_memory)
+        return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for the boxes of a frame");
+    if (det->head->needs_nms)
+        sac_nms(list, det->nms_iou, det->detection_max);
+    else
+        sac_detections_best(list, det->detection_max);
+    return SAC_OK;
+}
+
+static sac_result make_input(struct sac_detector *det, sac_frame *const *frames, int n,
+                             sac_tensor **out)
+{
+    const struct sac_preprocess *pre = &det->contract.pre;
+    struct sac_tensor_desc       desc = sac_preprocess_desc(pre, n);
+    sac_result                   res = sac_tensor_create(det->dev, &desc, "detector input", out);
+    for (int i = 0; i < n; i++)
+        det->jobs[i] = (struct sac_preprocess_job){.frame = frames[i]};
+    if (res == SAC_OK)
+        res = sac_preprocess_run(det->dev, pre, det->jobs, n, *out);
+    return res;
+}
+
+static sac_result decode_batch(struct sac_detector *det, sac_tensor *const *out,
+                               sac_frame *const *frames, int n, struct sac_detections *found)
+{
+    sac_result res = sac_head_outputs_load(&det->outputs, det->dev, det->model, out, n);
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        res = decode_image(det, i, frames[i], &found[i]);
+    return res;
+}
+
+static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, int n,
+                            struct sac_detections *found)
+{
+    sac_tensor *in = NULL, *out[SAC_HEAD_OUTPUTS_MAX] = {NULL};
+    int64_t     begin = sac_time_ns();
+    sac_result  res = make_input(det, frames, n, &in);
+    int64_t     prepared = sac_time_ns();
+    if (res == SAC_OK)
+        res = sac_model_run(det->model, &in, out);
+    int64_t inferred = sac_time_ns();
+    if (res == SAC_OK)
+        res = decode_batch(det, out, frames, n, found);
+    det->times.preprocess_ns += prepared - begin;
+    det->times.inference_ns += inferred - prepared;
+    det->times.head_ns += sac_time_ns() - inferred;
+    for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++)
+        sac_tensor_unref(&out[i]);
+    sac_tensor_unref(&in);
+    return res;
+}
+
+sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
+                            struct sac_detections *found)
+{
+    sac_result res = SAC_OK;
+    det->times = (struct sac_run_times){0};
+    for (int i = 0; i < n && res == SAC_OK; i += det->batch)
+        res = run_batch(det, frames + i, SAC_MIN(det->batch, n - i), found + i);
+    return res;
+}
+
+/* ---- questions ---- */
+
+void sac_detector_get_times(const sac_detector *det, struct sac_run_times *out)
+{
+    *out = det->times;
+}
+
+const char *sac_detector_class_name(const sac_detector *det, int class_id)
+{
+    bool known = class_id >= 0 && class_id < det->contract.class_count;
+    return known ? det->contract.classes[class_id] : "unknown";
+}
+
+int sac_detector_kept_classes(const sac_detector *det)
+{
+    return det->wanted ? (int)det->wanted_count : det->contract.class_count;
+}
+
+const char *sac_detector_head_name(const sac_detector *det)
+{
+    return det->head->name;
+}
+
+const struct sac_model_contract *sac_detector_contract(const sac_detector *det)
+{
+    return &det->contract;
+}
+
+sac_model *sac_detector_model(const sac_detector *det)
+{
+    return det->model;
+}

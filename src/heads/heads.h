@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A head: one row that knows a family of networks by the shape of its outputs, says how pixels
+ * become their input, and turns the numbers of one image into boxes.
+ *
+ * The table is in heads.c. A new family is one file and one row there. */
+#ifndef SAC_HEADS_HEADS_H
+#define SAC_HEADS_HEADS_H
+
+#include <stdio.h>
+
+#include <saccade/head.h>
+#include "base/base.h"
+
+enum { SAC_HEAD_OUTPUTS_MAX = 16 };
+
+/* What a model looks like from outside, with the facts that recognition needs. */
+struct sac_head_view {
+    const sac_model *model;
+    int              width, height; /* of the input; 0 where the file leaves it open */
+    bool             channels_last;
+    int              names; /* class names that the file or its YAML brings; 0: none */
+    int              output_count;
+    /* Dims with the batch, SAC_DIM_UNKNOWN where open. */
+    struct sac_model_port output[SAC_HEAD_OUTPUTS_MAX];
+};
+
+typedef void (*sac_head_emit)(void *sink, const struct sac_detection *det);
+
+struct sac_head {
+    const char *name;
+    const char *what;  /* for people: help, inspect */
+    const char *wants; /* output shapes, for the sentence that refuses others */
+    bool        needs_nms;
+    /* Rows are asked in the order of the table; the first that says yes has it. */
+    bool (*recognise)(const struct sac_head_view *view);
+    /* Classes by the shape of the outputs; 0: it doesn't show. NULL: the head has none. */
+    int (*class_count)(const struct sac_head_view *view);
+    /* Set what the family's training used; size, layout and dtype are the input's own. NULL: what
+     * sac_preprocess_default gives, RGB in 0..1, letterbox in the centre, fill 114. */
+    void (*defaults)(const struct sac_head_view *view, struct sac_preprocess *pre);
+    /* Emit the boxes of one image, in pixels of the network's input, of at least in->score_min.
+     * class_count: of the contract. SAC_ERR_FORMAT: the shapes are not the head's. NULL: no boxes
+     * (embeddings). */
+    sac_result (*decode)(const struct sac_head *self, const struct sac_head_input *in,
+                         int class_count, sac_head_emit emit, void *sink);
+    const struct sac_head_plugin *plugin; /* of a head from a shared object */
+};
+
+extern const struct sac_head sac_head_yolox, sac_head_yolov5, sac_head_yolov8, sac_head_end2end,
+    sac_head_detr, sac_head_nanodet, sac_head_ssd, sac_head_embedding;
+
+/* heads.c */
+const struct sac_head *sac_head_find(const char *name);               /* NULL: no such row */
+const struct sac_head *sac_head_of(const struct sac_head_view *view); /* NULL: not recognised */
+/* "yolox, yolov5, ...": those that give boxes. */
+void sac_head_names(char *out, size_t size);
+/* Errors   SAC_ERR_UNSUPPORTED for a model without one image input or with too many outputs. */
+sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, struct sac_head_view *view);
+/* Size (640 where the file leaves it open), layout and dtype of the input, then the head's
+ * defaults. */
+sac_result sac_head_preprocess(sac_context *ctx, const struct sac_head *head,
+                               const struct sac_head_view *view, struct sac_preprocess *pre);
+
+/* plugin.c: a head from a shared object, with its handle. */
+struct sac_head_library {
+    void           *handle;
+    struct sac_head head;
+};
+sac_result sac_head_library_open(sac_context *ctx, const char *path, struct sac_head_library *out);
+void       sac_head_library_close(struct sac_head_library *lib);
+
+/* grid.c: the cells of feature maps, finest stride first, each row by row. */
+enum { SAC_GRID_LEVELS_MAX = 4 };
+struct sac_grid {
+    int     levels;
+    int     stride[SAC_GRID_LEVELS_MAX];
+    int     columns[SAC_GRID_LEVELS_MAX], rows[SAC_GRID_LEVELS_MAX];
+    int64_t cells;
+};
+/* Strides 8, 16, 32 (levels = 3) or 8 to 64 (4); partial cells count. */
+struct sac_grid sac_grid_of(int width, int height, int levels);
+
+/* nms.c */
+/* Greedy, class by class: best first, drop what overlaps a better box of its class by more than
+ * iou_max. Sorts by falling score and shortens the list; keeps `keep` at most. */
+void  sac_nms(struct sac_detections *list, float iou_max, size_t keep);
+/* Only sort and shorten. */
+void  sac_detections_best(struct sac_detections *list, size_t keep);
+float sac_box_iou(const struct sac_detection *a, const struct sac_detection *b);
+bool  sac_detections_push(struct sac_detections *list, const struct sac_detection *det);
+
+/* classes.c */
+extern const char *const sac_coco_names[80];
+/* Give the contract names for `count` classes when nobody else did. */
+sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contract *contract,
+                                        int count);
+
+/* contract.c */
+int sac_contract_count_names(const sac_model *model); /* that the file or its YAML brings */
+/* The text form, from the user (a mistake is SAC_ERR_ARG) or from a file (SAC_ERR_FORMAT). */
+sac_result sac_contract_apply_text(sac_context *ctx, struct sac_model_contract *io,
+                                   const char *text, enum sac_contract_source from);
+/* M.yaml; where is its name for messages. */
+sac_result sac_contract_apply_yaml(sac_context *ctx, const char *where, FILE *file,
+                                   struct sac_model_contract *io);
+
+/* outputs.c: the outputs of one run as the heads want them, in host memory, float32, per image. */
+struct sac_head_outputs {
+    sac_device            *dev;
+    int                    images, count;
+    struct sac_head_tensor tensor[SAC_HEAD_OUTPUTS_MAX];       /* of image 0 */
+    size_t                 image_elements[SAC_HEAD_OUTPUTS_MAX];
+    struct {
+        float *data;
+        size_t capacity;
+    } host[SAC_HEAD_OUTPUTS_MAX];                              /* copies, kept from run to run */
+    struct {
+        uint8_t *data;
+        size_t   capacity;
+    } staging;
+};
+sac_result sac_head_outputs_load(struct sac_head_outputs *o, sac_device *dev,
+                                 const sac_model *model, sac_tensor *const *out, int images);
+/* The tensors of one image; out has room for o->count. */
+void       sac_head_outputs_image(const struct sac_head_outputs *o, int image,
+                                  struct sac_head_tensor *out);
+void       sac_head_outputs_finish(struct sac_head_outputs *o);
+
+#endif

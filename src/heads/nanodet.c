@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NanoDet and other networks with generalised focal loss (Li et al., 2020): per cell the class
+ * scores, and each edge's distance from the cell's point as a distribution over bins.
+ *
+ * NanoDet-Plus gives one output [cells of strides 8, 16, 32, 64; classes + 4 * bins] whose points
+ * are the cells' corners. The first NanoDet gives two outputs per stride, scores and distances,
+ * whose points are the cells' centres. All published models have 8 bins. */
+#include <math.h>
+#include <string.h>
+
+#include "heads/heads.h"
+
+enum { BINS = 8, BINS_MAX = 64 };
+
+/* One feature map of cells. */
+struct level {
+    int          stride, columns, rows;
+    float        offset; /* of the point in its cell, in cells */
+    const float *scores, *edges;
+    int64_t      score_step, edge_step;
+    int          classes, bins;
+};
+
+/* ---- shapes ---- */
+
+/* How many classes share `columns` with the edges' bins. */
+static int classes_of(int64_t columns, int names)
+{
+    int64_t rest = columns - names;
+    if (names && rest >= 8 && rest % 4 == 0 && rest / 4 <= BINS_MAX)
+        return names;
+    return (int)(columns - 4 * BINS);
+}
+
+static int concat_levels(int64_t cells, int width, int height)
+{
+    for (int levels = 4; levels >= 3; levels--)
+        if (cells == sac_grid_of(width, height, levels).cells)
+            return levels;
+    return 0;
+}
+
+/* The two outputs of a map: out[0] scores, out[1] edges. rank and shape without the batch. */
+static bool find_pair(const struct sac_head_tensor *t, int count, int64_t cells,
+                      const struct sac_head_tensor *out[2])
+{
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (t[i].rank == 2 && t[i].shape[0] == cells && n++ < 2)
+            out[n - 1] = &t[i];
+    if (n != 2)
+        return false;
+    if (strstr(out[1]->name, "cls")) {
+        const struct sac_head_tensor *scores = out[1];
+        out[1] = out[0];
+        out[0] = scores;
+    }
+    int64_t bins = out[1]->shape[1] / 4;
+    return out[1]->shape[1] % 4 == 0 && bins >= 2 && bins <= BINS_MAX && out[0]->shape[1] > 0;
+}
+
+static int tensors_of_view(const struct sac_head_view *v, struct sac_head_tensor *out)
+{
+    for (int i = 0; i < v->output_count; i++) {
+        const struct sac_tensor_desc *d = &v->output[i].desc;
+        out[i] = (struct sac_head_tensor){.name = v->output[i].name, .rank = d->rank - 1};
+        for (int k = 1; k < d->rank; k++)
+            out[i].shape[k - 1] = d->shape[k];
+    }
+    return v->output_count;
+}
+
+static bool is_split(const struct sac_head_tensor *t, int count, int width, int height,
+                     int *classes)
+{
+    const struct sac_head_tensor *pair[2] = {NULL, NULL};
+    struct sac_grid               g = sac_grid_of(width, height, count / 2);
+    if (count != 6 && count != 8)
+        return false;
+    for (int i = 0; i < g.levels; i++) {
+        if (!find_pair(t, count, (int64_t)g.columns[i] * g.rows[i], pair))
+            return false;
+        *classes = (int)pair[0]->shape[1];
+    }
+    return true;
+}
+
+static bool recognise(const struct sac_head_view *v)
+{
+    struct sac_head_tensor        t[SAC_HEAD_OUTPUTS_MAX];
+    const struct sac_tensor_desc *d = &v->output[0].desc;
+    int                           classes = 0, count = tensors_of_view(v, t);
+    if (!v->width)
+        return false;
+    if (count != 1)
+        return is_split(t, count, v->width, v->height, &classes);
+    /* With three strides the rows are YOLOX's too: then the names must decide. */
+    int levels = d->rank == 3 ? concat_levels(d->shape[1], v->width, v->height) : 0;
+    return levels && classes_of(d->shape[2], v->names) > 0 && (levels == 4 || v->names) &&
+           (!v->names || classes_of(d->shape[2], v->names) == v->names);
+}
+
+static int class_count(const struct sac_head_view *v)
+{
+    struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
+    int                    classes = 0, count = tensors_of_view(v, t);
+    if (count == 1)
+        return t[0].rank == 2 ? SAC_MAX(classes_of(t[0].shape[1], v->names), 0) : 0;
+    return is_split(t, count, v->width, v->height, &classes) ? classes : 0;
+}
+
+static void defaults(const struct sac_head_view *v, struct sac_preprocess *pre)
+{
+    static const float mean[3] = {103.53f, 116.28f, 123.675f},
+                       deviation[3] = {57.375f, 57.12f, 58.395f};
+    (void)v;
+    pre->order = SAC_ORDER_BGR;
+    pre->fit = SAC_FIT_STRETCH;
+    for (int c = 0; c < 3; c++) {
+        pre->mean[c] = mean[c];
+        pre->scale[c] = 1 / deviation[c];
+    }
+}
+
+/* ---- boxes ---- */
+
+/* The mean of a distribution given by logits, in cells. */
+static float expected_bin(const float *logits, int bins)
+{
+    float top = logits[0], sum = 0, weighted = 0;
+    for (int i = 1; i < bins; i++)
+        top = SAC_MAX(top, logits[i]);
+    for (int i = 0; i < bins; i++) {
+        float p = expf(logits[i] - top);
+        sum += p;
+        weighted += p * (float)i;
+    }
+    return weighted / sum;
+}
+
+static void box_of_cell(const struct level *l, int x, int y, const float *edges,
+                        struct sac_detection *out)
+{
+    float s = (float)l->stride, px = ((float)x + l->offset) * s, py = ((float)y + l->offset) * s;
+    out->x0 = px - s * expected_bin(edges, l->bins);
+    out->y0 = py - s * expected_bin(edges + l->bins, l->bins);
+    out->x1 = px + s * expected_bin(edges + 2 * l->bins, l->bins);
+    out->y1 = py + s * expected_bin(edges + 3 * l->bins, l->bins);
+}
+
+/* Exports mostly end in a sigmoid; logits show by values outside 0..1. */
+static bool are_logits(const struct level *l)
+{
+    for (int64_t i = 0; i < (int64_t)l->columns * l->rows; i++)
+        for (int c = 0; c < l->classes; c++) {
+            float v = l->scores[i * l->score_step + c];
+            if (v < 0 || v > 1)
+                return true;
+        }
+    return false;
+}
+
+static void emit_level(const struct level *l, bool logits, float score_min, sac_head_emit emit,
+                       void *sink)
+{
+    for (int cell = 0; cell < l->columns * l->rows; cell++) {
+        const float         *scores = l->scores + cell * l->score_step;
+        struct sac_detection det;
+        bool                 placed = false;
+        for (det.class_id = 0; det.class_id < l->classes; det.class_id++) {
+            float v = scores[det.class_id];
+            det.score = logits ? 1.0f / (1.0f + expf(-v)) : v;
+            if (!(det.score >= score_min))
+                continue;
+            if (!placed)
+                box_of_cell(l, cell % l->columns, cell / l->columns, l->edges + cell * l->edge_step,
+                            &det);
+            placed = true;
+            emit(sink, &det);
+        }
+    }
+}
+
+static sac_result levels_of_one(const struct sac_head_input *in, int names, struct level *level,
+                                int *count)
+{
+    const struct sac_head_tensor *t = &in->tensors[0];
+    *count = t->rank == 2 ? concat_levels(t->shape[0], in->input_width, in->input_height) : 0;
+    int classes = t->rank == 2 ? classes_of(t->shape[1], names) : 0;
+    if (!*count || classes < 1)
+        return SAC_ERR_FORMAT;
+    struct sac_grid g = sac_grid_of(in->input_width, in->input_height, *count);
+    const float    *data = t->data;
+    for (int i = 0; i < *count; i++) {
+        level[i] = (struct level){.stride = g.stride[i],
+                                  .columns = g.columns[i],
+                                  .rows = g.rows[i],
+                                  .scores = data,
+                                  .edges = data + classes,
+                                  .score_step = t->shape[1],
+                                  .edge_step = t->shape[1],
+                                  .classes = classes,
+                                  .bins = (int)(t->shape[1] - classes) / 4};
+        data += (int64_t)g.columns[i] * g.rows[i] * t->shape[1];
+    }
+    return SAC_OK;
+}
+
+static sac_result levels_of_many(const struct sac_head_input *in, struct level *level, int *count)
+{
+    int classes = 0;
+    if (!is_split(in->tensors, in->count, in->input_width, in->input_height, &classes))
+        return SAC_ERR_FORMAT;
+    struct sac_grid g = sac_grid_of(in->input_width, in->input_height, in->count / 2);
+    *count = g.levels;
+    for (int i = 0; i < g.levels; i++) {
+        const struct sac_head_tensor *pair[2] = {NULL, NULL};
+        if (!find_pair(in->tensors, in->count, (int64_t)g.columns[i] * g.rows[i], pair) ||
+            pair[0]->shape[1] != classes)
+            return SAC_ERR_FORMAT;
+        level[i] = (struct level){.stride = g.stride[i],
+                                  .columns = g.columns[i],
+                                  .rows = g.rows[i],
+                                  .offset = 0.5f,
+                                  .scores = pair[0]->data,
+                                  .edges = pair[1]->data,
+                                  .score_step = pair[0]->shape[1],
+                                  .edge_step = pair[1]->shape[1],
+                                  .classes = classes,
+                                  .bins = (int)pair[1]->shape[1] / 4};
+    }
+    return SAC_OK;
+}
+
+static sac_result decode(const struct sac_head *self, const struct sac_head_input *in, int names,
+                         sac_head_emit emit, void *sink)
+{
+    (void)self;
+    struct level level[SAC_GRID_LEVELS_MAX];
+    int          count = 0;
+    sac_result   res = in->count == 1 ? levels_of_one(in, names, level, &count)
+                                      : levels_of_many(in, level, &count);
+    bool         logits = false;
+    for (int i = 0; res == SAC_OK && i < count; i++)
+        logits = logits || are_logits(&level[i]);
+    for (int i = 0; res == SAC_OK && i < count; i++)
+        emit_level(&level[i], logits, in->score_min, emit, sink);
+    return res;
+}
+
+const struct sac_head sac_head_nanodet = {
+    .name = "nanodet",
+    .what = "NanoDet, GFL: each box edge as a distribution over bins",
+    .wants = "[cells of strides 8 to 64; classes + 4 * bins], or scores and distances per stride",
+    .needs_nms = true,
+    .recognise = recognise,
+    .class_count = class_count,
+    .defaults = defaults,
+    .decode = decode,
+};

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A network's outputs as the heads want them. On a device that shares the host's memory float32 is
+ * used where it lies; everything else is copied, through the ledger, and widened. */
+#include <string.h>
+
+#include "device/device.h"
+#include "engine/op.h"
+#include "heads/heads.h"
+
+static bool widen(enum sac_dtype dtype, const void *in, size_t n, float *out)
+{
+    switch (dtype) {
+    case SAC_F32: memcpy(out, in, n * sizeof *out); return true;
+    case SAC_F16:
+        for (size_t i = 0; i < n; i++)
+            out[i] = sac_half_to_float(((const uint16_t *)in)[i]);
+        return true;
+    case SAC_I32:
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float)((const int32_t *)in)[i];
+        return true;
+    case SAC_I64:
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float)((const int64_t *)in)[i];
+        return true;
+    default: return false;
+    }
+}
+
+/* Host address of a tensor's bytes. */
+static sac_result to_host(struct sac_head_outputs *o, const sac_tensor *t, size_t bytes,
+                          const void **out)
+{
+    if (o->dev->ops->host_memory) {
+        *out = sac_tensor_data(t);
+        return SAC_OK;
+    }
+    if (!sac_grow((void **)&o->staging.data, &o->staging.capacity, bytes, 1))
+        return SAC_FAIL(o->dev->ctx, SAC_ERR_MEMORY, "no memory for %zu bytes of outputs", bytes);
+    sac_result res = sac_device_copy(o->dev, NULL, o->staging.data, sac_tensor_data(t), bytes,
+                                     SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "outputs of a head");
+    *out = o->staging.data;
+    return res;
+}
+
+/* Rows of a network without a batch dimension (one image) are the image's own. */
+static void shape_without_batch(const struct sac_tensor_desc *d, int images,
+                                struct sac_head_tensor *out)
+{
+    bool batched = d->rank > 0 && d->shape[0] == images;
+    out->rank = d->rank - batched;
+    for (int i = 0; i < out->rank; i++)
+        out->shape[i] = d->shape[i + batched];
+}
+
+static sac_result load_one(struct sac_head_outputs *o, const sac_tensor *t, const char *name, int i)
+{
+    const struct sac_tensor_desc *d = sac_tensor_describe(t);
+    int64_t                       elements = sac_tensor_desc_elements(d);
+    const void                   *data = NULL;
+    if (o->images > 1 && (d->rank < 1 || d->shape[0] != o->images))
+        return SAC_FAIL(o->dev->ctx, SAC_ERR_FORMAT, "output '%s' does not grow with the batch",
+                        name);
+    sac_result res = to_host(o, t, (size_t)sac_tensor_desc_bytes(d), &data);
+    if (res != SAC_OK)
+        return res;
+    if (d->dtype != SAC_F32 || data != sac_tensor_data(t)) {
+        if (!sac_grow((void **)&o->host[i].data, &o->host[i].capacity, (size_t)elements,
+                      sizeof(float)))
+            return SAC_FAIL(o->dev->ctx, SAC_ERR_MEMORY, "no memory for output '%s'", name);
+        if (!widen(d->dtype, data, (size_t)elements, o->host[i].data))
+            return SAC_FAIL(o->dev->ctx, SAC_ERR_UNSUPPORTED,
+                            "output '%s' is %s; have float32, float16, int32, int64", name,
+                            sac_dtype_name(d->dtype));
+        data = o->host[i].data;
+    }
+    o->tensor[i] = (struct sac_head_tensor){.name = name, .data = data};
+    o->image_elements[i] = (size_t)elements / (size_t)o->images;
+    shape_without_batch(d, o->images, &o->tensor[i]);
+    return SAC_OK;
+}
+
+sac_result sac_head_outputs_load(struct sac_head_outputs *o, sac_device *dev,
+                                 const sac_model *model, sac_tensor *const *out, int images)
+{
+    sac_result res = SAC_OK;
+    o->dev = dev;
+    o->images = images;
+    o->count = sac_model_output_count(model);
+    for (int i = 0; i < o->count && res == SAC_OK; i++)
+        res = load_one(o, out[i], sac_model_output(model, i)->name, i);
+    return res;
+}
+
+void sac_head_outputs_image(const struct sac_head_outputs *o, int image,
+                            struct sac_head_tensor *out)
+{
+    for (int i = 0; i < o->count; i++) {
+        out[i] = o->tensor[i];
+        out[i].data += (size_t)image * o->image_elements[i];
+    }
+}
+
+void sac_head_outputs_finish(struct sac_head_outputs *o)
+{
+    for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++)
+        sac_free(o->host[i].data);
+    sac_free(o->staging.data);
+    *o = (struct sac_head_outputs){0};
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checking side of the image operations: arguments are looked at once here, so that each device
+ * may trust them. */
+#include <math.h>
+#include <string.h>
+
+#include <saccade/image.h>
+
+#include "device/device.h"
+#include "device/fit.h"
+#include "device/font.h"
+
+/* Farther out a float no longer holds a pixel's place to 1/8. */
+static const float coordinate_max = 1 << 20;
+enum { JOBS_MAX = 1 << 16 };
+
+/* ---- preprocess ---- */
+
+struct sac_preprocess sac_preprocess_default(void)
+{
+    const float one = 1.0f / 255.0f;
+    return (struct sac_preprocess){
+        .fit = SAC_FIT_LETTERBOX_CENTRE,
+        .filter = SAC_FILTER_BILINEAR,
+        .order = SAC_ORDER_RGB,
+        .layout = SAC_LAYOUT_NCHW,
+        .dtype = SAC_F32,
+        .scale = {one, one, one},
+        .fill = {114, 114, 114},
+    };
+}
+
+struct sac_fit_map sac_fit_map_of(const struct sac_preprocess *pre, const struct sac_rect *crop)
+{
+    struct sac_fit_box box = sac_fit_box_of(pre, crop);
+    float              scale_x = (float)box.width / (crop->x1 - crop->x0);
+    float              scale_y = (float)box.height / (crop->y1 - crop->y0);
+    return (struct sac_fit_map){scale_x, scale_y, (float)box.x - crop->x0 * scale_x,
+                                (float)box.y - crop->y0 * scale_y};
+}
+
+static bool is_tensor_of(const struct sac_preprocess *pre, int n, const struct sac_tensor_desc *d)
+{
+    struct sac_tensor_desc want = sac_preprocess_desc(pre, n);
+    return d->dtype == want.dtype && d->rank == want.rank && d->shape[0] >= n &&
+           !memcmp(d->shape + 1, want.shape + 1, 3 * sizeof want.shape[0]);
+}
+
+static sac_result check_preprocess(sac_context *ctx, const struct sac_preprocess *pre)
+{
+    if (pre->width < 1 || pre->height < 1 || pre->width > 32768 || pre->height > 32768)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "preprocess: size %dx%d; have 1x1 to 32768x32768",
+                        pre->width, pre->height);
+    if (pre->dtype != SAC_F32 && pre->dtype != SAC_F16 && pre->dtype != SAC_U8)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "preprocess: dtype %s; have float32, float16, uint8",
+                        sac_dtype_name(pre->dtype));
+    return SAC_OK;
+}
+
+static bool is_frame_format(const sac_frame *f)
+{
+    return f->format > SAC_PIXEL_NONE && f->format < SAC_PIXEL_FORMAT_COUNT && f->width > 0 &&
+           f->height > 0;
+}
+
+static sac_result check_job(sac_device *dev, const struct sac_preprocess_job *job, int index)
+{
+    const sac_frame *f = job->frame;
+    if (!f || !is_frame_format(f) || f->device != dev)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "preprocess: job %d has no frame on device %s",
+                        index, dev->name);
+    const float edge[4] = {job->crop.x0, job->crop.y0, job->crop.x1, job->crop.y1};
+    for (int i = 0; i < 4; i++)
+        if (!(fabsf(edge[i]) <= coordinate_max))
+            return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "preprocess: job %d crops at %g", index,
+                            (double)edge[i]);
+    return SAC_OK;
+}
+
+sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
+                              const struct sac_preprocess_job *jobs, int n, sac_tensor *dst)
+{
+    sac_result res = check_preprocess(dev->ctx, pre);
+    if (res != SAC_OK)
+        return res;
+    if (n < 0 || n > JOBS_MAX)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "preprocess: %d jobs; have 0 to %d", n, JOBS_MAX);
+    if (!is_tensor_of(pre, n, sac_tensor_describe(dst)) || sac_tensor_device(dst) != dev)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
+                        "preprocess: the tensor is not %d images of %dx%d, %s, on device %s", n,
+                        pre->width, pre->height, sac_dtype_name(pre->dtype), dev->name);
+    for (int i = 0; i < n; i++)
+        if ((res = check_job(dev, &jobs[i], i)) != SAC_OK)
+            return res;
+    return n ? dev->ops->preprocess(dev, NULL, pre, jobs, n, sac_tensor_data(dst)) : SAC_OK;
+}
+
+/* ---- convert ---- */
+
+/* The ledger's books hold every copy of frame data. */
+static sac_result count_conversion(const sac_frame *dst)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    size_t                  bytes = 0;
+    int                     n = sac_frame_planes(dst->format, dst->width, dst->height, planes);
+    for (int i = 0; i < n; i++)
+        bytes += planes[i].row_bytes * (size_t)planes[i].rows;
+    return sac_device_count_copy(dst->device, bytes, SAC_COPY_FRAME_CONVERT, "a frame");
+}
+
+sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst)
+{
+    sac_device *dev = dst->device;
+    if (!is_frame_format(src) || !is_frame_format(dst) || src->device != dev)
+        return SAC_FAIL(
+            dev->ctx, SAC_ERR_ARG, "convert: from %s to %s needs two frames of device %s",
+            sac_pixel_format_name(src->format), sac_pixel_format_name(dst->format), dev->name);
+    if (!sac_frame_is_writable(dst))
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "convert: the destination frame is shared");
+    sac_result res = count_conversion(dst);
+    if (res != SAC_OK)
+        return res;
+    return dev->ops->convert(dev, NULL, src, filter, dst);
+}
+
+/* ---- draw ---- */
+
+static sac_result check_shape(sac_context *ctx, const struct sac_shape *s, int index)
+{
+    if (s->kind < SAC_SHAPE_BOX || s->kind > SAC_SHAPE_FILL)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "draw: shape %d has the unknown kind %d", index, s->kind);
+    if (s->kind == SAC_SHAPE_TEXT && !s->text)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "draw: shape %d is a text without one", index);
+    const float number[5] = {s->rect.x0, s->rect.y0, s->rect.x1, s->rect.y1, s->alpha};
+    for (int i = 0; i < 5; i++)
+        if (!isfinite(number[i]))
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "draw: shape %d has a coordinate or alpha of %g",
+                            index, (double)number[i]);
+    return SAC_OK;
+}
+
+sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int n)
+{
+    sac_device *dev = frame->device;
+    if (!sac_frame_is_writable(frame))
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "draw: the frame is shared");
+    for (int i = 0; i < n; i++) {
+        sac_result res = check_shape(dev->ctx, &shapes[i], i);
+        if (res != SAC_OK)
+            return res;
+    }
+    return n > 0 ? dev->ops->draw(dev, NULL, frame, shapes, n) : SAC_OK;
+}
+
+int sac_text_width(const char *text, int height)
+{
+    return (int)ceilf((float)strlen(text) * sac_font_advance(height));
+}
+
+/* Hues a golden angle apart, so that neighbours in number are far apart in colour, in three shades.
+ */
+struct sac_colour sac_colour_of_id(int64_t id)
+{
+    static const float shade[3][2] = {{0.85f, 1.0f}, {0.55f, 1.0f}, {0.9f, 0.75f}}; /* s, v */
+    uint64_t           n = (uint64_t)id;
+    double             turns = (double)n * 0.61803398874989485;
+    float              hue = (float)((turns - floor(turns)) * 6.0);
+    const float       *sv = shade[n % 3];
+    static const float offset[3] = {0, 4, 2};
+    float              channel[3];
+    for (int c = 0; c < 3; c++) {
+        float d = fabsf(fmodf(hue + offset[c], 6.0f) - 3.0f) - 1.0f;
+        channel[c] = sv[1] * (1.0f - sv[0] * (1.0f - SAC_CLAMP(d, 0.0f, 1.0f)));
+    }
+    return (struct sac_colour){(uint8_t)(channel[0] * 255.0f + 0.5f),
+                               (uint8_t)(channel[1] * 255.0f + 0.5f),
+                               (uint8_t)(channel[2] * 255.0f + 0.5f)};
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include <libavutil/imgutils.h>
+#include <libavutil/pixdesc.h>
+#include <libswscale/swscale.h>
+
+#include "device/device.h"
+#include "media/media.h"
+
+void sac_adopter_finish(struct sac_adopter *adopter)
+{
+    sws_freeContext(adopter->scaler);
+    adopter->scaler = NULL;
+}
+
+static void release_picture(void *user)
+{
+    AVFrame *picture = user;
+    av_frame_free(&picture);
+}
+
+static sac_result wrap(sac_device *dev, const sac_frame *desc, AVFrame *picture, sac_frame **out)
+{
+    sac_frame layout = *desc;
+    AVFrame  *held = av_frame_alloc();
+    if (!held)
+        return SAC_FAIL(sac_device_context(dev), SAC_ERR_MEMORY, "no memory for a frame");
+    av_frame_move_ref(held, picture);
+    for (int i = 0; i < SAC_PLANES_MAX; i++) {
+        layout.plane[i] = held->data[i];
+        layout.pitch_bytes[i] = (size_t)held->linesize[i];
+    }
+    sac_result res = sac_frame_wrap(dev, &layout, release_picture, held, out);
+    if (res != SAC_OK)
+        av_frame_free(&held);
+    return res;
+}
+
+/* swscale with the picture's own matrix and range on both sides, so that only the layout changes. */
+static struct SwsContext *scaler_for(struct sac_adopter *adopter, const AVFrame *picture,
+                                     const sac_frame *desc)
+{
+    enum AVPixelFormat from = (enum AVPixelFormat)picture->format;
+    adopter->scaler = sws_getCachedContext(
+        adopter->scaler, picture->width, picture->height, from, desc->width, desc->height,
+        sac_format_to_av(desc->format), SWS_BILINEAR | SWS_ACCURATE_RND, NULL, NULL, NULL);
+    if (!adopter->scaler)
+        return NULL;
+    const int *matrix = sws_getCoefficients((int)sac_matrix_to_av(desc->matrix));
+    int        full = desc->range == SAC_RANGE_FULL;
+    sws_setColorspaceDetails(adopter->scaler, matrix, full, matrix, full, 0, 1 << 16, 1 << 16);
+    return adopter->scaler;
+}
+
+static size_t bytes_of(const sac_frame *frame)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    size_t                  bytes = 0;
+    int n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    for (int i = 0; i < n; i++)
+        bytes += planes[i].row_bytes * (size_t)planes[i].rows;
+    return bytes;
+}
+
+static sac_result convert(struct sac_adopter *adopter, sac_device *dev, const sac_frame *desc,
+                          AVFrame *picture, sac_frame **out)
+{
+    const char *name = av_get_pix_fmt_name((enum AVPixelFormat)picture->format);
+    char        what[64];
+    snprintf(what, sizeof what, "decoded %s to %s", name, sac_pixel_format_name(desc->format));
+    sac_result res =
+        sac_device_count_copy(dev, bytes_of(desc), SAC_COPY_FRAME_CONVERT, what);
+    if (res != SAC_OK)
+        return res;
+    struct SwsContext *scaler = scaler_for(adopter, picture, desc);
+    if (!scaler)
+        return SAC_FAIL(sac_device_context(dev), SAC_ERR_UNSUPPORTED,
+                        "swscale can't convert %s to %s", name,
+                        sac_pixel_format_name(desc->format));
+    sac_frame *frame = NULL;
+    res = sac_frame_create(dev, desc, &frame);
+    if (res != SAC_OK)
+        return res;
+    int pitch[4] = {0};
+    uint8_t *plane[4] = {0};
+    for (int i = 0; i < SAC_PLANES_MAX; i++) {
+        plane[i] = frame->plane[i];
+        pitch[i] = (int)frame->pitch_bytes[i];
+    }
+    sws_scale(scaler, (const uint8_t *const *)picture->data, picture->linesize, 0, picture->height,
+              plane, pitch);
+    *out = frame;
+    return SAC_OK;
+}
+
+/* A picture may lie bottom up in memory; frames don't. */
+static bool is_top_down(const AVFrame *picture)
+{
+    for (int i = 0; i < SAC_PLANES_MAX && picture->data[i]; i++)
+        if (picture->linesize[i] < 0)
+            return false;
+    return true;
+}
+
+sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFrame *picture,
+                             sac_frame **out, bool *converted)
+{
+    enum AVPixelFormat format = (enum AVPixelFormat)picture->format;
+    bool               direct;
+    sac_frame          desc = {
+        .format = sac_format_of_av(format, &direct),
+        .width = picture->width,
+        .height = picture->height,
+        .matrix = sac_matrix_of_av(picture->colorspace, picture->height),
+        .range = sac_range_of_av(picture->color_range, format),
+    };
+    sac_result res;
+    *converted = !direct || !is_top_down(picture);
+    if (desc.format == SAC_PIXEL_NONE)
+        res = SAC_FAIL(sac_device_context(dev), SAC_ERR_UNSUPPORTED, "pixel format '%s'",
+                       av_get_pix_fmt_name(format));
+    else if (*converted)
+        res = convert(adopter, dev, &desc, picture, out);
+    else
+        res = wrap(dev, &desc, picture, out);
+    av_frame_unref(picture);
+    return res;
+}

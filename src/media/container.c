@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packets from a container: whatever libavformat opens, files, standard input, network streams. */
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <libavutil/display.h>
+
+#include "media/media.h"
+
+enum {
+    STDIN_BUFFER_BYTES = 64 * 1024,
+    STDIN_POLL_MS = 100,      /* how soon a cancelled read of standard input returns */
+    DAMAGED_IN_A_ROW_MAX = 64 /* refused reads without one packet between: the rest is lost */
+};
+
+struct state {
+    AVFormatContext *fmt;
+    AVIOContext     *standard_input; /* NULL: libavformat opens the address itself */
+    bool             network, opened;
+    int64_t          deadline_ns;    /* network: the present call must be done; 0: none */
+    int              video_index;
+
+    /* To tell a file that was cut off from one that ends. */
+    int64_t video_packets, video_end_us;
+    int64_t end_us; /* of what ends last in any stream */
+    bool    last_is_damaged;
+};
+
+static bool is_network(const char *url)
+{
+    return strstr(url, "://") && strncmp(url, "file://", 7) != 0;
+}
+
+static bool is_cancelled(const struct sac_input *in)
+{
+    const struct sac_source_params *p = in->params;
+    const struct state             *st = in->state;
+    return atomic_load(in->cancelled) || (!st->opened && p->give_up && p->give_up(p->give_up_user));
+}
+
+/* libavformat asks now and then whether to give up. */
+static int interrupted(void *arg)
+{
+    const struct sac_input *in = arg;
+    const struct state     *st = in->state;
+    return is_cancelled(in) || (st->deadline_ns && sac_time_ns() > st->deadline_ns);
+}
+
+static void start_deadline(struct sac_input *in)
+{
+    struct state *st = in->state;
+    if (st->network && in->params->timeout_us > 0)
+        st->deadline_ns = sac_time_ns() + in->params->timeout_us * 1000;
+}
+
+/* A protocol that was interrupted may give any error, so the reason is looked for first. */
+static sac_result fail(struct sac_input *in, int err)
+{
+    const struct state *st = in->state;
+    if (is_cancelled(in))
+        return SAC_FAIL(in->ctx, SAC_ERR_CANCELLED, "%s: reading was cancelled", in->name);
+    if (st->deadline_ns && sac_time_ns() > st->deadline_ns)
+        return SAC_FAIL(in->ctx, SAC_ERR_IO, "%s: no answer for %.3g s", in->name,
+                        (double)in->params->timeout_us / 1e6);
+    char what[512];
+    snprintf(what, sizeof what, "%.400s%s", in->name,
+             err == AVERROR_INVALIDDATA ? ": not a video, or a damaged one" : "");
+    return sac_ffmpeg_fail(in->ctx, err, what);
+}
+
+/* ---- standard input ---- */
+
+/* libavformat's own pipe reader blocks in read(), where cancelling does not reach it. */
+static int read_standard_input(void *arg, uint8_t *buf, int size)
+{
+    struct sac_input *in = arg;
+    struct pollfd     fd = {.fd = STDIN_FILENO, .events = POLLIN};
+    for (;;) {
+        if (interrupted(in))
+            return AVERROR_EXIT;
+        int ready = poll(&fd, 1, STDIN_POLL_MS);
+        if (ready == 0 || (ready < 0 && errno == EINTR))
+            continue;
+        ssize_t got = ready < 0 ? -1 : read(STDIN_FILENO, buf, (size_t)size);
+        if (got > 0)
+            return (int)got;
+        if (got == 0)
+            return AVERROR_EOF;
+        if (errno != EINTR && errno != EAGAIN)
+            return AVERROR(errno);
+    }
+}
+
+static int use_standard_input(struct sac_input *in)
+{
+    struct state *st = in->state;
+    uint8_t      *buffer = av_malloc(STDIN_BUFFER_BYTES);
+    if (buffer)
+        st->standard_input = avio_alloc_context(buffer, STDIN_BUFFER_BYTES, 0, in,
+                                                read_standard_input, NULL, NULL);
+    if (!st->standard_input) {
+        av_free(buffer);
+        return AVERROR(ENOMEM);
+    }
+    st->fmt->pb = st->standard_input;
+    return 0;
+}
+
+/* ---- open ---- */
+
+/* What the system says of a file before a demuxer guesses. */
+static sac_result look_at_file(struct sac_input *in)
+{
+    struct stat about;
+    const char *path = strncmp(in->url, "file:", 5) == 0 ? in->url + 5 : in->url;
+    if (stat(path, &about) != 0)
+        return SAC_FAIL(in->ctx, SAC_ERR_IO, "%s: %s", in->name, strerror(errno));
+    if (S_ISREG(about.st_mode) && about.st_size == 0)
+        return SAC_FAIL(in->ctx, SAC_ERR_FORMAT, "%s: the file is empty", in->name);
+    return SAC_OK;
+}
+
+static int open_format(struct sac_input *in)
+{
+    struct state *st = in->state;
+    AVDictionary *options = NULL;
+    bool          standard = strcmp(in->url, "-") == 0;
+    st->fmt = avformat_alloc_context();
+    if (!st->fmt)
+        return AVERROR(ENOMEM);
+    st->fmt->interrupt_callback = (AVIOInterruptCB){interrupted, in};
+    int err = standard ? use_standard_input(in) : 0;
+    if (err < 0)
+        return err;
+    /* Over UDP, lost datagrams damage the picture at every hiccup. */
+    av_dict_set(&options, "rtsp_flags", "prefer_tcp", 0);
+    start_deadline(in);
+    /* On failure it frees the context, but not a pb of ours. */
+    err = avformat_open_input(&st->fmt, standard ? "" : in->url, NULL, &options);
+    av_dict_free(&options);
+    if (err < 0)
+        return err;
+    start_deadline(in);
+    return avformat_find_stream_info(st->fmt, NULL);
+}
+
+/* The video to play: not a cover picture; the one marked as default, then the largest. */
+static int choose_video(const AVFormatContext *fmt)
+{
+    int     best = -1;
+    int64_t best_rank = -1;
+    for (int i = 0; i < (int)fmt->nb_streams; i++) {
+        const AVStream          *st = fmt->streams[i];
+        const AVCodecParameters *par = st->codecpar;
+        if (par->codec_type != AVMEDIA_TYPE_VIDEO ||
+            (st->disposition & (AV_DISPOSITION_ATTACHED_PIC | AV_DISPOSITION_TIMED_THUMBNAILS)))
+            continue;
+        int64_t rank = (int64_t)SAC_MAX(par->width, 0) * SAC_MAX(par->height, 0) +
+                       (st->disposition & AV_DISPOSITION_DEFAULT ? INT64_C(1) << 62 : 0);
+        if (rank > best_rank) {
+            best_rank = rank;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* libavformat plays text as a terminal would show it; nobody who tracks people wants that. */
+static bool is_text(const AVFormatContext *fmt)
+{
+    const AVCodecParameters *par = fmt->nb_streams ? fmt->streams[0]->codecpar : NULL;
+    return par && (par->codec_id == AV_CODEC_ID_ANSI || par->codec_id == AV_CODEC_ID_BINTEXT ||
+                   par->codec_id == AV_CODEC_ID_XBIN || par->codec_id == AV_CODEC_ID_IDF);
+}
+
+static sac_result keep_streams(struct sac_input *in)
+{
+    AVFormatContext *fmt = ((struct state *)in->state)->fmt;
+    int              video = ((struct state *)in->state)->video_index;
+    bool             network = ((struct state *)in->state)->network;
+    in->kept = sac_calloc(fmt->nb_streams, sizeof *in->kept);
+    if (!in->kept)
+        return SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", in->name);
+    for (int i = 0; i < (int)fmt->nb_streams; i++) {
+        AVStream *st = fmt->streams[i];
+        bool      audio = st->codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
+        in->audio_streams += audio;
+        if (audio && in->params->keep_packets)
+            in->kept[in->kept_count++] = st;
+        else if (i != video && network) /* a file's other streams tell where it ends */
+            st->discard = AVDISCARD_ALL;
+    }
+    return SAC_OK;
+}
+
+static void read_display_matrix(struct sac_input *in, const AVStream *st)
+{
+    const int32_t *matrix = NULL;
+#if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
+    const AVPacketSideData *side =
+        av_packet_side_data_get(st->codecpar->coded_side_data, st->codecpar->nb_coded_side_data,
+                                AV_PKT_DATA_DISPLAYMATRIX);
+    if (side && side->size >= sizeof in->display_matrix)
+        matrix = (const int32_t *)side->data;
+#else
+    size_t         size = 0;
+    const uint8_t *data = av_stream_get_side_data(st, AV_PKT_DATA_DISPLAYMATRIX, &size);
+    if (data && size >= sizeof in->display_matrix)
+        matrix = (const int32_t *)data;
+#endif
+    in->has_display_matrix = matrix != NULL;
+    if (matrix)
+        memcpy(in->display_matrix, matrix, sizeof in->display_matrix);
+}
+
+static sac_result describe(struct sac_input *in)
+{
+    struct state    *st = in->state;
+    AVFormatContext *fmt = st->fmt;
+    AVStream        *video = fmt->streams[st->video_index];
+    if (avcodec_parameters_copy(in->video, video->codecpar) < 0)
+        return SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", in->name);
+    if (in->video->sample_aspect_ratio.num == 0)
+        in->video->sample_aspect_ratio = video->sample_aspect_ratio;
+    in->time_base = video->time_base;
+    in->fps = av_guess_frame_rate(fmt, video, NULL);
+    if (in->fps.num <= 0 || in->fps.den <= 0)
+        in->fps = (AVRational){0, 1};
+    in->fmt = fmt;
+    in->video_index = st->video_index;
+    in->duration_us = fmt->duration > 0 ? fmt->duration : 0;
+    in->frames = video->nb_frames > 0
+                     ? video->nb_frames
+                     : llround((double)in->duration_us * av_q2d(in->fps) / 1e6);
+    in->live = st->network && in->duration_us == 0;
+    snprintf(in->container, sizeof in->container, "%s", fmt->iformat->name);
+    read_display_matrix(in, video);
+    return keep_streams(in);
+}
+
+static sac_result choose_and_describe(struct sac_input *in)
+{
+    struct state *st = in->state;
+    if (is_text(st->fmt))
+        return SAC_FAIL(in->ctx, SAC_ERR_FORMAT, "%s: this is text, not a video", in->name);
+    st->video_index = choose_video(st->fmt);
+    if (st->video_index < 0)
+        return SAC_FAIL(in->ctx, SAC_ERR_FORMAT, "%s: no video in it (%s with %u other streams)",
+                        in->name, st->fmt->iformat->name, st->fmt->nb_streams);
+    return describe(in);
+}
+
+static sac_result open_container(struct sac_input *in)
+{
+    struct state *st = sac_new(struct state);
+    if (!st)
+        return SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", in->name);
+    in->state = st;
+    st->network = is_network(in->url);
+    if (!st->network && strcmp(in->url, "-") != 0) {
+        sac_result res = look_at_file(in);
+        if (res != SAC_OK)
+            return res;
+    }
+    sac_ffmpeg_log_begin(in->ctx);
+    int        err = open_format(in);
+    sac_result res = err < 0 ? fail(in, err) : choose_and_describe(in);
+    st->opened = true;
+    sac_ffmpeg_log_end();
+    return res;
+}
+
+/* ---- read ---- */
+
+static int kept_of(const struct sac_input *in, int stream)
+{
+    for (int i = 0; i < in->kept_count; i++)
+        if (in->kept[i]->index == stream)
+            return i;
+    return -1;
+}
+
+/* The file or the connection gave an error, as opposed to bytes that make no sense. */
+static bool is_io_error(const struct state *st, int err)
+{
+    return err == AVERROR_EXIT || err == AVERROR(ENOMEM) || err == AVERROR(EIO) ||
+           err == AVERROR(ETIMEDOUT) || err == AVERROR(ECONNRESET) ||
+           (st->fmt->pb && st->fmt->pb->error == err && err != AVERROR_INVALIDDATA);
+}
+
+static void note_packet(struct state *st, const AVPacket *packet)
+{
+    AVRational tb = st->fmt->streams[packet->stream_index]->time_base;
+    int64_t    ts = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
+    int64_t    at = sac_time_us(ts, tb), lasts = sac_time_us(packet->duration, tb);
+    st->video_packets += packet->stream_index == st->video_index;
+    st->last_is_damaged = packet->flags & AV_PKT_FLAG_CORRUPT;
+    if (at == SAC_TIME_NONE || lasts == SAC_TIME_NONE)
+        return;
+    st->end_us = SAC_MAX(st->end_us, at + lasts);
+    if (packet->stream_index == st->video_index)
+        st->video_end_us = SAC_MAX(st->video_end_us, at + lasts);
+}
+
+/* Whether there is less than the header promised. MP4 counts its packets. AVI counts places, of which
+ * the empty ones never come as packets, but a place is a tick. Matroska states a duration, of
+ * whichever stream ends last. A transport stream promises nothing. */
+static bool is_cut_off(const struct state *st)
+{
+    const AVStream *video = st->fmt->streams[st->video_index];
+    bool            avi = strcmp(st->fmt->iformat->name, "avi") == 0;
+    int64_t         promised = avi ? sac_time_us(video->nb_frames, video->time_base) : 0;
+    int64_t         came = st->video_end_us;
+    if (st->network)
+        return false;
+    if (!avi && st->fmt->duration_estimation_method == AVFMT_DURATION_FROM_STREAM) {
+        promised = st->fmt->duration;
+        came = st->end_us - (st->fmt->start_time == AV_NOPTS_VALUE ? 0 : st->fmt->start_time);
+    }
+    return st->last_is_damaged || promised - came > SAC_MAX(500000, promised / 100) ||
+           (!avi && video->nb_frames - st->video_packets > 1 + video->nb_frames / 200);
+}
+
+static sac_result end_of_input(struct sac_input *in)
+{
+    const struct state *st = in->state;
+    if (st->standard_input && st->video_packets == 0 && in->corrupt > 0)
+        return SAC_FAIL(in->ctx, SAC_ERR_FORMAT,
+                        "%s: its pictures lie before its index, and there is no way back in a pipe; "
+                        "give the file by name, or write it with the index in front",
+                        in->name);
+    in->cut_off = is_cut_off(st);
+    return SAC_EOS;
+}
+
+static sac_result read_packet(struct sac_input *in, AVPacket *packet, int *kept)
+{
+    struct state *st = in->state;
+    for (int damaged = 0; damaged < DAMAGED_IN_A_ROW_MAX;) {
+        start_deadline(in);
+        int err = av_read_frame(st->fmt, packet);
+        if (atomic_load(in->cancelled)) {
+            av_packet_unref(packet);
+            return fail(in, AVERROR_EXIT);
+        }
+        if (err == AVERROR_EOF)
+            return end_of_input(in);
+        if (err == AVERROR(EAGAIN))
+            continue;
+        if (err < 0) {
+            if (is_io_error(st, err) || interrupted(in))
+                return fail(in, err);
+            in->corrupt++;
+            damaged++;
+            st->last_is_damaged = true;
+            continue;
+        }
+        note_packet(st, packet);
+        *kept = packet->stream_index == st->video_index ? -1 : kept_of(in, packet->stream_index);
+        if (*kept < 0 && packet->stream_index != st->video_index) {
+            av_packet_unref(packet);
+            continue;
+        }
+        in->corrupt += *kept < 0 && (packet->flags & AV_PKT_FLAG_CORRUPT);
+        return SAC_OK;
+    }
+    return end_of_input(in);
+}
+
+static bool claims(const char *url)
+{
+    (void)url;
+    return true;
+}
+
+static void close_container(struct sac_input *in)
+{
+    struct state *st = in->state;
+    if (!st)
+        return;
+    in->fmt = NULL;
+    avformat_close_input(&st->fmt);
+    if (st->standard_input) {
+        av_freep(&st->standard_input->buffer);
+        avio_context_free(&st->standard_input);
+    }
+    sac_free(in->kept);
+    sac_free(st);
+    in->state = NULL;
+}
+
+const struct sac_input_ops sac_input_container = {
+    .name = "container",
+    .claims = claims,
+    .open = open_container,
+    .read = read_packet,
+    .close = close_container,
+};

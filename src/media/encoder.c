@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include <libavutil/opt.h>
+
+#include "device/device.h"
+#include "media/media.h"
+
+/* What we know of an encoder. One that is not here is taken with its own defaults. */
+static const struct encoder {
+    const char *name;
+    const char *options;    /* of the encoder, "key=value:..."; NULL: see open_x264 */
+    int         quantiser;  /* constant, MPEG-4 scale; 0: not that kind */
+    int         tick_max;   /* the time base's largest denominator; 0: any */
+    bool        full_range; /* marks full range in the stream */
+} encoders[] = {
+    {"libx264", NULL, 0, 0, true},
+    {"libopenh264", "rc_mode=quality", 0, 0, false},
+    {"mpeg4", "", 4, 65535, false}, /* 16 bits for ticks a second: ISO/IEC 14496-2, 6.3.3 */
+    {"libvpx-vp9", "deadline=realtime:cpu-used=8:row-mt=1:crf=32:b=0", 0, 0, true},
+    {"libvpx", "deadline=realtime:cpu-used=8:crf=10:b=4M", 0, 0, false},
+    {"libsvtav1", "preset=10:crf=35", 0, 0, true},
+};
+static const struct encoder encoder_unknown = {"", "", 0, 0, false};
+
+static const struct encoder *find(const char *name)
+{
+    for (size_t i = 0; i < SAC_COUNT(encoders); i++)
+        if (strcmp(encoders[i].name, name) == 0)
+            return &encoders[i];
+    return &encoder_unknown;
+}
+
+bool sac_encoder_exists(const char *name)
+{
+    const AVCodec *codec = avcodec_find_encoder_by_name(name);
+    return codec && codec->type == AVMEDIA_TYPE_VIDEO;
+}
+
+static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
+                                      "medium",    "slow",      "slower",   "veryslow"};
+
+sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset)
+{
+    char   names[128];
+    size_t at = 0;
+    for (size_t i = 0; i < SAC_COUNT(presets); i++) {
+        if (strcmp(presets[i], preset) == 0)
+            return SAC_OK;
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", presets[i]);
+    }
+    return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "preset '%s': libx264 has %s", preset, names);
+}
+
+/* ---- open ---- */
+
+static int set_options(AVDictionary **options, const struct encoder *row,
+                       const struct sac_encoder_setup *setup)
+{
+    if (row->options)
+        return av_dict_parse_string(options, row->options, "=", ":", 0);
+    int err = av_dict_set(options, "preset", setup->preset, 0);
+    return err < 0 ? err : av_dict_set_int(options, "crf", setup->crf, 0);
+}
+
+/* 60000 holds a frame of 24, 25, 30, 50, 60 and 30000/1001 a second exactly. */
+static AVRational tick(const struct encoder *row, const struct sac_encoder_setup *setup)
+{
+    if (row->tick_max == 0 || setup->time_base.den <= row->tick_max)
+        return setup->time_base;
+    return (AVRational){1, 60000};
+}
+
+static void set_colour(AVCodecContext *avc, const struct encoder *row,
+                       const struct sac_encoder_setup *setup)
+{
+    bool full = setup->range == SAC_RANGE_FULL && row->full_range;
+    avc->color_range = full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
+    avc->colorspace = sac_matrix_to_av(setup->matrix);
+    if (setup->like) {
+        avc->color_primaries = setup->like->color_primaries;
+        avc->color_trc = setup->like->color_trc;
+    }
+}
+
+static int try_open(struct sac_encoder *enc, const char *name,
+                    const struct sac_encoder_setup *setup)
+{
+    const struct encoder *row = find(name);
+    const AVCodec        *codec = avcodec_find_encoder_by_name(name);
+    AVDictionary         *options = NULL;
+    if (!codec)
+        return AVERROR_ENCODER_NOT_FOUND;
+    AVCodecContext *avc = enc->avc = avcodec_alloc_context3(codec);
+    if (!avc)
+        return AVERROR(ENOMEM);
+    avc->width = setup->width;
+    avc->height = setup->height;
+    avc->pix_fmt = AV_PIX_FMT_YUV420P;
+    avc->time_base = tick(row, setup);
+    avc->framerate = setup->fps;
+    avc->sample_aspect_ratio = setup->sample_aspect;
+    avc->thread_count = setup->threads;
+    set_colour(avc, row, setup);
+    if (!setup->reordering)
+        avc->max_b_frames = 0;
+    if (setup->global_header)
+        avc->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    if (row->quantiser) {
+        avc->flags |= AV_CODEC_FLAG_QSCALE;
+        avc->global_quality = row->quantiser * FF_QP2LAMBDA;
+    }
+    int err = set_options(&options, row, setup);
+    if (err >= 0)
+        err = avcodec_open2(avc, codec, &options);
+    av_dict_free(&options);
+    return err;
+}
+
+static void describe_layout(struct sac_encoder *enc, const struct sac_encoder_setup *setup)
+{
+    AVCodecContext *avc = enc->avc;
+    enc->layout = (sac_frame){
+        .format = SAC_PIXEL_I420,
+        .width = setup->width,
+        .height = setup->height,
+        .matrix = setup->matrix,
+        .range = avc->color_range == AVCOL_RANGE_JPEG ? SAC_RANGE_FULL : SAC_RANGE_LIMITED,
+    };
+    enc->last_pts = INT64_MIN;
+    enc->step = setup->fps.num > 0
+                    ? SAC_MAX(av_rescale_q(1, av_inv_q(setup->fps), avc->time_base), 1)
+                    : 1;
+}
+
+sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
+                            const struct sac_encoder_setup *setup)
+{
+    sac_context *ctx = sac_device_context(dev);
+    sac_result   res = SAC_ERR_UNSUPPORTED;
+    enc->dev = dev;
+    enc->picture = av_frame_alloc();
+    if (!enc->picture)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for an encoder", path);
+    for (int i = 0; setup->names[i]; i++) {
+        if (!sac_encoder_exists(setup->names[i]) && setup->names[i + 1])
+            continue;
+        sac_ffmpeg_log_begin(ctx);
+        int err = try_open(enc, setup->names[i], setup);
+        if (err >= 0) {
+            describe_layout(enc, setup);
+            res = SAC_OK;
+            if (i > 0)
+                sac_log(ctx, SAC_LOG_WARN, "%s: this FFmpeg has no working %s; encoding with %s",
+                        path, setup->names[0], setup->names[i]);
+        } else {
+            res = sac_ffmpeg_fail(ctx, err, setup->names[i]);
+            sac_fail_prefix(ctx, res, "%s: encoder ", path);
+            avcodec_free_context(&enc->avc);
+        }
+        sac_ffmpeg_log_end();
+        if (res == SAC_OK)
+            break;
+    }
+    return res;
+}
+
+void sac_encoder_close(struct sac_encoder *enc)
+{
+    avcodec_free_context(&enc->avc);
+    av_frame_free(&enc->picture);
+}
+
+/* ---- frames in ---- */
+
+static bool fits(const sac_frame *frame, const sac_frame *layout)
+{
+    /* A size that is one pixel larger is an odd one: the encoder leaves the last column or row out. */
+    return frame->format == layout->format && frame->matrix == layout->matrix &&
+           frame->range == layout->range && (frame->width & ~1) == layout->width &&
+           (frame->height & ~1) == layout->height;
+}
+
+/* One reference to a frame that is as the encoder wants it. */
+static sac_result fit(struct sac_encoder *enc, sac_frame *frame, sac_frame **out)
+{
+    if (fits(frame, &enc->layout)) {
+        *out = sac_frame_ref(frame);
+        return SAC_OK;
+    }
+    sac_frame *converted = NULL;
+    sac_result res = sac_frame_create(enc->dev, &enc->layout, &converted);
+    if (res == SAC_OK)
+        res = sac_frame_convert(frame, SAC_FILTER_AREA, converted);
+    if (res != SAC_OK) {
+        sac_frame_unref(&converted);
+        return res;
+    }
+    converted->pts_us = frame->pts_us;
+    converted->duration_us = frame->duration_us;
+    *out = converted;
+    return SAC_OK;
+}
+
+static void release_frame(void *opaque, uint8_t *data)
+{
+    (void)data;
+    sac_frame *frame = opaque;
+    sac_frame_unref(&frame);
+}
+
+/* Takes the reference: the encoder keeps pictures for a while and then gives it back. */
+static int lend(struct sac_encoder *enc, sac_frame *frame)
+{
+    AVFrame *pic = enc->picture;
+    pic->buf[0] = av_buffer_create(frame->plane[0], 1, release_frame, frame,
+                                   AV_BUFFER_FLAG_READONLY);
+    if (!pic->buf[0]) {
+        sac_frame_unref(&frame);
+        return AVERROR(ENOMEM);
+    }
+    for (int i = 0; i < SAC_PLANES_MAX; i++) {
+        pic->data[i] = frame->plane[i];
+        pic->linesize[i] = (int)frame->pitch_bytes[i];
+    }
+    pic->format = enc->avc->pix_fmt;
+    pic->width = enc->avc->width;
+    pic->height = enc->avc->height;
+    pic->color_range = enc->avc->color_range;
+    pic->colorspace = enc->avc->colorspace;
+    pic->sample_aspect_ratio = enc->avc->sample_aspect_ratio;
+    return 0;
+}
+
+/* Two frames may fall on one tick of a coarse time base; an encoder wants times that grow. */
+static int64_t tick_of(struct sac_encoder *enc, int64_t pts_us)
+{
+    int64_t pts = av_rescale_q(pts_us, AV_TIME_BASE_Q, enc->avc->time_base);
+    if (enc->last_pts != INT64_MIN && pts <= enc->last_pts)
+        pts = enc->last_pts + 1;
+    return enc->last_pts = pts;
+}
+
+static void remember_duration(struct sac_encoder *enc, int64_t pts, int64_t duration_us)
+{
+    int64_t duration = av_rescale_q(duration_us, AV_TIME_BASE_Q, enc->avc->time_base);
+    unsigned at = enc->recent_next++ % SAC_COUNT(enc->recent);
+    enc->recent[at].pts = pts;
+    enc->recent[at].duration = duration > 0 ? duration : enc->step;
+}
+
+static int64_t duration_of(const struct sac_encoder *enc, int64_t pts)
+{
+    for (size_t i = 0; i < SAC_COUNT(enc->recent); i++)
+        if (enc->recent[i].pts == pts && enc->recent[i].duration > 0)
+            return enc->recent[i].duration;
+    return enc->step;
+}
+
+sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame)
+{
+    sac_context *ctx = sac_device_context(enc->dev);
+    sac_frame   *fitting = NULL;
+    int          err;
+    if (!frame) {
+        err = avcodec_send_frame(enc->avc, NULL);
+        return err < 0 && err != AVERROR_EOF ? sac_ffmpeg_fail(ctx, err, "encoder") : SAC_OK;
+    }
+    sac_result res = fit(enc, frame, &fitting);
+    if (res != SAC_OK)
+        return res;
+    int64_t pts = tick_of(enc, frame->pts_us);
+    remember_duration(enc, pts, frame->duration_us);
+    err = lend(enc, fitting);
+    enc->picture->pts = pts;
+    if (err >= 0)
+        err = avcodec_send_frame(enc->avc, enc->picture);
+    av_frame_unref(enc->picture);
+    return err < 0 ? sac_ffmpeg_fail(ctx, err, enc->avc->codec->name) : SAC_OK;
+}
+
+sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet)
+{
+    int err = avcodec_receive_packet(enc->avc, packet);
+    if (err == AVERROR(EAGAIN))
+        return SAC_AGAIN;
+    if (err == AVERROR_EOF)
+        return SAC_EOS;
+    if (err < 0)
+        return sac_ffmpeg_fail(sac_device_context(enc->dev), err, enc->avc->codec->name);
+    packet->duration = duration_of(enc, packet->pts);
+    return SAC_OK;
+}

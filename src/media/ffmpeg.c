@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "media/media.h"
+
+/* Who wants to hear FFmpeg on this thread, and the last complaint it made there. */
+static _Thread_local struct {
+    sac_context *ctx;
+    char         complaint[160];
+} listening;
+
+static void hear(void *object, int level, const char *fmt, va_list ap)
+{
+    char line[sizeof listening.complaint];
+    if (!listening.ctx || level > AV_LOG_VERBOSE)
+        return;
+    vsnprintf(line, sizeof line, fmt, ap);
+    line[strcspn(line, "\r\n")] = '\0';
+    if (!line[0])
+        return;
+    const AVClass *class = object ? *(const AVClass *const *)object : NULL;
+    sac_log(listening.ctx, SAC_LOG_DEBUG, "ffmpeg %s: %s", class ? class->class_name : "", line);
+    if (level <= AV_LOG_ERROR)
+        memcpy(listening.complaint, line, sizeof line);
+}
+
+static void take_over_log(void)
+{
+    av_log_set_callback(hear);
+}
+
+void sac_ffmpeg_log_begin(sac_context *ctx)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, take_over_log);
+    listening.ctx = ctx;
+    listening.complaint[0] = '\0';
+}
+
+void sac_ffmpeg_log_end(void)
+{
+    listening.ctx = NULL;
+    listening.complaint[0] = '\0';
+}
+
+sac_result sac_ffmpeg_result(int averror)
+{
+    switch (averror) {
+    case AVERROR_INVALIDDATA:
+    case AVERROR_EOF:
+    case AVERROR_STREAM_NOT_FOUND:
+    case AVERROR_DEMUXER_NOT_FOUND:  return SAC_ERR_FORMAT;
+    case AVERROR_DECODER_NOT_FOUND:
+    case AVERROR_ENCODER_NOT_FOUND:
+    case AVERROR_MUXER_NOT_FOUND:
+    case AVERROR_PROTOCOL_NOT_FOUND:
+    case AVERROR_PATCHWELCOME:
+    case AVERROR(ENOSYS):            return SAC_ERR_UNSUPPORTED;
+    case AVERROR(ENOMEM):            return SAC_ERR_MEMORY;
+    case AVERROR_EXIT:               return SAC_ERR_CANCELLED;
+    default:                         return averror < 0 ? SAC_ERR_IO : SAC_OK;
+    }
+}
+
+sac_result sac_ffmpeg_fail(sac_context *ctx, int averror, const char *what)
+{
+    char words[AV_ERROR_MAX_STRING_SIZE];
+    av_strerror(averror, words, sizeof words);
+    const char *complaint = listening.complaint;
+    return SAC_FAIL(ctx, sac_ffmpeg_result(averror), complaint[0] ? "%s: %s (%s)" : "%s: %s", what,
+                    words, complaint);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside src/media: how the work is cut.
+ *
+ *   input     gives packets: a container (container.c) or a list of images (images.c); inputs.c
+ *   decoder   packets to frames: one row per decoder; decoders.c, dec_avcodec.c
+ *   source    drives both, mends the timestamps (timeline.c), reads ahead on a thread
+ *   encoder, muxer, sink   the way back
+ */
+#ifndef SAC_MEDIA_MEDIA_H
+#define SAC_MEDIA_MEDIA_H
+
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+
+#include <saccade/sink.h>
+#include <saccade/source.h>
+
+#include "base/base.h"
+
+/* ---- ffmpeg.c: FFmpeg's log and error numbers ---- */
+
+/* Between begin and end, what FFmpeg logs on this thread goes to the context's log at debug, and its
+ * last complaint is kept for the sentence. Outside, and on FFmpeg's own threads, its log is dropped:
+ * a library does not print. The callback that does this is FFmpeg's one per process. */
+void sac_ffmpeg_log_begin(sac_context *ctx);
+void sac_ffmpeg_log_end(void);
+
+sac_result sac_ffmpeg_result(int averror);
+/* "what: FFmpeg's words (its last complaint)". Between log_begin and log_end it is this call's. */
+sac_result sac_ffmpeg_fail(sac_context *ctx, int averror, const char *what);
+
+/* ---- formats.c: FFmpeg's colour in our words, and back ---- */
+
+/* The format that pictures of this kind are delivered in; *direct: without touching a pixel. */
+enum sac_pixel_format  sac_format_of_av(enum AVPixelFormat format, bool *direct);
+enum AVPixelFormat     sac_format_to_av(enum sac_pixel_format format);
+enum sac_colour_matrix sac_matrix_of_av(enum AVColorSpace space, int height);
+enum AVColorSpace      sac_matrix_to_av(enum sac_colour_matrix matrix);
+enum sac_colour_range  sac_range_of_av(enum AVColorRange range, enum AVPixelFormat format);
+
+/* ---- timeline.c: timestamps that start at 0 and grow ---- */
+
+#define SAC_TIME_NONE INT64_MIN /* AV_NOPTS_VALUE */
+
+struct sac_timeline {
+    int64_t  origin_us; /* what the stream calls our 0 */
+    bool     anchored;  /* origin_us is known */
+    bool     started;
+    int64_t  last_us, step_us; /* step: what a frame without a duration takes */
+    uint64_t repaired;
+};
+/* The presentation time of the next frame. ts_us may be SAC_TIME_NONE, duration_us 0. */
+int64_t sac_timeline_next(struct sac_timeline *line, int64_t ts_us, int64_t duration_us);
+/* ts in units of time_base as microseconds; SAC_TIME_NONE where there is none or it can't be one. */
+int64_t sac_time_us(int64_t ts, AVRational time_base);
+
+/* ---- inputs: packets ---- */
+
+struct sac_input {
+    const struct sac_input_ops     *ops;
+    sac_context                    *ctx;
+    const char                     *url;       /* borrowed from the source */
+    const char                     *name;      /* the url as sentences have it */
+    const struct sac_source_params *params;    /* borrowed from the source */
+    atomic_int                     *cancelled; /* the source's; an input that waits looks at it */
+    void                           *state;     /* the input's own */
+
+    /* Filled by open, constant afterwards. */
+    AVRational time_base, fps; /* of the packets; fps 0/1: unknown */
+    int64_t    duration_us, frames;
+    char       container[32];
+    bool       live;
+    bool       numbered;       /* a timestamp is the frame's number, and 0 is the beginning */
+    bool       has_display_matrix;
+    int32_t    display_matrix[9];
+    AVStream **kept;           /* [kept_count] other streams whose packets are wanted */
+    int        kept_count;
+    int        audio_streams;
+
+    /* The video's parameters: read may change them, and then counts up generation. */
+    AVCodecParameters *video;
+    int                generation;
+
+    const AVFormatContext *fmt; /* NULL: a list of images */
+    int                    video_index; /* in fmt */
+
+    uint64_t corrupt; /* packets that were refused or flagged so far */
+    bool     cut_off; /* at the end: there is less than the header promised */
+};
+
+struct sac_input_ops {
+    const char *name;
+    bool (*claims)(const char *url);
+    sac_result (*open)(struct sac_input *in);
+    /* The next packet, of the video (*kept = -1) or of kept[*kept]. SAC_EOS at the end; damaged
+     * bytes are skipped and counted. */
+    sac_result (*read)(struct sac_input *in, AVPacket *packet, int *kept);
+    void (*close)(struct sac_input *in); /* half-built too */
+};
+extern const struct sac_input_ops sac_input_container, sac_input_images;
+
+sac_result sac_input_open(struct sac_input *in); /* ctx to cancelled are set */
+void       sac_input_close(struct sac_input *in);
+
+/* ---- decoders: frames ---- */
+
+/* What a decoder says about a frame beside the frame. */
+struct sac_picture_note {
+    int64_t ts, duration; /* time base of the input; ts SAC_TIME_NONE, duration 0: unknown */
+    bool    damaged;      /* parts are made up */
+    bool    converted;
+};
+
+struct sac_decoder {
+    const struct sac_decoder_ops *ops;
+    sac_device                   *dev;
+    const char                   *source_name; /* for sentences */
+    int                           threads;
+    AVRational                    time_base;
+    char                          name[32]; /* libavcodec's */
+    void                         *state;
+};
+
+struct sac_decoder_ops {
+    const char *name;
+    bool (*supports)(const sac_device *dev, const AVCodecParameters *video);
+    sac_result (*open)(struct sac_decoder *dec, const AVCodecParameters *video);
+    /* NULL: no more packets. SAC_AGAIN: take frames out first; SAC_ERR_FORMAT: the packet is damaged
+     * and gone (no sentence: damage is counted, not told). */
+    sac_result (*send)(struct sac_decoder *dec, const AVPacket *packet);
+    /* SAC_AGAIN: it wants a packet; SAC_EOS: all are out; SAC_ERR_FORMAT: one was lost. The frame has
+     * no number and no time yet. */
+    sac_result (*receive)(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note);
+    void (*close)(struct sac_decoder *dec); /* half-built too */
+};
+extern const struct sac_decoder_ops sac_decoder_avcodec;
+
+sac_result sac_decoder_open(struct sac_decoder *dec, const AVCodecParameters *video);
+void       sac_decoder_close(struct sac_decoder *dec);
+
+/* ---- adopt.c: FFmpeg's pictures as our frames ---- */
+
+struct SwsContext;
+struct sac_adopter {
+    struct SwsContext *scaler; /* for formats that no stage takes; made when one comes */
+};
+void sac_adopter_finish(struct sac_adopter *adopter);
+/* Takes the picture's reference: the frame's planes are the picture's where the format allows, and
+ * a copy, counted as frame-convert, where not. */
+sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFrame *picture,
+                             sac_frame **out, bool *converted);
+
+/* ---- kept.c: packets of other streams, waiting for a sink ---- */
+
+struct sac_kept_packet {
+    AVPacket *packet;
+    int       stream; /* index into the input's kept */
+};
+/* Zero-initialise. Bounded: the oldest are dropped and counted. */
+struct sac_kept {
+    struct sac_kept_packet *ring; /* [capacity] */
+    size_t                  first, count, capacity;
+    int64_t                 bytes;
+    uint64_t                dropped;
+};
+bool sac_kept_push(struct sac_kept *kept, AVPacket *packet, int stream); /* takes what it refers to */
+const struct sac_kept_packet *sac_kept_first(const struct sac_kept *kept); /* NULL: none */
+void sac_kept_take(struct sac_kept *kept, AVPacket *packet);               /* the first; there is one */
+void sac_kept_finish(struct sac_kept *kept);
+
+/* ---- source.c, for sinks ---- */
+
+const struct sac_input *sac_source_input(const sac_source *src);
+/* The next kept packet and its stream, when it starts before until_us on the source's timeline, whose 0
+ * is at origin_us of the packet's time. SAC_AGAIN: none now. */
+sac_result sac_source_take_kept(sac_source *src, int64_t until_us, AVPacket *packet, int *stream,
+                                int64_t *origin_us);
+/* The reader has seen the last frame. */
+bool sac_source_at_end(const sac_source *src);
+
+/* ---- encoder.c ---- */
+
+struct sac_encoder_setup {
+    const char *const *names; /* NULL-terminated, best first */
+    const char        *preset;
+    int                crf, threads;
+    int                width, height;
+    AVRational         time_base, fps; /* fps 0/1: unknown */
+    AVRational         sample_aspect;
+    enum sac_colour_matrix matrix;
+    enum sac_colour_range  range;
+    const AVCodecParameters *like; /* primaries and transfer; or NULL */
+    bool                     global_header, reordering;
+};
+struct sac_encoder {
+    sac_device     *dev;
+    AVCodecContext *avc;
+    AVFrame        *picture;
+    sac_frame       layout; /* what a frame must be: format, size, matrix, range */
+    int64_t         last_pts;
+    int64_t         step;   /* a frame's time where it is unknown, in time_base */
+    struct {
+        int64_t pts, duration;
+    } recent[128]; /* durations of the frames inside the encoder, by pts */
+    unsigned recent_next;
+};
+bool       sac_encoder_exists(const char *name);
+/* libx264 would print its refusal itself. */
+sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset);
+sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
+                            const struct sac_encoder_setup *setup);
+sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame); /* NULL: no more */
+sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet); /* SAC_AGAIN, SAC_EOS */
+void       sac_encoder_close(struct sac_encoder *enc);
+
+/* ---- muxer.c ---- */
+
+struct sac_container {
+    const char *ending, *format;
+    const char *options;     /* of the muxer, "key=value:..." or NULL */
+    bool        reordering;  /* can hold frames in another order than they are shown */
+    bool        tick_is_frame; /* fills every tick without a frame with an empty one */
+    const char *encoders[5]; /* best first */
+};
+const struct sac_container *sac_container_of_path(const char *path); /* NULL: none */
+void sac_container_endings(char *buf, size_t size);                  /* ".mp4, .mkv, ..." */
+
+struct sac_muxer {
+    sac_context                *ctx;
+    const struct sac_container *container;
+    const char                 *path; /* the final one, for sentences; borrowed */
+    AVFormatContext            *fmt;
+    AVStream                   *video;
+    AVRational                  video_time_base; /* of the packets handed in */
+    int                        *kept_map;        /* [kept_count] stream or -1 */
+    int64_t                    *kept_last;       /* [kept_count] dts, must grow */
+    int                         kept_count;
+    bool                        header;
+};
+sac_result sac_muxer_open(struct sac_muxer *mux, const char *file);
+sac_result sac_muxer_start(struct sac_muxer *mux, const AVCodecContext *video,
+                           const struct sac_input *like);
+sac_result sac_muxer_write_video(struct sac_muxer *mux, AVPacket *packet);
+sac_result sac_muxer_write_kept(struct sac_muxer *mux, AVPacket *packet, int kept,
+                                AVRational time_base, int64_t origin_us);
+sac_result sac_muxer_finish(struct sac_muxer *mux); /* trailer and close, errors told */
+void       sac_muxer_close(struct sac_muxer *mux);  /* half-built too; errors are lost */
+
+#endif

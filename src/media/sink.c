@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+#include "media/media.h"
+
+/* Without a source to be like: ticks that MPEG uses. */
+enum { TICKS_DEFAULT = 90000 };
+
+struct sac_sink {
+    sac_context           *ctx;
+    sac_device            *dev;
+    sac_source            *like; /* borrowed; or NULL */
+    char                  *path;
+    char                  *file;    /* path.part; or path itself where that is a device or a pipe */
+    bool                   renames; /* file is not path */
+    bool                   created; /* file is there */
+    char                  *encoder_name, *preset;
+    const char            *planned; /* the encoder that is tried first */
+    struct sac_sink_params params;
+    struct sac_muxer       muxer;
+    struct sac_encoder     encoder;
+    AVPacket              *packet;
+    int64_t                end_us; /* of the last frame written */
+    sac_result             failed; /* the first failure: what follows can't mend the file */
+    bool                   finished;
+};
+
+struct sac_sink_params sac_sink_params_default(void)
+{
+    return (struct sac_sink_params){.crf = 23, .preset = "veryfast"};
+}
+
+/* ---- create ---- */
+
+static sac_result no_memory(sac_context *ctx, const char *path)
+{
+    return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a video file", path);
+}
+
+static sac_result choose_file(struct sac_sink *sink)
+{
+    struct stat about;
+    bool        exists = stat(sink->path, &about) == 0;
+    if (exists && S_ISDIR(about.st_mode))
+        return SAC_FAIL(sink->ctx, SAC_ERR_IO, "cannot write %s: it is a folder", sink->path);
+    sink->renames = !exists || S_ISREG(about.st_mode);
+    sink->file = sac_asprintf(sink->renames ? "%s.part" : "%s", sink->path);
+    return sink->file ? SAC_OK : no_memory(sink->ctx, sink->path);
+}
+
+/* Before any frame comes, so that nobody computes for an hour and then learns it. */
+static sac_result check_encoder(struct sac_sink *sink)
+{
+    const char *const *names = sink->muxer.container->encoders;
+    if (sink->encoder_name) {
+        sink->planned = sink->encoder_name;
+        if (sac_encoder_exists(sink->encoder_name))
+            return SAC_OK;
+        return SAC_FAIL(sink->ctx, SAC_ERR_UNSUPPORTED, "encoder '%s': this FFmpeg has none",
+                        sink->encoder_name);
+    }
+    for (int i = 0; names[i]; i++) {
+        sink->planned = names[i];
+        if (sac_encoder_exists(names[i]))
+            return SAC_OK;
+    }
+    return SAC_FAIL(sink->ctx, SAC_ERR_UNSUPPORTED, "%s: this FFmpeg has no encoder for %s files",
+                    sink->path, sink->muxer.container->ending);
+}
+
+static sac_result open_sink(struct sac_sink *sink)
+{
+    char endings[128];
+    sink->muxer.ctx = sink->ctx;
+    sink->muxer.path = sink->path;
+    sink->muxer.container = sac_container_of_path(sink->path);
+    sac_container_endings(endings, sizeof endings);
+    if (!sink->muxer.container)
+        return SAC_FAIL(sink->ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: the ending chooses the container; have %s", sink->path, endings);
+    sac_result res = check_encoder(sink);
+    if (res == SAC_OK)
+        res = sac_encoder_check_preset(sink->ctx, sink->preset);
+    if (res == SAC_OK)
+        res = choose_file(sink);
+    if (res == SAC_OK)
+        res = sac_muxer_open(&sink->muxer, sink->file);
+    sink->created = res == SAC_OK;
+    return res;
+}
+
+sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
+                           const struct sac_sink_params *params, sac_sink **out)
+{
+    sac_context *ctx = sac_device_context(dev);
+    if (!path || !path[0])
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "a sink needs a path");
+    struct sac_sink *sink = sac_new(struct sac_sink);
+    if (!sink)
+        return no_memory(ctx, path);
+    sink->ctx = ctx;
+    sink->dev = sac_device_ref(dev);
+    sink->like = like;
+    sink->params = params ? *params : sac_sink_params_default();
+    sink->path = sac_strdup(path);
+    sink->preset = sac_strdup(sink->params.preset ? sink->params.preset : "veryfast");
+    if (sink->params.encoder)
+        sink->encoder_name = sac_strdup(sink->params.encoder);
+    sink->packet = av_packet_alloc();
+    bool       ok = sink->path && sink->preset && sink->packet &&
+              (sink->encoder_name || !sink->params.encoder);
+    sac_result res = ok ? open_sink(sink) : no_memory(ctx, path);
+    if (res != SAC_OK) {
+        sac_sink_destroy(&sink);
+        return res;
+    }
+    *out = sink;
+    return SAC_OK;
+}
+
+/* ---- write ---- */
+
+/* The source's ticks, so that each frame keeps its very time; where a tick must be a frame, the nearest
+ * one. */
+static AVRational tick(const struct sac_sink *sink, const struct sac_input *like)
+{
+    if (!like)
+        return (AVRational){1, TICKS_DEFAULT};
+    return sink->muxer.container->tick_is_frame && like->fps.num > 0 ? av_inv_q(like->fps)
+                                                                     : like->time_base;
+}
+
+/* The first frame gives the size; time base, aspect and colour tags come from the source. */
+static sac_result start(struct sac_sink *sink, const sac_frame *first)
+{
+    const struct sac_input *like = sink->like ? sac_source_input(sink->like) : NULL;
+    const char *const       named[] = {sink->encoder_name, NULL};
+    struct sac_encoder_setup setup = {
+        .names = sink->encoder_name ? named : sink->muxer.container->encoders,
+        .preset = sink->preset,
+        .crf = sink->params.crf,
+        .threads = sink->params.threads > 0 ? sink->params.threads : sac_threads_default(),
+        .width = first->width & ~1, /* 4:2:0 has one colour for two pixels */
+        .height = first->height & ~1,
+        .time_base = tick(sink, like),
+        .fps = like ? like->fps : (AVRational){0, 1},
+        .sample_aspect = like ? like->video->sample_aspect_ratio : (AVRational){0, 1},
+        .matrix = first->matrix,
+        .range = first->format == SAC_PIXEL_RGB24 ? SAC_RANGE_LIMITED : first->range,
+        .like = like ? like->video : NULL,
+        .global_header = sink->muxer.fmt->oformat->flags & AVFMT_GLOBALHEADER,
+        .reordering = sink->muxer.container->reordering,
+    };
+    if (setup.width < 2 || setup.height < 2)
+        return SAC_FAIL(sink->ctx, SAC_ERR_UNSUPPORTED, "%s: a frame of %dx%d is too small",
+                        sink->path, first->width, first->height);
+    sac_result res = sac_encoder_open(&sink->encoder, sink->dev, sink->path, &setup);
+    if (res != SAC_OK)
+        return res;
+    sac_log(sink->ctx, SAC_LOG_DEBUG, "%s: encoder %s, %d threads", sink->path,
+            sac_sink_encoder(sink), setup.threads);
+    return sac_muxer_start(&sink->muxer, sink->encoder.avc, like);
+}
+
+/* Audio goes in as far as the pictures have come, so an interrupted file ends in both at once. */
+static sac_result write_kept(struct sac_sink *sink, int64_t until_us)
+{
+    sac_result res = SAC_OK;
+    int        kept;
+    int64_t    origin_us;
+    while (sink->like && res == SAC_OK) {
+        res = sac_source_take_kept(sink->like, until_us, sink->packet, &kept, &origin_us);
+        if (res == SAC_OK)
+            res = sac_muxer_write_kept(&sink->muxer, sink->packet, kept,
+                                       sac_source_input(sink->like)->kept[kept]->time_base,
+                                       origin_us);
+    }
+    return res == SAC_AGAIN ? SAC_OK : res;
+}
+
+static sac_result write_packets(struct sac_sink *sink)
+{
+    sac_result res = SAC_OK;
+    while (res == SAC_OK) {
+        res = sac_encoder_receive(&sink->encoder, sink->packet);
+        if (res == SAC_OK)
+            res = sac_muxer_write_video(&sink->muxer, sink->packet);
+    }
+    return res == SAC_AGAIN || res == SAC_EOS ? SAC_OK : res;
+}
+
+static sac_result write_frame(struct sac_sink *sink, sac_frame *frame)
+{
+    sac_result res = sink->encoder.avc ? SAC_OK : start(sink, frame);
+    if (res == SAC_OK)
+        res = sac_encoder_send(&sink->encoder, frame);
+    if (res != SAC_OK)
+        return res;
+    sink->end_us = frame->pts_us + SAC_MAX(frame->duration_us, 0);
+    res = write_packets(sink);
+    return res == SAC_OK ? write_kept(sink, sink->end_us) : res;
+}
+
+sac_result sac_sink_write_wait(sac_sink *sink, sac_frame *frame)
+{
+    if (sink->failed == SAC_OK)
+        sink->failed = write_frame(sink, frame);
+    return sink->failed;
+}
+
+/* ---- finish ---- */
+
+/* To the disk, and only then under its name: after a power cut there is the former file or the whole new
+ * one. Some systems also notice only now that there is no room. */
+static sac_result put_in_place(struct sac_sink *sink)
+{
+    int  fd = open(sink->file, O_RDONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && fsync(fd) == 0;
+    int  why = ok ? 0 : errno;
+    if (fd >= 0)
+        close(fd);
+    if (ok && rename(sink->file, sink->path) != 0)
+        why = errno;
+    if (why)
+        return SAC_FAIL(sink->ctx, SAC_ERR_IO, "cannot write %s: %s", sink->path, strerror(why));
+    return SAC_OK;
+}
+
+static sac_result finish_file(struct sac_sink *sink)
+{
+    bool       whole = sink->like && sac_source_at_end(sink->like);
+    sac_result res = sac_encoder_send(&sink->encoder, NULL);
+    if (res == SAC_OK)
+        res = write_packets(sink);
+    if (res == SAC_OK)
+        res = write_kept(sink, whole ? INT64_MAX : sink->end_us);
+    if (res == SAC_OK)
+        res = sac_muxer_finish(&sink->muxer);
+    if (res == SAC_OK && sink->renames)
+        res = put_in_place(sink);
+    sink->finished = res == SAC_OK;
+    return res;
+}
+
+sac_result sac_sink_finish(sac_sink *sink)
+{
+    if (sink->finished || sink->failed != SAC_OK)
+        return sink->failed;
+    if (sink->encoder.avc) {
+        sink->failed = finish_file(sink);
+        return sink->failed;
+    }
+    sac_log(sink->ctx, SAC_LOG_WARN, "%s: not one frame came, so there is no file", sink->path);
+    return SAC_OK;
+}
+
+void sac_sink_destroy(sac_sink **sink_at)
+{
+    if (!sink_at || !*sink_at)
+        return;
+    struct sac_sink *sink = *sink_at;
+    sac_encoder_close(&sink->encoder);
+    sac_muxer_close(&sink->muxer);
+    if (sink->created && sink->renames && !sink->finished)
+        unlink(sink->file);
+    av_packet_free(&sink->packet);
+    sac_free(sink->path);
+    sac_free(sink->file);
+    sac_free(sink->encoder_name);
+    sac_free(sink->preset);
+    sac_device_unref(&sink->dev);
+    sac_free(sink);
+    *sink_at = NULL;
+}
+
+const char *sac_sink_encoder(const sac_sink *sink)
+{
+    return sink->encoder.avc ? sink->encoder.avc->codec->name : sink->planned;
+}

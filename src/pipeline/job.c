@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "pipeline/job.h"
+
+static const char *const stage_names[SAC_STAGE_COUNT] = {
+    [SAC_STAGE_READ] = "read",           [SAC_STAGE_PREPROCESS] = "preprocess",
+    [SAC_STAGE_INFERENCE] = "inference", [SAC_STAGE_HEAD] = "head",
+    [SAC_STAGE_REID] = "reid",           [SAC_STAGE_TRACKING] = "tracking",
+    [SAC_STAGE_DRAW] = "draw",           [SAC_STAGE_ENCODE] = "encode",
+    [SAC_STAGE_WRITE] = "write",
+};
+
+/* ---- items ---- */
+
+struct sac_item *sac_job_item(struct sac_job *job)
+{
+    pthread_mutex_lock(&job->free_lock);
+    struct sac_item *item = job->free_items;
+    if (item)
+        job->free_items = item->next;
+    pthread_mutex_unlock(&job->free_lock);
+    if (!item && !(item = sac_new(struct sac_item)))
+        SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a frame's results");
+    return item;
+}
+
+void sac_job_recycle(struct sac_job *job, struct sac_item *item)
+{
+    /* What a later frame fills again is kept; all else starts anew. */
+    sac_frame_unref(&item->frame);
+    *item = (struct sac_item){
+        .found = {.items = item->found.items, .capacity = item->found.capacity},
+        .feat = item->feat,
+        .feat_capacity = item->feat_capacity,
+        .tracks = item->tracks,
+        .track_capacity = item->track_capacity,
+    };
+    pthread_mutex_lock(&job->free_lock);
+    item->next = job->free_items;
+    job->free_items = item;
+    pthread_mutex_unlock(&job->free_lock);
+}
+
+static void free_items(struct sac_job *job)
+{
+    for (struct sac_item *item = job->free_items, *next; item; item = next) {
+        next = item->next;
+        sac_free(item->found.items);
+        sac_free(item->feat);
+        sac_free(item->tracks);
+        sac_free(item);
+    }
+}
+
+/* ---- queues ---- */
+
+sac_result sac_job_push_wait(struct sac_job *job, struct sac_item *item)
+{
+    int_fast64_t none = 0;
+    item->submitted_ns = sac_time_ns();
+    atomic_compare_exchange_strong(&job->first_ns, &none, item->submitted_ns);
+    sac_result res = sac_queue_push_wait(job->detect, item);
+    if (res != SAC_OK)
+        sac_job_recycle(job, item);
+    return res;
+}
+
+sac_result sac_job_pop_wait(struct sac_job *job, int64_t timeout_ns, struct sac_item **item)
+{
+    void      *popped;
+    sac_result res = sac_queue_pop_wait(job->done, timeout_ns, &popped);
+    if (res == SAC_OK)
+        *item = popped;
+    return res;
+}
+
+void sac_job_end(struct sac_job *job)
+{
+    sac_queue_close(job->detect);
+}
+
+void sac_job_discard(struct sac_job *job)
+{
+    atomic_store(&job->discard, true);
+}
+
+const char *sac_job_class_name(const struct sac_job *job, int class_id)
+{
+    return class_id >= 0 && class_id < job->class_count ? job->classes[class_id] : NULL;
+}
+
+/* ---- creation ---- */
+
+static bool copy_string(struct sac_arena *arena, const char **string)
+{
+    if (!*string)
+        return true;
+    *string = sac_arena_strndup(arena, *string, strlen(*string));
+    return *string != NULL;
+}
+
+static sac_result copy_params(struct sac_job *job, const struct sac_track_job_params *params)
+{
+    struct sac_track_job_params *p = &job->params;
+    struct sac_arena            *arena = &job->strings;
+    *p = *params;
+    if (!copy_string(arena, &p->device) || !copy_string(arena, &p->detector) ||
+        !copy_string(arena, &p->detector_params.head) ||
+        !copy_string(arena, &p->detector_params.preprocess) ||
+        !copy_string(arena, &p->detector_params.classes) || !copy_string(arena, &p->reid) ||
+        !copy_string(arena, &p->reid_params.preprocess))
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
+    p->queue_length = SAC_MAX(p->queue_length, 1);
+    job->batch_max = SAC_MAX(SAC_MIN(p->inference_batch_max, p->detector_params.batch_max), 1);
+    return SAC_OK;
+}
+
+static sac_result create_batch(struct sac_job *job)
+{
+    size_t n = (size_t)job->batch_max;
+    job->batch = sac_calloc(n, sizeof *job->batch);
+    job->frames = sac_calloc(n, sizeof *job->frames);
+    job->found = sac_calloc(n, sizeof *job->found);
+    if (!job->batch || !job->frames || !job->found)
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
+    return SAC_OK;
+}
+
+static sac_result create_queues(struct sac_job *job, size_t queue_min)
+{
+    size_t     length = (size_t)job->params.queue_length;
+    /* A batch must fit into the first queue, or it would never be full. */
+    size_t     first = SAC_MAX(SAC_MAX(length, queue_min), (size_t)job->batch_max);
+    sac_result res = sac_queue_create(job->ctx, first, &job->detect);
+    if (res == SAC_OK)
+        res = sac_queue_create(job->ctx, length, &job->track);
+    if (res == SAC_OK)
+        res = sac_queue_create(job->ctx, SAC_MAX(length, queue_min), &job->done);
+    return res;
+}
+
+static sac_result create_timers(struct sac_job *job)
+{
+    sac_result res = sac_timers_create(job->ctx, &job->timers);
+    for (int i = 0; res == SAC_OK && i < SAC_STAGE_COUNT; i++)
+        if (sac_timers_id(job->timers, stage_names[i]) != i)
+            res = SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the timers of the stages");
+    return res;
+}
+
+sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *params,
+                          size_t queue_min, struct sac_job **out)
+{
+    struct sac_job *job = sac_new(struct sac_job);
+    if (!job)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a tracking job");
+    job->ctx = ctx;
+    pthread_mutex_init(&job->free_lock, NULL);
+    sem_init(&job->opened, 0, 0);
+    sac_fault_init(&job->fault);
+    sac_result res = copy_params(job, params);
+    if (res == SAC_OK)
+        res = create_batch(job);
+    if (res == SAC_OK)
+        res = create_queues(job, queue_min);
+    if (res == SAC_OK)
+        res = create_timers(job);
+    if (res == SAC_OK)
+        res = sac_device_open(ctx, job->params.device, &job->params.device_params, &job->dev);
+    if (res == SAC_OK)
+        *out = job;
+    else
+        sac_job_destroy(&job);
+    return res;
+}
+
+/* ---- start ---- */
+
+static void wait_semaphore(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0 && errno == EINTR)
+        ;
+}
+
+/* The inference thread loads the models; the caller waits for it, and says what it met. */
+static sac_result start_inference(struct sac_job *job)
+{
+    sac_result res = sac_thread_start(job->ctx, &job->infer_thread, "sac-infer",
+                                      sac_job_infer_main, job);
+    if (res != SAC_OK)
+        return res;
+    job->infer_started = true;
+    wait_semaphore(&job->opened);
+    return sac_fault_raise(&job->fault, job->ctx);
+}
+
+sac_result sac_job_start(struct sac_job *job, const struct sac_rows *rows)
+{
+    job->rows = rows;
+    if (!rows && !job->params.detector)
+        return SAC_FAIL(job->ctx, SAC_ERR_ARG, "no detector: give a model or a file of detections");
+    sac_result res = start_inference(job);
+    if (res == SAC_OK)
+        res = sac_thread_start(job->ctx, &job->track_thread, "sac-track", sac_job_track_main, job);
+    job->track_started = res == SAC_OK;
+    return res;
+}
+
+/* ---- end ---- */
+
+static void drain(struct sac_job *job, struct sac_queue *queue)
+{
+    void *item;
+    while (queue && sac_queue_pop_wait(queue, 0, &item) == SAC_OK)
+        sac_job_recycle(job, item);
+}
+
+/* End the threads. Nobody takes results any more, so that is done here until the last one is out. */
+static void stop_threads(struct sac_job *job)
+{
+    struct sac_item *item;
+    if (!job->infer_started)
+        return;
+    sac_job_discard(job);
+    sac_job_end(job);
+    while (job->track_started && sac_job_pop_wait(job, -1, &item) == SAC_OK)
+        sac_job_recycle(job, item);
+    pthread_join(job->infer_thread, NULL);
+    if (job->track_started)
+        pthread_join(job->track_thread, NULL);
+}
+
+void sac_job_destroy(struct sac_job **job_at)
+{
+    struct sac_job *job = job_at ? *job_at : NULL;
+    if (!job)
+        return;
+    *job_at = NULL;
+    stop_threads(job);
+    drain(job, job->detect);
+    drain(job, job->track);
+    sac_queue_destroy(&job->detect);
+    sac_queue_destroy(&job->track);
+    sac_queue_destroy(&job->done);
+    for (size_t i = 0; i < job->tracker_count; i++)
+        sac_tracker_destroy(&job->trackers[i].trk);
+    sac_free(job->trackers);
+    free_items(job);
+    sac_free(job->batch);
+    sac_free(job->frames);
+    sac_free(job->found);
+    sac_free(job->wanted.items);
+    sac_free(job->wanted_at);
+    sac_timers_destroy(&job->timers);
+    sac_device_unref(&job->dev);
+    sac_fault_finish(&job->fault);
+    sem_destroy(&job->opened);
+    pthread_mutex_destroy(&job->free_lock);
+    sac_arena_finish(&job->strings);
+    sac_free(job);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The job that both forms of the pipeline share: frames in, tracks out.
+ *
+ *   producer -> [detect] -> inference thread -> [track] -> tracking thread -> [done] -> consumer
+ *
+ * The brackets are bounded queues: a full one holds its producer back, so nothing is lost. What
+ * travels is an item; items are recycled with the memory that they have grown.
+ *
+ * The inference thread loads the models, runs them and unloads them: libraries below keep state per
+ * calling thread (oneDNN's OpenMP workers), so no other thread ever calls them. */
+#ifndef SAC_PIPELINE_JOB_H
+#define SAC_PIPELINE_JOB_H
+
+#include <semaphore.h>
+
+#include <saccade/pipeline.h>
+
+#include "base/base.h"
+#include "base/thread.h"
+
+/* ---- faults that cross threads ---- */
+
+/* The first fault, with its sentence: the context keeps sentences by thread, so one that another
+ * thread met is said again by the thread that returns it. */
+struct sac_fault {
+    pthread_mutex_t lock; /* guards both below */
+    sac_result      res;
+    char            sentence[512];
+};
+void       sac_fault_init(struct sac_fault *fault);
+void       sac_fault_finish(struct sac_fault *fault);
+/* Keep res and this thread's sentence, unless there is one already. */
+void       sac_fault_keep(struct sac_fault *fault, sac_context *ctx, sac_result res);
+sac_result sac_fault_raise(struct sac_fault *fault, sac_context *ctx);
+
+/* ---- detections from a file ---- */
+
+/* Rows of a MOTChallenge file by frame. */
+struct sac_rows {
+    struct sac_mot_file file;
+    double              fps;    /* of seqinfo.ini; 0: it has none */
+    int                 frames; /* of the sequence: seqinfo.ini's length, else the last frame with a row */
+};
+/* Also looks for seqinfo.ini beside the file and one folder up (SEQUENCE/det/det.txt). */
+sac_result sac_rows_open(sac_context *ctx, const char *path, struct sac_rows *out);
+void       sac_rows_finish(struct sac_rows *rows);
+/* The rows of a frame (0, 1, 2, ...) as detections, in the file's order. */
+sac_result sac_rows_get(const struct sac_rows *rows, sac_context *ctx, int64_t number,
+                        struct sac_detections *out);
+
+/* ---- items ---- */
+
+struct sac_item {
+    struct sac_item *next; /* in the list of free items */
+    sac_frame       *frame; /* a reference, or NULL without a video */
+    int64_t          id, number, pts_us;
+    int              stream_id;
+
+    struct sac_detections found;
+    float                *feat; /* [found.count, dim] where has_feat */
+    size_t                feat_capacity;
+    bool                  has_feat;
+
+    struct sac_track *tracks;
+    size_t            track_count, track_capacity;
+
+    int64_t              submitted_ns, done_ns;
+    struct sac_run_times times; /* of the batch */
+    int64_t              reid_ns, tracking_ns;
+
+    sac_result status; /* a fault ends the item's way through the stages, not the stages */
+    char       why[256];
+};
+
+/* ---- the job ---- */
+
+enum sac_stage {
+    SAC_STAGE_READ = 0,
+    SAC_STAGE_PREPROCESS,
+    SAC_STAGE_INFERENCE,
+    SAC_STAGE_HEAD,
+    SAC_STAGE_REID,
+    SAC_STAGE_TRACKING,
+    SAC_STAGE_DRAW,
+    SAC_STAGE_ENCODE,
+    SAC_STAGE_WRITE,
+    SAC_STAGE_COUNT
+};
+
+struct sac_job {
+    sac_context                *ctx;
+    struct sac_arena            strings; /* behind params */
+    struct sac_track_job_params params;
+    const struct sac_rows      *rows; /* instead of a detector, or NULL; borrowed */
+    sac_device                 *dev;
+    sac_timers                 *timers; /* id = enum sac_stage */
+    struct sac_queue           *detect, *track, *done;
+
+    /* The inference thread; the models are its own once it has started. */
+    pthread_t        infer_thread;
+    sem_t            opened; /* posted when the models are loaded, or not: see fault */
+    struct sac_fault fault;
+    sac_detector    *det;
+    sac_embedder    *emb;
+    bool             wants_embeddings;
+    int              batch_max;
+    struct sac_item **batch; /* [batch_max], with frames and found beside it */
+    sac_frame       **frames;
+    struct sac_detections *found;
+    struct sac_detections  wanted;     /* those of one frame that need embeddings, and where they were */
+    size_t                *wanted_at, wanted_at_capacity;
+    atomic_bool      discard; /* drop what has not been inferred yet */
+
+    /* The tracking thread. */
+    pthread_t track_thread;
+    bool      infer_started, track_started;
+    struct sac_stream_tracker {
+        int          stream_id;
+        sac_tracker *trk;
+    } *trackers;
+    size_t  tracker_count, tracker_capacity;
+    int64_t track_id_max; /* ids are given in rising order, so a greater one is a new identity */
+
+    pthread_mutex_t  free_lock; /* guards free_items */
+    struct sac_item *free_items;
+
+    /* Constant once started. */
+    char   engine[128], head[32];
+    char **classes; /* [class_count], copied: the detector goes before the last frame is written */
+    int    class_count, class_kept; /* kept: how many of them boxes may have */
+
+    atomic_int_fast64_t frames_done, detections, tracks, first_ns, last_ns;
+    atomic_int          objects;
+};
+
+/* Copies params, opens the device. queue_min: the least length of the first and last queue. */
+sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *params,
+                          size_t queue_min, struct sac_job **out);
+/* Loads the models and starts the threads. rows: see above. */
+sac_result sac_job_start(struct sac_job *job, const struct sac_rows *rows);
+/* Drops what is inside, ends the threads. Accepts a job in any state. */
+void       sac_job_destroy(struct sac_job **job);
+
+/* An empty item, recycled where there is one; NULL: no memory. Any thread. */
+struct sac_item *sac_job_item(struct sac_job *job);
+void             sac_job_recycle(struct sac_job *job, struct sac_item *item);
+/* Takes the item, waits for room. On failure the item is recycled. Any thread. */
+sac_result sac_job_push_wait(struct sac_job *job, struct sac_item *item);
+/* As sac_queue_pop_wait on the last queue. */
+sac_result sac_job_pop_wait(struct sac_job *job, int64_t timeout_ns, struct sac_item **item);
+/* No more items will come: what is inside goes its way, then pop_wait says SAC_EOS. */
+void       sac_job_end(struct sac_job *job);
+/* Drop what has not been inferred yet. Those that have been go on: what comes out is a whole beginning. */
+void       sac_job_discard(struct sac_job *job);
+
+/* The name of a class, or NULL where the model has none. Any thread, once started. */
+const char *sac_job_class_name(const struct sac_job *job, int class_id);
+
+/* stages.c: the two threads. */
+void *sac_job_infer_main(void *job);
+void *sac_job_track_main(void *job);
+/* The tracker of a stream, made on first use; on the tracking thread once that runs. */
+sac_result sac_job_tracker(struct sac_job *job, int stream_id, sac_tracker **out);
+
+/* stats.c: everything but what is the source's and the sink's. */
+void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out);
+
+#endif

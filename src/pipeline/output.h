@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where results go: an output is one row with its state. A run has up to three, written by one thread,
+ * each under a temporary name until it is whole.
+ *
+ *   jsonl.c      JSON lines: a header, then one object a frame (docs/tracks.schema.json)
+ *   mot_sink.c   MOTChallenge lines
+ *   video.c      the annotated video */
+#ifndef SAC_PIPELINE_OUTPUT_H
+#define SAC_PIPELINE_OUTPUT_H
+
+#include "pipeline/job.h"
+
+struct sac_output;
+
+struct sac_output_ops {
+    const char *name;
+    bool        times_itself; /* its stages have timers; else it counts as SAC_STAGE_WRITE */
+    /* One frame's results, in order. */
+    sac_result (*write)(struct sac_output *out, struct sac_item *item);
+    /* Make the file whole and give it its name. */
+    sac_result (*finish)(struct sac_output *out);
+    /* Release; what was not finished goes away. */
+    void (*destroy)(struct sac_output *out);
+};
+
+struct sac_output {
+    const struct sac_output_ops *ops;
+};
+
+/* What the outputs are told at their start; borrowed for their life. */
+struct sac_output_setup {
+    sac_context                      *ctx;
+    struct sac_job                   *job;
+    const struct sac_pipeline_params *params;
+    sac_source                       *src;           /* NULL without a video */
+    int                               width, height; /* of the frames; 0: unknown */
+    double                            fps;           /* 0: unknown */
+};
+sac_result sac_jsonl_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_mot_sink_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_output **out);
+/* What encodes the output that sac_video_create made: "libx264". */
+const char *sac_video_encoder(const struct sac_output *video);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The push form: the program submits frames and takes results. */
+#include <string.h>
+
+#include "pipeline/job.h"
+
+struct sac_session {
+    sac_context    *ctx;
+    struct sac_job *job;
+    int             submit_max;
+    bool            started;
+    atomic_bool     ended;
+    atomic_int      inside; /* submitted, result not taken yet */
+};
+
+struct sac_session_params sac_session_params_default(void)
+{
+    return (struct sac_session_params){.job = sac_pipeline_params_default().job, .submit_max = 8};
+}
+
+sac_result sac_session_create(sac_context *ctx, const struct sac_session_params *params,
+                              sac_session **out)
+{
+    struct sac_session_params p = params ? *params : sac_session_params_default();
+    sac_session              *s = sac_new(sac_session);
+    if (!s)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a session");
+    s->ctx = ctx;
+    s->submit_max = SAC_MAX(p.submit_max, 1);
+    /* First and last queue hold all that may be inside, so neither submit nor a stage waits for a
+     * program that is late to take its results. */
+    sac_result res = sac_job_create(ctx, &p.job, (size_t)s->submit_max, &s->job);
+    if (res == SAC_OK)
+        *out = s;
+    else
+        sac_session_destroy(&s);
+    return res;
+}
+
+void sac_session_destroy(sac_session **s)
+{
+    if (!s || !*s)
+        return;
+    sac_job_destroy(&(*s)->job);
+    sac_free(*s);
+    *s = NULL;
+}
+
+sac_device *sac_session_device(const sac_session *s)
+{
+    return s->job->dev;
+}
+
+sac_result sac_session_start(sac_session *s)
+{
+    if (s->started)
+        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: started already");
+    sac_result res = sac_job_start(s->job, NULL);
+    s->started = res == SAC_OK;
+    return res;
+}
+
+const char *sac_session_class_name(const sac_session *s, int class_id)
+{
+    return sac_job_class_name(s->job, class_id);
+}
+
+/* Count one more inside, unless there are submit_max. */
+static bool enter(sac_session *s)
+{
+    int inside = atomic_load(&s->inside);
+    while (inside < s->submit_max)
+        if (atomic_compare_exchange_weak(&s->inside, &inside, inside + 1))
+            return true;
+    return false;
+}
+
+static sac_result check_submit(sac_session *s, const sac_frame *frame)
+{
+    if (!s->started || atomic_load(&s->ended))
+        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: frame submitted %s",
+                        s->started ? "after its end" : "before its start");
+    if (!frame || frame->device != s->job->dev)
+        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: the frame is not on its device %s",
+                        sac_device_name(s->job->dev));
+    return SAC_OK;
+}
+
+sac_result sac_session_submit(sac_session *s, sac_frame *frame, int64_t id)
+{
+    sac_result res = check_submit(s, frame);
+    if (res != SAC_OK)
+        return res;
+    if (!enter(s))
+        return SAC_AGAIN;
+    struct sac_item *item = sac_job_item(s->job);
+    res = SAC_ERR_MEMORY;
+    if (item) {
+        item->frame = sac_frame_ref(frame);
+        item->id = id;
+        item->number = frame->number;
+        item->pts_us = frame->pts_us;
+        item->stream_id = frame->stream_id;
+        res = sac_job_push_wait(s->job, item); /* there is room: see create */
+    }
+    if (res != SAC_OK)
+        atomic_fetch_sub(&s->inside, 1);
+    return res;
+}
+
+void sac_session_end(sac_session *s)
+{
+    atomic_store(&s->ended, true);
+    sac_job_end(s->job);
+}
+
+/* ---- results ---- */
+
+static double ms(int64_t ns)
+{
+    return (double)ns * 1e-6;
+}
+
+static void fill_result(struct sac_item *item, struct sac_session_result *out)
+{
+    int64_t total = item->done_ns - item->submitted_ns;
+    int64_t work = item->times.preprocess_ns + item->times.inference_ns + item->times.head_ns +
+                   item->reid_ns + item->tracking_ns;
+    *out = (struct sac_session_result){
+        .id = item->id,
+        .pts_us = item->pts_us,
+        .stream_id = item->stream_id,
+        .frame = item->frame,
+        .tracks = item->tracks,
+        .count = item->track_count,
+        .queue_ms = ms(SAC_MAX(total - work, 0)),
+        .preprocess_ms = ms(item->times.preprocess_ns),
+        .inference_ms = ms(item->times.inference_ns),
+        .head_ms = ms(item->times.head_ns),
+        .reid_ms = ms(item->reid_ns),
+        .tracking_ms = ms(item->tracking_ns),
+        .total_ms = ms(total),
+        .status = item->status,
+    };
+    /* The result owns these now. */
+    item->frame = NULL;
+    item->tracks = NULL;
+    item->track_capacity = 0;
+}
+
+sac_result sac_session_result_wait(sac_session *s, int64_t timeout_ns,
+                                   struct sac_session_result *out)
+{
+    struct sac_item *item;
+    if (!s->started)
+        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: a result is asked for before its start");
+    sac_result res = sac_job_pop_wait(s->job, timeout_ns, &item);
+    if (res != SAC_OK)
+        return res;
+    if (item->status != SAC_OK) /* the sentence goes to the thread that learns of the fault */
+        SAC_FAIL(s->ctx, item->status, "%s", item->why);
+    fill_result(item, out);
+    sac_job_recycle(s->job, item);
+    atomic_fetch_sub(&s->inside, 1);
+    return SAC_OK;
+}
+
+void sac_session_result_finish(struct sac_session_result *result)
+{
+    sac_frame_unref(&result->frame);
+    sac_free(result->tracks);
+    *result = (struct sac_session_result){0};
+}
+
+void sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out)
+{
+    sac_job_get_stats(s->job, out);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two threads of a job: inference and tracking. Neither stops at a fault: an item that met one
+ * carries it on to the consumer, who decides. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/kernel.h"
+#include "pipeline/job.h"
+
+/* Put the fault that this thread just met on the item. */
+static void fail_item(struct sac_job *job, struct sac_item *item, sac_result res)
+{
+    item->status = res;
+    sac_context_last_error(job->ctx, item->why, sizeof item->why);
+    sac_error_clear(job->ctx);
+}
+
+/* ---- inference: models ---- */
+
+static sac_result copy_classes(struct sac_job *job)
+{
+    int    n = sac_detector_contract(job->det)->class_count;
+    char **names = sac_arena_alloc(&job->strings, (size_t)n * sizeof *names);
+    for (int i = 0; names && i < n; i++) {
+        const char *name = sac_detector_class_name(job->det, i);
+        if (name && !(names[i] = sac_arena_strndup(&job->strings, name, strlen(name))))
+            names = NULL;
+    }
+    if (!names)
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the names of %d classes", n);
+    job->classes = names;
+    job->class_count = n;
+    job->class_kept = sac_detector_kept_classes(job->det);
+    return SAC_OK;
+}
+
+static sac_result open_detector(struct sac_job *job)
+{
+    const struct sac_track_job_params *p = &job->params;
+    sac_result res = sac_detector_create(job->dev, p->detector, &p->detector_params, &job->det);
+    if (res != SAC_OK)
+        return res;
+    snprintf(job->head, sizeof job->head, "%s", sac_detector_head_name(job->det));
+    return copy_classes(job);
+}
+
+static sac_result open_embedder(struct sac_job *job)
+{
+    const struct sac_track_job_params *p = &job->params;
+    sac_result res = sac_embedder_create(job->dev, p->reid, &p->reid_params, &job->emb);
+    if (res != SAC_OK)
+        return res;
+    job->params.tracker.embedding_dim = sac_embedder_dim(job->emb);
+    return SAC_OK;
+}
+
+/* One tracker is made ahead: that checks its parameters, and tells whether it looks at appearance. */
+static sac_result open_tracker(struct sac_job *job)
+{
+    sac_tracker *trk;
+    sac_result   res = sac_job_tracker(job, 0, &trk);
+    if (res != SAC_OK)
+        return res;
+    job->wants_embeddings = job->emb && sac_tracker_wants_embeddings(trk);
+    if (job->emb && !job->wants_embeddings)
+        sac_log(job->ctx, SAC_LOG_WARN, "tracker %s matches on motion alone: %s is not used",
+                sac_tracker_kind_name(job->params.tracker.kind), job->params.reid);
+    return SAC_OK;
+}
+
+static sac_result open_models(struct sac_job *job)
+{
+    sac_result res = job->rows ? SAC_OK : open_detector(job);
+    if (res == SAC_OK && job->params.reid)
+        res = open_embedder(job);
+    if (job->det || job->emb)
+        sac_engine_describe(job->dev, job->engine, sizeof job->engine);
+    if (res == SAC_OK)
+        res = open_tracker(job);
+    return res;
+}
+
+static void close_models(struct sac_job *job)
+{
+    sac_detector_destroy(&job->det);
+    sac_embedder_destroy(&job->emb);
+}
+
+/* ---- inference: detections ---- */
+
+static void add_times(struct sac_job *job, const struct sac_run_times *times)
+{
+    sac_timer_add(job->timers, SAC_STAGE_PREPROCESS, times->preprocess_ns);
+    sac_timer_add(job->timers, SAC_STAGE_INFERENCE, times->inference_ns);
+    sac_timer_add(job->timers, SAC_STAGE_HEAD, times->head_ns);
+}
+
+/* The detector fills lists of ours that lie side by side; each goes back to its item. */
+static sac_result run_detector(struct sac_job *job, struct sac_item **items, int n)
+{
+    for (int i = 0; i < n; i++) {
+        job->frames[i] = items[i]->frame;
+        job->found[i] = items[i]->found;
+    }
+    sac_result res = sac_detector_run(job->det, job->frames, n, job->found);
+    struct sac_run_times times = {0};
+    if (res == SAC_OK) {
+        sac_detector_get_times(job->det, &times);
+        add_times(job, &times);
+    }
+    for (int i = 0; i < n; i++) {
+        items[i]->found = job->found[i];
+        items[i]->times = times;
+    }
+    return res;
+}
+
+/* A frame that can't be used must not take its neighbours along: a batch that fails is run again one
+ * by one. */
+static void detect_batch(struct sac_job *job, int n)
+{
+    sac_result res = run_detector(job, job->batch, n);
+    if (res == SAC_OK)
+        return;
+    for (int i = 0; i < n; i++) {
+        if (n > 1)
+            res = run_detector(job, &job->batch[i], 1);
+        if (res != SAC_OK)
+            fail_item(job, job->batch[i], res);
+    }
+}
+
+static void look_up_batch(struct sac_job *job, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct sac_item *item = job->batch[i];
+        sac_result       res = sac_rows_get(job->rows, job->ctx, item->number, &item->found);
+        if (res != SAC_OK)
+            fail_item(job, item, res);
+    }
+}
+
+/* ---- inference: embeddings ---- */
+
+/* The detections that take part in a match by appearance: the rest are paired by motion alone, and
+ * their embeddings would be computed for nothing. */
+static bool gather_wanted(struct sac_job *job, const struct sac_item *item)
+{
+    struct sac_detections *wanted = &job->wanted;
+    size_t                 n = item->found.count;
+    wanted->count = 0;
+    if (!sac_grow((void **)&wanted->items, &wanted->capacity, n, sizeof *wanted->items) ||
+        !sac_grow((void **)&job->wanted_at, &job->wanted_at_capacity, n, sizeof *job->wanted_at))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (item->found.items[i].score >= job->params.tracker.score_high) {
+            job->wanted_at[wanted->count] = i;
+            wanted->items[wanted->count++] = item->found.items[i];
+        }
+    return true;
+}
+
+/* Rows [0..wanted) move to where their detections are, last first; zeros in between. */
+static void spread_rows(const struct sac_job *job, struct sac_item *item, size_t dim)
+{
+    size_t next = job->wanted.count;
+    for (size_t i = item->found.count; i-- > 0;) {
+        float *row = item->feat + i * dim;
+        if (next > 0 && job->wanted_at[next - 1] == i) {
+            if (--next != i)
+                memcpy(row, item->feat + next * dim, dim * sizeof *row);
+        } else
+            memset(row, 0, dim * sizeof *row);
+    }
+}
+
+static sac_result embed(struct sac_job *job, struct sac_item *item)
+{
+    size_t  dim = (size_t)sac_embedder_dim(job->emb);
+    int64_t begun = sac_time_ns();
+    if (!gather_wanted(job, item) ||
+        !sac_grow((void **)&item->feat, &item->feat_capacity, item->found.count * dim,
+                  sizeof *item->feat))
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for %zu embeddings",
+                        item->found.count);
+    sac_result res = SAC_OK;
+    if (job->wanted.count > 0)
+        res = sac_embedder_run(job->emb, item->frame, job->wanted.items, job->wanted.count,
+                               item->feat);
+    if (res != SAC_OK)
+        return res;
+    spread_rows(job, item, dim);
+    item->has_feat = true;
+    item->reid_ns = sac_time_ns() - begun;
+    sac_timer_add(job->timers, SAC_STAGE_REID, item->reid_ns);
+    return SAC_OK;
+}
+
+/* ---- inference: the thread ---- */
+
+/* The next frame, or NULL at the end; those to be discarded are. timeout_ns as in pop_wait. */
+static struct sac_item *next_item(struct sac_job *job, int64_t timeout_ns)
+{
+    void *item;
+    while (sac_queue_pop_wait(job->detect, timeout_ns, &item) == SAC_OK) {
+        if (!atomic_load(&job->discard))
+            return item;
+        sac_job_recycle(job, item);
+    }
+    return NULL;
+}
+
+/* Wait for a first frame, then up to timeout_ms for others to share its run. */
+static int collect_batch(struct sac_job *job)
+{
+    int n = 0;
+    job->batch[n] = next_item(job, -1);
+    if (!job->batch[n])
+        return 0;
+    int64_t until_ns = sac_time_ns() + (int64_t)job->params.timeout_ms * 1000000;
+    for (n = 1; n < job->batch_max; n++) {
+        job->batch[n] = next_item(job, SAC_MAX(until_ns - sac_time_ns(), 0));
+        if (!job->batch[n])
+            break;
+    }
+    return n;
+}
+
+static void infer_batch(struct sac_job *job, int n)
+{
+    if (job->rows)
+        look_up_batch(job, n);
+    else
+        detect_batch(job, n);
+    for (int i = 0; i < n; i++) {
+        struct sac_item *item = job->batch[i];
+        if (job->wants_embeddings && item->status == SAC_OK && item->frame) {
+            sac_result res = embed(job, item);
+            if (res != SAC_OK)
+                fail_item(job, item, res);
+        }
+        if (sac_queue_push_wait(job->track, item) != SAC_OK)
+            sac_job_recycle(job, item);
+    }
+}
+
+void *sac_job_infer_main(void *arg)
+{
+    struct sac_job *job = arg;
+    sac_result      res = open_models(job);
+    sac_fault_keep(&job->fault, job->ctx, res);
+    sem_post(&job->opened);
+    for (int n; res == SAC_OK && (n = collect_batch(job)) > 0;)
+        infer_batch(job, n);
+    sac_queue_close(job->track);
+    close_models(job);
+    return NULL;
+}
+
+/* ---- tracking ---- */
+
+sac_result sac_job_tracker(struct sac_job *job, int stream_id, sac_tracker **out)
+{
+    for (size_t i = 0; i < job->tracker_count; i++)
+        if (job->trackers[i].stream_id == stream_id) {
+            *out = job->trackers[i].trk;
+            return SAC_OK;
+        }
+    struct sac_tracker_params params = job->params.tracker;
+    struct sac_stream_tracker made = {.stream_id = stream_id};
+    params.stream_id = stream_id;
+    if (!sac_grow((void **)&job->trackers, &job->tracker_capacity, job->tracker_count + 1,
+                  sizeof *job->trackers))
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the tracker of stream %d",
+                        stream_id);
+    sac_result res = sac_tracker_create(job->ctx, &params, &made.trk);
+    if (res != SAC_OK)
+        return res;
+    job->trackers[job->tracker_count++] = made;
+    *out = made.trk;
+    return SAC_OK;
+}
+
+/* The tracker's view goes with its next call, the item stays longer. */
+static sac_result copy_tracks(struct sac_job *job, struct sac_item *item,
+                              const struct sac_track_view *view)
+{
+    if (!sac_grow((void **)&item->tracks, &item->track_capacity, view->count,
+                  sizeof *item->tracks))
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for %zu tracks", view->count);
+    if (view->count)
+        memcpy(item->tracks, view->tracks, view->count * sizeof *item->tracks);
+    item->track_count = view->count;
+    return SAC_OK;
+}
+
+static sac_result follow(struct sac_job *job, struct sac_item *item)
+{
+    sac_tracker          *trk;
+    struct sac_track_view view = {0};
+    int64_t               begun = sac_time_ns();
+    sac_result            res = sac_job_tracker(job, item->stream_id, &trk);
+    if (res == SAC_OK)
+        res = sac_tracker_update(trk, item->found.items, item->found.count,
+                                 item->has_feat ? item->feat : NULL, item->frame, item->pts_us,
+                                 &view);
+    if (res == SAC_OK)
+        res = copy_tracks(job, item, &view);
+    item->tracking_ns = sac_time_ns() - begun;
+    sac_timer_add(job->timers, SAC_STAGE_TRACKING, item->tracking_ns);
+    return res;
+}
+
+static void count_item(struct sac_job *job, const struct sac_item *item)
+{
+    atomic_fetch_add(&job->frames_done, 1);
+    atomic_fetch_add(&job->detections, (int_fast64_t)item->found.count);
+    atomic_store(&job->objects, (int)item->track_count);
+    atomic_store(&job->last_ns, item->done_ns);
+    for (size_t i = 0; i < item->track_count; i++)
+        if (item->tracks[i].id > job->track_id_max) {
+            job->track_id_max = item->tracks[i].id;
+            atomic_fetch_add(&job->tracks, 1);
+        }
+}
+
+void *sac_job_track_main(void *arg)
+{
+    struct sac_job *job = arg;
+    void           *popped;
+    while (sac_queue_pop_wait(job->track, -1, &popped) == SAC_OK) {
+        struct sac_item *item = popped;
+        sac_result       res = item->status == SAC_OK ? follow(job, item) : SAC_OK;
+        if (res != SAC_OK)
+            fail_item(job, item, res);
+        item->done_ns = sac_time_ns();
+        count_item(job, item);
+        if (sac_queue_push_wait(job->done, item) != SAC_OK)
+            sac_job_recycle(job, item);
+    }
+    sac_queue_close(job->done);
+    return NULL;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The annotated video. */
+#include <string.h>
+
+#include "device/device.h"
+#include "pipeline/output.h"
+#include "pipeline/overlay.h"
+
+struct video {
+    struct sac_output  base;
+    sac_context       *ctx;
+    struct sac_job    *job;
+    sac_sink          *sink;
+    struct sac_overlay overlay;
+};
+
+static const char *class_name(void *job, int class_id)
+{
+    return sac_job_class_name(job, class_id);
+}
+
+static size_t bytes_of(const sac_frame *frame)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    size_t                  bytes = 0;
+    int n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    for (int i = 0; i < n; i++)
+        bytes += planes[i].row_bytes * (size_t)planes[i].rows;
+    return bytes;
+}
+
+/* A frame to draw on: the item's own where nobody else reads it, else a copy (a decoder predicts from
+ * the pictures that it hands out). */
+static sac_result make_writable(struct sac_item *item)
+{
+    sac_frame *copy = NULL;
+    if (sac_frame_is_writable(item->frame))
+        return SAC_OK;
+    sac_result res = sac_device_count_copy(item->frame->device, bytes_of(item->frame),
+                                           SAC_COPY_OVERLAY, "draw: the decoded frame");
+    if (res == SAC_OK)
+        res = sac_frame_create(item->frame->device, item->frame, &copy);
+    if (res == SAC_OK)
+        res = sac_frame_convert(item->frame, SAC_FILTER_BILINEAR, copy);
+    if (res != SAC_OK) {
+        sac_frame_unref(&copy);
+        return res;
+    }
+    sac_frame_unref(&item->frame);
+    item->frame = copy;
+    return SAC_OK;
+}
+
+static sac_result draw(struct video *v, struct sac_item *item)
+{
+    int64_t begun = sac_timer_begin(v->job->timers);
+    if (!sac_overlay_build(&v->overlay, item->tracks, item->track_count, item->pts_us,
+                           item->frame->height))
+        return SAC_FAIL(v->ctx, SAC_ERR_MEMORY, "no memory to draw %zu tracks", item->track_count);
+    sac_result res = SAC_OK;
+    if (v->overlay.shape_count > 0)
+        res = make_writable(item);
+    if (res == SAC_OK && v->overlay.shape_count > 0)
+        res = sac_frame_draw(item->frame, v->overlay.shapes, (int)v->overlay.shape_count);
+    sac_timer_end(v->job->timers, SAC_STAGE_DRAW, begun);
+    return res;
+}
+
+static sac_result video_write(struct sac_output *out, struct sac_item *item)
+{
+    struct video *v = (struct video *)out;
+    sac_result    res = draw(v, item);
+    int64_t       begun = sac_timer_begin(v->job->timers);
+    if (res == SAC_OK)
+        res = sac_sink_write_wait(v->sink, item->frame);
+    sac_timer_end(v->job->timers, SAC_STAGE_ENCODE, begun);
+    return res;
+}
+
+static sac_result video_finish(struct sac_output *out)
+{
+    return sac_sink_finish(((struct video *)out)->sink);
+}
+
+static void video_destroy(struct sac_output *out)
+{
+    struct video *v = (struct video *)out;
+    sac_sink_destroy(&v->sink);
+    sac_overlay_finish(&v->overlay);
+    sac_free(v);
+}
+
+static const struct sac_output_ops video_ops = {
+    .name = "video",
+    .times_itself = true,
+    .write = video_write,
+    .finish = video_finish,
+    .destroy = video_destroy,
+};
+
+const char *sac_video_encoder(const struct sac_output *video)
+{
+    return sac_sink_encoder(((const struct video *)video)->sink);
+}
+
+sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_output **out)
+{
+    const struct sac_pipeline_params *p = setup->params;
+    struct video                     *v = sac_new(struct video);
+    if (!v)
+        return SAC_FAIL(setup->ctx, SAC_ERR_MEMORY, "no memory for the annotated video");
+    v->base.ops = &video_ops;
+    v->ctx = setup->ctx;
+    v->job = setup->job;
+    v->overlay.trail_us = p->draw_trails ? (int64_t)((double)p->trail_s * 1e6) : 0;
+    if (setup->job->class_kept > 1) { /* the name of the only class says nothing */
+        v->overlay.class_name = class_name;
+        v->overlay.user = setup->job;
+    }
+    sac_result res =
+        sac_sink_create(setup->job->dev, p->video_out, setup->src, &p->sink, &v->sink);
+    if (res == SAC_OK)
+        *out = &v->base;
+    else
+        video_destroy(&v->base);
+    return res;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An embedder: crops of one frame through a network, rows of length 1 out, so that the dot product
+ * of two rows is their cosine. */
+#include <math.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "device/fit.h"
+#include "heads/heads.h"
+
+struct sac_embedder {
+    sac_device                *dev;
+    sac_model                 *model;
+    struct sac_model_contract  contract;
+    int                        dim, batch;
+    struct sac_head_outputs    outputs;
+    struct sac_preprocess_job *jobs; /* [batch] */
+    struct sac_run_times       times;
+};
+
+struct sac_embedder_params sac_embedder_params_default(void)
+{
+    return (struct sac_embedder_params){.batch_max = 16};
+}
+
+/* ---- creation ---- */
+
+static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_params *p)
+{
+    sac_context           *ctx = emb->dev->ctx;
+    const struct sac_head *head = &sac_head_embedding;
+    struct sac_preprocess *pre = &emb->contract.pre;
+    struct sac_head_view   view;
+    sac_result             res = sac_head_view_init(ctx, emb->model, &view);
+    if (res != SAC_OK)
+        return res;
+    const char *path = sac_model_path(emb->model);
+    if (!head->recognise(&view))
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: it has no output of one row of numbers per image", path);
+    if (!view.width || !view.height)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: its input size is open; an embedder needs a fixed one", path);
+    res = sac_head_preprocess(ctx, head, &view, pre);
+    if (res == SAC_OK)
+        res = sac_model_contract_read(emb->model, p->preprocess, &emb->contract);
+    if (res != SAC_OK)
+        return res;
+    if (pre->width != view.width || pre->height != view.height)
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "preprocess: size %dx%d; the input of %s is fixed to %dx%d", pre->width,
+                        pre->height, path, view.width, view.height);
+    emb->dim = (int)view.output[0].desc.shape[1];
+    emb->batch = sac_model_batches(emb->model) ? p->batch_max : 1;
+    emb->jobs = sac_calloc((size_t)emb->batch, sizeof *emb->jobs);
+    return emb->jobs ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for an embedder");
+}
+
+sac_result sac_embedder_create(sac_device *dev, const char *model_path,
+                               const struct sac_embedder_params *params, sac_embedder **out)
+{
+    struct sac_embedder_params p = params ? *params : sac_embedder_params_default();
+    if (p.batch_max < 1 || p.batch_max > 1024)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "batch_max is %d; have 1 to 1024", p.batch_max);
+    struct sac_embedder *emb = sac_new(struct sac_embedder);
+    if (!emb)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for an embedder");
+    emb->dev = sac_device_ref(dev);
+    sac_result res = sac_model_load(dev, model_path, NULL, &emb->model);
+    if (res == SAC_OK)
+        res = set_up(emb, &p);
+    if (res == SAC_OK)
+        *out = emb;
+    else
+        sac_embedder_destroy(&emb);
+    return res;
+}
+
+void sac_embedder_destroy(sac_embedder **emb_at)
+{
+    struct sac_embedder *emb = emb_at ? *emb_at : NULL;
+    if (!emb)
+        return;
+    sac_head_outputs_finish(&emb->outputs);
+    sac_model_contract_finish(&emb->contract);
+    sac_model_unref(&emb->model);
+    sac_free(emb->jobs);
+    sac_device_unref(&emb->dev);
+    sac_free(emb);
+    *emb_at = NULL;
+}
+
+/* ---- a run ---- */
+
+/* The part of the box inside the frame, as such networks are trained; a pixel at least, so that a
+ * degenerate box and one outside still have a crop. */
+static struct sac_rect crop_of(const struct sac_detection *box, const sac_frame *frame)
+{
+    float           width = (float)frame->width, height = (float)frame->height;
+    struct sac_rect crop = {SAC_CLAMP(box->x0, 0.0f, width - 1),
+                            SAC_CLAMP(box->y0, 0.0f, height - 1), 0, 0};
+    crop.x1 = SAC_CLAMP(box->x1, crop.x0 + 1, width);
+    crop.y1 = SAC_CLAMP(box->y1, crop.y0 + 1, height);
+    return crop;
+}
+
+/* A row of zeros (or worse) stays a row of zeros: it is like nothing. */
+static void normalise(const float *in, int dim, float *out)
+{
+    double sum = 0;
+    for (int i = 0; i < dim; i++)
+        sum += (double)in[i] * in[i];
+    float scale = sum > 0 && sum < INFINITY ? (float)(1.0 / sqrt(sum)) : 0.0f;
+    for (int i = 0; i < dim; i++)
+        out[i] = scale > 0 ? in[i] * scale : 0.0f;
+}
+
+static sac_result take_rows(struct sac_embedder *emb, sac_tensor *const *tensors, int n, float *out)
+{
+    sac_result res = sac_head_outputs_load(&emb->outputs, emb->dev, emb->model, tensors, n);
+    if (res != SAC_OK)
+        return res;
+    if (emb->outputs.image_elements[0] != (size_t)emb->dim)
+        return SAC_FAIL(emb->dev->ctx, SAC_ERR_FORMAT,
+                        "%s: a row of %zu numbers; its graph promised %d",
+                        sac_model_path(emb->model), emb->outputs.image_elements[0], emb->dim);
+    for (int i = 0; i < n; i++) {
+        struct sac_head_tensor row[SAC_HEAD_OUTPUTS_MAX];
+        sac_head_outputs_image(&emb->outputs, i, row);
+        normalise(row[0].data, emb->dim, out + (size_t)i * (size_t)emb->dim);
+    }
+    return SAC_OK;
+}
+
+static sac_result make_input(struct sac_embedder *emb, const sac_frame *frame,
+                             const struct sac_detection *boxes, int n, sac_tensor **out)
+{
+    const struct sac_preprocess *pre = &emb->contract.pre;
+    struct sac_tensor_desc       desc = sac_preprocess_desc(pre, n);
+    sac_result                   res = sac_tensor_create(emb->dev, &desc, "embedder input", out);
+    for (int i = 0; i < n; i++)
+        emb->jobs[i] = (struct sac_preprocess_job){frame, crop_of(&boxes[i], frame)};
+    if (res == SAC_OK)
+        res = sac_preprocess_run(emb->dev, pre, emb->jobs, n, *out);
+    return res;
+}
+
+static sac_result run_batch(struct sac_embedder *emb, const sac_frame *frame,
+                            const struct sac_detection *boxes, int n, float *out)
+{
+    sac_tensor *in = NULL, *rows[1] = {NULL};
+    int64_t     begin = sac_time_ns();
+    sac_result  res = make_input(emb, frame, boxes, n, &in);
+    int64_t     prepared = sac_time_ns();
+    if (res == SAC_OK)
+        res = sac_model_run(emb->model, &in, rows);
+    int64_t inferred = sac_time_ns();
+    if (res == SAC_OK)
+        res = take_rows(emb, rows, n, out);
+    emb->times.preprocess_ns += prepared - begin;
+    emb->times.inference_ns += inferred - prepared;
+    emb->times.head_ns += sac_time_ns() - inferred;
+    sac_tensor_unref(&rows[0]);
+    sac_tensor_unref(&in);
+    return res;
+}
+
+/* Powers of two: a network is planned once for each batch that it meets, and every number of people
+ * would be one more plan, with its memory. */
+static int batch_for(const struct sac_embedder *emb, size_t left)
+{
+    int n = 1;
+    while (2 * n <= emb->batch && (size_t)(2 * n) <= left)
+        n *= 2;
+    return n;
+}
+
+sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
+                            const struct sac_detection *boxes, size_t n, float *out)
+{
+    sac_result res = SAC_OK;
+    emb->times = (struct sac_run_times){0};
+    for (size_t i = 0, batch; i < n && res == SAC_OK; i += batch) {
+        batch = (size_t)batch_for(emb, n - i);
+        res = run_batch(emb, frame, boxes + i, (int)batch, out + i * (size_t)emb->dim);
+    }
+    return res;
+}
+
+/* ---- questions ---- */
+
+void sac_embedder_get_times(const sac_embedder *emb, struct sac_run_times *out)
+{
+    *out = emb->times;
+}
+
+int sac_embedder_dim(const sac_embedder *emb)
+{
+    return emb->dim;
+}
+
+const struct sac_model_contract *sac_embedder_contract(const sac_embedder *emb)
+{
+    return &emb->contract;
+}
+
+sac_model *sac_embedder_model(const sac_embedder *emb)
+{
+    return emb->model;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BoT-SORT: ByteTrack's rounds with the camera's motion taken out and, where embeddings are given,
+ * appearance beside overlap.
+ * Source   Aharon et al., "BoT-SORT: Robust Associations Multi-Pedestrian Tracking", 2022. There the
+ *          lesser of the two distances counts; here appearance shifts the cost either way, as on
+ *          small people it is weak evidence alone but good at telling two neighbours apart. */
+#include "track/core.h"
+
+/* Of appearance at its limit against overlap. */
+static const double WEIGHT = 0.2;
+/* This share of the limit speaks neither for nor against. */
+static const double NEUTRAL = 0.7;
+
+static double cost_with_appearance(const sac_tracker *trk, const struct sac_target *t,
+                                   const struct sac_item *item, double overlap)
+{
+    double cost = sac_cost_scored(trk, t, item, overlap);
+    if (t->slot < 0 || !item->feat)
+        return cost;
+    double distance = sac_gallery_distance(&trk->gallery, t->slot, item->feat);
+    double share = distance / trk->params.reid_distance_max;
+    return cost + WEIGHT * (share - NEUTRAL);
+}
+
+static void associate(sac_tracker *trk)
+{
+    sac_tracker_round(trk, &(struct sac_round){.states = SAC_STATES_KNOWN,
+                                               .score_min = trk->params.score_high,
+                                               .score_max = INFINITY,
+                                               .cost = cost_with_appearance,
+                                               .cost_max = 1 - trk->params.match_iou});
+    sac_tracker_round_faint(trk);
+    sac_tracker_round_tentative(trk);
+}
+
+const struct sac_tracker_row sac_tracker_botsort = {
+    .kind = SAC_TRACKER_BOTSORT,
+    .name = "botsort",
+    .what = "bytetrack with camera motion and appearance",
+    .appearance = true,
+    .camera = true,
+    .associate = associate,
+};

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "track/core.h"
+
+/* In heights of the box, so for people and vehicles alike: a detector's box is off by a twentieth; a
+ * new object may move at 2 heights a second (a runner, a car); within a second speed changes by half
+ * a height per second. Size wanders more than it grows steadily, as limbs come and go. */
+const struct sac_motion sac_tracker_motion = {
+    .place = {.measure = 0.05, .position_walk = 0.15, .velocity_walk = 0.5, .velocity_start = 2},
+    .size = {.measure = 0.05, .position_walk = 0.2, .velocity_walk = 0.02, .velocity_start = 0.5},
+};
+
+/* Boxes are grown by this many standard deviations of the filter's place before they are compared;
+ * half of it up and down, as things on the ground rarely move so. */
+static const double REACH_X = 0.5, REACH_Y = 0.25;
+/* A tentative target may be missed this long. */
+static const double TENTATIVE_MISSED_MAX_S = 0.1;
+/* Boxes of a trail are this far apart. */
+static const double TRAIL_STEP_S = 0.1;
+/* No picture is this large, and the arithmetic stays far from its limits. */
+static const float COORDINATE_MAX = 1e6f;
+
+enum { DIM_MAX = 65536, GALLERY_MAX = 256, TRACK_MAX = 20000 };
+
+/* ---- memory ---- */
+
+/* Everything that this frame may need, before anything changes. */
+static sac_result reserve(sac_tracker *trk, size_t items, bool embeddings, const sac_frame *frame)
+{
+    size_t targets = SAC_MIN(trk->target_count + items, (size_t)trk->params.track_max);
+    bool   ok = sac_grow((void **)&trk->targets, &trk->target_capacity, targets,
+                         sizeof *trk->targets) &&
+              sac_grow((void **)&trk->items, &trk->item_capacity, items, sizeof *trk->items) &&
+              sac_grow((void **)&trk->view, &trk->view_capacity, targets, sizeof *trk->view) &&
+              sac_match_reserve(&trk->room, trk->target_count, items) &&
+              (!embeddings || sac_gallery_reserve(&trk->gallery, targets)) &&
+              (!frame || (sac_cmc_reserve(&trk->cmc, frame) &&
+                          sac_grow((void **)&trk->moving, &trk->moving_capacity,
+                                   trk->target_count, sizeof *trk->moving)));
+    if (ok)
+        return SAC_OK;
+    return SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for %zu tracks and %zu boxes",
+                    targets, items);
+}
+
+static sac_result check_params(sac_context *ctx, const struct sac_tracker_params *p)
+{
+    if (!(p->score_low >= 0 && p->score_low <= p->score_high && p->score_high <= 1 &&
+          p->score_new >= 0 && p->score_new <= 1))
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "tracker: scores low %g, high %g, new %g; want 0 <= low <= high <= 1 and "
+                        "new in 0..1",
+                        p->score_low, p->score_high, p->score_new);
+    if (!(p->match_iou >= 0 && p->match_iou <= 1))
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "tracker: match_iou is %g; want 0..1", p->match_iou);
+    if (!(p->lost_max_s > 0 && p->lost_max_s <= 3600 && p->confirm_s >= 0))
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "tracker: lost_max_s is %g and confirm_s %g; want (0, 3600] and 0 or more",
+                        p->lost_max_s, p->confirm_s);
+    if (!(p->reid_distance_max > 0 && p->reid_distance_max <= 2))
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "tracker: reid_distance_max is %g; want (0, 2]",
+                        p->reid_distance_max);
+    if (p->embedding_dim < 0 || p->embedding_dim > DIM_MAX || p->gallery_max < 1 ||
+        p->gallery_max > GALLERY_MAX || p->track_max < 1 || p->track_max > TRACK_MAX)
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "tracker: embedding_dim %d, gallery_max %d, track_max %d; want 0..%d, "
+                        "1..%d, 1..%d",
+                        p->embedding_dim, p->gallery_max, p->track_max, DIM_MAX, GALLERY_MAX,
+                        TRACK_MAX);
+    return SAC_OK;
+}
+
+sac_result sac_tracker_create(sac_context *ctx, const struct sac_tracker_params *params,
+                              sac_tracker **out)
+{
+    struct sac_tracker_params p =
+        params ? *params : sac_tracker_params_default(SAC_TRACKER_BOTSORT);
+    const struct sac_tracker_row *row = sac_tracker_row_of(p.kind);
+    if (!row)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "tracker: there is no kind %d", (int)p.kind);
+    sac_result res = check_params(ctx, &p);
+    if (res != SAC_OK)
+        return res;
+    sac_tracker *trk = sac_new(sac_tracker);
+    if (!trk)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "tracker: no memory for its state");
+    trk->ctx = ctx;
+    trk->row = row;
+    trk->params = p;
+    sac_gallery_init(&trk->gallery, p.embedding_dim, p.gallery_max);
+    *out = trk;
+    return SAC_OK;
+}
+
+void sac_tracker_destroy(sac_tracker **trk)
+{
+    if (!trk || !*trk)
+        return;
+    sac_match_finish(&(*trk)->room);
+    sac_gallery_finish(&(*trk)->gallery);
+    sac_cmc_finish(&(*trk)->cmc);
+    sac_free((*trk)->targets);
+    sac_free((*trk)->items);
+    sac_free((*trk)->view);
+    sac_free((*trk)->moving);
+    sac_free(*trk);
+    *trk = NULL;
+}
+
+/* ---- items ---- */
+
+static bool makes_sense(const struct sac_detection *d)
+{
+    return fabsf(d->x0) < COORDINATE_MAX && fabsf(d->y0) < COORDINATE_MAX &&
+           fabsf(d->x1) < COORDINATE_MAX && fabsf(d->y1) < COORDINATE_MAX && d->x1 > d->x0 &&
+           d->y1 > d->y0 && isfinite(d->score);
+}
+
+static void take_items(sac_tracker *trk, const struct sac_detection *det, size_t n,
+                       const float *feat)
+{
+    trk->item_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!makes_sense(&det[i]))
+            continue;
+        struct sac_item *item = &trk->items[trk->item_count++];
+        *item = (struct sac_item){.box = {det[i].x0, det[i].y0, det[i].x1, det[i].y1},
+                                  .score = SAC_CLAMP(det[i].score, 0.0f, 1.0f),
+                                  .class_id = det[i].class_id,
+                                  .index = (int)i};
+        const float *row = feat ? feat + i * (size_t)trk->gallery.dim : NULL;
+        if (row && item->score >= trk->params.score_high && sac_gallery_is_unit(&trk->gallery, row))
+            item->feat = row;
+    }
+}
+
+/* ---- targets ---- */
+
+static void place_box(struct sac_target *t)
+{
+    t->box = sac_kalman_box(&t->filter);
+    t->reach_x = (float)(REACH_X * sqrt(t->filter.axis[SAC_AXIS_X].xx));
+    t->reach_y = (float)(REACH_Y * sqrt(t->filter.axis[SAC_AXIS_Y].xx));
+}
+
+/* A box with a low score is a worse measurement: twice the noise at a score of zero. */
+void sac_target_correct(struct sac_target *t, const struct sac_box *box, float score)
+{
+    sac_kalman_update(&t->filter, &sac_tracker_motion, box, 0.5 + 0.5 * score);
+}
+
+static void remember_trail(struct sac_target *t, const struct sac_box *box, int64_t now_us)
+{
+    if (t->trail_count && sac_seconds(t->trail_us, now_us) < TRAIL_STEP_S)
+        return;
+    t->trail[t->trail_count++ % SAC_TRAIL_MAX] = *box;
+    t->trail_us = now_us;
+}
+
+static void remember(sac_tracker *trk, struct sac_target *t, const struct sac_item *item)
+{
+    t->score = item->score;
+    t->last_us = trk->now_us;
+    if (item->score >= trk->params.score_high)
+        t->strong_us = trk->now_us;
+    t->seen_box = item->box;
+    t->seen_filter = t->filter;
+    remember_trail(t, &item->box, trk->now_us);
+    place_box(t);
+    if (!item->feat)
+        return;
+    if (t->slot < 0)
+        t->slot = sac_gallery_take(&trk->gallery);
+    sac_gallery_add(&trk->gallery, t->slot, item->feat, (double)trk->now_us * 1e-6);
+}
+
+static void confirm(sac_tracker *trk, struct sac_target *t)
+{
+    if (t->state == SAC_TRACK_TENTATIVE)
+        t->id = sac_context_next_track_id(trk->ctx);
+    t->state = SAC_TRACK_CONFIRMED;
+}
+
+/* ---- the steps of a frame ---- */
+
+/* Faint detections alone do not keep a target: clutter that sits still would live for ever. */
+static bool is_gone(const sac_tracker *trk, const struct sac_target *t)
+{
+    return sac_seconds(t->strong_us, trk->now_us) > trk->params.lost_max_s;
+}
+
+/* Asked after the matching, so that at any frame rate it had a chance to be seen again. */
+static bool is_unfounded(const sac_tracker *trk, const struct sac_target *t)
+{
+    return t->state == SAC_TRACK_TENTATIVE && t->item < 0 &&
+           sac_seconds(t->last_us, trk->now_us) > TENTATIVE_MISSED_MAX_S;
+}
+
+static void forget(sac_tracker *trk, struct sac_target *t)
+{
+    if (t->slot >= 0)
+        sac_gallery_give_back(&trk->gallery, t->slot);
+}
+
+static void forget_those(sac_tracker *trk,
+                         bool (*over)(const sac_tracker *trk, const struct sac_target *t))
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < trk->target_count; i++) {
+        struct sac_target *t = &trk->targets[i];
+        if (over(trk, t))
+            forget(trk, t);
+        else if (kept++ != i)
+            trk->targets[kept - 1] = *t;
+    }
+    trk->target_count = kept;
+}
+
+/* Move all targets with the background: from here on they stand in this frame's pixels. */
+static void follow_camera(sac_tracker *trk, const sac_frame *frame)
+{
+    for (size_t i = 0; i < trk->target_count; i++)
+        trk->moving[i] = trk->targets[i].box;
+    struct sac_similarity s = sac_cmc_next(&trk->cmc, frame, trk->moving, trk->target_count);
+    for (size_t i = 0; i < trk->target_count; i++)
+        sac_kalman_move(&trk->targets[i].filter, &s);
+}
+
+static void predict(sac_tracker *trk, double dt_s)
+{
+    for (size_t i = 0; i < trk->target_count; i++) {
+        struct sac_target *t = &trk->targets[i];
+        t->item = -1;
+        sac_kalman_predict(&t->filter, &sac_tracker_motion, dt_s);
+        place_box(t);
+    }
+}
+
+static void update_targets(sac_tracker *trk)
+{
+    for (size_t i = 0; i < trk->target_count; i++) {
+        struct sac_target *t = &trk->targets[i];
+        if (t->item < 0) {
+            if (t->state == SAC_TRACK_CONFIRMED)
+                t->state = SAC_TRACK_LOST;
+            continue;
+        }
+        const struct sac_item *item = &trk->items[t->item];
+        if (trk->row->correct)
+            trk->row->correct(trk, t, item);
+        else
+            sac_target_correct(t, &item->box, item->score);
+        remember(trk, t, item);
+        if (t->state != SAC_TRACK_TENTATIVE ||
+            sac_seconds(t->first_us, trk->now_us) >= trk->params.confirm_s)
+            confirm(trk, t);
+    }
+}
+
+/* Where a new target goes: behind the others or, at the limit, in place of the lost one that was
+ * not seen for longest. NULL: all are in sight. */
+static struct sac_target *place_for_one(sac_tracker *trk)
+{
+    if (trk->target_count < (size_t)trk->params.track_max)
+        return &trk->targets[trk->target_count++];
+    struct sac_target *oldest = NULL;
+    for (size_t i = 0; i < trk->target_count; i++) {
+        struct sac_target *t = &trk->targets[i];
+        if (t->item < 0 && (!oldest || t->last_us < oldest->last_us))
+            oldest = t;
+    }
+    if (oldest)
+        forget(trk, oldest);
+    return oldest;
+}
+
+/* In a stream's first frame nothing could have confirmed a target before, so all are shown at once. */
+static void start_targets(sac_tracker *trk)
+{
+    for (size_t i = 0; i < trk->item_count; i++) {
+        struct sac_item *item = &trk->items[i];
+        if (item->taken || item->score < trk->params.score_new)
+            continue;
+        struct sac_target *t = place_for_one(trk);
+        if (!t)
+            return;
+        *t = (struct sac_target){.class_id = item->class_id,
+                                 .first_us = trk->now_us,
+                                 .strong_us = trk->now_us,
+                                 .item = (int)i,
+                                 .slot = -1};
+        sac_kalman_start(&t->filter, &sac_tracker_motion, &item->box);
+        remember(trk, t, item);
+        if (trk->first_frame)
+            confirm(trk, t);
+    }
+}
+
+static struct sac_track describe(const sac_tracker *trk, const struct sac_target *t)
+{
+    return (struct sac_track){.id = t->id,
+                              .x0 = t->box.x0,
+                              .y0 = t->box.y0,
+                              .x1 = t->box.x1,
+                              .y1 = t->box.y1,
+                              .score = t->score,
+                              .class_id = t->class_id,
+                              .state = t->state,
+                              .vx = (float)t->filter.axis[SAC_AXIS_X].v,
+                              .vy = (float)t->filter.axis[SAC_AXIS_Y].v,
+                              .first_us = t->first_us,
+                              .last_us = t->last_us,
+                              .detection = trk->items[t->item].index};
+}
+
+static struct sac_track_view show(sac_tracker *trk)
+{
+    struct sac_track_view view = {.tracks = trk->view};
+    for (size_t i = 0; i < trk->target_count; i++)
+        if (trk->targets[i].state == SAC_TRACK_CONFIRMED)
+            trk->view[view.count++] = describe(trk, &trk->targets[i]);
+    return view;
+}
+
+static sac_result check_call(const sac_tracker *trk, const struct sac_detection *det, size_t n,
+                             int64_t pts_us)
+{
+    if (n && !det)
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: %zu detections at no address", n);
+    if (trk->started && pts_us < trk->now_us)
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
+                        "tracker: time steps back from %lld to %lld us; frames come in order",
+                        (long long)trk->now_us, (long long)pts_us);
+    return SAC_OK;
+}
+
+/* The frame if its motion is wanted and can be had, else NULL. */
+static const sac_frame *camera_frame(sac_tracker *trk, const sac_frame *frame)
+{
+    if (!frame || !trk->row->camera || !trk->params.camera_motion)
+        return NULL;
+    if (sac_cmc_can_read(frame))
+        return frame;
+    if (!trk->blind_said)
+        sac_log(trk->ctx, SAC_LOG_WARN,
+                "tracker: no camera motion, as the frames are not in host memory or too small");
+    trk->blind_said = true;
+    return NULL;
+}
+
+sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det, size_t n,
+                              const float *feat, const sac_frame *frame, int64_t pts_us,
+                              struct sac_track_view *out)
+{
+    n = SAC_MIN(n, (size_t)trk->params.track_max);
+    if (!sac_tracker_wants_embeddings(trk))
+        feat = NULL;
+    frame = camera_frame(trk, frame);
+    sac_result res = check_call(trk, det, n, pts_us);
+    if (res == SAC_OK)
+        res = reserve(trk, n, feat, frame);
+    if (res != SAC_OK)
+        return res;
+
+    double dt_s = trk->started ? sac_seconds(trk->now_us, pts_us) : 0;
+    trk->first_frame = !trk->started;
+    trk->started = true;
+    trk->now_us = pts_us;
+    take_items(trk, det, n, feat);
+    if (frame)
+        follow_camera(trk, frame);
+    predict(trk, dt_s);
+    forget_those(trk, is_gone);
+    trk->row->associate(trk);
+    update_targets(trk);
+    forget_those(trk, is_unfounded);
+    start_targets(trk);
+    *out = show(trk);
+    return SAC_OK;
+}
+
+int sac_tracker_wants_embeddings(const sac_tracker *trk)
+{
+    return trk->row->appearance && trk->params.embedding_dim > 0;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all trackers share: the life of a track from its first detection to its end. A kind of
+ * tracker is one row: its defaults and the functions in which it differs, mostly a few rounds of
+ * matching. trackers.c holds the table.
+ *
+ * A frame: predict all targets to its time, forget those gone for too long, let the row pair targets
+ * with items, update the filters, start targets from items that nobody took. */
+#ifndef SAC_TRACK_CORE_H
+#define SAC_TRACK_CORE_H
+
+#include <math.h>
+
+#include <saccade/track.h>
+
+#include "base/base.h"
+#include "track/assign.h"
+#include "track/cmc.h"
+#include "track/gallery.h"
+#include "track/kalman.h"
+
+enum { SAC_TRAIL_MAX = 4 };
+
+/* An object that is followed. */
+struct sac_target {
+    int64_t              id; /* 0 until it is confirmed */
+    enum sac_track_state state;
+    int                  class_id;
+    float                score; /* of the latest detection */
+    int64_t              first_us, last_us; /* first and latest detection */
+    int64_t              strong_us; /* latest detection of score_high or more */
+    int                  item;   /* index of this frame's item, or -1 */
+    struct sac_kalman    filter; /* now */
+    struct sac_kalman    seen_filter; /* as the latest detection left it */
+    struct sac_box       box;    /* the filter's */
+    struct sac_box       seen_box; /* the latest detection */
+    struct sac_box       trail[SAC_TRAIL_MAX]; /* ring of detections some time apart, for directions */
+    int64_t              trail_us;    /* of its newest */
+    unsigned             trail_count; /* ever added */
+    float                reach_x, reach_y; /* by how much the box may be wrong, pixels */
+    int                  slot; /* in the gallery, or -1 */
+};
+
+/* A detection of this frame that makes sense. */
+struct sac_item {
+    struct sac_box box;
+    float          score;
+    int            class_id;
+    int            index; /* in the caller's list */
+    bool           taken;
+    const float   *feat;  /* [embedding_dim], or NULL */
+};
+
+/* One round of matching. */
+struct sac_round {
+    unsigned states;               /* bits 1 << state of the targets that take part */
+    float    score_min, score_max; /* of the items, the upper one not included */
+    bool     at_seen_box;          /* targets stand where they were seen last, not where predicted */
+    /* How badly the two fit, given how far their boxes overlap, 0..1; pairs that do not overlap are
+     * never asked about. */
+    double (*cost)(const sac_tracker *trk, const struct sac_target *t, const struct sac_item *item,
+                   double overlap);
+    double cost_max;
+};
+
+struct sac_tracker_row {
+    enum sac_tracker_kind kind;
+    const char           *name, *what;
+    bool                  appearance, camera; /* whether it can use embeddings and camera motion */
+    void (*defaults)(struct sac_tracker_params *p); /* where they differ from the common ones; or NULL */
+    void (*associate)(sac_tracker *trk);
+    /* Take the box of an item into the target's filter; NULL: sac_target_correct. */
+    void (*correct)(sac_tracker *trk, struct sac_target *t, const struct sac_item *item);
+};
+extern const struct sac_tracker_row sac_tracker_sort, sac_tracker_bytetrack, sac_tracker_ocsort,
+    sac_tracker_botsort;
+/* NULL when there is none of that kind. */
+const struct sac_tracker_row *sac_tracker_row_of(enum sac_tracker_kind kind);
+
+/* Arrays that one round of matching works in. */
+struct sac_match_room {
+    struct sac_assign assign;
+    double           *cost;
+    int              *rows, *cols, *col_of_row, *row_of_col;
+    size_t            cost_capacity, rows_capacity, cols_capacity, col_of_row_capacity,
+        row_of_col_capacity;
+};
+
+struct sac_tracker {
+    sac_context                  *ctx;
+    const struct sac_tracker_row *row;
+    struct sac_tracker_params     params;
+    int64_t                       now_us;
+    bool                          started;     /* a frame was seen */
+    bool                          first_frame; /* this is the first one */
+    bool                          blind_said;  /* that camera motion can't be had was logged */
+    struct sac_target            *targets;
+    struct sac_item              *items;
+    struct sac_track             *view;
+    size_t                        target_count, item_count;
+    size_t                        target_capacity, item_capacity, view_capacity;
+    struct sac_match_room         room;
+    struct sac_gallery            gallery;
+    struct sac_cmc                cmc;
+    struct sac_box               *moving; /* [target_count] boxes that the camera's motion leaves out */
+    size_t                        moving_capacity;
+};
+
+extern const struct sac_motion sac_tracker_motion;
+
+static inline double sac_seconds(int64_t from_us, int64_t to_us)
+{
+    return ((double)to_us - (double)from_us) * 1e-6;
+}
+
+/* match.c */
+bool sac_match_reserve(struct sac_match_room *room, size_t targets, size_t items);
+void sac_match_finish(struct sac_match_room *room);
+/* Pair free targets with free items at the least total cost. */
+void sac_tracker_round(sac_tracker *trk, const struct sac_round *round);
+/* Costs: 1 - overlap, and the same with the overlap times the item's score. */
+double sac_cost_overlap(const sac_tracker *trk, const struct sac_target *t,
+                        const struct sac_item *item, double overlap);
+double sac_cost_scored(const sac_tracker *trk, const struct sac_target *t,
+                       const struct sac_item *item, double overlap);
+/* The second and third round that ByteTrack brought in: faint items for visible targets, then
+ * strong ones for targets that are not yet confirmed. */
+void sac_tracker_round_faint(sac_tracker *trk);
+void sac_tracker_round_tentative(sac_tracker *trk);
+
+/* core.c */
+void sac_target_correct(struct sac_target *t, const struct sac_box *box, float score);
+
+enum {
+    SAC_STATES_KNOWN = 1 << SAC_TRACK_CONFIRMED | 1 << SAC_TRACK_LOST,
+    SAC_STATES_VISIBLE = 1 << SAC_TRACK_CONFIRMED,
+    SAC_STATES_TENTATIVE = 1 << SAC_TRACK_TENTATIVE,
+    SAC_STATES_ANY = SAC_STATES_KNOWN | SAC_STATES_TENTATIVE
+};
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/thread.h"
+#include "tests/test.h"
+
+enum { ITEMS = 10000 };
+
+static void *produce(void *arg)
+{
+    for (uintptr_t i = 1; i <= ITEMS; i++)
+        if (sac_queue_push_wait(arg, (void *)i) != SAC_OK)
+            break;
+    sac_queue_close(arg);
+    return NULL;
+}
+
+static void queue_passes_all_items_in_order(void **state)
+{
+    (void)state;
+    struct sac_queue *q = NULL;
+    pthread_t         producer;
+    assert_sac_ok(sac_queue_create(test_context(), 3, &q));
+    assert_sac_ok(sac_thread_start(test_context(), &producer, "producer", produce, q));
+    void      *item;
+    uintptr_t  expect = 1;
+    sac_result res;
+    while ((res = sac_queue_pop_wait(q, -1, &item)) == SAC_OK)
+        assert_int_equal((uintptr_t)item, expect++);
+    assert_int_equal(res, SAC_EOS);
+    assert_int_equal(expect, ITEMS + 1);
+    pthread_join(producer, NULL);
+    struct sac_queue_stats stats;
+    sac_queue_stats(q, &stats);
+    assert_int_equal(stats.pushed, ITEMS);
+    assert_int_equal(stats.popped, ITEMS);
+    assert_true(stats.length_max <= 3);
+    sac_queue_destroy(&q);
+}
+
+static void queue_keeps_the_newest(void **state)
+{
+    (void)state;
+    struct sac_queue *q = NULL;
+    void             *dropped, *item;
+    assert_sac_ok(sac_queue_create(test_context(), 2, &q));
+    for (uintptr_t i = 1; i <= 2; i++)
+        assert_sac_ok(sac_queue_push(q, (void *)i));
+    assert_int_equal(sac_queue_push(q, (void *)9), SAC_AGAIN);
+    assert_sac_ok(sac_queue_push_newest(q, (void *)3, &dropped));
+    assert_int_equal((uintptr_t)dropped, 1);
+    assert_sac_ok(sac_queue_pop_wait(q, 0, &item));
+    assert_int_equal((uintptr_t)item, 2);
+    assert_sac_ok(sac_queue_pop_wait(q, 0, &item));
+    assert_int_equal(sac_queue_pop_wait(q, 1000000, &item), SAC_AGAIN);
+    sac_queue_abort(q);
+    assert_int_equal(sac_queue_pop_wait(q, -1, &item), SAC_ERR_CANCELLED);
+    assert_int_equal(sac_queue_push_wait(q, item), SAC_ERR_CANCELLED);
+    sac_queue_destroy(&q);
+}
+
+static uintptr_t drained;
+
+static void drain_item(void *item)
+{
+    drained += (uintptr_t)item;
+}
+
+static void queue_drains_after_abort(void **state)
+{
+    (void)state;
+    struct sac_queue *q = NULL;
+    assert_sac_ok(sac_queue_create(test_context(), 4, &q));
+    for (uintptr_t i = 1; i <= 4; i++)
+        assert_sac_ok(sac_queue_push(q, (void *)i));
+    sac_queue_abort(q);
+    sac_queue_drain(q, drain_item);
+    assert_int_equal(drained, 1 + 2 + 3 + 4);
+    sac_queue_destroy(&q);
+}
+
+static void add_piece(void *arg, int piece, int worker)
+{
+    (void)worker;
+    atomic_fetch_add((atomic_int *)arg, piece);
+}
+
+static void pool_runs_every_piece_once(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 4; threads++) {
+        struct sac_pool *pool = NULL;
+        assert_sac_ok(sac_pool_create(test_context(), threads, &pool));
+        for (int job = 0; job < 200; job++) {
+            atomic_int sum = 0;
+            sac_pool_run(pool, job, add_piece, &sum);
+            assert_int_equal(sum, job * (job - 1) / 2);
+        }
+        sac_pool_destroy(&pool);
+    }
+}
+
+static void held_pool_runs_jobs_back_to_back(void **state)
+{
+    (void)state;
+    struct sac_pool *pool = NULL;
+    assert_sac_ok(sac_pool_create(test_context(), 3, &pool));
+    for (int burst = 0; burst < 20; burst++) {
+        sac_pool_hold(pool);
+        for (int job = 0; job < 500; job++) {
+            atomic_int sum = 0;
+            sac_pool_run(pool, 2 + job % 7, add_piece, &sum);
+            assert_int_equal(sum, (2 + job % 7) * (1 + job % 7) / 2);
+        }
+        sac_pool_release(pool);
+    }
+    sac_pool_destroy(&pool);
+}
+
+struct caller {
+    struct sac_pool *pool;
+    int              wrong;
+};
+
+static void *call_pool(void *arg)
+{
+    struct caller *c = arg;
+    for (int job = 0; job < 2000; job++) {
+        atomic_int sum = 0;
+        sac_pool_run(c->pool, 5, add_piece, &sum);
+        c->wrong += sum != 10;
+    }
+    return NULL;
+}
+
+static void pool_serves_two_callers(void **state)
+{
+    (void)state;
+    struct sac_pool *pool = NULL;
+    assert_sac_ok(sac_pool_create(test_context(), 2, &pool));
+    struct caller callers[2] = {{.pool = pool}, {.pool = pool}};
+    pthread_t     threads[2];
+    for (int i = 0; i < 2; i++)
+        assert_sac_ok(sac_thread_start(test_context(), &threads[i], "caller", call_pool, &callers[i]));
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(callers[i].wrong, 0);
+    }
+    sac_pool_destroy(&pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(queue_passes_all_items_in_order),
+        cmocka_unit_test(queue_keeps_the_newest),
+        cmocka_unit_test(queue_drains_after_abort),
+        cmocka_unit_test(pool_runs_every_piece_once),
+        cmocka_unit_test(held_pool_runs_jobs_back_to_back),
+        cmocka_unit_test(pool_serves_two_callers),
+    };
+    return cmocka_run_group_tests_name("base/thread", tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs that go wrong midway: a sentence, status 1, no crash, nothing half-written, nothing lost."""
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import time
+
+import numpy
+import pytest
+
+from support import FRAMES, HEIGHT, WIDTH, fails, write_detections
+
+OUTPUTS = {'-o': 'o.mp4', '--jsonl': 'o.jsonl', '--mot': 'o.txt'}
+
+
+@pytest.fixture(scope='session')
+def noise(tmp_path_factory):
+    """Pictures that no encoder makes small: a video of them fills a disk."""
+    folder = tmp_path_factory.mktemp('noise')
+    (folder / 'img').mkdir()
+    rng = numpy.random.default_rng(1)
+    for frame in range(FRAMES):
+        image = rng.integers(0, 256, (HEIGHT, WIDTH, 3), numpy.uint8)
+        (folder / 'img' / f'{frame + 1:05d}.ppm').write_bytes(
+            b'P6 %d %d 255\n' % (WIDTH, HEIGHT) + image.tobytes())
+    write_detections(folder / 'det.txt')
+    return folder
+
+
+def track_args(source, clip, folder):
+    """The arguments of a run that writes all there is to write."""
+    return ['track', source, '--detections', clip / 'det.txt',
+            *(part for option, name in OUTPUTS.items() for part in (option, folder / name))]
+
+
+def sentence(run, status=1):
+    """The last line of a run that got as far as working."""
+    assert run.returncode == status, run.stderr
+    last = run.stderr.splitlines()[-1]
+    assert last.startswith('saccade: ')
+    assert sum(line.startswith('saccade: ') for line in run.stderr.splitlines()) == 1
+    return last
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def frames_in(folder):
+    """Frames in the JSON lines, which must be whole."""
+    lines = [json.loads(line) for line in (folder / 'o.jsonl').read_text().splitlines()]
+    return sum('tracks' in line for line in lines)
+
+
+def frames_of_video(saccade, path, clip, folder):
+    """Frames that come out of a video, counted by reading it."""
+    run = saccade('track', path, '--detections', clip / 'det.txt', '--tracker', 'sort',
+                  '--jsonl', folder / 'o.jsonl')
+    assert run.returncode == 0, run.stderr
+    return frames_in(folder)
+
+
+# ---- a disk that is full ----
+
+def test_a_full_device_behind_the_name_of_a_video(saccade, noise, tmp_path):
+    (tmp_path / 'o.mp4').symlink_to('/dev/full')
+    run = saccade(*track_args(noise / 'img', noise, tmp_path))
+    words = sentence(run)
+    assert 'o.mp4' in words and 'No space left on device' in words
+    assert names(tmp_path) == ['o.jsonl', 'o.mp4', 'o.txt']
+    assert (tmp_path / 'o.mp4').is_symlink()
+    frames_in(tmp_path)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk with room for a few pages, and a former result on it."""
+    disk = tmp_path / 'disk'
+    disk.mkdir()
+    mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', disk],
+                             capture_output=True).returncode == 0
+    if not mounted:
+        pytest.skip('mounting a small tmpfs needs root')
+    yield disk
+    subprocess.run(['umount', disk], check=True)
+
+
+def fill(path):
+    """Write until the disk is full."""
+    with open(path, 'wb', buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            pass
+
+
+@pytest.mark.parametrize('option', OUTPUTS)
+def test_a_disk_that_is_full(saccade, noise, small_disk, tmp_path, option):
+    output = small_disk / OUTPUTS[option]
+    output.write_bytes(b'former')
+    fill(small_disk / 'filler')
+    others = tmp_path / 'others'
+    others.mkdir()
+    arguments = track_args(noise / 'img', noise, others)
+    arguments[arguments.index(option) + 1] = output
+    run = saccade(*arguments)
+    assert run.returncode == 1
+    words = run.stderr.splitlines()[-1]
+    assert output.name in words and 'No space left on device' in words
+    left = {'filler', output.name}
+    if option != '-o':  # the lines that fitted are worth having; a video without its end is not
+        left.add(output.name + '.part')
+        assert f"what could be written is in '{output}.part'" in words
+    assert names(small_disk) == sorted(left)
+    assert output.read_bytes() == b'former'
+    # what the run had done by then is in the other files, and they are whole
+    assert names(others) == sorted(set(OUTPUTS.values()) - {output.name})
+
+
+def test_a_disk_that_fills_up_midway(saccade, noise, small_disk, tmp_path):
+    run = saccade('track', noise / 'img', '--detections', noise / 'det.txt',
+                  '-o', small_disk / 'o.mkv', '--jsonl', tmp_path / 'o.jsonl')
+    words = sentence(run)
+    assert 'o.mkv' in words and 'No space left on device' in words
+    assert names(small_disk) == []
+    assert 1 <= frames_in(tmp_path) <= FRAMES
+
+
+def test_a_file_over_the_limit(saccade, noise, tmp_path):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000))
+    run = saccade('track', noise / 'img', '--detections', noise / 'det.txt', '-o', tmp_path / 'o.mp4',
+                  preexec_fn=limit)
+    words = sentence(run)
+    assert 'o.mp4' in words and 'File too large' in words
+    assert names(tmp_path) == []
+
+
+# ---- a video that is damaged ----
+
+def index_last(data):
+    """An MP4 file as a camera writes it: the pictures, then the index."""
+    at, boxes = 0, {}
+    while at < len(data):
+        size = int.from_bytes(data[at:at + 4], 'big')
+        boxes[data[at + 4:at + 8]] = bytearray(data[at:at + size])
+        at += size
+    index = boxes[b'moov']
+    table = index.index(b'stco') + 8  # after name and flags: a count, then where the pieces lie
+    for i in range(int.from_bytes(index[table:table + 4], 'big')):
+        entry = slice(table + 4 + 4 * i, table + 8 + 4 * i)
+        index[entry] = (int.from_bytes(index[entry], 'big') - len(index)).to_bytes(4, 'big')
+    return boxes[b'ftyp'] + boxes[b'free'] + boxes[b'mdat'] + index
+
+
+def test_an_index_at_the_end_of_a_pipe(saccade, noise, tmp_path):
+    whole, late = tmp_path / 'whole.mp4', tmp_path / 'late.mp4'
+    assert saccade('track', noise / 'img', '--detections', noise / 'det.txt', '-o', whole).returncode == 0
+    late.write_bytes(index_last(whole.read_bytes()))
+    assert frames_of_video(saccade, late, noise, tmp_path) == FRAMES
+    with open(late, 'rb') as file, subprocess.Popen(['cat'], stdin=file, stdout=subprocess.PIPE) as pipe:
+        run = saccade('track', '-', '--detections', noise / 'det.txt', '--mot', tmp_path / 'o.txt',
+                      stdin=pipe.stdout)
+        pipe.stdout.close()
+    assert 'standard input: its pictures lie before its index' in sentence(run)
+    assert 'o.txt.part' not in names(tmp_path)
+
+
+@pytest.mark.parametrize('ending', ['mp4', 'mkv', 'avi'])
+@pytest.mark.parametrize('share', [0.3, 0.6])
+def test_a_truncated_video_gives_what_it_has(saccade, noise, tmp_path, ending, share):
+    whole, cut = tmp_path / f'whole.{ending}', tmp_path / f'cut.{ending}'
+    assert saccade('track', noise / 'img', '--detections', noise / 'det.txt', '-o', whole).returncode == 0
+    data = whole.read_bytes()
+    cut.write_bytes(data[:int(len(data) * share)])
+    (tmp_path / 'out').mkdir()
+    run = saccade(*track_args(cut, noise, tmp_path / 'out'))
+    words = sentence(run)
+    assert f'cut.{ending}: the file is cut off' in words
+    assert names(tmp_path / 'out') == sorted(OUTPUTS.values())
+    frames = frames_in(tmp_path / 'out')
+    assert FRAMES * share - 6 <= frames <= FRAMES * share + 1
+    assert f'the {frames} frames' in words
+    assert frames_of_video(saccade, tmp_path / 'out/o.mp4', noise, tmp_path) == frames
+
+
+def test_a_video_that_cannot_be_opened_leaves_nothing(saccade, clip, video, tmp_path):
+    out = tmp_path / 'out'
+    out.mkdir()
+    (tmp_path / 'text.mp4').write_text('This is a text.\n' * 1000)
+    (tmp_path / 'empty.mp4').write_bytes(b'')
+    (tmp_path / 'head.mp4').write_bytes(video.read_bytes()[:100])
+    (tmp_path / 'folder.mp4').mkdir()
+    for name in ('text.mp4', 'empty.mp4', 'head.mp4', 'folder.mp4', 'missing.mp4'):
+        fails(saccade(*track_args(tmp_path / name, clip, out)), 1, name)
+        assert names(out) == []
+
+
+@pytest.mark.parametrize('seed', range(12))
+def test_damaged_bytes_never_crash(saccade, clip, video, tmp_path, seed):
+    rng = random.Random(seed)
+    data = bytearray(video.read_bytes())
+    for _ in range(1 << (seed % 8)):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    (tmp_path / 'bad.mp4').write_bytes(data)
+    out = tmp_path / 'out'
+    out.mkdir()
+    run = saccade(*track_args(tmp_path / 'bad.mp4', clip, out))
+    assert run.returncode in (0, 1), run.stderr
+    if run.returncode == 1:
+        assert run.stderr.splitlines()[-1].startswith('saccade: ')
+    assert names(out) in ([], sorted(OUTPUTS.values()))
+    if names(out):
+        frames_in(out)
+
+
+# ---- a run that is stopped ----
+
+def start(program, arguments):
+    return subprocess.Popen([program, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize('delay', [0.01, 0.05, 0.1, 0.2, 0.4, 0.8])
+def test_interrupted_at_any_moment(program, saccade, long_clip, tmp_path, delay):
+    out = tmp_path / 'out'
+    out.mkdir()
+    process = start(program, track_args(long_clip / 'img', long_clip, out))
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    if process.returncode == -signal.SIGINT and not said:
+        return  # it had not begun
+    assert process.returncode == 130, said
+    assert 'interrupted' in said.splitlines()[-1]
+    assert names(out) in ([], ['o.jsonl', 'o.txt'], sorted(OUTPUTS.values()))
+    if (out / 'o.mp4').exists():
+        assert frames_of_video(saccade, out / 'o.mp4', long_clip, tmp_path) == frames_in(out)
+
+
+def test_a_killed_run_leaves_the_former_results_alone(program, long_clip, tmp_path):
+    for name in OUTPUTS.values():
+        (tmp_path / name).write_bytes(b'former')
+    process = start(program, track_args(long_clip / 'img', long_clip, tmp_path))
+    deadline = time.monotonic() + 20
+    while len(names(tmp_path)) == len(OUTPUTS) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    for name in OUTPUTS.values():
+        assert (tmp_path / name).read_bytes() == b'former'
+
+
+# ---- a folder that must not be written ----
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may write everywhere')
+@pytest.mark.parametrize('option', OUTPUTS)
+def test_a_folder_that_is_read_only(saccade, clip, tmp_path, option):
+    tmp_path.chmod(0o500)
+    run = saccade('track', clip / 'img', '--detections', clip / 'det.txt', option,
+                  tmp_path / OUTPUTS[option])
+    tmp_path.chmod(0o700)
+    fails(run, 1, OUTPUTS[option], 'Permission denied')
+    assert names(tmp_path) == []

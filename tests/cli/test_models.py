@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""saccade infer and inspect on models made here, with ONNX Runtime as the oracle."""
+import json
+import re
+
+import numpy
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from support import fails
+
+random = numpy.random.default_rng(7)
+
+
+def save(path, nodes, inputs, outputs, weights=(), **metadata):
+    graph = helper.make_graph(nodes, 'test', inputs, outputs,
+                              [numpy_helper.from_array(array, name) for name, array in weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 13)], ir_version=7,
+                              producer_name='saccade tests')
+    for key, value in metadata.items():
+        entry = model.metadata_props.add()
+        entry.key, entry.value = key, value
+    onnx.save(model, path)
+    return path
+
+
+def value(name, shape):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+@pytest.fixture(scope='module')
+def two_by_two(tmp_path_factory):
+    """Two inputs, two outputs; names that are no file names."""
+    folder = tmp_path_factory.mktemp('model')
+    weights = random.standard_normal((8, 3, 3, 3)).astype(numpy.float32)
+    return save(folder / 'net.onnx',
+                [helper.make_node('Conv', ['image', 'w'], ['c'], pads=[1, 1, 1, 1]),
+                 helper.make_node('Relu', ['c'], ['out/relu:0']),
+                 helper.make_node('Mul', ['c', 'gain'], ['scaled'])],
+                [value('image', [1, 3, 16, 24]), value('gain', [1])],
+                [value('out/relu:0', [1, 8, 16, 24]), value('scaled', [1, 8, 16, 24])],
+                [('w', weights)])
+
+
+@pytest.fixture(scope='module')
+def arrays(tmp_path_factory):
+    folder = tmp_path_factory.mktemp('arrays')
+    arrays = {'image': random.standard_normal((1, 3, 16, 24)).astype(numpy.float32),
+              'gain': numpy.array([2.5], numpy.float32)}
+    for name, array in arrays.items():
+        numpy.save(folder / f'{name}.npy', array)
+    return folder, arrays
+
+
+@pytest.mark.parametrize('flags', [[], ['--reference'], ['--no-optimise'], ['--threads', 2]])
+def test_infer_computes_what_onnx_runtime_computes(saccade, two_by_two, arrays, tmp_path, flags):
+    folder, values = arrays
+    run = saccade('infer', two_by_two, '--input', folder / 'image.npy', f'gain={folder}/gain.npy',
+                  '--output', tmp_path / 'out', *flags)
+    assert run.returncode == 0, run.stderr
+    expected = onnxruntime.InferenceSession(two_by_two).run(None, values)
+    for name, array in zip(['out_relu:0', 'scaled'], expected):
+        numpy.testing.assert_allclose(numpy.load(tmp_path / 'out' / f'{name}.npy'), array, rtol=1e-4, atol=1e-5)
+    assert sorted(p.name for p in (tmp_path / 'out').iterdir()) == ['out_relu:0.npy', 'scaled.npy']
+
+
+def test_infer_tells_its_times(saccade, two_by_two, arrays):
+    folder, _ = arrays
+    inputs = ['--input', f'gain={folder}/gain.npy', f'image={folder}/image.npy', '--repeat', '20']
+    run = saccade('infer', two_by_two, *inputs)
+    assert run.returncode == 0, run.stderr
+    times = re.search(r'min ([\d.]+) ms  median ([\d.]+) ms  p99 ([\d.]+) ms  \(20 runs', run.stdout)
+    low, median, high = map(float, times.groups())
+    assert 0 < low <= median <= high
+    report = json.loads(saccade('infer', two_by_two, *inputs, '--json').stdout)
+    assert report['runs'] == 20 and 0 < report['min_ms'] <= report['median_ms'] <= report['p99_ms']
+    assert [output['shape'] for output in report['outputs']] == [[1, 8, 16, 24]] * 2
+
+
+def test_infer_prints_the_steps(saccade, two_by_two, arrays):
+    folder, _ = arrays
+    run = saccade('infer', two_by_two, '--input', folder / 'image.npy', folder / 'gain.npy', '--layers')
+    assert run.returncode == 0 and 'Conv' in run.stdout
+
+
+def test_infer_names_what_is_wrong_with_its_inputs(saccade, two_by_two, arrays, tmp_path):
+    folder, _ = arrays
+    image, gain = folder / 'image.npy', folder / 'gain.npy'
+    fails(saccade('infer', two_by_two, '--input', image), 2, "'gain'", 'float32 [1]', '--input gain=FILE.npy')
+    fails(saccade('infer', two_by_two, '--input', f'imgae={image}'), 2, "'imgae'", 'image, gain')
+    fails(saccade('infer', two_by_two, '--input', image, gain, image), 2, 'the model takes 2')
+    fails(saccade('infer', two_by_two, '--input', f'image={image}', f'image={image}'), 2, 'given twice')
+    fails(saccade('infer', two_by_two, '--input', '/nowhere/x.npy', gain), 1, '/nowhere/x.npy')
+    numpy.save(tmp_path / 'small.npy', numpy.zeros((1, 3, 8), numpy.float32))
+    fails(saccade('infer', two_by_two, '--input', tmp_path / 'small.npy', gain), 1, 'image')
+    numpy.save(tmp_path / 'double.npy', numpy.zeros((1, 3, 16, 24)))
+    fails(saccade('infer', two_by_two, '--input', tmp_path / 'double.npy', gain), 1, 'float64')
+    (tmp_path / 'cut.npy').write_bytes(image.read_bytes()[:500])
+    fails(saccade('infer', two_by_two, '--input', tmp_path / 'cut.npy', gain), 1, 'cut.npy')
+    fails(saccade('infer', two_by_two, '--input', image, gain, '--output', '/proc/nowhere/out', '--log-level', 'error'), 1,
+          '/proc/nowhere')
+
+
+def test_a_missing_operator_is_named(saccade, tmp_path):
+    model = save(tmp_path / 'odd.onnx',
+                 [helper.make_node('Frobnicate', ['x'], ['y'], name='the_node')],
+                 [value('x', [1])], [value('y', [1])])
+    numpy.save(tmp_path / 'x.npy', numpy.zeros(1, numpy.float32))
+    fails(saccade('infer', model, '--input', tmp_path / 'x.npy'), 1, 'Frobnicate')
+    run = saccade('inspect', model)  # looking at it works
+    assert run.returncode == 0
+    assert re.search(r'Frobnicate +1  not supported', run.stdout)
+    operators = json.loads(saccade('inspect', model, '--json').stdout)['operators']
+    assert operators[0]['name'] == 'Frobnicate' and not operators[0]['supported']
+
+
+def test_a_model_that_lies_about_its_sizes_is_refused(saccade, tmp_path):
+    model = onnx.load(save(tmp_path / 'good.onnx', [helper.make_node('Add', ['x', 'w'], ['y'])],
+                           [value('x', [4])], [value('y', [4])], [('w', numpy.ones(4, numpy.float32))]))
+    model.graph.initializer[0].dims[0] = 1 << 40
+    (tmp_path / 'liar.onnx').write_bytes(model.SerializeToString())
+    numpy.save(tmp_path / 'x.npy', numpy.zeros(4, numpy.float32))
+    fails(saccade('infer', tmp_path / 'liar.onnx', '--input', tmp_path / 'x.npy'), 1, 'liar.onnx')
+    fails(saccade('inspect', tmp_path / 'liar.onnx'), 1, 'liar.onnx')
+
+
+def test_truncated_models_are_refused(saccade, two_by_two, tmp_path):
+    whole = two_by_two.read_bytes()
+    for share in (0, 1, 2, 3):
+        cut = tmp_path / f'cut{share}.onnx'
+        cut.write_bytes(whole[:len(whole) * share // 4])
+        fails(saccade('inspect', cut), 1, cut.name)
+
+
+def test_inspect_describes_a_model(saccade, two_by_two):
+    report = json.loads(saccade('inspect', two_by_two, '--json').stdout)
+    assert report['kind'] == 'model' and report['opset'] == 13
+    assert [port['name'] for port in report['inputs']] == ['image', 'gain']
+    assert report['outputs'][0]['name'] == 'out/relu:0'
+    assert report['parameters'] == 8 * 3 * 3 * 3
+    # 2 a multiply-add: the convolution outweighs what else there is
+    assert report['flops'] == pytest.approx(2 * 16 * 24 * 8 * 27, rel=0.2)
+    assert {op['name'] for op in report['operators']} == {'Conv', 'Relu', 'Mul'}
+    assert all(op['supported'] and op['kernel'] for op in report['operators'])
+    text = saccade('inspect', two_by_two).stdout
+    assert 'image  float32 [1,3,16,24]' in text
+
+
+def test_a_compiled_engine_gets_a_hint(saccade, tmp_path):
+    (tmp_path / 'net.engine').write_bytes(b'ftrt')
+    fails(saccade('inspect', tmp_path / 'net.engine'), 1, 'bring the ONNX file')
+
+
+def test_inspect_tells_head_and_contract(saccade, shared):
+    report = json.loads(saccade('inspect', shared / 'models/yolox_nano_416.onnx', '--json').stdout)
+    assert report['head'] == 'yolox'
+    contract = report['contract']
+    assert (contract['size']['width'], contract['size']['height']) == (416, 416)
+    assert contract['order']['value'] in ('rgb', 'bgr')
+    assert contract['fit']['source'] == 'head'
+    assert 'person' in contract['classes']['value']
+    overridden = json.loads(saccade('inspect', shared / 'models/yolox_nano_416.onnx', '--json',
+                                    '--preprocess', 'rgb,mean=1').stdout)['contract']
+    assert overridden['order'] == {'source': '--preprocess', 'value': 'rgb'}
+    assert overridden['mean'] == {'source': '--preprocess', 'value': [1, 1, 1]}
+
+
+def test_inspect_describes_a_video(saccade, video):
+    report = json.loads(saccade('inspect', video, '--json').stdout)
+    assert report['kind'] == 'video'
+    assert (report['width'], report['height']) == (320, 240)
+    assert report['fps'] == pytest.approx(20, rel=0.01)
+    assert [stream['kind'] for stream in report['streams']] == ['video']
+    text = saccade('inspect', video).stdout
+    assert '320x240' in text and '20 frames/s' in text
+    fails(saccade('inspect', '/nowhere/in.mp4'), 1, '/nowhere/in.mp4')

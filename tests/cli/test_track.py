@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""saccade track as a program: files, faults, interruption. Ready-made detections stand in for a
+detector, so no model is needed."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+import jsonschema
+import pytest
+
+from support import FRAMES, LONG, box_at, fails
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def track(saccade, clip, *args, **more):
+    return saccade('track', clip / 'img', '--fps', 20, '--detections', clip / 'det.txt', *args, **more)
+
+
+def leftovers(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def mot_rows(path):
+    return [[float(x) for x in line.split(',')] for line in path.read_text().splitlines()]
+
+
+def probe(saccade, path):
+    run = saccade('inspect', path, '--json')
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+# ---- what is written ----
+
+def test_one_object_keeps_its_number(saccade, clip, tmp_path):
+    run = track(saccade, clip, '--mot', tmp_path / 't.txt')
+    assert run.returncode == 0, run.stderr
+    rows = mot_rows(tmp_path / 't.txt')
+    assert {row[1] for row in rows} == {1}
+    assert len(rows) >= FRAMES - 5  # the first ones confirm it
+    assert all(1 <= row[0] <= FRAMES for row in rows)
+    for row in rows[5:]:
+        x, y, w, h = box_at(int(row[0]) - 1)
+        assert abs(row[2] - x) < 6 and abs(row[3] - y) < 6
+        assert abs(row[4] - w) < 6 and abs(row[5] - h) < 6
+    assert leftovers(tmp_path) == ['t.txt']
+
+
+def test_json_lines_follow_the_schema(saccade, clip, tmp_path):
+    schema = json.loads((ROOT / 'docs/tracks.schema.json').read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    run = track(saccade, clip, '--jsonl', tmp_path / 't.jsonl', '--mot', tmp_path / 't.txt')
+    assert run.returncode == 0, run.stderr
+    lines = [json.loads(line) for line in (tmp_path / 't.jsonl').read_text().splitlines()]
+    for line in lines:
+        validator.validate(line)
+    frames = [line for line in lines if 'tracks' in line]
+    assert len(frames) == FRAMES
+    assert [line['frame'] for line in frames] == list(range(frames[0]['frame'], frames[0]['frame'] + FRAMES))
+    # both files tell the same
+    assert sum(len(line['tracks']) for line in frames) == len(mot_rows(tmp_path / 't.txt'))
+
+
+def test_the_annotated_video_has_the_inputs_size_and_rate(saccade, clip, video):
+    info = probe(saccade, video)
+    assert (info['width'], info['height']) == (320, 240)
+    assert info['fps'] == pytest.approx(20, rel=0.01)
+    assert info['duration_s'] == pytest.approx(FRAMES / 20, rel=0.1)
+
+
+def test_a_run_without_a_verb_is_the_same(saccade, clip, tmp_path):
+    track(saccade, clip, '--mot', tmp_path / 'a.txt')
+    run = saccade(clip / 'img', '--fps', 20, '--detections', clip / 'det.txt', '--mot', tmp_path / 'b.txt')
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / 'a.txt').read_bytes() == (tmp_path / 'b.txt').read_bytes()
+
+
+def test_detections_need_no_video(saccade, clip, tmp_path):
+    run = saccade('track', '--detections', clip / 'det.txt', '--fps', 20, '--tracker', 'bytetrack',
+                  '--mot', tmp_path / 't.txt')
+    assert run.returncode == 0, run.stderr
+    assert {row[1] for row in mot_rows(tmp_path / 't.txt')} == {1}
+
+
+def test_standard_input_is_an_input(saccade, clip, video, tmp_path):
+    with open(video, 'rb') as stream:
+        run = saccade('track', '-', '--detections', clip / 'det.txt', '--mot', tmp_path / 't.txt', stdin=stream)
+    assert run.returncode == 0, run.stderr
+    assert mot_rows(tmp_path / 't.txt')
+
+
+@pytest.mark.parametrize('tracker', ['sort', 'bytetrack', 'ocsort', 'botsort'])
+def test_every_tracker_follows_the_square(saccade, clip, tmp_path, tracker):
+    run = track(saccade, clip, '--tracker', tracker, '--mot', tmp_path / 't.txt')
+    assert run.returncode == 0, run.stderr
+    assert {row[1] for row in mot_rows(tmp_path / 't.txt')} == {1}
+
+
+# ---- what is said ----
+
+def test_the_summary_tells_frames_rate_and_device(saccade, clip):
+    run = track(saccade, clip)
+    assert run.returncode == 0
+    assert run.stdout == ''
+    assert f'{FRAMES} frames in ' in run.stderr
+    for word in ('frames/s', 'tracks', 'device', 'cpu', 'memory', 'tracking'):
+        assert word in run.stderr
+    assert '\r' not in run.stderr and '\033' not in run.stderr
+
+
+def test_the_default_log_has_no_line_per_frame(saccade, clip, tmp_path):
+    counts = []
+    for frames in (10, FRAMES):
+        folder = tmp_path / str(frames)
+        folder.mkdir()
+        for frame in range(frames):
+            shutil.copy(clip / 'img' / f'{frame + 1:05d}.ppm', folder)
+        run = saccade('track', folder, '--detections', clip / 'det.txt', '-o', tmp_path / 'o.mp4')
+        assert run.returncode == 0, run.stderr
+        counts.append(len(run.stderr.splitlines()))
+    assert counts[0] == counts[1] < 40
+
+
+def test_log_levels(saccade, clip):
+    assert track(saccade, clip, '--log-level', 'error').stderr == ''
+    normal = len(track(saccade, clip).stderr.splitlines())
+    assert len(track(saccade, clip, env={'DEBUG': '1'}).stderr.splitlines()) > normal
+    assert track(saccade, clip, env={'SACCADE_LOG': 'error'}).stderr == ''
+    assert track(saccade, clip, '--log-level', 'error', env={'DEBUG': '1'}).stderr == ''
+
+
+def test_a_terminal_gets_a_progress_line(program, long_clip):
+    """script(1) is not everywhere; a pseudo-terminal from Python is."""
+    master, slave = os.openpty()
+    process = subprocess.Popen([program, 'track', str(long_clip / 'img'), '--detections',
+                                str(long_clip / 'det.txt')], stderr=slave, stdout=subprocess.PIPE,
+                               stdin=subprocess.DEVNULL)
+    os.close(slave)
+    seen = b''
+    deadline = time.monotonic() + 30
+    while b'object' not in seen and time.monotonic() < deadline:
+        seen += os.read(master, 4096)
+    process.send_signal(signal.SIGINT)
+    try:
+        while chunk := os.read(master, 4096):
+            seen += chunk
+    except OSError:
+        pass  # the other side closed
+    assert process.wait(timeout=30) == 130
+    os.close(master)
+    assert b'frames/s' in seen and b'ETA' in seen and b'1 object' in seen
+
+
+# ---- faults ----
+
+def test_missing_files_are_named(saccade, clip, tmp_path):
+    fails(saccade('track', '/nowhere/in.mp4', '--detections', clip / 'det.txt', '-o', tmp_path / 'o.mp4'), 1,
+          '/nowhere/in.mp4')
+    fails(track(saccade, clip, '--reid', '/nowhere/m.onnx', '-o', tmp_path / 'o.mp4'), 1, '/nowhere/m.onnx')
+    fails(saccade('track', clip / 'img', '--detections', '/nowhere/d.txt', '-o', tmp_path / 'o.mp4'), 1,
+          '/nowhere/d.txt')
+    fails(saccade('track', clip / 'img', '--detector', '/nowhere/d.onnx', '-o', tmp_path / 'o.mp4'), 1,
+          '/nowhere/d.onnx')
+    assert leftovers(tmp_path) == []
+
+
+def test_text_is_no_video(saccade, clip, tmp_path):
+    (tmp_path / 'in.mp4').write_text('this is a text\n' * 100)
+    fails(saccade('track', tmp_path / 'in.mp4', '--detections', clip / 'det.txt', '-o', tmp_path / 'o.mp4'), 1,
+          'in.mp4')
+    assert leftovers(tmp_path) == ['in.mp4']
+
+
+def test_a_text_is_no_model(saccade, clip, tmp_path):
+    (tmp_path / 'm.onnx').write_text('this is a text\n' * 100)
+    fails(saccade('track', clip / 'img', '--detector', tmp_path / 'm.onnx', '-o', tmp_path / 'o.mp4'), 1, 'm.onnx')
+    assert leftovers(tmp_path) == ['m.onnx']
+
+
+@pytest.mark.parametrize('option, value', [('--device', 'gpu'), ('--classes', 'persn'), ('--preprocess', 'foo=1'),
+                                           ('--head', 'nosuch')])
+def test_what_the_library_cannot_take_is_wrong_usage(saccade, clip, shared, tmp_path, option, value):
+    model = shared / 'models/yolox_nano_416.onnx'
+    fails(saccade('track', clip / 'img', '--detector', model, option, value, '-o', tmp_path / 'o.mp4'), 2,
+          value.split('=')[0])
+    assert leftovers(tmp_path) == []
+
+
+@pytest.mark.parametrize('option', ['--jsonl', '--mot', '-o'])
+def test_an_unwritable_output_is_named_before_the_work(saccade, clip, option):
+    run = track(saccade, clip, option, '/nowhere/out.mp4')
+    fails(run, 1, '/nowhere/out.mp4')
+
+
+@pytest.mark.parametrize('option', ['--jsonl', '--mot'])
+def test_a_full_disk_is_a_failure(saccade, clip, option):
+    run = track(saccade, clip, option, '/dev/full')
+    assert run.returncode == 1
+    assert '/dev/full' in run.stderr and 'No space left' in run.stderr
+    assert pathlib.Path('/dev/full').is_char_device()
+
+
+# ---- interruption ----
+
+def start(program, long_clip, tmp_path, *args):
+    process = subprocess.Popen([program, 'track', str(long_clip / 'img'), '--detections', str(long_clip / 'det.txt'),
+                                '-o', str(tmp_path / 'o.mp4'), '--jsonl', str(tmp_path / 'o.jsonl'),
+                                '--mot', str(tmp_path / 'o.txt'), *args],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while not any(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    assert process.poll() is None, process.communicate()[1]
+    return process
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_whole_files(program, saccade, long_clip, tmp_path, number):
+    process = start(program, long_clip, tmp_path)
+    assert leftovers(tmp_path) and not (tmp_path / 'o.mp4').exists()  # under a temporary name so far
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert 'interrupted' in said
+    assert leftovers(tmp_path) == ['o.jsonl', 'o.mp4', 'o.txt']
+    lines = [json.loads(line) for line in (tmp_path / 'o.jsonl').read_text().splitlines()]
+    frames = [line for line in lines if 'tracks' in line]
+    assert 1 <= len(frames) < LONG
+    info = probe(saccade, tmp_path / 'o.mp4')
+    assert (info['width'], info['height']) == (1280, 720)
+    # the video and the lines end at the same frame
+    assert info['frames'] == pytest.approx(len(frames), abs=1)
+
+
+def test_a_second_interrupt_ends_at_once(program, long_clip, tmp_path):
+    process = start(program, long_clip, tmp_path)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=10) == 130
+
+
+def test_an_interrupt_while_the_input_says_nothing(program, shared, tmp_path):
+    process = subprocess.Popen([program, 'track', '-', '--detections', str(shared / 'mot/TUD-Stadtmitte/det_yolox_nano.txt'),
+                                '--mot', str(tmp_path / 'o.txt')],
+                               stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(1)  # it has a pipe to wait for, and no pipeline yet
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    assert process.stderr.read().splitlines()[-1] == 'saccade: interrupted while opening; nothing was written'
+    process.stdin.close()
+    assert leftovers(tmp_path) == []
+
+
+def test_an_interrupted_main_job_with_models(program, saccade, shared, tmp_path):
+    models, clip = shared / 'models', shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
+    process = subprocess.Popen([program, 'track', str(clip), '--detector', str(models / 'yolox_nano_416.onnx'),
+                                '--reid', str(models / 'person_reid_0288.onnx'), '--classes', 'person',
+                                '-o', str(tmp_path / 'o.mp4'), '--jsonl', str(tmp_path / 'o.jsonl')],
+                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / 'o.jsonl.part').exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    lines = [json.loads(line) for line in (tmp_path / 'o.jsonl').read_text().splitlines()]
+    assert lines[0]['format'] == 'saccade-tracks' and lines[0]['head'] == 'yolox'
+    assert probe(saccade, tmp_path / 'o.mp4')['frames'] == pytest.approx(len(lines) - 1, abs=1)
+    assert leftovers(tmp_path) == ['o.jsonl', 'o.mp4']

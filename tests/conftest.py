@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the Python tests share. scripts/test sets SACCADE_BIN (the program) and SACCADE_SHARED."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope='session')
+def program():
+    path = os.environ.get('SACCADE_BIN', ROOT / 'build/src/cli/saccade')
+    if not os.access(path, os.X_OK):
+        pytest.fail(f'{path} is not built')
+    return str(path)
+
+
+@pytest.fixture(scope='session')
+def saccade(program):
+    """saccade(*args) runs the program; its output is text."""
+    environment = {k: v for k, v in os.environ.items() if k not in ('SACCADE_LOG', 'DEBUG')}
+
+    def run(*args, env=None, timeout=120, **more):
+        more.setdefault('stdin', subprocess.DEVNULL)
+        more.setdefault('stdout', subprocess.PIPE)
+        more.setdefault('stderr', subprocess.PIPE)
+        return subprocess.run([program, *map(str, args)], text=True, timeout=timeout,
+                              env=environment | (env or {}), **more)
+    return run
+
+
+@pytest.fixture(scope='session')
+def shared():
+    """The folder with test models and sequences."""
+    path = pathlib.Path(os.environ.get('SACCADE_SHARED', ROOT / '../shared')) / 'data'
+    if not path.is_dir():
+        pytest.skip(f'no test data at {path}')
+    return path

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "device/device.h"
+#include "tests/test.h"
+
+static void opens_by_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"auto", "cpu", "cpu:0"};
+    for (size_t i = 0; i < SAC_COUNT(names); i++) {
+        sac_device *dev = NULL;
+        assert_sac_ok(sac_device_open(test_context(), names[i], NULL, &dev));
+        assert_string_equal(sac_device_name(dev), "cpu");
+        assert_true(strlen(sac_device_description(dev)) > 8);
+        assert_int_equal(sac_device_threads(dev), sac_threads_default());
+        assert_ptr_equal(sac_device_context(dev), test_context());
+        sac_device_unref(&dev);
+        assert_null(dev);
+    }
+}
+
+static void refuses_what_it_lacks(void **state)
+{
+    (void)state;
+    static const char *const unknown[] = {"gpu", "", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "auto:0x"};
+    sac_device *dev = NULL;
+    char        why[512];
+    for (size_t i = 0; i < SAC_COUNT(unknown); i++)
+        assert_sac_error(sac_device_open(test_context(), unknown[i], NULL, &dev), SAC_ERR_ARG);
+    assert_sac_error(sac_device_open(test_context(), NULL, NULL, &dev), SAC_ERR_ARG);
+    assert_sac_error(sac_device_open(test_context(), "cuda:1", NULL, &dev), SAC_ERR_DEVICE);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "cuda:1"));
+    assert_non_null(strstr(why, "libsaccade-cuda.so"));
+    assert_null(dev);
+}
+
+static void counts_references(void **state)
+{
+    (void)state;
+    sac_device              *dev = NULL;
+    struct sac_device_params params = sac_device_params_default();
+    params.threads = 3;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", &params, &dev));
+    assert_int_equal(sac_device_threads(dev), 3);
+    sac_device *other = sac_device_ref(dev);
+    sac_device_unref(&dev);
+    assert_string_equal(sac_device_name(other), "cpu");
+    sac_device_unref(&other);
+    sac_device_unref(&other);
+}
+
+static void runs_work_in_order_on_a_stream(void **state)
+{
+    (void)state;
+    sac_device        *dev = NULL;
+    struct sac_stream *stream = NULL;
+    char               src[4] = "abc", dst[4] = "";
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
+    assert_sac_ok(dev->ops->stream_create(dev, &stream));
+    assert_sac_ok(sac_device_copy(dev, stream, dst, src, 4, SAC_COPY_ON_DEVICE, SAC_COPY_BOXES,
+                                  "test"));
+    assert_sac_ok(dev->ops->stream_wait(stream));
+    assert_string_equal(dst, "abc");
+    dev->ops->stream_destroy(&stream);
+    sac_device_unref(&dev);
+}
+
+static void count_piece(void *arg, int piece, int worker)
+{
+    (void)worker;
+    atomic_fetch_add((atomic_int *)arg, piece + 1);
+}
+
+static void *run_jobs(void *arg)
+{
+    for (int i = 0; i < 500; i++) {
+        atomic_int sum = 0;
+        sac_device_parallel(arg, 10, count_piece, &sum);
+        if (sum != 55)
+            return arg;
+    }
+    return NULL;
+}
+
+/* Two threads have jobs at once: the pool below takes one at a time. */
+static void shares_its_workers(void **state)
+{
+    (void)state;
+    sac_device              *dev = NULL;
+    struct sac_device_params params = sac_device_params_default();
+    pthread_t                threads[3];
+    params.threads = 2;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", &params, &dev));
+    for (int i = 0; i < 3; i++)
+        assert_sac_ok(sac_thread_start(test_context(), &threads[i], "t", run_jobs, dev));
+    for (int i = 0; i < 3; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    sac_device_unref(&dev);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opens_by_name),
+        cmocka_unit_test(refuses_what_it_lacks),
+        cmocka_unit_test(counts_references),
+        cmocka_unit_test(runs_work_in_order_on_a_stream),
+        cmocka_unit_test(shares_its_workers),
+    };
+    return cmocka_run_group_tests_name("device/device", tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "device/device.h"
+#include "tests/test.h"
+
+static sac_device *cpu(void)
+{
+    sac_device *dev = NULL;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
+    return dev;
+}
+
+/* Write every byte that the layout promises: the address sanitizer sees one too many. */
+static void fill(const sac_frame *frame)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    int n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal((uintptr_t)frame->plane[i] % 64, 0);
+        for (int y = 0; y < planes[i].rows; y++)
+            memset(frame->plane[i] + (size_t)y * frame->pitch_bytes[i], i + 1, planes[i].row_bytes);
+    }
+    for (int i = 0; i < n; i++) /* and no plane overlaps another */
+        for (int y = 0; y < planes[i].rows; y++)
+            for (size_t x = 0; x < planes[i].row_bytes; x++)
+                assert_int_equal(frame->plane[i][(size_t)y * frame->pitch_bytes[i] + x], i + 1);
+}
+
+static void lays_out_every_format(void **state)
+{
+    (void)state;
+    static const int sizes[][2] = {{1, 1}, {2, 2}, {63, 5}, {641, 33}, {1, 300}};
+    sac_device      *dev = cpu();
+    for (int format = SAC_PIXEL_NV12; format < SAC_PIXEL_FORMAT_COUNT; format++)
+        for (size_t i = 0; i < SAC_COUNT(sizes); i++) {
+            sac_frame *frame = NULL;
+            sac_frame  desc = {.format = format, .width = sizes[i][0], .height = sizes[i][1],
+                               .pts_us = 40000, .number = 1, .stream_id = 7};
+            assert_sac_ok(sac_frame_create(dev, &desc, &frame));
+            assert_int_equal(frame->pts_us, 40000);
+            assert_int_equal(frame->stream_id, 7);
+            assert_ptr_equal(frame->device, dev);
+            fill(frame);
+            sac_frame_unref(&frame);
+        }
+    sac_device_unref(&dev);
+}
+
+static void refuses_bad_sizes_and_formats(void **state)
+{
+    (void)state;
+    static const sac_frame bad[] = {
+        {.format = SAC_PIXEL_NV12, .width = 0, .height = 4},
+        {.format = SAC_PIXEL_NV12, .width = 4, .height = -4},
+        {.format = SAC_PIXEL_NV12, .width = 32769, .height = 4},
+        {.format = SAC_PIXEL_NONE, .width = 4, .height = 4},
+        {.format = SAC_PIXEL_FORMAT_COUNT, .width = 4, .height = 4},
+    };
+    sac_device *dev = cpu();
+    sac_frame  *frame = NULL;
+    for (size_t i = 0; i < SAC_COUNT(bad); i++)
+        assert_sac_error(sac_frame_create(dev, &bad[i], &frame), SAC_ERR_ARG);
+    assert_null(frame);
+    sac_device_unref(&dev);
+}
+
+static void is_writable_alone(void **state)
+{
+    (void)state;
+    sac_device *dev = cpu();
+    sac_frame  *frame = NULL, desc = {.format = SAC_PIXEL_GRAY8, .width = 4, .height = 4};
+    assert_sac_ok(sac_frame_create(dev, &desc, &frame));
+    assert_true(sac_frame_is_writable(frame));
+    sac_frame *other = sac_frame_ref(frame);
+    assert_false(sac_frame_is_writable(frame));
+    sac_frame_unref(&other);
+    assert_true(sac_frame_is_writable(frame));
+    sac_frame_unref(&frame);
+    sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
+static void count_release(void *user)
+{
+    ++*(int *)user;
+}
+
+static void wraps_planes_of_others(void **state)
+{
+    (void)state;
+    sac_device *dev = cpu();
+    sac_frame  *frame = NULL;
+    uint8_t     pixels[3 * 10 * 2];
+    int         released = 0;
+    sac_frame   desc = {.format = SAC_PIXEL_RGB24, .width = 10, .height = 2,
+                        .plane = {pixels}, .pitch_bytes = {29}};
+    assert_sac_error(sac_frame_wrap(dev, &desc, NULL, NULL, &frame), SAC_ERR_ARG);
+    desc.pitch_bytes[0] = 30;
+    assert_sac_ok(sac_frame_wrap(dev, &desc, count_release, &released, &frame));
+    assert_ptr_equal(frame->plane[0], pixels);
+    assert_false(sac_frame_is_writable(frame));
+    sac_device_unref(&dev); /* the frame holds it */
+    assert_string_equal(sac_device_name(frame->device), "cpu");
+    sac_frame_unref(&frame);
+    assert_int_equal(released, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lays_out_every_format),
+        cmocka_unit_test(refuses_bad_sizes_and_formats),
+        cmocka_unit_test(is_writable_alone),
+        cmocka_unit_test(wraps_planes_of_others),
+    };
+    return cmocka_run_group_tests_name("device/frame", tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "tests/test.h"
+
+static sac_device *open_cpu(const struct sac_device_params *params)
+{
+    sac_device *dev = NULL;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", params, &dev));
+    return dev;
+}
+
+static struct sac_pool_stats stats_of(const sac_device *dev)
+{
+    struct sac_pool_stats stats;
+    sac_device_pool_stats(dev, &stats);
+    return stats;
+}
+
+static void serves_a_size_again_from_the_pool(void **state)
+{
+    (void)state;
+    sac_device        *dev = open_cpu(NULL);
+    struct sac_buffer *a = NULL, *b = NULL;
+    assert_sac_ok(sac_buffer_create(dev, 100000, "a", &a));
+    void *first = sac_buffer_data(a);
+    assert_int_equal((uintptr_t)first % 64, 0);
+    assert_int_equal(sac_buffer_bytes(a), 100000);
+    uint64_t live = stats_of(dev).bytes_live;
+    assert_in_range(live, 100000, 125000);
+    sac_buffer_unref(&a);
+    assert_null(a);
+    assert_int_equal(stats_of(dev).bytes_live, 0);
+    assert_int_equal(stats_of(dev).bytes_idle, live);
+    /* A little smaller falls into the same class. */
+    assert_sac_ok(sac_buffer_create(dev, 99000, "b", &b));
+    assert_ptr_equal(sac_buffer_data(b), first);
+    sac_buffer_unref(&b);
+    struct sac_pool_stats stats = stats_of(dev);
+    assert_int_equal(stats.allocations, 1);
+    assert_int_equal(stats.reuses, 1);
+    assert_int_equal(stats.returns, 2);
+    assert_int_equal(stats.leaks, 0);
+    assert_int_equal(stats.bytes_peak, live);
+    sac_device_pool_trim(dev);
+    assert_int_equal(stats_of(dev).bytes_idle, 0);
+    sac_device_unref(&dev);
+}
+
+static void wastes_at_most_a_quarter(void **state)
+{
+    (void)state;
+    sac_device *dev = open_cpu(NULL);
+    for (size_t bytes = 0; bytes < 3000000; bytes = bytes + 1 + bytes / 7) {
+        struct sac_buffer *buf = NULL;
+        assert_sac_ok(sac_buffer_create(dev, bytes, "size", &buf));
+        memset(sac_buffer_data(buf), 0x5a, bytes);
+        uint64_t taken = stats_of(dev).bytes_live;
+        assert_true(taken >= bytes);
+        assert_true(taken <= 256 || taken <= bytes + bytes / 4);
+        sac_buffer_unref(&buf);
+    }
+    struct sac_buffer *huge = NULL;
+    assert_sac_error(sac_buffer_create(dev, SIZE_MAX, "huge", &huge), SAC_ERR_MEMORY);
+    assert_null(huge);
+    sac_device_unref(&dev);
+}
+
+static void forgets_a_size_that_nobody_wants(void **state)
+{
+    (void)state;
+    sac_device        *dev = open_cpu(NULL);
+    struct sac_buffer *once = NULL, *often = NULL;
+    assert_sac_ok(sac_buffer_create(dev, 1 << 20, "once", &once));
+    sac_buffer_unref(&once);
+    for (int i = 0; i < 400; i++) {
+        assert_sac_ok(sac_buffer_create(dev, 1000, "often", &often));
+        sac_buffer_unref(&often);
+    }
+    assert_true(stats_of(dev).bytes_idle > 1 << 20); /* it may come again */
+    for (int i = 0; i < 400; i++) {
+        assert_sac_ok(sac_buffer_create(dev, 1000, "often", &often));
+        sac_buffer_unref(&often);
+    }
+    assert_in_range(stats_of(dev).bytes_idle, 1000, 2000);
+    assert_int_equal(stats_of(dev).allocations, 2);
+    sac_device_unref(&dev);
+}
+
+static void keeps_a_buffer_until_its_last_reference(void **state)
+{
+    (void)state;
+    sac_device        *dev = open_cpu(NULL);
+    struct sac_buffer *a = NULL;
+    assert_sac_ok(sac_buffer_create(dev, 1000, "a", &a));
+    struct sac_buffer *b = sac_buffer_ref(a);
+    sac_buffer_unref(&a);
+    assert_int_equal(stats_of(dev).returns, 0);
+    sac_buffer_unref(&b);
+    assert_int_equal(stats_of(dev).returns, 1);
+    sac_buffer_unref(&b); /* accepts what is gone */
+    sac_device_unref(&dev);
+}
+
+static void keeps_to_its_budget(void **state)
+{
+    (void)state;
+    struct sac_device_params params = sac_device_params_default();
+    params.memory_limit_bytes = 1 << 20;
+    sac_device        *dev = open_cpu(&params);
+    struct sac_buffer *a = NULL, *b = NULL;
+    char               why[512];
+    assert_sac_ok(sac_buffer_create(dev, 700 << 10, "a", &a));
+    assert_sac_error(sac_buffer_create(dev, 700 << 10, "engine arena", &b), SAC_ERR_LIMIT);
+    assert_null(b);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "engine arena"));
+    assert_non_null(strstr(why, "memory limit of 1048576"));
+    assert_int_equal(stats_of(dev).fragmentation, 0);
+    /* Idle bytes of another size make room, and that is counted. */
+    sac_buffer_unref(&a);
+    assert_sac_ok(sac_buffer_create(dev, 500 << 10, "b", &b));
+    assert_int_equal(stats_of(dev).fragmentation, 1);
+    assert_int_equal(stats_of(dev).bytes_idle, 0);
+    sac_buffer_unref(&b);
+    sac_device_unref(&dev);
+}
+
+struct log {
+    char text[4096];
+    int  lines;
+};
+
+static void keep_log(void *user, enum sac_log_level level, const char *message)
+{
+    struct log *log = user;
+    (void)level;
+    size_t at = strlen(log->text);
+    snprintf(log->text + at, sizeof log->text - at, "%s\n", message);
+    log->lines++;
+}
+
+static sac_context *context_with(struct log *log)
+{
+    struct sac_context_params params = sac_context_params_default();
+    sac_context              *ctx = NULL;
+    params.log_fn = keep_log;
+    params.log_user = log;
+    params.log_level = SAC_LOG_WARN;
+    assert_int_equal(sac_context_create(&params, &ctx), SAC_OK);
+    return ctx;
+}
+
+static void names_what_outlives_its_device(void **state)
+{
+    (void)state;
+    struct log             log = {0};
+    sac_context           *ctx = context_with(&log);
+    sac_device            *dev = NULL;
+    sac_tensor            *t = NULL;
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 2, .shape = {3, 5}};
+    assert_int_equal(sac_device_open(ctx, "cpu", NULL, &dev), SAC_OK);
+    assert_int_equal(sac_tensor_create(dev, &desc, "forgotten", &t), SAC_OK);
+    sac_device_unref(&dev);
+    assert_int_equal(log.lines, 1);
+    assert_non_null(strstr(log.text, "'forgotten', 60 bytes, float32 [3,5]"));
+    assert_int_equal(stats_of(sac_tensor_device(t)).leaks, 1);
+    memset(sac_tensor_data(t), 1, 60); /* still valid */
+    sac_tensor_unref(&t);
+    sac_context_destroy(&ctx);
+}
+
+static void watcher_names_old_buffers_once(void **state)
+{
+    (void)state;
+    struct log               log = {0};
+    sac_context             *ctx = context_with(&log);
+    sac_device              *dev = NULL;
+    struct sac_device_params params = sac_device_params_default();
+    struct sac_buffer       *old = NULL, *weights = NULL;
+    params.leak_age_s = 1;
+    assert_int_equal(sac_device_open(ctx, "cpu", &params, &dev), SAC_OK);
+    assert_int_equal(sac_buffer_create(dev, 1000, "slow consumer", &old), SAC_OK);
+    assert_int_equal(sac_buffer_create(dev, 1000, "weights", &weights), SAC_OK);
+    sac_buffer_keep(weights);
+    usleep(200000);
+    assert_int_equal(stats_of(dev).leaks, 0); /* too young yet */
+    for (int i = 0; i < 100 && stats_of(dev).leaks == 0; i++)
+        usleep(50000);
+    usleep(600000); /* two more looks */
+    assert_int_equal(stats_of(dev).leaks, 1);
+    assert_int_equal(log.lines, 1);
+    assert_non_null(strstr(log.text, "slow consumer"));
+    sac_buffer_unref(&old);
+    sac_buffer_unref(&weights);
+    sac_device_unref(&dev);
+    sac_context_destroy(&ctx);
+}
+
+static void add_line(void *user, const char *line)
+{
+    keep_log(user, SAC_LOG_INFO, line);
+}
+
+static void lists_the_live(void **state)
+{
+    (void)state;
+    struct log log = {0};
+    sac_device *dev = open_cpu(NULL);
+    sac_frame  *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
+    assert_sac_ok(sac_frame_create(dev, &desc, &frame));
+    sac_device_dump_live(dev, add_line, &log);
+    assert_int_equal(log.lines, 1);
+    assert_non_null(strstr(log.text, "cpu: 'frame nv12', 460800 bytes, uint8 [480,640]"));
+    sac_frame_unref(&frame);
+    log.lines = 0;
+    sac_device_dump_live(dev, add_line, &log);
+    assert_int_equal(log.lines, 0);
+    sac_device_unref(&dev);
+}
+
+static void *take_and_give(void *arg)
+{
+    for (int i = 0; i < 2000; i++) {
+        struct sac_buffer *buf = NULL;
+        if (sac_buffer_create(arg, (size_t)(i % 17) * 1000, "thread", &buf) != SAC_OK)
+            return arg;
+        memset(sac_buffer_data(buf), i, sac_buffer_bytes(buf));
+        sac_buffer_unref(&buf);
+    }
+    return NULL;
+}
+
+static void serves_many_threads(void **state)
+{
+    (void)state;
+    sac_device *dev = open_cpu(NULL);
+    pthread_t   threads[4];
+    for (int i = 0; i < 4; i++)
+        assert_sac_ok(sac_thread_start(test_context(), &threads[i], "t", take_and_give, dev));
+    for (int i = 0; i < 4; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    struct sac_pool_stats stats = stats_of(dev);
+    assert_int_equal(stats.allocations + stats.reuses, 8000);
+    assert_int_equal(stats.returns, 8000);
+    assert_int_equal(stats.bytes_live, 0);
+    assert_true(stats.allocations <= 4 * 17);
+    sac_device_unref(&dev);
+}
+
+static void survives_failing_allocations(void **state)
+{
+    (void)state;
+    sac_device *dev = open_cpu(NULL);
+    for (long n = 1; n <= 3; n++) {
+        struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {n * 100000}};
+        sac_tensor            *t = NULL;
+        sac_alloc_fail_at(n);
+        assert_sac_error(sac_tensor_create(dev, &desc, "t", &t), SAC_ERR_MEMORY);
+        sac_alloc_fail_at(0);
+        assert_null(t);
+    }
+    assert_int_equal(stats_of(dev).bytes_live, 0);
+    sac_device_unref(&dev);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(serves_a_size_again_from_the_pool),
+        cmocka_unit_test(wastes_at_most_a_quarter),
+        cmocka_unit_test(forgets_a_size_that_nobody_wants),
+        cmocka_unit_test(keeps_a_buffer_until_its_last_reference),
+        cmocka_unit_test(keeps_to_its_budget),
+        cmocka_unit_test(names_what_outlives_its_device),
+        cmocka_unit_test(watcher_names_old_buffers_once),
+        cmocka_unit_test(lists_the_live),
+        cmocka_unit_test(serves_many_threads),
+        cmocka_unit_test(survives_failing_allocations),
+    };
+    return cmocka_run_group_tests_name("device/pool", tests, NULL, NULL);
+}

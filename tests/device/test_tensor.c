@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "device/device.h"
+#include "tests/test.h"
+
+static sac_device *cpu(void)
+{
+    sac_device *dev = NULL;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
+    return dev;
+}
+
+static void describes_dtypes(void **state)
+{
+    (void)state;
+    for (int i = SAC_F32; i < SAC_DTYPE_COUNT; i++) {
+        assert_true(sac_dtype_bytes(i) >= 1 && sac_dtype_bytes(i) <= 8);
+        assert_string_not_equal(sac_dtype_name(i), "none");
+    }
+    assert_int_equal(sac_dtype_bytes(SAC_DTYPE_NONE), 0);
+    assert_int_equal(sac_dtype_bytes(SAC_DTYPE_COUNT), 0);
+    assert_string_equal(sac_dtype_name(SAC_DTYPE_COUNT), "unknown");
+}
+
+static void counts_elements_without_overflow(void **state)
+{
+    (void)state;
+    struct sac_tensor_desc d = {.dtype = SAC_F32, .rank = 0};
+    assert_int_equal(sac_tensor_desc_elements(&d), 1);
+    assert_int_equal(sac_tensor_desc_bytes(&d), 4);
+    d = (struct sac_tensor_desc){.dtype = SAC_F64, .rank = 3, .shape = {2, 3, 5}};
+    assert_int_equal(sac_tensor_desc_bytes(&d), 240);
+    d.shape[1] = 0;
+    assert_int_equal(sac_tensor_desc_elements(&d), 0);
+    d.shape[1] = -1;
+    assert_int_equal(sac_tensor_desc_elements(&d), -1);
+    d = (struct sac_tensor_desc){.dtype = SAC_F64, .rank = 2, .shape = {INT64_MAX, 2}};
+    assert_int_equal(sac_tensor_desc_elements(&d), -1);
+    d.rank = 1;
+    assert_true(sac_tensor_desc_elements(&d) == INT64_MAX);
+    assert_int_equal(sac_tensor_desc_bytes(&d), -1);
+    d.rank = SAC_RANK_MAX + 1;
+    assert_int_equal(sac_tensor_desc_elements(&d), -1);
+}
+
+static void refuses_bad_shapes(void **state)
+{
+    (void)state;
+    sac_device                        *dev = cpu();
+    sac_tensor                        *t = NULL;
+    static const struct sac_tensor_desc bad[] = {
+        {.dtype = SAC_F32, .rank = 1, .shape = {-1}},
+        {.dtype = SAC_F32, .rank = SAC_RANK_MAX + 1},
+        {.dtype = SAC_F32, .rank = 2, .shape = {INT64_MAX, INT64_MAX}},
+        {.dtype = SAC_DTYPE_NONE, .rank = 1, .shape = {1}},
+    };
+    for (size_t i = 0; i < SAC_COUNT(bad); i++)
+        assert_sac_error(sac_tensor_create(dev, &bad[i], "bad", &t), SAC_ERR_ARG);
+    assert_null(t);
+    sac_device_unref(&dev);
+}
+
+static void views_share_the_buffer(void **state)
+{
+    (void)state;
+    sac_device            *dev = cpu();
+    sac_tensor            *base = NULL, *view = NULL, *none = NULL;
+    struct sac_tensor_desc d = {.dtype = SAC_F32, .rank = 2, .shape = {4, 3}};
+    struct sac_tensor_desc row = {.dtype = SAC_F32, .rank = 1, .shape = {3}};
+    struct sac_pool_stats  stats;
+    assert_sac_ok(sac_tensor_create(dev, &d, "base", &base));
+    ((float *)sac_tensor_data(base))[7] = 42;
+    assert_sac_ok(sac_tensor_view(base, 2 * 3 * 4, &row, &view));
+    assert_sac_error(sac_tensor_view(base, 40, &row, &none), SAC_ERR_ARG);
+    assert_sac_error(sac_tensor_view(base, SIZE_MAX, &row, &none), SAC_ERR_ARG);
+    assert_null(none);
+    sac_tensor_unref(&base);
+    assert_true(((float *)sac_tensor_data(view))[1] == 42.0f);
+    assert_int_equal(sac_tensor_describe(view)->rank, 1);
+    assert_ptr_equal(sac_tensor_device(view), dev);
+    sac_device_pool_stats(dev, &stats);
+    assert_int_equal(stats.returns, 0);
+    sac_tensor_unref(&view);
+    sac_device_pool_stats(dev, &stats);
+    assert_int_equal(stats.returns, 1);
+    sac_device_unref(&dev);
+}
+
+static void count_release(void *user)
+{
+    ++*(int *)user;
+}
+
+static void wraps_memory_of_others(void **state)
+{
+    (void)state;
+    sac_device            *dev = cpu();
+    sac_tensor            *t = NULL;
+    float                  x[6] = {0};
+    int                    released = 0;
+    struct sac_tensor_desc d = {.dtype = SAC_F32, .rank = 2, .shape = {2, 3}};
+    assert_sac_error(sac_tensor_wrap(dev, &d, NULL, NULL, NULL, &t), SAC_ERR_ARG);
+    assert_sac_ok(sac_tensor_wrap(dev, &d, x, count_release, &released, &t));
+    assert_ptr_equal(sac_tensor_data(t), x);
+    sac_tensor *other = sac_tensor_ref(t);
+    sac_tensor_unref(&t);
+    assert_int_equal(released, 0);
+    sac_tensor_unref(&other);
+    assert_int_equal(released, 1);
+    sac_device_unref(&dev);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(describes_dtypes),       cmocka_unit_test(counts_elements_without_overflow),
+        cmocka_unit_test(refuses_bad_shapes),     cmocka_unit_test(views_share_the_buffer),
+        cmocka_unit_test(wraps_memory_of_others),
+    };
+    return cmocka_run_group_tests_name("device/tensor", tests, NULL, NULL);
+}

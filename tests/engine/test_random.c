@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random networks, as planned (fused, in place, views, parts of one another, fast kernels) against
+ * node by node with the reference kernels. What the planner lets two values share wrongly shows here. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <saccade/model.h>
+
+#include "tests/engine/proto.h"
+#include "tests/engine/device.h"
+#include "tests/test.h"
+
+enum { NETWORKS = 300, NODES_MAX = 30, C = 8, H = 6, W = 5, OUTPUTS = 3 };
+
+struct maker {
+    struct proto graph;
+    uint32_t     seed;
+    int          values; /* v0 .. v<values-1>, all [1,C,H,W]; v0 is the input */
+    int          extras; /* names of what is in between */
+};
+
+static uint32_t pick(struct maker *m, uint32_t n)
+{
+    m->seed = m->seed * 1664525u + 1013904223u;
+    return (m->seed >> 10) % n;
+}
+
+/* A value made before, the latest ones more often: networks are deep. */
+static int any_value(struct maker *m)
+{
+    int back = (int)pick(m, pick(m, 2) ? 3 : 20);
+    return m->values - 1 - (back < m->values ? back : 0);
+}
+
+static void add(struct maker *m, const char *op, const char *inputs, const char *output,
+                struct proto *attrs)
+{
+    proto_node(&m->graph, op, inputs, output, attrs);
+}
+
+static void add_unary(struct maker *m)
+{
+    static const char *const ops[] = {"Relu", "Neg", "Sigmoid", "Tanh", "Abs", "HardSwish",
+                                      "Identity", "LeakyRelu"};
+    char in[16], out[16];
+    snprintf(in, sizeof in, "v%d", any_value(m));
+    snprintf(out, sizeof out, "v%d", m->values++);
+    add(m, ops[pick(m, 8)], in, out, NULL);
+}
+
+static void add_binary(struct maker *m)
+{
+    static const char *const ops[] = {"Add", "Add", "Sub", "Mul", "Max"};
+    char in[32], out[16];
+    snprintf(in, sizeof in, "v%d v%d", any_value(m), any_value(m));
+    snprintf(out, sizeof out, "v%d", m->values++);
+    add(m, ops[pick(m, 5)], in, out, NULL);
+}
+
+static void add_weights(struct maker *m, const char *name, const char *dims, size_t count)
+{
+    float *w = malloc(count * sizeof *w);
+    for (size_t i = 0; i < count; i++)
+        w[i] = ((float)pick(m, 2000) - 1000) / 4000;
+    proto_initializer(&m->graph, name, 1, dims, w, count * sizeof *w);
+    free(w);
+}
+
+/* from channels to C channels, 1x1, 3x3 or depthwise; its result is the next value. */
+static void add_conv(struct maker *m, const char *input, int from)
+{
+    struct proto attrs = {0};
+    char         in[64], out[16], dims[32], name[16];
+    int          kernel = pick(m, 2) ? 3 : 1, group = from == C && pick(m, 3) == 0 ? C : 1;
+    snprintf(name, sizeof name, "w%d", m->extras++);
+    snprintf(dims, sizeof dims, "%d %d %d %d", C, from / group, kernel, kernel);
+    add_weights(m, name, dims, (size_t)(C * (from / group) * kernel * kernel));
+    proto_attr_ints(&attrs, "pads", kernel == 3 ? "1 1 1 1" : "0 0 0 0");
+    proto_attr_int(&attrs, "group", group);
+    snprintf(in, sizeof in, "%s %s", input, name);
+    snprintf(out, sizeof out, "v%d", m->values++);
+    add(m, "Conv", in, out, &attrs);
+}
+
+static void add_plain_conv(struct maker *m)
+{
+    char in[16];
+    snprintf(in, sizeof in, "v%d", any_value(m));
+    add_conv(m, in, C);
+}
+
+/* Two values joined, and a convolution back to C channels. */
+static void add_concat(struct maker *m)
+{
+    struct proto attrs = {0};
+    char         in[32], joined[16];
+    snprintf(in, sizeof in, "v%d v%d", any_value(m), any_value(m));
+    snprintf(joined, sizeof joined, "t%d", m->extras++);
+    proto_attr_int(&attrs, "axis", 1);
+    add(m, "Concat", in, joined, &attrs);
+    add_conv(m, joined, 2 * C);
+}
+
+/* Cut in two along the channels, and joined the other way round. */
+static void add_split(struct maker *m)
+{
+    struct proto split = {0}, concat = {0};
+    char         in[16], parts[32], swapped[32], out[16];
+    int          a = m->extras++, b = m->extras++;
+    snprintf(in, sizeof in, "v%d", any_value(m));
+    snprintf(parts, sizeof parts, "t%d t%d", a, b);
+    snprintf(swapped, sizeof swapped, "t%d t%d", b, a);
+    snprintf(out, sizeof out, "v%d", m->values++);
+    proto_attr_int(&split, "axis", 1);
+    add(m, "Split", in, parts, &split);
+    proto_attr_int(&concat, "axis", 1);
+    add(m, "Concat", swapped, out, &concat);
+}
+
+/* Away and back again: Transpose or Reshape, with something in between. */
+static void add_detour(struct maker *m, const char *op)
+{
+    struct proto there = {0}, back = {0};
+    char         in[32], a[16], b[16], out[16];
+    bool         transpose = strcmp(op, "Transpose") == 0;
+    snprintf(in, sizeof in, transpose ? "v%d" : "v%d flat", any_value(m));
+    snprintf(a, sizeof a, "t%d", m->extras++);
+    snprintf(b, sizeof b, "t%d", m->extras++);
+    if (transpose)
+        proto_attr_ints(&there, "perm", "0 2 3 1");
+    add(m, op, in, a, &there);
+    add(m, pick(m, 2) ? "Relu" : "Neg", a, b, NULL);
+    snprintf(in, sizeof in, transpose ? "%s" : "%s full", b);
+    snprintf(out, sizeof out, "v%d", m->values++);
+    if (transpose)
+        proto_attr_ints(&back, "perm", "0 3 1 2");
+    add(m, op, in, out, &back);
+}
+
+static void add_pool(struct maker *m)
+{
+    struct proto attrs = {0};
+    char         in[16], out[16];
+    snprintf(in, sizeof in, "v%d", any_value(m));
+    snprintf(out, sizeof out, "v%d", m->values++);
+    proto_attr_ints(&attrs, "kernel_shape", "3 3");
+    proto_attr_ints(&attrs, "pads", "1 1 1 1");
+    add(m, pick(m, 2) ? "MaxPool" : "AveragePool", in, out, &attrs);
+}
+
+/* A value times what its mean says of each channel: a gate. */
+static void add_gate(struct maker *m)
+{
+    struct proto attrs = {0};
+    char         in[32], mean[16], gate[16], out[16];
+    int          v = any_value(m);
+    snprintf(in, sizeof in, "v%d", v);
+    snprintf(mean, sizeof mean, "t%d", m->extras++);
+    snprintf(gate, sizeof gate, "t%d", m->extras++);
+    proto_attr_ints(&attrs, "axes", "2 3");
+    add(m, "ReduceMean", in, mean, &attrs);
+    add(m, "Sigmoid", mean, gate, NULL);
+    snprintf(in, sizeof in, "v%d %s", v, gate);
+    snprintf(out, sizeof out, "v%d", m->values++);
+    add(m, "Mul", in, out, NULL);
+}
+
+static void add_something(struct maker *m)
+{
+    switch (pick(m, 10)) {
+    case 0:
+    case 1:
+        add_unary(m);
+        break;
+    case 2:
+    case 3:
+        add_binary(m);
+        break;
+    case 4:
+        add_concat(m);
+        break;
+    case 5:
+        add_split(m);
+        break;
+    case 6:
+        add_detour(m, pick(m, 2) ? "Transpose" : "Reshape");
+        break;
+    case 7:
+        add_pool(m);
+        break;
+    case 8:
+        add_gate(m);
+        break;
+    default:
+        add_plain_conv(m);
+    }
+}
+
+/* The last value and two others, perhaps the input itself. */
+static void make_network(struct maker *m, struct proto *model)
+{
+    static const int64_t flat[2] = {1, C *H *W}, full[4] = {1, C, H, W};
+    char                 dims[32], name[16];
+    snprintf(dims, sizeof dims, "1 %d %d %d", C, H, W);
+    proto_input(&m->graph, "v0", 1, dims);
+    proto_initializer(&m->graph, "flat", 7, "2", flat, sizeof flat);
+    proto_initializer(&m->graph, "full", 7, "4", full, sizeof full);
+    m->values = 1;
+    for (int n = 2 + (int)pick(m, NODES_MAX); n > 0; n--)
+        add_something(m);
+    for (int i = 0; i < OUTPUTS; i++) {
+        snprintf(name, sizeof name, "v%d", i ? (int)pick(m, (uint32_t)m->values) : m->values - 1);
+        proto_output(&m->graph, name, 1, dims);
+    }
+    proto_model(model, &m->graph, 13);
+}
+
+static void run(const struct proto *model, bool plain, int64_t batch, sac_tensor **out)
+{
+    struct sac_model_params params = sac_model_params_default();
+    struct sac_tensor_desc  desc = {.dtype = SAC_F32, .rank = 4, .shape = {batch, C, H, W}};
+    sac_model              *m = NULL;
+    sac_tensor             *in = NULL;
+    params.optimise = !plain;
+    params.reference = plain;
+    assert_sac_ok(sac_model_load_memory(device(), model->bytes, model->size, "random", &params, &m));
+    assert_sac_ok(sac_tensor_create(device(), &desc, "test", &in));
+    float *x = sac_tensor_data(in);
+    for (int64_t i = 0; i < batch * C * H * W; i++)
+        x[i] = sinf((float)i * 0.7f) * 2;
+    assert_sac_ok(sac_model_run(m, &in, out));
+    sac_tensor_unref(&in);
+    sac_model_unref(&m);
+}
+
+static void compare(sac_tensor **have, sac_tensor **want, uint32_t network)
+{
+    for (int i = 0; i < OUTPUTS; i++) {
+        const float *a = sac_tensor_data(have[i]), *b = sac_tensor_data(want[i]);
+        int64_t      n = sac_tensor_desc_elements(sac_tensor_describe(want[i]));
+        float        scale = 0.1f; /* of what the networks add up */
+        assert_int_equal(sac_tensor_desc_elements(sac_tensor_describe(have[i])), n);
+        for (int64_t k = 0; k < n; k++)
+            scale = fmaxf(scale, fabsf(b[k]));
+        for (int64_t k = 0; k < n; k++)
+            if (!(fabsf(a[k] - b[k]) <= 1e-4f * scale))
+                fail_msg("network %u, output %d, element %lld: %g, wanted %g", network, i,
+                         (long long)k, (double)a[k], (double)b[k]);
+        sac_tensor_unref(&have[i]);
+        sac_tensor_unref(&want[i]);
+    }
+}
+
+static void planned_equals_node_by_node(void **state)
+{
+    (void)state;
+    for (uint32_t network = 0; network < NETWORKS; network++) {
+        struct maker m = {.seed = network * 7919 + 1};
+        struct proto model = {0};
+        sac_tensor  *have[OUTPUTS] = {NULL}, *want[OUTPUTS] = {NULL};
+        int64_t      batch = network % 4 == 0 ? 2 : 1; /* freed where that works */
+        make_network(&m, &model);
+        run(&model, true, batch, want);
+        run(&model, false, batch, have);
+        compare(have, want, network);
+        proto_free(&model);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(planned_equals_node_by_node),
+    };
+    return cmocka_run_group_tests_name("engine/random", tests, NULL, close_device);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heads on outputs of any shape with any numbers in them, as a lying model gives.
+ *
+ * Byte 0 chooses the head, 1 the input's size, 2 the number of tensors; then a rank and dims for each;
+ * what is left is their numbers, over and over. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "heads/heads.h"
+
+enum { TENSORS_MAX = 8, ELEMENTS_MAX = 1 << 16 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+    const uint8_t *at, *end;
+};
+
+static int take(struct input *in)
+{
+    return in->at < in->end ? *in->at++ : 0;
+}
+
+/* Small dims, and the numbers of cells that heads look for. */
+static int64_t take_dim(struct input *in, int size)
+{
+    int b = take(in);
+    if (b < 200)
+        return b;
+    int64_t cells = sac_grid_of(size, size, b % 2 ? 3 : 4).cells;
+    int64_t finest = (int64_t)((size + 7) / 8) * ((size + 7) / 8);
+    return b < 220 ? cells : b < 230 ? 3 * cells : finest >> (b % 3 * 2);
+}
+
+static float *numbers(struct input *in, int64_t n)
+{
+    float *out = sac_calloc((size_t)n, sizeof *out);
+    size_t left = (size_t)(in->end - in->at) / sizeof *out;
+    if (!out)
+        abort();
+    for (int64_t i = 0; left && i < n; i++)
+        memcpy(&out[i], in->at + (size_t)i % left * sizeof *out, sizeof *out);
+    return out;
+}
+
+static void look(void *sink, const struct sac_detection *det)
+{
+    *(float *)sink += det->x0 + det->y0 + det->x1 + det->y1 + det->score + (float)det->class_id;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct sac_head *const heads[] = {&sac_head_yolox,   &sac_head_yolov5,
+                                                   &sac_head_yolov8,  &sac_head_nanodet,
+                                                   &sac_head_end2end, &sac_head_ssd,
+                                                   &sac_head_detr};
+    struct input           in = {data, data + size};
+    const struct sac_head *head = heads[(size_t)take(&in) % SAC_COUNT(heads)];
+    int                    side = 8 + take(&in) % 8 * 8, count = 1 + take(&in) % TENSORS_MAX;
+    struct sac_head_tensor t[TENSORS_MAX] = {0};
+    int64_t                elements[TENSORS_MAX];
+    bool                   fits = true;
+    float                  sum = 0;
+    for (int i = 0; i < count; i++) {
+        static const char *const names[] = {"scores", "labels", "cls_pred", "output"};
+        t[i].name = names[take(&in) % 4];
+        t[i].rank = take(&in) % 4;
+        elements[i] = 1;
+        for (int k = 0; k < t[i].rank; k++)
+            elements[i] *= t[i].shape[k] = take_dim(&in, side);
+        fits = fits && elements[i] <= ELEMENTS_MAX;
+    }
+    for (int i = 0; fits && i < count; i++)
+        t[i].data = numbers(&in, elements[i]);
+    struct sac_head_input input = {t, count, side, side, 0.1f};
+    if (fits)
+        head->decode(head, &input, take(&in) % 100, look, &sum);
+    for (int i = 0; i < count; i++)
+        sac_free((void *)(uintptr_t)t[i].data);
+    return 0;
+}

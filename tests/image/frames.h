@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Frames with known pixels for the image tests. */
+#ifndef SAC_TESTS_IMAGE_FRAMES_H
+#define SAC_TESTS_IMAGE_FRAMES_H
+
+#include <math.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "tests/test.h"
+
+static inline sac_device *test_device(void)
+{
+    sac_device              *dev = NULL;
+    struct sac_device_params params = sac_device_params_default();
+    params.threads = 2;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", &params, &dev));
+    return dev;
+}
+
+static inline uint32_t test_random(void)
+{
+    static uint32_t state = 12345;
+    state ^= state << 13;
+    state ^= state >> 17;
+    state ^= state << 5;
+    return state;
+}
+
+static inline int test_between(int low, int high)
+{
+    return low + (int)(test_random() % (uint32_t)(high - low + 1));
+}
+
+static inline sac_frame *test_frame(sac_device *dev, enum sac_pixel_format format, int width,
+                                    int height)
+{
+    sac_frame *frame = NULL;
+    sac_frame  desc = {.format = format, .width = width, .height = height};
+    assert_sac_ok(sac_frame_create(dev, &desc, &frame));
+    return frame;
+}
+
+/* Random samples between two levels on the scale of 8 bit; one level is that exactly. */
+static inline void test_fill(sac_frame *f, int luma_low, int luma_high, int chroma_low,
+                             int chroma_high)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    int                     n = sac_frame_planes(f->format, f->width, f->height, planes);
+    for (int p = 0; p < n; p++)
+        for (int y = 0; y < planes[p].rows; y++) {
+            uint8_t *row = f->plane[p] + (size_t)y * f->pitch_bytes[p];
+            bool     words = f->format == SAC_PIXEL_P010;
+            for (size_t x = 0; x < planes[p].row_bytes / (words ? 2 : 1); x++) {
+                int v =
+                    p ? test_between(chroma_low, chroma_high) : test_between(luma_low, luma_high);
+                if (words)
+                    ((uint16_t *)(void *)row)[x] =
+                        (uint16_t)((v * 4 + (luma_low < luma_high ? test_between(0, 3) : 0)) << 6);
+                else
+                    row[x] = (uint8_t)v;
+            }
+        }
+}
+
+/* Sample c (Y, U, V or R, G, B) of the pixel x, y on the scale of 8 bit. */
+static inline double test_sample(const sac_frame *f, int x, int y, int c)
+{
+    bool           rgb = f->format == SAC_PIXEL_RGB24, wide = f->format == SAC_PIXEL_P010;
+    int            plane = rgb || c == 0 ? 0 : f->format == SAC_PIXEL_I420 ? c : 1;
+    int            step = rgb ? 3 : plane == 1 && f->format != SAC_PIXEL_I420 ? 2 : 1;
+    int            at = (plane ? x / 2 : x) * step + (rgb ? c : step == 2 ? c - 1 : 0);
+    const uint8_t *row = f->plane[plane] + (size_t)(plane ? y / 2 : y) * f->pitch_bytes[plane];
+    return wide ? (((const uint16_t *)(const void *)row)[at] >> 6) / 4.0 : row[at];
+}
+
+/* The pixel as R, G, B in 0..255: straight from the definitions of the standards. */
+static inline void test_rgb(const sac_frame *f, int x, int y, double rgb[3])
+{
+    static const double weights[3][2] = {{0.299, 0.114}, {0.2126, 0.0722}, {0.2627, 0.0593}};
+    x = SAC_CLAMP(x, 0, f->width - 1);
+    y = SAC_CLAMP(y, 0, f->height - 1);
+    if (f->format == SAC_PIXEL_RGB24 || f->format == SAC_PIXEL_GRAY8) {
+        for (int c = 0; c < 3; c++)
+            rgb[c] = test_sample(f, x, y, f->format == SAC_PIXEL_GRAY8 ? 0 : c);
+        return;
+    }
+    bool   full = f->range == SAC_RANGE_FULL;
+    double top = f->format == SAC_PIXEL_P010 ? 1023 / 4.0 : 255;
+    double luma = test_sample(f, x, y, 0), cb = test_sample(f, x, y, 1),
+           cr = test_sample(f, x, y, 2);
+    luma = full ? luma / top : (luma - 16) / 219;
+    cb = (cb - 128) / (full ? top : 224);
+    cr = (cr - 128) / (full ? top : 224);
+    double kr = weights[f->matrix][0], kb = weights[f->matrix][1];
+    double r = luma + 2 * (1 - kr) * cr, b = luma + 2 * (1 - kb) * cb;
+    double all[3] = {r, (luma - kr * r - kb * b) / (1 - kr - kb), b};
+    for (int c = 0; c < 3; c++)
+        rgb[c] = SAC_CLAMP(all[c] * 255, 0.0, 255.0);
+}
+
+#endif

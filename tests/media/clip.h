@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Test clips, written with FFmpeg's libraries alone: an oracle that shares no code with our sink.
+ * Every picture carries its number in its top left corner. */
+#ifndef SAC_TESTS_MEDIA_CLIP_H
+#define SAC_TESTS_MEDIA_CLIP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <libavutil/pixfmt.h>
+#include <saccade/frame.h>
+
+struct clip {
+    const char        *format; /* NULL: by the path's ending */
+    const char        *codec;  /* NULL: "mpeg4" */
+    enum AVPixelFormat pixels; /* AV_PIX_FMT_NONE or 0: yuv420p */
+    int                width, height; /* 0: 320x192 */
+    int                frames;
+    int                fps;         /* 0: 25 */
+    int                time_base;   /* ticks a second; 0: fps */
+    int                gop;         /* 0: 12 */
+    const int64_t     *pts;         /* [frames] ticks; NULL: evenly from start */
+    int64_t            start;       /* ticks */
+    int                audio;       /* streams of it */
+    const char        *audio_codec; /* NULL: "aac" */
+    int                audio_ms;    /* 0: as long as the pictures */
+    int                rotation;    /* degrees clockwise to show it by */
+    int                first;       /* number in the first picture */
+    bool               front_index; /* MP4: the index before the pictures */
+};
+
+/* Fails the test on any error. */
+void clip_write(const char *path, const struct clip *clip);
+/* The number in a picture's corner. */
+int clip_number(const sac_frame *frame);
+
+/* A file under a scratch folder of this test program; the string lives until the next 16 calls. */
+const char *scratch(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void        scratch_remove(void);
+
+uint8_t *file_load(const char *path, size_t *size); /* freed by free */
+void     file_save(const char *path, const void *bytes, size_t size);
+
+#endif

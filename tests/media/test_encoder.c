@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "media/media.h"
+#include "tests/media/reading.h"
+
+static char warning[256];
+
+static void keep_warning(void *user, enum sac_log_level level, const char *message)
+{
+    (void)user;
+    if (level == SAC_LOG_WARN)
+        snprintf(warning, sizeof warning, "%s", message);
+}
+
+static struct sac_encoder_setup setup_for(const char *const *names)
+{
+    return (struct sac_encoder_setup){
+        .names = names, .preset = "veryfast", .crf = 23, .threads = 1, .width = 160, .height = 96,
+        .time_base = {1, 90000}, .fps = {25, 1}, .matrix = SAC_MATRIX_BT601, .reordering = true};
+}
+
+static void says_which_encoder_stands_in(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"not-in-this-ffmpeg", "mpeg4", NULL};
+    struct sac_context_params params = sac_context_params_default();
+    struct sac_encoder_setup  setup = setup_for(names);
+    struct sac_encoder        enc = {0};
+    sac_context              *ctx = NULL;
+    sac_device               *own = NULL;
+    params.log_fn = keep_warning;
+    assert_sac_ok(sac_context_create(&params, &ctx));
+    assert_sac_ok(sac_device_open(ctx, "cpu", NULL, &own));
+    assert_sac_ok(sac_encoder_open(&enc, own, "o.mp4", &setup));
+    assert_string_equal(enc.avc->codec->name, "mpeg4");
+    assert_non_null(strstr(warning, "no working not-in-this-ffmpeg; encoding with mpeg4"));
+    sac_encoder_close(&enc);
+    sac_device_unref(&own);
+    sac_context_destroy(&ctx);
+}
+
+static void says_that_there_is_none(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"not-in-this-ffmpeg", NULL};
+    struct sac_encoder_setup setup = setup_for(names);
+    struct sac_encoder       enc = {0};
+    char                     why[256];
+    assert_sac_error(sac_encoder_open(&enc, dev, "o.mp4", &setup), SAC_ERR_UNSUPPORTED);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "o.mp4: encoder not-in-this-ffmpeg: "));
+    sac_encoder_close(&enc);
+}
+
+/* Encode frames at these times; the packets' times, in the encoder's ticks, sorted as they come. */
+static int encode(struct sac_encoder *enc, const int64_t *pts_us, int n, AVPacket **out)
+{
+    sac_frame *frame = NULL;
+    int        count = 0;
+    for (int i = 0; i <= n; i++) {
+        sac_frame desc = enc->layout;
+        sac_result res;
+        if (i < n) {
+            desc.pts_us = pts_us[i];
+            desc.duration_us = i + 1 < n ? pts_us[i + 1] - pts_us[i] : 0;
+            assert_sac_ok(sac_frame_create(dev, &desc, &frame));
+            for (int p = 0; p < 3; p++)
+                memset(frame->plane[p], 100, frame->pitch_bytes[p] * (size_t)(p ? 48 : 96));
+        }
+        assert_sac_ok(sac_encoder_send(enc, frame));
+        sac_frame_unref(&frame);
+        for (;;) {
+            out[count] = av_packet_alloc();
+            res = sac_encoder_receive(enc, out[count]);
+            if (res != SAC_OK)
+                break;
+            count++;
+        }
+        av_packet_free(&out[count]);
+        assert_int_equal(res, i < n ? SAC_AGAIN : SAC_EOS);
+    }
+    return count;
+}
+
+static void keeps_times_and_durations(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"libx264", "mpeg4", NULL};
+    static const int64_t     pts[] = {0, 33333, 66667, 500000, 500001, 540000};
+    struct sac_encoder_setup setup = setup_for(names);
+    struct sac_encoder       enc = {0};
+    AVPacket                *packets[32];
+    assert_sac_ok(sac_encoder_open(&enc, dev, "o.mp4", &setup));
+    int n = encode(&enc, pts, SAC_COUNT(pts), packets);
+    assert_int_equal(n, SAC_COUNT(pts));
+    for (int i = 0; i < n; i++) {
+        int64_t shown = -1;
+        for (size_t k = 0; k < SAC_COUNT(pts); k++) {
+            int64_t ticks = av_rescale_q(pts[k], AV_TIME_BASE_Q, enc.avc->time_base);
+            if (packets[i]->pts == ticks + (pts[k] == 500001)) /* the same tick: one later */
+                shown = (int64_t)k;
+        }
+        assert_true(shown >= 0);
+        if (pts[shown] == 66667) /* until 500000 */
+            assert_in_range(av_rescale_q(packets[i]->duration, enc.avc->time_base, AV_TIME_BASE_Q),
+                            433000, 434000);
+        av_packet_free(&packets[i]);
+    }
+    sac_encoder_close(&enc);
+}
+
+/* MPEG-4 has 16 bits for ticks a second. */
+static void coarsens_ticks_where_the_codec_must(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"mpeg4", NULL};
+    struct sac_encoder_setup setup = setup_for(names);
+    struct sac_encoder       enc = {0};
+    assert_sac_ok(sac_encoder_open(&enc, dev, "o.mp4", &setup));
+    assert_int_equal(enc.avc->time_base.den, 60000);
+    sac_encoder_close(&enc);
+    setup.time_base = (AVRational){1001, 30000};
+    assert_sac_ok(sac_encoder_open(&enc, dev, "o.mp4", &setup));
+    assert_int_equal(enc.avc->time_base.den, 30000);
+    sac_encoder_close(&enc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_which_encoder_stands_in),
+        cmocka_unit_test(says_that_there_is_none),
+        cmocka_unit_test(keeps_times_and_durations),
+        cmocka_unit_test(coarsens_ticks_where_the_codec_must),
+    };
+    return cmocka_run_group_tests_name("media/encoder", tests, open_device, close_device);
+}

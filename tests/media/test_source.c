@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <saccade/source.h>
+
+#include "device/device.h"
+#include "tests/media/clip.h"
+#include "tests/media/reading.h"
+#include "tests/test.h"
+
+static struct sac_source_params with_prefetch(int prefetch)
+{
+    struct sac_source_params params = sac_source_params_default();
+    params.prefetch = prefetch;
+    return params;
+}
+
+static void assert_even_clip(const struct reading *r, int frames, int fps)
+{
+    assert_int_equal(r->end, SAC_EOS);
+    assert_int_equal(r->frames, frames);
+    for (int i = 0; i < frames; i++) {
+        assert_int_equal(r->number[i], i);
+        assert_in_range(r->pts_us[i] - (int64_t)i * 1000000 / fps + 1000, 0, 2000);
+    }
+    assert_int_equal(r->stats.frames, frames);
+    assert_int_equal(r->stats.corrupt, 0);
+    assert_int_equal(r->stats.pts_repaired, 0);
+}
+
+static void reads_every_frame_in_order(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a.avi", "a.mp4", "a.mkv", "a.ts", "a.mov"};
+    for (size_t i = 0; i < SAC_COUNT(names); i++) {
+        const char *path = scratch("%s", names[i]);
+        clip_write(path, &(struct clip){.frames = 60, .audio = 1, .audio_codec = "mp2"});
+        for (int prefetch = 0; prefetch <= 4; prefetch += 4) {
+            struct sac_source_params params = with_prefetch(prefetch);
+            struct reading           r = read_all(path, &params);
+            assert_even_clip(&r, 60, 25);
+            assert_int_equal(r.info.width, 320);
+            assert_int_equal(r.info.height, 192);
+            assert_float_equal(r.info.fps, 25, 1e-6);
+            assert_int_equal(r.info.format, SAC_PIXEL_I420);
+            assert_int_equal(r.info.audio_streams, 1);
+            assert_string_equal(r.info.codec, "mpeg4");
+            assert_int_equal(r.info.live, 0);
+            assert_int_equal(r.stats.converted, 0);
+        }
+    }
+}
+
+static void keeps_variable_frame_rate(void **state)
+{
+    (void)state;
+    static const int64_t pts[] = {0, 40, 41, 200, 1000, 1033, 5000};
+    static const char *const names[] = {"vfr.mkv", "vfr.mp4", "vfr.avi"};
+    for (size_t n = 0; n < SAC_COUNT(names); n++) {
+        const char *path = scratch("%s", names[n]);
+        clip_write(path, &(struct clip){.frames = SAC_COUNT(pts), .pts = pts, .time_base = 1000});
+        struct reading r = read_all(path, NULL);
+        assert_int_equal(r.end, SAC_EOS);
+        assert_int_equal(r.frames, SAC_COUNT(pts));
+        for (size_t i = 0; i < SAC_COUNT(pts); i++)
+            assert_int_equal(r.pts_us[i], pts[i] * 1000);
+    }
+}
+
+static void starts_at_zero_wherever_the_file_does(void **state)
+{
+    (void)state;
+    const char *path = scratch("late.ts");
+    clip_write(path, &(struct clip){.frames = 20, .start = 250});
+    struct reading r = read_all(path, NULL);
+    assert_even_clip(&r, 20, 25);
+}
+
+static void delivers_our_formats_uncopied_and_converts_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char           *codec;
+        enum AVPixelFormat    av;
+        enum sac_pixel_format format;
+        enum sac_colour_range range;
+        bool                  converted;
+    } cases[] = {
+        {"ffv1", AV_PIX_FMT_YUV420P, SAC_PIXEL_I420, SAC_RANGE_LIMITED, false},
+        {"mjpeg", AV_PIX_FMT_YUVJ420P, SAC_PIXEL_I420, SAC_RANGE_FULL, false},
+        {"ffv1", AV_PIX_FMT_YUVA420P, SAC_PIXEL_I420, SAC_RANGE_LIMITED, false},
+        {"rawvideo", AV_PIX_FMT_NV12, SAC_PIXEL_NV12, SAC_RANGE_LIMITED, false},
+        {"rawvideo", AV_PIX_FMT_RGB24, SAC_PIXEL_RGB24, SAC_RANGE_FULL, false},
+        {"png", AV_PIX_FMT_RGBA, SAC_PIXEL_RGB24, SAC_RANGE_FULL, true},
+        {"ffv1", AV_PIX_FMT_YUV422P, SAC_PIXEL_I420, SAC_RANGE_LIMITED, true},
+        {"mjpeg", AV_PIX_FMT_YUVJ444P, SAC_PIXEL_I420, SAC_RANGE_FULL, true},
+        {"ffv1", AV_PIX_FMT_YUV420P10, SAC_PIXEL_P010, SAC_RANGE_LIMITED, true},
+        {"ffv1", AV_PIX_FMT_GRAY8, SAC_PIXEL_I420, SAC_RANGE_FULL, true},
+    };
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        const char       *path = scratch("format%zu.nut", i);
+        struct sac_ledger before, after;
+        clip_write(path, &(struct clip){.frames = 5, .codec = cases[i].codec, .pixels = cases[i].av,
+                                        .width = 131, .height = 67});
+        sac_device_ledger(dev, &before);
+        struct reading r = read_all(path, NULL);
+        sac_device_ledger(dev, &after);
+        assert_even_clip(&r, 5, 25);
+        assert_int_equal(r.info.format, cases[i].format);
+        assert_int_equal(r.info.range, cases[i].range);
+        assert_int_equal(r.stats.converted, cases[i].converted ? 5 : 0);
+        assert_int_equal(after.reason[SAC_COPY_FRAME_CONVERT].calls -
+                             before.reason[SAC_COPY_FRAME_CONVERT].calls,
+                         cases[i].converted ? 5 : 0);
+    }
+}
+
+static void says_what_is_not_a_video(void **state)
+{
+    (void)state;
+    static const char text[] = "This is not a video at all.\nIt has two lines.\n";
+    const struct {
+        const char *path, *words;
+        size_t      size;
+        sac_result  res;
+    } cases[] = {
+        {scratch("text.mp4"), "text.mp4: ", sizeof text - 1, SAC_ERR_FORMAT},
+        {scratch("text.txt"), "text.txt: ", sizeof text - 1, SAC_ERR_FORMAT},
+        {scratch("empty.mp4"), "empty.mp4: the file is empty", 0, SAC_ERR_FORMAT},
+        {scratch("text.png"), "text.png: no image in it", sizeof text - 1, SAC_ERR_FORMAT},
+    };
+    char why[512];
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        file_save(cases[i].path, text, cases[i].size);
+        struct reading r = read_all(cases[i].path, NULL);
+        assert_int_equal(r.end, cases[i].res);
+        sac_context_last_error(test_context(), why, sizeof why);
+        assert_non_null(strstr(why, cases[i].words));
+    }
+    struct reading r = read_all(scratch("missing.mp4"), NULL);
+    assert_int_equal(r.end, SAC_ERR_IO);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "missing.mp4: No such file or directory"));
+}
+
+static void says_that_there_is_no_video(void **state)
+{
+    (void)state;
+    static const uint8_t header[44] = "RIFF\x24\x10\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x80\x3e\0\0"
+                                      "\0\x7d\0\0\2\0\x10\0" "data\0\x10\0";
+    uint8_t     wav[44 + 4096] = {0};
+    const char *path = scratch("sound.wav");
+    char        why[512];
+    memcpy(wav, header, sizeof header);
+    file_save(path, wav, sizeof wav);
+    struct reading r = read_all(path, NULL);
+    assert_int_equal(r.end, SAC_ERR_FORMAT);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "sound.wav: no video in it"));
+}
+
+/* Every frame that is left comes, and then the end says that there should have been more: a transport
+ * stream can't know, AVI and Matroska state a duration. */
+static void gives_what_a_truncated_file_still_has(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double      told_below; /* share of the file up to which it shows */
+    } cases[] = {{"whole.avi", 0.6}, {"whole.mp4", 0.94}, {"whole.mkv", 0.6}, {"whole.ts", 0}};
+    for (size_t n = 0; n < SAC_COUNT(cases); n++) {
+        const char *path = scratch("%s", cases[n].name), *cut = scratch("cut-%s", cases[n].name);
+        size_t      size;
+        char        why[512];
+        clip_write(path, &(struct clip){.frames = 40, .gop = 1, .front_index = true});
+        uint8_t *bytes = file_load(path, &size);
+        for (int part = 2; part <= 20; part++) {
+            file_save(cut, bytes, size * (size_t)part / 20);
+            struct reading r = read_all(cut, NULL);
+            sac_context_last_error(test_context(), why, sizeof why);
+            if (r.frames == 0) { /* the header alone */
+                assert_int_equal(r.end, SAC_ERR_FORMAT);
+                assert_true(part <= 3);
+                continue;
+            }
+            assert_in_range(r.frames, SAC_MAX(2 * part - 5, 1), 2 * part + 1);
+            for (int i = 0; i + 1 < r.frames; i++)
+                assert_int_equal(r.number[i], i);
+            if (part == 20)
+                assert_int_equal(r.end, SAC_EOS);
+            else if (part < 20 * cases[n].told_below)
+                assert_true(r.end == SAC_ERR_FORMAT && strstr(why, "the file is cut off"));
+        }
+        free(bytes);
+    }
+}
+
+static void survives_damaged_bytes(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"flip.avi", "flip.mp4", "flip.mkv", "flip.ts"};
+    uint32_t                 seed = 1;
+    uint64_t                 damage = 0;
+    for (size_t n = 0; n < SAC_COUNT(names); n++) {
+        const char *path = scratch("%s", names[n]), *bad = scratch("bad-%s", names[n]);
+        size_t      size;
+        clip_write(path, &(struct clip){.frames = 20, .audio = 1, .audio_codec = "mp2"});
+        uint8_t *bytes = file_load(path, &size);
+        for (int round = 0; round < 25; round++) {
+            uint8_t *copy = malloc(size);
+            memcpy(copy, bytes, size);
+            for (int flip = 0; flip < 1 << (round % 10); flip++) {
+                seed = seed * 1664525 + 1013904223;
+                copy[(seed >> 4) % size] ^= (uint8_t)(1u << (seed >> 29));
+            }
+            file_save(bad, copy, size);
+            free(copy);
+            struct reading r = read_all(bad, NULL);
+            assert_true(r.end == SAC_EOS || r.end == SAC_ERR_FORMAT ||
+                        r.end == SAC_ERR_UNSUPPORTED || r.end == SAC_ERR_IO);
+            damage += r.stats.corrupt;
+        }
+        free(bytes);
+    }
+    assert_true(damage > 0);
+}
+
+/* Two streams of different sizes joined, as a camera gives when it is reconfigured. */
+static void follows_a_change_of_size(void **state)
+{
+    (void)state;
+    const char *a = scratch("small.mjpeg"), *b = scratch("large.mjpeg"), *joined = scratch("joined.mjpeg");
+    size_t      na, nb;
+    struct clip clip = {.frames = 15, .codec = "mjpeg", .format = "mjpeg",
+                        .pixels = AV_PIX_FMT_YUVJ420P};
+    clip_write(a, &clip);
+    clip.width = 640;
+    clip.height = 384;
+    clip.first = 15;
+    clip_write(b, &clip);
+    uint8_t *bytes = file_load(a, &na), *more = file_load(b, &nb);
+    bytes = realloc(bytes, na + nb);
+    memcpy(bytes + na, more, nb);
+    file_save(joined, bytes, na + nb);
+    free(bytes);
+    free(more);
+    struct reading r = read_all(joined, NULL);
+    assert_int_equal(r.end, SAC_EOS);
+    assert_int_equal(r.frames, 30);
+    assert_int_equal(r.stats.size_changes, 1);
+    for (int i = 0; i < 30; i++)
+        assert_int_equal(r.number[i], i);
+}
+
+static void reads_folders_of_images_in_natural_order(void **state)
+{
+    (void)state;
+    const char *folder = scratch("images");
+    mkdir(folder, 0700);
+    for (int i = 0; i < 12; i++) { /* img0.jpg, img1.png, ... img11.png: two codecs by turns */
+        char path[300];
+        snprintf(path, sizeof path, "%s/img%d.%s", folder, i, i % 2 ? "png" : "jpg");
+        clip_write(path, &(struct clip){.frames = 1, .first = i, .format = "image2pipe",
+                                        .codec = i % 2 ? "png" : "mjpeg",
+                                        .pixels = i % 2 ? AV_PIX_FMT_RGB24 : AV_PIX_FMT_YUVJ420P});
+    }
+    file_save(scratch("images/notes.txt"), "x", 1);
+    struct sac_source_params params = sac_source_params_default();
+    params.fps = 10;
+    struct reading r = read_all(folder, &params);
+    assert_even_clip(&r, 12, 10);
+    assert_int_equal(r.info.frames, 12);
+    assert_int_equal(r.info.width, 320);
+    assert_string_equal(r.info.codec, "mjpeg");
+
+    params.fps = 25;
+    r = read_all(scratch("images/img%%d.png"), &params);
+    assert_int_equal(r.frames, 6);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(r.number[i], 2 * i + 1);
+
+    file_save(scratch("images/img4.jpg"), "broken", 6);
+    r = read_all(folder, &params);
+    assert_int_equal(r.end, SAC_EOS);
+    assert_int_equal(r.frames, 11);
+    assert_int_equal(r.stats.corrupt, 1);
+    assert_int_equal(r.number[4], 5);
+    assert_int_equal(r.pts_us[4], 200000); /* a lost image leaves its time free */
+
+    r = read_all(scratch("images/none%%03d.png"), &params);
+    assert_int_equal(r.end, SAC_ERR_FORMAT);
+    r = read_all(scratch("images/img1.png"), &params);
+    assert_int_equal(r.frames, 1);
+}
+
+/* ---- standard input, cancelling, the network ---- */
+
+struct feeder {
+    int      fd;
+    uint8_t *bytes;
+    size_t   size;
+    bool     hold; /* leave the pipe open */
+};
+static void *feed(void *arg)
+{
+    struct feeder *f = arg;
+    for (size_t at = 0; at < f->size;) {
+        ssize_t n = write(f->fd, f->bytes + at, SAC_MIN(f->size - at, (size_t)10000));
+        if (n <= 0)
+            break;
+        at += (size_t)n;
+    }
+    if (!f->hold)
+        close(f->fd);
+    return NULL;
+}
+
+static int replace_stdin(int *pipe_write)
+{
+    int fds[2], saved = dup(STDIN_FILENO);
+    assert_int_equal(pipe(fds), 0);
+    dup2(fds[0], STDIN_FILENO);
+    close(fds[0]);
+    *pipe_write = fds[1];
+    return saved;
+}
+
+static void restore_stdin(int saved)
+{
+    dup2(saved, STDIN_FILENO);
+    close(saved);
+}
+
+static void reads_standard_input(void **state)
+{
+    (void)state;
+    const char   *path = scratch("pipe.mkv");
+    struct feeder f = {0};
+    pthread_t     thread;
+    clip_write(path, &(struct clip){.frames = 60});
+    f.bytes = file_load(path, &f.size);
+    int saved = replace_stdin(&f.fd);
+    pthread_create(&thread, NULL, feed, &f);
+    struct reading r = read_all("-", NULL);
+    pthread_join(thread, NULL);
+    restore_stdin(saved);
+    assert_even_clip(&r, 60, 25);
+    free(f.bytes);
+}
+
+static void *cancel_soon(void *arg)
+{
+    usleep(150000);
+    sac_source_cancel(arg);
+    return NULL;
+}
+
+/* Half of a clip through a pipe that stays open: the reader waits for more until it is cancelled. */
+static void cancel_ends_a_waiting_read(void **state)
+{
+    (void)state;
+    const char   *path = scratch("stall.ts");
+    struct feeder f = {.hold = true};
+    clip_write(path, &(struct clip){.frames = 60});
+    f.bytes = file_load(path, &f.size);
+    for (int prefetch = 0; prefetch <= 4; prefetch += 4) {
+        struct sac_source_params params = with_prefetch(prefetch);
+        sac_source              *src = NULL;
+        sac_frame               *frame = NULL;
+        pthread_t                thread, canceller;
+        int                      saved = replace_stdin(&f.fd);
+        pthread_create(&thread, NULL, feed, &f);
+        /* find_stream_info reads until it is content, so the clip must be longer than that */
+        sac_result res = sac_source_open(dev, "-", &params, &src);
+        assert_sac_ok(res);
+        pthread_create(&canceller, NULL, cancel_soon, src);
+        int64_t start = sac_time_ns();
+        while ((res = sac_source_read_wait(src, &frame)) == SAC_OK)
+            sac_frame_unref(&frame);
+        assert_int_equal(res, SAC_ERR_CANCELLED);
+        assert_true(sac_time_ns() - start < INT64_C(2000000000));
+        pthread_join(canceller, NULL);
+        sac_source_close(&src);
+        pthread_join(thread, NULL);
+        close(f.fd);
+        restore_stdin(saved);
+    }
+    free(f.bytes);
+}
+
+static void close_in_the_middle_frees_all(void **state)
+{
+    (void)state;
+    const char *path = scratch("middle.mp4");
+    clip_write(path, &(struct clip){.frames = 60, .audio = 1});
+    struct sac_source_params params = sac_source_params_default();
+    params.keep_packets = 1;
+    for (int frames = 0; frames < 20; frames += 5) {
+        sac_source *src = NULL;
+        assert_sac_ok(sac_source_open(dev, path, &params, &src));
+        for (int i = 0; i < frames; i++) {
+            sac_frame *frame = NULL;
+            assert_sac_ok(sac_source_read_wait(src, &frame));
+            sac_frame_unref(&frame);
+        }
+        sac_source_close(&src);
+        assert_null(src);
+    }
+}
+
+/* A server that accepts and never says a word. */
+static void network_silence_times_out(void **state)
+{
+    (void)state;
+    int                fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t          len = sizeof at;
+    char               url[64], why[512];
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    getsockname(fd, (struct sockaddr *)&at, &len);
+    snprintf(url, sizeof url, "rtsp://127.0.0.1:%d/camera", ntohs(at.sin_port));
+    struct sac_source_params params = sac_source_params_default();
+    params.timeout_us = 300000;
+    int64_t        start = sac_time_ns();
+    struct reading r = read_all(url, &params);
+    int64_t        took = sac_time_ns() - start;
+    close(fd);
+    assert_int_equal(r.end, SAC_ERR_IO);
+    assert_true(took < INT64_C(3000000000));
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "no answer for 0.3 s"));
+}
+
+static void reports_rotation(void **state)
+{
+    (void)state;
+    for (int degrees = 0; degrees < 360; degrees += 90) {
+        const char *path = scratch("turned%d.mp4", degrees);
+        clip_write(path, &(struct clip){.frames = 2, .rotation = degrees});
+        struct reading r = read_all(path, NULL);
+        assert_int_equal(r.info.rotation, degrees);
+        assert_int_equal(r.info.width, 320);
+    }
+}
+
+static void survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    const char              *path = scratch("allocations.mkv");
+    struct sac_source_params params = with_prefetch(0);
+    sac_result               res = SAC_ERR_MEMORY;
+    long                     n = 1;
+    params.keep_packets = 1;
+    clip_write(path, &(struct clip){.frames = 3, .audio = 1, .codec = "ffv1",
+                                    .pixels = AV_PIX_FMT_YUV422P});
+    for (; n < 200 && res != SAC_EOS; n++) {
+        sac_source *src = NULL;
+        sac_frame  *frame = NULL;
+        sac_alloc_fail_at(n);
+        res = sac_source_open(dev, path, &params, &src);
+        while (res == SAC_OK && (res = sac_source_read_wait(src, &frame)) == SAC_OK)
+            sac_frame_unref(&frame);
+        sac_alloc_fail_at(0);
+        sac_source_close(&src);
+        assert_true(res == SAC_ERR_MEMORY || res == SAC_EOS);
+    }
+    assert_int_equal(res, SAC_EOS);
+    assert_true(n > 5);
+}
+
+static void memory_stays_flat(void **state)
+{
+    (void)state;
+    if (TEST_SANITIZED)
+        skip();
+    const char *path = scratch("long.avi");
+    clip_write(path, &(struct clip){.frames = 2000});
+    sac_source *src = NULL;
+    sac_frame  *frame = NULL;
+    long        early = 0;
+    int         frames = 0;
+    assert_sac_ok(sac_source_open(dev, path, NULL, &src));
+    while (sac_source_read_wait(src, &frame) == SAC_OK) {
+        sac_frame_unref(&frame);
+        if (++frames == 100)
+            early = resident_kb();
+    }
+    assert_int_equal(frames, 2000);
+    assert_in_range(resident_kb(), 0, early + early / 50 + 512);
+    sac_source_close(&src);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_every_frame_in_order),
+        cmocka_unit_test(keeps_variable_frame_rate),
+        cmocka_unit_test(starts_at_zero_wherever_the_file_does),
+        cmocka_unit_test(delivers_our_formats_uncopied_and_converts_others),
+        cmocka_unit_test(says_what_is_not_a_video),
+        cmocka_unit_test(says_that_there_is_no_video),
+        cmocka_unit_test(gives_what_a_truncated_file_still_has),
+        cmocka_unit_test(survives_damaged_bytes),
+        cmocka_unit_test(follows_a_change_of_size),
+        cmocka_unit_test(reads_folders_of_images_in_natural_order),
+        cmocka_unit_test(reads_standard_input),
+        cmocka_unit_test(cancel_ends_a_waiting_read),
+        cmocka_unit_test(close_in_the_middle_frees_all),
+        cmocka_unit_test(network_silence_times_out),
+        cmocka_unit_test(reports_rotation),
+        cmocka_unit_test(survives_every_failed_allocation),
+        cmocka_unit_test(memory_stays_flat),
+    };
+    return cmocka_run_group_tests_name("media/source", tests, open_device, close_device);
+}

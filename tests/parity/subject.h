@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One node of cases.c made real: its operands in plain layout, filled with numbers. */
+#ifndef SAC_TESTS_PARITY_SUBJECT_H
+#define SAC_TESTS_PARITY_SUBJECT_H
+
+#include "tests/parity/cases.h"
+
+#include "engine/op_util.h"
+
+enum { SUBJECT_ATTRS_MAX = 16, SUBJECT_FENCE = 64 };
+enum fill { FILL_RANDOM, FILL_EXTREME, FILL_COUNT };
+
+struct subject {
+    struct sac_arena    arena;
+    struct sac_node     node;
+    struct sac_attr     attrs[SUBJECT_ATTRS_MAX];
+    struct sac_op_call *call;
+    bool                constant[SAC_OP_INPUTS_MAX];
+    void               *want[SAC_OP_OUTPUTS_MAX]; /* the outputs' memory, with room for a fence */
+};
+
+/* Random bits from a fixed seed. */
+void     subject_seed(uint64_t seed);
+uint64_t subject_random(void);
+
+/* Memory that lives as long as the subject, SUBJECT_FENCE bytes longer than asked for. */
+void *subject_keep(struct subject *s, size_t bytes);
+
+/* Inputs and attributes as the case has them; outputs are present, their shapes not known yet. */
+void subject_init(struct subject *s, const struct parity_case *pc, enum fill fill);
+/* Run the shape function and give the outputs memory. Faults are the caller's to judge. */
+sac_result subject_shape(struct subject *s);
+void       subject_finish(struct subject *s);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmocka with the headers it wants before it, and a context that keeps the last error. */
+#ifndef SAC_TESTS_TEST_H
+#define SAC_TESTS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <saccade/context.h>
+
+/* Under the address and thread sanitizers what a process holds says nothing: they keep freed memory
+ * for a while, and records of every access. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_SANITIZED 1
+#endif
+#endif
+#ifndef TEST_SANITIZED
+#define TEST_SANITIZED 0
+#endif
+
+static inline sac_context *test_context(void)
+{
+    static sac_context *ctx; /* one for the whole program; reachable, so no leak */
+    if (!ctx && sac_context_create(NULL, &ctx) != SAC_OK)
+        fail_msg("no context");
+    return ctx;
+}
+
+/* On failure, print the sentence that came with it. */
+#define assert_sac_ok(call)                                                                        \
+    do {                                                                                           \
+        sac_result assert_res_ = (call);                                                           \
+        if (assert_res_ != SAC_OK) {                                                               \
+            char why_[512];                                                                        \
+            sac_context_last_error(test_context(), why_, sizeof why_);                             \
+            fail_msg("%s: %s: %s", #call, sac_result_name(assert_res_), why_);                     \
+        }                                                                                          \
+    } while (0)
+
+#define assert_sac_error(call, code)                                                               \
+    do {                                                                                           \
+        sac_result assert_res_ = (call);                                                           \
+        if (assert_res_ != (code))                                                                 \
+            fail_msg("%s: %s, expected %s", #call, sac_result_name(assert_res_),                   \
+                     sac_result_name(code));                                                       \
+    } while (0)
+
+#endif
