@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures and labels: COCO folders, decoded once into a memory-mapped cache.
+
+Each picture is stored on a square canvas of `side` pixels, top left, so that a batch is one indexed
+read; what is larger is reduced, what is smaller keeps its size. Labels are scaled alike.
+"""
+import hashlib
+import json
+import threading
+import queue
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+
+@dataclass
+class Picture:
+    path: Path
+    split: str
+    boxes: np.ndarray    # [n,4] x0,y0,x1,y1 in pixels of the file
+    ignore: np.ndarray   # [m,4] crowd regions: neither person nor background
+    license: int = 0
+    mask: Path = None    # indexed PNG: 0 background, 1..N person, 255 ignore
+    name: str = ""
+
+
+def read_coco(folder, split=None, category="person", drop_licenses=()):
+    """Pictures of a COCO-format folder: `annotations.json` with file names relative to it.
+
+    A picture's own `split` field decides where there is one; else every eighth picture by id is `val`.
+    """
+    folder = Path(folder)
+    try:
+        coco = json.loads((folder / "annotations.json").read_text())
+    except FileNotFoundError:
+        raise SystemExit(f"{folder}: no annotations.json in it (COCO format is expected)")
+    classes = {c["id"] for c in coco["categories"] if c["name"] == category}
+    if not classes:
+        have = ", ".join(c["name"] for c in coco["categories"][:8])
+        raise SystemExit(f"{folder}: no category '{category}'; it has {have}")
+    by_image = {}
+    for a in coco["annotations"]:
+        if a["category_id"] in classes:
+            by_image.setdefault(a["image_id"], []).append(a)
+    pictures = []
+    for im in coco["images"]:
+        part = im.get("split") or ("val" if int(im["id"]) % 8 == 0 else "train")
+        if (split and part != split) or im.get("license") in drop_licenses:
+            continue
+        boxes, ignore = [], []
+        for a in by_image.get(im["id"], []):
+            x, y, w, h = a["bbox"]
+            if w > 1 and h > 1:
+                (ignore if a.get("iscrowd") else boxes).append([x, y, x + w, y + h])
+        pictures.append(Picture(folder / im["file_name"], part, np.array(boxes, np.float32).reshape(-1, 4),
+                                np.array(ignore, np.float32).reshape(-1, 4),
+                                int(im.get("license", 0)), name=str(im["id"])))
+    return pictures
+
+
+def attach_masks(pictures, folder):
+    """Give the pictures their masks of a `segment` folder; returns those that have one."""
+    folder = Path(folder)
+    index = json.loads((folder / "index.json").read_text())
+    masks = {Path(item["image"]).name: folder / item["mask"] for item in index["items"]}
+    for p in pictures:
+        p.mask = masks.get(p.path.name)
+    return [p for p in pictures if p.mask is not None]
+
+
+class Cache:
+    """Decoded pictures [n,side,side,3] uint8 in one memory-mapped file, with their sizes and labels."""
+
+    def __init__(self, pictures, side, folder, with_masks=False):
+        self.pictures, self.side = pictures, side
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        key = hashlib.sha256(repr([(p.path.name, p.path.stat().st_size, side, with_masks)
+                                   for p in pictures]).encode()).hexdigest()[:16]
+        path, shape = folder / f"{key}.rgb", (len(pictures), side, side, 3)
+        meta = folder / f"{key}.npz"
+        if not meta.exists():
+            self._build(path, meta, shape, with_masks)
+        self.rgb = np.memmap(path, np.uint8, "r", shape=shape)
+        self.mask = (np.memmap(path.with_suffix(".mask"), np.uint8, "r", shape=shape[:3])
+                     if with_masks else None)
+        with np.load(meta) as m:
+            self.size, self.scale = m["size"], m["scale"]  # size [n,2] is width, height on the canvas
+        self.boxes = [p.boxes * s for p, s in zip(pictures, self.scale)]
+        self.ignore = [p.ignore * s for p, s in zip(pictures, self.scale)]
+
+    def __len__(self):
+        return len(self.pictures)
+
+    def _build(self, path, meta, shape, with_masks):
+        rgb = np.memmap(path, np.uint8, "w+", shape=shape)
+        mask = np.memmap(path.with_suffix(".mask"), np.uint8, "w+", shape=shape[:3]) if with_masks else None
+        size, scale = np.zeros((shape[0], 2), np.int64), np.zeros(shape[0], np.float32)
+        for i, p in enumerate(self.pictures):
+            im = Image.open(p.path).convert("RGB")
+            scale[i] = min(1.0, self.side / max(im.size))
+            w, h = (max(1, round(v * scale[i])) for v in im.size)
+            rgb[i, :h, :w] = np.asarray(im.resize((w, h), Image.BILINEAR) if scale[i] < 1 else im)
+            if with_masks and p.mask is not None:
+                m = Image.open(p.mask)
+                mask[i, :h, :w] = np.asarray(m.resize((w, h), Image.NEAREST))
+            size[i] = w, h
+        rgb.flush()
+        np.savez(meta, size=size, scale=scale)  # last: a cache without it is built again
+
+
+class Store:
+    """The cache where batches are made: on the device when it fits, else read through by a thread."""
+
+    def __init__(self, cache, device, share=0.25):
+        self.cache, self.device = cache, torch.device(device)
+        self.resident = None
+        if self.device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self.device)
+            if cache.rgb.nbytes < free * share:
+                self.resident = torch.from_numpy(np.ascontiguousarray(cache.rgb)).to(self.device)
+        self.size = torch.from_numpy(cache.size).to(self.device)
+        self.mask, self.with_people = None, None
+        if cache.mask is not None:
+            self.mask = torch.from_numpy(np.ascontiguousarray(cache.mask)).to(self.device)
+            some = [i for i, p in enumerate(cache.pictures) if p.mask is not None and len(p.boxes)]
+            self.with_people = torch.tensor(some, device=self.device)
+
+    def fetch(self, index):
+        """Canvases [n,3,side,side] float 0..255 for indices [n]."""
+        if self.resident is not None:
+            x = self.resident[index.to(self.device)]
+        else:
+            host = torch.from_numpy(self.cache.rgb[np.sort(index.cpu().numpy())])
+            order = torch.argsort(torch.argsort(index.cpu()))
+            if self.device.type == "cuda":
+                host = host.pin_memory()
+            x = host.to(self.device, non_blocking=True)[order.to(self.device)]
+        return x.permute(0, 3, 1, 2).float()
+
+    def people(self, index):
+        """Person masks [n,1,side,side] of 0 and 1; what is to be ignored counts as background."""
+        m = self.mask[index.to(self.device)]
+        return ((m > 0) & (m < 255)).float()[:, None]
+
+
+def prefetch(make, depth=2):
+    """Run `make()` for ever on a thread and hand its results out, `depth` ahead."""
+    ready, stop = queue.Queue(depth), threading.Event()
+
+    def work():
+        while not stop.is_set():
+            try:
+                item = make()
+            except Exception as fault:  # handed to the consumer, who has the traceback's context
+                item = fault
+            while not stop.is_set():
+                try:
+                    ready.put(item, timeout=0.2)
+                    break
+                except queue.Full:
+                    pass
+            if isinstance(item, Exception):
+                return
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while True:
+            item = ready.get()
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        stop.set()

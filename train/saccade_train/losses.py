@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses: detection by task-aligned assignment and distillation; mattes; embeddings."""
+import torch
+import torch.nn.functional as F
+
+
+def box_iou_pairs(a, b):
+    """IoU and GIoU of boxes [...,4], element by element (broadcast). GIoU: Rezatofighi et al., CVPR 2019."""
+    lt, rb = torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:])
+    inter = (rb - lt).clamp(min=0).prod(-1)
+    area = lambda x: (x[..., 2:] - x[..., :2]).clamp(min=0).prod(-1)
+    union = area(a) + area(b) - inter
+    hull = (torch.maximum(a[..., 2:], b[..., 2:]) - torch.minimum(a[..., :2], b[..., :2])).clamp(min=0).prod(-1)
+    iou = inter / union.clamp(min=1e-6)
+    return iou, iou - (hull - union) / hull.clamp(min=1e-6)
+
+
+@torch.no_grad()
+def assign(scores, boxes, labels, centres, top=10, alpha=0.5, beta=6.0):
+    """Task-aligned assignment (TOOD, Feng et al., ICCV 2021).
+
+    scores [B,A] in 0..1, boxes [B,A,4], labels [B,M,5], centres [A,2].
+    Returns target score [B,A], target box [B,A,4], and a mask [B,A] of cells inside ignored regions.
+    """
+    gt, kind = labels[..., :4], labels[..., 4]
+    inside = ((centres[None, None, :, 0] > gt[..., None, 0]) & (centres[None, None, :, 0] < gt[..., None, 2]) &
+              (centres[None, None, :, 1] > gt[..., None, 1]) & (centres[None, None, :, 1] < gt[..., None, 3]))
+    ignored = (inside & (kind < 0)[..., None]).any(1)
+    inside &= (kind > 0)[..., None]
+    iou = box_iou_pairs(gt[:, :, None], boxes[:, None])[0] * inside
+    align = scores[:, None].clamp(min=1e-6) ** alpha * iou ** beta
+    best, index = align.topk(top, -1)
+    chosen = torch.zeros_like(inside).scatter_(-1, index, best > 1e-9)
+    # A cell that several persons want goes to the one that it overlaps most.
+    owner_iou, owner = (iou * chosen).max(1)
+    positive = owner_iou > 0
+    mine = chosen & (F.one_hot(owner, labels.shape[1]).transpose(1, 2) > 0)
+    strength = align * mine
+    norm = strength.amax(-1, keepdim=True).clamp(min=1e-9)
+    reach = (iou * mine).amax(-1, keepdim=True)
+    target = (strength / norm * reach).amax(1) * positive
+    target_box = gt.gather(1, owner[..., None].expand(-1, -1, 4))
+    return target, target_box, ignored & ~positive
+
+
+def detection_loss(raw_score, boxes, labels, centres, sizes, teacher=None, teacher_share=0.5):
+    """Loss and its parts. teacher: (scores [B,A], boxes [B,A,4]) or None.
+
+    The score's target is a blend of the assignment's and the teacher's score; where the labels say
+    nothing (crowds) it is the teacher's alone. Quality focal loss (Li et al., NeurIPS 2020).
+    """
+    prob = torch.sigmoid(raw_score)
+    target, target_box, ignored = assign(prob.detach(), boxes.detach(), labels, centres)
+    weight_box = target
+    blend = target
+    known = torch.ones_like(target)
+    if teacher is not None:
+        soft, soft_box = teacher
+        blend = torch.where(ignored, soft, (1 - teacher_share) * target + teacher_share * soft)
+        use_soft = (target == 0) & (soft > 0.1)
+        target_box = torch.where(use_soft[..., None], soft_box, target_box)
+        weight_box = torch.where(use_soft, soft * teacher_share, target)
+    else:
+        known = (~ignored).float()
+    focal = (blend - prob).abs() ** 2
+    score_loss = (F.binary_cross_entropy_with_logits(raw_score, blend, reduction="none") * focal * known).sum()
+    giou = box_iou_pairs(boxes, target_box)[1]
+    scale = 1 / sizes[:, 0]
+    edges = ((boxes - target_box).abs() * scale[None, :, None]).clamp(max=8).mean(-1)
+    box_loss, edge_loss = ((1 - giou) * weight_box).sum(), (edges * weight_box).sum()
+    norm, box_norm = blend.sum().clamp(min=1), weight_box.sum().clamp(min=1)
+    parts = dict(score=score_loss / norm, box=box_loss / box_norm, edge=edge_loss / box_norm)
+    return parts["score"] * 4 + parts["box"] * 2 + parts["edge"] * 0.3, parts
+
+
+def matte_loss(logit, target, known):
+    """Cross-entropy, soft Dice, and more weight along the contour; target and known [B,1,H,W]."""
+    blurred = F.avg_pool2d(target, 9, 1, 4, count_include_pad=False)
+    edge = 1 + 4 * (blurred - target).abs().clamp(max=0.5) * 2
+    bce = (F.binary_cross_entropy_with_logits(logit, target, reduction="none") * edge * known).sum()
+    bce = bce / (edge * known).sum().clamp(min=1)
+    p = torch.sigmoid(logit) * known
+    t = target * known
+    dice = 1 - (2 * (p * t).sum((1, 2, 3)) + 1) / (p.sum((1, 2, 3)) + t.sum((1, 2, 3)) + 1)
+    return bce + 0.5 * dice.mean(), dict(bce=bce, dice=dice.mean())
+
+
+def contrast_loss(a, b, temperature=0.07):
+    """Two views of the same persons [n,d]: each must find its other view among all (SimCLR, Chen et al., 2020)."""
+    a, b = F.normalize(a, dim=1), F.normalize(b, dim=1)
+    logits = a @ b.t() / temperature
+    goal = torch.arange(len(a), device=a.device)
+    return 0.5 * (F.cross_entropy(logits, goal) + F.cross_entropy(logits.t(), goal))
+
+
+def distill_loss(student, teacher):
+    """Same direction as the teacher, and the same similarities within the batch (Park et al., CVPR 2019)."""
+    s, t = F.normalize(student, dim=1), F.normalize(teacher, dim=1)
+    direct = (1 - (s * t).sum(1)).mean()
+    relations = ((s @ s.t() - t @ t.t()) ** 2).mean()
+    return direct + 4 * relations, dict(direct=direct, relations=relations)

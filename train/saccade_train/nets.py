@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The three networks.
+
+All are built from dense 3x3 and 1x1 convolutions with ReLU: on both of saccade's devices these run near
+the machine's peak, while depthwise convolutions and swish wait for memory. While training, each 3x3
+convolution has a 1x1 and an identity branch beside it (RepVGG, Ding et al., CVPR 2021); `fuse` adds them
+into one convolution, so the exported network does not pay for them.
+"""
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+def fold_bn(weight, bn):
+    """Weight and bias of a convolution followed by batch normalisation, as one convolution."""
+    scale = bn.weight / torch.sqrt(bn.running_var + bn.eps)
+    return weight * scale[:, None, None, None], bn.bias - bn.running_mean * scale
+
+
+class Conv(nn.Module):
+    """Convolution, batch normalisation, ReLU; 3x3 ones with extra branches while training."""
+
+    def __init__(self, c_in, c_out, k=3, stride=1, act=True):
+        super().__init__()
+        self.k, self.stride, self.act = k, stride, act
+        self.conv = nn.Conv2d(c_in, c_out, k, stride, k // 2, bias=False)
+        self.bn = nn.BatchNorm2d(c_out)
+        self.point = self.point_bn = self.skip_bn = self.fused = None
+        if k == 3:
+            self.point = nn.Conv2d(c_in, c_out, 1, stride, bias=False)
+            self.point_bn = nn.BatchNorm2d(c_out)
+            if c_in == c_out and stride == 1:
+                self.skip_bn = nn.BatchNorm2d(c_out)
+
+    def forward(self, x):
+        if self.fused is not None:
+            y = self.fused(x)
+        else:
+            y = self.bn(self.conv(x))
+            if self.point is not None:
+                y = y + self.point_bn(self.point(x))
+            if self.skip_bn is not None:
+                y = y + self.skip_bn(x)
+        return F.relu(y) if self.act else y
+
+    @torch.no_grad()
+    def fuse(self):
+        weight, bias = fold_bn(self.conv.weight, self.bn)
+        if self.point is not None:
+            w, b = fold_bn(F.pad(self.point.weight, [1, 1, 1, 1]), self.point_bn)
+            weight, bias = weight + w, bias + b
+        if self.skip_bn is not None:
+            eye = torch.zeros_like(self.conv.weight)
+            for i in range(eye.shape[0]):
+                eye[i, i, 1, 1] = 1
+            w, b = fold_bn(eye, self.skip_bn)
+            weight, bias = weight + w, bias + b
+        self.fused = nn.Conv2d(self.conv.in_channels, self.conv.out_channels, self.k, self.stride,
+                               self.k // 2)
+        self.fused.weight.copy_(weight)
+        self.fused.bias.copy_(bias)
+        self.conv = self.bn = self.point = self.point_bn = self.skip_bn = None
+
+
+def fuse(model):
+    """Turn a trained network into its inference form, in place."""
+    for m in model.modules():
+        if isinstance(m, Conv) and m.fused is None:
+            m.fuse()
+    return model.eval()
+
+
+class Stage(nn.Module):
+    """Cross-stage block: half of the channels go through n 3x3 convolutions, all stages are joined."""
+
+    def __init__(self, c_in, c_out, n):
+        super().__init__()
+        half = c_out // 2
+        self.enter = Conv(c_in, half, 1)
+        self.side = Conv(c_in, half, 1)
+        self.steps = nn.ModuleList(Conv(half, half) for _ in range(n))
+        self.leave = Conv(half * (2 + n), c_out, 1)
+        self.checkpoint = False  # set by training.save_memory
+
+    def body(self, x):
+        parts = [self.side(x), self.enter(x)]
+        for step in self.steps:
+            parts.append(step(parts[-1]))
+        return self.leave(torch.cat(parts, 1))
+
+    def forward(self, x):
+        if self.checkpoint and self.training and x.requires_grad:
+            return checkpoint(self.body, x)
+        return self.body(x)
+
+
+class Pyramid(nn.Module):
+    """Pooling at three sizes (as SPPF): sees the whole picture at the last stage for little work."""
+
+    def __init__(self, c):
+        super().__init__()
+        self.enter = Conv(c, c // 2, 1)
+        self.leave = Conv(c * 2, c, 1)
+
+    def forward(self, x):
+        parts = [self.enter(x)]
+        for _ in range(3):
+            parts.append(F.max_pool2d(parts[-1], 5, 1, 2))
+        return self.leave(torch.cat(parts, 1))
+
+
+class Backbone(nn.Module):
+    """Maps at strides 4, 8, 16 and 32."""
+
+    def __init__(self, widths, depths):
+        super().__init__()
+        w0, w1, w2, w3, w4 = widths
+        self.stem = Conv(3, w0, 3, 2)
+        self.down = nn.ModuleList(Conv(a, b, 3, 2) for a, b in
+                                  [(w0, w1), (w1, w2), (w2, w3), (w3, w4)])
+        self.stages = nn.ModuleList(Stage(w, w, n) for w, n in zip(widths[1:], depths))
+        self.pyramid = Pyramid(w4)
+
+    def forward(self, x):
+        x = self.stem(x)
+        maps = []
+        for down, stage in zip(self.down, self.stages):
+            x = stage(down(x))
+            maps.append(x)
+        maps[-1] = self.pyramid(maps[-1])
+        return maps
+
+
+class DetectHead(nn.Module):
+    def __init__(self, c_in, c):
+        super().__init__()
+        self.stem = Conv(c_in, c, 1)
+        self.box_branch, self.score_branch = Conv(c, c), Conv(c, c)
+        self.box = nn.Conv2d(c, 4, 1)
+        self.score = nn.Conv2d(c, 1, 1)
+        nn.init.constant_(self.score.bias, -math.log(99.0))  # scores start near 0.01 (RetinaNet)
+        nn.init.constant_(self.box.bias, 1.0)
+
+    def forward(self, x):
+        x = self.stem(x)
+        return torch.cat([self.box(self.box_branch(x)), self.score(self.score_branch(x))], 1)
+
+
+class PersonDet(nn.Module):
+    """One class, three strides, boxes as distances from the cell's centre to its four edges.
+
+    forward gives [B,A,5] of raw values (4 distances, score logit); `decode` gives boxes x0,y0,x1,y1
+    in input pixels and the logit.
+    """
+    strides = (8, 16, 32)
+
+    def __init__(self, widths=(16, 32, 64, 128, 192), depths=(1, 2, 2, 1), neck=64, head=48):
+        super().__init__()
+        self.config = dict(widths=list(widths), depths=list(depths), neck=neck, head=head)
+        self.backbone = Backbone(widths, depths)
+        w3, w4, w5 = widths[2:]
+        self.lateral5 = Conv(w5, neck, 1)
+        self.up4 = Stage(w4 + neck, neck, 1)
+        self.up3 = Stage(w3 + neck, neck, 1)
+        self.down4 = Conv(neck, neck, 3, 2)
+        self.out4 = Stage(neck * 2, neck, 1)
+        self.down5 = Conv(neck, neck, 3, 2)
+        self.out5 = Stage(neck * 2, neck, 1)
+        self.heads = nn.ModuleList(DetectHead(neck, head) for _ in self.strides)
+
+    def maps(self, x):
+        _, c3, c4, c5 = self.backbone(x)
+        p5 = self.lateral5(c5)
+        p4 = self.up4(torch.cat([c4, F.interpolate(p5, scale_factor=2.0, mode="nearest")], 1))
+        p3 = self.up3(torch.cat([c3, F.interpolate(p4, scale_factor=2.0, mode="nearest")], 1))
+        p4 = self.out4(torch.cat([p4, self.down4(p3)], 1))
+        p5 = self.out5(torch.cat([p5, self.down5(p4)], 1))
+        return [head(p) for head, p in zip(self.heads, (p3, p4, p5))]
+
+    def forward(self, x):
+        return torch.cat([m.flatten(2) for m in self.maps(x)], 2).transpose(1, 2)
+
+
+class Siblings(nn.Module):
+    """Detectors of several sizes that learn from the same batches: the teacher and the augmentation, half
+    of a step's time, are paid once."""
+
+    def __init__(self, configs):
+        super().__init__()
+        self.config = configs
+        self.nets = nn.ModuleDict({name: PersonDet(**c) for name, c in configs.items()})
+
+    def forward(self, x):
+        return {name: net(x) for name, net in self.nets.items()}
+
+
+def cell_grid(height, width, strides=PersonDet.strides, device=None):
+    """Centres [A,2] (x, y) and strides [A,1] of all cells, in the order of PersonDet's output."""
+    centres, sizes = [], []
+    for s in strides:
+        ys = (torch.arange(height // s, device=device) + 0.5) * s
+        xs = (torch.arange(width // s, device=device) + 0.5) * s
+        gy, gx = ys[:, None].expand(len(ys), len(xs)), xs[None].expand(len(ys), len(xs))
+        centres.append(torch.stack([gx, gy], -1).reshape(-1, 2))
+        sizes.append(torch.full((centres[-1].shape[0], 1), float(s), device=device))
+    return torch.cat(centres), torch.cat(sizes)
+
+
+def decode_boxes(raw, centres, sizes):
+    """Raw distances [...,A,4] to boxes x0,y0,x1,y1. softplus keeps them positive and, unlike exp,
+    grows linearly: no overflow in FP16."""
+    d = F.softplus(raw) * sizes
+    return torch.cat([centres - d[..., :2], centres + d[..., 2:]], -1)
+
+
+class ExportDet(nn.Module):
+    """PersonDet as `[B,5,A]` (cx, cy, w, h, score): the layout of the field's YOLOv8 exports."""
+
+    def __init__(self, net, height, width):
+        super().__init__()
+        self.net = net
+        centres, sizes = cell_grid(height, width, net.strides)
+        self.register_buffer("centres", centres.t()[None].contiguous())
+        self.register_buffer("sizes", sizes.t()[None].contiguous())
+
+    def forward(self, x):
+        raw = torch.cat([m.flatten(2) for m in self.net.maps(x)], 2)
+        d = F.softplus(raw[:, :4]) * self.sizes
+        left, right = d[:, :2], d[:, 2:]
+        centre = self.centres + (right - left) * 0.5
+        return torch.cat([centre, left + right, torch.sigmoid(raw[:, 4:])], 1)
+
+
+class PersonReid(nn.Module):
+    """A crop of 256x128 becomes a direction in 256 dimensions."""
+
+    def __init__(self, widths=(16, 32, 64, 96, 160), depths=(1, 2, 2, 1), dim=256):
+        super().__init__()
+        self.config = dict(widths=list(widths), depths=list(depths), dim=dim)
+        self.backbone = Backbone(widths, depths)
+        # Upper, middle and lower body are pooled apart: people are told apart by where a colour is.
+        self.parts = 4
+        self.embed = nn.Linear(widths[-1] * (self.parts + 1), dim, bias=False)
+        self.norm = nn.BatchNorm1d(dim, affine=False)
+        self.folded = None
+
+    def forward(self, x):
+        x = self.backbone(x)[-1]
+        whole = x.mean((2, 3))
+        parts = F.avg_pool2d(x, (x.shape[2] // self.parts, x.shape[3])).flatten(1)
+        x = torch.cat([whole, parts], 1)
+        if self.folded is not None:
+            return self.folded(x)
+        return self.norm(self.embed(x))
+
+    @torch.no_grad()
+    def fold(self):
+        scale = 1 / torch.sqrt(self.norm.running_var + self.norm.eps)
+        self.folded = nn.Linear(self.embed.in_features, self.embed.out_features)
+        self.folded.weight.copy_(self.embed.weight * scale[:, None])
+        self.folded.bias.copy_(-self.norm.running_mean * scale)
+
+
+class PersonSeg(nn.Module):
+    """Matte of people: one logit a pixel at half of the input's size, doubled by bilinear."""
+
+    def __init__(self, widths=(16, 32, 64, 96, 160), depths=(1, 2, 2, 1), neck=48):
+        super().__init__()
+        self.config = dict(widths=list(widths), depths=list(depths), neck=neck)
+        self.backbone = Backbone(widths, depths)
+        self.lateral = nn.ModuleList(Conv(w, neck, 1) for w in widths[1:])
+        self.refine = nn.ModuleList(Conv(neck, neck) for _ in range(4))
+        self.stem_lateral = Conv(widths[0], 16, 1)
+        self.detail = Conv(neck + 16, 24)
+        self.out = nn.Conv2d(24, 1, 1)
+
+    def forward(self, x):
+        stem = self.backbone.stem(x)
+        maps, y = [], stem
+        for down, stage in zip(self.backbone.down, self.backbone.stages):
+            y = stage(down(y))
+            maps.append(y)
+        y = self.refine[3](self.lateral[3](self.backbone.pyramid(maps[3])))
+        for i in (2, 1, 0):
+            y = F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
+            y = self.refine[i](y + self.lateral[i](maps[i]))
+        y = F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
+        y = self.out(self.detail(torch.cat([y, self.stem_lateral(stem)], 1)))
+        return F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
+
+
+def count_parameters(model):
+    return sum(p.numel() for p in model.parameters())
+
+
+def count_flops(model, shape):
+    """Multiply-adds times two of all convolutions and linear layers for one input of `shape`."""
+    total, hooks = [0], []
+
+    def conv_hook(m, _, out):
+        total[0] += 2 * m.weight.numel() * (out.shape[2] * out.shape[3] if out.dim() == 4 else 1)
+
+    for m in model.modules():
+        if isinstance(m, (nn.Conv2d, nn.Linear)):
+            hooks.append(m.register_forward_hook(conv_hook))
+    with torch.no_grad():
+        model.eval()(torch.zeros(shape))
+    for h in hooks:
+        h.remove()
+    return total[0]

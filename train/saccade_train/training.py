@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The training loop that all three networks share.
+
+It works in slices: a run stops after `minutes` and the next one goes on from the checkpoint, with the
+same schedule, optimiser and averaged weights.
+"""
+import copy
+import json
+import math
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+
+
+def seed_all(seed):
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def memory_format(device):
+    """Channels-last on the GPU. On the CPU it gains little, and PyTorch 1.13 (Debian 12) corrupts memory
+    in the backward pass of pooling there."""
+    return torch.channels_last if torch.device(device).type == "cuda" else torch.contiguous_format
+
+
+class Average:
+    """Exponential moving average of the weights; warms up, so that early steps do not linger."""
+
+    def __init__(self, model, decay=0.9995):
+        self.model, self.decay, self.steps = copy.deepcopy(model).eval(), decay, 0
+        for p in self.model.parameters():
+            p.requires_grad_(False)
+
+    @torch.no_grad()
+    def update(self, model):
+        self.steps += 1
+        d = self.decay * (1 - math.exp(-self.steps / 500))
+        for mine, theirs in zip(self.model.state_dict().values(), model.state_dict().values()):
+            if mine.dtype.is_floating_point:
+                mine.mul_(d).add_(theirs.detach(), alpha=1 - d)
+            else:
+                mine.copy_(theirs)
+
+
+def parameter_groups(model, weight_decay):
+    """No decay for biases and normalisation."""
+    decay = [p for p in model.parameters() if p.dim() > 1]
+    plain = [p for p in model.parameters() if p.dim() <= 1]
+    return [dict(params=decay, weight_decay=weight_decay), dict(params=plain, weight_decay=0.0)]
+
+
+def learning_rate(step, steps, peak, warmup):
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    done = (step - warmup) / max(1, steps - warmup)
+    return peak * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
+
+
+def save_memory(model, on=True):
+    """Gradient checkpointing: stages compute their activations again in the backward pass."""
+    for m in model.modules():
+        if hasattr(m, "checkpoint"):
+            m.checkpoint = on
+
+
+def largest_batch(try_step, low=1, high=4096):
+    """Largest batch that fits the memory, by doubling and then binary search on out-of-memory."""
+    def fits(n):
+        try:
+            try_step(n)
+            return True
+        except RuntimeError as fault:
+            if "out of memory" not in str(fault):
+                raise
+            return False
+        finally:
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+
+    good = low
+    while good < high and fits(min(high, good * 2)):
+        good = min(high, good * 2)
+    bad = good * 2
+    while bad - good > max(1, good // 16):
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if fits(middle) else (good, middle)
+    return good
+
+
+class Trainer:
+    def __init__(self, model, loss_of, args, out):
+        """loss_of(model, batch_size) makes a batch and returns loss and a dict of its parts."""
+        self.args, self.out = args, Path(out)
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.device = torch.device(args.device)
+        self.model = model.to(self.device, memory_format=memory_format(args.device))
+        self.loss_of = loss_of
+        self.average = Average(self.model, args.ema)
+        self.optimiser = torch.optim.AdamW(parameter_groups(self.model, args.weight_decay), lr=args.lr,
+                                           betas=(0.9, 0.99))
+        self.half = args.precision != "fp32" and self.device.type == "cuda"
+        self.dtype = torch.bfloat16 if args.precision == "bf16" else torch.float16
+        self.scaler = torch.cuda.amp.GradScaler(enabled=self.half and self.dtype is torch.float16)
+        self.step = 0
+        self.log = self.out / "log.jsonl"
+        if args.resume and (self.out / "checkpoint.pt").exists():
+            self.load()
+        elif args.init:
+            self.start_from(args.init)
+        if args.checkpointing:
+            save_memory(self.model)
+        # compile only what exists for ever: the fused form and the average stay plain modules
+        self.run = (torch.compile(self.model) if args.compile and hasattr(torch, "compile")
+                    and self.device.type == "cuda" else self.model)
+
+    def load(self):
+        state = torch.load(self.out / "checkpoint.pt", map_location=self.device)
+        self.model.load_state_dict(state["model"])
+        self.average.model.load_state_dict(state["average"])
+        self.average.steps = self.step = state["step"]
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.scaler.load_state_dict(state["scaler"])
+
+    def start_from(self, path):
+        """Fine-tune: weights of an earlier training, a new schedule and optimiser."""
+        state = torch.load(path, map_location=self.device)
+        if state["config"] != self.model.config:
+            raise SystemExit(f"{path}: holds other networks: {state['config']}")
+        weights = {k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()}
+        self.model.load_state_dict(weights)
+        self.average.model.load_state_dict(weights)
+
+    def save(self):
+        state = dict(model=self.model.state_dict(), average=self.average.model.state_dict(), step=self.step,
+                     optimiser=self.optimiser.state_dict(), scaler=self.scaler.state_dict(),
+                     config=self.model.config)
+        part = self.out / "checkpoint.part"
+        torch.save(state, part)
+        part.replace(self.out / "checkpoint.pt")
+
+    def note(self, **values):
+        with self.log.open("a") as f:
+            f.write(json.dumps(dict(step=self.step, **values)) + "\n")
+
+    def once(self, batch):
+        with torch.autocast(self.device.type, self.dtype, enabled=self.half):
+            loss, parts = self.loss_of(self.run, batch)
+        self.scaler.scale(loss / self.args.accumulate).backward()
+        return loss.detach(), {k: v.detach() for k, v in parts.items()}
+
+    def advance(self):
+        lr = learning_rate(self.step, self.args.steps, self.args.lr, self.args.warmup)
+        for group in self.optimiser.param_groups:
+            group["lr"] = lr
+        for _ in range(self.args.accumulate):
+            loss, parts = self.once(self.args.batch)
+        self.scaler.unscale_(self.optimiser)
+        nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
+        self.scaler.step(self.optimiser)
+        self.scaler.update()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.average.update(self.model)
+        self.step += 1
+        return loss, parts, lr
+
+    def find_batch(self):
+        def try_step(n):
+            self.once(n)
+            self.optimiser.zero_grad(set_to_none=True)
+        self.args.batch = largest_batch(try_step)
+        print(f"batch: {self.args.batch} fits the memory", flush=True)
+
+    def train(self, evaluate=None):
+        """Until the last step, or until the slice's minutes are over; evaluate(model) gives metrics."""
+        self.model.train()
+        if self.args.batch <= 0:
+            self.find_batch()
+        end = time.time() + self.args.minutes * 60 if self.args.minutes else math.inf
+        start, first = time.time(), self.step
+        while self.step < self.args.steps and time.time() < end:
+            loss, parts, lr = self.advance()
+            if self.step % self.args.log_every == 0 or self.step == self.args.steps:
+                rate = (self.step - first) * self.args.batch * self.args.accumulate / (time.time() - start)
+                values = {k: round(float(v), 5) for k, v in parts.items()}
+                self.note(loss=round(float(loss), 5), lr=lr, pictures_per_s=round(rate), **values)
+                print(f"step {self.step}/{self.args.steps} loss {float(loss):.4f} {values} {rate:.0f}/s", flush=True)
+                if not math.isfinite(float(loss)):
+                    raise SystemExit("the loss is not finite: lower --lr")
+            if evaluate and self.step % self.args.eval_every == 0:
+                self.note(**{"eval_" + k: v for k, v in evaluate(self.average.model).items()})
+        self.save()
+        done = self.step >= self.args.steps
+        print("finished" if done else f"slice over at step {self.step}: run again with --resume", flush=True)
+        return done
+
+
+def add_arguments(parser, lr, batch, steps):
+    parser.add_argument("--out", required=True, help="folder of checkpoint and log")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--precision", choices=["bf16", "fp16", "fp32"], default="bf16")
+    parser.add_argument("--lr", type=float, default=lr)
+    parser.add_argument("--weight-decay", type=float, default=0.05)
+    parser.add_argument("--batch", type=int, default=batch, help="0: the largest that fits the memory")
+    parser.add_argument("--accumulate", type=int, default=1, help="batches per step of the optimiser")
+    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--warmup", type=int, default=300)
+    parser.add_argument("--minutes", type=float, default=0, help="stop after this long; 0: at the last step")
+    parser.add_argument("--ema", type=float, default=0.9995)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--init", help="weights to start from, as train/weights holds them")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--checkpointing", action="store_true", help="less memory, a third more work")
+    parser.add_argument("--log-every", type=int, default=50)
+    parser.add_argument("--eval-every", type=int, default=1000000)
