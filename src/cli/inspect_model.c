@@ -42,6 +42,15 @@ static const char *fit_name(enum sac_fit fit)
     return "unknown";
 }
 
+/* Where the head's name came from. */
+static const char *head_source(const struct subject *subject)
+{
+    const char *named = sac_model_metadata(subject->model, "saccade.head");
+    if (subject->settings->head)
+        return "--head";
+    return named && strcmp(named, subject->head) == 0 ? "metadata" : "outputs";
+}
+
 /* The contract is made with the head, so the head is made too. */
 static void read_contract(struct subject *subject, sac_context *ctx)
 {
@@ -147,7 +156,10 @@ static void print_text(const struct subject *subject)
         printf("arithmetic  %.3f GFLOP a run\n", (double)info.flops / 1e9);
     printf("nodes       %d, %d steps after fusion\n", info.node_count, info.step_count);
     printf("batch       %s\n", sac_model_batches(subject->model) ? "any" : "one by one");
-    printf("head        %s\n", subject->head ? subject->head : "not recognised");
+    if (subject->head)
+        printf("head        %s  (%s)\n", subject->head, head_source(subject));
+    else
+        puts("head        not recognised");
     print_operators(&info);
     if (subject->contract)
         print_contract(subject->contract);
@@ -261,6 +273,7 @@ static void print_json(const struct subject *subject)
     json_int(&json, "steps", info.step_count);
     json_bool(&json, "batches", sac_model_batches(subject->model));
     json_text(&json, "head", subject->head);
+    json_text(&json, "head_source", subject->head ? head_source(subject) : NULL);
     json_operators(&json, &info);
     if (subject->contract)
         json_contract(&json, subject->contract);

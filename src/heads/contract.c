@@ -6,8 +6,8 @@
  *
  * The text form is "bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416"; numbers per
  * channel are written with colons (mean=103.53:116.28:123.675), and 1/255 is a number. Metadata
- * holds it under "saccade.preprocess", the names under "saccade.classes"; Ultralytics' keys "names"
- * and "imgsz" are read too. M.yaml is a mapping with the same keys, or with "names"/"classes" as a
+ * holds it under "saccade.preprocess", the names under "saccade.classes" (and the head's name under
+ * "saccade.head", see heads.c); Ultralytics' keys "names" and "imgsz" are read too. M.yaml is a mapping with the same keys, or with "names"/"classes" as a
  * list or a mapping from numbers. */
 #include <stdio.h>
 #include <string.h>

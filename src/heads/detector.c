@@ -50,6 +50,9 @@ static sac_result choose_head(struct sac_detector *det, const char *wanted)
         return res;
     }
     det->head = wanted ? sac_head_find(wanted) : sac_head_of(&det->view);
+    if (!wanted && det->head && det->view.named && strcmp(det->head->name, det->view.named) != 0)
+        sac_log(ctx, SAC_LOG_WARN, "%s: its metadata names a head '%s' that this saccade lacks; "
+                "by its outputs it is '%s'", path, det->view.named, det->head->name);
     if (!det->head && wanted) {
         char names[256];
         sac_head_names(names, sizeof names);

@@ -24,8 +24,12 @@ const struct sac_head *sac_head_find(const char *name)
     return NULL;
 }
 
+/* The file's own word counts for more than its shapes; a head that this build lacks is no word. */
 const struct sac_head *sac_head_of(const struct sac_head_view *view)
 {
+    const struct sac_head *named = view->named ? sac_head_find(view->named) : NULL;
+    if (named)
+        return named;
     for (size_t i = 0; i < SAC_COUNT(heads); i++)
         if (heads[i]->recognise(view))
             return heads[i];
@@ -86,7 +90,8 @@ sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, struct s
                                 .height = known(shape[last ? 1 : 2]),
                                 .channels_last = last,
                                 .output_count = outputs,
-                                .names = sac_contract_count_names(model)};
+                                .names = sac_contract_count_names(model),
+                                .named = sac_model_metadata(model, "saccade.head")};
     for (int i = 0; i < outputs; i++)
         v->output[i] = *sac_model_output(model, i);
     return SAC_OK;

@@ -19,6 +19,7 @@ struct sac_head_view {
     int              width, height; /* of the input; 0 where the file leaves it open */
     bool             channels_last;
     int              names; /* class names that the file or its YAML brings; 0: none */
+    const char      *named; /* the head that the file's metadata names, or NULL */
     int              output_count;
     /* Dims with the batch, SAC_DIM_UNKNOWN where open. */
     struct sac_model_port output[SAC_HEAD_OUTPUTS_MAX];

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """saccade infer and inspect on models made here, with ONNX Runtime as the oracle."""
 import json
+import pathlib
 import re
 
 import numpy
@@ -11,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from support import fails
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 random = numpy.random.default_rng(7)
 
 
@@ -165,6 +167,41 @@ def test_inspect_tells_head_and_contract(saccade, shared):
                                     '--preprocess', 'rgb,mean=1').stdout)['contract']
     assert overridden['order'] == {'source': '--preprocess', 'value': 'rgb'}
     assert overridden['mean'] == {'source': '--preprocess', 'value': [1, 1, 1]}
+
+
+@pytest.mark.parametrize('named, head, source', [(None, 'end2end', 'outputs'), ('detr', 'detr', 'metadata'),
+                                                 ('of-tomorrow', 'end2end', 'outputs')])
+def test_the_file_may_name_its_head(saccade, tmp_path, named, head, source):
+    metadata = {'saccade.preprocess': 'bgr,mean=1:2:3,scale=1/255,letterbox=none,fill=7', 'saccade.classes': 'cat,dog'}
+    model = save(tmp_path / 'net.onnx', [helper.make_node('ReduceMean', ['image'], ['mean'], axes=[1, 2, 3], keepdims=0),
+                                         helper.make_node('Add', ['mean', 'rows'], ['boxes'])],
+                 [value('image', [1, 3, 64, 64])], [value('boxes', [1, 9, 6])],
+                 [('rows', numpy.zeros((1, 9, 6), numpy.float32))],
+                 **(metadata | ({'saccade.head': named} if named else {})))
+    run = saccade('inspect', model, '--json')
+    report = json.loads(run.stdout)
+    assert (report['head'], report['head_source']) == (head, source)
+    assert ("'of-tomorrow' that this saccade lacks" in run.stderr) == (named == 'of-tomorrow')
+    contract = report['contract']
+    assert contract['order'] == {'source': 'metadata', 'value': 'bgr'}
+    assert contract['fit'] == {'source': 'metadata', 'value': 'stretch'}
+    assert contract['mean'] == {'source': 'metadata', 'value': [1, 2, 3]}
+    assert contract['scale'] == {'source': 'metadata', 'value': [pytest.approx(1 / 255)] * 3}
+    assert contract['fill'] == {'source': 'metadata', 'value': [7] * 3}
+    assert contract['classes'] == {'source': 'metadata', 'value': ['cat', 'dog']}
+    chosen = json.loads(saccade('inspect', model, '--json', '--head', 'end2end').stdout)
+    assert (chosen['head'], chosen['head_source']) == ('end2end', '--head')
+
+
+@pytest.mark.parametrize('name', ['person_det', 'person_det_fast'])
+def test_our_own_detectors_tell_all_about_themselves(saccade, name):
+    report = json.loads(saccade('inspect', ROOT / f'models/{name}.onnx', '--json').stdout)
+    assert (report['head'], report['head_source']) == ('yolov8', 'metadata')
+    assert report['batches'] and (ROOT / f'models/{name}.onnx').stat().st_size < 3e6
+    contract = report['contract']
+    assert contract['classes'] == {'source': 'metadata', 'value': ['person']}
+    for key in ('fit', 'order', 'mean', 'scale', 'fill'):
+        assert contract[key]['source'] == 'metadata'
 
 
 def test_inspect_describes_a_video(saccade, video):
