@@ -4,9 +4,9 @@
     python3 -m saccade_train.detect train  --data FOLDER --out runs/det [--teacher yolox_nano_416.onnx]
     python3 -m saccade_train.detect score  --data FOLDER MODEL.onnx [...]
     python3 -m saccade_train.detect export --out runs/det --model person_det.onnx
+    python3 -m saccade_train.detect export --weights weights/detectors.pt --size det --model person_det.onnx
 """
 import argparse
-import json
 from pathlib import Path
 
 import numpy as np
@@ -163,24 +163,24 @@ def score(args):
         print(f"| {Path(path).name} | {cells[0]} | {cells[1]} |")
 
 
-def load_average(out, size):
-    state = torch.load(Path(out) / "checkpoint.pt", map_location="cpu")
+def load_average(path, size):
+    """The averaged network of a checkpoint, or of a file of weights, which may be in half precision."""
+    state = torch.load(path, map_location="cpu")
     if size not in state["config"]:
-        raise SystemExit(f"{out}: no network '{size}' in it; it has {', '.join(state['config'])}")
+        raise SystemExit(f"{path}: no network '{size}' in it; it has {', '.join(state['config'])}")
     model = nets.Siblings(state["config"])
-    model.load_state_dict(state["average"])
-    return model.nets[size], state["step"]
+    model.load_state_dict({k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()})
+    return model.nets[size], state.get("step")
 
 
 def export(args):
-    from .export import store_half, to_onnx
+    from .export import contract, store_half, to_onnx
     import onnx
-    model, step = load_average(args.out, args.size)
+    model, step = load_average(args.weights or Path(args.out) / "checkpoint.pt", args.size)
     module = nets.ExportDet(nets.fuse(model), args.height, args.width)
-    contract = {"saccade.head": "yolov8", "saccade.order": "rgb", "saccade.mean": "0",
-                "saccade.scale": repr(1 / 255), "saccade.letterbox": "topleft", "saccade.fill": "114",
-                "names": json.dumps({0: "person"}), "saccade.steps": step}
-    onnx.save(store_half(to_onnx(module, (1, 3, args.height, args.width), "detections", contract)), args.model)
+    entries = contract("yolov8", "rgb,letterbox=topleft,mean=0,scale=1/255,fill=114", [args.category],
+                       **({"steps": step} if step else {}))
+    onnx.save(store_half(to_onnx(module, (1, 3, args.height, args.width), "detections", entries)), args.model)
     print(f"{args.model}: {Path(args.model).stat().st_size} bytes")
 
 
@@ -191,9 +191,9 @@ def main():
         p = verbs.add_parser(verb)
         p.add_argument("--width", type=int, default=416)
         p.add_argument("--height", type=int, default=416)
+        p.add_argument("--category", default="person", help="name of the one class")
         if verb != "export":
             p.add_argument("--data", required=True, help="folder with annotations.json (COCO format)")
-            p.add_argument("--category", default="person")
         if verb == "train":
             training.add_arguments(p, lr=2e-3, batch=128, steps=20000)
             p.add_argument("--sizes", default="det", help=f"of {', '.join(SIZES)}; several with commas")
@@ -207,7 +207,9 @@ def main():
             p.add_argument("--split", default="val")
             p.add_argument("models", nargs="+")
         else:
-            p.add_argument("--out", required=True)
+            source = p.add_mutually_exclusive_group(required=True)
+            source.add_argument("--out", help="folder of a training: its checkpoint")
+            source.add_argument("--weights", help="a file of weights, as train/weights holds them")
             p.add_argument("--size", choices=SIZES, default="det")
             p.add_argument("--model", required=True)
     args = parser.parse_args()

@@ -8,6 +8,15 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 
+def contract(head, preprocess, classes=(), **more):
+    """The metadata that saccade reads (docs/models.md): `preprocess` in the text form of --preprocess, class
+    names in order. What else there is to tell about the training goes in as saccade.NAME."""
+    entries = {"saccade.head": head, "saccade.preprocess": preprocess}
+    if classes:
+        entries["saccade.classes"] = ",".join(classes)
+    return entries | {f"saccade.{key}": str(value) for key, value in more.items()}
+
+
 def to_onnx(module, shape, output, contract):
     """module(x [N,C,H,W] float) as an ONNX model with a free batch; `contract` becomes metadata_props."""
     buffer = io.BytesIO()
