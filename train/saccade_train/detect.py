@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 from . import augment, data, losses, metrics, nets, training
 
@@ -33,6 +34,7 @@ class Batches:
         if args.teacher:
             from .teacher import YoloxTeacher
             self.teacher = YoloxTeacher(args.teacher, args.height, args.width).to(device).eval()
+        self.feature_channels = self.teacher.read_features() if self.teacher and args.mimic else 0
         self.centres, self.sizes = nets.cell_grid(args.height, args.width, device=device)
 
     @torch.no_grad()
@@ -50,17 +52,27 @@ class Batches:
                 soft = self.teacher(x.contiguous(memory_format=self.format))
         return x, labels, soft
 
+    @staticmethod
+    def person_maps(scores, features):
+        """Weights for the teacher's maps: the places where it sees persons count five times."""
+        shapes = [f.shape[2:] for f in features]
+        parts = scores.split([h * w for h, w in shapes], 1)
+        return [1 + 4 * F.max_pool2d(part.view(-1, 1, h, w), 3, 1, 1) for part, (h, w) in zip(parts, shapes)]
+
     def loss(self, model, n):
         with torch.autocast(self.device.type, enabled=False):
             x, labels, soft = self.make(n)
         answers = model((x / 255).contiguous(memory_format=self.format))
         total, parts = 0, {}
         with torch.autocast(self.device.type, enabled=False):
-            for name, raw in answers.items():
+            for name, (raw, guesses) in answers.items():
                 raw = raw.float()
                 boxes = nets.decode_boxes(raw[..., :4], self.centres, self.sizes)
-                loss, some = losses.detection_loss(raw[..., 4], boxes, labels, self.centres, self.sizes, soft,
-                                                   self.args.teacher_share)
+                loss, some = losses.detection_loss(raw[..., 4], boxes, labels, self.centres, self.sizes,
+                                                   soft[:2] if soft else None, self.args.teacher_share)
+                if guesses:
+                    some["mimic"] = losses.mimic_loss(guesses, soft[2], self.person_maps(soft[0], soft[2]))
+                    loss = loss + self.args.mimic * some["mimic"]
                 total = total + loss
                 parts.update({f"{name}_{k}": v for k, v in some.items()})
         return total, parts
@@ -127,15 +139,18 @@ def onnx_infer(path):
 
 
 def train(args):
+    training.join_processes(args)
     training.seed_all(args.seed)
     device = torch.device(args.device)
-    pictures = data.read_coco(args.data, "train", args.category)
+    pictures = data.read_coco(args.data, "train", args.category, args.drop_licenses)
     if args.masks:
         data.attach_masks(pictures, args.masks)
-    cache = data.Cache(pictures, args.side, args.cache, with_masks=bool(args.masks))
-    print(f"{len(pictures)} pictures, {sum(len(p.boxes) for p in pictures)} persons")
-    model = nets.Siblings({size: SIZES[size] for size in args.sizes.split(",")})
+    with training.first_rank_first():
+        cache = data.Cache(pictures, args.side, args.cache, with_masks=bool(args.masks))
     batches = Batches(args, cache, device)
+    model = nets.Siblings({size: SIZES[size] for size in args.sizes.split(",")}, batches.feature_channels)
+    if training.rank() == 0:
+        print(f"{len(pictures)} pictures, {sum(len(p.boxes) for p in pictures)} persons")
     trainer = training.Trainer(model, batches.loss, args, args.out)
     held = data.read_coco(args.data, "val", args.category)
 
@@ -144,7 +159,7 @@ def train(args):
             net_infer(net, device, args.height, args.width), held, args.width, args.height).score().items()}
 
     trainer.train()
-    if args.score:
+    if args.score and training.rank() == 0:
         values = evaluate(trainer.average.model)
         trainer.note(**{"eval_" + k: v for k, v in values.items()})
         print(values)
@@ -169,7 +184,8 @@ def load_average(path, size):
     if size not in state["config"]:
         raise SystemExit(f"{path}: no network '{size}' in it; it has {', '.join(state['config'])}")
     model = nets.Siblings(state["config"])
-    model.load_state_dict({k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()})
+    model.load_state_dict({k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()
+                           if not k.startswith("mimic.")})
     return model.nets[size], state.get("step")
 
 
@@ -199,7 +215,9 @@ def main():
             p.add_argument("--sizes", default="det", help=f"of {', '.join(SIZES)}; several with commas")
             p.add_argument("--masks", help="folder with index.json and masks of people, for copy-paste")
             p.add_argument("--teacher", help="a YOLOX network with the same input size")
-            p.add_argument("--teacher-share", type=float, default=0.5)
+            p.add_argument("--teacher-share", type=float, default=0.5, help="of a score's target, beside the labels")
+            p.add_argument("--mimic", type=float, default=0.5, help="weight of the teacher's features; 0: none")
+            p.add_argument("--drop-licenses", type=int, nargs="*", default=(), help="licence ids not to train on")
             p.add_argument("--side", type=int, default=640, help="of the cached canvases")
             p.add_argument("--cache", default="cache")
             p.add_argument("--score", action="store_true", help="score the val split at the end")

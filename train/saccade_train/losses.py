@@ -73,6 +73,18 @@ def detection_loss(raw_score, boxes, labels, centres, sizes, teacher=None, teach
     return parts["score"] * 4 + parts["box"] * 2 + parts["edge"] * 0.3, parts
 
 
+def mimic_loss(guesses, features, weight):
+    """How far the guesses are from the teacher's features, a map per stride, channels brought to one scale;
+    weight: a map [B,1,H,W] per stride, more where persons are."""
+    total = 0
+    for guess, feature, w in zip(guesses, features, weight):
+        feature, guess = feature.float(), guess.float()
+        mean, std = feature.mean((0, 2, 3), keepdim=True), feature.std((0, 2, 3), keepdim=True).clamp(min=1e-4)
+        apart = F.smooth_l1_loss(guess, (feature - mean) / std, reduction="none")
+        total = total + (apart * w).sum() / (w.sum() * feature.shape[1])
+    return total / len(guesses)
+
+
 def matte_loss(logit, target, known):
     """Cross-entropy, soft Dice, and more weight along the contour; target and known [B,1,H,W]."""
     blurred = F.avg_pool2d(target, 9, 1, 4, count_include_pad=False)

@@ -171,30 +171,47 @@ class PersonDet(nn.Module):
         self.out5 = Stage(neck * 2, neck, 1)
         self.heads = nn.ModuleList(DetectHead(neck, head) for _ in self.strides)
 
-    def maps(self, x):
+    def features(self, x):
         _, c3, c4, c5 = self.backbone(x)
         p5 = self.lateral5(c5)
         p4 = self.up4(torch.cat([c4, F.interpolate(p5, scale_factor=2.0, mode="nearest")], 1))
         p3 = self.up3(torch.cat([c3, F.interpolate(p4, scale_factor=2.0, mode="nearest")], 1))
         p4 = self.out4(torch.cat([p4, self.down4(p3)], 1))
         p5 = self.out5(torch.cat([p5, self.down5(p4)], 1))
-        return [head(p) for head, p in zip(self.heads, (p3, p4, p5))]
+        return p3, p4, p5
+
+    def answers(self, features):
+        maps = [head(p) for head, p in zip(self.heads, features)]
+        return torch.cat([m.flatten(2) for m in maps], 2)
 
     def forward(self, x):
-        return torch.cat([m.flatten(2) for m in self.maps(x)], 2).transpose(1, 2)
+        return self.answers(self.features(x)).transpose(1, 2)
 
 
 class Siblings(nn.Module):
     """Detectors of several sizes that learn from the same batches: the teacher and the augmentation, half
-    of a step's time, are paid once."""
+    of a step's time, are paid once.
 
-    def __init__(self, configs):
+    mimic    channels of the teacher's features, 0 for none. Then forward gives beside the answers a guess
+             of those features from each network's own: a rich lesson where labels are few (FitNets, Romero
+             et al., ICLR 2015). The layers that guess are for training alone.
+    """
+
+    def __init__(self, configs, mimic=0):
         super().__init__()
         self.config = configs
         self.nets = nn.ModuleDict({name: PersonDet(**c) for name, c in configs.items()})
+        self.mimic = nn.ModuleDict({name: nn.ModuleList(nn.Conv2d(c["neck"], mimic, 1) for _ in PersonDet.strides)
+                                    for name, c in configs.items()} if mimic else {})
 
     def forward(self, x):
-        return {name: net(x) for name, net in self.nets.items()}
+        """By name: raw values [B,A,5], and guesses (a map per stride), or None."""
+        out = {}
+        for name, net in self.nets.items():
+            features = net.features(x)
+            guesses = [layer(f) for layer, f in zip(self.mimic[name], features)] if name in self.mimic else None
+            out[name] = net.answers(features).transpose(1, 2), guesses
+        return out
 
 
 def cell_grid(height, width, strides=PersonDet.strides, device=None):
@@ -227,7 +244,7 @@ class ExportDet(nn.Module):
         self.register_buffer("sizes", sizes.t()[None].contiguous())
 
     def forward(self, x):
-        raw = torch.cat([m.flatten(2) for m in self.net.maps(x)], 2)
+        raw = self.net.answers(self.net.features(x))
         d = F.softplus(raw[:, :4]) * self.sizes
         left, right = d[:, :2], d[:, 2:]
         centre = self.centres + (right - left) * 0.5

@@ -33,7 +33,8 @@ class OnnxNet(nn.Module):
         self.ints = {k: getattr(self, v).tolist() for k, v in self.constants.items()
                      if getattr(self, v).dtype == torch.int64}
 
-    def forward(self, x):
+    def forward(self, x, also=()):
+        """The network's output; with `also`, names of values inside, a list of output and those."""
         values, batch = {self.input: x}, x.shape[0]
         get = lambda n: values[n] if n in values else getattr(self, self.constants[n])
         for op, ins, outs, attrs in self.nodes:
@@ -41,7 +42,26 @@ class OnnxNet(nn.Module):
                             attrs, batch)
             for name, value in zip(outs, got if isinstance(got, (list, tuple)) else [got]):
                 values[name] = value
-        return values[self.output]
+        return [values[self.output]] + [values[n] for n in also] if also else values[self.output]
+
+    def stems(self):
+        """The values that a YOLOX head's score and box branches both start from, by stride: going back from
+        each class prediction, the first value that two convolutions read."""
+        made_by = {out: node for node in self.nodes for out in node[2]}
+        readers = {}
+        for op, ins, _, _ in self.nodes:
+            if op == "Conv":
+                readers[ins[0]] = readers.get(ins[0], 0) + 1
+        found = []
+        for op, ins, _, _ in self.nodes:
+            if op == "Conv" and "cls_preds" in ins[1]:
+                name = ins[0]
+                while readers.get(name, 0) < 2 and name in made_by:
+                    name = made_by[name][1][0]
+                found.append(name)
+        if len(found) != 3 or any(name not in made_by for name in found):
+            raise SystemExit("the teacher has no YOLOX head with three strides: --mimic 0 goes without its features")
+        return found
 
 
 def conv(net, v, a, batch):
@@ -110,14 +130,23 @@ class YoloxTeacher(nn.Module):
     def __init__(self, path, height, width):
         super().__init__()
         from .nets import cell_grid
+        self.inside = []
         self.net = OnnxNet(path)
         centres, sizes = cell_grid(height, width)
         self.register_buffer("corner", centres - sizes / 2)
         self.register_buffer("sizes", sizes)
 
+    def read_features(self):
+        """From now on forward gives the head's input maps too; returns how many channels they have."""
+        self.inside = self.net.stems()
+        size = int(self.sizes.max()) * 2
+        return self.net(torch.zeros(1, 3, size, size, device=self.sizes.device), self.inside)[1].shape[1]
+
     @torch.no_grad()
     def forward(self, rgb):
-        out = self.net(rgb.flip(1)).float()  # BGR, 0..255
+        """Scores, boxes, and the maps or None."""
+        out, *maps = self.net(rgb.flip(1), self.inside) if self.inside else [self.net(rgb.flip(1))]  # BGR, 0..255
+        out = out.float()
         centre = self.corner + out[..., :2] * self.sizes
         half = torch.exp(out[..., 2:4].clamp(max=8)) * self.sizes / 2
-        return out[..., 4] * out[..., 5], torch.cat([centre - half, centre + half], -1)
+        return out[..., 4] * out[..., 5], torch.cat([centre - half, centre + half], -1), maps or None

@@ -2,18 +2,51 @@
 """The training loop that all three networks share.
 
 It works in slices: a run stops after `minutes` and the next one goes on from the checkpoint, with the
-same schedule, optimiser and averaged weights.
+same schedule, optimiser and averaged weights. With `--steps 0` the schedule is stretched over one slice's
+minutes instead. Started by torchrun it uses all GPUs of the host: each makes batches of its own, the
+gradients are averaged.
 """
+import contextlib
 import copy
 import json
 import math
+import os
 import random
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import nn
+
+LOOK_STEPS = 10  # how often the clock is read: all processes must agree on what it says
+
+
+def join_processes(args):
+    """Under torchrun: one process a GPU (or a CPU process each, for tests). Returns this one's rank."""
+    if "RANK" not in os.environ:
+        return 0
+    cuda = torch.device(args.device).type == "cuda"
+    if cuda:
+        args.device = f"cuda:{os.environ['LOCAL_RANK']}"
+        torch.cuda.set_device(args.device)
+    dist.init_process_group("nccl" if cuda else "gloo")
+    return dist.get_rank()
+
+
+def rank():
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+@contextlib.contextmanager
+def first_rank_first():
+    """What is inside runs on the first process, then on the others: they find its files."""
+    if dist.is_initialized() and rank() != 0:
+        dist.barrier()
+    yield
+    if dist.is_initialized() and rank() == 0:
+        dist.barrier()
 
 
 def seed_all(seed):
@@ -54,11 +87,10 @@ def parameter_groups(model, weight_decay):
     return [dict(params=decay, weight_decay=weight_decay), dict(params=plain, weight_decay=0.0)]
 
 
-def learning_rate(step, steps, peak, warmup):
-    if step < warmup:
-        return peak * (step + 1) / warmup
-    done = (step - warmup) / max(1, steps - warmup)
-    return peak * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
+def learning_rate(step, done, peak, warmup):
+    """Half a cosine over the share `done` of the schedule; the first steps rise in a line."""
+    cosine = peak * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done))))
+    return cosine * min(1.0, (step + 1) / max(1, warmup))
 
 
 def save_memory(model, on=True):
@@ -95,6 +127,8 @@ def largest_batch(try_step, low=1, high=4096):
 class Trainer:
     def __init__(self, model, loss_of, args, out):
         """loss_of(model, batch_size) makes a batch and returns loss and a dict of its parts."""
+        if not args.steps and not args.minutes:
+            raise SystemExit("--steps 0 needs --minutes: how long the schedule should be")
         self.args, self.out = args, Path(out)
         self.out.mkdir(parents=True, exist_ok=True)
         self.device = torch.device(args.device)
@@ -106,7 +140,7 @@ class Trainer:
         self.half = args.precision != "fp32" and self.device.type == "cuda"
         self.dtype = torch.bfloat16 if args.precision == "bf16" else torch.float16
         self.scaler = torch.cuda.amp.GradScaler(enabled=self.half and self.dtype is torch.float16)
-        self.step = 0
+        self.step, self.done, self.over = 0, 0.0, False
         self.log = self.out / "log.jsonl"
         if args.resume and (self.out / "checkpoint.pt").exists():
             self.load()
@@ -114,6 +148,8 @@ class Trainer:
             self.start_from(args.init)
         if args.checkpointing:
             save_memory(self.model)
+        if dist.is_initialized():
+            seed_all(args.seed + 1000 * rank())  # alike until here; from now on each draws its own pictures
         # compile only what exists for ever: the fused form and the average stay plain modules
         self.run = (torch.compile(self.model) if args.compile and hasattr(torch, "compile")
                     and self.device.type == "cuda" else self.model)
@@ -129,13 +165,17 @@ class Trainer:
     def start_from(self, path):
         """Fine-tune: weights of an earlier training, a new schedule and optimiser."""
         state = torch.load(path, map_location=self.device)
-        if state["config"] != self.model.config:
+        if any(state["config"].get(k) != v for k, v in self.model.config.items()):
             raise SystemExit(f"{path}: holds other networks: {state['config']}")
         weights = {k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()}
-        self.model.load_state_dict(weights)
-        self.average.model.load_state_dict(weights)
+        for model in (self.model, self.average.model):
+            # the file may hold more siblings, and lack what serves training alone
+            own = model.state_dict()
+            model.load_state_dict({k: weights.get(k, v) for k, v in own.items()})
 
     def save(self):
+        if rank() != 0:
+            return
         state = dict(model=self.model.state_dict(), average=self.average.model.state_dict(), step=self.step,
                      optimiser=self.optimiser.state_dict(), scaler=self.scaler.state_dict(),
                      config=self.model.config)
@@ -144,6 +184,8 @@ class Trainer:
         part.replace(self.out / "checkpoint.pt")
 
     def note(self, **values):
+        if rank() != 0:
+            return
         with self.log.open("a") as f:
             f.write(json.dumps(dict(step=self.step, **values)) + "\n")
 
@@ -153,12 +195,36 @@ class Trainer:
         self.scaler.scale(loss / self.args.accumulate).backward()
         return loss.detach(), {k: v.detach() for k, v in parts.items()}
 
+    def average_gradients(self):
+        """Over the processes, as one message."""
+        if not dist.is_initialized():
+            return
+        grads = [p.grad for p in self.model.parameters() if p.grad is not None]
+        flat = torch.cat([g.reshape(-1) for g in grads])
+        dist.all_reduce(flat)
+        flat /= dist.get_world_size()
+        for g, mean in zip(grads, flat.split([g.numel() for g in grads])):
+            g.copy_(mean.view_as(g))
+
+    def look_at_clock(self, start):
+        """How much of the schedule is done, and whether the slice is over: the first process says."""
+        spent = time.time() - start
+        slice_s = self.args.minutes * 60
+        done = self.step / self.args.steps if self.args.steps else spent / slice_s
+        over = self.step >= self.args.steps if self.args.steps else False
+        word = torch.tensor([done, float(over or bool(slice_s) and spent >= slice_s)], device=self.device)
+        if dist.is_initialized():
+            dist.broadcast(word, 0)
+        self.done, self.over = float(word[0]), bool(word[1])
+
     def advance(self):
-        lr = learning_rate(self.step, self.args.steps, self.args.lr, self.args.warmup)
+        done = self.step / self.args.steps if self.args.steps else self.done
+        lr = learning_rate(self.step, done, self.args.lr, self.args.warmup)
         for group in self.optimiser.param_groups:
             group["lr"] = lr
         for _ in range(self.args.accumulate):
             loss, parts = self.once(self.args.batch)
+        self.average_gradients()
         self.scaler.unscale_(self.optimiser)
         nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
         self.scaler.step(self.optimiser)
@@ -180,23 +246,31 @@ class Trainer:
         self.model.train()
         if self.args.batch <= 0:
             self.find_batch()
-        end = time.time() + self.args.minutes * 60 if self.args.minutes else math.inf
         start, first = time.time(), self.step
-        while self.step < self.args.steps and time.time() < end:
+        pictures = self.args.batch * self.args.accumulate * (dist.get_world_size() if dist.is_initialized() else 1)
+        while True:
+            if (self.step - first) % LOOK_STEPS == 0 or self.step == self.args.steps:
+                self.look_at_clock(start)
+                if self.over:
+                    break
             loss, parts, lr = self.advance()
             if self.step % self.args.log_every == 0 or self.step == self.args.steps:
-                rate = (self.step - first) * self.args.batch * self.args.accumulate / (time.time() - start)
-                values = {k: round(float(v), 5) for k, v in parts.items()}
-                self.note(loss=round(float(loss), 5), lr=lr, pictures_per_s=round(rate), **values)
-                print(f"step {self.step}/{self.args.steps} loss {float(loss):.4f} {values} {rate:.0f}/s", flush=True)
-                if not math.isfinite(float(loss)):
-                    raise SystemExit("the loss is not finite: lower --lr")
+                self.report(loss, parts, lr, (self.step - first) * pictures / (time.time() - start))
             if evaluate and self.step % self.args.eval_every == 0:
                 self.note(**{"eval_" + k: v for k, v in evaluate(self.average.model).items()})
         self.save()
-        done = self.step >= self.args.steps
-        print("finished" if done else f"slice over at step {self.step}: run again with --resume", flush=True)
-        return done
+        finished = self.done >= 1 or not self.args.steps
+        if rank() == 0:
+            print("finished" if finished else f"slice over at step {self.step}: run again with --resume", flush=True)
+        return finished
+
+    def report(self, loss, parts, lr, rate):
+        values = {k: round(float(v), 5) for k, v in parts.items()}
+        if rank() == 0:
+            self.note(loss=round(float(loss), 5), lr=lr, pictures_per_s=round(rate), **values)
+            print(f"step {self.step}/{self.args.steps or '?'} loss {float(loss):.4f} {values} {rate:.0f}/s", flush=True)
+        if not math.isfinite(float(loss)):
+            raise SystemExit("the loss is not finite: lower --lr")
 
 
 def add_arguments(parser, lr, batch, steps):
@@ -207,7 +281,8 @@ def add_arguments(parser, lr, batch, steps):
     parser.add_argument("--weight-decay", type=float, default=0.05)
     parser.add_argument("--batch", type=int, default=batch, help="0: the largest that fits the memory")
     parser.add_argument("--accumulate", type=int, default=1, help="batches per step of the optimiser")
-    parser.add_argument("--steps", type=int, default=steps)
+    parser.add_argument("--steps", type=int, default=steps,
+                        help="of the whole schedule, over all slices; 0: one schedule that fits --minutes")
     parser.add_argument("--warmup", type=int, default=300)
     parser.add_argument("--minutes", type=float, default=0, help="stop after this long; 0: at the last step")
     parser.add_argument("--ema", type=float, default=0.9995)
