@@ -148,6 +148,7 @@ class Trainer:
             self.start_from(args.init)
         if args.checkpointing:
             save_memory(self.model)
+        torch.backends.cudnn.benchmark = True  # shapes stay the same: worth a look at every algorithm
         if dist.is_initialized():
             seed_all(args.seed + 1000 * rank())  # alike until here; from now on each draws its own pictures
         # compile only what exists for ever: the fused form and the average stay plain modules
