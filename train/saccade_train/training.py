@@ -93,6 +93,12 @@ def learning_rate(step, done, peak, warmup):
     return cosine * min(1.0, (step + 1) / max(1, warmup))
 
 
+def halved(weights):
+    """Weights as they are kept for later: in half precision, without what serves training alone."""
+    return {k: v.half().cpu() if v.dtype.is_floating_point else v.cpu() for k, v in weights.items()
+            if not k.startswith("mimic.")}
+
+
 def save_memory(model, on=True):
     """Gradient checkpointing: stages compute their activations again in the backward pass."""
     for m in model.modules():
@@ -183,6 +189,8 @@ class Trainer:
         part = self.out / "checkpoint.part"
         torch.save(state, part)
         part.replace(self.out / "checkpoint.pt")
+        torch.save(dict(average=halved(state["average"]), config=state["config"], step=self.step),
+                   self.out / "average.pt")
 
     def note(self, **values):
         if rank() != 0:
