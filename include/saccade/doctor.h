@@ -22,7 +22,7 @@ enum sac_finding_level {
 };
 
 struct sac_finding {
-    const char            *area; /* "cpu", "ffmpeg", "onednn", "gpu" */
+    const char            *area; /* "cpu", "ffmpeg", "onednn", "models", "gpu" */
     enum sac_finding_level level;
     const char            *text; /* one line */
     const char            *mend; /* a command that mends it, or NULL */

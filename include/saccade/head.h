@@ -94,6 +94,8 @@ SAC_API void sac_detector_get_times(const sac_detector *det, struct sac_run_time
 SAC_API const char *sac_detector_class_name(const sac_detector *det, int class_id);
 /* How many classes its boxes may have: those that params.classes keeps. */
 SAC_API int         sac_detector_kept_classes(const sac_detector *det);
+/* 1 when all its boxes are of the class of that name. */
+SAC_API int         sac_detector_keeps_only(const sac_detector *det, const char *name);
 SAC_API const char *sac_detector_head_name(const sac_detector *det);
 SAC_API const struct sac_model_contract *sac_detector_contract(const sac_detector *det);
 SAC_API sac_model *sac_detector_model(const sac_detector *det); /* borrowed */

@@ -4,7 +4,6 @@
  * Pull: from a source to sinks, in one call.
  *     struct sac_pipeline_params params = sac_pipeline_params_default();
  *     params.input = "in.mp4";
- *     params.job.detector = "yolox_nano_416.onnx";
  *     params.video_out = "out.mp4";
  *     sac_pipeline *pipe = NULL;
  *     sac_result    res = sac_pipeline_create(ctx, &params, &pipe);
@@ -29,9 +28,12 @@ extern "C" {
 struct sac_track_job_params {
     const char                *device;   /* "auto", "cpu", ... */
     struct sac_device_params   device_params;
-    const char                *detector; /* path of the model */
+    /* Each a file, the name of a model that comes with saccade (saccade/models.h), or NULL or "none".
+     * "auto", the default: person_det unless there are ready-made detections; person_reid where the
+     * tracker looks at appearance and the detector's boxes are all persons (not there: a warning). */
+    const char                *detector;
     struct sac_detector_params detector_params;
-    const char                *reid;     /* path of the model, or NULL: none */
+    const char                *reid;
     struct sac_embedder_params reid_params;
     struct sac_tracker_params  tracker;
     int                        timeout_ms; /* wait this long to fill a batch; default 10 */
@@ -42,7 +44,7 @@ struct sac_track_job_params {
 
 struct sac_pipeline_params {
     struct sac_track_job_params job;
-    const char              *input;          /* NULL only with detections and a motion-only tracker */
+    const char              *input;          /* NULL only with detections, and without reid */
     struct sac_source_params source;
     const char              *detections;     /* MOTChallenge detections instead of a detector, or NULL */
     double                   fps;            /* without a video: frames per second; 0 (default): that of
@@ -134,8 +136,8 @@ struct sac_session_result {
 SAC_API void sac_session_result_finish(struct sac_session_result *result);
 
 typedef struct sac_session sac_session;
-/* Opens the device; the models are loaded by start.
- * Errors   SAC_ERR_ARG, SAC_ERR_DEVICE, SAC_ERR_MEMORY. */
+/* Opens the device and finds the models; they are loaded by start.
+ * Errors   SAC_ERR_ARG, SAC_ERR_IO (a name that is no model's), SAC_ERR_DEVICE, SAC_ERR_MEMORY. */
 SAC_API sac_result  sac_session_create(sac_context *ctx, const struct sac_session_params *params,
                                        sac_session **out);
 SAC_API sac_device *sac_session_device(const sac_session *s); /* to make frames on; borrowed */

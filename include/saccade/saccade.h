@@ -11,6 +11,7 @@
 #include <saccade/head.h>
 #include <saccade/image.h>
 #include <saccade/model.h>
+#include <saccade/models.h>
 #include <saccade/pipeline.h>
 #include <saccade/result.h>
 #include <saccade/sink.h>

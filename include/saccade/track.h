@@ -19,6 +19,8 @@ enum sac_tracker_kind {
 SAC_API const char *sac_tracker_kind_name(enum sac_tracker_kind kind);            /* "bytetrack" */
 /* Errors   SAC_ERR_ARG for an unknown name; no sentence is kept. */
 SAC_API sac_result  sac_tracker_kind_parse(const char *name, enum sac_tracker_kind *out);
+/* 1 when trackers of this kind look at appearance, given embeddings. */
+SAC_API int         sac_tracker_kind_uses_appearance(enum sac_tracker_kind kind);
 
 /* All kinds with a line on each, in the order of the enum. */
 SAC_API void        sac_tracker_list(void (*fn)(void *user, const char *name, const char *what), void *user);

@@ -2,6 +2,8 @@
 /* Shell completion, printed from the tables. */
 #include <string.h>
 
+#include <saccade/models.h>
+
 #include "verbs.h"
 
 static bool takes_file(const struct option *option)
@@ -11,6 +13,24 @@ static bool takes_file(const struct option *option)
         if (strcmp(option->value, names[i]) == 0)
             return true;
     return false;
+}
+
+static bool takes_model(const struct option *option)
+{
+    return option->value && strcmp(option->value, "MODEL") == 0;
+}
+
+static void print_model(void *user, const struct sac_shipped_model *model)
+{
+    (void)user;
+    printf(" %s", model->name);
+}
+
+/* What stands for a model without being a file. */
+static void print_models(void)
+{
+    fputs("auto none", stdout);
+    sac_models_list(print_model, NULL);
 }
 
 static void bash_values(void)
@@ -28,6 +48,10 @@ static void bash_values(void)
             for (const char *const *choice = option->choices; *choice; choice++)
                 printf("%s%s", choice == option->choices ? "" : " ", *choice);
             puts("' -- \"$cur\")); return;;");
+        } else if (takes_model(option)) {
+            fputs(") COMPREPLY=($(compgen -W '", stdout);
+            print_models();
+            puts("' -- \"$cur\") $(compgen -f -- \"$cur\")); return;;");
         } else if (takes_file(option)) {
             puts(") COMPREPLY=($(compgen -f -- \"$cur\")); return;;");
         } else {
@@ -109,6 +133,10 @@ static void zsh_option(const struct option *option)
         for (const char *const *choice = option->choices; *choice; choice++)
             printf("%s%s", choice == option->choices ? "" : " ", *choice);
         putchar(')');
+    } else if (takes_model(option)) {
+        fputs("{compadd ", stdout);
+        print_models();
+        fputs("; _files}", stdout);
     } else if (takes_file(option)) {
         fputs("_files", stdout);
     }

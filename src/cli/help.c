@@ -73,7 +73,7 @@ void help_program(FILE *out)
           "Every option is also a key of the YAML file for --config: 'saccade config' prints it.\n"
           "Exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted.\n"
           "\nExamples:\n"
-          "  saccade in.mp4 -o out.mp4 --detector yolox.onnx\n"
+          "  saccade in.mp4 -o out.mp4\n"
           "  saccade doctor\n",
           out);
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <saccade/models.h>
+
 #include "inspect.h"
 #include "term.h"
 #include "verbs.h"
@@ -23,6 +25,13 @@ static int open_device(struct settings *s, sac_context *ctx, sac_device **out, s
     return res == SAC_OK ? STATUS_OK : fault_library(fault, ctx, res);
 }
 
+/* Of what is no file, whether it names a model that comes with saccade. */
+static bool names_model(const char *path)
+{
+    char found[4096];
+    return sac_models_find(NULL, path, found, sizeof found) == SAC_OK && strcmp(found, path) != 0;
+}
+
 int verb_inspect(struct settings *s, struct fault *fault)
 {
     const char *path = s->args.items[0];
@@ -37,8 +46,9 @@ int verb_inspect(struct settings *s, struct fault *fault)
     if (status == STATUS_OK)
         status = open_device(s, ctx, &device, fault);
     if (status == STATUS_OK)
-        status = ends_with(path, ".onnx") ? inspect_model(s, ctx, device, path, fault)
-                                          : inspect_video(s, ctx, device, path, fault);
+        status = ends_with(path, ".onnx") || names_model(path)
+                     ? inspect_model(s, ctx, device, path, fault)
+                     : inspect_video(s, ctx, device, path, fault);
     sac_device_unref(&device);
     sac_context_destroy(&ctx);
     return status;

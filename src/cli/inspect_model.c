@@ -288,6 +288,7 @@ int inspect_model(const struct settings *s, sac_context *ctx, sac_device *device
     sac_result     res = sac_model_open_for_inspection(device, path, &subject.model);
     if (res != SAC_OK)
         return fault_library(fault, ctx, res);
+    subject.path = sac_model_path(subject.model); /* a name's file */
     subject.head = s->head ? s->head : sac_head_recognise(subject.model);
     read_contract(&subject, ctx);
     s->json ? print_json(&subject) : print_text(&subject);

@@ -91,6 +91,8 @@ int verb_man(struct settings *s, struct fault *fault)
          ".TP\n130\nInterrupted; the output files are whole up to there.\n"
          ".SH ENVIRONMENT\n"
          ".TP\nSACCADE_LOG\nThe log level: silent, error, warn, info, debug or trace.\n"
-         ".TP\nDEBUG\n1 means log level debug, where SACCADE_LOG is not set.");
+         ".TP\nDEBUG\n1 means log level debug, where SACCADE_LOG is not set.\n"
+         ".TP\nSACCADE_MODELS\nA folder that is searched first for models called by their names.\n"
+         ".TP\nSACCADE_PLUGIN_PATH\nFolders, joined by colons, that have the plug\\-ins.");
     return STATUS_OK;
 }

@@ -78,7 +78,9 @@ const struct option options[] = {
      "speed of libx264", .choices = presets},
 
     {"detector", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(detector), "detector.model",
-     "MODEL", "the detector, an ONNX file"},
+     "MODEL",
+     "the detector: an ONNX file, or the name of a model that comes with saccade (person_det, "
+     "person_det_fast); auto: person_det, unless there are detections"},
     {"head", 0, VERB_TRACK | VERB_INSPECT, SECTION_DETECTOR, OPTION_TEXT, AT(head),
      "detector.head", "NAME",
      "what the detector's outputs mean: a head's name or a plug-in's file; empty: recognised from "
@@ -99,7 +101,8 @@ const struct option options[] = {
      "detector.boxes_max", "N", "most boxes in a frame, best first", 1, 100000},
 
     {"reid", 0, VERB_TRACK, SECTION_REID, OPTION_TEXT, AT(reid), "reid.model", "MODEL",
-     "the appearance network, an ONNX file, or none"},
+     "the appearance network: an ONNX file, person_reid, which comes with saccade, or none; auto: "
+     "person_reid where the tracker looks at appearance and the detector finds persons alone"},
     {"reid-preprocess", 0, VERB_TRACK, SECTION_REID, OPTION_TEXT, AT(reid_preprocess),
      "reid.preprocess", "LIST", "override how crops enter the appearance network"},
     {"reid-batch", 0, VERB_TRACK, SECTION_REID, OPTION_INT, AT(reid_batch_max), "reid.batch_max",

@@ -32,11 +32,13 @@ static void init_models(struct settings *s)
 {
     struct sac_detector_params detector = sac_detector_params_default();
     struct sac_embedder_params embedder = sac_embedder_params_default();
+    struct sac_track_job_params job = sac_pipeline_params_default().job;
     s->classes = "auto";
     s->score_min = (double)detector.score_min;
     s->nms_iou = (double)detector.nms_iou;
     s->detection_max = detector.detection_max;
-    s->reid = "none";
+    s->detector = job.detector;
+    s->reid = job.reid;
     s->reid_batch_max = embedder.batch_max;
 }
 

@@ -26,11 +26,18 @@ static bool same_file(const char *a, const char *b)
            sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
+/* Names a model, rather than leaving the choice to the library, or none. */
+static bool is_given(const char *model)
+{
+    return model && strcmp(model, "auto") != 0 && strcmp(model, "none") != 0;
+}
+
 /* An output must not overwrite an input or another output. */
 static int check_files(const struct settings *s, const char *input, struct fault *fault)
 {
     const char *const outputs[] = {s->video_out, s->jsonl_out, s->mot_out};
-    const char *const inputs[] = {input, s->detections, s->detector, s->reid, s->config};
+    const char *const inputs[] = {input, s->detections, is_given(s->detector) ? s->detector : NULL,
+                                  is_given(s->reid) ? s->reid : NULL, s->config};
     for (size_t i = 0; i < 3; i++) {
         if (!outputs[i])
             continue;
@@ -44,25 +51,25 @@ static int check_files(const struct settings *s, const char *input, struct fault
     return STATUS_OK;
 }
 
-static int check_usage(const struct settings *s, const char *input, bool reid, struct fault *fault)
+static int check_usage(const struct settings *s, const char *input, struct fault *fault)
 {
     if (!input && !s->detections)
         return fault_usage(fault, "track needs an INPUT: a video, a folder of images, a URL or -");
-    if (!s->detector && !s->detections)
+    if ((!s->detector || strcmp(s->detector, "none") == 0) && !s->detections)
         return fault_usage(fault, "no detector: give --detector MODEL.onnx, or --detections FILE "
                                   "with boxes found before");
-    if (s->detector && s->detections)
+    if (is_given(s->detector) && s->detections)
         return fault_usage(fault, "--detector and --detections exclude each other");
     if (!input && s->video_out)
         return fault_usage(fault, "--output needs the INPUT video to draw on");
-    if (!input && reid)
+    if (!input && is_given(s->reid))
         return fault_usage(fault, "--reid needs the INPUT video to look at");
     return check_files(s, input, fault);
 }
 
 /* ---- settings to parameters ---- */
 
-static void fill_job(struct settings *s, bool reid, bool video, struct sac_track_job_params *job)
+static void fill_job(struct settings *s, bool video, struct sac_track_job_params *job)
 {
     job->device = s->device;
     job->device_params.threads = s->threads;
@@ -78,7 +85,7 @@ static void fill_job(struct settings *s, bool reid, bool video, struct sac_track
     job->inference_batch_max = s->inference_batch_max;
     job->timeout_ms = s->inference_timeout_ms;
     job->queue_length = s->queue_length;
-    job->reid = reid ? s->reid : NULL;
+    job->reid = s->reid;
     job->reid_params.preprocess = s->reid_preprocess;
     job->reid_params.batch_max = s->reid_batch_max;
 
@@ -99,11 +106,11 @@ static void fill_job(struct settings *s, bool reid, bool video, struct sac_track
     tracker->camera_motion = tracker->camera_motion && s->camera_motion && video;
 }
 
-static void fill_params(struct settings *s, const char *input, bool reid,
+static void fill_params(struct settings *s, const char *input,
                         struct sac_pipeline_params *params)
 {
     *params = sac_pipeline_params_default();
-    fill_job(s, reid, input != NULL, &params->job);
+    fill_job(s, input != NULL, &params->job);
     params->input = input;
     params->detections = s->detections;
     params->fps = s->fps;
@@ -266,8 +273,7 @@ static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params 
 int verb_track(struct settings *s, struct fault *fault)
 {
     const char *input = s->args.count ? s->args.items[0] : NULL;
-    bool        reid = s->reid && strcmp(s->reid, "none") != 0;
-    int         status = check_usage(s, input, reid, fault);
+    int         status = check_usage(s, input, fault);
     if (status != STATUS_OK)
         return status;
     sac_context *ctx = NULL;
@@ -275,7 +281,7 @@ int verb_track(struct settings *s, struct fault *fault)
     if (status != STATUS_OK)
         return status;
     struct sac_pipeline_params params;
-    fill_params(s, input, reid, &params);
+    fill_params(s, input, &params);
     status = run(s, ctx, &params, fault);
     sac_context_destroy(&ctx);
     return status;

@@ -8,11 +8,13 @@ const struct verb verbs[] = {
      "INPUT is a video file, a folder of images, a printf pattern (img%05d.jpg), a URL such as "
      "rtsp://camera/1, or - for standard input. Each frame goes through the detector, boxes are "
      "joined over time by the tracker, with or without an appearance network, and every object "
-     "keeps its number. 'track' is what happens without a verb too. Output files are written under "
+     "keeps its number. Models that come with saccade find persons; --detector and --reid take "
+     "others. 'track' is what happens without a verb too. Output files are written under "
      "a temporary name and renamed when they are whole; Ctrl-C ends a run early with whole files "
      "and status 130, a second Ctrl-C at once.",
-     "saccade in.mp4 -o out.mp4 --detector yolox.onnx\n"
-     "saccade track in.mp4 --detector yolox.onnx --reid person.onnx --jsonl tracks.jsonl\n"
+     "saccade in.mp4 -o out.mp4\n"
+     "saccade track in.mp4 --detector person_det_fast --reid none --jsonl tracks.jsonl\n"
+     "saccade track in.mp4 -o out.mp4 --detector yolox.onnx --classes car,bus\n"
      "saccade track --detections det.txt --fps 25 --tracker bytetrack --mot tracks.txt\n",
      0, 1, verb_track},
     {"infer", VERB_INFER, "MODEL", "run a model on NumPy files",
@@ -25,8 +27,10 @@ const struct verb verbs[] = {
     {"inspect", VERB_INSPECT, "FILE", "say what a video or a model is",
      "Of a video: container, codec, size, colour, frame rate, duration. Of an ONNX model: inputs, "
      "outputs, operators with the kernel that runs each, parameters, arithmetic, the head it was "
-     "recognised as, and how pixels enter it, each value with its source.",
+     "recognised as, and how pixels enter it, each value with its source. A model that comes with "
+     "saccade is known by its name.",
      "saccade inspect in.mp4\n"
+     "saccade inspect person_det\n"
      "saccade inspect yolox.onnx --json\n",
      1, 1, verb_inspect},
     {"eval", VERB_EVAL, "", "score tracks against ground truth",
@@ -39,7 +43,7 @@ const struct verb verbs[] = {
      0, 0, verb_eval},
     {"doctor", VERB_DOCTOR, "", "say what this machine has and what is missing",
      "Looks for what saccade can use on this machine: CPU features, FFmpeg and its codecs, the "
-     "fast kernels, a GPU. What is missing comes with the command that mends it.",
+     "fast kernels, its models, a GPU. What is missing comes with the command that mends it.",
      "saccade doctor\n", 0, 0, verb_doctor},
     {"config", VERB_TOOLS, "", "print the commented configuration with every key",
      "The template of the file for --config, with the defaults of this build.",

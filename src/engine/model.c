@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -163,12 +164,15 @@ static sac_result model_new(sac_device *dev, const char *name,
     return SAC_OK;
 }
 
-static sac_result load_path(sac_device *dev, const char *path,
+static sac_result load_path(sac_device *dev, const char *given,
                             const struct sac_model_params *params, bool for_inspection,
                             sac_model **out)
 {
+    char       path[PATH_MAX];
     sac_model *m = NULL;
-    sac_result res = model_new(dev, path, params, &m);
+    sac_result res = sac_models_find(sac_device_context(dev), given, path, sizeof path);
+    if (res == SAC_OK)
+        res = model_new(dev, path, params, &m);
     if (res != SAC_OK)
         return res;
     m->for_inspection = for_inspection;

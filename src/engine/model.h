@@ -4,6 +4,7 @@
 #define SAC_ENGINE_MODEL_H
 
 #include <saccade/model.h>
+#include <saccade/models.h>
 
 #include "engine/file.h"
 #include "engine/onnx/onnx.h"
@@ -17,6 +18,9 @@ enum sac_batching {
     SAC_BATCH_UNCHECKED, /* freed; to be checked when first asked for */
     SAC_BATCH_WRONG      /* freed, but the check failed: the same as fixed */
 };
+
+/* shipped.c: the folders where models that come with saccade are looked for, "A, B, C". */
+void sac_models_places(char *out, size_t size);
 
 struct sac_model {
     sac_refcount             refs;

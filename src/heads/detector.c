@@ -385,6 +385,13 @@ int sac_detector_kept_classes(const sac_detector *det)
     return det->wanted ? (int)det->wanted_count : det->contract.class_count;
 }
 
+int sac_detector_keeps_only(const sac_detector *det, const char *name)
+{
+    if (sac_detector_kept_classes(det) != 1)
+        return 0;
+    return strcmp(sac_detector_class_name(det, det->wanted ? det->wanted[0] : 0), name) == 0;
+}
+
 const char *sac_detector_head_name(const sac_detector *det)
 {
     return det->head->name;

@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "device/device.h"
 #include "engine/kernel.h"
+#include "engine/model.h"
 
 struct doctor {
     sac_context *ctx;
@@ -25,7 +26,7 @@ static void find(struct doctor *doc, const char *area, enum sac_finding_level le
 static void find(struct doctor *doc, const char *area, enum sac_finding_level level,
                  const char *mend, const char *fmt, ...)
 {
-    char    text[512];
+    char    text[1280];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
@@ -193,6 +194,35 @@ static void look_at_kernels(struct doctor *doc)
     sac_context_destroy(&quiet);
 }
 
+/* ---- saccade's own models ---- */
+
+struct models {
+    struct doctor *doc;
+    char           missing[256];
+};
+
+static void look_at_model(void *user, const struct sac_shipped_model *model)
+{
+    struct models *models = user;
+    if (model->path)
+        find(models->doc, "models", SAC_FINDING_OK, NULL, "%s: %s (%s)", model->name, model->what,
+             model->path);
+    else
+        append(models->missing, sizeof models->missing, ", ", model->name);
+}
+
+static void look_at_models(struct doctor *doc)
+{
+    struct models models = {.doc = doc};
+    char          places[768];
+    sac_models_list(look_at_model, &models);
+    sac_models_places(places, sizeof places);
+    if (models.missing[0])
+        find(doc, "models", SAC_FINDING_MISSING, NULL,
+             "not there: %s; set SACCADE_MODELS to the folder that has them (looked in %s)",
+             models.missing, places);
+}
+
 /* ---- GPU ---- */
 
 /* NVIDIA's PCI devices of class 03 (display). */
@@ -241,5 +271,6 @@ void sac_doctor_run(sac_context *ctx, void (*fn)(void *user, const struct sac_fi
     look_at_cpu(&doc);
     look_at_ffmpeg(&doc);
     look_at_kernels(&doc);
+    look_at_models(&doc);
     look_at_gpu(&doc);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+
+#include <saccade/models.h>
 
 #include "pipeline/job.h"
 
@@ -117,6 +120,62 @@ static sac_result copy_params(struct sac_job *job, const struct sac_track_job_pa
     return SAC_OK;
 }
 
+/* A name becomes the path of its file: before an input is opened, which may take its time. */
+static sac_result find_model(struct sac_job *job, const char **model)
+{
+    char       path[PATH_MAX];
+    sac_result res = sac_models_find(job->ctx, *model, path, sizeof path);
+    if (res != SAC_OK)
+        return res;
+    const char *copy = path;
+    if (!copy_string(&job->strings, &copy))
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the path of a model");
+    *model = copy;
+    return SAC_OK;
+}
+
+static bool is_word(const char *model, const char *word)
+{
+    return model && strcmp(model, word) == 0;
+}
+
+static sac_result find_models(struct sac_job *job)
+{
+    struct sac_track_job_params *p = &job->params;
+    sac_result                   res = SAC_OK;
+    if (is_word(p->detector, "none"))
+        p->detector = NULL;
+    if (is_word(p->detector, "auto"))
+        p->detector = "person_det";
+    job->reid_auto = is_word(p->reid, "auto");
+    if (job->reid_auto || is_word(p->reid, "none"))
+        p->reid = NULL;
+    if (p->detector)
+        res = find_model(job, &p->detector);
+    if (res == SAC_OK && p->reid)
+        res = find_model(job, &p->reid);
+    return res;
+}
+
+sac_result sac_job_choose_reid(struct sac_job *job)
+{
+    struct sac_track_job_params *p = &job->params;
+    /* It knows persons alone, and of ready-made detections nobody says what they are. */
+    if (!job->reid_auto || !job->det || !sac_tracker_kind_uses_appearance(p->tracker.kind) ||
+        !sac_detector_keeps_only(job->det, "person"))
+        return SAC_OK;
+    p->reid = "person_reid";
+    sac_result res = find_model(job, &p->reid);
+    if (res != SAC_ERR_IO)
+        return res;
+    char why[1024];
+    sac_context_last_error(job->ctx, why, sizeof why);
+    sac_error_clear(job->ctx);
+    sac_log(job->ctx, SAC_LOG_WARN, "tracking without appearance: %s", why);
+    p->reid = NULL;
+    return SAC_OK;
+}
+
 static sac_result create_batch(struct sac_job *job)
 {
     size_t n = (size_t)job->batch_max;
@@ -161,6 +220,8 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *p
     sem_init(&job->opened, 0, 0);
     sac_fault_init(&job->fault);
     sac_result res = copy_params(job, params);
+    if (res == SAC_OK)
+        res = find_models(job);
     if (res == SAC_OK)
         res = create_batch(job);
     if (res == SAC_OK)

@@ -25,7 +25,7 @@
 struct sac_fault {
     pthread_mutex_t lock; /* guards both below */
     sac_result      res;
-    char            sentence[512];
+    char            sentence[1024];
 };
 void       sac_fault_init(struct sac_fault *fault);
 void       sac_fault_finish(struct sac_fault *fault);
@@ -102,6 +102,7 @@ struct sac_job {
     struct sac_fault fault;
     sac_detector    *det;
     sac_embedder    *emb;
+    bool             reid_auto; /* params.reid is to be chosen once the detector is known */
     bool             wants_embeddings;
     int              batch_max;
     struct sac_item **batch; /* [batch_max], with frames and found beside it */
@@ -155,6 +156,9 @@ void       sac_job_discard(struct sac_job *job);
 
 /* The name of a class, or NULL where the model has none. Any thread, once started. */
 const char *sac_job_class_name(const struct sac_job *job, int class_id);
+
+/* Settle a params.reid that is "auto", with the detector open. */
+sac_result sac_job_choose_reid(struct sac_job *job);
 
 /* stages.c: the two threads. */
 void *sac_job_infer_main(void *job);

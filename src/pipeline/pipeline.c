@@ -41,6 +41,8 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
     struct sac_pipeline_params params = {
         .job = {.device = "auto",
                 .device_params = sac_device_params_default(),
+                .detector = "auto",
+                .reid = "auto",
                 .detector_params = sac_detector_params_default(),
                 .reid_params = sac_embedder_params_default(),
                 .tracker = sac_tracker_params_default(SAC_TRACKER_BOTSORT),
@@ -80,12 +82,13 @@ static sac_result open_rows(sac_pipeline *pipe)
 {
     struct sac_pipeline_params *p = &pipe->params;
     sac_result res = sac_rows_open(pipe->ctx, p->detections, &pipe->rows);
+    p->job.detector = NULL;
     if (res != SAC_OK || p->input)
         return res;
     if (p->video_out)
         return SAC_FAIL(pipe->ctx, SAC_ERR_ARG,
                         "'%s': an annotated video needs the video that it shows", p->video_out);
-    if (p->job.reid)
+    if (p->job.reid && strcmp(p->job.reid, "auto") != 0 && strcmp(p->job.reid, "none") != 0)
         return SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "'%s': appearance needs the video, not only '%s'",
                         p->job.reid, p->detections);
     if (p->fps <= 0)

@@ -71,6 +71,8 @@ static sac_result open_tracker(struct sac_job *job)
 static sac_result open_models(struct sac_job *job)
 {
     sac_result res = job->rows ? SAC_OK : open_detector(job);
+    if (res == SAC_OK)
+        res = sac_job_choose_reid(job);
     if (res == SAC_OK && job->params.reid)
         res = open_embedder(job);
     if (job->det || job->emb)

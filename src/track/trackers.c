@@ -36,6 +36,12 @@ sac_result sac_tracker_kind_parse(const char *name, enum sac_tracker_kind *out)
     return SAC_ERR_ARG;
 }
 
+int sac_tracker_kind_uses_appearance(enum sac_tracker_kind kind)
+{
+    const struct sac_tracker_row *row = sac_tracker_row_of(kind);
+    return row && row->appearance;
+}
+
 void sac_tracker_list(void (*fn)(void *user, const char *name, const char *what), void *user)
 {
     for (size_t i = 0; i < SAC_COUNT(rows); i++)

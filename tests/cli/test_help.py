@@ -54,7 +54,8 @@ def test_version(saccade):
     (['track', '--detektor', 'x'], ["'--detektor'", "did you mean '--detector'?"]),
     (['track', '--tracker', 'bytrack'], ["'bytrack'", "did you mean 'bytetrack'?"]),
     (['track', 'a.mp4', 'b.mp4'], ["'b.mp4'", 'one argument too many']),
-    (['track', 'in.mp4'], ['--detector MODEL.onnx']),
+    (['track', 'in.mp4', '--detector', 'none'], ['--detector MODEL.onnx']),
+    (['track', 'in.mp4', '--detector', 'a.onnx', '--detections', 'd.txt'], ['exclude each other']),
     (['track'], ['INPUT']),
     (['in.mp4', '-o', 'in.mp4', '--detector', 'd.onnx'], ['overwrite an input']),
     (['in.mp4', '-o', 'x', '--mot', 'x', '--detector', 'd.onnx'], ["two outputs go to 'x'"]),
@@ -144,6 +145,9 @@ def test_bash_completes_verbs_options_and_choices(program, saccade, tmp_path):
     assert '--repeat' in completions(program, saccade, tmp_path, 'infer', '--')
     assert '--repeat' not in completions(program, saccade, tmp_path, 'track', '--')
     assert completions(program, saccade, tmp_path, 'track', '--tracker', 'b') == ['bytetrack', 'botsort']
+    (tmp_path / 'person.onnx').touch()
+    assert completions(program, saccade, tmp_path, 'track', '--detector', 'pers') == [
+        'person_det', 'person_det_fast', 'person_reid', 'person_seg', 'person.onnx']
 
 
 @pytest.mark.parametrize('shell', ['bash', 'zsh'])
@@ -181,7 +185,7 @@ def test_the_manual_page_renders_without_warnings(saccade):
 def test_doctor_says_what_is_there(saccade):
     run = saccade('doctor')
     assert run.returncode == 0 and run.stderr == ''
-    for word in ('cpu', 'ffmpeg', 'onednn', 'gpu', 'h264'):
+    for word in ('cpu', 'ffmpeg', 'onednn', 'models', 'gpu', 'h264'):
         assert word in run.stdout
 
 
@@ -199,5 +203,5 @@ def test_doctor_speaks_json(saccade):
     import json
     report = json.loads(saccade('doctor', '--json').stdout)
     areas = {finding['area'] for finding in report['findings']}
-    assert {'cpu', 'ffmpeg', 'onednn', 'gpu'} <= areas
+    assert {'cpu', 'ffmpeg', 'onednn', 'models', 'gpu'} <= areas
     assert all(finding['level'] in ('ok', 'note', 'missing', 'fault') for finding in report['findings'])

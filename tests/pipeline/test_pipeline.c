@@ -295,7 +295,7 @@ static void leaves_nothing_when_it_cannot_start(void **state)
         else if (i == 4)
             params.job.device = "abacus", expect = SAC_ERR_ARG;
         else if (i == 5)
-            params.detections = NULL, expect = SAC_ERR_ARG; /* and no detector */
+            params.detections = NULL, params.job.detector = "none", expect = SAC_ERR_ARG;
         else
             params.detections = params.input = NULL, expect = SAC_ERR_ARG;
         assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), expect);

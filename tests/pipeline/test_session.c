@@ -172,6 +172,7 @@ static void checks_its_arguments(void **state)
     sac_device               *other = NULL;
     sac_frame                *frame = NULL, desc = {.format = SAC_PIXEL_GRAY8, .width = 8, .height = 8};
     params.job.device = "cpu";
+    params.job.detector = NULL;
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &other));
     assert_sac_ok(sac_frame_create(other, &desc, &frame));
     assert_sac_ok(sac_session_create(test_context(), &params, &s));
@@ -182,6 +183,12 @@ static void checks_its_arguments(void **state)
     params.job.detector = "/nowhere/m.onnx";
     assert_sac_ok(sac_session_create(test_context(), &params, &s));
     assert_sac_error(sac_session_start(s), SAC_ERR_IO);
+    sac_session_destroy(&s);
+    params.job.detector = "nobody"; /* a name is looked for at once */
+    assert_sac_error(sac_session_create(test_context(), &params, &s), SAC_ERR_IO);
+    params.job.detector = "auto";
+    assert_sac_ok(sac_session_create(test_context(), &params, &s));
+    assert_sac_ok(sac_session_start(s)); /* with the model that comes with saccade */
     sac_session_destroy(&s);
     params.job.device = "abacus";
     assert_sac_error(sac_session_create(test_context(), &params, &s), SAC_ERR_ARG);
