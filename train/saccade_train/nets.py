@@ -282,31 +282,46 @@ class PersonReid(nn.Module):
 
 
 class PersonSeg(nn.Module):
-    """Matte of people: one logit a pixel at half of the input's size, doubled by bilinear."""
+    """Matte of people: one logit a pixel at half of the input's size, doubled by bilinear.
 
-    def __init__(self, widths=(16, 32, 64, 96, 160), depths=(1, 2, 2, 1), neck=48):
+    The decoder narrows before it enlarges, so most of the arithmetic stays at strides 8 and 16: a 3x3
+    convolution of 64 channels at stride 2 would cost as much as the whole backbone.
+    """
+
+    def __init__(self, widths=(16, 32, 64, 128, 192), depths=(1, 2, 2, 1), neck=(16, 32, 64, 128),
+                 refine=(2, 2, 3, 2)):
         super().__init__()
-        self.config = dict(widths=list(widths), depths=list(depths), neck=neck)
+        self.config = dict(widths=list(widths), depths=list(depths), neck=list(neck), refine=list(refine))
         self.backbone = Backbone(widths, depths)
-        self.lateral = nn.ModuleList(Conv(w, neck, 1) for w in widths[1:])
-        self.refine = nn.ModuleList(Conv(neck, neck) for _ in range(4))
-        self.stem_lateral = Conv(widths[0], 16, 1)
-        self.detail = Conv(neck + 16, 24)
-        self.out = nn.Conv2d(24, 1, 1)
+        self.top = Conv(widths[4], neck[3], 1)
+        self.narrow = nn.ModuleList(Conv(a, b, 1, act=False) for a, b in zip(neck[1:], neck[:-1]))
+        self.lateral = nn.ModuleList(Conv(w, c, 1, act=False) for w, c in zip(widths[:4], neck))
+        self.refine = nn.ModuleList(nn.Sequential(*(Conv(c, c) for _ in range(k)))
+                                    for c, k in zip(neck, refine))
+        self.out = nn.Conv2d(neck[0], 1, 1)
 
     def forward(self, x):
-        stem = self.backbone.stem(x)
-        maps, y = [], stem
+        maps = [self.backbone.stem(x)]
         for down, stage in zip(self.backbone.down, self.backbone.stages):
-            y = stage(down(y))
-            maps.append(y)
-        y = self.refine[3](self.lateral[3](self.backbone.pyramid(maps[3])))
-        for i in (2, 1, 0):
+            maps.append(stage(down(maps[-1])))
+        y = self.top(self.backbone.pyramid(maps.pop()))
+        for i in (3, 2, 1, 0):
+            if i < 3:
+                y = self.narrow[i](y)
             y = F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
-            y = self.refine[i](y + self.lateral[i](maps[i]))
-        y = F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
-        y = self.out(self.detail(torch.cat([y, self.stem_lateral(stem)], 1)))
-        return F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
+            y = self.refine[i](F.relu(y + self.lateral[i](maps[i])))
+        return F.interpolate(self.out(y), scale_factor=2.0, mode="bilinear", align_corners=False)
+
+
+class ExportSeg(nn.Module):
+    """PersonSeg as a matte of 0..1."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x):
+        return torch.sigmoid(self.net(x))
 
 
 def count_parameters(model):
