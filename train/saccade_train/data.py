@@ -84,8 +84,9 @@ class Cache:
         meta = folder / f"{key}.npz"
         if not meta.exists():
             self._build(path, meta, shape, with_masks)
-        self.rgb = np.memmap(path, np.uint8, "r", shape=shape)
-        self.mask = (np.memmap(path.with_suffix(".mask"), np.uint8, "r", shape=shape[:3])
+        # "c": PyTorch wants arrays that may be written to; the file stays as it is
+        self.rgb = np.memmap(path, np.uint8, "c", shape=shape)
+        self.mask = (np.memmap(path.with_suffix(".mask"), np.uint8, "c", shape=shape[:3])
                      if with_masks else None)
         with np.load(meta) as m:
             self.size, self.scale = m["size"], m["scale"]  # size [n,2] is width, height on the canvas
