@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The training package on Debian's PyTorch and the CPU, with pictures that scenes.py draws."""
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+TRAIN = pathlib.Path(__file__).resolve().parents[2] / 'train'
+sys.path.insert(0, str(TRAIN))
+# Networks so small gain nothing from a second thread, and on a busy machine two take five times as long.
+ONE_THREAD = {'OMP_NUM_THREADS': '1'}
+if importlib.util.find_spec('torch') is None:
+    collect_ignore_glob = ['test_*.py']  # scripts/test counts the part as skipped, and says why
+else:
+    import torch
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope='session')
+def folders(tmp_path_factory):
+    """A folder with detect/, segment/, reid/ and walk/, as scenes.py draws them."""
+    import scenes
+    root = tmp_path_factory.mktemp('pictures')
+    scenes.write_folders(root)
+    scenes.write_walk(root / 'walk')
+    return root
+
+
+@pytest.fixture(scope='session')
+def train_program():
+    """train_program(module, *args) runs `python -m saccade_train.MODULE`."""
+    def run(module, *args, timeout=600, **more):
+        return subprocess.run([sys.executable, '-m', f'saccade_train.{module}', *map(str, args)], text=True,
+                              cwd=TRAIN, timeout=timeout, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=os.environ | ONE_THREAD, **more)
+    return run
+
+
+@pytest.fixture(scope='session')
+def succeed(train_program):
+    """As train_program; the output of a run that must end well."""
+    def run(module, *args, **more):
+        done = train_program(module, *args, **more)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+    return run
+
+
+@pytest.fixture(scope='session')
+def refuse(train_program):
+    """As train_program; it must fail with one sentence that has the words, and no traceback."""
+    def run(module, *args, words=()):
+        done = train_program(module, *args)
+        assert done.returncode not in (0, -11, -6), done.stdout
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        assert len(lines) == 1, done.stderr
+        for word in words:
+            assert str(word) in lines[0], lines[0]
+    return run
+
+
+def losses(log):
+    """(step, loss) of each note in a log."""
+    notes = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
+    return [(note['step'], note['loss']) for note in notes if 'loss' in note]
