@@ -2,7 +2,7 @@
 /* JSON lines. Written by hand: the shape is fixed, and a line must not cost an allocation. */
 #include "base/outfile.h"
 #include "pipeline/output.h"
-#include "pipeline/text.h"
+#include "base/text.h"
 
 /* Counted up when a reader of the former version could misread a line. */
 enum { FORMAT_VERSION = 1 };

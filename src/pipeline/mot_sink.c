@@ -3,7 +3,7 @@
  * tracker in the plane leaves at -1. */
 #include "base/outfile.h"
 #include "pipeline/output.h"
-#include "pipeline/text.h"
+#include "base/text.h"
 
 struct mot_sink {
     struct sac_output  base;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/text.h"
+#include "base/text.h"
 #include "tests/test.h"
 
 static struct sac_text text;
@@ -104,5 +104,5 @@ int main(void)
         cmocka_unit_test(escapes_json_strings),     cmocka_unit_test(replaces_what_is_no_utf8),
         cmocka_unit_test(says_when_memory_ran_out),
     };
-    return cmocka_run_group_tests_name("pipeline/text", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("base/text", tests, NULL, NULL);
 }

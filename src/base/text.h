@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text that is put together in memory that stays: numbers in fixed point and JSON strings, the same in
  * every locale (printf writes a decimal comma in some). */
-#ifndef SAC_PIPELINE_TEXT_H
-#define SAC_PIPELINE_TEXT_H
+#ifndef SAC_BASE_TEXT_H
+#define SAC_BASE_TEXT_H
 
 #include "base/base.h"
 

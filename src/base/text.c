@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "pipeline/text.h"
+#include "base/text.h"
 
 void sac_text_finish(struct sac_text *text)
 {
