@@ -7,21 +7,39 @@
 
 #include "base/thread.h"
 
+struct start {
+    void *(*fn)(void *);
+    void *arg;
+    char  name[16];
+};
+
+/* A thread names itself: it may look at its name before pthread_create is back. */
+static void *run_named(void *arg)
+{
+    struct start start = *(struct start *)arg;
+    sac_free(arg);
+    pthread_setname_np(pthread_self(), start.name);
+    return start.fn(start.arg);
+}
+
 sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name,
                             void *(*fn)(void *), void *arg)
 {
+    struct start *start = sac_new(struct start);
+    if (!start)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory to start thread '%s'", name);
+    *start = (struct start){.fn = fn, .arg = arg};
+    snprintf(start->name, sizeof start->name, "%s", name);
     /* Signals are the program's: a handler that ran here could outlive what it looks at. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(out, NULL, fn, arg);
+    int err = pthread_create(out, NULL, run_named, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (err)
-        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "cannot start thread '%s': %s", name, strerror(err));
-    char cut[16];
-    snprintf(cut, sizeof cut, "%s", name);
-    pthread_setname_np(*out, cut);
-    return SAC_OK;
+    if (!err)
+        return SAC_OK;
+    sac_free(start);
+    return SAC_FAIL(ctx, SAC_ERR_MEMORY, "cannot start thread '%s': %s", name, strerror(err));
 }
 
 int sac_cpu_count(void)
