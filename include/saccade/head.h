@@ -86,6 +86,7 @@ SAC_API sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames,
 /* How long the parts of the latest run took, wall clock, for all its frames together. Called where run
  * was called. */
 struct sac_run_times {
+    int64_t begun_ns; /* monotonic clock; the parts follow each other from here */
     int64_t preprocess_ns, inference_ns, head_ns;
 };
 SAC_API void sac_detector_get_times(const sac_detector *det, struct sac_run_times *out);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/range.h"
 #include "device/device.h"
 #include "device/fit.h"
 #include "heads/heads.h"
@@ -341,13 +342,19 @@ static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, 
 {
     sac_tensor *in = NULL, *out[SAC_HEAD_OUTPUTS_MAX] = {NULL};
     int64_t     begin = sac_time_ns();
-    sac_result  res = make_input(det, frames, n, &in);
-    int64_t     prepared = sac_time_ns();
+    sac_range_push("preprocess");
+    sac_result res = make_input(det, frames, n, &in);
+    sac_range_pop();
+    int64_t prepared = sac_time_ns();
+    sac_range_push("inference");
     if (res == SAC_OK)
         res = sac_model_run(det->model, &in, out);
+    sac_range_pop();
     int64_t inferred = sac_time_ns();
+    sac_range_push("head");
     if (res == SAC_OK)
         res = decode_batch(det, out, frames, n, found);
+    sac_range_pop();
     det->times.preprocess_ns += prepared - begin;
     det->times.inference_ns += inferred - prepared;
     det->times.head_ns += sac_time_ns() - inferred;
@@ -361,7 +368,7 @@ sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
                             struct sac_detections *found)
 {
     sac_result res = SAC_OK;
-    det->times = (struct sac_run_times){0};
+    det->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
     for (int i = 0; i < n && res == SAC_OK; i += det->batch)
         res = run_batch(det, frames + i, SAC_MIN(det->batch, n - i), found + i);
     return res;

@@ -179,7 +179,7 @@ sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                             const struct sac_detection *boxes, size_t n, float *out)
 {
     sac_result res = SAC_OK;
-    emb->times = (struct sac_run_times){0};
+    emb->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
     for (size_t i = 0, batch; i < n && res == SAC_OK; i += batch) {
         batch = (size_t)batch_for(emb, n - i);
         res = run_batch(emb, frame, boxes + i, (int)batch, out + i * (size_t)emb->dim);
