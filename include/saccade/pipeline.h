@@ -40,6 +40,10 @@ struct sac_track_job_params {
     int                        inference_batch_max; /* frames in a run of the detector; default 1; at
                                                        most detector_params.batch_max */
     int                        queue_length; /* bounded queues between stages; default 4 */
+    int                        timers;       /* 1 (default): time the stages */
+    const char                *trace_out;    /* Chrome trace (Perfetto opens it): an event a stage and
+                                                frame; NULL (default): none. Whole once a run has ended,
+                                                or a session was destroyed */
 };
 
 struct sac_pipeline_params {
@@ -77,7 +81,7 @@ struct sac_pipeline_stats {
     int      objects;              /* tracks in the latest frame */
     double   elapsed_s, fps;       /* wall clock since the first frame; mean */
     double   cpu_s;                /* CPU time of the process so far */
-    /* read, preprocess, inference, head, reid, tracking, draw, encode, write; those that ran. One count
+    /* decode, preprocess, inference, head, reid, tracking, draw, encode, write; those that ran. One count
      * is one frame, but a batch for preprocess, inference and head. */
     struct sac_timer_summary stage[SAC_STAGE_MAX];
     int                      stage_count;

@@ -33,6 +33,10 @@ struct sac_source_params {
      * (An opened one has sac_source_cancel.) Called on the opening thread; user is handed through. */
     int       (*give_up)(void *user);
     void       *give_up_user;
+    /* Called with every frame by the thread that decoded it: reading and decoding took from begun_ns to
+     * ended_ns (monotonic clock). NULL: nobody wants to know. The frame is borrowed for the call. */
+    void      (*on_decoded)(void *user, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
+    void       *on_decoded_user;
 };
 SAC_API struct sac_source_params sac_source_params_default(void);
 

@@ -31,6 +31,8 @@ const struct option options[] = {
      0, THREADS_MAX},
     {"log-level", 'l', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(log_level), "log_level", "LEVEL",
      "how much to say; SACCADE_LOG sets it too, and DEBUG=1 means debug", .choices = log_levels},
+    {"timers", 0, VERB_TRACK, SECTION_RUN, OPTION_FLAG, AT(timers), "timers", NULL,
+     "time the stages: the summary's table, and which of them the others wait for"},
     {"json", 'j', VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR, SECTION_OUT, OPTION_FLAG,
      AT(json), "json", NULL, "print JSON instead of text"},
 
@@ -60,6 +62,8 @@ const struct option options[] = {
      "write the tracks as MOTChallenge lines"},
     {"audio", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(audio), "output.audio", NULL,
      "copy the input's audio into the annotated video"},
+    {"trace", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(trace_out), "output.trace", "FILE",
+     "write what each thread did when as a Chrome trace, which Perfetto (ui.perfetto.dev) opens"},
     {"progress", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(progress), "output.progress", NULL,
      "show a progress line where standard error is a terminal"},
 

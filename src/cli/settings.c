@@ -19,6 +19,7 @@ static void init_media(struct settings *s)
     s->trails = pipe.draw_trails;
     s->trail_s = pipe.trail_s;
     s->progress = true;
+    s->timers = pipe.job.timers;
     s->encoder = sink.encoder;
     s->encode_preset = sink.preset;
     s->encode_threads = sink.threads;

@@ -32,7 +32,8 @@ struct settings {
 
     /* track: what goes out */
     const char *video_out, *jsonl_out, *mot_out;
-    bool        audio, trails, progress;
+    const char *trace_out;
+    bool        audio, trails, progress, timers;
     double      trail_s;
     const char *encoder, *encode_preset;
     int         encode_threads, encode_crf;

@@ -6,11 +6,12 @@
 static void print_stages(const struct sac_pipeline_stats *stats, FILE *out)
 {
     if (stats->stage_count)
-        fputs("  stage        calls    mean ms     p95 ms    total s\n", out);
+        fputs("  stage        calls    mean ms     p50 ms     p95 ms     p99 ms    total s\n", out);
     for (int i = 0; i < stats->stage_count; i++) {
         const struct sac_timer_summary *stage = &stats->stage[i];
-        fprintf(out, "  %-10s %7" PRId64 " %10.3f %10.3f %10.2f\n", stage->name, stage->count,
-                stage->mean_ms, stage->p95_ms, stage->total_ms / 1000);
+        fprintf(out, "  %-10s %7" PRId64 " %10.3f %10.3f %10.3f %10.3f %10.2f\n", stage->name,
+                stage->count, stage->mean_ms, stage->p50_ms, stage->p95_ms, stage->p99_ms,
+                stage->total_ms / 1000);
     }
 }
 
@@ -53,6 +54,7 @@ void summary_print_files(const struct sac_pipeline_stats *stats, const struct se
     print_file(s->video_out, stats->encoder, out);
     print_file(s->jsonl_out, "", out);
     print_file(s->mot_out, "", out);
+    print_file(s->trace_out, "", out);
 }
 
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out)

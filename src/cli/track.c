@@ -35,10 +35,10 @@ static bool is_given(const char *model)
 /* An output must not overwrite an input or another output. */
 static int check_files(const struct settings *s, const char *input, struct fault *fault)
 {
-    const char *const outputs[] = {s->video_out, s->jsonl_out, s->mot_out};
+    const char *const outputs[] = {s->video_out, s->jsonl_out, s->mot_out, s->trace_out};
     const char *const inputs[] = {input, s->detections, is_given(s->detector) ? s->detector : NULL,
                                   is_given(s->reid) ? s->reid : NULL, s->config};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
         if (!outputs[i])
             continue;
         for (size_t j = 0; j < sizeof inputs / sizeof inputs[0]; j++)
@@ -85,6 +85,8 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->inference_batch_max = s->inference_batch_max;
     job->timeout_ms = s->inference_timeout_ms;
     job->queue_length = s->queue_length;
+    job->timers = s->timers;
+    job->trace_out = s->trace_out;
     job->reid = s->reid;
     job->reid_params.preprocess = s->reid_preprocess;
     job->reid_params.batch_max = s->reid_batch_max;

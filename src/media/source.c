@@ -5,6 +5,7 @@
 
 #include <libavutil/display.h>
 
+#include "base/range.h"
 #include "base/thread.h"
 #include "device/device.h"
 #include "media/media.h"
@@ -206,7 +207,7 @@ static void label(struct sac_source *src, sac_frame *frame, const struct sac_pic
     pthread_mutex_unlock(&src->lock);
 }
 
-static sac_result next_frame(struct sac_source *src, sac_frame **out)
+static sac_result decode_frame(struct sac_source *src, sac_frame **out)
 {
     struct sac_picture_note note;
     sac_frame              *frame = NULL;
@@ -229,6 +230,18 @@ static sac_result next_frame(struct sac_source *src, sac_frame **out)
             res = SAC_OK;
         }
     }
+    return res;
+}
+
+static sac_result next_frame(struct sac_source *src, sac_frame **out)
+{
+    const struct sac_source_params *p = &src->params;
+    int64_t                         begun = p->on_decoded ? sac_time_ns() : 0;
+    sac_range_push("decode");
+    sac_result res = decode_frame(src, out);
+    sac_range_pop();
+    if (res == SAC_OK && p->on_decoded)
+        p->on_decoded(p->on_decoded_user, *out, begun, sac_time_ns());
     return res;
 }
 

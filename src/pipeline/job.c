@@ -7,14 +7,6 @@
 
 #include "pipeline/job.h"
 
-static const char *const stage_names[SAC_STAGE_COUNT] = {
-    [SAC_STAGE_READ] = "read",           [SAC_STAGE_PREPROCESS] = "preprocess",
-    [SAC_STAGE_INFERENCE] = "inference", [SAC_STAGE_HEAD] = "head",
-    [SAC_STAGE_REID] = "reid",           [SAC_STAGE_TRACKING] = "tracking",
-    [SAC_STAGE_DRAW] = "draw",           [SAC_STAGE_ENCODE] = "encode",
-    [SAC_STAGE_WRITE] = "write",
-};
-
 /* ---- items ---- */
 
 struct sac_item *sac_job_item(struct sac_job *job)
@@ -113,7 +105,7 @@ static sac_result copy_params(struct sac_job *job, const struct sac_track_job_pa
         !copy_string(arena, &p->detector_params.head) ||
         !copy_string(arena, &p->detector_params.preprocess) ||
         !copy_string(arena, &p->detector_params.classes) || !copy_string(arena, &p->reid) ||
-        !copy_string(arena, &p->reid_params.preprocess))
+        !copy_string(arena, &p->reid_params.preprocess) || !copy_string(arena, &p->trace_out))
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
     p->queue_length = SAC_MAX(p->queue_length, 1);
     job->batch_max = SAC_MAX(SAC_MIN(p->inference_batch_max, p->detector_params.batch_max), 1);
@@ -200,15 +192,6 @@ static sac_result create_queues(struct sac_job *job, size_t queue_min)
     return res;
 }
 
-static sac_result create_timers(struct sac_job *job)
-{
-    sac_result res = sac_timers_create(job->ctx, &job->timers);
-    for (int i = 0; res == SAC_OK && i < SAC_STAGE_COUNT; i++)
-        if (sac_timers_id(job->timers, stage_names[i]) != i)
-            res = SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the timers of the stages");
-    return res;
-}
-
 sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *params,
                           size_t queue_min, struct sac_job **out)
 {
@@ -227,7 +210,7 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *p
     if (res == SAC_OK)
         res = create_queues(job, queue_min);
     if (res == SAC_OK)
-        res = create_timers(job);
+        res = sac_job_spans_open(job);
     if (res == SAC_OK)
         res = sac_device_open(ctx, job->params.device, &job->params.device_params, &job->dev);
     if (res == SAC_OK)
@@ -279,7 +262,7 @@ static void drain(struct sac_job *job, struct sac_queue *queue)
 }
 
 /* End the threads. Nobody takes results any more, so that is done here until the last one is out. */
-static void stop_threads(struct sac_job *job)
+void sac_job_stop(struct sac_job *job)
 {
     struct sac_item *item;
     if (!job->infer_started)
@@ -291,6 +274,7 @@ static void stop_threads(struct sac_job *job)
     pthread_join(job->infer_thread, NULL);
     if (job->track_started)
         pthread_join(job->track_thread, NULL);
+    job->infer_started = job->track_started = false;
 }
 
 void sac_job_destroy(struct sac_job **job_at)
@@ -299,7 +283,7 @@ void sac_job_destroy(struct sac_job **job_at)
     if (!job)
         return;
     *job_at = NULL;
-    stop_threads(job);
+    sac_job_stop(job);
     drain(job, job->detect);
     drain(job, job->track);
     sac_queue_destroy(&job->detect);
@@ -314,7 +298,7 @@ void sac_job_destroy(struct sac_job **job_at)
     sac_free(job->found);
     sac_free(job->wanted.items);
     sac_free(job->wanted_at);
-    sac_timers_destroy(&job->timers);
+    sac_job_spans_close(job);
     sac_device_unref(&job->dev);
     sac_fault_finish(&job->fault);
     sem_destroy(&job->opened);

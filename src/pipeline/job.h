@@ -75,7 +75,7 @@ struct sac_item {
 /* ---- the job ---- */
 
 enum sac_stage {
-    SAC_STAGE_READ = 0,
+    SAC_STAGE_DECODE = 0,
     SAC_STAGE_PREPROCESS,
     SAC_STAGE_INFERENCE,
     SAC_STAGE_HEAD,
@@ -94,6 +94,8 @@ struct sac_job {
     const struct sac_rows      *rows; /* instead of a detector, or NULL; borrowed */
     sac_device                 *dev;
     sac_timers                 *timers; /* id = enum sac_stage */
+    struct sac_trace           *trace;  /* NULL: none is written */
+    bool                        measures; /* the clock is taken: for timers or trace */
     struct sac_queue           *detect, *track, *done;
 
     /* The inference thread; the models are its own once it has started. */
@@ -139,7 +141,9 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *p
                           size_t queue_min, struct sac_job **out);
 /* Loads the models and starts the threads. rows: see above. */
 sac_result sac_job_start(struct sac_job *job, const struct sac_rows *rows);
-/* Drops what is inside, ends the threads. Accepts a job in any state. */
+/* Drops what is inside, ends the threads. */
+void       sac_job_stop(struct sac_job *job);
+/* The same, and all goes. Accepts a job in any state. */
 void       sac_job_destroy(struct sac_job **job);
 
 /* An empty item, recycled where there is one; NULL: no memory. Any thread. */
@@ -159,6 +163,21 @@ const char *sac_job_class_name(const struct sac_job *job, int class_id);
 
 /* Settle a params.reid that is "auto", with the detector open. */
 sac_result sac_job_choose_reid(struct sac_job *job);
+
+/* span.c: what the stages' work leaves behind. */
+sac_result sac_job_spans_open(struct sac_job *job);
+/* Make the trace whole; what comes later is not in it. */
+sac_result sac_job_spans_finish(struct sac_job *job);
+void       sac_job_spans_close(struct sac_job *job); /* half-built too */
+/* A stage's work on one frame, both on the thread that does it. begin: 0 when nobody measures. */
+int64_t    sac_job_begin(struct sac_job *job, enum sac_stage stage);
+void       sac_job_finish(struct sac_job *job, enum sac_stage stage, int64_t begun,
+                          const struct sac_item *item);
+/* Work measured elsewhere that the calling thread did on n frames at once. */
+void       sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns,
+                          int64_t ended_ns, const struct sac_item *const *items, int n);
+/* For sac_source_params.on_decoded, with the job as its user. */
+void       sac_job_on_decoded(void *job, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
 
 /* stages.c: the two threads. */
 void *sac_job_infer_main(void *job);

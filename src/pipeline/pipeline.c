@@ -48,7 +48,8 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
                 .tracker = sac_tracker_params_default(SAC_TRACKER_BOTSORT),
                 .timeout_ms = 10,
                 .inference_batch_max = 1,
-                .queue_length = 4},
+                .queue_length = 4,
+                .timers = 1},
         .source = sac_source_params_default(),
         .sink = sac_sink_params_default(),
         .draw_trails = 1,
@@ -108,6 +109,10 @@ static sac_result open_input(sac_pipeline *pipe)
         return SAC_OK;
     if (!pipe->params.video_out)
         params.keep_packets = 0; /* nobody would take them */
+    if (pipe->job->measures) {
+        params.on_decoded = sac_job_on_decoded;
+        params.on_decoded_user = pipe->job;
+    }
     sac_result res = sac_source_open(pipe->job->dev, pipe->params.input, &params, &pipe->src);
     if (res == SAC_OK)
         sac_source_describe(pipe->src, &pipe->info);
@@ -219,11 +224,9 @@ static void set_flag(sac_pipeline *pipe, atomic_bool *flag)
 
 static sac_result read_frame(sac_pipeline *pipe, struct sac_item *item)
 {
-    int64_t    begun = sac_timer_begin(pipe->job->timers);
     sac_result res = sac_source_read_wait(pipe->src, &item->frame);
     if (res != SAC_OK)
         return res;
-    sac_timer_end(pipe->job->timers, SAC_STAGE_READ, begun);
     item->number = item->frame->number;
     item->pts_us = item->frame->pts_us;
     item->stream_id = item->frame->stream_id;
@@ -283,21 +286,19 @@ static void drop_output(sac_pipeline *pipe, int i)
 /* An output that fails goes; the others are finished with what they have. */
 static sac_result write_outputs(sac_pipeline *pipe, struct sac_item *item)
 {
-    int64_t write_ns = 0;
+    struct sac_job *job = pipe->job;
     for (int i = 0; i < pipe->output_count; i++) {
         struct sac_output *out = pipe->outputs[i];
-        int64_t            begun = sac_time_ns();
-        sac_result         res = out->ops->write(out, item);
+        int64_t begun = out->ops->times_itself ? 0 : sac_job_begin(job, SAC_STAGE_WRITE);
+        sac_result res = out->ops->write(out, item);
+        if (!out->ops->times_itself)
+            sac_job_finish(job, SAC_STAGE_WRITE, begun, item);
         if (res != SAC_OK) {
             sac_fault_keep(&pipe->fault, pipe->ctx, res);
             drop_output(pipe, i);
             return res;
         }
-        if (!out->ops->times_itself)
-            write_ns += sac_time_ns() - begun;
     }
-    if (write_ns > 0)
-        sac_timer_add(pipe->job->timers, SAC_STAGE_WRITE, write_ns);
     return SAC_OK;
 }
 
@@ -394,6 +395,7 @@ sac_result sac_pipeline_run(sac_pipeline *pipe)
     wait_finished(pipe);
     pthread_join(pipe->read_thread, NULL);
     pthread_join(pipe->sink_thread, NULL);
+    sac_fault_keep(&pipe->fault, pipe->ctx, sac_job_spans_finish(pipe->job));
     res = sac_fault_raise(&pipe->fault, pipe->ctx);
     if (res == SAC_OK && atomic_load(&pipe->cancelled))
         res = SAC_FAIL(pipe->ctx, SAC_ERR_CANCELLED, "stopped by request");

@@ -37,10 +37,22 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     return res;
 }
 
+static void log_fault(sac_session *s)
+{
+    char why[512];
+    sac_context_last_error(s->ctx, why, sizeof why);
+    sac_log(s->ctx, SAC_LOG_ERROR, "%s", why);
+}
+
 void sac_session_destroy(sac_session **s)
 {
     if (!s || !*s)
         return;
+    if ((*s)->started) {
+        sac_job_stop((*s)->job);
+        if (sac_job_spans_finish((*s)->job) != SAC_OK) /* destroy has no result */
+            log_fault(*s);
+    }
     sac_job_destroy(&(*s)->job);
     sac_free(*s);
     *s = NULL;

@@ -90,11 +90,17 @@ static void close_models(struct sac_job *job)
 
 /* ---- inference: detections ---- */
 
-static void add_times(struct sac_job *job, const struct sac_run_times *times)
+static void record_times(struct sac_job *job, const struct sac_run_times *times,
+                         struct sac_item *const *items, int n)
 {
-    sac_timer_add(job->timers, SAC_STAGE_PREPROCESS, times->preprocess_ns);
-    sac_timer_add(job->timers, SAC_STAGE_INFERENCE, times->inference_ns);
-    sac_timer_add(job->timers, SAC_STAGE_HEAD, times->head_ns);
+    const struct sac_item *const *seen = (const struct sac_item *const *)items;
+    int64_t prepared = times->begun_ns + times->preprocess_ns;
+    int64_t inferred = prepared + times->inference_ns;
+    if (!job->measures)
+        return;
+    sac_job_record(job, SAC_STAGE_PREPROCESS, times->begun_ns, prepared, seen, n);
+    sac_job_record(job, SAC_STAGE_INFERENCE, prepared, inferred, seen, n);
+    sac_job_record(job, SAC_STAGE_HEAD, inferred, inferred + times->head_ns, seen, n);
 }
 
 /* The detector fills lists of ours that lie side by side; each goes back to its item. */
@@ -108,7 +114,7 @@ static sac_result run_detector(struct sac_job *job, struct sac_item **items, int
     struct sac_run_times times = {0};
     if (res == SAC_OK) {
         sac_detector_get_times(job->det, &times);
-        add_times(job, &times);
+        record_times(job, &times, items, n);
     }
     for (int i = 0; i < n; i++) {
         items[i]->found = job->found[i];
@@ -194,7 +200,6 @@ static sac_result embed(struct sac_job *job, struct sac_item *item)
     spread_rows(job, item, dim);
     item->has_feat = true;
     item->reid_ns = sac_time_ns() - begun;
-    sac_timer_add(job->timers, SAC_STAGE_REID, item->reid_ns);
     return SAC_OK;
 }
 
@@ -237,7 +242,9 @@ static void infer_batch(struct sac_job *job, int n)
     for (int i = 0; i < n; i++) {
         struct sac_item *item = job->batch[i];
         if (job->wants_embeddings && item->status == SAC_OK && item->frame) {
+            int64_t    begun = sac_job_begin(job, SAC_STAGE_REID);
             sac_result res = embed(job, item);
+            sac_job_finish(job, SAC_STAGE_REID, begun, item);
             if (res != SAC_OK)
                 fail_item(job, item, res);
         }
@@ -300,7 +307,8 @@ static sac_result follow(struct sac_job *job, struct sac_item *item)
 {
     sac_tracker          *trk;
     struct sac_track_view view = {0};
-    int64_t               begun = sac_time_ns();
+    int64_t               started = sac_time_ns();
+    int64_t               begun = sac_job_begin(job, SAC_STAGE_TRACKING);
     sac_result            res = sac_job_tracker(job, item->stream_id, &trk);
     if (res == SAC_OK)
         res = sac_tracker_update(trk, item->found.items, item->found.count,
@@ -308,8 +316,8 @@ static sac_result follow(struct sac_job *job, struct sac_item *item)
                                  &view);
     if (res == SAC_OK)
         res = copy_tracks(job, item, &view);
-    item->tracking_ns = sac_time_ns() - begun;
-    sac_timer_add(job->timers, SAC_STAGE_TRACKING, item->tracking_ns);
+    sac_job_finish(job, SAC_STAGE_TRACKING, begun, item);
+    item->tracking_ns = sac_time_ns() - started;
     return res;
 }
 

@@ -53,7 +53,6 @@ static sac_result make_writable(struct sac_item *item)
 
 static sac_result draw(struct video *v, struct sac_item *item)
 {
-    int64_t begun = sac_timer_begin(v->job->timers);
     if (!sac_overlay_build(&v->overlay, item->tracks, item->track_count, item->pts_us,
                            item->frame->height))
         return SAC_FAIL(v->ctx, SAC_ERR_MEMORY, "no memory to draw %zu tracks", item->track_count);
@@ -62,18 +61,19 @@ static sac_result draw(struct video *v, struct sac_item *item)
         res = make_writable(item);
     if (res == SAC_OK && v->overlay.shape_count > 0)
         res = sac_frame_draw(item->frame, v->overlay.shapes, (int)v->overlay.shape_count);
-    sac_timer_end(v->job->timers, SAC_STAGE_DRAW, begun);
     return res;
 }
 
 static sac_result video_write(struct sac_output *out, struct sac_item *item)
 {
     struct video *v = (struct video *)out;
+    int64_t       begun = sac_job_begin(v->job, SAC_STAGE_DRAW);
     sac_result    res = draw(v, item);
-    int64_t       begun = sac_timer_begin(v->job->timers);
+    sac_job_finish(v->job, SAC_STAGE_DRAW, begun, item);
+    begun = sac_job_begin(v->job, SAC_STAGE_ENCODE);
     if (res == SAC_OK)
         res = sac_sink_write_wait(v->sink, item->frame);
-    sac_timer_end(v->job->timers, SAC_STAGE_ENCODE, begun);
+    sac_job_finish(v->job, SAC_STAGE_ENCODE, begun, item);
     return res;
 }
 

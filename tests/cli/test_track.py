@@ -157,6 +157,46 @@ def test_a_terminal_gets_a_progress_line(program, long_clip):
     assert b'frames/s' in seen and b'ETA' in seen and b'1 object' in seen
 
 
+# ---- timers and trace ----
+
+def events(path):
+    return json.loads(path.read_text())
+
+
+def test_the_trace_has_an_event_for_each_stage_and_frame(saccade, clip, tmp_path):
+    run = track(saccade, clip, '-o', tmp_path / 'o.mp4', '--trace', tmp_path / 't.json')
+    assert run.returncode == 0, run.stderr
+    assert leftovers(tmp_path) == ['o.mp4', 't.json']
+    trace = events(tmp_path / 't.json')
+    threads = {event['tid']: event['args']['name'] for event in trace if event['name'] == 'thread_name'}
+    work = [event for event in trace if event['ph'] == 'X']
+    for stage, thread in {'decode': 'sac-decode', 'tracking': 'sac-track', 'draw': 'sac-sink',
+                          'encode': 'sac-sink'}.items():
+        mine = [event for event in work if event['name'] == stage]
+        assert [event['args']['frame'] for event in mine] == list(range(FRAMES)), stage
+        assert [event['args']['pts'] for event in mine] == pytest.approx([i / 20 for i in range(FRAMES)], abs=1e-5)
+        # the first picture is decoded where the folder is opened, to learn its size
+        assert {threads[event['tid']] for event in mine[1:]} == {thread}
+        assert all(a['ts'] + a['dur'] <= b['ts'] + 0.001 for a, b in zip(mine, mine[1:]))
+
+
+def test_without_timers_nothing_is_timed(saccade, clip, tmp_path):
+    assert '  tracking ' in track(saccade, clip).stderr
+    run = track(saccade, clip, '--no-timers', '--mot', tmp_path / 't.txt')
+    assert run.returncode == 0 and mot_rows(tmp_path / 't.txt')
+    assert '  tracking ' not in run.stderr and 'bottleneck' not in run.stderr
+
+
+def test_an_interrupted_run_leaves_a_whole_trace(program, long_clip, tmp_path):
+    process = start(program, long_clip, tmp_path, '--trace', str(tmp_path / 'trace.json'))
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    work = [event for event in events(tmp_path / 'trace.json') if event['ph'] == 'X']
+    lines = (tmp_path / 'o.jsonl').read_text().splitlines()
+    assert sum(event['name'] == 'tracking' for event in work) >= len(lines) - 1 >= 1
+
+
 # ---- faults ----
 
 def test_missing_files_are_named(saccade, clip, tmp_path):
@@ -192,13 +232,13 @@ def test_what_the_library_cannot_take_is_wrong_usage(saccade, clip, shared, tmp_
     assert leftovers(tmp_path) == []
 
 
-@pytest.mark.parametrize('option', ['--jsonl', '--mot', '-o'])
+@pytest.mark.parametrize('option', ['--jsonl', '--mot', '-o', '--trace'])
 def test_an_unwritable_output_is_named_before_the_work(saccade, clip, option):
     run = track(saccade, clip, option, '/nowhere/out.mp4')
     fails(run, 1, '/nowhere/out.mp4')
 
 
-@pytest.mark.parametrize('option', ['--jsonl', '--mot'])
+@pytest.mark.parametrize('option', ['--jsonl', '--mot', '--trace'])
 def test_a_full_disk_is_a_failure(saccade, clip, option):
     run = track(saccade, clip, option, '/dev/full')
     assert run.returncode == 1

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a stage's work leaves behind: a duration in its histogram, an event in the trace, a range in a
+ * profiler's timeline. */
+#include "base/range.h"
+#include "observe/trace.h"
+#include "pipeline/job.h"
+
+static const char *const stage_names[SAC_STAGE_COUNT] = {
+    [SAC_STAGE_DECODE] = "decode",       [SAC_STAGE_PREPROCESS] = "preprocess",
+    [SAC_STAGE_INFERENCE] = "inference", [SAC_STAGE_HEAD] = "head",
+    [SAC_STAGE_REID] = "reid",           [SAC_STAGE_TRACKING] = "tracking",
+    [SAC_STAGE_DRAW] = "draw",           [SAC_STAGE_ENCODE] = "encode",
+    [SAC_STAGE_WRITE] = "write",
+};
+
+sac_result sac_job_spans_open(struct sac_job *job)
+{
+    sac_result res = sac_timers_create(job->ctx, &job->timers);
+    for (int i = 0; res == SAC_OK && i < SAC_STAGE_COUNT; i++)
+        if (sac_timers_id(job->timers, stage_names[i]) != i)
+            res = SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the timers of the stages");
+    if (res == SAC_OK && job->params.trace_out)
+        res = sac_trace_create(job->ctx, job->params.trace_out, &job->trace);
+    if (res != SAC_OK)
+        return res;
+    sac_timers_enable(job->timers, job->params.timers);
+    sac_ranges_open();
+    job->measures = job->params.timers || job->trace;
+    return SAC_OK;
+}
+
+sac_result sac_job_spans_finish(struct sac_job *job)
+{
+    return job->trace ? sac_trace_finish(job->trace) : SAC_OK;
+}
+
+void sac_job_spans_close(struct sac_job *job)
+{
+    sac_trace_destroy(&job->trace);
+    sac_timers_destroy(&job->timers);
+}
+
+int64_t sac_job_begin(struct sac_job *job, enum sac_stage stage)
+{
+    sac_range_push(stage_names[stage]);
+    return job->measures ? sac_time_ns() : 0;
+}
+
+void sac_job_finish(struct sac_job *job, enum sac_stage stage, int64_t begun,
+                    const struct sac_item *item)
+{
+    sac_range_pop();
+    if (begun)
+        sac_job_record(job, stage, begun, sac_time_ns(), &item, 1);
+}
+
+void sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
+                    const struct sac_item *const *items, int n)
+{
+    sac_timer_add(job->timers, stage, ended_ns - begun_ns);
+    if (!job->trace)
+        return;
+    int track = sac_trace_thread(job->trace);
+    for (int i = 0; i < n; i++)
+        sac_trace_add(job->trace, &(struct sac_trace_event){
+                                      .name = stage_names[stage],
+                                      .track = track,
+                                      .begun_ns = begun_ns,
+                                      .ended_ns = ended_ns,
+                                      .frame = items[i]->number,
+                                      .pts_us = items[i]->pts_us,
+                                      .stream_id = items[i]->stream_id,
+                                      .batch = n,
+                                  });
+}
+
+void sac_job_on_decoded(void *arg, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns)
+{
+    const struct sac_item item = {
+        .number = frame->number, .pts_us = frame->pts_us, .stream_id = frame->stream_id};
+    const struct sac_item *items = &item;
+    sac_job_record(arg, SAC_STAGE_DECODE, begun_ns, ended_ns, &items, 1);
+}
