@@ -310,7 +310,10 @@ class PersonSeg(nn.Module):
                 y = self.narrow[i](y)
             y = F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
             y = self.refine[i](F.relu(y + self.lateral[i](maps[i])))
-        return F.interpolate(self.out(y), scale_factor=2.0, mode="bilinear", align_corners=False)
+        y = self.out(y)
+        if y.dtype != torch.float32:  # a logit in bfloat16 has 8 bits, too few for the slopes of a matte
+            y = y.float()
+        return F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
 
 
 class ExportSeg(nn.Module):

@@ -42,7 +42,10 @@ def read_pictures(folder, split, category="person", drop_licenses=()):
     folder = Path(folder)
     part = "train" if split in ("dev", "fit") else split
     pictures = data.read_coco(folder / "detect", part, category, drop_licenses)
-    data.attach_masks(pictures, folder / "segment")
+    if not (folder / "segment" / "index.json").exists():
+        raise SystemExit(f"{folder}: no segment/index.json in it, which names each picture's mask (train/README.md)")
+    if not data.attach_masks(pictures, folder / "segment"):
+        raise SystemExit(f"{folder}: none of its {len(pictures)} {part} pictures has a mask in segment/index.json")
     if split in ("dev", "fit"):
         pictures = [p for p, held in zip(pictures, is_dev(pictures)) if held == (split == "dev")]
     return pictures
@@ -112,9 +115,9 @@ def onnx_infer(path):
     import onnxruntime
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     port = session.get_inputs()[0]
-    height, width = port.shape[2:]
-    if height != width:
-        raise SystemExit(f"{path}: its input is {width}x{height}; a square one is expected")
+    if len(port.shape) != 4 or port.shape[2] != port.shape[3] or not isinstance(port.shape[2], int):
+        raise SystemExit(f"{path}: its input is {port.shape}; [N,3,S,S] with a fixed S is expected")
+    width = port.shape[3]
     return lambda x: session.run(None, {port.name: x / np.float32(255)})[0][0, 0], width
 
 
@@ -263,6 +266,8 @@ def strip(args):
 
 def load_average(path):
     """The averaged network of a checkpoint, or of a file of weights, which may be in half precision."""
+    if not Path(path).exists():
+        raise SystemExit(f"{path}: no such file; 'train' leaves a checkpoint at the end of each slice")
     state = torch.load(path, map_location="cpu")
     if "refine" not in state["config"]:
         raise SystemExit(f"{path}: holds other networks: {state['config']}")
