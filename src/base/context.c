@@ -7,20 +7,29 @@
 
 enum { SENTENCE_MAX = 1024 };
 
+/* A thread's own last sentence, so that two threads that fail at once don't read each other's. */
+struct own_sentence {
+    uint64_t serial;
+    char     text[SENTENCE_MAX];
+};
+
+static struct own_sentence *own_sentence(void)
+{
+    static _Thread_local struct own_sentence own;
+    return &own;
+}
+
 struct sac_context {
     struct sac_context_params params;
+    /* Of the library that made the context: a plug-in has a copy of this file, with a thread's
+     * sentence of its own that nobody would read. */
+    struct own_sentence *(*own)(void);
     atomic_int                level;
     atomic_int_fast64_t       track_ids; /* handed out so far */
     uint64_t                  serial; /* tells contexts apart that reuse an address */
     pthread_mutex_t           lock;   /* guards latest and calls of log_fn */
     char                      latest[SENTENCE_MAX];
 };
-
-/* A thread's own last sentence, so that two threads that fail at once don't read each other's. */
-static _Thread_local struct {
-    uint64_t serial;
-    char     sentence[SENTENCE_MAX];
-} mine;
 
 struct sac_context_params sac_context_params_default(void)
 {
@@ -34,6 +43,7 @@ sac_result sac_context_create(const struct sac_context_params *params, sac_conte
     if (!ctx)
         return SAC_ERR_MEMORY;
     ctx->params = params ? *params : sac_context_params_default();
+    ctx->own = own_sentence;
     ctx->serial = atomic_fetch_add(&serial, 1) + 1;
     atomic_init(&ctx->level, (int)ctx->params.log_level);
     atomic_init(&ctx->track_ids, 0);
@@ -58,10 +68,11 @@ size_t sac_context_last_error(const sac_context *ctx, char *buf, size_t size)
         buf[0] = '\0';
     if (!ctx)
         return 0;
-    if (mine.serial == ctx->serial) {
-        len = strlen(mine.sentence);
+    const struct own_sentence *own = ctx->own();
+    if (own->serial == ctx->serial) {
+        len = strlen(own->text);
         if (size)
-            snprintf(buf, size, "%s", mine.sentence);
+            snprintf(buf, size, "%s", own->text);
         return len;
     }
     pthread_mutex_t *lock = (pthread_mutex_t *)&ctx->lock;
@@ -109,8 +120,9 @@ void sac_log(sac_context *ctx, enum sac_log_level level, const char *fmt, ...)
 
 static void keep(sac_context *ctx, const char *sentence)
 {
-    mine.serial = ctx->serial;
-    snprintf(mine.sentence, sizeof mine.sentence, "%s", sentence);
+    struct own_sentence *own = ctx->own();
+    own->serial = ctx->serial;
+    snprintf(own->text, sizeof own->text, "%s", sentence);
     pthread_mutex_lock(&ctx->lock);
     snprintf(ctx->latest, sizeof ctx->latest, "%s", sentence);
     pthread_mutex_unlock(&ctx->lock);
@@ -156,6 +168,7 @@ sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ..
 
 void sac_error_clear(sac_context *ctx)
 {
-    if (ctx && mine.serial == ctx->serial)
-        mine.sentence[0] = '\0';
+    struct own_sentence *own = ctx ? ctx->own() : NULL;
+    if (own && own->serial == ctx->serial)
+        own->text[0] = '\0';
 }

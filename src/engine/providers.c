@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which kernels a device has: the oneDNN plug-in, opened at run time, then the CPU's own. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plugin.h"
 #include "engine/cpu/cpu.h"
 #include "engine/kernel.h"
 
@@ -18,72 +18,28 @@ static struct {
 } cpu = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* A plug-in of another build would misread our structs: it is refused with a sentence. */
-static const struct sac_kernel_provider *check_plugin(void *handle, const char *path)
+static const struct sac_kernel_provider *open_plugin(void)
 {
     const struct sac_kernel_provider *(*get)(void) = NULL;
-    *(void **)&get = dlsym(handle, "sac_kernel_provider_v1");
-    const struct sac_kernel_provider *p = get ? get() : NULL;
-    if (!p)
-        snprintf(cpu.missing, sizeof cpu.missing, "%.160s exports no kernels of version 1", path);
-    else if (p->abi != SAC_KERNEL_ABI || p->struct_size != sizeof *p || p->op_count != SAC_OP_COUNT)
-        snprintf(cpu.missing, sizeof cpu.missing,
-                 "%.160s is of another build of saccade (ABI %u, %u operators; wanted %d, %d)", path,
-                 (unsigned)p->abi, (unsigned)p->op_count, SAC_KERNEL_ABI, SAC_OP_COUNT);
-    else
-        return p;
-    return NULL;
-}
-
-/* NULL when there is no such file, or it does not do: then missing says why. */
-static const struct sac_kernel_provider *open_plugin(const char *folder, size_t length, const char *under)
-{
-    char path[1024];
-    snprintf(path, sizeof path, "%.*s/%s%s", (int)length, folder, under, plugin_name);
-    FILE *there = fopen(path, "rb");
-    if (!there)
-        return NULL;
-    fclose(there);
     /* Debian's oneDNN runs on OpenMP, whose workers would spin between frames: 118 % CPU with the
      * default; with 'passive' small networks take 2.5 times as long (measured). Read when it loads. */
     setenv("GOMP_SPINCOUNT", "1000", 0);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        snprintf(cpu.missing, sizeof cpu.missing, "%.200s", dlerror());
+    *(void **)&get = sac_plugin_open(plugin_name, "src/engine/onednn/", "sac_kernel_provider_v1",
+                                     cpu.missing, sizeof cpu.missing);
+    const struct sac_kernel_provider *p = get ? get() : NULL;
+    if (!get)
         return NULL;
-    }
-    return check_plugin(handle, path);
-}
-
-static const struct sac_kernel_provider *search_path(const char *folders)
-{
-    const struct sac_kernel_provider *found = NULL;
-    while (*folders && !found) {
-        const size_t length = strcspn(folders, ":");
-        found = open_plugin(folders, length, "");
-        folders += length + (folders[length] == ':');
-    }
-    return found;
-}
-
-static const struct sac_kernel_provider *search_beside_library(void)
-{
-    static const char *const under[] = {"", "saccade/", "src/engine/onednn/"};
-    const struct sac_kernel_provider *found = NULL;
-    Dl_info     self;
-    if (!dladdr(&cpu, &self) || !self.dli_fname)
-        return NULL;
-    const char *slash = strrchr(self.dli_fname, '/');
-    for (size_t i = 0; i < SAC_COUNT(under) && slash && !found; i++)
-        found = open_plugin(self.dli_fname, (size_t)(slash - self.dli_fname), under[i]);
-    return found;
+    if (p && p->abi == SAC_KERNEL_ABI && p->struct_size == sizeof *p && p->op_count == SAC_OP_COUNT)
+        return p;
+    snprintf(cpu.missing, sizeof cpu.missing,
+             "%s is of another build of saccade (ABI %u, %u operators; wanted %d, %d)", plugin_name,
+             p ? (unsigned)p->abi : 0, p ? (unsigned)p->op_count : 0, SAC_KERNEL_ABI, SAC_OP_COUNT);
+    return NULL;
 }
 
 static void open_all(struct sac_device *dev)
 {
-    const char *folders = getenv("SACCADE_PLUGIN_PATH");
-    snprintf(cpu.missing, sizeof cpu.missing, "%s is not there", plugin_name);
-    const struct sac_kernel_provider *plugin = folders && *folders ? search_path(folders)
-                                                                   : search_beside_library();
+    const struct sac_kernel_provider *plugin = open_plugin();
     if (plugin && plugin->open && plugin->open(dev) != SAC_OK) {
         sac_context_last_error(dev->ctx, cpu.missing, sizeof cpu.missing);
         plugin = NULL;
