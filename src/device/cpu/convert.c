@@ -12,42 +12,31 @@
 
 enum { PAIRS_PER_PIECE = 16 };
 
-/* Y = r*R + g*G + b*B, scaled and shifted; U and V from B - Y and R - Y. */
-struct encode_map {
-    float r, g, b; /* of full-range luma */
-    float y_scale, y_zero, u_scale, v_scale;
-};
-
 struct work {
     const struct sac_row_ops *ops;
     const sac_frame          *src;
     sac_frame                *dst;
     struct sac_sampler        sampler;
-    bool                      same_colours; /* both Y, U, V of one matrix and range */
-    struct encode_map         encode;
+    struct sac_recode         recode;
     char                     *scratch; /* [workers][2][scratch_bytes] */
     size_t                    scratch_bytes;
 };
 
-static bool is_yuv(enum sac_pixel_format f)
-{
-    return f == SAC_PIXEL_NV12 || f == SAC_PIXEL_P010 || f == SAC_PIXEL_I420;
-}
-
 static bool have_same_colours(const sac_frame *a, const sac_frame *b)
 {
-    if (!is_yuv(a->format) || !is_yuv(b->format) || a->matrix != b->matrix || a->range != b->range)
+    if (!sac_is_yuv(a->format) || !sac_is_yuv(b->format) || a->matrix != b->matrix ||
+        a->range != b->range)
         return false;
     /* Full range ends at 1023 in ten bits, which is not 4 * 255. */
     bool same_depth = (a->format == SAC_PIXEL_P010) == (b->format == SAC_PIXEL_P010);
     return same_depth || a->range == SAC_RANGE_LIMITED;
 }
 
-static struct encode_map encode_map_of(const sac_frame *f)
+static struct sac_encode_map encode_map_of(const sac_frame *f)
 {
     struct sac_luma_weights k = sac_luma_weights_of(f->matrix);
     struct sac_colour_map   decode = sac_colour_map_of(f);
-    return (struct encode_map){
+    return (struct sac_encode_map){
         .r = (float)k.r,
         .g = (float)k.g,
         .b = (float)k.b,
@@ -58,9 +47,20 @@ static struct encode_map encode_map_of(const sac_frame *f)
     };
 }
 
+struct sac_recode sac_recode_of(const sac_frame *src, const sac_frame *dst)
+{
+    return (struct sac_recode){
+        .same_colours = have_same_colours(src, dst),
+        .from = src->format,
+        .to = dst->format,
+        .decode = sac_colour_map_of(src),
+        .encode = encode_map_of(dst),
+    };
+}
+
 /* ---- colours of one row ---- */
 
-static void encode_yuv(const struct encode_map *m, float *const row[3], int n)
+static void encode_yuv(const struct sac_encode_map *m, float *const row[3], int n)
 {
     float *restrict a = row[0], *restrict b = row[1], *restrict c = row[2];
     for (int i = 0; i < n; i++) {
@@ -75,8 +75,8 @@ static void encode_yuv(const struct encode_map *m, float *const row[3], int n)
 /* Grey is full-range luma: of a Y, U, V frame its own Y. */
 static void encode_grey(const struct work *w, float *const row[3], int n)
 {
-    const struct encode_map    *m = &w->encode;
-    const struct sac_colour_map decode = w->sampler.colour;
+    const struct sac_encode_map *m = &w->recode.encode;
+    const struct sac_colour_map  decode = w->sampler.colour;
     for (int i = 0; i < n; i++)
         row[0][i] = w->sampler.yuv ? decode.y_scale * (row[0][i] - decode.y_zero)
                                    : m->r * row[0][i] + m->g * row[1][i] + m->b * row[2][i];
@@ -96,7 +96,7 @@ static void output_row(const struct work *w, int y, char *scratch, float *row[3]
 {
     int n = w->dst->width;
     sac_sampler_channels(&w->sampler, w->ops, y, scratch, row);
-    if (w->same_colours)
+    if (w->recode.same_colours)
         return;
     if (w->sampler.grey && w->dst->format == SAC_PIXEL_GRAY8)
         return;
@@ -108,30 +108,20 @@ static void output_row(const struct work *w, int y, char *scratch, float *row[3]
     }
     if (w->sampler.yuv)
         w->ops->colour(&w->sampler.colour, row, n);
-    if (is_yuv(w->dst->format))
-        encode_yuv(&w->encode, row, n);
+    if (sac_is_yuv(w->dst->format))
+        encode_yuv(&w->recode.encode, row, n);
 }
 
 /* ---- writing ---- */
-
-static uint8_t byte_of(float v)
-{
-    return (uint8_t)(SAC_CLAMP(v, 0.0f, 255.0f) + 0.5f);
-}
-
-static uint16_t ten_bits_of(float v)
-{
-    return (uint16_t)((int)(SAC_CLAMP(v * 4.0f, 0.0f, 1023.0f) + 0.5f) << 6);
-}
 
 static void write_luma(const sac_frame *dst, const float *row, int y)
 {
     uint8_t *out = dst->plane[0] + (size_t)y * dst->pitch_bytes[0];
     for (int x = 0; x < dst->width; x++)
         if (dst->format == SAC_PIXEL_P010)
-            ((uint16_t *)(void *)out)[x] = ten_bits_of(row[x]);
+            ((uint16_t *)(void *)out)[x] = sac_ten_bits_of(row[x]);
         else
-            out[x] = byte_of(row[x]);
+            out[x] = sac_byte_of(row[x]);
 }
 
 static void write_rgb(const struct work *w, float *const row[3], int y)
@@ -157,9 +147,9 @@ static void write_chroma(const sac_frame *dst, float *const above[3], float *con
             float v = mean_of_four(above[c], below[c], x, dst->width);
             int   at = x * step + (planar ? 0 : c - 1);
             if (dst->format == SAC_PIXEL_P010)
-                ((uint16_t *)(void *)out)[at] = ten_bits_of(v);
+                ((uint16_t *)(void *)out)[at] = sac_ten_bits_of(v);
             else
-                out[at] = byte_of(v);
+                out[at] = sac_byte_of(v);
         }
     }
 }
@@ -175,7 +165,7 @@ static void convert_pair(const struct work *w, int y, char *scratch)
         else
             write_luma(w->dst, row[r][0], y + r);
     }
-    if (is_yuv(w->dst->format))
+    if (sac_is_yuv(w->dst->format))
         write_chroma(w->dst, row[0], row[last - y], y / 2);
 }
 
@@ -190,11 +180,11 @@ static void run_piece(void *arg, int piece, int worker)
 
 /* ---- the whole ---- */
 
-static bool is_plain_copy(const sac_frame *a, const sac_frame *b)
+bool sac_is_plain_copy(const sac_frame *a, const sac_frame *b)
 {
     if (a->format != b->format || a->width != b->width || a->height != b->height)
         return false;
-    return !is_yuv(a->format) || have_same_colours(a, b);
+    return !sac_is_yuv(a->format) || have_same_colours(a, b);
 }
 
 static void copy_planes(const sac_frame *src, const sac_frame *dst)
@@ -211,7 +201,7 @@ sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, co
                            enum sac_filter filter, sac_frame *dst)
 {
     (void)stream; /* the CPU's runs at once */
-    if (is_plain_copy(src, dst)) {
+    if (sac_is_plain_copy(src, dst)) {
         copy_planes(src, dst);
         return SAC_OK;
     }
@@ -222,8 +212,7 @@ sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, co
         .ops = sac_row_ops_best(),
         .src = src,
         .dst = dst,
-        .same_colours = have_same_colours(src, dst),
-        .encode = encode_map_of(dst),
+        .recode = sac_recode_of(src, dst),
         /* two rows at the end of each scratch for spread_grey */
         .scratch_bytes =
             (sac_sampler_scratch_bytes(&spec) + (size_t)dst->width * 8 + 63) & ~(size_t)63,

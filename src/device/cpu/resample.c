@@ -68,28 +68,25 @@ struct sac_colour_map sac_colour_map_of(const sac_frame *f)
     };
 }
 
-/* ---- axes ---- */
-
-/* How outputs fall on inputs: output i covers inputs from origin + i * step on. */
-struct axis_spec {
-    int    n, size;
-    double origin, step;
-    bool   area;
-};
-
-static struct axis_spec axis_spec_of(int n, int size, double origin, double length,
-                                     enum sac_filter filter)
+struct sac_surface sac_surface_of(const sac_frame *f)
 {
-    double step = length / n;
-    return (struct axis_spec){n, size, origin, step, filter == SAC_FILTER_AREA && step > 1.0};
+    struct sac_surface s = {
+        .width = f->width, .height = f->height, .format = f->format, .colour = sac_colour_map_of(f)};
+    for (int i = 0; i < SAC_PLANES_MAX; i++) {
+        s.plane[i] = f->plane[i];
+        s.pitch[i] = (uint32_t)f->pitch_bytes[i];
+    }
+    return s;
 }
+
+/* ---- axes ---- */
 
 static int even(int taps)
 {
     return taps + (taps & 1);
 }
 
-static int luma_taps(const struct axis_spec *spec)
+static int luma_taps(const struct sac_axis_spec *spec)
 {
     /* Past the frame all inputs are its edge, so more taps than inputs are never needed. */
     return spec->area ? even((int)fmin(ceil(spec->step) + 1, spec->size)) : 2;
@@ -114,11 +111,6 @@ static void axis_place(struct sac_axis *a, int n, int size, int taps, char **mem
     memset(a->weight, 0, (size_t)n * (size_t)taps * sizeof *a->weight);
 }
 
-static int clamp_index(double i, int size)
-{
-    return (int)SAC_CLAMP(i, 0.0, (double)(size - 1));
-}
-
 static void axis_start(struct sac_axis *a, int i, int first)
 {
     a->first[i] = SAC_CLAMP(first, 0, SAC_MAX(a->size - a->taps, 0));
@@ -133,35 +125,26 @@ static void axis_add(struct sac_axis *a, int i, int input, int32_t weight)
     a->end = SAC_MAX(a->end, input + 1);
 }
 
-static void bilinear_output(struct sac_axis *a, const struct axis_spec *s, int i, int32_t one)
+static void bilinear_output(struct sac_axis *a, const struct sac_axis_spec *s, int i, int32_t one)
 {
-    double  centre = s->origin + (i + 0.5) * s->step - 0.5, low = floor(centre);
-    int32_t second = (int32_t)lrint((centre - low) * one);
-    axis_start(a, i, clamp_index(low, s->size));
-    axis_add(a, i, clamp_index(low, s->size), one - second);
-    axis_add(a, i, clamp_index(low + 1, s->size), second);
+    struct sac_tap tap = sac_axis_tap(s, i, one);
+    axis_start(a, i, tap.a);
+    axis_add(a, i, tap.a, one - tap.second);
+    axis_add(a, i, tap.b, tap.second);
 }
 
-/* The share of each input under the output. Shares are cut from a running sum, so that rounding
- * never changes the total. */
-static void area_output(struct sac_axis *a, const struct axis_spec *s, int i, int32_t one)
+static void area_output(struct sac_axis *a, const struct sac_axis_spec *s, int i, int32_t one)
 {
-    double  begin = s->origin + i * s->step, end = begin + s->step;
-    int32_t given = 0;
-    axis_start(a, i, clamp_index(floor(begin), s->size));
-    if (begin >= s->size || end <= 0) {
-        axis_add(a, i, begin < 0 ? 0 : s->size - 1, one);
-        return;
-    }
-    for (int input = clamp_index(floor(begin), s->size); given < one; input++) {
-        bool    last = input == s->size - 1 || input + 1 >= end;
-        int32_t until = last ? one : (int32_t)lrint((input + 1 - begin) / s->step * one);
+    struct sac_area area = sac_axis_area(s, i);
+    axis_start(a, i, area.first);
+    for (int32_t input = area.first, given = 0; given < one; input++) {
+        int32_t until = sac_area_until(s, &area, input, one);
         axis_add(a, i, input, until - given);
         given = until;
     }
 }
 
-static void axis_fill(struct sac_axis *a, const struct axis_spec *s, int weight_bits)
+static void axis_fill(struct sac_axis *a, const struct sac_axis_spec *s, int weight_bits)
 {
     for (int i = 0; i < s->n; i++)
         if (s->area)
@@ -196,27 +179,27 @@ static void axis_pack(struct sac_axis *a)
 
 /* ---- sampler ---- */
 
-static struct axis_spec spec_x(const struct sac_sampler_spec *s)
+static struct sac_axis_spec spec_x(const struct sac_sampler_spec *s)
 {
-    return axis_spec_of(s->width, s->frame->width, s->crop.x0, (double)s->crop.x1 - s->crop.x0,
+    return sac_axis_spec_of(s->width, s->frame->width, s->crop.x0, (double)s->crop.x1 - s->crop.x0,
                         s->filter);
 }
 
-static struct axis_spec spec_y(const struct sac_sampler_spec *s)
+static struct sac_axis_spec spec_y(const struct sac_sampler_spec *s)
 {
-    return axis_spec_of(s->height, s->frame->height, s->crop.y0, (double)s->crop.y1 - s->crop.y0,
+    return sac_axis_spec_of(s->height, s->frame->height, s->crop.y0, (double)s->crop.y1 - s->crop.y0,
                         s->filter);
 }
 
 size_t sac_sampler_bytes(const struct sac_sampler_spec *spec)
 {
-    struct axis_spec x = spec_x(spec), y = spec_y(spec);
+    struct sac_axis_spec x = spec_x(spec), y = spec_y(spec);
     int              x_taps = luma_taps(&x), y_taps = luma_taps(&y);
     return axis_bytes(x.n, x_taps) + axis_bytes(x.n, chroma_taps(x_taps)) +
            axis_bytes(y.n, y_taps) + axis_bytes(y.n, chroma_taps(y_taps));
 }
 
-static void axes_init(struct sac_axis axis[2], const struct axis_spec *spec, int weight_bits,
+static void axes_init(struct sac_axis axis[2], const struct sac_axis_spec *spec, int weight_bits,
                       char **memory)
 {
     int taps = luma_taps(spec);
@@ -228,7 +211,7 @@ static void axes_init(struct sac_axis axis[2], const struct axis_spec *spec, int
 
 void sac_sampler_init(struct sac_sampler *s, const struct sac_sampler_spec *spec, void *memory)
 {
-    struct axis_spec x = spec_x(spec), y = spec_y(spec);
+    struct sac_axis_spec x = spec_x(spec), y = spec_y(spec);
     char            *at = memory;
     *s = (struct sac_sampler){.width = spec->width, .height = spec->height};
     s->plane_count = sac_sampler_planes(spec->frame, s->plane);
@@ -255,7 +238,7 @@ static size_t float_row_bytes(int width)
 
 size_t sac_sampler_scratch_bytes(const struct sac_sampler_spec *spec)
 {
-    struct axis_spec x = spec_x(spec);
+    struct sac_axis_spec x = spec_x(spec);
     return 3 * (q7_row_bytes(x.size, luma_taps(&x)) + float_row_bytes(spec->width));
 }
 

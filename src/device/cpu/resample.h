@@ -48,4 +48,11 @@ struct sac_luma_weights {
 };
 struct sac_luma_weights sac_luma_weights_of(enum sac_colour_matrix matrix);
 
+/* ---- for every device ---- */
+
+struct sac_surface sac_surface_of(const sac_frame *frame);
+struct sac_recode  sac_recode_of(const sac_frame *src, const sac_frame *dst);
+/* A conversion that changes nothing. */
+bool sac_is_plain_copy(const sac_frame *a, const sac_frame *b);
+
 #endif

@@ -21,11 +21,7 @@
 
 #include <saccade/image.h>
 #include "device/device.h"
-
-enum {
-    SAC_ROW_WEIGHT_BITS = 15,   /* vertical */
-    SAC_COLUMN_WEIGHT_BITS = 14 /* horizontal: as a 16 bit multiply-add takes them */
-};
+#include "device/sample.h"
 
 /* One direction of a resampling: output i is the sum of weight[k * n + i] * input[first[i] + k]. */
 struct sac_axis {
@@ -50,12 +46,6 @@ struct sac_plane {
     int                 width, height; /* samples per channel */
     const uint8_t      *data;
     size_t              pitch;
-};
-
-/* R = y_scale * (Y - y_zero) + r_v * (V - c_zero), and so on; the result is clamped to 0..255. */
-struct sac_colour_map {
-    float y_scale, y_zero, c_zero;
-    float r_v, g_u, g_v, b_u;
 };
 
 /* Where finished rows go. */

@@ -155,7 +155,7 @@ ROWS_TARGET void sac_row_vertical_avx2(const struct sac_plane *p, const struct s
 
 ROWS_TARGET static void horizontal(const struct sac_axis *x, const int16_t *row, float *out)
 {
-    const __m256 unit = _mm256_set1_ps(FLOAT_OF_SUM);
+    const __m256 unit = _mm256_set1_ps(SAC_FLOAT_OF_SUM);
     int          i = 0;
     for (; i + 8 <= x->n; i += 8) {
         __m256i at = _mm256_loadu_si256((const __m256i *)(x->first + i));

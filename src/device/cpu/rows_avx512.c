@@ -50,7 +50,7 @@ ROWS_TARGET static inline __m512i pairs_in(const struct window *w, const int16_t
 
 ROWS_TARGET static void horizontal(const struct sac_axis *x, const int16_t *row, float *out)
 {
-    const __m512 unit = _mm512_set1_ps(FLOAT_OF_SUM);
+    const __m512 unit = _mm512_set1_ps(SAC_FLOAT_OF_SUM);
     int          i = 0;
     for (; i + 16 <= x->n; i += 16) {
         struct window w = window_of(x, i);

@@ -78,8 +78,6 @@ ROWS_KERNEL void vertical_plain(const struct sac_plane *p, const struct sac_axis
     }
 }
 
-#define FLOAT_OF_SUM (1.0f / (float)(1 << (7 + SAC_COLUMN_WEIGHT_BITS)))
-
 ROWS_INLINE float horizontal_at(const struct sac_axis *x, const int16_t *row, int i)
 {
     const int16_t *in = row + x->first[i];
@@ -88,13 +86,7 @@ ROWS_INLINE float horizontal_at(const struct sac_axis *x, const int16_t *row, in
         int32_t pair = x->weight[(size_t)k * (size_t)x->n + (size_t)i];
         sum += (int16_t)(pair & 0xffff) * in[2 * k] + (pair >> 16) * in[2 * k + 1];
     }
-    return (float)sum * FLOAT_OF_SUM;
-}
-
-ROWS_INLINE float clamp255(float v)
-{
-    v = v < 0.0f ? 0.0f : v;
-    return v > 255.0f ? 255.0f : v;
+    return (float)sum * SAC_FLOAT_OF_SUM;
 }
 
 ROWS_KERNEL void colour_plain(const struct sac_colour_map *map, float *const row[3], int n)
@@ -103,9 +95,9 @@ ROWS_KERNEL void colour_plain(const struct sac_colour_map *map, float *const row
     const struct sac_colour_map m = *map;
     for (int i = 0; i < n; i++) {
         float y = m.y_scale * (a[i] - m.y_zero), u = b[i] - m.c_zero, v = c[i] - m.c_zero;
-        a[i] = clamp255(y + m.r_v * v);
-        b[i] = clamp255(y + (m.g_u * u + m.g_v * v));
-        c[i] = clamp255(y + m.b_u * u);
+        a[i] = sac_clamp255(y + m.r_v * v);
+        b[i] = sac_clamp255(y + (m.g_u * u + m.g_v * v));
+        c[i] = sac_clamp255(y + m.b_u * u);
     }
 }
 
@@ -136,11 +128,6 @@ ROWS_INLINE void half_row(const float *in, int n, uint16_t *out)
 #define ROWS_HALF half_row
 #endif
 
-ROWS_INLINE uint8_t byte_of_float(float f)
-{
-    return (uint8_t)(int)(clamp255(f) + 0.5f);
-}
-
 enum { STORE_PIECE = 64 };
 
 /* Finished numbers to the tensor, from element `at` on. */
@@ -153,7 +140,7 @@ ROWS_INLINE void write_piece(enum sac_dtype dtype, const float *piece, int n, vo
         ROWS_HALF(piece, n, (uint16_t *)image + at);
     else
         for (int i = 0; i < n; i++)
-            ((uint8_t *)image)[at + (size_t)i] = byte_of_float(piece[i]);
+            ((uint8_t *)image)[at + (size_t)i] = sac_byte_of(piece[i]);
 }
 
 /* Planes: each channel's row goes to its own place. */
