@@ -60,6 +60,12 @@ SAC_API void       sac_frame_unref(sac_frame **frame);
 /* True when the planes are the frame's own and the caller holds the only reference: it may write. */
 SAC_API bool       sac_frame_is_writable(const sac_frame *frame);
 
+/* The planes of src into dst, of the same format and size. The frames may be on different devices when
+ * one of them is the CPU: then it is a frame-upload or a frame-download in the ledger of the other,
+ * else a frame-convert; strict mode refuses each. Done on return.
+ * Errors   SAC_ERR_ARG when they differ, or dst is not writable; SAC_ERR_LIMIT in strict mode. */
+SAC_API sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst);
+
 #ifdef __cplusplus
 }
 #endif

@@ -73,6 +73,12 @@ SAC_API const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t);
 SAC_API void                         *sac_tensor_data(const sac_tensor *t); /* device address */
 SAC_API sac_device                   *sac_tensor_device(const sac_tensor *t);
 
+/* The whole tensor from or to host memory of sac_tensor_desc_bytes; done on return, and counted as
+ * tensor-user, so strict mode refuses it. On a device whose memory the host may use this is a copy too.
+ * Errors   SAC_ERR_LIMIT in strict mode, SAC_ERR_DEVICE. */
+SAC_API sac_result sac_tensor_upload(sac_tensor *t, const void *src);
+SAC_API sac_result sac_tensor_download(const sac_tensor *t, void *dst);
+
 /* NumPy's .npy format, versions 1 to 3, C order.
  * Errors   SAC_ERR_IO, SAC_ERR_FORMAT (truncated, not npy), SAC_ERR_UNSUPPORTED (Fortran order, dtype). */
 SAC_API sac_result sac_tensor_load_npy(sac_device *dev, const char *path, sac_tensor **out);

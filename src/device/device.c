@@ -39,39 +39,41 @@ static const struct sac_device_row *find_row(const char *name)
     return NULL;
 }
 
-/* Any accelerator that this build holds comes before the CPU; why not is said. */
-static const struct sac_device_row *choose_row(sac_context *ctx)
+/* Any accelerator that serves comes before the CPU; why not is said. */
+static const struct sac_device_ops *choose_ops(sac_context *ctx)
 {
-    const struct sac_device_row *cpu = find_row("cpu");
     for (size_t i = 0; i < sac_device_row_count; i++) {
         const struct sac_device_row *row = &sac_device_rows[i];
-        if (row == cpu)
+        char                         missing[320] = "not all that a run needs is there yet";
+        if (!strcmp(row->name, "cpu"))
             continue;
-        if (row->ops)
-            return row;
-        sac_log(ctx, SAC_LOG_DEBUG, "device auto: not %s: %s", row->name, row->missing);
+        const struct sac_device_ops *ops =
+            row->automatic ? row->ops(missing, sizeof missing) : NULL;
+        if (ops)
+            return ops;
+        sac_log(ctx, SAC_LOG_DEBUG, "device auto: not %s: %s", row->name, missing);
     }
     sac_log(ctx, SAC_LOG_DEBUG, "device auto: cpu");
-    return cpu;
+    return &sac_device_cpu;
 }
 
-static sac_result resolve(sac_context *ctx, const char *text, const struct sac_device_row **row,
+static sac_result resolve(sac_context *ctx, const char *text, const struct sac_device_ops **ops,
                           int *index)
 {
-    char name[16];
+    char name[16], missing[320];
     if (!text || !split_name(text, name, sizeof name, index))
         return SAC_FAIL(ctx, SAC_ERR_ARG, "device '%s': have auto, cpu, cuda, cuda:N",
                         text ? text : "");
     if (!strcmp(name, "auto")) {
-        *row = choose_row(ctx);
+        *ops = choose_ops(ctx);
         return SAC_OK;
     }
-    *row = find_row(name);
-    if (!*row || (*index > 0 && !strcmp(name, "cpu")))
+    const struct sac_device_row *row = find_row(name);
+    if (!row || (*index > 0 && !strcmp(name, "cpu")))
         return SAC_FAIL(ctx, SAC_ERR_ARG, "device '%s': have auto, cpu, cuda, cuda:N", text);
-    if (!(*row)->ops)
-        return SAC_FAIL(ctx, SAC_ERR_DEVICE, "device '%s': %s; 'cpu' runs everywhere", text,
-                        (*row)->missing);
+    *ops = row->ops(missing, sizeof missing);
+    if (!*ops)
+        return SAC_FAIL(ctx, SAC_ERR_DEVICE, "device '%s': %s; 'cpu' runs everywhere", text, missing);
     return SAC_OK;
 }
 
@@ -104,15 +106,15 @@ static sac_result device_init(sac_device *dev)
 sac_result sac_device_open(sac_context *ctx, const char *name,
                            const struct sac_device_params *params, sac_device **out)
 {
-    const struct sac_device_row *row = NULL;
+    const struct sac_device_ops *ops = NULL;
     int                          index = 0;
-    sac_result                   res = resolve(ctx, name, &row, &index);
+    sac_result                   res = resolve(ctx, name, &ops, &index);
     if (res != SAC_OK)
         return res;
     sac_device *dev = sac_new(sac_device);
     if (!dev)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "device '%s': no memory for its state", name);
-    dev->ops = row->ops;
+    dev->ops = ops;
     dev->ctx = ctx;
     dev->index = index;
     dev->params = params ? *params : sac_device_params_default();

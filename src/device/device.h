@@ -17,9 +17,20 @@ struct sac_stream; /* an ordered queue of work on a device; the CPU's runs at on
 
 enum sac_copy_kind { SAC_COPY_HOST_TO_DEVICE, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_ON_DEVICE };
 
+/* A rectangle of bytes. */
+struct sac_copy_rows {
+    void       *dst;
+    const void *src;
+    size_t      dst_pitch, src_pitch, row_bytes;
+    int         rows;
+};
+
 struct sac_device_ops {
     const char *name;        /* "cpu", "cuda" */
     bool        host_memory; /* the host may use its addresses, so nothing has to be transferred */
+    /* NULL stream, here and below: the device's own. Work on one stream runs in order; entries queue
+     * it and return. Buffers go back to the pool without waiting, so what is queued on another stream
+     * than the device's own must be waited for before its buffers are released. */
 
     sac_result (*open)(struct sac_device *dev, int index);
     void       (*close)(struct sac_device *dev);
@@ -31,25 +42,49 @@ struct sac_device_ops {
     sac_result (*stream_create)(struct sac_device *dev, struct sac_stream **out);
     void       (*stream_destroy)(struct sac_stream **stream);
     sac_result (*stream_wait)(struct sac_stream *stream); /* until all its work is done */
-    /* Only sac_device_copy calls it: that is the ledger's single entry. NULL stream: the default one */
+    /* What is queued on the stream from now on begins after what is queued on the other by now. */
+    sac_result (*stream_after)(struct sac_device *dev, struct sac_stream *stream,
+                               struct sac_stream *other);
+    /* Only sac_device_copy and sac_device_copy_rows call these: they are the ledger's entry. NULL
+     * stream: the default one, and the copy is done on return when the host is part of it. */
     sac_result (*copy)(struct sac_device *dev, struct sac_stream *stream, void *dst,
                        const void *src, size_t bytes, enum sac_copy_kind kind);
+    /* NULL: row by row */
+    sac_result (*copy_rows)(struct sac_device *dev, struct sac_stream *stream,
+                            const struct sac_copy_rows *rows, enum sac_copy_kind kind);
 
     sac_result (*preprocess)(struct sac_device *dev, struct sac_stream *stream,
                              const struct sac_preprocess *pre,
                              const struct sac_preprocess_job *jobs, int n, void *dst);
     sac_result (*convert)(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                           enum sac_filter filter, sac_frame *dst);
+    /* NULL: the device cannot draw */
     sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
                        const struct sac_shape *shapes, int n);
 };
 extern const struct sac_device_ops sac_device_cpu;
 
-/* The rows of devices.c. A device that this build knows but does not hold has no ops and says why. */
-struct sac_device_row {
-    const char                  *name;
+/* What a plug-in exports as sac_device_plugin_v1(). Sizes and number tell builds apart that would
+ * misread each other's structs. */
+enum { SAC_DEVICE_ABI = 1 };
+struct sac_device_plugin {
+    uint32_t abi;
+    uint32_t struct_size, device_size, ops_size, frame_size;
     const struct sac_device_ops *ops;
-    const char                  *missing;
+};
+#define SAC_DEVICE_PLUGIN(table)                                                                   \
+    {                                                                                              \
+        .abi = SAC_DEVICE_ABI, .struct_size = sizeof(struct sac_device_plugin),                    \
+        .device_size = sizeof(struct sac_device), .ops_size = sizeof(struct sac_device_ops),       \
+        .frame_size = sizeof(sac_frame), .ops = &(table)                                           \
+    }
+
+/* The rows of devices.c. */
+struct sac_device_row {
+    const char *name;
+    bool        automatic; /* `auto` may choose it: everything a run needs is there */
+    /* NULL: this machine or build has no such device, and `missing` says why. Any thread. */
+    const struct sac_device_ops *(*ops)(char *missing, size_t size);
 };
 extern const struct sac_device_row sac_device_rows[];
 extern const size_t                sac_device_row_count;
@@ -117,6 +152,10 @@ void sac_device_pool_trim(sac_device *dev);
 sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
                            size_t bytes, enum sac_copy_kind kind, enum sac_copy_reason reason,
                            const char *what);
+/* The same for a rectangle of bytes. */
+sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
+                                const struct sac_copy_rows *rows, enum sac_copy_kind kind,
+                                enum sac_copy_reason reason, const char *what);
 /* For conversions that are not one plain copy (a scaler wrote the bytes): count, and obey strict. */
 sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_reason reason,
                                  const char *what);

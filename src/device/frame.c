@@ -195,3 +195,45 @@ bool sac_frame_is_writable(const sac_frame *frame)
     return frame->owner->buffer &&
            atomic_load_explicit(&frame->owner->refs.count, memory_order_acquire) == 1;
 }
+
+/* ---- copies ---- */
+
+static sac_result check_copy(const sac_frame *src, const sac_frame *dst)
+{
+    sac_context *ctx = dst->device->ctx;
+    if (src->format != dst->format || src->width != dst->width || src->height != dst->height)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "frame copy: %s %dx%d into %s %dx%d",
+                        sac_pixel_format_name(src->format), src->width, src->height,
+                        sac_pixel_format_name(dst->format), dst->width, dst->height);
+    if (!sac_frame_is_writable(dst))
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "frame copy: the destination frame is shared");
+    if (src->device != dst->device && !src->device->ops->host_memory &&
+        !dst->device->ops->host_memory)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "frame copy: from %s to %s goes through the CPU",
+                        src->device->name, dst->device->name);
+    return SAC_OK;
+}
+
+sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst)
+{
+    const bool           from_host = src->device->ops->host_memory, to_host = dst->device->ops->host_memory;
+    sac_device          *dev = to_host ? src->device : dst->device;
+    enum sac_copy_kind   kind = SAC_COPY_ON_DEVICE;
+    enum sac_copy_reason reason = SAC_COPY_FRAME_CONVERT;
+    sac_result           res = check_copy(src, dst);
+    if (from_host && !to_host) {
+        kind = SAC_COPY_HOST_TO_DEVICE;
+        reason = SAC_COPY_FRAME_UPLOAD;
+    } else if (to_host && !from_host) {
+        kind = SAC_COPY_DEVICE_TO_HOST;
+        reason = SAC_COPY_FRAME_DOWNLOAD;
+    }
+    struct sac_plane_layout plane[SAC_PLANES_MAX];
+    int n = res == SAC_OK ? sac_frame_planes(src->format, src->width, src->height, plane) : 0;
+    for (int i = 0; i < n && res == SAC_OK; i++) {
+        const struct sac_copy_rows rows = {dst->plane[i],       src->plane[i],     dst->pitch_bytes[i],
+                                           src->pitch_bytes[i], plane[i].row_bytes, plane[i].rows};
+        res = sac_device_copy_rows(dev, NULL, &rows, kind, reason, "a frame's plane");
+    }
+    return res;
+}

@@ -51,6 +51,23 @@ sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst
     return res == SAC_OK && bytes ? dev->ops->copy(dev, stream, dst, src, bytes, kind) : res;
 }
 
+sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
+                                const struct sac_copy_rows *r, enum sac_copy_kind kind,
+                                enum sac_copy_reason reason, const char *what)
+{
+    size_t bytes = r->row_bytes * (size_t)r->rows;
+    if (bytes && (!r->dst || !r->src))
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: a copy of %zu bytes without an address", what,
+                        bytes);
+    sac_result res = sac_device_count_copy(dev, bytes, reason, what);
+    if (res == SAC_OK && bytes && dev->ops->copy_rows)
+        return dev->ops->copy_rows(dev, stream, r, kind);
+    for (size_t y = 0; res == SAC_OK && bytes && y < (size_t)r->rows; y++)
+        res = dev->ops->copy(dev, stream, (char *)r->dst + y * r->dst_pitch,
+                             (const char *)r->src + y * r->src_pitch, r->row_bytes, kind);
+    return res;
+}
+
 void sac_device_ledger(const sac_device *dev, struct sac_ledger *out)
 {
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++)

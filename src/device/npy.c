@@ -251,8 +251,7 @@ static sac_result read_numbers(const char *path, FILE *file, sac_tensor *t)
         res = truncated(dev->ctx, path, file);
     if (!dev->ops->host_memory) {
         if (res == SAC_OK)
-            res = sac_device_copy(dev, NULL, sac_tensor_data(t), host, bytes,
-                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, path);
+            res = sac_tensor_upload(t, host);
         sac_free(host);
     }
     return res;
@@ -321,8 +320,7 @@ static sac_result write_numbers(FILE *file, const char *path, const sac_tensor *
     void *host = sac_alloc(bytes);
     if (!host)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "'%s': no memory for %zu bytes", path, bytes);
-    sac_result res = sac_device_copy(dev, NULL, host, sac_tensor_data(t), bytes,
-                                     SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, path);
+    sac_result res = sac_tensor_download(t, host);
     if (res == SAC_OK)
         fwrite(host, 1, bytes, file);
     sac_free(host);

@@ -195,3 +195,15 @@ sac_device *sac_tensor_device(const sac_tensor *t)
 {
     return t->dev;
 }
+
+sac_result sac_tensor_upload(sac_tensor *t, const void *src)
+{
+    return sac_device_copy(t->dev, NULL, t->data, src, (size_t)sac_tensor_desc_bytes(&t->desc),
+                           SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "tensor upload");
+}
+
+sac_result sac_tensor_download(const sac_tensor *t, void *dst)
+{
+    return sac_device_copy(t->dev, NULL, dst, t->data, (size_t)sac_tensor_desc_bytes(&t->desc),
+                           SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "tensor download");
+}

@@ -129,6 +129,13 @@ static sac_result cpu_stream_wait(struct sac_stream *stream)
     return SAC_OK;
 }
 
+static sac_result cpu_stream_after(struct sac_device *dev, struct sac_stream *stream,
+                                   struct sac_stream *other)
+{
+    (void)dev, (void)stream, (void)other;
+    return SAC_OK;
+}
+
 static sac_result cpu_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
                            const void *src, size_t bytes, enum sac_copy_kind kind)
 {
@@ -149,6 +156,7 @@ const struct sac_device_ops sac_device_cpu = {
     .stream_create = cpu_stream_create,
     .stream_destroy = cpu_stream_destroy,
     .stream_wait = cpu_stream_wait,
+    .stream_after = cpu_stream_after,
     .copy = cpu_copy,
     .preprocess = sac_cpu_preprocess,
     .convert = sac_cpu_convert,
