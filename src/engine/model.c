@@ -147,6 +147,10 @@ static sac_result read_model(sac_model *m, const void *bytes, size_t size, const
 static sac_result model_new(sac_device *dev, const char *name,
                             const struct sac_model_params *params, sac_model **out)
 {
+    if (!dev->ops->host_memory)
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: the engine has no kernels for %s yet; networks run with --device cpu", name,
+                        dev->name);
     sac_context *ctx = sac_device_context(dev);
     sac_model   *m = sac_new(sac_model);
     if (!m || !(m->path = sac_strdup(name))) {

@@ -244,6 +244,25 @@ static int count_nvidia_gpus(void)
     return count;
 }
 
+/* What the device itself says, in a context that says nothing. */
+static void look_at_cuda(struct doctor *doc)
+{
+    char         why[512];
+    sac_context *quiet = NULL;
+    sac_device  *dev = NULL;
+    if (sac_context_create(NULL, &quiet) != SAC_OK)
+        return;
+    if (sac_device_open(quiet, "cuda", NULL, &dev) == SAC_OK)
+        find(doc, "gpu", SAC_FINDING_NOTE, NULL,
+             "%s: frames can be prepared there; decoding and networks do not run there yet, so all runs "
+             "are on the CPU",
+             sac_device_description(dev));
+    else if (sac_context_last_error(quiet, why, sizeof why))
+        find(doc, "gpu", SAC_FINDING_NOTE, NULL, "%s", why);
+    sac_device_unref(&dev);
+    sac_context_destroy(&quiet);
+}
+
 static void look_at_gpu(struct doctor *doc)
 {
     char  driver[256];
@@ -256,8 +275,7 @@ static void look_at_gpu(struct doctor *doc)
              module ? driver : "not loaded", library ? "found" : "not found");
     else
         find(doc, "gpu", SAC_FINDING_NOTE, NULL, "no NVIDIA GPU");
-    find(doc, "gpu", SAC_FINDING_NOTE, NULL,
-         "this build has no CUDA plug-in: all work runs on the CPU");
+    look_at_cuda(doc);
     if (library)
         dlclose(library);
 }

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The image kernels of a device against the time that their bytes need.
+ * usage: bench_kernels [DEVICE]     default: cuda */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "device/fit.h"
+
+enum { FRAMES = 32, SETS = 3, REPEATS = 15, PER_REPEAT = 20 };
+
+static sac_context *ctx;
+
+static void must(sac_result res)
+{
+    char why[512];
+    if (res == SAC_OK)
+        return;
+    sac_context_last_error(ctx, why, sizeof why);
+    fprintf(stderr, "%s\n", why);
+    exit(1);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The median, over repeats, of the seconds of one call when many are queued. */
+static double time_of(sac_device *dev, struct sac_stream *stream, void (*fn)(void *arg, int turn), void *arg)
+{
+    double seconds[REPEATS];
+    for (int i = -2; i < REPEATS; i++) {
+        int64_t begin = sac_time_ns();
+        for (int k = 0; k < PER_REPEAT; k++)
+            fn(arg, k);
+        must(dev->ops->stream_wait(stream));
+        if (i >= 0)
+            seconds[i] = (double)(sac_time_ns() - begin) * 1e-9 / PER_REPEAT;
+    }
+    qsort(seconds, REPEATS, sizeof *seconds, by_value);
+    return seconds[REPEATS / 2];
+}
+
+/* ---- a plain copy: the ceiling ---- */
+
+struct copy {
+    sac_device        *dev;
+    struct sac_stream *stream;
+    char              *from, *to;
+    size_t             bytes;
+};
+
+static void run_copy(void *arg, int turn)
+{
+    struct copy *c = arg;
+    (void)turn;
+    must(c->dev->ops->copy(c->dev, c->stream, c->to, c->from, c->bytes, SAC_COPY_ON_DEVICE));
+}
+
+static double bandwidth(sac_device *dev, struct sac_stream *stream)
+{
+    struct sac_buffer *a = NULL, *b = NULL;
+    struct copy        c = {dev, stream, NULL, NULL, (size_t)1 << 30};
+    must(sac_buffer_create(dev, c.bytes, "from", &a));
+    must(sac_buffer_create(dev, c.bytes, "to", &b));
+    c.from = sac_buffer_data(a);
+    c.to = sac_buffer_data(b);
+    double seconds = time_of(dev, stream, run_copy, &c);
+    sac_buffer_unref(&a);
+    sac_buffer_unref(&b);
+    return 2.0 * (double)c.bytes / seconds;
+}
+
+/* ---- preprocess ---- */
+
+struct work {
+    sac_device               *dev;
+    struct sac_stream        *stream;
+    struct sac_preprocess     pre;
+    struct sac_preprocess_job jobs[SETS][FRAMES]; /* more than the cache holds */
+    sac_tensor               *out[SETS];
+};
+
+static void run_preprocess(void *arg, int turn)
+{
+    struct work *w = arg;
+    must(w->dev->ops->preprocess(w->dev, w->stream, &w->pre, w->jobs[turn % SETS], FRAMES,
+                                 sac_tensor_data(w->out[turn % SETS])));
+}
+
+static sac_frame *noise(sac_device *dev, enum sac_pixel_format format, int width, int height, uint32_t seed)
+{
+    sac_device *cpu = NULL;
+    sac_frame  *here = NULL, *there = NULL, desc = {.format = format, .width = width, .height = height};
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    must(sac_device_open(ctx, "cpu", NULL, &cpu));
+    must(sac_frame_create(cpu, &desc, &here));
+    must(sac_frame_create(dev, &desc, &there));
+    int n = sac_frame_planes(format, width, height, planes);
+    for (int p = 0; p < n; p++)
+        for (size_t i = 0; i < here->pitch_bytes[p] * (size_t)planes[p].rows; i++)
+            here->plane[p][i] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
+    must(sac_frame_copy(here, there));
+    sac_frame_unref(&here);
+    sac_device_unref(&cpu);
+    return there;
+}
+
+/* Bytes that must move at least: each cache sector of 32 bytes that holds a needed sample, once, and
+ * the output. Of a bilinear shrinking that is the two rows per output row, whole. */
+static double bytes_of(const struct work *w, int width, int height, size_t sample)
+{
+    struct sac_rect    whole = {0, 0, (float)width, (float)height};
+    struct sac_fit_box box = sac_fit_box_of(&w->pre, &whole);
+    double luma = SAC_MIN(2.0 * box.height, height), chroma = SAC_MIN(2.0 * box.height, height / 2.0);
+    if (w->pre.filter == SAC_FILTER_AREA) {
+        luma = height;
+        chroma = height / 2.0;
+    }
+    double in = (luma + chroma) * width * (double)sample;
+    double out = 3.0 * w->pre.width * w->pre.height * (double)sac_dtype_bytes(w->pre.dtype);
+    return FRAMES * (in + out);
+}
+
+static void bench_preprocess(sac_device *dev, struct sac_stream *stream, double ceiling,
+                             enum sac_pixel_format format, int width, int height, int side,
+                             enum sac_filter filter, enum sac_tensor_layout layout)
+{
+    static struct work w;
+    w = (struct work){.dev = dev, .stream = stream, .pre = sac_preprocess_default()};
+    w.pre.width = w.pre.height = side;
+    w.pre.dtype = SAC_F16;
+    w.pre.filter = filter;
+    w.pre.layout = layout;
+    struct sac_tensor_desc desc = sac_preprocess_desc(&w.pre, FRAMES);
+    for (int s = 0; s < SETS; s++) {
+        must(sac_tensor_create(dev, &desc, "out", &w.out[s]));
+        for (int i = 0; i < FRAMES; i++)
+            w.jobs[s][i].frame = noise(dev, format, width, height, (uint32_t)(s * FRAMES + i));
+    }
+    double seconds = time_of(dev, stream, run_preprocess, &w);
+    double bytes = bytes_of(&w, width, height, format == SAC_PIXEL_P010 ? 2 : 1);
+    printf("preprocess %d %s %dx%d -> [%d,3,%d,%d] float16 %s %s: %.4f ms, %.0f GB/s of %.0f, %.2f x the bound\n",
+           FRAMES, sac_pixel_format_name(format), width, height, FRAMES, side, side,
+           layout == SAC_LAYOUT_NCHW ? "NCHW" : "NHWC", filter == SAC_FILTER_AREA ? "area" : "bilinear",
+           seconds * 1e3, bytes / seconds * 1e-9, ceiling * 1e-9, seconds / (bytes / ceiling));
+    for (int s = 0; s < SETS; s++) {
+        sac_tensor_unref(&w.out[s]);
+        for (int i = 0; i < FRAMES; i++)
+            sac_frame_unref((sac_frame **)&w.jobs[s][i].frame);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    sac_device        *dev = NULL;
+    struct sac_stream *stream = NULL;
+    must(sac_context_create(NULL, &ctx));
+    must(sac_device_open(ctx, argc > 1 ? argv[1] : "cuda", NULL, &dev));
+    must(dev->ops->stream_create(dev, &stream));
+    double ceiling = bandwidth(dev, stream);
+    printf("%s: copies on the device at %.0f GB/s, read and written\n", sac_device_description(dev),
+           ceiling * 1e-9);
+    bench_preprocess(dev, stream, ceiling, SAC_PIXEL_NV12, 1920, 1080, 640, SAC_FILTER_BILINEAR,
+                     SAC_LAYOUT_NCHW);
+    bench_preprocess(dev, stream, ceiling, SAC_PIXEL_NV12, 1920, 1080, 640, SAC_FILTER_BILINEAR,
+                     SAC_LAYOUT_NHWC);
+    bench_preprocess(dev, stream, ceiling, SAC_PIXEL_NV12, 1920, 1080, 640, SAC_FILTER_AREA,
+                     SAC_LAYOUT_NCHW);
+    bench_preprocess(dev, stream, ceiling, SAC_PIXEL_P010, 1920, 1080, 640, SAC_FILTER_BILINEAR,
+                     SAC_LAYOUT_NCHW);
+    dev->ops->stream_destroy(&stream);
+    sac_device_unref(&dev);
+    sac_context_destroy(&ctx);
+    return 0;
+}

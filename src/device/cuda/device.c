@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An NVIDIA GPU as a device: its primary context, memory, streams and copies. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/cuda/common.h"
+
+enum { GPUS_MAX = 64, COMPUTE_MIN = 80 /* Ampere: the oldest that the kernels are built for */ };
+
+/* ---- the driver ---- */
+
+/* The context functions of the driver, which the runtime opens: nothing here links libcuda.so.1. Each
+ * primary context is retained once and kept: a runtime does not survive its context, and all that it
+ * costs stays with the process, however often devices are opened. */
+static struct {
+    pthread_mutex_t lock; /* guards the rest */
+    bool            known;
+    CUresult (*ctx_push)(CUcontext);
+    CUresult (*ctx_pop)(CUcontext *);
+    CUresult (*device_get)(CUdevice *, int);
+    CUresult (*primary_retain)(CUcontext *, CUdevice);
+    CUcontext primary[GPUS_MAX];
+} driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static cudaError_t entry_point(const char *name, void *fn)
+{
+    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    cudaError_t res =
+        cudaGetDriverEntryPointByVersion(name, fn, 12000, cudaEnableDefault, &found);
+#else
+    cudaError_t res = cudaGetDriverEntryPoint(name, fn, cudaEnableDefault, &found);
+#endif
+    if (res == cudaSuccess && found != cudaDriverEntryPointSuccess)
+        return cudaErrorSymbolNotFound;
+    return res;
+}
+
+/* Under the lock. */
+static cudaError_t know_driver(void)
+{
+    cudaError_t res = driver.known ? cudaSuccess : entry_point("cuCtxPushCurrent", &driver.ctx_push);
+    if (res == cudaSuccess && !driver.known)
+        res = entry_point("cuCtxPopCurrent", &driver.ctx_pop);
+    if (res == cudaSuccess && !driver.known)
+        res = entry_point("cuDeviceGet", &driver.device_get);
+    if (res == cudaSuccess && !driver.known)
+        res = entry_point("cuDevicePrimaryCtxRetain", &driver.primary_retain);
+    driver.known = res == cudaSuccess;
+    return res;
+}
+
+/* Under the lock. */
+static cudaError_t retain_primary(int index, CUcontext *out)
+{
+    CUdevice    gpu;
+    cudaError_t res = know_driver();
+    if (res == cudaSuccess && !driver.primary[index]) {
+        res = cudaInitDevice(index, 0, 0);
+        if (res == cudaSuccess && (driver.device_get(&gpu, index) != CUDA_SUCCESS ||
+                                   driver.primary_retain(&driver.primary[index], gpu) != CUDA_SUCCESS))
+            res = cudaErrorDeviceUninitialized;
+    }
+    *out = driver.primary[index];
+    return res;
+}
+
+sac_result cuda_check(struct sac_device *dev, cudaError_t res, const char *doing)
+{
+    if (res == cudaSuccess)
+        return SAC_OK;
+    cudaGetLastError(); /* the next call starts clean, unless the fault is one that stays */
+    return SAC_FAIL(dev->ctx, res == cudaErrorMemoryAllocation ? SAC_ERR_MEMORY : SAC_ERR_DEVICE,
+                    "%s: %s: %s", dev->name, doing, cudaGetErrorString(res));
+}
+
+sac_result cuda_enter(struct sac_device *dev)
+{
+    const struct cuda_state *state = dev->state;
+    if (driver.ctx_push(state->context) == CUDA_SUCCESS)
+        return SAC_OK;
+    return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: its context is gone; did the process fork?", dev->name);
+}
+
+void cuda_leave(void)
+{
+    CUcontext ours;
+    driver.ctx_pop(&ours);
+}
+
+/* ---- open and close ---- */
+
+static sac_result missing(struct sac_device *dev, const char *why)
+{
+    return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "device 'cuda:%d': %s; 'cpu' runs everywhere", dev->index,
+                    why);
+}
+
+/* A driver serves all builds of its own major version of CUDA and of those before. */
+static sac_result check_driver(struct sac_device *dev)
+{
+    int  version = 0, count = 0;
+    char why[200];
+    if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0)
+        return missing(dev, "there is no NVIDIA driver (libcuda.so.1 cannot be opened)");
+    if (version / 1000 < CUDART_VERSION / 1000) {
+        snprintf(why, sizeof why,
+                 "the NVIDIA driver is for CUDA %d.%d and this build needs %d.0; install a newer driver, "
+                 "or build saccade with CUDA %d",
+                 version / 1000, version % 1000 / 10, CUDART_VERSION / 1000, version / 1000);
+        return missing(dev, why);
+    }
+    cudaError_t res = cudaGetDeviceCount(&count);
+    if (res == cudaErrorNoDevice || (res == cudaSuccess && count == 0))
+        return missing(dev, "the driver sees no NVIDIA GPU");
+    if (res != cudaSuccess) {
+        snprintf(why, sizeof why, "the driver does not answer: %s", cudaGetErrorString(res));
+        return missing(dev, why);
+    }
+    if (dev->index < SAC_MIN(count, (int)GPUS_MAX))
+        return SAC_OK;
+    snprintf(why, sizeof why, "there %s", count == 1 ? "is one GPU, number 0" : "are fewer GPUs");
+    if (count > 1)
+        snprintf(why, sizeof why, "there are %d GPUs, numbers 0 to %d", count, count - 1);
+    return missing(dev, why);
+}
+
+static sac_result describe(struct sac_device *dev)
+{
+    struct cudaDeviceProp gpu;
+    int                   version = 0;
+    char                  why[400];
+    cudaError_t           res = cudaGetDeviceProperties(&gpu, dev->index);
+    if (res == cudaSuccess)
+        res = cudaDriverGetVersion(&version);
+    if (res != cudaSuccess)
+        return missing(dev, cudaGetErrorString(res));
+    if (gpu.major * 10 + gpu.minor < COMPUTE_MIN) {
+        snprintf(why, sizeof why, "%.200s has compute capability %d.%d; the kernels need %d.%d", gpu.name,
+                 gpu.major, gpu.minor, COMPUTE_MIN / 10, COMPUTE_MIN % 10);
+        return missing(dev, why);
+    }
+    snprintf(dev->name, sizeof dev->name, "cuda:%d", dev->index);
+    snprintf(dev->description, sizeof dev->description,
+             "%.60s, %.1f GiB, compute %d.%d, driver for CUDA %d.%d", gpu.name,
+             (double)gpu.totalGlobalMem / (1 << 30), gpu.major, gpu.minor, version / 1000,
+             version % 1000 / 10);
+    return SAC_OK;
+}
+
+static cudaError_t stream_init(struct sac_stream *stream, struct sac_device *dev)
+{
+    stream->dev = dev;
+    cudaError_t res = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
+    if (res == cudaSuccess)
+        res = cudaEventCreateWithFlags(&stream->reached, cudaEventDisableTiming);
+    return res;
+}
+
+static void stream_finish(struct sac_stream *stream)
+{
+    if (stream->reached)
+        cudaEventDestroy(stream->reached);
+    if (stream->handle)
+        cudaStreamDestroy(stream->handle);
+}
+
+static void cuda_close(struct sac_device *dev)
+{
+    struct cuda_state *state = dev->state;
+    if (state && cuda_enter(dev) == SAC_OK) {
+        cudaStreamSynchronize(state->stream.handle);
+        stream_finish(&state->stream);
+        cuda_leave();
+    }
+    sac_free(state);
+    dev->state = NULL;
+}
+
+static sac_result cuda_open(struct sac_device *dev, int index)
+{
+    struct cuda_state *state = NULL;
+    sac_result         res = check_driver(dev);
+    if (res == SAC_OK)
+        res = describe(dev);
+    if (res != SAC_OK)
+        return res;
+    state = sac_new(struct cuda_state);
+    if (!state)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for its state", dev->name);
+    pthread_mutex_lock(&driver.lock);
+    cudaError_t made = retain_primary(index, &state->context);
+    pthread_mutex_unlock(&driver.lock);
+    if (made != cudaSuccess) {
+        sac_free(state);
+        return missing(dev, cudaGetErrorString(made));
+    }
+    dev->state = state;
+    res = cuda_enter(dev);
+    if (res == SAC_OK) {
+        res = cuda_check(dev, stream_init(&state->stream, dev), "its first stream");
+        cuda_leave();
+    }
+    if (res != SAC_OK)
+        cuda_close(dev);
+    return res;
+}
+
+/* ---- memory ---- */
+
+/* The pool keeps what it took, so the frame path comes here only while it warms up. cudaFree waits
+ * for the GPU: what is trimmed can never be in use by work still queued. */
+static sac_result cuda_memory_alloc(struct sac_device *dev, size_t bytes, void **out)
+{
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    void       *p = NULL;
+    cudaError_t got = cudaMalloc(&p, bytes);
+    if (got == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        res = SAC_ERR_MEMORY; /* the pool makes room and tries again, or says it */
+    } else {
+        res = cuda_check(dev, got, "device memory");
+    }
+    cuda_leave();
+    if (res == SAC_OK)
+        *out = p;
+    return res;
+}
+
+static void cuda_memory_free(struct sac_device *dev, void *p)
+{
+    if (cuda_enter(dev) != SAC_OK)
+        return;
+    cudaFree(p);
+    cuda_leave();
+}
+
+/* ---- streams ---- */
+
+static void cuda_stream_destroy(struct sac_stream **stream_at)
+{
+    struct sac_stream *stream = stream_at ? *stream_at : NULL;
+    if (!stream)
+        return;
+    *stream_at = NULL;
+    if (cuda_enter(stream->dev) == SAC_OK) {
+        stream_finish(stream);
+        cuda_leave();
+    }
+    sac_free(stream);
+}
+
+static sac_result cuda_stream_create(struct sac_device *dev, struct sac_stream **out)
+{
+    struct sac_stream *stream = sac_new(struct sac_stream);
+    if (!stream)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for a stream", dev->name);
+    stream->dev = dev;
+    sac_result res = cuda_enter(dev);
+    if (res == SAC_OK) {
+        res = cuda_check(dev, stream_init(stream, dev), "a stream");
+        cuda_leave();
+    }
+    if (res == SAC_OK)
+        *out = stream;
+    else
+        cuda_stream_destroy(&stream);
+    return res;
+}
+
+static sac_result cuda_stream_wait(struct sac_stream *stream)
+{
+    sac_result res = cuda_enter(stream->dev);
+    if (res != SAC_OK)
+        return res;
+    res = cuda_check(stream->dev, cudaStreamSynchronize(stream->handle), "queued work");
+    cuda_leave();
+    return res;
+}
+
+static sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *stream,
+                                    struct sac_stream *other)
+{
+    struct cuda_state *state = dev->state;
+    struct sac_stream *before = other ? other : &state->stream;
+    sac_result         res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    cudaError_t done = cudaEventRecord(before->reached, before->handle);
+    if (done == cudaSuccess)
+        done = cudaStreamWaitEvent(cuda_stream_of(dev, stream), before->reached, 0);
+    res = cuda_check(dev, done, "one stream after another");
+    cuda_leave();
+    return res;
+}
+
+/* ---- copies ---- */
+
+static enum cudaMemcpyKind kind_of(enum sac_copy_kind kind)
+{
+    return kind == SAC_COPY_HOST_TO_DEVICE   ? cudaMemcpyHostToDevice
+           : kind == SAC_COPY_DEVICE_TO_HOST ? cudaMemcpyDeviceToHost
+                                             : cudaMemcpyDeviceToDevice;
+}
+
+/* On the device's own stream the caller may use its memory at once. */
+static cudaError_t settle(struct sac_device *dev, struct sac_stream *stream, enum sac_copy_kind kind)
+{
+    return stream || kind == SAC_COPY_ON_DEVICE ? cudaSuccess
+                                                : cudaStreamSynchronize(cuda_stream_of(dev, NULL));
+}
+
+static sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
+                            const void *src, size_t bytes, enum sac_copy_kind kind)
+{
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    cudaError_t done = cudaMemcpyAsync(dst, src, bytes, kind_of(kind), cuda_stream_of(dev, stream));
+    if (done == cudaSuccess)
+        done = settle(dev, stream, kind);
+    res = cuda_check(dev, done, "a copy");
+    cuda_leave();
+    return res;
+}
+
+static sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream,
+                                 const struct sac_copy_rows *r, enum sac_copy_kind kind)
+{
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    cudaError_t done =
+        cudaMemcpy2DAsync(r->dst, r->dst_pitch, r->src, r->src_pitch, r->row_bytes, (size_t)r->rows,
+                          kind_of(kind), cuda_stream_of(dev, stream));
+    if (done == cudaSuccess)
+        done = settle(dev, stream, kind);
+    res = cuda_check(dev, done, "a copy");
+    cuda_leave();
+    return res;
+}
+
+/* ---- the table ---- */
+
+static const struct sac_device_ops sac_device_cuda = {
+    .name = "cuda",
+    .host_memory = false,
+    .open = cuda_open,
+    .close = cuda_close,
+    .memory_alloc = cuda_memory_alloc,
+    .memory_free = cuda_memory_free,
+    .stream_create = cuda_stream_create,
+    .stream_destroy = cuda_stream_destroy,
+    .stream_wait = cuda_stream_wait,
+    .stream_after = cuda_stream_after,
+    .copy = cuda_copy,
+    .copy_rows = cuda_copy_rows,
+    .preprocess = cuda_preprocess,
+    .convert = cuda_convert,
+};
+
+SAC_API const struct sac_device_plugin *sac_device_plugin_v1(void);
+const struct sac_device_plugin         *sac_device_plugin_v1(void)
+{
+    static const struct sac_device_plugin plugin = SAC_DEVICE_PLUGIN(sac_device_cuda);
+    return &plugin;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels as the host code sees them: a launcher queues work on a stream and decides nothing. Its
+ * parameters go to the GPU with the launch, so nothing is uploaded and the caller may forget them. */
+#ifndef SAC_DEVICE_CUDA_LAUNCH_H
+#define SAC_DEVICE_CUDA_LAUNCH_H
+
+#include <cuda_runtime_api.h>
+
+#include "device/sample.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One crop: what it shows and where in the tensor. */
+struct cuda_crop {
+    struct sac_surface   src;
+    struct sac_axis_spec x, y; /* x.n by y.n pixels of the tensor from left, top on; the rest is fill */
+    int                  left, top;
+};
+
+/* A launch may have 32,764 bytes of parameters. */
+enum { CUDA_CROPS_FEW = 24, CUDA_CROPS_MAX = 176 };
+
+struct cuda_preprocess_params {
+    int                    width, height; /* of the tensor */
+    enum sac_tensor_layout layout;
+    enum sac_dtype         dtype;
+    bool                   bgr;
+    bool                   area;   /* one crop at least needs an area filter */
+    bool                   paired; /* two pixels of a row can be stored at once */
+    float                  mean[3], scale[3], fill[3]; /* in the tensor's channel order */
+};
+/* crops [n], n <= CUDA_CROPS_MAX, to dst [n,C,H,W] or [n,H,W,C]. */
+cudaError_t cuda_launch_preprocess(const struct cuda_preprocess_params *params,
+                                   const struct cuda_crop *crops, int n, void *dst,
+                                   cudaStream_t stream);
+
+struct cuda_convert_params {
+    struct sac_surface   src;
+    struct sac_axis_spec x, y;
+    struct sac_recode    recode;
+    uint8_t             *plane[SAC_PLANES_MAX]; /* of the destination, x.n by y.n of format recode.to */
+    uint32_t             pitch[SAC_PLANES_MAX];
+};
+cudaError_t cuda_launch_convert(const struct cuda_convert_params *params, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

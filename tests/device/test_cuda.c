@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA device's own promises: what it says when it cannot be had, memory, streams, copies. */
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/gpu.h"
+
+/* ---- without a GPU ---- */
+
+static void says_what_is_missing(void **state)
+{
+    (void)state;
+    sac_device *dev = NULL;
+    char        why[512];
+    if (sac_device_open(test_context(), "cuda", NULL, &dev) == SAC_OK) {
+        sac_device_unref(&dev);
+        assert_sac_error(sac_device_open(test_context(), "cuda:200", NULL, &dev), SAC_ERR_DEVICE);
+        sac_context_last_error(test_context(), why, sizeof why);
+        assert_non_null(strstr(why, "GPU"));
+    } else {
+        sac_context_last_error(test_context(), why, sizeof why);
+        assert_true(strstr(why, "libsaccade-cuda.so") || strstr(why, "driver") || strstr(why, "GPU"));
+    }
+    assert_non_null(strstr(why, "'cpu' runs everywhere"));
+    assert_null(dev);
+}
+
+/* ---- with one ---- */
+
+static void describes_itself(void **state)
+{
+    (void)state;
+    sac_device *dev = gpu_open(NULL);
+    assert_string_equal(sac_device_name(dev), "cuda:0");
+    print_message("%s\n", sac_device_description(dev));
+    assert_non_null(strstr(sac_device_description(dev), "GiB"));
+    assert_false(dev->ops->host_memory);
+    sac_device_unref(&dev);
+}
+
+static void tensors_come_back_as_they_went(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {0, 1, 255, 256, 257, 100003, 8000001};
+    sac_device          *dev = gpu_open(NULL);
+    struct sac_ledger    ledger;
+    uint64_t             bytes = 0;
+    for (size_t i = 0; i < SAC_COUNT(sizes); i++) {
+        struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {sizes[i]}};
+        sac_tensor            *t = NULL;
+        uint8_t               *there = sac_alloc((size_t)sizes[i] + 1),
+                              *back = sac_calloc((size_t)sizes[i] + 1, 1);
+        assert_true(there && back);
+        for (int64_t k = 0; k <= sizes[i]; k++)
+            there[k] = (uint8_t)(k * 31 + k / 256);
+        assert_sac_ok(sac_tensor_create(dev, &desc, "test", &t));
+        assert_sac_ok(sac_tensor_upload(t, there));
+        assert_sac_ok(sac_tensor_download(t, back));
+        assert_memory_equal(there, back, sizes[i]);
+        assert_int_equal(back[sizes[i]], 0);
+        bytes += 2 * (uint64_t)sizes[i];
+        sac_tensor_unref(&t);
+        sac_free(there);
+        sac_free(back);
+    }
+    sac_device_ledger(dev, &ledger);
+    assert_int_equal(ledger.reason[SAC_COPY_TENSOR_USER].bytes, bytes);
+    sac_device_unref(&dev);
+}
+
+static void npy_files_go_through_the_host(void **state)
+{
+    (void)state;
+    sac_device            *dev = gpu_open(NULL);
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 2, .shape = {3, 1001}};
+    sac_tensor            *t = NULL, *again = NULL;
+    float                  values[3003], back[3003];
+    char                   path[] = "/tmp/saccade-npy-XXXXXX";
+    int                    fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    for (int i = 0; i < 3003; i++)
+        values[i] = (float)i * 0.5f;
+    assert_sac_ok(sac_tensor_create(dev, &desc, "test", &t));
+    assert_sac_ok(sac_tensor_upload(t, values));
+    assert_sac_ok(sac_tensor_save_npy(t, path));
+    assert_sac_ok(sac_tensor_load_npy(dev, path, &again));
+    assert_sac_ok(sac_tensor_download(again, back));
+    assert_memory_equal(values, back, sizeof values);
+    unlink(path);
+    sac_tensor_unref(&t);
+    sac_tensor_unref(&again);
+    sac_device_unref(&dev);
+}
+
+static void strict_mode_refuses_frames(void **state)
+{
+    (void)state;
+    struct sac_device_params params = sac_device_params_default();
+    params.zero_copy_strict = 1;
+    sac_device *dev = gpu_open(&params), *cpu = NULL;
+    sac_frame  *here = NULL, *there = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 33, .height = 17};
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &cpu));
+    assert_sac_ok(sac_frame_create(cpu, &desc, &here));
+    assert_sac_ok(sac_frame_create(dev, &desc, &there));
+    assert_sac_error(sac_frame_copy(here, there), SAC_ERR_LIMIT);
+    assert_sac_error(sac_frame_copy(there, here), SAC_ERR_LIMIT);
+    sac_frame_unref(&here);
+    sac_frame_unref(&there);
+    sac_device_unref(&dev);
+    sac_device_unref(&cpu);
+}
+
+/* Blocks of one size fill the budget and lie idle; a large one gets their room. */
+static void a_fragmented_pool_gives_a_large_block(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 48, MIB = 1 << 20 };
+    struct sac_device_params params = sac_device_params_default();
+    params.memory_limit_bytes = 512 * (uint64_t)MIB;
+    sac_device           *dev = gpu_open(&params);
+    struct sac_buffer    *block[BLOCKS] = {NULL}, *large = NULL;
+    struct sac_pool_stats stats;
+    for (int i = 0; i < BLOCKS; i++)
+        assert_sac_ok(sac_buffer_create(dev, 10 * MIB, "block", &block[i]));
+    assert_sac_error(sac_buffer_create(dev, 256 * MIB, "large", &large), SAC_ERR_LIMIT);
+    for (int i = 0; i < BLOCKS; i += 2)
+        sac_buffer_unref(&block[i]);
+    assert_sac_ok(sac_buffer_create(dev, 224 * MIB, "large", &large)); /* in the room of 24 x 10 */
+    sac_device_pool_stats(dev, &stats);
+    assert_int_equal(stats.fragmentation, 1);
+    assert_in_range(stats.bytes_live + stats.bytes_idle, 1, params.memory_limit_bytes);
+    sac_buffer_unref(&large);
+    for (int i = 1; i < BLOCKS; i += 2)
+        sac_buffer_unref(&block[i]);
+    sac_device_unref(&dev);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    sac_device        *dev = gpu_open(NULL);
+    struct sac_buffer *huge = NULL, *small = NULL;
+    assert_sac_error(sac_buffer_create(dev, (size_t)1 << 46, "huge", &huge), SAC_ERR_MEMORY);
+    assert_null(huge);
+    assert_sac_ok(sac_buffer_create(dev, 1000, "small", &small)); /* and the device is well */
+    sac_buffer_unref(&small);
+    sac_device_unref(&dev);
+}
+
+static void streams_wait_for_each_other(void **state)
+{
+    (void)state;
+    enum { BYTES = 64 << 20, ROUNDS = 20 };
+    sac_device            *dev = gpu_open(NULL);
+    struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {BYTES}};
+    sac_tensor            *a = NULL, *b = NULL;
+    struct sac_stream     *one = NULL, *two = NULL;
+    uint8_t               *host = sac_calloc(BYTES, 1);
+    assert_non_null(host);
+    assert_sac_ok(sac_tensor_create(dev, &desc, "a", &a));
+    assert_sac_ok(sac_tensor_create(dev, &desc, "b", &b));
+    assert_sac_ok(dev->ops->stream_create(dev, &one));
+    assert_sac_ok(dev->ops->stream_create(dev, &two));
+    for (int round = 0; round < ROUNDS; round++) {
+        host[BYTES - 1] = (uint8_t)(round + 1);
+        assert_sac_ok(sac_tensor_upload(a, host));
+        assert_sac_ok(dev->ops->stream_after(dev, one, NULL));
+        assert_sac_ok(sac_device_copy(dev, one, sac_tensor_data(b), sac_tensor_data(a), BYTES,
+                                      SAC_COPY_ON_DEVICE, SAC_COPY_TENSOR_USER, "test"));
+        assert_sac_ok(dev->ops->stream_after(dev, two, one));
+        host[BYTES - 1] = 0;
+        assert_sac_ok(sac_device_copy(dev, two, host + BYTES - 1,
+                                      (char *)sac_tensor_data(b) + BYTES - 1, 1,
+                                      SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "test"));
+        assert_sac_ok(dev->ops->stream_wait(two));
+        assert_int_equal(host[BYTES - 1], round + 1);
+    }
+    dev->ops->stream_destroy(&one);
+    dev->ops->stream_destroy(&two);
+    dev->ops->stream_destroy(&two);
+    sac_tensor_unref(&a);
+    sac_tensor_unref(&b);
+    sac_free(host);
+    sac_device_unref(&dev);
+}
+
+/* ---- opening again and again ---- */
+
+static long resident_kib(void)
+{
+    long  pages = 0, skipped;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file || fscanf(file, "%ld %ld", &skipped, &pages) != 2)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int  n = 0;
+    for (; dir && readdir(dir);)
+        n++;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static void open_use_and_close(void)
+{
+    struct sac_device_params params = sac_device_params_default();
+    params.threads = 1;
+    sac_device        *dev = gpu_open(&params);
+    struct sac_stream *stream = NULL;
+    sac_frame         *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 360};
+    assert_sac_ok(dev->ops->stream_create(dev, &stream));
+    assert_sac_ok(sac_frame_create(dev, &desc, &frame));
+    dev->ops->stream_destroy(&stream);
+    sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
+static void a_thousand_times_leave_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++) /* what stays with the process is there by now */
+        open_use_and_close();
+    long resident = resident_kib();
+    int  files = open_files();
+    for (int i = 0; i < 1000; i++)
+        open_use_and_close();
+    print_message("1,000 times: %+ld KiB resident\n", resident_kib() - resident);
+    assert_int_equal(open_files(), files);
+    if (!TEST_SANITIZED)
+        assert_in_range(resident_kib(), 0, resident + 4096);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_what_is_missing),
+        cmocka_unit_test(describes_itself),
+        cmocka_unit_test(tensors_come_back_as_they_went),
+        cmocka_unit_test(npy_files_go_through_the_host),
+        cmocka_unit_test(strict_mode_refuses_frames),
+        cmocka_unit_test(a_fragmented_pool_gives_a_large_block),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(streams_wait_for_each_other),
+        cmocka_unit_test(a_thousand_times_leave_nothing),
+    };
+    return cmocka_run_group_tests_name("device/cuda", tests, NULL, NULL);
+}

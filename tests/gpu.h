@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA device for tests: each is skipped, with the reason, where there is none. With SACCADE_TEST_GPU
+ * set (scripts/gpu-test) that is a failure. */
+#ifndef SAC_TESTS_GPU_H
+#define SAC_TESTS_GPU_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "tests/test.h"
+
+static inline sac_device *gpu_open(const struct sac_device_params *params)
+{
+    sac_device *dev = NULL;
+    char        why[512];
+    if (sac_device_open(test_context(), "cuda", params, &dev) == SAC_OK)
+        return dev;
+    sac_context_last_error(test_context(), why, sizeof why);
+    if (getenv("SACCADE_TEST_GPU"))
+        fail_msg("%s", why);
+    print_message("skipped: %s\n", why);
+    skip();
+    return NULL;
+}
+
+#endif

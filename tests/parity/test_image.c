@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The image operations of the CUDA device against the CPU's, on random, extreme and odd-sized frames:
+ * equal to the last bit, as both compute by device/sample.h. The same arithmetic, pixel by pixel, is
+ * checked on the host first. */
+#include <stdio.h>
+
+#include "device/cpu/resample.h"
+#include "device/fit.h"
+#include "tests/gpu.h"
+#include "tests/image/frames.h"
+
+static sac_device *cpu;
+
+static int open_cpu(void **state)
+{
+    (void)state;
+    cpu = test_device();
+    return 0;
+}
+
+static int close_cpu(void **state)
+{
+    (void)state;
+    sac_device_unref(&cpu);
+    return 0;
+}
+
+/* ---- cases ---- */
+
+static struct sac_preprocess random_preprocess(int width_max, int height_max)
+{
+    static const enum sac_dtype dtypes[] = {SAC_F32, SAC_F16, SAC_U8};
+    struct sac_preprocess       pre = sac_preprocess_default();
+    pre.width = test_between(1, width_max);
+    pre.height = test_between(1, height_max);
+    pre.fit = (enum sac_fit)test_between(0, 2);
+    pre.filter = (enum sac_filter)test_between(0, 1);
+    pre.order = (enum sac_channel_order)test_between(0, 1);
+    pre.layout = (enum sac_tensor_layout)test_between(0, 1);
+    pre.dtype = dtypes[test_between(0, 2)];
+    for (int c = 0; c < 3; c++) {
+        pre.mean[c] = (float)test_between(0, 128);
+        pre.scale[c] = 1.0f / (float)test_between(1, 255);
+        pre.fill[c] = (float)test_between(0, 255);
+    }
+    return pre;
+}
+
+static struct sac_rect random_crop(const sac_frame *f)
+{
+    if (test_between(0, 2) == 0)
+        return (struct sac_rect){0, 0, 0, 0};
+    float x0 = (float)test_between(-400, f->width * 10) / 10.0f,
+          y0 = (float)test_between(-400, f->height * 10) / 10.0f;
+    return (struct sac_rect){x0, y0, x0 + (float)test_between(5, 1200) / 10.0f,
+                             y0 + (float)test_between(5, 1200) / 10.0f};
+}
+
+static sac_frame *random_frame(int width_max, int height_max)
+{
+    bool       tiny = test_between(0, 4) == 0;
+    sac_frame *f =
+        test_frame(cpu, (enum sac_pixel_format)test_between(SAC_PIXEL_NV12, SAC_PIXEL_GRAY8),
+                   test_between(1, tiny ? 3 : width_max), test_between(1, tiny ? 3 : height_max));
+    f->matrix = (enum sac_colour_matrix)test_between(0, 2);
+    f->range = (enum sac_colour_range)test_between(0, 1);
+    test_fill(f, 0, 255, 0, 255);
+    return f;
+}
+
+static const char *describe(const struct sac_preprocess *pre, const sac_frame *f, char out[200])
+{
+    snprintf(out, 200, "%s %dx%d matrix %d range %d -> %dx%d fit %d filter %d order %d layout %d %s",
+             sac_pixel_format_name(f->format), f->width, f->height, f->matrix, f->range, pre->width,
+             pre->height, pre->fit, pre->filter, pre->order, pre->layout, sac_dtype_name(pre->dtype));
+    return out;
+}
+
+/* ---- the arithmetic on the host ---- */
+
+static void sample_pixel(const struct sac_surface *s, const struct sac_axis_spec *ax, int x,
+                         const struct sac_axis_spec *ay, int y, float rgb[3])
+{
+    if (ax->area || ay->area)
+        sac_sample_area(s, s->format, ax, x, ay, y, rgb);
+    else
+        sac_sample_bilinear(s, s->format, sac_axis_tap(ax, x, 1 << SAC_COLUMN_WEIGHT_BITS),
+                            sac_axis_tap(ay, y, 1 << SAC_ROW_WEIGHT_BITS), rgb);
+}
+
+static void check_pixels(const struct sac_preprocess *pre, const struct sac_preprocess_job *job,
+                         const float *image)
+{
+    const sac_frame     *f = job->frame;
+    struct sac_rect      r = sac_job_crop(job);
+    struct sac_fit_box   box = sac_fit_box_of(pre, &r);
+    struct sac_surface   s = sac_surface_of(f);
+    struct sac_axis_spec ax =
+        sac_axis_spec_of(box.width, f->width, r.x0, (double)r.x1 - r.x0, pre->filter);
+    struct sac_axis_spec ay =
+        sac_axis_spec_of(box.height, f->height, r.y0, (double)r.y1 - r.y0, pre->filter);
+    char what[200];
+    for (int y = 0; y < box.height; y++)
+        for (int x = 0; x < box.width; x++) {
+            float rgb[3];
+            sample_pixel(&s, &ax, x, &ay, y, rgb);
+            if (sac_is_yuv(f->format))
+                sac_colour_apply(&s.colour, rgb);
+            const float *want =
+                image + ((size_t)(y + box.y) * (size_t)pre->width + (size_t)(x + box.x)) * 3;
+            for (int c = 0; c < 3; c++)
+                if (rgb[c] != want[c])
+                    fail_msg("%s at %d,%d,%d: %.9g, the rows give %.9g", describe(pre, f, what), x, y,
+                             c, (double)rgb[c], (double)want[c]);
+        }
+}
+
+static void a_pixel_is_what_the_rows_give(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        struct sac_preprocess pre = random_preprocess(50, 40);
+        pre.layout = SAC_LAYOUT_NHWC;
+        pre.order = SAC_ORDER_RGB;
+        pre.dtype = SAC_F32;
+        for (int c = 0; c < 3; c++) {
+            pre.mean[c] = 0;
+            pre.scale[c] = 1;
+        }
+        sac_frame                *f = random_frame(150, 90);
+        struct sac_preprocess_job job = {f, random_crop(f)};
+        struct sac_tensor_desc    desc = sac_preprocess_desc(&pre, 1);
+        sac_tensor               *t = NULL;
+        assert_sac_ok(sac_tensor_create(cpu, &desc, "test", &t));
+        assert_sac_ok(sac_preprocess_run(cpu, &pre, &job, 1, t));
+        check_pixels(&pre, &job, sac_tensor_data(t));
+        sac_tensor_unref(&t);
+        sac_frame_unref(&f);
+    }
+}
+
+/* ---- the device ---- */
+
+static sac_frame *upload(sac_device *gpu, const sac_frame *f)
+{
+    sac_frame *out = NULL;
+    assert_sac_ok(sac_frame_create(gpu, f, &out));
+    assert_sac_ok(sac_frame_copy(f, out));
+    return out;
+}
+
+static void compare_tensors(const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs, int n,
+                            const sac_tensor *want, const sac_tensor *got)
+{
+    const size_t bytes = (size_t)sac_tensor_desc_bytes(sac_tensor_describe(want));
+    const size_t image = bytes / (size_t)n, size = sac_dtype_bytes(pre->dtype);
+    uint8_t     *host = sac_alloc(bytes);
+    const uint8_t *ref = sac_tensor_data(want);
+    size_t       differ = 0, first = bytes;
+    char         what[200];
+    assert_non_null(host);
+    assert_sac_ok(sac_tensor_download(got, host));
+    for (size_t i = 0; i < bytes; i += size)
+        if (memcmp(host + i, ref + i, size) != 0) {
+            first = differ ? first : i;
+            differ++;
+        }
+    sac_free(host);
+    if (differ)
+        fail_msg("%s: %zu of %zu numbers differ, the first in image %zu, number %zu",
+                 describe(pre, jobs[first / image].frame, what), differ, bytes / size, first / image,
+                 first % image / size);
+}
+
+static void check_preprocess(sac_device *gpu, const struct sac_preprocess *pre,
+                             const struct sac_preprocess_job *jobs, int n)
+{
+    struct sac_tensor_desc     desc = sac_preprocess_desc(pre, n);
+    sac_tensor                *want = NULL, *got = NULL;
+    struct sac_preprocess_job *there = sac_calloc((size_t)n, sizeof *there);
+    char                      *poison;
+    assert_non_null(there);
+    assert_sac_ok(sac_tensor_create(cpu, &desc, "want", &want));
+    assert_sac_ok(sac_tensor_create(gpu, &desc, "got", &got));
+    poison = sac_alloc((size_t)sac_tensor_desc_bytes(&desc));
+    assert_non_null(poison);
+    memset(poison, 0xb7, (size_t)sac_tensor_desc_bytes(&desc));
+    assert_sac_ok(sac_tensor_upload(got, poison));
+    for (int i = 0; i < n; i++)
+        there[i] = (struct sac_preprocess_job){upload(gpu, jobs[i].frame), jobs[i].crop};
+    assert_sac_ok(sac_preprocess_run(cpu, pre, jobs, n, want));
+    assert_sac_ok(sac_preprocess_run(gpu, pre, there, n, got));
+    compare_tensors(pre, jobs, n, want, got);
+    for (int i = 0; i < n; i++)
+        sac_frame_unref((sac_frame **)&there[i].frame);
+    sac_free(there);
+    sac_free(poison);
+    sac_tensor_unref(&want);
+    sac_tensor_unref(&got);
+}
+
+static void preprocess_of_random_frames(void **state)
+{
+    (void)state;
+    enum { IMAGES_MAX = 5 };
+    sac_device *gpu = gpu_open(NULL);
+    for (int round = 0; round < 300; round++) {
+        struct sac_preprocess     pre = random_preprocess(150, 50);
+        struct sac_preprocess_job jobs[IMAGES_MAX];
+        int                       n = test_between(1, IMAGES_MAX);
+        for (int i = 0; i < n; i++) {
+            jobs[i].frame = random_frame(200, 120);
+            jobs[i].crop = random_crop(jobs[i].frame);
+        }
+        check_preprocess(gpu, &pre, jobs, n);
+        for (int i = 0; i < n; i++)
+            sac_frame_unref((sac_frame **)&jobs[i].frame);
+    }
+    sac_device_unref(&gpu);
+}
+
+/* As a detector and a matting network see video; and as much shrinking as there can be. */
+static void preprocess_of_large_frames(void **state)
+{
+    (void)state;
+    static const int  sizes[][4] = {{1920, 1080, 640, 640}, {3840, 2160, 640, 384}, {1919, 1079, 417, 415},
+                                    {7680, 4320, 64, 36},   {31, 4001, 3, 640},     {64, 48, 1283, 721}};
+    sac_device       *gpu = gpu_open(NULL);
+    for (size_t i = 0; i < SAC_COUNT(sizes); i++)
+        for (int format = SAC_PIXEL_NV12; format <= SAC_PIXEL_P010; format++) {
+            struct sac_preprocess pre = random_preprocess(1, 1);
+            sac_frame *f = test_frame(cpu, (enum sac_pixel_format)format, sizes[i][0], sizes[i][1]);
+            pre.width = sizes[i][2];
+            pre.height = sizes[i][3];
+            pre.dtype = format == SAC_PIXEL_NV12 ? SAC_F16 : SAC_F32;
+            pre.filter = i % 2 ? SAC_FILTER_AREA : SAC_FILTER_BILINEAR;
+            test_fill(f, 0, 255, 0, 255);
+            struct sac_preprocess_job job = {.frame = f};
+            check_preprocess(gpu, &pre, &job, 1);
+            sac_frame_unref(&f);
+        }
+    sac_device_unref(&gpu);
+}
+
+/* More crops than one launch takes, of one frame: what a re-identification network asks for. */
+static void preprocess_of_many_crops(void **state)
+{
+    (void)state;
+    enum { CROPS = 401 };
+    sac_device               *gpu = gpu_open(NULL);
+    struct sac_preprocess     pre = random_preprocess(1, 1);
+    sac_frame                *f = test_frame(cpu, SAC_PIXEL_NV12, 640, 360);
+    struct sac_preprocess_job jobs[CROPS];
+    test_fill(f, 0, 255, 0, 255);
+    pre.width = 32;
+    pre.height = 64;
+    for (int n = 1; n <= CROPS; n += 100) {
+        for (int i = 0; i < n; i++)
+            jobs[i] = (struct sac_preprocess_job){f, random_crop(f)};
+        check_preprocess(gpu, &pre, jobs, n);
+    }
+    sac_frame_unref(&f);
+    sac_device_unref(&gpu);
+}
+
+static void compare_frames(const sac_frame *want, const sac_frame *got, const char *what)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    int n = sac_frame_planes(want->format, want->width, want->height, planes);
+    for (int p = 0; p < n; p++)
+        for (int y = 0; y < planes[p].rows; y++)
+            for (size_t x = 0; x < planes[p].row_bytes; x++) {
+                int a = want->plane[p][(size_t)y * want->pitch_bytes[p] + x];
+                int b = got->plane[p][(size_t)y * got->pitch_bytes[p] + x];
+                if (a != b)
+                    fail_msg("%s: plane %d, row %d, byte %zu is %d, the CPU has %d", what, p, y, x, b, a);
+            }
+}
+
+static void convert_of_any_pair(void **state)
+{
+    (void)state;
+    sac_device *gpu = gpu_open(NULL);
+    for (int round = 0; round < 500; round++) {
+        sac_frame *src = random_frame(150, 90), *want = random_frame(150, 90);
+        sac_frame *back = test_frame(cpu, want->format, want->width, want->height);
+        if (round % 5 == 0) { /* the same size */
+            sac_frame_unref(&want);
+            sac_frame_unref(&back);
+            want = test_frame(cpu, (enum sac_pixel_format)test_between(SAC_PIXEL_NV12, SAC_PIXEL_GRAY8),
+                              src->width, src->height);
+            back = test_frame(cpu, want->format, want->width, want->height);
+        }
+        sac_frame      *there = upload(gpu, src), *got = NULL;
+        enum sac_filter filter = (enum sac_filter)test_between(0, 1);
+        char            what[200];
+        snprintf(what, sizeof what, "%s %dx%d -> %s %dx%d filter %d", sac_pixel_format_name(src->format),
+                 src->width, src->height, sac_pixel_format_name(want->format), want->width, want->height,
+                 filter);
+        assert_sac_ok(sac_frame_create(gpu, want, &got));
+        assert_sac_ok(sac_frame_convert(src, filter, want));
+        assert_sac_ok(sac_frame_convert(there, filter, got));
+        assert_sac_ok(sac_frame_copy(got, back));
+        compare_frames(want, back, what);
+        sac_frame_unref(&src);
+        sac_frame_unref(&want);
+        sac_frame_unref(&back);
+        sac_frame_unref(&there);
+        sac_frame_unref(&got);
+    }
+    sac_device_unref(&gpu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pixel_is_what_the_rows_give),
+        cmocka_unit_test(preprocess_of_random_frames),
+        cmocka_unit_test(preprocess_of_large_frames),
+        cmocka_unit_test(preprocess_of_many_crops),
+        cmocka_unit_test(convert_of_any_pair),
+    };
+    return cmocka_run_group_tests_name("parity/image", tests, open_cpu, close_cpu);
+}
