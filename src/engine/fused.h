@@ -24,6 +24,7 @@ enum sac_activation_kind {
     SAC_ACT_HARD_SIGMOID, /* clip(alpha x + beta, 0, 1) */
     SAC_ACT_HARD_SWISH,   /* x clip(alpha x + beta, 0, 1) */
     SAC_ACT_TANH,
+    SAC_ACT_SOFTPLUS,     /* log(1 + e^x) */
     SAC_ACT_COUNT
 };
 

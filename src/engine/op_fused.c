@@ -31,6 +31,7 @@ bool sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *
     case SAC_OP_Relu: out->kind = SAC_ACT_RELU; break;
     case SAC_OP_Sigmoid: out->kind = SAC_ACT_SIGMOID; break;
     case SAC_OP_Tanh: out->kind = SAC_ACT_TANH; break;
+    case SAC_OP_Softplus: out->kind = SAC_ACT_SOFTPLUS; break;
     case SAC_OP_LeakyRelu:
         *out = (struct sac_activation){SAC_ACT_LEAKY_RELU, sac_attr_float(n, "alpha", 0.01f), 0};
         break;
@@ -74,6 +75,7 @@ float sac_activate(float x, const struct sac_activation *a)
     case SAC_ACT_HARD_SIGMOID: return clamp(a->alpha * x + a->beta, 0, 1);
     case SAC_ACT_HARD_SWISH: return x * clamp(a->alpha * x + a->beta, 0, 1);
     case SAC_ACT_TANH: return tanhf(x);
+    case SAC_ACT_SOFTPLUS: return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
     default: return x;
     }
 }

@@ -9,6 +9,7 @@
 
 #include "tests/engine/proto.h"
 #include "tests/engine/device.h"
+#include "base/base.h"
 #include "tests/test.h"
 
 enum { NETWORKS = 300, NODES_MAX = 30, C = 8, H = 6, W = 5, OUTPUTS = 3 };
@@ -41,12 +42,12 @@ static void add(struct maker *m, const char *op, const char *inputs, const char 
 
 static void add_unary(struct maker *m)
 {
-    static const char *const ops[] = {"Relu", "Neg", "Sigmoid", "Tanh", "Abs", "HardSwish",
+    static const char *const ops[] = {"Relu", "Neg", "Sigmoid", "Tanh", "Abs", "HardSwish", "Softplus",
                                       "Identity", "LeakyRelu"};
     char in[16], out[16];
     snprintf(in, sizeof in, "v%d", any_value(m));
     snprintf(out, sizeof out, "v%d", m->values++);
-    add(m, ops[pick(m, 8)], in, out, NULL);
+    add(m, ops[pick(m, SAC_COUNT(ops))], in, out, NULL);
 }
 
 static void add_binary(struct maker *m)

@@ -51,6 +51,7 @@ const struct parity_case parity_cases[] = {
     {"FusedConv", "[1,16,9,9] [16,16,1,1]! [16]!", "activation=7 alpha=0.1666667 beta=0.5"},
     {"FusedConv", "[1,16,9,9] [16,16,1,1]! [16]!", "activation=6 alpha=0.2 beta=0.5"},
     {"FusedConv", "[1,16,9,9] [16,16,1,1]! [16]!", "activation=2 alpha=0.1"},
+    {"FusedConv", "[1,16,9,9] [4,16,1,1]! [4]!", "activation=9"},
     {"FusedConv", "[3,12,26,26] [8,12,3,3]! [8]!", "pads=1,1,1,1 activation=5"},
     {"ConvTranspose", "[1,8,7,5] [8,6,2,2]! [6]!", "strides=2,2"},
     {"ConvTranspose", "[1,8,7,5] [8,3,4,4]!", "strides=2,2 pads=1,1,1,1 group=2"},
@@ -159,6 +160,7 @@ const struct parity_case parity_cases[] = {
     {"BitCast", "[37]", "to=6"},
     {"Activation", "[1,17,5,5]", "activation=5"},
     {"Activation", "[1,17,5,5]", "activation=8"},
+    {"Activation", "[1,17,5,5]", "activation=9"},
     {"Activation", "[67]", "activation=6 alpha=0.2 beta=0.5"},
 
     /* ---- two numbers in ---- */

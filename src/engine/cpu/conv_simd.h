@@ -112,6 +112,7 @@ SIMD_FN static void curve(const struct tile *t, int64_t x0, int64_t x1, int64_t 
     case SAC_ACT_HARD_SIGMOID: second_pass(t, x0, x1, channels, SAC_ACT_HARD_SIGMOID); break;
     case SAC_ACT_HARD_SWISH: second_pass(t, x0, x1, channels, SAC_ACT_HARD_SWISH); break;
     case SAC_ACT_TANH: second_pass(t, x0, x1, channels, SAC_ACT_TANH); break;
+    case SAC_ACT_SOFTPLUS: second_pass(t, x0, x1, channels, SAC_ACT_SOFTPLUS); break;
     default: second_pass(t, x0, x1, channels, SAC_ACT_NONE); break;
     }
 }

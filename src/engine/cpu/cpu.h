@@ -33,6 +33,7 @@ extern const struct sac_kernel_provider sac_kernels_cpu;
     KERNEL(SampleNorm) \
     KERNEL(Sigmoid) \
     KERNEL(Slice) \
+    KERNEL(Softplus) \
     KERNEL(Split) \
     KERNEL(Sub) \
     KERNEL(Swish) \

@@ -36,6 +36,7 @@ SIMD_FN void SIMD_NAME(sac_map_activate)(const struct sac_activation *act, const
 #define ARM(k) case k: activate(x, y, count, (struct sac_activation){k, act->alpha, act->beta}); break;
     ARM(SAC_ACT_RELU) ARM(SAC_ACT_LEAKY_RELU) ARM(SAC_ACT_CLIP) ARM(SAC_ACT_SIGMOID)
     ARM(SAC_ACT_SILU) ARM(SAC_ACT_HARD_SIGMOID) ARM(SAC_ACT_HARD_SWISH) ARM(SAC_ACT_TANH)
+    ARM(SAC_ACT_SOFTPLUS)
     default: activate(x, y, count, (struct sac_activation){SAC_ACT_NONE, 0, 0}); break;
 #undef ARM
     }
