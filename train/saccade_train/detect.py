@@ -130,7 +130,7 @@ def onnx_infer(path):
     def infer(x):
         out = session.run(None, {port.name: x / 255 if ours else x[:, ::-1].copy()})[0][0]
         if ours:
-            centre, half, score = out[:2].T, out[2:4].T / 2, out[4]
+            centre, half, score = out[:, :2], out[:, 2:4] / 2, out[:, 4]
         else:
             centre, half = centres - sizes / 2 + out[:, :2] * sizes, np.exp(out[:, 2:4]) * sizes / 2
             score = out[:, 4] * out[:, 5]

@@ -234,21 +234,28 @@ def decode_boxes(raw, centres, sizes):
 
 
 class ExportDet(nn.Module):
-    """PersonDet as `[B,5,A]` (cx, cy, w, h, score): the layout of the field's YOLOv8 exports."""
+    """PersonDet as `[B,A,5]` (cx, cy, w, h, score): the numbers of the field's YOLOv8 exports, a row for each
+    cell. For an engine that keeps channels last that is how the maps lie already, and a 1x1 convolution takes
+    distances to centre and size without cutting a tensor: all steps are fast ones."""
 
     def __init__(self, net, height, width):
         super().__init__()
         self.net = net
-        centres, sizes = cell_grid(height, width, net.strides)
-        self.register_buffer("centres", centres.t()[None].contiguous())
-        self.register_buffer("sizes", sizes.t()[None].contiguous())
+        # centre = cell + (right - left) / 2, size = left + right
+        mix = torch.tensor([[-0.5, 0, 0.5, 0], [0, -0.5, 0, 0.5], [1.0, 0, 1, 0], [0, 1.0, 0, 1]])
+        for s in net.strides:
+            self.register_buffer(f"mix{s}", (mix * s)[:, :, None, None])
+        self.register_buffer("cells", F.pad(cell_grid(height, width, net.strides)[0], (0, 3)))
+
+    def level(self, stride, head, x):
+        x = head.stem(x)
+        distances = F.softplus(head.box(head.box_branch(x)))
+        boxes = F.conv2d(distances, getattr(self, f"mix{stride}"))
+        return torch.cat([boxes, torch.sigmoid(head.score(head.score_branch(x)))], 1)
 
     def forward(self, x):
-        raw = self.net.answers(self.net.features(x))
-        d = F.softplus(raw[:, :4]) * self.sizes
-        left, right = d[:, :2], d[:, 2:]
-        centre = self.centres + (right - left) * 0.5
-        return torch.cat([centre, left + right, torch.sigmoid(raw[:, 4:])], 1)
+        levels = [self.level(s, head, f) for s, head, f in zip(self.net.strides, self.net.heads, self.net.features(x))]
+        return torch.cat([m.flatten(2) for m in levels], 2).transpose(1, 2) + self.cells
 
 
 class PersonReid(nn.Module):
