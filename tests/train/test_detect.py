@@ -73,9 +73,9 @@ def test_saccade_computes_what_pytorch_computes(saccade, folders, run, model, tm
     ours = numpy.load(tmp_path / 'out/detections.npy')
     with torch.no_grad():
         theirs = rounded(run)(torch.from_numpy(x)).numpy()
-    assert theirs[:, 4].max() > 0.1  # somebody is there
+    assert theirs[..., 4].max() > 0.1  # somebody is there
     numpy.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-3)  # pixels and scores
-    numpy.testing.assert_allclose(ours[:, 4], theirs[:, 4], atol=1e-5)
+    numpy.testing.assert_allclose(ours[..., 4], theirs[..., 4], atol=1e-5)
     oracle = onnxruntime.InferenceSession(model).run(None, {'images': x})[0]
     numpy.testing.assert_allclose(ours, oracle, rtol=1e-4, atol=1e-3)
 
