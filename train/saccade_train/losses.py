@@ -101,11 +101,16 @@ def matte_loss(logit, target, weight):
     return bce + 0.5 * dice, dict(bce=bce, dice=dice)
 
 
-def contrast_loss(a, b, temperature=0.07):
-    """Two views of the same persons [n,d]: each must find its other view among all (SimCLR, Chen et al., 2020)."""
+def contrast_loss(a, b, temperature=0.07, identity=None):
+    """Two views of the same persons [n,d]: each must find its other view among all (SimCLR, Chen et al., 2020).
+
+    identity [n]: rows of the same number are the same person and do not count as wrong answers."""
     a, b = F.normalize(a, dim=1), F.normalize(b, dim=1)
     logits = a @ b.t() / temperature
     goal = torch.arange(len(a), device=a.device)
+    if identity is not None:
+        same = (identity[:, None] == identity[None]) & (goal[:, None] != goal[None])
+        logits = logits.masked_fill(same, -1e4)
     return 0.5 * (F.cross_entropy(logits, goal) + F.cross_entropy(logits.t(), goal))
 
 

@@ -274,7 +274,8 @@ class PersonReid(nn.Module):
     def forward(self, x):
         x = self.backbone(x)[-1]
         whole = x.mean((2, 3))
-        parts = F.avg_pool2d(x, (x.shape[2] // self.parts, x.shape[3])).flatten(1)
+        # int: an exported pooling must know its size
+        parts = F.avg_pool2d(x, (int(x.shape[2]) // self.parts, int(x.shape[3]))).flatten(1)
         x = torch.cat([whole, parts], 1)
         if self.folded is not None:
             return self.folded(x)

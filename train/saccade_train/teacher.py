@@ -150,3 +150,15 @@ class YoloxTeacher(nn.Module):
         centre = self.corner + out[..., :2] * self.sizes
         half = torch.exp(out[..., 2:4].clamp(max=8)) * self.sizes / 2
         return out[..., 4] * out[..., 5], torch.cat([centre - half, centre + half], -1), maps or None
+
+
+class ReidTeacher(nn.Module):
+    """An embedding network whose input is [N,height,width,3], BGR in 0..255, as person_reid_0288's."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.net = OnnxNet(path)
+
+    @torch.no_grad()
+    def forward(self, rgb):
+        return self.net(rgb.flip(1).permute(0, 2, 3, 1)).flatten(1).float()
