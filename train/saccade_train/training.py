@@ -107,7 +107,7 @@ def save_memory(model, on=True):
 
 
 def largest_batch(try_step, low=1, high=4096):
-    """Largest batch that fits the memory, by doubling and then binary search on out-of-memory."""
+    """Largest batch of low..high that fits the memory, by doubling and then binary search on out-of-memory."""
     def fits(n):
         try:
             try_step(n)
@@ -120,11 +120,14 @@ def largest_batch(try_step, low=1, high=4096):
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
 
-    good = low
-    while good < high and fits(min(high, good * 2)):
-        good = min(high, good * 2)
-    bad = good * 2
-    while bad - good > max(1, good // 16):
+    if not fits(low):
+        raise SystemExit(f"a batch of {low} does not fit the memory: a smaller input, --checkpointing or another "
+                         "--device would do")
+    good, bad = low, high + 1
+    while good < high and bad > high:
+        more = min(high, good * 2)
+        good, bad = (more, bad) if fits(more) else (good, more)
+    while bad <= high and bad - good > max(1, good // 16):
         middle = (good + bad) // 2
         good, bad = (middle, bad) if fits(middle) else (good, middle)
     return good
@@ -155,8 +158,6 @@ class Trainer:
         if args.checkpointing:
             save_memory(self.model)
         torch.backends.cudnn.benchmark = True  # shapes stay the same: worth a look at every algorithm
-        if dist.is_initialized():
-            seed_all(args.seed + 1000 * rank())  # alike until here; from now on each draws its own pictures
         # compile only what exists for ever: the fused form and the average stay plain modules
         self.run = (torch.compile(self.model) if args.compile and hasattr(torch, "compile")
                     and self.device.type == "cuda" else self.model)
@@ -226,7 +227,13 @@ class Trainer:
             dist.broadcast(word, 0)
         self.done, self.over = float(word[0]), bool(word[1])
 
+    def seed_step(self):
+        """Each step has a seed of its own: a run that resumes goes on with the batches that it would have made,
+        not with those of its first slice again; and each process draws its own pictures."""
+        seed_all(int(np.random.SeedSequence([self.args.seed, self.step, rank()]).generate_state(1)[0]))
+
     def advance(self):
+        self.seed_step()
         done = self.step / self.args.steps if self.args.steps else self.done
         lr = learning_rate(self.step, done, self.args.lr, self.args.warmup)
         for group in self.optimiser.param_groups:
