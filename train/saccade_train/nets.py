@@ -93,7 +93,7 @@ class Stage(nn.Module):
 
     def forward(self, x):
         if self.checkpoint and self.training and x.requires_grad:
-            return checkpoint(self.body, x)
+            return checkpoint(self.body, x, use_reentrant=False)
         return self.body(x)
 
 
