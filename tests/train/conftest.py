@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The training package on Debian's PyTorch and the CPU, with pictures that scenes.py draws."""
+"""The training package on Debian's PyTorch and the CPU, with pictures that drawings.py draws."""
 import importlib.util
 import json
 import os
@@ -22,11 +22,11 @@ else:
 
 @pytest.fixture(scope='session')
 def folders(tmp_path_factory):
-    """A folder with detect/, segment/, reid/ and walk/, as scenes.py draws them."""
-    import scenes
+    """A folder with detect/, segment/, reid/ and walk/, as drawings.py draws them."""
+    import drawings
     root = tmp_path_factory.mktemp('pictures')
-    scenes.write_folders(root)
-    scenes.write_walk(root / 'walk')
+    drawings.write_folders(root)
+    drawings.write_walk(root / 'walk')
     return root
 
 

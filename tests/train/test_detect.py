@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-import scenes
+import drawings
 from conftest import losses
 from saccade_train import data, detect, nets
 
@@ -104,7 +104,7 @@ def test_saccade_tracks_with_it(saccade, folders, model, tmp_path):
                    '--score-high', 0.25, '--score-new', 0.25)  # so short a training is unsure of itself
     assert done.returncode == 0, done.stderr
     rows = numpy.loadtxt(tmp_path / 'tracks.txt', delimiter=',', ndmin=2)
-    truth = scenes.walk_boxes()
+    truth = drawings.walk_boxes()
     followed = 0
     for frame, box in enumerate(truth, 1):
         boxes = [(x, y, x + w, y + h) for x, y, w, h in rows[rows[:, 0] == frame, 2:6]]
@@ -114,5 +114,5 @@ def test_saccade_tracks_with_it(saccade, folders, model, tmp_path):
 
 def test_the_held_out_pictures_are_not_trained_on(folders):
     parts = {split: {p.name for p in data.read_coco(folders / 'detect', split)} for split in ('train', 'val')}
-    assert len(parts['train']) == scenes.PICTURES - scenes.HELD_OUT and len(parts['val']) == scenes.HELD_OUT
+    assert len(parts['train']) == drawings.PICTURES - drawings.HELD_OUT and len(parts['val']) == drawings.HELD_OUT
     assert not parts['train'] & parts['val']
