@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The training package on Debian's PyTorch and the CPU, with pictures that drawings.py draws."""
 import importlib.util
-import json
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
-TRAIN = pathlib.Path(__file__).resolve().parents[2] / 'train'
+from helpers import ONE_THREAD, TRAIN
+
 sys.path.insert(0, str(TRAIN))
-# Networks so small gain nothing from a second thread, and on a busy machine two take five times as long.
-ONE_THREAD = {'OMP_NUM_THREADS': '1'}
 if importlib.util.find_spec('torch') is None:
     collect_ignore_glob = ['test_*.py']  # scripts/test counts the part as skipped, and says why
 else:
@@ -61,9 +58,3 @@ def refuse(train_program):
         for word in words:
             assert str(word) in lines[0], lines[0]
     return run
-
-
-def losses(log):
-    """(step, loss) of each note in a log."""
-    notes = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
-    return [(note['step'], note['loss']) for note in notes if 'loss' in note]

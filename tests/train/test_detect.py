@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 import drawings
-from conftest import losses
+from helpers import losses
 from saccade_train import data, detect, nets
 
 SIDE, STEPS = 96, 200
@@ -71,6 +71,7 @@ def test_saccade_computes_what_pytorch_computes(saccade, folders, run, model, tm
     done = saccade('infer', model, '--input', tmp_path / 'x.npy', '--output', tmp_path / 'out')
     assert done.returncode == 0, done.stderr
     ours = numpy.load(tmp_path / 'out/detections.npy')
+    assert ours.shape == (2, 12 * 12 + 6 * 6 + 3 * 3, 5)  # a row for each cell
     with torch.no_grad():
         theirs = rounded(run)(torch.from_numpy(x)).numpy()
     assert theirs[..., 4].max() > 0.1  # somebody is there

@@ -84,11 +84,10 @@ def test_the_exported_detector_is_the_trained_one():
     with torch.no_grad():
         raw, out = model(x), nets.ExportDet(model, 64, 96).eval()(x)
         boxes = nets.decode_boxes(raw[..., :4], centres, sizes)
-    assert out.shape == (2, 5, len(centres))
-    half = out[:, 2:4] / 2
-    there = torch.cat([out[:, :2] - half, out[:, :2] + half], 1).transpose(1, 2)
-    assert torch.allclose(there, boxes, atol=1e-3)
-    assert torch.allclose(out[:, 4], torch.sigmoid(raw[..., 4]), atol=1e-6)
+    assert out.shape == (2, len(centres), 5)
+    centre, half = out[..., :2], out[..., 2:4] / 2
+    assert torch.allclose(torch.cat([centre - half, centre + half], -1), boxes, atol=1e-3)
+    assert torch.allclose(out[..., 4], torch.sigmoid(raw[..., 4]), atol=1e-6)
 
 
 def test_siblings_answer_by_name_and_guess_when_asked():

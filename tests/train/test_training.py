@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from conftest import ONE_THREAD, TRAIN
+from helpers import ONE_THREAD, TRAIN
 from saccade_train import training
 
 

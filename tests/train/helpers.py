@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import pathlib
+
+TRAIN = pathlib.Path(__file__).resolve().parents[2] / 'train'
+# Networks so small gain nothing from a second thread, and on a busy machine two take five times as long.
+ONE_THREAD = {'OMP_NUM_THREADS': '1'}
+
+
+def losses(log):
+    """(step, loss) of each note in a log."""
+    notes = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
+    return [(note['step'], note['loss']) for note in notes if 'loss' in note]
