@@ -17,7 +17,7 @@
 #define SACCADE_PIPELINE_H
 
 #include <saccade/sink.h>
-#include <saccade/timer.h>
+#include <saccade/stats.h>
 #include <saccade/track.h>
 
 #ifdef __cplusplus
@@ -44,6 +44,8 @@ struct sac_track_job_params {
     const char                *trace_out;    /* Chrome trace (Perfetto opens it): an event a stage and
                                                 frame; NULL (default): none. Whole once a run has ended,
                                                 or a session was destroyed */
+    const char                *stats_out;    /* the statistics as JSON (docs/stats.schema.json), written at
+                                                the same time; NULL (default): not */
 };
 
 struct sac_pipeline_params {
@@ -68,35 +70,6 @@ struct sac_pipeline_params {
     void                    *on_frame_user;
 };
 SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
-
-struct sac_queue_info {
-    char     name[32];
-    uint64_t length, capacity, length_max;
-    double   push_wait_ms, pop_wait_ms; /* time that producers and consumers stood still */
-};
-enum { SAC_STAGE_MAX = 16 };
-struct sac_pipeline_stats {
-    int64_t  frames, frames_total; /* done; expected (0: unknown) */
-    int64_t  detections, tracks;   /* boxes so far; identities so far */
-    int      objects;              /* tracks in the latest frame */
-    double   elapsed_s, fps;       /* wall clock since the first frame; mean */
-    double   cpu_s;                /* CPU time of the process so far */
-    /* decode, preprocess, inference, head, reid, tracking, draw, encode, write; those that ran. One count
-     * is one frame, but a batch for preprocess, inference and head. */
-    struct sac_timer_summary stage[SAC_STAGE_MAX];
-    int                      stage_count;
-    struct sac_queue_info    queue[SAC_STAGE_MAX]; /* detect, track, write */
-    int                      queue_count;
-    char                     bottleneck[32]; /* the stage that the others wait for */
-    struct sac_pool_stats    pool;
-    struct sac_ledger        ledger;
-    struct sac_source_stats  source;
-    uint64_t                 rss_bytes, rss_peak_bytes; /* of the process */
-    char                     device[160];  /* "cpu (AMD EPYC, AVX-512, 2 threads)" */
-    char                     engine[128];  /* what computes the networks; empty without one */
-    char                     precision[16]; /* "float32" */
-    char                     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
-};
 
 typedef struct sac_pipeline sac_pipeline;
 /* Opens input, models and outputs; nothing runs yet. Output files appear under a temporary name and are

@@ -16,6 +16,7 @@
 #include <saccade/result.h>
 #include <saccade/sink.h>
 #include <saccade/source.h>
+#include <saccade/stats.h>
 #include <saccade/tensor.h>
 #include <saccade/timer.h>
 #include <saccade/track.h>

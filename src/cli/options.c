@@ -64,6 +64,8 @@ const struct option options[] = {
      "copy the input's audio into the annotated video"},
     {"trace", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(trace_out), "output.trace", "FILE",
      "write what each thread did when as a Chrome trace, which Perfetto (ui.perfetto.dev) opens"},
+    {"stats", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(stats_out), "output.stats", "FILE",
+     "write the run's statistics as JSON: stages, queues, batches, memory, copies, what held it up"},
     {"progress", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(progress), "output.progress", NULL,
      "show a progress line where standard error is a terminal"},
 

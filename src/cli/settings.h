@@ -32,7 +32,7 @@ struct settings {
 
     /* track: what goes out */
     const char *video_out, *jsonl_out, *mot_out;
-    const char *trace_out;
+    const char *trace_out, *stats_out;
     bool        audio, trails, progress, timers;
     double      trail_s;
     const char *encoder, *encode_preset;

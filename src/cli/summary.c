@@ -55,6 +55,7 @@ void summary_print_files(const struct sac_pipeline_stats *stats, const struct se
     print_file(s->jsonl_out, "", out);
     print_file(s->mot_out, "", out);
     print_file(s->trace_out, "", out);
+    print_file(s->stats_out, "", out);
 }
 
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
@@ -69,7 +70,9 @@ void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
         fprintf(out, "engine      %s, %s\n", stats->engine, stats->precision);
     fprintf(out, "memory      %.0f MB at most\n", (double)stats->rss_peak_bytes / 1e6);
     if (stats->bottleneck[0])
-        fprintf(out, "bottleneck  %s\n", stats->bottleneck);
+        fprintf(out, "bottleneck  %s: %s\n", stats->bottleneck, stats->bottleneck_why);
+    for (int i = 0; i < stats->advice_count; i++)
+        fprintf(out, "%s  %s\n", i ? "          " : "advice    ", stats->advice[i]);
     print_troubles(&stats->source, out);
     print_stages(stats, out);
 }

@@ -35,7 +35,8 @@ static bool is_given(const char *model)
 /* An output must not overwrite an input or another output. */
 static int check_files(const struct settings *s, const char *input, struct fault *fault)
 {
-    const char *const outputs[] = {s->video_out, s->jsonl_out, s->mot_out, s->trace_out};
+    const char *const outputs[] = {s->video_out, s->jsonl_out, s->mot_out, s->trace_out,
+                                   s->stats_out};
     const char *const inputs[] = {input, s->detections, is_given(s->detector) ? s->detector : NULL,
                                   is_given(s->reid) ? s->reid : NULL, s->config};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
@@ -87,6 +88,7 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->queue_length = s->queue_length;
     job->timers = s->timers;
     job->trace_out = s->trace_out;
+    job->stats_out = s->stats_out;
     job->reid = s->reid;
     job->reid_params.preprocess = s->reid_preprocess;
     job->reid_params.batch_max = s->reid_batch_max;

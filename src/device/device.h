@@ -101,6 +101,7 @@ struct sac_device {
     int                          index;
     char                         name[16];
     char                         description[128];
+    char                         pci_bus_id[32]; /* of a GPU, as NVML takes it; empty: it is none */
     struct sac_device_params     params;
     struct sac_pool             *workers; /* behind sac_device_parallel */
     pthread_mutex_t              workers_lock; /* held by the one job that workers run */
@@ -159,6 +160,10 @@ sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
 /* For conversions that are not one plain copy (a scaler wrote the bytes): count, and obey strict. */
 sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_reason reason,
                                  const char *what);
+
+/* sac_frame_convert under another reason: a copy stands in the ledger once. */
+sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
+                                 enum sac_copy_reason reason, const char *what);
 
 /* How many planes a format has, and the bytes in a row and the rows of each. */
 struct sac_plane_layout {

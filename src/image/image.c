@@ -98,17 +98,19 @@ sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
 /* ---- convert ---- */
 
 /* The ledger's books hold every copy of frame data. */
-static sac_result count_conversion(const sac_frame *dst)
+static sac_result count_conversion(const sac_frame *dst, enum sac_copy_reason reason,
+                                   const char *what)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     size_t                  bytes = 0;
     int                     n = sac_frame_planes(dst->format, dst->width, dst->height, planes);
     for (int i = 0; i < n; i++)
         bytes += planes[i].row_bytes * (size_t)planes[i].rows;
-    return sac_device_count_copy(dst->device, bytes, SAC_COPY_FRAME_CONVERT, "a frame");
+    return sac_device_count_copy(dst->device, bytes, reason, what);
 }
 
-sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst)
+sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
+                                 enum sac_copy_reason reason, const char *what)
 {
     sac_device *dev = dst->device;
     if (!is_frame_format(src) || !is_frame_format(dst) || src->device != dev)
@@ -117,10 +119,15 @@ sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_f
             sac_pixel_format_name(src->format), sac_pixel_format_name(dst->format), dev->name);
     if (!sac_frame_is_writable(dst))
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "convert: the destination frame is shared");
-    sac_result res = count_conversion(dst);
+    sac_result res = count_conversion(dst, reason, what);
     if (res != SAC_OK)
         return res;
     return dev->ops->convert(dev, NULL, src, filter, dst);
+}
+
+sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst)
+{
+    return sac_frame_convert_for(src, filter, dst, SAC_COPY_FRAME_CONVERT, "a frame");
 }
 
 /* ---- draw ---- */

@@ -5,6 +5,8 @@
 
 #include <saccade/models.h>
 
+#include "device/device.h"
+#include "observe/gpu.h"
 #include "pipeline/job.h"
 
 /* ---- items ---- */
@@ -105,7 +107,8 @@ static sac_result copy_params(struct sac_job *job, const struct sac_track_job_pa
         !copy_string(arena, &p->detector_params.head) ||
         !copy_string(arena, &p->detector_params.preprocess) ||
         !copy_string(arena, &p->detector_params.classes) || !copy_string(arena, &p->reid) ||
-        !copy_string(arena, &p->reid_params.preprocess) || !copy_string(arena, &p->trace_out))
+        !copy_string(arena, &p->reid_params.preprocess) || !copy_string(arena, &p->trace_out) ||
+        !copy_string(arena, &p->stats_out))
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
     p->queue_length = SAC_MAX(p->queue_length, 1);
     job->batch_max = SAC_MAX(SAC_MIN(p->inference_batch_max, p->detector_params.batch_max), 1);
@@ -213,6 +216,10 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *p
         res = sac_job_spans_open(job);
     if (res == SAC_OK)
         res = sac_device_open(ctx, job->params.device, &job->params.device_params, &job->dev);
+    if (res == SAC_OK && job->params.stats_out)
+        res = sac_outfile_open(ctx, job->params.stats_out, &job->stats_file);
+    if (res == SAC_OK)
+        job->gpu = sac_gpu_watch_start(ctx, job->dev->pci_bus_id, NULL);
     if (res == SAC_OK)
         *out = job;
     else
@@ -299,6 +306,8 @@ void sac_job_destroy(struct sac_job **job_at)
     sac_free(job->wanted.items);
     sac_free(job->wanted_at);
     sac_job_spans_close(job);
+    sac_outfile_abandon(&job->stats_file);
+    sac_gpu_watch_stop(&job->gpu);
     sac_device_unref(&job->dev);
     sac_fault_finish(&job->fault);
     sem_destroy(&job->opened);

@@ -15,7 +15,7 @@
 
 #include <saccade/pipeline.h>
 
-#include "base/base.h"
+#include "base/outfile.h"
 #include "base/thread.h"
 
 /* ---- faults that cross threads ---- */
@@ -94,7 +94,10 @@ struct sac_job {
     const struct sac_rows      *rows; /* instead of a detector, or NULL; borrowed */
     sac_device                 *dev;
     sac_timers                 *timers; /* id = enum sac_stage */
+    sac_timers                 *gpu_timers; /* the same; the device's own time, measured by events */
     struct sac_trace           *trace;  /* NULL: none is written */
+    struct sac_gpu_watch       *gpu;    /* NULL: no GPU, or no NVML */
+    struct sac_outfile          stats_file; /* with params.stats_out */
     bool                        measures; /* the clock is taken: for timers or trace */
     struct sac_queue           *detect, *track, *done;
 
@@ -133,6 +136,7 @@ struct sac_job {
     int    class_count, class_kept; /* kept: how many of them boxes may have */
 
     atomic_int_fast64_t frames_done, detections, tracks, first_ns, last_ns;
+    atomic_uint_fast64_t batches, batch_frames, batches_full; /* runs of the detector */
     atomic_int          objects;
 };
 
@@ -166,8 +170,6 @@ sac_result sac_job_choose_reid(struct sac_job *job);
 
 /* span.c: what the stages' work leaves behind. */
 sac_result sac_job_spans_open(struct sac_job *job);
-/* Make the trace whole; what comes later is not in it. */
-sac_result sac_job_spans_finish(struct sac_job *job);
 void       sac_job_spans_close(struct sac_job *job); /* half-built too */
 /* A stage's work on one frame, both on the thread that does it. begin: 0 when nobody measures. */
 int64_t    sac_job_begin(struct sac_job *job, enum sac_stage stage);
@@ -176,6 +178,8 @@ void       sac_job_finish(struct sac_job *job, enum sac_stage stage, int64_t beg
 /* Work measured elsewhere that the calling thread did on n frames at once. */
 void       sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns,
                           int64_t ended_ns, const struct sac_item *const *items, int n);
+/* The time that the device itself took for a batch. */
+void       sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t duration_ns);
 /* For sac_source_params.on_decoded, with the job as its user. */
 void       sac_job_on_decoded(void *job, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
 
@@ -186,6 +190,10 @@ void *sac_job_track_main(void *job);
 sac_result sac_job_tracker(struct sac_job *job, int stream_id, sac_tracker **out);
 
 /* stats.c: everything but what is the source's and the sink's. */
-void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out);
+void       sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out);
+/* What all of it means; once everything else is there. */
+void       sac_job_judge(const struct sac_job *job, struct sac_pipeline_stats *out);
+/* At the end: make the trace whole and write the statistics; what comes later is not in them. */
+sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats);
 
 #endif

@@ -395,7 +395,9 @@ sac_result sac_pipeline_run(sac_pipeline *pipe)
     wait_finished(pipe);
     pthread_join(pipe->read_thread, NULL);
     pthread_join(pipe->sink_thread, NULL);
-    sac_fault_keep(&pipe->fault, pipe->ctx, sac_job_spans_finish(pipe->job));
+    struct sac_pipeline_stats stats;
+    sac_pipeline_get_stats(pipe, &stats);
+    sac_fault_keep(&pipe->fault, pipe->ctx, sac_job_finish_reports(pipe->job, &stats));
     res = sac_fault_raise(&pipe->fault, pipe->ctx);
     if (res == SAC_OK && atomic_load(&pipe->cancelled))
         res = SAC_FAIL(pipe->ctx, SAC_ERR_CANCELLED, "stopped by request");
@@ -419,6 +421,7 @@ void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
     out->frames_total = pipe->src ? pipe->info.frames : pipe->rows.frames;
     if (pipe->src)
         sac_source_get_stats(pipe->src, &out->source);
+    sac_job_judge(pipe->job, out);
 }
 
 void sac_pipeline_destroy(sac_pipeline **pipe_at)

@@ -49,8 +49,10 @@ void sac_session_destroy(sac_session **s)
     if (!s || !*s)
         return;
     if ((*s)->started) {
+        struct sac_pipeline_stats stats;
         sac_job_stop((*s)->job);
-        if (sac_job_spans_finish((*s)->job) != SAC_OK) /* destroy has no result */
+        sac_session_get_stats(*s, &stats);
+        if (sac_job_finish_reports((*s)->job, &stats) != SAC_OK) /* destroy has no result */
             log_fault(*s);
     }
     sac_job_destroy(&(*s)->job);
@@ -187,4 +189,5 @@ void sac_session_result_finish(struct sac_session_result *result)
 void sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out)
 {
     sac_job_get_stats(s->job, out);
+    sac_job_judge(s->job, out);
 }

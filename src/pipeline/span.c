@@ -13,31 +13,37 @@ static const char *const stage_names[SAC_STAGE_COUNT] = {
     [SAC_STAGE_WRITE] = "write",
 };
 
+static sac_result create_timers(struct sac_job *job, sac_timers **timers)
+{
+    sac_result res = sac_timers_create(job->ctx, timers);
+    for (int i = 0; res == SAC_OK && i < SAC_STAGE_COUNT; i++)
+        if (sac_timers_id(*timers, stage_names[i]) != i)
+            res = SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the timers of the stages");
+    if (res == SAC_OK)
+        sac_timers_enable(*timers, job->params.timers);
+    return res;
+}
+
 sac_result sac_job_spans_open(struct sac_job *job)
 {
-    sac_result res = sac_timers_create(job->ctx, &job->timers);
-    for (int i = 0; res == SAC_OK && i < SAC_STAGE_COUNT; i++)
-        if (sac_timers_id(job->timers, stage_names[i]) != i)
-            res = SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the timers of the stages");
+    sac_result res = create_timers(job, &job->timers);
+    if (res == SAC_OK)
+        res = create_timers(job, &job->gpu_timers);
     if (res == SAC_OK && job->params.trace_out)
         res = sac_trace_create(job->ctx, job->params.trace_out, &job->trace);
     if (res != SAC_OK)
         return res;
-    sac_timers_enable(job->timers, job->params.timers);
     sac_ranges_open();
     job->measures = job->params.timers || job->trace;
     return SAC_OK;
 }
 
-sac_result sac_job_spans_finish(struct sac_job *job)
-{
-    return job->trace ? sac_trace_finish(job->trace) : SAC_OK;
-}
 
 void sac_job_spans_close(struct sac_job *job)
 {
     sac_trace_destroy(&job->trace);
     sac_timers_destroy(&job->timers);
+    sac_timers_destroy(&job->gpu_timers);
 }
 
 int64_t sac_job_begin(struct sac_job *job, enum sac_stage stage)
@@ -72,6 +78,11 @@ void sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns,
                                       .stream_id = items[i]->stream_id,
                                       .batch = n,
                                   });
+}
+
+void sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t duration_ns)
+{
+    sac_timer_add(job->gpu_timers, stage, duration_ns);
 }
 
 void sac_job_on_decoded(void *arg, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns)

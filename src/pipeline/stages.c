@@ -128,6 +128,9 @@ static sac_result run_detector(struct sac_job *job, struct sac_item **items, int
 static void detect_batch(struct sac_job *job, int n)
 {
     sac_result res = run_detector(job, job->batch, n);
+    atomic_fetch_add(&job->batches, 1);
+    atomic_fetch_add(&job->batch_frames, (uint_fast64_t)n);
+    atomic_fetch_add(&job->batches_full, n == job->batch_max);
     if (res == SAC_OK)
         return;
     for (int i = 0; i < n; i++) {

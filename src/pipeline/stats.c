@@ -2,50 +2,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/device.h"
+#include "observe/gpu.h"
 #include "observe/process.h"
+#include "observe/trace.h"
+#include "pipeline/flow.h"
 #include "pipeline/job.h"
-
-/* The thread that each stage runs on: stages of one thread add up. */
-enum { THREAD_READ, THREAD_INFER, THREAD_TRACK, THREAD_SINK, THREAD_COUNT };
-static const int thread_of[SAC_STAGE_COUNT] = {
-    [SAC_STAGE_DECODE] = THREAD_READ,     [SAC_STAGE_PREPROCESS] = THREAD_INFER,
-    [SAC_STAGE_INFERENCE] = THREAD_INFER, [SAC_STAGE_HEAD] = THREAD_INFER,
-    [SAC_STAGE_REID] = THREAD_INFER,      [SAC_STAGE_TRACKING] = THREAD_TRACK,
-    [SAC_STAGE_DRAW] = THREAD_SINK,       [SAC_STAGE_ENCODE] = THREAD_SINK,
-    [SAC_STAGE_WRITE] = THREAD_SINK,
-};
-
-/* The busiest thread is the one that the others wait for (they stand at its queues meanwhile); of its
- * stages, the longest is named. NULL: nothing ran yet. */
-static const struct sac_timer_summary *
-find_bottleneck(const struct sac_timer_summary stage[SAC_STAGE_COUNT])
-{
-    const struct sac_timer_summary *longest = NULL;
-
-    double busy_ms[THREAD_COUNT] = {0};
-    int    busiest = 0;
-    for (int i = 0; i < SAC_STAGE_COUNT; i++)
-        busy_ms[thread_of[i]] += stage[i].total_ms;
-    for (int i = 1; i < THREAD_COUNT; i++)
-        if (busy_ms[i] > busy_ms[busiest])
-            busiest = i;
-    for (int i = 0; i < SAC_STAGE_COUNT; i++)
-        if (thread_of[i] == busiest && stage[i].count > 0 &&
-            (!longest || stage[i].total_ms > longest->total_ms))
-            longest = &stage[i];
-    return longest;
-}
+#include "pipeline/report.h"
 
 static void add_stages(struct sac_job *job, struct sac_pipeline_stats *out)
 {
-    struct sac_timer_summary stage[SAC_STAGE_COUNT];
+    struct sac_timer_summary stage[SAC_STAGE_COUNT], gpu[SAC_STAGE_COUNT];
     sac_timers_summary(job->timers, stage, SAC_STAGE_COUNT);
+    sac_timers_summary(job->gpu_timers, gpu, SAC_STAGE_COUNT);
     for (int i = 0; i < SAC_STAGE_COUNT; i++)
-        if (stage[i].count > 0)
+        if (stage[i].count > 0) {
+            out->stage_gpu[out->stage_count] = gpu[i];
             out->stage[out->stage_count++] = stage[i];
-    const struct sac_timer_summary *longest = find_bottleneck(stage);
-    if (longest)
-        memcpy(out->bottleneck, longest->name, sizeof out->bottleneck);
+        }
 }
 
 static void add_queue(struct sac_pipeline_stats *out, const char *name, struct sac_queue *queue)
@@ -57,6 +31,9 @@ static void add_queue(struct sac_pipeline_stats *out, const char *name, struct s
     info->length = stats.length;
     info->capacity = stats.capacity;
     info->length_max = stats.length_max;
+    info->passed = stats.pushed;
+    info->full = stats.push_waits;
+    info->empty = stats.pop_waits;
     info->push_wait_ms = (double)stats.push_wait_ns * 1e-6;
     info->pop_wait_ms = (double)stats.pop_wait_ns * 1e-6;
 }
@@ -72,6 +49,41 @@ static void add_counts(struct sac_job *job, struct sac_pipeline_stats *out)
         out->elapsed_s = (double)(last_ns - first_ns) * 1e-9;
         out->fps = (double)out->frames / out->elapsed_s;
     }
+}
+
+static void add_batches(struct sac_job *job, struct sac_batch_stats *out)
+{
+    out->count = atomic_load(&job->batches);
+    out->frames = atomic_load(&job->batch_frames);
+    out->full = atomic_load(&job->batches_full);
+    out->max = job->rows ? 0 : job->batch_max;
+    out->mean = out->count ? (double)out->frames / (double)out->count : 0;
+}
+
+static void add_memory(struct sac_job *job, struct sac_pipeline_stats *out)
+{
+    struct sac_process_usage usage;
+    sac_device_pool_stats(job->dev, &out->pool);
+    uint64_t requests = out->pool.allocations + out->pool.reuses;
+    out->pool_reuse = requests ? (double)out->pool.reuses / (double)requests : 0;
+    sac_device_ledger(job->dev, &out->ledger);
+    sac_process_usage(&usage);
+    out->rss_bytes = usage.rss_bytes;
+    out->rss_peak_bytes = usage.rss_peak_bytes;
+    out->cpu_s = usage.cpu_s;
+}
+
+void sac_job_judge(const struct sac_job *job, struct sac_pipeline_stats *out)
+{
+    const struct sac_flow_facts facts = {
+        .streams = 1,
+        .cpus = sac_cpu_count(),
+        .threads = sac_device_threads(job->dev),
+        .camera_motion = job->params.tracker.camera_motion &&
+                         job->params.tracker.kind == SAC_TRACKER_BOTSORT,
+        .host_memory = job->dev->ops->host_memory,
+    };
+    sac_flow_judge(out, &facts);
 }
 
 static void add_names(const struct sac_job *job, struct sac_pipeline_stats *out)
@@ -92,7 +104,6 @@ static void add_names(const struct sac_job *job, struct sac_pipeline_stats *out)
 
 void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out)
 {
-    struct sac_process_usage usage;
     *out = (struct sac_pipeline_stats){0};
     add_counts(job, out);
     add_stages(job, out);
@@ -100,10 +111,16 @@ void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out)
     add_queue(out, "track", job->track);
     add_queue(out, "write", job->done);
     add_names(job, out);
-    sac_device_pool_stats(job->dev, &out->pool);
-    sac_device_ledger(job->dev, &out->ledger);
-    sac_process_usage(&usage);
-    out->rss_bytes = usage.rss_bytes;
-    out->rss_peak_bytes = usage.rss_peak_bytes;
-    out->cpu_s = usage.cpu_s;
+    add_batches(job, &out->batch);
+    add_memory(job, out);
+    sac_gpu_watch_get(job->gpu, &out->gpu);
+}
+
+sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats)
+{
+    sac_result res = job->trace ? sac_trace_finish(job->trace) : SAC_OK;
+    sac_result written = SAC_OK;
+    if (job->stats_file.file)
+        written = sac_report_write(job->ctx, &job->stats_file, stats);
+    return res == SAC_OK ? written : res;
 }

@@ -19,16 +19,6 @@ static const char *class_name(void *job, int class_id)
     return sac_job_class_name(job, class_id);
 }
 
-static size_t bytes_of(const sac_frame *frame)
-{
-    struct sac_plane_layout planes[SAC_PLANES_MAX];
-    size_t                  bytes = 0;
-    int n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
-    for (int i = 0; i < n; i++)
-        bytes += planes[i].row_bytes * (size_t)planes[i].rows;
-    return bytes;
-}
-
 /* A frame to draw on: the item's own where nobody else reads it, else a copy (a decoder predicts from
  * the pictures that it hands out). */
 static sac_result make_writable(struct sac_item *item)
@@ -36,12 +26,10 @@ static sac_result make_writable(struct sac_item *item)
     sac_frame *copy = NULL;
     if (sac_frame_is_writable(item->frame))
         return SAC_OK;
-    sac_result res = sac_device_count_copy(item->frame->device, bytes_of(item->frame),
-                                           SAC_COPY_OVERLAY, "draw: the decoded frame");
+    sac_result res = sac_frame_create(item->frame->device, item->frame, &copy);
     if (res == SAC_OK)
-        res = sac_frame_create(item->frame->device, item->frame, &copy);
-    if (res == SAC_OK)
-        res = sac_frame_convert(item->frame, SAC_FILTER_BILINEAR, copy);
+        res = sac_frame_convert_for(item->frame, SAC_FILTER_BILINEAR, copy, SAC_COPY_OVERLAY,
+                                    "draw: the decoded frame");
     if (res != SAC_OK) {
         sac_frame_unref(&copy);
         return res;

@@ -197,6 +197,55 @@ def test_an_interrupted_run_leaves_a_whole_trace(program, long_clip, tmp_path):
     assert sum(event['name'] == 'tracking' for event in work) >= len(lines) - 1 >= 1
 
 
+# ---- statistics ----
+
+def test_the_statistics_follow_the_schema(saccade, clip, tmp_path):
+    schema = json.loads((ROOT / 'docs/stats.schema.json').read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    run = track(saccade, clip, '-o', tmp_path / 'o.mp4', '--stats', tmp_path / 's.json')
+    assert run.returncode == 0, run.stderr
+    stats = json.loads((tmp_path / 's.json').read_text())
+    validator.validate(stats)
+    assert stats['frames'] == FRAMES and stats['tracks'] == 1 and stats['detections'] == FRAMES
+    counts = {stage['name']: stage['count'] for stage in stats['stages']}
+    assert counts == {'decode': FRAMES, 'tracking': FRAMES, 'draw': FRAMES, 'encode': FRAMES}
+    for stage in stats['stages']:
+        assert stage['p50_ms'] <= stage['p95_ms'] <= stage['p99_ms'] <= stage['max_ms'] <= stage['total_ms']
+    assert [queue['passed'] for queue in stats['queues']] == [FRAMES] * 3
+    assert all(queue['length_max'] <= queue['capacity'] for queue in stats['queues'])
+    assert stats['batches'] is None and stats['detector'] is None and stats['gpu'] is None
+    pool = stats['pool']
+    assert pool['reuse_share'] == pytest.approx(pool['reuses'] / (pool['reuses'] + pool['allocations']), abs=1e-6)
+    assert stats['bottleneck']['stage'] in counts
+    assert f"bottleneck  {stats['bottleneck']['stage']}: " in run.stderr
+    # RGB pictures take a conversion to be encoded; each copy stands in the ledger once
+    assert stats['copies']['frame-convert']['calls'] == FRAMES
+    # without timers there are no stages, and nobody knows what held the run up
+    run = track(saccade, clip, '--no-timers', '--stats', tmp_path / 's.json')
+    assert run.returncode == 0, run.stderr
+    stats = json.loads((tmp_path / 's.json').read_text())
+    validator.validate(stats)
+    assert stats['stages'] == [] and stats['bottleneck'] is None and stats['advice'] == []
+
+
+def test_the_statistics_of_batches(saccade, shared, tmp_path):
+    clip = shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
+    run = saccade('track', clip, '--detector', ROOT / 'models/person_det_fast.onnx', '--reid', 'none',
+                  '--max-batch', 4, '--stats', tmp_path / 's.json', '-o', tmp_path / 'o.mp4')
+    assert run.returncode == 0, run.stderr
+    stats = json.loads((tmp_path / 's.json').read_text())
+    jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
+    batches = stats['batches']
+    assert batches['frames'] == 179 and batches['max'] == 4 and 45 <= batches['count'] <= 179
+    assert batches['mean'] == pytest.approx(179 / batches['count'], abs=1e-5)
+    # a decoder's frames are copied to be drawn on, under that reason alone
+    assert stats['copies']['overlay-download']['calls'] > 100
+    assert stats['copies']['frame-convert']['calls'] == 0
+    for sentence in stats['advice']:
+        assert sentence in run.stderr
+
+
 # ---- faults ----
 
 def test_missing_files_are_named(saccade, clip, tmp_path):
@@ -232,13 +281,13 @@ def test_what_the_library_cannot_take_is_wrong_usage(saccade, clip, shared, tmp_
     assert leftovers(tmp_path) == []
 
 
-@pytest.mark.parametrize('option', ['--jsonl', '--mot', '-o', '--trace'])
+@pytest.mark.parametrize('option', ['--jsonl', '--mot', '-o', '--trace', '--stats'])
 def test_an_unwritable_output_is_named_before_the_work(saccade, clip, option):
     run = track(saccade, clip, option, '/nowhere/out.mp4')
     fails(run, 1, '/nowhere/out.mp4')
 
 
-@pytest.mark.parametrize('option', ['--jsonl', '--mot', '--trace'])
+@pytest.mark.parametrize('option', ['--jsonl', '--mot', '--trace', '--stats'])
 def test_a_full_disk_is_a_failure(saccade, clip, option):
     run = track(saccade, clip, option, '/dev/full')
     assert run.returncode == 1

@@ -2,6 +2,7 @@
 /* The push form, on the networks of tests/heads: small, and they see the same boxes in every frame. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <saccade/pipeline.h>
 
@@ -229,6 +230,42 @@ static sac_result run_one_frame(const struct sac_session_params *params)
     return res;
 }
 
+static size_t read_text(const char *path, char *text, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    size_t length = fread(text, 1, size - 1, file);
+    text[length] = '\0';
+    fclose(file);
+    unlink(path);
+    return length;
+}
+
+static void reports_are_whole_once_it_is_destroyed(void **state)
+{
+    (void)state;
+    static char               text[65536];
+    struct sac_session_params params = with_models();
+    struct sac_session_result r;
+    char                      stats[64], trace[64];
+    snprintf(stats, sizeof stats, "/tmp/saccade-test-session-%d.stats", (int)getpid());
+    snprintf(trace, sizeof trace, "/tmp/saccade-test-session-%d.trace", (int)getpid());
+    params.job.stats_out = stats;
+    params.job.trace_out = trace;
+    sac_session *s = started(&params);
+    for (int64_t i = 0; i < 3; i++)
+        assert_sac_ok(submit(s, i, 0));
+    assert_sac_ok(sac_session_result_wait(s, -1, &r));
+    sac_session_result_finish(&r);
+    sac_session_destroy(&s); /* with results that nobody took */
+    assert_true(read_text(stats, text, sizeof text) > 0);
+    assert_non_null(strstr(text, "\"format\":\"saccade-stats\""));
+    assert_non_null(strstr(text, "{\"name\":\"reid\",\"count\":"));
+    size_t length = read_text(trace, text, sizeof text);
+    assert_non_null(strstr(text, "\"name\":\"inference\""));
+    assert_string_equal(text + length - 3, "\n]\n");
+}
+
 /* Some failures are survived (another kernel, a smaller step), so a success does not mean the end. */
 static void every_allocation_may_fail(void **state)
 {
@@ -251,6 +288,7 @@ int main(void)
         cmocka_unit_test(results_come_in_order),       cmocka_unit_test(says_when_it_is_full),
         cmocka_unit_test(a_bad_frame_spoils_no_other), cmocka_unit_test(streams_have_their_own_ids),
         cmocka_unit_test(checks_its_arguments),
+        cmocka_unit_test(reports_are_whole_once_it_is_destroyed),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("pipeline/session", tests, NULL, NULL);

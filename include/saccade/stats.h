@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a run flows: one structure for the pipeline, the push interface and the report as JSON
+ * (docs/stats.schema.json).
+ *
+ *     struct sac_pipeline_stats stats;
+ *     sac_pipeline_get_stats(pipe, &stats);
+ *     printf("%.1f frames/s, held up by %s: %s\n", stats.fps, stats.bottleneck, stats.bottleneck_why);
+ *     for (int i = 0; i < stats.advice_count; i++)
+ *         puts(stats.advice[i]);
+ */
+#ifndef SACCADE_STATS_H
+#define SACCADE_STATS_H
+
+#include <saccade/device.h>
+#include <saccade/source.h>
+#include <saccade/timer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A bounded queue between two stages; named after the stage that takes from it. */
+struct sac_queue_info {
+    char     name[32];
+    uint64_t length, capacity, length_max; /* now; room; most that ever waited */
+    uint64_t passed;                       /* frames that were put in */
+    uint64_t full, empty;                  /* times that a producer found no room, a consumer no frame */
+    double   push_wait_ms, pop_wait_ms;    /* time that producers and consumers stood still */
+};
+
+/* Runs of the detector. */
+struct sac_batch_stats {
+    uint64_t count, frames, full; /* runs; frames in them; runs that had max frames */
+    int      max;                 /* most frames in a run; 0: no detector */
+    double   mean;                /* frames in a run */
+};
+
+/* What the GPU did, from NVML, over the run. The whole GPU's, other programs included. */
+struct sac_gpu_stats {
+    int      known;          /* 0: no GPU, or no NVML; all below is 0 */
+    char     name[96];
+    int      samples;        /* a few a second */
+    double   utilisation;    /* mean share of the time that kernels ran; 0 to 1 */
+    double   decoder_load;   /* the same of the decoder */
+    uint64_t memory_bytes, memory_peak_bytes, memory_total_bytes;
+};
+
+enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };
+struct sac_pipeline_stats {
+    int64_t  frames, frames_total; /* done; expected (0: unknown) */
+    int64_t  detections, tracks;   /* boxes so far; identities so far */
+    int      objects;              /* tracks in the latest frame */
+    double   elapsed_s, fps;       /* wall clock since the first frame; mean */
+    double   cpu_s;                /* CPU time of the process so far */
+    /* decode, preprocess, inference, head, reid, tracking, draw, encode, write; those that ran. One count
+     * is one frame, but a batch for preprocess, inference and head. Time on the host: what a device did
+     * by itself meanwhile is in stage_gpu, beside it; count 0: nothing. */
+    struct sac_timer_summary stage[SAC_STAGE_MAX], stage_gpu[SAC_STAGE_MAX];
+    int                      stage_count;
+    struct sac_queue_info    queue[SAC_STAGE_MAX]; /* detect, track, write */
+    int                      queue_count;
+    struct sac_batch_stats   batch;
+    char                     bottleneck[32];      /* the stage that the others wait for; empty: not known */
+    char                     bottleneck_why[160]; /* how it was told */
+    /* What would make the flow better, from the figures of this run: a sentence each, the most worth
+     * first. None where nothing stands out, or the run was too short to tell. */
+    char                     advice[SAC_ADVICE_MAX][256];
+    int                      advice_count;
+    struct sac_pool_stats    pool;
+    double                   pool_reuse; /* share of the requests that the pool served; 0 to 1 */
+    struct sac_ledger        ledger;
+    struct sac_gpu_stats     gpu;
+    struct sac_source_stats  source;
+    uint64_t                 rss_bytes, rss_peak_bytes; /* of the process */
+    char                     device[160];  /* "cpu (AMD EPYC, AVX-512, 2 threads)" */
+    char                     engine[128];  /* what computes the networks; empty without one */
+    char                     precision[16]; /* "float32" */
+    char                     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

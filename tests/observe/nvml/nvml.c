@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stand-in for NVML with one card, whose figures change from sample to sample. */
+#include <stdio.h>
+#include <string.h>
+
+static int cards, samples, initialised;
+
+int nvmlInit_v2(void);
+int nvmlShutdown(void);
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **out);
+int nvmlDeviceGetName(void *device, char *name, unsigned length);
+int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]);
+int nvmlDeviceGetDecoderUtilization(void *device, unsigned *utilisation, unsigned *period_us);
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3]);
+int fake_nvml_initialised(void);
+
+int nvmlInit_v2(void)
+{
+    initialised++;
+    samples = 0;
+    return 0;
+}
+
+int nvmlShutdown(void)
+{
+    initialised--;
+    return 0;
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **out)
+{
+    if (strcmp(pci, "0000:3B:00.0") != 0)
+        return 6; /* not found */
+    *out = &cards;
+    return 0;
+}
+
+int nvmlDeviceGetName(void *device, char *name, unsigned length)
+{
+    snprintf(name, length, "Card %d", device == &cards);
+    return 0;
+}
+
+/* 100, 50, 100, 50, ... per cent */
+int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2])
+{
+    (void)device;
+    out[0] = samples++ % 2 ? 50 : 100;
+    out[1] = 7;
+    return 0;
+}
+
+int nvmlDeviceGetDecoderUtilization(void *device, unsigned *utilisation, unsigned *period_us)
+{
+    (void)device;
+    *utilisation = 40;
+    *period_us = 1000;
+    return 0;
+}
+
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3])
+{
+    (void)device;
+    out[0] = 1000;
+    out[2] = samples == 1 ? 600 : 400;
+    out[1] = out[0] - out[2];
+    return 0;
+}
+
+int fake_nvml_initialised(void)
+{
+    return initialised;
+}

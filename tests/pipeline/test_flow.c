@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/flow.h"
+#include "tests/test.h"
+
+/* A run of 10 s with 300 frames, all of whose threads are idle. */
+static struct sac_pipeline_stats quiet_run(void)
+{
+    struct sac_pipeline_stats s = {.frames = 300, .elapsed_s = 10, .fps = 30, .pool_reuse = 1};
+    static const char *const  queues[] = {"detect", "track", "write"};
+    for (int i = 0; i < 3; i++) {
+        struct sac_queue_info *q = &s.queue[s.queue_count++];
+        snprintf(q->name, sizeof q->name, "%s", queues[i]);
+        q->capacity = 4;
+        q->passed = 300;
+    }
+    return s;
+}
+
+static void add_stage(struct sac_pipeline_stats *s, const char *name, double busy_s)
+{
+    struct sac_timer_summary *stage = &s->stage[s->stage_count++];
+    snprintf(stage->name, sizeof stage->name, "%s", name);
+    stage->count = 300;
+    stage->total_ms = busy_s * 1e3;
+}
+
+static const struct sac_flow_facts all_cpus = {
+    .streams = 1, .cpus = 4, .threads = 4, .camera_motion = true, .host_memory = true};
+
+static bool advises(const struct sac_pipeline_stats *s, const char *words)
+{
+    for (int i = 0; i < s->advice_count; i++)
+        if (strstr(s->advice[i], words))
+            return true;
+    return false;
+}
+
+static void nothing_is_said_of_a_smooth_run(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    add_stage(&s, "decode", 1);
+    add_stage(&s, "inference", 2);
+    sac_flow_judge(&s, &all_cpus);
+    assert_string_equal(s.bottleneck, "inference");
+    assert_int_equal(s.advice_count, 0); /* the input sets the pace */
+}
+
+static void without_timers_nothing_is_known(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    sac_flow_judge(&s, &all_cpus);
+    assert_string_equal(s.bottleneck, "");
+    assert_string_equal(s.bottleneck_why, "");
+    assert_int_equal(s.advice_count, 0);
+}
+
+/* The stages of one thread add up: none of the three is the longest by itself. */
+static void the_busiest_thread_is_found(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    add_stage(&s, "decode", 1);
+    add_stage(&s, "preprocess", 3);
+    add_stage(&s, "inference", 3.5);
+    add_stage(&s, "head", 3);
+    add_stage(&s, "encode", 5);
+    s.queue[0].full = 250;
+    sac_flow_judge(&s, &all_cpus);
+    assert_string_equal(s.bottleneck, "inference");
+    assert_non_null(strstr(s.bottleneck_why, "95 % of the run"));
+    assert_non_null(strstr(s.bottleneck_why, "the next (encode) for 50 %"));
+    assert_non_null(strstr(s.bottleneck_why, "full 250 of 300 times"));
+    assert_true(advises(&s, "smaller detector"));
+    /* with CPUs to spare, those come first */
+    struct sac_flow_facts two_of_four = all_cpus;
+    two_of_four.threads = 2;
+    sac_flow_judge(&s, &two_of_four);
+    assert_true(advises(&s, "--threads 4") && advises(&s, "it ran on 2"));
+}
+
+/* Sixteen threads that decode 1 s each are less busy than one that tracks for 9 s. */
+static void threads_of_many_streams_share_the_work(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    struct sac_flow_facts     many = all_cpus;
+    many.streams = 16;
+    add_stage(&s, "decode", 16);
+    add_stage(&s, "tracking", 9);
+    sac_flow_judge(&s, &many);
+    assert_string_equal(s.bottleneck, "tracking");
+    assert_true(advises(&s, "--no-camera-motion"));
+}
+
+static void each_stage_has_its_remedy(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stage, *words;
+    } cases[] = {
+        {"decode", "--decode-threads"}, {"encode", "--preset"}, {"reid", "--score-high"},
+        {"draw", "--no-trails"},
+    };
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_pipeline_stats s = quiet_run();
+        add_stage(&s, cases[i].stage, 9.5);
+        sac_flow_judge(&s, &all_cpus);
+        assert_string_equal(s.bottleneck, cases[i].stage);
+        assert_true(advises(&s, cases[i].words));
+        assert_true(advises(&s, "95 %"));
+    }
+}
+
+static void half_empty_batches_are_told(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    add_stage(&s, "inference", 9);
+    add_stage(&s, "encode", 8.9);
+    s.batch = (struct sac_batch_stats){.count = 120, .frames = 300, .full = 3, .max = 8, .mean = 2.5};
+    sac_flow_judge(&s, &all_cpus);
+    assert_true(advises(&s, "up to 8 frames held 2.5") && advises(&s, "3 of 120"));
+    s.batch = (struct sac_batch_stats){.count = 38, .frames = 300, .full = 37, .max = 8, .mean = 7.9};
+    sac_flow_judge(&s, &all_cpus);
+    assert_false(advises(&s, "Batches"));
+}
+
+static void copies_are_told_with_their_reason(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    struct sac_flow_facts     gpu = all_cpus;
+    gpu.host_memory = false;
+    add_stage(&s, "inference", 1);
+    s.ledger.reason[SAC_COPY_FRAME_CONVERT] = (struct sac_ledger_entry){300, 2000000000};
+    s.source.converted = 300;
+    sac_flow_judge(&s, &all_cpus);
+    assert_true(advises(&s, "300 frames (2000 MB) were converted twice"));
+    s.ledger.reason[SAC_COPY_OVERLAY] = (struct sac_ledger_entry){299, 20000000000};
+    sac_flow_judge(&s, &all_cpus);
+    assert_int_equal(s.advice_count, 2);
+    assert_non_null(strstr(s.advice[0], "299 frames")); /* the dearest first */
+    assert_true(advises(&s, "decoder still predicts"));
+    sac_flow_judge(&s, &gpu);
+    assert_true(advises(&s, "came to the host to be encoded"));
+    s = quiet_run();
+    add_stage(&s, "inference", 1);
+    s.ledger.reason[SAC_COPY_FRAME_UPLOAD] = (struct sac_ledger_entry){300, 2000000000};
+    s.ledger.reason[SAC_COPY_FRAME_DOWNLOAD] = (struct sac_ledger_entry){300, 3000000000};
+    sac_flow_judge(&s, &gpu);
+    assert_true(advises(&s, "decoded on the host") && advises(&s, "looks at pixels"));
+    /* a few bytes are not worth a sentence */
+    s.ledger = (struct sac_ledger){.reason[SAC_COPY_FRAME_UPLOAD] = {1, 3000000}};
+    sac_flow_judge(&s, &gpu);
+    assert_int_equal(s.advice_count, 0);
+}
+
+static void memory_that_is_not_reused_is_told(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    add_stage(&s, "inference", 1);
+    s.pool.allocations = 500;
+    s.pool.reuses = 500;
+    s.pool_reuse = 0.5;
+    sac_flow_judge(&s, &all_cpus);
+    assert_true(advises(&s, "only 50 %") && advises(&s, "500 new buffers"));
+    s.pool.fragmentation = 7;
+    sac_flow_judge(&s, &all_cpus);
+    assert_true(advises(&s, "7 requests"));
+}
+
+static void a_short_run_tells_nothing(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    add_stage(&s, "encode", 9.5);
+    s.frames = 10;
+    sac_flow_judge(&s, &all_cpus);
+    assert_string_equal(s.bottleneck, "encode");
+    assert_int_equal(s.advice_count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_said_of_a_smooth_run),
+        cmocka_unit_test(without_timers_nothing_is_known),
+        cmocka_unit_test(the_busiest_thread_is_found),
+        cmocka_unit_test(threads_of_many_streams_share_the_work),
+        cmocka_unit_test(each_stage_has_its_remedy),
+        cmocka_unit_test(half_empty_batches_are_told),
+        cmocka_unit_test(copies_are_told_with_their_reason),
+        cmocka_unit_test(memory_that_is_not_reused_is_told),
+        cmocka_unit_test(a_short_run_tells_nothing),
+    };
+    return cmocka_run_group_tests_name("pipeline/flow", tests, NULL, NULL);
+}
