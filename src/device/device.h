@@ -58,7 +58,6 @@ struct sac_device_ops {
                              const struct sac_preprocess_job *jobs, int n, void *dst);
     sac_result (*convert)(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                           enum sac_filter filter, sac_frame *dst);
-    /* NULL: the device cannot draw */
     sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
                        const struct sac_shape *shapes, int n);
 };

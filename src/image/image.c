@@ -156,8 +156,6 @@ sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int 
         if (res != SAC_OK)
             return res;
     }
-    if (!dev->ops->draw)
-        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "draw: device %s cannot draw yet", dev->name);
     return n > 0 ? dev->ops->draw(dev, NULL, frame, shapes, n) : SAC_OK;
 }
 

@@ -311,6 +311,53 @@ static void convert_of_any_pair(void **state)
     sac_device_unref(&gpu);
 }
 
+static struct sac_shape random_shape(const sac_frame *f)
+{
+    static const char *const texts[] = {"17", "person 0.93", "#2041", "Wg~@ il|.", ""};
+    const int                reach = test_between(0, 9) ? 30 : 100000;
+    struct sac_shape         s = {
+                .kind = (enum sac_shape_kind)test_between(0, 3),
+                .rect = {(float)test_between(-reach, f->width + reach), (float)test_between(-reach, f->height + reach),
+                         (float)test_between(-reach, f->width + reach), (float)test_between(-reach, f->height + reach)},
+                .colour = {(uint8_t)test_between(0, 255), (uint8_t)test_between(0, 255), (uint8_t)test_between(0, 255)},
+                .alpha = (float)test_between(0, 100) / 100,
+                .thickness = test_between(-1, test_between(0, 3) ? 4 : 30),
+                .text = texts[test_between(0, 4)],
+    };
+    s.rect.x0 += (float)test_between(0, 9) / 10;
+    s.rect.y1 += (float)test_between(0, 9) / 10;
+    return s;
+}
+
+/* Each frame is drawn on twice in a row, with a few shapes and with many, as a run of frames does. */
+static void drawing_of_random_shapes(void **state)
+{
+    (void)state;
+    enum { SHAPES_MAX = 300 };
+    static struct sac_shape shapes[SHAPES_MAX];
+    sac_device             *gpu = gpu_open(NULL);
+    for (int round = 0; round < 200; round++) {
+        sac_frame *want = random_frame(300, 200), *there = upload(gpu, want);
+        sac_frame *back = test_frame(cpu, want->format, want->width, want->height);
+        char       what[200];
+        for (int turn = 0; turn < 2; turn++) {
+            int n = test_between(0, test_between(0, 4) ? 12 : SHAPES_MAX);
+            for (int i = 0; i < n; i++)
+                shapes[i] = random_shape(want);
+            assert_sac_ok(sac_frame_draw(want, shapes, n));
+            assert_sac_ok(sac_frame_draw(there, shapes, n));
+            snprintf(what, sizeof what, "round %d, %d shapes on %s %dx%d", round, n,
+                     sac_pixel_format_name(want->format), want->width, want->height);
+        }
+        assert_sac_ok(sac_frame_copy(there, back));
+        compare_frames(want, back, what);
+        sac_frame_unref(&want);
+        sac_frame_unref(&there);
+        sac_frame_unref(&back);
+    }
+    sac_device_unref(&gpu);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +366,7 @@ int main(void)
         cmocka_unit_test(preprocess_of_large_frames),
         cmocka_unit_test(preprocess_of_many_crops),
         cmocka_unit_test(convert_of_any_pair),
+        cmocka_unit_test(drawing_of_random_shapes),
     };
     return cmocka_run_group_tests_name("parity/image", tests, open_cpu, close_cpu);
 }

@@ -15,9 +15,21 @@ struct sac_stream {
     cudaEvent_t        reached; /* recorded when another stream is to wait for this one */
 };
 
+/* A list for a kernel that is too long for its parameters: written in pinned memory, copied behind what
+ * is queued, read by the kernel on the device. The two sides and the event that tells when they are free. */
+struct cuda_command_block {
+    void       *host, *device;
+    size_t      bytes;
+    cudaEvent_t read;
+    bool        taken, queued;
+};
+enum { CUDA_COMMAND_BLOCKS = 8, CUDA_COMMAND_BYTES_MAX = 8 << 20 };
+
 struct cuda_state {
     CUcontext         context; /* the GPU's primary one, which libavcodec shares */
     struct sac_stream stream;  /* the device's own */
+    pthread_mutex_t   lock;    /* guards commands */
+    struct cuda_command_block commands[CUDA_COMMAND_BLOCKS];
 };
 
 /* Every entry works between these two, so that a thread's own context stays what it was. */
@@ -33,6 +45,16 @@ static inline cudaStream_t cuda_stream_of(struct sac_device *dev, const struct s
     return stream ? stream->handle : state->stream.handle;
 }
 
+/* Room for a list of `bytes` to write at (*out)->host, then queue: the copy, the kernel, and `done` behind
+ * both. With all blocks under way it waits for one. Between cuda_enter and cuda_leave.
+ * Errors   SAC_ERR_LIMIT for more than CUDA_COMMAND_BYTES_MAX; SAC_ERR_MEMORY. */
+sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_command_block **out);
+sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
+                              struct cuda_command_block *block, size_t bytes, const char *what);
+void       cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
+                              struct cuda_command_block *block);
+void       cuda_commands_finish(struct cuda_state *state);
+
 /* SAC_ERR_UNSUPPORTED, with a sentence, for planes that the kernels cannot read. */
 sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out);
 
@@ -41,5 +63,7 @@ sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
                            int n, void *dst);
 sac_result cuda_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                         enum sac_filter filter, sac_frame *dst);
+sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
+                     const struct sac_shape *shapes, int n);
 
 #endif

@@ -170,9 +170,12 @@ static void cuda_close(struct sac_device *dev)
     struct cuda_state *state = dev->state;
     if (state && cuda_enter(dev) == SAC_OK) {
         cudaStreamSynchronize(state->stream.handle);
+        cuda_commands_finish(state);
         stream_finish(&state->stream);
         cuda_leave();
     }
+    if (state)
+        pthread_mutex_destroy(&state->lock);
     sac_free(state);
     dev->state = NULL;
 }
@@ -195,6 +198,7 @@ static sac_result cuda_open(struct sac_device *dev, int index)
         sac_free(state);
         return missing(dev, cudaGetErrorString(made));
     }
+    pthread_mutex_init(&state->lock, NULL);
     dev->state = state;
     res = cuda_enter(dev);
     if (res == SAC_OK) {
@@ -359,6 +363,7 @@ static const struct sac_device_ops sac_device_cuda = {
     .copy_rows = cuda_copy_rows,
     .preprocess = cuda_preprocess,
     .convert = cuda_convert,
+    .draw = cuda_draw,
 };
 
 SAC_API const struct sac_device_plugin *sac_device_plugin_v1(void);

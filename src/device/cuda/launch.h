@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "device/paint.h"
 #include "device/sample.h"
 
 #ifdef __cplusplus
@@ -44,6 +45,18 @@ struct cuda_convert_params {
     uint32_t             pitch[SAC_PLANES_MAX];
 };
 cudaError_t cuda_launch_convert(const struct cuda_convert_params *params, cudaStream_t stream);
+
+struct cuda_draw_params {
+    uint8_t                  *plane[SAC_PLANES_MAX];
+    uint32_t                  pitch[SAC_PLANES_MAX];
+    int                       width, height;
+    enum sac_pixel_format     format;
+    struct sac_bounds         bounds; /* of all coats */
+    const struct sac_coat    *coats;  /* [count], device memory */
+    const struct sac_segment *segments;
+    int                       count;
+};
+cudaError_t cuda_launch_draw(const struct cuda_draw_params *params, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

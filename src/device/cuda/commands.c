@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists on their way to kernels: a few blocks of pinned and device memory, used in turn. */
+#include "device/cuda/common.h"
+
+enum { BYTES_MIN = 16 << 10 };
+
+static void block_finish(struct cuda_command_block *b)
+{
+    if (b->read)
+        cudaEventDestroy(b->read);
+    cudaFreeHost(b->host);
+    cudaFree(b->device);
+    *b = (struct cuda_command_block){0};
+}
+
+void cuda_commands_finish(struct cuda_state *state)
+{
+    for (int i = 0; i < CUDA_COMMAND_BLOCKS; i++) {
+        struct cuda_command_block *b = &state->commands[i];
+        if (b->queued)
+            cudaEventSynchronize(b->read);
+        if (b->bytes)
+            block_finish(b);
+    }
+}
+
+/* A block of a power of two: after a few frames none grows any more. */
+static cudaError_t block_grow(struct cuda_command_block *b, size_t bytes)
+{
+    size_t size = BYTES_MIN;
+    while (size < bytes)
+        size *= 2;
+    block_finish(b);
+    cudaError_t res = cudaEventCreateWithFlags(&b->read, cudaEventDisableTiming);
+    if (res == cudaSuccess)
+        res = cudaHostAlloc(&b->host, size, cudaHostAllocWriteCombined);
+    if (res == cudaSuccess)
+        res = cudaMalloc(&b->device, size);
+    if (res != cudaSuccess)
+        block_finish(b);
+    else
+        b->bytes = size;
+    return res;
+}
+
+static bool is_free(struct cuda_command_block *b)
+{
+    if (b->taken || (b->queued && cudaEventQuery(b->read) == cudaErrorNotReady))
+        return false;
+    b->queued = false;
+    return true;
+}
+
+/* A free block, best one that is large enough; under the lock. */
+static struct cuda_command_block *find_block(struct cuda_state *state, size_t bytes)
+{
+    struct cuda_command_block *found = NULL;
+    for (int i = 0; i < CUDA_COMMAND_BLOCKS; i++) {
+        struct cuda_command_block *b = &state->commands[i];
+        if (is_free(b) && (!found || (found->bytes < bytes && b->bytes > found->bytes)))
+            found = b;
+    }
+    return found;
+}
+
+/* All are under way: the first that is only queued, once it has been read. Under the lock. */
+static struct cuda_command_block *wait_for_block(struct cuda_state *state)
+{
+    for (int i = 0; i < CUDA_COMMAND_BLOCKS; i++) {
+        struct cuda_command_block *b = &state->commands[i];
+        if (b->taken)
+            continue;
+        cudaEventSynchronize(b->read);
+        b->queued = false;
+        return b;
+    }
+    return NULL;
+}
+
+sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_command_block **out)
+{
+    struct cuda_state *state = dev->state;
+    cudaError_t        res = cudaSuccess;
+    if (bytes > CUDA_COMMAND_BYTES_MAX)
+        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: a list of %zu bytes; up to %d can be sent at once",
+                        dev->name, bytes, (int)CUDA_COMMAND_BYTES_MAX);
+    pthread_mutex_lock(&state->lock);
+    struct cuda_command_block *b = find_block(state, bytes);
+    if (!b)
+        b = wait_for_block(state);
+    if (b && b->bytes < bytes)
+        res = block_grow(b, bytes);
+    if (b && res == cudaSuccess)
+        b->taken = true;
+    pthread_mutex_unlock(&state->lock);
+    if (!b)
+        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: more than %d threads send lists at once", dev->name,
+                        (int)CUDA_COMMAND_BLOCKS);
+    if (res == cudaSuccess)
+        *out = b;
+    return cuda_check(dev, res, "memory for a list");
+}
+
+sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
+                              struct cuda_command_block *block, size_t bytes, const char *what)
+{
+    struct cuda_state *state = dev->state;
+    /* Named, the device's own stream does not wait for the copy. */
+    return sac_device_copy(dev, stream ? stream : &state->stream, block->device, block->host, bytes,
+                           SAC_COPY_HOST_TO_DEVICE, SAC_COPY_COMMANDS, what);
+}
+
+void cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
+                        struct cuda_command_block *block)
+{
+    struct cuda_state *state = dev->state;
+    pthread_mutex_lock(&state->lock);
+    block->queued = cudaEventRecord(block->read, cuda_stream_of(dev, stream)) == cudaSuccess;
+    block->taken = false;
+    pthread_mutex_unlock(&state->lock);
+}
