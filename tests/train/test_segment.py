@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from conftest import losses
+from helpers import losses
 from saccade_train import data, nets, scenes as batches, segment, training
 
 SIDE, STEPS = 96, 200
