@@ -110,7 +110,7 @@ def crop(random, person, height=192):
 
 def write_crops(folder, random):
     for i in range(16):
-        crop(random, i % len(PERSONS)).save(folder / f'single/s{i + 1:012d}-0.jpg', quality=95)
+        crop(random, i % len(PERSONS)).save(folder / f'single/s{i + 101:012d}-0.jpg', quality=95)
     for person in range(len(PERSONS)):
         for frame in range(4):
             crop(random, person).save(folder / f'multi/{person + 1:04d}_c1_{frame:06d}.jpg', quality=95)
