@@ -41,9 +41,6 @@ class View:
     angle: torch.Tensor
     flip: torch.Tensor
 
-    def rows(self, index):
-        return View(*(v[index] for v in (self.source, self.place, self.scale, self.angle, self.flip)))
-
 
 def project(canvas, size, view, side, over=2):
     """Canvases [n,C,S,S] under a view, [n,C,side,side], and what of the output they cover [n,1,side,side].
@@ -174,7 +171,7 @@ class Scenes:
         place = torch.where(high_cut & ~low_cut, self.side - half + slack, place)
         place = torch.where(both, half - (2 * half - self.side).clamp(min=0) * some, place)
         cut = (low_cut | high_cut).any(1)
-        angle = torch.where(cut, torch.zeros_like(self.angles(n)), self.angles(n))
+        angle = self.angles(n) * ~cut
         return View(size / 2, place, scale[:, 0], angle, flip)
 
     def backdrop(self, n):
