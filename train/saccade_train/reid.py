@@ -4,11 +4,13 @@
     python3 -m saccade_train.reid train  --data FOLDER --out runs/reid --teacher person_reid_0288.onnx
     python3 -m saccade_train.reid check  --data FOLDER --teacher person_reid_0288.onnx MODEL.onnx [...]
     python3 -m saccade_train.reid sheet  --data FOLDER SHEET.png
+    python3 -m saccade_train.reid score  --mot FOLDER MODEL.onnx [...]
     python3 -m saccade_train.reid export --out runs/reid --model person_reid.onnx
 
 Four ingredients, each with a weight or a share that 0 switches off: contrast of two views of one person
 (--contrast), distillation from a teacher (--distill), rendered persons (--synthetic), new persons made of real
-ones (--mix, --recolour). Choices are made by what `train` and `check` print: held-out persons of FOLDER.
+ones (--mix, --recolour). Choices are made by what `train` and `check` print: held-out persons of FOLDER. `score`
+reads MOT sequences, which are for the last test only.
 """
 import argparse
 import random
@@ -108,7 +110,8 @@ class Validation:
         box = views.inner_box(len(held), self.device)
         canvas = store.fetch(everybody)
         canvas[:, 3:] = torch.where(store.known[:, None, None, None], canvas[:, 3:], views.ellipse(box[:1]))
-        self.plain = views.window(canvas[:, :3], box, torch.zeros(len(held), 4), torch.zeros(len(held), dtype=torch.bool))
+        unmoved, unflipped = torch.zeros(len(held), 4), torch.zeros(len(held), dtype=torch.bool)
+        self.plain = views.window(canvas[:, :3], box, unmoved, unflipped)
         self.pairs = [[maker.view(canvas, box, store.room, store.known)[0] for _ in range(2)] for _ in range(rounds)]
         self.who = store.identity.numpy()
         a, b, box_a, box_b = render.pairs(256, self.device, lambda m: views.backdrops(store, m))
@@ -180,7 +183,7 @@ def train(args):
     mine = [c for c in everybody if c.split == "train"]
     held = [c for c in everybody if c.split == "val"]
     if len({c.identity for c in mine}) < 2:
-        raise SystemExit(f"{args.data}: {len(mine)} pictures of one person to train on; at least two persons are needed")
+        raise SystemExit(f"{args.data}: {len(mine)} pictures of one person to train on; two persons are the least")
     with training.first_rank_first():
         cache = crops.CropCache(mine, args.cache)
     store = crops.CropStore(cache, device)
@@ -251,6 +254,15 @@ def check(args):
     print(table(rows))
 
 
+def score(args):
+    from . import retrieval
+    videos = dict(v.split("=", 1) for v in args.video if "=" in v)
+    if len(videos) != len(args.video):
+        raise SystemExit("--video takes SEQUENCE=FILE")
+    rows = retrieval.score(args.mot, args.models, args.gap, args.visible, args.every, videos)
+    print(table({Path(name).name: row for name, row in rows.items()}))
+
+
 def add_data(p, **several):
     p.add_argument("--data", required=True, help="folder of crops or pictures, see below")
     p.add_argument("--cache", default="cache", help="folder of the decoded crops")
@@ -299,13 +311,22 @@ def main():
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--count", type=int, default=60)
     p.add_argument("picture")
+    p = add("score", "identity retrieval on MOT sequences: tests only, never for choices")
+    p.add_argument("--mot", required=True, help="folder of sequences, each with gt.txt, seqinfo.ini and its video")
+    p.add_argument("--gap", type=float, metavar="S",
+                   help="seconds between query and gallery; default 5, or 3 on sequences under 20 s")
+    p.add_argument("--video", action="append", default=[], metavar="SEQUENCE=FILE",
+                   help="a sequence's video that is not in its folder; PETS09-S2L1 is build/clips/vtest.avi")
+    p.add_argument("--visible", type=float, default=0.5, help="smallest share of a box that no other box covers")
+    p.add_argument("--every", type=float, default=0.5, help="seconds between sampled frames")
+    p.add_argument("models", nargs="*")
     p = add("export", "write MODEL.onnx")
     source = p.add_mutually_exclusive_group(required=True)
     source.add_argument("--out", help="folder of a training: its checkpoint")
     source.add_argument("--weights", help="a file of weights, as train/weights holds them")
     p.add_argument("--model", required=True)
     args = parser.parse_args()
-    {"train": train, "check": check, "sheet": sheet, "export": export}[args.verb](args)
+    {"train": train, "check": check, "sheet": sheet, "score": score, "export": export}[args.verb](args)
 
 
 if __name__ == "__main__":

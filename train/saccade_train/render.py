@@ -24,9 +24,11 @@ CLOTH = torch.tensor([
     [.65, .55, .40, 4], [.80, .73, .60, 3], [.35, .24, .16, 4], [.55, .10, .10, 3], [.80, .12, .12, 3],
     [.85, .40, .10, 1.5], [.92, .80, .20, 1.5], [.15, .35, .18, 3], [.35, .42, .22, 2], [.20, .60, .30, 1],
     [.10, .55, .60, 1], [.45, .20, .50, 1.5], [.90, .55, .65, 2], [.60, .80, .90, 2]])
-SKIN = torch.tensor([[.96, .80, .69], [.90, .72, .58], [.82, .62, .47], [.68, .48, .34], [.50, .34, .24], [.34, .22, .16]])
-HAIR = torch.tensor([[.05, .04, .04], [.15, .10, .07], [.30, .19, .11], [.55, .40, .22], [.80, .68, .42], [.55, .53, .52],
-                     [.85, .84, .82], [.45, .18, .08]])
+SKIN = torch.tensor([
+    [.96, .80, .69], [.90, .72, .58], [.82, .62, .47], [.68, .48, .34], [.50, .34, .24], [.34, .22, .16]])
+HAIR = torch.tensor([
+    [.05, .04, .04], [.15, .10, .07], [.30, .19, .11], [.55, .40, .22], [.80, .68, .42], [.55, .53, .52],
+    [.85, .84, .82], [.45, .18, .08]])
 PATTERNS = 7  # plain, level stripes, upright stripes, checks, blotches, a print on the chest, an open front
 
 PARTS = ("thigh_l", "thigh_r", "shin_l", "shin_r", "shoe_l", "shoe_r", "trunk", "skirt", "upper_l", "upper_r",
@@ -75,7 +77,8 @@ def identities(n, device):
     k = len(PARTS)
     plain = lambda c: dict(a=c, b=c, pattern=torch.zeros(n, dtype=torch.long, device=device), rate=u(4, 8),
                            phase=u(0, 6.28), wave=u(2, 7))
-    choose = lambda flag, x, y: {key: torch.where(flag.view(-1, *[1] * (x[key].dim() - 1)), x[key], y[key]) for key in x}
+    choose = lambda flag, x, y: {key: torch.where(flag[:, None] if x[key].dim() > 1 else flag, x[key], y[key])
+                                 for key in x}
     skin_m, shoe_m = plain(skin), plain(cloth_colour(n, device))
     bare = who["skirt"] | who["shorts"]
     stockings = choose(chance(n, .4, device) & who["skirt"], plain(cloth_colour(n, device)), skin_m)
@@ -169,9 +172,9 @@ def parts_of(who, j, n, device):
     worn = (who["bag"] == 1)[:, None]
     at = torch.where(worn, behind, beside)
     tall = torch.where(worn[:, 0], .075 * one, .04 * one) * who["bag_size"]
-    put("bag", at - up * tall[:, None], at + up * tall[:, None], torch.where(worn[:, 0], .075 * one, .035 * one) * who["bag_size"],
-        torch.where(worn[:, 0], .07 * one, .03 * one) * who["bag_size"], torch.where(worn[:, 0], .05 * one, .075 * one),
-        torch.where(worn[:, 0], .045 * one, .07 * one), cap=2.5, there=who["bag"] > 0)
+    size = lambda pack, purse: torch.where(worn[:, 0], pack * one, purse * one)
+    put("bag", at - up * tall[:, None], at + up * tall[:, None], size(.075, .035) * who["bag_size"],
+        size(.07, .03) * who["bag_size"], size(.05, .075), size(.045, .07), cap=2.5, there=who["bag"] > 0)
     return [torch.stack([rows[name][i] for name in PARTS], 1) for i in range(9)]
 
 
@@ -223,10 +226,10 @@ def draw(who, n, device, height=HEIGHT // 2, width=WIDTH // 2):
     # pixels of the canvas are not square: a box of 256x128 shows a person about 0.42 as wide as high
     half = torch.maximum((high - low)[:, 0] * .5, span_y * .19) * stretch
     scale_x = half * 2 * 1.5 / width
-    ys = (torch.arange(height, device=device) + .5 - height / 2)[None, :, None] * scale[:, None, None] + middle[:, 1, None, None]
-    xs = (torch.arange(width, device=device) + .5 - width / 2)[None, None, :] * scale_x[:, None, None] + middle[:, 0, None, None]
+    ys = (torch.arange(height, device=device) + .5 - height / 2)[None] * scale[:, None] + middle[:, 1:]
+    xs = (torch.arange(width, device=device) + .5 - width / 2)[None] * scale_x[:, None] + middle[:, :1]
     shape = (n, height, width)
-    xs, ys = xs.expand(shape), ys.expand(shape)
+    xs, ys = xs[:, None, :].expand(shape), ys[:, :, None].expand(shape)
     best = torch.full(shape, -9.0, device=device)
     alpha, part = torch.zeros(shape, device=device), torch.zeros(shape, dtype=torch.long, device=device)
     along, across, normal_y = (torch.zeros(shape, device=device) for _ in range(3))
@@ -244,7 +247,8 @@ def draw(who, n, device, height=HEIGHT // 2, width=WIDTH // 2):
         thick = col(t0) + (col(t1) - col(t0)) * tc + swell
         u, v = side / w, over * col(cap) / w
         r2 = u * u + v * v
-        z = q0[:, k, 2, None, None] + (q1[:, k, 2] - q0[:, k, 2])[:, None, None] * tc + thick * (1 - r2).clamp(min=0).sqrt()
+        axis_z = q0[:, k, 2, None, None] + (q1[:, k, 2] - q0[:, k, 2])[:, None, None] * tc
+        z = axis_z + thick * (1 - r2).clamp(min=0).sqrt()
         cover = ((1 - r2.sqrt()) * w / torch.maximum(scale, scale_x)[:, None, None] + .5).clamp(0, 1) * col(there)
         nearer = (cover > .5) & (z > best) | (cover > alpha) & (best < -8)
         best = torch.where(nearer & (cover > .5), z, best)
