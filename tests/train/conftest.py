@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The training package on Debian's PyTorch and the CPU, with pictures that drawings.py draws."""
+import ctypes
 import importlib.util
 import os
 import subprocess
@@ -15,6 +16,8 @@ if importlib.util.find_spec('torch') is None:
 else:
     import torch
     torch.set_num_threads(1)
+    for option in (-3, -1):  # the same for this process: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
+        ctypes.CDLL(None).mallopt(option, 1 << 30)
 
 
 @pytest.fixture(scope='session')

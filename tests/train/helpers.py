@@ -4,7 +4,8 @@ import pathlib
 
 TRAIN = pathlib.Path(__file__).resolve().parents[2] / 'train'
 # Networks so small gain nothing from a second thread, and on a busy machine two take five times as long.
-ONE_THREAD = {'OMP_NUM_THREADS': '1'}
+# glibc gives large blocks back to the kernel each time they are freed: half of the time went there.
+ONE_THREAD = {'OMP_NUM_THREADS': '1', 'MALLOC_MMAP_THRESHOLD_': str(1 << 30), 'MALLOC_TRIM_THRESHOLD_': str(1 << 32)}
 
 
 def losses(log):
