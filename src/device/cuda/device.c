@@ -141,6 +141,8 @@ static sac_result describe(struct sac_device *dev)
         return missing(dev, why);
     }
     snprintf(dev->name, sizeof dev->name, "cuda:%d", dev->index);
+    snprintf(dev->pci_bus_id, sizeof dev->pci_bus_id, "%08x:%02x:%02x.0", (unsigned)gpu.pciDomainID,
+             (unsigned)gpu.pciBusID, (unsigned)gpu.pciDeviceID);
     snprintf(dev->description, sizeof dev->description,
              "%.60s, %.1f GiB, compute %d.%d, driver for CUDA %d.%d", gpu.name,
              (double)gpu.totalGlobalMem / (1 << 30), gpu.major, gpu.minor, version / 1000,
