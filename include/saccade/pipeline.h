@@ -48,8 +48,19 @@ struct sac_track_job_params {
                                                 the same time; NULL (default): not */
 };
 
+/* One input among several, with its outputs; the fields are those of sac_pipeline_params. */
+struct sac_stream_params {
+    const char *input, *detections;
+    const char *video_out, *jsonl_out, *mot_out;
+};
+
 struct sac_pipeline_params {
     struct sac_track_job_params job;
+    /* Several inputs in one run: input, detections and the outputs below are then not looked at, and
+     * source.stream_id counts from 0. All or none have detections. One that fails, already when it is
+     * opened, does not stop the others: its sentence is logged, and run returns it in the end. */
+    const struct sac_stream_params *streams;
+    int                      stream_count;   /* 0 (default): the one input below */
     const char              *input;          /* NULL only with detections, and without reid */
     struct sac_source_params source;
     const char              *detections;     /* MOTChallenge detections instead of a detector, or NULL */
@@ -62,8 +73,8 @@ struct sac_pipeline_params {
     int                      draw_trails;    /* 1 (default) */
     float                    trail_s;        /* length of a trail; default 2 */
     const char              *command;        /* for the header line of the JSON lines, or NULL */
-    /* Called on the sink thread for each frame, in order, before anything is drawn; NULL: none. frame is
-     * NULL without a video. Both are borrowed for the call. Returning non-zero stops the run, as
+    /* Called on the sink thread for each frame, in order, before anything is drawn; NULL: none. Of several
+     * inputs each has a sink thread; they call in turns. frame is NULL without a video. Both are borrowed for the call. Returning non-zero stops the run, as
      * sac_pipeline_stop does. */
     int                    (*on_frame)(void *user, const sac_frame *frame,
                                        const struct sac_track *tracks, size_t n);
@@ -72,7 +83,7 @@ struct sac_pipeline_params {
 SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 
 typedef struct sac_pipeline sac_pipeline;
-/* Opens input, models and outputs; nothing runs yet. Output files appear under a temporary name and are
+/* Opens inputs, models and outputs; nothing runs yet. Output files appear under a temporary name and are
  * renamed when whole.
  * Errors   SAC_ERR_ARG (no input, no detector, a bad option), SAC_ERR_IO, SAC_ERR_FORMAT or
  *          SAC_ERR_UNSUPPORTED for a file, SAC_ERR_DEVICE, SAC_ERR_MEMORY. Nothing is left of outputs. */
@@ -86,6 +97,9 @@ SAC_API sac_result sac_pipeline_run(sac_pipeline *pipe);
 SAC_API void       sac_pipeline_stop(sac_pipeline *pipe);
 /* Any thread, also during a run. */
 SAC_API void       sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out);
+/* Of one input; 0 <= stream < the number of inputs. Any thread, also during a run. */
+SAC_API void       sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream,
+                                                 struct sac_stream_stats *out);
 /* The name of a class, or NULL where the model has none. Any thread. */
 SAC_API const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id);
 SAC_API void       sac_pipeline_destroy(sac_pipeline **pipe);

@@ -78,6 +78,18 @@ struct sac_pipeline_stats {
     char                     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
 };
 
+/* One input of a run. */
+struct sac_stream_stats {
+    char       input[256]; /* or its detections, without a video; cut */
+    int        stream_id;
+    int64_t    frames, frames_total, detections, tracks; /* as above */
+    double     elapsed_s, fps;
+    char       encoder[64]; /* empty: no video is written */
+    sac_result status;      /* a fault of this one; the others go on */
+    char       why[512];    /* its sentence; empty: none */
+    struct sac_source_stats source;
+};
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,10 +14,10 @@ void sac_fault_finish(struct sac_fault *fault)
     pthread_mutex_destroy(&fault->lock);
 }
 
-void sac_fault_keep(struct sac_fault *fault, sac_context *ctx, sac_result res)
+bool sac_fault_keep(struct sac_fault *fault, sac_context *ctx, sac_result res)
 {
     if (res == SAC_OK)
-        return;
+        return false;
     char sentence[sizeof fault->sentence];
     sac_context_last_error(ctx, sentence, sizeof sentence);
     pthread_mutex_lock(&fault->lock);
@@ -29,6 +29,7 @@ void sac_fault_keep(struct sac_fault *fault, sac_context *ctx, sac_result res)
     pthread_mutex_unlock(&fault->lock);
     if (!first)
         sac_log(ctx, SAC_LOG_WARN, "and: %s", sentence);
+    return first;
 }
 
 sac_result sac_fault_raise(struct sac_fault *fault, sac_context *ctx)

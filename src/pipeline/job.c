@@ -57,7 +57,11 @@ sac_result sac_job_push_wait(struct sac_job *job, struct sac_item *item)
 {
     int_fast64_t none = 0;
     item->submitted_ns = sac_time_ns();
-    atomic_compare_exchange_strong(&job->first_ns, &none, item->submitted_ns);
+    if (!item->last)
+        atomic_compare_exchange_strong(&job->first_ns, &none, item->submitted_ns);
+    none = 0;
+    if (!item->last && item->lane)
+        atomic_compare_exchange_strong(&item->lane->first_ns, &none, item->submitted_ns);
     sac_result res = sac_queue_push_wait(job->detect, item);
     if (res != SAC_OK)
         sac_job_recycle(job, item);
@@ -247,10 +251,10 @@ static sac_result start_inference(struct sac_job *job)
     return sac_fault_raise(&job->fault, job->ctx);
 }
 
-sac_result sac_job_start(struct sac_job *job, const struct sac_rows *rows)
+sac_result sac_job_start(struct sac_job *job, bool ready_made)
 {
-    job->rows = rows;
-    if (!rows && !job->params.detector)
+    job->ready_made = ready_made;
+    if (!ready_made && !job->params.detector)
         return SAC_FAIL(job->ctx, SAC_ERR_ARG, "no detector: give a model or a file of detections");
     sac_result res = start_inference(job);
     if (res == SAC_OK)

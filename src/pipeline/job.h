@@ -29,8 +29,8 @@ struct sac_fault {
 };
 void       sac_fault_init(struct sac_fault *fault);
 void       sac_fault_finish(struct sac_fault *fault);
-/* Keep res and this thread's sentence, unless there is one already. */
-void       sac_fault_keep(struct sac_fault *fault, sac_context *ctx, sac_result res);
+/* Keep res and this thread's sentence, unless there is one already; true when it was kept. */
+bool       sac_fault_keep(struct sac_fault *fault, sac_context *ctx, sac_result res);
 sac_result sac_fault_raise(struct sac_fault *fault, sac_context *ctx);
 
 /* ---- detections from a file ---- */
@@ -50,8 +50,19 @@ sac_result sac_rows_get(const struct sac_rows *rows, sac_context *ctx, int64_t n
 
 /* ---- items ---- */
 
+/* What the items of one input share on their way; those of the push form have none. */
+struct sac_lane {
+    const struct sac_rows *rows; /* instead of the detector, or NULL */
+    struct sac_queue      *done; /* where its results go */
+    atomic_bool            discard; /* drop what has not been inferred yet */
+
+    atomic_int_fast64_t frames_done, detections, tracks, first_ns, last_ns;
+};
+
 struct sac_item {
     struct sac_item *next; /* in the list of free items */
+    struct sac_lane *lane; /* NULL: results go to the job's own last queue */
+    bool             last; /* no frame: the lane's end, behind all its frames */
     sac_frame       *frame; /* a reference, or NULL without a video */
     int64_t          id, number, pts_us;
     int              stream_id;
@@ -91,7 +102,7 @@ struct sac_job {
     sac_context                *ctx;
     struct sac_arena            strings; /* behind params */
     struct sac_track_job_params params;
-    const struct sac_rows      *rows; /* instead of a detector, or NULL; borrowed */
+    bool                        ready_made; /* lanes have rows; there is no detector */
     sac_device                 *dev;
     sac_timers                 *timers; /* id = enum sac_stage */
     sac_timers                 *gpu_timers; /* the same; the device's own time, measured by events */
@@ -111,6 +122,7 @@ struct sac_job {
     bool             wants_embeddings;
     int              batch_max;
     struct sac_item **batch; /* [batch_max], with frames and found beside it */
+    struct sac_item  *after_batch; /* the end of a lane, met while a batch was collected */
     sac_frame       **frames;
     struct sac_detections *found;
     struct sac_detections  wanted;     /* those of one frame that need embeddings, and where they were */
@@ -123,9 +135,9 @@ struct sac_job {
     struct sac_stream_tracker {
         int          stream_id;
         sac_tracker *trk;
+        int64_t      track_id_max; /* ids are given in rising order, so a greater one is a new identity */
     } *trackers;
     size_t  tracker_count, tracker_capacity;
-    int64_t track_id_max; /* ids are given in rising order, so a greater one is a new identity */
 
     pthread_mutex_t  free_lock; /* guards free_items */
     struct sac_item *free_items;
@@ -143,8 +155,8 @@ struct sac_job {
 /* Copies params, opens the device. queue_min: the least length of the first and last queue. */
 sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *params,
                           size_t queue_min, struct sac_job **out);
-/* Loads the models and starts the threads. rows: see above. */
-sac_result sac_job_start(struct sac_job *job, const struct sac_rows *rows);
+/* Loads the models and starts the threads. */
+sac_result sac_job_start(struct sac_job *job, bool ready_made);
 /* Drops what is inside, ends the threads. */
 void       sac_job_stop(struct sac_job *job);
 /* The same, and all goes. Accepts a job in any state. */
@@ -186,14 +198,17 @@ void       sac_job_on_decoded(void *job, const sac_frame *frame, int64_t begun_n
 /* stages.c: the two threads. */
 void *sac_job_infer_main(void *job);
 void *sac_job_track_main(void *job);
-/* The tracker of a stream, made on first use; on the tracking thread once that runs. */
-sac_result sac_job_tracker(struct sac_job *job, int stream_id, sac_tracker **out);
+/* The tracker of a stream, made on first use; on the tracking thread once that runs. Valid until the
+ * next call. */
+sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream_tracker **out);
 
-/* stats.c: everything but what is the source's and the sink's. */
+/* stats.c: everything but what is the source's and the sink's, and the last queue. */
 void       sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out);
+void       sac_job_add_queue(struct sac_pipeline_stats *out, const char *name, struct sac_queue *queue);
 /* What all of it means; once everything else is there. */
-void       sac_job_judge(const struct sac_job *job, struct sac_pipeline_stats *out);
+void       sac_job_judge(const struct sac_job *job, int streams, struct sac_pipeline_stats *out);
 /* At the end: make the trace whole and write the statistics; what comes later is not in them. */
-sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats);
+sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats,
+                                  const struct sac_stream_stats *streams, int stream_count);
 
 #endif

@@ -1,40 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pull form: a reading thread feeds the job, a sink thread takes its results, and run() waits.
- *
- * How a run ends: the reading thread meets the end of the input (or a fault, or a cancelled source)
- * and ends the job; what is inside goes its way; the sink thread meets the end of the job, finishes
- * the outputs and wakes run(). A stop, and a fault of an output, only make the reading end earlier. */
+/* The pull form: opening all that a run needs, and the run itself. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "pipeline/output.h"
-
-enum { OUTPUTS_MAX = 3 };
-
-struct sac_pipeline {
-    sac_context               *ctx;
-    struct sac_arena           strings; /* behind params */
-    struct sac_pipeline_params params;
-    struct sac_job            *job;
-    struct sac_rows            rows; /* with params.detections */
-    sac_source                *src;  /* NULL without a video */
-    struct sac_source_info     info;
-    struct sac_output_setup    setup;
-    struct sac_output         *outputs[OUTPUTS_MAX]; /* the sink thread's during a run */
-    int                        output_count;
-    char                       encoder[64];
-
-    pthread_t        read_thread, sink_thread;
-    bool             ran;
-    sem_t            wake;     /* posted when one of the flags below was set */
-    atomic_bool      stopped;  /* the user asks to end */
-    atomic_bool      failed;   /* an output, or a frame on its way */
-    atomic_bool      finished; /* the outputs are */
-    atomic_bool      cancelled; /* a stop came before the end: frames are missing */
-    struct sac_fault fault;
-};
+#include "pipeline/pipeline.h"
 
 struct sac_pipeline_params sac_pipeline_params_default(void)
 {
@@ -59,7 +30,14 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
     return params;
 }
 
-/* ---- creation ---- */
+/* ---- parameters ---- */
+
+static bool hold(sac_pipeline *pipe, const char **string)
+{
+    if (*string)
+        *string = sac_arena_strndup(&pipe->strings, *string, strlen(*string));
+    return *string != NULL;
+}
 
 static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_params *params)
 {
@@ -69,88 +47,96 @@ static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_para
         &pipe->params.jsonl_out,     &pipe->params.mot_out,      &pipe->params.command,
         &pipe->params.sink.encoder,  &pipe->params.sink.preset,
     };
-    for (size_t i = 0; i < SAC_COUNT(strings); i++) {
-        if (!*strings[i])
-            continue;
-        *strings[i] = sac_arena_strndup(&pipe->strings, *strings[i], strlen(*strings[i]));
-        if (!*strings[i])
+    for (size_t i = 0; i < SAC_COUNT(strings); i++)
+        if (*strings[i] && !hold(pipe, strings[i]))
             return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
+    return SAC_OK;
+}
+
+static sac_result copy_stream(sac_pipeline *pipe, const struct sac_stream_params *params, int index)
+{
+    struct sac_stream_params p = *params;
+    const char **strings[] = {&p.input, &p.detections, &p.video_out, &p.jsonl_out, &p.mot_out};
+    for (size_t i = 0; i < SAC_COUNT(strings); i++)
+        if (*strings[i] && !hold(pipe, strings[i]))
+            return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
+    return sac_stream_init(&pipe->streams[index], pipe, &p, index);
+}
+
+static sac_result create_streams(sac_pipeline *pipe, const struct sac_stream_params *params, int n)
+{
+    sac_result res = SAC_OK;
+    pipe->streams = sac_calloc((size_t)n, sizeof *pipe->streams);
+    if (!pipe->streams)
+        return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for %d inputs", n);
+    pipe->stream_count = n;
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        res = copy_stream(pipe, &params[i], i);
+    return res;
+}
+
+/* All or none of the inputs have ready-made detections: they decide whether there is a detector. */
+static sac_result check_streams(sac_context *ctx, const struct sac_stream_params *params, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!params[i].input && !params[i].detections)
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "no input: give a video, or a file of detections");
+        if (!params[i].detections != !params[0].detections)
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "'%s': of several inputs all or none have detections",
+                            params[i].input);
     }
     return SAC_OK;
 }
 
-static sac_result open_rows(sac_pipeline *pipe)
+static sac_result set_up_streams(sac_pipeline *pipe, const struct sac_pipeline_params *params)
 {
-    struct sac_pipeline_params *p = &pipe->params;
-    sac_result res = sac_rows_open(pipe->ctx, p->detections, &pipe->rows);
-    p->job.detector = NULL;
-    if (res != SAC_OK || p->input)
-        return res;
-    if (p->video_out)
-        return SAC_FAIL(pipe->ctx, SAC_ERR_ARG,
-                        "'%s': an annotated video needs the video that it shows", p->video_out);
-    if (p->job.reid && strcmp(p->job.reid, "auto") != 0 && strcmp(p->job.reid, "none") != 0)
-        return SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "'%s': appearance needs the video, not only '%s'",
-                        p->job.reid, p->detections);
-    if (p->fps <= 0)
-        p->fps = pipe->rows.fps;
-    if (!(p->fps > 0 && isfinite(p->fps)))
-        return SAC_FAIL(pipe->ctx, SAC_ERR_ARG,
-                        "'%s': without a video the frames per second must be given, or a "
-                        "seqinfo.ini beside it",
-                        p->detections);
-    return SAC_OK;
+    const struct sac_stream_params one = {params->input, params->detections, params->video_out,
+                                          params->jsonl_out, params->mot_out};
+    bool                           many = params->stream_count > 0;
+    const struct sac_stream_params *list = many ? params->streams : &one;
+    int                            n = many ? params->stream_count : 1;
+    sac_result                     res = check_streams(pipe->ctx, list, n);
+    return res == SAC_OK ? create_streams(pipe, list, n) : res;
 }
 
-static sac_result open_input(sac_pipeline *pipe)
+/* ---- opening ---- */
+
+/* The fault to return: the only stream's, or how many of several met one. */
+static sac_result raise_fault(sac_pipeline *pipe)
 {
-    struct sac_source_params params = pipe->params.source;
-    if (!pipe->params.input)
+    int                    failed = 0;
+    struct sac_stream_run *first = NULL;
+    for (int i = pipe->stream_count - 1; i >= 0; i--)
+        if (pipe->streams[i].fault.res != SAC_OK) {
+            first = &pipe->streams[i];
+            failed++;
+        }
+    if (!first)
         return SAC_OK;
-    if (!pipe->params.video_out)
-        params.keep_packets = 0; /* nobody would take them */
-    if (pipe->job->measures) {
-        params.on_decoded = sac_job_on_decoded;
-        params.on_decoded_user = pipe->job;
+    sac_result res = sac_fault_raise(&first->fault, pipe->ctx);
+    return pipe->stream_count == 1 ? res
+                                   : sac_fail_prefix(pipe->ctx, res, "%d of %d inputs failed: ",
+                                                     failed, pipe->stream_count);
+}
+
+/* A step of opening, for each stream. One alone must succeed; of several, those that fail are left out
+ * unless all do. Being told to give up, and no memory, end it. */
+static sac_result for_each_stream(sac_pipeline *pipe, sac_result (*step)(struct sac_stream_run *s))
+{
+    int failed = 0;
+    for (int i = 0; i < pipe->stream_count; i++) {
+        struct sac_stream_run *s = &pipe->streams[i];
+        sac_result             res = s->fault.res == SAC_OK ? step(s) : s->fault.res;
+        if (res != SAC_OK && (pipe->stream_count == 1 || res == SAC_ERR_CANCELLED ||
+                              res == SAC_ERR_MEMORY))
+            return res;
+        if (res != SAC_OK && s->fault.res == SAC_OK) {
+            sac_stream_fail(s, res);
+            sac_stream_close(s); /* what it opened so far goes away at once */
+        }
+        failed += res != SAC_OK;
     }
-    sac_result res = sac_source_open(pipe->job->dev, pipe->params.input, &params, &pipe->src);
-    if (res == SAC_OK)
-        sac_source_describe(pipe->src, &pipe->info);
-    return res;
-}
-
-static sac_result add_output(sac_pipeline *pipe, const char *path,
-                             sac_result (*create)(const struct sac_output_setup *setup,
-                                                  struct sac_output **out))
-{
-    if (!path)
-        return SAC_OK;
-    sac_result res = create(&pipe->setup, &pipe->outputs[pipe->output_count]);
-    if (res == SAC_OK)
-        pipe->output_count++;
-    return res;
-}
-
-static sac_result open_outputs(sac_pipeline *pipe)
-{
-    const struct sac_pipeline_params *p = &pipe->params;
-    pipe->setup = (struct sac_output_setup){
-        .ctx = pipe->ctx,
-        .job = pipe->job,
-        .params = p,
-        .src = pipe->src,
-        .width = pipe->info.width,
-        .height = pipe->info.height,
-        .fps = pipe->src ? pipe->info.fps : p->fps,
-    };
-    sac_result res = add_output(pipe, p->video_out, sac_video_create);
-    if (res == SAC_OK && p->video_out)
-        snprintf(pipe->encoder, sizeof pipe->encoder, "%s", sac_video_encoder(pipe->outputs[0]));
-    if (res == SAC_OK)
-        res = add_output(pipe, p->jsonl_out, sac_jsonl_create);
-    if (res == SAC_OK)
-        res = add_output(pipe, p->mot_out, sac_mot_sink_create);
-    return res;
+    return failed < pipe->stream_count ? SAC_OK : raise_fault(pipe);
 }
 
 static const char *or_none(const char *text)
@@ -158,39 +144,55 @@ static const char *or_none(const char *text)
     return text && text[0] ? text : "none";
 }
 
+static void describe_input(const sac_pipeline *pipe, char *buf, size_t size)
+{
+    const struct sac_stream_run *s = &pipe->streams[0];
+    int                          used = 0, ready = 0;
+    for (int i = 0; i < pipe->stream_count; i++)
+        ready += pipe->streams[i].ready;
+    if (pipe->stream_count > 1)
+        used = snprintf(buf, size, "%d streams", ready);
+    else
+        used = snprintf(buf, size, "%s", or_none(s->params.input));
+    if (pipe->stream_count == 1 && s->src && used > 0 && (size_t)used < size)
+        snprintf(buf + used, size - (size_t)used, " (%.31s %dx%d)", s->info.codec, s->info.width,
+                 s->info.height);
+}
+
 /* The first line of every run says what it runs on: nothing falls back in silence. */
 static void log_setup(sac_pipeline *pipe)
 {
     struct sac_pipeline_stats stats;
-    char                      input[64] = "";
+    char                      input[512];
+    const char               *detections = pipe->streams[0].params.detections;
     sac_pipeline_get_stats(pipe, &stats);
-    if (pipe->src)
-        snprintf(input, sizeof input, " (%.31s %dx%d)", pipe->info.codec, pipe->info.width,
-                 pipe->info.height);
+    describe_input(pipe, input, sizeof input);
     sac_log(pipe->ctx, SAC_LOG_INFO,
             "device %s; engine %s; precision %s; detector %s; head %s; tracker %s; reid %s; "
-            "input %s%s; encoder %s",
+            "input %s; encoder %s",
             stats.device, or_none(stats.engine), or_none(stats.precision),
-            or_none(pipe->params.detections ? pipe->params.detections : stats.detector),
-            or_none(stats.head), stats.tracker, or_none(stats.reid), or_none(pipe->params.input),
-            input, or_none(stats.encoder));
+            or_none(detections ? detections : stats.detector), or_none(stats.head), stats.tracker,
+            or_none(stats.reid), input, or_none(stats.encoder));
 }
 
 static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_params *params)
 {
     sac_result res = copy_params(pipe, params);
-    if (res == SAC_OK && !params->input && !params->detections)
-        res = SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "no input: give a video, or a file of detections");
-    if (res == SAC_OK && params->detections)
-        res = open_rows(pipe);
     if (res == SAC_OK)
-        res = sac_job_create(pipe->ctx, &pipe->params.job, 1, &pipe->job);
+        res = set_up_streams(pipe, params);
+    bool ready_made = res == SAC_OK && pipe->streams[0].params.detections;
+    if (ready_made) {
+        pipe->params.job.detector = NULL;
+        res = for_each_stream(pipe, sac_stream_open_rows);
+    }
     if (res == SAC_OK)
-        res = open_input(pipe);
+        res = sac_job_create(pipe->ctx, &pipe->params.job, (size_t)pipe->stream_count, &pipe->job);
     if (res == SAC_OK)
-        res = sac_job_start(pipe->job, params->detections ? &pipe->rows : NULL);
+        res = for_each_stream(pipe, sac_stream_open_input);
     if (res == SAC_OK)
-        res = open_outputs(pipe);
+        res = sac_job_start(pipe->job, ready_made);
+    if (res == SAC_OK)
+        res = for_each_stream(pipe, sac_stream_open_outputs);
     if (res == SAC_OK)
         log_setup(pipe);
     return res;
@@ -205,7 +207,7 @@ sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_param
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a pipeline");
     pipe->ctx = ctx;
     sem_init(&pipe->wake, 0, 0);
-    sac_fault_init(&pipe->fault);
+    pthread_mutex_init(&pipe->on_frame_lock, NULL);
     sac_result res = pipeline_init(pipe, params ? params : &defaults);
     if (res == SAC_OK)
         *out = pipe;
@@ -214,173 +216,49 @@ sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_param
     return res;
 }
 
-/* ---- the reading thread ---- */
-
-static void set_flag(sac_pipeline *pipe, atomic_bool *flag)
-{
-    atomic_store(flag, true);
-    sem_post(&pipe->wake);
-}
-
-static sac_result read_frame(sac_pipeline *pipe, struct sac_item *item)
-{
-    sac_result res = sac_source_read_wait(pipe->src, &item->frame);
-    if (res != SAC_OK)
-        return res;
-    item->number = item->frame->number;
-    item->pts_us = item->frame->pts_us;
-    item->stream_id = item->frame->stream_id;
-    return SAC_OK;
-}
-
-/* Without a video, time is counted in frames. */
-static sac_result next_number(sac_pipeline *pipe, int64_t number, struct sac_item *item)
-{
-    if (number >= pipe->rows.frames)
-        return SAC_EOS;
-    item->number = number;
-    item->pts_us = llround((double)number * 1e6 / pipe->params.fps);
-    item->stream_id = pipe->params.source.stream_id;
-    return SAC_OK;
-}
-
-static bool should_end(sac_pipeline *pipe)
-{
-    return atomic_load(&pipe->stopped) || atomic_load(&pipe->failed);
-}
-
-static sac_result feed(sac_pipeline *pipe)
-{
-    sac_result res = SAC_OK;
-    for (int64_t number = 0; res == SAC_OK && !should_end(pipe); number++) {
-        struct sac_item *item = sac_job_item(pipe->job);
-        if (!item)
-            return SAC_ERR_MEMORY;
-        res = pipe->src ? read_frame(pipe, item) : next_number(pipe, number, item);
-        if (res == SAC_OK)
-            res = sac_job_push_wait(pipe->job, item);
-        else
-            sac_job_recycle(pipe->job, item);
-    }
-    return res;
-}
-
-static void *read_main(void *arg)
-{
-    sac_pipeline *pipe = arg;
-    sac_result    res = feed(pipe);
-    if (res != SAC_EOS && res != SAC_ERR_CANCELLED)
-        sac_fault_keep(&pipe->fault, pipe->ctx, res);
-    sac_job_end(pipe->job);
-    return NULL;
-}
-
-/* ---- the sink thread ---- */
-
-static void drop_output(sac_pipeline *pipe, int i)
-{
-    pipe->outputs[i]->ops->destroy(pipe->outputs[i]);
-    pipe->outputs[i] = pipe->outputs[--pipe->output_count];
-}
-
-/* An output that fails goes; the others are finished with what they have. */
-static sac_result write_outputs(sac_pipeline *pipe, struct sac_item *item)
-{
-    struct sac_job *job = pipe->job;
-    for (int i = 0; i < pipe->output_count; i++) {
-        struct sac_output *out = pipe->outputs[i];
-        int64_t begun = out->ops->times_itself ? 0 : sac_job_begin(job, SAC_STAGE_WRITE);
-        sac_result res = out->ops->write(out, item);
-        if (!out->ops->times_itself)
-            sac_job_finish(job, SAC_STAGE_WRITE, begun, item);
-        if (res != SAC_OK) {
-            sac_fault_keep(&pipe->fault, pipe->ctx, res);
-            drop_output(pipe, i);
-            return res;
-        }
-    }
-    return SAC_OK;
-}
-
-/* One frame's results to everybody who waits for them; false: no more should come. */
-static bool deliver(sac_pipeline *pipe, struct sac_item *item)
-{
-    const struct sac_pipeline_params *p = &pipe->params;
-    if (item->status != SAC_OK) {
-        SAC_FAIL(pipe->ctx, item->status, "%s", item->why);
-        sac_fault_keep(&pipe->fault, pipe->ctx, item->status);
-        return false;
-    }
-    bool       go_on = !p->on_frame || p->on_frame(p->on_frame_user, item->frame, item->tracks,
-                                                   item->track_count) == 0;
-    sac_result res = write_outputs(pipe, item);
-    if (!go_on) {
-        atomic_store(&pipe->cancelled, true);
-        set_flag(pipe, &pipe->stopped);
-    }
-    return go_on && res == SAC_OK;
-}
-
-static void finish_outputs(sac_pipeline *pipe)
-{
-    while (pipe->output_count > 0) {
-        struct sac_output *out = pipe->outputs[0];
-        sac_fault_keep(&pipe->fault, pipe->ctx, out->ops->finish(out));
-        drop_output(pipe, 0);
-    }
-}
-
-static void *sink_main(void *arg)
-{
-    sac_pipeline    *pipe = arg;
-    struct sac_item *item;
-    bool             open = true;
-    while (sac_job_pop_wait(pipe->job, -1, &item) == SAC_OK) {
-        if (open && !deliver(pipe, item)) {
-            open = false;
-            set_flag(pipe, &pipe->failed);
-        }
-        sac_job_recycle(pipe->job, item);
-    }
-    finish_outputs(pipe);
-    set_flag(pipe, &pipe->finished);
-    return NULL;
-}
-
 /* ---- the run ---- */
 
-/* Let the reading end: the source stops waiting, and what waits for the detector is dropped. */
-static void end_early(sac_pipeline *pipe)
+static void start_streams(sac_pipeline *pipe)
 {
-    sac_job_discard(pipe->job);
-    if (pipe->src)
-        sac_source_cancel(pipe->src);
-}
-
-static void wait_finished(sac_pipeline *pipe)
-{
-    while (!atomic_load(&pipe->finished)) {
-        while (sem_wait(&pipe->wake) != 0 && errno == EINTR)
-            ;
-        if (atomic_load(&pipe->finished) || !should_end(pipe))
+    for (int i = 0; i < pipe->stream_count; i++) {
+        struct sac_stream_run *s = &pipe->streams[i];
+        if (!s->ready)
             continue;
-        if (atomic_load(&pipe->stopped))
-            atomic_store(&pipe->cancelled, true);
-        end_early(pipe);
+        sac_stream_fail(s, sac_stream_start(s));
+        if (!s->sink_started) /* nothing of it runs */
+            atomic_store(&s->finished, true);
     }
 }
 
-static sac_result start_threads(sac_pipeline *pipe)
+/* Tell those to end that should; true once all have. */
+static bool look_after_streams(sac_pipeline *pipe)
 {
-    sac_result res =
-        sac_thread_start(pipe->ctx, &pipe->sink_thread, "sac-sink", sink_main, pipe);
-    if (res != SAC_OK)
-        return res;
-    res = sac_thread_start(pipe->ctx, &pipe->read_thread, "sac-read", read_main, pipe);
-    if (res != SAC_OK) {
-        sac_job_end(pipe->job);
-        pthread_join(pipe->sink_thread, NULL);
+    bool stopped = atomic_load(&pipe->stopped), finished = true;
+    for (int i = 0; i < pipe->stream_count; i++)
+        finished &= !pipe->streams[i].ready || atomic_load(&pipe->streams[i].finished);
+    if (finished)
+        return true;
+    if (stopped) {
+        atomic_store(&pipe->cancelled, true);
+        sac_job_discard(pipe->job);
     }
+    for (int i = 0; i < pipe->stream_count; i++)
+        if (pipe->streams[i].ready && (stopped || atomic_load(&pipe->streams[i].failed)))
+            sac_stream_end_early(&pipe->streams[i]);
+    return false;
+}
+
+static sac_result write_reports(sac_pipeline *pipe)
+{
+    struct sac_pipeline_stats stats;
+    struct sac_stream_stats  *streams = sac_calloc((size_t)pipe->stream_count, sizeof *streams);
+    if (!streams)
+        return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the statistics");
+    sac_pipeline_get_stats(pipe, &stats);
+    for (int i = 0; i < pipe->stream_count; i++)
+        sac_pipeline_get_stream_stats(pipe, i, &streams[i]);
+    sac_result res = sac_job_finish_reports(pipe->job, &stats, streams, pipe->stream_count);
+    sac_free(streams);
     return res;
 }
 
@@ -389,16 +267,18 @@ sac_result sac_pipeline_run(sac_pipeline *pipe)
     if (pipe->ran)
         return SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "pipeline: a second run; create another");
     pipe->ran = true;
-    sac_result res = start_threads(pipe);
-    if (res != SAC_OK)
-        return res;
-    wait_finished(pipe);
-    pthread_join(pipe->read_thread, NULL);
-    pthread_join(pipe->sink_thread, NULL);
-    struct sac_pipeline_stats stats;
-    sac_pipeline_get_stats(pipe, &stats);
-    sac_fault_keep(&pipe->fault, pipe->ctx, sac_job_finish_reports(pipe->job, &stats));
-    res = sac_fault_raise(&pipe->fault, pipe->ctx);
+    start_streams(pipe);
+    while (!look_after_streams(pipe))
+        while (sem_wait(&pipe->wake) != 0 && errno == EINTR)
+            ;
+    for (int i = 0; i < pipe->stream_count; i++)
+        sac_stream_join(&pipe->streams[i]);
+    sac_result reported = write_reports(pipe);
+    char       why[512];
+    sac_context_last_error(pipe->ctx, why, sizeof why);
+    sac_result res = raise_fault(pipe);
+    if (res == SAC_OK && reported != SAC_OK)
+        res = SAC_FAIL(pipe->ctx, reported, "%s", why);
     if (res == SAC_OK && atomic_load(&pipe->cancelled))
         res = SAC_FAIL(pipe->ctx, SAC_ERR_CANCELLED, "stopped by request");
     return res;
@@ -406,22 +286,110 @@ sac_result sac_pipeline_run(sac_pipeline *pipe)
 
 void sac_pipeline_stop(sac_pipeline *pipe)
 {
-    set_flag(pipe, &pipe->stopped);
+    atomic_store(&pipe->stopped, true);
+    sem_post(&pipe->wake);
 }
+
+/* ---- questions ---- */
 
 const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id)
 {
     return sac_job_class_name(pipe->job, class_id);
 }
 
+static int64_t frames_total(const struct sac_stream_run *s)
+{
+    return s->src ? s->info.frames : s->params.input ? 0 : s->rows.frames;
+}
+
+static void add_source(struct sac_source_stats *sum, const struct sac_source_stats *one)
+{
+    sum->frames += one->frames;
+    sum->packets += one->packets;
+    sum->bytes += one->bytes;
+    sum->corrupt += one->corrupt;
+    sum->pts_repaired += one->pts_repaired;
+    sum->size_changes += one->size_changes;
+    sum->converted += one->converted;
+}
+
+/* The queues of all sinks as one, and the frames' wait for room as the first queue's. */
+static void add_queues(sac_pipeline *pipe, struct sac_pipeline_stats *out)
+{
+    struct sac_queue_info *first = &out->queue[0], *write = &out->queue[out->queue_count++];
+    *write = (struct sac_queue_info){.name = "write"};
+    uint64_t ended = 0;
+    for (int i = 0; i < pipe->stream_count; i++) {
+        struct sac_stream_run *s = &pipe->streams[i];
+        struct sac_queue_stats stats;
+        ended += s->ready && atomic_load(&s->finished);
+        sac_queue_stats(s->lane.done, &stats);
+        write->length += stats.length;
+        write->capacity += stats.capacity;
+        write->length_max += stats.length_max;
+        write->passed += (uint64_t)atomic_load(&s->lane.frames_done);
+        write->full += stats.push_waits;
+        write->empty += stats.pop_waits;
+        write->push_wait_ms += (double)stats.push_wait_ns * 1e-6;
+        write->pop_wait_ms += (double)stats.pop_wait_ns * 1e-6;
+        first->full += atomic_load(&s->room_waits);
+        first->push_wait_ms += (double)atomic_load(&s->room_wait_ns) * 1e-6;
+    }
+    for (int i = 0; i < 2; i++) /* the last item of a stream is no frame */
+        out->queue[i].passed -= SAC_MIN(ended, out->queue[i].passed);
+    /* A frame that waited for room, then for the queue, found it full once. */
+    first->full = SAC_MIN(first->full, first->passed);
+}
+
 void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
 {
+    int  running = 0;
+    bool known = true;
     sac_job_get_stats(pipe->job, out);
-    snprintf(out->encoder, sizeof out->encoder, "%s", pipe->encoder);
-    out->frames_total = pipe->src ? pipe->info.frames : pipe->rows.frames;
-    if (pipe->src)
-        sac_source_get_stats(pipe->src, &out->source);
-    sac_job_judge(pipe->job, out);
+    add_queues(pipe, out);
+    for (int i = 0; i < pipe->stream_count; i++) {
+        struct sac_stream_run *s = &pipe->streams[i];
+        if (!s->ready)
+            continue;
+        running++;
+        if (!out->encoder[0])
+            snprintf(out->encoder, sizeof out->encoder, "%s", s->encoder);
+        out->frames_total += frames_total(s);
+        known &= frames_total(s) > 0;
+        struct sac_source_stats source = {0};
+        if (s->src)
+            sac_source_get_stats(s->src, &source);
+        add_source(&out->source, &source);
+    }
+    if (!known) /* of one is not known of all */
+        out->frames_total = 0;
+    sac_job_judge(pipe->job, running, out);
+}
+
+void sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream, struct sac_stream_stats *out)
+{
+    struct sac_stream_run *s = &pipe->streams[stream];
+    const char            *name = s->params.input ? s->params.input : s->params.detections;
+    int64_t first_ns = atomic_load(&s->lane.first_ns), last_ns = atomic_load(&s->lane.last_ns);
+    *out = (struct sac_stream_stats){
+        .stream_id = s->params.source.stream_id,
+        .frames = atomic_load(&s->lane.frames_done),
+        .frames_total = frames_total(s),
+        .detections = atomic_load(&s->lane.detections),
+        .tracks = atomic_load(&s->lane.tracks),
+    };
+    snprintf(out->input, sizeof out->input, "%.255s", name);
+    snprintf(out->encoder, sizeof out->encoder, "%s", s->encoder);
+    if (last_ns > first_ns) {
+        out->elapsed_s = (double)(last_ns - first_ns) * 1e-9;
+        out->fps = (double)out->frames / out->elapsed_s;
+    }
+    pthread_mutex_lock(&s->fault.lock);
+    out->status = s->fault.res;
+    snprintf(out->why, sizeof out->why, "%.511s", s->fault.res == SAC_OK ? "" : s->fault.sentence);
+    pthread_mutex_unlock(&s->fault.lock);
+    if (s->src)
+        sac_source_get_stats(s->src, &out->source);
 }
 
 void sac_pipeline_destroy(sac_pipeline **pipe_at)
@@ -430,12 +398,13 @@ void sac_pipeline_destroy(sac_pipeline **pipe_at)
     if (!pipe)
         return;
     *pipe_at = NULL;
-    while (pipe->output_count > 0)
-        drop_output(pipe, 0);
-    sac_source_close(&pipe->src);
+    for (int i = 0; i < pipe->stream_count; i++)
+        sac_stream_close(&pipe->streams[i]);
     sac_job_destroy(&pipe->job);
-    sac_rows_finish(&pipe->rows);
-    sac_fault_finish(&pipe->fault);
+    for (int i = 0; i < pipe->stream_count; i++)
+        sac_stream_finish(&pipe->streams[i]);
+    sac_free(pipe->streams);
+    pthread_mutex_destroy(&pipe->on_frame_lock);
     sem_destroy(&pipe->wake);
     sac_arena_finish(&pipe->strings);
     sac_free(pipe);

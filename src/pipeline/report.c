@@ -140,7 +140,7 @@ static void add_gpu(struct sac_text *t, const struct sac_gpu_stats *gpu)
     add_int(t, "memory_total_bytes", (int64_t)gpu->memory_total_bytes, "},\n");
 }
 
-static void add_source(struct sac_text *t, const struct sac_source_stats *source)
+static void add_source(struct sac_text *t, const struct sac_source_stats *source, const char *after)
 {
     open(t, "source", "{");
     add_int(t, "frames", (int64_t)source->frames, ",");
@@ -149,7 +149,28 @@ static void add_source(struct sac_text *t, const struct sac_source_stats *source
     add_int(t, "corrupt", (int64_t)source->corrupt, ",");
     add_int(t, "pts_repaired", (int64_t)source->pts_repaired, ",");
     add_int(t, "size_changes", (int64_t)source->size_changes, ",");
-    add_int(t, "converted", (int64_t)source->converted, "},\n");
+    add_int(t, "converted", (int64_t)source->converted, after);
+}
+
+static void add_streams(struct sac_text *t, const struct sac_stream_stats *streams, int n)
+{
+    open(t, "streams", "[");
+    for (int i = 0; i < n; i++) {
+        const struct sac_stream_stats *s = &streams[i];
+        sac_text_add(t, i ? ",\n  {" : "\n  {");
+        add_string(t, "input", s->input, ",");
+        add_int(t, "stream", s->stream_id, ",");
+        add_int(t, "frames", s->frames, ",");
+        add_int(t, "frames_total", s->frames_total, ",");
+        add_int(t, "detections", s->detections, ",");
+        add_int(t, "tracks", s->tracks, ",");
+        add_real(t, "elapsed_s", s->elapsed_s, ",");
+        add_real(t, "fps", s->fps, ",");
+        add_string(t, "encoder", s->encoder, ",");
+        add_string(t, "fault", s->why, ",");
+        add_source(t, &s->source, "}}");
+    }
+    sac_text_add(t, "],\n");
 }
 
 static void add_judgement(struct sac_text *t, const struct sac_pipeline_stats *s)
@@ -192,7 +213,8 @@ static void add_run(struct sac_text *t, const struct sac_pipeline_stats *s)
     add_int(t, "rss_peak_bytes", (int64_t)s->rss_peak_bytes, ",\n");
 }
 
-void sac_report_text(struct sac_text *t, const struct sac_pipeline_stats *s)
+void sac_report_text(struct sac_text *t, const struct sac_pipeline_stats *s,
+                     const struct sac_stream_stats *streams, int stream_count)
 {
     add_run(t, s);
     add_stages(t, s);
@@ -201,16 +223,18 @@ void sac_report_text(struct sac_text *t, const struct sac_pipeline_stats *s)
     add_pool(t, s);
     add_copies(t, &s->ledger);
     add_gpu(t, &s->gpu);
-    add_source(t, &s->source);
+    add_source(t, &s->source, "},\n");
+    add_streams(t, streams, stream_count);
     add_judgement(t, s);
     sac_text_add(t, "}\n");
 }
 
 sac_result sac_report_write(sac_context *ctx, struct sac_outfile *file,
-                            const struct sac_pipeline_stats *stats)
+                            const struct sac_pipeline_stats *stats,
+                            const struct sac_stream_stats *streams, int stream_count)
 {
     struct sac_text text = {0};
-    sac_report_text(&text, stats);
+    sac_report_text(&text, stats, streams, stream_count);
     if (text.failed) {
         sac_text_finish(&text);
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "'%s': no memory for the statistics", file->path);

@@ -52,7 +52,7 @@ void sac_session_destroy(sac_session **s)
         struct sac_pipeline_stats stats;
         sac_job_stop((*s)->job);
         sac_session_get_stats(*s, &stats);
-        if (sac_job_finish_reports((*s)->job, &stats) != SAC_OK) /* destroy has no result */
+        if (sac_job_finish_reports((*s)->job, &stats, NULL, 0) != SAC_OK) /* destroy has no result */
             log_fault(*s);
     }
     sac_job_destroy(&(*s)->job);
@@ -69,7 +69,7 @@ sac_result sac_session_start(sac_session *s)
 {
     if (s->started)
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: started already");
-    sac_result res = sac_job_start(s->job, NULL);
+    sac_result res = sac_job_start(s->job, false);
     s->started = res == SAC_OK;
     return res;
 }
@@ -189,5 +189,6 @@ void sac_session_result_finish(struct sac_session_result *result)
 void sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out)
 {
     sac_job_get_stats(s->job, out);
-    sac_job_judge(s->job, out);
+    sac_job_add_queue(out, "write", s->job->done);
+    sac_job_judge(s->job, 1, out);
 }

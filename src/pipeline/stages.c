@@ -57,11 +57,11 @@ static sac_result open_embedder(struct sac_job *job)
 /* One tracker is made ahead: that checks its parameters, and tells whether it looks at appearance. */
 static sac_result open_tracker(struct sac_job *job)
 {
-    sac_tracker *trk;
-    sac_result   res = sac_job_tracker(job, 0, &trk);
+    struct sac_stream_tracker *first;
+    sac_result                 res = sac_job_tracker(job, 0, &first);
     if (res != SAC_OK)
         return res;
-    job->wants_embeddings = job->emb && sac_tracker_wants_embeddings(trk);
+    job->wants_embeddings = job->emb && sac_tracker_wants_embeddings(first->trk);
     if (job->emb && !job->wants_embeddings)
         sac_log(job->ctx, SAC_LOG_WARN, "tracker %s matches on motion alone: %s is not used",
                 sac_tracker_kind_name(job->params.tracker.kind), job->params.reid);
@@ -70,7 +70,7 @@ static sac_result open_tracker(struct sac_job *job)
 
 static sac_result open_models(struct sac_job *job)
 {
-    sac_result res = job->rows ? SAC_OK : open_detector(job);
+    sac_result res = job->ready_made ? SAC_OK : open_detector(job);
     if (res == SAC_OK)
         res = sac_job_choose_reid(job);
     if (res == SAC_OK && job->params.reid)
@@ -145,7 +145,8 @@ static void look_up_batch(struct sac_job *job, int n)
 {
     for (int i = 0; i < n; i++) {
         struct sac_item *item = job->batch[i];
-        sac_result       res = sac_rows_get(job->rows, job->ctx, item->number, &item->found);
+        sac_result       res =
+            sac_rows_get(item->lane->rows, job->ctx, item->number, &item->found);
         if (res != SAC_OK)
             fail_item(job, item, res);
     }
@@ -208,37 +209,55 @@ static sac_result embed(struct sac_job *job, struct sac_item *item)
 
 /* ---- inference: the thread ---- */
 
-/* The next frame, or NULL at the end; those to be discarded are. timeout_ns as in pop_wait. */
+static bool is_discarded(struct sac_job *job, const struct sac_item *item)
+{
+    bool discard = atomic_load(&job->discard) || (item->lane && atomic_load(&item->lane->discard));
+    return discard && !item->last;
+}
+
+/* The next item, or NULL at the end; those to be discarded are. timeout_ns as in pop_wait. */
 static struct sac_item *next_item(struct sac_job *job, int64_t timeout_ns)
 {
     void *item;
     while (sac_queue_pop_wait(job->detect, timeout_ns, &item) == SAC_OK) {
-        if (!atomic_load(&job->discard))
+        if (!is_discarded(job, item))
             return item;
         sac_job_recycle(job, item);
     }
     return NULL;
 }
 
-/* Wait for a first frame, then up to timeout_ms for others to share its run. */
+/* Wait for a first frame, then up to timeout_ms for others to share its run. The end of a lane ends the
+ * batch: it must stay behind the frames. Returns how many frames there are. */
 static int collect_batch(struct sac_job *job)
 {
-    int n = 0;
-    job->batch[n] = next_item(job, -1);
-    if (!job->batch[n])
-        return 0;
-    int64_t until_ns = sac_time_ns() + (int64_t)job->params.timeout_ms * 1000000;
-    for (n = 1; n < job->batch_max; n++) {
-        job->batch[n] = next_item(job, SAC_MAX(until_ns - sac_time_ns(), 0));
-        if (!job->batch[n])
+    int64_t until_ns = 0;
+    int     n = 0;
+    job->after_batch = NULL;
+    while (n < job->batch_max && !job->after_batch) {
+        struct sac_item *item =
+            next_item(job, n == 0 ? -1 : SAC_MAX(until_ns - sac_time_ns(), 0));
+        if (!item)
             break;
+        if (item->last)
+            job->after_batch = item;
+        else
+            job->batch[n++] = item;
+        if (n == 1)
+            until_ns = sac_time_ns() + (int64_t)job->params.timeout_ms * 1000000;
     }
     return n;
 }
 
+static void pass_on(struct sac_job *job, struct sac_item *item)
+{
+    if (sac_queue_push_wait(job->track, item) != SAC_OK)
+        sac_job_recycle(job, item);
+}
+
 static void infer_batch(struct sac_job *job, int n)
 {
-    if (job->rows)
+    if (job->ready_made)
         look_up_batch(job, n);
     else
         detect_batch(job, n);
@@ -251,8 +270,7 @@ static void infer_batch(struct sac_job *job, int n)
             if (res != SAC_OK)
                 fail_item(job, item, res);
         }
-        if (sac_queue_push_wait(job->track, item) != SAC_OK)
-            sac_job_recycle(job, item);
+        pass_on(job, item);
     }
 }
 
@@ -262,8 +280,12 @@ void *sac_job_infer_main(void *arg)
     sac_result      res = open_models(job);
     sac_fault_keep(&job->fault, job->ctx, res);
     sem_post(&job->opened);
-    for (int n; res == SAC_OK && (n = collect_batch(job)) > 0;)
-        infer_batch(job, n);
+    for (int n; res == SAC_OK && ((n = collect_batch(job)) > 0 || job->after_batch);) {
+        if (n > 0)
+            infer_batch(job, n);
+        if (job->after_batch)
+            pass_on(job, job->after_batch);
+    }
     sac_queue_close(job->track);
     close_models(job);
     return NULL;
@@ -271,11 +293,11 @@ void *sac_job_infer_main(void *arg)
 
 /* ---- tracking ---- */
 
-sac_result sac_job_tracker(struct sac_job *job, int stream_id, sac_tracker **out)
+sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream_tracker **out)
 {
     for (size_t i = 0; i < job->tracker_count; i++)
         if (job->trackers[i].stream_id == stream_id) {
-            *out = job->trackers[i].trk;
+            *out = &job->trackers[i];
             return SAC_OK;
         }
     struct sac_tracker_params params = job->params.tracker;
@@ -288,8 +310,8 @@ sac_result sac_job_tracker(struct sac_job *job, int stream_id, sac_tracker **out
     sac_result res = sac_tracker_create(job->ctx, &params, &made.trk);
     if (res != SAC_OK)
         return res;
-    job->trackers[job->tracker_count++] = made;
-    *out = made.trk;
+    job->trackers[job->tracker_count] = made;
+    *out = &job->trackers[job->tracker_count++];
     return SAC_OK;
 }
 
@@ -308,13 +330,13 @@ static sac_result copy_tracks(struct sac_job *job, struct sac_item *item,
 
 static sac_result follow(struct sac_job *job, struct sac_item *item)
 {
-    sac_tracker          *trk;
+    struct sac_stream_tracker *tracker;
     struct sac_track_view view = {0};
     int64_t               started = sac_time_ns();
     int64_t               begun = sac_job_begin(job, SAC_STAGE_TRACKING);
-    sac_result            res = sac_job_tracker(job, item->stream_id, &trk);
+    sac_result            res = sac_job_tracker(job, item->stream_id, &tracker);
     if (res == SAC_OK)
-        res = sac_tracker_update(trk, item->found.items, item->found.count,
+        res = sac_tracker_update(tracker->trk, item->found.items, item->found.count,
                                  item->has_feat ? item->feat : NULL, item->frame, item->pts_us,
                                  &view);
     if (res == SAC_OK)
@@ -324,17 +346,43 @@ static sac_result follow(struct sac_job *job, struct sac_item *item)
     return res;
 }
 
+static int64_t count_new_tracks(struct sac_stream_tracker *tracker, const struct sac_item *item)
+{
+    int64_t known = tracker->track_id_max, n = 0;
+    for (size_t i = 0; i < item->track_count; i++) {
+        n += item->tracks[i].id > known;
+        tracker->track_id_max = SAC_MAX(tracker->track_id_max, item->tracks[i].id);
+    }
+    return n;
+}
+
 static void count_item(struct sac_job *job, const struct sac_item *item)
 {
+    struct sac_stream_tracker *tracker;
+    struct sac_lane           *lane = item->lane;
+    int64_t                    tracks = 0;
+    if (item->track_count && sac_job_tracker(job, item->stream_id, &tracker) == SAC_OK)
+        tracks = count_new_tracks(tracker, item);
     atomic_fetch_add(&job->frames_done, 1);
     atomic_fetch_add(&job->detections, (int_fast64_t)item->found.count);
+    atomic_fetch_add(&job->tracks, tracks);
     atomic_store(&job->objects, (int)item->track_count);
     atomic_store(&job->last_ns, item->done_ns);
-    for (size_t i = 0; i < item->track_count; i++)
-        if (item->tracks[i].id > job->track_id_max) {
-            job->track_id_max = item->tracks[i].id;
-            atomic_fetch_add(&job->tracks, 1);
-        }
+    if (!lane)
+        return;
+    atomic_fetch_add(&lane->frames_done, 1);
+    atomic_fetch_add(&lane->detections, (int_fast64_t)item->found.count);
+    atomic_fetch_add(&lane->tracks, tracks);
+    atomic_store(&lane->last_ns, item->done_ns);
+}
+
+static void track_item(struct sac_job *job, struct sac_item *item)
+{
+    sac_result res = item->status == SAC_OK ? follow(job, item) : SAC_OK;
+    if (res != SAC_OK)
+        fail_item(job, item, res);
+    item->done_ns = sac_time_ns();
+    count_item(job, item);
 }
 
 void *sac_job_track_main(void *arg)
@@ -343,12 +391,9 @@ void *sac_job_track_main(void *arg)
     void           *popped;
     while (sac_queue_pop_wait(job->track, -1, &popped) == SAC_OK) {
         struct sac_item *item = popped;
-        sac_result       res = item->status == SAC_OK ? follow(job, item) : SAC_OK;
-        if (res != SAC_OK)
-            fail_item(job, item, res);
-        item->done_ns = sac_time_ns();
-        count_item(job, item);
-        if (sac_queue_push_wait(job->done, item) != SAC_OK)
+        if (!item->last)
+            track_item(job, item);
+        if (sac_queue_push_wait(item->lane ? item->lane->done : job->done, item) != SAC_OK)
             sac_job_recycle(job, item);
     }
     sac_queue_close(job->done);

@@ -22,7 +22,7 @@ static void add_stages(struct sac_job *job, struct sac_pipeline_stats *out)
         }
 }
 
-static void add_queue(struct sac_pipeline_stats *out, const char *name, struct sac_queue *queue)
+void sac_job_add_queue(struct sac_pipeline_stats *out, const char *name, struct sac_queue *queue)
 {
     struct sac_queue_stats stats;
     struct sac_queue_info *info = &out->queue[out->queue_count++];
@@ -56,7 +56,7 @@ static void add_batches(struct sac_job *job, struct sac_batch_stats *out)
     out->count = atomic_load(&job->batches);
     out->frames = atomic_load(&job->batch_frames);
     out->full = atomic_load(&job->batches_full);
-    out->max = job->rows ? 0 : job->batch_max;
+    out->max = job->ready_made ? 0 : job->batch_max;
     out->mean = out->count ? (double)out->frames / (double)out->count : 0;
 }
 
@@ -73,10 +73,10 @@ static void add_memory(struct sac_job *job, struct sac_pipeline_stats *out)
     out->cpu_s = usage.cpu_s;
 }
 
-void sac_job_judge(const struct sac_job *job, struct sac_pipeline_stats *out)
+void sac_job_judge(const struct sac_job *job, int streams, struct sac_pipeline_stats *out)
 {
     const struct sac_flow_facts facts = {
-        .streams = 1,
+        .streams = streams,
         .cpus = sac_cpu_count(),
         .threads = sac_device_threads(job->dev),
         .camera_motion = job->params.tracker.camera_motion &&
@@ -96,7 +96,7 @@ static void add_names(const struct sac_job *job, struct sac_pipeline_stats *out)
     snprintf(out->engine, sizeof out->engine, "%s", job->engine);
     if (job->engine[0])
         snprintf(out->precision, sizeof out->precision, "float32");
-    if (p->detector && !job->rows)
+    if (p->detector && !job->ready_made)
         snprintf(out->detector, sizeof out->detector, "%s", p->detector);
     if (job->wants_embeddings)
         snprintf(out->reid, sizeof out->reid, "%s", p->reid);
@@ -107,20 +107,20 @@ void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out)
     *out = (struct sac_pipeline_stats){0};
     add_counts(job, out);
     add_stages(job, out);
-    add_queue(out, "detect", job->detect);
-    add_queue(out, "track", job->track);
-    add_queue(out, "write", job->done);
+    sac_job_add_queue(out, "detect", job->detect);
+    sac_job_add_queue(out, "track", job->track);
     add_names(job, out);
     add_batches(job, &out->batch);
     add_memory(job, out);
     sac_gpu_watch_get(job->gpu, &out->gpu);
 }
 
-sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats)
+sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline_stats *stats,
+                                  const struct sac_stream_stats *streams, int stream_count)
 {
     sac_result res = job->trace ? sac_trace_finish(job->trace) : SAC_OK;
     sac_result written = SAC_OK;
     if (job->stats_file.file)
-        written = sac_report_write(job->ctx, &job->stats_file, stats);
+        written = sac_report_write(job->ctx, &job->stats_file, stats, streams, stream_count);
     return res == SAC_OK ? written : res;
 }

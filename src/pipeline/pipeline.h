@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pull form: one job, and for each input a stream with a thread that reads and one that writes.
+ *
+ * How a stream ends: its reading thread meets the end of the input (or a fault, or a cancelled source)
+ * and sends a last item after the frames; what is inside goes its way; the sink thread meets the last
+ * item, finishes the outputs and wakes run(). A stop, and a fault of an output, only make the reading
+ * end earlier. The run ends with its last stream.
+ *
+ * Streams share the job and its queues, but none can hold them up: of several, each has only so many
+ * frames inside as its sink's queue has room for, so the tracking thread never waits for a sink. */
+#ifndef SAC_PIPELINE_PIPELINE_H
+#define SAC_PIPELINE_PIPELINE_H
+
+#include "pipeline/output.h"
+
+enum { OUTPUTS_MAX = 3 };
+
+struct sac_stream_run {
+    sac_pipeline              *pipe;
+    struct sac_pipeline_params params; /* the pipeline's, with this stream's input and outputs */
+    struct sac_lane            lane;
+    struct sac_rows            rows;   /* with params.detections */
+    sac_source                *src;    /* NULL without a video, or where it could not be opened */
+    struct sac_source_info     info;
+    struct sac_output_setup    setup;
+    struct sac_output         *outputs[OUTPUTS_MAX]; /* the sink thread's during a run */
+    int                        output_count;
+    char                       encoder[64];
+    struct sac_item           *last; /* sent after the frames */
+
+    sem_t       room;   /* for frames inside */
+    bool        ready;  /* it could be opened */
+    bool        read_started, sink_started;
+    pthread_t   read_thread, sink_thread;
+    bool        ended_early; /* run()'s: told to */
+    atomic_bool failed;   /* an output, or a frame on its way */
+    atomic_bool finished; /* the outputs are */
+    atomic_uint_fast64_t room_waits, room_wait_ns;
+    struct sac_fault     fault;
+};
+
+struct sac_pipeline {
+    sac_context               *ctx;
+    struct sac_arena           strings; /* behind params */
+    struct sac_pipeline_params params;
+    struct sac_job            *job;
+    struct sac_stream_run     *streams; /* [stream_count] */
+    int                        stream_count;
+
+    bool            ran;
+    sem_t           wake;    /* posted when a flag was set: below, or of a stream */
+    atomic_bool     stopped; /* the user asks to end */
+    atomic_bool     cancelled; /* a stop came before the end: frames are missing */
+    pthread_mutex_t on_frame_lock; /* held for the call */
+};
+
+/* ---- stream.c ---- */
+
+/* Its parameters; streams are numbered from 0. */
+sac_result sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
+                           const struct sac_stream_params *params, int index);
+/* Detections first, before the job: they say whether there is a detector. */
+sac_result sac_stream_open_rows(struct sac_stream_run *s);
+sac_result sac_stream_open_input(struct sac_stream_run *s);
+sac_result sac_stream_open_outputs(struct sac_stream_run *s);
+/* A fault of one among several: its sentence is said, the others go on. */
+void       sac_stream_fail(struct sac_stream_run *s, sac_result res);
+sac_result sac_stream_start(struct sac_stream_run *s);
+/* Let the reading end: the source stops waiting, and what waits for the detector is dropped. */
+void       sac_stream_end_early(struct sac_stream_run *s);
+void       sac_stream_join(struct sac_stream_run *s);
+void       sac_stream_close(struct sac_stream_run *s); /* its threads have ended; half-built too */
+/* After the job: it may still hold items of the stream. */
+void       sac_stream_finish(struct sac_stream_run *s);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One input of a pipeline: opening it, reading it, writing what comes of it. */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/pipeline.h"
+
+static bool is_one_of_many(const struct sac_stream_run *s)
+{
+    return s->pipe->stream_count > 1;
+}
+
+/* ---- opening ---- */
+
+/* Frames of one among several that may be inside: enough that two batches can be filled, one while the
+ * other is inferred. */
+static int room_of(const sac_pipeline *pipe)
+{
+    const struct sac_track_job_params *job = &pipe->params.job;
+    int batch = SAC_MIN(job->inference_batch_max, job->detector_params.batch_max);
+    int share = (2 * SAC_MAX(batch, 1) + pipe->stream_count - 1) / pipe->stream_count;
+    return SAC_MAX(SAC_MAX(job->queue_length, 2), share);
+}
+
+/* Threads are shared out among the streams; each gets one at least. */
+static int share_of(const sac_pipeline *pipe, int threads)
+{
+    int all = threads > 0 ? threads : sac_threads_default();
+    return SAC_MAX(all / pipe->stream_count, 1);
+}
+
+sac_result sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
+                           const struct sac_stream_params *params, int index)
+{
+    bool alone = pipe->stream_count == 1;
+    int  room = room_of(pipe);
+    s->pipe = pipe;
+    s->params = pipe->params;
+    s->params.input = params->input;
+    s->params.detections = params->detections;
+    s->params.video_out = params->video_out;
+    s->params.jsonl_out = params->jsonl_out;
+    s->params.mot_out = params->mot_out;
+    sac_fault_init(&s->fault);
+    /* One alone is held back by the queues themselves. */
+    sem_init(&s->room, 0, alone ? INT_MAX / 2 : (unsigned)room);
+    if (!alone) {
+        s->params.source.stream_id = index;
+        s->params.source.prefetch = 0; /* the reading thread decodes ahead */
+        s->params.source.decode_threads = share_of(pipe, s->params.source.decode_threads);
+        s->params.sink.threads = share_of(pipe, s->params.sink.threads);
+    }
+    int length = alone ? SAC_MAX(pipe->params.job.queue_length, 1) : room + 1;
+    return sac_queue_create(pipe->ctx, (size_t)length, &s->lane.done);
+}
+
+sac_result sac_stream_open_rows(struct sac_stream_run *s)
+{
+    struct sac_pipeline_params *p = &s->params;
+    sac_context                *ctx = s->pipe->ctx;
+    sac_result                  res = sac_rows_open(ctx, p->detections, &s->rows);
+    s->lane.rows = &s->rows;
+    if (res != SAC_OK || p->input)
+        return res;
+    if (p->video_out)
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "'%s': an annotated video needs the video that it shows", p->video_out);
+    if (p->job.reid && strcmp(p->job.reid, "auto") != 0 && strcmp(p->job.reid, "none") != 0)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "'%s': appearance needs the video, not only '%s'",
+                        p->job.reid, p->detections);
+    if (p->fps <= 0)
+        p->fps = s->rows.fps;
+    if (!(p->fps > 0 && isfinite(p->fps)))
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "'%s': without a video the frames per second must be given, or a "
+                        "seqinfo.ini beside it",
+                        p->detections);
+    return SAC_OK;
+}
+
+sac_result sac_stream_open_input(struct sac_stream_run *s)
+{
+    struct sac_source_params params = s->params.source;
+    struct sac_job          *job = s->pipe->job;
+    s->last = sac_job_item(job);
+    if (!s->last)
+        return SAC_ERR_MEMORY;
+    if (!s->params.input)
+        return SAC_OK;
+    if (!s->params.video_out)
+        params.keep_packets = 0; /* nobody would take them */
+    if (job->measures) {
+        params.on_decoded = sac_job_on_decoded;
+        params.on_decoded_user = job;
+    }
+    sac_result res = sac_source_open(job->dev, s->params.input, &params, &s->src);
+    if (res == SAC_OK)
+        sac_source_describe(s->src, &s->info);
+    return res;
+}
+
+static sac_result add_output(struct sac_stream_run *s, const char *path,
+                             sac_result (*create)(const struct sac_output_setup *setup,
+                                                  struct sac_output **out))
+{
+    if (!path)
+        return SAC_OK;
+    sac_result res = create(&s->setup, &s->outputs[s->output_count]);
+    if (res == SAC_OK)
+        s->output_count++;
+    return res;
+}
+
+sac_result sac_stream_open_outputs(struct sac_stream_run *s)
+{
+    const struct sac_pipeline_params *p = &s->params;
+    s->setup = (struct sac_output_setup){
+        .ctx = s->pipe->ctx,
+        .job = s->pipe->job,
+        .params = p,
+        .src = s->src,
+        .width = s->info.width,
+        .height = s->info.height,
+        .fps = s->src ? s->info.fps : p->fps,
+    };
+    sac_result res = add_output(s, p->video_out, sac_video_create);
+    if (res == SAC_OK && p->video_out)
+        snprintf(s->encoder, sizeof s->encoder, "%s", sac_video_encoder(s->outputs[0]));
+    if (res == SAC_OK)
+        res = add_output(s, p->jsonl_out, sac_jsonl_create);
+    if (res == SAC_OK)
+        res = add_output(s, p->mot_out, sac_mot_sink_create);
+    s->ready = res == SAC_OK;
+    return res;
+}
+
+/* ---- faults ---- */
+
+void sac_stream_fail(struct sac_stream_run *s, sac_result res)
+{
+    sac_context *ctx = s->pipe->ctx;
+    const char  *name = s->params.input ? s->params.input : s->params.detections;
+    char         why[512];
+    if (res == SAC_OK)
+        return;
+    sac_context_last_error(ctx, why, sizeof why);
+    if (is_one_of_many(s) && !strstr(why, name)) {
+        sac_fail_prefix(ctx, res, "%s: ", name);
+        sac_context_last_error(ctx, why, sizeof why);
+    }
+    bool first = sac_fault_keep(&s->fault, ctx, res);
+    if (first && is_one_of_many(s) && res != SAC_ERR_CANCELLED)
+        sac_log(ctx, SAC_LOG_ERROR, "%s", why);
+}
+
+static void set_flag(struct sac_stream_run *s, atomic_bool *flag)
+{
+    atomic_store(flag, true);
+    sem_post(&s->pipe->wake);
+}
+
+/* ---- the reading thread ---- */
+
+static bool should_end(struct sac_stream_run *s)
+{
+    return atomic_load(&s->pipe->stopped) || atomic_load(&s->failed);
+}
+
+static void wait_for_room(struct sac_stream_run *s)
+{
+    if (sem_trywait(&s->room) == 0)
+        return;
+    int64_t begun = sac_time_ns();
+    while (sem_wait(&s->room) != 0 && errno == EINTR)
+        ;
+    atomic_fetch_add(&s->room_waits, 1);
+    atomic_fetch_add(&s->room_wait_ns, (uint_fast64_t)(sac_time_ns() - begun));
+}
+
+static sac_result read_frame(struct sac_stream_run *s, struct sac_item *item)
+{
+    sac_result res = sac_source_read_wait(s->src, &item->frame);
+    if (res != SAC_OK)
+        return res;
+    item->number = item->frame->number;
+    item->pts_us = item->frame->pts_us;
+    item->stream_id = item->frame->stream_id;
+    return SAC_OK;
+}
+
+/* Without a video, time is counted in frames. */
+static sac_result next_number(struct sac_stream_run *s, int64_t number, struct sac_item *item)
+{
+    if (number >= s->rows.frames)
+        return SAC_EOS;
+    item->number = number;
+    item->pts_us = llround((double)number * 1e6 / s->params.fps);
+    item->stream_id = s->params.source.stream_id;
+    return SAC_OK;
+}
+
+static sac_result feed(struct sac_stream_run *s)
+{
+    struct sac_job *job = s->pipe->job;
+    sac_result      res = SAC_OK;
+    for (int64_t number = 0; res == SAC_OK && !should_end(s); number++) {
+        struct sac_item *item = sac_job_item(job);
+        if (!item)
+            return SAC_ERR_MEMORY;
+        item->lane = &s->lane;
+        res = s->src ? read_frame(s, item) : next_number(s, number, item);
+        if (res == SAC_OK)
+            wait_for_room(s);
+        if (res == SAC_OK)
+            res = sac_job_push_wait(job, item);
+        else
+            sac_job_recycle(job, item);
+    }
+    return res;
+}
+
+static void send_last(struct sac_stream_run *s)
+{
+    struct sac_item *last = s->last;
+    s->last = NULL;
+    last->lane = &s->lane;
+    last->last = true;
+    sac_job_push_wait(s->pipe->job, last); /* the job takes items until every stream has ended */
+}
+
+static void *read_main(void *arg)
+{
+    struct sac_stream_run *s = arg;
+    sac_result             res = feed(s);
+    if (res != SAC_EOS && res != SAC_ERR_CANCELLED)
+        sac_stream_fail(s, res);
+    send_last(s);
+    return NULL;
+}
+
+/* ---- the sink thread ---- */
+
+static void drop_output(struct sac_stream_run *s, int i)
+{
+    s->outputs[i]->ops->destroy(s->outputs[i]);
+    s->outputs[i] = s->outputs[--s->output_count];
+}
+
+/* An output that fails goes; the others are finished with what they have. */
+static sac_result write_from(struct sac_stream_run *s, int first, int end, struct sac_item *item)
+{
+    for (int i = first; i < end; i++) {
+        sac_result res = s->outputs[i]->ops->write(s->outputs[i], item);
+        if (res != SAC_OK) {
+            sac_stream_fail(s, res);
+            drop_output(s, i);
+            return res;
+        }
+    }
+    return SAC_OK;
+}
+
+/* Those that time themselves were opened first. */
+static sac_result write_outputs(struct sac_stream_run *s, struct sac_item *item)
+{
+    struct sac_job *job = s->pipe->job;
+    int             count = s->output_count, timed = 0;
+    while (timed < count && s->outputs[timed]->ops->times_itself)
+        timed++;
+    sac_result res = write_from(s, 0, timed, item);
+    if (res != SAC_OK || timed == count)
+        return res;
+    int64_t begun = sac_job_begin(job, SAC_STAGE_WRITE);
+    res = write_from(s, timed, count, item);
+    sac_job_finish(job, SAC_STAGE_WRITE, begun, item);
+    return res;
+}
+
+/* Several sinks call it in turns. */
+static bool call_user(struct sac_stream_run *s, const struct sac_item *item)
+{
+    const struct sac_pipeline_params *p = &s->params;
+    if (!p->on_frame)
+        return true;
+    pthread_mutex_lock(&s->pipe->on_frame_lock);
+    int stop = p->on_frame(p->on_frame_user, item->frame, item->tracks, item->track_count);
+    pthread_mutex_unlock(&s->pipe->on_frame_lock);
+    return stop == 0;
+}
+
+/* One frame's results to everybody who waits for them; false: no more should come. */
+static bool deliver(struct sac_stream_run *s, struct sac_item *item)
+{
+    if (item->status != SAC_OK) {
+        SAC_FAIL(s->pipe->ctx, item->status, "%s", item->why);
+        sac_stream_fail(s, item->status);
+        return false;
+    }
+    bool       go_on = call_user(s, item);
+    sac_result res = write_outputs(s, item);
+    if (!go_on) {
+        atomic_store(&s->pipe->cancelled, true);
+        set_flag(s, &s->pipe->stopped);
+    }
+    return go_on && res == SAC_OK;
+}
+
+static void finish_outputs(struct sac_stream_run *s)
+{
+    while (s->output_count > 0) {
+        struct sac_output *out = s->outputs[0];
+        sac_stream_fail(s, out->ops->finish(out));
+        drop_output(s, 0);
+    }
+}
+
+static void *sink_main(void *arg)
+{
+    struct sac_stream_run *s = arg;
+    bool                   open = true, last = false;
+    void                  *popped;
+    while (!last && sac_queue_pop_wait(s->lane.done, -1, &popped) == SAC_OK) {
+        struct sac_item *item = popped;
+        last = item->last;
+        if (!last && open && !deliver(s, item)) {
+            open = false;
+            set_flag(s, &s->failed);
+        }
+        sac_job_recycle(s->pipe->job, item);
+        sem_post(&s->room);
+    }
+    finish_outputs(s);
+    set_flag(s, &s->finished);
+    return NULL;
+}
+
+/* ---- a run ---- */
+
+sac_result sac_stream_start(struct sac_stream_run *s)
+{
+    sac_context *ctx = s->pipe->ctx;
+    sac_result   res = sac_thread_start(ctx, &s->sink_thread, "sac-sink", sink_main, s);
+    s->sink_started = res == SAC_OK;
+    if (res != SAC_OK)
+        return res;
+    res = sac_thread_start(ctx, &s->read_thread, "sac-read", read_main, s);
+    s->read_started = res == SAC_OK;
+    if (res != SAC_OK)
+        send_last(s);
+    return res;
+}
+
+void sac_stream_end_early(struct sac_stream_run *s)
+{
+    if (s->ended_early)
+        return;
+    s->ended_early = true;
+    atomic_store(&s->lane.discard, true);
+    if (s->src)
+        sac_source_cancel(s->src);
+    sem_post(&s->room);
+}
+
+void sac_stream_join(struct sac_stream_run *s)
+{
+    if (s->read_started)
+        pthread_join(s->read_thread, NULL);
+    if (s->sink_started)
+        pthread_join(s->sink_thread, NULL);
+    s->read_started = s->sink_started = false;
+}
+
+void sac_stream_close(struct sac_stream_run *s)
+{
+    while (s->output_count > 0)
+        drop_output(s, 0);
+    sac_source_close(&s->src);
+    if (s->last)
+        sac_job_recycle(s->pipe->job, s->last);
+    s->last = NULL;
+}
+
+void sac_stream_finish(struct sac_stream_run *s)
+{
+    if (!s->pipe)
+        return; /* it was never initialised */
+    sac_queue_destroy(&s->lane.done);
+    sac_rows_finish(&s->rows);
+    sac_fault_finish(&s->fault);
+    sem_destroy(&s->room);
+}
