@@ -58,6 +58,17 @@ void summary_print_files(const struct sac_pipeline_stats *stats, const struct se
     print_file(s->stats_out, "", out);
 }
 
+void summary_print_streams(sac_pipeline *pipe, int count, FILE *out)
+{
+    fputs("  frames   frames/s   objects      boxes  input\n", out);
+    for (int i = 0; i < count; i++) {
+        struct sac_stream_stats s;
+        sac_pipeline_get_stream_stats(pipe, i, &s);
+        fprintf(out, "  %6" PRId64 " %10.1f %9" PRId64 " %10" PRId64 "  %s%s\n", s.frames, s.fps,
+                s.tracks, s.detections, s.input, s.status == SAC_OK ? "" : " (failed)");
+    }
+}
+
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
 {
     fprintf(out, "%" PRId64 " frames in %.2f s: %.1f frames/s\n", stats->frames,

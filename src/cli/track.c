@@ -11,20 +11,12 @@
 
 #include <saccade/pipeline.h>
 
+#include "inputs.h"
 #include "summary.h"
 #include "term.h"
 #include "verbs.h"
 
 /* ---- what does not go together ---- */
-
-static bool same_file(const char *a, const char *b)
-{
-    struct stat sa, sb;
-    if (strcmp(a, b) == 0)
-        return true;
-    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && S_ISREG(sa.st_mode) &&
-           sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
 
 /* Names a model, rather than leaving the choice to the library, or none. */
 static bool is_given(const char *model)
@@ -65,6 +57,8 @@ static int check_usage(const struct settings *s, const char *input, struct fault
         return fault_usage(fault, "--output needs the INPUT video to draw on");
     if (!input && is_given(s->reid))
         return fault_usage(fault, "--reid needs the INPUT video to look at");
+    if (s->args.count > 1) /* outputs are folders: inputs_plan looks at the files */
+        return STATUS_OK;
     return check_files(s, input, fault);
 }
 
@@ -224,14 +218,17 @@ static int show_progress(void *user, const sac_frame *frame, const struct sac_tr
 static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe, sac_result res,
                   struct fault *fault)
 {
+    bool many = s->args.count > 1;
     struct sac_pipeline_stats stats;
     sac_pipeline_get_stats(pipe, &stats);
     bool quiet = strcmp(s->log_level, "error") == 0 || strcmp(s->log_level, "silent") == 0;
     if (!quiet)
         summary_print(&stats, stderr);
-    if (!quiet && (res == SAC_OK || (res == SAC_ERR_CANCELLED && stats.frames > 0)))
+    if (!quiet && many)
+        summary_print_streams(pipe, (int)s->args.count, stderr);
+    if (!quiet && (many || res == SAC_OK || (res == SAC_ERR_CANCELLED && stats.frames > 0)))
         summary_print_files(&stats, s, stderr);
-    if (res == SAC_ERR_CANCELLED && interrupts) {
+    if ((res == SAC_ERR_CANCELLED || (many && res != SAC_OK)) && interrupts) {
         fault_failure(fault, "interrupted: %lld frames are done%s", (long long)stats.frames,
                       stats.frames > 0 && (s->video_out || s->jsonl_out || s->mot_out)
                           ? "; the output files are whole up to there"
@@ -285,8 +282,16 @@ int verb_track(struct settings *s, struct fault *fault)
     if (status != STATUS_OK)
         return status;
     struct sac_pipeline_params params;
+    struct sac_stream_params  *streams = NULL;
     fill_params(s, input, &params);
-    status = run(s, ctx, &params, fault);
+    if (s->args.count > 1) {
+        status = inputs_plan(s, &streams, fault);
+        params.streams = streams;
+        params.stream_count = (int)s->args.count;
+    }
+    if (status == STATUS_OK)
+        status = run(s, ctx, &params, fault);
+    free(streams);
     sac_context_destroy(&ctx);
     return status;
 }

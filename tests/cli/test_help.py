@@ -53,7 +53,7 @@ def test_version(saccade):
     (['qwertyuiop'], ["'qwertyuiop'", 'neither a verb nor a file']),
     (['track', '--detektor', 'x'], ["'--detektor'", "did you mean '--detector'?"]),
     (['track', '--tracker', 'bytrack'], ["'bytrack'", "did you mean 'bytetrack'?"]),
-    (['track', 'a.mp4', 'b.mp4'], ["'b.mp4'", 'one argument too many']),
+    (['inspect', 'a.mp4', 'b.mp4'], ["'b.mp4'", 'one argument too many']),
     (['track', 'in.mp4', '--detector', 'none'], ['--detector MODEL.onnx']),
     (['track', 'in.mp4', '--detector', 'a.onnx', '--detections', 'd.txt'], ['exclude each other']),
     (['track'], ['INPUT']),

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "inputs.h"
+
+enum { PATH_BYTES = 4096 };
+
+bool same_file(const char *a, const char *b)
+{
+    struct stat sa, sb;
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && S_ISREG(sa.st_mode) &&
+           sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* ---- names ---- */
+
+/* "dir/a.mp4" -> "a", "rtsp://host/door?x=1" -> "door", "dir/img%05d.jpg" -> "img_05d", "-" -> "stdin". */
+static void name_of_input(const char *input, char *name, size_t size)
+{
+    bool   url = strstr(input, "://") != NULL;
+    size_t length = url ? strcspn(input, "?#") : strlen(input);
+    while (length > 1 && input[length - 1] == '/')
+        length--;
+    size_t begin = length;
+    while (begin > 0 && input[begin - 1] != '/')
+        begin--;
+    size_t end = length;
+    while (end > begin && input[end - 1] != '.')
+        end--;
+    end = end > begin + 1 ? end - 1 : length; /* without its ending; ".hidden" has none */
+    if (strcmp(input, "-") == 0)
+        snprintf(name, size, "stdin");
+    else
+        snprintf(name, size, "%.*s", (int)(end - begin), input + begin);
+    for (char *p = name; *p; p++)
+        if (*p == '%' || *p == ':' || (unsigned char)*p < 0x20)
+            *p = '_';
+    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        snprintf(name, size, "input");
+}
+
+/* The input's own container where a sink writes it with the usual encoders. */
+static const char *ending_of_video(const char *input)
+{
+    static const char *const endings[] = {".mp4", ".mkv", ".mov", ".m4v", ".avi"};
+    const char              *dot = strrchr(input, '.');
+    for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return endings[i];
+    return ".mp4";
+}
+
+static const char *path_in(struct settings *s, const char *folder, const char *input,
+                           const char *ending)
+{
+    char name[256], path[PATH_BYTES];
+    name_of_input(input, name, sizeof name);
+    size_t length = strlen(folder);
+    snprintf(path, sizeof path, "%s%s%s%s", folder,
+             length > 0 && folder[length - 1] == '/' ? "" : "/", name, ending);
+    return settings_hold(s, path);
+}
+
+static bool name_files(struct settings *s, const char *input, struct sac_stream_params *p)
+{
+    p->input = input;
+    if (s->detections && !(p->detections = path_in(s, s->detections, input, ".txt")))
+        return false;
+    if (s->video_out &&
+        !(p->video_out = path_in(s, s->video_out, input, ending_of_video(input))))
+        return false;
+    if (s->jsonl_out && !(p->jsonl_out = path_in(s, s->jsonl_out, input, ".jsonl")))
+        return false;
+    return !s->mot_out || (p->mot_out = path_in(s, s->mot_out, input, ".txt"));
+}
+
+/* ---- what does not go together ---- */
+
+static const char *output_of(const struct sac_stream_params *p, int kind)
+{
+    return kind == 0 ? p->video_out : kind == 1 ? p->jsonl_out : p->mot_out;
+}
+enum { KINDS = 3 };
+
+static int check_pair(const struct sac_stream_params *a, const struct sac_stream_params *b,
+                      struct fault *fault)
+{
+    if (strcmp(a->input, "-") == 0 && strcmp(b->input, "-") == 0)
+        return fault_usage(fault, "standard input can be an input once");
+    for (int i = 0; i < KINDS; i++)
+        for (int j = 0; j < KINDS; j++) {
+            const char *x = output_of(a, i), *y = output_of(b, j);
+            if (x && y && same_file(x, y))
+                return fault_usage(fault,
+                                   "inputs '%s' and '%s' would both write '%s': rename one, or run "
+                                   "them apart", a->input, b->input, x);
+        }
+    return STATUS_OK;
+}
+
+/* An output must not overwrite an input, of any stream, or a file of the run itself. */
+static int check_outputs(const struct settings *s, const struct sac_stream_params *p,
+                         const struct sac_stream_params *all, size_t n, struct fault *fault)
+{
+    const char *const others[] = {s->trace_out, s->stats_out, s->config, s->detector, s->reid};
+    for (int i = 0; i < KINDS; i++) {
+        const char *out = output_of(p, i);
+        if (!out)
+            continue;
+        for (size_t j = 0; j < n; j++)
+            if (same_file(out, all[j].input) ||
+                (all[j].detections && same_file(out, all[j].detections)))
+                return fault_usage(fault, "output '%s' would overwrite an input", out);
+        for (size_t j = 0; j < sizeof others / sizeof others[0]; j++)
+            if (others[j] && same_file(out, others[j]))
+                return fault_usage(fault, "output '%s' would overwrite '%s'", out, others[j]);
+        for (int j = 0; j < i; j++)
+            if (output_of(p, j) && same_file(out, output_of(p, j)))
+                return fault_usage(fault, "two outputs go to '%s'", out);
+    }
+    return STATUS_OK;
+}
+
+static int check_all(const struct settings *s, const struct sac_stream_params *all, size_t n,
+                     struct fault *fault)
+{
+    int status = STATUS_OK;
+    for (size_t i = 0; i < n && status == STATUS_OK; i++) {
+        for (size_t j = 0; j < i && status == STATUS_OK; j++)
+            status = check_pair(&all[j], &all[i], fault);
+        if (status == STATUS_OK)
+            status = check_outputs(s, &all[i], all, n, fault);
+    }
+    return status;
+}
+
+/* ---- folders ---- */
+
+static int check_folder(const char *option, const char *path, bool may_miss, struct fault *fault)
+{
+    struct stat st;
+    if (!path)
+        return STATUS_OK;
+    if (stat(path, &st) != 0)
+        return may_miss ? STATUS_OK
+                        : fault_failure(fault, "'%s': %s; with several inputs %s names a folder",
+                                        path, strerror(errno), option);
+    if (!S_ISDIR(st.st_mode))
+        return fault_usage(fault, "'%s' is no folder; with several inputs %s names one", path,
+                           option);
+    return STATUS_OK;
+}
+
+static int make_folder(const char *path, struct fault *fault)
+{
+    char part[PATH_BYTES];
+    if (!path)
+        return STATUS_OK;
+    snprintf(part, sizeof part, "%s", path);
+    for (char *p = part + 1;; p++) {
+        char end = *p;
+        if (end && end != '/')
+            continue;
+        *p = '\0';
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+            return fault_failure(fault, "cannot make folder '%s': %s", part, strerror(errno));
+        if (!end)
+            return STATUS_OK;
+        *p = end;
+    }
+}
+
+static int set_up_folders(const struct settings *s, struct fault *fault)
+{
+    const char *const options[] = {"--output", "--jsonl", "--mot"};
+    const char *const folders[] = {s->video_out, s->jsonl_out, s->mot_out};
+    int               status = check_folder("--detections", s->detections, false, fault);
+    for (int i = 0; i < KINDS && status == STATUS_OK; i++)
+        status = check_folder(options[i], folders[i], true, fault);
+    for (int i = 0; i < KINDS && status == STATUS_OK; i++)
+        status = make_folder(folders[i], fault);
+    return status;
+}
+
+int inputs_plan(struct settings *s, struct sac_stream_params **out, struct fault *fault)
+{
+    size_t                    n = s->args.count;
+    struct sac_stream_params *all = calloc(n, sizeof *all);
+    int                       status = STATUS_OK;
+    for (size_t i = 0; all && i < n && status == STATUS_OK; i++)
+        if (!name_files(s, s->args.items[i], &all[i]))
+            status = fault_failure(fault, "out of memory");
+    if (!all)
+        status = fault_failure(fault, "out of memory");
+    if (status == STATUS_OK)
+        status = check_all(s, all, n, fault);
+    if (status == STATUS_OK)
+        status = set_up_folders(s, fault);
+    if (status == STATUS_OK)
+        *out = all;
+    else
+        free(all);
+    return status;
+}
