@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "base/thread.h"
 
+struct sac_detect_spec;
 struct sac_stream; /* an ordered queue of work on a device; the CPU's runs at once */
 
 enum sac_copy_kind { SAC_COPY_HOST_TO_DEVICE, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_ON_DEVICE };
@@ -60,6 +61,10 @@ struct sac_device_ops {
                           enum sac_filter filter, sac_frame *dst);
     sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
                        const struct sac_shape *shapes, int n);
+    /* See device/detect.h. */
+    sac_result (*detect)(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_detect_spec *spec, const void *tensor,
+                         const struct sac_fit_map *maps, int n, void *out);
 };
 extern const struct sac_device_ops sac_device_cpu;
 

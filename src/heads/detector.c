@@ -221,59 +221,6 @@ void sac_detector_destroy(sac_detector **det_at)
 
 /* ---- a run ---- */
 
-/* Where a head's boxes go: filtered, and moved to the pixels of the source. */
-struct sink {
-    const struct sac_detector *det;
-    struct sac_detections     *list;
-    struct sac_fit_map         map;
-    bool                       out_of_memory;
-};
-
-/* A box that a broken model makes up (infinite, turned inside out) is no box. */
-static bool is_box(const struct sac_detection *b)
-{
-    return b->x1 > b->x0 && b->y1 > b->y0 && fabsf(b->x0) < 1e6f && fabsf(b->y0) < 1e6f &&
-           fabsf(b->x1) < 1e6f && fabsf(b->y1) < 1e6f && b->score <= 1e6f;
-}
-
-static bool is_wanted(const struct sac_detector *det, int class_id)
-{
-    bool wanted = !det->wanted;
-    for (size_t i = 0; i < det->wanted_count && !wanted; i++)
-        wanted = det->wanted[i] == class_id;
-    return wanted;
-}
-
-/* Heads emit one prediction's classes in a row. One object has one class: the likeliest of those
- * asked for, else a van would be tracked as a car and as a truck. */
-static bool is_same_place(const struct sac_detection *a, const struct sac_detection *b)
-{
-    return a->x0 == b->x0 && a->y0 == b->y0 && a->x1 == b->x1 && a->y1 == b->y1;
-}
-
-static void keep_likelier(struct sac_detection *kept, const struct sac_detection *other)
-{
-    if (other->score > kept->score)
-        *kept = *other;
-}
-
-static void take_box(void *user, const struct sac_detection *box)
-{
-    struct sink *s = user;
-    if (!is_wanted(s->det, box->class_id) || !(box->score >= s->det->score_min) || !is_box(box))
-        return;
-    struct sac_detection moved = {(box->x0 - s->map.offset_x) / s->map.scale_x,
-                                  (box->y0 - s->map.offset_y) / s->map.scale_y,
-                                  (box->x1 - s->map.offset_x) / s->map.scale_x,
-                                  (box->y1 - s->map.offset_y) / s->map.scale_y,
-                                  SAC_MIN(box->score, 1.0f),
-                                  box->class_id};
-    if (s->list->count && is_same_place(&s->list->items[s->list->count - 1], &moved))
-        keep_likelier(&s->list->items[s->list->count - 1], &moved);
-    else if (!sac_detections_push(s->list, &moved))
-        s->out_of_memory = true;
-}
-
 static sac_result refuse_shapes(const struct sac_detector *det)
 {
     char   shapes[256] = "";
@@ -296,17 +243,21 @@ static sac_result decode_image(struct sac_detector *det, int image, const sac_fr
     struct sac_head_tensor       tensors[SAC_HEAD_OUTPUTS_MAX];
     const struct sac_preprocess *pre = &det->contract.pre;
     struct sac_rect              whole = {0, 0, (float)frame->width, (float)frame->height};
-    struct sink                  sink = {det, list, sac_fit_map_of(pre, &whole), false};
+    struct sac_gather            gather = {.wanted = det->wanted,
+                                           .wanted_count = det->wanted_count,
+                                           .score_min = det->score_min,
+                                           .map = sac_fit_map_of(pre, &whole),
+                                           .list = list};
     struct sac_head_input        in = {tensors, det->outputs.count, pre->width, pre->height,
                                        det->score_min};
     sac_head_outputs_image(&det->outputs, image, tensors);
     list->count = 0;
-    sac_result res = det->head->decode(det->head, &in, det->contract.class_count, take_box, &sink);
+    sac_result res = det->head->decode(det->head, &in, det->contract.class_count, sac_gather_box, &gather);
     if (res == SAC_ERR_FORMAT)
         return refuse_shapes(det);
     if (res != SAC_OK)
         return SAC_FAIL(det->dev->ctx, res, "head '%s' failed", det->head->name);
-    if (sink.out_of_memory)
+    if (gather.out_of_memory)
         return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for the boxes of a frame");
     if (det->head->needs_nms)
         sac_nms(list, det->nms_iou, det->detection_max);

@@ -13,6 +13,8 @@
 
 enum { SAC_HEAD_OUTPUTS_MAX = 16 };
 
+struct sac_detect_spec;
+
 /* What a model looks like from outside, with the facts that recognition needs. */
 struct sac_head_view {
     const sac_model *model;
@@ -44,6 +46,10 @@ struct sac_head {
      * (embeddings). */
     sac_result (*decode)(const struct sac_head *self, const struct sac_head_input *in,
                          int class_count, sac_head_emit emit, void *sink);
+    /* The same for a device that decodes by itself (device/detect.h): fill form, cells, classes and steps;
+     * t has no data. false: the shape is not the head's. NULL: it is decoded on the host. */
+    bool (*layout)(const struct sac_head_tensor *t, int input_width, int input_height,
+                   struct sac_detect_spec *out);
     const struct sac_head_plugin *plugin; /* of a head from a shared object */
 };
 
@@ -89,6 +95,17 @@ void  sac_nms(struct sac_detections *list, float iou_max, size_t keep);
 void  sac_detections_best(struct sac_detections *list, size_t keep);
 float sac_box_iou(const struct sac_detection *a, const struct sac_detection *b);
 bool  sac_detections_push(struct sac_detections *list, const struct sac_detection *det);
+
+/* gather.c: where a head's boxes go: filtered, one per prediction, moved to the pixels of the source. */
+struct sac_gather {
+    const int             *wanted; /* classes; NULL: all */
+    size_t                 wanted_count;
+    float                  score_min;
+    struct sac_fit_map     map;
+    struct sac_detections *list;
+    bool                   out_of_memory;
+};
+void sac_gather_box(void *gather, const struct sac_detection *box); /* a sac_head_emit */
 
 /* classes.c */
 extern const char *const sac_coco_names[80];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* YOLOv8, YOLO11 and relatives without anchors: one column per cell of strides 8, 16, 32, already
  * decoded: centre x, y, width, height in pixels, then the classes; no objectness. */
+#include "device/detect.h"
 #include "heads/heads.h"
 
 enum { CLASSES = 4 };
@@ -74,6 +75,24 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
     return SAC_OK;
 }
 
+static bool layout(const struct sac_head_tensor *t, int width, int height, struct sac_detect_spec *out)
+{
+    if (t->rank != 2)
+        return false;
+    const bool    upright = is_cell_count(t->shape[1], width, height);
+    const int64_t cells = t->shape[upright ? 1 : 0], numbers = t->shape[upright ? 0 : 1];
+    if (numbers <= CLASSES || numbers - CLASSES > SAC_DETECT_CLASSES_MAX || cells > SAC_DETECT_CELLS_MAX ||
+        !is_cell_count(cells, width, height))
+        return false;
+    out->form = SAC_DETECT_CENTRE;
+    out->cells = (int)cells;
+    out->classes = (int)(numbers - CLASSES);
+    out->step_number = upright ? cells : 1;
+    out->step_cell = upright ? 1 : numbers;
+    out->step_image = cells * numbers;
+    return true;
+}
+
 const struct sac_head sac_head_yolov8 = {
     .name = "yolov8",
     .what = "YOLOv8, YOLO11: decoded cells without objectness",
@@ -82,4 +101,5 @@ const struct sac_head sac_head_yolov8 = {
     .recognise = recognise,
     .class_count = class_count,
     .decode = decode,
+    .layout = layout,
 };

@@ -7,6 +7,7 @@
  * within a few cells of 0, decoded ones are spread over the image. */
 #include <math.h>
 
+#include "device/detect.h"
 #include "heads/heads.h"
 
 enum { BOX = 4, CLASSES = 5 }; /* columns: objectness is between them */
@@ -55,8 +56,8 @@ static void box_of_cell(const float *p, bool decoded, int stride, int x, int y,
     if (!decoded) {
         cx = (cx + (float)x) * (float)stride;
         cy = (cy + (float)y) * (float)stride;
-        w = expf(w) * (float)stride;
-        h = expf(h) * (float)stride;
+        w = sac_exp(w) * (float)stride;
+        h = sac_exp(h) * (float)stride;
     }
     out->x0 = cx - w * 0.5f;
     out->y0 = cy - h * 0.5f;
@@ -99,6 +100,21 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
     return SAC_OK;
 }
 
+static bool layout(const struct sac_head_tensor *t, int width, int height, struct sac_detect_spec *out)
+{
+    const int64_t cells = sac_grid_of(width, height, 3).cells;
+    if (t->rank != 2 || t->shape[0] != cells || t->shape[1] <= CLASSES ||
+        t->shape[1] - CLASSES > SAC_DETECT_CLASSES_MAX || cells > SAC_DETECT_CELLS_MAX)
+        return false;
+    out->form = SAC_DETECT_YOLOX;
+    out->cells = (int)cells;
+    out->classes = (int)t->shape[1] - CLASSES;
+    out->step_number = 1;
+    out->step_cell = t->shape[1];
+    out->step_image = cells * t->shape[1];
+    return true;
+}
+
 const struct sac_head sac_head_yolox = {
     .name = "yolox",
     .what = "YOLOX: grid cells with centre, log size, objectness, classes",
@@ -108,4 +124,5 @@ const struct sac_head sac_head_yolox = {
     .class_count = class_count,
     .defaults = defaults,
     .decode = decode,
+    .layout = layout,
 };

@@ -161,4 +161,5 @@ const struct sac_device_ops sac_device_cpu = {
     .preprocess = sac_cpu_preprocess,
     .convert = sac_cpu_convert,
     .draw = sac_cpu_draw,
+    .detect = sac_cpu_detect,
 };

@@ -12,5 +12,8 @@ sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, co
                            enum sac_filter filter, sac_frame *dst);
 sac_result sac_cpu_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
                         const struct sac_shape *shapes, int n);
+sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
+                          const struct sac_detect_spec *spec, const void *tensor,
+                          const struct sac_fit_map *maps, int n, void *out);
 
 #endif

@@ -104,9 +104,8 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
 sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
                               struct cuda_command_block *block, size_t bytes, const char *what)
 {
-    struct cuda_state *state = dev->state;
     /* Named, the device's own stream does not wait for the copy. */
-    return sac_device_copy(dev, stream ? stream : &state->stream, block->device, block->host, bytes,
+    return sac_device_copy(dev, cuda_own_stream(dev, stream), block->device, block->host, bytes,
                            SAC_COPY_HOST_TO_DEVICE, SAC_COPY_COMMANDS, what);
 }
 

@@ -13,6 +13,9 @@ struct sac_stream {
     struct sac_device *dev;
     cudaStream_t       handle;
     cudaEvent_t        reached; /* recorded when another stream is to wait for this one */
+    pthread_mutex_t    lock;    /* guards the rest */
+    void              *scratch; /* between the kernels of one operation */
+    size_t             scratch_bytes;
 };
 
 /* A list for a kernel that is too long for its parameters: written in pinned memory, copied behind what
@@ -39,11 +42,21 @@ void       cuda_leave(void);
 /* SAC_OK, or the sentence "cuda:0: DOING: what CUDA says". */
 sac_result cuda_check(struct sac_device *dev, cudaError_t res, const char *doing);
 
-static inline cudaStream_t cuda_stream_of(struct sac_device *dev, const struct sac_stream *stream)
+static inline struct sac_stream *cuda_own_stream(struct sac_device *dev, struct sac_stream *stream)
 {
-    const struct cuda_state *state = dev->state;
-    return stream ? stream->handle : state->stream.handle;
+    struct cuda_state *state = dev->state;
+    return stream ? stream : &state->stream;
 }
+
+static inline cudaStream_t cuda_stream_of(struct sac_device *dev, struct sac_stream *stream)
+{
+    return cuda_own_stream(dev, stream)->handle;
+}
+
+/* Scratch of a stream, free for who queues on it next: until cuda_scratch_return, which comes when the work
+ * is queued, nobody else does. Between cuda_enter and cuda_leave. Errors: SAC_ERR_MEMORY; then don't return. */
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out);
+void       cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream);
 
 /* Room for a list of `bytes` to write at (*out)->host, then queue: the copy, the kernel, and `done` behind
  * both. With all blocks under way it waits for one. Between cuda_enter and cuda_leave.
@@ -65,5 +78,7 @@ sac_result cuda_convert(struct sac_device *dev, struct sac_stream *stream, const
                         enum sac_filter filter, sac_frame *dst);
 sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
                      const struct sac_shape *shapes, int n);
+sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *spec,
+                       const void *tensor, const struct sac_fit_map *maps, int n, void *out);
 
 #endif

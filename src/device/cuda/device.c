@@ -153,6 +153,7 @@ static sac_result describe(struct sac_device *dev)
 static cudaError_t stream_init(struct sac_stream *stream, struct sac_device *dev)
 {
     stream->dev = dev;
+    pthread_mutex_init(&stream->lock, NULL);
     cudaError_t res = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
     if (res == cudaSuccess)
         res = cudaEventCreateWithFlags(&stream->reached, cudaEventDisableTiming);
@@ -161,6 +162,8 @@ static cudaError_t stream_init(struct sac_stream *stream, struct sac_device *dev
 
 static void stream_finish(struct sac_stream *stream)
 {
+    cudaFree(stream->scratch); /* waits for what still uses it */
+    pthread_mutex_destroy(&stream->lock);
     if (stream->reached)
         cudaEventDestroy(stream->reached);
     if (stream->handle)
@@ -289,8 +292,7 @@ static sac_result cuda_stream_wait(struct sac_stream *stream)
 static sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *stream,
                                     struct sac_stream *other)
 {
-    struct cuda_state *state = dev->state;
-    struct sac_stream *before = other ? other : &state->stream;
+    struct sac_stream *before = cuda_own_stream(dev, other);
     sac_result         res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
@@ -300,6 +302,31 @@ static sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *s
     res = cuda_check(dev, done, "one stream after another");
     cuda_leave();
     return res;
+}
+
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out)
+{
+    struct sac_stream *s = cuda_own_stream(dev, stream);
+    cudaError_t        res = cudaSuccess;
+    pthread_mutex_lock(&s->lock);
+    if (s->scratch_bytes < bytes) {
+        cudaFree(s->scratch);
+        s->scratch = NULL;
+        s->scratch_bytes = 0;
+        res = cudaMalloc(&s->scratch, bytes + bytes / 4);
+    }
+    if (res == cudaSuccess) {
+        s->scratch_bytes = SAC_MAX(s->scratch_bytes, bytes + bytes / 4);
+        *out = s->scratch;
+        return SAC_OK;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return cuda_check(dev, res, "scratch memory");
+}
+
+void cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream)
+{
+    pthread_mutex_unlock(&cuda_own_stream(dev, stream)->lock);
 }
 
 /* ---- copies ---- */
@@ -366,6 +393,7 @@ static const struct sac_device_ops sac_device_cuda = {
     .preprocess = cuda_preprocess,
     .convert = cuda_convert,
     .draw = cuda_draw,
+    .detect = cuda_detect,
 };
 
 SAC_API const struct sac_device_plugin *sac_device_plugin_v1(void);

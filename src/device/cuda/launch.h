@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "device/detect.h"
 #include "device/paint.h"
 #include "device/sample.h"
 
@@ -57,6 +58,32 @@ struct cuda_draw_params {
     int                       count;
 };
 cudaError_t cuda_launch_draw(const struct cuda_draw_params *params, cudaStream_t stream);
+
+/* One image's part of the scratch: see cuda_detect_bytes. */
+struct cuda_detect_state {
+    int32_t found;   /* candidates */
+    int32_t kept;
+    int32_t decoded; /* centres are pixels */
+    int32_t unused;
+};
+enum { CUDA_DETECT_IMAGES = 256 };
+struct cuda_detect_params {
+    struct sac_detect_spec    spec;
+    const void               *tensor;     /* of the first image here */
+    struct cuda_detect_state *state;      /* [n] */
+    struct sac_detection     *candidates; /* [n][cells] */
+    struct sac_detection     *sorted;     /* [n][cells] */
+    int32_t                  *cell;       /* [n][cells], of the candidates */
+    uint64_t                 *keys;       /* [n][keys_room] */
+    size_t                    keys_room;  /* a power of two, cells at least */
+    struct sac_detection     *kept;       /* [n][keep] */
+};
+/* maps [n], n <= CUDA_DETECT_IMAGES. */
+cudaError_t cuda_launch_detect(const struct cuda_detect_params *params, const struct sac_fit_map *maps, int n,
+                               cudaStream_t stream);
+cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state, const struct sac_detection *kept,
+                                    int keep, int n, int32_t *count, struct sac_detection *boxes,
+                                    cudaStream_t stream);
 
 #ifdef __cplusplus
 }
