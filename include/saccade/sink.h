@@ -17,7 +17,8 @@ typedef struct sac_sink sac_sink;
 struct sac_sink_params {
     const char *encoder; /* NULL: libx264 where FFmpeg has it, else the best one it has, and it is said */
     int         threads; /* 0: half of the machine's */
-    int         crf;     /* libx264 quality, lower is better; default 23 */
+    int         crf;     /* quality, lower is better, on libx264's scale, which libopenh264 and
+                            mpeg4 follow; others have their own; default 23 */
     const char *preset;  /* libx264 preset; default "veryfast" */
 };
 SAC_API struct sac_sink_params sac_sink_params_default(void);

@@ -79,7 +79,7 @@ const struct option options[] = {
     {"encode-threads", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(encode_threads),
      "encode.threads", "N", "threads of the video encoder; 0: as --threads", 0, THREADS_MAX},
     {"crf", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(encode_crf), "encode.crf", "N",
-     "quality of libx264: lower is better and larger", 0, 51},
+     "quality, on libx264's scale: lower is better and larger", 0, 51},
     {"preset", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(encode_preset), "encode.preset", "NAME",
      "speed of libx264", .choices = presets},
 

@@ -152,14 +152,15 @@ static void look_at_ffmpeg(struct doctor *doc)
         {{"png"}, "PNG pictures can't be read", SAC_FINDING_MISSING},
     };
     static const struct codec_row encoders[] = {
-        {{"libx264"}, "annotated videos use another encoder", SAC_FINDING_MISSING},
+        {{"libx264", "libopenh264"}, "annotated videos are MPEG-4 part 2, which browsers do not play",
+         SAC_FINDING_MISSING},
         {{"mpeg4"}, "no encoder to fall back on", SAC_FINDING_NOTE},
     };
     char format[48], codec[48];
     version(format, sizeof format, "libavformat", avformat_version());
     version(codec, sizeof codec, "libavcodec", avcodec_version());
-    find(doc, "ffmpeg", SAC_FINDING_OK, NULL, "FFmpeg %s: %s, %s", av_version_info(), format,
-         codec);
+    find(doc, "ffmpeg", SAC_FINDING_OK, NULL, "FFmpeg %s: %s, %s; %s", av_version_info(), format,
+         codec, avcodec_license());
     look_for_codecs(doc, "decoders", decoders, SAC_COUNT(decoders), decoder_by_name);
     look_for_codecs(doc, "encoders", encoders, SAC_COUNT(encoders), encoder_by_name);
     bool rtsp = av_find_input_format("rtsp") != NULL;
@@ -283,9 +284,11 @@ static void look_at_gpu(struct doctor *doc)
 void sac_doctor_run(sac_context *ctx, void (*fn)(void *user, const struct sac_finding *finding),
                     void *user)
 {
-    char          line[8];
     struct doctor doc = {.ctx = ctx, .fn = fn, .user = user};
+#ifndef SAC_BUNDLE /* a package can't mend what is linked in */
+    char line[8];
     doc.has_apt = first_line("/etc/debian_version", NULL, line, sizeof line);
+#endif
     look_at_cpu(&doc);
     look_at_ffmpeg(&doc);
     look_at_kernels(&doc);

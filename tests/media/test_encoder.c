@@ -126,6 +126,70 @@ static void coarsens_ticks_where_the_codec_must(void **state)
     sac_encoder_close(&enc);
 }
 
+/* Frames of noise, each its own or all alike; *key_frames of the packets, and their bytes. */
+static size_t noise_bytes(const char *name, int crf, int frames, bool still, int *key_frames)
+{
+    const char *const        names[] = {name, NULL};
+    struct sac_encoder_setup setup = setup_for(names);
+    struct sac_encoder       enc = {0};
+    AVPacket                *packet = av_packet_alloc();
+    size_t                   bytes = 0;
+    uint32_t                 seed = 1;
+    setup.crf = crf;
+    assert_sac_ok(sac_encoder_open(&enc, dev, "o.mp4", &setup));
+    *key_frames = 0;
+    for (int i = 0; i <= frames; i++) {
+        sac_frame *frame = NULL, desc = enc.layout;
+        desc.pts_us = i * 40000;
+        seed = still ? 1 : seed;
+        if (i < frames) {
+            assert_sac_ok(sac_frame_create(dev, &desc, &frame));
+            for (int p = 0; p < 3; p++)
+                for (size_t k = 0; k < frame->pitch_bytes[p] * (size_t)(p ? 48 : 96); k++)
+                    frame->plane[p][k] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 25);
+        }
+        assert_sac_ok(sac_encoder_send(&enc, frame));
+        sac_frame_unref(&frame);
+        while (sac_encoder_receive(&enc, packet) == SAC_OK) {
+            bytes += (size_t)packet->size;
+            *key_frames += packet->flags & AV_PKT_FLAG_KEY ? 1 : 0;
+            av_packet_unref(packet);
+        }
+    }
+    av_packet_free(&packet);
+    sac_encoder_close(&enc);
+    return bytes;
+}
+
+/* A step of 6 on that scale doubles the quantiser, whose bits show in noise. */
+static void every_encoder_follows_the_quality(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"libx264", "libopenh264", "mpeg4"};
+    for (size_t i = 0; i < SAC_COUNT(names); i++) {
+        int    keys;
+        size_t last = SIZE_MAX / 16;
+        for (int crf = 17; crf <= 35 && sac_encoder_exists(names[i]); crf += 6) {
+            size_t bytes = noise_bytes(names[i], crf, 12, false, &keys);
+            assert_in_range(bytes, 1, last * 9 / 10);
+            last = bytes;
+        }
+    }
+}
+
+/* Without key frames nobody can seek. */
+static void has_key_frames(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"libx264", "libopenh264", "mpeg4"};
+    for (size_t i = 0; i < SAC_COUNT(names); i++) {
+        int keys = 2;
+        if (sac_encoder_exists(names[i]))
+            noise_bytes(names[i], 30, 260, true, &keys);
+        assert_in_range(keys, 2, 5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +197,8 @@ int main(void)
         cmocka_unit_test(says_that_there_is_none),
         cmocka_unit_test(keeps_times_and_durations),
         cmocka_unit_test(coarsens_ticks_where_the_codec_must),
+        cmocka_unit_test(every_encoder_follows_the_quality),
+        cmocka_unit_test(has_key_frames),
     };
     return cmocka_run_group_tests_name("media/encoder", tests, open_device, close_device);
 }
