@@ -32,21 +32,6 @@ struct sac_detect_spec {
 
 /* ---- numbers ---- */
 
-SAC_ANYWHERE float sac_float_of_half(uint16_t half)
-{
-    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, magnitude = half & 0x7fff;
-    uint32_t       bits = sign | ((magnitude << 13) + 0x38000000);
-    float          f;
-    if (magnitude >= 0x7c00) /* infinity, not a number */
-        bits = sign | 0x7f800000 | (magnitude & 0x3ff) << 13;
-    if (magnitude < 0x400) { /* subnormal */
-        f = (float)magnitude * (1.0f / (1 << 24));
-        return sign ? -f : f;
-    }
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 SAC_ANYWHERE float sac_detect_number(const struct sac_detect_spec *s, const void *image, int64_t at)
 {
     if (s->dtype == SAC_F16)

@@ -65,6 +65,11 @@ struct sac_device_ops {
     sac_result (*detect)(struct sac_device *dev, struct sac_stream *stream,
                          const struct sac_detect_spec *spec, const void *tensor,
                          const struct sac_fit_map *maps, int n, void *out);
+    /* See device/embed.h. */
+    sac_result (*normalise)(struct sac_device *dev, struct sac_stream *stream, const void *in,
+                            enum sac_dtype dtype, int rows, int dim, float *out);
+    sac_result (*distances)(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
+                            const float *b, int m, int dim, float *out);
 };
 extern const struct sac_device_ops sac_device_cpu;
 

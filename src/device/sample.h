@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <saccade/image.h>
 
@@ -375,6 +376,21 @@ SAC_ANYWHERE uint16_t sac_ten_bits_of(float v)
     v = v > 0.0f ? v : 0.0f;
     v = v < 1023.0f ? v : 1023.0f;
     return (uint16_t)((int)(v + 0.5f) << 6);
+}
+
+SAC_ANYWHERE float sac_float_of_half(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, magnitude = half & 0x7fff;
+    uint32_t       bits = sign | ((magnitude << 13) + 0x38000000);
+    float          f;
+    if (magnitude >= 0x7c00) /* infinity, not a number */
+        bits = sign | 0x7f800000 | (magnitude & 0x3ff) << 13;
+    if (magnitude < 0x400) { /* subnormal */
+        f = (float)magnitude * (1.0f / (1 << 24));
+        return sign ? -f : f;
+    }
+    memcpy(&f, &bits, sizeof f);
+    return f;
 }
 
 #endif

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "device/embed.h"
 #include "device/fit.h"
 #include "heads/heads.h"
 
@@ -104,17 +104,6 @@ static struct sac_rect crop_of(const struct sac_detection *box, const sac_frame 
     return crop;
 }
 
-/* A row of zeros (or worse) stays a row of zeros: it is like nothing. */
-static void normalise(const float *in, int dim, float *out)
-{
-    double sum = 0;
-    for (int i = 0; i < dim; i++)
-        sum += (double)in[i] * in[i];
-    float scale = sum > 0 && sum < INFINITY ? (float)(1.0 / sqrt(sum)) : 0.0f;
-    for (int i = 0; i < dim; i++)
-        out[i] = scale > 0 ? in[i] * scale : 0.0f;
-}
-
 static sac_result take_rows(struct sac_embedder *emb, sac_tensor *const *tensors, int n, float *out)
 {
     sac_result res = sac_head_outputs_load(&emb->outputs, emb->dev, emb->model, tensors, n);
@@ -124,12 +113,9 @@ static sac_result take_rows(struct sac_embedder *emb, sac_tensor *const *tensors
         return SAC_FAIL(emb->dev->ctx, SAC_ERR_FORMAT,
                         "%s: a row of %zu numbers; its graph promised %d",
                         sac_model_path(emb->model), emb->outputs.image_elements[0], emb->dim);
-    for (int i = 0; i < n; i++) {
-        struct sac_head_tensor row[SAC_HEAD_OUTPUTS_MAX];
-        sac_head_outputs_image(&emb->outputs, i, row);
-        normalise(row[0].data, emb->dim, out + (size_t)i * (size_t)emb->dim);
-    }
-    return SAC_OK;
+    struct sac_head_tensor rows[SAC_HEAD_OUTPUTS_MAX];
+    sac_head_outputs_image(&emb->outputs, 0, rows);
+    return sac_embed_normalise(emb->dev, NULL, rows[0].data, SAC_F32, n, emb->dim, out);
 }
 
 static sac_result make_input(struct sac_embedder *emb, const sac_frame *frame,

@@ -162,4 +162,6 @@ const struct sac_device_ops sac_device_cpu = {
     .convert = sac_cpu_convert,
     .draw = sac_cpu_draw,
     .detect = sac_cpu_detect,
+    .normalise = sac_cpu_normalise,
+    .distances = sac_cpu_distances,
 };

@@ -15,5 +15,9 @@ sac_result sac_cpu_draw(struct sac_device *dev, struct sac_stream *stream, sac_f
 sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
                           const struct sac_detect_spec *spec, const void *tensor,
                           const struct sac_fit_map *maps, int n, void *out);
+sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
+                             enum sac_dtype dtype, int rows, int dim, float *out);
+sac_result sac_cpu_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
+                             const float *b, int m, int dim, float *out);
 
 #endif

@@ -80,5 +80,9 @@ sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_fram
                      const struct sac_shape *shapes, int n);
 sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *spec,
                        const void *tensor, const struct sac_fit_map *maps, int n, void *out);
+sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
+                          enum sac_dtype dtype, int rows, int dim, float *out);
+sac_result cuda_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
+                          const float *b, int m, int dim, float *out);
 
 #endif

@@ -394,6 +394,8 @@ static const struct sac_device_ops sac_device_cuda = {
     .convert = cuda_convert,
     .draw = cuda_draw,
     .detect = cuda_detect,
+    .normalise = cuda_normalise,
+    .distances = cuda_distances,
 };
 
 SAC_API const struct sac_device_plugin *sac_device_plugin_v1(void);

@@ -85,6 +85,11 @@ cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state, const
                                     int keep, int n, int32_t *count, struct sac_detection *boxes,
                                     cudaStream_t stream);
 
+cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim, float *out,
+                                  cudaStream_t stream);
+cudaError_t cuda_launch_distances(const float *a, int n, const float *b, int m, int dim, float *out,
+                                  cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/cuda/common.h"
+#include "device/cuda/launch.h"
+
+sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
+                          enum sac_dtype dtype, int rows, int dim, float *out)
+{
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    res = cuda_check(dev, cuda_launch_normalise(in, dtype, rows, dim, out, cuda_stream_of(dev, stream)),
+                     "normalise");
+    cuda_leave();
+    return res;
+}
+
+sac_result cuda_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
+                          const float *b, int m, int dim, float *out)
+{
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    res = cuda_check(dev, cuda_launch_distances(a, n, b, m, dim, out, cuda_stream_of(dev, stream)),
+                     "distances");
+    cuda_leave();
+    return res;
+}
