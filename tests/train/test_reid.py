@@ -14,7 +14,7 @@ from PIL import Image
 from helpers import losses
 from saccade_train import crops, nets, reid, training
 
-STEPS = 12
+STEPS = 30
 
 
 @pytest.fixture(scope='module')

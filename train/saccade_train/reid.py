@@ -210,7 +210,7 @@ def train(args):
     rows, word = {}, None
     if batches.teacher:
         word = rows_of(batches.ask, device)
-        rows["teacher, standardised"] = validation.score(word)
+        rows["teacher"] = validation.score(word)
     rows["this"] = validation.score(net_infer(trainer.average.model, device), word)
     trainer.note(**{"eval_" + k: v for k, v in rows["this"].items()})
     print(table(rows))

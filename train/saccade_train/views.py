@@ -232,6 +232,6 @@ class Views:
             room[rows] = 1
         out = box_jitter(n, room, self.jitter, dev)
         x = window(canvas[:, :3], box, out, torch.rand(n, device=dev) < 0.5)
-        x = occlude(x, canvas, box, self.occlusion)
+        x = occlude(x, canvas, box, self.occlusion).clamp(0, 255)  # blending rounds
         spoiled = light(x, self.colour) if self.colour > 0 else x
-        return camera(spoiled, self.heights), x
+        return camera(spoiled, self.heights).clamp(0, 255), x
