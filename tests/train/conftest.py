@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The training package on Debian's PyTorch and the CPU, with pictures that drawings.py draws."""
 import ctypes
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -60,4 +61,20 @@ def refuse(train_program):
         assert len(lines) == 1, done.stderr
         for word in words:
             assert str(word) in lines[0], lines[0]
+    return run
+
+
+@pytest.fixture
+def refused(monkeypatch, capsys):
+    """refused(module, *args) runs the program here; its sentence. A traceback would be another exception."""
+    def run(module, *args):
+        program = importlib.import_module(f'saccade_train.{module}')
+        monkeypatch.setattr(sys, 'argv', [module, *map(str, args)])
+        with pytest.raises(SystemExit) as end:
+            program.main()
+        said = end.value.code
+        if said == 2:  # argparse: usage, then the sentence
+            said = capsys.readouterr().err.splitlines()[-1]
+        assert isinstance(said, str) and said and '\n' not in said
+        return said
     return run

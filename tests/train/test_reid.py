@@ -9,7 +9,6 @@ import onnxruntime
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
-from PIL import Image
 
 from helpers import losses
 from saccade_train import crops, nets, reid, training
@@ -37,6 +36,7 @@ def teacher(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def run(folders, teacher, succeed, tmp_path_factory):
+    """A user's training, far too short."""
     out = tmp_path_factory.mktemp('run')
     said = succeed('reid', 'train', '--data', folders, '--teacher', teacher, '--out', out, '--cache', out / 'cache',
                    '--size', 'tiny', '--steps', STEPS, '--batch', 6, '--lr', 1e-2, '--warmup', 4, '--ema', 0.9,
@@ -45,19 +45,12 @@ def run(folders, teacher, succeed, tmp_path_factory):
     return out
 
 
-@pytest.fixture(scope='module')
-def model(run, succeed):
-    path = run / 'mine.onnx'
-    succeed('reid', 'export', '--out', run, '--model', path)
-    return path
-
-
 def test_a_training_says_how_good_its_network_is(run):
     assert [step for step, _ in losses(run / 'log.jsonl')] == list(range(1, STEPS + 1))
     note = json.loads((run / 'log.jsonl').read_text().splitlines()[-1])
     assert 0 < note['eval_views_mAP'] <= 100 and 0 < note['eval_frames_mAP'] <= 100
-    table = [line for line in (run / 'said').read_text().splitlines() if line.startswith('| ')]
-    assert [row.split('|')[1].strip() for row in table] == ['model', '---', 'teacher', 'this']
+    rows = [line.split('|')[1].strip() for line in (run / 'said').read_text().splitlines() if line.startswith('| ')]
+    assert rows[:2] == ['model', '---'] and rows[2].startswith('teacher') and rows[-1] == 'this'
 
 
 def batch_maker(folders, cache, *more):
@@ -71,17 +64,29 @@ def batch_maker(folders, cache, *more):
     return args, reid.Batches(args, crops.CropStore(crops.CropCache(held_in, cache), 'cpu'), torch.device('cpu'))
 
 
-def test_the_loss_falls(folders, teacher, tmp_path):
-    """On one batch, with contrast and distillation."""
+@pytest.fixture(scope='module')
+def learned(folders, teacher, tmp_path_factory):
+    """A training that knows one batch by heart, with contrast and distillation; and the batch."""
     training.seed_all(3)
-    args, maker = batch_maker(folders, tmp_path)
+    folder = tmp_path_factory.mktemp('learned')
+    args, maker = batch_maker(folders, folder)
     maker.teacher = reid_teacher(teacher)
     args.distill = 2.0
     batch = maker.make(6)
     maker.make = lambda n: batch
-    trainer = training.Trainer(nets.PersonReid(**reid.SIZES['tiny']), maker.loss, args, args.out)
-    trainer.train()
-    values = [json.loads(line) for line in (tmp_path / 'run/log.jsonl').read_text().splitlines()]
+    training.Trainer(nets.PersonReid(**reid.SIZES['tiny']), maker.loss, args, args.out).train()
+    return folder / 'run', batch[0].numpy() / 255
+
+
+@pytest.fixture(scope='module')
+def model(learned, succeed):
+    path = learned[0] / 'mine.onnx'
+    succeed('reid', 'export', '--out', learned[0], '--model', path)
+    return path
+
+
+def test_the_loss_falls(learned):
+    values = [json.loads(line) for line in (learned[0] / 'log.jsonl').read_text().splitlines()]
     # of ten seeds the worst came to 0.59, 0.27, 0.81 and 0.76
     for part, most in (('loss', 0.7), ('contrast', 0.5), ('direct', 0.9), ('relations', 0.85)):
         first, last = (numpy.mean([note[part] for note in half]) for half in (values[:3], values[-3:]))
@@ -109,27 +114,26 @@ def test_views_come_in_pairs(folders, tmp_path):
     assert (apart.argmin(1) == torch.arange(6)).float().mean() >= 0.5
 
 
-def test_saccade_computes_what_pytorch_computes(saccade, folders, run, model, tmp_path):
-    pictures = sorted((folders / 'reid/multi').iterdir())[::8]
-    x = numpy.stack([numpy.asarray(Image.open(p).convert('RGB').resize((128, 256)), numpy.float32).transpose(2, 0, 1)
-                     for p in pictures]) / 255
+def test_saccade_computes_what_pytorch_computes(saccade, learned, model, tmp_path):
+    out, x = learned
     numpy.save(tmp_path / 'x.npy', x)
     done = saccade('infer', model, '--input', tmp_path / 'x.npy', '--output', tmp_path / 'out')
     assert done.returncode == 0, done.stderr
     ours = numpy.load(tmp_path / 'out/embedding.npy')
-    assert ours.shape == (len(pictures), 256)
-    net, step = reid.load_average(run / 'checkpoint.pt')
-    assert step == STEPS
+    assert ours.shape == (12, 256)
+    net, step = reid.load_average(out / 'checkpoint.pt')
+    assert step == 40
     nets.fuse(net).fold()
     for p in net.parameters():
         if p.numel() >= 64:
             p.data = p.data.half().float()  # as the file has them
     with torch.no_grad():
         theirs = net(torch.from_numpy(x)).numpy()
-    assert numpy.abs(theirs[0] - theirs[1]).max() > 1e-3  # persons differ, by more than the tolerance
-    numpy.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * numpy.abs(theirs).max())
+    most = numpy.abs(theirs).max()
+    assert numpy.abs(theirs[0] - theirs[1]).max() > 0.01 * most  # persons differ, by far more than the tolerance
+    numpy.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * most)
     oracle = onnxruntime.InferenceSession(model).run(None, {'images': x})[0]
-    numpy.testing.assert_allclose(ours, oracle, rtol=1e-4, atol=1e-4 * numpy.abs(oracle).max())
+    numpy.testing.assert_allclose(ours, oracle, rtol=1e-4, atol=1e-4 * most)
 
 
 def test_inspect_recognises_head_and_contract(saccade, model):
@@ -163,8 +167,9 @@ def test_persons_are_told_apart_by_their_files_names(folders):
     assert {c.identity for c in multi} == {'1', '2', '3', '4', '5', '6'} and len(multi) == 24
 
 
-def test_what_a_training_lacks_is_named(refuse, folders, tmp_path):
+def test_what_a_training_lacks_is_named(refused, folders, tmp_path):
     start = ('reid', 'train', '--out', tmp_path / 'out', '--cache', tmp_path / 'cache', '--size', 'tiny')
-    refuse(*start, '--data', folders, words=('--teacher', '--distill 0'))
-    refuse(*start, '--data', folders, '--contrast', 0, '--distill', 0, words=('--contrast', '--distill'))
-    refuse(*start, '--data', tmp_path / 'nowhere', '--distill', 0, words=(tmp_path / 'nowhere',))
+    assert '--distill needs --teacher' in refused(*start, '--data', folders)
+    assert '--contrast 0 --distill 0' in refused(*start, '--data', folders, '--contrast', 0, '--distill', 0)
+    assert 'nowhere' in refused(*start, '--data', tmp_path / 'nowhere', '--distill', 0)
+    assert 'nowhere.onnx: No such file' in refused(*start, '--data', folders, '--teacher', tmp_path / 'nowhere.onnx')
