@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX export: opset 17, weights stored as FP16 behind a Cast, the model contract in metadata_props."""
 import io
+import warnings
 
 import numpy as np
 import onnx
@@ -21,9 +22,12 @@ def to_onnx(module, shape, output, contract):
     """module(x [N,C,H,W] float) as an ONNX model with a free batch; `contract` becomes metadata_props."""
     buffer = io.BytesIO()
     extra = {"dynamo": False} if "dynamo" in torch.onnx.export.__code__.co_varnames else {}
-    torch.onnx.export(module.eval().cpu().float(), torch.zeros(shape), buffer, opset_version=17,
-                      input_names=["images"], output_names=[output],
-                      dynamic_axes={"images": {0: "n"}, output: {0: "n"}}, **extra)
+    with warnings.catch_warnings():
+        # PyTorch 1.13 says it of every constant; nothing follows from it
+        warnings.filterwarnings("ignore", message="The shape inference of prim::Constant type is missing")
+        torch.onnx.export(module.eval().cpu().float(), torch.zeros(shape), buffer, opset_version=17,
+                          input_names=["images"], output_names=[output],
+                          dynamic_axes={"images": {0: "n"}, output: {0: "n"}}, **extra)
     model = onnx.load_from_string(buffer.getvalue())
     for key, value in contract.items():
         entry = model.metadata_props.add()

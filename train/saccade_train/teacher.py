@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import torch
 import torch.nn.functional as F
+from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 from torch import nn
 
@@ -15,7 +16,10 @@ from torch import nn
 class OnnxNet(nn.Module):
     def __init__(self, path):
         super().__init__()
-        graph = onnx.load(path).graph
+        try:
+            graph = onnx.load(path).graph
+        except DecodeError:
+            raise SystemExit(f"{path}: not an ONNX model") from None
         self.constants = {}
         for t in graph.initializer:
             value = torch.from_numpy(np.array(numpy_helper.to_array(t)))
@@ -23,7 +27,7 @@ class OnnxNet(nn.Module):
             self.constants[t.name] = name
             self.register_buffer(name, value)
         self.nodes = [(n.op_type, list(n.input), list(n.output),
-                       {a.name: onnx.helper.get_attribute_value(a) for a in n.attribute})
+                       {a.name: onnx.helper.get_attribute_value(a) for a in n.attribute} | {"outputs": len(n.output)})
                       for n in graph.node]
         self.input = next(i.name for i in graph.input if i.name not in self.constants)
         self.output = graph.output[0].name
@@ -105,6 +109,12 @@ def reduce_mean(net, v, a, batch):
     return v[0].mean(axes, keepdim=bool(a.get("keepdims", 1)))
 
 
+def split(net, v, a, batch):
+    sizes = a.get("split") or (v[1] if len(v) > 1 else None)
+    axis = a.get("axis", 0)
+    return torch.split(v[0], sizes, axis) if sizes else torch.chunk(v[0], a["outputs"], axis)
+
+
 def resize(net, v, a, batch):
     scale = v[2] if len(v) > 2 and v[2] is not None else None
     return F.interpolate(v[0], scale_factor=[float(s) for s in scale[2:]], mode="nearest")
@@ -119,7 +129,7 @@ RULES = {
     "Sub": lambda n, v, a, b: v[0] - v[1], "Div": lambda n, v, a, b: v[0] / v[1],
     "Concat": lambda n, v, a, b: torch.cat(v, a["axis"]),
     "Transpose": lambda n, v, a, b: v[0].permute(*a["perm"]),
-    "Split": lambda n, v, a, b: torch.chunk(v[0], v[0].shape[a["axis"]], a["axis"]),
+    "Split": split,
     "Gemm": lambda n, v, a, b: F.linear(v[0], v[1] if a.get("transB") else v[1].t(), v[2]),
 }
 
