@@ -142,7 +142,7 @@ class Mosaic:
         cameras see (copy-paste, Ghiasi et al., CVPR 2021)."""
         dev, n = x.device, x.shape[0]
         rows = (torch.rand(n, device=dev) < share).nonzero()[:, 0]
-        if self.store.mask is None or not len(rows):
+        if self.store.mask is None or not len(self.cut_out) or not len(rows):
             return x, labels
         index = self.cut_out[torch.randint(len(self.cut_out), (len(rows),), device=dev)]
         size, own = self.store.size[index], self.labels[index]

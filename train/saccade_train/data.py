@@ -33,10 +33,16 @@ def read_coco(folder, split=None, category="person", drop_licenses=()):
     A picture's own `split` field decides where there is one; else every eighth picture by id is `val`.
     """
     folder = Path(folder)
+    index = folder / "annotations.json"
     try:
-        coco = json.loads((folder / "annotations.json").read_text())
+        coco = json.loads(index.read_text())
     except FileNotFoundError:
         raise SystemExit(f"{folder}: no annotations.json in it (COCO format is expected)")
+    except ValueError as fault:
+        raise SystemExit(f"{index}: not JSON: {fault}")
+    lacking = [key for key in ("images", "annotations", "categories") if key not in coco]
+    if lacking:
+        raise SystemExit(f"{index}: not in COCO format: it has no '{lacking[0]}'")
     classes = {c["id"] for c in coco["categories"] if c["name"] == category}
     if not classes:
         have = ", ".join(c["name"] for c in coco["categories"][:8])
@@ -58,6 +64,8 @@ def read_coco(folder, split=None, category="person", drop_licenses=()):
         pictures.append(Picture(folder / im["file_name"], part, np.array(boxes, np.float32).reshape(-1, 4),
                                 np.array(ignore, np.float32).reshape(-1, 4),
                                 int(im.get("license", 0)), name=str(im["id"])))
+    if split == "train" and not pictures:
+        raise SystemExit(f"{folder}: no pictures to train on: all are held out, left out or not there")
     return pictures
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from . import augment, data, losses, metrics, nets, training
+from . import augment, data, faults, losses, metrics, nets, training
 
 SIZES = {
     "det": dict(widths=(16, 32, 64, 128, 192), depths=(1, 2, 2, 1), neck=64, head=48),
@@ -138,13 +138,23 @@ def onnx_infer(path):
     return infer, width, height
 
 
+def check_arguments(args):
+    unknown = [size for size in args.sizes.split(",") if size not in SIZES]
+    if unknown:
+        raise SystemExit(f"--sizes {unknown[0]}: no such size; have {', '.join(SIZES)}")
+    for name in ("width", "height"):
+        if getattr(args, name) % 32 or getattr(args, name) < 32:
+            raise SystemExit(f"--{name} {getattr(args, name)}: it must be a multiple of 32")
+
+
 def train(args):
+    check_arguments(args)
     training.join_processes(args)
     training.seed_all(args.seed)
     device = torch.device(args.device)
     pictures = data.read_coco(args.data, "train", args.category, args.drop_licenses)
-    if args.masks:
-        data.attach_masks(pictures, args.masks)
+    if args.masks and not data.attach_masks(pictures, args.masks):
+        raise SystemExit(f"{args.masks}: no masks of the pictures in {args.data}")
     with training.first_rank_first():
         cache = data.Cache(pictures, args.side, args.cache, with_masks=bool(args.masks))
     batches = Batches(args, cache, device)
@@ -180,7 +190,7 @@ def score(args):
 
 def load_average(path, size):
     """The averaged network of a checkpoint, or of a file of weights, which may be in half precision."""
-    state = torch.load(path, map_location="cpu")
+    state = training.read_weights(path)
     if size not in state["config"]:
         raise SystemExit(f"{path}: no network '{size}' in it; it has {', '.join(state['config'])}")
     model = nets.Siblings(state["config"])
@@ -231,7 +241,8 @@ def main():
             p.add_argument("--size", choices=SIZES, default="det")
             p.add_argument("--model", required=True)
     args = parser.parse_args()
-    {"train": train, "score": score, "export": export}[args.verb](args)
+    with faults.as_sentences():
+        {"train": train, "score": score, "export": export}[args.verb](args)
 
 
 if __name__ == "__main__":

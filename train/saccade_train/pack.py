@@ -12,6 +12,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from . import faults
+
 
 def reduce(source, target, side, mask):
     im = Image.open(source)
@@ -28,12 +30,7 @@ def reduce(source, target, side, mask):
     return scale
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="saccade_train.pack", description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--side", type=int, default=512)
-    args = parser.parse_args()
+def pack(args):
     coco = json.loads((args.folder / "detect/annotations.json").read_text())
     scales = {}
     for im in coco["images"]:
@@ -49,6 +46,16 @@ def main():
         reduce(args.folder / "segment" / item["mask"], args.out / "segment" / item["mask"], args.side, True)
     shutil.copyfile(args.folder / "segment/index.json", args.out / "segment/index.json")
     shutil.copytree(args.folder / "reid", args.out / "reid", dirs_exist_ok=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="saccade_train.pack", description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--side", type=int, default=512)
+    args = parser.parse_args()
+    with faults.as_sentences():
+        pack(args)
 
 
 if __name__ == "__main__":

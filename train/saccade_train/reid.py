@@ -20,7 +20,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from . import crops, losses, metrics, nets, render, training, views
+from . import crops, faults, losses, metrics, nets, render, training, views
 
 SIZES = {
     "reid": dict(widths=(16, 32, 64, 96, 160), depths=(1, 2, 2, 1), dim=256),
@@ -231,7 +231,7 @@ def sheet(args):
 
 
 def load_average(path):
-    state = torch.load(path, map_location="cpu")
+    state = training.read_weights(path)
     if "dim" not in state["config"]:
         raise SystemExit(f"{path}: holds no ReID network")
     model = nets.PersonReid(**state["config"])
@@ -335,7 +335,8 @@ def main():
     source.add_argument("--weights", help="a file of weights, as train/weights holds them")
     p.add_argument("--model", required=True)
     args = parser.parse_args()
-    {"train": train, "check": check, "sheet": sheet, "score": score, "export": export}[args.verb](args)
+    with faults.as_sentences():
+        {"train": train, "check": check, "sheet": sheet, "score": score, "export": export}[args.verb](args)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageDraw
 
-from . import data, losses, metrics, nets, scenes, training
+from . import data, faults, losses, metrics, nets, scenes, training
 
 SIZES = {
     "seg": dict(),
@@ -177,7 +177,7 @@ def score_boxes(pictures):
 
 def load_backbone(model, path):
     """Weights of another network's backbone of the same shape, from a checkpoint of this package."""
-    state = torch.load(path, map_location="cpu")["average"]
+    state = training.read_weights(path)["average"]
     mine = model.backbone.state_dict()
     for prefix in sorted({k[:k.index("backbone.")] for k in state if "backbone." in k}):
         theirs = {k: state.get(f"{prefix}backbone.{k}") for k in mine}
@@ -268,7 +268,7 @@ def load_average(path):
     """The averaged network of a checkpoint, or of a file of weights, which may be in half precision."""
     if not Path(path).exists():
         raise SystemExit(f"{path}: no such file; 'train' leaves a checkpoint at the end of each slice")
-    state = torch.load(path, map_location="cpu")
+    state = training.read_weights(path)
     if "refine" not in state["config"]:
         raise SystemExit(f"{path}: holds other networks: {state['config']}")
     model = nets.PersonSeg(**state["config"])
@@ -329,7 +329,8 @@ def main():
             source.add_argument("--weights", help="a file of weights, as train/weights holds them")
             p.add_argument("--model", required=True)
     args = parser.parse_args()
-    {"train": train, "score": score, "strip": strip, "export": export}[args.verb](args)
+    with faults.as_sentences():
+        {"train": train, "score": score, "strip": strip, "export": export}[args.verb](args)
 
 
 if __name__ == "__main__":

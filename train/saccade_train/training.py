@@ -25,9 +25,11 @@ LOOK_STEPS = 10  # how often the clock is read: all processes must agree on what
 
 def join_processes(args):
     """Under torchrun: one process a GPU (or a CPU process each, for tests). Returns this one's rank."""
+    cuda = torch.device(args.device).type == "cuda"
+    if cuda and not torch.cuda.is_available():
+        raise SystemExit(f"--device {args.device}: PyTorch finds no GPU here; have cpu")
     if "RANK" not in os.environ:
         return 0
-    cuda = torch.device(args.device).type == "cuda"
     if cuda:
         args.device = f"cuda:{os.environ['LOCAL_RANK']}"
         torch.cuda.set_device(args.device)
@@ -97,6 +99,18 @@ def halved(weights):
     """Weights as they are kept for later: in half precision, without what serves training alone."""
     return {k: v.half().cpu() if v.dtype.is_floating_point else v.cpu() for k, v in weights.items()
             if not k.startswith("mimic.")}
+
+
+def read_weights(path):
+    """The state in a checkpoint or a file of weights, in host memory."""
+    try:
+        state = torch.load(path, map_location="cpu")
+        state["average"], state["config"]
+    except OSError:
+        raise
+    except Exception:  # what torch.load raises depends on the bytes
+        raise SystemExit(f"{path}: no weights of this package") from None
+    return state
 
 
 def save_memory(model, on=True):
@@ -172,7 +186,7 @@ class Trainer:
 
     def start_from(self, path):
         """Fine-tune: weights of an earlier training, a new schedule and optimiser."""
-        state = torch.load(path, map_location=self.device)
+        state = read_weights(path)
         if any(state["config"].get(k) != v for k, v in self.model.config.items()):
             raise SystemExit(f"{path}: holds other networks: {state['config']}")
         weights = {k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()}
