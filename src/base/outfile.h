@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that appears under its name only when it is whole: written as NAME.part, then renamed. A path
- * that exists and is no regular file (a pipe, /dev/stdout, a symbolic link) is written in place. */
+/* Files that appear under their names only when they are whole: written as NAME.part, then renamed. What
+ * exists and is no regular file (a pipe, a device) is written in place; a symbolic link stays one, the file
+ * that it leads to is replaced. */
 #ifndef SAC_BASE_OUTFILE_H
 #define SAC_BASE_OUTFILE_H
 
@@ -8,19 +9,40 @@
 
 #include "base/base.h"
 
-struct sac_outfile {
+/* ---- the name: for whoever writes the file himself ---- */
+
+struct sac_outname {
     sac_context *ctx;
-    FILE        *file; /* write here; errors are found by check and finish */
-    char        *path;
-    char        *part; /* NULL: written in place */
-    bool         keep; /* set by the user: after a failed write the .part file stays, since its whole
-                        * lines are worth having, and the sentence says so */
+    char        *path;   /* as given, for sentences */
+    char        *target; /* what the file is called in the end: path, or where that link leads */
+    char        *file;   /* write here: target.part, or path itself */
+    bool         renames, created;
 };
-/* Errors   SAC_ERR_IO (with the system's reason), SAC_ERR_MEMORY. */
+/* Errors   SAC_ERR_IO for a folder, SAC_ERR_MEMORY. */
+sac_result sac_outname_choose(sac_context *ctx, const char *path, struct sac_outname *out);
+/* The file is there now, and ours to remove: also for sac_unfinished_outputs_remove. */
+void       sac_outname_created(struct sac_outname *name);
+/* To the disk, and only then under its name: after a power cut there is the former file or the whole new
+ * one. Errors   SAC_ERR_IO; the file is then removed. */
+sac_result sac_outname_commit(struct sac_outname *name);
+/* Remove the file unless it was committed or is written in place. Accepts a zeroed struct. */
+void       sac_outname_finish(struct sac_outname *name);
+
+/* ---- a stream to such a file ---- */
+
+struct sac_outfile {
+    struct sac_outname name;
+    FILE              *file;  /* write here; errors are found by check and finish */
+    bool               keep;  /* set by the user: what was written up to the latest check is worth having
+                               * by itself; after a failed write it gets the name */
+    int64_t            whole; /* bytes up to the latest check, with keep */
+};
+/* path     "-" is standard output.
+ * Errors   SAC_ERR_IO (with the system's reason), SAC_ERR_MEMORY. */
 sac_result sac_outfile_open(sac_context *ctx, const char *path, struct sac_outfile *out);
-/* SAC_ERR_IO when a write so far failed. */
+/* SAC_ERR_IO when a write so far failed. With keep, what was written leaves the process. */
 sac_result sac_outfile_check(struct sac_outfile *out);
-/* Flush to the disk, close and rename. On failure the .part file is removed, or kept: see there. */
+/* Flush to the disk, close and rename. On failure the .part file is removed. */
 sac_result sac_outfile_finish(struct sac_outfile *out);
 /* Close and remove the .part file, unless it was finished. Accepts a zeroed struct. */
 void       sac_outfile_abandon(struct sac_outfile *out);

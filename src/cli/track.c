@@ -135,11 +135,22 @@ static void fill_params(struct settings *s, const char *input,
 static _Atomic(sac_pipeline *) running; /* what a signal stops */
 static volatile sig_atomic_t   interrupts;
 
+/* Only what a signal handler may call. */
+static _Noreturn void end_at_once(void)
+{
+    static const char said[] =
+        "\nsaccade: interrupted twice: ended at once, output files that were not whole are removed\n";
+    sac_unfinished_outputs_remove();
+    ssize_t written = write(STDERR_FILENO, said, sizeof said - 1);
+    (void)written;
+    _exit(STATUS_INTERRUPTED);
+}
+
 static void on_signal(int number)
 {
     (void)number;
     if (interrupts++)
-        _exit(STATUS_INTERRUPTED);
+        end_at_once();
     sac_pipeline *pipe = atomic_load(&running);
     if (pipe)
         sac_pipeline_stop(pipe);

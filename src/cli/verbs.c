@@ -17,7 +17,8 @@ const struct verb verbs[] = {
      "(--detections names one that holds NAME.txt for each); an input that fails does not stop the "
      "others. 'track' is what happens without a verb too. Output files are written under "
      "a temporary name and renamed when they are whole; Ctrl-C ends a run early with whole files "
-     "and status 130, a second Ctrl-C at once.",
+     "and status 130, a second Ctrl-C at once, and "
+     "without the files that are not whole.",
      "saccade in.mp4 -o out.mp4\n"
      "saccade track in.mp4 --detector person_det_fast --reid none --jsonl tracks.jsonl\n"
      "saccade track in.mp4 -o out.mp4 --detector yolox.onnx --classes car,bus\n"

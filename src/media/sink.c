@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/outfile.h"
 #include "base/thread.h"
 #include "media/media.h"
 
@@ -17,9 +13,7 @@ struct sac_sink {
     sac_device            *dev;
     sac_source            *like; /* borrowed; or NULL */
     char                  *path;
-    char                  *file;    /* path.part; or path itself where that is a device or a pipe */
-    bool                   renames; /* file is not path */
-    bool                   created; /* file is there */
+    struct sac_outname     name;
     char                  *encoder_name, *preset;
     const char            *planned; /* the encoder that is tried first */
     struct sac_sink_params params;
@@ -41,17 +35,6 @@ struct sac_sink_params sac_sink_params_default(void)
 static sac_result no_memory(sac_context *ctx, const char *path)
 {
     return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a video file", path);
-}
-
-static sac_result choose_file(struct sac_sink *sink)
-{
-    struct stat about;
-    bool        exists = stat(sink->path, &about) == 0;
-    if (exists && S_ISDIR(about.st_mode))
-        return SAC_FAIL(sink->ctx, SAC_ERR_IO, "cannot write %s: it is a folder", sink->path);
-    sink->renames = !exists || S_ISREG(about.st_mode);
-    sink->file = sac_asprintf(sink->renames ? "%s.part" : "%s", sink->path);
-    return sink->file ? SAC_OK : no_memory(sink->ctx, sink->path);
 }
 
 /* Before any frame comes, so that nobody computes for an hour and then learns it. */
@@ -88,10 +71,11 @@ static sac_result open_sink(struct sac_sink *sink)
     if (res == SAC_OK)
         res = sac_encoder_check_preset(sink->ctx, sink->preset);
     if (res == SAC_OK)
-        res = choose_file(sink);
+        res = sac_outname_choose(sink->ctx, sink->path, &sink->name);
     if (res == SAC_OK)
-        res = sac_muxer_open(&sink->muxer, sink->file);
-    sink->created = res == SAC_OK;
+        res = sac_muxer_open(&sink->muxer, sink->name.file);
+    if (res == SAC_OK)
+        sac_outname_created(&sink->name);
     return res;
 }
 
@@ -216,22 +200,6 @@ sac_result sac_sink_write_wait(sac_sink *sink, sac_frame *frame)
 
 /* ---- finish ---- */
 
-/* To the disk, and only then under its name: after a power cut there is the former file or the whole new
- * one. Some systems also notice only now that there is no room. */
-static sac_result put_in_place(struct sac_sink *sink)
-{
-    int  fd = open(sink->file, O_RDONLY | O_CLOEXEC);
-    bool ok = fd >= 0 && fsync(fd) == 0;
-    int  why = ok ? 0 : errno;
-    if (fd >= 0)
-        close(fd);
-    if (ok && rename(sink->file, sink->path) != 0)
-        why = errno;
-    if (why)
-        return SAC_FAIL(sink->ctx, SAC_ERR_IO, "cannot write %s: %s", sink->path, strerror(why));
-    return SAC_OK;
-}
-
 static sac_result finish_file(struct sac_sink *sink)
 {
     bool       whole = sink->like && sac_source_at_end(sink->like);
@@ -242,8 +210,8 @@ static sac_result finish_file(struct sac_sink *sink)
         res = write_kept(sink, whole ? INT64_MAX : sink->end_us);
     if (res == SAC_OK)
         res = sac_muxer_finish(&sink->muxer);
-    if (res == SAC_OK && sink->renames)
-        res = put_in_place(sink);
+    if (res == SAC_OK)
+        res = sac_outname_commit(&sink->name);
     sink->finished = res == SAC_OK;
     return res;
 }
@@ -267,11 +235,9 @@ void sac_sink_destroy(sac_sink **sink_at)
     struct sac_sink *sink = *sink_at;
     sac_encoder_close(&sink->encoder);
     sac_muxer_close(&sink->muxer);
-    if (sink->created && sink->renames && !sink->finished)
-        unlink(sink->file);
+    sac_outname_finish(&sink->name);
     av_packet_free(&sink->packet);
     sac_free(sink->path);
-    sac_free(sink->file);
     sac_free(sink->encoder_name);
     sac_free(sink->preset);
     sac_device_unref(&sink->dev);

@@ -186,7 +186,7 @@ static sac_result check(struct sac_trace *trace)
 {
     if (trace->text.failed)
         return SAC_FAIL(trace->ctx, SAC_ERR_MEMORY, "'%s': no memory for its lines",
-                        trace->file.path);
+                        trace->file.name.path);
     return sac_outfile_check(&trace->file);
 }
 
@@ -253,14 +253,14 @@ static void end_writer(struct sac_trace *trace)
 sac_result sac_trace_finish(struct sac_trace *trace)
 {
     end_writer(trace);
-    if (!trace->file.file)
-        return SAC_OK; /* finished before */
     if (trace->written != SAC_OK)
         return SAC_FAIL(trace->ctx, trace->written, "%s", trace->why);
+    if (!trace->file.file)
+        return SAC_OK; /* finished before */
     if (trace->dropped)
         sac_log(trace->ctx, SAC_LOG_WARN,
                 "'%s': %" PRIu64 " of %" PRIu64 " events are missing: they came faster than they "
-                "could be written", trace->file.path, trace->dropped, trace->added);
+                "could be written", trace->file.name.path, trace->dropped, trace->added);
     sac_text_add(&trace->text, "\n]\n");
     flush(trace);
     sac_result res = check(trace);

@@ -55,7 +55,7 @@ static sac_result write_line(struct jsonl *j)
 {
     sac_text_add(&j->line, "\n");
     if (j->line.failed)
-        return SAC_FAIL(j->setup->ctx, SAC_ERR_MEMORY, "'%s': no memory for a line", j->file.path);
+        return SAC_FAIL(j->setup->ctx, SAC_ERR_MEMORY, "'%s': no memory for a line", j->file.name.path);
     fwrite(j->line.data, 1, j->line.length, j->file.file);
     sac_text_clear(&j->line);
     return sac_outfile_check(&j->file);

@@ -35,7 +35,7 @@ static sac_result mot_sink_write(struct sac_output *out, struct sac_item *item)
     for (size_t i = 0; i < item->track_count; i++)
         add_row(&m->lines, item->number + 1, &item->tracks[i]);
     if (m->lines.failed)
-        return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "'%s': no memory for its lines", m->file.path);
+        return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "'%s': no memory for its lines", m->file.name.path);
     if (m->lines.length)
         fwrite(m->lines.data, 1, m->lines.length, m->file.file);
     return sac_outfile_check(&m->file);

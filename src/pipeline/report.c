@@ -237,7 +237,7 @@ sac_result sac_report_write(sac_context *ctx, struct sac_outfile *file,
     sac_report_text(&text, stats, streams, stream_count);
     if (text.failed) {
         sac_text_finish(&text);
-        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "'%s': no memory for the statistics", file->path);
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "'%s': no memory for the statistics", file->name.path);
     }
     fwrite(text.data, 1, text.length, file->file);
     sac_text_finish(&text);

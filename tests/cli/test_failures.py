@@ -111,14 +111,11 @@ def test_a_disk_that_is_full(saccade, noise, small_disk, tmp_path, option):
     assert run.returncode == 1
     words = run.stderr.splitlines()[-1]
     assert output.name in words and 'No space left on device' in words
-    left = {'filler', output.name}
-    if option != '-o':  # the lines that fitted are worth having; a video without its end is not
-        left.add(output.name + '.part')
-        assert f"what could be written is in '{output}.part'" in words
-    assert names(small_disk) == sorted(left)
+    assert names(small_disk) == sorted(['filler', output.name])
     assert output.read_bytes() == b'former'
-    # what the run had done by then is in the other files, and they are whole
-    assert names(others) == sorted(set(OUTPUTS.values()) - {output.name})
+    # the header of the JSON lines does not fit, which is known before the work; what the run had done
+    # by then is in the other files, and they are whole
+    assert names(others) == ([] if option == '--jsonl' else sorted(set(OUTPUTS.values()) - {output.name}))
 
 
 def test_a_disk_that_fills_up_midway(saccade, noise, small_disk, tmp_path):
@@ -128,6 +125,25 @@ def test_a_disk_that_fills_up_midway(saccade, noise, small_disk, tmp_path):
     assert 'o.mkv' in words and 'No space left on device' in words
     assert names(small_disk) == []
     assert 1 <= frames_in(tmp_path) <= FRAMES
+
+
+@pytest.mark.parametrize('option, name', [('--jsonl', 'o.jsonl'), ('--mot', 'o.txt')])
+def test_whole_lines_are_kept_when_the_disk_fills_up(saccade, clip, tmp_path, option, name):
+    """The lines that fitted have the file's name; no frame in them is cut."""
+    whole, cut = tmp_path / 'whole', tmp_path / 'cut'
+    for folder in (whole, cut):
+        folder.mkdir()
+    arguments = ['track', clip / 'img', '--detections', clip / 'det.txt', option]
+    assert saccade(*arguments, whole / name).returncode == 0
+    (cut / name).write_text('former')
+    size = (whole / name).stat().st_size * 2 // 3
+    run = saccade(*arguments, cut / name, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)))
+    words = sentence(run)
+    assert name in words and 'File too large' in words and 'it holds what was written before' in words
+    assert names(cut) == [name]
+    # the commands in the headers differ
+    lines, all_lines = ((folder / name).read_text().splitlines(keepends=True)[1:] for folder in (cut, whole))
+    assert 5 < len(lines) < len(all_lines) and lines == all_lines[:len(lines)]
 
 
 def test_a_file_over_the_limit(saccade, noise, tmp_path):

@@ -332,7 +332,10 @@ def test_a_second_interrupt_ends_at_once(program, long_clip, tmp_path):
     process = start(program, long_clip, tmp_path)
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=10) == 130
+    _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert 'interrupted twice' in said.splitlines()[-1] and 'removed' in said.splitlines()[-1]
+    assert leftovers(tmp_path) == []
 
 
 def test_an_interrupt_while_the_input_says_nothing(program, shared, tmp_path):
