@@ -65,9 +65,11 @@ struct sac_pipeline_params {
     struct sac_source_params source;
     const char              *detections;     /* MOTChallenge detections instead of a detector, or NULL */
     double                   fps;            /* without a video: frames per second; 0 (default): that of
-                                                seqinfo.ini beside the detections, else an error */
+                                                seqinfo.ini beside the detections, else an error. Of
+                                                images source.fps counts; for a video it is ignored, and
+                                                that is logged */
     const char              *video_out;      /* each output NULL: not written */
-    const char              *jsonl_out;
+    const char              *jsonl_out;      /* "-" is standard output, here and in mot_out */
     const char              *mot_out;
     struct sac_sink_params   sink;
     int                      draw_trails;    /* 1 (default) */

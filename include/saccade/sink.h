@@ -23,10 +23,14 @@ struct sac_sink_params {
 };
 SAC_API struct sac_sink_params sac_sink_params_default(void);
 
+/* Whether the name's ending chooses a container, before there are frames to write.
+ * Errors   SAC_ERR_ARG; the sentence has the endings that do. */
+SAC_API sac_result  sac_sink_check_path(sac_context *ctx, const char *path);
 /* path     the container follows from the name's ending.
  * like     size, fps, time base and colour of the output; its audio packets are copied when the source
  *          keeps them (keep_packets) and the container can hold them.
- * Errors   SAC_ERR_IO (unwritable), SAC_ERR_UNSUPPORTED (container, no encoder). */
+ * Errors   SAC_ERR_ARG (no container has that ending), SAC_ERR_IO (unwritable), SAC_ERR_UNSUPPORTED (no
+ *          encoder). */
 SAC_API sac_result  sac_sink_create(sac_device *dev, const char *path, sac_source *like,
                                     const struct sac_sink_params *params, sac_sink **out);
 /* Encode one frame; frames come in pts order and may have any size (they are scaled to the first's).

@@ -41,7 +41,7 @@ struct sac_source_params {
 SAC_API struct sac_source_params sac_source_params_default(void);
 
 struct sac_source_info {
-    char                   container[32], codec[32], decoder[32]; /* "mov,mp4,...", "h264", "h264" */
+    char                   container[32], codec[32], decoder[32]; /* "mov,mp4,..." or "images", "h264", "h264" */
     int                    width, height;                         /* of the first frame, display size */
     double                 fps;         /* average; 0: unknown */
     int                    fps_num, fps_den;

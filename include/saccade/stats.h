@@ -45,6 +45,15 @@ struct sac_gpu_stats {
     uint64_t memory_bytes, memory_peak_bytes, memory_total_bytes;
 };
 
+/* Bits. */
+enum {
+    SAC_OUTPUT_VIDEO = 1,
+    SAC_OUTPUT_JSONL = 2,
+    SAC_OUTPUT_MOT = 4,
+    SAC_OUTPUT_TRACE = 8,
+    SAC_OUTPUT_STATS = 16
+};
+
 enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };
 struct sac_pipeline_stats {
     int64_t  frames, frames_total; /* done; expected (0: unknown) */
@@ -71,6 +80,8 @@ struct sac_pipeline_stats {
     struct sac_ledger        ledger;
     struct sac_gpu_stats     gpu;
     struct sac_source_stats  source;
+    unsigned                 outputs_whole; /* SAC_OUTPUT_...: done, with their names; of several inputs:
+                                               of one at least */
     uint64_t                 rss_bytes, rss_peak_bytes; /* of the process */
     char                     device[160];  /* "cpu (AMD EPYC, AVX-512, 2 threads)" */
     char                     engine[128];  /* what computes the networks; empty without one */
@@ -87,6 +98,7 @@ struct sac_stream_stats {
     char       encoder[64]; /* empty: no video is written */
     sac_result status;      /* a fault of this one; the others go on */
     char       why[512];    /* its sentence; empty: none */
+    unsigned   outputs_whole; /* as above */
     struct sac_source_stats source;
 };
 

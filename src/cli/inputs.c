@@ -10,13 +10,18 @@
 
 enum { PATH_BYTES = 4096 };
 
+bool is_standard(const char *file)
+{
+    return strcmp(file, "-") == 0;
+}
+
 bool same_file(const char *a, const char *b)
 {
     struct stat sa, sb;
     if (strcmp(a, b) == 0)
         return true;
-    return stat(a, &sa) == 0 && stat(b, &sb) == 0 && S_ISREG(sa.st_mode) &&
-           sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+    return !is_standard(a) && !is_standard(b) && stat(a, &sa) == 0 && stat(b, &sb) == 0 &&
+           S_ISREG(sa.st_mode) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
 /* ---- names ---- */
@@ -148,6 +153,9 @@ static int check_folder(const char *option, const char *path, bool may_miss, str
     struct stat st;
     if (!path)
         return STATUS_OK;
+    if (is_standard(path))
+        return fault_usage(fault, "with several inputs %s names a folder, not standard %s", option,
+                           may_miss ? "output" : "input");
     if (stat(path, &st) != 0)
         return may_miss ? STATUS_OK
                         : fault_failure(fault, "'%s': %s; with several inputs %s names a folder",

@@ -13,6 +13,8 @@
  * out: [s->args.count], released by free. Returns the exit status. */
 int inputs_plan(struct settings *s, struct sac_stream_params **out, struct fault *fault);
 
+/* "-": standard input or output. */
+bool is_standard(const char *file);
 /* True when both are the same file, by name or in fact. */
 bool same_file(const char *a, const char *b);
 

@@ -9,6 +9,7 @@
 enum { THREADS_MAX = 1024 };
 
 static const char *const log_levels[] = {"silent", "error", "warn", "info", "debug", "trace", NULL};
+static const char *const zero_copy_modes[] = {"on", "strict", NULL};
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -26,6 +27,9 @@ const struct option options[] = {
 
     {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_TEXT, AT(device),
      "device", "NAME", "where the work runs: auto or cpu"},
+    {"zero-copy", 0, VERB_TRACK, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
+     "whether frames and tensors may be copied between the stages; on: where it can't be avoided, "
+     "strict: such a copy fails the run and is named", .choices = zero_copy_modes},
     {"threads", 't', VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_INT, AT(threads),
      "threads", "N", "CPU threads of the models and image work; 0: half of the machine's",
      0, THREADS_MAX},
@@ -43,8 +47,8 @@ const struct option options[] = {
     {"detections", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(detections), "input.detections",
      "FILE", "track these MOTChallenge detections instead of running a detector"},
     {"fps", 'f', VERB_TRACK, SECTION_IN, OPTION_REAL, AT(fps), "input.fps", "N",
-     "frames per second of an image folder, a pattern or detections without a video; 0: 25 for "
-     "images, seqinfo.ini for detections", 0, 1000},
+     "frames per second of an image folder, a pattern or detections without a video (a video has "
+     "times of its own); 0: 25 for images, seqinfo.ini for detections", 0, 1000},
     {"input-timeout", 0, VERB_TRACK, SECTION_IN, OPTION_REAL, AT(input_timeout_s),
      "input.timeout_s", "SECONDS", "give up a network input that stays silent for so long", 0.1,
      3600},
@@ -57,9 +61,10 @@ const struct option options[] = {
     {"output", 'o', VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(video_out), "output.video", "FILE",
      "write the annotated video; the name's ending chooses the container. Of several inputs: a folder"},
     {"jsonl", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(jsonl_out), "output.jsonl", "FILE",
-     "write the tracks as JSON lines, one object a frame; of several inputs into a folder"},
+     "write the tracks as JSON lines, one object a frame; - is standard output. Of several inputs: "
+     "a folder"},
     {"mot", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(mot_out), "output.mot", "FILE",
-     "write the tracks as MOTChallenge lines; of several inputs into a folder"},
+     "write the tracks as MOTChallenge lines; - is standard output. Of several inputs: a folder"},
     {"audio", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(audio), "output.audio", NULL,
      "copy the input's audio into the annotated video"},
     {"trace", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(trace_out), "output.trace", "FILE",

@@ -78,6 +78,7 @@ void settings_init(struct settings *s)
     *s = (struct settings){0};
     s->log_level = "info";
     s->device = "auto";
+    s->zero_copy = "on";
     init_media(s);
     init_models(s);
     init_tracker(s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <string.h>
 
 #include "summary.h"
 
@@ -41,21 +42,23 @@ static void print_troubles(const struct sac_source_stats *source, FILE *out)
             fprintf(out, "input       %" PRIu64 " %s\n", troubles[i].count, troubles[i].what);
 }
 
-static void print_file(const char *path, const char *encoder, FILE *out)
+static void print_file(const struct sac_pipeline_stats *stats, unsigned output, const char *path,
+                       FILE *out)
 {
-    if (path)
-        fprintf(out, "wrote       %s%s%s%s\n", path, *encoder ? " (" : "", encoder,
-                *encoder ? ")" : "");
+    const char *encoder = output == SAC_OUTPUT_VIDEO ? stats->encoder : "";
+    if (stats->outputs_whole & output)
+        fprintf(out, "wrote       %s%s%s%s\n", strcmp(path, "-") == 0 ? "standard output" : path,
+                *encoder ? " (" : "", encoder, *encoder ? ")" : "");
 }
 
 void summary_print_files(const struct sac_pipeline_stats *stats, const struct settings *s,
                          FILE *out)
 {
-    print_file(s->video_out, stats->encoder, out);
-    print_file(s->jsonl_out, "", out);
-    print_file(s->mot_out, "", out);
-    print_file(s->trace_out, "", out);
-    print_file(s->stats_out, "", out);
+    print_file(stats, SAC_OUTPUT_VIDEO, s->video_out, out);
+    print_file(stats, SAC_OUTPUT_JSONL, s->jsonl_out, out);
+    print_file(stats, SAC_OUTPUT_MOT, s->mot_out, out);
+    print_file(stats, SAC_OUTPUT_TRACE, s->trace_out, out);
+    print_file(stats, SAC_OUTPUT_STATS, s->stats_out, out);
 }
 
 void summary_print_streams(sac_pipeline *pipe, int count, FILE *out)

@@ -12,7 +12,7 @@
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out);
 /* A line for each of several inputs. */
 void summary_print_streams(sac_pipeline *pipe, int count, FILE *out);
-/* The files that it wrote, for runs whose files are whole. */
+/* The files that it wrote and that are whole, also after a fault. */
 void summary_print_files(const struct sac_pipeline_stats *stats, const struct settings *s,
                          FILE *out);
 

@@ -35,7 +35,7 @@ static int check_files(const struct settings *s, const char *input, struct fault
         if (!outputs[i])
             continue;
         for (size_t j = 0; j < sizeof inputs / sizeof inputs[0]; j++)
-            if (inputs[j] && same_file(outputs[i], inputs[j]))
+            if (inputs[j] && !is_standard(inputs[j]) && same_file(outputs[i], inputs[j]))
                 return fault_usage(fault, "output '%s' would overwrite an input", outputs[i]);
         for (size_t j = 0; j < i; j++)
             if (outputs[j] && same_file(outputs[i], outputs[j]))
@@ -69,6 +69,7 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->device = s->device;
     job->device_params.threads = s->threads;
     job->device_params.memory_limit_bytes = s->memory_limit;
+    job->device_params.zero_copy_strict = strcmp(s->zero_copy, "strict") == 0;
     job->detector = s->detector;
     job->detector_params.head = s->head;
     job->detector_params.preprocess = s->preprocess;
@@ -224,7 +225,24 @@ static int show_progress(void *user, const sac_frame *frame, const struct sac_tr
     return 0;
 }
 
+/* Lines that go to the same screen would be torn by it. */
+static bool shares_terminal(const struct settings *s)
+{
+    bool standard = (s->jsonl_out && is_standard(s->jsonl_out)) ||
+                    (s->mot_out && is_standard(s->mot_out)) ||
+                    (s->trace_out && is_standard(s->trace_out)) ||
+                    (s->stats_out && is_standard(s->stats_out));
+    return standard && isatty(STDOUT_FILENO);
+}
+
 /* ---- the run ---- */
+
+/* The summary is information as the log has it: a level that leaves that out leaves out both. */
+static bool is_talkative(const struct settings *s)
+{
+    return strcmp(s->log_level, "info") == 0 || strcmp(s->log_level, "debug") == 0 ||
+           strcmp(s->log_level, "trace") == 0;
+}
 
 static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe, sac_result res,
                   struct fault *fault)
@@ -232,18 +250,15 @@ static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe
     bool many = s->args.count > 1;
     struct sac_pipeline_stats stats;
     sac_pipeline_get_stats(pipe, &stats);
-    bool quiet = strcmp(s->log_level, "error") == 0 || strcmp(s->log_level, "silent") == 0;
-    if (!quiet)
+    if (is_talkative(s)) {
         summary_print(&stats, stderr);
-    if (!quiet && many)
-        summary_print_streams(pipe, (int)s->args.count, stderr);
-    if (!quiet && (many || res == SAC_OK || (res == SAC_ERR_CANCELLED && stats.frames > 0)))
+        if (many)
+            summary_print_streams(pipe, (int)s->args.count, stderr);
         summary_print_files(&stats, s, stderr);
+    }
     if ((res == SAC_ERR_CANCELLED || (many && res != SAC_OK)) && interrupts) {
         fault_failure(fault, "interrupted: %lld frames are done%s", (long long)stats.frames,
-                      stats.frames > 0 && (s->video_out || s->jsonl_out || s->mot_out)
-                          ? "; the output files are whole up to there"
-                          : "");
+                      stats.outputs_whole ? "; the output files are whole up to there" : "");
         return STATUS_INTERRUPTED;
     }
     return res == SAC_OK ? STATUS_OK : fault_library(fault, ctx, res);
@@ -253,7 +268,7 @@ static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params 
                struct fault *fault)
 {
     struct progress progress = {0};
-    if (s->progress && term_is_terminal()) {
+    if (s->progress && term_is_terminal() && !shares_terminal(s)) {
         params->on_frame = show_progress;
         params->on_frame_user = &progress;
     }

@@ -20,6 +20,7 @@ const struct verb verbs[] = {
      "and status 130, a second Ctrl-C at once, and "
      "without the files that are not whole.",
      "saccade in.mp4 -o out.mp4\n"
+     "saccade track in.mp4 --jsonl - | jq -c .tracks\n"
      "saccade track in.mp4 --detector person_det_fast --reid none --jsonl tracks.jsonl\n"
      "saccade track in.mp4 -o out.mp4 --detector yolox.onnx --classes car,bus\n"
      "saccade track a.mp4 b.mp4 c.mp4 --output out --jsonl out\n"

@@ -57,17 +57,24 @@ static sac_result check_encoder(struct sac_sink *sink)
                     sink->path, sink->muxer.container->ending);
 }
 
-static sac_result open_sink(struct sac_sink *sink)
+sac_result sac_sink_check_path(sac_context *ctx, const char *path)
 {
     char endings[128];
+    if (sac_container_of_path(path))
+        return SAC_OK;
+    sac_container_endings(endings, sizeof endings);
+    return SAC_FAIL(ctx, SAC_ERR_ARG, "output '%s': the name's ending chooses the container; have %s",
+                    path, endings);
+}
+
+static sac_result open_sink(struct sac_sink *sink)
+{
     sink->muxer.ctx = sink->ctx;
     sink->muxer.path = sink->path;
     sink->muxer.container = sac_container_of_path(sink->path);
-    sac_container_endings(endings, sizeof endings);
-    if (!sink->muxer.container)
-        return SAC_FAIL(sink->ctx, SAC_ERR_UNSUPPORTED,
-                        "%s: the ending chooses the container; have %s", sink->path, endings);
-    sac_result res = check_encoder(sink);
+    sac_result res = sac_sink_check_path(sink->ctx, sink->path);
+    if (res == SAC_OK)
+        res = check_encoder(sink);
     if (res == SAC_OK)
         res = sac_encoder_check_preset(sink->ctx, sink->preset);
     if (res == SAC_OK)

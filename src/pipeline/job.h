@@ -109,6 +109,7 @@ struct sac_job {
     struct sac_trace           *trace;  /* NULL: none is written */
     struct sac_gpu_watch       *gpu;    /* NULL: no GPU, or no NVML */
     struct sac_outfile          stats_file; /* with params.stats_out */
+    atomic_uint                 reports_whole; /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS */
     bool                        measures; /* the clock is taken: for timers or trace */
     struct sac_queue           *detect, *track, *done;
 

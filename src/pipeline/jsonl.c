@@ -144,7 +144,12 @@ static void jsonl_destroy(struct sac_output *out)
 }
 
 static const struct sac_output_ops jsonl_ops = {
-    .name = "jsonl", .write = jsonl_write, .finish = jsonl_finish, .destroy = jsonl_destroy};
+    .name = "jsonl",
+    .bit = SAC_OUTPUT_JSONL,
+    .write = jsonl_write,
+    .finish = jsonl_finish,
+    .destroy = jsonl_destroy,
+};
 
 sac_result sac_jsonl_create(const struct sac_output_setup *setup, struct sac_output **out)
 {

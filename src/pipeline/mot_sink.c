@@ -54,10 +54,13 @@ static void mot_sink_destroy(struct sac_output *out)
     sac_free(m);
 }
 
-static const struct sac_output_ops mot_sink_ops = {.name = "mot",
-                                                   .write = mot_sink_write,
-                                                   .finish = mot_sink_finish,
-                                                   .destroy = mot_sink_destroy};
+static const struct sac_output_ops mot_sink_ops = {
+    .name = "mot",
+    .bit = SAC_OUTPUT_MOT,
+    .write = mot_sink_write,
+    .finish = mot_sink_finish,
+    .destroy = mot_sink_destroy,
+};
 
 sac_result sac_mot_sink_create(const struct sac_output_setup *setup, struct sac_output **out)
 {

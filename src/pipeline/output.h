@@ -14,6 +14,7 @@ struct sac_output;
 
 struct sac_output_ops {
     const char *name;
+    unsigned    bit;          /* SAC_OUTPUT_... */
     bool        times_itself; /* its stages have timers; else it counts as SAC_STAGE_WRITE */
     /* One frame's results, in order. */
     sac_result (*write)(struct sac_output *out, struct sac_item *item);
@@ -25,6 +26,7 @@ struct sac_output_ops {
 
 struct sac_output {
     const struct sac_output_ops *ops;
+    bool                         empty; /* finished now there is no file */
 };
 
 /* What the outputs are told at their start; borrowed for their life. */

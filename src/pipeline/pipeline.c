@@ -84,6 +84,9 @@ static sac_result check_streams(sac_context *ctx, const struct sac_stream_params
         if (!params[i].detections != !params[0].detections)
             return SAC_FAIL(ctx, SAC_ERR_ARG, "'%s': of several inputs all or none have detections",
                             params[i].input);
+        sac_result res = params[i].video_out ? sac_sink_check_path(ctx, params[i].video_out) : SAC_OK;
+        if (res != SAC_OK)
+            return res;
     }
     return SAC_OK;
 }
@@ -352,6 +355,7 @@ void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
         if (!s->ready)
             continue;
         running++;
+        out->outputs_whole |= atomic_load(&s->whole);
         if (!out->encoder[0])
             snprintf(out->encoder, sizeof out->encoder, "%s", s->encoder);
         out->frames_total += frames_total(s);
@@ -377,6 +381,7 @@ void sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream, struct sac_st
         .frames_total = frames_total(s),
         .detections = atomic_load(&s->lane.detections),
         .tracks = atomic_load(&s->lane.tracks),
+        .outputs_whole = atomic_load(&s->whole),
     };
     snprintf(out->input, sizeof out->input, "%.255s", name);
     snprintf(out->encoder, sizeof out->encoder, "%s", s->encoder);

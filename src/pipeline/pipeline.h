@@ -36,6 +36,7 @@ struct sac_stream_run {
     atomic_bool failed;   /* an output, or a frame on its way */
     atomic_bool finished; /* the outputs are */
     atomic_uint_fast64_t room_waits, room_wait_ns;
+    atomic_uint          whole;    /* outputs that are done: SAC_OUTPUT_... */
     struct sac_fault     fault;
 };
 

@@ -110,6 +110,7 @@ void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out)
     sac_job_add_queue(out, "detect", job->detect);
     sac_job_add_queue(out, "track", job->track);
     add_names(job, out);
+    out->outputs_whole = atomic_load(&job->reports_whole);
     add_batches(job, &out->batch);
     add_memory(job, out);
     sac_gpu_watch_get(job->gpu, &out->gpu);
@@ -120,7 +121,12 @@ sac_result sac_job_finish_reports(struct sac_job *job, const struct sac_pipeline
 {
     sac_result res = job->trace ? sac_trace_finish(job->trace) : SAC_OK;
     sac_result written = SAC_OK;
-    if (job->stats_file.file)
+    if (job->trace && res == SAC_OK)
+        atomic_fetch_or(&job->reports_whole, SAC_OUTPUT_TRACE);
+    if (job->stats_file.file) {
         written = sac_report_write(job->ctx, &job->stats_file, stats, streams, stream_count);
+        if (written == SAC_OK)
+            atomic_fetch_or(&job->reports_whole, SAC_OUTPUT_STATS);
+    }
     return res == SAC_OK ? written : res;
 }

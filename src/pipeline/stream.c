@@ -97,9 +97,14 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
         params.on_decoded_user = job;
     }
     sac_result res = sac_source_open(job->dev, s->params.input, &params, &s->src);
-    if (res == SAC_OK)
-        sac_source_describe(s->src, &s->info);
-    return res;
+    if (res != SAC_OK)
+        return res;
+    sac_source_describe(s->src, &s->info);
+    if (s->params.fps > 0 && strcmp(s->info.container, "images") != 0)
+        sac_log(s->pipe->ctx, SAC_LOG_WARN,
+                "%g frames per second are ignored: '%s' is a video with times of its own",
+                s->params.fps, s->params.input);
+    return SAC_OK;
 }
 
 static sac_result add_output(struct sac_stream_run *s, const char *path,
@@ -312,7 +317,10 @@ static void finish_outputs(struct sac_stream_run *s)
 {
     while (s->output_count > 0) {
         struct sac_output *out = s->outputs[0];
-        sac_stream_fail(s, out->ops->finish(out));
+        sac_result         res = out->ops->finish(out);
+        sac_stream_fail(s, res);
+        if (res == SAC_OK && !out->empty)
+            atomic_fetch_or(&s->whole, out->ops->bit);
         drop_output(s, 0);
     }
 }

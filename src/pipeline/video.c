@@ -62,6 +62,8 @@ static sac_result video_write(struct sac_output *out, struct sac_item *item)
     if (res == SAC_OK)
         res = sac_sink_write_wait(v->sink, item->frame);
     sac_job_finish(v->job, SAC_STAGE_ENCODE, begun, item);
+    if (res == SAC_OK)
+        out->empty = false;
     return res;
 }
 
@@ -80,6 +82,7 @@ static void video_destroy(struct sac_output *out)
 
 static const struct sac_output_ops video_ops = {
     .name = "video",
+    .bit = SAC_OUTPUT_VIDEO,
     .times_itself = true,
     .write = video_write,
     .finish = video_finish,
@@ -98,6 +101,7 @@ sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_out
     if (!v)
         return SAC_FAIL(setup->ctx, SAC_ERR_MEMORY, "no memory for the annotated video");
     v->base.ops = &video_ops;
+    v->base.empty = true;
     v->ctx = setup->ctx;
     v->job = setup->job;
     v->overlay.trail_us = p->draw_trails ? (int64_t)((double)p->trail_s * 1e6) : 0;

@@ -125,6 +125,7 @@ def test_a_disk_that_fills_up_midway(saccade, noise, small_disk, tmp_path):
     assert 'o.mkv' in words and 'No space left on device' in words
     assert names(small_disk) == []
     assert 1 <= frames_in(tmp_path) <= FRAMES
+    assert f'wrote       {tmp_path}/o.jsonl' in run.stderr and 'wrote       ' + str(small_disk) not in run.stderr
 
 
 @pytest.mark.parametrize('option, name', [('--jsonl', 'o.jsonl'), ('--mot', 'o.txt')])
@@ -197,6 +198,8 @@ def test_a_truncated_video_gives_what_it_has(saccade, noise, tmp_path, ending, s
     run = saccade(*track_args(cut, noise, tmp_path / 'out'))
     words = sentence(run)
     assert f'cut.{ending}: the file is cut off' in words
+    for name in OUTPUTS.values():
+        assert f'wrote       {tmp_path}/out/{name}' in run.stderr
     assert names(tmp_path / 'out') == sorted(OUTPUTS.values())
     frames = frames_in(tmp_path / 'out')
     assert FRAMES * share - 6 <= frames <= FRAMES * share + 1

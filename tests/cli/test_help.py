@@ -60,6 +60,8 @@ def test_version(saccade):
     (['in.mp4', '-o', 'in.mp4', '--detector', 'd.onnx'], ['overwrite an input']),
     (['in.mp4', '-o', 'x', '--mot', 'x', '--detector', 'd.onnx'], ["two outputs go to 'x'"]),
     (['track', '--detections', 'd.txt', '-o', 'x.mp4'], ['needs the INPUT video']),
+    (['in.mp4', '--jsonl', '-', '--mot', '-'], ["two outputs go to '-'"]),
+    (['in.mp4', '--zero-copy', 'strickt'], ["'strickt'", "did you mean 'strict'?"]),
     (['infer'], ['needs MODEL']),
     (['eval'], ['--gt', '--tracks']),
     (['completion', 'fish'], ["'fish'", 'bash and zsh']),

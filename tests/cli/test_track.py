@@ -102,6 +102,34 @@ def test_every_tracker_follows_the_square(saccade, clip, tmp_path, tracker):
     assert {row[1] for row in mot_rows(tmp_path / 't.txt')} == {1}
 
 
+@pytest.mark.parametrize('option', ['--jsonl', '--mot'])
+def test_lines_on_standard_output(saccade, clip, tmp_path, option):
+    run = track(saccade, clip, option, '-')
+    assert run.returncode == 0, run.stderr
+    track(saccade, clip, option, tmp_path / 'file')
+    lines, wanted = run.stdout.splitlines(), (tmp_path / 'file').read_text().splitlines()
+    assert len(lines) == len(wanted) > 20
+    assert lines[1:] == wanted[1:]  # the header has the command
+    assert 'frames/s' in run.stderr and 'wrote       standard output' in run.stderr
+    # the video that comes in there is no file that would be overwritten
+    with open('/dev/null') as nothing:
+        fails(saccade('track', '-', '--detections', clip / 'det.txt', option, '-', stdin=nothing), 1, 'standard input')
+
+
+def test_a_reader_that_leaves_ends_the_run(program, long_clip, tmp_path):
+    arguments = [program, 'track', str(long_clip / 'img'), '--detections', str(long_clip / 'det.txt'),
+                 '--jsonl', '-', '--mot', str(tmp_path / 'o.txt')]
+    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=30) == 1
+        said = process.stderr.read()
+    assert 'cannot write \'standard output\': Broken pipe' in said.splitlines()[-1]
+    assert 'wrote       standard output' not in said and f'wrote       {tmp_path}/o.txt' in said
+    assert len(mot_rows(tmp_path / 'o.txt')) < LONG
+
+
 # ---- what is said ----
 
 def test_the_summary_tells_frames_rate_and_device(saccade, clip):
@@ -133,6 +161,30 @@ def test_log_levels(saccade, clip):
     assert len(track(saccade, clip, env={'DEBUG': '1'}).stderr.splitlines()) > normal
     assert track(saccade, clip, env={'SACCADE_LOG': 'error'}).stderr == ''
     assert track(saccade, clip, '--log-level', 'error', env={'DEBUG': '1'}).stderr == ''
+    assert track(saccade, clip, '--log-level', 'warn').stderr == ''  # nothing to warn of
+
+
+def test_frames_per_second_are_not_for_videos(saccade, clip, video, tmp_path):
+    def warnings(*args):
+        run = saccade('track', *args, '--fps', 5, '--detections', clip / 'det.txt', '--jsonl', tmp_path / 'o.jsonl')
+        assert run.returncode == 0, run.stderr
+        return [line for line in run.stderr.splitlines() if line.startswith('warning: ')]
+    assert warnings(clip / 'img') == []
+    assert json.loads((tmp_path / 'o.jsonl').read_text().splitlines()[2])['pts'] == 0.2
+    said = warnings(video)
+    assert len(said) == 1 and '5 frames per second are ignored' in said[0] and 'clip.mp4' in said[0]
+    assert json.loads((tmp_path / 'o.jsonl').read_text().splitlines()[2])['pts'] == 0.05
+
+
+def test_strict_zero_copy_fails_where_a_frame_is_copied(saccade, clip, tmp_path):
+    run = track(saccade, clip, '--zero-copy', 'strict', '--mot', tmp_path / 'o.txt')
+    assert run.returncode == 0, run.stderr
+    run = track(saccade, clip, '--zero-copy', 'strict', '-o', tmp_path / 'o.mp4')
+    assert run.returncode == 1 and 'zero-copy is strict' in run.stderr.splitlines()[-1]
+    assert not (tmp_path / 'o.mp4').exists()
+    (tmp_path / 'a.yaml').write_text('zero_copy: strict\n')
+    assert track(saccade, clip, '-c', tmp_path / 'a.yaml', '-o', tmp_path / 'o.mp4').returncode == 1
+    assert track(saccade, clip, '-c', tmp_path / 'a.yaml', '--zero-copy', 'on', '-o', tmp_path / 'o.mp4').returncode == 0
 
 
 def test_a_terminal_gets_a_progress_line(program, long_clip):
