@@ -221,3 +221,10 @@ def test_an_interrupt_leaves_whole_files_of_all(program, saccade, long_clip, tmp
         assert [frame['frame'] for frame in frames] == list(range(len(frames)))
         assert probe(saccade, out / f'{name}.mp4')['frames'] == pytest.approx(len(frames), abs=1)
     assert json.loads((tmp_path / 't.json').read_text())
+
+
+@pytest.mark.parametrize('option', ['--jsonl', '--mot', '-o'])
+def test_several_inputs_need_a_folder_not_standard_output(saccade, clips, tmp_path, option):
+    fails(saccade('track', *inputs(clips), '--detections', clips / 'det', option, '-', cwd=tmp_path), 2,
+          'names a folder, not standard output')
+    assert list(tmp_path.iterdir()) == []
