@@ -25,6 +25,7 @@ typedef struct sac_device sac_device;
 struct sac_device_params {
     int      threads;            /* CPU threads of image and engine work; 0: half of the machine's */
     uint64_t memory_limit_bytes; /* budget of the buffer pool; 0: none */
+    uint64_t host_limit_bytes;   /* of page-locked host memory for a GPU's transfers; 0: 512 MiB */
     int      leak_age_s;         /* the watcher names buffers held longer; 0: off. Default 0 */
     int      zero_copy_strict;   /* 1: a copy of frame or tensor data fails with a sentence. Default 0 */
 };
@@ -58,6 +59,8 @@ struct sac_pool_stats {
     uint64_t bytes_peak;    /* most ever live */
 };
 SAC_API void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
+/* The same for page-locked host memory; all 0 on a device that needs none. */
+SAC_API void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
 
 /* Why bytes were copied: a closed list, printed with every report. */
 enum sac_copy_reason {

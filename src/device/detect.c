@@ -20,10 +20,12 @@ sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const stru
     return n ? dev->ops->detect(dev, stream, s, tensor, maps, n, out) : SAC_OK;
 }
 
-static sac_result fetch(sac_device *dev, void *host, const void *out, size_t begin, size_t end)
+static sac_result fetch(sac_device *dev, struct sac_stream *stream, void *host, const void *out,
+                        size_t begin, size_t end)
 {
-    return sac_device_copy(dev, NULL, (char *)host + begin, (const char *)out + begin, end - begin,
-                           SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "boxes");
+    sac_result res = sac_device_copy(dev, stream, (char *)host + begin, (const char *)out + begin, end - begin,
+                                     SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "boxes");
+    return res == SAC_OK && stream ? dev->ops->stream_wait(stream) : res;
 }
 
 static sac_result take(sac_device *dev, const int32_t *count, const struct sac_detection *boxes, int n,
@@ -41,25 +43,27 @@ static sac_result take(sac_device *dev, const int32_t *count, const struct sac_d
     return SAC_OK;
 }
 
-sac_result sac_detect_fetch(sac_device *dev, const struct sac_detect_spec *s, const void *out, int n,
-                            struct sac_detections *found)
+sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
+                            const void *out, int n, struct sac_detections *found)
 {
     const size_t first = sac_detect_boxes_at(n), size = sizeof(struct sac_detection);
     const size_t usual = first + (size_t)n * (size_t)SAC_MIN(s->keep, (int)BOXES_USUAL) * size;
-    char        *host = n ? sac_alloc(sac_detect_out_bytes(s, n)) : NULL;
+    struct sac_buffer *buf = NULL;
     if (n == 0)
         return SAC_OK;
-    if (!host)
-        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for the boxes of %d frames", n);
+    sac_result res = sac_host_buffer_create(dev, sac_detect_out_bytes(s, n), "boxes", &buf);
+    if (res != SAC_OK)
+        return res;
+    char          *host = sac_buffer_data(buf);
     const int32_t *count = (const int32_t *)(const void *)host;
-    sac_result     res = fetch(dev, host, out, 0, usual);
     size_t         end = first;
+    res = fetch(dev, stream, host, out, 0, usual);
     for (int i = 0; i < n && res == SAC_OK; i++)
-        end += (size_t)SAC_CLAMP(count[i], 0, s->keep) * size;
+        end += (size_t)count[i] * size;
     if (res == SAC_OK && end > usual)
-        res = fetch(dev, host, out, usual, end);
+        res = fetch(dev, stream, host, out, usual, end);
     if (res == SAC_OK)
         res = take(dev, count, (const struct sac_detection *)(const void *)(host + first), n, found);
-    sac_free(host);
+    sac_buffer_unref(&buf);
     return res;
 }

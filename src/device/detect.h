@@ -202,9 +202,9 @@ static inline size_t sac_detect_out_bytes(const struct sac_detect_spec *s, int n
  * Errors   SAC_ERR_UNSUPPORTED for more cells or classes than there is room for. */
 sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
                           const void *tensor, const struct sac_fit_map *maps, int n, void *out);
-/* The lists of n images to the host, on the device's own stream: a few hundred bytes an image. */
-sac_result sac_detect_fetch(sac_device *dev, const struct sac_detect_spec *s, const void *out, int n,
-                            struct sac_detections *found);
+/* The lists of n images to the host, when the stream has come to it: a few hundred bytes an image. */
+sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
+                            const void *out, int n, struct sac_detections *found);
 #endif
 
 #endif

@@ -82,6 +82,7 @@ static sac_result resolve(sac_context *ctx, const char *text, const struct sac_d
 static void device_destroy(sac_device *dev)
 {
     sac_buffer_pool_destroy(&dev->pool);
+    sac_buffer_pool_destroy(&dev->host_pool);
     if (dev->opened)
         dev->ops->close(dev);
     sac_pool_destroy(&dev->workers);
@@ -100,6 +101,8 @@ static sac_result device_init(sac_device *dev)
     dev->opened = res == SAC_OK;
     if (res == SAC_OK)
         res = sac_buffer_pool_create(dev, &dev->pool);
+    if (res == SAC_OK && dev->ops->host_alloc)
+        res = sac_host_pool_create(dev, &dev->host_pool);
     return res;
 }
 
@@ -142,8 +145,11 @@ void sac_device_unref(sac_device **dev_at)
     if (!dev)
         return;
     *dev_at = NULL;
-    if (sac_refcount_dec(&dev->refs))
+    if (sac_refcount_dec(&dev->refs)) {
         sac_buffer_pool_report_held(dev->pool);
+        if (dev->host_pool)
+            sac_buffer_pool_report_held(dev->host_pool);
+    }
     sac_device_release(dev);
 }
 

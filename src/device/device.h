@@ -40,6 +40,10 @@ struct sac_device_ops {
     sac_result (*memory_alloc)(struct sac_device *dev, size_t bytes, void **out);
     void       (*memory_free)(struct sac_device *dev, void *p);
 
+    /* Host memory that copies need not be staged for; only its pool calls these. NULL: any memory is. */
+    sac_result (*host_alloc)(struct sac_device *dev, size_t bytes, void **out);
+    void       (*host_free)(struct sac_device *dev, void *p);
+
     sac_result (*stream_create)(struct sac_device *dev, struct sac_stream **out);
     void       (*stream_destroy)(struct sac_stream **stream);
     sac_result (*stream_wait)(struct sac_stream *stream); /* until all its work is done */
@@ -115,6 +119,7 @@ struct sac_device {
     struct sac_pool             *workers; /* behind sac_device_parallel */
     pthread_mutex_t              workers_lock; /* held by the one job that workers run */
     struct sac_buffer_pool      *pool;
+    struct sac_buffer_pool      *host_pool; /* NULL: the device's memory is the host's */
     void                        *state; /* the device's own */
     bool                         opened; /* ops->open succeeded, so close is due */
     struct {
@@ -141,6 +146,10 @@ void sac_device_parallel(sac_device *dev, int n, void (*fn)(void *arg, int piece
 struct sac_buffer;
 sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
                              struct sac_buffer **out);
+/* The same in host memory, for what crosses to the device and back: page-locked where there is a device
+ * that this serves, so that copies on a stream do not wait; within params.host_limit_bytes. */
+sac_result sac_host_buffer_create(sac_device *dev, size_t bytes, const char *owner,
+                                  struct sac_buffer **out);
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf);
 void               sac_buffer_unref(struct sac_buffer **buf);
 void              *sac_buffer_data(const struct sac_buffer *buf);
@@ -151,6 +160,7 @@ void               sac_buffer_describe(struct sac_buffer *buf, const struct sac_
 void               sac_buffer_keep(struct sac_buffer *buf);
 /* pool.c, for device.c: created with the device; destroyed when no buffer is left. */
 sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out);
+sac_result sac_host_pool_create(sac_device *dev, struct sac_buffer_pool **out);
 void       sac_buffer_pool_destroy(struct sac_buffer_pool **pool);
 /* Count and name in the log what is still held when the last handle goes. */
 void       sac_buffer_pool_report_held(struct sac_buffer_pool *pool);

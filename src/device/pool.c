@@ -13,6 +13,7 @@
 #include "device/device.h"
 
 enum {
+    HOST_BYTES_MAX = 512 << 20, /* page-locked memory is taken from everybody on the machine */
     CLASS_BYTES_MIN = 256,
     CLASS_BITS_MIN = 8,
     CLASSES = (48 - CLASS_BITS_MIN) * 4, /* to 256 TiB: more is refused before it gets here */
@@ -40,6 +41,10 @@ struct sac_buffer {
 
 struct sac_buffer_pool {
     sac_device           *dev;
+    const char           *where; /* in sentences: "cuda:0", "page-locked host memory" */
+    sac_result          (*alloc)(struct sac_device *dev, size_t bytes, void **out);
+    void                (*free)(struct sac_device *dev, void *p);
+    uint64_t              limit_bytes; /* 0: none */
     pthread_mutex_t       lock; /* guards all below */
     pthread_cond_t        wake; /* the watcher should end */
     bool                  quit, watching;
@@ -125,7 +130,7 @@ static void free_idle(struct sac_buffer_pool *pool, uint64_t requests)
             }
             *at = buf->next;
             pool->stats.bytes_idle -= buf->class_bytes;
-            pool->dev->ops->memory_free(pool->dev, buf->data);
+            pool->free(pool->dev, buf->data);
             sac_free(buf);
         }
 }
@@ -137,16 +142,21 @@ static void trim(struct sac_buffer_pool *pool)
 
 void sac_device_pool_trim(sac_device *dev)
 {
-    pthread_mutex_lock(&dev->pool->lock);
-    trim(dev->pool);
-    pthread_mutex_unlock(&dev->pool->lock);
+    struct sac_buffer_pool *pools[] = {dev->pool, dev->host_pool};
+    for (size_t i = 0; i < SAC_COUNT(pools); i++) {
+        if (!pools[i])
+            continue;
+        pthread_mutex_lock(&pools[i]->lock);
+        trim(pools[i]);
+        pthread_mutex_unlock(&pools[i]->lock);
+    }
 }
 
 /* ---- taking and giving back ---- */
 
 static bool over_budget(const struct sac_buffer_pool *pool, size_t more)
 {
-    uint64_t limit = pool->dev->params.memory_limit_bytes;
+    uint64_t limit = pool->limit_bytes;
     uint64_t held = pool->stats.bytes_live + pool->stats.bytes_idle;
     return limit && (held > limit || more > limit - held);
 }
@@ -160,8 +170,7 @@ static sac_result allocate(struct sac_buffer_pool *pool, int class_index, struct
     struct sac_buffer *buf = sac_new(struct sac_buffer);
     if (!buf)
         return SAC_ERR_MEMORY;
-    sac_result res =
-        pool->dev->ops->memory_alloc(pool->dev, bytes + READ_PAST_BYTES, &buf->data);
+    sac_result res = pool->alloc(pool->dev, bytes + READ_PAST_BYTES, &buf->data);
     if (res != SAC_OK) {
         sac_free(buf);
         return res;
@@ -194,27 +203,26 @@ static sac_result take(struct sac_buffer_pool *pool, int class_index, struct sac
     return allocate(pool, class_index, out);
 }
 
-static sac_result refuse(sac_device *dev, sac_result res, size_t bytes, uint64_t live,
+static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, size_t bytes, uint64_t live,
                          const char *owner)
 {
     if (res == SAC_ERR_LIMIT)
-        return SAC_FAIL(dev->ctx, res,
+        return SAC_FAIL(pool->dev->ctx, res,
                         "%s: %zu bytes more on %s would pass its memory limit of %" PRIu64
                         " (%" PRIu64 " in use); raise the limit, or use a smaller batch",
-                        owner, bytes, dev->name, dev->params.memory_limit_bytes, live);
-    return SAC_FAIL(dev->ctx, res, "%s: no memory for %zu bytes on %s", owner, bytes, dev->name);
+                        owner, bytes, pool->where, pool->limit_bytes, live);
+    return SAC_FAIL(pool->dev->ctx, res, "%s: no memory for %zu bytes on %s", owner, bytes, pool->where);
 }
 
-sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
-                             struct sac_buffer **out)
+static sac_result create(struct sac_buffer_pool *pool, size_t bytes, const char *owner,
+                         struct sac_buffer **out)
 {
-    struct sac_buffer_pool *pool = dev->pool;
-    struct sac_buffer      *buf = NULL;
-    int                     class_index = class_of(bytes);
+    struct sac_buffer *buf = NULL;
+    int                class_index = class_of(bytes);
     if (!owner)
         owner = "buffer";
     if (class_index < 0)
-        return refuse(dev, SAC_ERR_MEMORY, bytes, 0, owner);
+        return refuse(pool, SAC_ERR_MEMORY, bytes, 0, owner);
     pthread_mutex_lock(&pool->lock);
     sac_result res = take(pool, class_index, &buf);
     if (res == SAC_OK) {
@@ -229,10 +237,21 @@ sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
     uint64_t live = pool->stats.bytes_live;
     pthread_mutex_unlock(&pool->lock);
     if (res != SAC_OK)
-        return refuse(dev, res, bytes, live, owner);
-    sac_device_hold(dev);
+        return refuse(pool, res, bytes, live, owner);
+    sac_device_hold(pool->dev);
     *out = buf;
     return SAC_OK;
+}
+
+sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner, struct sac_buffer **out)
+{
+    return create(dev->pool, bytes, owner, out);
+}
+
+sac_result sac_host_buffer_create(sac_device *dev, size_t bytes, const char *owner,
+                                  struct sac_buffer **out)
+{
+    return create(dev->host_pool ? dev->host_pool : dev->pool, bytes, owner, out);
 }
 
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf)
@@ -302,15 +321,13 @@ static void print_buffer(const struct sac_buffer *buf, int64_t now_ns, char *out
 {
     char shape[160];
     print_shape(&buf->desc, shape, sizeof shape);
-    snprintf(out, size, "%s: '%s', %zu bytes%s, %.1f s old", buf->pool->dev->name, buf->owner,
+    snprintf(out, size, "%s: '%s', %zu bytes%s, %.1f s old", buf->pool->where, buf->owner,
              buf->bytes, shape, (double)(now_ns - buf->born_ns) * 1e-9);
 }
 
-void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const char *line),
-                          void *user)
+static void dump_live(struct sac_buffer_pool *pool, void (*fn)(void *user, const char *line), void *user)
 {
-    char                    line[320];
-    struct sac_buffer_pool *pool = dev->pool;
+    char line[320];
     pthread_mutex_lock(&pool->lock);
     for (const struct sac_buffer *buf = pool->live; buf; buf = buf->next) {
         print_buffer(buf, sac_time_ns(), line, sizeof line);
@@ -319,11 +336,31 @@ void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const ch
     pthread_mutex_unlock(&pool->lock);
 }
 
+void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const char *line),
+                          void *user)
+{
+    dump_live(dev->pool, fn, user);
+    if (dev->host_pool)
+        dump_live(dev->host_pool, fn, user);
+}
+
+static void stats_of(struct sac_buffer_pool *pool, struct sac_pool_stats *out)
+{
+    pthread_mutex_lock(&pool->lock);
+    *out = pool->stats;
+    pthread_mutex_unlock(&pool->lock);
+}
+
 void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats *out)
 {
-    pthread_mutex_lock(&dev->pool->lock);
-    *out = dev->pool->stats;
-    pthread_mutex_unlock(&dev->pool->lock);
+    stats_of(dev->pool, out);
+}
+
+void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *out)
+{
+    *out = (struct sac_pool_stats){0};
+    if (dev->host_pool)
+        stats_of(dev->host_pool, out);
 }
 
 /* Name the buffers that have been live for age_ns, each once. Under the lock. */
@@ -375,11 +412,12 @@ static void *watch(void *arg)
 
 /* ---- life ---- */
 
-sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out)
+static sac_result pool_create(sac_device *dev, struct sac_buffer_pool preset, struct sac_buffer_pool **out)
 {
     struct sac_buffer_pool *pool = sac_new(struct sac_buffer_pool);
     if (!pool)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for its buffer pool", dev->name);
+    *pool = preset;
     pool->dev = dev;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_condattr_t attr;
@@ -396,6 +434,27 @@ sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out)
     else
         sac_buffer_pool_destroy(&pool);
     return res;
+}
+
+sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out)
+{
+    return pool_create(dev,
+                       (struct sac_buffer_pool){.where = dev->name,
+                                                .alloc = dev->ops->memory_alloc,
+                                                .free = dev->ops->memory_free,
+                                                .limit_bytes = dev->params.memory_limit_bytes},
+                       out);
+}
+
+sac_result sac_host_pool_create(sac_device *dev, struct sac_buffer_pool **out)
+{
+    const uint64_t limit = dev->params.host_limit_bytes;
+    return pool_create(dev,
+                       (struct sac_buffer_pool){.where = "page-locked host memory",
+                                                .alloc = dev->ops->host_alloc,
+                                                .free = dev->ops->host_free,
+                                                .limit_bytes = limit ? limit : HOST_BYTES_MAX},
+                       out);
 }
 
 void sac_buffer_pool_destroy(struct sac_buffer_pool **pool_at)

@@ -149,6 +149,29 @@ static void what_cannot_be_is_refused(void **state)
     sac_device_unref(&dev);
 }
 
+static void page_locked_memory_is_pooled_and_bounded(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20 };
+    struct sac_device_params params = sac_device_params_default();
+    params.host_limit_bytes = 32 * MIB;
+    sac_device           *dev = gpu_open(&params);
+    struct sac_buffer    *a = NULL, *b = NULL;
+    struct sac_pool_stats stats, device;
+    assert_sac_ok(sac_host_buffer_create(dev, 20 * MIB, "frame", &a));
+    memset(sac_buffer_data(a), 7, 20 * MIB);
+    assert_sac_error(sac_host_buffer_create(dev, 20 * MIB, "frame", &b), SAC_ERR_LIMIT);
+    sac_buffer_unref(&a);
+    assert_sac_ok(sac_host_buffer_create(dev, 20 * MIB, "frame", &b));
+    sac_device_host_pool_stats(dev, &stats);
+    sac_device_pool_stats(dev, &device);
+    assert_int_equal(stats.allocations, 1);
+    assert_int_equal(stats.reuses, 1);
+    assert_int_equal(device.allocations, 0);
+    sac_buffer_unref(&b);
+    sac_device_unref(&dev);
+}
+
 static void streams_wait_for_each_other(void **state)
 {
     (void)state;
@@ -249,6 +272,7 @@ int main(void)
         cmocka_unit_test(strict_mode_refuses_frames),
         cmocka_unit_test(a_fragmented_pool_gives_a_large_block),
         cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(page_locked_memory_is_pooled_and_bounded),
         cmocka_unit_test(streams_wait_for_each_other),
         cmocka_unit_test(a_thousand_times_leave_nothing),
     };

@@ -50,6 +50,22 @@ static void serves_a_size_again_from_the_pool(void **state)
     sac_device_unref(&dev);
 }
 
+/* Where the host may use the device's memory, memory for transfers is no other. */
+static void host_buffers_are_its_own(void **state)
+{
+    (void)state;
+    sac_device           *dev = open_cpu(NULL);
+    struct sac_buffer    *buf = NULL;
+    struct sac_pool_stats host;
+    assert_sac_ok(sac_host_buffer_create(dev, 1000, "boxes", &buf));
+    memset(sac_buffer_data(buf), 1, 1000);
+    assert_int_equal(stats_of(dev).allocations, 1);
+    sac_device_host_pool_stats(dev, &host);
+    assert_int_equal(host.allocations, 0);
+    sac_buffer_unref(&buf);
+    sac_device_unref(&dev);
+}
+
 static void wastes_at_most_a_quarter(void **state)
 {
     (void)state;
@@ -276,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(serves_a_size_again_from_the_pool),
+        cmocka_unit_test(host_buffers_are_its_own),
         cmocka_unit_test(wastes_at_most_a_quarter),
         cmocka_unit_test(forgets_a_size_that_nobody_wants),
         cmocka_unit_test(keeps_a_buffer_until_its_last_reference),

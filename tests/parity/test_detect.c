@@ -173,7 +173,7 @@ static void by_device(sac_device *dev, const struct subject *s, struct sac_detec
                                   SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
     assert_sac_ok(sac_detect_run(dev, NULL, &s->spec, sac_buffer_data(in), s->maps, s->n,
                                  sac_buffer_data(out)));
-    assert_sac_ok(sac_detect_fetch(dev, &s->spec, sac_buffer_data(out), s->n, found));
+    assert_sac_ok(sac_detect_fetch(dev, NULL, &s->spec, sac_buffer_data(out), s->n, found));
     sac_free(poison);
     sac_buffer_unref(&in);
     sac_buffer_unref(&out);
@@ -271,7 +271,7 @@ static void refuses_what_has_no_room(void **state)
     assert_sac_error(sac_detect_run(cpu, NULL, &s, &s, NULL, 1, &s), SAC_ERR_ARG);
     s.keep = 8;
     assert_sac_ok(sac_detect_run(cpu, NULL, &s, NULL, NULL, 0, NULL));
-    assert_sac_ok(sac_detect_fetch(cpu, &s, NULL, 0, NULL));
+    assert_sac_ok(sac_detect_fetch(cpu, NULL, &s, NULL, 0, NULL));
 }
 
 /* Against the C library's, over all that it takes. */

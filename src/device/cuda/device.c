@@ -246,6 +246,33 @@ static void cuda_memory_free(struct sac_device *dev, void *p)
     cuda_leave();
 }
 
+static sac_result cuda_host_alloc(struct sac_device *dev, size_t bytes, void **out)
+{
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    void       *p = NULL;
+    cudaError_t got = cudaHostAlloc(&p, bytes, cudaHostAllocDefault);
+    if (got == cudaErrorMemoryAllocation) {
+        cudaGetLastError();
+        res = SAC_ERR_MEMORY;
+    } else {
+        res = cuda_check(dev, got, "page-locked memory");
+    }
+    cuda_leave();
+    if (res == SAC_OK)
+        *out = p;
+    return res;
+}
+
+static void cuda_host_free(struct sac_device *dev, void *p)
+{
+    if (cuda_enter(dev) != SAC_OK)
+        return;
+    cudaFreeHost(p);
+    cuda_leave();
+}
+
 /* ---- streams ---- */
 
 static void cuda_stream_destroy(struct sac_stream **stream_at)
@@ -384,6 +411,8 @@ static const struct sac_device_ops sac_device_cuda = {
     .close = cuda_close,
     .memory_alloc = cuda_memory_alloc,
     .memory_free = cuda_memory_free,
+    .host_alloc = cuda_host_alloc,
+    .host_free = cuda_host_free,
     .stream_create = cuda_stream_create,
     .stream_destroy = cuda_stream_destroy,
     .stream_wait = cuda_stream_wait,
