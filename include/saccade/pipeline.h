@@ -37,8 +37,9 @@ struct sac_track_job_params {
     struct sac_embedder_params reid_params;
     struct sac_tracker_params  tracker;
     int                        timeout_ms; /* wait this long to fill a batch; default 10 */
-    int                        inference_batch_max; /* frames in a run of the detector; default 1; at
-                                                       most detector_params.batch_max */
+    int                        inference_batch_max; /* frames in a run of the detector, at most
+                                                       detector_params.batch_max; 0 (default): what pays on
+                                                       the device */
     int                        queue_length; /* bounded queues between stages; default 4 */
     int                        timers;       /* 1 (default): time the stages */
     const char                *trace_out;    /* Chrome trace (Perfetto opens it): an event a stage and

@@ -143,7 +143,8 @@ const struct option options[] = {
      "tracker.camera_motion", NULL, "compensate for a moving camera (botsort)"},
 
     {"max-batch", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(inference_batch_max),
-     "inference.max_batch", "N", "most frames in one run of the detector", 1, 256},
+     "inference.max_batch", "N", "most frames in one run of the detector, from one input over time or from several; 0: what pays "
+     "on the device", 0, 256},
     {"batch-timeout", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(inference_timeout_ms),
      "inference.timeout_ms", "MS", "wait so long for a batch to fill", 0, 10000},
 

@@ -77,7 +77,8 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->detector_params.score_min = (float)s->score_min;
     job->detector_params.nms_iou = (float)s->nms_iou;
     job->detector_params.detection_max = s->detection_max;
-    job->detector_params.batch_max = s->inference_batch_max;
+    if (s->inference_batch_max > 0)
+        job->detector_params.batch_max = s->inference_batch_max;
     job->inference_batch_max = s->inference_batch_max;
     job->timeout_ms = s->inference_timeout_ms;
     job->queue_length = s->queue_length;

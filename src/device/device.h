@@ -29,6 +29,7 @@ struct sac_copy_rows {
 struct sac_device_ops {
     const char *name;        /* "cpu", "cuda" */
     bool        host_memory; /* the host may use its addresses, so nothing has to be transferred */
+    int         batch_best;  /* frames in a run of a detector that pay; 0: one by one */
     /* NULL stream, here and below: the device's own. Work on one stream runs in order; entries queue
      * it and return. Buffers go back to the pool without waiting, so what is queued on another stream
      * than the device's own must be waited for before its buffers are released. */

@@ -315,13 +315,27 @@ static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, 
     return res;
 }
 
+/* What does not fill a batch goes in powers of two: every number of frames would be one more plan of the
+ * network, with its memory. */
+static int batch_for(const struct sac_detector *det, int left)
+{
+    int n = 1;
+    if (left >= det->batch)
+        return det->batch;
+    while (2 * n <= left)
+        n *= 2;
+    return n;
+}
+
 sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
                             struct sac_detections *found)
 {
     sac_result res = SAC_OK;
     det->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
-    for (int i = 0; i < n && res == SAC_OK; i += det->batch)
-        res = run_batch(det, frames + i, SAC_MIN(det->batch, n - i), found + i);
+    for (int i = 0, batch; i < n && res == SAC_OK; i += batch) {
+        batch = batch_for(det, n - i);
+        res = run_batch(det, frames + i, batch, found + i);
+    }
     return res;
 }
 

@@ -115,7 +115,6 @@ static sac_result copy_params(struct sac_job *job, const struct sac_track_job_pa
         !copy_string(arena, &p->stats_out))
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
     p->queue_length = SAC_MAX(p->queue_length, 1);
-    job->batch_max = SAC_MAX(SAC_MIN(p->inference_batch_max, p->detector_params.batch_max), 1);
     return SAC_OK;
 }
 
@@ -175,8 +174,19 @@ sac_result sac_job_choose_reid(struct sac_job *job)
     return SAC_OK;
 }
 
+static void choose_batch(struct sac_job *job)
+{
+    struct sac_track_job_params *p = &job->params;
+    job->batch_max = SAC_MIN(p->inference_batch_max, p->detector_params.batch_max);
+    if (p->inference_batch_max > 0)
+        return;
+    job->batch_max = SAC_MAX(job->dev->ops->batch_best, 1);
+    p->detector_params.batch_max = SAC_MAX(p->detector_params.batch_max, job->batch_max);
+}
+
 static sac_result create_batch(struct sac_job *job)
 {
+    choose_batch(job);
     size_t n = (size_t)job->batch_max;
     job->batch = sac_calloc(n, sizeof *job->batch);
     job->frames = sac_calloc(n, sizeof *job->frames);
@@ -213,13 +223,13 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *p
     if (res == SAC_OK)
         res = find_models(job);
     if (res == SAC_OK)
+        res = sac_device_open(ctx, job->params.device, &job->params.device_params, &job->dev);
+    if (res == SAC_OK)
         res = create_batch(job);
     if (res == SAC_OK)
         res = create_queues(job, queue_min);
     if (res == SAC_OK)
         res = sac_job_spans_open(job);
-    if (res == SAC_OK)
-        res = sac_device_open(ctx, job->params.device, &job->params.device_params, &job->dev);
     if (res == SAC_OK && job->params.stats_out)
         res = sac_outfile_open(ctx, job->params.stats_out, &job->stats_file);
     if (res == SAC_OK)

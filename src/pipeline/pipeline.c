@@ -18,7 +18,6 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
                 .reid_params = sac_embedder_params_default(),
                 .tracker = sac_tracker_params_default(SAC_TRACKER_BOTSORT),
                 .timeout_ms = 10,
-                .inference_batch_max = 1,
                 .queue_length = 4,
                 .timers = 1},
         .source = sac_source_params_default(),
@@ -60,7 +59,8 @@ static sac_result copy_stream(sac_pipeline *pipe, const struct sac_stream_params
     for (size_t i = 0; i < SAC_COUNT(strings); i++)
         if (*strings[i] && !hold(pipe, strings[i]))
             return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
-    return sac_stream_init(&pipe->streams[index], pipe, &p, index);
+    sac_stream_init(&pipe->streams[index], pipe, &p, index);
+    return SAC_OK;
 }
 
 static sac_result create_streams(sac_pipeline *pipe, const struct sac_stream_params *params, int n)
@@ -325,7 +325,9 @@ static void add_queues(sac_pipeline *pipe, struct sac_pipeline_stats *out)
     for (int i = 0; i < pipe->stream_count; i++) {
         struct sac_stream_run *s = &pipe->streams[i];
         struct sac_queue_stats stats;
-        ended += s->ready && atomic_load(&s->finished);
+        if (!s->ready)
+            continue;
+        ended += atomic_load(&s->finished);
         sac_queue_stats(s->lane.done, &stats);
         write->length += stats.length;
         write->capacity += stats.capacity;

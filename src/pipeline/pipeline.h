@@ -58,7 +58,7 @@ struct sac_pipeline {
 /* ---- stream.c ---- */
 
 /* Its parameters; streams are numbered from 0. */
-sac_result sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
+void       sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
                            const struct sac_stream_params *params, int index);
 /* Detections first, before the job: they say whether there is a detector. */
 sac_result sac_stream_open_rows(struct sac_stream_run *s);

@@ -15,14 +15,18 @@ static bool is_one_of_many(const struct sac_stream_run *s)
 
 /* ---- opening ---- */
 
-/* Frames of one among several that may be inside: enough that two batches can be filled, one while the
- * other is inferred. */
-static int room_of(const sac_pipeline *pipe)
+/* One alone is held back by the queues themselves. Of several, each may have so many frames inside that
+ * two batches can be filled, one while the other is inferred; its last queue holds them all. */
+static sac_result make_room(struct sac_stream_run *s)
 {
-    const struct sac_track_job_params *job = &pipe->params.job;
-    int batch = SAC_MIN(job->inference_batch_max, job->detector_params.batch_max);
-    int share = (2 * SAC_MAX(batch, 1) + pipe->stream_count - 1) / pipe->stream_count;
-    return SAC_MAX(SAC_MAX(job->queue_length, 2), share);
+    const sac_pipeline *pipe = s->pipe;
+    int                 length = SAC_MAX(pipe->params.job.queue_length, 1);
+    int                 share = (2 * pipe->job->batch_max + pipe->stream_count - 1) / pipe->stream_count;
+    int                 room = SAC_MAX(SAC_MAX(length, 2), share);
+    sem_destroy(&s->room);
+    sem_init(&s->room, 0, is_one_of_many(s) ? (unsigned)room : INT_MAX / 2);
+    return sac_queue_create(pipe->ctx, (size_t)(is_one_of_many(s) ? room + 1 : length),
+                            &s->lane.done);
 }
 
 /* Threads are shared out among the streams; each gets one at least. */
@@ -32,11 +36,9 @@ static int share_of(const sac_pipeline *pipe, int threads)
     return SAC_MAX(all / pipe->stream_count, 1);
 }
 
-sac_result sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
-                           const struct sac_stream_params *params, int index)
+void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
+                     const struct sac_stream_params *params, int index)
 {
-    bool alone = pipe->stream_count == 1;
-    int  room = room_of(pipe);
     s->pipe = pipe;
     s->params = pipe->params;
     s->params.input = params->input;
@@ -45,16 +47,13 @@ sac_result sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
     s->params.jsonl_out = params->jsonl_out;
     s->params.mot_out = params->mot_out;
     sac_fault_init(&s->fault);
-    /* One alone is held back by the queues themselves. */
-    sem_init(&s->room, 0, alone ? INT_MAX / 2 : (unsigned)room);
-    if (!alone) {
+    sem_init(&s->room, 0, 0);
+    if (is_one_of_many(s)) {
         s->params.source.stream_id = index;
         s->params.source.prefetch = 0; /* the reading thread decodes ahead */
         s->params.source.decode_threads = share_of(pipe, s->params.source.decode_threads);
         s->params.sink.threads = share_of(pipe, s->params.sink.threads);
     }
-    int length = alone ? SAC_MAX(pipe->params.job.queue_length, 1) : room + 1;
-    return sac_queue_create(pipe->ctx, (size_t)length, &s->lane.done);
 }
 
 sac_result sac_stream_open_rows(struct sac_stream_run *s)
@@ -86,17 +85,16 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
     struct sac_source_params params = s->params.source;
     struct sac_job          *job = s->pipe->job;
     s->last = sac_job_item(job);
-    if (!s->last)
-        return SAC_ERR_MEMORY;
-    if (!s->params.input)
-        return SAC_OK;
+    sac_result               res = s->last ? make_room(s) : SAC_ERR_MEMORY;
+    if (res != SAC_OK || !s->params.input)
+        return res;
     if (!s->params.video_out)
         params.keep_packets = 0; /* nobody would take them */
     if (job->measures) {
         params.on_decoded = sac_job_on_decoded;
         params.on_decoded_user = job;
     }
-    sac_result res = sac_source_open(job->dev, s->params.input, &params, &s->src);
+    res = sac_source_open(job->dev, s->params.input, &params, &s->src);
     if (res != SAC_OK)
         return res;
     sac_source_describe(s->src, &s->info);
