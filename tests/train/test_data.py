@@ -46,6 +46,52 @@ def test_other_classes_splits_and_licences_are_left_out(tmp_path):
     assert all(p.license != 2 for p in data.read_coco(folder, None, 'cat', drop_licenses=(2,)))
 
 
+def mot(root, name, rows, length=40, rate=20, images=True):
+    """A sequence in MOTChallenge's layout."""
+    (root / name / 'gt').mkdir(parents=True)
+    (root / name / 'img1').mkdir()
+    (root / name / 'gt/gt.txt').write_text(''.join(','.join(map(str, row)) + '\n' for row in rows))
+    (root / name / 'seqinfo.ini').write_text(
+        f'[Sequence]\nname={name}\nimDir=img1\nframeRate={rate}\nseqLength={length}\nimExt=.jpg\n')
+    for frame in range(1, length + 1 if images else 1):
+        Image.fromarray(numpy.full((48, 64, 3), 3 * frame, numpy.uint8)).save(root / name / f'img1/{frame:06d}.jpg')
+    return root
+
+
+def test_mot_sequences_are_read(tmp_path):
+    rows = [(1, 1, 10, 20, 8, 16, 1, 1, 1.0),    # a person
+            (1, 2, 30, 20, 8, 16, 1, 1, 0.1),    # hidden
+            (1, 3, 40, 20, 8, 16, 0, 1, 1.0),    # not to be counted
+            (1, 4, 50, 20, 8, 16, 1, 7, 1.0),    # stands still
+            (1, 5, 1, 1, 30, 10, 1, 3, 1.0),     # a car
+            (5, 1, 14, 20, 8, 16, 1, 1, 1.0), (6, 1, 15, 20, 8, 16, 1, 1, 1.0)]
+    mot(tmp_path, 'a', [], images=False)  # by name the first: held out
+    mot(tmp_path, 'b', rows)
+    pictures = data.read_pictures(tmp_path, 'train')
+    assert [p.name for p in pictures] == [f'b-{frame}' for frame in range(1, 41, 4)]  # 0.2 s of 20 a second
+    assert pictures[0].boxes.tolist() == [[10, 20, 18, 36]]
+    assert sorted(pictures[0].ignore[:, 0].tolist()) == [30, 40, 50]
+    assert pictures[1].boxes.tolist() == [[14, 20, 22, 36]] and not len(pictures[2].boxes)
+    assert {p.path.parent.parent.name for p in data.read_pictures(tmp_path, 'val')} == {'a'}
+    cache = data.Cache(pictures, 64, tmp_path / 'cache')
+    assert numpy.abs(cache.rgb[1, :48].astype(int) - 15).max() <= 2  # frame 5
+    with pytest.raises(SystemExit, match='persons alone'):
+        data.read_pictures(tmp_path, 'train', 'cat')
+    for text, word in (('1,2,3\n', '3 columns'), ('1,2,3,4,5,6,7\n1,2\n', 'columns'), ('junk\n', 'junk')):
+        (tmp_path / 'b/gt/gt.txt').write_text(text)
+        with pytest.raises(SystemExit, match=f'gt.txt: .*{word}'):
+            data.read_pictures(tmp_path, 'train')
+
+
+def test_mot_sequences_of_2015_have_no_classes(tmp_path):
+    mot(tmp_path, 'one', [(1, 1, 10, 20, 8, 16, 1, -1, -1, -1), (1, 2, 30, 20, 8, 16, 0, -1, -1, -1)], images=False)
+    first, *_ = train = data.read_pictures(tmp_path, 'train')
+    assert first.boxes.tolist() == [[10, 20, 18, 36]] and first.ignore.tolist() == [[30, 20, 38, 36]]
+    # a single sequence: its end is held out
+    held = data.read_pictures(tmp_path, 'val')
+    assert [p.name for p in held] == ['one-37'] and len(train) == 9
+
+
 def test_masks_find_their_pictures(folders):
     pictures = data.read_coco(folders / 'detect')
     assert len(data.attach_masks(pictures, folders / 'segment')) == drawings.PICTURES

@@ -117,3 +117,18 @@ def test_the_held_out_pictures_are_not_trained_on(folders):
     parts = {split: {p.name for p in data.read_coco(folders / 'detect', split)} for split in ('train', 'val')}
     assert len(parts['train']) == drawings.PICTURES - drawings.HELD_OUT and len(parts['val']) == drawings.HELD_OUT
     assert not parts['train'] & parts['val']
+
+
+def test_a_detector_learns_from_mot_sequences(folders, succeed, tmp_path):
+    for name in ('01', '02'):
+        folder = tmp_path / 'mot' / name
+        (folder / 'gt').mkdir(parents=True)
+        (folder / 'img1').mkdir()
+        for i, picture in enumerate(sorted((folders / 'walk').iterdir()), 1):
+            (folder / f'img1/{i:06d}.png').symlink_to(picture)
+        (folder / 'gt/gt.txt').write_text(''.join(f'{i},1,{x0},{y0},{x1 - x0},{y1 - y0},1,1,1\n' for i, (x0, y0, x1, y1)
+                                                  in enumerate(drawings.walk_boxes(), 1)))
+        (folder / 'seqinfo.ini').write_text('[Sequence]\nframeRate=10\nimDir=img1\nimExt=.png\nseqLength=20\n')
+    said = succeed('detect', 'train', '--data', tmp_path / 'mot', '--out', tmp_path / 'run', '--cache', tmp_path / 'cache',
+                   '--sizes', 'tiny', '--steps', 20, '--batch', 4, '--side', 128, *SMALL, '--device', 'cpu', '--score')
+    assert '10 pictures, 10 persons' in said and 'tiny_AP50' in said

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures and labels: COCO folders, decoded once into a memory-mapped cache.
+"""Pictures and labels: folders in COCO's or MOTChallenge's format, decoded once into a memory-mapped cache.
 
 Each picture is stored on a square canvas of `side` pixels, top left, so that a batch is one indexed
 read; what is larger is reduced, what is smaller keeps its size. Labels are scaled alike.
 """
+import configparser
 import hashlib
 import json
 import threading
@@ -37,7 +38,7 @@ def read_coco(folder, split=None, category="person", drop_licenses=()):
     try:
         coco = json.loads(index.read_text())
     except FileNotFoundError:
-        raise SystemExit(f"{folder}: no annotations.json in it (COCO format is expected)")
+        raise SystemExit(f"{folder}: no annotations.json in it (COCO format), and no */gt/gt.txt (MOTChallenge's)")
     except ValueError as fault:
         raise SystemExit(f"{index}: not JSON: {fault}")
     lacking = [key for key in ("images", "annotations", "categories") if key not in coco]
@@ -67,6 +68,65 @@ def read_coco(folder, split=None, category="person", drop_licenses=()):
     if split == "train" and not pictures:
         raise SystemExit(f"{folder}: no pictures to train on: all are held out, left out or not there")
     return pictures
+
+
+# MOT16 and later: 1 is a walking person; people that a detector may find or not are neither person nor background
+MOT_PERSON, MOT_UNSURE = 1, (2, 7, 8, 12)  # on a vehicle, standing still, distractor, reflection
+
+
+def read_mot_rows(path):
+    """frame, id, x, y, w, h, whether it counts, and from 2016 on class and visible share."""
+    try:
+        rows = np.loadtxt(path.read_text().splitlines() or ["0,0,0,0,0,0,0"], delimiter=",", ndmin=2)
+    except ValueError as fault:
+        raise SystemExit(f"{path}: {fault}") from None
+    if rows.shape[1] < 7:
+        raise SystemExit(f"{path}: {rows.shape[1]} columns; MOTChallenge's files have at least 7")
+    return rows
+
+
+def read_mot(folder, split=None, apart_s=0.2, visible_min=0.25):
+    """Pictures of MOTChallenge sequences: FOLDER/*/gt/gt.txt with FOLDER/*/img1/000001.jpg and seqinfo.ini.
+
+    Frames are taken at least apart_s seconds apart: between neighbours hardly anything changes. For the same
+    reason whole sequences are held out (every eighth by name), or of a single one its last eighth.
+    """
+    sequences = sorted(p.parent.parent for p in Path(folder).glob("*/gt/gt.txt"))
+    pictures = []
+    for number, sequence in enumerate(sequences):
+        ini = configparser.ConfigParser()
+        ini.read(sequence / "seqinfo.ini")
+        about = ini["Sequence"] if ini.has_section("Sequence") else {}
+        step = max(1, round(float(about.get("frameRate", 25)) * apart_s))
+        images, suffix = sequence / about.get("imDir", "img1"), about.get("imExt", ".jpg")
+        rows = read_mot_rows(sequence / "gt/gt.txt")
+        length = int(about.get("seqLength", rows[:, 0].max() if len(rows) else 0))
+        for frame in range(1, length + 1, step):
+            held = number % 8 == 0 if len(sequences) > 1 else frame > length * 7 / 8
+            if split and held != (split == "val"):
+                continue
+            here = rows[rows[:, 0] == frame]
+            corners = np.concatenate([here[:, 2:4], here[:, 2:4] + here[:, 4:6]], 1).astype(np.float32)
+            kind = here[:, 7] if here.shape[1] > 7 else np.ones(len(here))
+            kind = np.where(kind < 0, MOT_PERSON, kind)  # 2D MOT 2015: no classes, -1 in their place
+            seen = here[:, 8] if here.shape[1] == 9 else np.ones(len(here))
+            person = (kind == MOT_PERSON) & (here[:, 6] != 0) & (seen >= visible_min)
+            unsure = ~person & np.isin(kind, (MOT_PERSON, *MOT_UNSURE))
+            pictures.append(Picture(images / f"{frame:06d}{suffix}", "val" if held else "train", corners[person],
+                                    corners[unsure], name=f"{sequence.name}-{frame}"))
+    if split == "train" and not pictures:
+        raise SystemExit(f"{folder}: no pictures to train on")
+    return pictures
+
+
+def read_pictures(folder, split=None, category="person", drop_licenses=()):
+    """Pictures of a folder in either format."""
+    folder = Path(folder)
+    if not (folder / "annotations.json").exists() and any(folder.glob("*/gt/gt.txt")):
+        if category != "person":
+            raise SystemExit(f"{folder}: --category {category}: sequences in MOTChallenge's format have persons alone")
+        return read_mot(folder, split)
+    return read_coco(folder, split, category, drop_licenses)
 
 
 def attach_masks(pictures, folder):

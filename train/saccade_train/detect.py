@@ -152,7 +152,7 @@ def train(args):
     training.join_processes(args)
     training.seed_all(args.seed)
     device = torch.device(args.device)
-    pictures = data.read_coco(args.data, "train", args.category, args.drop_licenses)
+    pictures = data.read_pictures(args.data, "train", args.category, args.drop_licenses)
     if args.masks and not data.attach_masks(pictures, args.masks):
         raise SystemExit(f"{args.masks}: no masks of the pictures in {args.data}")
     with training.first_rank_first():
@@ -162,7 +162,7 @@ def train(args):
     if training.rank() == 0:
         print(f"{len(pictures)} pictures, {sum(len(p.boxes) for p in pictures)} persons")
     trainer = training.Trainer(model, batches.loss, args, args.out)
-    held = data.read_coco(args.data, "val", args.category)
+    held = data.read_pictures(args.data, "val", args.category)
 
     def evaluate(model):
         return {f"{name}_{k}": round(v, 2) for name, net in model.nets.items() for k, v in score_pictures(
@@ -176,7 +176,7 @@ def train(args):
 
 
 def score(args):
-    pictures = data.read_coco(args.data, args.split, args.category)
+    pictures = data.read_pictures(args.data, args.split, args.category)
     rows = []
     for path in args.models:
         infer, width, height = onnx_infer(path)
@@ -219,7 +219,7 @@ def main():
         p.add_argument("--height", type=int, default=416)
         p.add_argument("--category", default="person", help="name of the one class")
         if verb != "export":
-            p.add_argument("--data", required=True, help="folder with annotations.json (COCO format)")
+            p.add_argument("--data", required=True, help="folder in COCO's format (annotations.json) or MOTChallenge's")
         if verb == "train":
             training.add_arguments(p, lr=2e-3, batch=128, steps=20000)
             p.add_argument("--sizes", default="det", help=f"of {', '.join(SIZES)}; several with commas")
