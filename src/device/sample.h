@@ -13,6 +13,11 @@
 
 #include <saccade/image.h>
 
+/* GCC is told by -std=c11, nvcc by -fmad=false. */
+#if defined(__clang__) && !defined(__CUDACC__)
+#pragma STDC FP_CONTRACT OFF
+#endif
+
 #ifdef __CUDACC__
 #define SAC_ANYWHERE static __host__ __device__ __forceinline__
 #else

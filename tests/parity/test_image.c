@@ -78,6 +78,35 @@ static const char *describe(const struct sac_preprocess *pre, const sac_frame *f
 
 /* ---- the arithmetic on the host ---- */
 
+enum { TAPS_MAX = 512 };
+
+/* Weights from a table, as the kernels have them for most sizes; false: too many. */
+static bool weights_of(const struct sac_axis_spec *spec, int at, int32_t one, int32_t weight[TAPS_MAX],
+                       struct sac_taps *out)
+{
+    struct sac_walk w;
+    sac_walk_begin(&w, spec, at, one);
+    *out = (struct sac_taps){.first = w.first, .weight = weight, .stride = 1};
+    while (w.given < one && out->taps < TAPS_MAX) {
+        weight[out->taps] = sac_walk_next(&w, spec, w.first + out->taps, one);
+        out->taps++;
+    }
+    return w.given == one;
+}
+
+static void check_table(const struct sac_surface *s, const struct sac_axis_spec *ax, int x,
+                        const struct sac_axis_spec *ay, int y, const float want[3])
+{
+    int32_t         weight_x[TAPS_MAX], weight_y[TAPS_MAX];
+    struct sac_taps tx, ty;
+    float           rgb[3];
+    if (!weights_of(ax, x, 1 << SAC_COLUMN_WEIGHT_BITS, weight_x, &tx) ||
+        !weights_of(ay, y, 1 << SAC_ROW_WEIGHT_BITS, weight_y, &ty))
+        return;
+    sac_sample_taps(s, s->format, &tx, &ty, rgb);
+    assert_memory_equal(rgb, want, sizeof rgb);
+}
+
 static void sample_pixel(const struct sac_surface *s, const struct sac_axis_spec *ax, int x,
                          const struct sac_axis_spec *ay, int y, float rgb[3])
 {
@@ -86,6 +115,7 @@ static void sample_pixel(const struct sac_surface *s, const struct sac_axis_spec
     else
         sac_sample_bilinear(s, s->format, sac_axis_tap(ax, x, 1 << SAC_COLUMN_WEIGHT_BITS),
                             sac_axis_tap(ay, y, 1 << SAC_ROW_WEIGHT_BITS), rgb);
+    check_table(s, ax, x, ay, y, rgb);
 }
 
 static void check_pixels(const struct sac_preprocess *pre, const struct sac_preprocess_job *job,
