@@ -5,7 +5,7 @@
  * on 2026-11-21 (tracker botsort):
  *
  *     detector          reid           boxes a frame   ids   HOTA   MOTA
- *     person_det        none                    5.19    27   54.7   76.3
+ *     person_det        none                    5.26    26   54.7   76.3
  *     person_det_fast   none                    4.94    30   49.4   73.5
  *     person_det        person_reid             5.24    25   58.4   77.1 */
 #include <stdio.h>

@@ -268,7 +268,7 @@ def score(args):
     videos = dict(v.split("=", 1) for v in args.video if "=" in v)
     if len(videos) != len(args.video):
         raise SystemExit("--video takes SEQUENCE=FILE")
-    rows = retrieval.score(args.mot, args.models, args.gap, args.visible, args.every, videos)
+    rows = retrieval.score(args.mot, args.models, args.gap, args.visible, args.every, videos, args.wrong)
     print(table({Path(name).name: row for name, row in rows.items()}))
 
 
@@ -328,6 +328,8 @@ def main():
                    help="a sequence's video that is not in its folder; PETS09-S2L1 is build/clips/vtest.avi")
     p.add_argument("--visible", type=float, default=0.5, help="smallest share of a box that no other box covers")
     p.add_argument("--every", type=float, default=0.5, help="seconds between sampled frames")
+    p.add_argument("--wrong", nargs=2, metavar=("SEQUENCE", "PNG"),
+                   help="draw what the first model confuses most in a sequence")
     p.add_argument("models", nargs="*")
     p = add("export", "write MODEL.onnx")
     source = p.add_mutually_exclusive_group(required=True)

@@ -191,8 +191,31 @@ def sequence_crops(folder, video=None, every=0.5, visible=0.5):
     return np.stack(crops), np.array(who), np.array(when)
 
 
-def score(root, models, gap=None, visible=0.5, every=0.5, videos=None):
-    """{model: {column: value}} over all sequences of a folder."""
+def confusions(crops, rows, who, allowed, count=8):
+    """A sheet of the worst mistakes, one a person at most, side by side: above the query, in the middle who the
+    model takes for the same person, below the nearest right answer."""
+    from PIL import Image
+    alike = np.where(allowed, rows @ rows.T, -np.inf)
+    same = who[:, None] == who[None]
+    right, wrong = np.where(same, alike, -np.inf), np.where(same, -np.inf, alike)
+    margin = np.where(np.isfinite(right.max(1)), wrong.max(1) - right.max(1), -np.inf)
+    queries, seen = [], set()
+    for q in np.argsort(-margin, kind="mergesort"):
+        if who[q] not in seen and margin[q] > 0:
+            queries.append(q)
+            seen.add(who[q])
+    queries = queries[:count]
+    sheet = Image.new("RGB", (max(1, len(queries)) * 134 + 6, 3 * 262 + 6), (24, 24, 24))
+    for column, q in enumerate(queries):
+        for row, i in enumerate((q, wrong[q].argmax(), right[q].argmax())):
+            sheet.paste(Image.fromarray(np.ascontiguousarray(crops[i].transpose(1, 2, 0))),
+                        (6 + column * 134, 6 + row * 262))
+    return sheet
+
+
+def score(root, models, gap=None, visible=0.5, every=0.5, videos=None, wrong=None):
+    """{model: {column: value}} over all sequences of a folder; wrong: (sequence, PNG) to draw what the first model
+    confuses there."""
     from . import metrics
     root, videos = Path(root), videos or {}
     folders = sorted(p.parent for p in root.glob("*/seqinfo.ini"))
@@ -213,4 +236,6 @@ def score(root, models, gap=None, visible=0.5, every=0.5, videos=None):
             head = f"{folder.name}, {apart:g} s, {got['queries']} queries"
             rows[name][head + ": rank-1"] = round(got["rank1"], 1)
             rows[name][f"{folder.name}: mAP"] = round(got["mAP"], 1)
+            if wrong and wrong[0] == folder.name and models and name == str(models[0]):
+                confusions(crops, rows_of, who, allowed).save(wrong[1])
     return rows
