@@ -17,6 +17,8 @@ import time
 
 import numpy as np
 
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the program does; before libgomp is loaded
+
 F32 = 1
 RANK_MAX = 8
 
@@ -27,7 +29,7 @@ class Desc(ctypes.Structure):
 
 class DeviceParams(ctypes.Structure):
     _fields_ = [("threads", ctypes.c_int), ("memory_limit_bytes", ctypes.c_uint64),
-                ("leak_age_s", ctypes.c_int)]
+                ("leak_age_s", ctypes.c_int), ("zero_copy_strict", ctypes.c_int)]
 
 
 class ModelParams(ctypes.Structure):

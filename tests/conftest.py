@@ -19,7 +19,7 @@ def program():
 
 @pytest.fixture(scope='session')
 def saccade(program):
-    """saccade(*args) runs the program; its output is text."""
+    """saccade(*args) runs the program; its output is text. env: changes to the environment, None takes out."""
     environment = {k: v for k, v in os.environ.items() if k not in ('SACCADE_LOG', 'DEBUG')}
 
     def run(*args, env=None, timeout=120, **more):
@@ -27,7 +27,7 @@ def saccade(program):
         more.setdefault('stdout', subprocess.PIPE)
         more.setdefault('stderr', subprocess.PIPE)
         return subprocess.run([program, *map(str, args)], text=True, timeout=timeout,
-                              env=environment | (env or {}), **more)
+                              env={k: v for k, v in (environment | (env or {})).items() if v is not None}, **more)
     return run
 
 

@@ -23,7 +23,9 @@ extern "C" {
 typedef struct sac_device sac_device;
 
 struct sac_device_params {
-    int      threads;            /* CPU threads of image and engine work; 0: half of the machine's */
+    /* CPU threads of image and engine work; 0: half of the machine's. With more than one, start the
+     * program with GOMP_SPINCOUNT=1000 in its environment: else oneDNN's spin between frames. */
+    int      threads;
     uint64_t memory_limit_bytes; /* budget of the buffer pool; 0: none */
     uint64_t host_limit_bytes;   /* of page-locked host memory for a GPU's transfers; 0: 512 MiB */
     int      leak_age_s;         /* the watcher names buffers held longer; 0: off. Default 0 */

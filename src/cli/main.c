@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade, the program: finds the verb, reads its options, runs it and turns the outcome into one
  * sentence and an exit status. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -66,6 +67,27 @@ static const char *join_command(struct settings *s, int argc, char **argv)
     return held;
 }
 
+/* OpenMP's workers, which oneDNN has, must not spin between frames (engine/providers.c has the figures).
+ * libgomp reads the environment once, as it is loaded; where FFmpeg's libraries bring it along that was
+ * before main, and the program starts itself anew. Where that can't be, it runs on, only less well
+ * beside other work. No thread has been started yet. */
+static void calm_workers(char **argv)
+{
+    char    self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY") ||
+        setenv("GOMP_SPINCOUNT", "1000", 1) != 0)
+        return;
+    void *loaded = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (!loaded)
+        return; /* it will read what was set now */
+    dlclose(loaded);
+    if (length > 0) {
+        self[length] = '\0';
+        execv(self, argv);
+    }
+}
+
 static int run_verb(const struct verb *verb, int argc, char **argv, bool named,
                     struct settings *s, struct fault *fault)
 {
@@ -114,6 +136,8 @@ int main(int argc, char **argv)
     } else {
         settings.command = join_command(&settings, argc, argv);
         status = choose_verb(argv[1], &verb, &skip, &fault);
+        if (status == STATUS_OK && (verb->bit & (VERB_TRACK | VERB_INFER)))
+            calm_workers(argv);
         if (status == STATUS_OK)
             status = run_verb(verb, argc - 1 - skip, argv + 1 + skip, skip, &settings, &fault);
     }

@@ -21,9 +21,6 @@ static struct {
 static const struct sac_kernel_provider *open_plugin(void)
 {
     const struct sac_kernel_provider *(*get)(void) = NULL;
-    /* Debian's oneDNN runs on OpenMP, whose workers would spin between frames: 118 % CPU with the
-     * default; with 'passive' small networks take 2.5 times as long (measured). Read when it loads. */
-    setenv("GOMP_SPINCOUNT", "1000", 0);
     *(void **)&get = sac_plugin_open(plugin_name, "src/engine/onednn/", "sac_kernel_provider_v1",
                                      cpu.missing, sizeof cpu.missing);
     const struct sac_kernel_provider *p = get ? get() : NULL;
@@ -60,12 +57,25 @@ static void describe(char *out, size_t size)
         snprintf(out, size, "%s kernels, without oneDNN: %s", own, cpu.missing);
 }
 
+/* Debian's oneDNN runs on OpenMP, whose workers spin between frames: 118 % CPU with the default; with
+ * 'passive' small networks take 2.5 times as long (measured). The environment is read once, when libgomp
+ * is loaded, which is at the program's start where FFmpeg's libraries bring it along; and it is the
+ * program's, not this library's to change. So the program has to see to it; ours does (cli/main.c). */
+static bool workers_spin(const struct sac_device *dev)
+{
+    return sac_device_threads(dev) > 1 && !getenv("GOMP_SPINCOUNT") && !getenv("OMP_WAIT_POLICY");
+}
+
 static void say(struct sac_device *dev)
 {
     char text[320];
     describe(text, sizeof text);
     sac_log(dev->ctx, cpu.count > 1 ? SAC_LOG_DEBUG : SAC_LOG_INFO, "engine on %s: %s",
             dev->description, text);
+    if (cpu.count > 1 && workers_spin(dev))
+        sac_log(dev->ctx, SAC_LOG_INFO,
+                "oneDNN's threads spin between frames, which costs most beside other work; a program "
+                "that is started with GOMP_SPINCOUNT=1000 in its environment has calm ones");
 }
 
 void sac_engine_describe(struct sac_device *dev, char *out, size_t size)

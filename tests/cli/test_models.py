@@ -87,6 +87,22 @@ def test_infer_prints_the_steps(saccade, two_by_two, arrays):
     assert run.returncode == 0 and 'Conv' in run.stdout
 
 
+@pytest.mark.parametrize('chosen, spins', [({}, '1000'), ({'GOMP_SPINCOUNT': '77'}, '77'),
+                                           ({'OMP_WAIT_POLICY': 'active'}, '30000000000')])
+def test_openmp_has_calm_workers_unless_the_user_chose(saccade, two_by_two, arrays, chosen, spins):
+    """libgomp tells what it was loaded with; it may have been loaded before main, and then again."""
+    folder, _ = arrays
+    unset = {name: None for name in ('GOMP_SPINCOUNT', 'OMP_WAIT_POLICY')}
+    run = saccade('infer', two_by_two, '--input', folder / 'image.npy', folder / 'gain.npy', '--threads', 2,
+                  env=unset | {'OMP_DISPLAY_ENV': 'verbose'} | chosen)
+    assert run.returncode == 0, run.stderr
+    told = re.findall(r"GOMP_SPINCOUNT = '(\d+)'", run.stderr)
+    if not told:
+        pytest.skip('no oneDNN on OpenMP here')
+    assert told[-1] == spins
+    assert 'threads spin' not in run.stderr
+
+
 def test_infer_names_what_is_wrong_with_its_inputs(saccade, two_by_two, arrays, tmp_path):
     folder, _ = arrays
     image, gain = folder / 'image.npy', folder / 'gain.npy'
