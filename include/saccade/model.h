@@ -31,7 +31,8 @@ struct sac_model_params {
     int reference;     /* 1: plain C kernels only; default 0 */
     int free_batch;    /* 1: make a baked-in batch of 1 symbolic where that is right (default) */
     uint64_t memory_limit_bytes; /* refuse models whose activations need more; 0: what the machine
-                                    has, at most 64 GiB */
+                                    has, or its control group leaves to
+                                    the process, at most 64 GiB */
 };
 SAC_API struct sac_model_params sac_model_params_default(void);
 

@@ -3,19 +3,19 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
+#include "base/cgroup.h"
 #include "engine/model.h"
 #include "engine/passes/pass.h"
 
 /* Activations over this are refused when the caller sets no limit: more than any network that these
- * devices run, and far under what a small, lying file can ask for. What the machine does not have is
- * refused too: the system would grant it and end the program when it is touched. */
+ * devices run, and far under what a small, lying file can ask for. What the machine, or the control group
+ * that the process is in, does not have is refused too: the system would grant it and end the program
+ * when it is touched. */
 static uint64_t default_memory_limit(void)
 {
-    const uint64_t most = (uint64_t)64 << 30;
-    const long     pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGE_SIZE);
-    return pages > 0 && page_bytes > 0 ? SAC_MIN(most, (uint64_t)pages * (uint64_t)page_bytes) : most;
+    const uint64_t most = (uint64_t)64 << 30, allowed = sac_memory_allowed();
+    return SAC_MIN(most, allowed);
 }
 
 struct sac_model_params sac_model_params_default(void)
