@@ -345,14 +345,22 @@ static void *sink_main(void *arg)
 
 /* ---- a run ---- */
 
+/* In a trace and a debugger, the threads of one among several have its number. */
+static sac_result start_thread(struct sac_stream_run *s, pthread_t *thread, const char *name,
+                               void *(*fn)(void *))
+{
+    char numbered[32];
+    snprintf(numbered, sizeof numbered, "%s-%d", name, s->params.source.stream_id);
+    return sac_thread_start(s->pipe->ctx, thread, is_one_of_many(s) ? numbered : name, fn, s);
+}
+
 sac_result sac_stream_start(struct sac_stream_run *s)
 {
-    sac_context *ctx = s->pipe->ctx;
-    sac_result   res = sac_thread_start(ctx, &s->sink_thread, "sac-sink", sink_main, s);
+    sac_result res = start_thread(s, &s->sink_thread, "sac-sink", sink_main);
     s->sink_started = res == SAC_OK;
     if (res != SAC_OK)
         return res;
-    res = sac_thread_start(ctx, &s->read_thread, "sac-read", read_main, s);
+    res = start_thread(s, &s->read_thread, "sac-read", read_main);
     s->read_started = res == SAC_OK;
     if (res != SAC_OK)
         send_last(s);

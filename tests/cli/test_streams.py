@@ -220,7 +220,11 @@ def test_an_interrupt_leaves_whole_files_of_all(program, saccade, long_clip, tmp
         assert 1 <= len(frames) < LONG
         assert [frame['frame'] for frame in frames] == list(range(len(frames)))
         assert probe(saccade, out / f'{name}.mp4')['frames'] == pytest.approx(len(frames), abs=1)
-    assert json.loads((tmp_path / 't.json').read_text())
+    trace = json.loads((tmp_path / 't.json').read_text())
+    threads = {event['tid']: event['args']['name'] for event in trace if event['name'] == 'thread_name'}
+    for stage, thread in (('decode', 'sac-read'), ('encode', 'sac-sink')):  # of each stream its own
+        work = {(threads[event['tid']], event['args']['stream']) for event in trace if event['name'] == stage}
+        assert {(f'{thread}-{i}', i) for i in range(len(NAMES))} <= work
 
 
 @pytest.mark.parametrize('option', ['--jsonl', '--mot', '-o'])
