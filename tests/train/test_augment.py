@@ -125,6 +125,13 @@ def test_people_are_pasted_with_their_boxes():
         both = painted(own, (80, 96), (1, -1))
         assert (red & ~both & ~borders(both)).sum() <= 0.02 * red.size
         assert not coloured(picture, BLUE).any()  # the crowd stays where it is
+    # whoever filled the picture before is hidden now where somebody tall was pasted
+    before = torch.tensor([[40.0, 30.0, 52.0, 54.0, 1.0]]).expand(64, 1, 5).clone()
+    pictures, labels = maker.paste(grey.clone(), before, share=1.0, height=(50, 80))
+    for picture, kind in zip(pictures, labels[:, 0, 4].tolist()):
+        hidden = coloured(picture[:, 30:54, 40:52], RED).mean()
+        assert kind == (1 if hidden < 0.5 else -1) or 0.5 < hidden < 0.7
+    assert {1.0, -1.0} == set(labels[:, 0, 4].tolist())
     untouched, _ = maker.paste(grey.clone(), none, share=0.0)
     assert torch.equal(untouched, grey)
 

@@ -86,6 +86,19 @@ def test_assignment_gives_each_cell_to_one_person():
     assert not nobody.any()
 
 
+def test_a_cell_that_two_persons_want_counts_for_one():
+    """It is perfect for the first; the second's best of the rest is then its measure."""
+    centres = torch.tensor([[20.0, 20.0], [28.0, 20.0]])
+    labels = torch.tensor([[[0, 0, 40, 40, 1], [10, 0, 50, 40, 1]]]).float()  # they overlap by 0.6
+    boxes = torch.stack([labels[0, 0, :4], torch.tensor([20.0, 0, 60, 40])])[None]  # 0.6 of the second, 1/3 of the first
+    target, box, _ = losses.assign(torch.full((1, 2), 0.5), boxes, labels, centres, top=2)
+    assert target[0].tolist() == pytest.approx([1, 0.6], abs=1e-4)
+    assert torch.equal(box[0], labels[0, :, :4])
+    boxes[0, 1] = torch.tensor([30.0, 0, 70, 40])  # 1/3 of the second
+    target = losses.assign(torch.full((1, 2), 0.5), boxes, labels, centres, top=2)[0]
+    assert target[0].tolist() == pytest.approx([1, 1 / 3], abs=1e-4)
+
+
 def test_overlap_of_boxes():
     a = torch.tensor([[0.0, 0, 10, 10], [0, 0, 10, 10], [0, 0, 10, 10]])
     b = torch.tensor([[0.0, 0, 10, 10], [5, 0, 15, 10], [20, 0, 30, 10]])

@@ -23,6 +23,8 @@ def made_up(random, pictures=24):
     out = []
     for i in range(pictures):
         truth, crowd = scattered(random, int(random.integers(0, 7))), scattered(random, int(i % 4 == 0))
+        if i % 3 == 0:  # a crowd around everybody: who is found counts for himself all the same
+            crowd = numpy.concatenate([crowd, array([10, 10, 200, 200])])
         near = truth[random.random(len(truth)) < 0.8]
         near = near + random.normal(0, 1.5, near.shape).astype(numpy.float32)
         boxes = numpy.concatenate([near, near[:2] + 1, scattered(random, 3), crowd])
@@ -99,11 +101,11 @@ def test_non_maximum_suppression():
 
 def test_retrieval_by_hand():
     query = numpy.array([[1, 0], [0, 1], [1, 0]], numpy.float32)
-    gallery = numpy.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [1, 0]], numpy.float32)
-    allowed = numpy.ones((3, 4), bool)
-    allowed[0, 3] = False  # too near in time
-    score = metrics.retrieval(query, gallery, numpy.array([1, 2, 3]), numpy.array([2, 1, 2, 1]), allowed)
-    # the first finds its own at rank 2 of two that count, the second at 1 and 3; the third has none
+    gallery = numpy.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [1, 0], [1, 0]], numpy.float32)
+    allowed = numpy.ones((3, 5), bool)
+    allowed[0, 3:] = False  # too near in time
+    score = metrics.retrieval(query, gallery, numpy.array([1, 2, 3]), numpy.array([2, 1, 2, 1, 1]), allowed)
+    # the first finds its own at rank 2 of three that count, the second at 1 and 3; the third has none
     assert score['queries'] == 2
     assert score['rank1'] == pytest.approx(50)
     assert score['mAP'] == pytest.approx(100 * (1 / 2 + (1 + 2 / 3) / 2) / 2)

@@ -254,6 +254,10 @@ flat = torch.cat([p.detach().reshape(-1) for p in trainer.model.parameters()])
 both = [torch.zeros_like(flat) for _ in range(2)]
 torch.distributed.all_gather(both, flat)
 assert torch.equal(*both), "the processes' weights differ"
+for p in trainer.model.parameters():
+    p.grad = torch.full_like(p, float(rank))
+trainer.average_gradients()
+assert all((p.grad == 0.5).all() for p in trainer.model.parameters()), "no mean"
 if rank == 0:
     torch.save(flat, {out!r} + '/weights.pt')
 '''
