@@ -85,6 +85,14 @@ def test_the_seed_decides(tmp_path):
     assert torch.equal(weights(first), weights(again)) and not torch.equal(weights(first), weights(other))
 
 
+@pytest.mark.parametrize('precision', ['fp32', 'bf16', 'fp16'])
+def test_on_the_cpu_every_precision_is_fp32(tmp_path, precision):
+    trainer, plain = make(tmp_path / 'a', '--precision', precision), make(tmp_path / 'b')
+    for one in (trainer, plain):
+        one.train()
+    assert torch.equal(weights(trainer), weights(plain))
+
+
 def test_the_learning_rate_rises_and_falls():
     rates = [training.learning_rate(step, step / 100, 1.0, 10) for step in range(101)]
     assert rates[0] == pytest.approx(0.1) and max(rates) == pytest.approx(rates[9], rel=0.02)

@@ -161,7 +161,8 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(parameter_groups(self.model, args.weight_decay), lr=args.lr,
                                            betas=(0.9, 0.99))
         self.half = args.precision != "fp32" and self.device.type == "cuda"
-        self.dtype = torch.bfloat16 if args.precision == "bf16" else torch.float16
+        # PyTorch 1.13 takes no other type than bfloat16 on the CPU, even where autocast is switched off
+        self.dtype = torch.float16 if self.half and args.precision == "fp16" else torch.bfloat16
         self.scaler = torch.cuda.amp.GradScaler(enabled=self.half and self.dtype is torch.float16)
         self.step, self.done, self.over = 0, 0.0, False
         self.log = self.out / "log.jsonl"
