@@ -64,7 +64,7 @@ def test_it_finds_the_persons_of_the_held_out_pictures(mixed, model, succeed):
     assert mine > 60  # as measured 79 to 81; untrained 10 to 20
 
 
-def test_saccade_computes_what_onnx_runtime_computes(saccade, folders, model, tmp_path):
+def test_saccade_computes_what_pytorch_computes(saccade, folders, run, model, tmp_path):
     pictures = [Image.open(folders / f'detect/images/{i:06d}.jpg') for i in (2, 3)]
     x = numpy.stack([segment.letterbox(p, SIDE)[0] for p in pictures]) / numpy.float32(255)
     numpy.save(tmp_path / 'x.npy', x)
@@ -74,6 +74,14 @@ def test_saccade_computes_what_onnx_runtime_computes(saccade, folders, model, tm
     oracle = onnxruntime.InferenceSession(model).run(None, {'images': x})[0]
     assert oracle.max() > 0.9 and oracle.min() < 0.1  # somebody is there
     numpy.testing.assert_allclose(ours, oracle, atol=1e-3)
+    net, step = segment.load_average(run / 'checkpoint.pt')
+    assert step == STEPS
+    net = nets.ExportSeg(nets.fuse(net)).eval()
+    for p in net.parameters():
+        if p.numel() >= 64:
+            p.data = p.data.half().float()  # as the file has them
+    with torch.no_grad():
+        numpy.testing.assert_allclose(ours, net(torch.from_numpy(x)).numpy(), atol=1e-3)
 
 
 def test_every_step_has_a_fast_kernel(saccade, model):
