@@ -13,6 +13,7 @@ import pytest
 from helpers import ONE_THREAD, TRAIN
 
 README = (TRAIN / 'README.md').read_text()
+CARDS = ''.join(card.read_text() for card in sorted((TRAIN.parent / 'models').glob('*.md')))
 
 
 def commands(heading):
@@ -61,14 +62,17 @@ def test_a_detector_in_three_commands(place, saccade):
     assert (place.folder / 'curves.png').read_bytes().startswith(b'\x89PNG')
 
 
-@pytest.mark.parametrize('command', sorted(set(re.findall(r'python3 -m saccade_train\.[^`\n]+ -[^`\n]+', README))))
+COMMANDS = re.findall(r'-m (saccade_train\.[^`\n]+ -[^`\n]+)', re.sub(r'\\\n\s*', '', README + CARDS))
+
+
+@pytest.mark.parametrize('command', sorted(set(COMMANDS)))
 def test_each_command_is_understood(command, monkeypatch):
     """Its program has the verb and every option."""
     words = shlex.split(command.replace(' ...', ''))
-    module = importlib.import_module(words[2])
-    verb = words[3] if hasattr(module, words[3]) else words[2].split('.')[-1]
+    module = importlib.import_module(words[0])
+    verb = words[1] if hasattr(module, words[1]) else words[0].split('.')[-1]
     called = []
     monkeypatch.setattr(module, verb, called.append)
-    monkeypatch.setattr(sys, 'argv', words[2:])
+    monkeypatch.setattr(sys, 'argv', words)
     module.main()
     assert len(called) == 1

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from . import data, detect, metrics
+from . import data, detect, faults, metrics
 
 FOUND, MISSED, FALSE = (60, 200, 80), (255, 210, 0), (235, 40, 40)
 
@@ -67,17 +67,7 @@ def credits(folder, names):
     return lines
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="saccade_train.failures", description=__doc__.split("\n")[0])
-    parser.add_argument("--data", required=True, help="folder with annotations.json (COCO format)")
-    parser.add_argument("--category", default="person")
-    parser.add_argument("--split", default="val")
-    parser.add_argument("--score", type=float, default=0.4, help="boxes from this score on count")
-    parser.add_argument("--count", type=int, default=8)
-    parser.add_argument("--drop-licenses", type=int, nargs="*", default=(), help="licence ids not to show")
-    parser.add_argument("--out", required=True)
-    parser.add_argument("model")
-    args = parser.parse_args()
+def failures(args):
     infer, width, height = detect.onnx_infer(args.model)
     cases = []
     for p in data.read_coco(args.data, args.split, args.category, args.drop_licenses):
@@ -95,6 +85,22 @@ def main():
     print(f"score {args.score}: {people - missed} of {people} persons found, {false} boxes without a person, "
           f"{sum(c[0] > 0 for c in cases)} of {len(cases)} pictures with an error")
     print("\n".join(credits(args.data, [c[1].name for c in shown])))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="saccade_train.failures", description=__doc__.split("\n")[0])
+    parser.add_argument("--data", required=True, help="folder with annotations.json (COCO format)")
+    parser.add_argument("--category", default="person")
+    parser.add_argument("--split", default="val")
+    parser.add_argument("--score", type=float, default=0.4, help="boxes from this score on count")
+    parser.add_argument("--count", type=int, default=8)
+    parser.add_argument("--drop-licenses", type=int, nargs="*", default=(), help="licence ids not to show")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("model")
+    args = parser.parse_args()
+    with faults.as_sentences():
+        failures(args)
+
 
 
 if __name__ == "__main__":
