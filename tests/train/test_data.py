@@ -131,6 +131,15 @@ def test_the_cache_is_built_once(folders, tmp_path, monkeypatch):
         data.Cache(pictures, 32, tmp_path)       # another size
 
 
+def test_other_masks_are_another_cache(folders, tmp_path):
+    pictures = data.read_coco(folders / 'detect')
+    data.attach_masks(pictures, folders / 'segment')
+    assert data.Cache(pictures, 64, tmp_path, with_masks=True).mask.any()
+    for p in pictures:
+        p.mask = None
+    assert not data.Cache(pictures, 64, tmp_path, with_masks=True).mask.any()
+
+
 def test_a_cache_that_was_cut_off_is_built_again(folders, tmp_path, monkeypatch):
     pictures = data.read_coco(folders / 'detect')[:4]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user gets wrong is answered with one sentence that names it, and a status that is not 0."""
 import json
+import sys
 
 import numpy
 import pytest
@@ -35,6 +36,10 @@ def test_folders_without_pictures(detect, tmp_path):
     assert 'not JSON' in detect('--data', index_of(tmp_path / 'a', '{'))
     assert "no 'annotations'" in detect('--data', index_of(tmp_path / 'b', dict(images=[])))
     assert 'no pictures to train on' in detect('--data', index_of(tmp_path / 'c', dict(images=[], **PERSON)))
+    odd = dict(PERSON, images=[dict(id=1, file_name='one.jpg')], annotations=[dict(category_id=1, image_id=1)])
+    assert "not in COCO format: 'bbox'" in detect('--data', index_of(tmp_path / 'f', odd))
+    odd = dict(images=[dict(id='one', file_name='one.jpg')], **PERSON)
+    assert "not in COCO format: invalid literal" in detect('--data', index_of(tmp_path / 'g', odd))
     one = dict(images=[dict(id=1, file_name='one.jpg')], **PERSON)
     assert 'one.jpg: No such file' in detect('--data', index_of(tmp_path / 'd', one))
     broken = index_of(tmp_path / 'e', one)
@@ -84,6 +89,19 @@ def test_teachers_and_models_that_are_not_there_or_none(detect, refused, folders
     for path in (junk, tmp_path / 'nowhere.onnx'):
         assert path.name in refused('detect', 'score', '--data', folders / 'detect', path)
         assert path.name in refused('segment', 'score', '--data', folders, path)
+        assert path.name in refused('failures', '--data', folders / 'detect', '--out', tmp_path / 'x.jpg', path)
+
+
+def test_a_model_that_is_no_detector(refused, folders):
+    assert 'person_reid.onnx: input' in refused(
+        'detect', 'score', '--data', folders / 'detect', TRAIN.parent / 'models/person_reid.onnx')
+
+
+def test_a_package_that_is_not_installed(refused, monkeypatch, tmp_path):
+    monkeypatch.delitem(sys.modules, 'saccade_train.export', raising=False)
+    monkeypatch.setitem(sys.modules, 'onnx', None)  # as if it were not there
+    said = refused('detect', 'export', '--weights', WEIGHTS, '--size', 'fast', '--model', tmp_path / 'x.onnx')
+    assert 'onnx' in said and 'pip install' in said
 
 
 def test_a_model_that_cannot_be_written(refused):

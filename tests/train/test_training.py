@@ -236,6 +236,30 @@ def test_a_checkpoint_is_whole_or_the_one_before(tmp_path, monkeypatch):
     assert (tmp_path / 'checkpoint.pt').read_bytes() == before
 
 
+def test_a_checkpoint_is_kept_on_the_way(tmp_path, monkeypatch):
+    """What ends a training from outside costs the time since the last one, not all of it."""
+    monkeypatch.setattr(training, 'SAVE_S', 0)
+
+    def loss(model, n):
+        if trainer.step == 7:
+            raise KeyboardInterrupt
+        return draw_loss(model, n)
+    trainer = make(tmp_path, loss=loss)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert make(tmp_path, '--resume').step == 7
+
+
+def test_other_networks_are_not_resumed(tmp_path):
+    trainer = make(tmp_path, '--steps', 1)
+    trainer.train()
+    assert make(tmp_path, '--resume').step == 1
+    other = Line()
+    other.config = dict(kind='curve')
+    with pytest.raises(SystemExit, match='checkpoint.pt: holds other networks'):
+        training.Trainer(other, draw_loss, arguments(tmp_path, '--resume'), tmp_path)
+
+
 def test_evaluation_is_noted(tmp_path):
     trainer = make(tmp_path, '--steps', 20, '--eval-every', 10)
     trainer.train(lambda model: dict(score=1.5))

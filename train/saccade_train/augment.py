@@ -232,7 +232,7 @@ def compress(x, quality_step):
 
 
 def degrade(x):
-    """Each quarter of the batch gets one fault of cameras: blur, low resolution, compression, noise."""
+    """A fifth of the batch each gets one fault of cameras: blur, low resolution, compression, noise."""
     n = x.shape[0]
     order = torch.randperm(n, device=x.device)
     part = max(1, n // 5)

@@ -33,6 +33,16 @@ def read_coco(folder, split=None, category="person", drop_licenses=()):
 
     A picture's own `split` field decides where there is one; else every eighth picture by id is `val`.
     """
+    try:
+        pictures = coco_pictures(folder, split, category, drop_licenses)
+    except (KeyError, TypeError, ValueError) as fault:
+        raise SystemExit(f"{Path(folder) / 'annotations.json'}: not in COCO format: {fault}") from None
+    if split == "train" and not pictures:
+        raise SystemExit(f"{folder}: no pictures to train on: all are held out, left out or not there")
+    return pictures
+
+
+def coco_pictures(folder, split, category, drop_licenses):
     folder = Path(folder)
     index = folder / "annotations.json"
     try:
@@ -65,8 +75,6 @@ def read_coco(folder, split=None, category="person", drop_licenses=()):
         pictures.append(Picture(folder / im["file_name"], part, np.array(boxes, np.float32).reshape(-1, 4),
                                 np.array(ignore, np.float32).reshape(-1, 4),
                                 int(im.get("license", 0)), name=str(im["id"])))
-    if split == "train" and not pictures:
-        raise SystemExit(f"{folder}: no pictures to train on: all are held out, left out or not there")
     return pictures
 
 
@@ -146,7 +154,8 @@ class Cache:
         self.pictures, self.side = pictures, side
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        key = hashlib.sha256(repr([(p.path.name, p.path.stat().st_size, side, with_masks)
+        # the masks by their paths as well: the same pictures may come with others
+        key = hashlib.sha256(repr([(p.path.name, p.path.stat().st_size, side, with_masks and str(p.mask))
                                    for p in pictures]).encode()).hexdigest()[:16]
         path, shape = folder / f"{key}.rgb", (len(pictures), side, side, 3)
         meta = folder / f"{key}.npz"
@@ -178,11 +187,13 @@ class Cache:
                 mask[i, :h, :w] = np.asarray(m.resize((w, h), Image.NEAREST))
             size[i] = w, h
         rgb.flush()
-        np.savez(meta, size=size, scale=scale)  # last: a cache without it is built again
+        part = meta.with_suffix(".part.npz")
+        np.savez(part, size=size, scale=scale)
+        part.replace(meta)  # last: a cache without it is built again
 
 
 class Store:
-    """The cache where batches are made: on the device when it fits, else read through by a thread."""
+    """The cache where batches are made: on the device when it fits, else read through."""
 
     def __init__(self, cache, device, share=0.25):
         self.cache, self.device = cache, torch.device(device)

@@ -121,7 +121,10 @@ def onnx_infer(path):
     """A detector file through ONNX Runtime: ours, or a YOLOX restricted to its first class."""
     import onnxruntime
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    port = session.get_inputs()[0]
+    port, shape = session.get_inputs()[0], session.get_outputs()[0].shape
+    if len(port.shape) != 4 or not all(isinstance(v, int) for v in port.shape[2:]) or len(shape) != 3:
+        raise SystemExit(f"{path}: input {port.shape}, output {shape}; this takes our own detectors and YOLOX networks "
+                         "([N,3,H,W] with fixed H and W, [N,cells,numbers])")
     height, width = port.shape[2:]
     centres, sizes = (v.numpy() for v in nets.cell_grid(height, width))
 
@@ -168,7 +171,7 @@ def train(args):
         return {f"{name}_{k}": round(v, 2) for name, net in model.nets.items() for k, v in score_pictures(
             net_infer(net, device, args.height, args.width), held, args.width, args.height).score().items()}
 
-    trainer.train()
+    trainer.train(evaluate if args.score else None)
     if args.score and training.rank() == 0:
         values = evaluate(trainer.average.model)
         trainer.note(**{"eval_" + k: v for k, v in values.items()})
@@ -182,7 +185,7 @@ def score(args):
         infer, width, height = onnx_infer(path)
         result = score_pictures(infer, pictures, width, height)
         rows.append((path, result.score(), result.interval()))
-    print(f"| model | AP50 (95 % interval) | AP (95 % interval) |\n| --- | --- | --- |")
+    print("| model | AP50 (95 % interval) | AP (95 % interval) |\n| --- | --- | --- |")
     for path, value, span in rows:
         cells = [f"{value[k]:.1f} ({span[k][0]:.1f} to {span[k][1]:.1f})" for k in ("AP50", "AP")]
         print(f"| {Path(path).name} | {cells[0]} | {cells[1]} |")
@@ -194,7 +197,7 @@ def load_average(path, size):
     if size not in state["config"]:
         raise SystemExit(f"{path}: no network '{size}' in it; it has {', '.join(state['config'])}")
     model = nets.Siblings(state["config"])
-    model.load_state_dict({k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()
+    model.load_state_dict({k: v for k, v in training.restored(state["average"]).items()
                            if not k.startswith("mimic.")})
     return model.nets[size], state.get("step")
 

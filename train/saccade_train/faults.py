@@ -7,6 +7,11 @@ import contextlib
 def as_sentences():
     try:
         yield
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except ModuleNotFoundError as fault:
+        # exports, scores and curves need packages that a training does not
+        raise SystemExit(f"{fault.name} is not installed: python3 -m pip install {fault.name}") from None
     except OSError as fault:
         raise SystemExit(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)) from None
     except Exception as fault:

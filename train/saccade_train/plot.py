@@ -142,10 +142,6 @@ def draw(notes, begins, title, window=0):
 
 
 def plot(args):
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise SystemExit("plot needs matplotlib: python3 -m pip install matplotlib") from None
     notes, begins = join([run for path in args.logs for run in read_log(path)])
     if not notes:
         raise SystemExit(f"{args.logs[0]}: nothing is noted yet")

@@ -235,7 +235,7 @@ def load_average(path):
     if "dim" not in state["config"]:
         raise SystemExit(f"{path}: holds no ReID network")
     model = nets.PersonReid(**state["config"])
-    model.load_state_dict({k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()})
+    model.load_state_dict(training.restored(state["average"]))
     return model, state.get("step")
 
 

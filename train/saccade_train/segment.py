@@ -272,7 +272,7 @@ def load_average(path):
     if "refine" not in state["config"]:
         raise SystemExit(f"{path}: holds other networks: {state['config']}")
     model = nets.PersonSeg(**state["config"])
-    model.load_state_dict({k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()})
+    model.load_state_dict(training.restored(state["average"]))
     return model, state.get("step")
 
 

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch import nn
 
 LOOK_STEPS = 10  # how often the clock is read: all processes must agree on what it says
+SAVE_S = 300  # an interrupted training loses this much at most
 
 
 def join_processes(args):
@@ -101,6 +102,11 @@ def halved(weights):
             if not k.startswith("mimic.")}
 
 
+def restored(weights):
+    """What `halved` made, or a checkpoint's weights, as a network takes them."""
+    return {k: v.float() if v.dtype.is_floating_point else v for k, v in weights.items()}
+
+
 def read_weights(path):
     """The state in a checkpoint or a file of weights, in host memory."""
     try:
@@ -178,7 +184,11 @@ class Trainer:
                     and self.device.type == "cuda" else self.model)
 
     def load(self):
-        state = torch.load(self.out / "checkpoint.pt", map_location=self.device)
+        path = self.out / "checkpoint.pt"
+        state = read_weights(path)
+        if state["config"] != self.model.config or state.get("model", {}).keys() != self.model.state_dict().keys():
+            raise SystemExit(f"{path}: holds other networks: --resume takes the sizes, and --mimic or not, of the "
+                             "slice before")
         self.model.load_state_dict(state["model"])
         self.average.model.load_state_dict(state["average"])
         self.average.steps = self.step = state["step"]
@@ -190,7 +200,7 @@ class Trainer:
         state = read_weights(path)
         if any(state["config"].get(k) != v for k, v in self.model.config.items()):
             raise SystemExit(f"{path}: holds other networks: {state['config']}")
-        weights = {k: v.float() if v.dtype.is_floating_point else v for k, v in state["average"].items()}
+        weights = restored(state["average"])
         for model in (self.model, self.average.model):
             # the file may hold more siblings, and lack what serves training alone
             own = model.state_dict()
@@ -278,6 +288,7 @@ class Trainer:
         if self.args.batch <= 0:
             self.find_batch()
         start, first = time.time(), self.step
+        saved = start
         pictures = self.args.batch * self.args.accumulate * (dist.get_world_size() if dist.is_initialized() else 1)
         while True:
             if (self.step - first) % LOOK_STEPS == 0 or self.step == self.args.steps:
@@ -287,8 +298,11 @@ class Trainer:
             loss, parts, lr = self.advance()
             if self.step % self.args.log_every == 0 or self.step == self.args.steps:
                 self.report(loss, parts, lr, (self.step - first) * pictures / (time.time() - start))
-            if evaluate and self.step % self.args.eval_every == 0:
+            if evaluate and self.args.eval_every and self.step % self.args.eval_every == 0 and rank() == 0:
                 self.note(**{"eval_" + k: v for k, v in evaluate(self.average.model).items()})
+            if time.time() - saved >= SAVE_S:
+                self.save()
+                saved = time.time()
         self.save()
         finished = self.done >= 1 or not self.args.steps
         if rank() == 0:
@@ -323,4 +337,4 @@ def add_arguments(parser, lr, batch, steps):
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--checkpointing", action="store_true", help="less memory, a third more work")
     parser.add_argument("--log-every", type=int, default=50)
-    parser.add_argument("--eval-every", type=int, default=1000000)
+    parser.add_argument("--eval-every", type=int, default=0, help="steps; 0: at the end alone")
