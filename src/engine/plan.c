@@ -145,8 +145,9 @@ static sac_result plan_output(struct sac_plan *plan, int port)
     if (res != SAC_OK || plan->slot_of[value] < 0) /* the tail makes it */
         return res;
     int first = plan->slot_of[value];
-    if (plan->slots[first].layout == SAC_LAYOUT_PLAIN && plan->slots[first].storage < 0 &&
-        plan->slots[first].port < 0) {
+    bool plain = sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout,
+                                 SAC_LAYOUT_PLAIN); /* a single channel: it does not matter which */
+    if (plain && plan->slots[first].storage < 0 && plan->slots[first].port < 0) {
         plan->slots[first].port = port;
         return SAC_OK;
     }

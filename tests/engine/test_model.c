@@ -160,6 +160,33 @@ static void shape_arithmetic_disappears(void **state)
     proto_free(&kept);
 }
 
+/* As PyTorch 1 writes it before each average pooling. */
+static void a_pad_by_nothing_disappears(void **state)
+{
+    (void)state;
+    for (int64_t right = 0; right <= 1; right++) {
+        struct proto         graph = {0}, kept = {0};
+        sac_model           *m = NULL;
+        int64_t              pads[4] = {0, 0, 0, right};
+        struct sac_model_info info;
+        proto_initializer(&graph, "pads", 7, "4", pads, sizeof pads);
+        proto_input(&graph, "x", 1, "1 2");
+        proto_node(&graph, "Pad", "x pads", "p", NULL);
+        proto_node(&graph, "Relu", "p", "y", NULL);
+        proto_output(&graph, "y", 1, right ? "1 3" : "1 2");
+        assert_sac_ok(load(&graph, NULL, &kept, &m));
+        sac_model_inspect(m, &info);
+        assert_int_equal(info.step_count, 1 + right);
+        sac_tensor *in = F32(DIMS(1, 2), {-1, 2}), *out = NULL;
+        assert_sac_ok(sac_model_run(m, &in, &out));
+        expect(out, 2 + (int)right, (float[]){0, 2, 0});
+        sac_tensor_unref(&in);
+        sac_tensor_unref(&out);
+        sac_model_unref(&m);
+        proto_free(&kept);
+    }
+}
+
 /* NonZero: as many results as the data says, and nodes that read them. */
 static void data_may_decide_shapes(void **state)
 {
@@ -883,6 +910,7 @@ int main(void)
         cmocka_unit_test(outputs_are_independent),
         cmocka_unit_test(in_place_does_not_eat_its_other_input),
         cmocka_unit_test(shape_arithmetic_disappears),
+        cmocka_unit_test(a_pad_by_nothing_disappears),
         cmocka_unit_test(data_may_decide_shapes),
         cmocka_unit_test(if_takes_a_branch),
         cmocka_unit_test(loop_carries_and_stacks),

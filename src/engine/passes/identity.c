@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that change nothing: Identity, Dropout at inference, a Cast to the same dtype, a Transpose
- * that moves nothing, a Reshape to the same shape, a Concat or Sum of one, a Reshape of a Reshape. */
+ * that moves nothing, a Pad by nothing (PyTorch 1 writes one before each average pooling), a Reshape
+ * to the same shape, a Concat or Sum of one, a Reshape of a Reshape. */
 #include "engine/passes/pass.h"
 
 static bool identity_perm(const struct sac_node *n)
@@ -9,6 +10,19 @@ static bool identity_perm(const struct sac_node *n)
     const size_t   count = sac_attr_ints(n, "perm", &perm);
     for (size_t i = 0; i < count; i++)
         if (perm[i] != (int64_t)i)
+            return false;
+    return count > 0;
+}
+
+static bool pads_nothing(const struct sac_node *n)
+{
+    const int64_t *listed;
+    int64_t        pads[2 * SAC_RANK_MAX];
+    size_t         count = sac_attr_ints(n, "pads", &listed); /* up to opset 10 */
+    if (!count && sac_constant_ints(sac_node_input(n, 1), pads, SAC_COUNT(pads), &count))
+        listed = pads;
+    for (size_t i = 0; i < count; i++)
+        if (listed[i] != 0)
             return false;
     return count > 0;
 }
@@ -28,6 +42,8 @@ static bool changes_nothing(const struct sac_node *n)
                out->rank >= 0;
     if (sac_is(n, "Transpose"))
         return identity_perm(n);
+    if (sac_is(n, "Pad"))
+        return pads_nothing(n);
     if (sac_is(n, "Reshape"))
         return sac_same_shape(in, out);
     return (sac_is(n, "Concat") || sac_is(n, "Sum")) && n->input_count == 1;
