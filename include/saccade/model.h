@@ -43,8 +43,8 @@ struct sac_model_port {
     struct sac_tensor_desc desc;
 };
 
-/* Load a file, or a model that comes with saccade, by its name (saccade/models.h). The model holds a
- * reference to the device. Weights in other files ("external data") must lie in the model's folder.
+/* Load a file, or a model that comes with saccade, by its name (saccade/models.h). The model holds
+ * a reference to the device. Weights in other files ("external data") must lie in the model's folder.
  *
  * params   NULL: the defaults.
  * out      a reference of the caller's, let go with sac_model_unref.

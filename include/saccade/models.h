@@ -6,7 +6,7 @@
  * "./person_det" is always a file. NAME.onnx is looked for in these folders, the first that has it
  * counts:
  *
- *     $SACCADE_MODELS                         where that is set; models of your own may lie there too
+ *     $SACCADE_MODELS                         where it is set; models of your own may lie there too
  *     models/                                 beside the program, as in a bundle
  *     ../share/saccade/models/                from the program's folder, then from the library's
  *     the source tree's models/               for a program that is run from its build folder
@@ -24,8 +24,8 @@ extern "C" {
 
 /* Where a model is.
  *
- * model    a file's path, which is handed back as it is, there or not; or a name, which has neither a
- *          slash nor a dot in it.
+ * model    a file's path, which is handed back as it is, there or not; or a name, which has neither
+ *          a slash nor a dot in it.
  * path     [size] the file's path, terminated.
  * Threads  any, while nobody changes the environment.
  * Errors   SAC_ERR_IO for a name that is in none of the folders: the sentence names them;
@@ -37,7 +37,8 @@ struct sac_shipped_model {
     const char *what; /* a line for people */
     const char *path; /* the file, or NULL where it is in none of the folders */
 };
-/* Hand each model that comes with saccade to fn, found or not; borrowed for the call. Threads as above. */
+/* Hand each model that comes with saccade to fn, found or not; borrowed for the call. Threads as
+ * above. */
 SAC_API void sac_models_list(void (*fn)(void *user, const struct sac_shipped_model *model),
                              void *user);
 

@@ -28,9 +28,10 @@ extern "C" {
 struct sac_track_job_params {
     const char                *device;   /* "auto", "cpu", ... */
     struct sac_device_params   device_params;
-    /* Each a file, the name of a model that comes with saccade (saccade/models.h), or NULL or "none".
-     * "auto", the default: person_det unless there are ready-made detections; person_reid where the
-     * tracker looks at appearance and the detector's boxes are all persons (not there: a warning). */
+    /* Each a file, the name of a model that comes with saccade (saccade/models.h), or NULL or
+     * "none". "auto", the default: person_det unless there are ready-made detections; person_reid
+     * where the tracker looks at appearance and the detector's boxes are all persons (where it is
+     * not there: a warning). */
     const char                *detector;
     struct sac_detector_params detector_params;
     const char                *reid;
@@ -65,10 +66,9 @@ struct sac_pipeline_params {
     const char              *input;          /* NULL only with detections, and without reid */
     struct sac_source_params source;
     const char              *detections;     /* MOTChallenge detections instead of a detector, or NULL */
-    double                   fps;            /* without a video: frames per second; 0 (default): that of
-                                                seqinfo.ini beside the detections, else an error. Of
-                                                images source.fps counts; for a video it is ignored, and
-                                                that is logged */
+    /* Without a video: frames per second; 0 (default): that of seqinfo.ini beside the detections, else
+     * an error. Of images source.fps counts; for a video it is ignored, and that is logged. */
+    double                   fps;
     const char              *video_out;      /* each output NULL: not written */
     const char              *jsonl_out;      /* "-" is standard output, here and in mot_out */
     const char              *mot_out;

@@ -29,8 +29,8 @@ SAC_API sac_result  sac_sink_check_path(sac_context *ctx, const char *path);
 /* path     the container follows from the name's ending.
  * like     size, fps, time base and colour of the output; its audio packets are copied when the source
  *          keeps them (keep_packets) and the container can hold them.
- * Errors   SAC_ERR_ARG (no container has that ending), SAC_ERR_IO (unwritable), SAC_ERR_UNSUPPORTED (no
- *          encoder). */
+ * Errors   SAC_ERR_ARG (no container has that ending), SAC_ERR_IO (unwritable),
+ *          SAC_ERR_UNSUPPORTED (no encoder). */
 SAC_API sac_result  sac_sink_create(sac_device *dev, const char *path, sac_source *like,
                                     const struct sac_sink_params *params, sac_sink **out);
 /* Encode one frame; frames come in pts order and may have any size (they are scaled to the first's).

@@ -28,14 +28,15 @@ static uint64_t read_limit(const char *folder, const char *name)
     return limit;
 }
 
-/* From the group up to the root of its hierarchy. In a container the path may be the host's, of which
- * only the root is seen, and that is then the container's own group. */
+/* From the group up to the root of its hierarchy. In a container the path may be the host's, of
+ * which only the root is seen, and that is then the container's own group. */
 static uint64_t least_limit(const char *root, const char *group, const char *name)
 {
     char     folder[PATH_MAX];
     size_t   floor = strlen(root);
     uint64_t least = read_limit(root, name);
-    if (strstr(group, "/..") || (size_t)snprintf(folder, sizeof folder, "%s%s", root, group) >= sizeof folder)
+    if (strstr(group, "/..") ||
+        (size_t)snprintf(folder, sizeof folder, "%s%s", root, group) >= sizeof folder)
         return least;
     for (size_t length = strlen(folder); length > floor; length--) {
         bool whole = folder[length] == '\0' || folder[length] == '/';
@@ -56,8 +57,8 @@ static bool has_memory(const char *controllers)
 /* "4:cpu,memory:/path" of version 1, "0::/path" of version 2. */
 static uint64_t limit_of_line(char *line, const char *root)
 {
-    char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
-    char  folder[PATH_MAX];
+    char *controllers = strchr(line, ':');
+    char *group = controllers ? strchr(controllers + 1, ':') : NULL, folder[PATH_MAX];
     if (!group)
         return UINT64_MAX;
     *group++ = '\0';
@@ -88,7 +89,9 @@ uint64_t sac_cgroup_memory_limit(const char *list, const char *root)
 uint64_t sac_memory_allowed(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGE_SIZE);
-    uint64_t   machine = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : UINT64_MAX;
-    uint64_t   group = sac_cgroup_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+    uint64_t   machine = UINT64_MAX;
+    if (pages > 0 && page_bytes > 0)
+        machine = (uint64_t)pages * (uint64_t)page_bytes;
+    uint64_t group = sac_cgroup_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup");
     return SAC_MIN(machine, group);
 }

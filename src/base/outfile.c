@@ -9,8 +9,8 @@
 
 /* ---- what a program that ends at once must remove ---- */
 
-/* The .part files that are there now. A signal handler takes names out, so each is taken whole or not at
- * all; with all places full a file is only not removed. */
+/* The .part files that are there now. A signal handler takes names out, so each is taken whole or not
+ * at all; with all places full a file is only not removed. */
 enum { CLAIMS_MAX = 64 };
 static _Atomic(char *) claims[CLAIMS_MAX];
 
@@ -46,7 +46,7 @@ int sac_unfinished_outputs_remove(void)
 
 /* ---- names ---- */
 
-/* A link to a file is followed, so that it stays a link; one that leads nowhere is written through. */
+/* A link to a file is followed, so that it stays one; one that leads nowhere is written through. */
 static bool leads_to_file(const char *path, char **target)
 {
     struct stat st;
@@ -191,8 +191,8 @@ static int cut_to(const char *file, int64_t bytes)
     return why ? why : sync_file(file);
 }
 
-/* What was written before the failure gets the name, where it is worth that. The stream goes first: it may
- * still hold, and write, the rest of what failed. */
+/* What was written before the failure gets the name, where it is worth that. The stream goes first: it
+ * may still hold, and write, the rest of what failed. */
 static sac_result fail_stream(struct sac_outfile *out, int why)
 {
     if (out->file)

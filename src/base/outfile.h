@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that appear under their names only when they are whole: written as NAME.part, then renamed. What
- * exists and is no regular file (a pipe, a device) is written in place; a symbolic link stays one, the file
- * that it leads to is replaced. */
+/* Files that appear under their names only when they are whole: written as NAME.part, then renamed.
+ * What exists and is no regular file (a pipe, a device) is written in place; a symbolic link stays
+ * one, the file that it leads to is replaced. */
 #ifndef SAC_BASE_OUTFILE_H
 #define SAC_BASE_OUTFILE_H
 
@@ -22,8 +22,9 @@ struct sac_outname {
 sac_result sac_outname_choose(sac_context *ctx, const char *path, struct sac_outname *out);
 /* The file is there now, and ours to remove: also for sac_unfinished_outputs_remove. */
 void       sac_outname_created(struct sac_outname *name);
-/* To the disk, and only then under its name: after a power cut there is the former file or the whole new
- * one. Errors   SAC_ERR_IO; the file is then removed. */
+/* To the disk, and only then under its name: after a power cut there is the former file or the whole
+ * new one.
+ * Errors   SAC_ERR_IO; the file is then removed. */
 sac_result sac_outname_commit(struct sac_outname *name);
 /* Remove the file unless it was committed or is written in place. Accepts a zeroed struct. */
 void       sac_outname_finish(struct sac_outname *name);
@@ -33,8 +34,8 @@ void       sac_outname_finish(struct sac_outname *name);
 struct sac_outfile {
     struct sac_outname name;
     FILE              *file;  /* write here; errors are found by check and finish */
-    bool               keep;  /* set by the user: what was written up to the latest check is worth having
-                               * by itself; after a failed write it gets the name */
+    bool               keep;  /* set by the user: what was written up to the latest check is worth
+                               * having by itself; after a failed write it gets the name */
     int64_t            whole; /* bytes up to the latest check, with keep */
 };
 /* path     "-" is standard output.

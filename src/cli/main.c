@@ -67,10 +67,10 @@ static const char *join_command(struct settings *s, int argc, char **argv)
     return held;
 }
 
-/* OpenMP's workers, which oneDNN has, must not spin between frames (engine/providers.c has the figures).
- * libgomp reads the environment once, as it is loaded; where FFmpeg's libraries bring it along that was
- * before main, and the program starts itself anew. Where that can't be, it runs on, only less well
- * beside other work. No thread has been started yet. */
+/* OpenMP's workers, which oneDNN has, must not spin between frames (docs/design.md has the figures).
+ * libgomp reads the environment once, as it is loaded; where FFmpeg's libraries bring it along that
+ * was before main, and the program starts itself anew. Where that can't be, it runs on, only less
+ * well beside other work. No thread has been started yet. */
 static void calm_workers(char **argv)
 {
     char    self[4096];

@@ -141,7 +141,8 @@ static volatile sig_atomic_t   interrupts;
 static _Noreturn void end_at_once(void)
 {
     static const char said[] =
-        "\nsaccade: interrupted twice: ended at once, output files that were not whole are removed\n";
+        "\nsaccade: interrupted twice: ended at once; output files that were not whole are "
+        "removed\n";
     sac_unfinished_outputs_remove();
     ssize_t written = write(STDERR_FILENO, said, sizeof said - 1);
     (void)written;

@@ -58,9 +58,10 @@ static void describe(char *out, size_t size)
 }
 
 /* Debian's oneDNN runs on OpenMP, whose workers spin between frames: 118 % CPU with the default; with
- * 'passive' small networks take 2.5 times as long (measured). The environment is read once, when libgomp
- * is loaded, which is at the program's start where FFmpeg's libraries bring it along; and it is the
- * program's, not this library's to change. So the program has to see to it; ours does (cli/main.c). */
+ * 'passive' small networks take 2.5 times as long (measured). The environment is read once, when
+ * libgomp is loaded, which is at the program's start where FFmpeg's libraries bring it along; and it
+ * is the program's, not this library's to change. So the program has to see to it; ours does
+ * (cli/main.c). */
 static bool workers_spin(const struct sac_device *dev)
 {
     return sac_device_threads(dev) > 1 && !getenv("GOMP_SPINCOUNT") && !getenv("OMP_WAIT_POLICY");

@@ -94,7 +94,7 @@ static bool folder_of(int place, char *buf, size_t size)
     }
 }
 
-/* A program and its library often share a prefix: a place that was named before is not named again. */
+/* A program and its library often share a prefix: a place named before is not named again. */
 static bool is_new(int place, const char *folder)
 {
     char other[PATH_MAX];

@@ -63,8 +63,8 @@ sac_result sac_sink_check_path(sac_context *ctx, const char *path)
     if (sac_container_of_path(path))
         return SAC_OK;
     sac_container_endings(endings, sizeof endings);
-    return SAC_FAIL(ctx, SAC_ERR_ARG, "output '%s': the name's ending chooses the container; have %s",
-                    path, endings);
+    return SAC_FAIL(ctx, SAC_ERR_ARG,
+                    "output '%s': the name's ending chooses the container; have %s", path, endings);
 }
 
 static sac_result open_sink(struct sac_sink *sink)

@@ -84,9 +84,8 @@ static sac_result check_streams(sac_context *ctx, const struct sac_stream_params
         if (!params[i].detections != !params[0].detections)
             return SAC_FAIL(ctx, SAC_ERR_ARG, "'%s': of several inputs all or none have detections",
                             params[i].input);
-        sac_result res = params[i].video_out ? sac_sink_check_path(ctx, params[i].video_out) : SAC_OK;
-        if (res != SAC_OK)
-            return res;
+        if (params[i].video_out && sac_sink_check_path(ctx, params[i].video_out) != SAC_OK)
+            return SAC_ERR_ARG;
     }
     return SAC_OK;
 }

@@ -80,8 +80,8 @@ static void run_model(sac_device *dev, const struct network *n, sac_model *model
         sac_tensor_unref(&in[i]);
 }
 
-static void run(sac_device *dev, const struct network *n, const char *path, int64_t batch, bool fast,
-                sac_tensor *out[PORTS_MAX])
+static void run(sac_device *dev, const struct network *n, const char *path, int64_t batch,
+                bool fast, sac_tensor *out[PORTS_MAX])
 {
     struct sac_model_params params = sac_model_params_default();
     sac_model              *model = NULL;

@@ -14,8 +14,9 @@
 static void a_path_stays_as_it_is(void **state)
 {
     (void)state;
-    static const char *const paths[] = {"/nowhere/person_det", "./person_det", "person_det.onnx", ""};
-    char path[PATH_MAX];
+    static const char *const paths[] = {"/nowhere/person_det", "./person_det", "person_det.onnx",
+                                        ""};
+    char                     path[PATH_MAX];
     for (size_t i = 0; i < SAC_COUNT(paths); i++) {
         assert_sac_ok(sac_models_find(test_context(), paths[i], path, sizeof path));
         assert_string_equal(path, paths[i]);
@@ -28,8 +29,10 @@ static void a_name_becomes_a_path(void **state)
     char path[PATH_MAX], small[8] = "before";
     assert_sac_ok(sac_models_find(test_context(), "person_det", path, sizeof path));
     assert_non_null(strstr(path, "/models/person_det.onnx"));
-    assert_sac_error(sac_models_find(test_context(), "person_det", small, sizeof small), SAC_ERR_LIMIT);
-    assert_sac_error(sac_models_find(test_context(), "/nowhere/x", small, sizeof small), SAC_ERR_LIMIT);
+    assert_sac_error(sac_models_find(test_context(), "person_det", small, sizeof small),
+                     SAC_ERR_LIMIT);
+    assert_sac_error(sac_models_find(test_context(), "/nowhere/x", small, sizeof small),
+                     SAC_ERR_LIMIT);
     assert_int_equal(setenv("SACCADE_MODELS", "/nowhere", 1), 0);
     assert_sac_ok(sac_models_find(test_context(), "person_det", path, sizeof path));
     unsetenv("SACCADE_MODELS");
