@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The main job as a user starts it, with the models that come with saccade, on vtest.avi (which is
  * PETS09-S2L1 frame by frame): 795 frames, 19 people, 5.85 of them in a frame. Counts must be
- * plausible; where the ground truth is at hand, scores reach a bar some points under what was measured
- * on 2026-11-21 (tracker botsort):
+ * plausible; where the ground truth is at hand, scores reach a bar some points under what was
+ * measured on 2026-11-21 (tracker botsort):
  *
  *     detector          reid           boxes a frame   ids   HOTA   MOTA
  *     person_det        none                    5.26    26   54.7   76.3
@@ -61,8 +61,8 @@ static void check_counts(const struct bar *bar, const struct sac_pipeline_stats 
                          const struct sac_mot_file *tracks)
 {
     double per_frame = (double)tracks->count / FRAMES;
-    print_message("%s, reid %s: %.2f boxes a frame, %lld ids\n", bar->detector, bar->reid, per_frame,
-                  (long long)stats->tracks);
+    print_message("%s, reid %s: %.2f boxes a frame, %lld ids\n", bar->detector, bar->reid,
+                  per_frame, (long long)stats->tracks);
     assert_int_equal(stats->frames, FRAMES);
     assert_in_range(stats->tracks, bar->ids_min, bar->ids_max);
     assert_true(per_frame >= bar->per_frame_min && per_frame <= bar->per_frame_max);

@@ -65,6 +65,18 @@ def test_masks_that_are_not_there(detect, tmp_path):
     assert 'index.json' in detect('--masks', tmp_path)
     (tmp_path / 'index.json').write_text('{"items": []}')
     assert 'no masks' in detect('--masks', tmp_path)
+    for text in ('[]', '{', '{"items": [{}]}'):
+        (tmp_path / 'index.json').write_text(text)
+        assert 'index.json: not {"items"' in detect('--masks', tmp_path)
+
+
+def test_crops_of_nobody(refused, tmp_path):
+    (tmp_path / 'detect').mkdir()
+    (tmp_path / 'detect/annotations.json').write_text('{')
+    assert 'annotations.json: not JSON' in refused('reid', 'check', '--data', tmp_path)
+    (tmp_path / 'one').mkdir()
+    Image.new('RGB', (32, 64)).save(tmp_path / 'one/1_0.jpg')
+    assert 'held-out persons' in refused('reid', 'check', '--data', tmp_path / 'one')
 
 
 def test_weights_that_are_not_there_or_others(detect, refused, tmp_path):

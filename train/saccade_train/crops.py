@@ -68,9 +68,9 @@ def read_detect(root, height_min, drop_licenses):
     folder, crops, names = root / "detect", [], set()
     if not (folder / "annotations.json").exists():
         return crops, names
+    pictures = data.read_coco(folder, drop_licenses=drop_licenses)  # first: it says what is wrong with a file
     coco = json.loads((folder / "annotations.json").read_text())
     person = {str(im["id"]): im.get("person") for im in coco["images"]}
-    pictures = data.read_coco(folder, drop_licenses=drop_licenses)
     if (root / "segment/index.json").exists():
         data.attach_masks(pictures, root / "segment")
     for p in pictures:

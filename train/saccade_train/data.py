@@ -140,8 +140,11 @@ def read_pictures(folder, split=None, category="person", drop_licenses=()):
 def attach_masks(pictures, folder):
     """Give the pictures their masks of a `segment` folder; returns those that have one."""
     folder = Path(folder)
-    index = json.loads((folder / "index.json").read_text())
-    masks = {Path(item["image"]).name: folder / item["mask"] for item in index["items"]}
+    index = folder / "index.json"
+    try:
+        masks = {Path(item["image"]).name: folder / item["mask"] for item in json.loads(index.read_text())["items"]}
+    except (KeyError, TypeError, ValueError) as fault:
+        raise SystemExit(f'{index}: not {{"items": [{{"image": ..., "mask": ...}}]}}: {fault}') from None
     for p in pictures:
         p.mask = masks.get(p.path.name)
     return [p for p in pictures if p.mask is not None]

@@ -254,6 +254,8 @@ def check(args):
     """Held-out persons of a folder, for model files."""
     from .retrieval import OnnxEmbedding
     held = crops.read_crops(args.data, "val", args.height_min, args.drop_licenses)
+    if len(held) < 2:
+        raise SystemExit(f"{args.data}: {len(held)} held-out persons; two are the least that can be told apart")
     validation = Validation(held, args.cache, "cpu")
     infer = lambda path: (lambda model: lambda x: model(x.numpy()))(OnnxEmbedding(path))
     word = infer(args.teacher) if args.teacher else None
