@@ -15,7 +15,9 @@
 
 /* Below, the way to the worker thread and back (about 10 microseconds) outweighs the gain. */
 static const double WORTH_FLOPS = 40e6;
-enum { WORTH_CHANNELS = 32 }; /* in and out; with fewer the own kernels are as fast */
+/* In and out; with fewer the own kernels are as fast. With AVX-512 they win longer, and inside a network
+ * more than alone: oneDNN's thread finds the map in another core's cache. */
+enum { WORTH_CHANNELS_AVX2 = 32, WORTH_CHANNELS_AVX512 = 48 };
 
 struct conv {
     struct primitive      p;
@@ -168,7 +170,9 @@ static bool worth_it(const struct sac_op_call *c, bool deconv)
         taps *= c->in[1].dims[d];
     const double flops = 2.0 * (double)sac_operand_elements(&c->out[0]) * (double)c->in[1].dims[1] *
                          (double)taps;
-    return taps > 1 && c->in[1].dims[1] >= WORTH_CHANNELS && c->out[0].dims[1] >= WORTH_CHANNELS &&
+    const int64_t channels =
+        sac_cpu_level() == SAC_CPU_AVX512 ? WORTH_CHANNELS_AVX512 : WORTH_CHANNELS_AVX2;
+    return taps > 1 && c->in[1].dims[1] >= channels && c->out[0].dims[1] >= channels &&
            flops >= WORTH_FLOPS;
 }
 
