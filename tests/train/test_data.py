@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders, the cache of decoded pictures, the loader."""
-import itertools
+"""Folders, and the cache of decoded pictures."""
 import json
-import threading
-import time
 
 import numpy
 import pytest
@@ -173,28 +170,3 @@ def test_the_store_fetches_in_any_order(folders, tmp_path):
     people = store.people(torch.tensor([1]))[0, 0].numpy()
     assert (people == ((cache.mask[1] > 0) & (cache.mask[1] < 255))).all() and 0 < people.mean() < 0.5
     assert store.with_people.tolist() == list(range(1, drawings.PICTURES))  # the first shows nobody
-
-
-def test_prefetching_is_ahead_and_ends_with_its_user():
-    made = []
-    count = itertools.count()
-    loader = data.prefetch(lambda: made.append(None) or next(count), depth=2)
-    assert [next(loader) for _ in range(5)] == [0, 1, 2, 3, 4]
-    deadline = time.time() + 5
-    while len(made) < 8 and time.time() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.05)
-    assert len(made) == 8  # two ready, and one in hand that waits for room
-    before = threading.active_count()
-    loader.close()
-    while threading.active_count() >= before and time.time() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() < before
-
-
-def test_a_fault_in_the_loader_reaches_its_user():
-    left = [1, 2]
-    loader = data.prefetch(lambda: left.pop(0))
-    assert next(loader) == 1 and next(loader) == 2
-    with pytest.raises(IndexError, match='empty list'):
-        next(loader)

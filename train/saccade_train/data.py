@@ -7,8 +7,6 @@ read; what is larger is reduced, what is smaller keeps its size. Labels are scal
 import configparser
 import hashlib
 import json
-import threading
-import queue
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -228,33 +226,3 @@ class Store:
         """Person masks [n,1,side,side] of 0 and 1; what is to be ignored counts as background."""
         m = self.mask[index.to(self.device)]
         return ((m > 0) & (m < 255)).float()[:, None]
-
-
-def prefetch(make, depth=2):
-    """Run `make()` for ever on a thread and hand its results out, `depth` ahead."""
-    ready, stop = queue.Queue(depth), threading.Event()
-
-    def work():
-        while not stop.is_set():
-            try:
-                item = make()
-            except Exception as fault:  # handed to the consumer, who has the traceback's context
-                item = fault
-            while not stop.is_set():
-                try:
-                    ready.put(item, timeout=0.2)
-                    break
-                except queue.Full:
-                    pass
-            if isinstance(item, Exception):
-                return
-
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        while True:
-            item = ready.get()
-            if isinstance(item, Exception):
-                raise item
-            yield item
-    finally:
-        stop.set()
