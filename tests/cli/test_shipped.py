@@ -200,7 +200,7 @@ def test_the_installed_program_has_its_models(program, clip, tmp_path):
     wanted = {p.name for p in OURS.iterdir() if p.suffix in ('.onnx', '.md') or p.name == 'LICENSE'}
     assert wanted <= {p.name for p in models.iterdir()} and 'person_det.onnx' in wanted
     assert not (models / 'pictures').exists()
-    library = next(prefix.glob('lib/**/libsaccade.so.0'))
+    library = next(prefix.glob('lib*/**/libsaccade.so.0'))
     run = subprocess.run([prefix / 'bin/saccade', clip / 'img', '--reid', 'none', '--jsonl', tmp_path / 'o.jsonl'],
                          capture_output=True, text=True, env=environment(LD_LIBRARY_PATH=str(library.parent)))
     assert run.returncode == 0, run.stderr
