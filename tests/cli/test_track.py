@@ -152,7 +152,8 @@ def test_the_default_log_has_no_line_per_frame(saccade, clip, tmp_path):
         run = saccade('track', folder, '--detections', clip / 'det.txt', '-o', tmp_path / 'o.mp4')
         assert run.returncode == 0, run.stderr
         counts.append(len(run.stderr.splitlines()))
-    assert counts[0] == counts[1] < 40
+    # the summary's advice, two lines at most, depends on how the run went
+    assert abs(counts[1] - counts[0]) <= 2 and counts[1] < 40
 
 
 def test_log_levels(saccade, clip):

@@ -27,6 +27,10 @@ enum { PORTS_MAX = 16 };
 static void model_path(const struct network *n, char *buf, size_t size)
 {
     const char *shared = getenv("SACCADE_SHARED");
+    if (TEST_SANITIZED && !strchr(n->model, '.')) {
+        print_message("left out: the plain C kernels take minutes under the sanitizer\n");
+        skip();
+    }
     if (strchr(n->model, '.'))
         snprintf(buf, size, "%s/data/models/%s", shared ? shared : TEST_SHARED, n->model);
     else if (sac_models_find(test_context(), n->model, buf, size) != SAC_OK)
