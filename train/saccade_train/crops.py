@@ -185,9 +185,7 @@ class CropCache:
                 mask = Image.open(c.mask) if c.mask else None
             rgba[i], known[i], room[i] = cut(im, mask, c.box)
         rgba.flush()
-        part = meta.with_suffix(".part.npz")
-        np.savez(part, known=known, room=room)
-        part.replace(meta)  # last: a cache without it is built again
+        data.finish_cache(meta, known=known, room=room)
 
 
 class CropStore:
@@ -195,11 +193,7 @@ class CropStore:
 
     def __init__(self, cache, device, share=0.25):
         self.cache, self.device = cache, torch.device(device)
-        self.resident = None
-        if self.device.type == "cuda":
-            free, _ = torch.cuda.mem_get_info(self.device)
-            if cache.rgba.nbytes < free * share:
-                self.resident = torch.from_numpy(np.ascontiguousarray(cache.rgba)).to(self.device)
+        self.resident = data.resident(cache.rgba, self.device, share)
         self.known = torch.from_numpy(cache.known).to(self.device)
         self.room = torch.from_numpy(cache.room).to(self.device)
         self.identity = torch.from_numpy(cache.identity).to(self.device)

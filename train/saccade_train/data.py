@@ -188,9 +188,22 @@ class Cache:
                 mask[i, :h, :w] = np.asarray(m.resize((w, h), Image.NEAREST))
             size[i] = w, h
         rgb.flush()
-        part = meta.with_suffix(".part.npz")
-        np.savez(part, size=size, scale=scale)
-        part.replace(meta)  # last: a cache without it is built again
+        finish_cache(meta, size=size, scale=scale)
+
+
+def finish_cache(meta, **arrays):
+    """The file that says the cache is whole, so written last and at once: without it all is built again."""
+    part = meta.with_suffix(".part.npz")
+    np.savez(part, **arrays)
+    part.replace(meta)
+
+
+def resident(array, device, share):
+    """A cache's array on the GPU when it takes less than `share` of what is free there, else None."""
+    if device.type != "cuda":
+        return None
+    free, _ = torch.cuda.mem_get_info(device)
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device) if array.nbytes < free * share else None
 
 
 class Store:
@@ -198,11 +211,7 @@ class Store:
 
     def __init__(self, cache, device, share=0.25):
         self.cache, self.device = cache, torch.device(device)
-        self.resident = None
-        if self.device.type == "cuda":
-            free, _ = torch.cuda.mem_get_info(self.device)
-            if cache.rgb.nbytes < free * share:
-                self.resident = torch.from_numpy(np.ascontiguousarray(cache.rgb)).to(self.device)
+        self.resident = resident(cache.rgb, self.device, share)
         self.size = torch.from_numpy(cache.size).to(self.device)
         self.mask, self.with_people = None, None
         if cache.mask is not None:
