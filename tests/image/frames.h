@@ -99,4 +99,35 @@ static inline void test_rgb(const sac_frame *f, int x, int y, double rgb[3])
         rgb[c] = SAC_CLAMP(all[c] * 255, 0.0, 255.0);
 }
 
+/* Any preprocessing, to at most width_max x height_max. */
+static inline struct sac_preprocess test_random_preprocess(int width_max, int height_max)
+{
+    static const enum sac_dtype dtypes[] = {SAC_F32, SAC_F16, SAC_U8};
+    struct sac_preprocess       pre = sac_preprocess_default();
+    pre.width = test_between(1, width_max);
+    pre.height = test_between(1, height_max);
+    pre.fit = (enum sac_fit)test_between(0, 2);
+    pre.filter = (enum sac_filter)test_between(0, 1);
+    pre.order = (enum sac_channel_order)test_between(0, 1);
+    pre.layout = (enum sac_tensor_layout)test_between(0, 1);
+    pre.dtype = dtypes[test_between(0, 2)];
+    for (int c = 0; c < 3; c++) {
+        pre.mean[c] = (float)test_between(0, 128);
+        pre.scale[c] = 1.0f / (float)test_between(1, 255);
+        pre.fill[c] = (float)test_between(0, 255);
+    }
+    return pre;
+}
+
+/* None in a third of the cases, else one that may reach over the edges. */
+static inline struct sac_rect test_random_crop(const sac_frame *f)
+{
+    if (test_between(0, 2) == 0)
+        return (struct sac_rect){0, 0, 0, 0};
+    float x0 = (float)test_between(-400, f->width * 10) / 10.0f,
+          y0 = (float)test_between(-400, f->height * 10) / 10.0f;
+    return (struct sac_rect){x0, y0, x0 + (float)test_between(5, 1200) / 10.0f,
+                             y0 + (float)test_between(5, 1200) / 10.0f};
+}
+
 #endif

@@ -97,35 +97,6 @@ static sac_tensor *run(sac_device *dev, const struct sac_preprocess *pre,
     return t;
 }
 
-static struct sac_preprocess random_preprocess(void)
-{
-    static const enum sac_dtype dtypes[] = {SAC_F32, SAC_F16, SAC_U8};
-    struct sac_preprocess       pre = sac_preprocess_default();
-    pre.width = test_between(1, 70);
-    pre.height = test_between(1, 50);
-    pre.fit = (enum sac_fit)test_between(0, 2);
-    pre.filter = (enum sac_filter)test_between(0, 1);
-    pre.order = (enum sac_channel_order)test_between(0, 1);
-    pre.layout = (enum sac_tensor_layout)test_between(0, 1);
-    pre.dtype = dtypes[test_between(0, 2)];
-    for (int c = 0; c < 3; c++) {
-        pre.mean[c] = (float)test_between(0, 128);
-        pre.scale[c] = 1.0f / (float)test_between(1, 255);
-        pre.fill[c] = (float)test_between(0, 255);
-    }
-    return pre;
-}
-
-static struct sac_rect random_crop(const sac_frame *f)
-{
-    if (test_between(0, 2) == 0)
-        return (struct sac_rect){0, 0, 0, 0};
-    float x0 = (float)test_between(-400, f->width * 10) / 10.0f,
-          y0 = (float)test_between(-400, f->height * 10) / 10.0f;
-    return (struct sac_rect){x0, y0, x0 + (float)test_between(5, 1200) / 10.0f,
-                             y0 + (float)test_between(5, 1200) / 10.0f};
-}
-
 /* Colours that stay inside the RGB cube: outside it the two orders differ, as rows.h says. */
 static sac_frame *random_frame(sac_device *dev)
 {
@@ -145,11 +116,11 @@ static void matches_convert_then_resize(void **state)
     enum { IMAGES = 3 };
     sac_device *dev = test_device();
     for (int round = 0; round < 150; round++) {
-        struct sac_preprocess     pre = random_preprocess();
+        struct sac_preprocess     pre = test_random_preprocess(70, 50);
         struct sac_preprocess_job jobs[IMAGES];
         for (int i = 0; i < IMAGES; i++) {
             jobs[i].frame = random_frame(dev);
-            jobs[i].crop = random_crop(jobs[i].frame);
+            jobs[i].crop = test_random_crop(jobs[i].frame);
         }
         sac_tensor *t = run(dev, &pre, jobs, IMAGES);
         for (int i = 0; i < IMAGES; i++) {

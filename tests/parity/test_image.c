@@ -27,35 +27,6 @@ static int close_cpu(void **state)
 
 /* ---- cases ---- */
 
-static struct sac_preprocess random_preprocess(int width_max, int height_max)
-{
-    static const enum sac_dtype dtypes[] = {SAC_F32, SAC_F16, SAC_U8};
-    struct sac_preprocess       pre = sac_preprocess_default();
-    pre.width = test_between(1, width_max);
-    pre.height = test_between(1, height_max);
-    pre.fit = (enum sac_fit)test_between(0, 2);
-    pre.filter = (enum sac_filter)test_between(0, 1);
-    pre.order = (enum sac_channel_order)test_between(0, 1);
-    pre.layout = (enum sac_tensor_layout)test_between(0, 1);
-    pre.dtype = dtypes[test_between(0, 2)];
-    for (int c = 0; c < 3; c++) {
-        pre.mean[c] = (float)test_between(0, 128);
-        pre.scale[c] = 1.0f / (float)test_between(1, 255);
-        pre.fill[c] = (float)test_between(0, 255);
-    }
-    return pre;
-}
-
-static struct sac_rect random_crop(const sac_frame *f)
-{
-    if (test_between(0, 2) == 0)
-        return (struct sac_rect){0, 0, 0, 0};
-    float x0 = (float)test_between(-400, f->width * 10) / 10.0f,
-          y0 = (float)test_between(-400, f->height * 10) / 10.0f;
-    return (struct sac_rect){x0, y0, x0 + (float)test_between(5, 1200) / 10.0f,
-                             y0 + (float)test_between(5, 1200) / 10.0f};
-}
-
 static sac_frame *random_frame(int width_max, int height_max)
 {
     bool       tiny = test_between(0, 4) == 0;
@@ -149,7 +120,7 @@ static void a_pixel_is_what_the_rows_give(void **state)
 {
     (void)state;
     for (int round = 0; round < 300; round++) {
-        struct sac_preprocess pre = random_preprocess(50, 40);
+        struct sac_preprocess pre = test_random_preprocess(50, 40);
         pre.layout = SAC_LAYOUT_NHWC;
         pre.order = SAC_ORDER_RGB;
         pre.dtype = SAC_F32;
@@ -158,7 +129,7 @@ static void a_pixel_is_what_the_rows_give(void **state)
             pre.scale[c] = 1;
         }
         sac_frame                *f = random_frame(150, 90);
-        struct sac_preprocess_job job = {f, random_crop(f)};
+        struct sac_preprocess_job job = {f, test_random_crop(f)};
         struct sac_tensor_desc    desc = sac_preprocess_desc(&pre, 1);
         sac_tensor               *t = NULL;
         assert_sac_ok(sac_tensor_create(cpu, &desc, "test", &t));
@@ -235,12 +206,12 @@ static void preprocess_of_random_frames(void **state)
     enum { IMAGES_MAX = 5 };
     sac_device *gpu = gpu_open(NULL);
     for (int round = 0; round < 300; round++) {
-        struct sac_preprocess     pre = random_preprocess(150, 50);
+        struct sac_preprocess     pre = test_random_preprocess(150, 50);
         struct sac_preprocess_job jobs[IMAGES_MAX];
         int                       n = test_between(1, IMAGES_MAX);
         for (int i = 0; i < n; i++) {
             jobs[i].frame = random_frame(200, 120);
-            jobs[i].crop = random_crop(jobs[i].frame);
+            jobs[i].crop = test_random_crop(jobs[i].frame);
         }
         check_preprocess(gpu, &pre, jobs, n);
         for (int i = 0; i < n; i++)
@@ -258,7 +229,7 @@ static void preprocess_of_large_frames(void **state)
     sac_device       *gpu = gpu_open(NULL);
     for (size_t i = 0; i < SAC_COUNT(sizes); i++)
         for (int format = SAC_PIXEL_NV12; format <= SAC_PIXEL_P010; format++) {
-            struct sac_preprocess pre = random_preprocess(1, 1);
+            struct sac_preprocess pre = test_random_preprocess(1, 1);
             sac_frame *f = test_frame(cpu, (enum sac_pixel_format)format, sizes[i][0], sizes[i][1]);
             pre.width = sizes[i][2];
             pre.height = sizes[i][3];
@@ -278,7 +249,7 @@ static void preprocess_of_many_crops(void **state)
     (void)state;
     enum { CROPS = 401 };
     sac_device               *gpu = gpu_open(NULL);
-    struct sac_preprocess     pre = random_preprocess(1, 1);
+    struct sac_preprocess     pre = test_random_preprocess(1, 1);
     sac_frame                *f = test_frame(cpu, SAC_PIXEL_NV12, 640, 360);
     struct sac_preprocess_job jobs[CROPS];
     test_fill(f, 0, 255, 0, 255);
@@ -286,7 +257,7 @@ static void preprocess_of_many_crops(void **state)
     pre.height = 64;
     for (int n = 1; n <= CROPS; n += 100) {
         for (int i = 0; i < n; i++)
-            jobs[i] = (struct sac_preprocess_job){f, random_crop(f)};
+            jobs[i] = (struct sac_preprocess_job){f, test_random_crop(f)};
         check_preprocess(gpu, &pre, jobs, n);
     }
     sac_frame_unref(&f);
