@@ -14,6 +14,9 @@
 #include "base/thread.h"
 
 struct sac_detect_spec;
+struct sac_device_graph;
+struct sac_kernel_provider;
+struct sac_operand;
 struct sac_stream; /* an ordered queue of work on a device; the CPU's runs at once */
 
 enum sac_copy_kind { SAC_COPY_HOST_TO_DEVICE, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_ON_DEVICE };
@@ -75,6 +78,23 @@ struct sac_device_ops {
                             enum sac_dtype dtype, int rows, int dim, float *out);
     sac_result (*distances)(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
                             const float *b, int m, int dim, float *out);
+
+    /* ---- networks; all NULL on the CPU, which engine/providers.c knows ---- */
+
+    /* Who has kernels for operators (engine/kernel.h), first asked first; opened on first use. */
+    const struct sac_kernel_provider *const *providers;
+    int                                      provider_count;
+    /* An operand's numbers from one layout into another, or plainly copied; device memory. */
+    sac_result (*relayout)(struct sac_device *dev, struct sac_stream *stream,
+                           const struct sac_operand *o, void *dst, int to, const void *src, int from);
+    /* Between begin and end nothing that is queued on the stream runs: it becomes a graph, which is then
+     * launched as one. Only what is queued: no allocation, no wait, no copy from or to the host. */
+    sac_result (*capture_begin)(struct sac_device *dev, struct sac_stream *stream);
+    sac_result (*capture_end)(struct sac_device *dev, struct sac_stream *stream,
+                              struct sac_device_graph **out); /* also after a fault: out may be NULL */
+    sac_result (*graph_launch)(struct sac_device *dev, struct sac_stream *stream,
+                               struct sac_device_graph *graph);
+    void       (*graph_destroy)(struct sac_device *dev, struct sac_device_graph **graph);
 };
 extern const struct sac_device_ops sac_device_cpu;
 

@@ -16,9 +16,20 @@ enum { SAC_DIM_OPEN = -1 };
 enum sac_layout {
     SAC_LAYOUT_PLAIN = 0,
     SAC_LAYOUT_CHANNELS_LAST, /* [N,spatial...,C] for a logical [N,C,spatial...] */
-    SAC_LAYOUT_BLOCKED8,      /* [N,C/8,spatial...,8], C padded up with zeros */
-    SAC_LAYOUT_BLOCKED16      /* [N,C/16,spatial...,16] */
+    /* The same two, a float32 value's numbers kept as float16: the precision that a device computes in is
+     * how a value lies in memory, so the planner puts conversions where two kernels disagree on it. */
+    SAC_LAYOUT_PLAIN_HALF,
+    SAC_LAYOUT_CHANNELS_LAST_HALF,
+    SAC_LAYOUT_COUNT
 };
+static inline bool sac_layout_is_last(enum sac_layout l)
+{
+    return l == SAC_LAYOUT_CHANNELS_LAST || l == SAC_LAYOUT_CHANNELS_LAST_HALF;
+}
+static inline bool sac_layout_is_half(enum sac_layout l)
+{
+    return l == SAC_LAYOUT_PLAIN_HALF || l == SAC_LAYOUT_CHANNELS_LAST_HALF;
+}
 
 struct sac_node;
 

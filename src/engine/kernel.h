@@ -11,12 +11,33 @@
 #include "device/device.h"
 #include "engine/op.h"
 
-enum { SAC_KERNEL_ABI = 1 };
+enum { SAC_KERNEL_ABI = 2 };
+
+/* What a network is computed in. FP16: numbers and weights in float16, sums in float32. TF32: float32 in
+ * memory, matrix units round what they multiply to 10 bits of mantissa. */
+enum sac_precision { SAC_PRECISION_FP32 = 0, SAC_PRECISION_TF32, SAC_PRECISION_FP16 };
+
+/* Constants on a device whose memory is not the host's, one copy for all plans of a model: kernels keep
+ * weights in the form that they read. fill writes `bytes` of the form into host memory; it is called when
+ * no plan has made it yet. Valid as long as the model; entries tell apart by data and form. */
+struct sac_weights;
+struct sac_weights_ops {
+    sac_result (*get)(struct sac_weights *w, const void *data, const char *form, size_t bytes,
+                      void (*fill)(void *arg, void *host), void *arg, void **device);
+};
+struct sac_weights {
+    const struct sac_weights_ops *ops;
+};
 
 /* What the planner and a kernel settle for one node. Dims in call.in/out are the logical ones (ONNX
  * order) whatever the layout. */
 struct sac_kernel_plan {
-    struct sac_op_call *call;    /* shapes; data of constants */
+    struct sac_op_call *call;    /* shapes; data of constants, in host memory, as the file has them */
+    enum sac_precision  precision;
+    struct sac_weights *weights; /* NULL: run may read constants where they are */
+    /* out of prepare: a constant that the state has taken (through weights): run's pointer is NULL. Of the
+     * others the planner puts a copy in in_layout on the device. */
+    bool                in_taken[SAC_OP_INPUTS_MAX];
     enum sac_layout     in_layout[SAC_OP_INPUTS_MAX];   /* in: as they are; kernels may ask for others in supports */
     enum sac_layout     out_layout[SAC_OP_OUTPUTS_MAX];
     /* Concat by placement: a CHANNELS_LAST operand may be a slice of the channels (or of the outermost
@@ -55,6 +76,11 @@ struct sac_kernel_provider {
     const struct sac_kernel *const *kernels; /* [SAC_OP_COUNT], NULL where it has none */
 };
 /* A plug-in exports `const struct sac_kernel_provider *sac_kernel_provider_v1(void)`. */
+
+/* On a device whose memory is not the host's (sac_device_ops.providers) run queues its work on the stream
+ * and returns; it allocates nothing, waits for nothing and copies nothing from or to the host, so a plan's
+ * steps can be captured into one graph that is launched again and again. Operands of float32 come and go
+ * in the layouts that supports asked for: with FP16 a kernel should take the *_HALF ones. */
 
 /* The plug-in is looked for in the folders of SACCADE_PLUGIN_PATH (separated by ':'), or else beside
  * the library: in its own folder, in saccade/ under it, and where the build puts it. */

@@ -7,13 +7,16 @@
 
 const char *sac_layout_name(enum sac_layout layout); /* "plain", "channels last", ... */
 
-/* Bytes of an operand in a layout, the channels' padding included. */
+/* What the numbers are stored as: float32 in a layout of half precision is float16. */
+enum sac_dtype sac_layout_dtype(enum sac_dtype dtype, enum sac_layout layout);
+
+/* Bytes of an operand in a layout. */
 size_t sac_layout_bytes(const struct sac_operand *o, enum sac_layout layout);
 
-/* Do the two layouts put this shape's numbers at the same places? */
+/* Do the two layouts put this shape's numbers, in the same form, at the same places? */
 bool sac_layout_same(const struct sac_operand *o, enum sac_layout a, enum sac_layout b);
 
-/* Copy o's numbers from one layout into another; padding channels become zero. */
+/* Copy o's numbers from one layout into another, host memory. */
 void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to,
                         const void *src, enum sac_layout from);
 

@@ -42,7 +42,8 @@ static sac_result place_part(struct sac_plan *plan, int slot, int step)
         return res;
     const struct sac_slot *whole = &plan->slots[s->parent];
     s->storage = whole->storage;
-    s->offset = whole->offset + (size_t)s->part_offset * sac_dtype_bytes(s->desc.dtype);
+    s->offset = whole->offset + (size_t)s->part_offset *
+                                    sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
     plan->storages[s->storage].last = SAC_MAX(plan->storages[s->storage].last, s->last);
     return SAC_OK;
 }

@@ -183,7 +183,7 @@ static void check_op(void **state)
             subject_init(&s, &parity_cases[i], (enum fill)fill);
             assert_sac_ok(subject_shape(&s));
             check_reference(&s);
-            for (int layout = SAC_LAYOUT_PLAIN; t->provider && layout <= SAC_LAYOUT_BLOCKED16;
+            for (int layout = SAC_LAYOUT_PLAIN; t->provider && layout <= SAC_LAYOUT_CHANNELS_LAST;
                  layout++)
                 taken += try_kernel(&s, t->provider->kernels[t->op->id], (enum sac_layout)layout);
             subject_finish(&s);
