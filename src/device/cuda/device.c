@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/cuda/common.h"
+#include "engine/cuda/cuda.h"
 
 enum { GPUS_MAX = 64, COMPUTE_MIN = 80 /* Ampere: the oldest that the kernels are built for */ };
 
@@ -404,6 +405,8 @@ static sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stre
 
 /* ---- the table ---- */
 
+static const struct sac_kernel_provider *const providers[] = {&sac_kernels_cudnn};
+
 static const struct sac_device_ops sac_device_cuda = {
     .name = "cuda",
     .host_memory = false,
@@ -425,6 +428,8 @@ static const struct sac_device_ops sac_device_cuda = {
     .detect = cuda_detect,
     .normalise = cuda_normalise,
     .distances = cuda_distances,
+    .providers = providers,
+    .provider_count = SAC_COUNT(providers),
 };
 
 SAC_API const struct sac_device_plugin *sac_device_plugin_v1(void);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels for operators on an NVIDIA GPU. Host code; the .cu files see launch.h. */
+#ifndef SAC_ENGINE_CUDA_CUDA_H
+#define SAC_ENGINE_CUDA_CUDA_H
+
+#include "device/cuda/common.h"
+#include "engine/kernel.h"
+
+/* The rows of device/cuda/device.c, in the order in which they are asked. */
+extern const struct sac_kernel_provider sac_kernels_cudnn; /* convolutions and matrix products */
+
+#endif
