@@ -26,6 +26,15 @@ typedef struct sac_model sac_model;
 
 enum { SAC_DIM_UNKNOWN = -1 };
 
+/* What a network is computed in. FP16: numbers and weights in float16, sums in float32. TF32: float32 in
+ * memory, the matrix units round what they multiply to 10 bits of mantissa. */
+enum sac_precision {
+    SAC_PRECISION_DEFAULT = 0, /* the device's best: FP16 on a GPU, FP32 on the CPU */
+    SAC_PRECISION_FP32,
+    SAC_PRECISION_TF32,
+    SAC_PRECISION_FP16
+};
+
 struct sac_model_params {
     int optimise;      /* 1: fuse, fold, choose layouts (default); 0: node by node, as written */
     int reference;     /* 1: plain C kernels only; default 0 */
@@ -33,6 +42,7 @@ struct sac_model_params {
     uint64_t memory_limit_bytes; /* refuse models whose activations need more; 0: what the machine
                                     has, or its control group leaves to
                                     the process, at most 64 GiB */
+    enum sac_precision precision; /* TF32 and FP16: SAC_ERR_UNSUPPORTED on the CPU */
 };
 SAC_API struct sac_model_params sac_model_params_default(void);
 
@@ -89,6 +99,7 @@ SAC_API sac_result sac_model_run(sac_model *model, sac_tensor *const *in, sac_te
 SAC_API const char *sac_model_metadata(const sac_model *model, const char *key);
 SAC_API const char *sac_model_path(const sac_model *model);
 SAC_API sac_device *sac_model_device(const sac_model *model); /* borrowed from the model */
+SAC_API enum sac_precision sac_model_precision(const sac_model *model); /* never SAC_PRECISION_DEFAULT */
 
 /* What inspect prints. */
 struct sac_model_operator {

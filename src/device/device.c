@@ -81,6 +81,8 @@ static sac_result resolve(sac_context *ctx, const char *text, const struct sac_d
 
 static void device_destroy(sac_device *dev)
 {
+    if (dev->kernels_close)
+        dev->kernels_close(dev);
     sac_buffer_pool_destroy(&dev->pool);
     sac_buffer_pool_destroy(&dev->host_pool);
     if (dev->opened)

@@ -16,6 +16,7 @@
 struct sac_detect_spec;
 struct sac_device_graph;
 struct sac_kernel_provider;
+struct sac_kernels;
 struct sac_operand;
 struct sac_stream; /* an ordered queue of work on a device; the CPU's runs at once */
 
@@ -100,7 +101,7 @@ extern const struct sac_device_ops sac_device_cpu;
 
 /* What a plug-in exports as sac_device_plugin_v1(). Sizes and number tell builds apart that would
  * misread each other's structs. */
-enum { SAC_DEVICE_ABI = 1 };
+enum { SAC_DEVICE_ABI = 2 };
 struct sac_device_plugin {
     uint32_t abi;
     uint32_t struct_size, device_size, ops_size, frame_size;
@@ -147,6 +148,10 @@ struct sac_device {
         atomic_uint_fast64_t calls, bytes;
     } ledger[SAC_COPY_REASON_COUNT];
     atomic_int strict; /* zero-copy strict: frame and tensor copies fail */
+    /* Kernels for networks, once one asked for them (engine/providers.c, which guards both), and how they
+     * end; NULL on the CPU, whose are the process's. */
+    struct sac_kernels *kernels;
+    void              (*kernels_close)(struct sac_device *dev);
 };
 
 /* Buffers, tensors and frames hold their device open without being handles to it: one that outlives

@@ -8,14 +8,12 @@
 #ifndef SAC_ENGINE_KERNEL_H
 #define SAC_ENGINE_KERNEL_H
 
+#include <saccade/model.h>
+
 #include "device/device.h"
 #include "engine/op.h"
 
-enum { SAC_KERNEL_ABI = 2 };
-
-/* What a network is computed in. FP16: numbers and weights in float16, sums in float32. TF32: float32 in
- * memory, matrix units round what they multiply to 10 bits of mantissa. */
-enum sac_precision { SAC_PRECISION_FP32 = 0, SAC_PRECISION_TF32, SAC_PRECISION_FP16 };
+enum { SAC_KERNEL_ABI = 3 };
 
 /* Constants on a device whose memory is not the host's, one copy for all plans of a model: kernels keep
  * weights in the form that they read. fill writes `bytes` of the form into host memory; it is called when
@@ -29,12 +27,22 @@ struct sac_weights {
     const struct sac_weights_ops *ops;
 };
 
+enum { SAC_KERNEL_CHOICE_MAX = 512 };
+
 /* What the planner and a kernel settle for one node. Dims in call.in/out are the logical ones (ONNX
  * order) whatever the layout. */
 struct sac_kernel_plan {
     struct sac_op_call *call;    /* shapes; data of constants, in host memory, as the file has them */
-    enum sac_precision  precision;
+    enum sac_precision  precision; /* never SAC_PRECISION_DEFAULT */
     struct sac_weights *weights; /* NULL: run may read constants where they are */
+    /* in: what prepare wrote into chosen for the same node, shapes, device and libraries (it comes from a
+     * plan file, so text that makes no sense must do no harm): take that variant and measure nothing.
+     * NULL: none. Then, with measure, prepare may try its variants on the device; the caller holds no
+     * lock that kernels need and nothing else of this model runs. Without: the likely best one. */
+    const char         *choice;
+    bool                measure;
+    /* out of prepare: one printable line that says which variant it took; empty: it has but one. */
+    char                chosen[SAC_KERNEL_CHOICE_MAX];
     /* out of prepare: a constant that the state has taken (through weights): run's pointer is NULL. Of the
      * others the planner puts a copy in in_layout on the device. */
     bool                in_taken[SAC_OP_INPUTS_MAX];
@@ -71,8 +79,12 @@ struct sac_kernel_provider {
     uint32_t    abi;         /* SAC_KERNEL_ABI */
     uint32_t    struct_size; /* sizeof (struct sac_kernel_provider) */
     uint32_t    op_count;    /* SAC_OP_COUNT it was built with: ids must agree */
-    const char *name;        /* "onednn 2.6.3" */
-    sac_result (*open)(struct sac_device *dev); /* NULL: nothing to do; once, before any kernel */
+    const char *name;        /* "onednn 2.6.3": with the library's version, as plan files are keyed by
+                                it; complete once open was called */
+    /* Before any kernel of this device (of the CPU: once for all of them), with the sentence of what is
+     * missing; and when the device closes, with all work done and all states released. NULL: nothing. */
+    sac_result (*open)(struct sac_device *dev);
+    void       (*close)(struct sac_device *dev);
     const struct sac_kernel *const *kernels; /* [SAC_OP_COUNT], NULL where it has none */
 };
 /* A plug-in exports `const struct sac_kernel_provider *sac_kernel_provider_v1(void)`. */
@@ -86,12 +98,16 @@ struct sac_kernel_provider {
  * the library: in its own folder, in saccade/ under it, and where the build puts it. */
 
 /* The providers of a device in the order in which they are asked, opened on first use, when the log
- * says which they are (at debug; where oneDNN is missing, at info); *count of them. The reference rows come after all of them and are not listed. Any thread. */
+ * says which they are (at debug; where one is missing, at info); *count of them. The reference rows come
+ * after all of them and are not listed. Any thread. */
 const struct sac_kernel_provider *const *sac_kernel_providers(struct sac_device *dev, int *count);
 /* What computes on a device, in words: "avx512 kernels and onednn 2.6.3", or why there is no oneDNN. Any
  * thread. */
 void sac_engine_describe(struct sac_device *dev, char *out, size_t size);
-/* After that: why there is no plug-in, or NULL when there is one. */
-const char *sac_kernel_plugin_missing(void);
+/* After that: why a provider of the device is not there, or NULL when all are. */
+const char *sac_kernel_plugin_missing(struct sac_device *dev);
+/* What a network runs in on a device when this was asked for. Never SAC_PRECISION_DEFAULT. */
+enum sac_precision sac_engine_precision(const struct sac_device *dev, enum sac_precision asked);
+const char        *sac_precision_name(enum sac_precision precision); /* "fp16" */
 
 #endif

@@ -144,13 +144,37 @@ static sac_result read_model(sac_model *m, const void *bytes, size_t size, const
     return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
 }
 
-static sac_result model_new(sac_device *dev, const char *name,
-                            const struct sac_model_params *params, sac_model **out)
+/* A device that is no host runs networks only when all its kernels are there: convolutions in plain C on
+ * the host would be no use to anybody. */
+static sac_result check_device(sac_device *dev, const char *name, const struct sac_model_params *params)
 {
-    if (!dev->ops->host_memory)
+    const enum sac_precision precision = params ? params->precision : SAC_PRECISION_DEFAULT;
+    int                      count;
+    if ((unsigned)precision > SAC_PRECISION_FP16)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: precision %d is none of the list", name, (int)precision);
+    if (dev->ops->host_memory && precision > SAC_PRECISION_FP32)
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: %s computes in fp32; %s needs a GPU", name,
+                        dev->name, sac_precision_name(precision));
+    if (dev->ops->host_memory)
+        return SAC_OK;
+    if (!dev->ops->providers)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
                         "%s: the engine has no kernels for %s yet; networks run with --device cpu", name,
                         dev->name);
+    sac_kernel_providers(dev, &count);
+    const char *missing = sac_kernel_plugin_missing(dev);
+    if (missing)
+        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: networks cannot run on %s without %s", name,
+                        dev->name, missing);
+    return SAC_OK;
+}
+
+static sac_result model_new(sac_device *dev, const char *name,
+                            const struct sac_model_params *params, sac_model **out)
+{
+    sac_result res = check_device(dev, name, params);
+    if (res != SAC_OK)
+        return res;
     sac_context *ctx = sac_device_context(dev);
     sac_model   *m = sac_new(sac_model);
     if (!m || !(m->path = sac_strdup(name))) {
@@ -164,6 +188,7 @@ static sac_result model_new(sac_device *dev, const char *name,
     m->params = params ? *params : sac_model_params_default();
     if (m->params.memory_limit_bytes == 0)
         m->params.memory_limit_bytes = default_memory_limit();
+    m->params.precision = sac_engine_precision(dev, m->params.precision);
     *out = m;
     return SAC_OK;
 }
@@ -276,7 +301,8 @@ sac_result sac_model_plan(sac_model *m, const struct sac_operand *shapes, struct
     if (!plan) {
         struct sac_plan_params params = {.reference = m->params.reference,
                                          .tolerant = m->partial,
-                                         .memory_limit = m->params.memory_limit_bytes};
+                                         .memory_limit = m->params.memory_limit_bytes,
+                                         .precision = m->params.precision};
         sac_result res = sac_plan_create(m->dev, m->graph, shapes, &params, &plan);
         if (res != SAC_OK)
             return sac_fail_prefix(m->ctx, res, "%s: ", m->path);
@@ -468,6 +494,11 @@ const char *sac_model_path(const sac_model *m)
 sac_device *sac_model_device(const sac_model *m)
 {
     return m->dev;
+}
+
+enum sac_precision sac_model_precision(const sac_model *m)
+{
+    return m->params.precision;
 }
 
 void sac_model_profile(sac_model *m, int on)

@@ -22,6 +22,7 @@ struct sac_plan_params {
     bool     reference;    /* plain C kernels only */
     bool     tolerant;     /* for inspection: leave out what cannot run. Such a plan is never run */
     uint64_t memory_limit; /* bytes of activations */
+    enum sac_precision precision; /* never SAC_PRECISION_DEFAULT */
 };
 
 enum sac_place {

@@ -39,7 +39,8 @@ static const struct sac_kernel *ask_provider(struct sac_plan *plan,
 static void reset_kernel_plan(const struct sac_plan *plan, struct sac_kernel_plan *kp)
 {
     struct sac_op_call *c = kp->call;
-    *kp = (struct sac_kernel_plan){.call = c, .in_place = elementwise_in_place(c)};
+    *kp = (struct sac_kernel_plan){.call = c, .precision = plan->params.precision,
+                                   .in_place = elementwise_in_place(c)};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present)
             kp->in_layout[i] = plan->slots[plan->slot_of[c->node->inputs[i]->id]].layout;
@@ -143,7 +144,7 @@ static sac_result plan_node(struct sac_plan *plan, const struct sac_node *n)
 /* Let a step's kernel make its state, now that all its operands have their final form. */
 static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step)
 {
-    struct sac_kernel_plan kp = {.call = plan->call};
+    struct sac_kernel_plan kp = {.call = plan->call, .precision = plan->params.precision};
     fill_call(plan, step->node);
     for (int i = 0; i < step->in_count + step->out_count; i++) {
         if (step->slots[i] < 0)

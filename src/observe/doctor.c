@@ -181,7 +181,7 @@ static void look_at_kernels(struct doctor *doc)
         res = sac_device_open(quiet, "cpu", NULL, &dev);
     const struct sac_kernel_provider *const *list = res == SAC_OK ? sac_kernel_providers(dev, &count)
                                                                   : NULL;
-    const char *missing = sac_kernel_plugin_missing();
+    const char *missing = dev ? sac_kernel_plugin_missing(dev) : NULL;
     if (list && !missing)
         find(doc, "onednn", SAC_FINDING_OK, NULL, "%s runs convolutions and matrix products",
              list[0]->name);
