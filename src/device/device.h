@@ -15,6 +15,7 @@
 
 struct sac_detect_spec;
 struct sac_device_graph;
+struct sac_event;  /* a point in a stream's work */
 struct sac_kernel_provider;
 struct sac_kernels;
 struct sac_operand;
@@ -50,11 +51,27 @@ struct sac_device_ops {
     void       (*host_free)(struct sac_device *dev, void *p);
 
     sac_result (*stream_create)(struct sac_device *dev, struct sac_stream **out);
+    /* The same for long work that nobody waits for at once: that of the other streams goes first. */
+    sac_result (*stream_create_patient)(struct sac_device *dev, struct sac_stream **out);
     void       (*stream_destroy)(struct sac_stream **stream);
     sac_result (*stream_wait)(struct sac_stream *stream); /* until all its work is done */
     /* What is queued on the stream from now on begins after what is queued on the other by now. */
     sac_result (*stream_after)(struct sac_device *dev, struct sac_stream *stream,
                                struct sac_stream *other);
+
+    /* Events. timed: elapsed may be asked for. One that was never recorded is behind everything. */
+    sac_result (*event_create)(struct sac_device *dev, bool timed, struct sac_event **out);
+    void       (*event_destroy)(struct sac_event **event);
+    /* It now stands behind what is queued on the stream by now. */
+    sac_result (*event_record)(struct sac_event *event, struct sac_stream *stream);
+    /* The calling thread sleeps (it does not spin) until the stream has come to it. */
+    sac_result (*event_wait)(struct sac_event *event);
+    /* What is queued on the stream from now on begins after it. */
+    sac_result (*stream_wait_event)(struct sac_device *dev, struct sac_stream *stream,
+                                    struct sac_event *event);
+    /* Between two that have been waited for. */
+    sac_result (*event_elapsed)(struct sac_event *begin, struct sac_event *end, int64_t *ns);
+
     /* Only sac_device_copy and sac_device_copy_rows call these: they are the ledger's entry. NULL
      * stream: the default one, and the copy is done on return when the host is part of it. */
     sac_result (*copy)(struct sac_device *dev, struct sac_stream *stream, void *dst,

@@ -27,10 +27,13 @@ void sac_job_recycle(struct sac_job *job, struct sac_item *item)
 {
     /* What a later frame fills again is kept; all else starts anew. */
     sac_frame_unref(&item->frame);
+    sac_features_unref(&item->features);
     *item = (struct sac_item){
         .found = {.items = item->found.items, .capacity = item->found.capacity},
         .feat = item->feat,
         .feat_capacity = item->feat_capacity,
+        .feat_row = item->feat_row,
+        .feat_row_capacity = item->feat_row_capacity,
         .tracks = item->tracks,
         .track_capacity = item->track_capacity,
     };
@@ -46,6 +49,7 @@ static void free_items(struct sac_job *job)
         next = item->next;
         sac_free(item->found.items);
         sac_free(item->feat);
+        sac_free(item->feat_row);
         sac_free(item->tracks);
         sac_free(item);
     }

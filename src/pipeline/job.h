@@ -17,6 +17,7 @@
 
 #include "base/outfile.h"
 #include "base/thread.h"
+#include "reid/features.h"
 
 /* ---- faults that cross threads ---- */
 
@@ -71,6 +72,10 @@ struct sac_item {
     float                *feat; /* [found.count, dim] where has_feat */
     size_t                feat_capacity;
     bool                  has_feat;
+    /* The same on a device whose memory is not the host's: rows of the batch's embeddings. */
+    struct sac_features  *features;
+    int32_t              *feat_row; /* [found.count] where features; -1: none of this one */
+    size_t                feat_row_capacity;
 
     struct sac_track *tracks;
     size_t            track_count, track_capacity;

@@ -209,6 +209,41 @@ static void streams_wait_for_each_other(void **state)
     sac_device_unref(&dev);
 }
 
+/* A copy of 256 MiB takes the device some 0.1 ms at least, and a thread that waits for it sleeps. */
+static void events_measure_and_wait(void **state)
+{
+    (void)state;
+    enum { BYTES = 256 << 20, ROUNDS = 50 };
+    sac_device            *dev = gpu_open(NULL);
+    struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {BYTES}};
+    sac_tensor            *a = NULL, *b = NULL;
+    struct sac_stream     *stream = NULL;
+    struct sac_event      *begin = NULL, *end = NULL;
+    int64_t                ns = 0;
+    assert_sac_ok(sac_tensor_create(dev, &desc, "a", &a));
+    assert_sac_ok(sac_tensor_create(dev, &desc, "b", &b));
+    assert_sac_ok(dev->ops->stream_create_patient(dev, &stream));
+    assert_sac_ok(dev->ops->event_create(dev, true, &begin));
+    assert_sac_ok(dev->ops->event_create(dev, true, &end));
+    assert_sac_ok(dev->ops->event_wait(end)); /* never recorded: nothing to wait for */
+    assert_sac_ok(dev->ops->event_record(begin, stream));
+    for (int i = 0; i < ROUNDS; i++)
+        assert_sac_ok(sac_device_copy(dev, stream, sac_tensor_data(b), sac_tensor_data(a), BYTES,
+                                      SAC_COPY_ON_DEVICE, SAC_COPY_TENSOR_USER, "test"));
+    assert_sac_ok(dev->ops->event_record(end, stream));
+    assert_sac_ok(dev->ops->stream_wait_event(dev, NULL, end));
+    assert_sac_ok(dev->ops->event_wait(end));
+    assert_sac_ok(dev->ops->event_elapsed(begin, end, &ns));
+    assert_in_range(ns, ROUNDS * 20000, 10000000000);
+    dev->ops->event_destroy(&begin);
+    dev->ops->event_destroy(&end);
+    dev->ops->event_destroy(&end);
+    dev->ops->stream_destroy(&stream);
+    sac_tensor_unref(&a);
+    sac_tensor_unref(&b);
+    sac_device_unref(&dev);
+}
+
 /* ---- opening again and again ---- */
 
 static long resident_kib(void)
@@ -274,6 +309,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(page_locked_memory_is_pooled_and_bounded),
         cmocka_unit_test(streams_wait_for_each_other),
+        cmocka_unit_test(events_measure_and_wait),
         cmocka_unit_test(a_thousand_times_leave_nothing),
     };
     return cmocka_run_group_tests_name("device/cuda", tests, NULL, NULL);

@@ -67,6 +67,32 @@ static void runs_work_in_order_on_a_stream(void **state)
     sac_device_unref(&dev);
 }
 
+static void events_tell_the_time_between_them(void **state)
+{
+    (void)state;
+    sac_device        *dev = NULL;
+    struct sac_stream *stream = NULL;
+    struct sac_event  *begin = NULL, *end = NULL;
+    int64_t            ns = 0, started;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
+    assert_sac_ok(dev->ops->stream_create_patient(dev, &stream));
+    assert_sac_ok(dev->ops->event_create(dev, true, &begin));
+    assert_sac_ok(dev->ops->event_create(dev, true, &end));
+    assert_sac_ok(dev->ops->event_record(begin, stream));
+    for (started = sac_time_ns(); sac_time_ns() - started < 2000000;)
+        ;
+    assert_sac_ok(dev->ops->event_record(end, stream));
+    assert_sac_ok(dev->ops->stream_wait_event(dev, NULL, end));
+    assert_sac_ok(dev->ops->event_wait(end));
+    assert_sac_ok(dev->ops->event_elapsed(begin, end, &ns));
+    assert_true(ns >= 2000000);
+    dev->ops->event_destroy(&begin);
+    dev->ops->event_destroy(&end);
+    dev->ops->event_destroy(&end);
+    dev->ops->stream_destroy(&stream);
+    sac_device_unref(&dev);
+}
+
 static void count_piece(void *arg, int piece, int worker)
 {
     (void)worker;
@@ -106,6 +132,7 @@ static void shares_its_workers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_tell_the_time_between_them),
         cmocka_unit_test(opens_by_name),
         cmocka_unit_test(refuses_what_it_lacks),
         cmocka_unit_test(counts_references),

@@ -136,6 +136,57 @@ static sac_result cpu_stream_after(struct sac_device *dev, struct sac_stream *st
     return SAC_OK;
 }
 
+/* An event is the time at which it was recorded: all before it is done by then. */
+struct sac_event {
+    struct sac_device *dev;
+    int64_t            at_ns;
+};
+
+static sac_result cpu_event_create(struct sac_device *dev, bool timed, struct sac_event **out)
+{
+    struct sac_event *event = sac_new(struct sac_event);
+    (void)timed;
+    if (!event)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "cpu: no memory for an event");
+    event->dev = dev;
+    *out = event;
+    return SAC_OK;
+}
+
+static void cpu_event_destroy(struct sac_event **event)
+{
+    if (!event)
+        return;
+    sac_free(*event);
+    *event = NULL;
+}
+
+static sac_result cpu_event_record(struct sac_event *event, struct sac_stream *stream)
+{
+    (void)stream;
+    event->at_ns = sac_time_ns();
+    return SAC_OK;
+}
+
+static sac_result cpu_event_wait(struct sac_event *event)
+{
+    (void)event;
+    return SAC_OK;
+}
+
+static sac_result cpu_stream_wait_event(struct sac_device *dev, struct sac_stream *stream,
+                                        struct sac_event *event)
+{
+    (void)dev, (void)stream, (void)event;
+    return SAC_OK;
+}
+
+static sac_result cpu_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns)
+{
+    *ns = end->at_ns - begin->at_ns;
+    return SAC_OK;
+}
+
 static sac_result cpu_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
                            const void *src, size_t bytes, enum sac_copy_kind kind)
 {
@@ -158,9 +209,16 @@ const struct sac_device_ops sac_device_cpu = {
     .memory_alloc = cpu_memory_alloc,
     .memory_free = cpu_memory_free,
     .stream_create = cpu_stream_create,
+    .stream_create_patient = cpu_stream_create,
     .stream_destroy = cpu_stream_destroy,
     .stream_wait = cpu_stream_wait,
     .stream_after = cpu_stream_after,
+    .event_create = cpu_event_create,
+    .event_destroy = cpu_event_destroy,
+    .event_record = cpu_event_record,
+    .event_wait = cpu_event_wait,
+    .stream_wait_event = cpu_stream_wait_event,
+    .event_elapsed = cpu_event_elapsed,
     .copy = cpu_copy,
     .preprocess = sac_cpu_preprocess,
     .convert = sac_cpu_convert,

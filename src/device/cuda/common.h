@@ -71,6 +71,14 @@ void       cuda_commands_finish(struct cuda_state *state);
 /* SAC_ERR_UNSUPPORTED, with a sentence, for planes that the kernels cannot read. */
 sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out);
 
+/* event.c */
+sac_result cuda_event_create(struct sac_device *dev, bool timed, struct sac_event **out);
+void       cuda_event_destroy(struct sac_event **event);
+sac_result cuda_event_record(struct sac_event *event, struct sac_stream *stream);
+sac_result cuda_event_wait(struct sac_event *event);
+sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_stream *stream, struct sac_event *event);
+sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns);
+
 sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
                            const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,
                            int n, void *dst);

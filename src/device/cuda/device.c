@@ -151,13 +151,18 @@ static sac_result describe(struct sac_device *dev)
     return SAC_OK;
 }
 
-static cudaError_t stream_init(struct sac_stream *stream, struct sac_device *dev)
+/* patient: blocks of kernels on other streams are placed first. */
+static cudaError_t stream_init(struct sac_stream *stream, struct sac_device *dev, bool patient)
 {
+    int least = 0, greatest = 0; /* the smaller the number the more urgent */
     stream->dev = dev;
     pthread_mutex_init(&stream->lock, NULL);
-    cudaError_t res = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
+    cudaError_t res = cudaDeviceGetStreamPriorityRange(&least, &greatest);
     if (res == cudaSuccess)
-        res = cudaEventCreateWithFlags(&stream->reached, cudaEventDisableTiming);
+        res = cudaStreamCreateWithPriority(&stream->handle, cudaStreamNonBlocking,
+                                           patient ? least : greatest);
+    if (res == cudaSuccess)
+        res = cudaEventCreateWithFlags(&stream->reached, cudaEventDisableTiming | cudaEventBlockingSync);
     return res;
 }
 
@@ -208,7 +213,7 @@ static sac_result cuda_open(struct sac_device *dev, int index)
     dev->state = state;
     res = cuda_enter(dev);
     if (res == SAC_OK) {
-        res = cuda_check(dev, stream_init(&state->stream, dev), "its first stream");
+        res = cuda_check(dev, stream_init(&state->stream, dev, false), "its first stream");
         cuda_leave();
     }
     if (res != SAC_OK)
@@ -289,7 +294,7 @@ static void cuda_stream_destroy(struct sac_stream **stream_at)
     sac_free(stream);
 }
 
-static sac_result cuda_stream_create(struct sac_device *dev, struct sac_stream **out)
+static sac_result create_stream(struct sac_device *dev, bool patient, struct sac_stream **out)
 {
     struct sac_stream *stream = sac_new(struct sac_stream);
     if (!stream)
@@ -297,7 +302,7 @@ static sac_result cuda_stream_create(struct sac_device *dev, struct sac_stream *
     stream->dev = dev;
     sac_result res = cuda_enter(dev);
     if (res == SAC_OK) {
-        res = cuda_check(dev, stream_init(stream, dev), "a stream");
+        res = cuda_check(dev, stream_init(stream, dev, patient), "a stream");
         cuda_leave();
     }
     if (res == SAC_OK)
@@ -307,12 +312,30 @@ static sac_result cuda_stream_create(struct sac_device *dev, struct sac_stream *
     return res;
 }
 
+static sac_result cuda_stream_create(struct sac_device *dev, struct sac_stream **out)
+{
+    return create_stream(dev, false, out);
+}
+
+static sac_result cuda_stream_create_patient(struct sac_device *dev, struct sac_stream **out)
+{
+    return create_stream(dev, true, out);
+}
+
+/* cudaStreamSynchronize spins, which costs a core; an event made for it lets the thread sleep. When
+ * another thread records it anew meanwhile, this one waits a little longer. */
+static cudaError_t wait_for(struct sac_stream *stream)
+{
+    cudaError_t res = cudaEventRecord(stream->reached, stream->handle);
+    return res == cudaSuccess ? cudaEventSynchronize(stream->reached) : res;
+}
+
 static sac_result cuda_stream_wait(struct sac_stream *stream)
 {
     sac_result res = cuda_enter(stream->dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(stream->dev, cudaStreamSynchronize(stream->handle), "queued work");
+    res = cuda_check(stream->dev, wait_for(stream), "queued work");
     cuda_leave();
     return res;
 }
@@ -370,7 +393,7 @@ static enum cudaMemcpyKind kind_of(enum sac_copy_kind kind)
 static cudaError_t settle(struct sac_device *dev, struct sac_stream *stream, enum sac_copy_kind kind)
 {
     return stream || kind == SAC_COPY_ON_DEVICE ? cudaSuccess
-                                                : cudaStreamSynchronize(cuda_stream_of(dev, NULL));
+                                                : wait_for(cuda_own_stream(dev, NULL));
 }
 
 static sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
@@ -417,9 +440,16 @@ static const struct sac_device_ops sac_device_cuda = {
     .host_alloc = cuda_host_alloc,
     .host_free = cuda_host_free,
     .stream_create = cuda_stream_create,
+    .stream_create_patient = cuda_stream_create_patient,
     .stream_destroy = cuda_stream_destroy,
     .stream_wait = cuda_stream_wait,
     .stream_after = cuda_stream_after,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .event_record = cuda_event_record,
+    .event_wait = cuda_event_wait,
+    .stream_wait_event = cuda_stream_wait_event,
+    .event_elapsed = cuda_event_elapsed,
     .copy = cuda_copy,
     .copy_rows = cuda_copy_rows,
     .preprocess = cuda_preprocess,
