@@ -30,6 +30,9 @@ struct sac_device_params {
     uint64_t host_limit_bytes;   /* of page-locked host memory for a GPU's transfers; 0: 512 MiB */
     int      leak_age_s;         /* the watcher names buffers held longer; 0: off. Default 0 */
     int      zero_copy_strict;   /* 1: a copy of frame or tensor data fails with a sentence. Default 0 */
+    /* Every so many frames of a run the pool gives back to the system what lay idle since the last time;
+     * buffers that were used again stay 32 times as long. Default 300; 0: never, but when memory is short. */
+    int      trim_frames;
 };
 
 SAC_API struct sac_device_params sac_device_params_default(void);
@@ -59,7 +62,11 @@ struct sac_pool_stats {
     uint64_t bytes_live;    /* held by somebody */
     uint64_t bytes_idle;    /* waiting in the pool */
     uint64_t bytes_peak;    /* most ever live */
+    /* Since the first SAC_POOL_WARM_FRAMES frames of a run were done, when a frame's way has all it needs: */
+    uint64_t requests_warm;    /* buffers asked for */
+    uint64_t allocations_warm; /* of them taken from the system */
 };
+enum { SAC_POOL_WARM_FRAMES = 300 };
 SAC_API void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
 /* The same for page-locked host memory; all 0 on a device that needs none. */
 SAC_API void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *out);

@@ -6,7 +6,7 @@
 
 struct sac_device_params sac_device_params_default(void)
 {
-    return (struct sac_device_params){0};
+    return (struct sac_device_params){.trim_frames = 300};
 }
 
 /* ---- names ---- */

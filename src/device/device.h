@@ -36,8 +36,9 @@ struct sac_device_ops {
     bool        host_memory; /* the host may use its addresses, so nothing has to be transferred */
     int         batch_best;  /* frames in a run of a detector that pay; 0: one by one */
     /* NULL stream, here and below: the device's own. Work on one stream runs in order; entries queue
-     * it and return. Buffers go back to the pool without waiting, so what is queued on another stream
-     * than the device's own must be waited for before its buffers are released. */
+     * it and return. Buffers go back to the pool without waiting. So work on another stream than the
+     * device's own is told to its buffers (sac_buffer_used), and such a stream waits for the device's own
+     * (stream_after) before it touches a new buffer: whoever had it may still be working with it there. */
 
     sac_result (*open)(struct sac_device *dev, int index);
     void       (*close)(struct sac_device *dev);
@@ -71,7 +72,11 @@ struct sac_device_ops {
                                     struct sac_event *event);
     /* Between two that have been waited for. */
     sac_result (*event_elapsed)(struct sac_event *begin, struct sac_event *end, int64_t *ns);
+    /* Without waiting. After a fault it has: nothing is under way any more. */
+    bool       (*event_reached)(struct sac_event *event);
 
+    /* Give back the buffers that it holds for itself: the pool goes next. NULL: it holds none. */
+    void       (*rest)(struct sac_device *dev);
     /* Only sac_device_copy and sac_device_copy_rows call these: they are the ledger's entry. NULL
      * stream: the default one, and the copy is done on return when the host is part of it. */
     sac_result (*copy)(struct sac_device *dev, struct sac_stream *stream, void *dst,
@@ -165,11 +170,16 @@ struct sac_device {
         atomic_uint_fast64_t calls, bytes;
     } ledger[SAC_COPY_REASON_COUNT];
     atomic_int strict; /* zero-copy strict: frame and tensor copies fail */
+    atomic_uint_fast64_t frames; /* that went through: sac_device_count_frames */
     /* Kernels for networks, once one asked for them (engine/providers.c, which guards both), and how they
      * end; NULL on the CPU, whose are the process's. */
     struct sac_kernels *kernels;
     void              (*kernels_close)(struct sac_device *dev);
 };
+
+/* That many more frames are done: every params.trim_frames of them the pool gives idle buffers back. The
+ * pipeline says it. Any thread. */
+void sac_device_count_frames(sac_device *dev, int n);
 
 /* Buffers, tensors and frames hold their device open without being handles to it: one that outlives
  * the last handle is a leak, which the log names, yet it stays valid. */
@@ -193,10 +203,20 @@ sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
  * that this serves, so that copies on a stream do not wait; within params.host_limit_bytes. */
 sac_result sac_host_buffer_create(sac_device *dev, size_t bytes, const char *owner,
                                   struct sac_buffer **out);
+/* For the device itself: it does not hold the device open, and goes back in ops->rest. */
+sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owner, bool host,
+                                 struct sac_buffer **out);
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf);
 void               sac_buffer_unref(struct sac_buffer **buf);
 void              *sac_buffer_data(const struct sac_buffer *buf);
 size_t             sac_buffer_bytes(const struct sac_buffer *buf);
+/* What is queued on this stream by now works with the buffer: released, it is handed out again when that is
+ * done. Not needed on the device's own stream (NULL: nothing happens). The same of what stands behind a
+ * tensor, and of a frame's planes: those of a wrapped frame go back to their owner when the work is done, on
+ * any stream. A stream is destroyed when its work is done. */
+void sac_buffer_used(struct sac_buffer *buf, struct sac_stream *stream);
+void sac_tensor_used(sac_tensor *t, struct sac_stream *stream);
+void sac_frame_used(const sac_frame *frame, struct sac_stream *stream);
 /* What the bytes are, for the live list. */
 void               sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc);
 /* Held for long on purpose (weights, arenas): the watcher does not take it for a leak. */
@@ -209,6 +229,16 @@ void       sac_buffer_pool_destroy(struct sac_buffer_pool **pool);
 void       sac_buffer_pool_report_held(struct sac_buffer_pool *pool);
 /* Free what waits in the pool. */
 void sac_device_pool_trim(sac_device *dev);
+
+/* What is live, one call a buffer; under the pool's lock, so fn must not come back to it. Any thread. */
+struct sac_live_buffer {
+    const char                   *where, *owner; /* "cuda:0"; as at creation */
+    size_t                        bytes;         /* taken, so rounded up */
+    const struct sac_tensor_desc *desc;          /* dtype SAC_DTYPE_NONE: not described */
+    int64_t                       age_ns;
+};
+void sac_device_each_live(const sac_device *dev, void (*fn)(void *user, const struct sac_live_buffer *buf),
+                          void *user);
 
 /* Every transfer between host and device, and every copy of frame data on a device, goes through
  * here. what: operation and tensor or frame, for the sentence that strict mode fails with. */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "device/uses.h"
 
 enum { FRAME_SIDE_MAX = 32768, PITCH_ALIGN = 64 };
 
@@ -12,6 +12,8 @@ struct sac_frame_owner {
     struct sac_buffer *buffer; /* of a frame of our own, else release(user) */
     void             (*release)(void *user);
     void              *user;
+    pthread_mutex_t    lock; /* guards uses */
+    struct sac_uses    uses; /* of a wrapped frame */
     sac_frame          frame;
 };
 
@@ -75,6 +77,7 @@ static sac_result owner_new(sac_device *dev, const sac_frame *desc, struct sac_f
     if (!owner)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a frame's state");
     sac_refcount_init(&owner->refs);
+    pthread_mutex_init(&owner->lock, NULL);
     owner->frame = *desc;
     owner->frame.device = dev;
     owner->frame.owner = owner;
@@ -184,10 +187,25 @@ void sac_frame_unref(sac_frame **frame_at)
     if (!sac_refcount_dec(&owner->refs))
         return;
     sac_buffer_unref(&owner->buffer);
+    sac_uses_wait(dev, &owner->uses); /* its owner does not know our streams */
+    sac_uses_finish(dev, &owner->uses);
+    pthread_mutex_destroy(&owner->lock);
     if (owner->release)
         owner->release(owner->user);
     sac_free(owner);
     sac_device_release(dev);
+}
+
+void sac_frame_used(const sac_frame *frame, struct sac_stream *stream)
+{
+    struct sac_frame_owner *owner = frame->owner;
+    if (owner->buffer) {
+        sac_buffer_used(owner->buffer, stream);
+        return;
+    }
+    pthread_mutex_lock(&owner->lock);
+    sac_uses_add(frame->device, &owner->uses, stream);
+    pthread_mutex_unlock(&owner->lock);
 }
 
 bool sac_frame_is_writable(const sac_frame *frame)

@@ -181,6 +181,14 @@ void sac_tensor_unref(sac_tensor **t_at)
     sac_device_release(dev);
 }
 
+void sac_tensor_used(sac_tensor *t, struct sac_stream *stream)
+{
+    while (t->base)
+        t = t->base;
+    if (t->buffer)
+        sac_buffer_used(t->buffer, stream);
+}
+
 const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t)
 {
     return &t->desc;

@@ -92,7 +92,12 @@ sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
     for (int i = 0; i < n; i++)
         if ((res = check_job(dev, &jobs[i], i)) != SAC_OK)
             return res;
-    return n ? dev->ops->preprocess(dev, NULL, pre, jobs, n, sac_tensor_data(dst)) : SAC_OK;
+    if (n)
+        res = dev->ops->preprocess(dev, NULL, pre, jobs, n, sac_tensor_data(dst));
+    for (int i = 0; i < n; i++)
+        if (i == 0 || jobs[i].frame != jobs[i - 1].frame)
+            sac_frame_used(jobs[i].frame, NULL);
+    return res;
 }
 
 /* ---- convert ---- */
@@ -122,7 +127,9 @@ sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, s
     sac_result res = count_conversion(dst, reason, what);
     if (res != SAC_OK)
         return res;
-    return dev->ops->convert(dev, NULL, src, filter, dst);
+    res = dev->ops->convert(dev, NULL, src, filter, dst);
+    sac_frame_used(src, NULL);
+    return res;
 }
 
 sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst)

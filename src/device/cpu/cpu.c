@@ -187,6 +187,12 @@ static sac_result cpu_event_elapsed(struct sac_event *begin, struct sac_event *e
     return SAC_OK;
 }
 
+static bool cpu_event_reached(struct sac_event *event)
+{
+    (void)event;
+    return true;
+}
+
 static sac_result cpu_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
                            const void *src, size_t bytes, enum sac_copy_kind kind)
 {
@@ -219,6 +225,7 @@ const struct sac_device_ops sac_device_cpu = {
     .event_wait = cpu_event_wait,
     .stream_wait_event = cpu_stream_wait_event,
     .event_elapsed = cpu_event_elapsed,
+    .event_reached = cpu_event_reached,
     .copy = cpu_copy,
     .preprocess = sac_cpu_preprocess,
     .convert = sac_cpu_convert,

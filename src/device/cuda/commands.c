@@ -8,8 +8,8 @@ static void block_finish(struct cuda_command_block *b)
 {
     if (b->read)
         cudaEventDestroy(b->read);
-    cudaFreeHost(b->host);
-    cudaFree(b->device);
+    sac_buffer_unref(&b->host_buffer);
+    sac_buffer_unref(&b->device_buffer);
     *b = (struct cuda_command_block){0};
 }
 
@@ -25,22 +25,25 @@ void cuda_commands_finish(struct cuda_state *state)
 }
 
 /* A block of a power of two: after a few frames none grows any more. */
-static cudaError_t block_grow(struct cuda_command_block *b, size_t bytes)
+static sac_result block_grow(struct sac_device *dev, struct cuda_command_block *b, size_t bytes)
 {
     size_t size = BYTES_MIN;
     while (size < bytes)
         size *= 2;
     block_finish(b);
-    cudaError_t res = cudaEventCreateWithFlags(&b->read, cudaEventDisableTiming);
-    if (res == cudaSuccess)
-        res = cudaHostAlloc(&b->host, size, cudaHostAllocWriteCombined);
-    if (res == cudaSuccess)
-        res = cudaMalloc(&b->device, size);
-    if (res != cudaSuccess)
+    sac_result res = cuda_check(dev, cudaEventCreateWithFlags(&b->read, cudaEventDisableTiming), "an event");
+    if (res == SAC_OK)
+        res = sac_buffer_create_own(dev, size, "lists for kernels", true, &b->host_buffer);
+    if (res == SAC_OK)
+        res = sac_buffer_create_own(dev, size, "lists for kernels", false, &b->device_buffer);
+    if (res != SAC_OK) {
         block_finish(b);
-    else
-        b->bytes = size;
-    return res;
+        return res;
+    }
+    b->host = sac_buffer_data(b->host_buffer);
+    b->device = sac_buffer_data(b->device_buffer);
+    b->bytes = size;
+    return SAC_OK;
 }
 
 static bool is_free(struct cuda_command_block *b)
@@ -80,7 +83,7 @@ static struct cuda_command_block *wait_for_block(struct cuda_state *state)
 sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_command_block **out)
 {
     struct cuda_state *state = dev->state;
-    cudaError_t        res = cudaSuccess;
+    sac_result         res = SAC_OK;
     if (bytes > CUDA_COMMAND_BYTES_MAX)
         return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: a list of %zu bytes; up to %d can be sent at once",
                         dev->name, bytes, (int)CUDA_COMMAND_BYTES_MAX);
@@ -89,16 +92,16 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
     if (!b)
         b = wait_for_block(state);
     if (b && b->bytes < bytes)
-        res = block_grow(b, bytes);
-    if (b && res == cudaSuccess)
+        res = block_grow(dev, b, bytes);
+    if (b && res == SAC_OK)
         b->taken = true;
     pthread_mutex_unlock(&state->lock);
     if (!b)
         return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: more than %d threads send lists at once", dev->name,
                         (int)CUDA_COMMAND_BLOCKS);
-    if (res == cudaSuccess)
+    if (res == SAC_OK)
         *out = b;
-    return cuda_check(dev, res, "memory for a list");
+    return res;
 }
 
 sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
@@ -115,6 +118,8 @@ void cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
     struct cuda_state *state = dev->state;
     pthread_mutex_lock(&state->lock);
     block->queued = cudaEventRecord(block->read, cuda_stream_of(dev, stream)) == cudaSuccess;
+    if (!block->queued) /* then the block is free when all is done */
+        cudaStreamSynchronize(cuda_stream_of(dev, stream));
     block->taken = false;
     pthread_mutex_unlock(&state->lock);
 }

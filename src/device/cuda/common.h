@@ -14,17 +14,17 @@ struct sac_stream {
     cudaStream_t       handle;
     cudaEvent_t        reached; /* recorded when another stream is to wait for this one */
     pthread_mutex_t    lock;    /* guards the rest */
-    void              *scratch; /* between the kernels of one operation */
-    size_t             scratch_bytes;
+    struct sac_buffer *scratch; /* between the kernels of one operation; NULL: none yet */
 };
 
 /* A list for a kernel that is too long for its parameters: written in pinned memory, copied behind what
  * is queued, read by the kernel on the device. The two sides and the event that tells when they are free. */
 struct cuda_command_block {
-    void       *host, *device;
-    size_t      bytes;
-    cudaEvent_t read;
-    bool        taken, queued;
+    void              *host, *device; /* in the buffers behind them */
+    struct sac_buffer *host_buffer, *device_buffer;
+    size_t             bytes;
+    cudaEvent_t        read;
+    bool               taken, queued;
 };
 enum { CUDA_COMMAND_BLOCKS = 8, CUDA_COMMAND_BYTES_MAX = 8 << 20 };
 
@@ -54,7 +54,8 @@ static inline cudaStream_t cuda_stream_of(struct sac_device *dev, struct sac_str
 }
 
 /* Scratch of a stream, free for who queues on it next: until cuda_scratch_return, which comes when the work
- * is queued, nobody else does. Between cuda_enter and cuda_leave. Errors: SAC_ERR_MEMORY; then don't return. */
+ * is queued, nobody else does. Between cuda_enter and cuda_leave.
+ * Errors   SAC_ERR_LIMIT, SAC_ERR_MEMORY; then don't return it. */
 sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out);
 void       cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream);
 
@@ -78,6 +79,7 @@ sac_result cuda_event_record(struct sac_event *event, struct sac_stream *stream)
 sac_result cuda_event_wait(struct sac_event *event);
 sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_stream *stream, struct sac_event *event);
 sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns);
+bool       cuda_event_reached(struct sac_event *event);
 
 sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
                            const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,

@@ -168,7 +168,9 @@ static cudaError_t stream_init(struct sac_stream *stream, struct sac_device *dev
 
 static void stream_finish(struct sac_stream *stream)
 {
-    cudaFree(stream->scratch); /* waits for what still uses it */
+    if (stream->handle)
+        cudaStreamSynchronize(stream->handle); /* its work done, its scratch and marks are free */
+    sac_buffer_unref(&stream->scratch);
     pthread_mutex_destroy(&stream->lock);
     if (stream->reached)
         cudaEventDestroy(stream->reached);
@@ -176,12 +178,21 @@ static void stream_finish(struct sac_stream *stream)
         cudaStreamDestroy(stream->handle);
 }
 
+static void cuda_rest(struct sac_device *dev)
+{
+    struct cuda_state *state = dev->state;
+    if (cuda_enter(dev) != SAC_OK)
+        return;
+    cudaStreamSynchronize(state->stream.handle);
+    cuda_commands_finish(state);
+    sac_buffer_unref(&state->stream.scratch);
+    cuda_leave();
+}
+
 static void cuda_close(struct sac_device *dev)
 {
     struct cuda_state *state = dev->state;
     if (state && cuda_enter(dev) == SAC_OK) {
-        cudaStreamSynchronize(state->stream.handle);
-        cuda_commands_finish(state);
         stream_finish(&state->stream);
         cuda_leave();
     }
@@ -355,24 +366,29 @@ static sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *s
     return res;
 }
 
+/* ---- scratch ---- */
+
 sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out)
 {
     struct sac_stream *s = cuda_own_stream(dev, stream);
-    cudaError_t        res = cudaSuccess;
+    struct sac_buffer *larger = NULL;
+    sac_result         res = SAC_OK;
     pthread_mutex_lock(&s->lock);
-    if (s->scratch_bytes < bytes) {
-        cudaFree(s->scratch);
-        s->scratch = NULL;
-        s->scratch_bytes = 0;
-        res = cudaMalloc(&s->scratch, bytes + bytes / 4);
+    if (!s->scratch || sac_buffer_bytes(s->scratch) < bytes) {
+        res = sac_buffer_create_own(dev, bytes + bytes / 4, "scratch between kernels", false, &larger);
+        if (res == SAC_OK) {
+            if (s->scratch)
+                sac_buffer_used(s->scratch, s); /* by what is queued */
+            sac_buffer_unref(&s->scratch);
+            s->scratch = larger;
+        }
     }
-    if (res == cudaSuccess) {
-        s->scratch_bytes = SAC_MAX(s->scratch_bytes, bytes + bytes / 4);
-        *out = s->scratch;
-        return SAC_OK;
+    if (res != SAC_OK) {
+        pthread_mutex_unlock(&s->lock);
+        return res;
     }
-    pthread_mutex_unlock(&s->lock);
-    return cuda_check(dev, res, "scratch memory");
+    *out = sac_buffer_data(s->scratch);
+    return SAC_OK;
 }
 
 void cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream)
@@ -450,6 +466,8 @@ static const struct sac_device_ops sac_device_cuda = {
     .event_wait = cuda_event_wait,
     .stream_wait_event = cuda_stream_wait_event,
     .event_elapsed = cuda_event_elapsed,
+    .event_reached = cuda_event_reached,
+    .rest = cuda_rest,
     .copy = cuda_copy,
     .copy_rows = cuda_copy_rows,
     .preprocess = cuda_preprocess,

@@ -85,3 +85,13 @@ sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, in
         *ns = (int64_t)((double)ms * 1e6);
     return res;
 }
+
+bool cuda_event_reached(struct sac_event *event)
+{
+    if (cuda_enter(event->dev) != SAC_OK)
+        return true;
+    const bool reached = cudaEventQuery(event->handle) != cudaErrorNotReady;
+    cudaGetLastError(); /* "not ready" is an answer */
+    cuda_leave();
+    return reached;
+}

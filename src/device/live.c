@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool's books: who holds what and since when, which is what a leak report reads. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "device/pool.h"
+
+/* ---- reports ---- */
+
+static void print_shape(const struct sac_tensor_desc *desc, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = '\0';
+    if (desc->dtype == SAC_DTYPE_NONE)
+        return;
+    at += (size_t)snprintf(out, size, ", %s [", sac_dtype_name(desc->dtype));
+    for (int i = 0; i < desc->rank && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%" PRId64, i ? "," : "", desc->shape[i]);
+    if (at < size)
+        snprintf(out + at, size - at, "]");
+}
+
+static void print_buffer(const struct sac_buffer *buf, int64_t now_ns, char *out, size_t size)
+{
+    char shape[160];
+    print_shape(&buf->desc, shape, sizeof shape);
+    snprintf(out, size, "%s: '%s', %zu bytes%s, %.1f s old", buf->pool->where, buf->owner,
+             buf->bytes, shape, (double)(now_ns - buf->born_ns) * 1e-9);
+}
+
+static void dump_live(struct sac_buffer_pool *pool, void (*fn)(void *user, const char *line), void *user)
+{
+    char line[320];
+    pthread_mutex_lock(&pool->lock);
+    for (const struct sac_buffer *buf = pool->live; buf; buf = buf->next) {
+        print_buffer(buf, sac_time_ns(), line, sizeof line);
+        fn(user, line);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const char *line),
+                          void *user)
+{
+    dump_live(dev->pool, fn, user);
+    if (dev->host_pool)
+        dump_live(dev->host_pool, fn, user);
+}
+
+static void each_live(struct sac_buffer_pool *pool,
+                      void (*fn)(void *user, const struct sac_live_buffer *buf), void *user)
+{
+    const int64_t now_ns = sac_time_ns();
+    pthread_mutex_lock(&pool->lock);
+    for (const struct sac_buffer *buf = pool->live; buf; buf = buf->next)
+        fn(user, &(struct sac_live_buffer){pool->where, buf->owner, buf->class_bytes, &buf->desc,
+                                           now_ns - buf->born_ns});
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void sac_device_each_live(const sac_device *dev, void (*fn)(void *user, const struct sac_live_buffer *buf),
+                          void *user)
+{
+    each_live(dev->pool, fn, user);
+    if (dev->host_pool)
+        each_live(dev->host_pool, fn, user);
+}
+
+static void stats_of(struct sac_buffer_pool *pool, struct sac_pool_stats *out)
+{
+    pthread_mutex_lock(&pool->lock);
+    *out = pool->stats;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats *out)
+{
+    stats_of(dev->pool, out);
+}
+
+void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *out)
+{
+    *out = (struct sac_pool_stats){0};
+    if (dev->host_pool)
+        stats_of(dev->host_pool, out);
+}
+
+/* Name the buffers that have been live for age_ns, each once. Under the lock. */
+static void report_older(struct sac_buffer_pool *pool, int64_t age_ns, bool kept_too,
+                         const char *remark)
+{
+    char    line[320];
+    int64_t now_ns = sac_time_ns();
+    for (struct sac_buffer *buf = pool->live; buf; buf = buf->next) {
+        if (buf->own || buf->reported || (buf->keep && !kept_too) || now_ns - buf->born_ns < age_ns)
+            continue;
+        buf->reported = true;
+        pool->stats.leaks++;
+        print_buffer(buf, now_ns, line, sizeof line);
+        sac_log(pool->dev->ctx, SAC_LOG_WARN, "%s: %s", remark, line);
+    }
+}
+
+void sac_buffer_pool_report_held(struct sac_buffer_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    report_older(pool, 0, true, "buffer still held when its device closed");
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- the watcher ---- */
+
+/* Wait until the next look is due; false when the pool closes. Under the lock. */
+static bool wait_for_look(struct sac_buffer_pool *pool, int64_t interval_ns)
+{
+    int64_t         due = sac_time_ns() + interval_ns;
+    struct timespec ts = {due / 1000000000, due % 1000000000};
+    while (!pool->quit)
+        if (pthread_cond_timedwait(&pool->wake, &pool->lock, &ts) != 0)
+            return !pool->quit;
+    return false;
+}
+
+static void *watch(void *arg)
+{
+    struct sac_buffer_pool *pool = arg;
+    int64_t                 age_ns = (int64_t)pool->dev->params.leak_age_s * 1000000000;
+    pthread_mutex_lock(&pool->lock);
+    while (wait_for_look(pool, age_ns / 4))
+        report_older(pool, age_ns, false, "buffer held for long");
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+sac_result sac_pool_watch(struct sac_buffer_pool *pool)
+{
+    if (pool->dev->params.leak_age_s <= 0)
+        return SAC_OK;
+    sac_result res = sac_thread_start(pool->dev->ctx, &pool->watcher, "sac-watcher", watch, pool);
+    pool->watching = res == SAC_OK;
+    return res;
+}
+
+void sac_pool_unwatch(struct sac_buffer_pool *pool)
+{
+    if (!pool->watching)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->quit = true;
+    pthread_cond_signal(&pool->wake);
+    pthread_mutex_unlock(&pool->lock);
+    pthread_join(pool->watcher, NULL);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which streams still work with some memory: an event in each, recorded anew with every use. */
+#ifndef SAC_DEVICE_USES_H
+#define SAC_DEVICE_USES_H
+
+#include "device/device.h"
+
+enum { SAC_USES_MAX = 4 }; /* streams at once; one more waits for the first to be done */
+
+struct sac_uses {
+    struct sac_use {
+        const struct sac_stream *stream; /* told apart alone: it may be gone */
+        struct sac_event        *behind; /* the work; kept for the next use */
+        bool                     pending;
+    } use[SAC_USES_MAX];
+};
+
+/* What is queued on the stream by now works with it. */
+void sac_uses_add(struct sac_device *dev, struct sac_uses *uses, struct sac_stream *stream);
+bool sac_uses_done(struct sac_device *dev, struct sac_uses *uses);
+void sac_uses_wait(struct sac_device *dev, struct sac_uses *uses);
+void sac_uses_finish(struct sac_device *dev, struct sac_uses *uses); /* does not wait */
+
+#endif
