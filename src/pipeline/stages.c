@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/device.h"
 #include "engine/kernel.h"
 #include "pipeline/job.h"
 
@@ -364,6 +365,7 @@ static void count_item(struct sac_job *job, const struct sac_item *item)
     if (item->track_count && sac_job_tracker(job, item->stream_id, &tracker) == SAC_OK)
         tracks = count_new_tracks(tracker, item);
     atomic_fetch_add(&job->frames_done, 1);
+    sac_device_count_frames(job->dev, 1);
     atomic_fetch_add(&job->detections, (int_fast64_t)item->found.count);
     atomic_fetch_add(&job->tracks, tracks);
     atomic_store(&job->objects, (int)item->track_count);

@@ -106,6 +106,94 @@ static void forgets_a_size_that_nobody_wants(void **state)
     sac_device_unref(&dev);
 }
 
+/* Where frames are counted, an idle buffer stays for a whole interval, one that was taken again for many. */
+static void trims_by_frames(void **state)
+{
+    (void)state;
+    struct sac_device_params params = sac_device_params_default();
+    params.trim_frames = 10;
+    sac_device        *dev = open_cpu(&params);
+    struct sac_buffer *once = NULL, *often = NULL;
+    assert_sac_ok(sac_buffer_create(dev, 1 << 20, "once", &once));
+    sac_buffer_unref(&once);
+    for (int i = 0; i < 2; i++) {
+        assert_sac_ok(sac_buffer_create(dev, 1000, "often", &often));
+        sac_buffer_unref(&often);
+    }
+    for (int i = 0; i < 19; i++)
+        sac_device_count_frames(dev, 1);
+    assert_true(stats_of(dev).bytes_idle > 1 << 20);
+    sac_device_count_frames(dev, 1);
+    assert_in_range(stats_of(dev).bytes_idle, 1000, 2000);
+    sac_device_count_frames(dev, 300); /* at one go it is one interval */
+    assert_in_range(stats_of(dev).bytes_idle, 1000, 2000);
+    for (int i = 0; i < 29; i++)
+        sac_device_count_frames(dev, 10);
+    assert_in_range(stats_of(dev).bytes_idle, 1000, 2000);
+    for (int i = 0; i < 3; i++)
+        sac_device_count_frames(dev, 10);
+    assert_int_equal(stats_of(dev).bytes_idle, 0);
+    sac_device_unref(&dev);
+}
+
+static void trims_nothing_when_told_so(void **state)
+{
+    (void)state;
+    struct sac_device_params params = sac_device_params_default();
+    params.trim_frames = 0;
+    sac_device        *dev = open_cpu(&params);
+    struct sac_buffer *once = NULL, *often = NULL;
+    assert_sac_ok(sac_buffer_create(dev, 1 << 20, "once", &once));
+    sac_buffer_unref(&once);
+    for (int i = 0; i < 2000; i++) {
+        assert_sac_ok(sac_buffer_create(dev, 1000, "often", &often));
+        sac_buffer_unref(&often);
+        sac_device_count_frames(dev, 100);
+    }
+    assert_true(stats_of(dev).bytes_idle > 1 << 20);
+    sac_device_unref(&dev);
+}
+
+static void counts_what_comes_late(void **state)
+{
+    (void)state;
+    sac_device        *dev = open_cpu(NULL);
+    struct sac_buffer *a = NULL, *b = NULL;
+    assert_sac_ok(sac_buffer_create(dev, 1000, "a", &a));
+    sac_buffer_unref(&a);
+    sac_device_count_frames(dev, SAC_POOL_WARM_FRAMES - 1);
+    assert_sac_ok(sac_buffer_create(dev, 1000, "a", &a));
+    assert_int_equal(stats_of(dev).requests_warm, 0);
+    sac_buffer_unref(&a);
+    sac_device_count_frames(dev, 1);
+    assert_sac_ok(sac_buffer_create(dev, 1000, "a", &a));
+    assert_int_equal(stats_of(dev).requests_warm, 1);
+    assert_int_equal(stats_of(dev).allocations_warm, 0);
+    assert_sac_ok(sac_buffer_create(dev, 1000, "b", &b));
+    assert_int_equal(stats_of(dev).requests_warm, 2);
+    assert_int_equal(stats_of(dev).allocations_warm, 1);
+    sac_buffer_unref(&a);
+    sac_buffer_unref(&b);
+    sac_device_unref(&dev);
+}
+
+/* What the device holds for itself is in the books, neither a leak nor a reason to stay open. */
+static void knows_the_devices_own(void **state)
+{
+    (void)state;
+    sac_device        *dev = open_cpu(NULL);
+    struct sac_buffer *own = NULL, *buf = NULL;
+    assert_sac_ok(sac_buffer_create_own(dev, 1000, "scratch", false, &own));
+    assert_sac_ok(sac_buffer_create(dev, 1000, "leaked", &buf));
+    assert_in_range(stats_of(dev).bytes_live, 2000, 3000);
+    sac_device *still = dev; /* the buffer holds it open */
+    sac_device_unref(&dev);
+    assert_int_equal(stats_of(still).leaks, 1);
+    sac_buffer_unref(&own);
+    assert_int_equal(stats_of(still).returns, 1);
+    sac_buffer_unref(&buf);
+}
+
 static void keeps_a_buffer_until_its_last_reference(void **state)
 {
     (void)state;
@@ -295,6 +383,10 @@ int main(void)
         cmocka_unit_test(host_buffers_are_its_own),
         cmocka_unit_test(wastes_at_most_a_quarter),
         cmocka_unit_test(forgets_a_size_that_nobody_wants),
+        cmocka_unit_test(trims_by_frames),
+        cmocka_unit_test(trims_nothing_when_told_so),
+        cmocka_unit_test(counts_what_comes_late),
+        cmocka_unit_test(knows_the_devices_own),
         cmocka_unit_test(keeps_a_buffer_until_its_last_reference),
         cmocka_unit_test(keeps_to_its_budget),
         cmocka_unit_test(names_what_outlives_its_device),

@@ -36,6 +36,8 @@ static sac_result block_grow(struct sac_device *dev, struct cuda_command_block *
         res = sac_buffer_create_own(dev, size, "lists for kernels", true, &b->host_buffer);
     if (res == SAC_OK)
         res = sac_buffer_create_own(dev, size, "lists for kernels", false, &b->device_buffer);
+    if (res == SAC_OK) /* who had the memory before may work with it there still */
+        res = cuda_check(dev, cudaStreamSynchronize(cuda_stream_of(dev, NULL)), "queued work");
     if (res != SAC_OK) {
         block_finish(b);
         return res;

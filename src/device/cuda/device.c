@@ -368,21 +368,31 @@ static sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *s
 
 /* ---- scratch ---- */
 
+/* Under the stream's lock. */
+static sac_result scratch_grow(struct sac_device *dev, struct sac_stream *s, size_t bytes)
+{
+    struct sac_buffer *larger = NULL;
+    sac_result         res = sac_buffer_create_own(dev, bytes, "scratch between kernels", false, &larger);
+    if (res == SAC_OK && s != cuda_own_stream(dev, NULL)) /* who had it before may work there still */
+        res = cuda_stream_after(dev, s, NULL);
+    if (res != SAC_OK) {
+        sac_buffer_unref(&larger);
+        return res;
+    }
+    if (s->scratch)
+        sac_buffer_used(s->scratch, s); /* by what is queued */
+    sac_buffer_unref(&s->scratch);
+    s->scratch = larger;
+    return SAC_OK;
+}
+
 sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out)
 {
     struct sac_stream *s = cuda_own_stream(dev, stream);
-    struct sac_buffer *larger = NULL;
     sac_result         res = SAC_OK;
     pthread_mutex_lock(&s->lock);
-    if (!s->scratch || sac_buffer_bytes(s->scratch) < bytes) {
-        res = sac_buffer_create_own(dev, bytes + bytes / 4, "scratch between kernels", false, &larger);
-        if (res == SAC_OK) {
-            if (s->scratch)
-                sac_buffer_used(s->scratch, s); /* by what is queued */
-            sac_buffer_unref(&s->scratch);
-            s->scratch = larger;
-        }
-    }
+    if (!s->scratch || sac_buffer_bytes(s->scratch) < bytes)
+        res = scratch_grow(dev, s, bytes + bytes / 4);
     if (res != SAC_OK) {
         pthread_mutex_unlock(&s->lock);
         return res;
