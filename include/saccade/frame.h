@@ -60,6 +60,11 @@ SAC_API void       sac_frame_unref(sac_frame **frame);
 /* True when the planes are the frame's own and the caller holds the only reference: it may write. */
 SAC_API bool       sac_frame_is_writable(const sac_frame *frame);
 
+/* A frame in a GPU's memory may be handed out while its planes are still being completed there; what the
+ * library does with a frame waits for that by itself. Before code of the caller's own reads the planes:
+ * until they are complete. The thread sleeps. */
+SAC_API sac_result sac_frame_wait(const sac_frame *frame);
+
 /* The planes of src into dst, of the same format and size. The frames may be on different devices when
  * one of them is the CPU: then it is a frame-upload or a frame-download in the ledger of the other,
  * else a frame-convert; strict mode refuses each. Done on return.

@@ -77,6 +77,10 @@ struct sac_device_ops {
 
     /* Give back the buffers that it holds for itself: the pool goes next. NULL: it holds none. */
     void       (*rest)(struct sac_device *dev);
+    /* Decoders of libavcodec that work in this device's memory: fill its struct AVCUDADeviceContext, which
+     * hwctx is; *stream is where they queue what completes a picture. NULL: none does. */
+    sac_result (*video_context)(struct sac_device *dev, void *hwctx, struct sac_stream **stream);
+
     /* Only sac_device_copy and sac_device_copy_rows call these: they are the ledger's entry. NULL
      * stream: the default one, and the copy is done on return when the host is part of it. */
     sac_result (*copy)(struct sac_device *dev, struct sac_stream *stream, void *dst,
@@ -256,6 +260,13 @@ sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_re
 /* sac_frame_convert under another reason: a copy stands in the ledger once. */
 sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
                                  enum sac_copy_reason reason, const char *what);
+
+/* The frame's planes are complete once the event's stream has come to it; it must be recorded. The event
+ * is the frame's when it is given (own), else it outlives the frame. The CPU's frames have none. */
+void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own);
+/* What is queued on the stream from now on finds the planes complete. Everything that queues work on a
+ * frame begins with it. */
+sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream);
 
 /* How many planes a format has, and the bytes in a row and the rows of each. */
 struct sac_plane_layout {

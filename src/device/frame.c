@@ -14,6 +14,8 @@ struct sac_frame_owner {
     void              *user;
     pthread_mutex_t    lock; /* guards uses */
     struct sac_uses    uses; /* of a wrapped frame */
+    struct sac_event  *ready;  /* NULL: the planes are complete */
+    bool               ready_own;
     sac_frame          frame;
 };
 
@@ -186,6 +188,8 @@ void sac_frame_unref(sac_frame **frame_at)
     sac_device             *dev = frame->device;
     if (!sac_refcount_dec(&owner->refs))
         return;
+    if (owner->ready_own)
+        dev->ops->event_destroy(&owner->ready);
     sac_buffer_unref(&owner->buffer);
     sac_uses_wait(dev, &owner->uses); /* its owner does not know our streams */
     sac_uses_finish(dev, &owner->uses);
@@ -212,6 +216,27 @@ bool sac_frame_is_writable(const sac_frame *frame)
 {
     return frame->owner->buffer &&
            atomic_load_explicit(&frame->owner->refs.count, memory_order_acquire) == 1;
+}
+
+/* ---- planes that are still on their way ---- */
+
+void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own)
+{
+    frame->owner->ready = event;
+    frame->owner->ready_own = own;
+}
+
+sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream)
+{
+    const struct sac_frame_owner *owner = frame->owner;
+    sac_device                   *dev = frame->device;
+    return owner && owner->ready ? dev->ops->stream_wait_event(dev, stream, owner->ready) : SAC_OK;
+}
+
+sac_result sac_frame_wait(const sac_frame *frame)
+{
+    const struct sac_frame_owner *owner = frame->owner;
+    return owner && owner->ready ? frame->device->ops->event_wait(owner->ready) : SAC_OK;
 }
 
 /* ---- copies ---- */
@@ -246,6 +271,10 @@ sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst)
         kind = SAC_COPY_DEVICE_TO_HOST;
         reason = SAC_COPY_FRAME_DOWNLOAD;
     }
+    if (res == SAC_OK && src->device == dev)
+        res = sac_frame_await(src, NULL);
+    if (res == SAC_OK && dst->device == dev)
+        res = sac_frame_await(dst, NULL);
     struct sac_plane_layout plane[SAC_PLANES_MAX];
     int n = res == SAC_OK ? sac_frame_planes(src->format, src->width, src->height, plane) : 0;
     for (int i = 0; i < n && res == SAC_OK; i++) {

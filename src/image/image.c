@@ -92,7 +92,10 @@ sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
     for (int i = 0; i < n; i++)
         if ((res = check_job(dev, &jobs[i], i)) != SAC_OK)
             return res;
-    if (n)
+    for (int i = 0; i < n && res == SAC_OK; i++) /* crops of one frame stand together */
+        if (i == 0 || jobs[i].frame != jobs[i - 1].frame)
+            res = sac_frame_await(jobs[i].frame, NULL);
+    if (n && res == SAC_OK)
         res = dev->ops->preprocess(dev, NULL, pre, jobs, n, sac_tensor_data(dst));
     for (int i = 0; i < n; i++)
         if (i == 0 || jobs[i].frame != jobs[i - 1].frame)
@@ -125,9 +128,12 @@ sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, s
     if (!sac_frame_is_writable(dst))
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "convert: the destination frame is shared");
     sac_result res = count_conversion(dst, reason, what);
-    if (res != SAC_OK)
-        return res;
-    res = dev->ops->convert(dev, NULL, src, filter, dst);
+    if (res == SAC_OK)
+        res = sac_frame_await(src, NULL);
+    if (res == SAC_OK)
+        res = sac_frame_await(dst, NULL);
+    if (res == SAC_OK)
+        res = dev->ops->convert(dev, NULL, src, filter, dst);
     sac_frame_used(src, NULL);
     return res;
 }
@@ -163,7 +169,8 @@ sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int 
         if (res != SAC_OK)
             return res;
     }
-    return n > 0 ? dev->ops->draw(dev, NULL, frame, shapes, n) : SAC_OK;
+    sac_result res = n > 0 ? sac_frame_await(frame, NULL) : SAC_OK;
+    return res == SAC_OK && n > 0 ? dev->ops->draw(dev, NULL, frame, shapes, n) : res;
 }
 
 int sac_text_width(const char *text, int height)

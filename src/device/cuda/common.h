@@ -31,7 +31,8 @@ enum { CUDA_COMMAND_BLOCKS = 8, CUDA_COMMAND_BYTES_MAX = 8 << 20 };
 struct cuda_state {
     CUcontext         context; /* the GPU's primary one, which libavcodec shares */
     struct sac_stream stream;  /* the device's own */
-    pthread_mutex_t   lock;    /* guards commands */
+    pthread_mutex_t   lock;    /* guards commands and the making of video */
+    struct sac_stream *video;  /* the decoders'; NULL: none has come yet */
     struct cuda_command_block commands[CUDA_COMMAND_BLOCKS];
 };
 
@@ -81,6 +82,7 @@ sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_stream *str
 sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns);
 bool       cuda_event_reached(struct sac_event *event);
 
+sac_result cuda_video_context(struct sac_device *dev, void *hwctx, struct sac_stream **stream);
 sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
                            const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,
                            int n, void *dst);

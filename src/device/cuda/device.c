@@ -57,7 +57,8 @@ static cudaError_t retain_primary(int index, CUcontext *out)
     CUdevice    gpu;
     cudaError_t res = know_driver();
     if (res == cudaSuccess && !driver.primary[index]) {
-        res = cudaInitDevice(index, 0, 0);
+        /* A thread that waits for the GPU, in libavcodec's calls too, sleeps: the default spins. */
+        res = cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid);
         if (res == cudaSuccess && (driver.device_get(&gpu, index) != CUDA_SUCCESS ||
                                    driver.primary_retain(&driver.primary[index], gpu) != CUDA_SUCCESS))
             res = cudaErrorDeviceUninitialized;
@@ -192,6 +193,8 @@ static void cuda_rest(struct sac_device *dev)
 static void cuda_close(struct sac_device *dev)
 {
     struct cuda_state *state = dev->state;
+    if (state)
+        dev->ops->stream_destroy(&state->video);
     if (state && cuda_enter(dev) == SAC_OK) {
         stream_finish(&state->stream);
         cuda_leave();
@@ -478,6 +481,7 @@ static const struct sac_device_ops sac_device_cuda = {
     .event_elapsed = cuda_event_elapsed,
     .event_reached = cuda_event_reached,
     .rest = cuda_rest,
+    .video_context = cuda_video_context,
     .copy = cuda_copy,
     .copy_rows = cuda_copy_rows,
     .preprocess = cuda_preprocess,
