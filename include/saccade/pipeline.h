@@ -69,6 +69,8 @@ struct sac_pipeline_params {
     /* Without a video: frames per second; 0 (default): that of seqinfo.ini beside the detections, else
      * an error. Of images source.fps counts; for a video it is ignored, and that is logged. */
     double                   fps;
+    int                      realtime;       /* 1: frames of a file are held back until their time has come, as
+                                                a camera would give them; default 0 */
     const char              *video_out;      /* each output NULL: not written */
     const char              *jsonl_out;      /* "-" is standard output, here and in mot_out */
     const char              *mot_out;

@@ -66,6 +66,9 @@ struct sac_pipeline_stats {
      * by itself meanwhile is in stage_gpu, beside it; count 0: nothing. */
     struct sac_timer_summary stage[SAC_STAGE_MAX], stage_gpu[SAC_STAGE_MAX];
     int                      stage_count;
+    /* From a frame's being there (decoded, submitted, or with realtime: due) to its tracks; count 0: not
+     * measured. Of a file read at full speed most of it is waiting in queues. */
+    struct sac_timer_summary latency;
     struct sac_queue_info    queue[SAC_STAGE_MAX]; /* detect, track, write */
     int                      queue_count;
     struct sac_batch_stats   batch;

@@ -53,6 +53,9 @@ const struct option options[] = {
      "input.timeout_s", "SECONDS", "give up a network input that stays silent for so long", 0.1,
      3600},
 
+    {"realtime", 0, VERB_TRACK, SECTION_IN, OPTION_FLAG, AT(realtime), "input.realtime", NULL,
+     "hold the frames of a file back until their time has come, as a camera would give them"},
+
     {"decode-threads", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_threads), "decode.threads",
      "N", "threads of the video decoder; 0: as --threads", 0, THREADS_MAX},
     {"prefetch", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_prefetch), "decode.prefetch",

@@ -28,6 +28,7 @@ struct settings {
     const char *detections;
     double      fps; /* 0: from the input */
     double      input_timeout_s;
+    bool        realtime;
     int         decode_threads, decode_prefetch;
 
     /* track: what goes out */

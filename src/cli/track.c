@@ -114,6 +114,7 @@ static void fill_params(struct settings *s, const char *input,
     params->input = input;
     params->detections = s->detections;
     params->fps = s->fps;
+    params->realtime = s->realtime;
     if (s->fps > 0)
         params->source.fps = s->fps;
     params->source.decode_threads = s->decode_threads ? s->decode_threads : s->threads;

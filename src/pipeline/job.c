@@ -60,7 +60,8 @@ static void free_items(struct sac_job *job)
 sac_result sac_job_push_wait(struct sac_job *job, struct sac_item *item)
 {
     int_fast64_t none = 0;
-    item->submitted_ns = sac_time_ns();
+    if (item->submitted_ns == 0) /* else the frame's own time */
+        item->submitted_ns = sac_time_ns();
     if (!item->last)
         atomic_compare_exchange_strong(&job->first_ns, &none, item->submitted_ns);
     none = 0;

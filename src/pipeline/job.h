@@ -80,7 +80,7 @@ struct sac_item {
     struct sac_track *tracks;
     size_t            track_count, track_capacity;
 
-    int64_t              submitted_ns, done_ns;
+    int64_t              submitted_ns, done_ns; /* latency is what lies between */
     struct sac_run_times times; /* of the batch */
     int64_t              reid_ns, tracking_ns;
 
@@ -100,7 +100,9 @@ enum sac_stage {
     SAC_STAGE_DRAW,
     SAC_STAGE_ENCODE,
     SAC_STAGE_WRITE,
-    SAC_STAGE_COUNT
+    SAC_STAGE_COUNT,
+    SAC_SPAN_LATENCY = SAC_STAGE_COUNT, /* of no stage: among the timers, behind them */
+    SAC_SPAN_COUNT
 };
 
 struct sac_job {

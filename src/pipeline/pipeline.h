@@ -29,6 +29,7 @@ struct sac_stream_run {
     struct sac_item           *last; /* sent after the frames */
 
     sem_t       room;   /* for frames inside */
+    int64_t     pace_start_ns, pace_first_us; /* with params.realtime: its first frame */
     bool        ready;  /* it could be opened */
     bool        read_started, sink_started;
     pthread_t   read_thread, sink_thread;
@@ -73,5 +74,8 @@ void       sac_stream_join(struct sac_stream_run *s);
 void       sac_stream_close(struct sac_stream_run *s); /* its threads have ended; half-built too */
 /* After the job: it may still hold items of the stream. */
 void       sac_stream_finish(struct sac_stream_run *s);
+
+/* pace.c: wait until the frame's time has come; its latency counts from there. */
+void       sac_stream_pace(struct sac_stream_run *s, struct sac_item *item);
 
 #endif

@@ -64,6 +64,17 @@ static void add_stages(struct sac_text *t, const struct sac_pipeline_stats *s)
     sac_text_add(t, "],\n");
 }
 
+static void add_latency(struct sac_text *t, const struct sac_timer_summary *latency)
+{
+    if (latency->count == 0) {
+        sac_text_add(t, "\"latency\":null,\n");
+        return;
+    }
+    open(t, "latency", "{");
+    add_times(t, latency);
+    sac_text_add(t, "},\n");
+}
+
 static void add_queues(struct sac_text *t, const struct sac_pipeline_stats *s)
 {
     open(t, "queues", "[");
@@ -218,6 +229,7 @@ void sac_report_text(struct sac_text *t, const struct sac_pipeline_stats *s,
 {
     add_run(t, s);
     add_stages(t, s);
+    add_latency(t, &s->latency);
     add_queues(t, s);
     add_batches(t, &s->batch);
     add_pool(t, s);

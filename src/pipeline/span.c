@@ -5,18 +5,18 @@
 #include "observe/trace.h"
 #include "pipeline/job.h"
 
-static const char *const stage_names[SAC_STAGE_COUNT] = {
+static const char *const stage_names[SAC_SPAN_COUNT] = {
     [SAC_STAGE_DECODE] = "decode",       [SAC_STAGE_PREPROCESS] = "preprocess",
     [SAC_STAGE_INFERENCE] = "inference", [SAC_STAGE_HEAD] = "head",
     [SAC_STAGE_REID] = "reid",           [SAC_STAGE_TRACKING] = "tracking",
     [SAC_STAGE_DRAW] = "draw",           [SAC_STAGE_ENCODE] = "encode",
-    [SAC_STAGE_WRITE] = "write",
+    [SAC_STAGE_WRITE] = "write",           [SAC_SPAN_LATENCY] = "latency",
 };
 
 static sac_result create_timers(struct sac_job *job, sac_timers **timers)
 {
     sac_result res = sac_timers_create(job->ctx, timers);
-    for (int i = 0; res == SAC_OK && i < SAC_STAGE_COUNT; i++)
+    for (int i = 0; res == SAC_OK && i < SAC_SPAN_COUNT; i++)
         if (sac_timers_id(*timers, stage_names[i]) != i)
             res = SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the timers of the stages");
     if (res == SAC_OK)

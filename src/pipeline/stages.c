@@ -384,6 +384,7 @@ static void track_item(struct sac_job *job, struct sac_item *item)
     if (res != SAC_OK)
         fail_item(job, item, res);
     item->done_ns = sac_time_ns();
+    sac_timer_add(job->timers, SAC_SPAN_LATENCY, item->done_ns - item->submitted_ns);
     count_item(job, item);
 }
 

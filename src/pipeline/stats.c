@@ -12,9 +12,10 @@
 
 static void add_stages(struct sac_job *job, struct sac_pipeline_stats *out)
 {
-    struct sac_timer_summary stage[SAC_STAGE_COUNT], gpu[SAC_STAGE_COUNT];
-    sac_timers_summary(job->timers, stage, SAC_STAGE_COUNT);
-    sac_timers_summary(job->gpu_timers, gpu, SAC_STAGE_COUNT);
+    struct sac_timer_summary stage[SAC_SPAN_COUNT], gpu[SAC_SPAN_COUNT];
+    sac_timers_summary(job->timers, stage, SAC_SPAN_COUNT);
+    sac_timers_summary(job->gpu_timers, gpu, SAC_SPAN_COUNT);
+    out->latency = stage[SAC_SPAN_LATENCY];
     for (int i = 0; i < SAC_STAGE_COUNT; i++)
         if (stage[i].count > 0) {
             out->stage_gpu[out->stage_count] = gpu[i];

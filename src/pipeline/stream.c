@@ -217,6 +217,8 @@ static sac_result feed(struct sac_stream_run *s)
         res = s->src ? read_frame(s, item) : next_number(s, number, item);
         if (res == SAC_OK)
             wait_for_room(s);
+        if (res == SAC_OK && s->params.realtime)
+            sac_stream_pace(s, item);
         if (res == SAC_OK)
             res = sac_job_push_wait(job, item);
         else

@@ -219,6 +219,21 @@ static void calls_back_in_order(void **state)
     assert_int_equal(w.frames, FRAMES);
 }
 
+static void realtime_holds_frames_back(void **state)
+{
+    (void)state;
+    struct sac_pipeline_params params = from_images();
+    struct sac_pipeline_stats  free_run, paced;
+    assert_sac_ok(run(&params, &free_run));
+    params.realtime = 1;
+    assert_sac_ok(run(&params, &paced));
+    assert_int_equal(free_run.latency.count, FRAMES);
+    assert_int_equal(paced.latency.count, FRAMES);
+    /* 30 frames at 25 frames/s: the last is due after 1.16 s */
+    assert_true(paced.elapsed_s > 1.1 && paced.elapsed_s > free_run.elapsed_s);
+    assert_true(paced.latency.p50_ms < 1000);
+}
+
 static void a_stop_leaves_whole_outputs(void **state)
 {
     (void)state;
@@ -399,6 +414,7 @@ int main(void)
         cmocka_unit_test_teardown(needs_a_frame_rate_without_a_video, remove_outputs),
         cmocka_unit_test_teardown(writes_the_annotated_video, remove_outputs),
         cmocka_unit_test_teardown(calls_back_in_order, remove_outputs),
+        cmocka_unit_test_teardown(realtime_holds_frames_back, remove_outputs),
         cmocka_unit_test_teardown(a_stop_leaves_whole_outputs, remove_outputs),
         cmocka_unit_test_teardown(a_stop_before_the_run_ends_it_at_once, remove_outputs),
         cmocka_unit_test_teardown(a_full_disk_spares_the_other_outputs, remove_outputs),

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file read as if a camera gave it: each frame is held back until its time has come. It was decoded
+ * before, so what follows is measured from the frame's time on. */
+#include <time.h>
+
+#include "pipeline/pipeline.h"
+
+enum { NAP_NS = 50 * 1000 * 1000 }; /* how late a stop may be noticed */
+
+static void sleep_until(const struct sac_stream_run *s, int64_t due_ns)
+{
+    for (int64_t now; (now = sac_time_ns()) < due_ns && !atomic_load(&s->pipe->stopped);) {
+        int64_t         nap = SAC_MIN(due_ns - now, (int64_t)NAP_NS);
+        struct timespec ts = {.tv_nsec = (long)nap};
+        nanosleep(&ts, NULL);
+    }
+}
+
+void sac_stream_pace(struct sac_stream_run *s, struct sac_item *item)
+{
+    if (s->pace_start_ns == 0) {
+        s->pace_start_ns = sac_time_ns();
+        s->pace_first_us = item->pts_us;
+    }
+    item->submitted_ns = s->pace_start_ns + (item->pts_us - s->pace_first_us) * 1000;
+    sleep_until(s, item->submitted_ns);
+}
