@@ -132,7 +132,10 @@ static struct times time_camera(int width, int height, int frames, double *us)
     for (int i = 0; i < WARM + frames; i++) {
         f.plane[0] = scene + 2 * i;
         int64_t begun = sac_time_ns();
-        sac_cmc_next(&cmc, &f, NULL, 0);
+        struct sac_camera_job  job;
+        struct sac_camera_move move;
+        sac_cmc_next(&cmc, &f, NULL, 0, &job);
+        sac_camera_on_host(&job, &move);
         if (i >= WARM)
             us[i - WARM] = (double)(sac_time_ns() - begun) / 1e3;
     }

@@ -13,11 +13,14 @@
 #include "base/base.h"
 #include "base/thread.h"
 
+struct sac_camera_job;
+struct sac_camera_move;
 struct sac_detect_spec;
 struct sac_device_graph;
 struct sac_event;  /* a point in a stream's work */
 struct sac_kernel_provider;
 struct sac_kernels;
+struct sac_looks_job;
 struct sac_operand;
 struct sac_stream; /* an ordered queue of work on a device; the CPU's runs at once */
 
@@ -105,6 +108,11 @@ struct sac_device_ops {
                             enum sac_dtype dtype, int rows, int dim, float *out);
     sac_result (*distances)(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
                             const float *b, int m, int dim, float *out);
+    /* See device/looks.h. */
+    sac_result (*looks)(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job);
+    /* See device/camera.h; jobs in host memory, out [n] in the device's. */
+    sac_result (*camera)(struct sac_device *dev, struct sac_stream *stream, const struct sac_camera_job *jobs,
+                         int n, struct sac_camera_move *out);
 
     /* ---- networks; all NULL on the CPU, which engine/providers.c knows ---- */
 

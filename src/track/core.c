@@ -127,7 +127,7 @@ static void take_items(sac_tracker *trk, const struct sac_detection *det, size_t
                                   .score = SAC_CLAMP(det[i].score, 0.0f, 1.0f),
                                   .class_id = det[i].class_id,
                                   .index = (int)i};
-        const float *row = feat ? feat + i * (size_t)trk->gallery.dim : NULL;
+        const float *row = feat ? feat + i * (size_t)trk->gallery.shape.dim : NULL;
         if (row && item->score >= trk->params.score_high && sac_gallery_is_unit(&trk->gallery, row))
             item->feat = row;
     }
@@ -219,8 +219,13 @@ static void forget_those(sac_tracker *trk,
 static void follow_camera(sac_tracker *trk, const sac_frame *frame)
 {
     for (size_t i = 0; i < trk->target_count; i++)
-        trk->moving[i] = trk->targets[i].box;
-    struct sac_similarity s = sac_cmc_next(&trk->cmc, frame, trk->moving, trk->target_count);
+        trk->moving[i] = (struct sac_rect){trk->targets[i].box.x0, trk->targets[i].box.y0,
+                                           trk->targets[i].box.x1, trk->targets[i].box.y1};
+    struct sac_camera_job  job;
+    struct sac_camera_move move;
+    sac_cmc_next(&trk->cmc, frame, trk->moving, trk->target_count, &job);
+    sac_camera_on_host(&job, &move);
+    struct sac_similarity s = sac_cmc_similarity(&trk->cmc, &move);
     for (size_t i = 0; i < trk->target_count; i++)
         sac_kalman_move(&trk->targets[i].filter, &s);
 }

@@ -1,41 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <string.h>
-
-#include "base/base.h"
 #include "track/gallery.h"
 
-/* Closer than this is the same view. */
-static const float VIEW_DISTANCE = 0.15f;
-/* A view forgets with this time constant: long enough to average out single bad crops. */
-static const double FADE_S = 3.0;
+enum { PIECE = 16 /* slots made at once */ };
 
 void sac_gallery_init(struct sac_gallery *g, int dim, int views_max)
 {
-    *g = (struct sac_gallery){.dim = dim, .views_max = views_max, .free = -1};
+    *g = (struct sac_gallery){.shape = {dim, views_max}, .free = -1};
 }
 
 void sac_gallery_finish(struct sac_gallery *g)
 {
-    sac_free(g->rows);
-    sac_free(g->met_s);
+    for (size_t i = 0; i < g->piece_count; i++)
+        if (g->pieces[i].buffer)
+            sac_buffer_unref(&g->pieces[i].buffer);
+        else
+            sac_free(g->pieces[i].memory);
+    sac_free(g->pieces);
     sac_free(g->slots);
+    sac_free(g->updates);
     *g = (struct sac_gallery){.free = -1};
+}
+
+void sac_gallery_move(struct sac_gallery *g, sac_device *dev)
+{
+    struct sac_look_shape shape = g->shape;
+    if (dev == g->dev)
+        return;
+    sac_gallery_finish(g);
+    g->shape = shape;
+    g->dev = dev;
+}
+
+static bool make_piece(struct sac_gallery *g, struct sac_gallery_piece *out)
+{
+    size_t bytes = PIECE * sac_look_slot_bytes(g->shape);
+    *out = (struct sac_gallery_piece){0};
+    if (!g->dev)
+        out->memory = sac_alloc(bytes);
+    else if (sac_buffer_create(g->dev, bytes, "looks of tracks", &out->buffer) == SAC_OK) {
+        sac_buffer_keep(out->buffer);
+        out->memory = sac_buffer_data(out->buffer);
+        g->is_new = true;
+    }
+    return out->memory != NULL;
+}
+
+static bool grow(struct sac_gallery *g)
+{
+    if (!sac_grow((void **)&g->slots, &g->slots_capacity, g->count + PIECE, sizeof *g->slots) ||
+        !sac_grow((void **)&g->pieces, &g->pieces_capacity, g->piece_count + 1, sizeof *g->pieces) ||
+        (g->dev && !sac_grow((void **)&g->updates, &g->updates_capacity, g->count + PIECE,
+                             sizeof *g->updates)) ||
+        !make_piece(g, &g->pieces[g->piece_count]))
+        return false;
+    char *memory = g->pieces[g->piece_count++].memory;
+    for (size_t i = 0; i < PIECE; i++, memory += sac_look_slot_bytes(g->shape)) {
+        g->slots[g->count] = (struct sac_gallery_slot){.memory = memory, .next = g->free};
+        g->free = (int)g->count++;
+    }
+    return true;
 }
 
 bool sac_gallery_reserve(struct sac_gallery *g, size_t slots)
 {
-    size_t views = slots * (size_t)g->views_max;
-    if (slots <= g->count)
-        return true;
-    if (!sac_grow((void **)&g->rows, &g->rows_capacity, views * (size_t)g->dim, sizeof *g->rows) ||
-        !sac_grow((void **)&g->met_s, &g->met_capacity, views, sizeof *g->met_s) ||
-        !sac_grow((void **)&g->slots, &g->slots_capacity, slots, sizeof *g->slots))
-        return false;
-    while (g->count < slots) {
-        g->slots[g->count] = (struct sac_gallery_slot){.next = g->free};
-        g->free = (int)g->count++;
-    }
+    while (g->count < slots)
+        if (!grow(g))
+            return false;
     return true;
 }
 
@@ -43,7 +73,8 @@ int sac_gallery_take(struct sac_gallery *g)
 {
     int slot = g->free;
     g->free = g->slots[slot].next;
-    g->slots[slot] = (struct sac_gallery_slot){.next = -1};
+    g->slots[slot].next = -1;
+    g->slots[slot].fresh = true;
     return slot;
 }
 
@@ -53,92 +84,29 @@ void sac_gallery_give_back(struct sac_gallery *g, int slot)
     g->free = slot;
 }
 
-static size_t view_index(const struct sac_gallery *g, int slot, int view)
-{
-    return (size_t)slot * (size_t)g->views_max + (size_t)view;
-}
-
-static float *view_at(const struct sac_gallery *g, int slot, int view)
-{
-    return g->rows + view_index(g, slot, view) * (size_t)g->dim;
-}
-
-/* Eight sums side by side: one alone waits for its own result at each step. */
-static float dot(const float *a, const float *b, int n)
-{
-    float sum[8] = {0}, rest = 0;
-    int   i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; k++)
-            sum[k] += a[i + k] * b[i + k];
-    for (; i < n; i++)
-        rest += a[i] * b[i];
-    for (int k = 0; k < 8; k++)
-        rest += sum[k];
-    return rest;
-}
-
 bool sac_gallery_is_unit(const struct sac_gallery *g, const float *feat)
 {
-    float square = dot(feat, feat, g->dim);
-    return square > 0.98f && square < 1.02f;
-}
-
-/* Distance to the nearest view, and which that is (-1: none). */
-static float nearest(const struct sac_gallery *g, int slot, const float *feat, int *view)
-{
-    float best = 2;
-    *view = -1;
-    for (int i = 0; i < g->slots[slot].views; i++) {
-        float d = 1 - dot(view_at(g, slot, i), feat, g->dim);
-        if (*view >= 0 && d >= best)
-            continue;
-        best = d;
-        *view = i;
-    }
-    return best;
+    return sac_look_is_unit(sac_look_dot(feat, feat, g->shape.dim));
 }
 
 float sac_gallery_distance(const struct sac_gallery *g, int slot, const float *feat)
 {
-    int view;
-    return nearest(g, slot, feat, &view);
-}
-
-static void blend(float *view, const float *feat, int dim, float keep)
-{
-    for (int i = 0; i < dim; i++)
-        view[i] = keep * view[i] + (1 - keep) * feat[i];
-    float length = sqrtf(dot(view, view, dim));
-    if (length < 1e-6f) /* opposites that cancel: the newer one counts */
-        memcpy(view, feat, (size_t)dim * sizeof *view);
-    else
-        for (int i = 0; i < dim; i++)
-            view[i] /= length;
-}
-
-/* A free view, or the one that was not met for longest. */
-static int oldest_view(struct sac_gallery *g, int slot)
-{
-    if (g->slots[slot].views < g->views_max)
-        return g->slots[slot].views++;
-    int oldest = 0;
-    for (int i = 1; i < g->views_max; i++)
-        if (g->met_s[view_index(g, slot, i)] < g->met_s[view_index(g, slot, oldest)])
-            oldest = i;
-    return oldest;
+    struct sac_look_slot s = sac_look_slot_of(g->slots[slot].memory, g->shape.views_max);
+    int                  view;
+    return g->slots[slot].fresh ? 2 : sac_look_nearest(&s, g->shape, feat, &view);
 }
 
 void sac_gallery_add(struct sac_gallery *g, int slot, const float *feat, double now_s)
 {
-    int   view;
-    float distance = nearest(g, slot, feat, &view);
-    if (view >= 0 && (g->views_max == 1 || distance < VIEW_DISTANCE)) {
-        double gone = now_s - g->met_s[view_index(g, slot, view)];
-        blend(view_at(g, slot, view), feat, g->dim, (float)exp(-gone / FADE_S));
+    struct sac_gallery_slot *own = &g->slots[slot];
+    if (g->dev) {
+        g->updates[g->update_count++] = (struct sac_look_update){
+            .slot = own->memory, .row = feat, .now_s = now_s, .fresh = own->fresh};
     } else {
-        view = oldest_view(g, slot);
-        memcpy(view_at(g, slot, view), feat, (size_t)g->dim * sizeof *feat);
+        struct sac_look_slot s = sac_look_slot_of(own->memory, g->shape.views_max);
+        if (own->fresh)
+            *s.views = 0;
+        sac_look_add(&s, g->shape, feat, now_s);
     }
-    g->met_s[view_index(g, slot, view)] = now_s;
+    own->fresh = false;
 }

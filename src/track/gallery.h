@@ -3,29 +3,46 @@
  *
  * An object owns a slot with up to `views` embeddings of length 1. A new one is blended into the view
  * that it resembles, or starts a view of its own (front, back, half hidden); the view that was not
- * met for longest makes room. */
+ * met for longest makes room.
+ *
+ * The slots lie in host memory, or on the device that the embeddings are on: then the gallery only notes
+ * what is to be added, and a wave (track/wave.h) has the device do it. */
 #ifndef SAC_TRACK_GALLERY_H
 #define SAC_TRACK_GALLERY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "device/device.h"
+#include "device/looks.h"
+
 struct sac_gallery_slot {
-    int  views;    /* filled */
-    int  next;     /* free slots: the next one, or -1 */
+    void *memory;
+    int   next;  /* free slots: the next one, or -1 */
+    bool  fresh; /* it holds nothing yet */
 };
 
 struct sac_gallery {
-    int                      dim, views_max;
-    float                   *rows;     /* [slots,views_max,dim] */
-    double                  *met_s;    /* [slots,views_max] when a view was last met */
+    struct sac_look_shape    shape;
+    sac_device              *dev;   /* NULL: host memory */
     struct sac_gallery_slot *slots;
-    size_t                   rows_capacity, met_capacity, slots_capacity, count;
-    int                      free;     /* first free slot, or -1 */
+    size_t                   slots_capacity, count;
+    int                      free;  /* first free slot, or -1 */
+    struct sac_gallery_piece {      /* slots that were made at once */
+        void              *memory;
+        struct sac_buffer *buffer;  /* behind it on a device */
+    }     *pieces;
+    size_t piece_count, pieces_capacity;
+    bool   is_new; /* memory of a device that no stream but its own may touch yet */
+    /* What a device is to add. */
+    struct sac_look_update *updates;
+    size_t                  update_count, updates_capacity;
 };
 
 void sac_gallery_init(struct sac_gallery *g, int dim, int views_max);
 void sac_gallery_finish(struct sac_gallery *g);
+/* Where the looks are from now on, while there are none: NULL is the host. The device must stay. */
+void sac_gallery_move(struct sac_gallery *g, sac_device *dev);
 /* Room for so many slots in use. false: no memory, nothing changed. */
 bool sac_gallery_reserve(struct sac_gallery *g, size_t slots);
 
@@ -33,12 +50,12 @@ bool sac_gallery_reserve(struct sac_gallery *g, size_t slots);
 int  sac_gallery_take(struct sac_gallery *g);
 void sac_gallery_give_back(struct sac_gallery *g, int slot);
 
-/* feat     [dim] of length 1.
+/* feat     [dim] of length 1, where the gallery is; on a device it must stay until the updates are done.
  * now_s    time of the picture: views fade with seconds, not with the number of pictures. */
 void sac_gallery_add(struct sac_gallery *g, int slot, const float *feat, double now_s);
-/* Cosine distance, 0..2, to the nearest view; 2 when there is none. */
+/* In host memory: cosine distance, 0..2, to the nearest view; 2 when there is none. */
 float sac_gallery_distance(const struct sac_gallery *g, int slot, const float *feat);
-/* Whether a row is of length 1, within rounding. */
+/* In host memory: whether a row is of length 1, within rounding. */
 bool sac_gallery_is_unit(const struct sac_gallery *g, const float *feat);
 
 #endif

@@ -233,4 +233,6 @@ const struct sac_device_ops sac_device_cpu = {
     .detect = sac_cpu_detect,
     .normalise = sac_cpu_normalise,
     .distances = sac_cpu_distances,
+    .looks = sac_cpu_looks,
+    .camera = sac_cpu_camera,
 };

@@ -19,5 +19,8 @@ sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, 
                              enum sac_dtype dtype, int rows, int dim, float *out);
 sac_result sac_cpu_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
                              const float *b, int m, int dim, float *out);
+sac_result sac_cpu_looks(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job);
+sac_result sac_cpu_camera(struct sac_device *dev, struct sac_stream *stream,
+                          const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
 
 #endif
