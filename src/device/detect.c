@@ -4,28 +4,82 @@
 /* Boxes of an image that the first copy brings: most scenes need no second one. */
 enum { BOXES_USUAL = 24 };
 
-sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                          const void *tensor, const struct sac_fit_map *maps, int n, void *out)
+static bool is_number(enum sac_dtype dtype, bool whole)
 {
-    if (s->dtype != SAC_F32 && s->dtype != SAC_F16)
-        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "head: outputs of %s; have float32, float16",
-                        sac_dtype_name(s->dtype));
-    if (s->cells < 0 || s->cells > SAC_DETECT_CELLS_MAX || s->classes < 1 ||
+    return dtype == SAC_F32 || dtype == SAC_F16 || (whole && (dtype == SAC_I32 || dtype == SAC_I64));
+}
+
+static sac_result check_field(sac_device *dev, const struct sac_detect_spec *s,
+                              const struct sac_detect_field *f, bool whole)
+{
+    if (f->tensor < 0 || f->tensor >= s->tensor_count)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "head: tensor %d of %d", f->tensor, s->tensor_count);
+    if (!is_number(f->dtype, whole))
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "head: outputs of %s; have float32, float16%s",
+                        sac_dtype_name(f->dtype), whole ? ", int32, int64" : "");
+    return SAC_OK;
+}
+
+static sac_result check_fields(sac_device *dev, const struct sac_detect_spec *s)
+{
+    const bool rows = s->form == SAC_DETECT_ROWS;
+    const int  levels = s->form == SAC_DETECT_GFL ? SAC_DETECT_LEVELS_MAX : 1;
+    sac_result res = s->tensor_count < 1 || s->tensor_count > SAC_DETECT_TENSORS_MAX
+                         ? SAC_FAIL(dev->ctx, SAC_ERR_ARG, "head: %d tensors", s->tensor_count)
+                         : SAC_OK;
+    for (int i = 0; i < levels && res == SAC_OK; i++) {
+        if (i > 0 && s->score[i].dtype == SAC_DTYPE_NONE) /* the network has fewer */
+            break;
+        res = check_field(dev, s, &s->box[i], false);
+        if (res == SAC_OK)
+            res = check_field(dev, s, &s->score[i], false);
+    }
+    if (res == SAC_OK && rows)
+        res = check_field(dev, s, &s->label, true);
+    return res == SAC_OK && s->ended ? check_field(dev, s, &s->end, false) : res;
+}
+
+void sac_detect_set_dtypes(struct sac_detect_spec *s, const enum sac_dtype *dtypes)
+{
+    struct sac_detect_field *fields[2 * SAC_DETECT_LEVELS_MAX + 2] = {&s->label, &s->end};
+    for (int i = 0; i < SAC_DETECT_LEVELS_MAX; i++) {
+        fields[2 + 2 * i] = &s->box[i];
+        fields[3 + 2 * i] = &s->score[i];
+    }
+    for (size_t i = 0; i < SAC_COUNT(fields); i++)
+        if (fields[i]->tensor >= 0 && fields[i]->tensor < s->tensor_count)
+            fields[i]->dtype = dtypes[fields[i]->tensor];
+}
+
+sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
+                          const void *const *tensors, const struct sac_fit_map *maps, int n, void *out)
+{
+    const bool rows = s->form == SAC_DETECT_ROWS;
+    sac_result res = check_fields(dev, s);
+    if (res != SAC_OK)
+        return res;
+    if (s->cells < 0 || s->cells > SAC_DETECT_CELLS_MAX || s->classes < !rows ||
         s->classes > SAC_DETECT_CLASSES_MAX)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
                         "head: %d cells with %d classes; up to %d and %d have room on a device", s->cells,
                         s->classes, (int)SAC_DETECT_CELLS_MAX, (int)SAC_DETECT_CLASSES_MAX);
     if (s->keep < 1 || s->keep > SAC_MAX(s->cells, 1) || n < 0)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "head: %d boxes of %d images", s->keep, n);
-    return n ? dev->ops->detect(dev, stream, s, tensor, maps, n, out) : SAC_OK;
+    return n ? dev->ops->detect(dev, stream, s, tensors, maps, n, out) : SAC_OK;
 }
 
-static sac_result fetch(sac_device *dev, struct sac_stream *stream, void *host, const void *out,
-                        size_t begin, size_t end)
+static sac_result copy_boxes(sac_device *dev, struct sac_stream *stream, void *host, const void *out,
+                             size_t begin, size_t end)
 {
-    sac_result res = sac_device_copy(dev, stream, (char *)host + begin, (const char *)out + begin, end - begin,
-                                     SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "boxes");
-    return res == SAC_OK && stream ? dev->ops->stream_wait(stream) : res;
+    return sac_device_copy(dev, stream, (char *)host + begin, (const char *)out + begin, end - begin,
+                           SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "boxes");
+}
+
+/* Bytes of the first copy. */
+static size_t usual_bytes(const struct sac_detect_spec *s, int n)
+{
+    return sac_detect_boxes_at(n) +
+           (size_t)n * (size_t)SAC_MIN(s->keep, (int)BOXES_USUAL) * sizeof(struct sac_detection);
 }
 
 static sac_result take(sac_device *dev, const int32_t *count, const struct sac_detection *boxes, int n,
@@ -43,27 +97,43 @@ static sac_result take(sac_device *dev, const int32_t *count, const struct sac_d
     return SAC_OK;
 }
 
+sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
+                                  const void *out, int n, void *host)
+{
+    return copy_boxes(dev, stream, host, out, 0, usual_bytes(s, n));
+}
+
+sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
+                                const void *out, int n, void *host, struct sac_detections *found)
+{
+    const int32_t *count = host;
+    const size_t   first = sac_detect_boxes_at(n), usual = usual_bytes(s, n);
+    size_t         end = first;
+    sac_result     res = SAC_OK;
+    for (int i = 0; i < n; i++)
+        end += (size_t)count[i] * sizeof(struct sac_detection);
+    if (end > usual)
+        res = copy_boxes(dev, stream, host, out, usual, end);
+    if (res == SAC_OK && end > usual && stream)
+        res = dev->ops->stream_wait(stream);
+    if (res == SAC_OK)
+        res = take(dev, count, (const struct sac_detection *)(const void *)((char *)host + first), n, found);
+    return res;
+}
+
 sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
                             const void *out, int n, struct sac_detections *found)
 {
-    const size_t first = sac_detect_boxes_at(n), size = sizeof(struct sac_detection);
-    const size_t usual = first + (size_t)n * (size_t)SAC_MIN(s->keep, (int)BOXES_USUAL) * size;
-    struct sac_buffer *buf = NULL;
+    struct sac_buffer *host = NULL;
     if (n == 0)
         return SAC_OK;
-    sac_result res = sac_host_buffer_create(dev, sac_detect_out_bytes(s, n), "boxes", &buf);
-    if (res != SAC_OK)
-        return res;
-    char          *host = sac_buffer_data(buf);
-    const int32_t *count = (const int32_t *)(const void *)host;
-    size_t         end = first;
-    res = fetch(dev, stream, host, out, 0, usual);
-    for (int i = 0; i < n && res == SAC_OK; i++)
-        end += (size_t)count[i] * size;
-    if (res == SAC_OK && end > usual)
-        res = fetch(dev, stream, host, out, usual, end);
+    sac_result res = sac_host_buffer_create(dev, sac_detect_out_bytes(s, n), "boxes", &host);
     if (res == SAC_OK)
-        res = take(dev, count, (const struct sac_detection *)(const void *)(host + first), n, found);
-    sac_buffer_unref(&buf);
+        res = sac_detect_fetch_begin(dev, stream, s, out, n, sac_buffer_data(host));
+    if (res == SAC_OK && stream)
+        res = dev->ops->stream_wait(stream);
+    if (res == SAC_OK)
+        res = sac_detect_fetch_end(dev, stream, s, out, n, sac_buffer_data(host), found);
+    sac_buffer_unref(&host);
     return res;
 }

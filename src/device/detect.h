@@ -12,31 +12,70 @@
 #include "device/sample.h"
 
 enum sac_detect_form {
-    SAC_DETECT_CENTRE, /* centre x, y, width, height in pixels of the input, then the classes */
-    SAC_DETECT_YOLOX   /* the same with objectness before the classes; or offset in cells and logarithm
-                        * of the size: which, the values of an image tell */
+    SAC_DETECT_CENTRE,  /* a cell: centre x, y, width, height in pixels of the input; scores */
+    SAC_DETECT_YOLOX,   /* the same; or offset in cells and logarithm of the size: which, the values of an
+                         * image tell */
+    SAC_DETECT_GFL,     /* a cell: each edge's distance as logits of bins; scores, or their logits: which,
+                         * the values of an image tell */
+    SAC_DETECT_QUERIES, /* centre x, y, width, height as shares of the input; scores or logits, likewise */
+    SAC_DETECT_ROWS     /* finished: x0, y0, x1, y1, one score and its class */
 };
 
-enum { SAC_DETECT_CLASSES_MAX = 2048, SAC_DETECT_CELLS_MAX = 1 << 17 };
+enum {
+    SAC_DETECT_CLASSES_MAX = 2048,
+    SAC_DETECT_CELLS_MAX = 1 << 17,
+    SAC_DETECT_LEVELS_MAX = 4,
+    SAC_DETECT_TENSORS_MAX = 8
+};
+
+/* Numbers of one kind: number k of cell c of image i is at first + i * image + c * cell + k * number. */
+struct sac_detect_field {
+    int            tensor;
+    enum sac_dtype dtype; /* SAC_F32, SAC_F16; also SAC_I32, SAC_I64 where classes come as numbers */
+    int64_t        first, image, cell, number; /* elements */
+};
+
+/* Boxes of ROWS in pixels of the input, as shares of it, or in pixels once any number exceeds 2. */
+enum sac_detect_unit { SAC_DETECT_PIXELS = 0, SAC_DETECT_SHARES, SAC_DETECT_UNIT_SHOWS };
 
 struct sac_detect_spec {
     enum sac_detect_form form;
-    enum sac_dtype       dtype; /* SAC_F32, SAC_F16 */
+    int                  tensor_count;
     int                  input_width, input_height;
     int                  cells, classes;
-    int64_t              step_image, step_cell, step_number; /* elements from one to the next */
+    bool                 objectness; /* the score before the first class multiplies all (CENTRE, YOLOX) */
+    bool                 no_object;  /* a class behind the last; logits then pass a softmax (QUERIES) */
+    bool                 ended;      /* a first column below 0 ends the rows (ROWS) */
+    enum sac_detect_unit unit;       /* ROWS */
+    int                  bins;       /* of an edge (GFL) */
+    float                offset;     /* of a cell's point in it, in cells (GFL) */
+    /* Cells of strides 8, 16, ... lie level by level where the form is GFL; else all are of level 0. */
+    struct sac_detect_field box[SAC_DETECT_LEVELS_MAX], score[SAC_DETECT_LEVELS_MAX];
+    struct sac_detect_field label, end; /* ROWS */
     float                score_min, nms_iou;
+    bool                 nms;  /* else only of equal boxes the best stays: one object has one class */
     int                  keep; /* boxes of an image, at most; 1 to cells */
+    bool                 all_classes; /* wanted is not looked at */
     uint32_t             wanted[SAC_DETECT_CLASSES_MAX / 32]; /* a bit per class */
 };
 
 /* ---- numbers ---- */
 
-SAC_ANYWHERE float sac_detect_number(const struct sac_detect_spec *s, const void *image, int64_t at)
+SAC_ANYWHERE float sac_detect_read(const struct sac_detect_field *f, const void *const *tensors, int64_t at)
 {
-    if (s->dtype == SAC_F16)
-        return sac_float_of_half(((const uint16_t *)image)[at]);
-    return ((const float *)image)[at];
+    const void *t = tensors[f->tensor];
+    switch (f->dtype) {
+    case SAC_F16: return sac_float_of_half(((const uint16_t *)t)[at]);
+    case SAC_I32: return (float)((const int32_t *)t)[at];
+    case SAC_I64: return (float)((const int64_t *)t)[at];
+    default: return ((const float *)t)[at];
+    }
+}
+
+/* Where number 0 of a cell is. */
+SAC_ANYWHERE int64_t sac_detect_at(const struct sac_detect_field *f, int image, int64_t cell)
+{
+    return f->first + image * f->image + cell * f->cell;
 }
 
 /* e^x to about 2 units in the last place, the same on every device: C libraries differ. Cody and Waite's
@@ -63,52 +102,148 @@ SAC_ANYWHERE float sac_exp(float x)
     return p;
 }
 
+SAC_ANYWHERE float sac_sigmoid(float v)
+{
+    return v == v ? 1.0f / (1.0f + sac_exp(-v)) : v;
+}
+
 /* ---- cells ---- */
 
-/* Strides 8, 16, ...: which cell number `cell` is. */
-SAC_ANYWHERE void sac_detect_place(const struct sac_detect_spec *s, int cell, int *stride, int *x, int *y)
+/* A cell among those of strides 8, 16, ..., each map row by row. */
+struct sac_detect_cell {
+    int level, index; /* index: in its level */
+    int stride, x, y;
+};
+
+SAC_ANYWHERE struct sac_detect_cell sac_detect_place(const struct sac_detect_spec *s, int cell)
 {
-    int size = 8;
-    for (;; size *= 2) {
+    int level = 0;
+    for (int size = 8;; size *= 2, level++) {
         const int columns = (s->input_width + size - 1) / size, rows = (s->input_height + size - 1) / size;
         if (cell < columns * rows || size >= 64) {
-            *stride = size;
-            *x = cell % columns;
-            *y = cell / columns;
-            return;
+            const struct sac_detect_cell at = {level, cell, size, cell % columns, cell / columns};
+            return at;
         }
         cell -= columns * rows;
     }
 }
 
-/* Raw centres stay within a few cells of 0, those in pixels are spread over the image. sum: of |x|. */
-SAC_ANYWHERE bool sac_detect_is_decoded(const struct sac_detect_spec *s, double sum)
+/* Which level's fields hold a cell, and where. */
+SAC_ANYWHERE struct sac_detect_cell sac_detect_place_of(const struct sac_detect_spec *s, int cell)
 {
-    return sum > (double)s->cells * s->input_width / 8;
+    const struct sac_detect_cell plain = {0, cell, 0, 0, 0};
+    return s->form == SAC_DETECT_GFL ? sac_detect_place(s, cell) : plain;
 }
+
+/* ---- what the values of an image tell ---- */
+
+/* How many values of an image are looked at; 0: nothing is open. */
+SAC_ANYWHERE int64_t sac_detect_looks(const struct sac_detect_spec *s)
+{
+    switch (s->form) {
+    case SAC_DETECT_YOLOX: return s->cells;
+    case SAC_DETECT_GFL: return (int64_t)s->cells * s->classes;
+    case SAC_DETECT_QUERIES: return (int64_t)s->cells * (s->classes + s->no_object);
+    case SAC_DETECT_ROWS:
+        return s->ended ? s->cells : s->unit == SAC_DETECT_UNIT_SHOWS ? (int64_t)s->cells * 4 : 0;
+    default: return 0;
+    }
+}
+
+/* What one value says. Those of an image are put together by sac_detect_together. */
+SAC_ANYWHERE double sac_detect_look(const struct sac_detect_spec *s, const void *const *tensors, int image,
+                                    int64_t i)
+{
+    if (s->form == SAC_DETECT_YOLOX)
+        return fabs((double)sac_detect_read(&s->box[0], tensors, sac_detect_at(&s->box[0], image, i)));
+    if (s->form == SAC_DETECT_ROWS && s->ended) {
+        const float v = sac_detect_read(&s->end, tensors, sac_detect_at(&s->end, image, i));
+        return v < 0 ? (double)i : (double)s->cells;
+    }
+    const int numbers = s->form == SAC_DETECT_ROWS ? 4 : s->classes + s->no_object;
+    const struct sac_detect_cell   at = sac_detect_place_of(s, (int)(i / numbers));
+    const struct sac_detect_field *f = s->form == SAC_DETECT_ROWS ? &s->box[0] : &s->score[at.level];
+    const float v = sac_detect_read(f, tensors, sac_detect_at(f, image, at.index) + i % numbers * f->number);
+    switch (s->form) {
+    case SAC_DETECT_ROWS: return v > 2;
+    case SAC_DETECT_GFL: return v < 0 || v > 1;
+    default: return !(v >= 0 && v <= 1);
+    }
+}
+
+SAC_ANYWHERE double sac_detect_nothing(const struct sac_detect_spec *s)
+{
+    return s->form == SAC_DETECT_ROWS && s->ended ? (double)s->cells : 0;
+}
+
+SAC_ANYWHERE double sac_detect_together(const struct sac_detect_spec *s, double a, double b)
+{
+    if (s->form == SAC_DETECT_ROWS && s->ended)
+        return a < b ? a : b;
+    return a + b;
+}
+
+/* What all of them tell. YOLOX: the boxes are decoded already (raw centres stay within a few cells of 0,
+ * those in pixels are spread over the image). Rows that end: how many there are. Else: some value was
+ * outside, so scores are logits, boxes pixels. */
+SAC_ANYWHERE int sac_detect_mode(const struct sac_detect_spec *s, double all)
+{
+    if (s->form == SAC_DETECT_YOLOX)
+        return all > (double)s->cells * s->input_width / 8;
+    return s->form == SAC_DETECT_ROWS && s->ended ? (int)all : all > 0;
+}
+
+/* ---- classes ---- */
 
 SAC_ANYWHERE bool sac_detect_wants(const struct sac_detect_spec *s, int class_id)
 {
-    return s->wanted[class_id / 32] >> (class_id % 32) & 1;
+    if (s->all_classes)
+        return true;
+    return class_id < SAC_DETECT_CLASSES_MAX && (s->wanted[class_id / 32] >> (class_id % 32) & 1);
+}
+
+/* Logits of a query to probabilities: e^(v - shift) / sum. */
+struct sac_detect_softmax {
+    float shift, sum;
+};
+
+SAC_ANYWHERE struct sac_detect_softmax sac_detect_softmax_of(const struct sac_detect_field *f,
+                                                             const void *const *tensors, int64_t at, int n)
+{
+    struct sac_detect_softmax s = {sac_detect_read(f, tensors, at), 0};
+    for (int c = 1; c < n; c++) {
+        const float v = sac_detect_read(f, tensors, at + c * f->number);
+        s.shift = s.shift > v ? s.shift : v;
+    }
+    for (int c = 0; c < n; c++)
+        s.sum += sac_exp(sac_detect_read(f, tensors, at + c * f->number) - s.shift);
+    return s;
 }
 
 /* The likeliest class of a cell among those asked for: one object has one. Below 0: none. */
-SAC_ANYWHERE int sac_detect_class(const struct sac_detect_spec *s, const void *image, int64_t at, float *score)
+SAC_ANYWHERE int sac_detect_class(const struct sac_detect_spec *s, const void *const *tensors, int image,
+                                  const struct sac_detect_cell *cell, int mode, float *score)
 {
-    float objectness = 1.0f;
-    int   best = -1;
+    const struct sac_detect_field *f = &s->score[cell->level];
+    int64_t                        at = sac_detect_at(f, image, cell->index);
+    const bool logits = mode && (s->form == SAC_DETECT_GFL || s->form == SAC_DETECT_QUERIES);
+    struct sac_detect_softmax soft = {0, 0};
+    float                     objectness = 1.0f;
+    int                       best = -1;
     *score = 0;
-    at += 4 * s->step_number;
-    if (s->form == SAC_DETECT_YOLOX) {
-        objectness = sac_detect_number(s, image, at);
-        at += s->step_number;
+    if (s->objectness) {
+        objectness = sac_detect_read(f, tensors, at - f->number);
         if (!(objectness >= s->score_min))
             return -1;
     }
-    for (int c = 0; c < s->classes; c++, at += s->step_number) {
-        float v = sac_detect_number(s, image, at);
-        if (s->form == SAC_DETECT_YOLOX)
+    if (logits && s->no_object)
+        soft = sac_detect_softmax_of(f, tensors, at, s->classes + 1);
+    for (int c = 0; c < s->classes; c++, at += f->number) {
+        float v = sac_detect_read(f, tensors, at);
+        if (s->objectness)
             v = objectness * v;
+        if (logits)
+            v = s->no_object ? sac_exp(v - soft.shift) / soft.sum : sac_sigmoid(v);
         if (!(v >= s->score_min) || !(v <= 1e6f) || !sac_detect_wants(s, c))
             continue;
         v = v < 1.0f ? v + 0.0f : 1.0f; /* no minus 0 */
@@ -120,38 +255,109 @@ SAC_ANYWHERE int sac_detect_class(const struct sac_detect_spec *s, const void *i
     return best;
 }
 
+/* The same of a finished row. */
+SAC_ANYWHERE int sac_detect_row_class(const struct sac_detect_spec *s, const void *const *tensors, int image,
+                                      int row, int mode, float *score)
+{
+    const float v = sac_detect_read(&s->score[0], tensors, sac_detect_at(&s->score[0], image, row));
+    const float c = sac_detect_read(&s->label, tensors, sac_detect_at(&s->label, image, row));
+    if ((s->ended && row >= mode) || !(v >= s->score_min) || !(v <= 1e6f) || !(c >= 0 && c < 1e6f) ||
+        !sac_detect_wants(s, (int)c))
+        return -1;
+    *score = v < 1.0f ? v + 0.0f : 1.0f;
+    return (int)c;
+}
+
+/* ---- boxes ---- */
+
+/* The mean of a distribution given by logits, in bins. */
+SAC_ANYWHERE float sac_detect_distance(const struct sac_detect_field *f, const void *const *tensors,
+                                       int64_t at, int bins)
+{
+    float top = sac_detect_read(f, tensors, at), sum = 0, weighted = 0;
+    for (int i = 1; i < bins; i++) {
+        const float v = sac_detect_read(f, tensors, at + i * f->number);
+        top = top > v ? top : v;
+    }
+    for (int i = 0; i < bins; i++) {
+        const float p = sac_exp(sac_detect_read(f, tensors, at + i * f->number) - top);
+        sum += p;
+        weighted += p * (float)i;
+    }
+    return weighted / sum;
+}
+
+struct sac_detect_edges {
+    float x0, y0, x1, y1; /* pixels of the input */
+};
+
+SAC_ANYWHERE struct sac_detect_edges sac_detect_around(const struct sac_detect_spec *s,
+                                                       const void *const *tensors, int image,
+                                                       const struct sac_detect_cell *cell)
+{
+    const struct sac_detect_field *f = &s->box[cell->level];
+    const int64_t at = sac_detect_at(f, image, cell->index), edge = s->bins * f->number;
+    const float   size = (float)cell->stride;
+    const float   x = ((float)cell->x + s->offset) * size, y = ((float)cell->y + s->offset) * size;
+    const struct sac_detect_edges e = {x - size * sac_detect_distance(f, tensors, at, s->bins),
+                                       y - size * sac_detect_distance(f, tensors, at + edge, s->bins),
+                                       x + size * sac_detect_distance(f, tensors, at + 2 * edge, s->bins),
+                                       y + size * sac_detect_distance(f, tensors, at + 3 * edge, s->bins)};
+    return e;
+}
+
+/* Of all forms but GFL. */
+SAC_ANYWHERE struct sac_detect_edges sac_detect_plain(const struct sac_detect_spec *s,
+                                                      const void *const *tensors, int image, int cell, int mode)
+{
+    const struct sac_detect_field *f = &s->box[0];
+    const int64_t at = sac_detect_at(f, image, cell);
+    float a = sac_detect_read(f, tensors, at), b = sac_detect_read(f, tensors, at + f->number);
+    float w = sac_detect_read(f, tensors, at + 2 * f->number), h = sac_detect_read(f, tensors, at + 3 * f->number);
+    const bool  shares = s->form == SAC_DETECT_QUERIES || s->unit == SAC_DETECT_SHARES ||
+                        (s->unit == SAC_DETECT_UNIT_SHOWS && !mode);
+    const float width = shares ? (float)s->input_width : 1.0f, height = shares ? (float)s->input_height : 1.0f;
+    if (s->form == SAC_DETECT_ROWS) {
+        const struct sac_detect_edges row = {a * width, b * height, w * width, h * height};
+        return row;
+    }
+    if (s->form == SAC_DETECT_YOLOX && !mode) {
+        const struct sac_detect_cell in = sac_detect_place(s, cell);
+        a = (a + (float)in.x) * (float)in.stride;
+        b = (b + (float)in.y) * (float)in.stride;
+        w = sac_exp(w) * (float)in.stride;
+        h = sac_exp(h) * (float)in.stride;
+    }
+    const struct sac_detect_edges e = {(a - w * 0.5f) * width, (b - h * 0.5f) * height,
+                                       (a + w * 0.5f) * width, (b + h * 0.5f) * height};
+    return e;
+}
+
 SAC_ANYWHERE bool sac_detect_is_edge(float v)
 {
     return v < 1e6f && v > -1e6f;
 }
 
 /* The box of a cell in pixels of the source; false when there is none that makes sense. */
-SAC_ANYWHERE bool sac_detect_box(const struct sac_detect_spec *s, const void *image, int cell, bool decoded,
-                                 const struct sac_fit_map *map, struct sac_detection *out)
+SAC_ANYWHERE bool sac_detect_box(const struct sac_detect_spec *s, const void *const *tensors, int image,
+                                 int cell, int mode, const struct sac_fit_map *map, struct sac_detection *out)
 {
-    const int64_t at = cell * s->step_cell;
-    out->class_id = sac_detect_class(s, image, at, &out->score);
+    const struct sac_detect_cell at = sac_detect_place_of(s, cell);
+    out->class_id = s->form == SAC_DETECT_ROWS
+                        ? sac_detect_row_class(s, tensors, image, cell, mode, &out->score)
+                        : sac_detect_class(s, tensors, image, &at, mode, &out->score);
     if (out->class_id < 0)
         return false;
-    float cx = sac_detect_number(s, image, at), cy = sac_detect_number(s, image, at + s->step_number);
-    float w = sac_detect_number(s, image, at + 2 * s->step_number),
-          h = sac_detect_number(s, image, at + 3 * s->step_number);
-    if (s->form == SAC_DETECT_YOLOX && !decoded) {
-        int stride, x, y;
-        sac_detect_place(s, cell, &stride, &x, &y);
-        cx = (cx + (float)x) * (float)stride;
-        cy = (cy + (float)y) * (float)stride;
-        w = sac_exp(w) * (float)stride;
-        h = sac_exp(h) * (float)stride;
-    }
-    const float x0 = cx - w * 0.5f, y0 = cy - h * 0.5f, x1 = cx + w * 0.5f, y1 = cy + h * 0.5f;
-    if (!(x1 > x0) || !(y1 > y0) || !sac_detect_is_edge(x0) || !sac_detect_is_edge(y0) ||
-        !sac_detect_is_edge(x1) || !sac_detect_is_edge(y1))
+    const struct sac_detect_edges e = s->form == SAC_DETECT_GFL
+                                          ? sac_detect_around(s, tensors, image, &at)
+                                          : sac_detect_plain(s, tensors, image, cell, mode);
+    if (!(e.x1 > e.x0) || !(e.y1 > e.y0) || !sac_detect_is_edge(e.x0) || !sac_detect_is_edge(e.y0) ||
+        !sac_detect_is_edge(e.x1) || !sac_detect_is_edge(e.y1))
         return false;
-    out->x0 = (x0 - map->offset_x) / map->scale_x;
-    out->y0 = (y0 - map->offset_y) / map->scale_y;
-    out->x1 = (x1 - map->offset_x) / map->scale_x;
-    out->y1 = (y1 - map->offset_y) / map->scale_y;
+    out->x0 = (e.x0 - map->offset_x) / map->scale_x;
+    out->y0 = (e.y0 - map->offset_y) / map->scale_y;
+    out->x1 = (e.x1 - map->offset_x) / map->scale_x;
+    out->y1 = (e.y1 - map->offset_y) / map->scale_y;
     return true;
 }
 
@@ -166,6 +372,15 @@ SAC_ANYWHERE float sac_detect_iou(const struct sac_detection *a, const struct sa
     const float both = w * h;
     const float all = (a->x1 - a->x0) * (a->y1 - a->y0) + (b->x1 - b->x0) * (b->y1 - b->y0) - both;
     return all > 0 ? both / all : 0;
+}
+
+/* Does the better box a leave no room for b? */
+SAC_ANYWHERE bool sac_detect_excludes(const struct sac_detect_spec *s, const struct sac_detection *a,
+                                      const struct sac_detection *b)
+{
+    if (!s->nms)
+        return a->x0 == b->x0 && a->y0 == b->y0 && a->x1 == b->x1 && a->y1 == b->y1;
+    return a->class_id == b->class_id && sac_detect_iou(a, b) > s->nms_iou;
 }
 
 /* Which comes first: the better, ties by class and place. 0: not decided. */
@@ -196,13 +411,23 @@ static inline size_t sac_detect_out_bytes(const struct sac_detect_spec *s, int n
     return sac_detect_boxes_at(n) + (size_t)n * (size_t)s->keep * sizeof(struct sac_detection);
 }
 
-/* tensor   device memory, n images laid out as s says.
+/* Fill the dtype of all fields: dtypes [s->tensor_count]. */
+void sac_detect_set_dtypes(struct sac_detect_spec *s, const enum sac_dtype *dtypes);
+/* tensors  [s->tensor_count] in device memory, n images laid out as s says.
  * maps     [n], host: where each source lies in the input.
  * out      device memory of sac_detect_out_bytes.
- * Errors   SAC_ERR_UNSUPPORTED for more cells or classes than there is room for. */
+ * Errors   SAC_ERR_UNSUPPORTED for more cells or classes than there is room for, and for other numbers. */
 sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                          const void *tensor, const struct sac_fit_map *maps, int n, void *out);
-/* The lists of n images to the host, when the stream has come to it: a few hundred bytes an image. */
+                          const void *const *tensors, const struct sac_fit_map *maps, int n, void *out);
+/* The lists of n images to the host, when the stream has come to it: a few hundred bytes an image. In two
+ * halves: begin queues a copy of what most batches have; end, once the stream has come to it, takes the
+ * lists, after a second copy (and a wait) where there was more.
+ * host     of sac_host_buffer_create, sac_detect_out_bytes long. */
+sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
+                                  const void *out, int n, void *host);
+sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
+                                const void *out, int n, void *host, struct sac_detections *found);
+/* Both, with the wait between them. */
 sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
                             const void *out, int n, struct sac_detections *found);
 #endif

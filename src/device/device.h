@@ -101,7 +101,7 @@ struct sac_device_ops {
                        const struct sac_shape *shapes, int n);
     /* See device/detect.h. */
     sac_result (*detect)(struct sac_device *dev, struct sac_stream *stream,
-                         const struct sac_detect_spec *spec, const void *tensor,
+                         const struct sac_detect_spec *spec, const void *const *tensors,
                          const struct sac_fit_map *maps, int n, void *out);
     /* See device/embed.h. */
     sac_result (*normalise)(struct sac_device *dev, struct sac_stream *stream, const void *in,

@@ -262,7 +262,7 @@ static sac_result decode_image(struct sac_detector *det, int image, const sac_fr
     if (det->head->needs_nms)
         sac_nms(list, det->nms_iou, det->detection_max);
     else
-        sac_detections_best(list, det->detection_max);
+        sac_detections_distinct(list, det->detection_max);
     return SAC_OK;
 }
 

@@ -6,8 +6,7 @@
  * [queries; 4 + classes] (Ultralytics' RT-DETR). Scores may be probabilities already; else they
  * pass a sigmoid (RT-DETR, Deformable DETR), or, in the first DETR, a softmax whose last class
  * means "no object": 92 columns for COCO, or one more than there are names. */
-#include <math.h>
-
+#include "device/detect.h"
 #include "heads/heads.h"
 
 enum { QUERIES_MAX = 2000, DETR_COCO_COLUMNS = 92 };
@@ -108,7 +107,7 @@ static struct softmax softmax_of(const float *v, int n)
     for (int c = 1; c < n; c++)
         s.shift = SAC_MAX(s.shift, v[c]);
     for (int c = 0; c < n; c++)
-        s.sum += expf(v[c] - s.shift);
+        s.sum += sac_exp(v[c] - s.shift);
     return s;
 }
 
@@ -116,7 +115,7 @@ static float activate(enum activation kind, float v, const struct softmax *s)
 {
     if (kind == ACTIVE_ALREADY)
         return v;
-    return kind == ACTIVE_SIGMOID ? 1.0f / (1.0f + expf(-v)) : expf(v - s->shift) / s->sum;
+    return kind == ACTIVE_SIGMOID ? sac_sigmoid(v) : sac_exp(v - s->shift) / s->sum;
 }
 
 static void emit_query(const struct sac_head_input *in, const float *box, const float *scores,
@@ -157,6 +156,23 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
     return SAC_OK;
 }
 
+static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
+{
+    const struct sac_head_tensor *t = in->tensors;
+    struct queries                q;
+    if (find_queries(in, &q) != SAC_OK || !sac_head_has_room(q.count, q.classes))
+        return false;
+    const int boxes = in->count == 2 && t[1].shape[1] == 4 ? 1 : 0; /* as find_queries took them */
+    const int scores = in->count == 2 ? 1 - boxes : 0;
+    out->form = SAC_DETECT_QUERIES;
+    out->cells = (int)q.count;
+    out->no_object = in->count == 2 && has_no_object(q.classes, names == q.classes ? 0 : names);
+    out->classes = q.classes - out->no_object;
+    out->box[0] = sac_head_field(in, boxes, 0, q.box_step, 1);
+    out->score[0] = sac_head_field(in, scores, in->count == 2 ? 0 : 4, q.score_step, 1);
+    return out->classes > 0;
+}
+
 const struct sac_head sac_head_detr = {
     .name = "detr",
     .what = "DETR, RT-DETR: queries with scores and boxes",
@@ -166,4 +182,5 @@ const struct sac_head sac_head_detr = {
     .class_count = class_count,
     .defaults = defaults,
     .decode = decode,
+    .layout = layout,
 };

@@ -46,10 +46,10 @@ struct sac_head {
      * (embeddings). */
     sac_result (*decode)(const struct sac_head *self, const struct sac_head_input *in,
                          int class_count, sac_head_emit emit, void *sink);
-    /* The same for a device that decodes by itself (device/detect.h): fill form, cells, classes and steps;
-     * t has no data. false: the shape is not the head's. NULL: it is decoded on the host. */
-    bool (*layout)(const struct sac_head_tensor *t, int input_width, int input_height,
-                   struct sac_detect_spec *out);
+    /* The same for a device that decodes by itself (device/detect.h): fill form, cells, classes and where
+     * the numbers are; in has no data. false: the shapes are not the head's, or there are more than a device
+     * has room for. NULL: it is decoded on the host. */
+    bool (*layout)(const struct sac_head_input *in, int class_count, struct sac_detect_spec *out);
     const struct sac_head_plugin *plugin; /* of a head from a shared object */
 };
 
@@ -87,10 +87,18 @@ struct sac_grid {
 /* Strides 8, 16, 32 (levels = 3) or 8 to 64 (4); partial cells count. */
 struct sac_grid sac_grid_of(int width, int height, int levels);
 
+/* layout.c: the numbers of cells in tensor number `index` of a head's input. */
+struct sac_detect_field sac_head_field(const struct sac_head_input *in, int index, int64_t first, int64_t cell,
+                                       int64_t number);
+/* Is there room for so many on a device? */
+bool sac_head_has_room(int64_t cells, int64_t classes);
+
 /* nms.c */
 /* Greedy, class by class: best first, drop what overlaps a better box of its class by more than
  * iou_max. Sorts by falling score and shortens the list; keeps `keep` at most. */
 void  sac_nms(struct sac_detections *list, float iou_max, size_t keep);
+/* Sort and shorten; of equal boxes only the best stays. */
+void  sac_detections_distinct(struct sac_detections *list, size_t keep);
 /* Only sort and shorten. */
 void  sac_detections_best(struct sac_detections *list, size_t keep);
 float sac_box_iou(const struct sac_detection *a, const struct sac_detection *b);

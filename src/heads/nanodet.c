@@ -5,9 +5,9 @@
  * NanoDet-Plus gives one output [cells of strides 8, 16, 32, 64; classes + 4 * bins] whose points
  * are the cells' corners. The first NanoDet gives two outputs per stride, scores and distances,
  * whose points are the cells' centres. All published models have 8 bins. */
-#include <math.h>
 #include <string.h>
 
+#include "device/detect.h"
 #include "heads/heads.h"
 
 enum { BINS = 8, BINS_MAX = 64 };
@@ -19,6 +19,8 @@ struct level {
     const float *scores, *edges;
     int64_t      score_step, edge_step;
     int          classes, bins;
+    int          score_tensor, edge_tensor;
+    int64_t      first; /* element of image 0 at which the tensors' part of this map begins */
 };
 
 /* ---- shapes ---- */
@@ -131,7 +133,7 @@ static float expected_bin(const float *logits, int bins)
     for (int i = 1; i < bins; i++)
         top = SAC_MAX(top, logits[i]);
     for (int i = 0; i < bins; i++) {
-        float p = expf(logits[i] - top);
+        float p = sac_exp(logits[i] - top);
         sum += p;
         weighted += p * (float)i;
     }
@@ -169,7 +171,7 @@ static void emit_level(const struct level *l, bool logits, float score_min, sac_
         bool                 placed = false;
         for (det.class_id = 0; det.class_id < l->classes; det.class_id++) {
             float v = scores[det.class_id];
-            det.score = logits ? 1.0f / (1.0f + expf(-v)) : v;
+            det.score = logits ? sac_sigmoid(v) : v;
             if (!(det.score >= score_min))
                 continue;
             if (!placed)
@@ -190,18 +192,19 @@ static sac_result levels_of_one(const struct sac_head_input *in, int names, stru
     if (!*count || classes < 1)
         return SAC_ERR_FORMAT;
     struct sac_grid g = sac_grid_of(in->input_width, in->input_height, *count);
-    const float    *data = t->data;
+    int64_t         first = 0;
     for (int i = 0; i < *count; i++) {
         level[i] = (struct level){.stride = g.stride[i],
                                   .columns = g.columns[i],
                                   .rows = g.rows[i],
-                                  .scores = data,
-                                  .edges = data + classes,
+                                  .first = first,
+                                  .scores = t->data ? t->data + first : NULL,
+                                  .edges = t->data ? t->data + first + classes : NULL,
                                   .score_step = t->shape[1],
                                   .edge_step = t->shape[1],
                                   .classes = classes,
                                   .bins = (int)(t->shape[1] - classes) / 4};
-        data += (int64_t)g.columns[i] * g.rows[i] * t->shape[1];
+        first += (int64_t)g.columns[i] * g.rows[i] * t->shape[1];
     }
     return SAC_OK;
 }
@@ -222,6 +225,8 @@ static sac_result levels_of_many(const struct sac_head_input *in, struct level *
                                   .columns = g.columns[i],
                                   .rows = g.rows[i],
                                   .offset = 0.5f,
+                                  .score_tensor = (int)(pair[0] - in->tensors),
+                                  .edge_tensor = (int)(pair[1] - in->tensors),
                                   .scores = pair[0]->data,
                                   .edges = pair[1]->data,
                                   .score_step = pair[0]->shape[1],
@@ -232,20 +237,49 @@ static sac_result levels_of_many(const struct sac_head_input *in, struct level *
     return SAC_OK;
 }
 
+static sac_result levels_of(const struct sac_head_input *in, int names, struct level *level, int *count)
+{
+    return in->count == 1 ? levels_of_one(in, names, level, count) : levels_of_many(in, level, count);
+}
+
 static sac_result decode(const struct sac_head *self, const struct sac_head_input *in, int names,
                          sac_head_emit emit, void *sink)
 {
     (void)self;
     struct level level[SAC_GRID_LEVELS_MAX];
     int          count = 0;
-    sac_result   res = in->count == 1 ? levels_of_one(in, names, level, &count)
-                                      : levels_of_many(in, level, &count);
+    sac_result   res = levels_of(in, names, level, &count);
     bool         logits = false;
     for (int i = 0; res == SAC_OK && i < count; i++)
         logits = logits || are_logits(&level[i]);
     for (int i = 0; res == SAC_OK && i < count; i++)
         emit_level(&level[i], logits, in->score_min, emit, sink);
     return res;
+}
+
+static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
+{
+    struct level level[SAC_GRID_LEVELS_MAX];
+    int          count = 0;
+    int64_t      cells = 0;
+    if (levels_of(in, names, level, &count) != SAC_OK || in->count > SAC_DETECT_TENSORS_MAX)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const struct level *l = &level[i];
+        cells += (int64_t)l->columns * l->rows;
+        out->score[i] = sac_head_field(in, l->score_tensor, l->first, l->score_step, 1);
+        out->box[i] = sac_head_field(in, l->edge_tensor, l->first + (in->count == 1 ? l->classes : 0),
+                                     l->edge_step, 1);
+    }
+    out->form = SAC_DETECT_GFL;
+    out->cells = (int)SAC_MIN(cells, (int64_t)SAC_DETECT_CELLS_MAX);
+    out->classes = level[0].classes;
+    out->bins = level[0].bins;
+    out->offset = level[0].offset;
+    for (int i = 1; i < count; i++)
+        if (level[i].bins != out->bins)
+            return false;
+    return sac_head_has_room(cells, out->classes);
 }
 
 const struct sac_head sac_head_nanodet = {
@@ -257,4 +291,5 @@ const struct sac_head sac_head_nanodet = {
     .class_count = class_count,
     .defaults = defaults,
     .decode = decode,
+    .layout = layout,
 };

@@ -37,6 +37,26 @@ void sac_detections_best(struct sac_detections *list, size_t keep)
     list->count = SAC_MIN(list->count, keep);
 }
 
+static bool is_taken(const struct sac_detections *kept, const struct sac_detection *det)
+{
+    for (size_t i = 0; i < kept->count; i++) {
+        const struct sac_detection *k = &kept->items[i];
+        if (k->x0 == det->x0 && k->y0 == det->y0 && k->x1 == det->x1 && k->y1 == det->y1)
+            return true;
+    }
+    return false;
+}
+
+void sac_detections_distinct(struct sac_detections *list, size_t keep)
+{
+    size_t count = list->count;
+    sac_detections_best(list, count);
+    list->count = 0; /* the kept ones gather at the front of the same array */
+    for (size_t i = 0; i < count && list->count < keep; i++)
+        if (!is_taken(list, &list->items[i]))
+            list->items[list->count++] = list->items[i];
+}
+
 float sac_box_iou(const struct sac_detection *a, const struct sac_detection *b)
 {
     float w = SAC_MIN(a->x1, b->x1) - SAC_MAX(a->x0, b->x0);

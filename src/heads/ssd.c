@@ -6,6 +6,7 @@
  * and scores [rows] told apart by name; boxes are shares when none exceeds 2, else pixels. */
 #include <string.h>
 
+#include "device/detect.h"
 #include "heads/heads.h"
 
 enum { DETECTION_COLUMNS = 7 };
@@ -117,6 +118,42 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
     return SAC_OK;
 }
 
+static bool layout_rows(const struct sac_head_input *in, struct sac_detect_spec *out)
+{
+    const struct sac_head_tensor *t = &in->tensors[0];
+    int64_t                       rows = 1;
+    if (t->rank < 2 || t->shape[t->rank - 1] != DETECTION_COLUMNS)
+        return false;
+    for (int i = 0; i < t->rank - 1; i++)
+        rows *= t->shape[i];
+    out->unit = SAC_DETECT_SHARES;
+    out->ended = true;
+    out->cells = (int)SAC_MIN(rows, (int64_t)SAC_DETECT_CELLS_MAX);
+    out->end = sac_head_field(in, 0, 0, DETECTION_COLUMNS, 1);
+    out->label = sac_head_field(in, 0, 1, DETECTION_COLUMNS, 1);
+    out->score[0] = sac_head_field(in, 0, 2, DETECTION_COLUMNS, 1);
+    out->box[0] = sac_head_field(in, 0, 3, DETECTION_COLUMNS, 1);
+    return sac_head_has_room(rows, 0);
+}
+
+static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
+{
+    struct trio t;
+    (void)names;
+    out->form = SAC_DETECT_ROWS;
+    if (in->count == 1)
+        return layout_rows(in, out);
+    if (!find_trio(in->tensors, in->count, &t) || t.labels->shape[0] != t.boxes->shape[0] ||
+        t.scores->shape[0] != t.boxes->shape[0] || !sac_head_has_room(t.boxes->shape[0], 0))
+        return false;
+    out->unit = SAC_DETECT_UNIT_SHOWS;
+    out->cells = (int)t.boxes->shape[0];
+    out->box[0] = sac_head_field(in, (int)(t.boxes - in->tensors), 0, 4, 1);
+    out->score[0] = sac_head_field(in, (int)(t.scores - in->tensors), 0, 1, 1);
+    out->label = sac_head_field(in, (int)(t.labels - in->tensors), 0, 1, 1);
+    return true;
+}
+
 const struct sac_head sac_head_ssd = {
     .name = "ssd",
     .what = "SSD and others that end in their own NMS",
@@ -125,4 +162,5 @@ const struct sac_head sac_head_ssd = {
     .recognise = recognise,
     .defaults = defaults,
     .decode = decode,
+    .layout = layout,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* YOLOv5 (and v7 exported alike): three anchors per cell of strides 8, 16, 32, already decoded:
  * centre x, y, width, height in pixels, objectness, then the classes. */
+#include "device/detect.h"
 #include "heads/heads.h"
 
 enum { BOX = 4, CLASSES = 5, ANCHORS = 3 };
@@ -51,6 +52,22 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
     return SAC_OK;
 }
 
+static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
+{
+    const struct sac_head_tensor *t = &in->tensors[0];
+    (void)names;
+    if (in->count < 1 || t->rank != 2 || t->shape[1] <= CLASSES ||
+        !sac_head_has_room(t->shape[0], t->shape[1] - CLASSES))
+        return false;
+    out->form = SAC_DETECT_CENTRE;
+    out->objectness = true;
+    out->cells = (int)t->shape[0];
+    out->classes = (int)t->shape[1] - CLASSES;
+    out->box[0] = sac_head_field(in, 0, 0, t->shape[1], 1);
+    out->score[0] = sac_head_field(in, 0, CLASSES, t->shape[1], 1);
+    return true;
+}
+
 const struct sac_head sac_head_yolov5 = {
     .name = "yolov5",
     .what = "YOLOv5, YOLOv7: decoded anchors with objectness and classes",
@@ -59,4 +76,5 @@ const struct sac_head sac_head_yolov5 = {
     .recognise = recognise,
     .class_count = class_count,
     .decode = decode,
+    .layout = layout,
 };

@@ -75,21 +75,23 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
     return SAC_OK;
 }
 
-static bool layout(const struct sac_head_tensor *t, int width, int height, struct sac_detect_spec *out)
+static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
 {
-    if (t->rank != 2)
+    const struct sac_head_tensor *t = &in->tensors[0];
+    (void)names;
+    if (in->count < 1 || t->rank != 2)
         return false;
-    const bool    upright = is_cell_count(t->shape[1], width, height);
+    const bool    upright = is_cell_count(t->shape[1], in->input_width, in->input_height);
     const int64_t cells = t->shape[upright ? 1 : 0], numbers = t->shape[upright ? 0 : 1];
-    if (numbers <= CLASSES || numbers - CLASSES > SAC_DETECT_CLASSES_MAX || cells > SAC_DETECT_CELLS_MAX ||
-        !is_cell_count(cells, width, height))
+    const int64_t step_cell = upright ? 1 : numbers, step_number = upright ? cells : 1;
+    if (numbers <= CLASSES || !sac_head_has_room(cells, numbers - CLASSES) ||
+        !is_cell_count(cells, in->input_width, in->input_height))
         return false;
     out->form = SAC_DETECT_CENTRE;
     out->cells = (int)cells;
     out->classes = (int)(numbers - CLASSES);
-    out->step_number = upright ? cells : 1;
-    out->step_cell = upright ? 1 : numbers;
-    out->step_image = cells * numbers;
+    out->box[0] = sac_head_field(in, 0, 0, step_cell, step_number);
+    out->score[0] = sac_head_field(in, 0, CLASSES * step_number, step_cell, step_number);
     return true;
 }
 

@@ -100,18 +100,20 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
     return SAC_OK;
 }
 
-static bool layout(const struct sac_head_tensor *t, int width, int height, struct sac_detect_spec *out)
+static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
 {
-    const int64_t cells = sac_grid_of(width, height, 3).cells;
-    if (t->rank != 2 || t->shape[0] != cells || t->shape[1] <= CLASSES ||
-        t->shape[1] - CLASSES > SAC_DETECT_CLASSES_MAX || cells > SAC_DETECT_CELLS_MAX)
+    const struct sac_head_tensor *t = &in->tensors[0];
+    const int64_t                 cells = sac_grid_of(in->input_width, in->input_height, 3).cells;
+    (void)names;
+    if (in->count != 1 || t->rank != 2 || t->shape[0] != cells || t->shape[1] <= CLASSES ||
+        !sac_head_has_room(cells, t->shape[1] - CLASSES))
         return false;
     out->form = SAC_DETECT_YOLOX;
+    out->objectness = true;
     out->cells = (int)cells;
     out->classes = (int)t->shape[1] - CLASSES;
-    out->step_number = 1;
-    out->step_cell = t->shape[1];
-    out->step_image = cells * t->shape[1];
+    out->box[0] = sac_head_field(in, 0, 0, t->shape[1], 1);
+    out->score[0] = sac_head_field(in, 0, CLASSES, t->shape[1], 1);
     return true;
 }
 

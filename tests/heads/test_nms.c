@@ -77,6 +77,25 @@ static void agrees_with_the_definition(void **state)
     }
 }
 
+/* A network that finishes by itself may name one place twice, as a car and as a truck. */
+static void of_equal_boxes_the_best_stays(void **state)
+{
+    (void)state;
+    struct sac_detection boxes[] = {{1, 2, 30, 40, 0.5f, 7}, {9, 9, 20, 20, 0.6f, 1}, {1, 2, 30, 40, 0.8f, 2},
+                                    {1, 2, 30, 41, 0.4f, 2}, {9, 9, 20, 20, 0.6f, 0}};
+    struct sac_detections list = {0};
+    for (size_t i = 0; i < SAC_COUNT(boxes); i++)
+        assert_true(sac_detections_push(&list, &boxes[i]));
+    sac_detections_distinct(&list, 10);
+    assert_int_equal(list.count, 3);
+    assert_memory_equal(&list.items[0], &boxes[2], sizeof boxes[0]);
+    assert_memory_equal(&list.items[1], &boxes[4], sizeof boxes[0]);
+    assert_memory_equal(&list.items[2], &boxes[3], sizeof boxes[0]);
+    sac_detections_distinct(&list, 1);
+    assert_int_equal(list.count, 1);
+    sac_detections_finish(&list);
+}
+
 static void keeps_the_best_only(void **state)
 {
     (void)state;
@@ -109,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_the_definition),
         cmocka_unit_test(keeps_the_best_only),
+        cmocka_unit_test(of_equal_boxes_the_best_stays),
         cmocka_unit_test(overlap_is_shared_area_over_all),
     };
     return cmocka_run_group_tests_name("heads/nms", tests, NULL, NULL);

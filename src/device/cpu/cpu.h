@@ -13,7 +13,7 @@ sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, co
 sac_result sac_cpu_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
                         const struct sac_shape *shapes, int n);
 sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
-                          const struct sac_detect_spec *spec, const void *tensor,
+                          const struct sac_detect_spec *spec, const void *const *tensors,
                           const struct sac_fit_map *maps, int n, void *out);
 sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
                              enum sac_dtype dtype, int rows, int dim, float *out);

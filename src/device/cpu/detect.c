@@ -12,7 +12,7 @@ struct candidate {
 
 struct work {
     const struct sac_detect_spec *spec;
-    const char                   *tensor;
+    const void *const            *tensors;
     const struct sac_fit_map     *maps;
     struct candidate             *candidates; /* [n][cells] */
     struct sac_detection         *boxes;      /* [n][keep] */
@@ -26,12 +26,13 @@ static int by_order(const void *left, const void *right)
     return order ? order : a->cell - b->cell;
 }
 
-static bool is_decoded(const struct sac_detect_spec *s, const void *image)
+static int mode_of(const struct sac_detect_spec *s, const void *const *tensors, int image)
 {
-    double sum = 0;
-    for (int i = 0; i < s->cells; i++)
-        sum += fabs((double)sac_detect_number(s, image, i * s->step_cell));
-    return sac_detect_is_decoded(s, sum);
+    double        all = sac_detect_nothing(s);
+    const int64_t looks = sac_detect_looks(s);
+    for (int64_t i = 0; i < looks; i++)
+        all = sac_detect_together(s, all, sac_detect_look(s, tensors, image, i));
+    return sac_detect_mode(s, all);
 }
 
 static int suppress(const struct sac_detect_spec *s, const struct candidate *c, int n,
@@ -41,7 +42,7 @@ static int suppress(const struct sac_detect_spec *s, const struct candidate *c, 
     for (int i = 0; i < n && count < s->keep; i++) {
         bool free = true;
         for (int k = 0; k < count && free; k++)
-            free = kept[k].class_id != c[i].box.class_id || !(sac_detect_iou(&kept[k], &c[i].box) > s->nms_iou);
+            free = !sac_detect_excludes(s, &kept[k], &c[i].box);
         if (free)
             kept[count++] = c[i].box;
     }
@@ -53,13 +54,12 @@ static void run_image(void *arg, int image, int worker)
     const struct work            *w = arg;
     const struct sac_detect_spec *s = w->spec;
     struct candidate             *c = w->candidates + (size_t)image * (size_t)s->cells;
-    const void *data = w->tensor + (size_t)image * (size_t)s->step_image * sac_dtype_bytes(s->dtype);
-    const bool  decoded = s->form == SAC_DETECT_YOLOX && is_decoded(s, data);
-    int         n = 0;
+    const int                     mode = mode_of(s, w->tensors, image);
+    int                           n = 0;
     (void)worker;
     for (int cell = 0; cell < s->cells; cell++) {
         c[n].cell = cell;
-        n += sac_detect_box(s, data, cell, decoded, &w->maps[image], &c[n].box);
+        n += sac_detect_box(s, w->tensors, image, cell, mode, &w->maps[image], &c[n].box);
     }
     if (n)
         qsort(c, (size_t)n, sizeof *c, by_order);
@@ -78,7 +78,7 @@ static void pack(const struct work *w, int n, void *out)
 }
 
 sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
-                          const struct sac_detect_spec *s, const void *tensor,
+                          const struct sac_detect_spec *s, const void *const *tensors,
                           const struct sac_fit_map *maps, int n, void *out)
 {
     const size_t boxes_at = (size_t)n * ((size_t)s->cells + 1) * sizeof(struct candidate);
@@ -89,7 +89,7 @@ sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
     if (res != SAC_OK)
         return res;
     char       *memory = sac_buffer_data(buf);
-    struct work w = {s, tensor, maps, (void *)memory, (void *)(memory + boxes_at), (void *)(memory + count_at)};
+    struct work w = {s, tensors, maps, (void *)memory, (void *)(memory + boxes_at), (void *)(memory + count_at)};
     sac_device_parallel(dev, n, run_image, &w);
     pack(&w, n, out);
     sac_buffer_unref(&buf);

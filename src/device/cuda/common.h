@@ -91,7 +91,7 @@ sac_result cuda_convert(struct sac_device *dev, struct sac_stream *stream, const
 sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
                      const struct sac_shape *shapes, int n);
 sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *spec,
-                       const void *tensor, const struct sac_fit_map *maps, int n, void *out);
+                       const void *const *tensors, const struct sac_fit_map *maps, int n, void *out);
 sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
                           enum sac_dtype dtype, int rows, int dim, float *out);
 sac_result cuda_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,

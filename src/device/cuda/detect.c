@@ -26,8 +26,7 @@ static uintptr_t lay_out(struct cuda_detect_params *p, uintptr_t at, int n)
 static void step_images(struct cuda_detect_params *p, int n)
 {
     const size_t images = (size_t)n, cells = (size_t)p->spec.cells;
-    p->tensor = (const char *)p->tensor +
-                images * (size_t)p->spec.step_image * sac_dtype_bytes(p->spec.dtype);
+    p->first += n;
     p->state += images;
     p->candidates += images * cells;
     p->sorted += images * cells;
@@ -53,10 +52,12 @@ static cudaError_t launch(struct cuda_detect_params p, const struct sac_fit_map 
 }
 
 sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *spec,
-                       const void *tensor, const struct sac_fit_map *maps, int n, void *out)
+                       const void *const *tensors, const struct sac_fit_map *maps, int n, void *out)
 {
-    struct cuda_detect_params p = {.spec = *spec, .tensor = tensor, .keys_room = 1};
+    struct cuda_detect_params p = {.spec = *spec, .keys_room = 1};
     void                     *scratch = NULL;
+    for (int i = 0; i < spec->tensor_count; i++)
+        p.tensors[i] = tensors[i];
     while (p.keys_room < (size_t)spec->cells)
         p.keys_room *= 2;
     sac_result res = cuda_enter(dev);

@@ -1,41 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells to boxes, in three launches for a batch: where that is open, tell in which form an image's cells
- * are; decode the cells, a thread each; sort and suppress, a block an image. */
+/* Cells to boxes, in three launches for a batch: tell what only the values of an image can; decode the cells,
+ * a thread each; sort and suppress, a block an image. */
 #include "device/cuda/launch.h"
 
 namespace {
 
-enum { CELL_THREADS = 256, NMS_THREADS = 1024, KEYS_SHARED = 2048 };
+enum { LOOK_THREADS = 512, CELL_THREADS = 256, NMS_THREADS = 1024, KEYS_SHARED = 2048 };
 
 struct map_list {
     struct sac_fit_map map[CUDA_DETECT_IMAGES];
 };
 
-__device__ const void *image_of(const struct cuda_detect_params &p, int image)
-{
-    const size_t at = (size_t)image * p.spec.step_image;
-    return p.spec.dtype == SAC_F16 ? (const void *)((const uint16_t *)p.tensor + at)
-                                   : (const void *)((const float *)p.tensor + at);
-}
-
 /* ---- the form ---- */
 
-__global__ void __launch_bounds__(CELL_THREADS) begin(const __grid_constant__ struct cuda_detect_params p)
+__global__ void __launch_bounds__(LOOK_THREADS) begin(const __grid_constant__ struct cuda_detect_params p)
 {
-    __shared__ double       sums[CELL_THREADS];
-    const int               thread = threadIdx.x;
-    const void             *image = image_of(p, blockIdx.x);
-    double                  sum = 0;
-    for (int i = thread; p.spec.form == SAC_DETECT_YOLOX && i < p.spec.cells; i += CELL_THREADS)
-        sum += fabs((double)sac_detect_number(&p.spec, image, i * p.spec.step_cell));
-    sums[thread] = sum;
-    for (int half = CELL_THREADS / 2; half > 0; half /= 2) {
+    __shared__ double all[LOOK_THREADS];
+    const int         thread = threadIdx.x;
+    const int64_t     looks = sac_detect_looks(&p.spec);
+    double            own = sac_detect_nothing(&p.spec);
+    for (int64_t i = thread; i < looks; i += LOOK_THREADS)
+        own = sac_detect_together(&p.spec, own,
+                                  sac_detect_look(&p.spec, p.tensors, p.first + blockIdx.x, i));
+    all[thread] = own;
+    for (int half = LOOK_THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
         if (thread < half)
-            sums[thread] += sums[thread + half];
+            all[thread] = sac_detect_together(&p.spec, all[thread], all[thread + half]);
     }
     if (thread == 0)
-        p.state[blockIdx.x] = {0, 0, sac_detect_is_decoded(&p.spec, sums[0]), 0};
+        p.state[blockIdx.x] = {0, 0, sac_detect_mode(&p.spec, all[0]), 0};
 }
 
 /* ---- cells ---- */
@@ -47,7 +41,8 @@ __global__ void __launch_bounds__(CELL_THREADS)
     struct cuda_detect_state *state = &p.state[image];
     struct sac_detection      box;
     const bool                found = cell < p.spec.cells &&
-                       sac_detect_box(&p.spec, image_of(p, image), cell, state->decoded, &maps.map[image], &box);
+                       sac_detect_box(&p.spec, p.tensors, p.first + image, cell, state->mode, &maps.map[image],
+                                      &box);
     const unsigned lanes = __ballot_sync(~0u, found);
     const int      lane = threadIdx.x % 32;
     int            at = 0;
@@ -130,7 +125,7 @@ __device__ int suppress(const struct cuda_detect_params &p, const struct sac_det
         if (threadIdx.x == 0)
             kept[count] = best;
         for (int j = i + 1 + threadIdx.x; j < n; j += NMS_THREADS)
-            if (box[j].class_id == best.class_id && sac_detect_iou(&best, &box[j]) > p.spec.nms_iou)
+            if (sac_detect_excludes(&p.spec, &best, &box[j]))
                 atomicOr(&dead[j / 32], 1u << (j % 32));
         __syncthreads();
         i = next_alive(dead, i + 1, n);
@@ -194,7 +189,7 @@ extern "C" cudaError_t cuda_launch_detect(const struct cuda_detect_params *p, co
     struct map_list list;
     for (int i = 0; i < n; i++)
         list.map[i] = maps[i];
-    begin<<<n, CELL_THREADS, 0, stream>>>(*p);
+    begin<<<n, LOOK_THREADS, 0, stream>>>(*p);
     cudaError_t res = cudaGetLastError();
     if (p->spec.cells > 0 && res == cudaSuccess) {
         const dim3 grid((p->spec.cells + CELL_THREADS - 1) / CELL_THREADS, n);

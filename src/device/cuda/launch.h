@@ -63,13 +63,14 @@ cudaError_t cuda_launch_draw(const struct cuda_draw_params *params, cudaStream_t
 struct cuda_detect_state {
     int32_t found;   /* candidates */
     int32_t kept;
-    int32_t decoded; /* centres are pixels */
+    int32_t mode; /* what its values told: sac_detect_mode */
     int32_t unused;
 };
 enum { CUDA_DETECT_IMAGES = 256 };
 struct cuda_detect_params {
     struct sac_detect_spec    spec;
-    const void               *tensor;     /* of the first image here */
+    const void               *tensors[SAC_DETECT_TENSORS_MAX];
+    int                       first;      /* image of the tensors that comes first here */
     struct cuda_detect_state *state;      /* [n] */
     struct sac_detection     *candidates; /* [n][cells] */
     struct sac_detection     *sorted;     /* [n][cells] */
