@@ -49,6 +49,8 @@ struct sac_device_ops {
     /* Raw memory; only the pool calls these. */
     sac_result (*memory_alloc)(struct sac_device *dev, size_t bytes, void **out);
     void       (*memory_free)(struct sac_device *dev, void *p);
+    /* What the whole device has, and has left for all programs. NULL: it is the host's. */
+    sac_result (*memory_info)(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes);
 
     /* Host memory that copies need not be staged for; only its pool calls these. NULL: any memory is. */
     sac_result (*host_alloc)(struct sac_device *dev, size_t bytes, void **out);

@@ -245,8 +245,13 @@ static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, siz
                         "%s: %zu bytes more on %s would pass its memory limit of %" PRIu64
                         " (%" PRIu64 " in use); raise the limit, or use a smaller batch",
                         owner, bytes, pool->where, pool->limit_bytes, live);
-    return SAC_FAIL(pool->dev->ctx, res, "%s: no memory for %zu bytes on %s (%" PRIu64 " in use by this run)",
-                    owner, bytes, pool->where, live);
+    uint64_t left = 0, total = 0;
+    char     room[64] = "";
+    if (pool == pool->dev->pool && pool->dev->ops->memory_info &&
+        pool->dev->ops->memory_info(pool->dev, &left, &total) == SAC_OK)
+        snprintf(room, sizeof room, ", %" PRIu64 " of %" PRIu64 " free", left, total);
+    return SAC_FAIL(pool->dev->ctx, res, "%s: no memory for %zu bytes on %s (%" PRIu64 " in use by this run%s)",
+                    owner, bytes, pool->where, live, room);
 }
 
 static sac_result create(struct sac_buffer_pool *pool, size_t bytes, const char *owner, bool own,

@@ -266,6 +266,21 @@ static void cuda_memory_free(struct sac_device *dev, void *p)
     cuda_leave();
 }
 
+static sac_result cuda_memory_info(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    size_t     left = 0, total = 0;
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    res = cuda_check(dev, cudaMemGetInfo(&left, &total), "its memory");
+    cuda_leave();
+    if (res == SAC_OK) {
+        *free_bytes = left;
+        *total_bytes = total;
+    }
+    return res;
+}
+
 static sac_result cuda_host_alloc(struct sac_device *dev, size_t bytes, void **out)
 {
     sac_result res = cuda_enter(dev);
@@ -466,6 +481,7 @@ static const struct sac_device_ops sac_device_cuda = {
     .close = cuda_close,
     .memory_alloc = cuda_memory_alloc,
     .memory_free = cuda_memory_free,
+    .memory_info = cuda_memory_info,
     .host_alloc = cuda_host_alloc,
     .host_free = cuda_host_free,
     .stream_create = cuda_stream_create,
