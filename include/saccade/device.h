@@ -82,6 +82,7 @@ enum sac_copy_reason {
     SAC_COPY_OVERLAY,          /* overlay-download: an annotated frame for an encoder on the host */
     SAC_COPY_TENSOR_USER,      /* tensors that the user hands in or reads out */
     SAC_COPY_TENSOR_LAYOUT,    /* a tensor between stages that disagree on layout */
+    SAC_COPY_TENSOR_DOWNLOAD,  /* a network's whole outputs, for a head that runs on the host */
     SAC_COPY_REASON_COUNT
 };
 SAC_API const char *sac_copy_reason_name(enum sac_copy_reason reason); /* "frame-upload", ... */

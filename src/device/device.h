@@ -244,6 +244,12 @@ void       sac_buffer_pool_report_held(struct sac_buffer_pool *pool);
 /* Free what waits in the pool. */
 void sac_device_pool_trim(sac_device *dev);
 
+const char *sac_buffer_owner(const struct sac_buffer *buf);
+/* For sentences: "float32 [1,3,4]"; "DOING 'OWNER', float32 [1,3,4]"; "DOING frame 7 of stream 3". */
+void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t size);
+void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);
+void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size);
+
 /* What is live, one call a buffer; under the pool's lock, so fn must not come back to it. Any thread. */
 struct sac_live_buffer {
     const char                   *where, *owner; /* "cuda:0"; as at creation */

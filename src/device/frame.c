@@ -241,6 +241,12 @@ sac_result sac_frame_wait(const sac_frame *frame)
 
 /* ---- copies ---- */
 
+void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size)
+{
+    snprintf(out, size, "%s frame %lld of stream %d (%s %dx%d)", doing, (long long)frame->number,
+             frame->stream_id, sac_pixel_format_name(frame->format), frame->width, frame->height);
+}
+
 static sac_result check_copy(const sac_frame *src, const sac_frame *dst)
 {
     sac_context *ctx = dst->device->ctx;
@@ -276,11 +282,13 @@ sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst)
     if (res == SAC_OK && dst->device == dev)
         res = sac_frame_await(dst, NULL);
     struct sac_plane_layout plane[SAC_PLANES_MAX];
+    char what[128];
+    sac_frame_name(src, "copy of", what, sizeof what);
     int n = res == SAC_OK ? sac_frame_planes(src->format, src->width, src->height, plane) : 0;
     for (int i = 0; i < n && res == SAC_OK; i++) {
         const struct sac_copy_rows rows = {dst->plane[i],       src->plane[i],     dst->pitch_bytes[i],
                                            src->pitch_bytes[i], plane[i].row_bytes, plane[i].rows};
-        res = sac_device_copy_rows(dev, NULL, &rows, kind, reason, "a frame's plane");
+        res = sac_device_copy_rows(dev, NULL, &rows, kind, reason, what);
     }
     return res;
 }

@@ -7,25 +7,13 @@
 
 /* ---- reports ---- */
 
-static void print_shape(const struct sac_tensor_desc *desc, char *out, size_t size)
-{
-    size_t at = 0;
-    out[0] = '\0';
-    if (desc->dtype == SAC_DTYPE_NONE)
-        return;
-    at += (size_t)snprintf(out, size, ", %s [", sac_dtype_name(desc->dtype));
-    for (int i = 0; i < desc->rank && at < size; i++)
-        at += (size_t)snprintf(out + at, size - at, "%s%" PRId64, i ? "," : "", desc->shape[i]);
-    if (at < size)
-        snprintf(out + at, size - at, "]");
-}
-
 static void print_buffer(const struct sac_buffer *buf, int64_t now_ns, char *out, size_t size)
 {
-    char shape[160];
-    print_shape(&buf->desc, shape, sizeof shape);
-    snprintf(out, size, "%s: '%s', %zu bytes%s, %.1f s old", buf->pool->where, buf->owner,
-             buf->bytes, shape, (double)(now_ns - buf->born_ns) * 1e-9);
+    char shape[160] = "";
+    if (buf->desc.dtype != SAC_DTYPE_NONE)
+        sac_tensor_desc_print(&buf->desc, shape, sizeof shape);
+    snprintf(out, size, "%s: '%s', %zu bytes%s%s, %.1f s old", buf->pool->where, buf->owner, buf->bytes,
+             shape[0] ? ", " : "", shape, (double)(now_ns - buf->born_ns) * 1e-9);
 }
 
 static void dump_live(struct sac_buffer_pool *pool, void (*fn)(void *user, const char *line), void *user)

@@ -334,6 +334,11 @@ void *sac_buffer_data(const struct sac_buffer *buf)
     return buf->data;
 }
 
+const char *sac_buffer_owner(const struct sac_buffer *buf)
+{
+    return buf->owner;
+}
+
 size_t sac_buffer_bytes(const struct sac_buffer *buf)
 {
     return buf->bytes;

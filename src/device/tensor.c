@@ -59,6 +59,15 @@ int64_t sac_tensor_desc_bytes(const struct sac_tensor_desc *desc)
     return bytes;
 }
 
+void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t size)
+{
+    size_t at = (size_t)snprintf(out, size, "%s [", sac_dtype_name(desc->dtype));
+    for (int i = 0; i < desc->rank && at < size; i++)
+        at += (size_t)snprintf(out + at, size - at, "%s%lld", i ? "," : "", (long long)desc->shape[i]);
+    if (at < size)
+        snprintf(out + at, size - at, "]");
+}
+
 struct sac_tensor {
     sac_refcount           refs;
     sac_device            *dev; /* held open */
@@ -204,14 +213,29 @@ sac_device *sac_tensor_device(const sac_tensor *t)
     return t->dev;
 }
 
+void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size)
+{
+    char              shape[120];
+    const sac_tensor *base = t;
+    while (base->base)
+        base = base->base;
+    sac_tensor_desc_print(&t->desc, shape, sizeof shape);
+    snprintf(out, size, "%s '%s', %s", doing, base->buffer ? sac_buffer_owner(base->buffer) : "wrapped tensor",
+             shape);
+}
+
 sac_result sac_tensor_upload(sac_tensor *t, const void *src)
 {
+    char what[200];
+    sac_tensor_name(t, "upload of", what, sizeof what);
     return sac_device_copy(t->dev, NULL, t->data, src, (size_t)sac_tensor_desc_bytes(&t->desc),
-                           SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "tensor upload");
+                           SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, what);
 }
 
 sac_result sac_tensor_download(const sac_tensor *t, void *dst)
 {
+    char what[200];
+    sac_tensor_name(t, "download of", what, sizeof what);
     return sac_device_copy(t->dev, NULL, dst, t->data, (size_t)sac_tensor_desc_bytes(&t->desc),
-                           SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "tensor download");
+                           SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, what);
 }

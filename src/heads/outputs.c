@@ -37,8 +37,10 @@ static sac_result to_host(struct sac_head_outputs *o, const sac_tensor *t, size_
     }
     if (!sac_grow((void **)&o->staging.data, &o->staging.capacity, bytes, 1))
         return SAC_FAIL(o->dev->ctx, SAC_ERR_MEMORY, "no memory for %zu bytes of outputs", bytes);
+    char what[160];
+    sac_tensor_name(t, "head: an output for the host", what, sizeof what);
     sac_result res = sac_device_copy(o->dev, NULL, o->staging.data, sac_tensor_data(t), bytes,
-                                     SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "outputs of a head");
+                                     SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_DOWNLOAD, what);
     *out = o->staging.data;
     return res;
 }

@@ -140,7 +140,9 @@ sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, s
 
 sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst)
 {
-    return sac_frame_convert_for(src, filter, dst, SAC_COPY_FRAME_CONVERT, "a frame");
+    char what[128];
+    sac_frame_name(src, "conversion of", what, sizeof what);
+    return sac_frame_convert_for(src, filter, dst, SAC_COPY_FRAME_CONVERT, what);
 }
 
 /* ---- draw ---- */

@@ -24,12 +24,13 @@ static const char *class_name(void *job, int class_id)
 static sac_result make_writable(struct sac_item *item)
 {
     sac_frame *copy = NULL;
+    char       what[128];
     if (sac_frame_is_writable(item->frame))
         return SAC_OK;
+    sac_frame_name(item->frame, "draw: copy of", what, sizeof what);
     sac_result res = sac_frame_create(item->frame->device, item->frame, &copy);
     if (res == SAC_OK)
-        res = sac_frame_convert_for(item->frame, SAC_FILTER_BILINEAR, copy, SAC_COPY_OVERLAY,
-                                    "draw: the decoded frame");
+        res = sac_frame_convert_for(item->frame, SAC_FILTER_BILINEAR, copy, SAC_COPY_OVERLAY, what);
     if (res != SAC_OK) {
         sac_frame_unref(&copy);
         return res;
