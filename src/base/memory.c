@@ -125,6 +125,14 @@ char *sac_arena_strndup(struct sac_arena *arena, const char *s, size_t len)
     return copy ? memcpy(copy, s, len) : NULL;
 }
 
+bool sac_arena_owns(const struct sac_arena *arena, const void *p)
+{
+    for (const struct sac_arena_block *b = arena->head; b; b = b->next)
+        if ((uintptr_t)p >= (uintptr_t)b->bytes && (uintptr_t)p < (uintptr_t)b->bytes + b->used)
+            return true;
+    return false;
+}
+
 void sac_arena_finish(struct sac_arena *arena)
 {
     for (struct sac_arena_block *b = arena->head, *next; b; b = next) {

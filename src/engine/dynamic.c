@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/dynamic.h"
@@ -34,7 +35,7 @@ sac_result sac_dynamic_make(struct sac_dynamic *d, const struct sac_node *n,
     struct sac_operand     o = *shape;
     sac_tensor            *t = NULL;
     char                   label[256];
-    sac_result             res = sac_tensor_create(d->plan->dev, &desc, v->name, &t);
+    sac_result             res = sac_tensor_create(d->dev, &desc, v->name, &t);
     if (res != SAC_OK)
         return sac_fail_prefix(d->plan->graph->ctx, res, "%s: ",
                                sac_node_label(n, label, sizeof label));
@@ -72,7 +73,7 @@ static sac_result run_node(struct sac_dynamic *d, const struct sac_node *n)
         res = sac_dynamic_make(d, n, n->outputs[i], &c->out[i]);
         c->out[i].data = d->values[n->outputs[i]->id].data;
     }
-    return res == SAC_OK ? sac_reference_run(d->plan->dev, c) : res;
+    return res == SAC_OK ? sac_reference_run(d->dev, c) : res;
 }
 
 sac_result sac_dynamic_nodes(struct sac_dynamic *d, const struct sac_node *const *nodes,
@@ -98,34 +99,102 @@ static bool whole_tensor(const sac_tensor *t, const struct sac_operand *o)
            sac_tensor_describe(t)->rank == o->rank;
 }
 
-/* An output that the tail made. One whose memory is the plan's is copied. */
+/* ---- outputs ---- */
+
+/* An output that the tail made, into `out` on the plan's device. */
+static sac_result deliver(struct sac_dynamic *d, const struct sac_value *v, const struct sac_operand *o,
+                          sac_tensor *out)
+{
+    char what[160];
+    if (d->dev == d->plan->dev) {
+        memcpy(sac_tensor_data(out), o->data, sac_operand_bytes(o));
+        return SAC_OK;
+    }
+    snprintf(what, sizeof what, "output '%.100s', made on the host", v->name);
+    return sac_device_copy(d->plan->dev, NULL, sac_tensor_data(out), o->data, sac_operand_bytes(o),
+                           SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_LAYOUT, what);
+}
+
+static sac_result fits_given(const struct sac_dynamic *d, const struct sac_value *v,
+                             const struct sac_tensor_desc *want, const sac_tensor *out)
+{
+    const struct sac_tensor_desc *have = sac_tensor_describe(out);
+    if (have->dtype == want->dtype && have->rank == want->rank &&
+        memcmp(have->shape, want->shape, (size_t)want->rank * sizeof *want->shape) == 0)
+        return SAC_OK;
+    return SAC_FAIL(d->plan->graph->ctx, SAC_ERR_ARG,
+                    "output '%s': the tensor to write to is of another shape or dtype", v->name);
+}
+
+/* One whose memory is the plan's is copied. */
 static sac_result hand_out(struct sac_dynamic *d, const struct sac_value *v, sac_tensor **out)
 {
     const struct sac_operand *o = &d->values[v->id];
     if (!o->present || !o->data)
         return SAC_FAIL(d->plan->graph->ctx, SAC_ERR_FORMAT, "output '%s' has no value", v->name);
     struct sac_tensor_desc desc = desc_of(o);
-    if (whole_tensor(d->tensors[v->id], o)) {
+    if (!*out && d->dev == d->plan->dev && whole_tensor(d->tensors[v->id], o)) {
         *out = sac_tensor_ref(d->tensors[v->id]);
         return SAC_OK;
     }
-    sac_result res = sac_tensor_create(d->plan->dev, &desc, v->name, out);
-    if (res == SAC_OK)
-        memcpy(sac_tensor_data(*out), o->data, sac_operand_bytes(o));
-    return res;
+    sac_result res = *out ? fits_given(d, v, &desc, *out)
+                          : sac_tensor_create(d->plan->dev, &desc, v->name, out);
+    return res == SAC_OK ? deliver(d, v, o, *out) : res;
 }
 
-static sac_result dynamic_init(struct sac_dynamic *d, struct sac_plan *plan)
+/* ---- what the steps made, on the host ---- */
+
+struct fetch {
+    struct sac_dynamic    *d;
+    const struct sac_node *node;
+    sac_result             res;
+};
+
+static void fetch_value(void *user, struct sac_value *v)
 {
-    size_t n = (size_t)plan->graph->id_count;
-    *d = (struct sac_dynamic){.plan = plan, .count = n};
+    struct fetch          *f = user;
+    struct sac_dynamic    *d = f->d;
+    const struct sac_plan *plan = d->plan;
+    char                   label[256], what[400];
+    void                  *from = sac_plan_operand(plan, v->id).data;
+    if (f->res != SAC_OK || plan->slot_of[v->id] < 0 || d->values[v->id].data || !from)
+        return;
+    struct sac_operand o = plan->infer.values[v->id];
+    f->res = sac_dynamic_make(d, f->node, v, &o);
+    snprintf(what, sizeof what, "%s on the host, '%.100s'", sac_node_label(f->node, label, sizeof label),
+             v->name);
+    if (f->res == SAC_OK)
+        f->res = sac_device_copy(plan->dev, d->stream, d->values[v->id].data, from,
+                                 sac_operand_bytes(&o), SAC_COPY_DEVICE_TO_HOST,
+                                 SAC_COPY_TENSOR_LAYOUT, what);
+}
+
+static sac_result fetch_all(struct sac_dynamic *d)
+{
+    struct fetch f = {.d = d, .res = SAC_OK};
+    for (size_t i = 0; i < d->plan->tail_count && f.res == SAC_OK; i++) {
+        f.node = d->plan->tail[i];
+        sac_node_each_read(f.node, fetch_value, &f);
+    }
+    sac_result res = sac_plan_settle(d->plan, d->stream); /* also after a fault: copies write here */
+    return f.res == SAC_OK ? res : f.res;
+}
+
+/* ---- a run ---- */
+
+static sac_result dynamic_init(struct sac_dynamic *d, struct sac_plan *plan, struct sac_stream *stream)
+{
+    const bool on_host = plan->dev->ops->host_memory;
+    size_t     n = (size_t)plan->graph->id_count;
+    *d = (struct sac_dynamic){.plan = plan, .dev = on_host ? plan->dev : plan->host, .stream = stream,
+                              .count = n};
     d->values = sac_calloc(n, sizeof *d->values);
     d->tensors = sac_calloc(n, sizeof *d->tensors);
     if (!d->values || !d->tensors)
         return SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory to run the model");
     for (size_t i = 0; i < n; i++)
-        d->values[i] = sac_plan_operand(plan, (int)i);
-    return SAC_OK;
+        d->values[i] = on_host ? sac_plan_operand(plan, (int)i) : plan->infer.values[i];
+    return on_host ? SAC_OK : fetch_all(d);
 }
 
 static void dynamic_finish(struct sac_dynamic *d)
@@ -136,14 +205,14 @@ static void dynamic_finish(struct sac_dynamic *d)
     sac_free(d->values);
 }
 
-sac_result sac_dynamic_run(struct sac_plan *plan, sac_tensor **out)
+sac_result sac_dynamic_run(struct sac_plan *plan, struct sac_stream *stream, sac_tensor **out)
 {
     struct sac_dynamic d;
-    sac_result         res = dynamic_init(&d, plan);
+    sac_result         res = dynamic_init(&d, plan, stream);
     if (res == SAC_OK)
         res = sac_dynamic_nodes(&d, plan->tail, plan->tail_count);
     for (int i = 0; i < plan->graph->output_count && res == SAC_OK; i++)
-        if (!out[i])
+        if (!sac_plan_makes(plan, i))
             res = hand_out(&d, plan->graph->outputs[i], &out[i]);
     dynamic_finish(&d);
     return res;

@@ -9,13 +9,16 @@
 
 struct sac_dynamic {
     struct sac_plan    *plan;
+    struct sac_device  *dev;     /* where the tail runs: a CPU device */
+    struct sac_stream  *stream;
     struct sac_operand *values;  /* by value id, for the run; of the plan and of the tail */
     sac_tensor        **tensors; /* by value id: who owns the data; NULL: the plan's */
     size_t              count;
 };
 
-/* After the plan's steps: run the tail and hand out the graph's outputs that it makes. */
-sac_result sac_dynamic_run(struct sac_plan *plan, sac_tensor **out);
+/* After the plan's steps: run the tail and hand out the graph's outputs that it makes. Where the device's
+ * memory is not the host's, what the tail reads is fetched first, and the call returns when all is done. */
+sac_result sac_dynamic_run(struct sac_plan *plan, struct sac_stream *stream, sac_tensor **out);
 
 /* For control flow (control.c). */
 sac_result sac_dynamic_nodes(struct sac_dynamic *d, const struct sac_node *const *nodes,

@@ -30,6 +30,11 @@ static inline bool sac_layout_is_half(enum sac_layout l)
 {
     return l == SAC_LAYOUT_PLAIN_HALF || l == SAC_LAYOUT_CHANNELS_LAST_HALF;
 }
+static inline enum sac_layout sac_layout_of(bool last, bool half)
+{
+    return (enum sac_layout)((last ? SAC_LAYOUT_CHANNELS_LAST : SAC_LAYOUT_PLAIN) +
+                             (half ? SAC_LAYOUT_PLAIN_HALF - SAC_LAYOUT_PLAIN : 0));
+}
 
 struct sac_node;
 

@@ -55,6 +55,8 @@ struct sac_kernel_plan {
     bool                strided;
     int64_t             in_pixel[SAC_OP_INPUTS_MAX], in_sample[SAC_OP_INPUTS_MAX];
     int64_t             out_pixel[SAC_OP_OUTPUTS_MAX], out_sample[SAC_OP_OUTPUTS_MAX];
+    /* From prepare on: addresses are multiples of so many bytes (parts may begin anywhere). */
+    int                 in_align[SAC_OP_INPUTS_MAX], out_align[SAC_OP_OUTPUTS_MAX];
     size_t              scratch_bytes;       /* out: from the arena, during run only */
     int                 in_place;            /* out: input whose memory out[0] may take over when nobody
                                                 else needs it (same bytes; run then sees equal

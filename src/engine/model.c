@@ -190,7 +190,7 @@ static sac_result model_new(sac_device *dev, const char *name,
         m->params.memory_limit_bytes = default_memory_limit();
     m->params.precision = sac_engine_precision(dev, m->params.precision);
     *out = m;
-    return SAC_OK;
+    return sac_model_begin_runs(m);
 }
 
 static sac_result load_path(sac_device *dev, const char *given,
@@ -261,9 +261,7 @@ void sac_model_unref(sac_model **model)
     *model = NULL;
     if (!sac_refcount_dec(&m->refs))
         return;
-    for (int i = 0; i < SAC_PLANS_MAX; i++)
-        sac_plan_destroy(&m->plans[i]);
-    sac_buffer_unref(&m->arena);
+    sac_model_finish_runs(m);
     sac_onnx_finish(&m->onnx);
     sac_arena_finish(&m->memory);
     sac_file_unmap(&m->file);
@@ -271,189 +269,6 @@ void sac_model_unref(sac_model **model)
     pthread_mutex_destroy(&m->lock);
     sac_free(m->path);
     sac_free(m);
-}
-
-/* ---- running ---- */
-
-static struct sac_plan **plan_slot(sac_model *m)
-{
-    struct sac_plan **oldest = &m->plans[0];
-    for (int i = 0; i < SAC_PLANS_MAX; i++) {
-        if (!m->plans[i])
-            return &m->plans[i];
-        if (m->plans[i]->used_at < (*oldest)->used_at)
-            oldest = &m->plans[i];
-    }
-    return oldest;
-}
-
-static struct sac_plan *cached_plan(sac_model *m, const struct sac_operand *shapes)
-{
-    for (int i = 0; i < SAC_PLANS_MAX; i++)
-        if (m->plans[i] && sac_plan_fits(m->plans[i], shapes))
-            return m->plans[i];
-    return NULL;
-}
-
-sac_result sac_model_plan(sac_model *m, const struct sac_operand *shapes, struct sac_plan **out)
-{
-    struct sac_plan *plan = cached_plan(m, shapes);
-    if (!plan) {
-        struct sac_plan_params params = {.reference = m->params.reference,
-                                         .tolerant = m->partial,
-                                         .memory_limit = m->params.memory_limit_bytes,
-                                         .precision = m->params.precision};
-        sac_result res = sac_plan_create(m->dev, m->graph, shapes, &params, &plan);
-        if (res != SAC_OK)
-            return sac_fail_prefix(m->ctx, res, "%s: ", m->path);
-        struct sac_plan **slot = plan_slot(m);
-        sac_plan_destroy(slot);
-        *slot = plan;
-    }
-    plan->used_at = ++m->clock;
-    plan->profile = m->profile;
-    *out = plan;
-    return SAC_OK;
-}
-
-/* Plans take turns in one arena, as big as the biggest of them. */
-static sac_result ensure_arena(sac_model *m, size_t bytes)
-{
-    struct sac_buffer *grown = NULL;
-    if (bytes == 0 || (m->arena && sac_buffer_bytes(m->arena) >= bytes))
-        return SAC_OK;
-    sac_buffer_unref(&m->arena);
-    sac_result res = sac_buffer_create(m->dev, bytes, m->path, &grown);
-    if (res != SAC_OK)
-        return res;
-    sac_buffer_keep(grown); /* as long as the model: no leak */
-    m->arena = grown;
-    return SAC_OK;
-}
-
-static void shapes_of(const sac_model *m, sac_tensor *const *in, struct sac_operand *shapes)
-{
-    for (int i = 0; i < m->graph->input_count; i++) {
-        const struct sac_tensor_desc *d = sac_tensor_describe(in[i]);
-        shapes[i] = (struct sac_operand){.dtype = d->dtype, .rank = d->rank, .present = true};
-        memcpy(shapes[i].dims, d->shape, (size_t)d->rank * sizeof(int64_t));
-    }
-}
-
-sac_result sac_model_run_plain(sac_model *m, sac_tensor *const *in, sac_tensor **out)
-{
-    struct sac_plan    *plan = NULL;
-    struct sac_operand *shapes = sac_calloc((size_t)m->graph->input_count, sizeof *shapes);
-    if (!shapes)
-        return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "%s: no memory to run", m->path);
-    shapes_of(m, in, shapes);
-    sac_result res = sac_model_plan(m, shapes, &plan);
-    sac_free(shapes);
-    if (res != SAC_OK)
-        return res;
-    res = ensure_arena(m, plan->arena_bytes);
-    if (res == SAC_OK)
-        res = sac_plan_run(plan, m->arena ? sac_buffer_data(m->arena) : NULL, in, out);
-    return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
-}
-
-static void shape_text(const struct sac_tensor_desc *d, char *buf, size_t size)
-{
-    size_t at = (size_t)snprintf(buf, size, "[");
-    for (int i = 0; i < d->rank && at < size; i++) {
-        if (d->shape[i] < 0)
-            at += (size_t)snprintf(buf + at, size - at, "%s?", i ? "," : "");
-        else
-            at += (size_t)snprintf(buf + at, size - at, "%s%lld", i ? "," : "",
-                                   (long long)d->shape[i]);
-    }
-    if (at < size)
-        snprintf(buf + at, size - at, "]");
-}
-
-/* Do the tensors fit the ports? *stack: how many inputs are stacked where the port has a batch of 1. */
-static sac_result check_inputs(const sac_model *m, sac_tensor *const *in, int64_t *stack)
-{
-    *stack = 1;
-    for (int i = 0; i < m->graph->input_count; i++) {
-        const struct sac_model_port  *port = &m->inputs[i];
-        const struct sac_tensor_desc *have = in[i] ? sac_tensor_describe(in[i]) : NULL;
-        char                          is[128], wants[128];
-        if (!have)
-            return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is missing", m->path, port->name);
-        if (sac_tensor_device(in[i]) != m->dev)
-            return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is on another device (%s, not %s)",
-                            m->path, port->name, sac_device_name(sac_tensor_device(in[i])),
-                            sac_device_name(m->dev));
-        bool fits = have->dtype == port->desc.dtype &&
-                    (port->desc.rank < 0 || have->rank == port->desc.rank);
-        for (int d = 0; fits && d < port->desc.rank; d++) {
-            bool stacked = d == 0 && port->desc.shape[0] == 1 && have->shape[0] > 1 &&
-                           (*stack == 1 || *stack == have->shape[0]);
-            if (stacked)
-                *stack = have->shape[0];
-            fits = stacked || port->desc.shape[d] == SAC_DIM_OPEN ||
-                   port->desc.shape[d] == have->shape[d];
-        }
-        if (!fits) {
-            shape_text(have, is, sizeof is);
-            shape_text(&port->desc, wants, sizeof wants);
-            return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' wants %s %s but got %s %s",
-                            m->path, port->name, sac_dtype_name(port->desc.dtype),
-                            port->desc.rank < 0 ? "of any shape" : wants,
-                            sac_dtype_name(have->dtype), is);
-        }
-    }
-    return SAC_OK;
-}
-
-static int64_t batch_of(const sac_model *m, sac_tensor *const *in)
-{
-    const struct sac_tensor_desc *d = m->graph->input_count ? sac_tensor_describe(in[0]) : NULL;
-    return d && d->rank > 0 ? d->shape[0] : 1;
-}
-
-static sac_result run_locked(sac_model *m, sac_tensor *const *in, sac_tensor **out)
-{
-    int64_t    stack = 1;
-    sac_result res = check_inputs(m, in, &stack);
-    if (res == SAC_OK && m->batching == SAC_BATCH_UNCHECKED && batch_of(m, in) > 1)
-        res = sac_model_check_batch(m);
-    if (res != SAC_OK)
-        return res;
-    if (m->batching == SAC_BATCH_WRONG) /* open in the ports all the same */
-        stack = batch_of(m, in);
-    if (stack <= 1)
-        return sac_model_run_plain(m, in, out);
-    if (!m->said_one_by_one)
-        sac_log(m->ctx, SAC_LOG_INFO, "%s: stacked inputs run one by one%s%s", m->path,
-                m->why_fixed[0] ? ": " : "", m->why_fixed);
-    m->said_one_by_one = true;
-    return sac_model_run_one_by_one(m, stack, in, out);
-}
-
-sac_result sac_model_run(sac_model *m, sac_tensor *const *in, sac_tensor **out)
-{
-    for (int i = 0; i < m->graph->output_count; i++)
-        out[i] = NULL;
-    if (m->partial)
-        return SAC_FAIL(m->ctx, SAC_ERR_UNSUPPORTED,
-                        "%s: it was opened for inspection, and not all its operators are supported",
-                        m->path);
-    pthread_mutex_lock(&m->lock);
-    sac_result res = run_locked(m, in, out);
-    pthread_mutex_unlock(&m->lock);
-    return res;
-}
-
-int sac_model_batches(sac_model *m)
-{
-    pthread_mutex_lock(&m->lock);
-    if (m->batching == SAC_BATCH_UNCHECKED && sac_model_check_batch(m) != SAC_OK)
-        m->batching = SAC_BATCH_WRONG;
-    int batches = m->batching == SAC_BATCH_FREE;
-    pthread_mutex_unlock(&m->lock);
-    return batches;
 }
 
 /* ---- looking ---- */

@@ -46,7 +46,20 @@ struct sac_model {
     struct sac_model_operator *operators; /* info.operators, to be completed */
     int                     *op_of_node; /* by place in the file: index in operators */
     pthread_mutex_t          lock;  /* held during a run */
+    /* On a device whose memory is not the host's: */
+    struct sac_weight_store  weights; /* for all plans */
+    struct sac_device       *host;    /* a CPU device, once some plan runs a node there */
+    struct sac_stream       *stream;  /* its own */
+    struct sac_stream       *capture; /* nobody queues work there, so what is captured is its plan's alone */
+    struct sac_stream       *on;      /* that of the run under way */
+    struct sac_event        *done;    /* behind the last run */
+    bool                     queued;  /* it has been recorded, and nobody waited for it since */
+    bool                     said_host_work;
 };
+
+/* model_run.c: what runs need; the second half accepts half of the first. */
+sac_result sac_model_begin_runs(sac_model *model);
+void       sac_model_finish_runs(sac_model *model);
 
 /* Fill info with what the file says (operators, parameters), and what running it once would cost. */
 sac_result sac_model_list_operators(sac_model *model);
@@ -55,6 +68,15 @@ sac_result sac_model_measure(sac_model *model);
 /* The plan for these input shapes, made when it is not there. Borrowed until the next call. */
 sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
                           struct sac_plan **out);
+/* sac_model_run, queued: on a device whose memory is not the host's it returns at once, and tensors in and
+ * out must live until the stream is done with them. Runs of one model are ordered, whatever their streams.
+ *
+ * stream   NULL: the device's own.
+ * out      entries that are not NULL are tensors to write to, of the output's dtype and shape: with the same
+ *          ones in every run (and the same inputs) a plan runs as one launch. They stay the caller's.
+ * Errors   as of sac_model_run; SAC_ERR_MEMORY also when the device's budget has no room for this batch. */
+sac_result sac_model_run_on(sac_model *model, struct sac_stream *stream, sac_tensor *const *in,
+                            sac_tensor **out);
 /* Run one plan as it is, without a look at the ports or the batch. */
 sac_result sac_model_run_plain(sac_model *model, sac_tensor *const *in, sac_tensor **out);
 

@@ -47,16 +47,17 @@ static bool tail_reads(const struct sac_plan *plan, int value)
     return false;
 }
 
-static bool can_be_part(const struct sac_plan *plan, int slot, const struct sac_step *reader)
+static bool can_be_part(const struct sac_plan *plan, int slot, enum sac_layout whole,
+                        const struct sac_step *reader)
 {
     const struct sac_slot *s = &plan->slots[slot];
     const struct sac_step *maker = maker_of(plan, slot);
-    if (s->layout != SAC_LAYOUT_CHANNELS_LAST || s->storage >= 0 || s->parent >= 0 || s->port >= 0 ||
-        s->value < 0 || !maker || !reads_once(reader, slot) ||
-        !readers_take_parts(plan, slot, reader) || tail_reads(plan, s->value))
+    if (s->layout != whole || s->storage >= 0 || s->parent >= 0 || s->port >= 0 || s->value < 0 ||
+        !maker || !reads_once(reader, slot) || !readers_take_parts(plan, slot, reader) ||
+        tail_reads(plan, s->value))
         return false;
     if (maker->kind == SAC_STEP_VIEW)
-        return maker->in_count == 1 && can_be_part(plan, maker->slots[0], maker);
+        return maker->in_count == 1 && can_be_part(plan, maker->slots[0], whole, maker);
     return maker->kind == SAC_STEP_KERNEL && maker->strided;
 }
 
@@ -89,14 +90,15 @@ static void place_inputs(struct sac_plan *plan, struct sac_step *step, int axis)
     const int              out = step->slots[step->in_count];
     const struct sac_slot *whole = &plan->slots[out];
     const struct sac_operand desc = whole->desc;
+    const enum sac_layout    layout = whole->layout;
     const int64_t pixel = whole->pixel ? whole->pixel : desc.dims[1];
     const int64_t sample = whole->sample ? whole->sample : desc.dims[1] * pixels_of(&desc, 2);
     int64_t       offset = 0;
-    bool          all = true;
-    for (int k = 0; k < step->in_count; k++) {
+    bool          all = sac_layout_is_last(layout);
+    for (int k = 0; k < step->in_count && sac_layout_is_last(layout); k++) {
         const int slot = step->slots[k];
         const struct sac_operand *part = &plan->slots[slot].desc;
-        const bool fits = can_be_part(plan, slot, step);
+        const bool fits = can_be_part(plan, slot, layout, step);
         const int64_t length = part->dims[axis];
         if (fits)
             make_part(plan, slot, out, offset, pixel, sample);
@@ -107,10 +109,10 @@ static void place_inputs(struct sac_plan *plan, struct sac_step *step, int axis)
         step->kind = SAC_STEP_VIEW;
 }
 
-static bool can_be_read_in_place(const struct sac_plan *plan, int slot)
+static bool can_be_read_in_place(const struct sac_plan *plan, int slot, enum sac_layout whole)
 {
     const struct sac_slot *s = &plan->slots[slot];
-    return s->layout == SAC_LAYOUT_CHANNELS_LAST && s->storage < 0 && s->parent < 0 && s->port < 0 &&
+    return s->layout == whole && s->storage < 0 && s->parent < 0 && s->port < 0 &&
            readers_take_parts(plan, slot, NULL) && !tail_reads(plan, s->value);
 }
 
@@ -119,11 +121,11 @@ static void place_outputs(struct sac_plan *plan, struct sac_step *step)
 {
     const int              in = step->slots[0];
     const struct sac_slot *whole = &plan->slots[in];
-    if (whole->layout != SAC_LAYOUT_CHANNELS_LAST)
+    if (!sac_layout_is_last(whole->layout))
         return;
     for (int k = 0; k < step->out_count; k++)
         if (step->slots[step->in_count + k] < 0 ||
-            !can_be_read_in_place(plan, step->slots[step->in_count + k]))
+            !can_be_read_in_place(plan, step->slots[step->in_count + k], whole->layout))
             return;
     const int64_t channels = whole->desc.dims[1];
     const int64_t pixel = whole->pixel ? whole->pixel : channels;

@@ -62,16 +62,33 @@ sac_result sac_plan_add_storage(struct sac_plan *plan, struct sac_storage s, int
 }
 
 /* A slot with a place of its own: a graph input or a constant. */
-static sac_result add_placed(struct sac_plan *plan, int value, struct sac_storage storage)
+static sac_result add_placed(struct sac_plan *plan, int value, enum sac_layout layout,
+                             struct sac_storage storage)
 {
     int        slot = -1, index = -1;
-    sac_result res = sac_plan_add_slot(plan, &plan->infer.values[value], value, SAC_LAYOUT_PLAIN,
-                                       &slot);
+    sac_result res = sac_plan_add_slot(plan, &plan->infer.values[value], value, layout, &slot);
+    storage.slot = slot;
     if (res == SAC_OK)
         res = sac_plan_add_storage(plan, storage, &index);
     if (res == SAC_OK)
         plan->slots[slot].storage = index;
     return res;
+}
+
+/* On a device whose memory is not the host's a constant is uploaded in each layout that kernels ask for. */
+static sac_result constant_in_layout(struct sac_plan *plan, int value, enum sac_layout layout, int *out)
+{
+    const struct sac_storage *first = &plan->storages[plan->slots[plan->slot_of[value]].storage];
+    sac_result res = add_placed(plan, value, layout,
+                                (struct sac_storage){.place = SAC_PLACE_CONSTANT, .data = first->data});
+    *out = (int)plan->slot_count - 1;
+    return res;
+}
+
+static bool is_placed_constant(const struct sac_plan *plan, int slot)
+{
+    const int storage = plan->slots[slot].storage;
+    return storage >= 0 && plan->storages[storage].place == SAC_PLACE_CONSTANT;
 }
 
 /* The slot of a value in a layout; a conversion is put in when there is none yet. */
@@ -84,6 +101,8 @@ sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_la
             *out = s;
             return SAC_OK;
         }
+    if (!plan->dev->ops->host_memory && is_placed_constant(plan, first))
+        return constant_in_layout(plan, value, layout, out);
     struct sac_operand desc = plan->slots[first].desc;
     struct sac_step   *step;
     bool       same = sac_layout_same(&desc, plan->slots[first].layout, layout);
@@ -104,7 +123,7 @@ sac_result sac_plan_ensure_constant(struct sac_plan *plan, int value)
     const struct sac_operand *o = &plan->infer.values[value];
     if (plan->slot_of[value] >= 0 || !o->data)
         return SAC_OK;
-    return add_placed(plan, value,
+    return add_placed(plan, value, SAC_LAYOUT_PLAIN,
                       (struct sac_storage){.place = SAC_PLACE_CONSTANT, .data = o->data});
 }
 
@@ -174,7 +193,7 @@ static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
     if (res == SAC_OK)
         res = sac_plan_drop_unneeded(plan);
     for (int i = 0; i < g->input_count && res == SAC_OK; i++)
-        res = add_placed(plan, g->inputs[i]->id,
+        res = add_placed(plan, g->inputs[i]->id, SAC_LAYOUT_PLAIN,
                          (struct sac_storage){.place = SAC_PLACE_INPUT, .port = i});
     if (res == SAC_OK)
         res = sac_plan_make_steps(plan);
@@ -186,7 +205,9 @@ static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
         sac_plan_place_concats(plan);
     if (res == SAC_OK)
         res = sac_plan_prepare(plan);
-    return res == SAC_OK ? sac_plan_place_memory(plan) : res;
+    if (res == SAC_OK)
+        res = sac_plan_place_memory(plan);
+    return res == SAC_OK && !plan->dev->ops->host_memory ? sac_plan_finish_device(plan) : res;
 }
 
 sac_result sac_plan_create(struct sac_device *dev, struct sac_graph *graph,
@@ -199,6 +220,9 @@ sac_result sac_plan_create(struct sac_device *dev, struct sac_graph *graph,
     plan->dev = dev;
     plan->graph = graph;
     plan->params = *params;
+    if (params->weights)
+        sac_weight_store_init(&plan->weights, dev, params->weights->owner, params->weights,
+                              &plan->infer.arena);
     sac_result res = sac_infer_init(&plan->infer, dev, graph, params->memory_limit);
     plan->infer.tolerant = params->tolerant;
     plan->slot_of = sac_realloc_array(NULL, (size_t)graph->id_count, sizeof *plan->slot_of);
@@ -221,9 +245,12 @@ void sac_plan_destroy(struct sac_plan **plan)
     struct sac_plan *p = plan ? *plan : NULL;
     if (!p)
         return;
+    sac_plan_drop_graphs(p);
     for (size_t i = 0; i < p->step_count; i++)
         if (p->steps[i].kernel && p->steps[i].state)
             p->steps[i].kernel->release(p->steps[i].state);
+    sac_weight_store_finish(&p->weights);
+    sac_buffer_unref(&p->staging);
     sac_infer_finish(&p->infer);
     sac_arena_finish(&p->arena_of_steps);
     sac_free(p->slots);
@@ -231,6 +258,7 @@ void sac_plan_destroy(struct sac_plan **plan)
     sac_free(p->storages);
     sac_free(p->steps);
     sac_free(p->address);
+    sac_free(p->made);
     sac_free(p->tail);
     sac_free(p->call);
     sac_free(p);

@@ -17,12 +17,18 @@
 
 #include "engine/infer.h"
 #include "engine/kernel.h"
+#include "engine/weights.h"
 
 struct sac_plan_params {
     bool     reference;    /* plain C kernels only */
     bool     tolerant;     /* for inspection: leave out what cannot run. Such a plan is never run */
     uint64_t memory_limit; /* bytes of activations */
     enum sac_precision precision; /* never SAC_PRECISION_DEFAULT */
+    struct sac_weight_store *weights; /* of the model; NULL on a device whose memory is the host's */
+    bool     measure;      /* kernels may try their variants on the device */
+    /* What kernels chose when this plan was made before, by number of the kernel step; entries may be NULL. */
+    const char *const *choices;
+    size_t             choice_count;
 };
 
 enum sac_place {
@@ -36,7 +42,9 @@ enum sac_place {
 struct sac_storage {
     enum sac_place place;
     int            port;
-    const void    *data;
+    const void    *data;   /* of a constant, in host memory */
+    int            slot;   /* of a constant: the slot that tells its shape and layout */
+    void          *device; /* of a constant that kernels of another device read: its copy there */
     size_t         bytes, offset; /* offset: in the arena */
     int            first, last;   /* steps; last also the plan's step_count: until the end */
 };
@@ -75,8 +83,20 @@ struct sac_step {
     int                        scratch;  /* slot, -1: none */
     int                        in_place; /* input whose memory slots[in_count] may take, -1 */
     bool                       strided;  /* the kernel takes parts of other slots */
+    uint64_t                   taken;    /* by bit: inputs that the kernel's state holds */
+    char                      *chosen;   /* what the kernel settled on, NULL: nothing to choose */
     int64_t                    time_ns, runs; /* when profiling */
     char                       implementation[80];
+};
+
+enum { SAC_PLAN_GRAPHS_MAX = 4 }; /* sets of addresses kept captured */
+
+/* All steps of a plan as one launch, for one set of addresses. */
+struct sac_plan_graph {
+    void                   **address; /* inputs, outputs, arena; NULL: unused */
+    uint64_t                 used_at;
+    int                      runs;
+    struct sac_device_graph *graph; /* NULL: not captured yet */
 };
 
 struct sac_plan {
@@ -92,6 +112,7 @@ struct sac_plan {
     struct sac_step       *steps;
     size_t                 step_count, step_cap;
     void                 **address; /* by slot, for the run */
+    sac_tensor           **made;    /* by output, for the run */
     const struct sac_node **tail;
     size_t                 tail_count;
     size_t                 arena_bytes;
@@ -99,6 +120,14 @@ struct sac_plan {
     struct sac_op_call    *call;
     bool                   profile;
     uint64_t               used_at; /* the cache's clock */
+    /* On a device whose memory is not the host's: */
+    struct sac_device     *host;      /* a CPU device, once the plan needs one; borrowed */
+    struct sac_weight_store weights;  /* of what this plan alone folded */
+    struct sac_buffer     *staging;   /* host memory for the steps that run on the host */
+    int                    host_steps;
+    struct sac_stream     *capture;   /* nobody else queues on it; borrowed; NULL: nothing is captured */
+    struct sac_plan_graph  graphs[SAC_PLAN_GRAPHS_MAX];
+    uint64_t               runs;
 };
 
 /* shapes   one per graph input: dtype and dims, all known.
@@ -115,11 +144,36 @@ void sac_plan_place_concats(struct sac_plan *plan);
 /* Does the plan hold for these input shapes? */
 bool sac_plan_fits(const struct sac_plan *plan, const struct sac_operand *shapes);
 
-/* arena    plan->arena_bytes at least; may be NULL when that is 0.
- * in, out  as of sac_model_run. */
-sac_result sac_plan_run(struct sac_plan *plan, void *arena, sac_tensor *const *in, sac_tensor **out);
+/* stream   of a device whose memory is not the host's: the steps are queued there, and the call returns;
+ *          only a plan that needs the host in between waits. NULL: the device's own.
+ * arena    plan->arena_bytes at least; may be NULL when that is 0.
+ * in       as of sac_model_run.
+ * out      entries that are not NULL are written to (shape and dtype must be the output's); the others are
+ *          filled, and NULL again after a fault. */
+sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *arena,
+                        sac_tensor *const *in, sac_tensor **out);
 
-/* Run a node's reference kernel, on the device's workers when no other thread has them just now. */
+/* exec_device.c: all steps, with the addresses bound. */
+sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void *arena,
+                          sac_tensor *const *in, sac_tensor *const *out);
+void       sac_plan_drop_graphs(struct sac_plan *plan);
+/* Until all that is queued on the stream is done. */
+sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_stream *stream);
+
+/* exec.c, for it: */
+void       sac_step_fill_call(struct sac_plan *plan, const struct sac_step *step); /* plan->call, but data */
+sac_result sac_step_run_kernel(struct sac_plan *plan, const struct sac_step *step,
+                               struct sac_stream *stream);
+
+/* Does a step make output number `port`? Else the tail does. */
+bool   sac_plan_makes(const struct sac_plan *plan, int port);
+/* Room that a slot takes in the staging of a step on the host; 0: a constant, which is there. */
+size_t sac_plan_staged_bytes(const struct sac_plan *plan, int slot);
+
+/* Does the plan run nodes in host memory although its device's is another? */
+bool sac_plan_needs_host(const struct sac_plan *plan);
+
+/* Run a node's reference kernel on host memory, on a CPU device's workers when no other thread has them just now. */
 sac_result sac_reference_run(struct sac_device *dev, struct sac_op_call *c);
 
 /* The operand of a value that the plan knows, with its address for this run. */

@@ -30,5 +30,8 @@ sac_result sac_plan_make_steps(struct sac_plan *plan);
 /* Let each kernel make its state, now that all operands have their final form. */
 sac_result sac_plan_prepare(struct sac_plan *plan);
 sac_result sac_plan_place_memory(struct sac_plan *plan);
+/* Copy the constants that kernels read to a device whose memory is not the host's, and make room for what
+ * steps on the host exchange with it (plan_device.c). */
+sac_result sac_plan_finish_device(struct sac_plan *plan);
 
 #endif

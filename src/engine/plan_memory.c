@@ -168,5 +168,6 @@ sac_result sac_plan_place_memory(struct sac_plan *plan)
         res = place_arena(plan);
     drop_views(plan);
     plan->address = sac_calloc(plan->slot_count, sizeof *plan->address);
-    return res == SAC_OK && !plan->address ? sac_plan_no_memory(plan) : res;
+    plan->made = sac_calloc((size_t)plan->graph->output_count, sizeof *plan->made);
+    return res == SAC_OK && (!plan->address || !plan->made) ? sac_plan_no_memory(plan) : res;
 }

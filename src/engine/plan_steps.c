@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/arena.h"
 #include "engine/layout.h"
 #include "engine/plan_build.h"
 
@@ -40,6 +41,7 @@ static void reset_kernel_plan(const struct sac_plan *plan, struct sac_kernel_pla
 {
     struct sac_op_call *c = kp->call;
     *kp = (struct sac_kernel_plan){.call = c, .precision = plan->params.precision,
+                                   .weights = plan->params.weights ? (void *)&plan->weights.face : NULL,
                                    .in_place = elementwise_in_place(c)};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present)
@@ -141,28 +143,64 @@ static sac_result plan_node(struct sac_plan *plan, const struct sac_node *n)
     return res;
 }
 
-/* Let a step's kernel make its state, now that all its operands have their final form. */
-static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step)
+/* The address of a slot is a multiple of so many bytes; a part's depends on where it begins. */
+static int align_of(const struct sac_plan *plan, int slot)
 {
-    struct sac_kernel_plan kp = {.call = plan->call, .precision = plan->params.precision};
-    fill_call(plan, step->node);
+    const struct sac_slot *s = &plan->slots[slot];
+    const size_t element = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
+    const size_t at = (size_t)s->part_offset * element;
+    int          align = s->parent < 0 ? SAC_ARENA_ALIGN : align_of(plan, s->parent);
+    while (at % (size_t)align)
+        align /= 2;
+    return align;
+}
+
+static void describe_operands(const struct sac_plan *plan, const struct sac_step *step,
+                              struct sac_kernel_plan *kp)
+{
     for (int i = 0; i < step->in_count + step->out_count; i++) {
         if (step->slots[i] < 0)
             continue;
         const struct sac_slot *s = &plan->slots[step->slots[i]];
         const bool             in = i < step->in_count;
         const int              k = in ? i : i - step->in_count;
-        *(in ? &kp.in_layout[k] : &kp.out_layout[k]) = s->layout;
-        *(in ? &kp.in_pixel[k] : &kp.out_pixel[k]) = s->pixel;
-        *(in ? &kp.in_sample[k] : &kp.out_sample[k]) = s->sample;
+        *(in ? &kp->in_layout[k] : &kp->out_layout[k]) = s->layout;
+        *(in ? &kp->in_pixel[k] : &kp->out_pixel[k]) = s->pixel;
+        *(in ? &kp->in_sample[k] : &kp->out_sample[k]) = s->sample;
+        *(in ? &kp->in_align[k] : &kp->out_align[k]) = align_of(plan, step->slots[i]);
     }
+}
+
+static sac_result keep_results(struct sac_plan *plan, struct sac_step *step,
+                               const struct sac_kernel_plan *kp)
+{
+    const size_t length = strlen(step->implementation);
+    step->state = kp->state;
+    snprintf(step->implementation + length, sizeof step->implementation - length, " %s",
+             kp->implementation);
+    for (int i = 0; i < step->in_count; i++)
+        step->taken |= (uint64_t)kp->in_taken[i] << i;
+    if (!kp->chosen[0])
+        return SAC_OK;
+    step->chosen = sac_arena_strndup(&plan->arena_of_steps, kp->chosen,
+                                     strnlen(kp->chosen, sizeof kp->chosen - 1));
+    return step->chosen ? SAC_OK : sac_plan_no_memory(plan);
+}
+
+/* Let a step's kernel make its state, now that all its operands have their final form. */
+static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, size_t number)
+{
+    struct sac_kernel_plan kp = {.call = plan->call};
+    fill_call(plan, step->node);
+    reset_kernel_plan(plan, &kp);
+    kp.measure = plan->params.measure;
+    kp.choice = number < plan->params.choice_count ? plan->params.choices[number] : NULL;
+    describe_operands(plan, step, &kp);
     sac_result res = step->kernel->prepare(plan->dev, &kp);
+    if (res == SAC_OK)
+        res = keep_results(plan, step, &kp);
     if (res != SAC_OK)
         return res;
-    step->state = kp.state;
-    const size_t length = strlen(step->implementation);
-    snprintf(step->implementation + length, sizeof step->implementation - length, " %s",
-             kp.implementation);
     struct sac_operand bytes = {.dtype = SAC_U8, .rank = 1, .dims = {(int64_t)kp.scratch_bytes}};
     if (kp.scratch_bytes)
         res = sac_plan_add_slot(plan, &bytes, -1, SAC_LAYOUT_PLAIN, &step->scratch);
@@ -172,9 +210,10 @@ static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step)
 sac_result sac_plan_prepare(struct sac_plan *plan)
 {
     sac_result res = SAC_OK;
+    size_t     number = 0;
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++)
         if (plan->steps[i].kind == SAC_STEP_KERNEL)
-            res = prepare_step(plan, &plan->steps[i]);
+            res = prepare_step(plan, &plan->steps[i], number++);
     return res;
 }
 
@@ -187,6 +226,12 @@ static bool lies_in(const struct sac_plan *plan, int value, enum sac_layout layo
     const int first = plan->slot_of[value];
     return first >= 0 &&
            sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout, layout);
+}
+
+static bool is_half(const struct sac_plan *plan, int value)
+{
+    const int slot = plan->slot_of[value];
+    return slot >= 0 && sac_layout_is_half(plan->slots[slot].layout);
 }
 
 /* A Transpose between channels first and channels last, where the memory already lies as wanted. */
@@ -203,8 +248,9 @@ static bool is_layout_change(const struct sac_plan *plan, const struct sac_node 
         last &= i == rank - 1 || perm[i] == i + 1;
         first &= i == 1 || perm[i] == i - 1;
     }
-    *from = last ? SAC_LAYOUT_CHANNELS_LAST : SAC_LAYOUT_PLAIN;
-    *to = last ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
+    const bool half = is_half(plan, n->inputs[0]->id);
+    *from = sac_layout_of(last, half);
+    *to = sac_layout_of(!last, half);
     return (last || first) && lies_in(plan, n->inputs[0]->id, *from);
 }
 
@@ -217,9 +263,8 @@ static enum sac_layout view_layout(const struct sac_plan *plan, const struct sac
     const int                 slot = plan->slot_of[n->inputs[0]->id];
     const bool keeps = in->rank >= 3 && out->rank >= 3 && in->dims[0] == out->dims[0] &&
                        in->dims[1] == out->dims[1];
-    return keeps && slot >= 0 && plan->slots[slot].layout == SAC_LAYOUT_CHANNELS_LAST
-               ? SAC_LAYOUT_CHANNELS_LAST
-               : SAC_LAYOUT_PLAIN;
+    return sac_layout_of(keeps && slot >= 0 && sac_layout_is_last(plan->slots[slot].layout),
+                         is_half(plan, n->inputs[0]->id));
 }
 
 static sac_result plan_view(struct sac_plan *plan, const struct sac_node *n, enum sac_layout from,
