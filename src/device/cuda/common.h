@@ -97,4 +97,11 @@ sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, con
 sac_result cuda_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
                           const float *b, int m, int dim, float *out);
 
+sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream, const struct sac_operand *o,
+                         void *dst, int to, const void *src, int from);
+sac_result cuda_capture_begin(struct sac_device *dev, struct sac_stream *stream);
+sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream, struct sac_device_graph **out);
+sac_result cuda_graph_launch(struct sac_device *dev, struct sac_stream *stream, struct sac_device_graph *graph);
+void       cuda_graph_destroy(struct sac_device *dev, struct sac_device_graph **graph);
+
 #endif

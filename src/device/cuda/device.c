@@ -508,6 +508,11 @@ static const struct sac_device_ops sac_device_cuda = {
     .distances = cuda_distances,
     .providers = providers,
     .provider_count = SAC_COUNT(providers),
+    .relayout = cuda_relayout,
+    .capture_begin = cuda_capture_begin,
+    .capture_end = cuda_capture_end,
+    .graph_launch = cuda_graph_launch,
+    .graph_destroy = cuda_graph_destroy,
 };
 
 SAC_API const struct sac_device_plugin *sac_device_plugin_v1(void);

@@ -91,6 +91,17 @@ cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows
 cudaError_t cuda_launch_distances(const float *a, int n, const float *b, int m, int dim, float *out,
                                   cudaStream_t stream);
 
+enum cuda_crossing { CUDA_CROSS_1, CUDA_CROSS_2, CUDA_CROSS_4, CUDA_CROSS_8, CUDA_CROSS_TO_HALF,
+                     CUDA_CROSS_FROM_HALF };
+struct cuda_relayout_params {
+    void              *dst;
+    const void        *src;
+    int64_t            samples, rows, columns; /* of src [samples][rows][columns] */
+    bool               turn;                   /* dst [samples][columns][rows]; else like src */
+    enum cuda_crossing crossing;               /* bytes of a number, or between float32 and float16 */
+};
+cudaError_t cuda_launch_relayout(const struct cuda_relayout_params *params, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif
