@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers moved, cut, repeated and joined, never changed: Transpose, Concat, Split, Slice, Expand,
  * Tile, DepthToSpace, SpaceToDepth. Each is one strided copy, or one per piece. */
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
 static size_t element_bytes(const struct sac_op_call *c)
@@ -10,7 +11,7 @@ static size_t element_bytes(const struct sac_op_call *c)
 
 /* ---- Transpose ---- */
 
-static sac_result transpose_perm(struct sac_op_call *c, int *perm)
+sac_result sac_transpose_perm(struct sac_op_call *c, int *perm)
 {
     const int64_t *values;
     size_t         n = sac_attr_ints(c->node, "perm", &values);
@@ -30,7 +31,7 @@ static sac_result transpose_shape(struct sac_op_call *c)
 {
     int     perm[SAC_RANK_MAX];
     int64_t dims[SAC_RANK_MAX];
-    SAC_TRY(transpose_perm(c, perm));
+    SAC_TRY(sac_transpose_perm(c, perm));
     for (int d = 0; d < c->in[0].rank; d++)
         dims[d] = c->in[0].dims[perm[d]];
     return sac_shape_out(c, 0, c->in[0].dtype, c->in[0].rank, dims);
@@ -41,7 +42,7 @@ static sac_result transpose_ref(struct sac_op_call *c)
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
     int     perm[SAC_RANK_MAX];
     int64_t from[SAC_RANK_MAX], dense[SAC_RANK_MAX], to[SAC_RANK_MAX];
-    SAC_TRY(transpose_perm(c, perm));
+    SAC_TRY(sac_transpose_perm(c, perm));
     sac_dense_strides(in->rank, in->dims, dense);
     sac_dense_strides(out->rank, out->dims, to);
     for (int d = 0; d < in->rank; d++)
@@ -158,12 +159,8 @@ const struct sac_op sac_row_Split = {SAC_ROW(Split, 2, 1, 2, SAC_OP_OUTPUTS_MAX)
 
 /* ---- Slice ---- */
 
-struct slice {
-    int64_t start[SAC_RANK_MAX], step[SAC_RANK_MAX], dims[SAC_RANK_MAX];
-};
-
 /* Attributes up to opset 9, inputs after. Bounds are clamped as in Python. */
-static sac_result slice_read(struct sac_op_call *c, struct slice *s)
+sac_result sac_slice_read(struct sac_op_call *c, struct sac_slice *s)
 {
     const struct sac_operand *in = &c->in[0];
     int64_t starts[SAC_RANK_MAX], ends[SAC_RANK_MAX], axes[SAC_RANK_MAX], steps[SAC_RANK_MAX];
@@ -207,17 +204,17 @@ static sac_result slice_read(struct sac_op_call *c, struct slice *s)
 
 static sac_result slice_shape(struct sac_op_call *c)
 {
-    struct slice s;
-    SAC_TRY(slice_read(c, &s));
+    struct sac_slice s;
+    SAC_TRY(sac_slice_read(c, &s));
     return sac_shape_out(c, 0, c->in[0].dtype, c->in[0].rank, s.dims);
 }
 
 static sac_result slice_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    struct slice s;
+    struct sac_slice s;
     int64_t      dense[SAC_RANK_MAX], to[SAC_RANK_MAX], from[SAC_RANK_MAX], offset = 0;
-    SAC_TRY(slice_read(c, &s));
+    SAC_TRY(sac_slice_read(c, &s));
     sac_dense_strides(in->rank, in->dims, dense);
     sac_dense_strides(out->rank, out->dims, to);
     for (int d = 0; d < in->rank; d++) {

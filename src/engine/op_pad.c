@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pad and CenterCropPad: each output index along an axis comes from one input index, or from none
  * (the constant). */
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-struct pads {
-    int64_t begin[SAC_RANK_MAX], out[SAC_RANK_MAX];
-};
-
-enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
-
-static sac_result pad_mode(struct sac_op_call *c, enum pad_mode *mode)
+sac_result sac_pad_mode(struct sac_op_call *c, enum sac_pad_mode *mode)
 {
     static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
     const char *wanted = sac_attr_string(c->node, "mode", "constant");
     for (int i = 0; i < (int)SAC_COUNT(names); i++)
         if (strcmp(wanted, names[i]) == 0) {
-            *mode = (enum pad_mode)i;
+            *mode = (enum sac_pad_mode)i;
             return SAC_OK;
         }
     return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "mode '%s'; have constant, reflect, edge, wrap",
                        wanted);
 }
 
-static sac_result pad_read(struct sac_op_call *c, struct pads *p)
+sac_result sac_pad_read(struct sac_op_call *c, struct sac_pads *p)
 {
     const struct sac_operand *in = &c->in[0];
     int64_t pads[2 * SAC_RANK_MAX];
@@ -51,15 +46,15 @@ static sac_result pad_read(struct sac_op_call *c, struct pads *p)
 
 static sac_result pad_shape(struct sac_op_call *c)
 {
-    struct pads   p;
-    enum pad_mode mode = PAD_CONSTANT;
-    SAC_TRY(pad_mode(c, &mode));
-    SAC_TRY(pad_read(c, &p));
+    struct sac_pads   p;
+    enum sac_pad_mode mode = SAC_PAD_CONSTANT;
+    SAC_TRY(sac_pad_mode(c, &mode));
+    SAC_TRY(sac_pad_read(c, &p));
     if (sac_op_has(c, 2))
         SAC_CHECK(c, c->in[2].dtype == c->in[0].dtype && sac_operand_elements(&c->in[2]) <= 1,
                   "the constant is not one number of dtype %s", sac_in_dtype(c, 0));
     for (int d = 0; d < c->in[0].rank; d++)
-        SAC_CHECK(c, mode == PAD_CONSTANT || c->in[0].dims[d] > 0 || p.out[d] == 0,
+        SAC_CHECK(c, mode == SAC_PAD_CONSTANT || c->in[0].dims[d] > 0 || p.out[d] == 0,
                   "nothing to repeat along axis %d", d);
     return sac_shape_out(c, 0, c->in[0].dtype, c->in[0].rank, p.out);
 }
@@ -70,16 +65,16 @@ static int64_t positive_mod(int64_t a, int64_t n)
 }
 
 /* Where index x, counted from the input's first element, is taken from; -1: nowhere. */
-static int64_t pad_source(enum pad_mode mode, int64_t x, int64_t n)
+static int64_t pad_source(enum sac_pad_mode mode, int64_t x, int64_t n)
 {
     if (x >= 0 && x < n)
         return x;
     switch (mode) {
-    case PAD_EDGE:
+    case SAC_PAD_EDGE:
         return x < 0 ? 0 : n - 1;
-    case PAD_WRAP:
+    case SAC_PAD_WRAP:
         return positive_mod(x, n);
-    case PAD_REFLECT:
+    case SAC_PAD_REFLECT:
         if (n == 1)
             return 0;
         x = positive_mod(x, 2 * (n - 1));
@@ -91,7 +86,7 @@ static int64_t pad_source(enum pad_mode mode, int64_t x, int64_t n)
 
 /* Elements of out, one after the other, with their place in the input worked out per axis. */
 static void pad_copy(const struct sac_operand *in, const struct sac_operand *out,
-                     const int64_t *begin, enum pad_mode mode, const void *constant)
+                     const int64_t *begin, enum sac_pad_mode mode, const void *constant)
 {
     int64_t strides[SAC_RANK_MAX], index[SAC_RANK_MAX] = {0};
     size_t  bytes = sac_dtype_bytes(in->dtype);
@@ -111,12 +106,12 @@ static void pad_copy(const struct sac_operand *in, const struct sac_operand *out
 
 static sac_result pad_ref(struct sac_op_call *c)
 {
-    struct pads        p;
-    enum pad_mode      mode = PAD_CONSTANT;
+    struct sac_pads        p;
+    enum sac_pad_mode      mode = SAC_PAD_CONSTANT;
     double             room = 0;
     struct sac_operand constant = {.dtype = c->in[0].dtype, .data = &room};
-    SAC_TRY(pad_mode(c, &mode));
-    SAC_TRY(pad_read(c, &p));
+    SAC_TRY(sac_pad_mode(c, &mode));
+    SAC_TRY(sac_pad_read(c, &p));
     if (sac_op_has(c, 2) && sac_operand_elements(&c->in[2]) == 1)
         constant.data = c->in[2].data;
     else /* the attribute of opset 10 and before */
@@ -154,7 +149,7 @@ static sac_result center_ref(struct sac_op_call *c)
         int64_t more = c->out[0].dims[d] - c->in[0].dims[d];
         begin[d] = more >= 0 ? more / 2 : -(-more / 2);
     }
-    pad_copy(&c->in[0], &c->out[0], begin, PAD_CONSTANT, zero);
+    pad_copy(&c->in[0], &c->out[0], begin, SAC_PAD_CONSTANT, zero);
     return SAC_OK;
 }
 

@@ -472,7 +472,7 @@ static sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stre
 
 /* ---- the table ---- */
 
-static const struct sac_kernel_provider *const providers[] = {&sac_kernels_cudnn};
+static const struct sac_kernel_provider *const providers[] = {&sac_kernels_cudnn, &sac_kernels_cuda};
 
 static const struct sac_device_ops sac_device_cuda = {
     .name = "cuda",

@@ -8,5 +8,6 @@
 
 /* The rows of device/cuda/device.c, in the order in which they are asked. */
 extern const struct sac_kernel_provider sac_kernels_cudnn; /* convolutions and matrix products */
+extern const struct sac_kernel_provider sac_kernels_cuda;  /* everything else, and those without cuDNN */
 
 #endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the rows' files share. */
+#ifndef SAC_ENGINE_CUDA_OPS_H
+#define SAC_ENGINE_CUDA_OPS_H
+
+#include <string.h>
+
+#include "engine/cuda/row.h"
+#include "engine/op_util.h"
+
+/* ---- layouts ---- */
+
+bool ops_refuse(char *why, size_t size, const char *fmt, ...) SAC_PRINTF(3, 4);
+/* All inputs and outputs in ONNX order, each as precise as it lies; outputs like input 0. */
+void ops_want_plain(struct sac_kernel_plan *plan);
+/* Channels last, if it can be, for output 0 and for the inputs of its rank as they lie. */
+bool ops_can_be_last(const struct sac_operand *o);
+enum sac_layout ops_with_half(enum sac_layout layout, bool half);
+enum sac_layout ops_with_last(enum sac_layout layout, bool last);
+/* Float16 for output i of float32 when the plan's precision is that. */
+void ops_halve_output(struct sac_kernel_plan *plan, int i, bool half);
+/* The dtype in which an operand lies in memory. */
+int  ops_in_type(const struct sac_kernel_plan *plan, int i);
+int  ops_out_type(const struct sac_kernel_plan *plan, int i);
+enum ops_class ops_class_of(enum sac_dtype t);
+
+/* ---- index spaces ---- */
+
+/* One being described: dims outermost first, each operand's start and steps in elements. */
+enum { OPS_SHAPE_DIMS = 2 * SAC_RANK_MAX + 1 };
+struct ops_shape {
+    int     rank, operands;
+    int64_t dims[OPS_SHAPE_DIMS];
+    int64_t start[OPS_OPERANDS];
+    int64_t step[OPS_OPERANDS][OPS_SHAPE_DIMS];
+};
+void ops_shape_init(struct ops_shape *s, int rank, const int64_t *dims);
+int  ops_shape_add(struct ops_shape *s, int64_t start, const int64_t *steps);
+/* An operand of the plan as it lies, broadcast over the space. */
+int  ops_shape_in(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
+int  ops_shape_out(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
+/* Steps of an operand's own dims. */
+void ops_steps_in(const struct sac_kernel_plan *plan, int i, int64_t *steps);
+void ops_steps_out(const struct sac_kernel_plan *plan, int i, int64_t *steps);
+/* Simplified, in the order in which operand `order` lies. False: too many dimensions. */
+bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
+/* The same in units of n neighbouring elements, of which every operand takes all or, with `still`, one;
+ * false when they don't fall so. Offsets of operands that move are in units then; of those that stand
+ * still, in elements. stills: bit k for an operand that stands still. */
+bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out, unsigned *stills);
+sac_result ops_view_fail(struct sac_kernel_plan *plan);
+
+/* Elements of an output, and the like. */
+static inline int64_t ops_count_in(const struct sac_kernel_plan *plan, int i)
+{
+    return sac_operand_elements(&plan->call->in[i]);
+}
+static inline int64_t ops_count_out(const struct sac_kernel_plan *plan, int i)
+{
+    return sac_operand_elements(&plan->call->out[i]);
+}
+/* A constant input that only the parameters need. */
+static inline void ops_take(struct sac_kernel_plan *plan, int i)
+{
+    if (sac_op_has(plan->call, i) && plan->call->in[i].data)
+        plan->in_taken[i] = true;
+}
+
+#endif

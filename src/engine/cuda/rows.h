@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* KERNEL(op) for every operator that has a row. Included more than once, so without a guard. */
+KERNEL(Abs) KERNEL(Acos) KERNEL(Acosh) KERNEL(Activation) KERNEL(Add) KERNEL(And) KERNEL(Asin) KERNEL(Asinh)
+KERNEL(Atan) KERNEL(Atanh) KERNEL(BitCast) KERNEL(BitShift) KERNEL(BitwiseAnd) KERNEL(BitwiseNot)
+KERNEL(BitwiseOr) KERNEL(BitwiseXor) KERNEL(Cast) KERNEL(CastLike) KERNEL(Ceil) KERNEL(Celu)
+KERNEL(CenterCropPad) KERNEL(Clip) KERNEL(Concat) KERNEL(Cos) KERNEL(Cosh) KERNEL(DepthToSpace) KERNEL(Div)
+KERNEL(Dropout) KERNEL(Elu) KERNEL(Equal) KERNEL(Erf) KERNEL(Exp) KERNEL(Expand) KERNEL(Flatten) KERNEL(Floor)
+KERNEL(GatedSum) KERNEL(Gelu) KERNEL(Greater) KERNEL(GreaterOrEqual) KERNEL(HardSigmoid) KERNEL(HardSwish)
+KERNEL(Identity) KERNEL(IsInf) KERNEL(IsNaN) KERNEL(LeakyRelu) KERNEL(Less) KERNEL(LessOrEqual) KERNEL(Log)
+KERNEL(Max) KERNEL(Mean) KERNEL(Min) KERNEL(Mish) KERNEL(Mod) KERNEL(Mul) KERNEL(Neg) KERNEL(Not) KERNEL(Or)
+KERNEL(Pad) KERNEL(Pow) KERNEL(PRelu) KERNEL(Reciprocal) KERNEL(Relu) KERNEL(Reshape) KERNEL(Round)
+KERNEL(Selu) KERNEL(Shrink) KERNEL(Sigmoid) KERNEL(Sign) KERNEL(Sin) KERNEL(Sinh) KERNEL(Slice)
+KERNEL(Softplus) KERNEL(Softsign) KERNEL(SpaceToDepth) KERNEL(Split) KERNEL(Sqrt) KERNEL(Squeeze) KERNEL(Sub)
+KERNEL(Sum) KERNEL(SwiGLU) KERNEL(Swish) KERNEL(Tan) KERNEL(Tanh) KERNEL(ThresholdedRelu) KERNEL(Tile)
+KERNEL(Transpose) KERNEL(Unsqueeze) KERNEL(Where) KERNEL(Xor)

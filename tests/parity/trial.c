@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/parity/trial.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/test.h"
+
+#include "engine/layout.h"
+
+/* One node as one kernel is asked to run it. */
+struct attempt {
+    struct trial             *t;
+    const struct parity_case *pc;
+    const struct subject     *s;
+    const struct sac_kernel  *k;
+    struct sac_kernel_plan    plan;
+    enum sac_layout           arrive;
+    bool                      extreme, failed;
+};
+
+static void complain(struct attempt *a, const char *fmt, ...) SAC_PRINTF(2, 3);
+static void complain(struct attempt *a, const char *fmt, ...)
+{
+    va_list ap;
+    if (a->failed)
+        return;
+    a->failed = true;
+    printf("FAIL %s %s { %s } %s, from %s%s: ", a->pc->op, a->pc->inputs, a->pc->attrs,
+           sac_precision_name(a->plan.precision), sac_layout_name(a->arrive),
+           a->extreme ? ", extreme numbers" : "");
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    putchar('\n');
+}
+
+/* ---- comparing ---- */
+
+static double largest(const struct sac_operand *o)
+{
+    double most = 0;
+    for (int64_t i = 0; i < sac_operand_elements(o); i++) {
+        double v = fabs(sac_operand_get(o, i));
+        most = isfinite(v) ? fmax(most, v) : most;
+    }
+    return most;
+}
+
+/* Within the row's tolerance; in float16 the result's own rounding comes on top, and over its range lies
+ * infinity. */
+static void compare(struct attempt *a, int output, const void *got)
+{
+    const struct sac_op *op = a->s->node.op;
+    const bool half = sac_layout_is_half(a->plan.out_layout[output]);
+    struct sac_operand   want = a->s->call->out[output], have = want;
+    want.data = a->s->want[output];
+    have.data = (void *)got;
+    const double most = op->flags & SAC_OP_ELEMENTWISE ? 1 : fmax(1, largest(&want));
+    const bool   reads_half = a->plan.precision == SAC_PRECISION_FP16 && want.dtype == SAC_F32;
+    double       bound = op->tolerance_abs * most, relative = op->tolerance_rel;
+    if (half || reads_half) {
+        bound += 0x1p-11 * (op->flags & SAC_OP_ELEMENTWISE ? 0x1p-12 : most);
+        relative += 0x1p-10;
+    }
+    for (int64_t i = 0; i < sac_operand_elements(&want) && !a->failed; i++) {
+        const double x = sac_operand_get(&have, i), y = sac_operand_get(&want, i);
+        const bool   over = half && isinf(x) && fabs(y) >= 65500 && (x > 0) == (y > 0);
+        const bool   same = x == y || (isnan(x) && isnan(y)) || over;
+        if (!same && !(fabs(x - y) <= bound + relative * fabs(y)))
+            complain(a, "output %d, element %lld is %.9g, the reference has %.9g", output, (long long)i, x, y);
+    }
+}
+
+/* ---- memory on the device, with a fence behind it ---- */
+
+static void expect(struct attempt *a, sac_result res, const char *what)
+{
+    char why[512];
+    if (res == SAC_OK)
+        return;
+    sac_context_last_error(test_context(), why, sizeof why);
+    complain(a, "%s: %s: %s", what, sac_result_name(res), why);
+    a->t->broken |= res == SAC_ERR_DEVICE;
+}
+
+static sac_tensor *fenced(struct attempt *a, const void *from, size_t bytes)
+{
+    struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {(int64_t)bytes + SUBJECT_FENCE}};
+    sac_tensor            *tensor = NULL;
+    char                  *host = sac_alloc(bytes + SUBJECT_FENCE);
+    assert_non_null(host);
+    expect(a, sac_tensor_create(a->t->dev, &desc, "trial", &tensor), "memory");
+    memset(host, 0xff, bytes); /* NaNs: what is not written shows */
+    memset(host + bytes, 0xa5, SUBJECT_FENCE);
+    if (from)
+        memcpy(host, from, bytes);
+    if (tensor)
+        expect(a, sac_tensor_upload(tensor, host), "upload");
+    sac_free(host);
+    return tensor;
+}
+
+/* The bytes, for the caller to free; complains about a broken fence. */
+static char *fetch(struct attempt *a, const sac_tensor *tensor, size_t bytes, const char *what)
+{
+    char *host = sac_alloc(bytes + SUBJECT_FENCE);
+    assert_non_null(host);
+    expect(a, sac_tensor_download(tensor, host), "download");
+    for (int i = 0; i < SUBJECT_FENCE; i++)
+        if ((unsigned char)host[bytes + (size_t)i] != 0xa5) {
+            complain(a, "%s was written past its end", what);
+            break;
+        }
+    return host;
+}
+
+static sac_tensor *input_tensor(struct attempt *a, int i)
+{
+    const struct sac_operand *o = &a->s->call->in[i];
+    const size_t              bytes = sac_layout_bytes(o, a->plan.in_layout[i]);
+    char                     *host = sac_alloc(SAC_MAX(bytes, 1));
+    assert_non_null(host);
+    sac_layout_convert(o, host, a->plan.in_layout[i], o->data, SAC_LAYOUT_PLAIN);
+    sac_tensor *tensor = fenced(a, host, bytes);
+    sac_free(host);
+    return tensor;
+}
+
+/* ---- running ---- */
+
+struct memory {
+    sac_tensor *in[SAC_OP_INPUTS_MAX], *out[SAC_OP_OUTPUTS_MAX], *scratch;
+    void       *in_at[SAC_OP_INPUTS_MAX], *out_at[SAC_OP_OUTPUTS_MAX];
+};
+
+static void allocate(struct attempt *a, struct memory *m, bool in_place)
+{
+    const struct sac_op_call *c = a->s->call;
+    memset(m, 0, sizeof *m);
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].present && !a->plan.in_taken[i]) {
+            m->in[i] = input_tensor(a, i);
+            m->in_at[i] = m->in[i] ? sac_tensor_data(m->in[i]) : NULL;
+        }
+    for (int i = 0; i < c->out_count; i++) {
+        m->out[i] = i == 0 && in_place ? sac_tensor_ref(m->in[a->plan.in_place])
+                                       : fenced(a, NULL, sac_layout_bytes(&c->out[i], a->plan.out_layout[i]));
+        m->out_at[i] = m->out[i] ? sac_tensor_data(m->out[i]) : NULL;
+    }
+    m->scratch = fenced(a, NULL, a->plan.scratch_bytes);
+}
+
+static void check(struct attempt *a, const struct memory *m)
+{
+    const struct sac_op_call *c = a->s->call;
+    for (int i = 0; i < c->out_count; i++) {
+        char *got = fetch(a, m->out[i], sac_layout_bytes(&c->out[i], a->plan.out_layout[i]), "an output");
+        char *plain = sac_alloc(sac_operand_bytes(&c->out[i]) + 1);
+        assert_non_null(plain);
+        sac_layout_convert(&c->out[i], plain, SAC_LAYOUT_PLAIN, got, a->plan.out_layout[i]);
+        compare(a, i, plain);
+        sac_free(plain);
+        sac_free(got);
+    }
+    sac_free(fetch(a, m->scratch, a->plan.scratch_bytes, "scratch"));
+}
+
+static void run(struct attempt *a, bool in_place)
+{
+    const struct sac_op_call *c = a->s->call;
+    struct memory             m;
+    allocate(a, &m, in_place);
+    if (!a->failed)
+        expect(a, a->k->run(a->t->dev, a->plan.state, m.in_at, m.out_at, sac_tensor_data(m.scratch), NULL), "run");
+    if (!a->failed)
+        check(a, &m);
+    sac_tensor_unref(&m.scratch);
+    for (int i = 0; i < c->in_count; i++)
+        sac_tensor_unref(&m.in[i]);
+    for (int i = 0; i < c->out_count; i++)
+        sac_tensor_unref(&m.out[i]);
+}
+
+static bool can_be(const struct sac_operand *o, enum sac_layout layout)
+{
+    return (!sac_layout_is_last(layout) || (o->rank >= 3 && o->rank <= 5)) &&
+           (!sac_layout_is_half(layout) || o->dtype == SAC_F32);
+}
+
+static void offer(struct attempt *a, struct sac_op_call *c)
+{
+    *c = *a->s->call;
+    a->plan.call = c;
+    a->plan.in_place = -1;
+    for (int i = 0; i < c->in_count; i++) {
+        enum sac_layout l = a->s->constant[i] ? SAC_LAYOUT_PLAIN : a->arrive;
+        if (!can_be(&c->in[i], l)) /* at least as precise */
+            l = sac_layout_is_half(l) && c->in[i].dtype == SAC_F32 ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
+        a->plan.in_layout[i] = l;
+        if (!a->s->constant[i])
+            c->in[i].data = NULL;
+    }
+    for (int i = 0; i < c->out_count; i++)
+        c->out[i].data = NULL;
+    for (int i = 0; i < c->in_count && (a->s->node.op->flags & SAC_OP_ELEMENTWISE); i++)
+        if (c->in[i].present && !c->in[i].data && c->in[i].dtype == c->out[0].dtype &&
+            sac_operand_same_dims(&c->in[i], &c->out[0]) && a->plan.in_place < 0)
+            a->plan.in_place = i;
+}
+
+/* False: the kernel does not take this node. */
+static bool try_kernel(struct attempt *a)
+{
+    struct sac_op_call *c = sac_alloc(sizeof *c);
+    char                why[256] = "";
+    sac_result          res = SAC_ERR_UNSUPPORTED;
+    assert_non_null(c);
+    offer(a, c);
+    if (a->k->supports(a->t->dev, &a->plan, why, sizeof why))
+        res = a->k->prepare(a->t->dev, &a->plan);
+    if (res == SAC_OK) {
+        run(a, false);
+        run(a, false); /* nothing may be left over from the first run */
+        if (a->plan.in_place >= 0)
+            run(a, true);
+        a->k->release(a->plan.state);
+    } else if (res != SAC_ERR_UNSUPPORTED)
+        expect(a, res, "prepare");
+    sac_free(c);
+    if (res == SAC_OK || a->failed)
+        a->t->run++;
+    a->t->failed += a->failed;
+    return res == SAC_OK;
+}
+
+/* Numbers that float16 holds, so that the reference sees what the kernel will. */
+static void round_inputs(struct subject *s)
+{
+    for (int i = 0; i < s->call->in_count; i++) {
+        struct sac_operand *o = &s->call->in[i];
+        for (int64_t k = 0; o->present && o->dtype == SAC_F32 && !s->constant[i] && k < sac_operand_elements(o); k++) {
+            float *v = (float *)o->data + k;
+            *v = SAC_CLAMP(*v, -60000.0f, 60000.0f);
+            *v = sac_half_to_float(sac_float_to_half(*v));
+        }
+    }
+}
+
+static int try_case(struct trial *t, const struct parity_case *pc, int number, enum fill fill, bool half)
+{
+    struct subject s;
+    int            taken = 0;
+    subject_seed(0x9e3779b97f4a7c15u + (uint64_t)number);
+    subject_init(&s, pc, fill);
+    if (half)
+        round_inputs(&s);
+    assert_sac_ok(subject_shape(&s));
+    assert_sac_ok(s.node.op->ref(s.call));
+    for (int layout = SAC_LAYOUT_PLAIN; layout < SAC_LAYOUT_COUNT && !t->broken; layout++) {
+        struct attempt a = {.t = t, .pc = pc, .s = &s, .k = t->provider->kernels[s.node.op->id],
+                            .arrive = (enum sac_layout)layout, .extreme = fill == FILL_EXTREME};
+        a.plan.precision = half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32;
+        if (half || !sac_layout_is_half(a.arrive))
+            taken += try_kernel(&a);
+    }
+    subject_finish(&s);
+    return taken;
+}
+
+/* How many of the operator's cases the kernel took. */
+static int try_op(struct trial *t, const struct sac_op *op)
+{
+    int taken = 0, cases = 0;
+    for (int i = 0; i < parity_case_count && !t->broken; i++)
+        for (int k = 0; k < 2 * FILL_COUNT && strcmp(parity_cases[i].op, op->name) == 0; k++, cases++)
+            taken += try_case(t, &parity_cases[i], i, (enum fill)(k / 2), k % 2);
+    if (cases && !taken && !t->broken)
+        printf("%s takes no case of %s\n", t->provider->name, op->name);
+    return taken;
+}
+
+const char *trial_all(struct trial *t)
+{
+    int  missing = 0;
+    bool begun = !t->after;
+    for (int id = 0; id < SAC_OP_COUNT; id++) {
+        const struct sac_op *op = sac_op_row((enum sac_op_id)id);
+        const bool           wanted = begun && (!t->only || strcmp(t->only, op->name) == 0);
+        begun |= t->after && strcmp(t->after, op->name) == 0;
+        missing += !t->provider->kernels[id];
+        if (!wanted || !t->provider->kernels[id])
+            continue;
+        try_op(t, op);
+        if (t->broken)
+            return op->name;
+    }
+    printf("%s: %d nodes tried, %d wrong; %d of %d rows have no kernel\n", t->provider->name, t->run,
+           t->failed, missing, SAC_OP_COUNT);
+    return NULL;
+}
