@@ -22,9 +22,23 @@ extern "C" {
 
 typedef struct sac_source sac_source;
 
+/* Where video is decoded when the frames go to a GPU. Lists of images are decoded on the CPU by default. */
+enum sac_decode {
+    SAC_DECODE_DEFAULT = 0, /* on the GPU; a stream that its decoder refuses is an error */
+    SAC_DECODE_GPU,         /* the same, also images; an error on a device that is no GPU */
+    SAC_DECODE_AUTO,        /* on the GPU; what its decoder refuses on the CPU, and that is logged */
+    SAC_DECODE_CPU          /* on the CPU; the frames are uploaded */
+};
+
 struct sac_source_params {
     double      fps;            /* image folders and patterns: frames per second; default 25 */
-    int         decode_threads; /* 0: half of the machine's */
+    enum sac_decode decode;
+    int         decode_threads; /* on the CPU; 0: half of the machine's */
+    /* Frames that a GPU's decoder lends out at once, those kept ready included: each is a picture of its
+     * memory. With all of them lent out, reading waits until one is given back. 0 (default): 8 and those
+     * kept ready. What a stream needs for itself comes on top; the decoder has 32 altogether. */
+    int         surfaces;
+    int         round_trip;     /* 1: what a GPU decoded goes to the host and back, to measure what that costs */
     int         prefetch;       /* decoded frames kept ready by the source's own thread; default 4; 0: no thread */
     int         stream_id;      /* copied into every frame */
     int64_t     timeout_us;     /* network: open and read; default 10 s */
@@ -41,7 +55,11 @@ struct sac_source_params {
 SAC_API struct sac_source_params sac_source_params_default(void);
 
 struct sac_source_info {
-    char                   container[32], codec[32], decoder[32]; /* "mov,mp4,..." or "images", "h264", "h264" */
+    char                   container[32], codec[32]; /* "mov,mp4,..." or "images", "h264" */
+    char                   decoder[32]; /* "h264"; "nvdec h264" on a GPU */
+    char                   decoder_note[256]; /* why the frames of a GPU are decoded on the CPU; else empty */
+    int                    surfaces;          /* pictures that a GPU's decoder has memory for */
+    uint64_t               surface_bytes;     /* and how much of it, as computed from their size */
     int                    width, height;                         /* of the first frame, display size */
     double                 fps;         /* average; 0: unknown */
     int                    fps_num, fps_den;

@@ -277,6 +277,11 @@ sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_re
 sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
                                  enum sac_copy_reason reason, const char *what);
 
+/* Where the planes of a pooled frame lie: pitches from format and size, returning the bytes of all; then
+ * the addresses from that of the first. */
+size_t sac_frame_lay_out(sac_frame *frame);
+void   sac_frame_place(sac_frame *frame, uint8_t *at);
+
 /* The frame's planes are complete once the event's stream has come to it; it must be recorded. The event
  * is the frame's when it is given (own), else it outlives the frame. The CPU's frames have none. */
 void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own);

@@ -94,7 +94,7 @@ static size_t align_up(size_t n, size_t to)
 }
 
 /* Lay the planes out one after the other, each row on a 64-byte boundary; returns the bytes. */
-static size_t lay_out(sac_frame *frame)
+size_t sac_frame_lay_out(sac_frame *frame)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     int    n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
@@ -107,7 +107,7 @@ static size_t lay_out(sac_frame *frame)
     return bytes;
 }
 
-static void place(sac_frame *frame, uint8_t *at)
+void sac_frame_place(sac_frame *frame, uint8_t *at)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     int n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
@@ -128,7 +128,7 @@ sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **
     sac_frame *frame = &owner->frame;
     char       name[32];
     snprintf(name, sizeof name, "frame %s", sac_pixel_format_name(frame->format));
-    res = sac_buffer_create(dev, lay_out(frame), name, &owner->buffer);
+    res = sac_buffer_create(dev, sac_frame_lay_out(frame), name, &owner->buffer);
     if (res != SAC_OK) {
         sac_frame_unref(&frame);
         return res;
@@ -138,7 +138,7 @@ sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **
                                            .rank = 2,
                                            .shape = {frame->height, frame->width},
                                        });
-    place(frame, sac_buffer_data(owner->buffer));
+    sac_frame_place(frame, sac_buffer_data(owner->buffer));
     *out = frame;
     return SAC_OK;
 }

@@ -12,6 +12,7 @@ void sac_adopter_finish(struct sac_adopter *adopter)
 {
     sws_freeContext(adopter->scaler);
     adopter->scaler = NULL;
+    sac_uploader_destroy(&adopter->up);
 }
 
 static void release_picture(void *user)
@@ -63,35 +64,70 @@ static size_t bytes_of(const sac_frame *frame)
     return bytes;
 }
 
-static sac_result convert(struct sac_adopter *adopter, sac_device *dev, const sac_frame *desc,
-                          AVFrame *picture, sac_frame **out)
+static sac_result scale(struct sac_adopter *adopter, sac_context *ctx, const AVFrame *picture,
+                        const sac_frame *to)
 {
-    const char *name = av_get_pix_fmt_name((enum AVPixelFormat)picture->format);
-    char        what[64];
-    snprintf(what, sizeof what, "decoded %s to %s", name, sac_pixel_format_name(desc->format));
-    sac_result res =
-        sac_device_count_copy(dev, bytes_of(desc), SAC_COPY_FRAME_CONVERT, what);
-    if (res != SAC_OK)
-        return res;
-    struct SwsContext *scaler = scaler_for(adopter, picture, desc);
+    struct SwsContext *scaler = scaler_for(adopter, picture, to);
     if (!scaler)
-        return SAC_FAIL(sac_device_context(dev), SAC_ERR_UNSUPPORTED,
-                        "swscale can't convert %s to %s", name,
-                        sac_pixel_format_name(desc->format));
-    sac_frame *frame = NULL;
-    res = sac_frame_create(dev, desc, &frame);
-    if (res != SAC_OK)
-        return res;
-    int pitch[4] = {0};
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "swscale can't convert %s to %s",
+                        av_get_pix_fmt_name((enum AVPixelFormat)picture->format),
+                        sac_pixel_format_name(to->format));
+    int      pitch[4] = {0};
     uint8_t *plane[4] = {0};
     for (int i = 0; i < SAC_PLANES_MAX; i++) {
-        plane[i] = frame->plane[i];
-        pitch[i] = (int)frame->pitch_bytes[i];
+        plane[i] = to->plane[i];
+        pitch[i] = (int)to->pitch_bytes[i];
     }
     sws_scale(scaler, (const uint8_t *const *)picture->data, picture->linesize, 0, picture->height,
               plane, pitch);
-    *out = frame;
     return SAC_OK;
+}
+
+static sac_result count_conversion(sac_device *dev, const sac_frame *desc, const AVFrame *picture)
+{
+    char what[64];
+    snprintf(what, sizeof what, "decoded %s to %s",
+             av_get_pix_fmt_name((enum AVPixelFormat)picture->format), sac_pixel_format_name(desc->format));
+    return sac_device_count_copy(dev, bytes_of(desc), SAC_COPY_FRAME_CONVERT, what);
+}
+
+static sac_result convert(struct sac_adopter *adopter, sac_device *dev, const sac_frame *desc,
+                          AVFrame *picture, sac_frame **out)
+{
+    sac_frame *frame = NULL;
+    sac_result res = count_conversion(dev, desc, picture);
+    if (res == SAC_OK)
+        res = sac_frame_create(dev, desc, &frame);
+    if (res == SAC_OK)
+        res = scale(adopter, sac_device_context(dev), picture, frame);
+    if (res == SAC_OK)
+        *out = frame;
+    else
+        sac_frame_unref(&frame);
+    return res;
+}
+
+static void copy_planes(const AVFrame *picture, const sac_frame *to)
+{
+    struct sac_plane_layout plane[SAC_PLANES_MAX];
+    int                     n = sac_frame_planes(to->format, to->width, to->height, plane);
+    for (int i = 0; i < n; i++)
+        av_image_copy_plane(to->plane[i], (int)to->pitch_bytes[i], picture->data[i], picture->linesize[i],
+                            (int)plane[i].row_bytes, plane[i].rows);
+}
+
+static sac_result upload(struct sac_adopter *adopter, sac_device *dev, const sac_frame *desc,
+                         AVFrame *picture, bool converted, sac_frame **out)
+{
+    sac_frame  staging = *desc;
+    sac_result res = converted ? count_conversion(dev, desc, picture) : SAC_OK;
+    if (res == SAC_OK)
+        res = sac_upload_begin(adopter->up, &staging);
+    if (res == SAC_OK && converted)
+        res = scale(adopter, sac_device_context(dev), picture, &staging);
+    else if (res == SAC_OK)
+        copy_planes(picture, &staging);
+    return res == SAC_OK ? sac_upload_end(adopter->up, &staging, out) : res;
 }
 
 /* A picture may lie bottom up in memory; frames don't. */
@@ -120,6 +156,8 @@ sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFra
     if (desc.format == SAC_PIXEL_NONE)
         res = SAC_FAIL(sac_device_context(dev), SAC_ERR_UNSUPPORTED, "pixel format '%s'",
                        av_get_pix_fmt_name(format));
+    else if (adopter->up)
+        res = upload(adopter, dev, &desc, picture, *converted, out);
     else if (*converted)
         res = convert(adopter, dev, &desc, picture, out);
     else

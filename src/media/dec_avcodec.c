@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
-#include <string.h>
 
+#include "device/device.h"
 #include "media/media.h"
 
 enum { SIZE_MAX_PX = 32768 }; /* a frame's limit */
@@ -12,10 +12,11 @@ struct state {
     struct sac_adopter adopter;
 };
 
-/* Frames lie in host memory, so only a device that works there can take them uncopied. */
+/* Frames lie in host memory; a device that does not work there gets them uploaded. */
 static bool supports(const sac_device *dev, const AVCodecParameters *video)
 {
-    return strcmp(sac_device_name(dev), "cpu") == 0 && avcodec_find_decoder(video->codec_id);
+    (void)dev;
+    return avcodec_find_decoder(video->codec_id);
 }
 
 static int open_codec(struct sac_decoder *dec, const AVCodecParameters *video)
@@ -39,9 +40,13 @@ static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters 
 {
     sac_context *ctx = sac_device_context(dec->dev);
     sac_result   res = SAC_OK;
-    dec->state = sac_new(struct state);
-    if (!dec->state)
+    struct state *st = dec->state = sac_new(struct state);
+    if (!st)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
+    if (!dec->dev->ops->host_memory)
+        res = sac_uploader_create(dec->dev, dec->source_name, &st->adopter.up);
+    if (res != SAC_OK)
+        return res;
     sac_ffmpeg_log_begin(ctx);
     int err = open_codec(dec, video);
     if (err < 0) {

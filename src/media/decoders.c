@@ -1,23 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which decoder a stream gets, and what happens when a GPU's refuses it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
 #include "media/media.h"
 
-/* The first that supports device and codec decodes. */
+/* The first that supports device and codec decodes; those of a device's own stand before the CPU's. */
 static const struct sac_decoder_ops *const decoders[] = {
-    &sac_decoder_avcodec, /* any codec that libavcodec has, frames in host memory */
+    &sac_decoder_nvdec,   /* what an NVIDIA GPU decodes, frames in its memory */
+    &sac_decoder_avcodec, /* any codec that libavcodec has; frames in host memory, or uploaded */
 };
+
+/* ---- choosing ---- */
+
+static bool is_gpu(const sac_device *dev)
+{
+    return !dev->ops->host_memory;
+}
+
+/* NULL: none. */
+static const struct sac_decoder_ops *find(const struct sac_decoder *dec, const AVCodecParameters *video,
+                                          bool on_device)
+{
+    for (size_t i = 0; i < SAC_COUNT(decoders); i++) {
+        bool is_devices_own = decoders[i] != &sac_decoder_avcodec;
+        if ((on_device || !is_devices_own) && decoders[i]->supports(dec->dev, video))
+            return decoders[i];
+    }
+    return NULL;
+}
+
+static sac_result open_with(struct sac_decoder *dec, const struct sac_decoder_ops *ops,
+                            const AVCodecParameters *video)
+{
+    dec->ops = ops;
+    return ops->open(dec, video);
+}
+
+static sac_result open_on_cpu(struct sac_decoder *dec, const AVCodecParameters *video)
+{
+    const struct sac_decoder_ops *ops = find(dec, video, false);
+    if (ops)
+        return open_with(dec, ops, video);
+    return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
+                    "%s: no decoder for codec '%s' in this FFmpeg", dec->source_name,
+                    avcodec_get_name(video->codec_id));
+}
+
+static void note(struct sac_decoder *dec, enum sac_log_level level, const char *why)
+{
+    if (!dec->note[0])
+        sac_log(sac_device_context(dec->dev), level, "%s: decoded on the CPU and uploaded to %s: %s",
+                dec->source_name, sac_device_name(dec->dev), why);
+    snprintf(dec->note, sizeof dec->note, "%.255s", why);
+}
+
+/* The GPU's decoder refused; its sentence is the latest. Without leave that is the end. */
+static sac_result refused(struct sac_decoder *dec)
+{
+    sac_context *ctx = sac_device_context(dec->dev);
+    const size_t prefix = strlen(dec->source_name) + 2; /* "NAME: " */
+    char         why[512];
+    sac_context_last_error(ctx, why, sizeof why);
+    if (dec->params->decode != SAC_DECODE_AUTO)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s; --decode auto or cpu decodes it on the CPU", why);
+    note(dec, SAC_LOG_WARN, strncmp(why, dec->source_name, prefix - 2) == 0 && strlen(why) > prefix ? why + prefix : why);
+    return SAC_OK;
+}
+
+static sac_result open_on_gpu(struct sac_decoder *dec, const AVCodecParameters *video)
+{
+    const struct sac_decoder_ops *ops = find(dec, video, true);
+    sac_result                    res = SAC_ERR_UNSUPPORTED;
+    if (ops && ops != &sac_decoder_avcodec)
+        res = open_with(dec, ops, video);
+    else
+        SAC_FAIL(sac_device_context(dec->dev), res, "%s: %s has no decoder for codec '%s' through this FFmpeg",
+                 dec->source_name, sac_device_name(dec->dev), avcodec_get_name(video->codec_id));
+    dec->may_refuse = res == SAC_OK && dec->params->decode == SAC_DECODE_AUTO;
+    if (res != SAC_ERR_UNSUPPORTED)
+        return res;
+    res = refused(dec);
+    if (res == SAC_OK && dec->ops)
+        dec->ops->close(dec);
+    return res == SAC_OK ? open_on_cpu(dec, video) : res;
+}
 
 sac_result sac_decoder_open(struct sac_decoder *dec, const AVCodecParameters *video)
 {
-    sac_context *ctx = sac_device_context(dec->dev);
-    for (size_t i = 0; i < SAC_COUNT(decoders); i++) {
-        if (!decoders[i]->supports(dec->dev, video))
-            continue;
-        dec->ops = decoders[i];
-        return dec->ops->open(dec, video);
+    sac_context    *ctx = sac_device_context(dec->dev);
+    enum sac_decode decode = dec->params->decode;
+    dec->video = avcodec_parameters_alloc();
+    if (!dec->video || avcodec_parameters_copy(dec->video, video) < 0)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
+    if (!is_gpu(dec->dev) && decode == SAC_DECODE_GPU)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: --decode gpu, but device %s is no GPU", dec->source_name,
+                        sac_device_name(dec->dev));
+    if (!is_gpu(dec->dev))
+        return open_on_cpu(dec, video);
+    if (decode == SAC_DECODE_CPU || (decode == SAC_DECODE_DEFAULT && dec->images)) {
+        note(dec, SAC_LOG_INFO, decode == SAC_DECODE_CPU ? "as asked for" : "it is images");
+        return open_on_cpu(dec, video);
     }
-    return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
-                    "%s: no decoder for codec '%s' on device %s in this FFmpeg", dec->source_name,
-                    avcodec_get_name(video->codec_id), sac_device_name(dec->dev));
+    return open_on_gpu(dec, video);
+}
+
+static void forget_packets(struct sac_decoder *dec)
+{
+    for (int i = 0; i < dec->replay_count; i++)
+        av_packet_free(&dec->replay[i]);
+    dec->replay_count = dec->replay_next = 0;
+    dec->replays = false;
 }
 
 void sac_decoder_close(struct sac_decoder *dec)
@@ -25,4 +119,87 @@ void sac_decoder_close(struct sac_decoder *dec)
     if (dec->ops)
         dec->ops->close(dec);
     dec->ops = NULL;
+    dec->may_refuse = dec->has_begun = false;
+    dec->surfaces = 0;
+    dec->surface_bytes = 0;
+    forget_packets(dec);
+    avcodec_parameters_free(&dec->video);
+}
+
+/* ---- packets and frames, with the way back to the CPU ---- */
+
+/* A header that makes a decoder refuse comes with a key frame; a few packets later it has been taken. */
+static sac_result remember(struct sac_decoder *dec, const AVPacket *packet)
+{
+    bool begins = packet && (packet->flags & AV_PKT_FLAG_KEY);
+    if (begins)
+        forget_packets(dec);
+    if (dec->replay_count == 0 && !begins && dec->has_begun)
+        return SAC_OK;
+    if (dec->replay_count == SAC_REPLAY_MAX) {
+        forget_packets(dec);
+        return SAC_OK;
+    }
+    AVPacket *kept = packet ? av_packet_clone(packet) : NULL;
+    if (packet && !kept)
+        return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_MEMORY, "%s: no memory for a packet",
+                        dec->source_name);
+    dec->replay[dec->replay_count++] = kept;
+    return SAC_OK;
+}
+
+/* The CPU's decoder takes over and gets the kept packets again. */
+static sac_result take_over(struct sac_decoder *dec)
+{
+    sac_result res = refused(dec);
+    if (res != SAC_OK)
+        return res;
+    dec->ops->close(dec);
+    dec->may_refuse = false;
+    dec->surfaces = 0;
+    dec->surface_bytes = 0;
+    dec->replays = dec->replay_count > 0;
+    return open_on_cpu(dec, dec->video);
+}
+
+sac_result sac_decoder_send(struct sac_decoder *dec, const AVPacket *packet)
+{
+    if (dec->replays)
+        return SAC_AGAIN;
+    sac_result res = dec->ops->send(dec, packet);
+    if (res != SAC_AGAIN && dec->may_refuse) {
+        sac_result kept = remember(dec, packet);
+        if (kept != SAC_OK)
+            return kept;
+    }
+    if (res != SAC_ERR_UNSUPPORTED)
+        return res;
+    return dec->may_refuse ? take_over(dec) : refused(dec);
+}
+
+static sac_result replay_one(struct sac_decoder *dec)
+{
+    sac_result res = dec->ops->send(dec, dec->replay[dec->replay_next]);
+    if (res == SAC_AGAIN)
+        return SAC_OK;
+    if (++dec->replay_next == dec->replay_count)
+        forget_packets(dec);
+    return res == SAC_ERR_FORMAT ? SAC_OK : res; /* it was counted when it was sent first */
+}
+
+sac_result sac_decoder_receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)
+{
+    for (;;) {
+        sac_result res = dec->ops->receive(dec, out, note);
+        if (res == SAC_AGAIN && dec->replays)
+            res = replay_one(dec);
+        else if (res == SAC_ERR_UNSUPPORTED)
+            res = dec->may_refuse ? take_over(dec) : refused(dec);
+        else {
+            dec->has_begun |= res == SAC_OK;
+            return res;
+        }
+        if (res != SAC_OK)
+            return res;
+    }
 }

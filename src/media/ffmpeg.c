@@ -22,7 +22,8 @@ static void hear(void *object, int level, const char *fmt, va_list ap)
         return;
     const AVClass *class = object ? *(const AVClass *const *)object : NULL;
     sac_log(listening.ctx, SAC_LOG_DEBUG, "ffmpeg %s: %s", class ? class->class_name : "", line);
-    if (level <= AV_LOG_ERROR)
+    /* This one only says that there was one before. */
+    if (level <= AV_LOG_ERROR && strncmp(line, "Failed setup for format", 23) != 0)
         memcpy(listening.complaint, line, sizeof line);
 }
 
@@ -43,6 +44,11 @@ void sac_ffmpeg_log_end(void)
 {
     listening.ctx = NULL;
     listening.complaint[0] = '\0';
+}
+
+const char *sac_ffmpeg_complaint(void)
+{
+    return listening.complaint;
 }
 
 sac_result sac_ffmpeg_result(int averror)

@@ -17,6 +17,8 @@
 
 #include "base/base.h"
 
+struct sac_stream;
+
 /* ---- ffmpeg.c: FFmpeg's log and error numbers ---- */
 
 /* Between begin and end, what FFmpeg logs on this thread goes to the context's log at debug, and its
@@ -26,6 +28,8 @@ void sac_ffmpeg_log_begin(sac_context *ctx);
 void sac_ffmpeg_log_end(void);
 
 sac_result sac_ffmpeg_result(int averror);
+/* Its last complaint between log_begin and log_end, or an empty string. */
+const char *sac_ffmpeg_complaint(void);
 /* "what: FFmpeg's words (its last complaint)". Between log_begin and log_end it is this call's. */
 sac_result sac_ffmpeg_fail(sac_context *ctx, int averror, const char *what);
 
@@ -111,14 +115,30 @@ struct sac_picture_note {
     bool    converted;
 };
 
+enum { SAC_REPLAY_MAX = 8 };
+
 struct sac_decoder {
-    const struct sac_decoder_ops *ops;
-    sac_device                   *dev;
-    const char                   *source_name; /* for sentences */
-    int                           threads;
-    AVRational                    time_base;
-    char                          name[32]; /* libavcodec's */
-    void                         *state;
+    const struct sac_decoder_ops   *ops;
+    sac_device                     *dev;
+    const char                     *source_name; /* for sentences */
+    const struct sac_source_params *params;      /* borrowed from the source */
+    atomic_int                     *cancelled;   /* the source's; a decoder that waits looks at it */
+    bool                            images;      /* a list of them: each is a stream of its own */
+    int                             threads;
+    AVRational                      time_base;
+    char                            name[32];  /* libavcodec's; "nvdec h264" of a GPU's */
+    char                            note[256]; /* why it is not the GPU's; empty: it is, or there is none */
+    uint64_t                        surface_bytes; /* of the GPU's memory, for decoded pictures */
+    int                             surfaces;
+    void                           *state;
+
+    /* The latest packets from a key frame on, while the GPU's decoder may still refuse them. */
+    bool               may_refuse;
+    bool               has_begun; /* it gave a frame */
+    AVCodecParameters *video;
+    AVPacket          *replay[SAC_REPLAY_MAX]; /* [replay_count]; NULL: no packet follows */
+    int                replay_count, replay_next;
+    bool               replays;
 };
 
 struct sac_decoder_ops {
@@ -126,27 +146,65 @@ struct sac_decoder_ops {
     bool (*supports)(const sac_device *dev, const AVCodecParameters *video);
     sac_result (*open)(struct sac_decoder *dec, const AVCodecParameters *video);
     /* NULL: no more packets. SAC_AGAIN: take frames out first; SAC_ERR_FORMAT: the packet is damaged
-     * and gone (no sentence: damage is counted, not told). */
+     * and gone (no sentence: damage is counted, not told). SAC_ERR_UNSUPPORTED, here and from receive:
+     * it does not decode such a stream, and the sentence says why. */
     sac_result (*send)(struct sac_decoder *dec, const AVPacket *packet);
     /* SAC_AGAIN: it wants a packet; SAC_EOS: all are out; SAC_ERR_FORMAT: one was lost. The frame has
      * no number and no time yet. */
     sac_result (*receive)(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note);
     void (*close)(struct sac_decoder *dec); /* half-built too */
 };
-extern const struct sac_decoder_ops sac_decoder_avcodec;
+extern const struct sac_decoder_ops sac_decoder_avcodec, sac_decoder_nvdec;
 
+/* The one that params.decode asks for; with SAC_DECODE_AUTO the CPU's takes over, from the last key
+ * frame on, where the GPU's refuses. send and receive are as above. */
 sac_result sac_decoder_open(struct sac_decoder *dec, const AVCodecParameters *video);
+sac_result sac_decoder_send(struct sac_decoder *dec, const AVPacket *packet);
+sac_result sac_decoder_receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note);
 void       sac_decoder_close(struct sac_decoder *dec);
+
+/* dec_nvdec.c: libavcodec's decoder of a codec that can use the GPU's, or NULL. The default one of a codec
+ * may not be it (libdav1d). */
+const AVCodec *sac_nvdec_codec(enum AVCodecID id);
+
+/* ---- surfaces.c: pictures in a decoder's own memory on a GPU, lent out as frames ---- */
+
+struct sac_surfaces;
+sac_result sac_surfaces_create(sac_device *dev, const char *source_name, struct sac_surfaces **out);
+/* Frames that are lent out live on. */
+void       sac_surfaces_close(struct sac_surfaces **surfaces);
+/* As many as may be lent out at once. */
+void       sac_surfaces_limit(struct sac_surfaces *surfaces, int max);
+/* Wait until one more may be lent out. SAC_ERR_CANCELLED. */
+sac_result sac_surfaces_wait(struct sac_surfaces *surfaces, atomic_int *cancelled);
+/* Takes the picture's reference. What completes it is queued on the stream; the planes are desc's. */
+sac_result sac_surfaces_lend(struct sac_surfaces *surfaces, AVFrame *picture, const sac_frame *desc,
+                             struct sac_stream *stream, sac_frame **out);
+
+/* ---- upload.c: pictures of the host's as frames of a GPU ---- */
+
+struct sac_uploader;
+sac_result sac_uploader_create(sac_device *dev, const char *source_name, struct sac_uploader **out);
+void       sac_uploader_destroy(struct sac_uploader **up); /* waits for what is under way; NULL too */
+/* Gives staging, of which format and size are set, planes to write to; then the frame of what was written,
+ * counted as frame-upload. */
+sac_result sac_upload_begin(struct sac_uploader *up, sac_frame *staging);
+sac_result sac_upload_end(struct sac_uploader *up, const sac_frame *staging, sac_frame **out);
+/* The way down and up again, for comparison: desc's planes are the surface's, complete after what is queued
+ * on the stream. Takes the surface's reference. */
+sac_result sac_upload_round_trip(struct sac_uploader *up, AVFrame *surface, const sac_frame *desc,
+                                 struct sac_stream *after, sac_frame **out);
 
 /* ---- adopt.c: FFmpeg's pictures as our frames ---- */
 
 struct SwsContext;
 struct sac_adopter {
-    struct SwsContext *scaler; /* for formats that no stage takes; made when one comes */
+    struct SwsContext   *scaler; /* for formats that no stage takes; made when one comes */
+    struct sac_uploader *up;     /* NULL: the device works in host memory */
 };
 void sac_adopter_finish(struct sac_adopter *adopter);
-/* Takes the picture's reference: the frame's planes are the picture's where the format allows, and
- * a copy, counted as frame-convert, where not. */
+/* Takes the picture's reference: the frame's planes are the picture's where format and device allow, and
+ * a copy, counted as frame-convert or frame-upload, where not. */
 sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFrame *picture,
                              sac_frame **out, bool *converted);
 

@@ -124,7 +124,7 @@ static void count_damage(struct sac_source *src)
 static sac_result drain(struct sac_source *src)
 {
     src->draining = true;
-    sac_result res = src->decoder.ops->send(&src->decoder, NULL);
+    sac_result res = sac_decoder_send(&src->decoder, NULL);
     return res == SAC_AGAIN || res == SAC_ERR_FORMAT ? SAC_OK : res;
 }
 
@@ -143,7 +143,7 @@ static sac_result feed(struct sac_source *src)
     }
     if (src->generation != src->input.generation)
         return drain(src);
-    sac_result res = src->decoder.ops->send(&src->decoder, src->packet);
+    sac_result res = sac_decoder_send(&src->decoder, src->packet);
     if (res == SAC_AGAIN)
         return SAC_OK; /* full: it has frames to give first */
     if (res == SAC_ERR_FORMAT) {
@@ -215,7 +215,7 @@ static sac_result decode_frame(struct sac_source *src, sac_frame **out)
     while (res == SAC_OK) {
         if (atomic_load(&src->cancelled))
             return SAC_FAIL(src->ctx, SAC_ERR_CANCELLED, "%s: reading was cancelled", src->name);
-        res = src->decoder.ops->receive(&src->decoder, &frame, &note);
+        res = sac_decoder_receive(&src->decoder, &frame, &note);
         if (res == SAC_OK) {
             label(src, frame, &note);
             *out = frame;
@@ -358,6 +358,9 @@ static void fill_info(struct sac_source *src)
     snprintf(info->container, sizeof info->container, "%s", in->container);
     snprintf(info->codec, sizeof info->codec, "%s", avcodec_get_name(video->codec_id));
     snprintf(info->decoder, sizeof info->decoder, "%s", src->decoder.name);
+    snprintf(info->decoder_note, sizeof info->decoder_note, "%s", src->decoder.note);
+    info->surfaces = src->decoder.surfaces;
+    info->surface_bytes = src->decoder.surface_bytes;
 }
 
 static sac_result open_source(struct sac_source *src)
@@ -372,6 +375,9 @@ static sac_result open_source(struct sac_source *src)
         return res;
     src->decoder.dev = src->dev;
     src->decoder.source_name = src->name;
+    src->decoder.params = &src->params;
+    src->decoder.cancelled = &src->cancelled;
+    src->decoder.images = src->input.fmt == NULL;
     src->decoder.threads =
         src->params.decode_threads > 0 ? src->params.decode_threads : sac_threads_default();
     src->decoder.time_base = src->input.time_base;
@@ -379,7 +385,9 @@ static sac_result open_source(struct sac_source *src)
         src->timeline.step_us = av_rescale_q(1, av_inv_q(src->input.fps), AV_TIME_BASE_Q);
     src->timeline.anchored = src->input.numbered;
     res = open_decoder(src);
-    if (res == SAC_OK && (src->input.video->width <= 0 || src->input.video->format < 0))
+    /* A GPU's decoder refuses a stream with its first picture, so that one is asked for now. */
+    if (res == SAC_OK && (src->input.video->width <= 0 || src->input.video->format < 0 ||
+                          src->decoder.ops == &sac_decoder_nvdec))
         res = next_frame(src, &src->first);
     if (res != SAC_OK)
         return res;

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVIDIA's decoder through libavcodec's CUDA hwaccel: frames that never leave the GPU.
+ *
+ * No picture is copied: FFmpeg 5 hands out what the driver maps; later ones copy it unless they are told
+ * that the surfaces are looked after (AV_HWACCEL_FLAG_UNSAFE_OUTPUT). A decoder has one number of surfaces,
+ * for what it decodes into and for what is mapped; so the pool is sized here for what the stream needs, the
+ * picture at hand, one that libavcodec keeps, and those that may be lent out. */
+#include <stdio.h>
+#include <string.h>
+
+#include <libavutil/hwcontext.h>
+#include <libavutil/pixdesc.h>
+
+#include "device/device.h"
+#include "media/media.h"
+
+enum {
+    SURFACES_MAX = 32, /* more, and drivers fail */
+    LENT_DEFAULT = 8,
+    LENT_MIN = 3, /* as many as are under way in a round trip */
+};
+
+struct state {
+    AVCodecContext      *avc;
+    AVFrame             *picture;
+    struct sac_stream   *stream; /* the device's: where pictures are completed */
+    struct sac_surfaces *surfaces;
+    struct sac_uploader *round_trip; /* with params.round_trip: each picture to the host and back */
+    bool                 refused;
+    char                 why[320];
+};
+
+/* ---- which codecs ---- */
+
+/* The decoders named cuvid copy each picture, and have no such configuration. */
+static bool can_use_gpu(const AVCodec *codec)
+{
+    const AVCodecHWConfig *config;
+    for (int i = 0; (config = avcodec_get_hw_config(codec, i)); i++)
+        if (config->device_type == AV_HWDEVICE_TYPE_CUDA &&
+            (config->methods & AV_CODEC_HW_CONFIG_METHOD_HW_FRAMES_CTX))
+            return true;
+    return false;
+}
+
+const AVCodec *sac_nvdec_codec(enum AVCodecID id)
+{
+    const AVCodec *codec;
+    void          *at = NULL;
+    while ((codec = av_codec_iterate(&at)))
+        if (codec->id == id && av_codec_is_decoder(codec) && can_use_gpu(codec))
+            return codec;
+    return NULL;
+}
+
+static bool supports(const sac_device *dev, const AVCodecParameters *video)
+{
+    return dev->ops->video_context && sac_nvdec_codec(video->codec_id);
+}
+
+/* ---- surfaces, chosen when a stream's header is known ---- */
+
+/* SAC_ERR_UNSUPPORTED with the sentence, once libavcodec has returned. */
+static enum AVPixelFormat refuse(struct state *st, const char *why)
+{
+    st->refused = true;
+    snprintf(st->why, sizeof st->why, "%s", why);
+    return AV_PIX_FMT_NONE;
+}
+
+/* What the stream is, in words: "h264 High 10, yuv420p10le, 1920x1080". */
+static void describe(const AVCodecContext *avc, char *out, size_t size)
+{
+    const char *profile = avcodec_profile_name(avc->codec_id, avc->profile);
+    const char *pixels = av_get_pix_fmt_name(avc->sw_pix_fmt);
+    snprintf(out, size, "%s%s%s, %s, %dx%d", avcodec_get_name(avc->codec_id), profile ? " " : "",
+             profile ? profile : "", pixels ? pixels : "unknown pixels", avc->coded_width,
+             avc->coded_height);
+}
+
+/* Of other layouts the frames would not be NV12 or P010. */
+static bool is_layout_taken(const AVCodecContext *avc)
+{
+    const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(avc->sw_pix_fmt);
+    return desc && desc->nb_components >= 3 && desc->log2_chroma_w == 1 && desc->log2_chroma_h == 1 &&
+           (desc->comp[0].depth == 8 || desc->comp[0].depth == 10);
+}
+
+/* libavcodec asks its pool for every picture, then puts the decoder's own memory into it. */
+static AVBufferRef *no_memory_at_all(size_t size)
+{
+    (void)size;
+    return av_buffer_create(NULL, 0, NULL, NULL, 0);
+}
+
+static void free_pool(AVHWFramesContext *frames)
+{
+    av_buffer_pool_uninit(&frames->pool);
+}
+
+static void size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
+{
+    struct state *st = dec->state;
+    int           wanted = dec->params->surfaces > 0 ? dec->params->surfaces
+                                                     : LENT_DEFAULT + SAC_MAX(dec->params->prefetch, 0);
+    /* With frame_params of every version of nvdec.c: what the stream needs, and two. */
+    int lent = SAC_MAX(SAC_MIN(wanted, SURFACES_MAX - frames->initial_pool_size), LENT_MIN);
+    frames->initial_pool_size += lent;
+    sac_surfaces_limit(st->surfaces, lent);
+    /* Each twice: what is decoded into, and what is mapped. */
+    size_t sample = frames->sw_format == AV_PIX_FMT_P010 ? 2 : 1;
+    dec->surfaces = frames->initial_pool_size;
+    dec->surface_bytes = (uint64_t)frames->width * (uint64_t)frames->height * 3 / 2 * sample * 2 *
+                         (uint64_t)frames->initial_pool_size;
+}
+
+static int make_pool(struct sac_decoder *dec, AVCodecContext *avc)
+{
+    AVBufferRef *ref = NULL;
+    int err = avcodec_get_hw_frames_parameters(avc, avc->hw_device_ctx, AV_PIX_FMT_CUDA, &ref);
+    if (err < 0)
+        return err;
+    AVHWFramesContext *frames = (AVHWFramesContext *)(void *)ref->data;
+    size_pool(dec, frames);
+    frames->free = free_pool;
+    frames->pool = av_buffer_pool_init(0, no_memory_at_all);
+    err = frames->pool ? av_hwframe_ctx_init(ref) : AVERROR(ENOMEM);
+    if (err < 0)
+        av_buffer_unref(&ref);
+    else
+        avc->hw_frames_ctx = ref; /* libavcodec gives it up itself */
+    return err;
+}
+
+/* Called for every header that changes the pictures; a second time, without CUDA among the offers, when the
+ * driver refused them. */
+static enum AVPixelFormat choose(AVCodecContext *avc, const enum AVPixelFormat *offered)
+{
+    struct sac_decoder *dec = avc->opaque;
+    struct state       *st = dec->state;
+    char                what[120], why[320];
+    const char         *complaint = sac_ffmpeg_complaint();
+    describe(avc, what, sizeof what);
+    while (*offered != AV_PIX_FMT_NONE && *offered != AV_PIX_FMT_CUDA)
+        offered++;
+    if (*offered == AV_PIX_FMT_NONE || !is_layout_taken(avc)) {
+        snprintf(why, sizeof why, "NVDEC does not decode %s%s%s%s", what, complaint[0] ? " (" : "",
+                 complaint, complaint[0] ? ")" : "");
+        return refuse(st, why);
+    }
+    if (make_pool(dec, avc) < 0) {
+        snprintf(why, sizeof why, "NVDEC: no surfaces for %s", what);
+        return refuse(st, why);
+    }
+    return AV_PIX_FMT_CUDA;
+}
+
+/* ---- open ---- */
+
+static sac_result open_gpu(struct sac_decoder *dec)
+{
+    struct state *st = dec->state;
+    AVBufferRef  *ref = av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA);
+    if (!ref) /* this FFmpeg has none; or no memory */
+        return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
+                        "%s: this FFmpeg was built without NVDEC", dec->source_name);
+    st->avc->hw_device_ctx = ref;
+    AVHWDeviceContext *gpu = (AVHWDeviceContext *)(void *)ref->data;
+    sac_result         res = dec->dev->ops->video_context(dec->dev, gpu->hwctx, &st->stream);
+    int                err = res == SAC_OK ? av_hwdevice_ctx_init(ref) : 0;
+    return err < 0 ? sac_ffmpeg_fail(sac_device_context(dec->dev), err, dec->source_name) : res;
+}
+
+static int open_codec(struct sac_decoder *dec, const AVCodec *codec, const AVCodecParameters *video)
+{
+    AVCodecContext *avc = ((struct state *)dec->state)->avc;
+    int             err = avcodec_parameters_to_context(avc, video);
+    if (err < 0)
+        return err;
+    avc->pkt_timebase = dec->time_base;
+    avc->thread_count = 1; /* the GPU works by itself; threads would each keep surfaces */
+    avc->opaque = dec;
+    avc->get_format = choose;
+#ifdef AV_HWACCEL_FLAG_UNSAFE_OUTPUT
+    avc->hwaccel_flags |= AV_HWACCEL_FLAG_UNSAFE_OUTPUT;
+#endif
+    snprintf(dec->name, sizeof dec->name, "nvdec %s", codec->name);
+    return avcodec_open2(avc, codec, NULL);
+}
+
+static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters *video)
+{
+    sac_context   *ctx = sac_device_context(dec->dev);
+    const AVCodec *codec = sac_nvdec_codec(video->codec_id);
+    struct state  *st = dec->state = sac_new(struct state);
+    if (!st)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
+    st->avc = avcodec_alloc_context3(codec);
+    st->picture = av_frame_alloc();
+    if (!st->avc || !st->picture)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
+    sac_result res = sac_surfaces_create(dec->dev, dec->source_name, &st->surfaces);
+    if (res == SAC_OK && dec->params->round_trip)
+        res = sac_uploader_create(dec->dev, dec->source_name, &st->round_trip);
+    sac_ffmpeg_log_begin(ctx);
+    if (res == SAC_OK)
+        res = open_gpu(dec);
+    int err = res == SAC_OK ? open_codec(dec, codec, video) : 0;
+    if (err < 0) {
+        res = sac_ffmpeg_fail(ctx, err, dec->source_name);
+        sac_fail_prefix(ctx, res, "decoder '%s': ", dec->name);
+    }
+    sac_ffmpeg_log_end();
+    return res;
+}
+
+/* ---- packets in, frames out ---- */
+
+/* What libavcodec said; a refusal goes before it. */
+static sac_result verdict(struct sac_decoder *dec, int err)
+{
+    struct state *st = dec->state;
+    sac_context  *ctx = sac_device_context(dec->dev);
+    if (st->refused)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: %s", dec->source_name, st->why);
+    if (err >= 0)
+        return SAC_OK;
+    if (err == AVERROR(EAGAIN))
+        return SAC_AGAIN;
+    if (err == AVERROR_EOF)
+        return SAC_EOS;
+    return SAC_ERR_FORMAT;
+}
+
+static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
+{
+    struct state *st = dec->state;
+    sac_ffmpeg_log_begin(sac_device_context(dec->dev));
+    int err = avcodec_send_packet(st->avc, packet);
+    sac_ffmpeg_log_end();
+    sac_result res = verdict(dec, err);
+    return res == SAC_EOS ? SAC_OK : res; /* told twice that the packets are over */
+}
+
+static int64_t duration_of(const AVFrame *picture)
+{
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
+    return picture->duration;
+#else
+    return picture->pkt_duration;
+#endif
+}
+
+/* libavcodec crops a GPU's picture on the right and below alone. */
+static void crop(const AVFrame *picture, sac_frame *desc)
+{
+    const size_t sample = desc->format == SAC_PIXEL_P010 ? 2 : 1;
+    const size_t left = picture->crop_left & ~(size_t)1, top = picture->crop_top & ~(size_t)1;
+    if (left >= (size_t)desc->width || top >= (size_t)desc->height)
+        return;
+    desc->width -= (int)left;
+    desc->height -= (int)top;
+    desc->plane[0] += top * desc->pitch_bytes[0] + left * sample;
+    desc->plane[1] += top / 2 * desc->pitch_bytes[1] + left * sample;
+}
+
+static sac_result lend(struct sac_decoder *dec, sac_frame **out)
+{
+    struct state            *st = dec->state;
+    AVFrame                 *picture = st->picture;
+    const AVHWFramesContext *frames =
+        picture->hw_frames_ctx ? (const AVHWFramesContext *)(void *)picture->hw_frames_ctx->data : NULL;
+    bool      direct;
+    sac_frame desc = {
+        .format = frames ? sac_format_of_av(frames->sw_format, &direct) : SAC_PIXEL_NONE,
+        .width = picture->width,
+        .height = picture->height,
+        .matrix = sac_matrix_of_av(picture->colorspace, picture->height),
+        .range = sac_range_of_av(picture->color_range, st->avc->sw_pix_fmt),
+    };
+    if (desc.format != SAC_PIXEL_NV12 && desc.format != SAC_PIXEL_P010)
+        return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
+                        "%s: NVDEC gave a picture that is neither NV12 nor P010", dec->source_name);
+    for (int i = 0; i < 2; i++) {
+        desc.plane[i] = picture->data[i];
+        desc.pitch_bytes[i] = (size_t)picture->linesize[i];
+    }
+    crop(picture, &desc);
+    if (st->round_trip)
+        return sac_upload_round_trip(st->round_trip, picture, &desc, st->stream, out);
+    return sac_surfaces_lend(st->surfaces, picture, &desc, st->stream, out);
+}
+
+static sac_result receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)
+{
+    struct state *st = dec->state;
+    sac_result    res = sac_surfaces_wait(st->surfaces, dec->cancelled);
+    if (res != SAC_OK)
+        return res;
+    sac_ffmpeg_log_begin(sac_device_context(dec->dev));
+    int err = avcodec_receive_frame(st->avc, st->picture);
+    sac_ffmpeg_log_end();
+    res = verdict(dec, err);
+    if (res != SAC_OK)
+        return res;
+    *note = (struct sac_picture_note){
+        .ts = st->picture->best_effort_timestamp,
+        .duration = SAC_MAX(duration_of(st->picture), 0),
+        .damaged =
+            (st->picture->flags & AV_FRAME_FLAG_CORRUPT) || st->picture->decode_error_flags,
+    };
+    res = lend(dec, out);
+    av_frame_unref(st->picture);
+    return res;
+}
+
+static void close_decoder(struct sac_decoder *dec)
+{
+    struct state *st = dec->state;
+    if (!st)
+        return;
+    avcodec_free_context(&st->avc);
+    av_frame_free(&st->picture);
+    sac_uploader_destroy(&st->round_trip);
+    sac_surfaces_close(&st->surfaces);
+    sac_free(st);
+    dec->state = NULL;
+}
+
+const struct sac_decoder_ops sac_decoder_nvdec = {
+    .name = "nvdec",
+    .supports = supports,
+    .open = open_decoder,
+    .send = send,
+    .receive = receive,
+    .close = close_decoder,
+};
