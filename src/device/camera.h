@@ -35,12 +35,13 @@ enum {
 #define SAC_CAMERA_RESIDUAL_MAX 12.0f
 #define SAC_CAMERA_AGREE_PX 0.75f
 
+struct sac_camera_plane {
+    uint8_t *pixels; /* [height,width] */
+    int      width, height;
+};
 /* The same picture at full, half and quarter size. */
 struct sac_camera_pyramid {
-    struct sac_camera_plane {
-        uint8_t *pixels; /* [height,width] */
-        int      width, height;
-    } level[SAC_CAMERA_LEVELS];
+    struct sac_camera_plane level[SAC_CAMERA_LEVELS];
 };
 
 /* A frame of one stream. The pyramids are memory of the device (sac_camera_pyramid_of); the two change
@@ -80,7 +81,7 @@ SAC_ANYWHERE struct sac_camera_pyramid sac_camera_pyramid_of(int width, int heig
     const int                 shrink = sac_camera_shrink(width);
     struct sac_camera_pyramid p;
     size_t                    used = 0;
-    int                       w = width / shrink, h = height / shrink > 1 ? height / shrink : 1;
+    int                       w = width / shrink, h = height / shrink;
     for (int i = 0; i < SAC_CAMERA_LEVELS; i++) {
         p.level[i].pixels = memory ? memory + used : NULL;
         p.level[i].width = w;

@@ -17,7 +17,7 @@ bool sac_cmc_can_read(const sac_frame *frame)
     const int least = SAC_CAMERA_SIZE_MIN, most = SAC_CAMERA_SIZE_MAX;
     return (!device_of(frame) || frame->device->ops->camera) && frame->format > SAC_PIXEL_NONE &&
            frame->format < SAC_PIXEL_FORMAT_COUNT && frame->width >= least && frame->width <= most &&
-           frame->height >= least && frame->height <= most;
+           frame->height >= SAC_MAX(least, sac_camera_shrink(frame->width)) && frame->height <= most;
 }
 
 bool sac_cmc_reserve(struct sac_cmc *cmc, const sac_frame *frame)

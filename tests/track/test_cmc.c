@@ -160,6 +160,9 @@ static void refuses_what_it_cannot_read(void **state)
     assert_true(sac_cmc_can_read(&f));
     f.height = 3;
     assert_false(sac_cmc_can_read(&f));
+    f.width = 8192; /* a pixel of the small picture would be higher than the frame */
+    f.height = 20;
+    assert_false(sac_cmc_can_read(&f));
 }
 
 int main(void)

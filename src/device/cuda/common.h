@@ -96,6 +96,9 @@ sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, con
                           enum sac_dtype dtype, int rows, int dim, float *out);
 sac_result cuda_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
                           const float *b, int m, int dim, float *out);
+sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job);
+sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream, const struct sac_camera_job *jobs,
+                       int n, struct sac_camera_move *out);
 
 sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream, const struct sac_operand *o,
                          void *dst, int to, const void *src, int from);

@@ -6,7 +6,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include "device/camera.h"
 #include "device/detect.h"
+#include "device/looks.h"
 #include "device/paint.h"
 #include "device/sample.h"
 
@@ -101,6 +103,49 @@ struct cuda_relayout_params {
     enum cuda_crossing crossing;               /* bytes of a number, or between float32 and float16 */
 };
 cudaError_t cuda_launch_relayout(const struct cuda_relayout_params *params, cudaStream_t stream);
+
+/* struct sac_look_ask with its lists put behind those of the asks before it. */
+struct cuda_look_ask {
+    uint32_t slots, rows; /* first ones */
+    int32_t  objects, items;
+    uint64_t out; /* first number */
+};
+/* All lists in device memory. */
+struct cuda_looks_params {
+    struct sac_look_shape         shape;
+    const struct sac_look_update *updates;
+    void *const                  *slots;
+    const float *const           *rows;
+    const struct cuda_look_ask   *asks;
+    int                           update_count, ask_count;
+    int                           pairs_max; /* most numbers of one ask */
+    float                        *out;
+};
+cudaError_t cuda_launch_looks(const struct cuda_looks_params *params, cudaStream_t stream);
+
+struct cuda_camera_job {
+    const uint8_t *luma;
+    uint8_t       *now, *before; /* before NULL: there is no former frame */
+    uint32_t       pitch;
+    int32_t        width, height, format;
+    uint32_t       moving, moving_count; /* first box */
+    uint32_t       corners;              /* first of its cells' corners */
+    uint32_t       unused;
+};
+struct cuda_camera_corner {
+    struct sac_camera_match match;
+    int32_t                 found, followed;
+};
+struct cuda_camera_params {
+    const struct cuda_camera_job *jobs;   /* [n], device memory */
+    const struct sac_rect        *moving;
+    struct cuda_camera_corner    *corners; /* scratch */
+    struct sac_camera_move       *out;     /* [n] */
+    int                           n, tiles_max, cells_max; /* of one job */
+};
+/* Squares of level 0 that one block fills. */
+enum { CUDA_CAMERA_TILE = 32 };
+cudaError_t cuda_launch_camera(const struct cuda_camera_params *params, cudaStream_t stream);
 
 #ifdef __cplusplus
 }
