@@ -108,17 +108,12 @@ static sac_result device_init(sac_device *dev)
     return res;
 }
 
-sac_result sac_device_open(sac_context *ctx, const char *name,
-                           const struct sac_device_params *params, sac_device **out)
+sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *ops, int index,
+                               const struct sac_device_params *params, sac_device **out)
 {
-    const struct sac_device_ops *ops = NULL;
-    int                          index = 0;
-    sac_result                   res = resolve(ctx, name, &ops, &index);
-    if (res != SAC_OK)
-        return res;
     sac_device *dev = sac_new(sac_device);
     if (!dev)
-        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "device '%s': no memory for its state", name);
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "device '%s': no memory for its state", ops->name);
     dev->ops = ops;
     dev->ctx = ctx;
     dev->index = index;
@@ -126,12 +121,21 @@ sac_result sac_device_open(sac_context *ctx, const char *name,
     sac_refcount_init(&dev->refs);
     sac_refcount_init(&dev->holds);
     pthread_mutex_init(&dev->workers_lock, NULL);
-    res = device_init(dev);
+    sac_result res = device_init(dev);
     if (res == SAC_OK)
         *out = dev;
     else
         device_destroy(dev);
     return res;
+}
+
+sac_result sac_device_open(sac_context *ctx, const char *name,
+                           const struct sac_device_params *params, sac_device **out)
+{
+    const struct sac_device_ops *ops = NULL;
+    int                          index = 0;
+    sac_result                   res = resolve(ctx, name, &ops, &index);
+    return res == SAC_OK ? sac_device_open_ops(ctx, ops, index, params, out) : res;
 }
 
 sac_device *sac_device_ref(sac_device *dev)

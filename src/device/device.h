@@ -150,6 +150,10 @@ struct sac_device_plugin {
         .frame_size = sizeof(sac_frame), .ops = &(table)                                           \
     }
 
+/* sac_device_open once the name is understood; for devices of tests too. */
+sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *ops, int index,
+                               const struct sac_device_params *params, sac_device **out);
+
 /* The rows of devices.c. */
 struct sac_device_row {
     const char *name;

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "engine/layout.h"
+#include "tests/engine/far.h"
+#include "tests/test.h"
+
+struct far_counts far_counts;
+
+/* ---- memory: addresses in a guarded range stand for those in another ---- */
+
+static const size_t ROOM = (size_t)1 << 30;
+static struct {
+    char  *guarded, *real;
+    size_t used;
+} memory;
+
+static void *near(const void *far)
+{
+    const uintptr_t at = (uintptr_t)far - (uintptr_t)memory.guarded;
+    if (at >= memory.used)
+        fail_msg("the device was given an address that is not its own: %p", far);
+    return memory.real + at;
+}
+
+static bool is_far(const void *p)
+{
+    return (uintptr_t)p - (uintptr_t)memory.guarded < ROOM;
+}
+
+static sac_result far_alloc(struct sac_device *dev, size_t bytes, void **out)
+{
+    (void)dev;
+    bytes = (bytes + 4095) / 4096 * 4096;
+    if (far_counts.full || memory.used + bytes > ROOM)
+        return SAC_ERR_MEMORY;
+    *out = memory.guarded + memory.used;
+    memset(memory.real + memory.used, 0xa5, bytes);
+    memory.used += bytes;
+    return SAC_OK;
+}
+
+static void far_free(struct sac_device *dev, void *p)
+{
+    (void)dev, (void)p;
+}
+
+static sac_result far_host_alloc(struct sac_device *dev, size_t bytes, void **out)
+{
+    (void)dev;
+    *out = sac_alloc_aligned(64, bytes);
+    return *out ? SAC_OK : SAC_ERR_MEMORY;
+}
+
+static void far_host_free(struct sac_device *dev, void *p)
+{
+    (void)dev;
+    sac_free(p);
+}
+
+/* ---- work: one list for all streams, done up to where somebody waits ---- */
+
+struct far_work {
+    void (*run)(struct far_work *w);
+    void (*free)(struct far_work *w); /* NULL: only itself */
+    /* copies and layouts */
+    void              *dst;
+    const void        *src;
+    size_t             bytes;
+    struct sac_operand o;
+    int                to, from;
+    /* kernels */
+    void *state, *in[8], *out[8];
+};
+
+static struct far_work *list;
+static size_t           list_count, list_cap, list_done;
+
+struct sac_stream {
+    struct sac_device *dev;
+    bool               capturing;
+    struct far_work   *captured;
+    size_t             count, cap;
+};
+struct sac_event {
+    size_t after;
+};
+struct sac_device_graph {
+    struct far_work *work;
+    size_t           count;
+};
+
+static void queue(struct sac_stream *stream, const struct far_work *w)
+{
+    struct far_work **items = stream && stream->capturing ? &stream->captured : &list;
+    size_t           *count = stream && stream->capturing ? &stream->count : &list_count;
+    size_t           *cap = stream && stream->capturing ? &stream->cap : &list_cap;
+    assert_true(sac_grow((void **)items, cap, *count + 1, sizeof *w));
+    (*items)[(*count)++] = *w;
+}
+
+static void run_until(size_t end)
+{
+    while (list_done < end) {
+        struct far_work w = list[list_done++];
+        w.run(&w);
+    }
+}
+
+static sac_result far_stream_create(struct sac_device *dev, struct sac_stream **out)
+{
+    *out = sac_new(struct sac_stream);
+    (*out)->dev = dev;
+    return SAC_OK;
+}
+
+static void far_stream_destroy(struct sac_stream **stream)
+{
+    sac_free((*stream)->captured);
+    sac_free(*stream);
+    *stream = NULL;
+}
+
+static sac_result far_stream_wait(struct sac_stream *stream)
+{
+    assert_non_null(stream);
+    assert_false(stream->capturing);
+    run_until(list_count);
+    return SAC_OK;
+}
+
+static sac_result far_stream_after(struct sac_device *dev, struct sac_stream *stream,
+                                   struct sac_stream *other)
+{
+    (void)dev, (void)stream, (void)other; /* one list: it is so */
+    return SAC_OK;
+}
+
+static sac_result far_event_create(struct sac_device *dev, bool timed, struct sac_event **out)
+{
+    (void)dev, (void)timed;
+    *out = sac_new(struct sac_event);
+    return SAC_OK;
+}
+
+static void far_event_destroy(struct sac_event **event)
+{
+    sac_free(*event);
+    *event = NULL;
+}
+
+static sac_result far_event_record(struct sac_event *event, struct sac_stream *stream)
+{
+    (void)stream;
+    event->after = list_count;
+    return SAC_OK;
+}
+
+static sac_result far_event_wait(struct sac_event *event)
+{
+    run_until(event->after);
+    return SAC_OK;
+}
+
+static bool far_event_reached(struct sac_event *event)
+{
+    return list_done >= event->after;
+}
+
+static sac_result far_stream_wait_event(struct sac_device *dev, struct sac_stream *stream,
+                                        struct sac_event *event)
+{
+    (void)dev, (void)stream, (void)event;
+    return SAC_OK;
+}
+
+/* ---- copies and layouts ---- */
+
+static void do_copy(struct far_work *w)
+{
+    memcpy(is_far(w->dst) ? near(w->dst) : w->dst, is_far(w->src) ? near(w->src) : w->src, w->bytes);
+}
+
+static sac_result far_copy(struct sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
+                           size_t bytes, enum sac_copy_kind kind)
+{
+    (void)dev;
+    assert_false(stream && stream->capturing && kind != SAC_COPY_ON_DEVICE);
+    assert_true(is_far(dst) == (kind != SAC_COPY_DEVICE_TO_HOST));
+    assert_true(is_far(src) == (kind != SAC_COPY_HOST_TO_DEVICE));
+    queue(stream, &(struct far_work){.run = do_copy, .dst = dst, .src = src, .bytes = bytes});
+    if (!stream)
+        run_until(list_count);
+    return SAC_OK;
+}
+
+static void do_relayout(struct far_work *w)
+{
+    sac_layout_convert(&w->o, near(w->dst), (enum sac_layout)w->to, near(w->src), (enum sac_layout)w->from);
+    far_counts.relayouts++;
+}
+
+static sac_result far_relayout(struct sac_device *dev, struct sac_stream *stream,
+                               const struct sac_operand *o, void *dst, int to, const void *src, int from)
+{
+    (void)dev;
+    queue(stream, &(struct far_work){.run = do_relayout, .dst = dst, .src = src, .o = *o, .to = to,
+                                     .from = from});
+    return SAC_OK;
+}
+
+/* ---- capture ---- */
+
+static sac_result far_capture_begin(struct sac_device *dev, struct sac_stream *stream)
+{
+    if (far_counts.capture_fails)
+        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "far: no captures today");
+    stream->capturing = true;
+    stream->count = 0;
+    return SAC_OK;
+}
+
+static sac_result far_capture_end(struct sac_device *dev, struct sac_stream *stream,
+                                  struct sac_device_graph **out)
+{
+    (void)dev;
+    struct sac_device_graph *g = sac_new(struct sac_device_graph);
+    g->work = sac_calloc(stream->count, sizeof *g->work);
+    memcpy(g->work, stream->captured, stream->count * sizeof *g->work);
+    g->count = stream->count;
+    stream->capturing = false;
+    far_counts.captures++;
+    *out = g;
+    return SAC_OK;
+}
+
+static sac_result far_graph_launch(struct sac_device *dev, struct sac_stream *stream,
+                                   struct sac_device_graph *g)
+{
+    (void)dev;
+    for (size_t i = 0; i < g->count; i++)
+        queue(stream, &g->work[i]);
+    far_counts.launches++;
+    return SAC_OK;
+}
+
+static void far_graph_destroy(struct sac_device *dev, struct sac_device_graph **g)
+{
+    (void)dev;
+    run_until(list_count); /* a real one waits for its last launch too */
+    sac_free((*g)->work);
+    sac_free(*g);
+    *g = NULL;
+}
+
+/* ---- kernels ---- */
+
+/* An operand where it lies: layout, and the steps of a part of another. */
+struct place {
+    struct sac_operand o;
+    enum sac_layout    layout;
+    int64_t            pixel, sample;
+};
+
+struct far_state {
+    struct sac_op_call call;
+    struct place       in[8], out[8];
+    void              *constant[8]; /* taken: on the device */
+};
+
+/* Between where an operand lies and dense, plain host memory. */
+static void walk(const struct place *p, void *far, void *plain, bool out)
+{
+    char         *at = near(far);
+    const bool    half = p->o.dtype == SAC_F32 && sac_layout_is_half(p->layout);
+    const size_t  size = half ? 2 : sac_dtype_bytes(p->o.dtype);
+    const bool    last = sac_layout_is_last(p->layout);
+    const int64_t n = p->o.rank > 0 ? p->o.dims[0] : 1, c = p->o.rank > 1 ? p->o.dims[1] : 1;
+    int64_t       pixels = 1;
+    for (int i = 2; i < p->o.rank; i++)
+        pixels *= p->o.dims[i];
+    const int64_t pixel = p->pixel ? p->pixel : last ? c : 1;
+    const int64_t sample = p->sample ? p->sample : c * pixels, channel = last ? 1 : pixels;
+    char         *dense = plain;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < c; k++)
+            for (int64_t s = 0; s < pixels; s++, dense += sac_dtype_bytes(p->o.dtype)) {
+                char *here = at + (size_t)(i * sample + k * channel + s * pixel) * size;
+                float f;
+                if (!half) {
+                    memcpy(out ? here : dense, out ? dense : here, size);
+                } else if (out) {
+                    memcpy(&f, dense, 4);
+                    memcpy(here, &(uint16_t){sac_float_to_half(f)}, 2);
+                } else {
+                    uint16_t h;
+                    memcpy(&h, here, 2);
+                    f = sac_half_to_float(h);
+                    memcpy(dense, &f, 4);
+                }
+            }
+}
+
+static void do_kernel(struct far_work *w)
+{
+    struct far_state   *s = w->state;
+    struct sac_op_call *c = sac_new(struct sac_op_call);
+    *c = s->call;
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].present) {
+            c->in[i].data = sac_alloc_aligned(64, sac_operand_bytes(&c->in[i]) + 64);
+            walk(&s->in[i], s->constant[i] ? s->constant[i] : w->in[i], c->in[i].data, false);
+        }
+    for (int i = 0; i < c->out_count; i++)
+        if (c->out[i].present)
+            c->out[i].data = sac_alloc_aligned(64, sac_operand_bytes(&c->out[i]) + 64);
+    assert_int_equal(c->node->op->ref(c), SAC_OK);
+    for (int i = 0; i < c->out_count; i++)
+        if (c->out[i].present)
+            walk(&s->out[i], w->out[i], c->out[i].data, true);
+    for (int i = 0; i < c->in_count; i++)
+        sac_free(c->in[i].present ? c->in[i].data : NULL);
+    for (int i = 0; i < c->out_count; i++)
+        sac_free(c->out[i].present ? c->out[i].data : NULL);
+    sac_free(c);
+    far_counts.kernels++;
+}
+
+static bool is_conv(const struct sac_kernel_plan *p)
+{
+    return p->call->node->op->id == SAC_OP_FusedConv || p->call->node->op->id == SAC_OP_Conv;
+}
+
+static enum sac_layout wanted(const struct sac_kernel_plan *p, bool last)
+{
+    return sac_layout_of(last, p->precision == SAC_PRECISION_FP16);
+}
+
+/* Convolutions and concatenations in channels last, others in the layout that they find when all their
+ * operands have it; the rest plain. */
+static bool far_supports(struct sac_device *dev, struct sac_kernel_plan *p, char *why, size_t size)
+{
+    (void)dev;
+    const struct sac_op_call *c = p->call;
+    const enum sac_op_id      id = c->node->op->id;
+    if (c->in_count > 8 || c->out_count > 8) {
+        snprintf(why, size, "more operands than the test has");
+        return false;
+    }
+    const bool last = (is_conv(p) || id == SAC_OP_Concat || id == SAC_OP_Relu || id == SAC_OP_Add) &&
+                      c->in[0].rank == 4;
+    for (int i = 0; i < c->in_count; i++)
+        p->in_layout[i] = c->in[i].rank == 4 && !(is_conv(p) && i == 1) ? wanted(p, last) : wanted(p, false);
+    for (int i = 0; i < c->out_count; i++)
+        p->out_layout[i] = c->out[i].rank == 4 ? wanted(p, last) : wanted(p, false);
+    p->strided = last && id != SAC_OP_Add;
+    return true;
+}
+
+static void put_weights(void *arg, void *host)
+{
+    const struct sac_operand *o = arg;
+    memcpy(host, o->data, sac_operand_bytes(o));
+}
+
+static void describe_places(const struct sac_kernel_plan *p, struct far_state *s)
+{
+    for (int i = 0; i < s->call.in_count; i++)
+        s->in[i] = (struct place){s->call.in[i], p->in_layout[i], p->in_pixel[i], p->in_sample[i]};
+    for (int i = 0; i < s->call.out_count; i++)
+        s->out[i] = (struct place){s->call.out[i], p->out_layout[i], p->out_pixel[i], p->out_sample[i]};
+}
+
+static sac_result far_prepare(struct sac_device *dev, struct sac_kernel_plan *p)
+{
+    struct far_state *s = sac_new(struct far_state);
+    (void)dev;
+    s->call = *p->call;
+    describe_places(p, s);
+    if (is_conv(p) && s->call.in[1].data) {
+        assert_int_equal(p->weights->ops->get(p->weights, s->call.in[1].data, "far", sac_operand_bytes(&s->call.in[1]),
+                                              put_weights, &s->call.in[1], &s->constant[1]), SAC_OK);
+        p->in_taken[1] = true;
+        s->in[1].layout = SAC_LAYOUT_PLAIN;
+        far_counts.taken++;
+    }
+    far_counts.prepared++;
+    far_counts.measured += p->measure && !p->choice;
+    far_counts.told += p->choice && strcmp(p->choice, "variant 7") == 0;
+    if (is_conv(p))
+        strcpy(p->chosen, "variant 7");
+    strcpy(p->implementation, "ref");
+    p->scratch_bytes = 100;
+    p->state = s;
+    return SAC_OK;
+}
+
+static sac_result far_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                          void *scratch, struct sac_stream *stream)
+{
+    struct far_state *s = state;
+    struct far_work   w = {.run = do_kernel, .state = state};
+    (void)dev;
+    near(scratch);
+    for (int i = 0; i < s->call.in_count; i++) {
+        w.in[i] = in[i];
+        assert_true(!s->constant[i] || !in[i]);
+    }
+    for (int i = 0; i < s->call.out_count; i++)
+        w.out[i] = out[i];
+    queue(stream, &w);
+    return SAC_OK;
+}
+
+static void far_release(void *state)
+{
+    run_until(list_count);
+    sac_free(state);
+}
+
+static struct sac_kernel        kernel = {.supports = far_supports, .prepare = far_prepare, .run = far_run,
+                                          .release = far_release};
+static const struct sac_kernel *kernels[SAC_OP_COUNT];
+static int                      open_count;
+
+static sac_result provider_open(struct sac_device *dev)
+{
+    (void)dev;
+    for (int i = 0; i < SAC_OP_COUNT; i++)
+        kernels[i] = i == SAC_OP_Softmax || i == SAC_OP_LayerNormalization ? NULL : &kernel;
+    open_count++;
+    return SAC_OK;
+}
+
+static void provider_close(struct sac_device *dev)
+{
+    (void)dev;
+    open_count--;
+}
+
+static const struct sac_kernel_provider provider = {
+    .abi = SAC_KERNEL_ABI, .struct_size = sizeof provider, .op_count = SAC_OP_COUNT, .name = "far 1.0",
+    .open = provider_open, .close = provider_close, .kernels = kernels};
+static const struct sac_kernel_provider *const providers[] = {&provider};
+
+/* ---- the device ---- */
+
+static sac_result far_device_open(struct sac_device *dev, int index)
+{
+    (void)index;
+    if (!memory.guarded) {
+        memory.guarded = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        memory.real = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                           -1, 0);
+    }
+    snprintf(dev->name, sizeof dev->name, "far:0");
+    snprintf(dev->description, sizeof dev->description, "a device for tests");
+    return SAC_OK;
+}
+
+static void far_device_close(struct sac_device *dev)
+{
+    (void)dev;
+    assert_int_equal(open_count, 0);
+}
+
+static const struct sac_device_ops ops = {
+    .name = "far", .open = far_device_open, .close = far_device_close, .memory_alloc = far_alloc,
+    .memory_free = far_free, .host_alloc = far_host_alloc, .host_free = far_host_free,
+    .stream_create = far_stream_create, .stream_create_patient = far_stream_create,
+    .stream_destroy = far_stream_destroy, .stream_wait = far_stream_wait,
+    .stream_after = far_stream_after, .event_create = far_event_create, .event_destroy = far_event_destroy,
+    .event_record = far_event_record, .event_wait = far_event_wait, .event_reached = far_event_reached,
+    .stream_wait_event = far_stream_wait_event, .copy = far_copy, .providers = providers,
+    .provider_count = 1, .relayout = far_relayout, .capture_begin = far_capture_begin,
+    .capture_end = far_capture_end, .graph_launch = far_graph_launch, .graph_destroy = far_graph_destroy};
+
+sac_result far_open(sac_context *ctx, const struct sac_device_params *params, sac_device **out)
+{
+    far_counts = (struct far_counts){0};
+    return sac_device_open_ops(ctx, &ops, 0, params, out);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device for tests whose memory is not the host's, without a GPU: its addresses cannot be read or written,
+ * so whoever takes them for host memory crashes; its work is queued and done no sooner than somebody waits
+ * for it; streams can be captured. Kernels are the reference rows between conversions of layouts. */
+#ifndef SAC_TESTS_ENGINE_FAR_H
+#define SAC_TESTS_ENGINE_FAR_H
+
+#include "device/device.h"
+#include "engine/kernel.h"
+
+/* What it did since far_reset. */
+struct far_counts {
+    int  kernels, relayouts, launches, captures;
+    int  prepared, measured, told; /* kernels made; with leave to measure; with a choice from a plan file */
+    int  taken;                    /* constants that kernels took */
+    bool capture_fails;            /* in: the next captures do */
+    bool full;                     /* in: it has no memory left */
+};
+extern struct far_counts far_counts;
+
+sac_result far_open(sac_context *ctx, const struct sac_device_params *params, sac_device **out);
+
+#endif

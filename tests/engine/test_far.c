@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The planner and the executor on a device whose memory is not the host's (far.h): the models of
+ * tests/models against their answers, in full and half precision, step by step and captured; what runs on
+ * the host is said and counted; faults leave things in order. */
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model.h"
+#include "tests/engine/far.h"
+#include "tests/engine/proto.h"
+#include "tests/test.h"
+
+enum { OUTPUTS_MAX = 8, FLOAT = 1, INT64 = 7 };
+
+static sac_device *cpu, *far;
+static char        said[4096];
+
+static void keep(void *user, enum sac_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    if (strlen(said) + strlen(message) + 2 < sizeof said)
+        strcat(strcat(said, message), "\n");
+}
+
+static sac_context *context(void)
+{
+    static sac_context       *ctx;
+    struct sac_context_params params = sac_context_params_default();
+    params.log_fn = keep;
+    params.log_level = SAC_LOG_DEBUG;
+    if (!ctx && sac_context_create(&params, &ctx) != SAC_OK)
+        fail_msg("no context");
+    return ctx;
+}
+
+#define ok(call)                                                                                   \
+    do {                                                                                           \
+        sac_result ok_ = (call);                                                                   \
+        char       why_[512];                                                                      \
+        sac_context_last_error(context(), why_, sizeof why_);                                      \
+        if (ok_ != SAC_OK)                                                                         \
+            fail_msg("%s: %s: %s", #call, sac_result_name(ok_), why_);                             \
+    } while (0)
+
+static int open_devices(void **state)
+{
+    (void)state;
+    said[0] = '\0';
+    ok(sac_device_open(context(), "cpu", NULL, &cpu));
+    ok(far_open(context(), NULL, &far));
+    return 0;
+}
+
+static int close_devices(void **state)
+{
+    struct sac_pool_stats stats;
+    (void)state;
+    sac_device_pool_stats(far, &stats);
+    assert_int_equal(stats.bytes_live, 0);
+    sac_device_unref(&far);
+    sac_device_unref(&cpu);
+    return 0;
+}
+
+/* ---- tensors there and back ---- */
+
+static sac_tensor *sent(const sac_tensor *host)
+{
+    sac_tensor *t = NULL;
+    ok(sac_tensor_create(far, sac_tensor_describe(host), "test", &t));
+    ok(sac_tensor_upload(t, sac_tensor_data(host)));
+    return t;
+}
+
+static float *fetched(const sac_tensor *t)
+{
+    float *numbers = malloc((size_t)sac_tensor_desc_bytes(sac_tensor_describe(t)));
+    ok(sac_tensor_download(t, numbers));
+    return numbers;
+}
+
+static void compare(const char *what, const sac_tensor *got, const float *want, int64_t count, double limit)
+{
+    float *a = fetched(got);
+    double largest = 1, off = 0;
+    assert_int_equal(sac_tensor_desc_elements(sac_tensor_describe(got)), count);
+    for (int64_t i = 0; i < count; i++) {
+        largest = fmax(largest, fabs((double)want[i]));
+        off = fmax(off, fabs((double)a[i] - (double)want[i]));
+    }
+    free(a);
+    if (!(off <= limit * largest))
+        fail_msg("%s: off by %g where the largest is %g", what, off, largest);
+}
+
+static void unref_all(sac_tensor **t)
+{
+    for (int i = 0; i < OUTPUTS_MAX; i++)
+        sac_tensor_unref(&t[i]);
+}
+
+/* ---- the fixtures ---- */
+
+struct fixture {
+    const char        *path;
+    enum sac_precision precision;
+    char               name[128];
+};
+
+/* Step by step into new outputs, which the caller keeps; then into the same ones: step by step, captured and
+ * launched, launched again. */
+static void fixture_runs(void **state)
+{
+    const struct fixture   *f = *state;
+    struct sac_model_params params = sac_model_params_default();
+    sac_model              *model = NULL;
+    sac_tensor             *host = NULL, *in, *out[OUTPUTS_MAX] = {NULL}, *want[OUTPUTS_MAX] = {NULL};
+    const double            limit = f->precision == SAC_PRECISION_FP16 ? 3e-2 : 1e-4;
+    params.precision = f->precision;
+    ok(sac_tensor_load_npy(cpu, MODELS_DIR "/input.npy", &host));
+    in = sent(host);
+    ok(sac_model_load(far, f->path, &params, &model));
+    assert_int_equal(sac_model_precision(model), f->precision);
+    for (int i = 0; i < sac_model_output_count(model); i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%.*s.out%d.npy", (int)(strlen(f->path) - 5), f->path, i);
+        ok(sac_tensor_load_npy(cpu, path, &want[i]));
+    }
+    for (int run = 0; run < 5; run++) {
+        if (run == 1)
+            assert_int_equal(far_counts.launches, 0);
+        ok(sac_model_run_on(model, NULL, &in, out));
+        for (int i = 0; i < sac_model_output_count(model); i++)
+            compare(f->name, out[i], sac_tensor_data(want[i]),
+                    sac_tensor_desc_elements(sac_tensor_describe(want[i])), limit);
+    }
+    if (strstr(said, "captured as one launch"))
+        assert_true(far_counts.launches > 0);
+    else
+        assert_non_null(strstr(said, "on the host"));
+    unref_all(out);
+    unref_all(want);
+    sac_tensor_unref(&in);
+    sac_tensor_unref(&host);
+    sac_model_unref(&model);
+}
+
+/* ---- small networks ---- */
+
+/* x [1,8,6,6] -> two convolutions -> Concat -> Relu -> y [1,8,6,6]; with softmax: then Softmax -> y. */
+static sac_model *branches(bool softmax, const struct sac_model_params *params)
+{
+    static struct proto model; /* borrowed by the model */
+    struct proto        graph = {0}, attrs = {0};
+    float               weights[4 * 8 * 3 * 3];
+    proto_free(&model);
+    for (size_t i = 0; i < SAC_COUNT(weights); i++)
+        weights[i] = (float)((int)(i * 37 % 41) - 20) / 64;
+    proto_input(&graph, "x", FLOAT, "1 8 6 6");
+    proto_initializer(&graph, "w1", FLOAT, "4 8 3 3", weights, sizeof weights);
+    proto_initializer(&graph, "w2", FLOAT, "4 8 1 1", weights, 4 * 8 * sizeof *weights);
+    proto_initializer(&graph, "bias", FLOAT, "1 8 1 1", weights, 8 * sizeof *weights);
+    proto_attr_ints(&attrs, "pads", "1 1 1 1");
+    proto_node(&graph, "Conv", "x w1", "a", &attrs);
+    proto_node(&graph, "Conv", "x w2", "b", NULL);
+    attrs = (struct proto){0};
+    proto_attr_int(&attrs, "axis", 1);
+    proto_node(&graph, "Concat", "a b", "c", &attrs);
+    proto_node(&graph, "Tanh", "c", "d", NULL);
+    proto_node(&graph, "Mul", "d bias", softmax ? "e" : "y", NULL);
+    attrs = (struct proto){0};
+    proto_attr_int(&attrs, "axis", 1);
+    if (softmax)
+        proto_node(&graph, "Softmax", "e", "y", &attrs);
+    else
+        proto_free(&attrs);
+    proto_output(&graph, "y", FLOAT, "1 8 6 6");
+    proto_model(&model, &graph, 17);
+    sac_model *m = NULL;
+    ok(sac_model_load_memory(far, model.bytes, model.size, "branches", params, &m));
+    return m;
+}
+
+static sac_tensor *numbers(sac_device *dev, int n)
+{
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 4, .shape = {n, 8, 6, 6}};
+    sac_tensor            *t = NULL;
+    float                  v[8 * 8 * 36];
+    for (int i = 0; i < n * 8 * 36; i++)
+        v[i] = (float)(i * 29 % 101 - 50) / 50;
+    ok(sac_tensor_create(dev, &desc, "test", &t));
+    ok(sac_tensor_upload(t, v));
+    return t;
+}
+
+static void concat_is_placed_in_half(void **state)
+{
+    (void)state;
+    struct sac_model_params params = sac_model_params_default();
+    sac_model              *half = branches(false, &params); /* FP16 is this device's default */
+    params.precision = SAC_PRECISION_FP32;
+    sac_model  *full = branches(false, &params);
+    sac_tensor *x = numbers(far, 1), *y[2] = {NULL};
+    assert_int_equal(sac_model_precision(half), SAC_PRECISION_FP16);
+    ok(sac_model_run(full, &x, &y[0]));
+    far_counts = (struct far_counts){0};
+    ok(sac_model_run(half, &x, &y[1]));
+    assert_int_equal(far_counts.kernels, 4); /* two convolutions, Tanh, Mul: no Concat */
+    assert_int_equal(far_counts.taken, 2);
+    float *want = fetched(y[0]);
+    compare("half", y[1], want, 8 * 36, 5e-3);
+    free(want);
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&y[0]);
+    sac_tensor_unref(&y[1]);
+    sac_model_unref(&half);
+    sac_model_unref(&full);
+}
+
+static void weights_go_up_once_a_model(void **state)
+{
+    (void)state;
+    struct sac_ledger before, after;
+    sac_model        *m = branches(false, NULL);
+    sac_tensor       *one = numbers(far, 1), *y = NULL;
+    sac_device_ledger(far, &before);
+    ok(sac_model_run(m, &one, &y));
+    sac_device_ledger(far, &after);
+    const uint64_t calls = after.reason[SAC_COPY_WEIGHTS].calls - before.reason[SAC_COPY_WEIGHTS].calls;
+    assert_int_equal(calls, 3); /* two kernels' own, and what Mul reads */
+    assert_true(sac_model_batches(m));
+    sac_device_ledger(far, &before);
+    sac_tensor *eight = numbers(far, 8);
+    sac_tensor_unref(&y);
+    ok(sac_model_run(m, &eight, &y)); /* another plan */
+    sac_device_ledger(far, &after);
+    assert_int_equal(after.reason[SAC_COPY_WEIGHTS].calls, before.reason[SAC_COPY_WEIGHTS].calls);
+    assert_int_equal(after.reason[SAC_COPY_TENSOR_LAYOUT].calls, 0);
+    sac_tensor_unref(&one);
+    sac_tensor_unref(&eight);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+}
+
+static void host_work_is_said_and_counted(void **state)
+{
+    (void)state;
+    struct sac_ledger ledger;
+    sac_model        *m = branches(true, NULL);
+    sac_tensor       *x = numbers(far, 1), *y = NULL;
+    for (int i = 0; i < 3; i++) {
+        sac_tensor_unref(&y);
+        ok(sac_model_run(m, &x, &y));
+    }
+    float *v = fetched(y), sum = 0;
+    for (int i = 0; i < 8; i++)
+        sum += v[i * 36];
+    free(v);
+    assert_float_equal(sum, 1, 1e-5);
+    sac_device_ledger(far, &ledger);
+    assert_int_equal(ledger.reason[SAC_COPY_TENSOR_LAYOUT].calls, 6); /* down and up, thrice */
+    assert_int_equal(ledger.reason[SAC_COPY_TENSOR_LAYOUT].bytes, 6 * 8 * 36 * 4);
+    const char *once = strstr(said, "not all of it runs on far:0: Softmax on the host");
+    assert_non_null(once);
+    assert_null(strstr(once + 1, "not all of it runs on"));
+    assert_int_equal(far_counts.captures, 0);
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+}
+
+static void strict_refuses_host_work(void **state)
+{
+    (void)state;
+    sac_model  *m = branches(true, NULL);
+    sac_tensor *x = numbers(far, 1), *y = NULL;
+    char        why[512];
+    atomic_store(&far->strict, 1);
+    assert_int_equal(sac_model_run(m, &x, &y), SAC_ERR_LIMIT);
+    sac_context_last_error(context(), why, sizeof why);
+    assert_non_null(strstr(why, "(Softmax) on the host, 'e': a copy of 1152 bytes (tensor-layout) on far:0, "
+                                "and zero-copy is strict"));
+    assert_null(y);
+    sac_tensor_unref(&x);
+    sac_model_unref(&m);
+}
+
+static void failing_captures_are_said(void **state)
+{
+    (void)state;
+    sac_model  *m = branches(false, NULL);
+    sac_tensor *x = numbers(far, 1), *y = NULL;
+    far_counts.capture_fails = true;
+    for (int i = 0; i < 3; i++)
+        ok(sac_model_run_on(m, NULL, &x, &y));
+    assert_int_equal(far_counts.launches, 0);
+    assert_non_null(strstr(said, "cannot be captured: far: no captures today"));
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+}
+
+static void graphs_go_by_addresses(void **state)
+{
+    (void)state;
+    sac_model  *m = branches(false, NULL);
+    sac_tensor *x[6], *y[6] = {NULL};
+    for (int i = 0; i < 6; i++)
+        x[i] = numbers(far, 1);
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < 4; i++)
+            ok(sac_model_run_on(m, NULL, &x[i], &y[i]));
+    assert_int_equal(far_counts.captures, 4);
+    assert_int_equal(far_counts.launches, 8); /* all but the first round */
+    for (int i = 4; i < 6; i++) /* two of the four go */
+        ok(sac_model_run_on(m, NULL, &x[i], &y[i]));
+    ok(sac_model_run_on(m, NULL, &x[0], &y[0]));
+    ok(sac_model_run_on(m, NULL, &x[3], &y[3]));
+    assert_int_equal(far_counts.captures, 4);
+    assert_int_equal(far_counts.launches, 9);
+    for (int i = 0; i < 6; i++) {
+        sac_tensor_unref(&x[i]);
+        sac_tensor_unref(&y[i]);
+    }
+    sac_model_unref(&m);
+}
+
+static void wrong_tensors_are_refused(void **state)
+{
+    (void)state;
+    sac_model             *m = branches(false, NULL);
+    sac_tensor            *x = numbers(far, 2), *view = NULL, *y = NULL, *wrong = numbers(far, 2);
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 4, .shape = {1, 8, 6, 6}};
+    char                   why[512];
+    ok(sac_tensor_view(x, 4, &desc, &view));
+    assert_int_equal(sac_model_run(m, &view, &y), SAC_ERR_ARG);
+    sac_context_last_error(context(), why, sizeof why);
+    assert_non_null(strstr(why, "input 'x' does not begin at a multiple of 64 bytes"));
+    sac_tensor_unref(&view);
+    ok(sac_tensor_view(x, 0, &desc, &view));
+    y = wrong;
+    assert_int_equal(sac_model_run_on(m, NULL, &view, &y), SAC_ERR_ARG);
+    assert_ptr_equal(y, wrong);
+    sac_tensor_unref(&view);
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&wrong);
+    sac_model_unref(&m);
+}
+
+static void short_of_memory_is_a_sentence(void **state)
+{
+    (void)state;
+    sac_model  *m = branches(false, NULL);
+    sac_tensor *one = numbers(far, 1), *eight = numbers(far, 8), *y = NULL;
+    ok(sac_model_run(m, &one, &y));
+    sac_tensor_unref(&y);
+    assert_true(sac_model_batches(m));
+    far_counts.full = true;
+    sac_device_pool_trim(far);
+    assert_int_equal(sac_model_run(m, &eight, &y), SAC_ERR_MEMORY);
+    assert_null(y);
+    far_counts.full = false;
+    ok(sac_model_run(m, &eight, &y));
+    sac_tensor_unref(&one);
+    sac_tensor_unref(&eight);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+}
+
+static void a_stack_runs_one_by_one(void **state)
+{
+    (void)state;
+    struct sac_model_params params = sac_model_params_default();
+    params.free_batch = 0;
+    sac_model  *m = branches(false, &params);
+    sac_tensor *x = numbers(far, 3), *one = numbers(far, 1), *y = NULL, *y1 = NULL;
+    ok(sac_model_run(m, &x, &y));
+    ok(sac_model_run(m, &one, &y1));
+    float *all = fetched(y);
+    compare("the first", y1, all, 8 * 36, 0);
+    free(all);
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&one);
+    sac_tensor_unref(&y);
+    sac_tensor_unref(&y1);
+    sac_model_unref(&m);
+}
+
+/* NonZero's count is the data's: it runs in the tail, and so does what reads it. */
+static void the_tail_runs_on_the_host(void **state)
+{
+    (void)state;
+    struct proto graph = {0}, model = {0};
+    sac_model   *m = NULL;
+    sac_tensor  *x = numbers(far, 1), *y[2] = {NULL};
+    proto_input(&graph, "x", FLOAT, "1 8 6 6");
+    proto_node(&graph, "Relu", "x", "a", NULL);
+    proto_node(&graph, "NonZero", "a", "n", NULL);
+    proto_node(&graph, "Tanh", "a", "t", NULL);
+    proto_output(&graph, "n", INT64, "4 ?");
+    proto_output(&graph, "t", FLOAT, "1 8 6 6");
+    proto_model(&model, &graph, 17);
+    ok(sac_model_load_memory(far, model.bytes, model.size, "tail", NULL, &m));
+    for (int run = 0; run < 3; run++) {
+        unref_all((sac_tensor *[OUTPUTS_MAX]){y[0], y[1]});
+        y[0] = y[1] = NULL;
+        ok(sac_model_run(m, &x, y));
+        const struct sac_tensor_desc *d = sac_tensor_describe(y[0]);
+        assert_int_equal(d->dtype, SAC_I64);
+        assert_int_equal(d->shape[0], 4);
+        assert_ptr_equal(sac_tensor_device(y[0]), far);
+        int64_t *at = malloc((size_t)sac_tensor_desc_bytes(d));
+        ok(sac_tensor_download(y[0], at));
+        for (int64_t i = 0; i < d->shape[1]; i++)
+            assert_in_range(at[3 * d->shape[1] + i], 0, 5);
+        assert_in_range(d->shape[1], 100, 180);
+        free(at);
+    }
+    assert_non_null(strstr(said, "NonZero on the host"));
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&y[0]);
+    sac_tensor_unref(&y[1]);
+    sac_model_unref(&m);
+    proto_free(&model);
+}
+
+static void the_cpu_has_fp32_alone(void **state)
+{
+    (void)state;
+    struct sac_model_params params = sac_model_params_default();
+    sac_model              *m = NULL;
+    char                    why[512];
+    params.precision = SAC_PRECISION_FP16;
+    assert_int_equal(sac_model_load_memory(cpu, "x", 1, "net", &params, &m), SAC_ERR_UNSUPPORTED);
+    sac_context_last_error(context(), why, sizeof why);
+    assert_string_equal(why, "net: cpu computes in fp32; fp16 needs a GPU");
+}
+
+#define on_devices(test) cmocka_unit_test_setup_teardown(test, open_devices, close_devices)
+
+int main(void)
+{
+    static struct fixture    fixtures[64];
+    static struct CMUnitTest tests[64];
+    int                      count = 0;
+    glob_t                   found;
+    if (glob(MODELS_DIR "/*.onnx", 0, NULL, &found) != 0)
+        return 1;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        for (int half = 0; half < 2; half++) {
+            struct fixture *f = &fixtures[count];
+            f->path = found.gl_pathv[i];
+            f->precision = half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32;
+            snprintf(f->name, sizeof f->name, "%s %s", strrchr(f->path, '/') + 1,
+                     half ? "fp16" : "fp32");
+            tests[count++] = (struct CMUnitTest){f->name, fixture_runs, open_devices, close_devices, f};
+        }
+    const struct CMUnitTest others[] = {
+        on_devices(concat_is_placed_in_half),
+        on_devices(weights_go_up_once_a_model),
+        on_devices(host_work_is_said_and_counted),
+        on_devices(strict_refuses_host_work),
+        on_devices(failing_captures_are_said),
+        on_devices(graphs_go_by_addresses),
+        on_devices(wrong_tensors_are_refused),
+        on_devices(short_of_memory_is_a_sentence),
+        on_devices(a_stack_runs_one_by_one),
+        on_devices(the_tail_runs_on_the_host),
+        on_devices(the_cpu_has_fp32_alone),
+    };
+    for (size_t i = 0; i < SAC_COUNT(others); i++)
+        tests[count++] = others[i];
+    int failed = _cmocka_run_group_tests("engine/far", tests, (size_t)count, NULL, NULL);
+    globfree(&found);
+    return failed;
+}
