@@ -98,6 +98,9 @@ struct sac_stream_stats {
     int        stream_id;
     int64_t    frames, frames_total, detections, tracks; /* as above */
     double     elapsed_s, fps;
+    char       decoder[32]; /* "nvdec h264" on a GPU; empty: no video is read */
+    char       decoder_note[256]; /* why the CPU decodes what a GPU works on; empty: it does not */
+    uint64_t   surface_bytes; /* memory of a GPU that its decoder holds */
     char       encoder[64]; /* empty: no video is written */
     sac_result status;      /* a fault of this one; the others go on */
     char       why[512];    /* its sentence; empty: none */

@@ -9,7 +9,8 @@
 enum { THREADS_MAX = 1024 };
 
 static const char *const log_levels[] = {"silent", "error", "warn", "info", "debug", "trace", NULL};
-static const char *const zero_copy_modes[] = {"on", "strict", NULL};
+static const char *const zero_copy_modes[] = {"off", "on", "strict", NULL};
+static const char *const decode_modes[] = {"device", "auto", "gpu", "cpu", NULL};
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -28,8 +29,9 @@ const struct option options[] = {
     {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_TEXT, AT(device),
      "device", "NAME", "where the work runs: auto or cpu"},
     {"zero-copy", 0, VERB_TRACK, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
-     "whether frames and tensors may be copied between the stages; on: where it can't be avoided, "
-     "strict: such a copy fails the run and is named", .choices = zero_copy_modes},
+     "whether frames and tensors may be copied between the stages; off: what a GPU decodes goes to the "
+     "host and back, to compare; on: where it can't be avoided; strict: such a copy fails the run and is "
+     "named", .choices = zero_copy_modes},
     {"threads", 't', VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_INT, AT(threads),
      "threads", "N", "CPU threads of the models and image work; 0: half of the machine's",
      0, THREADS_MAX},
@@ -56,6 +58,9 @@ const struct option options[] = {
     {"realtime", 0, VERB_TRACK, SECTION_IN, OPTION_FLAG, AT(realtime), "input.realtime", NULL,
      "hold the frames of a file back until their time has come, as a camera would give them"},
 
+    {"decode", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(decode), "decode.where", "WHERE",
+     "where video is decoded; device: where the work runs (images on the CPU), auto: on the CPU what the "
+     "GPU refuses, and it is said", .choices = decode_modes},
     {"decode-threads", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_threads), "decode.threads",
      "N", "threads of the video decoder; 0: as --threads", 0, THREADS_MAX},
     {"prefetch", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_prefetch), "decode.prefetch",

@@ -29,6 +29,7 @@ struct settings {
     double      fps; /* 0: from the input */
     double      input_timeout_s;
     bool        realtime;
+    const char *decode;
     int         decode_threads, decode_prefetch;
 
     /* track: what goes out */

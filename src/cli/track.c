@@ -106,6 +106,16 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     tracker->camera_motion = tracker->camera_motion && s->camera_motion && video;
 }
 
+static enum sac_decode decode_of(const char *name)
+{
+    static const char *const names[] = {
+        [SAC_DECODE_GPU] = "gpu", [SAC_DECODE_AUTO] = "auto", [SAC_DECODE_CPU] = "cpu"};
+    for (size_t i = SAC_DECODE_GPU; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i], name) == 0)
+            return (enum sac_decode)i;
+    return SAC_DECODE_DEFAULT; /* "device": the option takes known names alone */
+}
+
 static void fill_params(struct settings *s, const char *input,
                         struct sac_pipeline_params *params)
 {
@@ -117,6 +127,8 @@ static void fill_params(struct settings *s, const char *input,
     params->realtime = s->realtime;
     if (s->fps > 0)
         params->source.fps = s->fps;
+    params->source.decode = decode_of(s->decode);
+    params->source.round_trip = strcmp(s->zero_copy, "off") == 0;
     params->source.decode_threads = s->decode_threads ? s->decode_threads : s->threads;
     params->source.prefetch = s->decode_prefetch;
     params->source.timeout_us = (int64_t)(s->input_timeout_s * 1e6);

@@ -184,6 +184,16 @@ static sac_result after_drain(struct sac_source *src)
     return src->input_ended ? at_end_of_input(src) : open_decoder(src);
 }
 
+/* What the decoder is, and what it holds of a GPU: a change of the stream may change them. Under the lock. */
+static void describe_decoder(struct sac_source *src)
+{
+    struct sac_source_info *info = &src->info;
+    snprintf(info->decoder, sizeof info->decoder, "%s", src->decoder.name);
+    snprintf(info->decoder_note, sizeof info->decoder_note, "%s", src->decoder.note);
+    info->surfaces = src->decoder.surfaces;
+    info->surface_bytes = src->decoder.surface_bytes;
+}
+
 static void label(struct sac_source *src, sac_frame *frame, const struct sac_picture_note *note)
 {
     AVRational tb = src->input.time_base;
@@ -204,6 +214,8 @@ static void label(struct sac_source *src, sac_frame *frame, const struct sac_pic
     src->stats.corrupt += note->damaged;
     src->stats.converted += note->converted;
     src->stats.size_changes += resized;
+    if (resized || src->decoder.note[0] != src->info.decoder_note[0])
+        describe_decoder(src);
     pthread_mutex_unlock(&src->lock);
 }
 
@@ -357,10 +369,7 @@ static void fill_info(struct sac_source *src)
     }
     snprintf(info->container, sizeof info->container, "%s", in->container);
     snprintf(info->codec, sizeof info->codec, "%s", avcodec_get_name(video->codec_id));
-    snprintf(info->decoder, sizeof info->decoder, "%s", src->decoder.name);
-    snprintf(info->decoder_note, sizeof info->decoder_note, "%s", src->decoder.note);
-    info->surfaces = src->decoder.surfaces;
-    info->surface_bytes = src->decoder.surface_bytes;
+    describe_decoder(src);
 }
 
 static sac_result open_source(struct sac_source *src)
@@ -465,7 +474,10 @@ void sac_source_close(sac_source **source)
 
 void sac_source_describe(const sac_source *src, struct sac_source_info *out)
 {
+    pthread_mutex_t *lock = &((sac_source *)src)->lock; /* a lock is no part of what the source is */
+    pthread_mutex_lock(lock);
     *out = src->info;
+    pthread_mutex_unlock(lock);
 }
 
 void sac_source_get_stats(sac_source *src, struct sac_source_stats *out)

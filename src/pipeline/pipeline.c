@@ -157,8 +157,8 @@ static void describe_input(const sac_pipeline *pipe, char *buf, size_t size)
     else
         used = snprintf(buf, size, "%s", or_none(s->params.input));
     if (pipe->stream_count == 1 && s->src && used > 0 && (size_t)used < size)
-        snprintf(buf + used, size - (size_t)used, " (%.31s %dx%d)", s->info.codec, s->info.width,
-                 s->info.height);
+        snprintf(buf + used, size - (size_t)used, " (%.31s %dx%d, decoder %.31s)", s->info.codec,
+                 s->info.width, s->info.height, s->info.decoder);
 }
 
 /* The first line of every run says what it runs on: nothing falls back in silence. */
@@ -394,8 +394,14 @@ void sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream, struct sac_st
     out->status = s->fault.res;
     snprintf(out->why, sizeof out->why, "%.511s", s->fault.res == SAC_OK ? "" : s->fault.sentence);
     pthread_mutex_unlock(&s->fault.lock);
-    if (s->src)
-        sac_source_get_stats(s->src, &out->source);
+    if (!s->src)
+        return;
+    struct sac_source_info info;
+    sac_source_get_stats(s->src, &out->source);
+    sac_source_describe(s->src, &info);
+    snprintf(out->decoder, sizeof out->decoder, "%s", info.decoder);
+    snprintf(out->decoder_note, sizeof out->decoder_note, "%s", info.decoder_note);
+    out->surface_bytes = info.surface_bytes;
 }
 
 void sac_pipeline_destroy(sac_pipeline **pipe_at)

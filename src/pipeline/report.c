@@ -177,6 +177,9 @@ static void add_streams(struct sac_text *t, const struct sac_stream_stats *strea
         add_int(t, "tracks", s->tracks, ",");
         add_real(t, "elapsed_s", s->elapsed_s, ",");
         add_real(t, "fps", s->fps, ",");
+        add_string(t, "decoder", s->decoder, ",");
+        add_string(t, "decoder_note", s->decoder_note, ",");
+        add_int(t, "surface_bytes", (int64_t)s->surface_bytes, ",");
         add_string(t, "encoder", s->encoder, ",");
         add_string(t, "fault", s->why, ",");
         add_source(t, &s->source, "}}");

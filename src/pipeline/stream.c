@@ -17,12 +17,17 @@ static bool is_one_of_many(const struct sac_stream_run *s)
 
 /* One alone is held back by the queues themselves. Of several, each may have so many frames inside that
  * two batches can be filled, one while the other is inferred; its last queue holds them all. */
+static int room_of(const sac_pipeline *pipe)
+{
+    int length = SAC_MAX(pipe->params.job.queue_length, 1);
+    int share = (2 * pipe->job->batch_max + pipe->stream_count - 1) / pipe->stream_count;
+    return SAC_MAX(SAC_MAX(length, 2), share);
+}
+
 static sac_result make_room(struct sac_stream_run *s)
 {
     const sac_pipeline *pipe = s->pipe;
-    int                 length = SAC_MAX(pipe->params.job.queue_length, 1);
-    int                 share = (2 * pipe->job->batch_max + pipe->stream_count - 1) / pipe->stream_count;
-    int                 room = SAC_MAX(SAC_MAX(length, 2), share);
+    const int           length = SAC_MAX(pipe->params.job.queue_length, 1), room = room_of(pipe);
     sem_destroy(&s->room);
     sem_init(&s->room, 0, is_one_of_many(s) ? (unsigned)room : INT_MAX / 2);
     return sac_queue_create(pipe->ctx, (size_t)(is_one_of_many(s) ? room + 1 : length),
@@ -80,6 +85,16 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
     return SAC_OK;
 }
 
+/* Frames that may be inside at once and one that is being read: what a GPU's decoder lends out. */
+static int surfaces_for(const struct sac_stream_run *s)
+{
+    const sac_pipeline *pipe = s->pipe;
+    const int           length = SAC_MAX(pipe->params.job.queue_length, 1);
+    if (is_one_of_many(s))
+        return room_of(pipe) + 1;
+    return SAC_MAX(s->params.source.prefetch, 0) + 2 * pipe->job->batch_max + length + 1;
+}
+
 sac_result sac_stream_open_input(struct sac_stream_run *s)
 {
     struct sac_source_params params = s->params.source;
@@ -90,6 +105,8 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
         return res;
     if (!s->params.video_out)
         params.keep_packets = 0; /* nobody would take them */
+    if (params.surfaces <= 0)
+        params.surfaces = surfaces_for(s);
     if (job->measures) {
         params.on_decoded = sac_job_on_decoded;
         params.on_decoded_user = job;

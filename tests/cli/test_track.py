@@ -177,6 +177,16 @@ def test_frames_per_second_are_not_for_videos(saccade, clip, video, tmp_path):
     assert json.loads((tmp_path / 'o.jsonl').read_text().splitlines()[2])['pts'] == 0.05
 
 
+def test_where_video_is_decoded(saccade, clip, tmp_path):
+    run = track(saccade, clip, '--decode', 'gpu', '--mot', tmp_path / 'o.txt', '--device', 'cpu')
+    assert run.returncode == 2 and 'device cpu is no GPU' in run.stderr.splitlines()[-1]
+    for where in 'device', 'auto', 'cpu':
+        run = track(saccade, clip, '--decode', where, '--mot', tmp_path / 'o.txt', '--stats', tmp_path / 's.json')
+        assert run.returncode == 0, run.stderr
+        stream, = json.loads((tmp_path / 's.json').read_text())['streams']
+        assert stream['decoder'] and stream['decoder_note'] is None and stream['surface_bytes'] == 0
+
+
 def test_strict_zero_copy_fails_where_a_frame_is_copied(saccade, clip, tmp_path):
     run = track(saccade, clip, '--zero-copy', 'strict', '--mot', tmp_path / 'o.txt')
     assert run.returncode == 0, run.stderr
