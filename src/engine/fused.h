@@ -11,34 +11,12 @@
 #ifndef SAC_ENGINE_FUSED_H
 #define SAC_ENGINE_FUSED_H
 
+#include "engine/fused_kinds.h"
 #include "engine/op.h"
-
-/* What a fused node applies to each number it stores; the attribute "activation" holds the kind. */
-enum sac_activation_kind {
-    SAC_ACT_NONE = 0,
-    SAC_ACT_RELU,
-    SAC_ACT_LEAKY_RELU,   /* x < 0: alpha x */
-    SAC_ACT_CLIP,         /* to alpha..beta */
-    SAC_ACT_SIGMOID,
-    SAC_ACT_SILU,         /* x sigmoid(x), swish */
-    SAC_ACT_HARD_SIGMOID, /* clip(alpha x + beta, 0, 1) */
-    SAC_ACT_HARD_SWISH,   /* x clip(alpha x + beta, 0, 1) */
-    SAC_ACT_TANH,
-    SAC_ACT_SOFTPLUS,     /* log(1 + e^x) */
-    SAC_ACT_COUNT
-};
 
 struct sac_activation {
     enum sac_activation_kind kind;
     float                    alpha, beta;
-};
-
-/* FusedConv's attribute "residual": where R is added. */
-enum sac_residual {
-    SAC_RESIDUAL_NONE = 0,
-    SAC_RESIDUAL_BEFORE, /* act(conv + R), as ResNet */
-    SAC_RESIDUAL_AFTER,  /* act(conv) + R, as CSP bottlenecks */
-    SAC_RESIDUAL_COUNT
 };
 
 /* Which activation a node is, ours or one of ONNX's. Clip's bounds may be inputs: the caller looks. */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels of convolutions as the host code sees them. Numbers are float16 or float32 in memory, sums
+ * float32; maps lie channels last, with the elements from one pixel and one sample to the next. */
+#ifndef SAC_ENGINE_CUDA_CONV_LAUNCH_H
+#define SAC_ENGINE_CUDA_CONV_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cuda_runtime_api.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What is done to each sum before it is stored. Kinds as in engine/fused.h. */
+struct conv_finish {
+    int         act;
+    float       alpha, beta;
+    int         residual_kind;
+    const void *bias;     /* [channels]; NULL: none */
+    const void *residual; /* NULL: none */
+    int64_t     residual_pixel, residual_sample;
+};
+
+/* y = finish(y), in place, over n samples of `pixels` pixels. */
+struct conv_pass_params {
+    struct conv_finish finish;
+    bool               half;
+    void              *y;
+    int64_t            n, pixels, c, y_pixel, y_sample;
+};
+cudaError_t conv_launch_pass(const struct conv_pass_params *p, cudaStream_t stream);
+
+/* Each channel by itself: weights [taps][channels], taps = kernel_h * kernel_w. */
+struct conv_depthwise_params {
+    struct conv_finish finish;
+    bool               half;
+    const void        *x, *w;
+    void              *y;
+    int                n, c, in_h, in_w, out_h, out_w;
+    int                kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    int64_t            x_pixel, x_sample, y_pixel, y_sample;
+};
+cudaError_t conv_launch_depthwise(const struct conv_depthwise_params *p, cudaStream_t stream);
+
+/* Any convolution: weights [taps][C/g][K], of a transposed one [taps][C][K/g]. Slow. */
+struct conv_direct_params {
+    struct conv_finish finish;
+    bool               half, transposed;
+    const void        *x, *w;
+    void              *y;
+    int64_t            n;
+    int                groups, in_c, out_c, in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
+    int64_t            x_pixel, x_sample, y_pixel, y_sample;
+};
+cudaError_t conv_launch_direct(const struct conv_direct_params *p, cudaStream_t stream);
+
+/* Pseudo-random numbers of -1..1 in `count` elements, for measuring on. */
+cudaError_t conv_launch_fill(void *p, bool half, int64_t count, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cuda/conv_kernel.h"
+
+struct known {
+    char              *key;
+    bool               chosen;
+    struct conv_choice choice;
+    struct conv_ready *ready; /* while it has users */
+};
+
+static struct {
+    pthread_mutex_t lock; /* guards the rest, and the users of what is ready */
+    struct known   *items;
+    size_t          count, capacity;
+} memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+bool conv_key(const struct sac_device *dev, const struct conv_spec *s, char key[CONV_KEY_MAX])
+{
+    const int at = snprintf(key, CONV_KEY_MAX, "%d %.120s ", dev->index, dev->description);
+    return conv_spec_text(s, key + at, (size_t)(CONV_KEY_MAX - at)) > 0;
+}
+
+/* Under the lock. NULL: unknown. */
+static struct known *find(const char *key)
+{
+    for (size_t i = 0; i < memory.count; i++)
+        if (strcmp(memory.items[i].key, key) == 0)
+            return &memory.items[i];
+    return NULL;
+}
+
+/* Under the lock. NULL: no memory, and it is found out again next time. */
+static struct known *find_or_add(const char *key)
+{
+    struct known *k = find(key);
+    if (k || !sac_grow((void **)&memory.items, &memory.capacity, memory.count + 1, sizeof *memory.items))
+        return k;
+    k = &memory.items[memory.count];
+    *k = (struct known){.key = sac_strdup(key)};
+    memory.count += k->key != NULL;
+    return k->key ? k : NULL;
+}
+
+void conv_remember_choice(const char *key, const struct conv_choice *choice)
+{
+    pthread_mutex_lock(&memory.lock);
+    struct known *k = find_or_add(key);
+    if (k) {
+        k->chosen = true;
+        k->choice = *choice;
+    }
+    pthread_mutex_unlock(&memory.lock);
+}
+
+bool conv_recall_choice(const char *key, struct conv_choice *out)
+{
+    pthread_mutex_lock(&memory.lock);
+    const struct known *k = find(key);
+    const bool          known = k && k->chosen;
+    if (known)
+        *out = k->choice;
+    pthread_mutex_unlock(&memory.lock);
+    return known;
+}
+
+struct conv_ready *conv_share(const char *key, const struct conv_choice *choice)
+{
+    pthread_mutex_lock(&memory.lock);
+    const struct known *k = find(key);
+    struct conv_ready  *r = k ? k->ready : NULL;
+    if (r && choice && !conv_choice_same(&r->choice, choice))
+        r = NULL;
+    if (r)
+        r->users++;
+    pthread_mutex_unlock(&memory.lock);
+    return r;
+}
+
+void conv_offer(const char *key, struct conv_ready *r)
+{
+    pthread_mutex_lock(&memory.lock);
+    struct known *k = find_or_add(key);
+    if (k && !k->ready)
+        k->ready = r;
+    pthread_mutex_unlock(&memory.lock);
+}
+
+void conv_ready_unref(struct conv_ready **at)
+{
+    struct conv_ready *r = *at;
+    bool               last = false;
+    *at = NULL;
+    if (!r)
+        return;
+    pthread_mutex_lock(&memory.lock);
+    last = --r->users == 0;
+    for (size_t i = 0; i < memory.count && last; i++)
+        if (memory.items[i].ready == r)
+            memory.items[i].ready = NULL;
+    pthread_mutex_unlock(&memory.lock);
+    if (last)
+        conv_ready_destroy(r);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers in memory, eight (float16) or four (float32) at a time, and what is done to a sum. */
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include "engine/cuda/conv_launch.h"
+#include "engine/fused_kinds.h"
+
+namespace conv {
+
+template <class T> struct pack;
+template <> struct pack<__half> {
+    static constexpr int width = 8;
+    uint4                bits;
+    __device__ void get(float *v) const
+    {
+        const __half2 *h = reinterpret_cast<const __half2 *>(&bits);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const float2 f = __half22float2(h[i]);
+            v[2 * i] = f.x;
+            v[2 * i + 1] = f.y;
+        }
+    }
+    __device__ void put(const float *v)
+    {
+        __half2 *h = reinterpret_cast<__half2 *>(&bits);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            h[i] = __floats2half2_rn(v[2 * i], v[2 * i + 1]);
+    }
+};
+template <> struct pack<float> {
+    static constexpr int width = 4;
+    uint4                bits;
+    __device__ void get(float *v) const
+    {
+        const float *f = reinterpret_cast<const float *>(&bits);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            v[i] = f[i];
+    }
+    __device__ void put(const float *v)
+    {
+        float *f = reinterpret_cast<float *>(&bits);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            f[i] = v[i];
+    }
+};
+
+/* WIDTH numbers from p: all at once, which p must be aligned for, or one. */
+template <class T, int WIDTH> __device__ __forceinline__ void load(const T *p, float *v)
+{
+    if (WIDTH == 1) {
+        v[0] = (float)p[0];
+    } else {
+        pack<T> k;
+        k.bits = __ldg(reinterpret_cast<const uint4 *>(p));
+        k.get(v);
+    }
+}
+
+template <class T, int WIDTH> __device__ __forceinline__ void store(T *p, const float *v)
+{
+    if (WIDTH == 1) {
+        p[0] = (T)v[0];
+    } else {
+        pack<T> k;
+        k.put(v);
+        *reinterpret_cast<uint4 *>(p) = k.bits;
+    }
+}
+
+/* As sac_activate: NaN stays NaN; where a clip's low end lies above its high one, that counts. */
+__device__ __forceinline__ float clamp(float x, float low, float high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+__device__ __forceinline__ float activate(int kind, float alpha, float beta, float x)
+{
+    switch (kind) {
+    case SAC_ACT_RELU: return x < 0 ? 0 : x;
+    case SAC_ACT_LEAKY_RELU: return x < 0 ? alpha * x : x;
+    case SAC_ACT_CLIP: return clamp(x, alpha, beta);
+    case SAC_ACT_SIGMOID: return 1.0f / (1.0f + __expf(-x));
+    case SAC_ACT_SILU: return __fdividef(x, 1.0f + __expf(-x));
+    case SAC_ACT_HARD_SIGMOID: return clamp(alpha * x + beta, 0, 1);
+    case SAC_ACT_HARD_SWISH: return x * clamp(alpha * x + beta, 0, 1);
+    case SAC_ACT_TANH: return tanhf(x);
+    case SAC_ACT_SOFTPLUS: return (x > 0 ? x : 0) + log1pf(__expf(-fabsf(x)));
+    default: return x;
+    }
+}
+
+/* Sums of WIDTH channels from c on, at this pixel of this sample, to what is stored. */
+template <class T, int WIDTH>
+__device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, int64_t residual_at, float *v)
+{
+    float bias[WIDTH], other[WIDTH];
+    if (f.bias) {
+        load<T, WIDTH>((const T *)f.bias + c, bias);
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++)
+            v[i] += bias[i];
+    }
+    if (f.residual)
+        load<T, WIDTH>((const T *)f.residual + residual_at + c, other);
+    if (f.residual_kind == SAC_RESIDUAL_BEFORE)
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++)
+            v[i] += other[i];
+#pragma unroll
+    for (int i = 0; i < WIDTH; i++)
+        v[i] = activate(f.act, f.alpha, f.beta, v[i]);
+    if (f.residual_kind == SAC_RESIDUAL_AFTER)
+#pragma unroll
+        for (int i = 0; i < WIDTH; i++)
+            v[i] += other[i];
+}
+
+} // namespace conv

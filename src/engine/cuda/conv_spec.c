@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cuda/conv_spec.h"
+#include "engine/op_window.h"
+
+size_t conv_element(const struct conv_spec *s)
+{
+    return s->precision == SAC_PRECISION_FP16 ? 2 : 4;
+}
+
+static int64_t product(const int64_t *v)
+{
+    return v[0] * v[1] * v[2];
+}
+
+int64_t conv_map_span(const struct conv_map *m, int64_t n)
+{
+    return (n - 1) * m->sample + (product(m->size) - 1) * m->pixel + m->c;
+}
+
+/* ---- reading a node ---- */
+
+static bool refuse(char *why, size_t size, const char *text)
+{
+    snprintf(why, size, "%s", text);
+    return false;
+}
+
+static struct conv_map map_of(const struct sac_operand *o, int64_t pixel, int64_t sample, int align)
+{
+    struct conv_map m = {.c = o->dims[1], .size = {1, 1, 1}, .align = align > 0 && align < 16 ? align : 16};
+    for (int d = 2; d < o->rank; d++)
+        m.size[CONV_DIMS - o->rank + d] = o->dims[d];
+    m.pixel = pixel ? pixel : m.c;
+    m.sample = sample ? sample : m.pixel * product(m.size);
+    return m;
+}
+
+/* How far the last window really reaches: what a file pads beyond that does nothing, and cuDNN checks.
+ * Windows that end before the map does leave less than a stride, which its rounding down drops too. */
+static void set_pads(struct conv_spec *s)
+{
+    for (int d = 0; d < CONV_DIMS; d++) {
+        const int64_t reach = (s->kernel[d] - 1) * s->dilation[d] + 1;
+        const int64_t windows = s->transposed ? s->in.size[d] : s->out.size[d];
+        const int64_t over = s->transposed ? s->out.size[d] : s->in.size[d];
+        const int64_t end = (windows - 1) * s->stride[d] + reach - over - s->pad_begin[d];
+        s->pad_end[d] = SAC_MAX(end, 0);
+    }
+}
+
+static bool read_window(const struct sac_kernel_plan *plan, struct conv_spec *s)
+{
+    struct sac_op_call *c = plan->call;
+    struct sac_window   w;
+    if ((s->transposed ? sac_window_read_transposed(c, c->in[1].dims + 2, &w)
+                       : sac_window_read(c, 0, c->in[1].dims + 2, &w)) != SAC_OK)
+        return false;
+    memcpy(s->kernel, w.kernel, sizeof s->kernel);
+    memcpy(s->stride, w.stride, sizeof s->stride);
+    memcpy(s->dilation, w.dilation, sizeof s->dilation);
+    memcpy(s->pad_begin, w.pad_begin, sizeof s->pad_begin);
+    set_pads(s);
+    return s->pad_begin[0] >= 0 && s->pad_begin[1] >= 0 && s->pad_begin[2] >= 0;
+}
+
+static bool sizes_fit(const struct conv_spec *s)
+{
+    const int64_t limit = INT32_MAX; /* of numbers in a map: kernels index with 32 bits */
+    const struct conv_map *maps[] = {&s->in, &s->out, &s->residual};
+    for (size_t i = 0; i < SAC_COUNT(maps); i++)
+        if (maps[i]->c > 0 && (maps[i]->sample <= 0 || s->n > limit / maps[i]->sample))
+            return false;
+    return true;
+}
+
+bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why, size_t why_size)
+{
+    struct sac_op_call       *c = plan->call;
+    const struct sac_operand *x = &c->in[0], *w = &c->in[1], *y = &c->out[0];
+    struct conv_spec          s = {.precision = plan->precision, .n = x->dims[0]};
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].present && c->in[i].dtype != SAC_F32)
+            return refuse(why, why_size, "not float32");
+    if (x->rank < 3 || x->rank > 2 + CONV_DIMS || sac_operand_elements(x) == 0 || sac_operand_elements(y) == 0)
+        return refuse(why, why_size, "more than three spatial dimensions, or empty");
+    if (!w->data || (sac_op_has(c, 2) && !c->in[2].data) || !plan->weights)
+        return refuse(why, why_size, "weights are not constant");
+    s.transposed = c->node->op->id == SAC_OP_ConvTranspose;
+    s.groups = sac_attr_int(c->node, "group", 1);
+    s.bias = sac_op_has(c, 2);
+    s.in = map_of(x, plan->in_pixel[0], plan->in_sample[0], plan->in_align[0]);
+    s.out = map_of(y, plan->out_pixel[0], plan->out_sample[0], plan->out_align[0]);
+    if (c->node->op->id == SAC_OP_FusedConv) {
+        s.act = sac_activation_read(c->node);
+        s.residual_kind = (enum sac_residual)sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
+    }
+    if (s.residual_kind != SAC_RESIDUAL_NONE)
+        s.residual = map_of(&c->in[3], plan->in_pixel[3], plan->in_sample[3], plan->in_align[3]);
+    if (!read_window(plan, &s))
+        return refuse(why, why_size, "its window");
+    if (!sizes_fit(&s))
+        return refuse(why, why_size, "a map of more than 2^31 numbers");
+    *out = s;
+    return true;
+}
+
+/* ---- its text, and what it costs ---- */
+
+size_t conv_spec_text(const struct conv_spec *s, char *out, size_t size)
+{
+    static const char *const precisions[] = {"?", "fp32", "tf32", "fp16"};
+    const struct conv_map   *maps[] = {&s->in, &s->out, &s->residual};
+    int at = snprintf(out, size, "%s %s n%" PRId64 " g%" PRId64 " b%d r%d a%d,%g,%g",
+                      s->transposed ? "deconv" : "conv", precisions[s->precision & 3], s->n, s->groups,
+                      s->bias, (int)s->residual_kind, (int)s->act.kind, (double)s->act.alpha,
+                      (double)s->act.beta);
+    for (int d = 0; d < CONV_DIMS && (size_t)at < size; d++)
+        at += snprintf(out + at, size - (size_t)at,
+                       " k%" PRId64 "s%" PRId64 "d%" PRId64 "p%" PRId64 ",%" PRId64, s->kernel[d],
+                       s->stride[d], s->dilation[d], s->pad_begin[d], s->pad_end[d]);
+    for (size_t i = 0; i < SAC_COUNT(maps) && (size_t)at < size; i++)
+        at += snprintf(out + at, size - (size_t)at,
+                       " %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64 "/%" PRId64 "/%" PRId64 "/%d",
+                       maps[i]->size[0], maps[i]->size[1], maps[i]->size[2], maps[i]->c, maps[i]->pixel,
+                       maps[i]->sample, maps[i]->align);
+    return at > 0 && (size_t)at < size ? (size_t)at : 0;
+}
+
+static int64_t weights_count(const struct conv_spec *s)
+{
+    return (s->transposed ? s->in.c * s->out.c : s->out.c * s->in.c) / s->groups * product(s->kernel);
+}
+
+int64_t conv_spec_flops(const struct conv_spec *s)
+{
+    const int64_t pixels = product(s->transposed ? s->in.size : s->out.size);
+    return 2 * s->n * pixels * weights_count(s);
+}
+
+int64_t conv_spec_bytes(const struct conv_spec *s)
+{
+    const int64_t in = s->n * s->in.c * product(s->in.size), out = s->n * s->out.c * product(s->out.size);
+    const int64_t numbers = in + out + (s->residual.c ? out : 0) + weights_count(s);
+    return numbers * (int64_t)conv_element(s);
+}
+
+/* ---- weights ---- */
+
+size_t conv_weights_bytes(const struct conv_spec *s)
+{
+    return (size_t)weights_count(s) * conv_element(s);
+}
+
+void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to)
+{
+    const int64_t outer = s->transposed ? s->in.c : s->out.c, taps = product(s->kernel);
+    const int64_t inner = (s->transposed ? s->out.c : s->in.c) / s->groups;
+    float        *to_float = to;
+    uint16_t     *to_half = to;
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++)
+            for (int64_t t = 0; t < taps; t++) {
+                const int64_t taps_first = s->transposed ? (t * outer + o) * inner + i : (t * inner + i) * outer + o;
+                const int64_t at = form == CONV_FORM_TAPS ? taps_first : (o * taps + t) * inner + i;
+                const float   v = from[(o * inner + i) * taps + t];
+                if (s->precision == SAC_PRECISION_FP16)
+                    to_half[at] = sac_float_to_half(v);
+                else
+                    to_float[at] = v;
+            }
+}
+
+bool conv_is_depthwise(const struct conv_spec *s)
+{
+    return !s->transposed && s->groups > 1 && s->groups == s->in.c && s->groups == s->out.c &&
+           s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fastest way to compute a convolution: what there is, made ready beside each other, then measured on maps
+ * of the real size. What was found serves all convolutions of the same text. */
+#include <string.h>
+
+#include "engine/cuda/conv_kernel.h"
+
+/* ---- measuring ---- */
+
+struct trial {
+    struct sac_device      *dev;
+    struct conv_state      *state;
+    struct conv_ways        list;
+    struct conv_ready      *ready[CONV_TRIED_MAX]; /* NULL: could not be made */
+    struct sac_buffer      *x, *y, *residual, *workspace;
+    int64_t                 began_ns;
+};
+
+/* A handle for one thread; made on first use, by the only piece that uses it. */
+static cudnnHandle_t spare_handle(struct cudnn_gpu *gpu, int i)
+{
+    if (!gpu->spare[i] && gpu->cudnn.api->create(&gpu->spare[i]) != CUDNN_STATUS_SUCCESS)
+        gpu->spare[i] = NULL;
+    return gpu->spare[i];
+}
+
+static void make_piece(void *arg, int piece, int worker)
+{
+    struct trial       *t = arg;
+    struct cudnn_gpu   *gpu = t->state->gpu;
+    struct cudnn_target target = gpu->cudnn;
+    (void)worker;
+    if (cuda_enter(t->dev) != SAC_OK)
+        return;
+    for (int i = piece; i < t->list.count; i += CUDNN_SPARE_HANDLES) {
+        if (gpu->cudnn.handle)
+            target.handle = spare_handle(gpu, piece);
+        t->ready[i] = conv_ready_make(t->dev, &target, &t->state->spec, &t->list.items[i].choice);
+    }
+    cuda_leave();
+}
+
+static sac_result take_memory(struct trial *t)
+{
+    const struct conv_spec *s = &t->state->spec;
+    const size_t            element = conv_element(s);
+    const char             *owner = "measuring convolutions";
+    int64_t                 most = 0;
+    for (int i = 0; i < t->list.count; i++)
+        if (t->ready[i])
+            most = SAC_MAX(most, t->ready[i]->plan.workspace);
+    sac_result res = sac_buffer_create(t->dev, (size_t)conv_map_span(&s->in, s->n) * element, owner, &t->x);
+    if (res == SAC_OK)
+        res = sac_buffer_create(t->dev, (size_t)conv_map_span(&s->out, s->n) * element, owner, &t->y);
+    if (res == SAC_OK && s->residual.c)
+        res = sac_buffer_create(t->dev, (size_t)conv_map_span(&s->residual, s->n) * element, owner, &t->residual);
+    if (res == SAC_OK && most)
+        res = sac_buffer_create(t->dev, (size_t)most + 512, owner, &t->workspace);
+    return res;
+}
+
+/* Zeros would be computed faster than what networks hold. */
+static void fill_memory(const struct trial *t, cudaStream_t stream)
+{
+    const struct conv_spec *s = &t->state->spec;
+    const bool              half = s->precision == SAC_PRECISION_FP16;
+    conv_launch_fill(sac_buffer_data(t->x), half, conv_map_span(&s->in, s->n), stream);
+    if (t->residual)
+        conv_launch_fill(sac_buffer_data(t->residual), half, conv_map_span(&s->residual, s->n), stream);
+}
+
+struct turn {
+    const struct conv_state *state;
+    struct conv_pointers     pointers;
+};
+
+static cudaError_t queue_turn(void *arg, cudaStream_t stream)
+{
+    const struct turn *turn = arg;
+    return conv_execute(turn->state, &turn->pointers, stream);
+}
+
+static double measure_one(struct trial *t, int i, double best_us)
+{
+    struct turn turn = {.state = t->state,
+                        .pointers = {.x = sac_buffer_data(t->x), .y = sac_buffer_data(t->y),
+                                     .residual = t->residual ? sac_buffer_data(t->residual) : NULL,
+                                     .scratch = t->workspace ? sac_buffer_data(t->workspace) : NULL}};
+    const struct measure m = {queue_turn, &turn, t->state->gpu->stream, best_us > 0 ? 4 * best_us + 50 : 0};
+    t->state->ready = t->ready[i];
+    return measure_us(&m);
+}
+
+/* The index of the fastest, or -1. */
+static int measure_all(struct trial *t, const struct conv_weights_source *weights, double *best_us)
+{
+    int best = -1;
+    fill_memory(t, t->state->gpu->stream);
+    for (int i = 0; i < t->list.count; i++) {
+        const enum conv_form form = conv_form_of(t->list.items[i].choice.way);
+        if (!t->ready[i] || weights->get(weights->arg, form, &t->state->weights) != SAC_OK)
+            continue;
+        const double us = measure_one(t, i, *best_us);
+        char         text[512] = "";
+        conv_choice_print(&t->list.items[i].choice, text, sizeof text);
+        sac_log(t->dev->ctx, SAC_LOG_TRACE, "cudnn: %s: %.1f us", text, us);
+        if (us >= 0 && (best < 0 || us < *best_us)) {
+            best = i;
+            *best_us = us;
+        }
+    }
+    return best;
+}
+
+static int first_made(const struct trial *t)
+{
+    int i = 0;
+    while (i < t->list.count && !t->ready[i])
+        i++;
+    return i < t->list.count ? i : -1;
+}
+
+static void finish_trial(struct trial *t, int keep)
+{
+    for (int i = 0; i < t->list.count; i++)
+        if (i != keep)
+            conv_ready_destroy(t->ready[i]);
+    t->state->ready = keep >= 0 ? t->ready[keep] : NULL;
+    sac_buffer_unref(&t->x);
+    sac_buffer_unref(&t->y);
+    sac_buffer_unref(&t->residual);
+    sac_buffer_unref(&t->workspace);
+}
+
+static void say_best(const struct trial *t, double best_us, int64_t made_ns)
+{
+    char text[512] = "";
+    conv_choice_print(&t->state->ready->choice, text, sizeof text);
+    sac_log(t->dev->ctx, SAC_LOG_DEBUG, "cudnn: %s: %s, %.1f us; %d ways, made in %.0f ms, measured in %.0f",
+            t->state->label, text, best_us, t->list.count, (double)(made_ns - t->began_ns) * 1e-6,
+            (double)(sac_time_ns() - made_ns) * 1e-6);
+}
+
+/* false: nothing runs. */
+static bool try_all(struct sac_device *dev, struct conv_state *state, const struct conv_weights_source *weights,
+                    const char *key)
+{
+    struct trial *t = sac_new(struct trial);
+    double        best_us = 0;
+    if (!t)
+        return false;
+    pthread_mutex_lock(&state->gpu->tuning); /* one at a time, so that none slows another */
+    *t = (struct trial){.dev = dev, .state = state, .began_ns = sac_time_ns()};
+    conv_ways_list(&state->gpu->cudnn, &state->spec, &t->list);
+    sac_device_parallel(dev, SAC_MIN(t->list.count, (int)CUDNN_SPARE_HANDLES), make_piece, t);
+    const int64_t made_ns = sac_time_ns();
+    const int     best = take_memory(t) == SAC_OK ? measure_all(t, weights, &best_us) : first_made(t);
+    cudaStreamSynchronize(state->gpu->stream); /* a way that was given up may still be running */
+    finish_trial(t, best);
+    if (best >= 0)
+        say_best(t, best_us, made_ns);
+    if (best >= 0 && best_us > 0)
+        conv_remember_choice(key, &state->ready->choice);
+    pthread_mutex_unlock(&state->gpu->tuning);
+    sac_free(t);
+    return best >= 0;
+}
+
+/* ---- choosing ---- */
+
+static bool take(struct sac_device *dev, struct conv_state *s, const char *key, const struct conv_choice *choice)
+{
+    s->ready = conv_share(key, choice);
+    if (!s->ready)
+        s->ready = conv_ready_make(dev, &s->gpu->cudnn, &s->spec, choice);
+    return s->ready != NULL;
+}
+
+static bool take_likely(struct sac_device *dev, struct conv_state *s, const char *key)
+{
+    struct conv_ways l;
+    s->ready = conv_share(key, NULL);
+    if (s->ready)
+        return true;
+    conv_ways_list(&s->gpu->cudnn, &s->spec, &l);
+    for (int i = 0; i < l.count; i++)
+        if (take(dev, s, key, &l.items[i].choice))
+            return true;
+    return false;
+}
+
+static bool choose(struct sac_device *dev, struct conv_state *state, const struct sac_kernel_plan *plan,
+                   const struct conv_weights_source *weights, const char *key)
+{
+    struct conv_choice choice;
+    if (plan->choice && conv_choice_parse(plan->choice, &choice)) {
+        if (take(dev, state, key, &choice))
+            return true;
+        sac_log(dev->ctx, SAC_LOG_DEBUG, "%s: '%.200s' of the plan file does not run here", state->label,
+                plan->choice);
+    }
+    if (conv_recall_choice(key, &choice) && take(dev, state, key, &choice))
+        return true;
+    return plan->measure ? try_all(dev, state, weights, key) : take_likely(dev, state, key);
+}
+
+/* For what cuDNN does not compute, or where it is missing. It is slow, so it is said. */
+static bool take_direct(struct sac_device *dev, struct conv_state *state, const char *key)
+{
+    const struct conv_choice direct = {.way = CONV_DIRECT};
+    if (state->gpu->cudnn.handle)
+        sac_log(dev->ctx, SAC_LOG_INFO, "%s: cuDNN has no plan for it; a slow kernel of saccade's computes it",
+                state->label);
+    return take(dev, state, key, &direct);
+}
+
+sac_result conv_choose(struct sac_device *dev, struct conv_state *state, const struct sac_kernel_plan *plan,
+                       const struct conv_weights_source *weights)
+{
+    char key[CONV_KEY_MAX];
+    if (!conv_key(dev, &state->spec, key))
+        return SAC_OP_FAIL(plan->call, SAC_ERR_LIMIT, "its numbers are too long");
+    if (!choose(dev, state, plan, weights, key) && !take_direct(dev, state, key))
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    conv_offer(key, state->ready);
+    return weights->get(weights->arg, conv_form_of(state->ready->choice.way), &state->weights);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ways to compute a convolution: our own kernels and what cuDNN's heuristics offer; and one of them made
+ * ready. */
+#include <stdio.h>
+
+#include "engine/cuda/conv_kernel.h"
+
+enum { LIST_MAX = 32, FUSED_MAX = 6, COMPILED_MAX = 4, PLAIN_MAX = 5 };
+static const int64_t WORKSPACE_MAX = 512 << 20;
+
+enum conv_form conv_form_of(enum conv_way way)
+{
+    return way == CONV_DEPTHWISE || way == CONV_DIRECT ? CONV_FORM_TAPS : CONV_FORM_LAST;
+}
+
+/* ---- making ready ---- */
+
+static void say_refused(struct sac_device *dev, const struct conv_choice *choice, const struct cudnn_set *set)
+{
+    char text[512] = "", why[512];
+    conv_choice_print(choice, text, sizeof text);
+    cudnn_say(set, why, sizeof why);
+    sac_log(dev->ctx, SAC_LOG_DEBUG, "cudnn: not %s: %s", text, why);
+}
+
+static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target, const struct conv_spec *spec,
+                       struct conv_ready *r)
+{
+    const bool fused = r->choice.way == CONV_CUDNN_FUSED;
+    if (!target->handle || (fused && !cudnn_graph_can_fuse(spec)))
+        return false;
+    if (!cudnn_graph_make(target, spec, fused, &r->graph)) {
+        say_refused(dev, &r->choice, &r->graph.set);
+        return false;
+    }
+    if (!cudnn_plan_make(target, &r->graph, &r->choice, &r->plan)) {
+        say_refused(dev, &r->choice, &r->plan.set);
+        return false;
+    }
+    return r->plan.workspace <= WORKSPACE_MAX;
+}
+
+struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
+                                   const struct conv_spec *spec, const struct conv_choice *choice)
+{
+    struct conv_ready *r = sac_new(struct conv_ready);
+    bool               ok = false;
+    if (!r)
+        return NULL;
+    r->choice = *choice;
+    r->users = 1;
+    switch (choice->way) {
+    case CONV_DEPTHWISE: ok = conv_is_depthwise(spec) && choice->engine == 0 && choice->knob_count == 0; break;
+    case CONV_DIRECT: ok = choice->engine == 0 && choice->knob_count == 0; break;
+    case CONV_CUDNN_FUSED:
+    case CONV_CUDNN_PLAIN: ok = make_cudnn(dev, target, spec, r); break;
+    default: break;
+    }
+    if (ok)
+        return r;
+    conv_ready_destroy(r);
+    return NULL;
+}
+
+void conv_ready_destroy(struct conv_ready *r)
+{
+    if (!r)
+        return;
+    cudnn_plan_finish(&r->plan);
+    cudnn_graph_finish(&r->graph);
+    sac_free(r);
+}
+
+/* ---- what there is ---- */
+
+static void add(struct conv_ways *l, const struct cudnn_candidate *c)
+{
+    for (int i = 0; i < l->count; i++)
+        if (conv_choice_same(&l->items[i].choice, &c->choice))
+            return;
+    if (l->count == CONV_TRIED_MAX || (c->runtime && l->compiled == COMPILED_MAX))
+        return;
+    l->compiled += c->runtime;
+    l->items[l->count++] = *c;
+}
+
+/* Of one kind of graph: the first few. Where kernels lie ready, none are compiled. */
+static void add_from(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s, bool fused,
+                     cudnnBackendHeurMode_t mode, int max)
+{
+    struct cudnn_graph     g;
+    struct cudnn_candidate found[LIST_MAX];
+    const int              before = l->count;
+    int                    n = 0, ready = 0;
+    if (cudnn_graph_make(t, s, fused, &g))
+        n = cudnn_graph_candidates(t, &g, s, mode, found, LIST_MAX);
+    cudnn_graph_finish(&g);
+    for (int i = 0; i < n; i++)
+        ready += !found[i].runtime;
+    for (int i = 0; i < n && l->count - before < max; i++)
+        if (!found[i].runtime || ready == 0)
+            add(l, &found[i]);
+}
+
+static bool wants_fusion(const struct conv_spec *s)
+{
+    return s->bias || s->act.kind != SAC_ACT_NONE || s->residual_kind != SAC_RESIDUAL_NONE;
+}
+
+void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out)
+{
+    const struct cudnn_candidate depthwise = {.choice.way = CONV_DEPTHWISE};
+    *out = (struct conv_ways){.count = 0};
+    if (conv_is_depthwise(s))
+        add(out, &depthwise);
+    if (!t->handle)
+        return;
+    const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s);
+    if (fuse)
+        add_from(out, t, s, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
+    add_from(out, t, s, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
+    if (fuse)
+        add_from(out, t, s, true, CUDNN_HEUR_MODE_FALLBACK, 1);
+    add_from(out, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels of the provider "cudnn", and what they share. */
+#ifndef SAC_ENGINE_CUDA_CUDNN_H
+#define SAC_ENGINE_CUDA_CUDNN_H
+
+#include "engine/cuda/cuda.h"
+
+extern const struct sac_kernel cudnn_Conv, cudnn_FusedConv, cudnn_ConvTranspose;
+
+/* Microseconds that work takes on the GPU, launched from a graph as a plan's steps are; negative: it does
+ * not run, or cannot be captured. queue puts the work once on the stream. In the GPU's context.
+ * stop_us   give up after one turn that took longer than this (0: never). */
+struct measure {
+    cudaError_t (*queue)(void *arg, cudaStream_t stream);
+    void        *arg;
+    cudaStream_t stream;
+    double       stop_us;
+};
+double measure_us(const struct measure *m);
+
+#endif

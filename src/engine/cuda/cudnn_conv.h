@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A convolution as a graph of cuDNN's: what its heuristics offer for it, and plans that compute it. Needs
+ * no CUDA runtime. */
+#ifndef SAC_ENGINE_CUDA_CUDNN_CONV_H
+#define SAC_ENGINE_CUDA_CUDNN_CONV_H
+
+#include "engine/cuda/conv_spec.h"
+#include "engine/cuda/cudnn_api.h"
+
+/* Its operations. fused: with bias, residual and activation; else the sums alone. */
+struct cudnn_graph {
+    struct cudnn_set set;
+    cudnn_desc       graph;
+    bool             fused;
+};
+/* false: cudnn_say tells from the set; finish it in any case. */
+bool cudnn_graph_make(const struct cudnn_target *t, const struct conv_spec *s, bool fused,
+                      struct cudnn_graph *out);
+void cudnn_graph_finish(struct cudnn_graph *g);
+/* Can the graph say this convolution's activation? */
+bool cudnn_graph_can_fuse(const struct conv_spec *s);
+
+struct cudnn_candidate {
+    struct conv_choice choice;
+    bool               runtime; /* NVRTC compiles it when the plan is made */
+};
+/* In the heuristics' order; those that are less exact than the precision asks for are left out. */
+int cudnn_graph_candidates(const struct cudnn_target *t, const struct cudnn_graph *g,
+                           const struct conv_spec *s, cudnnBackendHeurMode_t mode,
+                           struct cudnn_candidate *out, int max);
+
+struct cudnn_plan {
+    struct cudnn_set set;
+    cudnn_desc       plan;
+    int64_t          workspace;
+};
+bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
+                     const struct conv_choice *choice, struct cudnn_plan *out);
+void cudnn_plan_finish(struct cudnn_plan *p);
+
+/* What a plan reads and writes; pointers that its graph does not have are not looked at. */
+struct cudnn_tensors {
+    const void *x, *w, *bias, *residual;
+    void       *y, *workspace;
+};
+/* Queues the plan on the handle's stream. */
+cudnnStatus_t cudnn_plan_run(const struct cudnn_target *t, const struct cudnn_plan *p,
+                             const struct conv_spec *s, bool fused, const struct cudnn_tensors *tensors);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVIDIA's libraries for networks, as one process has them. */
+#ifndef SAC_ENGINE_CUDA_LIBRARIES_H
+#define SAC_ENGINE_CUDA_LIBRARIES_H
+
+#include "engine/cuda/cublas_api.h"
+#include "engine/cuda/cuda.h"
+#include "engine/cuda/cudnn_api.h"
+
+struct cuda_libraries {
+    struct sac_nvidia_library found[SAC_NVIDIA_COUNT];
+    bool                      has_cudnn, has_cublas;
+    struct cudnn_api          cudnn;
+    struct cublas_api         cublas;
+};
+/* Opened by the first call; what is missing says so in found. Any thread. */
+const struct cuda_libraries *cuda_libraries(void);
+
+/* What the provider keeps for a GPU. Made once and kept: devices come and go, and what the libraries hold
+ * in the GPU's primary context stays with the process. */
+enum { CUDNN_SPARE_HANDLES = 8 };
+struct cudnn_gpu {
+    pthread_mutex_t      lock; /* guards the handle's stream, and the rest while it is made */
+    bool                 known;
+    struct cudnn_target  cudnn;  /* handle NULL: no cuDNN */
+    cublasLtHandle_t     cublas; /* NULL: none */
+    pthread_mutex_t      tuning; /* held while ways are measured; guards the rest */
+    cudaStream_t         stream;
+    /* Each for one thread that makes plans beside others. */
+    cudnnHandle_t        spare[CUDNN_SPARE_HANDLES];
+};
+/* Of an open device. Errors: SAC_ERR_UNSUPPORTED, with the sentence, when neither library is there. */
+sac_result        cudnn_gpu_open(struct sac_device *dev);
+struct cudnn_gpu *cudnn_gpu_of(struct sac_device *dev);
+
+#endif

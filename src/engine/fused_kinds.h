@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The numbers in fused nodes' attributes, alone, so that kernels in other languages than C can see them. */
+#ifndef SAC_ENGINE_FUSED_KINDS_H
+#define SAC_ENGINE_FUSED_KINDS_H
+
+/* What a fused node applies to each number it stores; the attribute "activation" holds the kind. */
+enum sac_activation_kind {
+    SAC_ACT_NONE = 0,
+    SAC_ACT_RELU,
+    SAC_ACT_LEAKY_RELU,   /* x < 0: alpha x */
+    SAC_ACT_CLIP,         /* to alpha..beta */
+    SAC_ACT_SIGMOID,
+    SAC_ACT_SILU,         /* x sigmoid(x), swish */
+    SAC_ACT_HARD_SIGMOID, /* clip(alpha x + beta, 0, 1) */
+    SAC_ACT_HARD_SWISH,   /* x clip(alpha x + beta, 0, 1) */
+    SAC_ACT_TANH,
+    SAC_ACT_SOFTPLUS,     /* log(1 + e^x) */
+    SAC_ACT_COUNT
+};
+
+/* FusedConv's attribute "residual": where R is added. */
+enum sac_residual {
+    SAC_RESIDUAL_NONE = 0,
+    SAC_RESIDUAL_BEFORE, /* act(conv + R), as ResNet */
+    SAC_RESIDUAL_AFTER,  /* act(conv) + R, as CSP bottlenecks */
+    SAC_RESIDUAL_COUNT
+};
+
+#endif

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions and matrix products of the provider "cudnn" against the reference rows: fixed and random
+ * shapes, in each precision, dense and as slices of wider maps, by the likely best way, by a way that leaves
+ * bias, activation and residual to a pass of ours, and by our plain kernel. A line for each that is wrong,
+ * with the largest error against the largest number; then it goes on.
+ * usage: test_parity_conv_cuda [FIRST [COUNT]]     of the shapes, numbered from 0 */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/fused.h"
+#include "engine/layout.h"
+#include "tests/gpu.h"
+#include "tests/parity/gpu_weights.h"
+#include "tests/parity/subject.h"
+
+static const struct parity_case fixed[] = {
+    {"FusedConv", "[1,3,64,64] [32,3,6,6]! [32]!", "pads=2,2,2,2 strides=2,2 activation=5"},
+    {"FusedConv", "[2,3,64,48] [64,3,7,7]! [64]!", "pads=3,3,3,3 strides=2,2 activation=1"},
+    {"FusedConv", "[2,12,40,40] [32,12,3,3]! [32]!", "pads=1,1,1,1 activation=5"},
+    {"FusedConv", "[1,3,33,47] [16,3,3,3]! [16]!", "pads=1,1,1,1 strides=2,2 activation=8"},
+    {"FusedConv", "[1,64,20,20] [64,64,3,3]! [64]! [1,64,20,20]", "pads=1,1,1,1 activation=1 residual=1"},
+    {"FusedConv", "[1,64,20,20] [64,64,3,3]! [64]! [1,64,20,20]", "pads=1,1,1,1 activation=5 residual=2"},
+    {"FusedConv", "[2,64,16,8] [256,64,1,1]! [256]! [2,256,16,8]", "activation=1 residual=1"},
+    {"FusedConv", "[1,128,13,13] [85,128,1,1]! [85]!", ""},
+    {"FusedConv", "[1,128,13,13] [1,128,1,1]! [1]!", "activation=4"},
+    {"FusedConv", "[1,64,17,19] [64,64,3,3]! [64]!", "pads=0,0,1,1 strides=2,2 activation=1"},
+    {"FusedConv", "[1,64,17,19] [32,64,3,3]! [32]!", "pads=4,4,4,4 dilations=4,4 activation=1"},
+    {"FusedConv", "[2,64,21,21] [64,1,3,3]! [64]!", "group=64 pads=1,1,1,1 activation=5"},
+    {"FusedConv", "[2,64,21,21] [64,1,3,3]! [64]!", "group=64 pads=1,1,1,1 strides=2,2 activation=7 alpha=0.1666667 beta=0.5"},
+    {"FusedConv", "[1,72,19,23] [72,1,5,5]! [72]!", "group=72 pads=2,2,2,2 activation=1"},
+    {"FusedConv", "[1,72,19,23] [72,1,5,5]! [72]! [1,72,10,12]", "group=72 pads=2,2,2,2 strides=2,2 activation=1 residual=2"},
+    {"FusedConv", "[1,36,19,23] [36,1,3,3]! [36]!", "group=36 pads=0,1,1,0 activation=3 alpha=0. beta=6."},
+    {"FusedConv", "[1,33,9,9] [33,1,7,7]! [33]!", "group=33 pads=3,3,3,3 dilations=1,1 activation=2 alpha=0.1"},
+    {"FusedConv", "[1,32,9,9] [32,1,3,3]! [32]!", "group=32 pads=2,2,2,2 dilations=2,2 activation=1"},
+    {"FusedConv", "[1,64,14,14] [64,16,3,3]! [64]!", "group=4 pads=1,1,1,1 activation=1"},
+    {"FusedConv", "[1,20,14,14] [36,20,3,3]! [36]!", "pads=1,1,1,1 activation=6 alpha=0.2 beta=0.5"},
+    {"FusedConv", "[1,16,9,9] [16,16,1,1]! [16]!", "activation=9"},
+    {"FusedConv", "[1,17,7,5] [13,17,2,3]!", "activation=8"},
+    {"Conv", "[1,32,28] [48,32,5]! [48]!", "pads=2,2 strides=2"},
+    {"Conv", "[1,16,6,10,9] [24,16,3,3,3]! [24]!", "pads=1,1,1,1,1,1"},
+    {"Conv", "[2,1,5,5] [1,1,3,3]!", ""},
+    {"ConvTranspose", "[1,32,10,12] [32,16,2,2]! [16]!", "strides=2,2"},
+    {"ConvTranspose", "[1,64,9,9] [64,64,4,4]! [64]!", "strides=2,2 pads=1,1,1,1"},
+    {"ConvTranspose", "[1,16,9,7] [16,8,3,3]! [16]!", "strides=2,2 pads=1,1,1,1 output_padding=1,1 group=2"},
+    {"ConvTranspose", "[1,4,9] [4,4,3]!", "strides=3 output_padding=1"},
+    {"ConvTranspose", "[1,8,3,4,5] [8,6,2,2,2]! [6]!", "strides=2,2,2"},
+    {"Gemm", "[96,64] [130,64]! [130]!", "transB=1"},
+    {"Gemm", "[64,96] [64,128]! [128]!", "transA=1"},
+    {"Gemm", "[5,33] [33,17]! [17]!", ""},
+    {"Gemm", "[32,2048] [2048,256]!", "alpha=0.5"},
+    {"Gemm", "[8,64] [64,32] [8,32]", "alpha=0.5 beta=2."},
+    {"Gemm", "[1,2048] [751,2048]! [751]!", "transB=1"},
+    {"MatMul", "[3,64,96] [3,96,64]", ""},
+    {"MatMul", "[2,5,64,96] [1,5,96,64]", ""},
+    {"MatMul", "[400,512] [512,512]!", ""},
+    {"MatMul", "[2,7,33] [33,17]!", ""},
+    {"MatMul", "[2,4,17,33] [2,4,33,9]", ""},
+    {"MatMul", "[64] [64,10]!", ""},
+    {"MatMul", "[2,3,64] [64]", ""},
+};
+enum { RANDOM_SHAPES = 40, SHAPES = (int)SAC_COUNT(fixed) + RANDOM_SHAPES };
+
+struct bench {
+    sac_device                       *dev;
+    const struct sac_kernel_provider *provider;
+    int                               runs, wrong, refused;
+    double                            worst[4]; /* by precision */
+};
+
+static int first_shape, shape_count = SHAPES;
+
+/* ---- random shapes ---- */
+
+struct text {
+    char inputs[160], attrs[160];
+};
+
+static int pick(int from, int to)
+{
+    return from + (int)(subject_random() % (uint64_t)(to - from + 1));
+}
+
+static const char *random_case(int number, struct text *t)
+{
+    static const int channels[] = {1, 3, 8, 12, 16, 24, 32, 40, 64, 96, 100};
+    subject_seed(0x5851f42d4c957f2dull * (uint64_t)(number + 1));
+    const int kernel = pick(0, 2) ? 2 * pick(0, 2) + 1 : pick(1, 4), stride = pick(0, 2) ? 1 : 2;
+    const int dilation = kernel > 1 && pick(0, 3) == 0 ? 2 : 1, h = pick(9, 40), w = pick(9, 40), n = pick(1, 3);
+    const bool depthwise = pick(0, 4) == 0;
+    const int  c = channels[pick(0, (int)SAC_COUNT(channels) - 1)];
+    const int  k = depthwise ? c : channels[pick(0, (int)SAC_COUNT(channels) - 1)];
+    int        pad[4];
+    for (int i = 0; i < 4; i++)
+        pad[i] = pick(0, kernel / 2);
+    const int reach = (kernel - 1) * dilation + 1, oh = (h + pad[0] + pad[2] - reach) / stride + 1;
+    const int ow = (w + pad[1] + pad[3] - reach) / stride + 1, residual = pick(0, 3) ? 0 : pick(1, 2);
+    static const int kinds[] = {0, 1, 1, 5, 5, 3, 7, 4};
+    int at = snprintf(t->inputs, sizeof t->inputs, "[%d,%d,%d,%d] [%d,%d,%d,%d]! [%d]!", n, c, h, w, k,
+                      depthwise ? 1 : c, kernel, kernel, k);
+    if (residual)
+        snprintf(t->inputs + at, sizeof t->inputs - (size_t)at, " [%d,%d,%d,%d]", n, k, oh, ow);
+    snprintf(t->attrs, sizeof t->attrs,
+             "group=%d pads=%d,%d,%d,%d strides=%d,%d dilations=%d,%d activation=%d alpha=0.1666667 beta=0.5 "
+             "residual=%d",
+             depthwise ? c : 1, pad[0], pad[1], pad[2], pad[3], stride, stride, dilation, dilation,
+             kinds[pick(0, (int)SAC_COUNT(kinds) - 1)], residual);
+    return "FusedConv";
+}
+
+/* ---- memory ---- */
+
+/* A map in its layout, as a slice that begins `skip` elements into a map with `pixel` for each pixel. */
+struct placed {
+    struct sac_buffer *buffer;
+    char              *at; /* on the device */
+    size_t             bytes, element;
+    int64_t            skip, pixel, c, pixels; /* pixel 0: dense */
+};
+
+static void place(struct placed *p, sac_device *dev, const struct sac_operand *o, enum sac_layout layout, bool slice)
+{
+    memset(p, 0, sizeof *p);
+    p->element = sac_dtype_bytes(sac_layout_dtype(o->dtype, layout));
+    p->bytes = sac_layout_bytes(o, layout);
+    if (slice) {
+        p->c = o->dims[1];
+        p->pixels = sac_operand_elements(o) / p->c;
+        p->skip = 8;
+        p->pixel = (p->c + 7) / 8 * 8 + 16;
+        p->bytes = (size_t)(p->pixels * p->pixel) * p->element;
+    }
+    assert_sac_ok(sac_buffer_create(dev, p->bytes + 256, "test", &p->buffer));
+    p->at = (char *)sac_buffer_data(p->buffer) + (size_t)p->skip * p->element;
+}
+
+static void copy_in(sac_device *dev, const struct placed *p, const char *dense)
+{
+    char *host = sac_alloc(p->bytes);
+    assert_non_null(host);
+    memset(host, 0xff, p->bytes); /* NaNs */
+    for (int64_t i = 0; i < p->pixels && dense; i++)
+        memcpy(host + (size_t)(i * p->pixel + p->skip) * p->element, dense + (size_t)(i * p->c) * p->element,
+               (size_t)p->c * p->element);
+    if (!p->pixel && dense)
+        memcpy(host, dense, p->bytes);
+    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(p->buffer), host, p->bytes, SAC_COPY_HOST_TO_DEVICE,
+                                  SAC_COPY_TENSOR_USER, "test"));
+    sac_free(host);
+}
+
+/* Dense; false: something beside the slice was written. */
+static bool copy_out(sac_device *dev, const struct placed *p, char *dense)
+{
+    bool  kept = true;
+    char *host = sac_alloc(p->bytes);
+    assert_non_null(host);
+    assert_sac_ok(sac_device_copy(dev, NULL, host, sac_buffer_data(p->buffer), p->bytes, SAC_COPY_DEVICE_TO_HOST,
+                                  SAC_COPY_TENSOR_USER, "test"));
+    if (!p->pixel)
+        memcpy(dense, host, p->bytes);
+    for (int64_t i = 0; i < p->pixels; i++) {
+        const char *pixel = host + (size_t)(i * p->pixel) * p->element;
+        memcpy(dense + (size_t)(i * p->c) * p->element, pixel + (size_t)p->skip * p->element,
+               (size_t)p->c * p->element);
+        for (size_t b = 0; b < (size_t)p->pixel * p->element; b++)
+            if (b < (size_t)p->skip * p->element || b >= (size_t)(p->skip + p->c) * p->element)
+                kept = kept && (unsigned char)pixel[b] == 0xff;
+    }
+    sac_free(host);
+    return kept;
+}
+
+/* ---- one run ---- */
+
+struct attempt {
+    struct bench             *b;
+    const struct parity_case *pc;
+    const struct subject     *s;
+    struct sac_kernel_plan    plan;
+    bool                      slices;
+};
+
+static void complain(struct attempt *a, const char *what, double error)
+{
+    printf("WRONG %s %s { %s } %s, %s%s: %s", a->pc->op, a->pc->inputs, a->pc->attrs,
+           sac_precision_name(a->plan.precision), a->plan.implementation, a->slices ? ", slices" : "", what);
+    if (error >= 0)
+        printf(" %.3g", error);
+    putchar('\n');
+    a->b->wrong++;
+}
+
+static void complain_result(struct attempt *a, const char *doing)
+{
+    char why[512] = "", text[600];
+    sac_context_last_error(test_context(), why, sizeof why);
+    snprintf(text, sizeof text, "%s: %s", doing, why);
+    complain(a, text, -1);
+}
+
+static double tolerance(enum sac_precision p)
+{
+    return p == SAC_PRECISION_FP32 ? 2e-5 : 3e-3;
+}
+
+static void compare(struct attempt *a, const char *dense)
+{
+    const struct sac_operand *y = &a->s->call->out[0];
+    const int64_t             count = sac_operand_elements(y);
+    float                    *got = sac_alloc((size_t)count * sizeof *got);
+    double                    most = 1e-3, worst = 0;
+    assert_non_null(got);
+    sac_layout_convert(y, got, SAC_LAYOUT_PLAIN, dense, a->plan.out_layout[0]);
+    for (int64_t i = 0; i < count; i++)
+        most = fmax(most, fabs((double)((const float *)y->data)[i]));
+    for (int64_t i = 0; i < count; i++) {
+        const double error = fabs((double)got[i] - (double)((const float *)y->data)[i]) / most;
+        worst = error <= worst ? worst : isnan(error) ? INFINITY : error;
+    }
+    if (!(worst <= tolerance(a->plan.precision)))
+        complain(a, "error", worst);
+    a->b->worst[a->plan.precision] = fmax(a->b->worst[a->plan.precision], worst);
+    sac_free(got);
+}
+
+static void run(struct attempt *a, const struct sac_kernel *k)
+{
+    const struct sac_op_call *c = a->s->call;
+    struct placed             in[4], out, scratch;
+    void                     *in_at[SAC_OP_INPUTS_MAX] = {NULL}, *out_at[SAC_OP_OUTPUTS_MAX] = {NULL};
+    const struct sac_operand  room = {.dtype = SAC_U8, .rank = 1, .dims = {(int64_t)a->plan.scratch_bytes + 1}};
+    memset(in, 0, sizeof in);
+    for (int i = 0; i < c->in_count && i < 4; i++) {
+        if (!c->in[i].present || a->plan.in_taken[i])
+            continue;
+        place(&in[i], a->b->dev, &c->in[i], a->plan.in_layout[i], a->plan.in_pixel[i] > 0);
+        char *host = sac_alloc(sac_layout_bytes(&c->in[i], a->plan.in_layout[i]));
+        assert_non_null(host);
+        sac_layout_convert(&c->in[i], host, a->plan.in_layout[i], c->in[i].data, SAC_LAYOUT_PLAIN);
+        copy_in(a->b->dev, &in[i], host);
+        sac_free(host);
+        in_at[i] = in[i].at;
+    }
+    place(&out, a->b->dev, &c->out[0], a->plan.out_layout[0], a->plan.out_pixel[0] > 0);
+    place(&scratch, a->b->dev, &room, SAC_LAYOUT_PLAIN, false);
+    copy_in(a->b->dev, &out, NULL);
+    out_at[0] = out.at;
+    if (k->run(a->b->dev, a->plan.state, in_at, out_at, scratch.at, NULL) != SAC_OK ||
+        a->b->dev->ops->copy(a->b->dev, NULL, scratch.at, scratch.at, 1, SAC_COPY_ON_DEVICE) != SAC_OK) {
+        complain_result(a, "run");
+    } else {
+        char *dense = sac_alloc(sac_layout_bytes(&c->out[0], a->plan.out_layout[0]));
+        assert_non_null(dense);
+        if (!copy_out(a->b->dev, &out, dense))
+            complain(a, "wrote beside its slice", -1);
+        compare(a, dense);
+        sac_free(dense);
+    }
+    for (int i = 0; i < 4; i++)
+        sac_buffer_unref(&in[i].buffer);
+    sac_buffer_unref(&out.buffer);
+    sac_buffer_unref(&scratch.buffer);
+    a->b->runs++;
+}
+
+static void slice(struct attempt *a, struct sac_op_call *c)
+{
+    struct placed p;
+    for (int i = 0; i < 5; i += 1) {
+        const bool                out = i == 4;
+        const struct sac_operand *o = out ? &c->out[0] : &c->in[i];
+        if (!out && (i >= c->in_count || !o->present || a->s->constant[i]))
+            continue;
+        p.pixel = (o->dims[1] + 7) / 8 * 8 + 16;
+        *(out ? &a->plan.out_pixel[0] : &a->plan.in_pixel[i]) = p.pixel;
+        *(out ? &a->plan.out_sample[0] : &a->plan.in_sample[i]) =
+            p.pixel * sac_operand_elements(o) / o->dims[0] / o->dims[1];
+    }
+}
+
+static void attempt(struct bench *b, const struct parity_case *pc, const struct subject *s,
+                    struct gpu_weights *weights, enum sac_precision precision, const char *choice, bool slices)
+{
+    const struct sac_kernel *k = b->provider->kernels[s->node.op->id];
+    struct sac_op_call      *c = sac_alloc(sizeof *c);
+    struct attempt           a = {.b = b, .pc = pc, .s = s, .slices = slices};
+    char                     why[256] = "";
+    assert_non_null(c);
+    *c = *s->call;
+    for (int i = 0; i < c->in_count; i++)
+        if (!s->constant[i])
+            c->in[i].data = NULL;
+    c->out[0].data = NULL;
+    a.plan = (struct sac_kernel_plan){.call = c, .precision = precision, .weights = &weights->base, .in_place = -1};
+    if (!k || !k->supports(b->dev, &a.plan, why, sizeof why)) {
+        b->refused++;
+        if (precision == SAC_PRECISION_FP16 && !choice)
+            printf("not taken: %s %s { %s }: %s\n", pc->op, pc->inputs, pc->attrs, k ? why : "no kernel");
+        sac_free(c);
+        return;
+    }
+    if (slices && a.plan.strided)
+        slice(&a, c);
+    a.plan.choice = choice;
+    if (k->prepare(b->dev, &a.plan) != SAC_OK)
+        complain_result(&a, "prepare");
+    else if (!choice || strncmp(a.plan.chosen, choice, strlen(choice)) == 0)
+        run(&a, k);
+    if (a.plan.state)
+        k->release(a.plan.state);
+    sac_free(c);
+}
+
+static void check_case(struct bench *b, const struct parity_case *pc)
+{
+    struct subject     s;
+    struct gpu_weights weights;
+    subject_seed(0x9e3779b97f4a7c15u);
+    subject_init(&s, pc, FILL_RANDOM);
+    gpu_weights_init(&weights, b->dev);
+    assert_sac_ok(subject_shape(&s));
+    s.call->workers = b->dev->workers;
+    assert_sac_ok(s.node.op->ref(s.call));
+    const bool conv = strstr(pc->op, "Conv") != NULL;
+    for (int p = SAC_PRECISION_FP32; p <= SAC_PRECISION_FP16; p++) {
+        const enum sac_precision precision = (enum sac_precision)p;
+        attempt(b, pc, &s, &weights, precision, NULL, false);
+        if (!conv)
+            continue;
+        attempt(b, pc, &s, &weights, precision, "plain 1", false);
+        attempt(b, pc, &s, &weights, precision, "direct 0", true);
+        if (precision == SAC_PRECISION_FP16)
+            attempt(b, pc, &s, &weights, precision, NULL, true);
+    }
+    gpu_weights_finish(&weights);
+    subject_finish(&s);
+}
+
+static void all_shapes(void **state)
+{
+    struct bench b = {.dev = gpu_open(NULL)};
+    int          count = 0;
+    (void)state;
+    const struct sac_kernel_provider *const *list = sac_kernel_providers(b.dev, &count);
+    for (int i = 0; i < count; i++)
+        if (strncmp(list[i]->name, "cudnn", 5) == 0)
+            b.provider = list[i];
+    if (!b.provider)
+        fail_msg("no provider 'cudnn': %s", sac_kernel_plugin_missing(b.dev));
+    printf("%s\n", b.provider->name);
+    for (int i = first_shape; i < SHAPES && i < first_shape + shape_count; i++) {
+        struct text        text;
+        struct parity_case pc = i < (int)SAC_COUNT(fixed) ? fixed[i] : (struct parity_case){.op = NULL};
+        if (!pc.op)
+            pc = (struct parity_case){.op = random_case(i, &text), .inputs = text.inputs, .attrs = text.attrs};
+        check_case(&b, &pc);
+        fflush(stdout);
+    }
+    printf("%d runs, %d wrong, %d not taken; largest error: fp32 %.2g, tf32 %.2g, fp16 %.2g\n", b.runs, b.wrong,
+           b.refused, b.worst[SAC_PRECISION_FP32], b.worst[SAC_PRECISION_TF32], b.worst[SAC_PRECISION_FP16]);
+    sac_device_unref(&b.dev);
+    assert_int_equal(b.wrong, 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_shapes)};
+    if (argc > 1)
+        first_shape = atoi(argv[1]);
+    if (argc > 2)
+        shape_count = atoi(argv[2]);
+    return cmocka_run_group_tests_name("parity/conv_cuda", tests, NULL, NULL);
+}
