@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole networks on the GPU against the CPU: every precision with a tolerance of its own, one sample against
+ * several, step by step against captured. Arguments: models, or folders of them. */
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/model.h"
+#include "tests/gpu.h"
+
+enum { PORTS_MAX = 8, MANY = 5, RUNS = 4 /* plain, captured, launched, launched */, CASES_MAX = 96 };
+
+/* Of the largest number of an output. TF32 multiplies with 10 bits of mantissa as FP16 does, and adds in
+ * float32; FP16 also stores what lies between two layers. */
+static const struct mode {
+    enum sac_precision precision;
+    double             limit;
+} modes[] = {{SAC_PRECISION_FP32, 1e-3}, {SAC_PRECISION_TF32, 1e-2}, {SAC_PRECISION_FP16, 3e-2}};
+
+struct network {
+    char               path[512], name[128];
+    const struct mode *mode;
+};
+
+static sac_device *cpu, *gpu;
+
+/* Numbers like an image's: 0 to 1, each sample's its own. */
+static float *make_numbers(const struct sac_tensor_desc *desc, uint32_t seed)
+{
+    const int64_t count = sac_tensor_desc_elements(desc);
+    float        *v = malloc((size_t)count * sizeof *v);
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        v[i] = (float)(seed >> 8) / 16777216.0f;
+    }
+    return v;
+}
+
+static sac_tensor *tensor_of(sac_device *dev, const struct sac_tensor_desc *desc, const void *numbers)
+{
+    sac_tensor *t = NULL;
+    assert_sac_ok(sac_tensor_create(dev, desc, "test", &t));
+    assert_sac_ok(sac_tensor_upload(t, numbers));
+    return t;
+}
+
+static void *fetch(const sac_tensor *t)
+{
+    void *host = malloc((size_t)sac_tensor_desc_bytes(sac_tensor_describe(t)) + 1);
+    assert_sac_ok(sac_tensor_download(t, host));
+    return host;
+}
+
+/* Difference of two arrays over the largest number (or 1, where all are smaller). */
+static double difference(enum sac_dtype dtype, void *a, void *b, int64_t count)
+{
+    const struct sac_operand x = {.dtype = dtype, .data = a}, y = {.dtype = dtype, .data = b};
+    double                   largest = 1, off = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double u = sac_operand_get(&x, i), v = sac_operand_get(&y, i);
+        if (!isfinite(u) || !isfinite(v))
+            return INFINITY;
+        largest = fmax(largest, fabs(v));
+        off = fmax(off, fabs(u - v));
+    }
+    return off / largest;
+}
+
+static struct sac_tensor_desc input_desc(sac_model *m, int i, int64_t batch)
+{
+    struct sac_tensor_desc desc = sac_model_input(m, i)->desc;
+    for (int d = 0; d < desc.rank; d++)
+        if (desc.shape[d] == SAC_DIM_UNKNOWN)
+            desc.shape[d] = d == 0 ? batch : d == 1 ? 3 : 128;
+    desc.shape[0] = batch;
+    return desc;
+}
+
+struct answers {
+    sac_tensor *out[PORTS_MAX];
+};
+
+static void forget(struct answers *a)
+{
+    for (int i = 0; i < PORTS_MAX; i++)
+        sac_tensor_unref(&a->out[i]);
+}
+
+static void run_model(sac_device *dev, sac_model *m, int64_t batch, int runs, struct answers *out)
+{
+    sac_tensor *in[PORTS_MAX] = {NULL};
+    assert_in_range(sac_model_input_count(m), 1, PORTS_MAX);
+    assert_in_range(sac_model_output_count(m), 1, PORTS_MAX);
+    for (int i = 0; i < sac_model_input_count(m); i++) {
+        struct sac_tensor_desc desc = input_desc(m, i, batch);
+        assert_int_equal(desc.dtype, SAC_F32);
+        float *numbers = make_numbers(&desc, 7u + (uint32_t)i);
+        in[i] = tensor_of(dev, &desc, numbers);
+        free(numbers);
+    }
+    for (int k = 0; k < runs; k++)
+        assert_sac_ok(sac_model_run_on(m, NULL, in, out->out));
+    for (int i = 0; i < sac_model_input_count(m); i++)
+        sac_tensor_unref(&in[i]); /* after the last run is queued; fetch waits for it */
+}
+
+static double worst_of(const struct answers *a, const struct answers *b, int count)
+{
+    double worst = 0;
+    for (int i = 0; i < count; i++) {
+        const struct sac_tensor_desc *d = sac_tensor_describe(b->out[i]);
+        assert_int_equal(sac_tensor_describe(a->out[i])->dtype, d->dtype);
+        assert_int_equal(sac_tensor_desc_bytes(sac_tensor_describe(a->out[i])), sac_tensor_desc_bytes(d));
+        void *x = fetch(a->out[i]), *y = fetch(b->out[i]);
+        worst = fmax(worst, difference(d->dtype, x, y, sac_tensor_desc_elements(d)));
+        free(x);
+        free(y);
+    }
+    return worst;
+}
+
+/* The first sample of several against the same sample alone: its numbers are the same. */
+static double worst_of_first(const struct answers *many, const struct answers *one, int count)
+{
+    double worst = 0;
+    for (int i = 0; i < count; i++) {
+        const struct sac_tensor_desc *d = sac_tensor_describe(one->out[i]);
+        void                         *x = fetch(many->out[i]), *y = fetch(one->out[i]);
+        worst = fmax(worst, difference(d->dtype, x, y, sac_tensor_desc_elements(d)));
+        free(x);
+        free(y);
+    }
+    return worst;
+}
+
+static double time_of(sac_model *m, int64_t batch, int runs)
+{
+    struct answers out = {{NULL}};
+    run_model(gpu, m, batch, 3, &out);
+    void         *wait = fetch(out.out[0]);
+    struct sac_tensor_desc desc = input_desc(m, 0, batch);
+    float        *numbers = make_numbers(&desc, 1);
+    sac_tensor   *in[PORTS_MAX] = {tensor_of(gpu, &desc, numbers)};
+    free(wait);
+    for (int k = 0; k < 3; k++)
+        assert_sac_ok(sac_model_run_on(m, NULL, in, out.out));
+    free(fetch(out.out[0]));
+    const int64_t begun = sac_time_ns();
+    for (int k = 0; k < runs; k++)
+        assert_sac_ok(sac_model_run_on(m, NULL, in, out.out));
+    free(fetch(out.out[0]));
+    const double ms = (double)(sac_time_ns() - begun) / 1e6 / runs;
+    free(numbers);
+    sac_tensor_unref(&in[0]);
+    forget(&out);
+    return ms;
+}
+
+static int host_steps(const sac_model *m)
+{
+    int count = 0;
+    for (int i = 0; i < SAC_PLANS_MAX; i++)
+        if (m->plans[i])
+            count = SAC_MAX(count, m->plans[i]->host_steps + (int)m->plans[i]->tail_count);
+    return count;
+}
+
+static bool captured(const sac_model *m)
+{
+    for (int i = 0; i < SAC_PLANS_MAX; i++)
+        for (int k = 0; m->plans[i] && k < SAC_PLAN_GRAPHS_MAX; k++)
+            if (m->plans[i]->graphs[k].graph)
+                return true;
+    return false;
+}
+
+static void network_agrees(void **state)
+{
+    const struct network   *n = *state;
+    struct sac_model_params params = sac_model_params_default();
+    sac_model              *here = NULL, *there = NULL;
+    struct answers          want = {{NULL}}, got = {{NULL}}, again = {{NULL}}, many = {{NULL}};
+    if (!gpu) /* one for all: cuDNN takes a second to open */
+        gpu = gpu_open(NULL);
+    assert_sac_ok(sac_model_load(cpu, n->path, NULL, &here));
+    params.precision = n->mode->precision;
+    assert_sac_ok(sac_model_load(gpu, n->path, &params, &there));
+    const int     outputs = sac_model_output_count(here);
+    const int64_t loaded = sac_time_ns();
+    run_model(cpu, here, 1, 1, &want);
+    run_model(gpu, there, 1, 1, &got);
+    const double seconds = (double)(sac_time_ns() - loaded) / 1e9;
+    run_model(gpu, there, 1, RUNS, &again);
+    const double off = worst_of(&got, &want, outputs), off_again = worst_of(&again, &got, outputs);
+    const bool   batches = sac_model_batches(there), one_launch = captured(there);
+    double       off_many = 0;
+    if (batches) {
+        run_model(gpu, there, MANY, RUNS, &many);
+        off_many = worst_of_first(&many, &got, outputs);
+    }
+    print_message("%s: off by %.2g (limit %.0e), captured %.2g, %d at once %.2g; %d steps on the host; %s; "
+                  "%.3f ms, first run %.1f s\n", n->name, off, n->mode->limit, off_again, MANY, off_many,
+                  host_steps(there), one_launch ? "captured" : "NOT captured", time_of(there, 1, 30), seconds);
+    assert_true(off <= n->mode->limit);
+    assert_true(off_again <= n->mode->limit / 10); /* kernels may add in another order each time */
+    assert_true(off_many <= n->mode->limit);
+    assert_true(one_launch || host_steps(there) > 0);
+    forget(&want);
+    forget(&got);
+    forget(&again);
+    forget(&many);
+    sac_model_unref(&here);
+    sac_model_unref(&there);
+}
+
+static int open_devices(void **state)
+{
+    (void)state;
+    return sac_device_open(test_context(), "cpu", NULL, &cpu) == SAC_OK ? 0 : -1;
+}
+
+static int close_devices(void **state)
+{
+    (void)state;
+    sac_device_unref(&gpu);
+    sac_device_unref(&cpu);
+    return 0;
+}
+
+static void add(struct network *networks, struct CMUnitTest *tests, int *count, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    for (size_t k = 0; k < SAC_COUNT(modes) && *count < CASES_MAX; k++) {
+        struct network *n = &networks[*count];
+        snprintf(n->path, sizeof n->path, "%s", path);
+        snprintf(n->name, sizeof n->name, "%s %s", slash ? slash + 1 : path,
+                 sac_precision_name(modes[k].precision));
+        n->mode = &modes[k];
+        tests[(*count)++] = (struct CMUnitTest){n->name, network_agrees, NULL, NULL, n};
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct network    networks[CASES_MAX];
+    static struct CMUnitTest tests[CASES_MAX];
+    int                      count = 0;
+    for (int i = 1; i < argc; i++) {
+        struct stat st;
+        char        pattern[600];
+        glob_t      found = {0};
+        if (stat(argv[i], &st) != 0 || !S_ISDIR(st.st_mode)) {
+            add(networks, tests, &count, argv[i]);
+            continue;
+        }
+        snprintf(pattern, sizeof pattern, "%s/*.onnx", argv[i]);
+        if (glob(pattern, 0, NULL, &found) != 0)
+            continue;
+        for (size_t k = 0; k < found.gl_pathc; k++)
+            add(networks, tests, &count, found.gl_pathv[k]);
+        globfree(&found);
+    }
+    return _cmocka_run_group_tests("parity/engine_cuda", tests, (size_t)count, open_devices, close_devices);
+}
