@@ -3,6 +3,7 @@
  * libavformat and libavcodec, by turns in one run.
  *
  *     bench_decode CLIP [ROUNDS] [THREADS]
+ *     bench_decode --device cuda --streams 32 CLIP      see decode_streams.c
  *
  * Threads are the decoder's. CPU time is printed too: a prefetch thread must not cost any. */
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <saccade/source.h>
 
 #include "base/base.h"
+#include "decode_streams.h"
 
 enum { ROUNDS_DEFAULT = 9, ROUNDS_MAX = 101 };
 
@@ -156,6 +158,8 @@ int main(int argc, char **argv)
     static struct sample samples[WAYS];
     sac_context         *ctx = NULL;
     sac_device          *dev = NULL;
+    if (argc > 1 && argv[1][0] == '-')
+        return bench_streams(argc - 1, argv + 1);
     if (argc < 2)
         die("usage: bench_decode CLIP [ROUNDS] [THREADS]");
     int rounds = argc > 2 ? SAC_CLAMP(atoi(argv[2]), 1, ROUNDS_MAX) : ROUNDS_DEFAULT;
