@@ -277,6 +277,11 @@ sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
 sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_reason reason,
                                  const char *what);
 
+/* sac_preprocess_run on a stream; dst is the caller's to keep until that is done. */
+sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
+                                 const struct sac_preprocess *pre,
+                                 const struct sac_preprocess_job *jobs, int n, sac_tensor *dst);
+
 /* sac_frame_convert under another reason: a copy stands in the ledger once. */
 sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
                                  enum sac_copy_reason reason, const char *what);

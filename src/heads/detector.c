@@ -8,24 +8,7 @@
 #include "base/range.h"
 #include "device/device.h"
 #include "device/fit.h"
-#include "heads/heads.h"
-
-struct sac_detector {
-    sac_device                *dev;
-    sac_model                 *model;
-    struct sac_head_view       view;
-    struct sac_head_library    library; /* when the head is a plug-in */
-    const struct sac_head     *head;
-    struct sac_model_contract  contract;
-    float                      score_min, nms_iou;
-    size_t                     detection_max;
-    int                        batch;  /* frames in one run */
-    int                       *wanted; /* classes; NULL: all */
-    size_t                     wanted_count, wanted_capacity;
-    struct sac_head_outputs    outputs;
-    struct sac_preprocess_job *jobs; /* [batch] */
-    struct sac_run_times       times;
-};
+#include "heads/detector.h"
 
 struct sac_detector_params sac_detector_params_default(void)
 {
@@ -179,7 +162,9 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
         return res;
     det->batch = sac_model_batches(det->model) ? p->batch_max : 1;
     det->jobs = sac_calloc((size_t)det->batch, sizeof *det->jobs);
-    return det->jobs ? SAC_OK : SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for a detector");
+    if (!det->jobs)
+        return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for a detector");
+    return det->dev->ops->host_memory ? SAC_OK : sac_detector_device_open(det);
 }
 
 sac_result sac_detector_create(sac_device *dev, const char *model_path,
@@ -208,6 +193,7 @@ void sac_detector_destroy(sac_detector **det_at)
     struct sac_detector *det = det_at ? *det_at : NULL;
     if (!det)
         return;
+    sac_detector_device_close(det);
     sac_head_outputs_finish(&det->outputs);
     sac_model_contract_finish(&det->contract);
     sac_head_library_close(&det->library);
@@ -221,7 +207,7 @@ void sac_detector_destroy(sac_detector **det_at)
 
 /* ---- a run ---- */
 
-static sac_result refuse_shapes(const struct sac_detector *det)
+sac_result sac_detector_refuse_shapes(const struct sac_detector *det)
 {
     char   shapes[256] = "";
     size_t used = 0;
@@ -237,16 +223,15 @@ static sac_result refuse_shapes(const struct sac_detector *det)
                     sac_model_path(det->model), det->head->name, det->head->wants, shapes);
 }
 
-static sac_result decode_image(struct sac_detector *det, int image, const sac_frame *frame,
-                               struct sac_detections *list)
+sac_result sac_detector_decode_image(struct sac_detector *det, int image, const struct sac_fit_map *map,
+                                     struct sac_detections *list)
 {
     struct sac_head_tensor       tensors[SAC_HEAD_OUTPUTS_MAX];
     const struct sac_preprocess *pre = &det->contract.pre;
-    struct sac_rect              whole = {0, 0, (float)frame->width, (float)frame->height};
     struct sac_gather            gather = {.wanted = det->wanted,
                                            .wanted_count = det->wanted_count,
                                            .score_min = det->score_min,
-                                           .map = sac_fit_map_of(pre, &whole),
+                                           .map = *map,
                                            .list = list};
     struct sac_head_input        in = {tensors, det->outputs.count, pre->width, pre->height,
                                        det->score_min};
@@ -254,7 +239,7 @@ static sac_result decode_image(struct sac_detector *det, int image, const sac_fr
     list->count = 0;
     sac_result res = det->head->decode(det->head, &in, det->contract.class_count, sac_gather_box, &gather);
     if (res == SAC_ERR_FORMAT)
-        return refuse_shapes(det);
+        return sac_detector_refuse_shapes(det);
     if (res != SAC_OK)
         return SAC_FAIL(det->dev->ctx, res, "head '%s' failed", det->head->name);
     if (gather.out_of_memory)
@@ -283,8 +268,11 @@ static sac_result decode_batch(struct sac_detector *det, sac_tensor *const *out,
                                sac_frame *const *frames, int n, struct sac_detections *found)
 {
     sac_result res = sac_head_outputs_load(&det->outputs, det->dev, det->model, out, n);
-    for (int i = 0; i < n && res == SAC_OK; i++)
-        res = decode_image(det, i, frames[i], &found[i]);
+    for (int i = 0; i < n && res == SAC_OK; i++) {
+        const struct sac_rect    whole = {0, 0, (float)frames[i]->width, (float)frames[i]->height};
+        const struct sac_fit_map map = sac_fit_map_of(&det->contract.pre, &whole);
+        res = sac_detector_decode_image(det, i, &map, &found[i]);
+    }
     return res;
 }
 
@@ -327,14 +315,31 @@ static int batch_for(const struct sac_detector *det, int left)
     return n;
 }
 
+/* On a device of its own memory. */
+static sac_result run_there(struct sac_detector *det, sac_frame *const *frames, int n,
+                            struct sac_detections *found)
+{
+    struct sac_detector_times t;
+    sac_result                res = sac_detector_begin(det, 0, frames, n);
+    if (res == SAC_OK)
+        res = sac_detector_end(det, 0, found, &t);
+    if (res != SAC_OK)
+        return res;
+    det->times.preprocess_ns += t.prepared_ns - t.begun_ns;
+    det->times.inference_ns += t.queued_ns - t.prepared_ns + t.arrived_ns - t.waited_ns;
+    det->times.head_ns += t.ended_ns - t.arrived_ns;
+    return SAC_OK;
+}
+
 sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
                             struct sac_detections *found)
 {
     sac_result res = SAC_OK;
     det->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
     for (int i = 0, batch; i < n && res == SAC_OK; i += batch) {
-        batch = batch_for(det, n - i);
-        res = run_batch(det, frames + i, batch, found + i);
+        batch = det->device ? SAC_MIN(n - i, det->batch) : batch_for(det, n - i);
+        res = det->device ? run_there(det, frames + i, batch, found + i)
+                          : run_batch(det, frames + i, batch, found + i);
     }
     return res;
 }

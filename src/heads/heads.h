@@ -147,6 +147,9 @@ struct sac_head_outputs {
 };
 sac_result sac_head_outputs_load(struct sac_head_outputs *o, sac_device *dev,
                                  const sac_model *model, sac_tensor *const *out, int images);
+/* Only what they look like: the tensors have no data. */
+sac_result sac_head_outputs_shape(struct sac_head_outputs *o, sac_device *dev, const sac_model *model,
+                                  sac_tensor *const *out, int images);
 /* The tensors of one image; out has room for o->count. */
 void       sac_head_outputs_image(const struct sac_head_outputs *o, int image,
                                   struct sac_head_tensor *out);

@@ -55,15 +55,26 @@ static void shape_without_batch(const struct sac_tensor_desc *d, int images,
         out->shape[i] = d->shape[i + batched];
 }
 
+static sac_result shape_one(struct sac_head_outputs *o, const sac_tensor *t, const char *name, int i)
+{
+    const struct sac_tensor_desc *d = sac_tensor_describe(t);
+    if (o->images > 1 && (d->rank < 1 || d->shape[0] != o->images))
+        return SAC_FAIL(o->dev->ctx, SAC_ERR_FORMAT, "output '%s' does not grow with the batch",
+                        name);
+    o->tensor[i] = (struct sac_head_tensor){.name = name};
+    o->image_elements[i] = (size_t)sac_tensor_desc_elements(d) / (size_t)o->images;
+    shape_without_batch(d, o->images, &o->tensor[i]);
+    return SAC_OK;
+}
+
 static sac_result load_one(struct sac_head_outputs *o, const sac_tensor *t, const char *name, int i)
 {
     const struct sac_tensor_desc *d = sac_tensor_describe(t);
     int64_t                       elements = sac_tensor_desc_elements(d);
     const void                   *data = NULL;
-    if (o->images > 1 && (d->rank < 1 || d->shape[0] != o->images))
-        return SAC_FAIL(o->dev->ctx, SAC_ERR_FORMAT, "output '%s' does not grow with the batch",
-                        name);
-    sac_result res = to_host(o, t, (size_t)sac_tensor_desc_bytes(d), &data);
+    sac_result                    res = shape_one(o, t, name, i);
+    if (res == SAC_OK)
+        res = to_host(o, t, (size_t)sac_tensor_desc_bytes(d), &data);
     if (res != SAC_OK)
         return res;
     if (d->dtype != SAC_F32 || data != sac_tensor_data(t)) {
@@ -76,22 +87,34 @@ static sac_result load_one(struct sac_head_outputs *o, const sac_tensor *t, cons
                             sac_dtype_name(d->dtype));
         data = o->host[i].data;
     }
-    o->tensor[i] = (struct sac_head_tensor){.name = name, .data = data};
-    o->image_elements[i] = (size_t)elements / (size_t)o->images;
-    shape_without_batch(d, o->images, &o->tensor[i]);
+    o->tensor[i].data = data;
     return SAC_OK;
 }
 
-sac_result sac_head_outputs_load(struct sac_head_outputs *o, sac_device *dev,
-                                 const sac_model *model, sac_tensor *const *out, int images)
+static sac_result for_each_output(struct sac_head_outputs *o, sac_device *dev, const sac_model *model,
+                                  sac_tensor *const *out, int images,
+                                  sac_result (*step)(struct sac_head_outputs *o, const sac_tensor *t,
+                                                     const char *name, int i))
 {
     sac_result res = SAC_OK;
     o->dev = dev;
     o->images = images;
     o->count = sac_model_output_count(model);
     for (int i = 0; i < o->count && res == SAC_OK; i++)
-        res = load_one(o, out[i], sac_model_output(model, i)->name, i);
+        res = step(o, out[i], sac_model_output(model, i)->name, i);
     return res;
+}
+
+sac_result sac_head_outputs_load(struct sac_head_outputs *o, sac_device *dev,
+                                 const sac_model *model, sac_tensor *const *out, int images)
+{
+    return for_each_output(o, dev, model, out, images, load_one);
+}
+
+sac_result sac_head_outputs_shape(struct sac_head_outputs *o, sac_device *dev, const sac_model *model,
+                                  sac_tensor *const *out, int images)
+{
+    return for_each_output(o, dev, model, out, images, shape_one);
 }
 
 void sac_head_outputs_image(const struct sac_head_outputs *o, int image,

@@ -77,8 +77,8 @@ static sac_result check_job(sac_device *dev, const struct sac_preprocess_job *jo
     return SAC_OK;
 }
 
-sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
-                              const struct sac_preprocess_job *jobs, int n, sac_tensor *dst)
+static sac_result check_jobs(sac_device *dev, const struct sac_preprocess *pre,
+                             const struct sac_preprocess_job *jobs, int n, const sac_tensor *dst)
 {
     sac_result res = check_preprocess(dev->ctx, pre);
     if (res != SAC_OK)
@@ -89,18 +89,33 @@ sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
                         "preprocess: the tensor is not %d images of %dx%d, %s, on device %s", n,
                         pre->width, pre->height, sac_dtype_name(pre->dtype), dev->name);
-    for (int i = 0; i < n; i++)
-        if ((res = check_job(dev, &jobs[i], i)) != SAC_OK)
-            return res;
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        res = check_job(dev, &jobs[i], i);
+    return res;
+}
+
+sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
+                                 const struct sac_preprocess *pre,
+                                 const struct sac_preprocess_job *jobs, int n, sac_tensor *dst)
+{
+    sac_result res = check_jobs(dev, pre, jobs, n, dst);
+    if (res != SAC_OK)
+        return res;
     for (int i = 0; i < n && res == SAC_OK; i++) /* crops of one frame stand together */
         if (i == 0 || jobs[i].frame != jobs[i - 1].frame)
-            res = sac_frame_await(jobs[i].frame, NULL);
+            res = sac_frame_await(jobs[i].frame, stream);
     if (n && res == SAC_OK)
-        res = dev->ops->preprocess(dev, NULL, pre, jobs, n, sac_tensor_data(dst));
+        res = dev->ops->preprocess(dev, stream, pre, jobs, n, sac_tensor_data(dst));
     for (int i = 0; i < n; i++)
         if (i == 0 || jobs[i].frame != jobs[i - 1].frame)
-            sac_frame_used(jobs[i].frame, NULL);
+            sac_frame_used(jobs[i].frame, stream);
     return res;
+}
+
+sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
+                              const struct sac_preprocess_job *jobs, int n, sac_tensor *dst)
+{
+    return sac_preprocess_run_on(dev, NULL, pre, jobs, n, dst);
 }
 
 /* ---- convert ---- */

@@ -6,17 +6,7 @@
 
 #include "device/embed.h"
 #include "device/fit.h"
-#include "heads/heads.h"
-
-struct sac_embedder {
-    sac_device                *dev;
-    sac_model                 *model;
-    struct sac_model_contract  contract;
-    int                        dim, batch;
-    struct sac_head_outputs    outputs;
-    struct sac_preprocess_job *jobs; /* [batch] */
-    struct sac_run_times       times;
-};
+#include "reid/embedder.h"
 
 struct sac_embedder_params sac_embedder_params_default(void)
 {
@@ -53,7 +43,9 @@ static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_par
     emb->dim = (int)view.output[0].desc.shape[1];
     emb->batch = sac_model_batches(emb->model) ? p->batch_max : 1;
     emb->jobs = sac_calloc((size_t)emb->batch, sizeof *emb->jobs);
-    return emb->jobs ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for an embedder");
+    if (!emb->jobs)
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for an embedder");
+    return emb->dev->ops->host_memory ? SAC_OK : sac_embedder_device_open(emb);
 }
 
 sac_result sac_embedder_create(sac_device *dev, const char *model_path,
@@ -81,6 +73,7 @@ void sac_embedder_destroy(sac_embedder **emb_at)
     struct sac_embedder *emb = emb_at ? *emb_at : NULL;
     if (!emb)
         return;
+    sac_embedder_device_close(emb);
     sac_head_outputs_finish(&emb->outputs);
     sac_model_contract_finish(&emb->contract);
     sac_model_unref(&emb->model);
@@ -94,7 +87,7 @@ void sac_embedder_destroy(sac_embedder **emb_at)
 
 /* The part of the box inside the frame, as such networks are trained; a pixel at least, so that a
  * degenerate box and one outside still have a crop. */
-static struct sac_rect crop_of(const struct sac_detection *box, const sac_frame *frame)
+struct sac_rect sac_embedder_crop(const struct sac_detection *box, const sac_frame *frame)
 {
     float           width = (float)frame->width, height = (float)frame->height;
     struct sac_rect crop = {SAC_CLAMP(box->x0, 0.0f, width - 1),
@@ -125,7 +118,7 @@ static sac_result make_input(struct sac_embedder *emb, const sac_frame *frame,
     struct sac_tensor_desc       desc = sac_preprocess_desc(pre, n);
     sac_result                   res = sac_tensor_create(emb->dev, &desc, "embedder input", out);
     for (int i = 0; i < n; i++)
-        emb->jobs[i] = (struct sac_preprocess_job){frame, crop_of(&boxes[i], frame)};
+        emb->jobs[i] = (struct sac_preprocess_job){frame, sac_embedder_crop(&boxes[i], frame)};
     if (res == SAC_OK)
         res = sac_preprocess_run(emb->dev, pre, emb->jobs, n, *out);
     return res;
@@ -166,6 +159,8 @@ sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
 {
     sac_result res = SAC_OK;
     emb->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
+    if (emb->device)
+        return sac_embedder_run_there(emb, frame, boxes, n, out);
     for (size_t i = 0, batch; i < n && res == SAC_OK; i += batch) {
         batch = (size_t)batch_for(emb, n - i);
         res = run_batch(emb, frame, boxes + i, (int)batch, out + i * (size_t)emb->dim);

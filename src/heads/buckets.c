@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heads/buckets.h"
+
+#include "device/fit.h"
+#include "engine/model.h"
+
+enum {
+    STEP = 4,     /* from one size to the next: each is a plan to be made, with its tensors */
+    RUN_COST = 3, /* images that a run of its own costs: launches, and cores without work */
+    LEFT_MAX = 1024
+};
+
+/* ---- marks ---- */
+
+sac_result sac_marks_create(sac_device *dev, struct sac_marks *marks)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < SAC_MARK_COUNT && res == SAC_OK; i++)
+        res = dev->ops->event_create(dev, true, &marks->at[i]);
+    if (res != SAC_OK)
+        sac_marks_destroy(dev, marks);
+    return res;
+}
+
+void sac_marks_destroy(sac_device *dev, struct sac_marks *marks)
+{
+    for (int i = 0; i < SAC_MARK_COUNT; i++)
+        if (marks->at[i])
+            dev->ops->event_destroy(&marks->at[i]);
+}
+
+sac_result sac_marks_add(sac_device *dev, const struct sac_marks *marks, int64_t *ns)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i + 1 < SAC_MARK_COUNT && res == SAC_OK; i++) {
+        int64_t part = 0;
+        res = dev->ops->event_elapsed(marks->at[i], marks->at[i + 1], &part);
+        ns[i] += part;
+    }
+    return res;
+}
+
+/* ---- sizes ---- */
+
+sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
+                            const struct sac_preprocess *pre, int batch_max, bool patient, const char *owner)
+{
+    int sizes[SAC_BUCKETS_MAX], count = 0;
+    *b = (struct sac_buckets){.dev = dev, .model = model, .pre = *pre, .owner = owner};
+    for (int size = batch_max; size > 1 && count < SAC_BUCKETS_MAX - 1; size /= STEP)
+        sizes[count++] = size;
+    sizes[count++] = 1;
+    b->count = count;
+    for (int i = 0; i < count; i++)
+        b->list[i].size = sizes[count - 1 - i];
+    return patient ? dev->ops->stream_create_patient(dev, &b->stream) : dev->ops->stream_create(dev, &b->stream);
+}
+
+static void bucket_finish(struct sac_buckets *b, struct sac_bucket *bucket)
+{
+    if (bucket->in)
+        sac_tensor_used(bucket->in, b->stream);
+    sac_tensor_unref(&bucket->in);
+    for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++) {
+        if (bucket->out[i])
+            sac_tensor_used(bucket->out[i], b->stream);
+        sac_tensor_unref(&bucket->out[i]);
+    }
+}
+
+void sac_buckets_finish(struct sac_buckets *b)
+{
+    if (b->stream)
+        b->dev->ops->stream_wait(b->stream);
+    for (int i = 0; i < b->count; i++)
+        bucket_finish(b, &b->list[i]);
+    if (b->stream)
+        b->dev->ops->stream_destroy(&b->stream);
+    *b = (struct sac_buckets){0};
+}
+
+/* The cheapest way to cut `left` images, where a run costs its bucket's size and RUN_COST: a bucket that
+ * is not full costs as much as a full one. */
+struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
+{
+    int cost[LEFT_MAX + 1], first[LEFT_MAX + 1];
+    struct sac_bucket *largest = &b->list[b->count - 1];
+    if (left > LEFT_MAX || left >= largest->size) {
+        *n = largest->size;
+        return largest;
+    }
+    cost[0] = 0;
+    for (int m = 1; m <= left; m++) {
+        cost[m] = INT32_MAX;
+        for (int i = 0; i < b->count; i++) {
+            int own = b->list[i].size + RUN_COST + cost[SAC_MAX(m - b->list[i].size, 0)];
+            if (own <= cost[m]) {
+                cost[m] = own;
+                first[m] = i;
+            }
+        }
+    }
+    *n = SAC_MIN(b->list[first[left]].size, left);
+    return &b->list[first[left]];
+}
+
+/* ---- runs ---- */
+
+static sac_result ensure_input(struct sac_buckets *b, struct sac_bucket *bucket)
+{
+    struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, bucket->size);
+    if (bucket->in)
+        return SAC_OK;
+    sac_result res = sac_tensor_create(b->dev, &desc, b->owner, &bucket->in);
+    /* Whoever had the memory before may still be at work with it on the device's own stream. */
+    return res == SAC_OK ? b->dev->ops->stream_after(b->dev, b->stream, NULL) : res;
+}
+
+static sac_result mark(const struct sac_buckets *b, const struct sac_marks *marks, int which)
+{
+    return marks ? b->dev->ops->event_record(marks->at[which], b->stream) : SAC_OK;
+}
+
+sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
+                          const struct sac_preprocess_job *jobs, int n, const struct sac_marks *marks)
+{
+    sac_result res = ensure_input(b, bucket);
+    if (res == SAC_OK)
+        res = mark(b, marks, SAC_MARK_BEGIN);
+    if (res == SAC_OK)
+        res = sac_preprocess_run_on(b->dev, b->stream, &b->pre, jobs, n, bucket->in);
+    if (res == SAC_OK)
+        res = mark(b, marks, SAC_MARK_INPUT);
+    if (res == SAC_OK)
+        res = sac_model_run_on(b->model, b->stream, &bucket->in, bucket->out);
+    if (res == SAC_OK)
+        res = mark(b, marks, SAC_MARK_OUTPUT);
+    if (res == SAC_ERR_MEMORY || res == SAC_ERR_LIMIT)
+        bucket_finish(b, bucket);
+    return res;
+}
+
+sac_result sac_buckets_warm_up(struct sac_buckets *b)
+{
+    sac_result res = SAC_OK;
+    for (int i = b->count - 1; i >= 0 && res == SAC_OK; i--)
+        for (int turn = 0; turn < 2 && res == SAC_OK; turn++) /* the second finds the tensors of the first */
+            res = sac_bucket_run(b, &b->list[i], NULL, 0, NULL);
+    return res == SAC_OK ? b->dev->ops->stream_wait(b->stream) : res;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A network that runs batch after batch on a device of its own memory: for a few sizes of batch, each with
+ * tensors that stay, so that a run takes no memory and goes to the device as one launch.
+ *
+ *     res = sac_buckets_init(&b, dev, model, &pre, 32);
+ *     for (int done = 0, n; done < total; done += n) {
+ *         struct sac_bucket *bucket = sac_buckets_next(&b, total - done, &n);
+ *         res = sac_bucket_run(&b, bucket, jobs + done, n, NULL);
+ *         ... queue what reads bucket->out on b.stream; the next run of the bucket comes behind it
+ *     }
+ *     sac_buckets_finish(&b);
+ */
+#ifndef SAC_HEADS_BUCKETS_H
+#define SAC_HEADS_BUCKETS_H
+
+#include "device/device.h"
+#include "heads/heads.h"
+
+enum { SAC_BUCKETS_MAX = 8 };
+
+struct sac_bucket {
+    int         size;
+    sac_tensor *in, *out[SAC_HEAD_OUTPUTS_MAX]; /* out: after the first run */
+};
+
+/* Points in a run, to measure between: its begin, the input made, the outputs made, and what the caller
+ * queues behind them. */
+enum { SAC_MARK_BEGIN, SAC_MARK_INPUT, SAC_MARK_OUTPUT, SAC_MARK_END, SAC_MARK_COUNT };
+struct sac_marks {
+    struct sac_event *at[SAC_MARK_COUNT];
+};
+
+struct sac_buckets {
+    sac_device           *dev;
+    sac_model            *model;
+    struct sac_preprocess pre;
+    struct sac_stream    *stream; /* all runs are on it */
+    const char           *owner;  /* of the tensors, for the live list */
+    int                   count;
+    struct sac_bucket     list[SAC_BUCKETS_MAX]; /* from the smallest */
+};
+
+/* batch_max: images of one run. owner lives as long. patient: runs are long, and give way to others. */
+sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
+                            const struct sac_preprocess *pre, int batch_max, bool patient, const char *owner);
+/* Waits for what is queued. Accepts what was never initialised. */
+void       sac_buckets_finish(struct sac_buckets *b);
+/* Which bucket comes next for so many images that are left, and how many of them it takes: as many as it
+ * has room for. */
+struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);
+/* Queue preprocessing and the network for n images; those of the bucket behind them are of no account.
+ * marks: NULL, or the first three are recorded.
+ * Errors   those of sac_preprocess_run and sac_model_run; what the bucket held is then given back. */
+sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
+                          const struct sac_preprocess_job *jobs, int n, const struct sac_marks *marks);
+/* Plan and run once each bucket, the largest first, so that later runs find all they need. */
+sac_result sac_buckets_warm_up(struct sac_buckets *b);
+
+/* All four, or none. destroy accepts none. */
+sac_result sac_marks_create(sac_device *dev, struct sac_marks *marks);
+void       sac_marks_destroy(sac_device *dev, struct sac_marks *marks);
+/* Between neighbours, ns [SAC_MARK_COUNT - 1], added; all must have been waited for. */
+sac_result sac_marks_add(sac_device *dev, const struct sac_marks *marks, int64_t *ns);
+
+#endif

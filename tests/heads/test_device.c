@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Detectors on a device that decodes by itself: the CPU taken as one (equal to its other way, to the last
+ * bit), and the GPU against the CPU. Every head, batches that are cut, two of them under way. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "heads/detector.h"
+#include "tests/gpu.h"
+#include "tests/image/frames.h"
+
+enum { FRAMES = 7, BATCH = 8 };
+
+static const char *const models[] = {"yolox_raw",    "yolox_decoded", "yolov5",       "yolov8",        "yolov8_sideways",
+                                     "yolov8_half",  "end2end",       "detr_sigmoid", "detr_softmax",  "detr_one",
+                                     "nanodet_plus", "nanodet_split", "ssd_rows",     "ssd_trio"};
+
+static sac_detector *open_detector(sac_device *dev, const char *model, const char *head)
+{
+    struct sac_detector_params params = sac_detector_params_default();
+    sac_detector              *det = NULL;
+    char                       path[512];
+    snprintf(path, sizeof path, "%s/%s.onnx", TEST_SOURCE_DIR, model);
+    params.head = head;
+    params.score_min = 0.02f;
+    params.batch_max = BATCH;
+    assert_sac_ok(sac_detector_create(dev, path, &params, &det));
+    return det;
+}
+
+/* Frames of several sizes with random pixels; the same on every device. */
+static void make_frames(sac_device *dev, sac_device *cpu, sac_frame *frames[FRAMES], sac_frame *mine[FRAMES])
+{
+    static const int sizes[FRAMES][2] = {{64, 64}, {128, 192}, {640, 32}, {64, 64}, {50, 70}, {1, 1}, {1920, 1080}};
+    for (int i = 0; i < FRAMES; i++) {
+        frames[i] = test_frame(cpu, SAC_PIXEL_NV12, sizes[i][0] + sizes[i][0] % 2, sizes[i][1] + sizes[i][1] % 2);
+        test_fill(frames[i], 0, 255, 0, 255);
+        mine[i] = NULL;
+        if (dev == cpu) {
+            mine[i] = sac_frame_ref(frames[i]);
+            continue;
+        }
+        mine[i] = test_frame(dev, SAC_PIXEL_NV12, frames[i]->width, frames[i]->height);
+        assert_sac_ok(sac_frame_copy(frames[i], mine[i]));
+    }
+}
+
+static void release_frames(sac_frame *frames[FRAMES], sac_frame *mine[FRAMES])
+{
+    for (int i = 0; i < FRAMES; i++) {
+        sac_frame_unref(&frames[i]);
+        sac_frame_unref(&mine[i]);
+    }
+}
+
+static void finish_all(struct sac_detections list[FRAMES])
+{
+    for (int i = 0; i < FRAMES; i++)
+        sac_detections_finish(&list[i]);
+}
+
+/* pixels 0: the same bits. Else of equal scores the order may differ; so the likeliest box is looked at. */
+static void compare(const char *model, int frame, const struct sac_detections *want,
+                    const struct sac_detections *got, float pixels)
+{
+    if (pixels == 0 && (want->count != got->count ||
+                        memcmp(want->items, got->items, want->count * sizeof *want->items) != 0))
+        fail_msg("%s, frame %d: %zu boxes, expected %zu, or others", model, frame, got->count, want->count);
+    if (pixels == 0)
+        return;
+    if (!want->count != !got->count)
+        fail_msg("%s, frame %d: %zu boxes, expected %zu", model, frame, got->count, want->count);
+    if (want->count && fabsf(want->items[0].score - got->items[0].score) > 0.02f)
+        fail_msg("%s, frame %d: a score of %g, expected %g", model, frame, (double)got->items[0].score,
+                 (double)want->items[0].score);
+}
+
+static void check(sac_device *dev, sac_device *cpu, float pixels)
+{
+    sac_frame *frames[FRAMES], *mine[FRAMES];
+    size_t     boxes = 0;
+    make_frames(dev, cpu, frames, mine);
+    for (size_t m = 0; m < SAC_COUNT(models); m++) {
+        struct sac_detections want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
+        sac_detector         *plain = open_detector(cpu, models[m], NULL), *det = open_detector(dev, models[m], NULL);
+        if (dev == cpu)
+            assert_sac_ok(sac_detector_device_open(det));
+        assert_sac_ok(sac_detector_run(plain, frames, FRAMES, want));
+        for (int round = 0; round < 2; round++)
+            assert_sac_ok(sac_detector_run(det, mine, FRAMES, got));
+        assert_false(det->device->on_host);
+        for (int i = 0; i < FRAMES; i++) {
+            compare(models[m], i, &want[i], &got[i], pixels);
+            boxes += want[i].count;
+        }
+        finish_all(want);
+        finish_all(got);
+        sac_detector_destroy(&plain);
+        sac_detector_destroy(&det);
+    }
+    assert_true(boxes > 100);
+    release_frames(frames, mine);
+}
+
+static void the_other_way_gives_the_same_boxes(void **state)
+{
+    (void)state;
+    sac_device *cpu = test_device();
+    check(cpu, cpu, 0);
+    sac_device_unref(&cpu);
+}
+
+static void so_does_the_gpu(void **state)
+{
+    (void)state;
+    sac_device *cpu = test_device(), *gpu = gpu_open(NULL);
+    check(gpu, cpu, 0.5f);
+    sac_device_unref(&gpu);
+    sac_device_unref(&cpu);
+}
+
+/* Begin two batches, end them in turn; what the second does must not touch the first. */
+static void check_two(sac_device *dev, sac_device *cpu)
+{
+    sac_frame                *frames[FRAMES], *mine[FRAMES];
+    struct sac_detections     want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
+    struct sac_detector_times times;
+    sac_detector             *det = open_detector(dev, "yolov8", NULL);
+    make_frames(dev, cpu, frames, mine);
+    if (dev == cpu)
+        assert_sac_ok(sac_detector_device_open(det));
+    assert_sac_ok(sac_detector_warm_up(det));
+    sac_detector_time(det, true);
+    assert_sac_ok(sac_detector_run(det, mine, FRAMES, want));
+    for (int round = 0; round < 20; round++) {
+        assert_sac_ok(sac_detector_begin(det, 0, mine, 3));
+        assert_sac_ok(sac_detector_begin(det, 1, mine + 3, FRAMES - 3));
+        assert_sac_ok(sac_detector_end(det, 0, got, &times));
+        assert_true(times.gpu_ns[0] > 0 && times.gpu_ns[1] > 0 && times.gpu_ns[2] > 0);
+        assert_true(times.begun_ns <= times.prepared_ns && times.prepared_ns <= times.queued_ns &&
+                    times.waited_ns <= times.arrived_ns && times.arrived_ns <= times.ended_ns);
+        assert_sac_ok(sac_detector_end(det, 1, got + 3, &times));
+        for (int i = 0; i < FRAMES; i++)
+            compare("yolov8", i, &want[i], &got[i], 0);
+    }
+    assert_true(want[0].count > 0);
+    finish_all(want);
+    finish_all(got);
+    sac_detector_destroy(&det);
+    release_frames(frames, mine);
+}
+
+static void two_batches_are_under_way(void **state)
+{
+    (void)state;
+    sac_device *cpu = test_device();
+    check_two(cpu, cpu);
+    sac_device_unref(&cpu);
+}
+
+static void also_on_the_gpu(void **state)
+{
+    (void)state;
+    sac_device *cpu = test_device(), *gpu = gpu_open(NULL);
+    check_two(gpu, cpu);
+    sac_device_unref(&gpu);
+    sac_device_unref(&cpu);
+}
+
+/* A plug-in decodes on the host: said, counted as tensor data, refused in strict mode. */
+static void check_plugin(sac_device *dev, sac_device *cpu)
+{
+    sac_frame            *frames[FRAMES], *mine[FRAMES];
+    struct sac_detections want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
+    sac_detector         *plain = open_detector(cpu, "end2end", TEST_PLUGIN_GOOD);
+    sac_detector         *det = open_detector(dev, "end2end", TEST_PLUGIN_GOOD);
+    struct sac_ledger     ledger;
+    make_frames(dev, cpu, frames, mine);
+    if (dev == cpu)
+        assert_sac_ok(sac_detector_device_open(det));
+    assert_true(det->device->on_host);
+    assert_sac_ok(sac_detector_run(plain, frames, FRAMES, want));
+    assert_sac_ok(sac_detector_run(det, mine, FRAMES, got));
+    for (int i = 0; i < FRAMES; i++)
+        compare("a plug-in", i, &want[i], &got[i], dev == cpu ? 0 : 0.5f);
+    assert_true(want[0].count > 0);
+    sac_device_ledger(dev, &ledger);
+    if (dev != cpu) {
+        assert_true(ledger.reason[SAC_COPY_TENSOR_DOWNLOAD].bytes > 0);
+        atomic_store(&dev->strict, 1);
+        assert_sac_error(sac_detector_run(det, mine, 1, got), SAC_ERR_LIMIT);
+        atomic_store(&dev->strict, 0);
+        assert_sac_ok(sac_detector_run(det, mine, 1, got)); /* the slot was not lost */
+    }
+    finish_all(want);
+    finish_all(got);
+    sac_detector_destroy(&plain);
+    sac_detector_destroy(&det);
+    release_frames(frames, mine);
+}
+
+static void a_plug_in_decodes_on_the_host(void **state)
+{
+    (void)state;
+    sac_device *cpu = test_device();
+    check_plugin(cpu, cpu);
+    sac_device_unref(&cpu);
+}
+
+static void which_strict_mode_refuses(void **state)
+{
+    (void)state;
+    sac_device *cpu = test_device(), *gpu = gpu_open(NULL);
+    check_plugin(gpu, cpu);
+    sac_device_unref(&gpu);
+    sac_device_unref(&cpu);
+}
+
+static void batches_are_cut_at_the_least_cost(void **state)
+{
+    (void)state;
+    static const struct {
+        int left, n, size;
+    } cases[] = {{40, 32, 32}, {32, 32, 32}, {31, 31, 32}, {25, 25, 32}, {9, 8, 8}, {8, 8, 8}, {7, 7, 8},
+                 {5, 5, 8},    {3, 2, 2},    {2, 2, 2},    {1, 1, 1}};
+    struct sac_preprocess pre = sac_preprocess_default();
+    struct sac_buckets    b;
+    sac_device           *cpu = test_device();
+    assert_sac_ok(sac_buckets_init(&b, cpu, NULL, &pre, 32, true, "test"));
+    assert_int_equal(b.count, 4); /* 1, 2, 8, 32 */
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        int                n = 0;
+        struct sac_bucket *bucket = sac_buckets_next(&b, cases[i].left, &n);
+        if (n != cases[i].n || bucket->size != cases[i].size)
+            fail_msg("%d images: %d in a run of %d", cases[i].left, n, bucket->size);
+    }
+    sac_buckets_finish(&b);
+    sac_device_unref(&cpu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches_are_cut_at_the_least_cost),
+        cmocka_unit_test(the_other_way_gives_the_same_boxes),
+        cmocka_unit_test(two_batches_are_under_way),
+        cmocka_unit_test(a_plug_in_decodes_on_the_host),
+        cmocka_unit_test(so_does_the_gpu),
+        cmocka_unit_test(also_on_the_gpu),
+        cmocka_unit_test(which_strict_mode_refuses),
+    };
+    return cmocka_run_group_tests_name("heads/device", tests, NULL, NULL);
+}
