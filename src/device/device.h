@@ -224,6 +224,8 @@ sac_result sac_host_buffer_create(sac_device *dev, size_t bytes, const char *own
 /* For the device itself: it does not hold the device open, and goes back in ops->rest. */
 sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owner, bool host,
                                  struct sac_buffer **out);
+/* Memory of the device that a library takes by itself: on the books and within the budget, without data. */
+sac_result sac_buffer_reserve(sac_device *dev, size_t bytes, const char *owner, struct sac_buffer **out);
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf);
 void               sac_buffer_unref(struct sac_buffer **buf);
 void              *sac_buffer_data(const struct sac_buffer *buf);

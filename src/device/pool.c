@@ -303,6 +303,40 @@ sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owne
     return create(host && dev->host_pool ? dev->host_pool : dev->pool, bytes, owner, true, out);
 }
 
+static void enter_books(struct sac_buffer_pool *pool, struct sac_buffer *buf, size_t bytes, const char *owner)
+{
+    sac_refcount_init(&buf->refs);
+    buf->pool = pool;
+    buf->bytes = buf->class_bytes = bytes;
+    buf->born_ns = sac_time_ns();
+    buf->keep = true;
+    snprintf(buf->owner, sizeof buf->owner, "%s", owner);
+    live_insert(pool, buf);
+}
+
+sac_result sac_buffer_reserve(sac_device *dev, size_t bytes, const char *owner, struct sac_buffer **out)
+{
+    struct sac_buffer_pool *pool = dev->pool;
+    struct sac_buffer      *buf = sac_new(struct sac_buffer);
+    sac_result              res = buf ? SAC_OK : SAC_ERR_MEMORY;
+    pthread_mutex_lock(&pool->lock);
+    if (over_budget(pool, bytes))
+        trim(pool);
+    if (res == SAC_OK && over_budget(pool, bytes))
+        res = SAC_ERR_LIMIT;
+    if (res == SAC_OK)
+        enter_books(pool, buf, bytes, owner);
+    uint64_t live = pool->stats.bytes_live;
+    pthread_mutex_unlock(&pool->lock);
+    if (res != SAC_OK) {
+        sac_free(buf);
+        return refuse(pool, res, bytes, live, owner);
+    }
+    sac_device_hold(dev);
+    *out = buf;
+    return SAC_OK;
+}
+
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf)
 {
     sac_refcount_inc(&buf->refs);
@@ -322,8 +356,12 @@ void sac_buffer_unref(struct sac_buffer **buf_at)
     pthread_mutex_lock(&pool->lock);
     const bool own = buf->own;
     live_remove(pool, buf);
-    idle_put(pool, buf);
-    pool->stats.returns++;
+    if (buf->data) {
+        idle_put(pool, buf);
+        pool->stats.returns++;
+    } else {
+        sac_free(buf); /* reserved */
+    }
     pthread_mutex_unlock(&pool->lock);
     if (!own)
         sac_device_release(dev); /* may close the device, and the pool with it */

@@ -26,7 +26,7 @@ struct state {
     struct sac_stream   *stream; /* the device's: where pictures are completed */
     struct sac_surfaces *surfaces;
     struct sac_uploader *round_trip; /* with params.round_trip: each picture to the host and back */
-    bool                 refused;
+    sac_result           refusal; /* SAC_OK: none */
     char                 why[320];
 };
 
@@ -60,10 +60,12 @@ static bool supports(const sac_device *dev, const AVCodecParameters *video)
 
 /* ---- surfaces, chosen when a stream's header is known ---- */
 
-/* SAC_ERR_UNSUPPORTED with the sentence, once libavcodec has returned. */
-static enum AVPixelFormat refuse(struct state *st, const char *why)
+/* Returned with its sentence once libavcodec has. What comes first counts. */
+static enum AVPixelFormat refuse(struct state *st, sac_result res, const char *why)
 {
-    st->refused = true;
+    if (st->refusal != SAC_OK)
+        return AV_PIX_FMT_NONE;
+    st->refusal = res;
     snprintf(st->why, sizeof st->why, "%s", why);
     return AV_PIX_FMT_NONE;
 }
@@ -98,7 +100,7 @@ static void free_pool(AVHWFramesContext *frames)
     av_buffer_pool_uninit(&frames->pool);
 }
 
-static void size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
+static sac_result size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
 {
     struct state *st = dec->state;
     int           wanted = dec->params->surfaces > 0 ? dec->params->surfaces
@@ -112,16 +114,22 @@ static void size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
     dec->surfaces = frames->initial_pool_size;
     dec->surface_bytes = (uint64_t)frames->width * (uint64_t)frames->height * 3 / 2 * sample * 2 *
                          (uint64_t)frames->initial_pool_size;
+    return sac_surfaces_reserve(st->surfaces, dec->surface_bytes);
 }
 
 static int make_pool(struct sac_decoder *dec, AVCodecContext *avc)
 {
-    AVBufferRef *ref = NULL;
+    struct state *st = dec->state;
+    AVBufferRef  *ref = NULL;
     int err = avcodec_get_hw_frames_parameters(avc, avc->hw_device_ctx, AV_PIX_FMT_CUDA, &ref);
     if (err < 0)
         return err;
     AVHWFramesContext *frames = (AVHWFramesContext *)(void *)ref->data;
-    size_pool(dec, frames);
+    st->refusal = size_pool(dec, frames);
+    if (st->refusal != SAC_OK) {
+        av_buffer_unref(&ref);
+        return AVERROR(ENOMEM);
+    }
     frames->free = free_pool;
     frames->pool = av_buffer_pool_init(0, no_memory_at_all);
     err = frames->pool ? av_hwframe_ctx_init(ref) : AVERROR(ENOMEM);
@@ -146,11 +154,11 @@ static enum AVPixelFormat choose(AVCodecContext *avc, const enum AVPixelFormat *
     if (*offered == AV_PIX_FMT_NONE || !is_layout_taken(avc)) {
         snprintf(why, sizeof why, "NVDEC does not decode %s%s%s%s", what, complaint[0] ? " (" : "",
                  complaint, complaint[0] ? ")" : "");
-        return refuse(st, why);
+        return refuse(st, strstr(complaint, "OUT_OF_MEMORY") ? SAC_ERR_MEMORY : SAC_ERR_UNSUPPORTED, why);
     }
     if (make_pool(dec, avc) < 0) {
         snprintf(why, sizeof why, "NVDEC: no surfaces for %s", what);
-        return refuse(st, why);
+        return refuse(st, SAC_ERR_MEMORY, why);
     }
     return AV_PIX_FMT_CUDA;
 }
@@ -221,8 +229,10 @@ static sac_result verdict(struct sac_decoder *dec, int err)
 {
     struct state *st = dec->state;
     sac_context  *ctx = sac_device_context(dec->dev);
-    if (st->refused)
-        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: %s", dec->source_name, st->why);
+    if (st->refusal != SAC_OK && st->why[0])
+        return SAC_FAIL(ctx, st->refusal, "%s: %s", dec->source_name, st->why);
+    if (st->refusal != SAC_OK)
+        return st->refusal; /* said by who refused */
     if (err >= 0)
         return SAC_OK;
     if (err == AVERROR(EAGAIN))

@@ -175,6 +175,8 @@ sac_result sac_surfaces_create(sac_device *dev, const char *source_name, struct 
 void       sac_surfaces_close(struct sac_surfaces **surfaces);
 /* As many as may be lent out at once. */
 void       sac_surfaces_limit(struct sac_surfaces *surfaces, int max);
+/* What they take of the GPU's memory, on its books. Errors: SAC_ERR_LIMIT, with the sentence. */
+sac_result sac_surfaces_reserve(struct sac_surfaces *surfaces, uint64_t bytes);
 /* Wait until one more may be lent out. SAC_ERR_CANCELLED. */
 sac_result sac_surfaces_wait(struct sac_surfaces *surfaces, atomic_int *cancelled);
 /* Takes the picture's reference. What completes it is queued on the stream; the planes are desc's. */

@@ -2,6 +2,7 @@
 /* A GPU's decoder has a fixed number of pictures in memory of its own. They are lent out as frames and go
  * back with the frame's last reference, on whatever thread that is; a decoder that finds none left would
  * lose a picture, so it waits for one first. */
+#include <stdio.h>
 #include <time.h>
 
 #include "device/device.h"
@@ -21,6 +22,7 @@ struct sac_surfaces {
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t  returned;
     int             lent, max;
+    struct sac_buffer *reserved;
     struct surface *unused;
 };
 
@@ -61,6 +63,7 @@ static void surfaces_unref(struct sac_surfaces *s)
         s->unused = one->next;
         surface_destroy(one);
     }
+    sac_buffer_unref(&s->reserved);
     pthread_cond_destroy(&s->returned);
     pthread_mutex_destroy(&s->lock);
     sac_device_release(s->dev);
@@ -79,6 +82,18 @@ void sac_surfaces_limit(struct sac_surfaces *s, int max)
     pthread_mutex_lock(&s->lock);
     s->max = max;
     pthread_mutex_unlock(&s->lock);
+}
+
+/* Of a new size the old ones go first, but for those that are lent out: for that while the books are low. */
+sac_result sac_surfaces_reserve(struct sac_surfaces *s, uint64_t bytes)
+{
+    char               owner[96];
+    struct sac_buffer *reserved = NULL;
+    snprintf(owner, sizeof owner, "NVDEC surfaces of %.70s", s->source_name);
+    sac_buffer_unref(&s->reserved);
+    sac_result res = sac_buffer_reserve(s->dev, bytes, owner, &reserved);
+    s->reserved = reserved;
+    return res;
 }
 
 /* Cancelling posts nothing, so it is looked for. Under the lock. */

@@ -209,6 +209,38 @@ static void keeps_a_buffer_until_its_last_reference(void **state)
     sac_device_unref(&dev);
 }
 
+static void count_line(void *user, const char *line)
+{
+    *(int *)user += strstr(line, "surfaces of a.mp4") != NULL;
+}
+
+/* What a decoder takes by itself is in the same books. */
+static void a_reservation_is_within_the_budget(void **state)
+{
+    (void)state;
+    struct sac_device_params params = sac_device_params_default();
+    params.memory_limit_bytes = 1 << 20;
+    sac_device        *dev = open_cpu(&params);
+    struct sac_buffer *a = NULL, *b = NULL, *c = NULL;
+    int                lines = 0;
+    assert_sac_ok(sac_buffer_create(dev, 400 << 10, "idle soon", &a));
+    sac_buffer_unref(&a);
+    assert_sac_ok(sac_buffer_reserve(dev, 900 << 10, "surfaces of a.mp4", &a)); /* what is idle makes room */
+    assert_null(sac_buffer_data(a));
+    assert_int_equal(stats_of(dev).bytes_live, 900 << 10);
+    assert_int_equal(stats_of(dev).bytes_idle, 0);
+    sac_device_dump_live(dev, count_line, &lines);
+    assert_int_equal(lines, 1);
+    assert_sac_error(sac_buffer_reserve(dev, 200 << 10, "surfaces of b.mp4", &b), SAC_ERR_LIMIT);
+    assert_sac_error(sac_buffer_create(dev, 200 << 10, "c", &c), SAC_ERR_LIMIT);
+    sac_buffer_unref(&a);
+    assert_int_equal(stats_of(dev).bytes_live, 0);
+    assert_int_equal(stats_of(dev).bytes_idle, 0);
+    assert_sac_ok(sac_buffer_reserve(dev, 200 << 10, "surfaces of b.mp4", &b));
+    sac_buffer_unref(&b);
+    sac_device_unref(&dev);
+}
+
 static void keeps_to_its_budget(void **state)
 {
     (void)state;
@@ -379,6 +411,7 @@ static void survives_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reservation_is_within_the_budget),
         cmocka_unit_test(serves_a_size_again_from_the_pool),
         cmocka_unit_test(host_buffers_are_its_own),
         cmocka_unit_test(wastes_at_most_a_quarter),

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Video decoded on a GPU: every frame equals the CPU's to the last bit where the codec defines that, and what the
  * GPU refuses, breaks off or holds too long ends in a sentence. The clips are those of packaging/clips. */
-#include <dirent.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -276,31 +274,11 @@ static void broken_files_end_as_on_the_cpu(void **state)
 
 /* ---- memory ---- */
 
-/* Free memory of the first GPU, by the driver's own count. */
-static size_t free_vram(void)
+/* Free memory of the GPU, by the driver's own count. */
+static uint64_t free_vram(void)
 {
-    static int (*get_info)(size_t *, size_t *);
-    static int (*push)(void *);
-    static int (*pop)(void **);
-    static void *context;
-    size_t       left = 0, total = 0;
-    if (!get_info) {
-        int (*init)(unsigned);
-        int (*retain)(void **, int);
-        void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-        assert_non_null(driver);
-        *(void **)&init = dlsym(driver, "cuInit");
-        *(void **)&retain = dlsym(driver, "cuDevicePrimaryCtxRetain");
-        *(void **)&push = dlsym(driver, "cuCtxPushCurrent_v2");
-        *(void **)&pop = dlsym(driver, "cuCtxPopCurrent_v2");
-        *(void **)&get_info = dlsym(driver, "cuMemGetInfo_v2");
-        assert_true(init && retain && push && pop && get_info);
-        assert_int_equal(init(0), 0);
-        assert_int_equal(retain(&context, 0), 0);
-    }
-    assert_int_equal(push(context), 0);
-    assert_int_equal(get_info(&left, &total), 0);
-    assert_int_equal(pop(&context), 0);
+    uint64_t left = 0, total = 0;
+    assert_sac_ok(gpu->ops->memory_info(gpu, &left, &total));
     return left;
 }
 
@@ -323,10 +301,10 @@ static void opening_and_closing_leaves_memory_flat(void **state)
     const char *path = clip_path("people_h264.mp4");
     for (int i = 0; i < 10; i++)
         read_some(path, NULL, 3);
-    size_t before = free_vram();
+    uint64_t before = free_vram();
     for (int i = 0; i < 100; i++)
         read_some(path, NULL, 3);
-    size_t after = free_vram();
+    uint64_t after = free_vram();
     print_message("100 times opened: %.1f MB of the GPU's memory less\n", ((double)before - (double)after) * 1e-6);
     assert_true(before <= after + (4 << 20));
 }
@@ -340,15 +318,47 @@ static void reports_what_its_surfaces_take(void **state)
     sac_source              *src = NULL;
     params.prefetch = 0;
     params.surfaces = 4;
-    size_t before = free_vram();
+    uint64_t before = free_vram();
     assert_sac_ok(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &src));
-    size_t after = free_vram();
+    uint64_t after = free_vram();
     sac_source_describe(src, &info);
     print_message("%dx%d: %d surfaces, %.1f MB reported, %.1f MB taken\n", info.width, info.height, info.surfaces,
                   (double)info.surface_bytes * 1e-6, ((double)before - (double)after) * 1e-6);
     assert_true(info.surfaces >= 4 && info.surfaces <= 32);
     assert_true(info.surface_bytes >= (uint64_t)info.width * (uint64_t)info.height * 3 / 2 * (uint64_t)info.surfaces);
     sac_source_close(&src);
+}
+
+static void more_than_the_budget_is_refused(void **state)
+{
+    (void)state;
+    need_gpu();
+    struct sac_device_params small = sac_device_params_default();
+    struct sac_pool_stats    pool;
+    sac_device              *usual = gpu;
+    sac_source              *one = NULL, *other = NULL;
+    sac_frame               *frame = NULL;
+    struct sac_source_params params = sac_source_params_default();
+    params.prefetch = 0;
+    params.surfaces = 4;
+    small.memory_limit_bytes = 28 << 20; /* one stream of 768x576, not two */
+    gpu = gpu_open(&small);
+    assert_sac_ok(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &one));
+    sac_device_pool_stats(gpu, &pool);
+    assert_true(pool.bytes_live > 8 << 20);
+    params.decode = SAC_DECODE_AUTO; /* memory is no reason for the CPU */
+    assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &other), SAC_ERR_LIMIT);
+    print_message("%s\n", last_error());
+    assert_non_null(strstr(last_error(), "NVDEC surfaces of"));
+    for (int i = 0; i < 30; i++) { /* the one that was there first goes on */
+        assert_sac_ok(sac_source_read_wait(one, &frame));
+        sac_frame_unref(&frame);
+    }
+    sac_source_close(&one);
+    sac_device_pool_stats(gpu, &pool);
+    assert_true(pool.bytes_live < 1 << 20);
+    sac_device_unref(&gpu);
+    gpu = usual;
 }
 
 /* ---- frames that are held ---- */
@@ -567,6 +577,7 @@ int main(void)
         cmocka_unit_test(many_streams_at_once),
         cmocka_unit_test(opening_and_closing_leaves_memory_flat),
         cmocka_unit_test(reports_what_its_surfaces_take),
+        cmocka_unit_test(more_than_the_budget_is_refused),
         cmocka_unit_test(frames_of_the_cpu_are_uploaded),
         cmocka_unit_test(images_are_uploaded),
         cmocka_unit_test(a_round_trip_is_counted_both_ways),
