@@ -5,6 +5,7 @@
 
 #include <saccade/frame.h>
 #include <saccade/head.h>
+#include <saccade/tensor.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,7 +43,7 @@ struct sac_tracker_params {
     float reid_distance_max; /* cosine distance over which appearance speaks against; default 0.15 */
     int   embedding_dim;     /* 0: motion alone (default) */
     int   gallery_max;       /* looks kept per track; 1 (default): one that follows slowly */
-    int   camera_motion;     /* 1: compensate (needs frames in host memory; default); BoT-SORT only */
+    int   camera_motion;     /* 1: compensate, where the tracker is given frames (default); BoT-SORT only */
     int   track_max;         /* live and lost tracks together; the oldest lost go first; default 1000.
                                 Of more detections than that in one frame only the first count */
     int   stream_id;         /* for the caller; ids of all trackers of a context differ anyway */
@@ -86,6 +87,21 @@ SAC_API void       sac_tracker_destroy(sac_tracker **trk);
 SAC_API sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det, size_t n,
                                       const float *feat, const sac_frame *frame, int64_t pts_us,
                                       struct sac_track_view *out);
+/* The same with embeddings that stay where they are.
+ *
+ * feat     [rows,dim] float32 on any device, each row of length 1; or NULL. On a GPU neither they nor what the
+ *          tracker keeps of them leave it: their distances come to the host. The tracker takes a reference,
+ *          until its next call with embeddings. Work that fills the tensor must be done, or queued on the
+ *          device's own stream, as all of this library's is.
+ * feat_row [n] the row of each detection, -1 where it has none; NULL: row i is detection i's.
+ * frame    on any device; one on a GPU is looked at there.
+ * Errors   as above; SAC_ERR_ARG too for a tensor of another shape, a row that it has not, and embeddings on
+ *          another device than those before (the tracks keep theirs where the first lay); SAC_ERR_DEVICE:
+ *          then all tracks' looks, and the camera, start anew. */
+SAC_API sac_result sac_tracker_update_tensor(sac_tracker *trk, const struct sac_detection *det, size_t n,
+                                             sac_tensor *feat, const int32_t *feat_row,
+                                             const sac_frame *frame, int64_t pts_us,
+                                             struct sac_track_view *out);
 /* 1 when the tracker would use embeddings of these detections (BoT-SORT with a dim). */
 SAC_API int sac_tracker_wants_embeddings(const sac_tracker *trk);
 

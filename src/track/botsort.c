@@ -17,8 +17,7 @@ static double cost_with_appearance(const sac_tracker *trk, const struct sac_targ
     double cost = sac_cost_scored(trk, t, item, overlap);
     if (t->slot < 0 || !item->feat)
         return cost;
-    double distance = sac_gallery_distance(&trk->gallery, t->slot, item->feat);
-    double share = distance / trk->params.reid_distance_max;
+    double share = sac_tracker_apart(trk, t, item) / trk->params.reid_distance_max;
     return cost + WEIGHT * (share - NEUTRAL);
 }
 

@@ -16,31 +16,10 @@ static const double REACH_X = 0.5, REACH_Y = 0.25;
 static const double TENTATIVE_MISSED_MAX_S = 0.1;
 /* Boxes of a trail are this far apart. */
 static const double TRAIL_STEP_S = 0.1;
-/* No picture is this large, and the arithmetic stays far from its limits. */
-static const float COORDINATE_MAX = 1e6f;
 
 enum { DIM_MAX = 65536, GALLERY_MAX = 256, TRACK_MAX = 20000 };
 
-/* ---- memory ---- */
-
-/* Everything that this frame may need, before anything changes. */
-static sac_result reserve(sac_tracker *trk, size_t items, bool embeddings, const sac_frame *frame)
-{
-    size_t targets = SAC_MIN(trk->target_count + items, (size_t)trk->params.track_max);
-    bool   ok = sac_grow((void **)&trk->targets, &trk->target_capacity, targets,
-                         sizeof *trk->targets) &&
-              sac_grow((void **)&trk->items, &trk->item_capacity, items, sizeof *trk->items) &&
-              sac_grow((void **)&trk->view, &trk->view_capacity, targets, sizeof *trk->view) &&
-              sac_match_reserve(&trk->room, trk->target_count, items) &&
-              (!embeddings || sac_gallery_reserve(&trk->gallery, targets)) &&
-              (!frame || (sac_cmc_reserve(&trk->cmc, frame) &&
-                          sac_grow((void **)&trk->moving, &trk->moving_capacity,
-                                   trk->target_count, sizeof *trk->moving)));
-    if (ok)
-        return SAC_OK;
-    return SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for %zu tracks and %zu boxes",
-                    targets, items);
-}
+/* ---- creation ---- */
 
 static sac_result check_params(sac_context *ctx, const struct sac_tracker_params *p)
 {
@@ -95,6 +74,8 @@ void sac_tracker_destroy(sac_tracker **trk)
 {
     if (!trk || !*trk)
         return;
+    sac_tracker_release(*trk);
+    sac_wave_destroy(&(*trk)->own);
     sac_match_finish(&(*trk)->room);
     sac_gallery_finish(&(*trk)->gallery);
     sac_cmc_finish(&(*trk)->cmc);
@@ -102,35 +83,10 @@ void sac_tracker_destroy(sac_tracker **trk)
     sac_free((*trk)->items);
     sac_free((*trk)->view);
     sac_free((*trk)->moving);
+    sac_free((*trk)->ask_slots);
+    sac_free((*trk)->ask_rows);
     sac_free(*trk);
     *trk = NULL;
-}
-
-/* ---- items ---- */
-
-static bool makes_sense(const struct sac_detection *d)
-{
-    return fabsf(d->x0) < COORDINATE_MAX && fabsf(d->y0) < COORDINATE_MAX &&
-           fabsf(d->x1) < COORDINATE_MAX && fabsf(d->y1) < COORDINATE_MAX && d->x1 > d->x0 &&
-           d->y1 > d->y0 && isfinite(d->score);
-}
-
-static void take_items(sac_tracker *trk, const struct sac_detection *det, size_t n,
-                       const float *feat)
-{
-    trk->item_count = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!makes_sense(&det[i]))
-            continue;
-        struct sac_item *item = &trk->items[trk->item_count++];
-        *item = (struct sac_item){.box = {det[i].x0, det[i].y0, det[i].x1, det[i].y1},
-                                  .score = SAC_CLAMP(det[i].score, 0.0f, 1.0f),
-                                  .class_id = det[i].class_id,
-                                  .index = (int)i};
-        const float *row = feat ? feat + i * (size_t)trk->gallery.shape.dim : NULL;
-        if (row && item->score >= trk->params.score_high && sac_gallery_is_unit(&trk->gallery, row))
-            item->feat = row;
-    }
 }
 
 /* ---- targets ---- */
@@ -213,21 +169,6 @@ static void forget_those(sac_tracker *trk,
             trk->targets[kept - 1] = *t;
     }
     trk->target_count = kept;
-}
-
-/* Move all targets with the background: from here on they stand in this frame's pixels. */
-static void follow_camera(sac_tracker *trk, const sac_frame *frame)
-{
-    for (size_t i = 0; i < trk->target_count; i++)
-        trk->moving[i] = (struct sac_rect){trk->targets[i].box.x0, trk->targets[i].box.y0,
-                                           trk->targets[i].box.x1, trk->targets[i].box.y1};
-    struct sac_camera_job  job;
-    struct sac_camera_move move;
-    sac_cmc_next(&trk->cmc, frame, trk->moving, trk->target_count, &job);
-    sac_camera_on_host(&job, &move);
-    struct sac_similarity s = sac_cmc_similarity(&trk->cmc, &move);
-    for (size_t i = 0; i < trk->target_count; i++)
-        sac_kalman_move(&trk->targets[i].filter, &s);
 }
 
 static void predict(sac_tracker *trk, double dt_s)
@@ -317,7 +258,7 @@ static struct sac_track describe(const sac_tracker *trk, const struct sac_target
                               .detection = trk->items[t->item].index};
 }
 
-static struct sac_track_view show(sac_tracker *trk)
+struct sac_track_view sac_tracker_show(sac_tracker *trk)
 {
     struct sac_track_view view = {.tracks = trk->view};
     for (size_t i = 0; i < trk->target_count; i++)
@@ -326,61 +267,17 @@ static struct sac_track_view show(sac_tracker *trk)
     return view;
 }
 
-static sac_result check_call(const sac_tracker *trk, const struct sac_detection *det, size_t n,
-                             int64_t pts_us)
+void sac_tracker_live(sac_tracker *trk, const struct sac_similarity *camera, double dt_s)
 {
-    if (n && !det)
-        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: %zu detections at no address", n);
-    if (trk->started && pts_us < trk->now_us)
-        return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
-                        "tracker: time steps back from %lld to %lld us; frames come in order",
-                        (long long)trk->now_us, (long long)pts_us);
-    return SAC_OK;
-}
-
-/* The frame if its motion is wanted and can be had, else NULL. */
-static const sac_frame *camera_frame(sac_tracker *trk, const sac_frame *frame)
-{
-    if (!frame || !trk->row->camera || !trk->params.camera_motion)
-        return NULL;
-    if (sac_cmc_can_read(frame))
-        return frame;
-    if (!trk->blind_said)
-        sac_log(trk->ctx, SAC_LOG_WARN,
-                "tracker: no camera motion, as the frames are not in host memory or too small");
-    trk->blind_said = true;
-    return NULL;
-}
-
-sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det, size_t n,
-                              const float *feat, const sac_frame *frame, int64_t pts_us,
-                              struct sac_track_view *out)
-{
-    n = SAC_MIN(n, (size_t)trk->params.track_max);
-    if (!sac_tracker_wants_embeddings(trk))
-        feat = NULL;
-    frame = camera_frame(trk, frame);
-    sac_result res = check_call(trk, det, n, pts_us);
-    if (res == SAC_OK)
-        res = reserve(trk, n, feat, frame);
-    if (res != SAC_OK)
-        return res;
-
-    double dt_s = trk->started ? sac_seconds(trk->now_us, pts_us) : 0;
-    trk->first_frame = !trk->started;
-    trk->started = true;
-    trk->now_us = pts_us;
-    take_items(trk, det, n, feat);
-    if (frame)
-        follow_camera(trk, frame);
+    /* From here on all stand in this frame's pixels. */
+    for (size_t i = 0; camera && i < trk->target_count; i++)
+        sac_kalman_move(&trk->targets[i].filter, camera);
     predict(trk, dt_s);
     forget_those(trk, is_gone);
     trk->row->associate(trk);
     update_targets(trk);
     forget_those(trk, is_unfounded);
     start_targets(trk);
-    *out = show(trk);
-    return SAC_OK;
 }
 
 int sac_tracker_wants_embeddings(const sac_tracker *trk)

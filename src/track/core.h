@@ -17,6 +17,7 @@
 #include "track/cmc.h"
 #include "track/gallery.h"
 #include "track/kalman.h"
+#include "track/wave.h"
 
 enum { SAC_TRAIL_MAX = 4 };
 
@@ -38,6 +39,7 @@ struct sac_target {
     unsigned             trail_count; /* ever added */
     float                reach_x, reach_y; /* by how much the box may be wrong, pixels */
     int                  slot; /* in the gallery, or -1 */
+    int                  asked; /* which object of the tracker's ask it is; with a slot on a device */
 };
 
 /* A detection of this frame that makes sense. */
@@ -47,7 +49,8 @@ struct sac_item {
     int            class_id;
     int            index; /* in the caller's list */
     bool           taken;
-    const float   *feat;  /* [embedding_dim], or NULL */
+    const float   *feat;  /* [embedding_dim], where the gallery is, or NULL */
+    int            asked; /* which item of the tracker's ask it is; with feat on a device */
 };
 
 /* One round of matching. */
@@ -103,6 +106,19 @@ struct sac_tracker {
     struct sac_cmc                cmc;
     struct sac_rect              *moving; /* [target_count] boxes that the camera's motion leaves out */
     size_t                        moving_capacity;
+
+    /* Of the frame between sac_tracker_begin and sac_tracker_end. */
+    struct sac_tracker_input input; /* frame: only where its motion is to be had */
+    struct sac_camera_job    look;  /* with input.frame */
+    struct sac_camera_move   move;  /* of a frame on a device: the answer */
+    struct sac_look_ask      ask;   /* items: 0 where no looks are on a device */
+    void                   **ask_slots;
+    const float            **ask_rows;
+    size_t                   ask_slots_capacity, ask_rows_capacity;
+    const float             *apart; /* the answer: [1 + ask.objects, ask.items] */
+
+    struct sac_look_rows held; /* the rows that the gallery's updates read */
+    struct sac_wave     *own;  /* for sac_tracker_track, once a device was needed */
 };
 
 extern const struct sac_motion sac_tracker_motion;
@@ -127,8 +143,32 @@ double sac_cost_scored(const sac_tracker *trk, const struct sac_target *t,
 void sac_tracker_round_faint(sac_tracker *trk);
 void sac_tracker_round_tentative(sac_tracker *trk);
 
+/* Cosine distance between looks; the target has a slot and the item an embedding. */
+static inline double sac_tracker_apart(const sac_tracker *trk, const struct sac_target *t,
+                                       const struct sac_item *item)
+{
+    if (!trk->gallery.dev)
+        return sac_gallery_distance(&trk->gallery, t->slot, item->feat);
+    return trk->apart[(t->asked + 1) * trk->ask.items + item->asked];
+}
+
 /* core.c */
 void sac_target_correct(struct sac_target *t, const struct sac_box *box, float score);
+/* The life of all targets over this frame, whose items are there. */
+void sac_tracker_live(sac_tracker *trk, const struct sac_similarity *camera, double dt_s);
+struct sac_track_view sac_tracker_show(sac_tracker *trk);
+
+/* update.c: a frame in two halves. After begin the answers are due that the tracker waits for: ask, when it
+ * has items, and move, for a frame on a device. */
+sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *in);
+bool       sac_tracker_needs_device(const sac_tracker *trk);
+/* The device is done with the gallery's updates and the answers are there. */
+void sac_tracker_answer(sac_tracker *trk, const float *apart, const struct sac_camera_move *move);
+void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out);
+/* There is no answer: what lay on the device starts anew. */
+void sac_tracker_cancel(sac_tracker *trk);
+/* Let go of the rows that the gallery's updates read. */
+void sac_tracker_release(sac_tracker *trk);
 
 enum {
     SAC_STATES_KNOWN = 1 << SAC_TRACK_CONFIRMED | 1 << SAC_TRACK_LOST,

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A frame's way into a tracker, in two halves: what can fail or must be asked of a device comes first. */
+#include "track/core.h"
+
+/* No picture is this large, and the arithmetic stays far from its limits. */
+static const float COORDINATE_MAX = 1e6f;
+
+/* ---- what can be refused ---- */
+
+static sac_result check_looks(const sac_tracker *trk, const struct sac_tracker_input *in)
+{
+    const struct sac_look_rows *looks = &in->looks;
+    const int                   dim = trk->params.embedding_dim;
+    if (!looks->base)
+        return SAC_OK;
+    if (looks->dim != dim)
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embeddings of %d numbers; its params say %d",
+                        looks->dim, dim);
+    for (size_t i = 0; looks->row && i < in->count; i++)
+        if (looks->row[i] >= looks->count)
+            return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embedding %d of %d", (int)looks->row[i],
+                            looks->count);
+    if (!looks->row && in->count > (size_t)looks->count)
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: %zu detections and %d embeddings", in->count,
+                        looks->count);
+    return SAC_OK;
+}
+
+static sac_result check_call(const sac_tracker *trk, const struct sac_tracker_input *in)
+{
+    if (in->count && !in->det)
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: %zu detections at no address", in->count);
+    if (trk->started && in->pts_us < trk->now_us)
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
+                        "tracker: time steps back from %lld to %lld us; frames come in order",
+                        (long long)trk->now_us, (long long)in->pts_us);
+    return check_looks(trk, in);
+}
+
+static const char *place_name(sac_device *dev)
+{
+    return dev ? sac_device_name(dev) : "host memory";
+}
+
+/* The gallery lies where the first embeddings lay. */
+static sac_result place_gallery(sac_tracker *trk, const struct sac_look_rows *looks)
+{
+    if (!looks->base || looks->dev == trk->gallery.dev)
+        return SAC_OK;
+    for (size_t i = 0; i < trk->target_count; i++)
+        if (trk->targets[i].slot >= 0)
+            return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embeddings in %s; those before lay in %s",
+                            place_name(looks->dev), place_name(trk->gallery.dev));
+    sac_tracker_release(trk);
+    sac_gallery_move(&trk->gallery, looks->dev);
+    return SAC_OK;
+}
+
+static bool reserve_looks(sac_tracker *trk, size_t targets, size_t items)
+{
+    return sac_gallery_reserve(&trk->gallery, targets) &&
+           (!trk->gallery.dev || (sac_grow((void **)&trk->ask_slots, &trk->ask_slots_capacity,
+                                           trk->target_count, sizeof *trk->ask_slots) &&
+                                  sac_grow((void **)&trk->ask_rows, &trk->ask_rows_capacity, items,
+                                           sizeof *trk->ask_rows)));
+}
+
+/* Everything that this frame may need, before anything changes. */
+static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
+{
+    size_t items = in->count;
+    size_t targets = SAC_MIN(trk->target_count + items, (size_t)trk->params.track_max);
+    bool   ok = sac_grow((void **)&trk->targets, &trk->target_capacity, targets,
+                         sizeof *trk->targets) &&
+              sac_grow((void **)&trk->items, &trk->item_capacity, items, sizeof *trk->items) &&
+              sac_grow((void **)&trk->view, &trk->view_capacity, targets, sizeof *trk->view) &&
+              sac_match_reserve(&trk->room, trk->target_count, items) &&
+              (!in->looks.base || reserve_looks(trk, targets, items)) &&
+              (!in->frame || (sac_cmc_reserve(&trk->cmc, in->frame) &&
+                              sac_grow((void **)&trk->moving, &trk->moving_capacity,
+                                       trk->target_count, sizeof *trk->moving)));
+    if (ok)
+        return SAC_OK;
+    return SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for %zu tracks and %zu boxes",
+                    targets, items);
+}
+
+/* The frame if its motion is wanted and can be had, else NULL. */
+static const sac_frame *camera_frame(sac_tracker *trk, const sac_frame *frame)
+{
+    if (!frame || !trk->row->camera || !trk->params.camera_motion)
+        return NULL;
+    if (sac_cmc_can_read(frame))
+        return frame;
+    if (!trk->blind_said)
+        sac_log(trk->ctx, SAC_LOG_WARN, "tracker: no camera motion, as frames of %dx%d are too small for it, "
+                                        "or their device cannot find it", frame->width, frame->height);
+    trk->blind_said = true;
+    return NULL;
+}
+
+/* ---- the first half ---- */
+
+static bool makes_sense(const struct sac_detection *d)
+{
+    return fabsf(d->x0) < COORDINATE_MAX && fabsf(d->y0) < COORDINATE_MAX &&
+           fabsf(d->x1) < COORDINATE_MAX && fabsf(d->y1) < COORDINATE_MAX && d->x1 > d->x0 &&
+           d->y1 > d->y0 && isfinite(d->score);
+}
+
+static const float *row_of(const struct sac_look_rows *looks, size_t detection)
+{
+    int64_t row = looks->row ? looks->row[detection] : (int64_t)detection;
+    return looks->base && row >= 0 ? looks->base + (size_t)row * (size_t)looks->dim : NULL;
+}
+
+/* Whether rows on a device are of length 1 is among the answers. */
+static void take_items(sac_tracker *trk)
+{
+    const struct sac_tracker_input *in = &trk->input;
+    trk->item_count = 0;
+    for (size_t i = 0; i < in->count; i++) {
+        const struct sac_detection *det = &in->det[i];
+        if (!makes_sense(det))
+            continue;
+        struct sac_item *item = &trk->items[trk->item_count++];
+        *item = (struct sac_item){.box = {det->x0, det->y0, det->x1, det->y1},
+                                  .score = SAC_CLAMP(det->score, 0.0f, 1.0f),
+                                  .class_id = det->class_id,
+                                  .index = (int)i};
+        const float *row = item->score >= trk->params.score_high ? row_of(&in->looks, i) : NULL;
+        if (row && (trk->gallery.dev || sac_gallery_is_unit(&trk->gallery, row)))
+            item->feat = row;
+    }
+}
+
+static void ask_for_looks(sac_tracker *trk)
+{
+    trk->ask = (struct sac_look_ask){.slots = trk->ask_slots, .rows = trk->ask_rows};
+    if (!trk->input.looks.base || !trk->gallery.dev)
+        return;
+    for (size_t i = 0; i < trk->item_count; i++)
+        if (trk->items[i].feat) {
+            trk->items[i].asked = trk->ask.items;
+            trk->ask_rows[trk->ask.items++] = trk->items[i].feat;
+        }
+    for (size_t i = 0; trk->ask.items && i < trk->target_count; i++) {
+        struct sac_target *t = &trk->targets[i];
+        if (t->slot < 0)
+            continue;
+        t->asked = trk->ask.objects;
+        trk->ask_slots[trk->ask.objects++] = trk->gallery.slots[t->slot].memory;
+    }
+}
+
+static void ask_for_camera(sac_tracker *trk)
+{
+    for (size_t i = 0; i < trk->target_count; i++) {
+        const struct sac_box *box = &trk->targets[i].box;
+        trk->moving[i] = (struct sac_rect){box->x0, box->y0, box->x1, box->y1};
+    }
+    sac_cmc_next(&trk->cmc, trk->input.frame, trk->moving, trk->target_count, &trk->look);
+}
+
+sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *in)
+{
+    struct sac_tracker_input input = *in;
+    input.count = SAC_MIN(in->count, (size_t)trk->params.track_max);
+    if (!sac_tracker_wants_embeddings(trk))
+        input.looks = (struct sac_look_rows){0};
+    input.frame = camera_frame(trk, in->frame);
+    sac_result res = check_call(trk, &input);
+    if (res == SAC_OK)
+        res = place_gallery(trk, &input.looks);
+    if (res == SAC_OK)
+        res = reserve(trk, &input);
+    if (res != SAC_OK)
+        return res;
+    trk->input = input;
+    take_items(trk);
+    ask_for_looks(trk);
+    if (input.frame)
+        ask_for_camera(trk);
+    return SAC_OK;
+}
+
+bool sac_tracker_needs_device(const sac_tracker *trk)
+{
+    return trk->ask.items > 0 || (trk->input.frame && trk->cmc.dev);
+}
+
+/* ---- answers ---- */
+
+/* Rows are held by who made them; the device no longer reads them when this is called. */
+void sac_tracker_release(sac_tracker *trk)
+{
+    sac_features_unref(&trk->held.features);
+    sac_tensor_unref(&trk->held.tensor);
+    trk->gallery.update_count = 0;
+}
+
+static void hold(sac_tracker *trk)
+{
+    const struct sac_look_rows *looks = &trk->input.looks;
+    if (looks->features)
+        trk->held.features = sac_features_ref(looks->features);
+    if (looks->tensor)
+        trk->held.tensor = sac_tensor_ref(looks->tensor);
+}
+
+void sac_tracker_answer(sac_tracker *trk, const float *apart, const struct sac_camera_move *move)
+{
+    if (trk->ask.items)
+        sac_tracker_release(trk);
+    trk->apart = apart;
+    if (move)
+        trk->move = *move;
+}
+
+void sac_tracker_cancel(sac_tracker *trk)
+{
+    sac_device *dev = trk->gallery.dev;
+    if (trk->ask.items) {
+        sac_tracker_release(trk);
+        for (size_t i = 0; i < trk->target_count; i++)
+            trk->targets[i].slot = -1;
+        sac_gallery_move(&trk->gallery, NULL);
+        sac_gallery_move(&trk->gallery, dev);
+    }
+    if (trk->input.frame && trk->cmc.dev)
+        sac_cmc_forget(&trk->cmc);
+    trk->input = (struct sac_tracker_input){0};
+    trk->ask.items = 0;
+}
+
+/* ---- the second half ---- */
+
+static void drop_odd_rows(sac_tracker *trk)
+{
+    for (size_t i = 0; trk->ask.items && i < trk->item_count; i++)
+        if (trk->items[i].feat && !sac_look_is_unit(trk->apart[trk->items[i].asked]))
+            trk->items[i].feat = NULL;
+}
+
+void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
+{
+    struct sac_similarity camera;
+    const int64_t         now_us = trk->input.pts_us;
+    const bool            moves = trk->input.frame != NULL;
+    double                dt_s = trk->started ? sac_seconds(trk->now_us, now_us) : 0;
+    trk->first_frame = !trk->started;
+    trk->started = true;
+    trk->now_us = now_us;
+    drop_odd_rows(trk);
+    if (moves && !trk->cmc.dev)
+        sac_camera_on_host(&trk->look, &trk->move);
+    if (moves)
+        camera = sac_cmc_similarity(&trk->cmc, &trk->move);
+    sac_tracker_live(trk, moves ? &camera : NULL, dt_s);
+    if (trk->gallery.update_count && trk->ask.items)
+        hold(trk);
+    *out = sac_tracker_show(trk);
+    trk->input = (struct sac_tracker_input){0};
+    trk->apart = NULL;
+}
+
+/* ---- one frame of one tracker ---- */
+
+static sac_result through_device(sac_tracker *trk, const struct sac_tracker_input *in,
+                                 struct sac_track_view *out)
+{
+    sac_device *dev = in->looks.base && in->looks.dev ? in->looks.dev : in->frame->device;
+    sac_result  res = trk->own ? SAC_OK : sac_wave_create(dev, &trk->own);
+    if (res == SAC_OK)
+        res = sac_wave_add(trk->own, trk, in);
+    if (res == SAC_OK)
+        res = sac_wave_run(trk->own);
+    if (res != SAC_OK)
+        return res;
+    sac_wave_finish(trk->own, 0, out);
+    sac_wave_clear(trk->own);
+    return SAC_OK;
+}
+
+sac_result sac_tracker_track(sac_tracker *trk, const struct sac_tracker_input *in,
+                             struct sac_track_view *out)
+{
+    const bool looks = in->looks.base && in->looks.dev && sac_tracker_wants_embeddings(trk);
+    const bool camera = trk->row->camera && trk->params.camera_motion && in->frame &&
+                        sac_cmc_is_remote(in->frame) && sac_cmc_can_read(in->frame);
+    if (looks || camera)
+        return through_device(trk, in, out);
+    sac_result res = sac_tracker_begin(trk, in);
+    if (res == SAC_OK)
+        sac_tracker_end(trk, out);
+    return res;
+}
+
+sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det, size_t n,
+                              const float *feat, const sac_frame *frame, int64_t pts_us,
+                              struct sac_track_view *out)
+{
+    const struct sac_tracker_input in = {
+        .det = det,
+        .count = n,
+        .looks = {.base = feat, .count = (int)SAC_MIN(n, (size_t)INT32_MAX), .dim = trk->params.embedding_dim},
+        .frame = frame,
+        .pts_us = pts_us};
+    return sac_tracker_track(trk, &in, out);
+}
+
+/* The rows of a tensor; those of one that the host may read are in its memory. */
+static sac_result rows_of_tensor(const sac_tracker *trk, sac_tensor *tensor, struct sac_look_rows *out)
+{
+    const struct sac_tensor_desc *desc = sac_tensor_describe(tensor);
+    sac_device                   *dev = sac_tensor_device(tensor);
+    if (desc->dtype != SAC_F32 || desc->rank != 2 || desc->shape[0] > INT32_MAX || desc->shape[1] > INT32_MAX)
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embeddings are %s of %d dimensions; want float32 "
+                                               "[rows,dim]", sac_dtype_name(desc->dtype), desc->rank);
+    *out = (struct sac_look_rows){.dev = dev->ops->host_memory ? NULL : dev,
+                                  .base = sac_tensor_data(tensor),
+                                  .count = (int)desc->shape[0],
+                                  .dim = (int)desc->shape[1],
+                                  .tensor = dev->ops->host_memory ? NULL : tensor};
+    return SAC_OK;
+}
+
+sac_result sac_tracker_update_tensor(sac_tracker *trk, const struct sac_detection *det, size_t n,
+                                     sac_tensor *feat, const int32_t *feat_row, const sac_frame *frame,
+                                     int64_t pts_us, struct sac_track_view *out)
+{
+    struct sac_tracker_input in = {.det = det, .count = n, .frame = frame, .pts_us = pts_us};
+    sac_result               res = feat ? rows_of_tensor(trk, feat, &in.looks) : SAC_OK;
+    in.looks.row = feat_row;
+    return res == SAC_OK ? sac_tracker_track(trk, &in, out) : res;
+}

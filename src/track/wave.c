@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "track/core.h"
+
+struct sac_wave {
+    sac_device        *dev;
+    struct sac_stream *stream; /* made when the device is needed first, as what follows */
+    struct sac_buffer *answers, *host; /* of the device, and their copy: moves, then distances */
+    bool               is_new; /* answers: memory that no stream but the device's own may touch yet */
+    sac_tracker      **members;
+    size_t             count, members_capacity;
+
+    /* Lists for the device. */
+    struct sac_camera_job  *looks;
+    struct sac_look_update *updates;
+    struct sac_look_ask    *asks;
+    size_t                  looks_capacity, updates_capacity, asks_capacity;
+};
+
+/* ---- creation ---- */
+
+sac_result sac_wave_create(sac_device *dev, struct sac_wave **out)
+{
+    struct sac_wave *w = sac_new(struct sac_wave);
+    if (!w)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a wave of trackers");
+    w->dev = dev;
+    sac_device_hold(dev);
+    *out = w;
+    return SAC_OK;
+}
+
+void sac_wave_destroy(struct sac_wave **wave)
+{
+    struct sac_wave *w = wave ? *wave : NULL;
+    if (!w)
+        return;
+    *wave = NULL;
+    if (w->stream)
+        w->dev->ops->stream_destroy(&w->stream);
+    sac_buffer_unref(&w->answers);
+    sac_buffer_unref(&w->host);
+    sac_free(w->members);
+    sac_free(w->looks);
+    sac_free(w->updates);
+    sac_free(w->asks);
+    sac_device_release(w->dev);
+    sac_free(w);
+}
+
+/* ---- members ---- */
+
+static bool is_remote_camera(const sac_tracker *trk)
+{
+    return trk->input.frame && trk->cmc.dev;
+}
+
+static sac_result check_place(const struct sac_wave *w, const struct sac_tracker_input *in)
+{
+    const sac_device *looks = in->looks.base ? in->looks.dev : NULL;
+    const sac_device *frame = in->frame && sac_cmc_is_remote(in->frame) ? in->frame->device : NULL;
+    if ((!looks || looks == w->dev) && (!frame || frame == w->dev))
+        return SAC_OK;
+    return SAC_FAIL(w->dev->ctx, SAC_ERR_ARG, "tracker: %s on %s among others on %s",
+                    looks && looks != w->dev ? "embeddings" : "a frame",
+                    sac_device_name(looks && looks != w->dev ? looks : frame), sac_device_name(w->dev));
+}
+
+sac_result sac_wave_add(struct sac_wave *w, sac_tracker *trk, const struct sac_tracker_input *in)
+{
+    sac_result res = check_place(w, in);
+    if (res == SAC_OK && !sac_grow((void **)&w->members, &w->members_capacity, w->count + 1, sizeof *w->members))
+        res = SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for a wave of %zu trackers", w->count + 1);
+    if (res == SAC_OK)
+        res = sac_tracker_begin(trk, in);
+    if (res == SAC_OK)
+        w->members[w->count++] = trk;
+    return res;
+}
+
+size_t sac_wave_count(const struct sac_wave *w)
+{
+    return w->count;
+}
+
+void sac_wave_finish(struct sac_wave *w, size_t member, struct sac_track_view *out)
+{
+    sac_tracker_end(w->members[member], out);
+}
+
+void sac_wave_clear(struct sac_wave *w)
+{
+    w->count = 0;
+}
+
+/* ---- memory ---- */
+
+/* How much the device is asked for. */
+struct totals {
+    size_t cameras, asks, updates, distances;
+};
+
+static struct totals totals_of(const struct sac_wave *w)
+{
+    struct totals t = {0};
+    for (size_t i = 0; i < w->count; i++) {
+        const sac_tracker *trk = w->members[i];
+        t.cameras += is_remote_camera(trk);
+        if (!trk->ask.items)
+            continue;
+        t.asks++;
+        t.updates += trk->gallery.update_count;
+        t.distances += sac_look_ask_out(&trk->ask);
+    }
+    return t;
+}
+
+static size_t moves_bytes(const struct totals *t)
+{
+    return t->cameras * sizeof(struct sac_camera_move);
+}
+
+static size_t answer_bytes(const struct totals *t)
+{
+    return moves_bytes(t) + t->distances * sizeof(float);
+}
+
+/* Both sides of the answers, in powers of two so that they soon stay. */
+static sac_result reserve_answers(struct sac_wave *w, size_t bytes)
+{
+    size_t size = 4096;
+    if (w->answers && sac_buffer_bytes(w->answers) >= bytes)
+        return SAC_OK;
+    while (size < bytes)
+        size *= 2;
+    sac_buffer_unref(&w->answers);
+    sac_buffer_unref(&w->host);
+    sac_result res = sac_host_buffer_create(w->dev, size, "answers to trackers", &w->host);
+    if (res == SAC_OK)
+        res = sac_buffer_create(w->dev, size, "answers to trackers", &w->answers);
+    if (res != SAC_OK)
+        return res;
+    sac_buffer_keep(w->answers);
+    sac_buffer_keep(w->host);
+    w->is_new = true;
+    return SAC_OK;
+}
+
+static sac_result reserve(struct sac_wave *w, const struct totals *t)
+{
+    if (!sac_grow((void **)&w->looks, &w->looks_capacity, t->cameras, sizeof *w->looks) ||
+        !sac_grow((void **)&w->updates, &w->updates_capacity, t->updates, sizeof *w->updates) ||
+        !sac_grow((void **)&w->asks, &w->asks_capacity, t->asks, sizeof *w->asks))
+        return SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for the lists of %zu trackers", w->count);
+    sac_result res = w->stream ? SAC_OK : w->dev->ops->stream_create(w->dev, &w->stream);
+    return res == SAC_OK ? reserve_answers(w, answer_bytes(t)) : res;
+}
+
+/* ---- the trip ---- */
+
+/* A new piece of memory may still be in use by work that the device's own stream was given before. */
+static bool has_new_memory(struct sac_wave *w)
+{
+    bool is_new = w->is_new;
+    w->is_new = false;
+    for (size_t i = 0; i < w->count; i++) {
+        sac_tracker *trk = w->members[i];
+        is_new = is_new || trk->gallery.is_new || trk->cmc.is_new;
+        trk->gallery.is_new = trk->cmc.is_new = false;
+    }
+    return is_new;
+}
+
+/* The stream goes on when rows and pixels are complete. Those of a tensor are by the device's own stream. */
+static sac_result await_inputs(struct sac_wave *w)
+{
+    const struct sac_features *known = NULL;
+    sac_result                 res = SAC_OK;
+    bool                       own_stream = has_new_memory(w);
+    for (size_t i = 0; i < w->count && res == SAC_OK; i++) {
+        const struct sac_tracker_input *in = &w->members[i]->input;
+        if (w->members[i]->ask.items && in->looks.features != known) {
+            known = in->looks.features; /* one batch's rows are mostly those of many streams */
+            if (known)
+                res = w->dev->ops->stream_wait_event(w->dev, w->stream, known->ready);
+        }
+        own_stream = own_stream || (w->members[i]->ask.items && in->looks.tensor);
+        if (res == SAC_OK && is_remote_camera(w->members[i]))
+            res = sac_frame_await(in->frame, w->stream);
+    }
+    return res == SAC_OK && own_stream ? w->dev->ops->stream_after(w->dev, w->stream, NULL) : res;
+}
+
+static sac_result queue_cameras(struct sac_wave *w)
+{
+    int n = 0;
+    for (size_t i = 0; i < w->count; i++)
+        if (is_remote_camera(w->members[i]))
+            w->looks[n++] = w->members[i]->look;
+    return n ? w->dev->ops->camera(w->dev, w->stream, w->looks, n, sac_buffer_data(w->answers)) : SAC_OK;
+}
+
+static bool same_shape(const sac_tracker *a, const sac_tracker *b)
+{
+    return a->gallery.shape.dim == b->gallery.shape.dim &&
+           a->gallery.shape.views_max == b->gallery.shape.views_max;
+}
+
+/* The asks of members from *first on whose looks are of one shape; their distances go to out. Returns
+ * behind which. */
+static sac_result queue_looks(struct sac_wave *w, size_t *first, float **out)
+{
+    struct sac_looks_job job = {.updates = w->updates, .asks = w->asks, .out = *out};
+    size_t               i = *first;
+    for (const sac_tracker *of = NULL; i < w->count; i++) {
+        const sac_tracker *trk = w->members[i];
+        if (!trk->ask.items)
+            continue;
+        if (of && !same_shape(of, trk))
+            break;
+        of = trk;
+        job.shape = trk->gallery.shape;
+        if (trk->gallery.update_count)
+            memcpy(w->updates + job.update_count, trk->gallery.updates,
+                   trk->gallery.update_count * sizeof *w->updates);
+        job.update_count += (int)trk->gallery.update_count;
+        w->asks[job.ask_count++] = trk->ask;
+        *out += sac_look_ask_out(&trk->ask);
+    }
+    *first = i;
+    return job.ask_count ? w->dev->ops->looks(w->dev, w->stream, &job) : SAC_OK;
+}
+
+static sac_result queue(struct sac_wave *w, const struct totals *t)
+{
+    char      *answers = sac_buffer_data(w->answers);
+    float     *out = (float *)(void *)(answers + moves_bytes(t));
+    sac_result res = await_inputs(w);
+    if (res == SAC_OK)
+        res = queue_cameras(w);
+    for (size_t i = 0; i < w->count && res == SAC_OK;)
+        res = queue_looks(w, &i, &out);
+    if (res == SAC_OK)
+        res = sac_device_copy(w->dev, w->stream, sac_buffer_data(w->host), answers, answer_bytes(t),
+                              SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "distances and camera motion");
+    return res;
+}
+
+static void hand_out(struct sac_wave *w, const struct totals *t)
+{
+    const char                   *host = sac_buffer_data(w->host);
+    const struct sac_camera_move *move = (const void *)host;
+    const float                  *apart = (const void *)(host + moves_bytes(t));
+    for (size_t i = 0; i < w->count; i++) {
+        sac_tracker *trk = w->members[i];
+        sac_tracker_answer(trk, apart, is_remote_camera(trk) ? move++ : NULL);
+        if (trk->ask.items)
+            apart += sac_look_ask_out(&trk->ask);
+    }
+}
+
+sac_result sac_wave_run(struct sac_wave *w)
+{
+    const struct totals t = totals_of(w);
+    if (!t.cameras && !t.asks)
+        return SAC_OK;
+    sac_result res = reserve(w, &t);
+    if (res == SAC_OK)
+        res = queue(w, &t);
+    if (w->stream) { /* after a fault too: what was queued reads memory that is given up below */
+        sac_result waited = w->dev->ops->stream_wait(w->stream);
+        res = res == SAC_OK ? waited : res;
+    }
+    if (res == SAC_OK)
+        hand_out(w, &t);
+    for (size_t i = 0; res != SAC_OK && i < w->count; i++)
+        sac_tracker_cancel(w->members[i]);
+    if (res != SAC_OK)
+        sac_wave_clear(w);
+    return res;
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waves of trackers on a device: the CPU dressed up as one whose memory is not the host's, so that all goes
+ * the way it goes on a GPU; and on a GPU, where there is one. The tracks are those of the host's way. */
+#include "tests/gpu.h"
+#include "tests/image/frames.h"
+#include "tests/track/picture.h"
+#include "track/core.h"
+
+enum { STREAMS = 5, PEOPLE = 7, FRAMES = 40, DIM = 40, WIDTH = 480, HEIGHT = 270, TRACKS_MAX = 64 };
+
+/* ---- a device ---- */
+
+static struct sac_device_ops remote_ops;
+static int                   looks_fail_in; /* calls until one fails; 0: none does */
+
+static sac_result looks_or_fail(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job)
+{
+    if (looks_fail_in && --looks_fail_in == 0)
+        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "test: looks fail");
+    return sac_device_cpu.looks(dev, stream, job);
+}
+
+static sac_device *open_remote(void)
+{
+    sac_device *dev = test_device();
+    remote_ops = *dev->ops;
+    remote_ops.host_memory = false;
+    remote_ops.looks = looks_or_fail;
+    dev->ops = &remote_ops;
+    return dev;
+}
+
+static void close_device(sac_device **dev)
+{
+    struct sac_pool_stats stats;
+    sac_device_pool_stats(*dev, &stats);
+    assert_int_equal(stats.bytes_live, 0);
+    sac_device_unref(dev);
+}
+
+/* ---- a scene: people who cross, seen by cameras that sway ---- */
+
+struct shot {
+    struct sac_detection det[PEOPLE];
+    float                rows[PEOPLE][DIM];
+    int32_t              row[PEOPLE]; /* which of them each detection has, turned about; -1: none */
+    int                  count, row_count;
+    sac_frame           *frame; /* on the host; NULL: none */
+};
+
+static void unit(float *row, int like)
+{
+    double square = 0;
+    for (int i = 0; i < DIM; i++) {
+        row[i] = (float)((like * 37 + i * 11) % 17 - 8) + (float)test_between(-100, 100) * 0.03f;
+        square += (double)row[i] * row[i];
+    }
+    for (int i = 0; i < DIM; i++)
+        row[i] /= (float)sqrt(square);
+}
+
+static void make_shot(struct shot *s, int stream, int number, sac_device *cpu)
+{
+    const double                sway = 9 * sin(number * 0.7 + stream);
+    const struct sac_similarity look = {1, 0, sway, sway / 3};
+    s->count = 0;
+    for (int i = 0; i < PEOPLE; i++) {
+        double t = number * 0.04, x = 60 + 50 * i + (i % 2 ? 40 : -40) * sin(t * 2 + i) + sway, y = 60 + 13 * i;
+        if (test_between(0, 9) == 0)
+            continue;
+        s->det[s->count] = (struct sac_detection){(float)x, (float)(y + sway / 3), (float)(x + 30),
+                                                  (float)(y + 80 + sway / 3),
+                                                  test_between(0, 7) ? 0.9f : 0.4f, 0};
+        unit(s->rows[s->count++], i);
+    }
+    for (int i = 0; i < s->count; i++)
+        s->row[i] = s->count - 1 - i;
+    if (s->count > 2) {
+        s->row[1] = -1;
+        memset(s->rows[s->row[2]], 0, sizeof s->rows[0]); /* a row that is none */
+    }
+    s->row_count = s->count;
+    s->frame = NULL;
+    if (stream % 2 == 0) {
+        s->frame = test_frame(cpu, stream ? SAC_PIXEL_P010 : SAC_PIXEL_NV12, WIDTH, HEIGHT);
+        picture_take(s->frame, &look);
+    }
+}
+
+/* ---- trackers ---- */
+
+struct side {
+    sac_context *ctx;
+    sac_tracker *trk[STREAMS];
+};
+
+static void open_side(struct side *side, int views)
+{
+    struct sac_tracker_params p = sac_tracker_params_default(SAC_TRACKER_BOTSORT);
+    p.embedding_dim = DIM;
+    p.gallery_max = views;
+    assert_sac_ok(sac_context_create(NULL, &side->ctx));
+    for (int i = 0; i < STREAMS; i++)
+        assert_sac_ok(sac_tracker_create(side->ctx, &p, &side->trk[i]));
+}
+
+static void close_side(struct side *side)
+{
+    for (int i = 0; i < STREAMS; i++)
+        sac_tracker_destroy(&side->trk[i]);
+    sac_context_destroy(&side->ctx);
+}
+
+struct shown {
+    struct sac_track tracks[TRACKS_MAX];
+    size_t           count;
+};
+
+static void keep(struct shown *to, const struct sac_track_view *view)
+{
+    assert_in_range(view->count, 0, TRACKS_MAX);
+    memcpy(to->tracks, view->tracks, view->count * sizeof *view->tracks);
+    to->count = view->count;
+}
+
+static void assert_same(const struct shown *a, const struct shown *b, int number, int stream)
+{
+    assert_int_equal(a->count, b->count);
+    for (size_t i = 0; i < a->count; i++) {
+        const struct sac_track *x = &a->tracks[i], *y = &b->tracks[i];
+        if (x->id != y->id || x->x0 != y->x0 || x->y1 != y->y1 || x->vx != y->vx || x->detection != y->detection)
+            fail_msg("frame %d of stream %d: track %zu is %lld at %.9g,%.9g, on the host %lld at %.9g,%.9g", number,
+                     stream, i, (long long)y->id, (double)y->x0, (double)y->y1, (long long)x->id, (double)x->x0,
+                     (double)x->y1);
+    }
+}
+
+/* The host's way: rows in the order of the detections. */
+static void on_host(struct side *side, const struct shot *shots, int number, struct shown *out)
+{
+    for (int s = 0; s < STREAMS; s++) {
+        float                 feat[PEOPLE][DIM] = {{0}};
+        struct sac_track_view view;
+        for (int i = 0; i < shots[s].count; i++)
+            if (shots[s].row[i] >= 0)
+                memcpy(feat[i], shots[s].rows[shots[s].row[i]], sizeof feat[i]);
+        assert_sac_ok(sac_tracker_update(side->trk[s], shots[s].det, (size_t)shots[s].count, feat[0], shots[s].frame,
+                                         number * 40000, &view));
+        keep(&out[s], &view);
+    }
+}
+
+static sac_frame *there(sac_device *dev, const sac_frame *frame)
+{
+    sac_frame *f = frame ? test_frame(dev, frame->format, frame->width, frame->height) : NULL;
+    if (f)
+        assert_sac_ok(sac_frame_copy(frame, f));
+    return f;
+}
+
+/* All streams' rows as one batch; returns where each stream's begin. */
+static struct sac_features *make_features(sac_device *dev, const struct shot *shots, int32_t rows[][PEOPLE])
+{
+    struct sac_features *f = NULL;
+    float                all[STREAMS * PEOPLE][DIM];
+    int                  n = 0;
+    for (int s = 0; s < STREAMS; s++) {
+        for (int i = 0; i < shots[s].count; i++)
+            rows[s][i] = shots[s].row[i] < 0 ? -1 : n + shots[s].row[i];
+        memcpy(all[n], shots[s].rows, (size_t)shots[s].row_count * sizeof all[0]);
+        n += shots[s].row_count;
+    }
+    assert_sac_ok(sac_features_create(dev, SAC_MAX(n, 1), DIM, &f));
+    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(f->rows), all, (size_t)n * sizeof all[0],
+                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
+    assert_sac_ok(dev->ops->event_record(f->ready, NULL));
+    return f;
+}
+
+static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side *side, const struct shot *shots,
+                            int number, struct shown *out)
+{
+    int32_t              rows[STREAMS][PEOPLE];
+    struct sac_features *f = make_features(dev, shots, rows);
+    sac_frame           *frames[STREAMS];
+    for (int s = 0; s < STREAMS; s++) {
+        frames[s] = there(dev, shots[s].frame);
+        struct sac_tracker_input in = {.det = shots[s].det, .count = (size_t)shots[s].count,
+                                       .frame = frames[s], .pts_us = number * 40000};
+        in.looks = (struct sac_look_rows){.dev = dev, .base = sac_features_data(f), .count = f->count, .dim = f->dim,
+                                          .row = rows[s], .features = f};
+        assert_sac_ok(sac_wave_add(wave, side->trk[s], &in));
+    }
+    sac_result res = sac_wave_run(wave);
+    assert_int_equal(sac_wave_count(wave), res == SAC_OK ? STREAMS : 0);
+    for (size_t s = 0; s < sac_wave_count(wave); s++) {
+        struct sac_track_view view;
+        sac_wave_finish(wave, s, &view);
+        keep(&out[s], &view);
+    }
+    sac_wave_clear(wave);
+    sac_features_unref(&f); /* the trackers have a reference for what they still blend */
+    for (int s = 0; s < STREAMS; s++)
+        sac_frame_unref(&frames[s]);
+    return res;
+}
+
+static void one_by_one(sac_device *dev, struct side *side, const struct shot *shots, int number, struct shown *out)
+{
+    for (int s = 0; s < STREAMS; s++) {
+        struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 2, .shape = {PEOPLE, DIM}};
+        sac_tensor            *feat = NULL;
+        sac_frame             *frame = there(dev, shots[s].frame);
+        struct sac_track_view  view;
+        assert_sac_ok(sac_tensor_create(dev, &desc, "test", &feat));
+        assert_sac_ok(sac_tensor_upload(feat, shots[s].rows));
+        assert_sac_ok(sac_tracker_update_tensor(side->trk[s], shots[s].det, (size_t)shots[s].count, feat, shots[s].row,
+                                                frame, number * 40000, &view));
+        sac_tensor_unref(&feat);
+        sac_frame_unref(&frame);
+        keep(&out[s], &view);
+    }
+}
+
+/* The same scene in three ways. */
+static void compare_ways(sac_device *dev, sac_device *cpu, int views)
+{
+    struct side         host, wave_side, single;
+    struct sac_wave    *wave = NULL;
+    static struct shot  shots[STREAMS];
+    static struct shown want[STREAMS], got[STREAMS];
+    size_t              tracks = 0;
+    open_side(&host, views);
+    open_side(&wave_side, views);
+    open_side(&single, views);
+    assert_sac_ok(sac_wave_create(dev, &wave));
+    for (int k = 0; k < FRAMES; k++) {
+        for (int s = 0; s < STREAMS; s++)
+            make_shot(&shots[s], s, k, cpu);
+        on_host(&host, shots, k, want);
+        assert_sac_ok(in_a_wave(wave, dev, &wave_side, shots, k, got));
+        for (int s = 0; s < STREAMS; s++)
+            assert_same(&want[s], &got[s], k, s);
+        one_by_one(dev, &single, shots, k, got);
+        for (int s = 0; s < STREAMS; s++) {
+            assert_same(&want[s], &got[s], k, s);
+            tracks += want[s].count;
+            sac_frame_unref(&shots[s].frame);
+        }
+    }
+    assert_true(tracks > FRAMES * STREAMS * PEOPLE / 2); /* people are followed, so looks were compared */
+    sac_wave_destroy(&wave);
+    close_side(&host);
+    close_side(&wave_side);
+    close_side(&single);
+}
+
+static void the_tracks_are_those_of_the_host(void **state)
+{
+    (void)state;
+    sac_device *dev = open_remote(), *cpu = test_device();
+    for (int views = 1; views <= 3; views++)
+        compare_ways(dev, cpu, views);
+    close_device(&dev);
+    sac_device_unref(&cpu);
+}
+
+static void they_are_on_a_gpu(void **state)
+{
+    (void)state;
+    sac_device *dev = gpu_open(NULL), *cpu = test_device();
+    for (int views = 1; views <= 3; views++)
+        compare_ways(dev, cpu, views);
+    close_device(&dev);
+    sac_device_unref(&cpu);
+}
+
+/* All that crosses is small: no row, no pixel. */
+static void little_crosses(void **state)
+{
+    (void)state;
+    sac_device       *dev = open_remote(), *cpu = test_device();
+    struct side       side;
+    struct sac_wave  *wave = NULL;
+    static struct shot  shots[STREAMS];
+    static struct shown got[STREAMS];
+    struct sac_ledger before, after;
+    uint64_t          uploads = 0;
+    open_side(&side, 1);
+    assert_sac_ok(sac_wave_create(dev, &wave));
+    sac_device_ledger(dev, &before);
+    for (int k = 0; k < FRAMES; k++) {
+        for (int s = 0; s < STREAMS; s++)
+            make_shot(&shots[s], s, k, cpu);
+        assert_sac_ok(in_a_wave(wave, dev, &side, shots, k, got));
+        for (int s = 0; s < STREAMS; s++)
+            sac_frame_unref(&shots[s].frame);
+        uploads++;
+    }
+    sac_device_ledger(dev, &after);
+    assert_int_equal(after.reason[SAC_COPY_BOXES].calls - before.reason[SAC_COPY_BOXES].calls, FRAMES);
+    assert_in_range(after.reason[SAC_COPY_BOXES].bytes, 1, FRAMES * STREAMS * 1000);
+    assert_int_equal(after.reason[SAC_COPY_TENSOR_USER].calls - before.reason[SAC_COPY_TENSOR_USER].calls, uploads);
+    assert_int_equal(after.reason[SAC_COPY_FRAME_DOWNLOAD].calls, 0);
+    sac_wave_destroy(&wave);
+    close_side(&side);
+    close_device(&dev);
+    sac_device_unref(&cpu);
+}
+
+/* A device that fails once: that frame has no tracks, and the next ones have their ids still. */
+static void a_fault_costs_looks_and_nothing_more(void **state)
+{
+    (void)state;
+    sac_device         *dev = open_remote(), *cpu = test_device();
+    struct side         side;
+    struct sac_wave    *wave = NULL;
+    static struct shot  shots[STREAMS];
+    static struct shown got[STREAMS], before[STREAMS];
+    open_side(&side, 2);
+    assert_sac_ok(sac_wave_create(dev, &wave));
+    for (int k = 0; k <= FRAMES / 2 + 1; k++) {
+        for (int s = 0; s < STREAMS; s++)
+            make_shot(&shots[s], s, k, cpu);
+        looks_fail_in = k == FRAMES / 2;
+        sac_result res = in_a_wave(wave, dev, &side, shots, k, got);
+        assert_int_equal(res, k == FRAMES / 2 ? SAC_ERR_DEVICE : SAC_OK);
+        if (k == FRAMES / 2 - 1)
+            memcpy(before, got, sizeof before);
+        for (int s = 0; s < STREAMS; s++)
+            sac_frame_unref(&shots[s].frame);
+    }
+    size_t known = 0, all = 0;
+    for (int s = 0; s < STREAMS; s++) {
+        all += got[s].count;
+        for (size_t i = 0; i < got[s].count; i++)
+            for (size_t j = 0; j < before[s].count; j++)
+                known += got[s].tracks[i].id == before[s].tracks[j].id;
+    }
+    assert_true(known * 3 > all * 2);
+    sac_wave_destroy(&wave);
+    close_side(&side);
+    close_device(&dev);
+    sac_device_unref(&cpu);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    sac_device                *dev = open_remote(), *cpu = test_device();
+    struct sac_tracker_params  p = sac_tracker_params_default(SAC_TRACKER_BOTSORT);
+    struct sac_tensor_desc     desc = {.dtype = SAC_F32, .rank = 2, .shape = {3, DIM}}, other = desc, half = desc;
+    const struct sac_detection det[3] = {{0, 0, 30, 80, 0.9f, 0}, {90, 0, 120, 80, 0.9f, 0}, {200, 0, 240, 90, 0.9f, 0}};
+    const int32_t              row[3] = {0, 3, 1};
+    float                      rows[3][DIM];
+    sac_tracker               *trk = NULL;
+    sac_tensor                *feat = NULL, *wide = NULL, *halves = NULL;
+    struct sac_track_view      view;
+    p.embedding_dim = DIM;
+    other.shape[1] = DIM + 1;
+    half.dtype = SAC_F16;
+    for (int i = 0; i < 3; i++)
+        unit(rows[i], i);
+    assert_sac_ok(sac_tracker_create(test_context(), &p, &trk));
+    assert_sac_ok(sac_tensor_create(dev, &desc, "test", &feat));
+    assert_sac_ok(sac_tensor_create(dev, &other, "test", &wide));
+    assert_sac_ok(sac_tensor_create(dev, &half, "test", &halves));
+    assert_sac_ok(sac_tensor_upload(feat, rows));
+    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, wide, NULL, NULL, 0, &view), SAC_ERR_ARG);
+    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, halves, NULL, NULL, 0, &view), SAC_ERR_ARG);
+    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, feat, row, NULL, 0, &view), SAC_ERR_ARG);
+    assert_sac_ok(sac_tracker_update_tensor(trk, det, 3, feat, NULL, NULL, 0, &view));
+    assert_int_equal(view.count, 3);
+    /* The looks are on the device from now on; no looks at all are no matter. */
+    assert_sac_error(sac_tracker_update(trk, det, 3, rows[0], NULL, 40000, &view), SAC_ERR_ARG);
+    assert_sac_ok(sac_tracker_update(trk, det, 3, NULL, NULL, 40000, &view));
+    assert_int_equal(view.count, 3);
+    assert_sac_ok(sac_tracker_update_tensor(trk, det, 3, feat, NULL, NULL, 80000, &view));
+    assert_int_equal(view.count, 3);
+    sac_tracker_destroy(&trk);
+    sac_tensor_unref(&feat);
+    sac_tensor_unref(&wide);
+    sac_tensor_unref(&halves);
+    close_device(&dev);
+    sac_device_unref(&cpu);
+}
+
+/* Each allocation of a frame fails in turn: nothing is lost, and the next try is as if it had not been. */
+static void no_memory_changes_nothing(void **state)
+{
+    (void)state;
+    sac_device         *dev = open_remote(), *cpu = test_device();
+    struct side         a, b;
+    struct sac_wave    *wave = NULL;
+    static struct shot  shots[STREAMS];
+    static struct shown want[STREAMS], got[STREAMS];
+    open_side(&a, 2);
+    open_side(&b, 2);
+    for (int k = 0; k < 4; k++) {
+        for (int s = 0; s < STREAMS; s++)
+            make_shot(&shots[s], s, k, cpu);
+        on_host(&a, shots, k, want);
+        for (int fail = 1;; fail++) {
+            struct sac_tracker_input in = {.det = shots[1].det, .count = (size_t)shots[1].count, .pts_us = k * 40000};
+            int32_t                  rows[STREAMS][PEOPLE];
+            struct sac_features     *f = make_features(dev, shots, rows);
+            in.looks = (struct sac_look_rows){.dev = dev, .base = sac_features_data(f), .count = f->count,
+                                              .dim = f->dim, .row = rows[1], .features = f};
+            sac_alloc_fail_at(fail);
+            sac_result res = wave ? SAC_OK : sac_wave_create(dev, &wave);
+            if (res == SAC_OK)
+                res = sac_wave_add(wave, b.trk[1], &in);
+            sac_alloc_fail_at(0);
+            if (res == SAC_OK) {
+                struct sac_track_view view;
+                assert_sac_ok(sac_wave_run(wave));
+                sac_wave_finish(wave, 0, &view);
+                keep(&got[1], &view);
+                sac_wave_clear(wave);
+            }
+            sac_features_unref(&f);
+            if (res == SAC_OK)
+                break;
+            assert_int_equal(res, SAC_ERR_MEMORY);
+        }
+        assert_int_equal(got[1].count, want[1].count);
+        for (int s = 0; s < STREAMS; s++)
+            sac_frame_unref(&shots[s].frame);
+    }
+    sac_wave_destroy(&wave);
+    close_side(&a);
+    close_side(&b);
+    close_device(&dev);
+    sac_device_unref(&cpu);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tracks_are_those_of_the_host),
+        cmocka_unit_test(little_crosses),
+        cmocka_unit_test(a_fault_costs_looks_and_nothing_more),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+        cmocka_unit_test(no_memory_changes_nothing),
+        cmocka_unit_test(they_are_on_a_gpu),
+    };
+    return cmocka_run_group_tests_name("track/wave", tests, NULL, NULL);
+}
