@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CumSum and CumProd: running totals along an axis. */
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-static sac_result cumulative_axis(struct sac_op_call *c, int *axis)
+sac_result sac_cumulative_axis(struct sac_op_call *c, int *axis)
 {
     int64_t value;
     size_t  n;
@@ -48,7 +49,7 @@ static sac_result cumulative_ref(struct sac_op_call *c)
     bool exclusive = sac_attr_int(c->node, "exclusive", 0);
     bool reverse = sac_attr_int(c->node, "reverse", 0);
     int  axis;
-    SAC_TRY(cumulative_axis(c, &axis));
+    SAC_TRY(sac_cumulative_axis(c, &axis));
     int64_t n = in->dims[axis], outer = sac_dims_product(axis, in->dims);
     int64_t inner = sac_dims_product(in->rank - axis - 1, in->dims + axis + 1);
     for (int64_t i = 0; i < outer * inner; i++) {

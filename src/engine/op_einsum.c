@@ -3,22 +3,9 @@
  * the output does not have. */
 #include <ctype.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-enum { LABELS_MAX = SAC_WALK_DIMS - 1, INPUTS_MAX = SAC_WALK_MAX - 1 };
-
-/* The dimensions that "..." stands for are labels too: 1 is the last of them, 2 the one before. */
-struct term {
-    int  count;
-    char labels[SAC_RANK_MAX];
-};
-
-struct einsum {
-    struct term in[INPUTS_MAX], out;
-    int         count; /* labels: those of the output first */
-    char        labels[LABELS_MAX];
-    int64_t     dims[LABELS_MAX];
-};
 
 static sac_result bad_equation(struct sac_op_call *c)
 {
@@ -27,7 +14,7 @@ static sac_result bad_equation(struct sac_op_call *c)
 }
 
 /* Reads one term up to ',' , '-' or the end. ellipsis: how many dimensions "..." has. */
-static const char *read_term(const char *s, int ellipsis, struct term *t)
+static const char *read_term(const char *s, int ellipsis, struct sac_term *t)
 {
     t->count = 0;
     for (; *s && *s != ',' && *s != '-'; s++) {
@@ -52,7 +39,7 @@ static int letters(const char *s)
     return n;
 }
 
-static int find_label(const struct einsum *e, char label)
+static int find_label(const struct sac_einsum *e, char label)
 {
     for (int i = 0; i < e->count; i++)
         if (e->labels[i] == label)
@@ -60,18 +47,18 @@ static int find_label(const struct einsum *e, char label)
     return -1;
 }
 
-static bool add_label(struct einsum *e, char label)
+static bool add_label(struct sac_einsum *e, char label)
 {
     if (find_label(e, label) >= 0)
         return true;
-    if (e->count == LABELS_MAX)
+    if (e->count == SAC_EINSUM_LABELS_MAX)
         return false;
     e->dims[e->count] = 1;
     e->labels[e->count++] = label;
     return true;
 }
 
-static int occurrences(const struct einsum *e, int inputs, char label)
+static int occurrences(const struct sac_einsum *e, int inputs, char label)
 {
     int n = 0;
     for (int i = 0; i < inputs; i++)
@@ -81,7 +68,7 @@ static int occurrences(const struct einsum *e, int inputs, char label)
 }
 
 /* Without "->": what "..." stands for, then the letters that occur once, in alphabetical order. */
-static void implicit_output(struct einsum *e, int inputs, int ellipsis)
+static void implicit_output(struct sac_einsum *e, int inputs, int ellipsis)
 {
     e->out.count = 0;
     for (int k = ellipsis; k > 0; k--)
@@ -91,12 +78,12 @@ static void implicit_output(struct einsum *e, int inputs, int ellipsis)
             e->out.labels[e->out.count++] = label;
 }
 
-static sac_result parse(struct sac_op_call *c, struct einsum *e)
+sac_result sac_einsum_parse(struct sac_op_call *c, struct sac_einsum *e)
 {
     const char *s = sac_attr_string(c->node, "equation", "");
     int         ellipsis = 0;
     e->count = 0;
-    SAC_CHECK(c, c->in_count <= INPUTS_MAX, "%d inputs; at most %d", c->in_count, INPUTS_MAX);
+    SAC_CHECK(c, c->in_count <= SAC_EINSUM_INPUTS_MAX, "%d inputs; at most %d", c->in_count, SAC_EINSUM_INPUTS_MAX);
     for (int i = 0; i < c->in_count; i++) {
         int dots = c->in[i].rank - letters(s);
         s = read_term(s, dots, &e->in[i]);
@@ -128,18 +115,18 @@ static sac_result parse(struct sac_op_call *c, struct einsum *e)
 
 static sac_result einsum_shape(struct sac_op_call *c)
 {
-    struct einsum e;
+    struct sac_einsum e;
     for (int i = 0; i < c->in_count; i++)
         SAC_CHECK(c, c->in[i].dtype == c->in[0].dtype && c->in[i].dtype != SAC_BOOL,
                   "inputs of dtypes %s and %s", sac_in_dtype(c, 0), sac_in_dtype(c, i));
-    SAC_TRY(parse(c, &e));
+    SAC_TRY(sac_einsum_parse(c, &e));
     return sac_shape_out(c, 0, c->in[0].dtype, e.out.count, e.dims);
 }
 
 /* A walk over all labels, with each input's place and that of the sum. */
-static void walk_labels(struct sac_op_call *c, const struct einsum *e, struct sac_walk *w)
+static void walk_labels(struct sac_op_call *c, const struct sac_einsum *e, struct sac_walk *w)
 {
-    int64_t strides[LABELS_MAX], dense[SAC_RANK_MAX];
+    int64_t strides[SAC_EINSUM_LABELS_MAX], dense[SAC_RANK_MAX];
     sac_walk_init(w, e->count, e->dims);
     for (int i = 0; i < c->in_count; i++) {
         memset(strides, 0, sizeof strides);
@@ -173,12 +160,12 @@ SUM_PRODUCTS(uint64_t) /* integers wrap */
 
 static sac_result einsum_ref(struct sac_op_call *c)
 {
-    struct einsum   e;
+    struct sac_einsum   e;
     struct sac_walk w;
     bool            floats = sac_dtype_is_float(c->in[0].dtype), ok = true;
     int64_t         n = sac_operand_elements(&c->out[0]);
-    void           *x[INPUTS_MAX] = {NULL};
-    SAC_TRY(parse(c, &e));
+    void           *x[SAC_EINSUM_INPUTS_MAX] = {NULL};
+    SAC_TRY(sac_einsum_parse(c, &e));
     void *sum = sac_calloc((size_t)n, sizeof(double));
     for (int i = 0; i < c->in_count; i++) {
         int64_t count = sac_operand_elements(&c->in[i]);
@@ -204,6 +191,6 @@ static sac_result einsum_ref(struct sac_op_call *c)
     return ok ? SAC_OK : sac_op_no_memory(c);
 }
 
-const struct sac_op sac_row_Einsum = {SAC_ROW(Einsum, 12, 1, INPUTS_MAX, 1),
+const struct sac_op sac_row_Einsum = {SAC_ROW(Einsum, 12, 1, SAC_EINSUM_INPUTS_MAX, 1),
                                       SAC_TOLERANCE(1e-4f, 1e-4f), .shape = einsum_shape,
                                       .ref = einsum_ref};

@@ -3,6 +3,7 @@
  * row of the input. MeanVariance, Lp and LRN: along axes and channels. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
 static sac_result float_input(struct sac_op_call *c)
@@ -242,7 +243,7 @@ ROWS_ROW(RMSNormalization, 1, 2, 2, 1, layer_shape, layer_ref);
 
 /* ---- MeanVarianceNormalization: over any axes ---- */
 
-static sac_result mean_variance_axes(struct sac_op_call *c, bool *reduced)
+sac_result sac_mean_variance_axes(struct sac_op_call *c, bool *reduced)
 {
     int axes[SAC_RANK_MAX] = {0, 2, 3}, count = 3, rank = c->in[0].rank;
     if (sac_node_attr(c->node, "axes"))
@@ -260,7 +261,7 @@ static sac_result mean_variance_shape(struct sac_op_call *c)
 {
     bool reduced[SAC_RANK_MAX];
     SAC_TRY(float_input(c));
-    SAC_TRY(mean_variance_axes(c, reduced));
+    SAC_TRY(sac_mean_variance_axes(c, reduced));
     return sac_shape_same(c);
 }
 
@@ -281,7 +282,7 @@ static sac_result mean_variance_ref(struct sac_op_call *c)
     const struct sac_operand *in = &c->in[0];
     bool    reduced[SAC_RANK_MAX];
     int64_t n = sac_operand_elements(in), groups = 1;
-    SAC_TRY(mean_variance_axes(c, reduced));
+    SAC_TRY(sac_mean_variance_axes(c, reduced));
     for (int d = 0; d < in->rank; d++)
         groups *= reduced[d] ? 1 : in->dims[d];
     double *sum = sac_calloc((size_t)groups, 2 * sizeof *sum), *squares = sum + groups;

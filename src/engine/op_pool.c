@@ -2,26 +2,18 @@
 /* Pooling: MaxPool, AveragePool, LpPool, their global forms, and MaxUnpool. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 #include "engine/op_window.h"
 
-enum pool_kind { POOL_MAX, POOL_AVERAGE, POOL_LP };
-struct pool {
-    enum pool_kind    kind;
-    struct sac_window w;
-    double            p;           /* of LpPool */
-    bool              include_pad; /* the average counts padding */
-    bool              columns_first; /* MaxPool's indices in column order */
-};
-
-static sac_result pool_read(struct sac_op_call *c, struct pool *p)
+sac_result sac_pooling_read(struct sac_op_call *c, struct sac_pooling *p)
 {
     enum sac_op_id id = c->node->op->id;
     bool global = id == SAC_OP_GlobalAveragePool || id == SAC_OP_GlobalMaxPool ||
                   id == SAC_OP_GlobalLpPool;
-    p->kind = id == SAC_OP_MaxPool || id == SAC_OP_GlobalMaxPool     ? POOL_MAX
-              : id == SAC_OP_LpPool || id == SAC_OP_GlobalLpPool ? POOL_LP
-                                                                     : POOL_AVERAGE;
+    p->kind = id == SAC_OP_MaxPool || id == SAC_OP_GlobalMaxPool     ? SAC_POOL_MAX
+              : id == SAC_OP_LpPool || id == SAC_OP_GlobalLpPool ? SAC_POOL_LP
+                                                                     : SAC_POOL_AVERAGE;
     p->p = (double)sac_attr_int(c->node, "p", 2);
     p->include_pad = sac_attr_int(c->node, "count_include_pad", 0);
     p->columns_first = sac_attr_int(c->node, "storage_order", 0);
@@ -36,10 +28,10 @@ static sac_result pool_read(struct sac_op_call *c, struct pool *p)
 static sac_result pool_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    struct pool p;
-    SAC_TRY(pool_read(c, &p));
+    struct sac_pooling p;
+    SAC_TRY(sac_pooling_read(c, &p));
     bool bytes = in->dtype == SAC_I8 || in->dtype == SAC_U8;
-    SAC_CHECK(c, sac_dtype_is_float(in->dtype) || (p.kind == POOL_MAX && bytes),
+    SAC_CHECK(c, sac_dtype_is_float(in->dtype) || (p.kind == SAC_POOL_MAX && bytes),
               "input of dtype %s", sac_in_dtype(c, 0));
     for (int d = 0; d < SAC_WINDOW_DIMS; d++) /* else a window could lie in the padding alone */
         SAC_CHECK(c, p.w.pad_begin[d] < (p.w.kernel[d] - 1) * p.w.dilation[d] + 1 &&
@@ -66,10 +58,10 @@ static struct taps taps_at(const struct sac_window *w, int d, int64_t out)
     return t;
 }
 
-static double pool_one(const struct pool *p, const double *x, const struct taps *t, int64_t *where)
+static double pool_one(const struct sac_pooling *p, const double *x, const struct taps *t, int64_t *where)
 {
     const struct sac_window *w = &p->w;
-    double  acc = p->kind == POOL_MAX ? -INFINITY : 0;
+    double  acc = p->kind == SAC_POOL_MAX ? -INFINITY : 0;
     int64_t count = 0;
     *where = -1;
     for (int64_t a = t[0].first; a < t[0].last; a++)
@@ -78,18 +70,18 @@ static double pool_one(const struct pool *p, const double *x, const struct taps 
                 int64_t at = (t[0].start + a * w->dilation[0]) * w->in[1];
                 at = (at + t[1].start + b * w->dilation[1]) * w->in[2];
                 at += t[2].start + k * w->dilation[2];
-                if (p->kind == POOL_AVERAGE)
+                if (p->kind == SAC_POOL_AVERAGE)
                     acc += x[at];
-                else if (p->kind == POOL_LP)
+                else if (p->kind == SAC_POOL_LP)
                     acc += pow(fabs(x[at]), p->p);
                 else if (x[at] > acc || *where < 0 || isnan(x[at])) {
                     acc = x[at];
                     *where = at;
                 }
             }
-    if (p->kind == POOL_LP)
+    if (p->kind == SAC_POOL_LP)
         return pow(acc, 1 / p->p);
-    if (p->kind == POOL_MAX)
+    if (p->kind == SAC_POOL_MAX)
         return acc;
     if (p->include_pad)
         count = t[0].padded * t[1].padded * t[2].padded;
@@ -97,7 +89,7 @@ static double pool_one(const struct pool *p, const double *x, const struct taps 
 }
 
 /* MaxPool's second output counts over the whole tensor, in row or column order of each plane. */
-static int64_t pool_index(const struct pool *p, int64_t plane, int64_t at)
+static int64_t pool_index(const struct sac_pooling *p, int64_t plane, int64_t at)
 {
     const int64_t *in = p->w.in;
     if (p->columns_first)
@@ -109,8 +101,8 @@ static sac_result pool_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
     int64_t     *indices = sac_op_wants(c, 1) ? c->out[1].data : NULL;
-    struct pool  p;
-    SAC_TRY(pool_read(c, &p));
+    struct sac_pooling  p;
+    SAC_TRY(sac_pooling_read(c, &p));
     const double *x = sac_doubles(in);
     if (!x)
         return sac_op_no_memory(c);

@@ -3,6 +3,7 @@
  * order of adding does not show. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
 /* Fold x[0..n-1] into accumulators `step` apart: 0, all into one; else each into its own. */
@@ -70,7 +71,7 @@ static const struct reduce kernels[SAC_OP_COUNT] = {
 };
 
 /* Which dimensions go. No axes: all of them, or none with noop_with_empty_axes. */
-static sac_result reduced_axes(struct sac_op_call *c, bool *reduced)
+sac_result sac_reduced_axes(struct sac_op_call *c, bool *reduced)
 {
     int axes[SAC_RANK_MAX], count, rank = c->in[0].rank;
     SAC_TRY(sac_op_axes(c, "axes", 1, rank, axes, &count));
@@ -91,7 +92,7 @@ static sac_result reduce_shape(struct sac_op_call *c)
     int     rank = 0;
     SAC_CHECK(c, in->dtype != SAC_BOOL || id == SAC_OP_ReduceMax || id == SAC_OP_ReduceMin,
               "input of dtype bool");
-    SAC_TRY(reduced_axes(c, reduced));
+    SAC_TRY(sac_reduced_axes(c, reduced));
     for (int d = 0; d < in->rank; d++)
         if (!reduced[d] || keep)
             dims[rank++] = reduced[d] ? 1 : in->dims[d];
@@ -170,7 +171,7 @@ static sac_result reduce_ref(struct sac_op_call *c)
     const struct reduce *r = &kernels[c->node->op->id];
     size_t               results = (size_t)sac_operand_elements(&c->out[0]);
     bool                 reduced[SAC_RANK_MAX];
-    SAC_TRY(reduced_axes(c, reduced));
+    SAC_TRY(sac_reduced_axes(c, reduced));
     void *acc = sac_alloc(results * sizeof(double));
     if (!acc)
         return sac_op_no_memory(c);
@@ -212,7 +213,7 @@ static sac_result log_sum_exp_ref(struct sac_op_call *c)
 {
     size_t results = (size_t)sac_operand_elements(&c->out[0]);
     bool   reduced[SAC_RANK_MAX];
-    SAC_TRY(reduced_axes(c, reduced));
+    SAC_TRY(sac_reduced_axes(c, reduced));
     double *acc = sac_alloc(2 * results * sizeof *acc);
     if (!acc)
         return sac_op_no_memory(c);

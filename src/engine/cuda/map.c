@@ -156,19 +156,25 @@ static sac_result unary_fill(struct sac_kernel_plan *plan, void *params)
     return fill_map(plan, m, tanh_like ? OPS_FN_GELU_TANH : u->fn, 1, first);
 }
 
-static sac_result activation_fill(struct sac_kernel_plan *plan, void *params)
+int ops_activation_fn(const struct sac_activation *act, double *a, double *b)
 {
     static const int of[SAC_ACT_COUNT] = {
         [SAC_ACT_NONE] = OPS_FN_IDENTITY, [SAC_ACT_RELU] = OPS_FN_RELU, [SAC_ACT_LEAKY_RELU] = OPS_FN_LEAKY_RELU,
         [SAC_ACT_CLIP] = OPS_FN_CLIP, [SAC_ACT_SIGMOID] = OPS_FN_SIGMOID, [SAC_ACT_SILU] = OPS_FN_SWISH,
         [SAC_ACT_HARD_SIGMOID] = OPS_FN_HARD_SIGMOID, [SAC_ACT_HARD_SWISH] = OPS_FN_HARD_SWISH,
         [SAC_ACT_TANH] = OPS_FN_TANH, [SAC_ACT_SOFTPLUS] = OPS_FN_SOFTPLUS};
+    *a = act->kind == SAC_ACT_SILU ? 1 : act->alpha;
+    *b = act->beta;
+    return of[act->kind];
+}
+
+static sac_result activation_fill(struct sac_kernel_plan *plan, void *params)
+{
     static const int            first[] = {0};
     const struct sac_activation act = sac_activation_read(plan->call->node);
     struct ops_map             *m = params;
-    m->a = act.kind == SAC_ACT_SILU ? 1 : act.alpha;
-    m->b = act.beta;
-    return fill_map(plan, m, of[act.kind], 1, first);
+    const int                   fn = ops_activation_fn(&act, &m->a, &m->b);
+    return fill_map(plan, m, fn, 1, first);
 }
 
 /* Constant bounds go into the parameters, others are read as operands. */

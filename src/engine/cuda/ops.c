@@ -104,13 +104,11 @@ sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *c
                    struct sac_stream *stream)
 {
     const struct ops_state *s = state;
-    struct ops_ports        ports;
-    memset(ports.in, 0, (size_t)s->in_count * sizeof *ports.in);
+    struct ops_ports        ports = {.scratch = scratch};
     for (int i = 0; i < s->in_count; i++)
         ports.in[i] = in[i];
     for (int i = 0; i < s->out_count; i++)
         ports.out[i] = out[i];
-    ports.scratch = scratch;
     return ops_queue(dev, stream, s, &ports);
 }
 

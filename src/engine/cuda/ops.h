@@ -48,7 +48,12 @@ bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
  * false when they don't fall so. Offsets of operands that move are in units then; of those that stand
  * still, in elements. stills: bit k for an operand that stands still. */
 bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out, unsigned *stills);
+struct ops_divisor ops_divisor_of(int64_t d); /* d from 1 to 2^31 - 1 */
 sac_result ops_view_fail(struct sac_kernel_plan *plan);
+
+struct sac_activation;
+/* The function, of enum ops_fn, and its constants. */
+int ops_activation_fn(const struct sac_activation *act, double *a, double *b);
 
 /* Elements of an output, and the like. */
 static inline int64_t ops_count_in(const struct sac_kernel_plan *plan, int i)

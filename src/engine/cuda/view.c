@@ -144,7 +144,7 @@ static void join(struct ops_shape *s)
 
 /* Granlund and Montgomery, Division by Invariant Integers using Multiplication, 1994: with the factor one
  * bit short, which the sum in divide() gives back; right for numbers below 2^31. */
-static struct ops_divisor divisor_of(int64_t d)
+struct ops_divisor ops_divisor_of(int64_t d)
 {
     struct ops_divisor v = {.d = (uint32_t)d};
     while (v.shift < 32 && (1ull << v.shift) < (uint64_t)d)
@@ -160,7 +160,7 @@ static void set_dims(struct ops_view *v)
         v->count *= v->size[d];
     v->wide = v->count >= INT32_MAX;
     for (int d = 0; d < v->rank; d++)
-        v->dim[d] = v->wide || v->size[d] == 0 ? (struct ops_divisor){0} : divisor_of(v->size[d]);
+        v->dim[d] = v->wide || v->size[d] == 0 ? (struct ops_divisor){0} : ops_divisor_of(v->size[d]);
 }
 
 bool ops_view_of(const struct ops_shape *shape, int order, struct ops_view *out)

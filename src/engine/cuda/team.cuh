@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Teams of threads over lines: see lines.h. A body's call operator takes a line's number, its part and a
+ * team, whose threads it all runs in and whose folds give every thread the same. On the host a team is
+ * one thread. */
+#pragma once
+
+#include "engine/cuda/lines.h"
+#include "engine/cuda/numbers.cuh"
+
+namespace ops {
+
+struct solo {
+    OPS_BODY int lane() const { return 0; }
+    OPS_BODY int lanes() const { return 1; }
+    template <class T, class FOLD> OPS_BODY T all(T v, FOLD) const { return v; }
+};
+
+#ifdef __CUDACC__
+constexpr int WARP = 32;
+
+template <class T> __device__ __forceinline__ T shuffle(T v, int step) { return __shfl_xor_sync(0xffffffff, v, step); }
+
+template <class T, class FOLD> __device__ __forceinline__ T fold_warp(T v, FOLD fold)
+{
+#pragma unroll
+    for (int step = WARP / 2; step > 0; step /= 2)
+        v = fold(v, shuffle(v, step));
+    return v;
+}
+
+struct warp {
+    __device__ int lane() const { return threadIdx.x % WARP; }
+    __device__ int lanes() const { return WARP; }
+    template <class T, class FOLD> __device__ T all(T v, FOLD fold) const { return fold_warp(v, fold); }
+};
+
+struct block {
+    void *room; /* shared memory for a number of each warp */
+    __device__ int lane() const { return threadIdx.x; }
+    __device__ int lanes() const { return THREADS; }
+    template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
+    {
+        T *each_warp = (T *)room;
+        v = fold_warp(v, fold);
+        __syncthreads(); /* what the fold before left has been read */
+        if (threadIdx.x % WARP == 0)
+            each_warp[threadIdx.x / WARP] = v;
+        __syncthreads();
+        v = each_warp[0];
+#pragma unroll
+        for (int i = 1; i < THREADS / WARP; i++)
+            v = fold(v, each_warp[i]);
+        return v;
+    }
+};
+
+template <class BODY> __global__ void __launch_bounds__(THREADS) solo_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+{
+    const int64_t stride = (int64_t)gridDim.x * THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < rows * parts; i += stride)
+        body(i % rows, (int)(i / rows), solo()); /* neighbours work on neighbouring lines */
+}
+
+template <class BODY> __global__ void __launch_bounds__(THREADS) warp_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+{
+    const int64_t stride = (int64_t)gridDim.x * (THREADS / WARP);
+    for (int64_t i = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP; i < rows * parts; i += stride)
+        body(i / parts, (int)(i % parts), warp());
+}
+
+template <class BODY> __global__ void __launch_bounds__(THREADS) block_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+{
+    __shared__ double room[2 * THREADS / WARP];
+    for (int64_t i = blockIdx.x; i < rows * parts; i += gridDim.x)
+        body(i / parts, (int)(i % parts), block{room});
+}
+
+/* body(row, part, team) for all lines and parts. */
+template <class BODY> int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
+{
+    const int64_t n = rows * parts, per_block = team == OPS_TEAM_SOLO ? THREADS : team == OPS_TEAM_WARP ? THREADS / WARP : 1;
+    const int64_t wanted = (n + per_block - 1) / per_block;
+    const unsigned blocks = (unsigned)(wanted < BLOCKS_MAX ? wanted : BLOCKS_MAX);
+    if (n <= 0)
+        return 0;
+    if (team == OPS_TEAM_SOLO)
+        solo_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    else if (team == OPS_TEAM_WARP)
+        warp_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    else
+        block_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    return (int)cudaGetLastError();
+}
+#else
+template <class BODY> int lines(const BODY &body, int, int64_t rows, int parts, void *)
+{
+    for (int64_t row = 0; row < rows; row++)
+        for (int part = 0; part < parts; part++)
+            body(row, part, solo());
+    return 0;
+}
+#endif
+
+template <class T> struct add {
+    OPS_BODY T operator()(T a, T b) const { return a + b; }
+};
+template <class T> struct multiply {
+    OPS_BODY T operator()(T a, T b) const { return a * b; }
+};
+/* NaN stays. */
+template <class T> struct larger {
+    OPS_BODY T operator()(T a, T b) const { return b > a || is_nan(b) ? b : a; }
+};
+template <class T> struct smaller {
+    OPS_BODY T operator()(T a, T b) const { return b < a || is_nan(b) ? b : a; }
+};
+
+/* Where part `part` of a line of n begins. */
+OPS_BODY int64_t part_start(int64_t n, int part, int parts) { return parts == 1 ? n * part : n * part / parts; }
+
+/* f(x) summed over elements of a line that the team's threads take in turn: float for a while, then double. */
+template <class F, class TEAM> OPS_BODY double sum_of(const F &f, int64_t first, int64_t last, const TEAM &team)
+{
+    double total = 0;
+    for (int64_t j = first + team.lane(); j < last;) {
+        float part = 0;
+        for (int k = 0; k < 64 && j < last; k++, j += team.lanes())
+            part += f(j);
+        total += part;
+    }
+    return team.all(total, add<double>());
+}
+
+} // namespace ops
