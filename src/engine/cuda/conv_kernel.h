@@ -51,14 +51,11 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
 void               conv_ready_destroy(struct conv_ready *r); /* whatever users it has */
 enum conv_form     conv_form_of(enum conv_way way);
 
-/* ---- what the process knows of convolutions, by their text (conv_memory.c); any thread ---- */
+/* ---- what is in use, by the convolutions' text (conv_memory.c); any thread ---- */
 
 enum { CONV_KEY_MAX = 640 };
-/* false: it does not fit, and nothing is remembered. */
+/* false: it does not fit. */
 bool conv_key(const struct sac_device *dev, const struct conv_spec *s, char key[CONV_KEY_MAX]);
-/* The choice that was measured to be the fastest. */
-void conv_remember_choice(const char *key, const struct conv_choice *choice);
-bool conv_recall_choice(const char *key, struct conv_choice *out);
 /* One that others use right now, of this choice (NULL: any); or NULL. Counts a user. */
 struct conv_ready *conv_share(const char *key, const struct conv_choice *choice);
 void               conv_offer(const char *key, struct conv_ready *r);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions of the same text share what is ready: the table of those that are in use. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,8 +7,6 @@
 
 struct known {
     char              *key;
-    bool               chosen;
-    struct conv_choice choice;
     struct conv_ready *ready; /* while it has users */
 };
 
@@ -42,28 +41,6 @@ static struct known *find_or_add(const char *key)
     *k = (struct known){.key = sac_strdup(key)};
     memory.count += k->key != NULL;
     return k->key ? k : NULL;
-}
-
-void conv_remember_choice(const char *key, const struct conv_choice *choice)
-{
-    pthread_mutex_lock(&memory.lock);
-    struct known *k = find_or_add(key);
-    if (k) {
-        k->chosen = true;
-        k->choice = *choice;
-    }
-    pthread_mutex_unlock(&memory.lock);
-}
-
-bool conv_recall_choice(const char *key, struct conv_choice *out)
-{
-    pthread_mutex_lock(&memory.lock);
-    const struct known *k = find(key);
-    const bool          known = k && k->chosen;
-    if (known)
-        *out = k->choice;
-    pthread_mutex_unlock(&memory.lock);
-    return known;
 }
 
 struct conv_ready *conv_share(const char *key, const struct conv_choice *choice)

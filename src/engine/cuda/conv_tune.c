@@ -141,6 +141,13 @@ static void say_best(const struct trial *t, double best_us, int64_t made_ns)
             (double)(sac_time_ns() - made_ns) * 1e-6);
 }
 
+static void remember(const char *key, const struct conv_choice *choice)
+{
+    char text[SAC_KERNEL_CHOICE_MAX];
+    if (conv_choice_print(choice, text, sizeof text))
+        tuned_remember(key, text);
+}
+
 /* false: nothing runs. */
 static bool try_all(struct sac_device *dev, struct conv_state *state, const struct conv_weights_source *weights,
                     const char *key)
@@ -160,7 +167,7 @@ static bool try_all(struct sac_device *dev, struct conv_state *state, const stru
     if (best >= 0)
         say_best(t, best_us, made_ns);
     if (best >= 0 && best_us > 0)
-        conv_remember_choice(key, &state->ready->choice);
+        remember(key, &state->ready->choice);
     pthread_mutex_unlock(&state->gpu->tuning);
     sac_free(t);
     return best >= 0;
@@ -193,13 +200,14 @@ static bool choose(struct sac_device *dev, struct conv_state *state, const struc
                    const struct conv_weights_source *weights, const char *key)
 {
     struct conv_choice choice;
+    char               text[SAC_KERNEL_CHOICE_MAX];
     if (plan->choice && conv_choice_parse(plan->choice, &choice)) {
         if (take(dev, state, key, &choice))
             return true;
         sac_log(dev->ctx, SAC_LOG_DEBUG, "%s: '%.200s' of the plan file does not run here", state->label,
                 plan->choice);
     }
-    if (conv_recall_choice(key, &choice) && take(dev, state, key, &choice))
+    if (tuned_recall(key, text) && conv_choice_parse(text, &choice) && take(dev, state, key, &choice))
         return true;
     return plan->measure ? try_all(dev, state, weights, key) : take_likely(dev, state, key);
 }

@@ -9,6 +9,8 @@ static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
     [SAC_OP_Conv] = &cudnn_Conv,
     [SAC_OP_FusedConv] = &cudnn_FusedConv,
     [SAC_OP_ConvTranspose] = &cudnn_ConvTranspose,
+    [SAC_OP_Gemm] = &cudnn_Gemm,
+    [SAC_OP_MatMul] = &cudnn_MatMul,
 };
 
 /* With the versions once open was called: plan files are keyed by it. */
