@@ -92,6 +92,7 @@ struct sac_ledger_entry {
 };
 struct sac_ledger {
     struct sac_ledger_entry reason[SAC_COPY_REASON_COUNT];
+    uint64_t                crossed_bytes; /* between host and device, weights left out; 0 on the CPU */
 };
 SAC_API void sac_device_ledger(const sac_device *dev, struct sac_ledger *out);
 

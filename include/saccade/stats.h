@@ -41,7 +41,10 @@ struct sac_gpu_stats {
     char     name[96];
     int      samples;        /* a few a second */
     double   utilisation;    /* mean share of the time that kernels ran; 0 to 1 */
-    double   decoder_load;   /* the same of the decoder */
+    double   decoder_load;   /* the same of the decoder, and of the encoder */
+    double   encoder_load;
+    /* The same over the last minute and the last five, or what there is of them. */
+    double   utilisation_1m, utilisation_5m, decoder_load_1m, decoder_load_5m;
     uint64_t memory_bytes, memory_peak_bytes, memory_total_bytes;
 };
 
@@ -65,6 +68,10 @@ struct sac_pipeline_stats {
      * is one frame, but a batch for preprocess, inference and head. Time on the host: what a device did
      * by itself meanwhile is in stage_gpu, beside it; count 0: nothing. */
     struct sac_timer_summary stage[SAC_STAGE_MAX], stage_gpu[SAC_STAGE_MAX];
+    /* Memory of the device that each holds, and the most it ever held; that of none of them. Idle memory of the
+     * pool is not in it. */
+    uint64_t                 stage_bytes[SAC_STAGE_MAX], stage_bytes_peak[SAC_STAGE_MAX];
+    uint64_t                 other_bytes, other_bytes_peak;
     int                      stage_count;
     /* From a frame's being there (decoded, submitted, or with realtime: due) to its tracks; count 0: not
      * measured. Of a file read at full speed most of it is waiting in queues. */
@@ -80,7 +87,9 @@ struct sac_pipeline_stats {
     int                      advice_count;
     struct sac_pool_stats    pool;
     double                   pool_reuse; /* share of the requests that the pool served; 0 to 1 */
+    struct sac_pool_stats    host_pool;  /* page-locked memory for what crosses; 0 on the CPU */
     struct sac_ledger        ledger;
+    double                   crossed_per_s; /* bytes between host and device a second, without weights */
     struct sac_gpu_stats     gpu;
     struct sac_source_stats  source;
     unsigned                 outputs_whole; /* SAC_OUTPUT_...: done, with their names; of several inputs:

@@ -7,12 +7,12 @@
 static void print_stages(const struct sac_pipeline_stats *stats, FILE *out)
 {
     if (stats->stage_count)
-        fputs("  stage        calls    mean ms     p50 ms     p95 ms     p99 ms    total s\n", out);
+        fputs("  stage        calls    mean ms     p50 ms     p95 ms     p99 ms    total s  memory MB\n", out);
     for (int i = 0; i < stats->stage_count; i++) {
         const struct sac_timer_summary *stage = &stats->stage[i];
-        fprintf(out, "  %-10s %7" PRId64 " %10.3f %10.3f %10.3f %10.3f %10.2f\n", stage->name,
+        fprintf(out, "  %-10s %7" PRId64 " %10.3f %10.3f %10.3f %10.3f %10.2f %10.1f\n", stage->name,
                 stage->count, stage->mean_ms, stage->p50_ms, stage->p95_ms, stage->p99_ms,
-                stage->total_ms / 1000);
+                stage->total_ms / 1000, (double)stats->stage_bytes_peak[i] / 1e6);
     }
 }
 
@@ -23,6 +23,39 @@ static void print_models(const struct sac_pipeline_stats *stats, FILE *out)
     if (stats->reid[0])
         fprintf(out, "reid        %s\n", stats->reid);
     fprintf(out, "tracker     %s\n", stats->tracker);
+}
+
+/* The copy ledger: what was copied, and why. */
+static void print_copies(const struct sac_pipeline_stats *stats, FILE *out)
+{
+    for (int i = 0; i < SAC_COPY_REASON_COUNT; i++) {
+        const struct sac_ledger_entry *entry = &stats->ledger.reason[i];
+        if (entry->calls)
+            fprintf(out, "copied      %s: %" PRIu64 " times, %.3f MB\n",
+                    sac_copy_reason_name((enum sac_copy_reason)i), entry->calls, (double)entry->bytes / 1e6);
+    }
+    if (stats->ledger.crossed_bytes)
+        fprintf(out, "crossed     %.3f MB/s between host and device, weights left out\n",
+                stats->crossed_per_s / 1e6);
+}
+
+static void print_gpu(const struct sac_gpu_stats *gpu, FILE *out)
+{
+    if (gpu->samples)
+        fprintf(out, "gpu         %s: busy %.0f %%, its decoder %.0f %%, %.1f of %.1f GB in use at most\n",
+                gpu->name, gpu->utilisation * 100, gpu->decoder_load * 100,
+                (double)gpu->memory_peak_bytes / 1e9, (double)gpu->memory_total_bytes / 1e9);
+}
+
+static void print_memory(const struct sac_pipeline_stats *stats, FILE *out)
+{
+    const struct sac_pool_stats *pool = &stats->pool;
+    fprintf(out, "memory      %.0f MB at most\n", (double)stats->rss_peak_bytes / 1e6);
+    fprintf(out, "pool        %.0f MB at most; %.1f %% of %" PRIu64 " requests were served again", (double)pool->bytes_peak / 1e6,
+            stats->pool_reuse * 100, pool->allocations + pool->reuses);
+    if (pool->requests_warm)
+        fprintf(out, ", %" PRIu64 " new after the first %d frames", pool->allocations_warm, SAC_POOL_WARM_FRAMES);
+    fputs("\n", out);
 }
 
 /* What was survived on the way; nothing to say most of the time. */
@@ -82,7 +115,9 @@ void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
     fprintf(out, "device      %s\n", stats->device);
     if (stats->engine[0])
         fprintf(out, "engine      %s, %s\n", stats->engine, stats->precision);
-    fprintf(out, "memory      %.0f MB at most\n", (double)stats->rss_peak_bytes / 1e6);
+    print_memory(stats, out);
+    print_gpu(&stats->gpu, out);
+    print_copies(stats, out);
     if (stats->bottleneck[0])
         fprintf(out, "bottleneck  %s: %s\n", stats->bottleneck, stats->bottleneck_why);
     for (int i = 0; i < stats->advice_count; i++)

@@ -187,6 +187,7 @@ struct sac_device {
     struct {
         atomic_uint_fast64_t calls, bytes;
     } ledger[SAC_COPY_REASON_COUNT];
+    atomic_uint_fast64_t crossed; /* bytes between host and device, without weights */
     atomic_int strict; /* zero-copy strict: frame and tensor copies fail */
     atomic_uint_fast64_t frames; /* that went through: sac_device_count_frames */
     /* Kernels for networks, once one asked for them (engine/providers.c, which guards both), and how they
@@ -224,8 +225,10 @@ sac_result sac_host_buffer_create(sac_device *dev, size_t bytes, const char *own
 /* For the device itself: it does not hold the device open, and goes back in ops->rest. */
 sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owner, bool host,
                                  struct sac_buffer **out);
-/* Memory of the device that a library takes by itself: on the books and within the budget, without data. */
-sac_result sac_buffer_reserve(sac_device *dev, size_t bytes, const char *owner, struct sac_buffer **out);
+/* Memory that a library takes on the device for us (a decoder's surfaces): within the budget and in the books,
+ * but there are no bytes. Create it before the library takes them, unref it when they are gone.
+ * Errors   SAC_ERR_LIMIT over the budget. */
+sac_result sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner, struct sac_buffer **out);
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf);
 void               sac_buffer_unref(struct sac_buffer **buf);
 void              *sac_buffer_data(const struct sac_buffer *buf);
@@ -263,6 +266,25 @@ struct sac_live_buffer {
     const struct sac_tensor_desc *desc;          /* dtype SAC_DTYPE_NONE: not described */
     int64_t                       age_ns;
 };
+/* What memory is held for: the stage of the thread that took it, unless its owner's name tells another. */
+enum sac_memory_use {
+    SAC_MEMORY_OTHER = 0,
+    SAC_MEMORY_DECODE,
+    SAC_MEMORY_PREPROCESS,
+    SAC_MEMORY_INFERENCE,
+    SAC_MEMORY_HEAD,
+    SAC_MEMORY_REID,
+    SAC_MEMORY_TRACKING,
+    SAC_MEMORY_DRAW,
+    SAC_MEMORY_ENCODE,
+    SAC_MEMORY_USE_COUNT
+};
+/* Of the calling thread, from now on; returns what it was. */
+enum sac_memory_use sac_memory_use_set(enum sac_memory_use use);
+enum sac_memory_use sac_memory_use_of(const char *owner);
+/* Bytes that are live for each, and the most that ever were; page-locked memory is not in it. */
+void sac_device_memory_by_use(const sac_device *dev, uint64_t live[SAC_MEMORY_USE_COUNT],
+                              uint64_t peak[SAC_MEMORY_USE_COUNT]);
 void sac_device_each_live(const sac_device *dev, void (*fn)(void *user, const struct sac_live_buffer *buf),
                           void *user);
 

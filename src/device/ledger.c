@@ -26,8 +26,8 @@ const char *sac_copy_reason_name(enum sac_copy_reason reason)
     return (unsigned)reason < SAC_COPY_REASON_COUNT ? reasons[reason].name : "unknown";
 }
 
-sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_reason reason,
-                                 const char *what)
+static sac_result count(sac_device *dev, size_t bytes, bool crosses, enum sac_copy_reason reason,
+                        const char *what)
 {
     if ((unsigned)reason >= SAC_COPY_REASON_COUNT)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: copy reason %d is not on the list", what,
@@ -38,7 +38,16 @@ sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_re
                         reasons[reason].name, dev->name);
     atomic_fetch_add_explicit(&dev->ledger[reason].calls, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&dev->ledger[reason].bytes, bytes, memory_order_relaxed);
+    if (crosses && reason != SAC_COPY_WEIGHTS && !dev->ops->host_memory)
+        atomic_fetch_add_explicit(&dev->crossed, bytes, memory_order_relaxed);
     return SAC_OK;
+}
+
+sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_reason reason,
+                                 const char *what)
+{
+    const bool crosses = reason == SAC_COPY_FRAME_UPLOAD || reason == SAC_COPY_FRAME_DOWNLOAD;
+    return count(dev, bytes, crosses, reason, what);
 }
 
 sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
@@ -48,7 +57,7 @@ sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst
     if (bytes && (!dst || !src))
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: a copy of %zu bytes without an address", what,
                         bytes);
-    sac_result res = sac_device_count_copy(dev, bytes, reason, what);
+    sac_result res = count(dev, bytes, kind != SAC_COPY_ON_DEVICE, reason, what);
     return res == SAC_OK && bytes ? dev->ops->copy(dev, stream, dst, src, bytes, kind) : res;
 }
 
@@ -60,7 +69,7 @@ sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
     if (bytes && (!r->dst || !r->src))
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: a copy of %zu bytes without an address", what,
                         bytes);
-    sac_result res = sac_device_count_copy(dev, bytes, reason, what);
+    sac_result res = count(dev, bytes, kind != SAC_COPY_ON_DEVICE, reason, what);
     if (res == SAC_OK && bytes && dev->ops->copy_rows)
         return dev->ops->copy_rows(dev, stream, r, kind);
     for (size_t y = 0; res == SAC_OK && bytes && y < (size_t)r->rows; y++)
@@ -74,4 +83,5 @@ void sac_device_ledger(const sac_device *dev, struct sac_ledger *out)
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++)
         out->reason[i] = (struct sac_ledger_entry){.calls = atomic_load(&dev->ledger[i].calls),
                                                    .bytes = atomic_load(&dev->ledger[i].bytes)};
+    out->crossed_bytes = atomic_load(&dev->crossed);
 }

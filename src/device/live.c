@@ -2,6 +2,7 @@
 /* The pool's books: who holds what and since when, which is what a leak report reads. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "device/pool.h"
 
@@ -53,6 +54,49 @@ void sac_device_each_live(const sac_device *dev, void (*fn)(void *user, const st
     if (dev->host_pool)
         each_live(dev->host_pool, fn, user);
 }
+
+/* ---- what it is held for ---- */
+
+static _Thread_local enum sac_memory_use thread_use;
+
+enum sac_memory_use sac_memory_use_set(enum sac_memory_use use)
+{
+    enum sac_memory_use before = thread_use;
+    thread_use = use;
+    return before;
+}
+
+/* Buffers that a thread of another stage takes as well; by the beginnings of their owners' names. */
+static const struct {
+    const char         *owner;
+    enum sac_memory_use use;
+} uses[] = {
+    {"detector input", SAC_MEMORY_PREPROCESS}, {"preprocess", SAC_MEMORY_PREPROCESS},
+    {"boxes", SAC_MEMORY_HEAD},                {"detect", SAC_MEMORY_HEAD},
+    {"embedd", SAC_MEMORY_REID},               {"looks of tracks", SAC_MEMORY_TRACKING},
+    {"camera motion", SAC_MEMORY_TRACKING},    {"surfaces", SAC_MEMORY_DECODE},
+    {"frames on their way", SAC_MEMORY_DECODE},
+};
+
+enum sac_memory_use sac_memory_use_of(const char *owner)
+{
+    for (size_t i = 0; i < SAC_COUNT(uses); i++)
+        if (!strncmp(owner, uses[i].owner, strlen(uses[i].owner)))
+            return uses[i].use;
+    return thread_use;
+}
+
+void sac_device_memory_by_use(const sac_device *dev, uint64_t live[SAC_MEMORY_USE_COUNT],
+                              uint64_t peak[SAC_MEMORY_USE_COUNT])
+{
+    struct sac_buffer_pool *pool = dev->pool;
+    pthread_mutex_lock(&pool->lock);
+    memcpy(live, pool->use_live, sizeof pool->use_live);
+    memcpy(peak, pool->use_peak, sizeof pool->use_peak);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* ---- the rest of the books ---- */
 
 static void stats_of(struct sac_buffer_pool *pool, struct sac_pool_stats *out)
 {

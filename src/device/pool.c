@@ -55,6 +55,9 @@ static void live_insert(struct sac_buffer_pool *pool, struct sac_buffer *buf)
     pool->live = buf;
     pool->stats.bytes_live += buf->class_bytes;
     pool->stats.bytes_peak = SAC_MAX(pool->stats.bytes_peak, pool->stats.bytes_live);
+    uint64_t *use_live = &pool->use_live[buf->use], *use_peak = &pool->use_peak[buf->use];
+    *use_live += buf->class_bytes;
+    *use_peak = SAC_MAX(*use_peak, *use_live);
 }
 
 static void live_remove(struct sac_buffer_pool *pool, struct sac_buffer *buf)
@@ -66,6 +69,7 @@ static void live_remove(struct sac_buffer_pool *pool, struct sac_buffer *buf)
     if (buf->next)
         buf->next->prev = buf->prev;
     pool->stats.bytes_live -= buf->class_bytes;
+    pool->use_live[buf->use] -= buf->class_bytes;
 }
 
 /* The first idle buffer of the class that no stream works with, or NULL. wait: else the one that was given
@@ -176,7 +180,7 @@ void sac_device_count_frames(sac_device *dev, int n)
 
 /* ---- taking and giving back ---- */
 
-static bool over_budget(const struct sac_buffer_pool *pool, size_t more)
+static bool over_budget(const struct sac_buffer_pool *pool, uint64_t more)
 {
     uint64_t limit = pool->limit_bytes;
     uint64_t held = pool->stats.bytes_live + pool->stats.bytes_idle;
@@ -254,6 +258,20 @@ static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, siz
                     owner, bytes, pool->where, live, room);
 }
 
+/* What a buffer is to its holder, before it goes on the live list. */
+static void enter_books(struct sac_buffer *buf, size_t bytes, const char *owner, bool own)
+{
+    sac_refcount_init(&buf->refs);
+    buf->bytes = bytes;
+    buf->born_ns = sac_time_ns();
+    buf->own = buf->keep = own;
+    buf->reported = false;
+    buf->desc = (struct sac_tensor_desc){0};
+    buf->use = sac_memory_use_of(owner);
+    snprintf(buf->owner, sizeof buf->owner, "%s", owner);
+    live_insert(buf->pool, buf);
+}
+
 static sac_result create(struct sac_buffer_pool *pool, size_t bytes, const char *owner, bool own,
                          struct sac_buffer **out)
 {
@@ -266,22 +284,40 @@ static sac_result create(struct sac_buffer_pool *pool, size_t bytes, const char 
     pthread_mutex_lock(&pool->lock);
     count_request(pool);
     sac_result res = take(pool, class_index, &buf);
-    if (res == SAC_OK) {
-        sac_refcount_init(&buf->refs);
-        buf->bytes = bytes;
-        buf->born_ns = sac_time_ns();
-        buf->own = buf->keep = own;
-        buf->reported = false;
-        buf->desc = (struct sac_tensor_desc){0};
-        snprintf(buf->owner, sizeof buf->owner, "%s", owner);
-        live_insert(pool, buf);
-    }
+    if (res == SAC_OK)
+        enter_books(buf, bytes, owner, own);
     uint64_t live = pool->stats.bytes_live;
     pthread_mutex_unlock(&pool->lock);
     if (res != SAC_OK)
         return refuse(pool, res, bytes, live, owner);
     if (!own)
         sac_device_hold(pool->dev);
+    *out = buf;
+    return SAC_OK;
+}
+
+sac_result sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner, struct sac_buffer **out)
+{
+    struct sac_buffer_pool *pool = dev->pool;
+    struct sac_buffer      *buf = sac_new(struct sac_buffer);
+    if (!buf)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for its place in the books", owner);
+    buf->pool = pool;
+    buf->class_bytes = bytes;
+    pthread_mutex_lock(&pool->lock);
+    if (over_budget(pool, bytes))
+        trim(pool);
+    const bool refused = over_budget(pool, bytes);
+    if (!refused)
+        enter_books(buf, bytes, owner, false);
+    buf->keep = true;
+    uint64_t live = pool->stats.bytes_live;
+    pthread_mutex_unlock(&pool->lock);
+    if (refused) {
+        sac_free(buf);
+        return refuse(pool, SAC_ERR_LIMIT, bytes, live, owner);
+    }
+    sac_device_hold(dev);
     *out = buf;
     return SAC_OK;
 }
@@ -301,40 +337,6 @@ sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owne
                                  struct sac_buffer **out)
 {
     return create(host && dev->host_pool ? dev->host_pool : dev->pool, bytes, owner, true, out);
-}
-
-static void enter_books(struct sac_buffer_pool *pool, struct sac_buffer *buf, size_t bytes, const char *owner)
-{
-    sac_refcount_init(&buf->refs);
-    buf->pool = pool;
-    buf->bytes = buf->class_bytes = bytes;
-    buf->born_ns = sac_time_ns();
-    buf->keep = true;
-    snprintf(buf->owner, sizeof buf->owner, "%s", owner);
-    live_insert(pool, buf);
-}
-
-sac_result sac_buffer_reserve(sac_device *dev, size_t bytes, const char *owner, struct sac_buffer **out)
-{
-    struct sac_buffer_pool *pool = dev->pool;
-    struct sac_buffer      *buf = sac_new(struct sac_buffer);
-    sac_result              res = buf ? SAC_OK : SAC_ERR_MEMORY;
-    pthread_mutex_lock(&pool->lock);
-    if (over_budget(pool, bytes))
-        trim(pool);
-    if (res == SAC_OK && over_budget(pool, bytes))
-        res = SAC_ERR_LIMIT;
-    if (res == SAC_OK)
-        enter_books(pool, buf, bytes, owner);
-    uint64_t live = pool->stats.bytes_live;
-    pthread_mutex_unlock(&pool->lock);
-    if (res != SAC_OK) {
-        sac_free(buf);
-        return refuse(pool, res, bytes, live, owner);
-    }
-    sac_device_hold(dev);
-    *out = buf;
-    return SAC_OK;
 }
 
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf)

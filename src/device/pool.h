@@ -15,7 +15,7 @@ enum {
 struct sac_buffer {
     sac_refcount            refs;
     struct sac_buffer_pool *pool;
-    void                   *data;
+    void                   *data;        /* NULL: memory that others took, see sac_buffer_reserve */
     size_t                  bytes;       /* asked for */
     size_t                  class_bytes; /* taken */
     int                     class_index;
@@ -24,6 +24,7 @@ struct sac_buffer {
     struct sac_uses         uses;
     bool                    reused; /* at least once */
     bool                    own;    /* the device's: it does not hold the device open */
+    enum sac_memory_use     use;
     /* The live list's remarks. */
     int64_t                born_ns;
     bool                   keep, reported;
@@ -45,6 +46,7 @@ struct sac_buffer_pool {
     struct sac_buffer    *idle[SAC_POOL_CLASSES];
     uint64_t              requests, intervals; /* an interval is params.trim_frames frames */
     struct sac_pool_stats stats;
+    uint64_t              use_live[SAC_MEMORY_USE_COUNT], use_peak[SAC_MEMORY_USE_COUNT];
 };
 
 /* The thread that names buffers held for params.leak_age_s; begun when that is more than 0. */

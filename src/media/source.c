@@ -263,6 +263,7 @@ static void *prefetch(void *arg)
 {
     struct sac_source *src = arg;
     sac_result         res;
+    sac_memory_use_set(SAC_MEMORY_DECODE);
     for (;;) {
         sac_frame *frame = NULL;
         res = next_frame(src, &frame);

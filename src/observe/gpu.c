@@ -8,7 +8,11 @@
 #include "observe/gpu.h"
 
 /* NVML measures utilisation over windows of 1/6 to 1 s, so more samples would tell no more. */
-enum { SAMPLE_EVERY_MS = 250 };
+enum {
+    SAMPLE_EVERY_MS = 250,
+    MINUTE = 60 * 1000 / SAMPLE_EVERY_MS, /* samples */
+    KEPT = 5 * MINUTE
+};
 
 /* The part of NVML's interface that is used, as its documentation has it. */
 typedef void *nvml_device;
@@ -28,6 +32,7 @@ struct nvml {
     int (*name)(nvml_device device, char *name, unsigned length);
     int (*utilisation)(nvml_device device, struct nvml_utilisation *out);
     int (*decoder)(nvml_device device, unsigned *utilisation, unsigned *period_us);
+    int (*encoder)(nvml_device device, unsigned *utilisation, unsigned *period_us);
     int (*memory)(nvml_device device, struct nvml_memory *out);
 };
 
@@ -40,7 +45,8 @@ struct sac_gpu_watch {
     pthread_mutex_t      lock; /* guards all below */
     pthread_cond_t       wake;
     bool                 ended;
-    struct sac_gpu_stats stats; /* utilisation and decoder_load are sums here */
+    struct sac_gpu_stats stats; /* utilisation and the loads are sums here */
+    uint8_t              busy[KEPT], decoder[KEPT]; /* per cent; the latest samples, from 0 on again when full */
 };
 
 static bool open_nvml(struct nvml *nvml, const char *library)
@@ -55,6 +61,7 @@ static bool open_nvml(struct nvml *nvml, const char *library)
         {"nvmlDeviceGetName", (void **)&nvml->name},
         {"nvmlDeviceGetUtilizationRates", (void **)&nvml->utilisation},
         {"nvmlDeviceGetDecoderUtilization", (void **)&nvml->decoder},
+        {"nvmlDeviceGetEncoderUtilization", (void **)&nvml->encoder},
         {"nvmlDeviceGetMemoryInfo", (void **)&nvml->memory},
     };
     nvml->library = dlopen(library ? library : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -69,14 +76,20 @@ static void sample(struct sac_gpu_watch *w)
 {
     struct nvml_utilisation utilisation = {0};
     struct nvml_memory      memory = {0};
-    unsigned                decoder = 0, period_us;
+    unsigned                decoder = 0, encoder = 0, period_us;
     bool                    busy = w->nvml.utilisation(w->device, &utilisation) == NVML_SUCCESS;
     w->nvml.decoder(w->device, &decoder, &period_us);
+    w->nvml.encoder(w->device, &encoder, &period_us);
     w->nvml.memory(w->device, &memory);
     pthread_mutex_lock(&w->lock);
-    w->stats.samples += busy;
-    w->stats.utilisation += busy ? utilisation.gpu * 0.01 : 0;
-    w->stats.decoder_load += busy ? decoder * 0.01 : 0;
+    if (busy) {
+        w->busy[w->stats.samples % KEPT] = (uint8_t)SAC_MIN(utilisation.gpu, 100u);
+        w->decoder[w->stats.samples % KEPT] = (uint8_t)SAC_MIN(decoder, 100u);
+        w->stats.samples++;
+        w->stats.utilisation += utilisation.gpu * 0.01;
+        w->stats.decoder_load += decoder * 0.01;
+        w->stats.encoder_load += encoder * 0.01;
+    }
     w->stats.memory_bytes = memory.used;
     w->stats.memory_peak_bytes = SAC_MAX(w->stats.memory_peak_bytes, memory.used);
     w->stats.memory_total_bytes = memory.total;
@@ -156,6 +169,16 @@ void sac_gpu_watch_stop(struct sac_gpu_watch **watch)
     *watch = NULL;
 }
 
+/* The mean of the last n samples, or of those there are. Under the lock. */
+static double mean_of_last(const uint8_t percent[KEPT], int samples, int n)
+{
+    unsigned sum = 0;
+    n = SAC_MIN(n, samples);
+    for (int i = 1; i <= n; i++)
+        sum += percent[(samples - i) % KEPT];
+    return n ? sum * 0.01 / n : 0;
+}
+
 void sac_gpu_watch_get(struct sac_gpu_watch *w, struct sac_gpu_stats *out)
 {
     *out = (struct sac_gpu_stats){0};
@@ -163,9 +186,14 @@ void sac_gpu_watch_get(struct sac_gpu_watch *w, struct sac_gpu_stats *out)
         return;
     pthread_mutex_lock(&w->lock);
     *out = w->stats;
+    out->utilisation_1m = mean_of_last(w->busy, out->samples, MINUTE);
+    out->utilisation_5m = mean_of_last(w->busy, out->samples, KEPT);
+    out->decoder_load_1m = mean_of_last(w->decoder, out->samples, MINUTE);
+    out->decoder_load_5m = mean_of_last(w->decoder, out->samples, KEPT);
     pthread_mutex_unlock(&w->lock);
     if (out->samples > 0) {
         out->utilisation /= out->samples;
         out->decoder_load /= out->samples;
+        out->encoder_load /= out->samples;
     }
 }

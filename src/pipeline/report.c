@@ -59,9 +59,14 @@ static void add_stages(struct sac_text *t, const struct sac_pipeline_stats *s)
             add_times(t, &s->stage_gpu[i]);
             sac_text_add(t, "}");
         }
-        sac_text_add(t, "}");
+        sac_text_add(t, ",");
+        add_int(t, "memory_bytes", (int64_t)s->stage_bytes[i], ",");
+        add_int(t, "memory_peak_bytes", (int64_t)s->stage_bytes_peak[i], "}");
     }
     sac_text_add(t, "],\n");
+    open(t, "other_memory", "{");
+    add_int(t, "bytes", (int64_t)s->other_bytes, ",");
+    add_int(t, "peak_bytes", (int64_t)s->other_bytes_peak, "},\n");
 }
 
 static void add_latency(struct sac_text *t, const struct sac_timer_summary *latency)
@@ -109,18 +114,25 @@ static void add_batches(struct sac_text *t, const struct sac_batch_stats *b)
     add_real(t, "fill", b->mean / b->max, "},\n");
 }
 
-static void add_pool(struct sac_text *t, const struct sac_pipeline_stats *s)
+static double share(uint64_t part, uint64_t whole)
 {
-    open(t, "pool", "{");
-    add_int(t, "allocations", (int64_t)s->pool.allocations, ",");
-    add_int(t, "reuses", (int64_t)s->pool.reuses, ",");
-    add_int(t, "returns", (int64_t)s->pool.returns, ",");
-    add_int(t, "leaks", (int64_t)s->pool.leaks, ",");
-    add_int(t, "fragmentation", (int64_t)s->pool.fragmentation, ",");
-    add_int(t, "bytes_live", (int64_t)s->pool.bytes_live, ",");
-    add_int(t, "bytes_idle", (int64_t)s->pool.bytes_idle, ",");
-    add_int(t, "bytes_peak", (int64_t)s->pool.bytes_peak, ",");
-    add_real(t, "reuse_share", s->pool_reuse, "},\n");
+    return whole ? (double)part / (double)whole : 0;
+}
+
+static void add_pool(struct sac_text *t, const char *key, const struct sac_pool_stats *p)
+{
+    open(t, key, "{");
+    add_int(t, "allocations", (int64_t)p->allocations, ",");
+    add_int(t, "reuses", (int64_t)p->reuses, ",");
+    add_int(t, "returns", (int64_t)p->returns, ",");
+    add_int(t, "leaks", (int64_t)p->leaks, ",");
+    add_int(t, "fragmentation", (int64_t)p->fragmentation, ",");
+    add_int(t, "bytes_live", (int64_t)p->bytes_live, ",");
+    add_int(t, "bytes_idle", (int64_t)p->bytes_idle, ",");
+    add_int(t, "bytes_peak", (int64_t)p->bytes_peak, ",");
+    add_real(t, "reuse_share", share(p->reuses, p->allocations + p->reuses), ",");
+    add_int(t, "requests_warm", (int64_t)p->requests_warm, ",");
+    add_int(t, "allocations_warm", (int64_t)p->allocations_warm, "},\n");
 }
 
 static void add_copies(struct sac_text *t, const struct sac_ledger *ledger)
@@ -145,7 +157,12 @@ static void add_gpu(struct sac_text *t, const struct sac_gpu_stats *gpu)
     add_string(t, "name", gpu->name, ",");
     add_int(t, "samples", gpu->samples, ",");
     add_real(t, "utilisation", gpu->utilisation, ",");
+    add_real(t, "utilisation_1m", gpu->utilisation_1m, ",");
+    add_real(t, "utilisation_5m", gpu->utilisation_5m, ",");
     add_real(t, "decoder_load", gpu->decoder_load, ",");
+    add_real(t, "decoder_load_1m", gpu->decoder_load_1m, ",");
+    add_real(t, "decoder_load_5m", gpu->decoder_load_5m, ",");
+    add_real(t, "encoder_load", gpu->encoder_load, ",");
     add_int(t, "memory_bytes", (int64_t)gpu->memory_bytes, ",");
     add_int(t, "memory_peak_bytes", (int64_t)gpu->memory_peak_bytes, ",");
     add_int(t, "memory_total_bytes", (int64_t)gpu->memory_total_bytes, "},\n");
@@ -235,8 +252,12 @@ void sac_report_text(struct sac_text *t, const struct sac_pipeline_stats *s,
     add_latency(t, &s->latency);
     add_queues(t, s);
     add_batches(t, &s->batch);
-    add_pool(t, s);
+    add_pool(t, "pool", &s->pool);
+    add_pool(t, "host_pool", &s->host_pool);
     add_copies(t, &s->ledger);
+    open(t, "crossed", "{");
+    add_int(t, "bytes", (int64_t)s->ledger.crossed_bytes, ",");
+    add_real(t, "bytes_per_s", s->crossed_per_s, "},\n");
     add_gpu(t, &s->gpu);
     add_source(t, &s->source, "},\n");
     add_streams(t, streams, stream_count);

@@ -48,7 +48,9 @@ static sac_result open_detector(struct sac_job *job)
 static sac_result open_embedder(struct sac_job *job)
 {
     const struct sac_track_job_params *p = &job->params;
+    enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_REID);
     sac_result res = sac_embedder_create(job->dev, p->reid, &p->reid_params, &job->emb);
+    sac_memory_use_set(before);
     if (res != SAC_OK)
         return res;
     job->params.tracker.embedding_dim = sac_embedder_dim(job->emb);
@@ -266,7 +268,9 @@ static void infer_batch(struct sac_job *job, int n)
         struct sac_item *item = job->batch[i];
         if (job->wants_embeddings && item->status == SAC_OK && item->frame) {
             int64_t    begun = sac_job_begin(job, SAC_STAGE_REID);
+            sac_memory_use_set(SAC_MEMORY_REID);
             sac_result res = embed(job, item);
+            sac_memory_use_set(SAC_MEMORY_INFERENCE);
             sac_job_finish(job, SAC_STAGE_REID, begun, item);
             if (res != SAC_OK)
                 fail_item(job, item, res);
@@ -278,6 +282,7 @@ static void infer_batch(struct sac_job *job, int n)
 void *sac_job_infer_main(void *arg)
 {
     struct sac_job *job = arg;
+    sac_memory_use_set(SAC_MEMORY_INFERENCE);
     sac_result      res = open_models(job);
     sac_fault_keep(&job->fault, job->ctx, res);
     sem_post(&job->opened);
@@ -392,6 +397,7 @@ void *sac_job_track_main(void *arg)
 {
     struct sac_job *job = arg;
     void           *popped;
+    sac_memory_use_set(SAC_MEMORY_TRACKING);
     while (sac_queue_pop_wait(job->track, -1, &popped) == SAC_OK) {
         struct sac_item *item = popped;
         if (!item->last)

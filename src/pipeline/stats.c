@@ -10,17 +10,37 @@
 #include "pipeline/job.h"
 #include "pipeline/report.h"
 
+static const enum sac_memory_use use_of_stage[SAC_STAGE_COUNT] = {
+    [SAC_STAGE_DECODE] = SAC_MEMORY_DECODE,       [SAC_STAGE_PREPROCESS] = SAC_MEMORY_PREPROCESS,
+    [SAC_STAGE_INFERENCE] = SAC_MEMORY_INFERENCE, [SAC_STAGE_HEAD] = SAC_MEMORY_HEAD,
+    [SAC_STAGE_REID] = SAC_MEMORY_REID,           [SAC_STAGE_TRACKING] = SAC_MEMORY_TRACKING,
+    [SAC_STAGE_DRAW] = SAC_MEMORY_DRAW,           [SAC_STAGE_ENCODE] = SAC_MEMORY_ENCODE,
+};
+
+/* What is live for no stage that ran goes with the rest. */
 static void add_stages(struct sac_job *job, struct sac_pipeline_stats *out)
 {
+    uint64_t live[SAC_MEMORY_USE_COUNT], peak[SAC_MEMORY_USE_COUNT];
+    sac_device_memory_by_use(job->dev, live, peak);
     struct sac_timer_summary stage[SAC_SPAN_COUNT], gpu[SAC_SPAN_COUNT];
     sac_timers_summary(job->timers, stage, SAC_SPAN_COUNT);
     sac_timers_summary(job->gpu_timers, gpu, SAC_SPAN_COUNT);
     out->latency = stage[SAC_SPAN_LATENCY];
     for (int i = 0; i < SAC_STAGE_COUNT; i++)
         if (stage[i].count > 0) {
+            enum sac_memory_use use = use_of_stage[i]; /* writing has none of its own: the rest's */
             out->stage_gpu[out->stage_count] = gpu[i];
+            if (use != SAC_MEMORY_OTHER) {
+                out->stage_bytes[out->stage_count] = live[use];
+                out->stage_bytes_peak[out->stage_count] = peak[use];
+                live[use] = peak[use] = 0;
+            }
             out->stage[out->stage_count++] = stage[i];
         }
+    for (int i = 0; i < SAC_MEMORY_USE_COUNT; i++) {
+        out->other_bytes += live[i];
+        out->other_bytes_peak += peak[i];
+    }
 }
 
 void sac_job_add_queue(struct sac_pipeline_stats *out, const char *name, struct sac_queue *queue)
@@ -65,9 +85,11 @@ static void add_memory(struct sac_job *job, struct sac_pipeline_stats *out)
 {
     struct sac_process_usage usage;
     sac_device_pool_stats(job->dev, &out->pool);
+    sac_device_host_pool_stats(job->dev, &out->host_pool);
     uint64_t requests = out->pool.allocations + out->pool.reuses;
     out->pool_reuse = requests ? (double)out->pool.reuses / (double)requests : 0;
     sac_device_ledger(job->dev, &out->ledger);
+    out->crossed_per_s = out->elapsed_s > 0 ? (double)out->ledger.crossed_bytes / out->elapsed_s : 0;
     sac_process_usage(&usage);
     out->rss_bytes = usage.rss_bytes;
     out->rss_peak_bytes = usage.rss_peak_bytes;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/device.h"
 #include "pipeline/pipeline.h"
 
 static bool is_one_of_many(const struct sac_stream_run *s)
@@ -256,7 +257,8 @@ static void send_last(struct sac_stream_run *s)
 static void *read_main(void *arg)
 {
     struct sac_stream_run *s = arg;
-    sac_result             res = feed(s);
+    sac_memory_use_set(SAC_MEMORY_DECODE);
+    sac_result res = feed(s);
     if (res != SAC_EOS && res != SAC_ERR_CANCELLED)
         sac_stream_fail(s, res);
     send_last(s);
@@ -347,6 +349,7 @@ static void *sink_main(void *arg)
     struct sac_stream_run *s = arg;
     bool                   open = true, last = false;
     void                  *popped;
+    sac_memory_use_set(SAC_MEMORY_ENCODE);
     while (!last && sac_queue_pop_wait(s->lane.done, -1, &popped) == SAC_OK) {
         struct sac_item *item = popped;
         last = item->last;

@@ -57,7 +57,9 @@ static sac_result video_write(struct sac_output *out, struct sac_item *item)
 {
     struct video *v = (struct video *)out;
     int64_t       begun = sac_job_begin(v->job, SAC_STAGE_DRAW);
-    sac_result    res = draw(v, item);
+    sac_memory_use_set(SAC_MEMORY_DRAW);
+    sac_result res = draw(v, item);
+    sac_memory_use_set(SAC_MEMORY_ENCODE);
     sac_job_finish(v->job, SAC_STAGE_DRAW, begun, item);
     begun = sac_job_begin(v->job, SAC_STAGE_ENCODE);
     if (res == SAC_OK)

@@ -53,6 +53,31 @@ static void strict_mode_names_the_copy(void **state)
     sac_device_unref(&dev);
 }
 
+/* All but weights that goes between host and device, where these are two. */
+static void counts_what_crosses(void **state)
+{
+    (void)state;
+    static struct sac_device_ops ops;
+    sac_device                  *dev = NULL;
+    struct sac_ledger            ledger;
+    char                         a[64] = {0}, b[64];
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
+    assert_sac_ok(copy(dev, 10, SAC_COPY_BOXES));
+    sac_device_ledger(dev, &ledger);
+    assert_int_equal(ledger.crossed_bytes, 0);
+    ops = sac_device_cpu;
+    ops.host_memory = false;
+    dev->ops = &ops;
+    assert_sac_ok(copy(dev, 10, SAC_COPY_BOXES));
+    assert_sac_ok(copy(dev, 20, SAC_COPY_WEIGHTS));
+    assert_sac_ok(sac_device_copy(dev, NULL, b, a, 3, SAC_COPY_ON_DEVICE, SAC_COPY_TENSOR_LAYOUT, "test"));
+    assert_sac_ok(sac_device_count_copy(dev, 1000, SAC_COPY_FRAME_CONVERT, "decoder"));
+    assert_sac_ok(sac_device_count_copy(dev, 500, SAC_COPY_FRAME_DOWNLOAD, "decoder"));
+    sac_device_ledger(dev, &ledger);
+    assert_int_equal(ledger.crossed_bytes, 510);
+    sac_device_unref(&dev);
+}
+
 static void checks_its_arguments(void **state)
 {
     (void)state;
@@ -75,6 +100,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_by_reason),
         cmocka_unit_test(strict_mode_names_the_copy),
+        cmocka_unit_test(counts_what_crosses),
         cmocka_unit_test(checks_its_arguments),
     };
     return cmocka_run_group_tests_name("device/ledger", tests, NULL, NULL);

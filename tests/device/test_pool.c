@@ -194,6 +194,56 @@ static void knows_the_devices_own(void **state)
     sac_buffer_unref(&buf);
 }
 
+struct log {
+    char text[4096];
+    int  lines;
+};
+
+static void keep_log(void *user, enum sac_log_level level, const char *message)
+{
+    struct log *log = user;
+    (void)level;
+    size_t at = strlen(log->text);
+    snprintf(log->text + at, sizeof log->text - at, "%s\n", message);
+    log->lines++;
+}
+
+static void add_line(void *user, const char *line)
+{
+    keep_log(user, SAC_LOG_INFO, line);
+}
+
+static uint64_t live_for(const sac_device *dev, enum sac_memory_use use, uint64_t *peak)
+{
+    uint64_t live[SAC_MEMORY_USE_COUNT], peaks[SAC_MEMORY_USE_COUNT];
+    sac_device_memory_by_use(dev, live, peaks);
+    *peak = peaks[use];
+    return live[use];
+}
+
+/* The thread's stage, unless the owner's name says more. */
+static void knows_what_memory_is_for(void **state)
+{
+    (void)state;
+    sac_device        *dev = open_cpu(NULL);
+    struct sac_buffer *a = NULL, *b = NULL, *c = NULL;
+    uint64_t           peak;
+    assert_int_equal(sac_memory_use_set(SAC_MEMORY_INFERENCE), SAC_MEMORY_OTHER);
+    assert_sac_ok(sac_buffer_create(dev, 1024, "person_det.onnx", &a));
+    assert_sac_ok(sac_buffer_create(dev, 2048, "detector input", &b));
+    assert_int_equal(sac_memory_use_set(SAC_MEMORY_OTHER), SAC_MEMORY_INFERENCE);
+    assert_sac_ok(sac_buffer_create(dev, 512, "something", &c));
+    assert_int_equal(live_for(dev, SAC_MEMORY_INFERENCE, &peak), 1024);
+    assert_int_equal(live_for(dev, SAC_MEMORY_PREPROCESS, &peak), 2048);
+    assert_int_equal(live_for(dev, SAC_MEMORY_OTHER, &peak), 512);
+    sac_buffer_unref(&a);
+    sac_buffer_unref(&b);
+    sac_buffer_unref(&c);
+    assert_int_equal(live_for(dev, SAC_MEMORY_PREPROCESS, &peak), 0);
+    assert_int_equal(peak, 2048);
+    sac_device_unref(&dev);
+}
+
 static void keeps_a_buffer_until_its_last_reference(void **state)
 {
     (void)state;
@@ -265,20 +315,6 @@ static void keeps_to_its_budget(void **state)
     sac_device_unref(&dev);
 }
 
-struct log {
-    char text[4096];
-    int  lines;
-};
-
-static void keep_log(void *user, enum sac_log_level level, const char *message)
-{
-    struct log *log = user;
-    (void)level;
-    size_t at = strlen(log->text);
-    snprintf(log->text + at, sizeof log->text - at, "%s\n", message);
-    log->lines++;
-}
-
 static sac_context *context_with(struct log *log)
 {
     struct sac_context_params params = sac_context_params_default();
@@ -334,11 +370,6 @@ static void watcher_names_old_buffers_once(void **state)
     sac_buffer_unref(&weights);
     sac_device_unref(&dev);
     sac_context_destroy(&ctx);
-}
-
-static void add_line(void *user, const char *line)
-{
-    keep_log(user, SAC_LOG_INFO, line);
 }
 
 static void lists_the_live(void **state)
@@ -420,6 +451,7 @@ int main(void)
         cmocka_unit_test(trims_nothing_when_told_so),
         cmocka_unit_test(counts_what_comes_late),
         cmocka_unit_test(knows_the_devices_own),
+        cmocka_unit_test(knows_what_memory_is_for),
         cmocka_unit_test(keeps_a_buffer_until_its_last_reference),
         cmocka_unit_test(keeps_to_its_budget),
         cmocka_unit_test(names_what_outlives_its_device),

@@ -24,6 +24,10 @@ static void figures_are_means_over_the_run(void **state)
     double mean = (whole + half / 2) / stats.samples;
     assert_true(stats.utilisation > mean - 1e-9 && stats.utilisation < mean + 1e-9);
     assert_true(stats.decoder_load > 0.4 - 1e-9 && stats.decoder_load < 0.4 + 1e-9);
+    assert_true(stats.utilisation_1m > mean - 1e-9 && stats.utilisation_1m < mean + 1e-9); /* no minute yet */
+    assert_true(stats.utilisation_5m > mean - 1e-9 && stats.utilisation_5m < mean + 1e-9);
+    assert_true(stats.decoder_load_1m > 0.4 - 1e-9 && stats.decoder_load_5m < 0.4 + 1e-9);
+    assert_true(stats.encoder_load == 0);
     assert_int_equal(stats.memory_bytes, 400);
     assert_int_equal(stats.memory_peak_bytes, 600);
     assert_int_equal(stats.memory_total_bytes, 1000);

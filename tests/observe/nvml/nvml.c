@@ -11,6 +11,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **out);
 int nvmlDeviceGetName(void *device, char *name, unsigned length);
 int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]);
 int nvmlDeviceGetDecoderUtilization(void *device, unsigned *utilisation, unsigned *period_us);
+int nvmlDeviceGetEncoderUtilization(void *device, unsigned *utilisation, unsigned *period_us);
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3]);
 int fake_nvml_initialised(void);
 
@@ -56,6 +57,14 @@ int nvmlDeviceGetDecoderUtilization(void *device, unsigned *utilisation, unsigne
     *utilisation = 40;
     *period_us = 1000;
     return 0;
+}
+
+int nvmlDeviceGetEncoderUtilization(void *device, unsigned *utilisation, unsigned *period_us)
+{
+    (void)device;
+    (void)utilisation;
+    (void)period_us;
+    return 3; /* not supported: a card without one */
 }
 
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3])
