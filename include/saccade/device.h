@@ -27,6 +27,7 @@ struct sac_device_params {
      * program with GOMP_SPINCOUNT=1000 in its environment: else oneDNN's spin between frames. */
     int      threads;
     uint64_t memory_limit_bytes; /* budget of the buffer pool; 0: none */
+    uint64_t vram_limit_bytes;   /* the same on a GPU, decoders' surfaces included; 0: as memory_limit_bytes */
     uint64_t host_limit_bytes;   /* of page-locked host memory for a GPU's transfers; 0: 512 MiB */
     int      leak_age_s;         /* the watcher names buffers held longer; 0: off. Default 0 */
     int      zero_copy_strict;   /* 1: a copy of frame or tensor data fails with a sentence. Default 0 */

@@ -107,6 +107,9 @@ SAC_API void       sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream,
                                                  struct sac_stream_stats *out);
 /* The name of a class, or NULL where the model has none. Any thread. */
 SAC_API const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id);
+/* One line per live buffer of its device (owner, bytes, shape, age) to fn. Any thread, also during a run. */
+SAC_API void       sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, const char *line),
+                                          void *user);
 SAC_API void       sac_pipeline_destroy(sac_pipeline **pipe);
 
 /* ---- push ---- */

@@ -234,6 +234,7 @@ static int open_model(struct inference *inf)
     struct sac_model_params  model = sac_model_params_default();
     device.threads = s->threads;
     device.memory_limit_bytes = s->memory_limit;
+    device.vram_limit_bytes = s->vram_limit;
     model.optimise = s->infer_optimise;
     model.reference = s->infer_reference;
     sac_result res = sac_device_open(inf->ctx, s->device, &device, &inf->device);

@@ -46,6 +46,12 @@ const struct option options[] = {
      AT(memory_limit), "memory.limit", "BYTES",
      "budget for frames and tensors, as 1500000, 512M or 2G; 0: none", 0, 1e15},
 
+    {"vram-limit", 0, VERB_TRACK | VERB_INFER, SECTION_RUN, OPTION_BYTES, AT(vram_limit), "pool.vram_limit",
+     "BYTES", "budget of a GPU's memory for frames, tensors, weights and decoders, as 24G; 0: --memory-limit's",
+     0, 1e15},
+    {"trim-frames", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(trim_frames), "pool.trim_frames", "N",
+     "every N frames give back to the system what lay idle in the memory pool; 0: never", 0, 1000000},
+
     {"detections", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(detections), "input.detections",
      "FILE", "track these MOTChallenge detections instead of running a detector"},
     {"fps", 'f', VERB_TRACK, SECTION_IN, OPTION_REAL, AT(fps), "input.fps", "N",

@@ -22,7 +22,8 @@ struct settings {
     const char *log_level;
     const char *device, *zero_copy;
     int         threads; /* 0: half of the machine's */
-    uint64_t    memory_limit;
+    uint64_t    memory_limit, vram_limit;
+    int         trim_frames;
 
     /* track: what comes in */
     const char *detections;

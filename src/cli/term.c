@@ -17,6 +17,17 @@ static void clear_line(void)
         fputs("\r\033[K", stderr);
 }
 
+static void print_line(const char *prefix, const char *text)
+{
+    pthread_mutex_lock(&lock);
+    clear_line();
+    fputs(prefix, stderr);
+    print_clean(stderr, text);
+    fputc('\n', stderr);
+    fputs(progress, stderr);
+    pthread_mutex_unlock(&lock);
+}
+
 static void log_line(void *user, enum sac_log_level level, const char *message)
 {
     static const char *const prefix[] = {
@@ -24,13 +35,12 @@ static void log_line(void *user, enum sac_log_level level, const char *message)
         [SAC_LOG_DEBUG] = "debug: ", [SAC_LOG_TRACE] = "trace: ",
     };
     (void)user;
-    pthread_mutex_lock(&lock);
-    clear_line();
-    fputs(prefix[level], stderr);
-    print_clean(stderr, message);
-    fputc('\n', stderr);
-    fputs(progress, stderr);
-    pthread_mutex_unlock(&lock);
+    print_line(prefix[level], message);
+}
+
+void term_line(const char *text)
+{
+    print_line("", text);
 }
 
 int term_context(const struct settings *s, sac_context **out, struct fault *fault)

@@ -11,6 +11,7 @@
 /* A context that logs to standard error at the level of the settings. */
 int  term_context(const struct settings *s, sac_context **out, struct fault *fault);
 bool term_is_terminal(void);
+void term_line(const char *text); /* print a line, above the progress line. Any thread */
 /* Redraw the progress line; NULL takes it away. For terminals. */
 void term_progress(const char *text);
 

@@ -12,6 +12,7 @@
 #include <saccade/pipeline.h>
 
 #include "inputs.h"
+#include "live.h"
 #include "summary.h"
 #include "term.h"
 #include "verbs.h"
@@ -69,6 +70,8 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->device = s->device;
     job->device_params.threads = s->threads;
     job->device_params.memory_limit_bytes = s->memory_limit;
+    job->device_params.vram_limit_bytes = s->vram_limit;
+    job->device_params.trim_frames = s->trim_frames;
     job->device_params.zero_copy_strict = strcmp(s->zero_copy, "strict") == 0;
     job->detector = s->detector;
     job->detector_params.head = s->head;
@@ -288,6 +291,7 @@ static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params 
         params->on_frame_user = &progress;
     }
     catch_signals();
+    live_hold();
     params->source.give_up = was_interrupted;
     sac_result res = sac_pipeline_create(ctx, params, &progress.pipe);
     if (res == SAC_ERR_CANCELLED && interrupts) {
@@ -300,11 +304,13 @@ static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params 
     }
     if (res != SAC_OK)
         return fault_library(fault, ctx, res);
+    live_start(progress.pipe);
     atomic_store(&running, progress.pipe);
     if (interrupts) /* while it was opening */
         sac_pipeline_stop(progress.pipe);
     res = sac_pipeline_run(progress.pipe);
     atomic_store(&running, NULL);
+    live_stop();
     if (params->on_frame)
         term_progress(NULL);
     int status = finish(s, ctx, progress.pipe, res, fault);

@@ -432,11 +432,14 @@ static sac_result pool_create(sac_device *dev, struct sac_buffer_pool preset, st
 
 sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out)
 {
+    const struct sac_device_params *p = &dev->params;
+    const bool                      own = !dev->ops->host_memory && p->vram_limit_bytes;
     return pool_create(dev,
                        (struct sac_buffer_pool){.where = dev->name,
                                                 .alloc = dev->ops->memory_alloc,
                                                 .free = dev->ops->memory_free,
-                                                .limit_bytes = dev->params.memory_limit_bytes},
+                                                .limit_bytes = own ? p->vram_limit_bytes
+                                                                   : p->memory_limit_bytes},
                        out);
 }
 

@@ -299,6 +299,11 @@ const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id)
     return sac_job_class_name(pipe->job, class_id);
 }
 
+void sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, const char *line), void *user)
+{
+    sac_device_dump_live(pipe->job->dev, fn, user);
+}
+
 static int64_t frames_total(const struct sac_stream_run *s)
 {
     return s->src ? s->info.frames : s->params.input ? 0 : s->rows.frames;

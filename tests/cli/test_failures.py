@@ -261,6 +261,23 @@ def test_interrupted_at_any_moment(program, saccade, long_clip, tmp_path, delay)
         assert frames_of_video(saccade, out / 'o.mp4', long_clip, tmp_path) == frames_in(out)
 
 
+def test_who_holds_memory_is_told_at_any_time(program, long_clip, tmp_path):
+    process = start(program, track_args(long_clip / 'img', long_clip, tmp_path))
+    said = []
+    for line in process.stderr:  # the first line comes when all is open
+        said.append(line)
+        if line.startswith('device '):
+            break
+    for _ in range(3):
+        process.send_signal(signal.SIGUSR1)
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said += process.communicate(timeout=60)[1].splitlines()
+    assert process.returncode == 130, said
+    assert any(line.startswith('live buffers: ') for line in said), said
+    assert any(line.startswith("cpu: '") and line.endswith('s old') for line in said), said
+
+
 def test_a_killed_run_leaves_the_former_results_alone(program, long_clip, tmp_path):
     for name in OUTPUTS.values():
         (tmp_path / name).write_bytes(b'former')
