@@ -64,9 +64,11 @@ static sac_frame *downloaded(const sac_frame *frame)
     return host;
 }
 
-/* Sample of a frame's channel: 0 is Y, 1 and 2 are the chroma of NV12, P010 or I420. */
+/* Sample of a frame's channel: R, G or B, else Y and the chroma of NV12, P010 or I420. */
 static int sample(const sac_frame *f, int c, int x, int y)
 {
+    if (f->format == SAC_PIXEL_RGB24)
+        return f->plane[0][(size_t)y * f->pitch_bytes[0] + (size_t)(3 * x + c)];
     int            plane = f->format == SAC_PIXEL_I420 ? c : c > 0;
     int            at = f->format == SAC_PIXEL_I420 || c == 0 ? x : 2 * x + (c - 1);
     const uint8_t *row = f->plane[plane] + (size_t)y * f->pitch_bytes[plane];
@@ -82,9 +84,10 @@ static void compare(const sac_frame *ours, const sac_frame *want, int frame, str
 {
     assert_int_equal(ours->width, want->width);
     assert_int_equal(ours->height, want->height);
+    const bool halves = want->format != SAC_PIXEL_RGB24;
     for (int c = 0; c < 3; c++)
-        for (int y = 0; y < (c ? (want->height + 1) / 2 : want->height); y++)
-            for (int x = 0; x < (c ? (want->width + 1) / 2 : want->width); x++) {
+        for (int y = 0; y < (c && halves ? (want->height + 1) / 2 : want->height); y++)
+            for (int x = 0; x < (c && halves ? (want->width + 1) / 2 : want->width); x++) {
                 int a = sample(ours, c, x, y), b = sample(want, c, x, y);
                 if (abs(a - b) <= diff->greatest)
                     continue;
@@ -309,24 +312,42 @@ static void opening_and_closing_leaves_memory_flat(void **state)
     assert_true(before <= after + (4 << 20));
 }
 
+/* What one more stream takes, reported and by the driver's count. */
+static void measure_surfaces(const char *path, int surfaces)
+{
+    struct sac_source_params params = sac_source_params_default();
+    struct sac_source_info   info;
+    sac_source              *other = NULL, *src = NULL;
+    params.prefetch = 0;
+    params.surfaces = surfaces;
+    assert_sac_ok(sac_source_open(gpu, path, &params, &other)); /* the first has costs of its own */
+    uint64_t before = free_vram();
+    assert_sac_ok(sac_source_open(gpu, path, &params, &src));
+    uint64_t after = free_vram();
+    sac_source_describe(src, &info);
+    print_message("%s %dx%d, %d lent out: %d surfaces, %.1f MB reported, %.1f MB taken\n", info.codec, info.width,
+                  info.height, surfaces, info.surfaces, (double)info.surface_bytes * 1e-6,
+                  ((double)before - (double)after) * 1e-6);
+    assert_true(info.surfaces >= surfaces && info.surfaces <= 32);
+    assert_true(info.surface_bytes >= (uint64_t)info.width * (uint64_t)info.height * 3 / 2 * (uint64_t)info.surfaces);
+    sac_source_close(&src);
+    sac_source_close(&other);
+}
+
 static void reports_what_its_surfaces_take(void **state)
 {
     (void)state;
     need_gpu();
-    struct sac_source_params params = sac_source_params_default();
-    struct sac_source_info   info;
-    sac_source              *src = NULL;
-    params.prefetch = 0;
-    params.surfaces = 4;
-    uint64_t before = free_vram();
-    assert_sac_ok(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &src));
-    uint64_t after = free_vram();
-    sac_source_describe(src, &info);
-    print_message("%dx%d: %d surfaces, %.1f MB reported, %.1f MB taken\n", info.width, info.height, info.surfaces,
-                  (double)info.surface_bytes * 1e-6, ((double)before - (double)after) * 1e-6);
-    assert_true(info.surfaces >= 4 && info.surfaces <= 32);
-    assert_true(info.surface_bytes >= (uint64_t)info.width * (uint64_t)info.height * 3 / 2 * (uint64_t)info.surfaces);
-    sac_source_close(&src);
+    static const char *const large[] = {"h264_1080p.mp4", "hevc_1080p.mp4", "hevc_2160p.mp4"};
+    const char              *shared = getenv("SACCADE_SHARED");
+    for (int surfaces = 4; surfaces <= 12; surfaces += 4)
+        measure_surfaces(clip_path("people_h264.mp4"), surfaces);
+    for (size_t i = 0; i < 2 * SAC_COUNT(large); i++) { /* those of scripts/gpu-clips, where they are */
+        char path[512];
+        snprintf(path, sizeof path, "%s/data/clips/%s", shared ? shared : "", large[i / 2]);
+        if (access(path, R_OK) == 0)
+            measure_surfaces(path, i % 2 ? 8 : 4);
+    }
 }
 
 static void more_than_the_budget_is_refused(void **state)
