@@ -65,6 +65,7 @@ struct sac_detector_params {
     float       nms_iou;     /* class-wise NMS; default 0.65; heads that need none ignore it */
     int         detection_max; /* per frame, best first; default 300 */
     int         batch_max;   /* frames in one run of the network; default 8 */
+    enum sac_precision precision; /* of the network */
 };
 SAC_API struct sac_detector_params sac_detector_params_default(void);
 
@@ -111,6 +112,7 @@ typedef struct sac_embedder sac_embedder;
 struct sac_embedder_params {
     const char *preprocess; /* as above */
     int         batch_max;  /* crops in one run; default 16 */
+    enum sac_precision precision; /* of the network */
 };
 SAC_API struct sac_embedder_params sac_embedder_params_default(void);
 /* Errors   SAC_ERR_ARG (a bad parameter), SAC_ERR_UNSUPPORTED for a model without one row of numbers per image, those of

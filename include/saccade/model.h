@@ -35,6 +35,10 @@ enum sac_precision {
     SAC_PRECISION_FP16
 };
 
+SAC_API const char *sac_precision_name(enum sac_precision precision); /* "default", "fp32", "tf32", "fp16" */
+/* Errors   SAC_ERR_ARG for another name; nothing is said. */
+SAC_API sac_result  sac_precision_parse(const char *name, enum sac_precision *out);
+
 struct sac_model_params {
     int optimise;      /* 1: fuse, fold, choose layouts (default); 0: node by node, as written */
     int reference;     /* 1: plain C kernels only; default 0 */
@@ -126,7 +130,7 @@ struct sac_model_info {
 /* Look at a file without being able to run it: works with unsupported operators. Let go with
  * sac_model_unref; sac_model_run on it is SAC_ERR_UNSUPPORTED when an operator is missing. */
 SAC_API sac_result sac_model_open_for_inspection(sac_device *dev, const char *path,
-                                                 sac_model **out);
+                                                 const struct sac_model_params *params, sac_model **out);
 /* Of the plan that ran last; when none did, one is made with 1 for the open dims. */
 SAC_API void       sac_model_inspect(sac_model *model, struct sac_model_info *out);
 

@@ -187,6 +187,7 @@ static void report_json(struct inference *inf, struct times times)
     json_int(&json, "runs", inf->settings->infer_repeat);
     json_int(&json, "threads", sac_device_threads(inf->device));
     json_text(&json, "device", sac_device_name(inf->device));
+    json_text(&json, "precision", sac_precision_name(sac_model_precision(inf->model)));
     json_open(&json, "outputs", '[');
     for (int i = 0; i < inf->output_count; i++) {
         const struct sac_tensor_desc *desc = sac_tensor_describe(inf->outputs[i]);
@@ -220,8 +221,9 @@ static void report(struct inference *inf)
             output_path(inf, i, path, sizeof path);
         printf("output  %s  %s  %s\n", sac_model_output(inf->model, i)->name, shape, path);
     }
-    printf("min %.3f ms  median %.3f ms  p99 %.3f ms  (%d runs, %s, %d thread%s)\n", times.min,
+    printf("min %.3f ms  median %.3f ms  p99 %.3f ms  (%d runs, %s, %s, %d thread%s)\n", times.min,
            times.median, times.p99, inf->settings->infer_repeat, sac_device_name(inf->device),
+           sac_precision_name(sac_model_precision(inf->model)),
            sac_device_threads(inf->device), sac_device_threads(inf->device) == 1 ? "" : "s");
 }
 
@@ -237,6 +239,7 @@ static int open_model(struct inference *inf)
     device.vram_limit_bytes = s->vram_limit;
     model.optimise = s->infer_optimise;
     model.reference = s->infer_reference;
+    sac_precision_parse(s->precision, &model.precision); /* the option takes known names alone */
     sac_result res = sac_device_open(inf->ctx, s->device, &device, &inf->device);
     if (res == SAC_OK)
         res = sac_model_load(inf->device, s->args.items[0], &model, &inf->model);

@@ -58,6 +58,7 @@ static void read_contract(struct subject *subject, sac_context *ctx)
     if (subject->head && strcmp(subject->head, "embedding") == 0) {
         struct sac_embedder_params params = sac_embedder_params_default();
         params.preprocess = subject->settings->preprocess;
+        params.precision = sac_model_precision(subject->model);
         res = sac_embedder_create(subject->device, subject->path, &params, &subject->embedder);
         if (res == SAC_OK)
             subject->contract = sac_embedder_contract(subject->embedder);
@@ -65,6 +66,7 @@ static void read_contract(struct subject *subject, sac_context *ctx)
         struct sac_detector_params params = sac_detector_params_default();
         params.head = subject->settings->head;
         params.preprocess = subject->settings->preprocess;
+        params.precision = sac_model_precision(subject->model);
         res = sac_detector_create(subject->device, subject->path, &params, &subject->detector);
         if (res == SAC_OK)
             subject->contract = sac_detector_contract(subject->detector);
@@ -265,6 +267,8 @@ static void print_json(const struct subject *subject)
     json_text(&json, "producer", info.producer);
     json_int(&json, "ir_version", info.ir_version);
     json_int(&json, "opset", info.opset);
+    json_text(&json, "device", sac_device_name(subject->device));
+    json_text(&json, "precision", sac_precision_name(sac_model_precision(subject->model)));
     json_ports(&json, subject);
     json_int(&json, "parameters", info.parameters);
     json_int(&json, "weights_bytes", info.weights_bytes);
@@ -285,7 +289,9 @@ int inspect_model(const struct settings *s, sac_context *ctx, sac_device *device
                   struct fault *fault)
 {
     struct subject subject = {.settings = s, .device = device, .path = path};
-    sac_result     res = sac_model_open_for_inspection(device, path, &subject.model);
+    struct sac_model_params params = sac_model_params_default();
+    sac_precision_parse(s->precision, &params.precision); /* the option takes known names alone */
+    sac_result res = sac_model_open_for_inspection(device, path, &params, &subject.model);
     if (res != SAC_OK)
         return fault_library(fault, ctx, res);
     subject.path = sac_model_path(subject.model); /* a name's file */

@@ -10,6 +10,7 @@ enum { THREADS_MAX = 1024 };
 
 static const char *const log_levels[] = {"silent", "error", "warn", "info", "debug", "trace", NULL};
 static const char *const zero_copy_modes[] = {"off", "on", "strict", NULL};
+static const char *const precisions[] = {"default", "fp32", "tf32", "fp16", NULL};
 static const char *const decode_modes[] = {"device", "auto", "gpu", "cpu", NULL};
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
@@ -28,6 +29,9 @@ const struct option options[] = {
 
     {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_TEXT, AT(device),
      "device", "NAME", "where the work runs: auto or cpu"},
+    {"precision", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_TEXT, AT(precision),
+     "precision", "NAME", "what networks are computed in; default: fp16 on a GPU, fp32 on the CPU, which has "
+     "no other", .choices = precisions},
     {"zero-copy", 0, VERB_TRACK, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
      "whether frames and tensors may be copied between the stages; off: what a GPU decodes goes to the "
      "host and back, to compare; on: where it can't be avoided; strict: such a copy fails the run and is "

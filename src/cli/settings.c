@@ -81,6 +81,7 @@ void settings_init(struct settings *s)
     s->device = "auto";
     s->zero_copy = "on";
     s->trim_frames = sac_device_params_default().trim_frames;
+    s->precision = "default";
     init_media(s);
     init_models(s);
     init_tracker(s);

@@ -20,7 +20,7 @@ struct settings {
     bool        help, version, json;
     const char *config;
     const char *log_level;
-    const char *device, *zero_copy;
+    const char *device, *zero_copy, *precision;
     int         threads; /* 0: half of the machine's */
     uint64_t    memory_limit, vram_limit;
     int         trim_frames;

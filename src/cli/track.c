@@ -88,6 +88,8 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->timers = s->timers;
     job->trace_out = s->trace_out;
     job->stats_out = s->stats_out;
+    sac_precision_parse(s->precision, &job->detector_params.precision); /* the option takes known names alone */
+    job->reid_params.precision = job->detector_params.precision;
     job->reid = s->reid;
     job->reid_params.preprocess = s->reid_preprocess;
     job->reid_params.batch_max = s->reid_batch_max;

@@ -110,6 +110,5 @@ void sac_engine_describe(struct sac_device *dev, char *out, size_t size);
 const char *sac_kernel_plugin_missing(struct sac_device *dev);
 /* What a network runs in on a device when this was asked for. Never SAC_PRECISION_DEFAULT. */
 enum sac_precision sac_engine_precision(const struct sac_device *dev, enum sac_precision asked);
-const char        *sac_precision_name(enum sac_precision precision); /* "fp16" */
 
 #endif

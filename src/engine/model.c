@@ -228,9 +228,10 @@ sac_result sac_model_load(sac_device *dev, const char *path, const struct sac_mo
     return load_path(dev, path, params, false, out);
 }
 
-sac_result sac_model_open_for_inspection(sac_device *dev, const char *path, sac_model **out)
+sac_result sac_model_open_for_inspection(sac_device *dev, const char *path,
+                                         const struct sac_model_params *params, sac_model **out)
 {
-    return load_path(dev, path, NULL, true, out);
+    return load_path(dev, path, params, true, out);
 }
 
 sac_result sac_model_load_memory(sac_device *dev, const void *bytes, size_t size, const char *name,

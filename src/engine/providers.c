@@ -207,8 +207,19 @@ enum sac_precision sac_engine_precision(const struct sac_device *dev, enum sac_p
     return dev->ops->host_memory ? SAC_PRECISION_FP32 : SAC_PRECISION_FP16;
 }
 
+static const char *const precision_names[] = {"default", "fp32", "tf32", "fp16"};
+
+sac_result sac_precision_parse(const char *name, enum sac_precision *out)
+{
+    for (size_t i = 0; i < SAC_COUNT(precision_names); i++)
+        if (strcmp(name, precision_names[i]) == 0) {
+            *out = (enum sac_precision)i;
+            return SAC_OK;
+        }
+    return SAC_ERR_ARG;
+}
+
 const char *sac_precision_name(enum sac_precision precision)
 {
-    static const char *const names[] = {"default", "fp32", "tf32", "fp16"};
-    return (unsigned)precision < SAC_COUNT(names) ? names[precision] : "unknown";
+    return (unsigned)precision < SAC_COUNT(precision_names) ? precision_names[precision] : "unknown";
 }

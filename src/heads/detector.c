@@ -177,8 +177,10 @@ sac_result sac_detector_create(sac_device *dev, const char *model_path,
     struct sac_detector *det = sac_new(struct sac_detector);
     if (!det)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a detector");
+    struct sac_model_params model = sac_model_params_default();
+    model.precision = p.precision;
     det->dev = sac_device_ref(dev);
-    res = sac_model_load(dev, model_path, NULL, &det->model);
+    res = sac_model_load(dev, model_path, &model, &det->model);
     if (res == SAC_OK)
         res = set_up(det, &p);
     if (res == SAC_OK)

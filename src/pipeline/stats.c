@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/kernel.h"
 #include "device/device.h"
 #include "observe/gpu.h"
 #include "observe/process.h"
@@ -109,6 +110,16 @@ void sac_job_judge(const struct sac_job *job, int streams, struct sac_pipeline_s
     sac_flow_judge(out, &facts);
 }
 
+static const char *precision_of(const struct sac_job *job)
+{
+    const struct sac_track_job_params *p = &job->params;
+    switch (sac_engine_precision(job->dev, p->detector_params.precision)) {
+    case SAC_PRECISION_FP16: return "float16";
+    case SAC_PRECISION_TF32: return "tf32";
+    default: return "float32";
+    }
+}
+
 static void add_names(const struct sac_job *job, struct sac_pipeline_stats *out)
 {
     const struct sac_track_job_params *p = &job->params;
@@ -118,7 +129,7 @@ static void add_names(const struct sac_job *job, struct sac_pipeline_stats *out)
     snprintf(out->head, sizeof out->head, "%s", job->head);
     snprintf(out->engine, sizeof out->engine, "%s", job->engine);
     if (job->engine[0])
-        snprintf(out->precision, sizeof out->precision, "float32");
+        snprintf(out->precision, sizeof out->precision, "%s", precision_of(job));
     if (p->detector && !job->ready_made)
         snprintf(out->detector, sizeof out->detector, "%s", p->detector);
     if (job->wants_embeddings)

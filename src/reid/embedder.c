@@ -57,8 +57,10 @@ sac_result sac_embedder_create(sac_device *dev, const char *model_path,
     struct sac_embedder *emb = sac_new(struct sac_embedder);
     if (!emb)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for an embedder");
+    struct sac_model_params model = sac_model_params_default();
+    model.precision = p.precision;
     emb->dev = sac_device_ref(dev);
-    sac_result res = sac_model_load(dev, model_path, NULL, &emb->model);
+    sac_result res = sac_model_load(dev, model_path, &model, &emb->model);
     if (res == SAC_OK)
         res = set_up(emb, &p);
     if (res == SAC_OK)

@@ -835,7 +835,7 @@ static void inspection_goes_past_missing_operators(void **state)
     assert_non_null(f);
     assert_int_equal(fwrite(model.bytes, 1, model.size, f), model.size);
     fclose(f);
-    assert_sac_ok(sac_model_open_for_inspection(device(), path, &m));
+    assert_sac_ok(sac_model_open_for_inspection(device(), path, NULL, &m));
     unlink(path);
     struct sac_model_info info;
     sac_model_inspect(m, &info);
