@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "observe/gpu.h"
 #include "pipeline/job.h"
+#include "track/wave.h"
 
 /* ---- items ---- */
 
@@ -273,6 +274,8 @@ sac_result sac_job_start(struct sac_job *job, bool ready_made)
         return SAC_FAIL(job->ctx, SAC_ERR_ARG, "no detector: give a model or a file of detections");
     sac_result res = start_inference(job);
     if (res == SAC_OK)
+        res = sac_wave_create(job->dev, &job->wave);
+    if (res == SAC_OK)
         res = sac_thread_start(job->ctx, &job->track_thread, "sac-track", sac_job_track_main, job);
     job->track_started = res == SAC_OK;
     return res;
@@ -318,6 +321,7 @@ void sac_job_destroy(struct sac_job **job_at)
     for (size_t i = 0; i < job->tracker_count; i++)
         sac_tracker_destroy(&job->trackers[i].trk);
     sac_free(job->trackers);
+    sac_wave_destroy(&job->wave);
     free_items(job);
     sac_free(job->batch);
     sac_free(job->frames);

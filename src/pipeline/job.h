@@ -146,6 +146,7 @@ struct sac_job {
         int64_t      track_id_max; /* ids are given in rising order, so a greater one is a new identity */
     } *trackers;
     size_t  tracker_count, tracker_capacity;
+    struct sac_wave *wave;
 
     pthread_mutex_t  free_lock; /* guards free_items */
     struct sac_item *free_items;
@@ -203,7 +204,10 @@ void       sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t
 /* For sac_source_params.on_decoded, with the job as its user. */
 void       sac_job_on_decoded(void *job, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
 
-/* stages.c: the two threads. */
+/* Put the fault that this thread just met on the item. */
+void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res);
+
+/* stages.c and tracking.c: the two threads. */
 void *sac_job_infer_main(void *job);
 void *sac_job_track_main(void *job);
 /* The tracker of a stream, made on first use; on the tracking thread once that runs. Valid until the

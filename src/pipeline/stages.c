@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two threads of a job: inference and tracking. Neither stops at a fault: an item that met one
+/* The inference thread of a job. Neither it nor the tracking thread stops at a fault: an item that met one
  * carries it on to the consumer, who decides. */
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +8,7 @@
 #include "engine/kernel.h"
 #include "pipeline/job.h"
 
-/* Put the fault that this thread just met on the item. */
-static void fail_item(struct sac_job *job, struct sac_item *item, sac_result res)
+void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res)
 {
     item->status = res;
     sac_context_last_error(job->ctx, item->why, sizeof item->why);
@@ -140,7 +139,7 @@ static void detect_batch(struct sac_job *job, int n)
         if (n > 1)
             res = run_detector(job, &job->batch[i], 1);
         if (res != SAC_OK)
-            fail_item(job, job->batch[i], res);
+            sac_job_fail_item(job, job->batch[i], res);
     }
 }
 
@@ -151,7 +150,7 @@ static void look_up_batch(struct sac_job *job, int n)
         sac_result       res =
             sac_rows_get(item->lane->rows, job->ctx, item->number, &item->found);
         if (res != SAC_OK)
-            fail_item(job, item, res);
+            sac_job_fail_item(job, item, res);
     }
 }
 
@@ -273,7 +272,7 @@ static void infer_batch(struct sac_job *job, int n)
             sac_memory_use_set(SAC_MEMORY_INFERENCE);
             sac_job_finish(job, SAC_STAGE_REID, begun, item);
             if (res != SAC_OK)
-                fail_item(job, item, res);
+                sac_job_fail_item(job, item, res);
         }
         pass_on(job, item);
     }
@@ -294,117 +293,5 @@ void *sac_job_infer_main(void *arg)
     }
     sac_queue_close(job->track);
     close_models(job);
-    return NULL;
-}
-
-/* ---- tracking ---- */
-
-sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream_tracker **out)
-{
-    for (size_t i = 0; i < job->tracker_count; i++)
-        if (job->trackers[i].stream_id == stream_id) {
-            *out = &job->trackers[i];
-            return SAC_OK;
-        }
-    struct sac_tracker_params params = job->params.tracker;
-    struct sac_stream_tracker made = {.stream_id = stream_id};
-    params.stream_id = stream_id;
-    if (!sac_grow((void **)&job->trackers, &job->tracker_capacity, job->tracker_count + 1,
-                  sizeof *job->trackers))
-        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the tracker of stream %d",
-                        stream_id);
-    sac_result res = sac_tracker_create(job->ctx, &params, &made.trk);
-    if (res != SAC_OK)
-        return res;
-    job->trackers[job->tracker_count] = made;
-    *out = &job->trackers[job->tracker_count++];
-    return SAC_OK;
-}
-
-/* The tracker's view goes with its next call, the item stays longer. */
-static sac_result copy_tracks(struct sac_job *job, struct sac_item *item,
-                              const struct sac_track_view *view)
-{
-    if (!sac_grow((void **)&item->tracks, &item->track_capacity, view->count,
-                  sizeof *item->tracks))
-        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for %zu tracks", view->count);
-    if (view->count)
-        memcpy(item->tracks, view->tracks, view->count * sizeof *item->tracks);
-    item->track_count = view->count;
-    return SAC_OK;
-}
-
-static sac_result follow(struct sac_job *job, struct sac_item *item)
-{
-    struct sac_stream_tracker *tracker;
-    struct sac_track_view view = {0};
-    int64_t               started = sac_time_ns();
-    int64_t               begun = sac_job_begin(job, SAC_STAGE_TRACKING);
-    sac_result            res = sac_job_tracker(job, item->stream_id, &tracker);
-    if (res == SAC_OK)
-        res = sac_tracker_update(tracker->trk, item->found.items, item->found.count,
-                                 item->has_feat ? item->feat : NULL, item->frame, item->pts_us,
-                                 &view);
-    if (res == SAC_OK)
-        res = copy_tracks(job, item, &view);
-    sac_job_finish(job, SAC_STAGE_TRACKING, begun, item);
-    item->tracking_ns = sac_time_ns() - started;
-    return res;
-}
-
-static int64_t count_new_tracks(struct sac_stream_tracker *tracker, const struct sac_item *item)
-{
-    int64_t known = tracker->track_id_max, n = 0;
-    for (size_t i = 0; i < item->track_count; i++) {
-        n += item->tracks[i].id > known;
-        tracker->track_id_max = SAC_MAX(tracker->track_id_max, item->tracks[i].id);
-    }
-    return n;
-}
-
-static void count_item(struct sac_job *job, const struct sac_item *item)
-{
-    struct sac_stream_tracker *tracker;
-    struct sac_lane           *lane = item->lane;
-    int64_t                    tracks = 0;
-    if (item->track_count && sac_job_tracker(job, item->stream_id, &tracker) == SAC_OK)
-        tracks = count_new_tracks(tracker, item);
-    atomic_fetch_add(&job->frames_done, 1);
-    sac_device_count_frames(job->dev, 1);
-    atomic_fetch_add(&job->detections, (int_fast64_t)item->found.count);
-    atomic_fetch_add(&job->tracks, tracks);
-    atomic_store(&job->objects, (int)item->track_count);
-    atomic_store(&job->last_ns, item->done_ns);
-    if (!lane)
-        return;
-    atomic_fetch_add(&lane->frames_done, 1);
-    atomic_fetch_add(&lane->detections, (int_fast64_t)item->found.count);
-    atomic_fetch_add(&lane->tracks, tracks);
-    atomic_store(&lane->last_ns, item->done_ns);
-}
-
-static void track_item(struct sac_job *job, struct sac_item *item)
-{
-    sac_result res = item->status == SAC_OK ? follow(job, item) : SAC_OK;
-    if (res != SAC_OK)
-        fail_item(job, item, res);
-    item->done_ns = sac_time_ns();
-    sac_timer_add(job->timers, SAC_SPAN_LATENCY, item->done_ns - item->submitted_ns);
-    count_item(job, item);
-}
-
-void *sac_job_track_main(void *arg)
-{
-    struct sac_job *job = arg;
-    void           *popped;
-    sac_memory_use_set(SAC_MEMORY_TRACKING);
-    while (sac_queue_pop_wait(job->track, -1, &popped) == SAC_OK) {
-        struct sac_item *item = popped;
-        if (!item->last)
-            track_item(job, item);
-        if (sac_queue_push_wait(item->lane ? item->lane->done : job->done, item) != SAC_OK)
-            sac_job_recycle(job, item);
-    }
-    sac_queue_close(job->done);
     return NULL;
 }

@@ -250,6 +250,7 @@ static void send_last(struct sac_stream_run *s)
     struct sac_item *last = s->last;
     s->last = NULL;
     last->lane = &s->lane;
+    last->stream_id = s->params.source.stream_id;
     last->last = true;
     sac_job_push_wait(s->pipe->job, last); /* the job takes items until every stream has ended */
 }

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tracking thread of a job. Where embeddings or pixels are on a device, frames that wait are tracked in
+ * waves, at most one of each stream: a wave takes one trip to the device. */
+#include <string.h>
+
+#include "base/range.h"
+#include "device/device.h"
+#include "pipeline/job.h"
+#include "track/wave.h"
+
+enum { WAVE_MAX = 64 };
+
+/* The items of a wave in the order of the queue; those with a fault and the ends of lanes go along. */
+struct wave {
+    struct sac_item *item[WAVE_MAX];
+    bool             member[WAVE_MAX]; /* it is tracked with the others */
+    int              count, max;
+};
+
+/* ---- trackers ---- */
+
+sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream_tracker **out)
+{
+    for (size_t i = 0; i < job->tracker_count; i++)
+        if (job->trackers[i].stream_id == stream_id) {
+            *out = &job->trackers[i];
+            return SAC_OK;
+        }
+    struct sac_tracker_params params = job->params.tracker;
+    struct sac_stream_tracker made = {.stream_id = stream_id};
+    params.stream_id = stream_id;
+    if (!sac_grow((void **)&job->trackers, &job->tracker_capacity, job->tracker_count + 1,
+                  sizeof *job->trackers))
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the tracker of stream %d",
+                        stream_id);
+    sac_result res = sac_tracker_create(job->ctx, &params, &made.trk);
+    if (res != SAC_OK)
+        return res;
+    job->trackers[job->tracker_count] = made;
+    *out = &job->trackers[job->tracker_count++];
+    return SAC_OK;
+}
+
+/* The tracker's view goes with its next call, the item stays longer. */
+static sac_result copy_tracks(struct sac_job *job, struct sac_item *item,
+                              const struct sac_track_view *view)
+{
+    if (!sac_grow((void **)&item->tracks, &item->track_capacity, view->count,
+                  sizeof *item->tracks))
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for %zu tracks", view->count);
+    if (view->count)
+        memcpy(item->tracks, view->tracks, view->count * sizeof *item->tracks);
+    item->track_count = view->count;
+    return SAC_OK;
+}
+
+/* The stream has ended: what its tracker holds goes back to the device. */
+static void end_tracker(struct sac_job *job, int stream_id)
+{
+    for (size_t i = 0; i < job->tracker_count; i++)
+        if (job->trackers[i].stream_id == stream_id) {
+            sac_tracker_destroy(&job->trackers[i].trk);
+            job->trackers[i] = job->trackers[--job->tracker_count];
+            return;
+        }
+}
+
+/* ---- counts ---- */
+
+static int64_t count_new_tracks(struct sac_stream_tracker *tracker, const struct sac_item *item)
+{
+    int64_t known = tracker->track_id_max, n = 0;
+    for (size_t i = 0; i < item->track_count; i++) {
+        n += item->tracks[i].id > known;
+        tracker->track_id_max = SAC_MAX(tracker->track_id_max, item->tracks[i].id);
+    }
+    return n;
+}
+
+static void count_item(struct sac_job *job, const struct sac_item *item)
+{
+    struct sac_stream_tracker *tracker;
+    struct sac_lane           *lane = item->lane;
+    int64_t                    tracks = 0;
+    if (item->track_count && sac_job_tracker(job, item->stream_id, &tracker) == SAC_OK)
+        tracks = count_new_tracks(tracker, item);
+    atomic_fetch_add(&job->frames_done, 1);
+    sac_device_count_frames(job->dev, 1);
+    atomic_fetch_add(&job->detections, (int_fast64_t)item->found.count);
+    atomic_fetch_add(&job->tracks, tracks);
+    atomic_store(&job->objects, (int)item->track_count);
+    atomic_store(&job->last_ns, item->done_ns);
+    if (!lane)
+        return;
+    atomic_fetch_add(&lane->frames_done, 1);
+    atomic_fetch_add(&lane->detections, (int_fast64_t)item->found.count);
+    atomic_fetch_add(&lane->tracks, tracks);
+    atomic_store(&lane->last_ns, item->done_ns);
+}
+
+/* ---- a wave ---- */
+
+static struct sac_tracker_input input_of(const struct sac_item *item)
+{
+    const struct sac_features *f = item->features;
+    struct sac_tracker_input   in = {.det = item->found.items,
+                                     .count = item->found.count,
+                                     .frame = item->frame,
+                                     .pts_us = item->pts_us};
+    if (f)
+        in.looks = (struct sac_look_rows){.dev = f->dev,
+                                          .base = sac_features_data(f),
+                                          .count = f->count,
+                                          .dim = f->dim,
+                                          .row = item->feat_row,
+                                          .features = item->features};
+    return in;
+}
+
+static sac_result add(struct sac_job *job, struct sac_item *item)
+{
+    struct sac_tracker_input   in = input_of(item);
+    struct sac_stream_tracker *tracker;
+    sac_result                 res = sac_job_tracker(job, item->stream_id, &tracker);
+    if (res != SAC_OK)
+        return res;
+    if (item->has_feat && !item->features)
+        in.looks = (struct sac_look_rows){.base = item->feat,
+                                          .count = (int)item->found.count,
+                                          .dim = job->params.tracker.embedding_dim};
+    return sac_wave_add(job->wave, tracker->trk, &in);
+}
+
+static sac_result finish(struct sac_job *job, size_t member, struct sac_item *item)
+{
+    struct sac_track_view view;
+    sac_wave_finish(job->wave, member, &view);
+    return copy_tracks(job, item, &view);
+}
+
+/* The matching of all members; the trackers go on without those that failed. */
+static void track_members(struct sac_job *job, struct wave *wave)
+{
+    size_t     next = 0;
+    sac_result res;
+    for (int i = 0; i < wave->count; i++) {
+        struct sac_item *item = wave->item[i];
+        wave->member[i] = !item->last && item->status == SAC_OK;
+        if (wave->member[i] && (res = add(job, item)) != SAC_OK) {
+            sac_job_fail_item(job, item, res);
+            wave->member[i] = false;
+        }
+    }
+    sac_result ran = sac_wave_run(job->wave);
+    char       why[sizeof wave->item[0]->why] = "";
+    if (ran != SAC_OK) {
+        sac_context_last_error(job->ctx, why, sizeof why);
+        sac_error_clear(job->ctx);
+    }
+    for (int i = 0; i < wave->count; i++) {
+        struct sac_item *item = wave->item[i];
+        if (wave->member[i] && ran != SAC_OK) {
+            item->status = ran;
+            memcpy(item->why, why, sizeof why);
+        } else if (wave->member[i] && (res = finish(job, next++, item)) != SAC_OK) {
+            sac_job_fail_item(job, item, res);
+        }
+    }
+    sac_wave_clear(job->wave);
+}
+
+/* The stage's time is the wave's: whoever of it is last was waited for by all. */
+static void track_wave(struct sac_job *job, struct wave *wave)
+{
+    const struct sac_item *tracked[WAVE_MAX];
+    int                    n = 0;
+    int64_t                started = sac_time_ns();
+    sac_range_push("tracking");
+    track_members(job, wave);
+    sac_range_pop();
+    int64_t ended = sac_time_ns();
+    for (int i = 0; i < wave->count; i++) {
+        struct sac_item *item = wave->item[i];
+        if (wave->member[i]) {
+            item->tracking_ns = ended - started;
+            tracked[n++] = item;
+        }
+    }
+    if (job->measures && n > 0)
+        sac_job_record(job, SAC_STAGE_TRACKING, started, ended, tracked, n);
+}
+
+static void pass_on(struct sac_job *job, struct wave *wave)
+{
+    for (int i = 0; i < wave->count; i++) {
+        struct sac_item *item = wave->item[i];
+        if (item->last) {
+            end_tracker(job, item->stream_id);
+        } else {
+            item->done_ns = sac_time_ns();
+            sac_timer_add(job->timers, SAC_SPAN_LATENCY, item->done_ns - item->submitted_ns);
+            count_item(job, item);
+        }
+        if (sac_queue_push_wait(item->lane ? item->lane->done : job->done, item) != SAC_OK)
+            sac_job_recycle(job, item);
+    }
+}
+
+/* ---- the thread ---- */
+
+static bool has_stream(const struct wave *wave, int stream_id)
+{
+    for (int i = 0; i < wave->count; i++)
+        if (wave->item[i]->stream_id == stream_id)
+            return true;
+    return false;
+}
+
+/* From `first` on what is at hand, without waiting. A second item of a stream begins the next wave, and is
+ * returned: NULL when there is none yet. */
+static struct sac_item *collect(struct sac_job *job, struct wave *wave, struct sac_item *first)
+{
+    void *next;
+    wave->count = 0;
+    wave->item[wave->count++] = first;
+    while (wave->count < wave->max && sac_queue_pop_wait(job->track, 0, &next) == SAC_OK) {
+        struct sac_item *item = next;
+        if (has_stream(wave, item->stream_id))
+            return item;
+        wave->item[wave->count++] = item;
+    }
+    return NULL;
+}
+
+static void *next_item(struct sac_job *job, struct sac_item *left)
+{
+    void *item = left;
+    return left || sac_queue_pop_wait(job->track, -1, &item) == SAC_OK ? item : NULL;
+}
+
+void *sac_job_track_main(void *arg)
+{
+    struct sac_job  *job = arg;
+    struct wave      wave = {.max = job->dev->ops->host_memory ? 1 : WAVE_MAX};
+    struct sac_item *item = NULL;
+    sac_memory_use_set(SAC_MEMORY_TRACKING);
+    while ((item = next_item(job, item)) != NULL) {
+        struct sac_item *left = collect(job, &wave, item);
+        track_wave(job, &wave);
+        pass_on(job, &wave);
+        item = left;
+    }
+    sac_queue_close(job->done);
+    return NULL;
+}
