@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Col2Im: columns of blocks [N,C*taps,L] laid over each other into an image, overlaps added. */
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-enum { DIMS_MAX = SAC_RANK_MAX - 2, EXTENT_MAX = 1 << 24 };
-
-struct col2im {
-    int     rank; /* spatial dimensions */
-    int64_t image[DIMS_MAX], block[DIMS_MAX], places[DIMS_MAX];
-    int64_t stride[DIMS_MAX], dilation[DIMS_MAX], pad[DIMS_MAX];
-};
+enum { EXTENT_MAX = 1 << 24 };
 
 static sac_result list(struct sac_op_call *c, const char *name, size_t count, int64_t fallback,
                        int64_t *out)
@@ -24,13 +19,13 @@ static sac_result list(struct sac_op_call *c, const char *name, size_t count, in
     return SAC_OK;
 }
 
-static sac_result col2im_read(struct sac_op_call *c, struct col2im *p)
+sac_result sac_col2im_read(struct sac_op_call *c, struct sac_col2im *p)
 {
     const struct sac_operand *in = &c->in[0];
-    int64_t pads[2 * DIMS_MAX], taps = 1, places = 1;
+    int64_t pads[2 * SAC_COL2IM_DIMS_MAX], taps = 1, places = 1;
     size_t  n, blocks;
-    SAC_TRY(sac_operand_ints(c, 1, p->image, DIMS_MAX, &n));
-    SAC_TRY(sac_operand_ints(c, 2, p->block, DIMS_MAX, &blocks));
+    SAC_TRY(sac_operand_ints(c, 1, p->image, SAC_COL2IM_DIMS_MAX, &n));
+    SAC_TRY(sac_operand_ints(c, 2, p->block, SAC_COL2IM_DIMS_MAX, &blocks));
     SAC_CHECK(c, in->rank == 3 && sac_dtype_is_float(in->dtype) && n >= 1 && blocks == n,
               "input of %d dimensions, an image of %zu and blocks of %zu", in->rank, n, blocks);
     SAC_TRY(list(c, "strides", n, 1, p->stride));
@@ -56,8 +51,8 @@ static sac_result col2im_read(struct sac_op_call *c, struct col2im *p)
 
 static sac_result col2im_shape(struct sac_op_call *c)
 {
-    struct col2im p;
-    SAC_TRY(col2im_read(c, &p));
+    struct sac_col2im p;
+    SAC_TRY(sac_col2im_read(c, &p));
     int64_t dims[SAC_RANK_MAX] = {c->in[0].dims[0],
                                   c->in[0].dims[1] / sac_dims_product(p.rank, p.block)};
     memcpy(dims + 2, p.image, (size_t)p.rank * sizeof *dims);
@@ -65,7 +60,7 @@ static sac_result col2im_shape(struct sac_op_call *c)
 }
 
 /* Where tap t of a block at place l lies in the image; -1: in the padding. */
-static int64_t image_index(const struct col2im *p, int64_t t, int64_t l)
+static int64_t image_index(const struct sac_col2im *p, int64_t t, int64_t l)
 {
     int64_t index = 0, step = 1;
     for (int d = p->rank - 1; d >= 0; d--) {
@@ -83,8 +78,8 @@ static int64_t image_index(const struct col2im *p, int64_t t, int64_t l)
 static sac_result col2im_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    struct col2im p;
-    SAC_TRY(col2im_read(c, &p));
+    struct sac_col2im p;
+    SAC_TRY(sac_col2im_read(c, &p));
     int64_t taps = sac_dims_product(p.rank, p.block), pixels = sac_dims_product(p.rank, p.image);
     double *plane = sac_alloc((size_t)pixels * sizeof *plane);
     if (!plane)

@@ -3,18 +3,10 @@
  * a matrix. Two or three spatial dimensions; two count as three, the first of size one. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-enum { DIMS = 3, TAPS_MAX = 4 };
-enum mode { MODE_NEAREST, MODE_LINEAR, MODE_CUBIC };
-enum padding { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION };
-
-struct sampler {
-    enum mode    mode;
-    enum padding padding;
-    bool         align;
-    int64_t      size[DIMS];
-};
+enum { TAPS_MAX = 4 };
 
 /* What one place reads along one dimension; index -1 reads zero. */
 struct taps {
@@ -23,7 +15,7 @@ struct taps {
     double  weight[TAPS_MAX];
 };
 
-static sac_result sampler_read(struct sac_op_call *c, struct sampler *s)
+sac_result sac_sampler_read(struct sac_op_call *c, struct sac_sampler *s)
 {
     const struct sac_operand *in = &c->in[0];
     const char *mode = sac_attr_string(c->node, "mode", "linear");
@@ -33,16 +25,16 @@ static sac_result sampler_read(struct sac_op_call *c, struct sampler *s)
     bool cubic = strcmp(mode, "cubic") == 0 || strcmp(mode, "bicubic") == 0;
     if (!nearest && !cubic && strcmp(mode, "linear") != 0 && strcmp(mode, "bilinear") != 0)
         return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "mode '%s'; have nearest, linear, cubic", mode);
-    s->mode = nearest ? MODE_NEAREST : cubic ? MODE_CUBIC : MODE_LINEAR;
-    s->padding = strcmp(padding, "border") == 0       ? PAD_BORDER
-                 : strcmp(padding, "reflection") == 0 ? PAD_REFLECTION
-                                                      : PAD_ZEROS;
-    if (s->padding == PAD_ZEROS && strcmp(padding, "zeros") != 0)
+    s->mode = nearest ? SAC_SAMPLE_NEAREST : cubic ? SAC_SAMPLE_CUBIC : SAC_SAMPLE_LINEAR;
+    s->padding = strcmp(padding, "border") == 0       ? SAC_SAMPLE_BORDER
+                 : strcmp(padding, "reflection") == 0 ? SAC_SAMPLE_REFLECTION
+                                                      : SAC_SAMPLE_ZEROS;
+    if (s->padding == SAC_SAMPLE_ZEROS && strcmp(padding, "zeros") != 0)
         return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED,
                            "padding_mode '%s'; have zeros, border, reflection", padding);
     s->align = sac_attr_int(c->node, "align_corners", 0);
-    for (int d = 0; d < DIMS; d++) {
-        int from = in->rank - DIMS + d;
+    for (int d = 0; d < SAC_SAMPLE_DIMS; d++) {
+        int from = in->rank - SAC_SAMPLE_DIMS + d;
         s->size[d] = from < 2 ? 1 : in->dims[from];
     }
     return SAC_OK;
@@ -51,8 +43,8 @@ static sac_result sampler_read(struct sac_op_call *c, struct sampler *s)
 static sac_result grid_sample_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *grid = &c->in[1];
-    struct sampler s;
-    SAC_TRY(sampler_read(c, &s));
+    struct sac_sampler s;
+    SAC_TRY(sac_sampler_read(c, &s));
     SAC_CHECK(c, sac_dtype_is_float(in->dtype) && sac_dtype_is_float(grid->dtype),
               "inputs of dtypes %s and %s", sac_in_dtype(c, 0), sac_in_dtype(c, 1));
     SAC_CHECK(c, grid->rank == in->rank && grid->dims[0] == in->dims[0] &&
@@ -76,14 +68,14 @@ static double reflect(double x, double lo, double hi)
 }
 
 /* The pixel that index `at`, inside or not, stands for; -1: zero. */
-static int64_t padded_index(const struct sampler *s, int d, double at)
+static int64_t padded_index(const struct sac_sampler *s, int d, double at)
 {
     double last = (double)(s->size[d] - 1);
     if (at >= 0 && at <= last)
         return (int64_t)at;
-    if (s->padding == PAD_BORDER)
+    if (s->padding == SAC_SAMPLE_BORDER)
         return at < 0 ? 0 : (int64_t)last;
-    if (s->padding == PAD_ZEROS || !isfinite(at))
+    if (s->padding == SAC_SAMPLE_ZEROS || !isfinite(at))
         return -1;
     double lo = s->align ? 0 : -0.5, hi = s->align ? last : last + 0.5;
     return (int64_t)SAC_CLAMP(reflect(at, lo, hi), 0, last);
@@ -97,30 +89,30 @@ static double cubic_weight(double x)
 }
 
 /* g: the place along dimension d in [-1,1]. */
-static struct taps taps_at(const struct sampler *s, int d, double g)
+static struct taps taps_at(const struct sac_sampler *s, int d, double g)
 {
     double last = (double)(s->size[d] - 1);
     double x = s->align ? (g + 1) / 2 * last : ((g + 1) * (last + 1) - 1) / 2;
     double lo = s->align ? 0 : -0.5, hi = s->align ? last : last + 0.5;
-    if (s->mode == MODE_NEAREST)
+    if (s->mode == SAC_SAMPLE_NEAREST)
         x = rint(x);
-    if ((x < lo || x > hi) && s->padding == PAD_BORDER)
+    if ((x < lo || x > hi) && s->padding == SAC_SAMPLE_BORDER)
         x = SAC_CLAMP(x, 0, last);
-    else if ((x < lo || x > hi) && s->padding == PAD_REFLECTION)
+    else if ((x < lo || x > hi) && s->padding == SAC_SAMPLE_REFLECTION)
         x = reflect(x, lo, hi);
-    struct taps t = {.count = s->mode == MODE_NEAREST ? 1 : s->mode == MODE_LINEAR ? 2 : 4};
-    double      first = s->mode == MODE_NEAREST ? x : floor(x) - (s->mode == MODE_CUBIC);
+    struct taps t = {.count = s->mode == SAC_SAMPLE_NEAREST ? 1 : s->mode == SAC_SAMPLE_LINEAR ? 2 : 4};
+    double      first = s->mode == SAC_SAMPLE_NEAREST ? x : floor(x) - (s->mode == SAC_SAMPLE_CUBIC);
     for (int k = 0; k < t.count; k++) {
         double at = first + k;
         t.index[k] = padded_index(s, d, at);
-        t.weight[k] = s->mode == MODE_NEAREST  ? 1
-                      : s->mode == MODE_LINEAR ? 1 - fabs(at - x)
+        t.weight[k] = s->mode == SAC_SAMPLE_NEAREST  ? 1
+                      : s->mode == SAC_SAMPLE_LINEAR ? 1 - fabs(at - x)
                                                : cubic_weight(at - x);
     }
     return t;
 }
 
-static double sample(const struct sac_operand *in, const struct sampler *s, int64_t plane,
+static double sample(const struct sac_operand *in, const struct sac_sampler *s, int64_t plane,
                      const struct taps *t)
 {
     double sum = 0;
@@ -139,14 +131,14 @@ static double sample(const struct sac_operand *in, const struct sampler *s, int6
 static sac_result grid_sample_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *grid = &c->in[1];
-    struct sampler s;
-    SAC_TRY(sampler_read(c, &s));
+    struct sac_sampler s;
+    SAC_TRY(sac_sampler_read(c, &s));
     int     rank = in->rank - 2;
     int64_t places = sac_dims_product(rank, grid->dims + 1), channels = in->dims[1];
     for (int64_t i = 0; i < in->dims[0] * places; i++) {
-        struct taps t[DIMS] = {{.count = 1, .weight = {1}}};
-        for (int d = DIMS - rank; d < DIMS; d++) /* the grid names the last dimension first */
-            t[d] = taps_at(&s, d, sac_operand_get(grid, i * rank + DIMS - 1 - d));
+        struct taps t[SAC_SAMPLE_DIMS] = {{.count = 1, .weight = {1}}};
+        for (int d = SAC_SAMPLE_DIMS - rank; d < SAC_SAMPLE_DIMS; d++) /* the grid names the last dimension first */
+            t[d] = taps_at(&s, d, sac_operand_get(grid, i * rank + SAC_SAMPLE_DIMS - 1 - d));
         for (int64_t k = 0; k < channels; k++) {
             int64_t plane = i / places * channels + k;
             sac_operand_set(&c->out[0], plane * places + i % places, sample(in, &s, plane, t));
@@ -187,7 +179,7 @@ static sac_result affine_ref(struct sac_op_call *c)
     int     rank = (int)theta->dims[1];
     int64_t places = sac_dims_product(rank, out->dims + 1);
     for (int64_t i = 0; i < out->dims[0] * places; i++) {
-        double  at[DIMS + 1]; /* x, y, (z,) 1 */
+        double  at[SAC_SAMPLE_DIMS + 1]; /* x, y, (z,) 1 */
         int64_t rest = i % places;
         for (int k = 0; k < rank; k++) {
             double size = (double)out->dims[rank - k], x = (double)(rest % out->dims[rank - k]);

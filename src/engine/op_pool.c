@@ -136,7 +136,7 @@ POOL(GlobalLpPool, 1, 1e-5f);
 /* ---- MaxUnpool: each value back to where MaxPool's index says it came from ---- */
 
 /* The tensor that the indices count over: what MaxPool is taken to have seen. */
-static sac_result unpool_whole(struct sac_op_call *c, int64_t *dims)
+sac_result sac_unpool_whole(struct sac_op_call *c, int64_t *dims)
 {
     struct sac_window w;
     SAC_TRY(sac_window_read_transposed(c, NULL, &w));
@@ -151,7 +151,7 @@ static sac_result unpool_shape(struct sac_op_call *c)
     const struct sac_operand *in = &c->in[0];
     int64_t whole[SAC_RANK_MAX], dims[SAC_RANK_MAX];
     size_t  n;
-    SAC_TRY(unpool_whole(c, whole));
+    SAC_TRY(sac_unpool_whole(c, whole));
     SAC_CHECK(c, c->in[1].dtype == SAC_I64 && c->in[1].rank == in->rank &&
               memcmp(c->in[1].dims, in->dims, (size_t)in->rank * sizeof *dims) == 0,
               "the indices do not fit the input");
@@ -170,7 +170,7 @@ static sac_result unpool_ref(struct sac_op_call *c)
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
     int64_t whole[SAC_RANK_MAX], strides[SAC_RANK_MAX];
     size_t  bytes = sac_dtype_bytes(in->dtype);
-    SAC_TRY(unpool_whole(c, whole));
+    SAC_TRY(sac_unpool_whole(c, whole));
     sac_dense_strides(out->rank, out->dims, strides);
     memset(out->data, 0, sac_operand_bytes(out));
     for (int64_t i = 0, n = sac_operand_elements(in); i < n; i++) {

@@ -58,4 +58,48 @@ struct sac_einsum {
 };
 sac_result sac_einsum_parse(struct sac_op_call *c, struct sac_einsum *e);
 
+/* op_resize.c */
+enum sac_resize_mode { SAC_RESIZE_NEAREST, SAC_RESIZE_LINEAR, SAC_RESIZE_CUBIC };
+struct sac_resize {
+    enum sac_resize_mode   mode;
+    const char *coordinates, *nearest;
+    double      cubic_a, extrapolation;
+    bool        antialias, exclude_outside;
+    double      scale[SAC_RANK_MAX], roi_start[SAC_RANK_MAX], roi_end[SAC_RANK_MAX];
+    int64_t     out[SAC_RANK_MAX];
+};
+sac_result sac_resize_read(struct sac_op_call *c, struct sac_resize *r);
+
+/* op_grid_sample.c */
+enum { SAC_SAMPLE_DIMS = 3 };
+enum sac_sample_mode { SAC_SAMPLE_NEAREST, SAC_SAMPLE_LINEAR, SAC_SAMPLE_CUBIC };
+enum sac_sample_padding { SAC_SAMPLE_ZEROS, SAC_SAMPLE_BORDER, SAC_SAMPLE_REFLECTION };
+struct sac_sampler {
+    enum sac_sample_mode    mode;
+    enum sac_sample_padding padding;
+    bool         align;
+    int64_t      size[SAC_SAMPLE_DIMS];
+};
+sac_result sac_sampler_read(struct sac_op_call *c, struct sac_sampler *s);
+
+/* op_roi_align.c */
+struct sac_roi_align {
+    int64_t height, width, sampling;
+    double  scale, offset; /* of the coordinates */
+    bool    max, old;
+};
+sac_result sac_roi_read(struct sac_op_call *c, struct sac_roi_align *r);
+
+/* op_col2im.c */
+enum { SAC_COL2IM_DIMS_MAX = SAC_RANK_MAX - 2 };
+struct sac_col2im {
+    int     rank; /* spatial dimensions */
+    int64_t image[SAC_COL2IM_DIMS_MAX], block[SAC_COL2IM_DIMS_MAX], places[SAC_COL2IM_DIMS_MAX];
+    int64_t stride[SAC_COL2IM_DIMS_MAX], dilation[SAC_COL2IM_DIMS_MAX], pad[SAC_COL2IM_DIMS_MAX];
+};
+sac_result sac_col2im_read(struct sac_op_call *c, struct sac_col2im *p);
+
+/* op_pool.c */
+sac_result sac_unpool_whole(struct sac_op_call *c, int64_t *dims);
+
 #endif

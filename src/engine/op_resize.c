@@ -3,6 +3,7 @@
  * output index reads, with which weights; the axes are then done one after the other. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
 struct axis_plan {
@@ -13,16 +14,6 @@ struct axis_plan {
     bool   *outside;      /* [out]: tf_crop_and_resize wants the extrapolation value */
 };
 
-enum mode { MODE_NEAREST, MODE_LINEAR, MODE_CUBIC };
-struct resize {
-    enum mode   mode;
-    const char *coordinates, *nearest;
-    double      cubic_a, extrapolation;
-    bool        antialias, exclude_outside;
-    double      scale[SAC_RANK_MAX], roi_start[SAC_RANK_MAX], roi_end[SAC_RANK_MAX];
-    int64_t     out[SAC_RANK_MAX];
-};
-
 static bool one_of(const char *s, const char *const *list)
 {
     for (; *list; list++)
@@ -31,7 +22,7 @@ static bool one_of(const char *s, const char *const *list)
     return false;
 }
 
-static sac_result read_modes(struct sac_op_call *c, struct resize *r)
+static sac_result read_modes(struct sac_op_call *c, struct sac_resize *r)
 {
     static const char *const coordinates[] = {
         "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
@@ -41,10 +32,10 @@ static sac_result read_modes(struct sac_op_call *c, struct resize *r)
     const struct sac_node *n = c->node;
     bool        old = n->op->id == SAC_OP_Upsample || n->opset < 11;
     const char *mode = sac_attr_string(n, "mode", "nearest");
-    r->mode = strcmp(mode, "nearest") == 0  ? MODE_NEAREST
-              : strcmp(mode, "cubic") == 0 ? MODE_CUBIC
-                                            : MODE_LINEAR;
-    if (r->mode == MODE_LINEAR && strcmp(mode, "linear") != 0 && strcmp(mode, "bilinear") != 0)
+    r->mode = strcmp(mode, "nearest") == 0  ? SAC_RESIZE_NEAREST
+              : strcmp(mode, "cubic") == 0 ? SAC_RESIZE_CUBIC
+                                            : SAC_RESIZE_LINEAR;
+    if (r->mode == SAC_RESIZE_LINEAR && strcmp(mode, "linear") != 0 && strcmp(mode, "bilinear") != 0)
         return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "mode '%s'; have nearest, linear, cubic", mode);
     r->coordinates = old ? "asymmetric"
                          : sac_attr_string(n, "coordinate_transformation_mode", "half_pixel");
@@ -79,7 +70,7 @@ static sac_result read_floats(struct sac_op_call *c, int input, double *out, siz
     return SAC_OK;
 }
 
-static sac_result size_from_scales(struct sac_op_call *c, struct resize *r, const double *scales,
+static sac_result size_from_scales(struct sac_op_call *c, struct sac_resize *r, const double *scales,
                                    const int *axes, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -92,7 +83,7 @@ static sac_result size_from_scales(struct sac_op_call *c, struct resize *r, cons
     return SAC_OK;
 }
 
-static sac_result size_from_sizes(struct sac_op_call *c, struct resize *r, const int64_t *sizes,
+static sac_result size_from_sizes(struct sac_op_call *c, struct sac_resize *r, const int64_t *sizes,
                                   const int *axes, int count)
 {
     const char *policy = sac_attr_string(c->node, "keep_aspect_ratio_policy", "stretch");
@@ -115,7 +106,7 @@ static sac_result size_from_sizes(struct sac_op_call *c, struct resize *r, const
 }
 
 /* Where scales, sizes and the region of interest are has changed from version to version. */
-static sac_result resize_read(struct sac_op_call *c, struct resize *r)
+sac_result sac_resize_read(struct sac_op_call *c, struct sac_resize *r)
 {
     const struct sac_operand *in = &c->in[0];
     bool    old = c->node->op->id == SAC_OP_Upsample || c->node->opset < 11;
@@ -157,9 +148,9 @@ static sac_result resize_read(struct sac_op_call *c, struct resize *r)
 
 static sac_result resize_shape(struct sac_op_call *c)
 {
-    struct resize r;
-    SAC_TRY(resize_read(c, &r));
-    SAC_CHECK(c, r.mode == MODE_NEAREST || c->in[0].dtype != SAC_BOOL, "bools cannot be blended");
+    struct sac_resize r;
+    SAC_TRY(sac_resize_read(c, &r));
+    SAC_CHECK(c, r.mode == SAC_RESIZE_NEAREST || c->in[0].dtype != SAC_BOOL, "bools cannot be blended");
     for (int d = 0; d < c->in[0].rank; d++)
         SAC_CHECK(c, c->in[0].dims[d] > 0 || r.out[d] == 0, "dimension %d is empty", d);
     return sac_shape_out(c, 0, c->in[0].dtype, c->in[0].rank, r.out);
@@ -168,7 +159,7 @@ static sac_result resize_shape(struct sac_op_call *c)
 /* ---- the plan of one axis ---- */
 
 /* Where output index x lies on the input's axis. */
-static double source_at(const struct resize *r, int d, int64_t in, int64_t x)
+static double source_at(const struct sac_resize *r, int d, int64_t in, int64_t x)
 {
     const char *mode = r->coordinates;
     double      scale = r->scale[d], size = (double)in, out = scale * size;
@@ -199,7 +190,7 @@ static double cubic_weight(double x, double a)
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-static int64_t nearest_at(const struct resize *r, double x)
+static int64_t nearest_at(const struct sac_resize *r, double x)
 {
     if (strcmp(r->nearest, "floor") == 0)
         return (int64_t)floor(x);
@@ -212,23 +203,23 @@ static int64_t nearest_at(const struct resize *r, double x)
 
 /* How far, in input samples, the kernel reaches to each side; antialiasing widens it when
  * shrinking. */
-static double kernel_radius(const struct resize *r, double shrink)
+static double kernel_radius(const struct sac_resize *r, double shrink)
 {
-    return (r->mode == MODE_CUBIC ? 2 : 1) / shrink;
+    return (r->mode == SAC_RESIZE_CUBIC ? 2 : 1) / shrink;
 }
 
-static void axis_taps(const struct resize *r, int64_t in, double x, double shrink,
+static void axis_taps(const struct sac_resize *r, int64_t in, double x, double shrink,
                       struct axis_plan *p, int64_t out)
 {
     double  *weights = p->weights + out * p->taps, sum = 0;
     int64_t *indices = p->indices + out * p->taps;
-    int64_t  start = r->mode == MODE_NEAREST ? nearest_at(r, x)
+    int64_t  start = r->mode == SAC_RESIZE_NEAREST ? nearest_at(r, x)
                                              : (int64_t)floor(x) + 1 - p->taps / 2;
     for (int k = 0; k < p->taps; k++) {
         int64_t at = start + k;
         double  distance = ((double)at - x) * shrink;
-        weights[k] = r->mode == MODE_NEAREST  ? 1
-                     : r->mode == MODE_CUBIC ? cubic_weight(distance, r->cubic_a)
+        weights[k] = r->mode == SAC_RESIZE_NEAREST  ? 1
+                     : r->mode == SAC_RESIZE_CUBIC ? cubic_weight(distance, r->cubic_a)
                                               : fmax(0, 1 - fabs(distance));
         if (r->exclude_outside && (at < 0 || at >= in))
             weights[k] = 0;
@@ -246,7 +237,7 @@ static void axis_plan_finish(struct axis_plan *p)
     sac_free(p->outside);
 }
 
-static bool axis_plan_init(struct axis_plan *p, const struct resize *r, int d, int64_t in)
+static bool axis_plan_init(struct axis_plan *p, const struct sac_resize *r, int d, int64_t in)
 {
     size_t out = (size_t)r->out[d];
     double shrink = r->antialias && r->scale[d] < 1 ? r->scale[d] : 1;
@@ -254,7 +245,7 @@ static bool axis_plan_init(struct axis_plan *p, const struct resize *r, int d, i
     double radius = ceil(kernel_radius(r, shrink));
     if (radius > (double)(1 << 24))
         return false;
-    p->taps = r->mode == MODE_NEAREST ? 1 : 2 * (int)radius;
+    p->taps = r->mode == SAC_RESIZE_NEAREST ? 1 : 2 * (int)radius;
     p->weights = sac_calloc(out, (size_t)p->taps * sizeof *p->weights);
     p->indices = sac_calloc(out, (size_t)p->taps * sizeof *p->indices);
     p->outside = sac_calloc(out, sizeof *p->outside);
@@ -309,10 +300,10 @@ static void extrapolate(const struct sac_operand *out, const struct axis_plan *p
 }
 
 /* Axis by axis between two buffers of the class's elements; takes `from`, gives the result. */
-static void *resize_axes(const struct resize *r, const struct sac_operand *in,
+static void *resize_axes(const struct sac_resize *r, const struct sac_operand *in,
                          const struct axis_plan *plans, void *from)
 {
-    size_t  bytes = r->mode == MODE_NEAREST ? sac_dtype_bytes(in->dtype) : sizeof(double);
+    size_t  bytes = r->mode == SAC_RESIZE_NEAREST ? sac_dtype_bytes(in->dtype) : sizeof(double);
     int64_t dims[SAC_RANK_MAX];
     memcpy(dims, in->dims, sizeof dims);
     for (int d = 0; from && d < in->rank; d++) {
@@ -321,7 +312,7 @@ static void *resize_axes(const struct resize *r, const struct sac_operand *in,
         if (r->out[d] == dims[d] && r->scale[d] == 1 && r->roi_start[d] == 0 && r->roi_end[d] == 1)
             continue;
         void *to = sac_calloc((size_t)(outer * r->out[d] * inner), bytes);
-        if (to && r->mode == MODE_NEAREST)
+        if (to && r->mode == SAC_RESIZE_NEAREST)
             copy_axis(&plans[d], outer, dims[d], r->out[d], (size_t)inner * bytes, from, to);
         else if (to)
             blend_axis(&plans[d], outer, dims[d], r->out[d], inner, from, to);
@@ -333,10 +324,10 @@ static void *resize_axes(const struct resize *r, const struct sac_operand *in,
 }
 
 /* The input as a buffer of our own. */
-static void *resize_begin(const struct resize *r, const struct sac_operand *in)
+static void *resize_begin(const struct sac_resize *r, const struct sac_operand *in)
 {
     int64_t n = sac_operand_elements(in);
-    if (r->mode == MODE_NEAREST) {
+    if (r->mode == SAC_RESIZE_NEAREST) {
         void *copy = sac_alloc(sac_operand_bytes(in));
         return copy ? memcpy(copy, in->data, sac_operand_bytes(in)) : NULL;
     }
@@ -350,15 +341,15 @@ static sac_result resize_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
     struct axis_plan plans[SAC_RANK_MAX] = {{0}};
-    struct resize    r;
+    struct sac_resize    r;
     bool             ok = true;
-    SAC_TRY(resize_read(c, &r));
+    SAC_TRY(sac_resize_read(c, &r));
     for (int d = 0; d < in->rank && ok; d++)
         ok = axis_plan_init(&plans[d], &r, d, in->dims[d]);
     void *result = ok ? resize_axes(&r, in, plans, resize_begin(&r, in)) : NULL;
-    if (result && r.mode == MODE_NEAREST)
+    if (result && r.mode == SAC_RESIZE_NEAREST)
         memcpy(out->data, result, sac_operand_bytes(out));
-    for (int64_t i = 0, n = sac_operand_elements(out); result && r.mode != MODE_NEAREST && i < n;
+    for (int64_t i = 0, n = sac_operand_elements(out); result && r.mode != SAC_RESIZE_NEAREST && i < n;
          i++)
         sac_operand_set(out, i, ((double *)result)[i]);
     if (result && strcmp(r.coordinates, "tf_crop_and_resize") == 0)

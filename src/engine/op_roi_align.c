@@ -2,15 +2,10 @@
 /* RoiAlign: a box of the image, sampled into a small grid. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-struct roi_align {
-    int64_t height, width, sampling;
-    double  scale, offset; /* of the coordinates */
-    bool    max, old;
-};
-
-static sac_result roi_read(struct sac_op_call *c, struct roi_align *r)
+sac_result sac_roi_read(struct sac_op_call *c, struct sac_roi_align *r)
 {
     const struct sac_node *n = c->node;
     const char *mode = sac_attr_string(n, "mode", "avg");
@@ -33,8 +28,8 @@ static sac_result roi_read(struct sac_op_call *c, struct roi_align *r)
 static sac_result roi_shape(struct sac_op_call *c)
 {
     const struct sac_operand *x = &c->in[0], *rois = &c->in[1], *batch = &c->in[2];
-    struct roi_align r;
-    SAC_TRY(roi_read(c, &r));
+    struct sac_roi_align r;
+    SAC_TRY(sac_roi_read(c, &r));
     SAC_CHECK(c, x->rank == 4 && sac_dtype_is_float(x->dtype) && x->dims[2] > 0 && x->dims[3] > 0,
               "input of %d dimensions and dtype %s", x->rank, sac_in_dtype(c, 0));
     SAC_CHECK(c, rois->rank == 2 && rois->dims[1] == 4 && batch->rank == 1 &&
@@ -67,7 +62,7 @@ static void neighbours(const struct sac_operand *x, double py, double px, int64_
 
 /* One cell that begins at (y, x) and is bin_h by bin_w: the mean of its samples, or, as the
  * specification's own implementation has it, the largest weighted neighbour of any. */
-static double cell(const struct sac_operand *x, int64_t plane, const struct roi_align *r,
+static double cell(const struct sac_operand *x, int64_t plane, const struct sac_roi_align *r,
                    double top, double left, double bin_h, double bin_w)
 {
     int64_t rows = r->sampling ? r->sampling : (int64_t)SAC_CLAMP(ceil(bin_h), 0, 4096);
@@ -94,8 +89,8 @@ static double cell(const struct sac_operand *x, int64_t plane, const struct roi_
 static sac_result roi_ref(struct sac_op_call *c)
 {
     const struct sac_operand *x = &c->in[0], *rois = &c->in[1];
-    struct roi_align r;
-    SAC_TRY(roi_read(c, &r));
+    struct sac_roi_align r;
+    SAC_TRY(sac_roi_read(c, &r));
     for (int64_t i = 0, to = 0; i < rois->dims[0]; i++) {
         int64_t image = ((const int64_t *)c->in[2].data)[i];
         SAC_CHECK(c, image >= 0 && image < x->dims[0], "box %lld of image %lld", (long long)i,

@@ -146,6 +146,7 @@ static void join(struct ops_shape *s)
  * bit short, which the sum in divide() gives back; right for numbers below 2^31. */
 struct ops_divisor ops_divisor_of(int64_t d)
 {
+    d = SAC_MAX(d, 1); /* of an empty dimension: nothing is divided then */
     struct ops_divisor v = {.d = (uint32_t)d};
     while (v.shift < 32 && (1ull << v.shift) < (uint64_t)d)
         v.shift++;

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cuda/resize.h"
+#include "engine/cuda/window.cuh"
+
+using namespace ops;
+
+namespace {
+
+/* Where output index x lies on the input's axis. */
+OPS_BODY double source_at(const ops_resize &r, const ops_resize_axis &a, int32_t x)
+{
+    const double size = a.in, out = a.scale * size;
+    double       span, centre;
+    switch (r.coordinates) {
+    case OPS_ASYMMETRIC: return x / a.scale;
+    case OPS_ALIGN_CORNERS: return out == 1 ? 0 : x * (size - 1) / (out - 1);
+    case OPS_CROP:
+        span = (a.roi_end - a.roi_start) * (size - 1);
+        return a.roi_start * (size - 1) + (a.out == 1 ? span / 2 : x * span / (a.out - 1));
+    case OPS_TF_HALF_PIXEL: return (x + 0.5) / a.scale;
+    default:
+        if (r.coordinates == OPS_PYTORCH_HALF_PIXEL && a.out == 1)
+            return -0.5;
+        centre = (x + 0.5) / a.scale - 0.5;
+        return r.coordinates == OPS_HALF_PIXEL_SYMMETRIC ? centre + size / 2 * (1 - a.out / out) : centre;
+    }
+}
+
+OPS_BODY int32_t nearest_at(int how, double x)
+{
+    switch (how) {
+    case OPS_NEAREST_FLOOR: return (int32_t)floor(x);
+    case OPS_NEAREST_CEIL: return (int32_t)ceil(x);
+    case OPS_NEAREST_PREFER_CEIL: return (int32_t)floor(x + 0.5);
+    default: return (int32_t)ceil(x - 0.5);
+    }
+}
+
+OPS_BODY float cubic_weight(float x, float a)
+{
+    x = fabsf(x);
+    if (x <= 1)
+        return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/* The taps of one output index along one axis. */
+struct taps {
+    double  x;
+    int32_t start, in, count;
+    float   shrink, inverse; /* one over the sum of the weights */
+    bool    outside;
+};
+
+OPS_BODY float weight_of(const ops_resize &r, const taps &t, int32_t k)
+{
+    const int32_t at = t.start + k;
+    if (r.mode == OPS_RESIZE_NEAREST)
+        return 1;
+    if (r.exclude_outside && (at < 0 || at >= t.in))
+        return 0;
+    const float distance = (float)(at - t.x) * t.shrink;
+    if (r.mode == OPS_RESIZE_CUBIC)
+        return cubic_weight(distance, (float)r.cubic_a);
+    return fmaxf(0, 1 - fabsf(distance));
+}
+
+OPS_BODY int32_t index_of(const taps &t, int32_t k)
+{
+    const int32_t at = t.start + k;
+    return at < 0 ? 0 : at < t.in ? at : t.in - 1;
+}
+
+OPS_BODY taps taps_at(const ops_resize &r, const ops_resize_axis &a, int32_t x)
+{
+    taps t = {0, 0, a.in, a.taps, (float)a.shrink, 1, false};
+    if (a.whole.d) {
+        t.start = (int32_t)divide((uint32_t)x, a.whole);
+        return t;
+    }
+    const double source = source_at(r, a, x);
+    t.outside = a.crops && (source < 0 || source > a.in - 1);
+    t.x = source < -1e9 ? -1e9 : source > 1e9 ? 1e9 : source;
+    t.start = r.mode == OPS_RESIZE_NEAREST ? nearest_at(r.nearest, t.x) : (int32_t)floor(t.x) + 1 - a.taps / 2;
+    if (r.mode == OPS_RESIZE_NEAREST || (r.mode == OPS_RESIZE_LINEAR && a.taps == 2 && !r.exclude_outside))
+        return t; /* two linear weights add up to one */
+    float sum = 0;
+    for (int32_t k = 0; k < a.taps; k++)
+        sum += weight_of(r, t, k);
+    t.inverse = sum != 0 ? 1 / sum : 1;
+    return t;
+}
+
+OPS_BODY int32_t along(const at5 &at, int dim)
+{
+    return dim == 4 ? at.x : dim == 3 ? at.y : dim == 2 ? at.z : dim == 1 ? at.c : at.n;
+}
+
+/* What the axes that are not resized leave of the place. */
+OPS_BODY int64_t rest_of(const ops_resize &r, const at5 &at)
+{
+    int64_t from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2] + at.y * r.w.x_step[3] +
+                   at.x * r.w.x_step[4];
+    for (int k = 0; k < r.axes; k++)
+        from -= along(at, r.axis[k].dim) * r.w.x_step[r.axis[k].dim];
+    return from;
+}
+
+OPS_BODY int64_t target(const ops_resize &r, const at5 &at)
+{
+    return at.n * r.w.y_step[0] + at.c * r.w.y_step[1] + at.z * r.w.y_step[2] + at.y * r.w.y_step[3] +
+           at.x * r.w.y_step[4];
+}
+
+/* visit(offset of an input from the output's rest, its weight) for all taps. */
+template <class VISIT> OPS_BODY bool each_tap(const ops_resize &r, const at5 &at, const VISIT &visit)
+{
+    taps    t[OPS_RESIZE_AXES];
+    int64_t step[OPS_RESIZE_AXES];
+    bool    outside = false;
+    OPS_UNROLL
+    for (int k = 0; k < OPS_RESIZE_AXES; k++) {
+        t[k] = taps{0, 0, 1, 1, 1, 1, false};
+        step[k] = 0;
+        if (k < r.axes) {
+            t[k] = taps_at(r, r.axis[k], along(at, r.axis[k].dim));
+            step[k] = r.w.x_step[r.axis[k].dim];
+            outside = outside || t[k].outside;
+        }
+    }
+    const float one = t[0].inverse * t[1].inverse * t[2].inverse;
+    for (int32_t a = 0; a < t[0].count; a++) {
+        const float   wa = r.axes > 0 ? weight_of(r, t[0], a) * one : one;
+        const int64_t oa = index_of(t[0], a) * step[0];
+        for (int32_t b = 0; b < t[1].count; b++) {
+            const float   wb = r.axes > 1 ? weight_of(r, t[1], b) * wa : wa;
+            const int64_t ob = oa + index_of(t[1], b) * step[1];
+            for (int32_t c = 0; c < t[2].count; c++) {
+                const float w = r.axes > 2 ? weight_of(r, t[2], c) * wb : wb;
+                if (w != 0)
+                    visit(ob + index_of(t[2], c) * step[2], w);
+            }
+        }
+    }
+    return outside;
+}
+
+struct blend_body {
+    struct ops_resize r;
+    const void       *in;
+    void             *out;
+    struct sum {
+        const blend_body &b;
+        int64_t           from;
+        double           *acc;
+        OPS_BODY void operator()(int64_t offset, float w) const
+        {
+            *acc += w * get<double>(b.in, b.r.in_type, from + offset);
+        }
+    };
+    OPS_BODY void operator()(int64_t i) const
+    {
+        const at5 at = place5(r.places, i);
+        double    acc = 0;
+        if (each_tap(r, at, sum{*this, rest_of(r, at), &acc}))
+            acc = r.extrapolation;
+        put(out, r.out_type, target(r, at), acc);
+    }
+};
+
+struct blend8_body {
+    struct ops_resize r;
+    const void       *in;
+    void             *out;
+    struct sum {
+        const blend8_body &b;
+        int64_t            from;
+        float             *acc;
+        OPS_BODY void operator()(int64_t offset, float w) const
+        {
+            float v[LANES];
+            get8(b.in, b.r.in_type, from + offset, v);
+            OPS_UNROLL
+            for (int j = 0; j < LANES; j++)
+                acc[j] += w * v[j];
+        }
+    };
+    OPS_BODY void operator()(int64_t i) const
+    {
+        at5   at = place5(r.units, i);
+        float acc[LANES] = {};
+        at.c *= LANES;
+        if (each_tap(r, at, sum{*this, rest_of(r, at), acc}))
+            for (int j = 0; j < LANES; j++)
+                acc[j] = (float)r.extrapolation;
+        put8(out, r.out_type, target(r, at), acc);
+    }
+};
+
+/* Nearest copies, whatever the dtype. */
+template <class UNIT> struct copy_body {
+    struct ops_resize r;
+    const UNIT       *in;
+    void             *out;
+    struct pick {
+        int64_t *where;
+        OPS_BODY void operator()(int64_t offset, float) const { *where = offset; }
+    };
+    OPS_BODY void operator()(int64_t i) const
+    {
+        const at5     at = place5(r.places, i);
+        const int64_t to = target(r, at);
+        int64_t       offset = 0;
+        if (each_tap(r, at, pick{&offset}))
+            put(out, r.out_type, to, r.extrapolation);
+        else
+            ((UNIT *)out)[to] = in[rest_of(r, at) + offset];
+    }
+};
+
+template <class UNIT> int copy(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
+{
+    copy_body<UNIT> body = {r, (const UNIT *)ports->in[0], ports->out[0]};
+    return each(body, r.places.count, stream);
+}
+
+} // namespace
+
+extern "C" int ops_launch_resize(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_resize *r = (const struct ops_resize *)params;
+    if (r->vector && (uintptr_t)ports->in[0] % 16 == 0 && (uintptr_t)ports->out[0] % 16 == 0) {
+        blend8_body body = {*r, ports->in[0], ports->out[0]};
+        return each(body, r->units.count, stream);
+    }
+    if (r->mode != OPS_RESIZE_NEAREST || r->in_type != r->out_type) {
+        blend_body body = {*r, ports->in[0], ports->out[0]};
+        return each(body, r->places.count, stream);
+    }
+    switch (sac_dtype_bytes((enum sac_dtype)r->in_type)) {
+    case 1: return copy<uint8_t>(*r, ports, stream);
+    case 2: return copy<uint16_t>(*r, ports, stream);
+    case 4: return copy<uint32_t>(*r, ports, stream);
+    default: return copy<uint64_t>(*r, ports, stream);
+    }
+}
