@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The networks that saccade's engine is measured against, as PyTorch modules of our own with random weights.
+
+They have the shapes of well-known ones: YOLOX-S and -nano (Ge et al., 2021), DeepLabV3 on ResNet-50 (Chen et al.,
+2017), ResNet-50 (He et al., 2015) as an embedding of persons.
+
+    python3 bench/peers/networks.py FOLDER [NAME ...]     writes NAME.onnx, float32, batch free
+"""
+import inspect
+import math
+import pathlib
+import sys
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Conv(nn.Module):
+    """Convolution, batch normalisation, activation."""
+
+    def __init__(self, c_in, c_out, k=1, stride=1, dilation=1, groups=1, act=nn.SiLU):
+        super().__init__()
+        self.conv = nn.Conv2d(c_in, c_out, k, stride, dilation * (k // 2), dilation, groups, bias=False)
+        self.bn = nn.BatchNorm2d(c_out)
+        self.act = act(inplace=True) if act else nn.Identity()
+
+    def forward(self, x):
+        return self.act(self.bn(self.conv(x)))
+
+
+# ---- YOLOX ----
+
+def spatial(c_in, c_out, stride, depthwise):
+    """A 3x3 convolution, or a depthwise one and one of 1x1."""
+    if not depthwise:
+        return Conv(c_in, c_out, 3, stride)
+    return nn.Sequential(Conv(c_in, c_in, 3, stride, groups=c_in), Conv(c_in, c_out))
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, c, shortcut, depthwise):
+        super().__init__()
+        self.body = nn.Sequential(Conv(c, c), spatial(c, c, 1, depthwise))
+        self.shortcut = shortcut
+
+    def forward(self, x):
+        return x + self.body(x) if self.shortcut else self.body(x)
+
+
+class CrossStage(nn.Module):
+    def __init__(self, c_in, c_out, n, shortcut=True, depthwise=False):
+        super().__init__()
+        half = c_out // 2
+        self.main, self.side, self.leave = Conv(c_in, half), Conv(c_in, half), Conv(2 * half, c_out)
+        self.body = nn.Sequential(*(Bottleneck(half, shortcut, depthwise) for _ in range(n)))
+
+    def forward(self, x):
+        return self.leave(torch.cat((self.body(self.main(x)), self.side(x)), 1))
+
+
+class Pooling(nn.Module):
+    """The picture at four sizes of window."""
+
+    def __init__(self, c):
+        super().__init__()
+        self.enter, self.leave = Conv(c, c // 2), Conv(c * 2, c)
+
+    def forward(self, x):
+        x = self.enter(x)
+        return self.leave(torch.cat([x] + [F.max_pool2d(x, k, 1, k // 2) for k in (5, 9, 13)], 1))
+
+
+class Focus(nn.Module):
+    """Every second pixel to a channel of its own."""
+
+    def __init__(self, c_out):
+        super().__init__()
+        self.conv = Conv(12, c_out, 3)
+
+    def forward(self, x):
+        return self.conv(torch.cat((x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]), 1))
+
+
+class Yolox(nn.Module):
+    """[N,3,S,S] pixels in 0..255 to [N,cells,5 + classes], boxes not decoded."""
+
+    def __init__(self, width, depth, depthwise=False, classes=80):
+        super().__init__()
+        c = [round(width * channels) for channels in (64, 128, 256, 512, 1024)]
+        n, dw = max(round(depth * 3), 1), depthwise
+        self.stem = Focus(c[0])
+        self.dark2 = nn.Sequential(spatial(c[0], c[1], 2, dw), CrossStage(c[1], c[1], n, depthwise=dw))
+        self.dark3 = nn.Sequential(spatial(c[1], c[2], 2, dw), CrossStage(c[2], c[2], 3 * n, depthwise=dw))
+        self.dark4 = nn.Sequential(spatial(c[2], c[3], 2, dw), CrossStage(c[3], c[3], 3 * n, depthwise=dw))
+        self.dark5 = nn.Sequential(spatial(c[3], c[4], 2, dw), Pooling(c[4]),
+                                   CrossStage(c[4], c[4], n, False, dw))
+        self.lateral5, self.lateral4 = Conv(c[4], c[3]), Conv(c[3], c[2])
+        self.up4 = CrossStage(2 * c[3], c[3], n, False, dw)
+        self.up3 = CrossStage(2 * c[2], c[2], n, False, dw)
+        self.down3, self.down4 = spatial(c[2], c[2], 2, dw), spatial(c[3], c[3], 2, dw)
+        self.out4 = CrossStage(2 * c[2], c[3], n, False, dw)
+        self.out5 = CrossStage(2 * c[3], c[4], n, False, dw)
+        h = c[2]
+        tower = lambda: nn.Sequential(spatial(h, h, 1, dw), spatial(h, h, 1, dw))
+        self.stems = nn.ModuleList(Conv(channels, h) for channels in c[2:])
+        self.class_towers, self.box_towers = (nn.ModuleList(tower() for _ in range(3)) for _ in range(2))
+        self.classes = nn.ModuleList(nn.Conv2d(h, classes, 1) for _ in range(3))
+        self.boxes = nn.ModuleList(nn.Conv2d(h, 4, 1) for _ in range(3))
+        self.objects = nn.ModuleList(nn.Conv2d(h, 1, 1) for _ in range(3))
+        for layer in [*self.classes, *self.objects]: # as before training: nothing is found
+            nn.init.constant_(layer.bias, -math.log(0.99 / 0.01))
+
+    def features(self, x):
+        c3 = self.dark3(self.dark2(self.stem(x)))
+        c4 = self.dark4(c3)
+        l5 = self.lateral5(self.dark5(c4))
+        l4 = self.lateral4(self.up4(torch.cat((F.interpolate(l5, scale_factor=2.0), c4), 1)))
+        p3 = self.up3(torch.cat((F.interpolate(l4, scale_factor=2.0), c3), 1))
+        p4 = self.out4(torch.cat((self.down3(p3), l4), 1))
+        return p3, p4, self.out5(torch.cat((self.down4(p4), l5), 1))
+
+    def forward(self, x):
+        rows = []
+        for i, feature in enumerate(self.features(x)):
+            feature = self.stems[i](feature)
+            box = self.box_towers[i](feature)
+            out = torch.cat((self.boxes[i](box), self.objects[i](box).sigmoid(),
+                             self.classes[i](self.class_towers[i](feature)).sigmoid()), 1)
+            rows.append(out.flatten(2))
+        return torch.cat(rows, 2).permute(0, 2, 1)
+
+
+# ---- ResNet-50 and what stands on it ----
+
+class Residual(nn.Module):
+    def __init__(self, c_in, c, stride=1, dilation=1):
+        super().__init__()
+        relu = nn.ReLU
+        self.body = nn.Sequential(Conv(c_in, c, act=relu), Conv(c, c, 3, stride, dilation, act=relu),
+                                  Conv(c, 4 * c, act=None))
+        self.skip = Conv(c_in, 4 * c, 1, stride, act=None) if stride > 1 or c_in != 4 * c else nn.Identity()
+
+    def forward(self, x):
+        return F.relu(self.body(x) + self.skip(x))
+
+
+def resnet50(strides=(1, 2, 2, 2), dilations=(1, 1, 1, 1)):
+    layers = [Conv(3, 64, 7, 2, act=nn.ReLU), nn.MaxPool2d(3, 2, 1)]
+    c_in = 64
+    for c, n, stride, dilation in zip((64, 128, 256, 512), (3, 4, 6, 3), strides, dilations):
+        for i in range(n):
+            layers.append(Residual(c_in, c, stride if i == 0 else 1, dilation))
+            c_in = 4 * c
+    return nn.Sequential(*layers)
+
+
+class Embedding(nn.Module):
+    """[N,3,256,128] to [N,2048], the mean over the map."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = resnet50()
+
+    def forward(self, x):
+        return self.body(x).mean((2, 3))
+
+
+class Aspp(nn.Module):
+    def __init__(self, c_in, c=256, rates=(12, 24, 36)):
+        super().__init__()
+        relu = nn.ReLU
+        self.parts = nn.ModuleList([Conv(c_in, c, act=relu)] + [Conv(c_in, c, 3, 1, r, act=relu) for r in rates])
+        self.whole = Conv(c_in, c, act=relu)
+        self.leave = Conv(5 * c, c, act=relu)
+
+    def forward(self, x):
+        whole = self.whole(x.mean((2, 3), keepdim=True))
+        return self.leave(torch.cat([part(x) for part in self.parts] + [whole.expand(-1, -1, *x.shape[2:])], 1))
+
+
+class DeepLab(nn.Module):
+    """[N,3,512,512] to [N,21,512,512]."""
+
+    def __init__(self, classes=21):
+        super().__init__()
+        self.body = resnet50(strides=(1, 2, 1, 1), dilations=(1, 1, 2, 4))
+        self.head = nn.Sequential(Aspp(2048), Conv(256, 256, 3, act=nn.ReLU), nn.Conv2d(256, classes, 1))
+
+    def forward(self, x):
+        return F.interpolate(self.head(self.body(x)), size=x.shape[2:], mode="bilinear", align_corners=False)
+
+
+# ---- all of them ----
+
+class Network:
+    def __init__(self, make, shape, batches, metadata):
+        self.make, self.shape, self.batches, self.metadata = make, shape, batches, metadata
+
+
+YOLOX_METADATA = {"saccade.head": "yolox", "saccade.preprocess": "bgr,letterbox=topleft,mean=0,scale=1,fill=114"}
+REID_METADATA = {"saccade.head": "embedding", "saccade.preprocess": "rgb,stretch,mean=123.7:116.3:103.5,std=58.4:57.1:57.4"}
+NETWORKS = {
+    "yolox_s": Network(lambda: Yolox(0.5, 0.33), (3, 640, 640), (1, 8, 32), YOLOX_METADATA),
+    "yolox_nano": Network(lambda: Yolox(0.25, 0.33, True), (3, 416, 416), (1, 8, 32), YOLOX_METADATA),
+    "deeplabv3_r50": Network(DeepLab, (3, 512, 512), (1, 8, 32), {}),
+    "resnet50_reid": Network(Embedding, (3, 256, 128), (1, 32, 128), REID_METADATA),
+}
+
+
+@torch.no_grad()
+def build(name, device="cpu"):
+    """The network with random weights, the same each time. Its normalisations are set by one random batch, so that
+    numbers stay in float16's range through all layers."""
+    torch.manual_seed(0)
+    network = NETWORKS[name]
+    module = network.make().to(device)
+    for m in module.modules():
+        if isinstance(m, nn.BatchNorm2d):
+            m.momentum = 1.0
+    scale = 255 if name.startswith("yolox") else 1
+    module.train()(torch.rand((4, *network.shape), device=device) * scale)
+    return module.eval()
+
+
+def export(name, path):
+    network = NETWORKS[name]
+    extra = {"dynamo": False} if "dynamo" in inspect.signature(torch.onnx.export).parameters else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = build(name, "cuda" if torch.cuda.is_available() else "cpu").cpu()
+        torch.onnx.export(module, torch.zeros((1, *network.shape)), str(path), opset_version=17,
+                          input_names=["images"], output_names=["output"],
+                          dynamic_axes={"images": {0: "n"}, "output": {0: "n"}}, **extra)
+    append_metadata(path, network.metadata)
+
+
+def append_metadata(path, metadata):
+    """ModelProto's field 14, entries of key and value: a message may be continued at its end."""
+    def field(number, payload):
+        size, length = b"", len(payload)
+        while length > 127:
+            size, length = size + bytes([length & 127 | 128]), length >> 7
+        return bytes([number << 3 | 2]) + size + bytes([length]) + payload
+    with open(path, "ab") as file:
+        for key, value in metadata.items():
+            file.write(field(14, field(1, key.encode()) + field(2, value.encode())))
+
+
+def main():
+    if len(sys.argv) < 2 or any(name not in NETWORKS for name in sys.argv[2:]):
+        sys.exit(__doc__ + "\nNAME: " + ", ".join(NETWORKS))
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in sys.argv[2:] or NETWORKS:
+        export(name, folder / f"{name}.onnx")
+        print(folder / f"{name}.onnx")
+
+
+if __name__ == "__main__":
+    main()
