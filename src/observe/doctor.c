@@ -9,6 +9,7 @@
 #include <libavformat/avformat.h>
 #include <saccade/doctor.h>
 
+#include "base/nvidia.h"
 #include "base/thread.h"
 #include "device/device.h"
 #include "engine/kernel.h"
@@ -264,6 +265,28 @@ static void look_at_cuda(struct doctor *doc)
     sac_context_destroy(&quiet);
 }
 
+/* driver: libcuda.so.1, which says the newest CUDA that libraries may be of. */
+static void look_at_nvidia(struct doctor *doc, void *driver)
+{
+    static const char *const without[] = {"convolutions run on slow kernels", "matrix products run on slow kernels",
+                                          "cuDNN fuses less: activations take a pass of their own"};
+    int version = 0;
+    int (*get)(int *) = NULL;
+    *(void **)&get = dlsym(driver, "cuDriverGetVersion");
+    if (!get || get(&version) != 0)
+        version = 0;
+    for (int i = SAC_NVIDIA_COUNT - 1; i >= 0; i--) { /* in the order in which they open each other */
+        struct sac_nvidia_library lib;
+        sac_nvidia_open((enum sac_nvidia_id)i, version / 1000, &lib);
+        if (lib.handle)
+            find(doc, "gpu", SAC_FINDING_OK, NULL, "%s %d.%d.%d: %s", sac_nvidia_name((enum sac_nvidia_id)i),
+                 lib.version[0], lib.version[1], lib.version[2], lib.path);
+        else
+            find(doc, "gpu", SAC_FINDING_MISSING, sac_nvidia_mend((enum sac_nvidia_id)i), "%s: %s", lib.missing,
+                 without[i]);
+    }
+}
+
 static void look_at_gpu(struct doctor *doc)
 {
     char  driver[256];
@@ -277,8 +300,10 @@ static void look_at_gpu(struct doctor *doc)
     else
         find(doc, "gpu", SAC_FINDING_NOTE, NULL, "no NVIDIA GPU");
     look_at_cuda(doc);
-    if (library)
+    if (library) {
+        look_at_nvidia(doc, library);
         dlclose(library);
+    }
 }
 
 void sac_doctor_run(sac_context *ctx, void (*fn)(void *user, const struct sac_finding *finding),
