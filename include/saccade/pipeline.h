@@ -41,6 +41,10 @@ struct sac_track_job_params {
     int                        inference_batch_max; /* frames in a run of the detector, at most
                                                        detector_params.batch_max; 0 (default): what pays on
                                                        the device */
+    int                        batches_ahead; /* batches that are queued on the device before the first of
+                                                 them is waited for: 1 or 2; 0 (default): 2 on a GPU */
+    int                        reid_every;   /* 1: embeddings of all detections, also of those that are matched
+                                                by motion alone; default 0 */
     int                        queue_length; /* bounded queues between stages; default 4 */
     int                        timers;       /* 1 (default): time the stages */
     const char                *trace_out;    /* Chrome trace (Perfetto opens it): an event a stage and

@@ -22,6 +22,7 @@ struct sac_detector_times {
     int64_t begun_ns, prepared_ns, queued_ns; /* begin */
     int64_t waited_ns, arrived_ns, ended_ns;  /* end: from waited to arrived the thread slept */
     int64_t gpu_ns[SAC_MARK_COUNT - 1];       /* preprocess, network, head; 0 where not timed */
+    int64_t gpu_begun_ns;                     /* when the device began, on the host's clock; 0: not known */
 };
 
 /* A run of the network within a batch. */
@@ -49,6 +50,8 @@ struct sac_detector_device {
     bool                     laid_out;  /* spec is known */
     bool                     on_host;   /* the head is no device's: outputs are downloaded */
     bool                     timed;     /* record marks */
+    struct sac_event        *anchor;    /* passed at anchor_ns of the host's clock; NULL: never timed */
+    int64_t                  anchor_ns;
     struct sac_detector_slot slots[SAC_DETECTOR_SLOTS];
 };
 
@@ -81,8 +84,8 @@ sac_result sac_detector_device_open(struct sac_detector *det);
 void       sac_detector_device_close(struct sac_detector *det); /* waits for what is queued; half-built too */
 /* Plan and run once all that later runs need. */
 sac_result sac_detector_warm_up(struct sac_detector *det);
-/* Take marks for gpu_ns from now on. */
-void       sac_detector_time(struct sac_detector *det, bool on);
+/* Take marks for the device's own times from now on, or no more. */
+sac_result sac_detector_time(struct sac_detector *det, bool on);
 /* 1 <= n <= det->batch; frames are borrowed until end. After a fault the slot is free again. */
 sac_result sac_detector_begin(struct sac_detector *det, int slot, sac_frame *const *frames, int n);
 /* Would end not wait? */

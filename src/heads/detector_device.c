@@ -87,6 +87,8 @@ void sac_detector_device_close(struct sac_detector *det)
         det->dev->ops->stream_wait(d->buckets.stream);
     for (int i = 0; i < SAC_DETECTOR_SLOTS; i++)
         slot_close(det, &d->slots[i]);
+    if (d->anchor)
+        det->dev->ops->event_destroy(&d->anchor);
     sac_buckets_finish(&d->buckets);
     sac_free(d);
     det->device = NULL;
@@ -267,6 +269,19 @@ static sac_result decode_part(struct sac_detector *det, struct sac_detector_slot
     return res;
 }
 
+static sac_result take_marks(struct sac_detector *det, struct sac_detector_slot *slot,
+                             const struct sac_detector_part *part)
+{
+    const struct sac_detector_device *d = det->device;
+    int64_t                           since = 0;
+    if (!d->timed || !part->marks.at[0])
+        return SAC_OK;
+    if (part->first == 0 &&
+        det->dev->ops->event_elapsed(d->anchor, part->marks.at[SAC_MARK_BEGIN], &since) == SAC_OK)
+        slot->times.gpu_begun_ns = d->anchor_ns + since;
+    return sac_marks_add(det->dev, &part->marks, slot->times.gpu_ns);
+}
+
 sac_result sac_detector_end(struct sac_detector *det, int index, struct sac_detections *found,
                             struct sac_detector_times *times)
 {
@@ -278,8 +293,8 @@ sac_result sac_detector_end(struct sac_detector *det, int index, struct sac_dete
     for (int i = 0; i < slot->part_count && res == SAC_OK; i++) {
         struct sac_detector_part *part = &slot->parts[i];
         res = d->on_host ? decode_part(det, slot, part, found) : take_boxes(det, slot, part, found);
-        if (res == SAC_OK && d->timed && part->marks.at[0])
-            res = sac_marks_add(det->dev, &part->marks, slot->times.gpu_ns);
+        if (res == SAC_OK)
+            res = take_marks(det, slot, part);
     }
     slot->times.ended_ns = sac_time_ns();
     *times = slot->times;
@@ -289,9 +304,21 @@ sac_result sac_detector_end(struct sac_detector *det, int index, struct sac_dete
 
 /* ---- before and beside ---- */
 
-void sac_detector_time(struct sac_detector *det, bool on)
+sac_result sac_detector_time(struct sac_detector *det, bool on)
 {
-    det->device->timed = on;
+    struct sac_detector_device *d = det->device;
+    const struct sac_device_ops *ops = det->dev->ops;
+    sac_result                   res = SAC_OK;
+    if (on && !d->anchor) {
+        res = ops->event_create(det->dev, true, &d->anchor);
+        if (res == SAC_OK)
+            res = ops->event_record(d->anchor, d->buckets.stream);
+        if (res == SAC_OK)
+            res = ops->event_wait(d->anchor);
+        d->anchor_ns = sac_time_ns();
+    }
+    d->timed = on && res == SAC_OK;
+    return res;
 }
 
 sac_result sac_detector_warm_up(struct sac_detector *det)

@@ -6,6 +6,7 @@
 #include <saccade/models.h>
 
 #include "device/device.h"
+#include "heads/detector.h"
 #include "observe/gpu.h"
 #include "pipeline/job.h"
 #include "track/wave.h"
@@ -183,11 +184,15 @@ sac_result sac_job_choose_reid(struct sac_job *job)
 static void choose_batch(struct sac_job *job)
 {
     struct sac_track_job_params *p = &job->params;
+    job->depth = p->batches_ahead > 0 ? SAC_MIN(p->batches_ahead, (int)SAC_DETECTOR_SLOTS)
+                                      : job->dev->ops->host_memory ? 1 : (int)SAC_DETECTOR_SLOTS;
+    job->ahead = job->depth > 1 || !job->dev->ops->host_memory;
     job->batch_max = SAC_MIN(p->inference_batch_max, p->detector_params.batch_max);
-    if (p->inference_batch_max > 0)
-        return;
-    job->batch_max = SAC_MAX(job->dev->ops->batch_best, 1);
-    p->detector_params.batch_max = SAC_MAX(p->detector_params.batch_max, job->batch_max);
+    if (p->inference_batch_max <= 0) {
+        job->batch_max = SAC_MAX(job->dev->ops->batch_best, 1);
+        p->detector_params.batch_max = SAC_MAX(p->detector_params.batch_max, job->batch_max);
+    }
+    job->batch_limit = job->batch_max;
 }
 
 static sac_result create_batch(struct sac_job *job)

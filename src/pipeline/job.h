@@ -114,6 +114,7 @@ struct sac_job {
     sac_timers                 *timers; /* id = enum sac_stage */
     sac_timers                 *gpu_timers; /* the same; the device's own time, measured by events */
     struct sac_trace           *trace;  /* NULL: none is written */
+    int                         gpu_track; /* the device's own row in it */
     struct sac_gpu_watch       *gpu;    /* NULL: no GPU, or no NVML */
     struct sac_outfile          stats_file; /* with params.stats_out */
     atomic_uint                 reports_whole; /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS */
@@ -129,6 +130,9 @@ struct sac_job {
     bool             reid_auto; /* params.reid is to be chosen once the detector is known */
     bool             wants_embeddings;
     int              batch_max;
+    int              batch_limit; /* frames that make a batch full: fewer where so many can't be inside at once */
+    int              depth;       /* batches under way at once */
+    bool             ahead;       /* they are: see ahead.c */
     struct sac_item **batch; /* [batch_max], with frames and found beside it */
     struct sac_item  *after_batch; /* the end of a lane, met while a batch was collected */
     sac_frame       **frames;
@@ -199,13 +203,32 @@ void       sac_job_finish(struct sac_job *job, enum sac_stage stage, int64_t beg
 /* Work measured elsewhere that the calling thread did on n frames at once. */
 void       sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns,
                           int64_t ended_ns, const struct sac_item *const *items, int n);
-/* The time that the device itself took for a batch. */
-void       sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t duration_ns);
+/* The same for the trace alone, or for the timer alone. */
+void       sac_job_trace(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
+                         const struct sac_item *const *items, int n);
+void       sac_job_time(struct sac_job *job, enum sac_stage stage, int64_t duration_ns);
+/* The time that the device itself took for a batch. begun_ns: on the host's clock, for the trace; 0: not
+ * known. */
+void       sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t duration_ns,
+                              const struct sac_item *const *items, int n);
 /* For sac_source_params.on_decoded, with the job as its user. */
 void       sac_job_on_decoded(void *job, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
 
-/* Put the fault that this thread just met on the item. */
+/* ahead.c: the inference thread's work where more than one batch may be under way. */
+void sac_job_infer_ahead(struct sac_job *job);
+
+/* stages.c, for both ways of inferring. Put the fault that this thread just met on the item. */
 void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res);
+/* Ready-made detections of an item. */
+void sac_job_look_up(struct sac_job *job, struct sac_item *item);
+bool sac_job_is_discarded(struct sac_job *job, const struct sac_item *item);
+/* To the tracking thread. */
+void sac_job_pass_on(struct sac_job *job, struct sac_item *item);
+/* Does it take part in a match by appearance? The rest are paired by motion alone. */
+static inline bool sac_job_wants_embedding(const struct sac_job *job, const struct sac_detection *d)
+{
+    return job->params.reid_every || d->score >= job->params.tracker.score_high;
+}
 
 /* stages.c and tracking.c: the two threads. */
 void *sac_job_infer_main(void *job);

@@ -190,6 +190,8 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
     if (res == SAC_OK)
         res = sac_job_create(pipe->ctx, &pipe->params.job, (size_t)pipe->stream_count, &pipe->job);
     if (res == SAC_OK)
+        pipe->job->batch_limit = sac_pipeline_batch_limit(pipe);
+    if (res == SAC_OK)
         res = for_each_stream(pipe, sac_stream_open_input);
     if (res == SAC_OK)
         res = sac_job_start(pipe->job, ready_made);

@@ -63,6 +63,8 @@ void       sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
                            const struct sac_stream_params *params, int index);
 /* Detections first, before the job: they say whether there is a detector. */
 sac_result sac_stream_open_rows(struct sac_stream_run *s);
+/* Frames that make a batch full, with what the streams may have inside; once the job is there. */
+int        sac_pipeline_batch_limit(const sac_pipeline *pipe);
 sac_result sac_stream_open_input(struct sac_stream_run *s);
 sac_result sac_stream_open_outputs(struct sac_stream_run *s);
 /* A fault of one among several: its sentence is said, the others go on. */

@@ -30,10 +30,12 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     /* First and last queue hold all that may be inside, so neither submit nor a stage waits for a
      * program that is late to take its results. */
     sac_result res = sac_job_create(ctx, &p.job, (size_t)s->submit_max, &s->job);
-    if (res == SAC_OK)
+    if (res == SAC_OK) {
+        s->job->batch_limit = SAC_MIN(s->job->batch_max, s->submit_max);
         *out = s;
-    else
+    } else {
         sac_session_destroy(&s);
+    }
     return res;
 }
 

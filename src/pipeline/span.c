@@ -2,6 +2,7 @@
 /* What a stage's work leaves behind: a duration in its histogram, an event in the trace, a range in a
  * profiler's timeline. */
 #include "base/range.h"
+#include "device/device.h"
 #include "observe/trace.h"
 #include "pipeline/job.h"
 
@@ -33,6 +34,9 @@ sac_result sac_job_spans_open(struct sac_job *job)
         res = sac_trace_create(job->ctx, job->params.trace_out, &job->trace);
     if (res != SAC_OK)
         return res;
+    job->gpu_track = -1;
+    if (job->trace && !job->dev->ops->host_memory)
+        job->gpu_track = sac_trace_track(job->trace, job->dev->name);
     sac_ranges_open();
     job->measures = job->params.timers || job->trace;
     return SAC_OK;
@@ -60,13 +64,9 @@ void sac_job_finish(struct sac_job *job, enum sac_stage stage, int64_t begun,
         sac_job_record(job, stage, begun, sac_time_ns(), &item, 1);
 }
 
-void sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
-                    const struct sac_item *const *items, int n)
+static void add_events(struct sac_job *job, int track, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
+                       const struct sac_item *const *items, int n)
 {
-    sac_timer_add(job->timers, stage, ended_ns - begun_ns);
-    if (!job->trace)
-        return;
-    int track = sac_trace_thread(job->trace);
     for (int i = 0; i < n; i++)
         sac_trace_add(job->trace, &(struct sac_trace_event){
                                       .name = stage_names[stage],
@@ -80,9 +80,31 @@ void sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns,
                                   });
 }
 
-void sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t duration_ns)
+void sac_job_trace(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
+                   const struct sac_item *const *items, int n)
+{
+    if (job->trace)
+        add_events(job, sac_trace_thread(job->trace), stage, begun_ns, ended_ns, items, n);
+}
+
+void sac_job_time(struct sac_job *job, enum sac_stage stage, int64_t duration_ns)
+{
+    sac_timer_add(job->timers, stage, duration_ns);
+}
+
+void sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
+                    const struct sac_item *const *items, int n)
+{
+    sac_job_time(job, stage, ended_ns - begun_ns);
+    sac_job_trace(job, stage, begun_ns, ended_ns, items, n);
+}
+
+void sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t duration_ns,
+                        const struct sac_item *const *items, int n)
 {
     sac_timer_add(job->gpu_timers, stage, duration_ns);
+    if (job->trace && begun_ns)
+        add_events(job, job->gpu_track, stage, begun_ns, begun_ns + duration_ns, items, n);
 }
 
 void sac_job_on_decoded(void *arg, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns)

@@ -6,7 +6,9 @@
 
 #include "device/device.h"
 #include "engine/kernel.h"
+#include "heads/detector.h"
 #include "pipeline/job.h"
+#include "reid/embedder.h"
 
 void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res)
 {
@@ -41,7 +43,9 @@ static sac_result open_detector(struct sac_job *job)
     if (res != SAC_OK)
         return res;
     snprintf(job->head, sizeof job->head, "%s", sac_detector_head_name(job->det));
-    return copy_classes(job);
+    if (job->ahead && !job->det->device)
+        res = sac_detector_device_open(job->det);
+    return res == SAC_OK ? copy_classes(job) : res;
 }
 
 static sac_result open_embedder(struct sac_job *job)
@@ -53,7 +57,7 @@ static sac_result open_embedder(struct sac_job *job)
     if (res != SAC_OK)
         return res;
     job->params.tracker.embedding_dim = sac_embedder_dim(job->emb);
-    return SAC_OK;
+    return job->ahead && !job->emb->device ? sac_embedder_device_open(job->emb) : SAC_OK;
 }
 
 /* One tracker is made ahead: that checks its parameters, and tells whether it looks at appearance. */
@@ -70,6 +74,24 @@ static sac_result open_tracker(struct sac_job *job)
     return SAC_OK;
 }
 
+/* Runs on another device need plans, tensors and what its libraries set up: made before the first frame
+ * comes, they take nothing from the frames' time. */
+static sac_result warm_up(struct sac_job *job)
+{
+    const int64_t begun = sac_time_ns();
+    const bool    reid = job->emb && (job->wants_embeddings || job->params.reid_every);
+    sac_result    res = job->det ? sac_detector_warm_up(job->det) : SAC_OK;
+    if (res == SAC_OK && reid)
+        res = sac_embedder_warm_up(job->emb);
+    if (res == SAC_OK && job->det)
+        res = sac_detector_time(job->det, job->measures);
+    if (job->emb)
+        sac_embedder_time(job->emb, job->measures);
+    sac_log(job->ctx, SAC_LOG_DEBUG, "networks ready for batches of up to %d frames after %.1f s", job->batch_max,
+            (double)(sac_time_ns() - begun) * 1e-9);
+    return res;
+}
+
 static sac_result open_models(struct sac_job *job)
 {
     sac_result res = job->ready_made ? SAC_OK : open_detector(job);
@@ -81,7 +103,7 @@ static sac_result open_models(struct sac_job *job)
         sac_engine_describe(job->dev, job->engine, sizeof job->engine);
     if (res == SAC_OK)
         res = open_tracker(job);
-    return res;
+    return res == SAC_OK && job->ahead ? warm_up(job) : res;
 }
 
 static void close_models(struct sac_job *job)
@@ -143,15 +165,11 @@ static void detect_batch(struct sac_job *job, int n)
     }
 }
 
-static void look_up_batch(struct sac_job *job, int n)
+void sac_job_look_up(struct sac_job *job, struct sac_item *item)
 {
-    for (int i = 0; i < n; i++) {
-        struct sac_item *item = job->batch[i];
-        sac_result       res =
-            sac_rows_get(item->lane->rows, job->ctx, item->number, &item->found);
-        if (res != SAC_OK)
-            sac_job_fail_item(job, item, res);
-    }
+    sac_result res = sac_rows_get(item->lane->rows, job->ctx, item->number, &item->found);
+    if (res != SAC_OK)
+        sac_job_fail_item(job, item, res);
 }
 
 /* ---- inference: embeddings ---- */
@@ -167,7 +185,7 @@ static bool gather_wanted(struct sac_job *job, const struct sac_item *item)
         !sac_grow((void **)&job->wanted_at, &job->wanted_at_capacity, n, sizeof *job->wanted_at))
         return false;
     for (size_t i = 0; i < n; i++)
-        if (item->found.items[i].score >= job->params.tracker.score_high) {
+        if (sac_job_wants_embedding(job, &item->found.items[i])) {
             job->wanted_at[wanted->count] = i;
             wanted->items[wanted->count++] = item->found.items[i];
         }
@@ -211,7 +229,7 @@ static sac_result embed(struct sac_job *job, struct sac_item *item)
 
 /* ---- inference: the thread ---- */
 
-static bool is_discarded(struct sac_job *job, const struct sac_item *item)
+bool sac_job_is_discarded(struct sac_job *job, const struct sac_item *item)
 {
     bool discard = atomic_load(&job->discard) || (item->lane && atomic_load(&item->lane->discard));
     return discard && !item->last;
@@ -222,7 +240,7 @@ static struct sac_item *next_item(struct sac_job *job, int64_t timeout_ns)
 {
     void *item;
     while (sac_queue_pop_wait(job->detect, timeout_ns, &item) == SAC_OK) {
-        if (!is_discarded(job, item))
+        if (!sac_job_is_discarded(job, item))
             return item;
         sac_job_recycle(job, item);
     }
@@ -251,7 +269,7 @@ static int collect_batch(struct sac_job *job)
     return n;
 }
 
-static void pass_on(struct sac_job *job, struct sac_item *item)
+void sac_job_pass_on(struct sac_job *job, struct sac_item *item)
 {
     if (sac_queue_push_wait(job->track, item) != SAC_OK)
         sac_job_recycle(job, item);
@@ -259,9 +277,9 @@ static void pass_on(struct sac_job *job, struct sac_item *item)
 
 static void infer_batch(struct sac_job *job, int n)
 {
-    if (job->ready_made)
-        look_up_batch(job, n);
-    else
+    for (int i = 0; i < n && job->ready_made; i++)
+        sac_job_look_up(job, job->batch[i]);
+    if (!job->ready_made)
         detect_batch(job, n);
     for (int i = 0; i < n; i++) {
         struct sac_item *item = job->batch[i];
@@ -274,7 +292,17 @@ static void infer_batch(struct sac_job *job, int n)
             if (res != SAC_OK)
                 sac_job_fail_item(job, item, res);
         }
-        pass_on(job, item);
+        sac_job_pass_on(job, item);
+    }
+}
+
+static void infer_in_turn(struct sac_job *job)
+{
+    for (int n; (n = collect_batch(job)) > 0 || job->after_batch;) {
+        if (n > 0)
+            infer_batch(job, n);
+        if (job->after_batch)
+            sac_job_pass_on(job, job->after_batch);
     }
 }
 
@@ -285,12 +313,10 @@ void *sac_job_infer_main(void *arg)
     sac_result      res = open_models(job);
     sac_fault_keep(&job->fault, job->ctx, res);
     sem_post(&job->opened);
-    for (int n; res == SAC_OK && ((n = collect_batch(job)) > 0 || job->after_batch);) {
-        if (n > 0)
-            infer_batch(job, n);
-        if (job->after_batch)
-            pass_on(job, job->after_batch);
-    }
+    if (res == SAC_OK && job->ahead)
+        sac_job_infer_ahead(job);
+    else if (res == SAC_OK)
+        infer_in_turn(job);
     sac_queue_close(job->track);
     close_models(job);
     return NULL;

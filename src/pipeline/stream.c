@@ -9,6 +9,9 @@
 #include "device/device.h"
 #include "pipeline/pipeline.h"
 
+/* Of the 32 pictures that a GPU's decoder has, so many may be in the stages: it predicts from the others. */
+enum { SURFACES_LENT = 20 };
+
 static bool is_one_of_many(const struct sac_stream_run *s)
 {
     return s->pipe->stream_count > 1;
@@ -16,13 +19,30 @@ static bool is_one_of_many(const struct sac_stream_run *s)
 
 /* ---- opening ---- */
 
-/* One alone is held back by the queues themselves. Of several, each may have so many frames inside that
- * two batches can be filled, one while the other is inferred; its last queue holds them all. */
+/* One alone on the CPU is held back by the queues themselves. */
+static bool is_limited(const sac_pipeline *pipe)
+{
+    return pipe->stream_count > 1 || pipe->job->ahead;
+}
+
+/* Each may have so many frames inside that two batches can be filled, one while the other is inferred, and
+ * a third where two are under way; its last queue holds them all. */
 static int room_of(const sac_pipeline *pipe)
 {
-    int length = SAC_MAX(pipe->params.job.queue_length, 1);
-    int share = (2 * pipe->job->batch_max + pipe->stream_count - 1) / pipe->stream_count;
-    return SAC_MAX(SAC_MAX(length, 2), share);
+    const int length = SAC_MAX(pipe->params.job.queue_length, 1);
+    const int batches = pipe->job->ahead ? pipe->job->depth + 1 : 2;
+    const int share = (batches * pipe->job->batch_max + pipe->stream_count - 1) / pipe->stream_count;
+    const int room = SAC_MAX(SAC_MAX(length, 2), share);
+    return pipe->job->dev->ops->host_memory ? room : SAC_MIN(room, (int)SURFACES_LENT);
+}
+
+int sac_pipeline_batch_limit(const sac_pipeline *pipe)
+{
+    const int batches = pipe->job->ahead ? pipe->job->depth + 1 : 2;
+    int       fit = SAC_MAX(pipe->stream_count * room_of(pipe) / batches, 1), limit = 1;
+    while (2 * limit <= fit)
+        limit *= 2;
+    return SAC_MIN(limit, pipe->job->batch_max);
 }
 
 static sac_result make_room(struct sac_stream_run *s)
@@ -30,8 +50,8 @@ static sac_result make_room(struct sac_stream_run *s)
     const sac_pipeline *pipe = s->pipe;
     const int           length = SAC_MAX(pipe->params.job.queue_length, 1), room = room_of(pipe);
     sem_destroy(&s->room);
-    sem_init(&s->room, 0, is_one_of_many(s) ? (unsigned)room : INT_MAX / 2);
-    return sac_queue_create(pipe->ctx, (size_t)(is_one_of_many(s) ? room + 1 : length),
+    sem_init(&s->room, 0, is_limited(pipe) ? (unsigned)room : INT_MAX / 2);
+    return sac_queue_create(pipe->ctx, (size_t)(is_limited(pipe) ? room + 1 : length),
                             &s->lane.done);
 }
 
@@ -89,11 +109,7 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
 /* Frames that may be inside at once and one that is being read: what a GPU's decoder lends out. */
 static int surfaces_for(const struct sac_stream_run *s)
 {
-    const sac_pipeline *pipe = s->pipe;
-    const int           length = SAC_MAX(pipe->params.job.queue_length, 1);
-    if (is_one_of_many(s))
-        return room_of(pipe) + 1;
-    return SAC_MAX(s->params.source.prefetch, 0) + 2 * pipe->job->batch_max + length + 1;
+    return SAC_MAX(s->params.source.prefetch, 0) + room_of(s->pipe) + 1;
 }
 
 sac_result sac_stream_open_input(struct sac_stream_run *s)

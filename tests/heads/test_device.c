@@ -130,13 +130,14 @@ static void check_two(sac_device *dev, sac_device *cpu)
     if (dev == cpu)
         assert_sac_ok(sac_detector_device_open(det));
     assert_sac_ok(sac_detector_warm_up(det));
-    sac_detector_time(det, true);
+    assert_sac_ok(sac_detector_time(det, true));
     assert_sac_ok(sac_detector_run(det, mine, FRAMES, want));
     for (int round = 0; round < 20; round++) {
         assert_sac_ok(sac_detector_begin(det, 0, mine, 3));
         assert_sac_ok(sac_detector_begin(det, 1, mine + 3, FRAMES - 3));
         assert_sac_ok(sac_detector_end(det, 0, got, &times));
         assert_true(times.gpu_ns[0] > 0 && times.gpu_ns[1] > 0 && times.gpu_ns[2] > 0);
+        assert_in_range(times.gpu_begun_ns, times.begun_ns - 100000000, times.arrived_ns + 100000000);
         assert_true(times.begun_ns <= times.prepared_ns && times.prepared_ns <= times.queued_ns &&
                     times.waited_ns <= times.arrived_ns && times.arrived_ns <= times.ended_ns);
         assert_sac_ok(sac_detector_end(det, 1, got + 3, &times));

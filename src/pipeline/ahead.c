@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inference thread's work on a device with a queue of its own: while it computes one batch the next one
+ * is queued behind it, so it never waits for the host that fetches boxes.
+ *
+ * A batch is collected, begun (queued down to the copy of its boxes), and landed: its boxes are waited for,
+ * its embeddings queued, its items passed on. Batches land in the order in which they began, and the end of
+ * a lane travels among their items, so each lane keeps its order. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "heads/detector.h"
+#include "pipeline/job.h"
+#include "reid/embedder.h"
+
+/* While a batch is under way and no frame comes, how often it is asked whether it has arrived. */
+static const int64_t LOOK_NS = 200000;
+/* After memory ran out, batches are small for so long; then twice as long, and so on. */
+static const int64_t SMALL_NS = 30000000000, SMALL_MAX_NS = 3600000000000;
+
+struct batch {
+    struct sac_item **items; /* frames, and ends of lanes between them */
+    size_t            count, capacity;
+    int               frames;
+    int               slot; /* of the detector; -1: none */
+    sac_result        begun; /* what beginning said */
+};
+
+struct ahead {
+    struct sac_job *job;
+    struct batch    ring[SAC_DETECTOR_SLOTS + 1];
+    int             first, under_way; /* the oldest, and how many */
+    unsigned        turn;
+    /* Frames of a batch beside each other, with room for what the detector finds in them. */
+    struct sac_item **seen;
+    size_t            seen_capacity;
+    /* All crops of a batch. */
+    struct sac_detection *crops;
+    sac_frame           **crop_frames;
+    size_t                crops_capacity, crop_frames_capacity;
+    /* Out of memory. */
+    int     limit;    /* frames in a batch */
+    int64_t grow_ns, small_ns;
+    int     refused_from; /* streams from this number on found no memory; INT_MAX: none */
+};
+
+static struct batch *nth(struct ahead *a, int n)
+{
+    return &a->ring[(a->first + n) % (int)SAC_COUNT(a->ring)];
+}
+
+static bool add(struct batch *b, struct sac_item *item)
+{
+    if (!sac_grow((void **)&b->items, &b->capacity, b->count + 1, sizeof(*b->items)))
+        return false;
+    b->items[b->count++] = item;
+    b->frames += !item->last;
+    return true;
+}
+
+/* ---- memory that runs out ---- */
+
+/* Strict mode refuses with the same code as a budget does. */
+static bool is_out_of_memory(const struct ahead *a, sac_result res)
+{
+    char why[512];
+    sac_context_last_error(a->job->ctx, why, sizeof why);
+    return res == SAC_ERR_MEMORY || (res == SAC_ERR_LIMIT && !strstr(why, "zero-copy"));
+}
+
+static void make_smaller(struct ahead *a, int size)
+{
+    const int64_t now = sac_time_ns();
+    a->small_ns = a->small_ns ? SAC_MIN(2 * a->small_ns, SMALL_MAX_NS) : SMALL_NS;
+    a->grow_ns = now + a->small_ns;
+    if (size >= a->limit)
+        return;
+    sac_log(a->job->ctx, SAC_LOG_WARN, "%s has no memory for batches of %d frames: they have up to %d now",
+            a->job->dev->name, a->limit, size);
+    a->limit = size;
+}
+
+static void grow_back(struct ahead *a)
+{
+    if (a->limit >= a->job->batch_limit || sac_time_ns() < a->grow_ns)
+        return;
+    a->limit = SAC_MIN(2 * a->limit, a->job->batch_limit);
+    a->grow_ns = sac_time_ns() + a->small_ns;
+    sac_log(a->job->ctx, SAC_LOG_INFO, "batches of up to %d frames are tried again", a->limit);
+}
+
+/* Not even one frame fits: the stream that came last gives way. false: there is none left. */
+static bool refuse_newest(struct ahead *a, const struct batch *b)
+{
+    int newest = -1;
+    for (size_t i = 0; i < b->count; i++)
+        if (!b->items[i]->last && b->items[i]->stream_id < a->refused_from)
+            newest = SAC_MAX(newest, b->items[i]->stream_id);
+    if (newest >= 0)
+        a->refused_from = newest;
+    return newest >= 0;
+}
+
+static bool is_refused(const struct ahead *a, const struct sac_item *item)
+{
+    return item->stream_id >= a->refused_from;
+}
+
+static void refuse(struct ahead *a, struct sac_item *item)
+{
+    sac_job_fail_item(a->job, item,
+                      SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY, "stream %d: %s has no memory left for it",
+                               item->stream_id, a->job->dev->name));
+}
+
+/* ---- detection ---- */
+
+/* The frames of a batch beside each other; their lists lie in job->found meanwhile. */
+static int line_up(struct ahead *a, const struct batch *b)
+{
+    int n = 0;
+    for (size_t i = 0; i < b->count; i++)
+        if (!b->items[i]->last) {
+            a->seen[n] = b->items[i];
+            a->job->frames[n] = b->items[i]->frame;
+            a->job->found[n++] = b->items[i]->found;
+        }
+    return n;
+}
+
+static void give_lists_back(struct ahead *a, int first, int n)
+{
+    for (int i = first; i < first + n; i++)
+        a->seen[i]->found = a->job->found[i];
+}
+
+static void record(struct ahead *a, const struct sac_detector_times *t, int first, int n)
+{
+    static const enum sac_stage stages[] = {SAC_STAGE_PREPROCESS, SAC_STAGE_INFERENCE, SAC_STAGE_HEAD};
+    struct sac_job              *job = a->job;
+    const struct sac_item *const *items = (const struct sac_item *const *)a->seen + first;
+    const struct sac_run_times    times = {
+           .begun_ns = t->begun_ns,
+           .preprocess_ns = t->prepared_ns - t->begun_ns,
+           .inference_ns = t->queued_ns - t->prepared_ns + t->arrived_ns - t->waited_ns,
+           .head_ns = t->ended_ns - t->arrived_ns,
+    };
+    for (int i = first; i < first + n; i++)
+        a->seen[i]->times = times;
+    if (!job->measures)
+        return;
+    sac_job_record(job, SAC_STAGE_PREPROCESS, t->begun_ns, t->prepared_ns, items, n);
+    sac_job_time(job, SAC_STAGE_INFERENCE, times.inference_ns);
+    sac_job_trace(job, SAC_STAGE_INFERENCE, t->prepared_ns, t->queued_ns, items, n);
+    sac_job_trace(job, SAC_STAGE_INFERENCE, t->waited_ns, t->arrived_ns, items, n);
+    sac_job_record(job, SAC_STAGE_HEAD, t->arrived_ns, t->ended_ns, items, n);
+    int64_t begun = t->gpu_begun_ns;
+    for (size_t i = 0; i < SAC_COUNT(stages) && t->gpu_ns[1]; i++) {
+        sac_job_record_gpu(job, stages[i], begun, t->gpu_ns[i], items, n);
+        begun += begun ? t->gpu_ns[i] : 0;
+    }
+}
+
+/* Some frames of those lined up, from begin to end. */
+static sac_result detect_now(struct ahead *a, int slot, int first, int n)
+{
+    struct sac_detector_times times;
+    sac_result res = sac_detector_begin(a->job->det, slot, a->job->frames + first, n);
+    if (res == SAC_OK)
+        res = sac_detector_end(a->job->det, slot, a->job->found + first, &times);
+    if (res == SAC_OK)
+        record(a, &times, first, n);
+    return res;
+}
+
+/* What could not be begun as it was: with less memory in smaller pieces; and a frame that can't be used must
+ * not take its neighbours along, so those beside it go one by one. The lists are lined up. */
+static void detect_in_pieces(struct ahead *a, const struct batch *b, int n, sac_result res)
+{
+    bool tried = true; /* res is of the piece that comes next */
+    int  size = n;
+    for (int at = 0, m; at < n; tried = false) {
+        m = SAC_MIN(size, n - at);
+        if (is_refused(a, a->seen[at])) {
+            refuse(a, a->seen[at++]);
+            continue;
+        }
+        if (!tried)
+            res = detect_now(a, b->slot, at, m);
+        if (res == SAC_OK) {
+            at += m;
+        } else if (!is_out_of_memory(a, res) && m > 1) {
+            size = 1;
+        } else if (!is_out_of_memory(a, res)) {
+            sac_job_fail_item(a->job, a->seen[at++], res);
+        } else if (m > 1) {
+            sac_device_pool_trim(a->job->dev);
+            make_smaller(a, size = m / 2);
+        } else if (!refuse_newest(a, b)) {
+            sac_job_fail_item(a->job, a->seen[at++], res);
+        }
+    }
+}
+
+static void count_batch(struct ahead *a, int n)
+{
+    struct sac_job *job = a->job;
+    atomic_fetch_add(&job->batches, 1);
+    atomic_fetch_add(&job->batch_frames, (uint_fast64_t)n);
+    atomic_fetch_add(&job->batches_full, n >= a->limit);
+}
+
+static void begin(struct ahead *a, struct batch *b)
+{
+    struct sac_job *job = a->job;
+    b->slot = (int)(a->turn++ % SAC_DETECTOR_SLOTS);
+    b->begun = SAC_OK;
+    if (job->ready_made)
+        return;
+    int n = line_up(a, b);
+    b->begun = sac_detector_begin(job->det, b->slot, job->frames, n);
+    if (b->begun != SAC_OK && is_out_of_memory(a, b->begun)) {
+        sac_device_pool_trim(job->dev);
+        b->begun = sac_detector_begin(job->det, b->slot, job->frames, n);
+    }
+    count_batch(a, n);
+}
+
+static void detect(struct ahead *a, struct batch *b)
+{
+    struct sac_detector_times times;
+    struct sac_job           *job = a->job;
+    for (size_t i = 0; i < b->count && job->ready_made; i++)
+        if (!b->items[i]->last)
+            sac_job_look_up(job, b->items[i]);
+    if (job->ready_made || b->frames == 0)
+        return;
+    int        n = line_up(a, b);
+    sac_result res = b->begun;
+    if (res == SAC_OK)
+        res = sac_detector_end(job->det, b->slot, job->found, &times);
+    if (res == SAC_OK)
+        record(a, &times, 0, n);
+    else
+        detect_in_pieces(a, b, n, res);
+    give_lists_back(a, 0, n);
+}
+
+/* ---- embeddings ---- */
+
+/* The crops that an item's detections want, behind those of the items before it; -1: no memory. */
+static int add_crops(struct ahead *a, struct sac_item *item, int count)
+{
+    const size_t n = item->found.count;
+    if (!sac_grow((void **)&item->feat_row, &item->feat_row_capacity, n, sizeof *item->feat_row) ||
+        !sac_grow((void **)&a->crops, &a->crops_capacity, (size_t)count + n, sizeof *a->crops) ||
+        !sac_grow((void **)&a->crop_frames, &a->crop_frames_capacity, (size_t)count + n,
+                  sizeof(*a->crop_frames)))
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        item->feat_row[i] = -1;
+        if (!sac_job_wants_embedding(a->job, &item->found.items[i]))
+            continue;
+        a->crops[count] = item->found.items[i];
+        a->crop_frames[count] = item->frame;
+        item->feat_row[i] = count++;
+    }
+    return count;
+}
+
+static bool is_embedded(const struct sac_item *item)
+{
+    return !item->last && item->status == SAC_OK && item->frame;
+}
+
+static sac_result embed_items(struct ahead *a, struct sac_item **items, size_t n)
+{
+    struct sac_features *features = NULL;
+    sac_result           res = SAC_OK;
+    int                  count = 0;
+    for (size_t i = 0; i < n && count >= 0; i++)
+        if (is_embedded(items[i]))
+            count = add_crops(a, items[i], count);
+    if (count < 0)
+        return SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY, "no memory for the crops of %zu frames", n);
+    if (count > 0)
+        res = sac_embedder_queue(a->job->emb, a->crop_frames, a->crops, count, &features);
+    for (size_t i = 0; i < n && features; i++)
+        if (is_embedded(items[i]))
+            items[i]->features = sac_features_ref(features);
+    sac_features_unref(&features);
+    return res;
+}
+
+static void record_reid(struct ahead *a, const struct batch *b, int64_t begun)
+{
+    struct sac_job *job = a->job;
+    const int64_t   ended = sac_time_ns();
+    int64_t         gpu_ns;
+    for (size_t i = 0; i < b->count; i++)
+        b->items[i]->reid_ns = ended - begun;
+    if (!job->measures)
+        return;
+    int n = line_up(a, b);
+    sac_job_record(job, SAC_STAGE_REID, begun, ended, (const struct sac_item *const *)a->seen, n);
+    while (sac_embedder_take_gpu_ns(job->emb, &gpu_ns))
+        sac_job_record_gpu(job, SAC_STAGE_REID, 0, gpu_ns, NULL, 0);
+}
+
+/* A frame whose crops can't be had must not take its neighbours along. */
+static void embed(struct ahead *a, struct batch *b)
+{
+    const int64_t begun = sac_time_ns();
+    sac_result    res = embed_items(a, b->items, b->count);
+    if (res != SAC_OK && is_out_of_memory(a, res)) {
+        sac_device_pool_trim(a->job->dev);
+        res = embed_items(a, b->items, b->count);
+    }
+    for (size_t i = 0; i < b->count && res != SAC_OK; i++) {
+        sac_result one = is_embedded(b->items[i]) ? embed_items(a, &b->items[i], 1) : SAC_OK;
+        if (one != SAC_OK)
+            sac_job_fail_item(a->job, b->items[i], one);
+    }
+    record_reid(a, b, begun);
+}
+
+/* ---- batches ---- */
+
+/* The oldest batch under way: wait for it, and pass its items on. */
+static void land(struct ahead *a)
+{
+    struct sac_job *job = a->job;
+    struct batch   *b = nth(a, 0);
+    detect(a, b);
+    if (b->frames && job->emb && (job->wants_embeddings || job->params.reid_every))
+        embed(a, b);
+    for (size_t i = 0; i < b->count; i++)
+        sac_job_pass_on(job, b->items[i]);
+    b->count = 0;
+    b->frames = 0;
+    a->first = (a->first + 1) % (int)SAC_COUNT(a->ring);
+    a->under_way--;
+}
+
+static bool has_arrived(const struct ahead *a)
+{
+    const struct sac_job *job = a->job;
+    const struct batch   *b = &a->ring[a->first];
+    return a->under_way > 0 &&
+           (job->ready_made || b->begun != SAC_OK || sac_detector_arrived(job->det, b->slot));
+}
+
+/* How long to wait for a frame. Never long while a batch is under way. */
+static int64_t patience(const struct ahead *a, const struct batch *b, int64_t until_ns)
+{
+    const int64_t left = b->frames ? SAC_MAX(until_ns - sac_time_ns(), 0) : -1;
+    if (a->under_way == 0)
+        return left;
+    return left < 0 || a->under_way >= a->job->depth ? LOOK_NS : SAC_MIN(left, LOOK_NS);
+}
+
+/* An end of a lane without frames before it in this batch: behind those under way, or at once. */
+static void pass_end(struct ahead *a, struct sac_item *item)
+{
+    if (a->under_way == 0 || !add(nth(a, a->under_way - 1), item)) {
+        while (a->under_way > 0)
+            land(a);
+        sac_job_pass_on(a->job, item);
+    }
+}
+
+static void take(struct ahead *a, struct batch *b, struct sac_item *item)
+{
+    if (sac_job_is_discarded(a->job, item)) {
+        sac_job_recycle(a->job, item);
+    } else if (item->last && b->frames == 0) {
+        pass_end(a, item);
+    } else if (!add(b, item)) {
+        sac_job_fail_item(a->job, item, SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY, "no memory for a batch"));
+        while (a->under_way > 0)
+            land(a);
+        sac_job_pass_on(a->job, item);
+    }
+}
+
+/* Fill the next batch: until it is full or its time is over; the end of a lane ends it too. What arrives
+ * meanwhile lands. false: no more frames will come. */
+static bool collect(struct ahead *a, struct batch *b)
+{
+    struct sac_job *job = a->job;
+    int64_t         until_ns = 0;
+    grow_back(a);
+    while (b->frames < a->limit) {
+        void *popped;
+        if (has_arrived(a))
+            land(a);
+        sac_result res = sac_queue_pop_wait(job->detect, patience(a, b, until_ns), &popped);
+        if (res == SAC_OK) {
+            const bool last = ((struct sac_item *)popped)->last;
+            if (b->frames == 0)
+                until_ns = sac_time_ns() + (int64_t)job->params.timeout_ms * 1000000;
+            take(a, b, popped);
+            if (last && b->frames)
+                return true;
+        } else if (res != SAC_AGAIN) {
+            return false;
+        } else if (b->frames && sac_time_ns() >= until_ns && a->under_way < job->depth) {
+            return true;
+        }
+    }
+    return true;
+}
+
+static bool ahead_init(struct ahead *a, struct sac_job *job)
+{
+    *a = (struct ahead){.job = job, .limit = job->batch_limit, .refused_from = INT32_MAX};
+    return sac_grow((void **)&a->seen, &a->seen_capacity, (size_t)job->batch_max, sizeof(*a->seen));
+}
+
+static void ahead_finish(struct ahead *a)
+{
+    for (size_t i = 0; i < SAC_COUNT(a->ring); i++)
+        sac_free(a->ring[i].items);
+    sac_free(a->seen);
+    sac_free(a->crops);
+    sac_free(a->crop_frames);
+}
+
+/* Without memory to begin with, the frames go back as faults. */
+static void fail_all(struct sac_job *job)
+{
+    void *popped;
+    while (sac_queue_pop_wait(job->detect, -1, &popped) == SAC_OK) {
+        sac_job_fail_item(job, popped, SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for batches"));
+        sac_job_pass_on(job, popped);
+    }
+}
+
+void sac_job_infer_ahead(struct sac_job *job)
+{
+    struct ahead a;
+    bool         more = ahead_init(&a, job);
+    if (!more)
+        fail_all(job);
+    while (more) {
+        struct batch *b = nth(&a, a.under_way);
+        more = collect(&a, b);
+        b = nth(&a, a.under_way); /* what landed moved the ring on, not the batch */
+        if (b->frames == 0)
+            continue;
+        while (a.under_way >= job->depth)
+            land(&a);
+        begin(&a, b);
+        a.under_way++;
+    }
+    while (a.under_way > 0)
+        land(&a);
+    ahead_finish(&a);
+}
