@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batches that are begun before the one in front has landed, on the CPU taken as a device of its own: what
+ * comes out is what comes out in turn, row by row, whatever the batches; faults stay with their frame. */
+#include <math.h>
+#include <sys/stat.h>
+
+#include <saccade/pipeline.h>
+
+#include "base/base.h"
+#include "tests/pipeline/folder.h"
+
+enum { FRAMES = 41, STREAMS = 5 };
+
+static char inputs[384], mots[STREAMS][384];
+
+static int set_up(void **state)
+{
+    if (folder_create(state) != 0)
+        return -1;
+    write_images(FRAMES);
+    snprintf(inputs, sizeof inputs, "%s", in_folder("img%03d.ppm"));
+    for (int i = 0; i < STREAMS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "out%d.mot", i);
+        snprintf(mots[i], sizeof mots[i], "%s", in_folder(name));
+    }
+    return 0;
+}
+
+static int remove_outputs(void **state)
+{
+    (void)state;
+    for (int i = 0; i < STREAMS; i++)
+        unlink(mots[i]);
+    return 0;
+}
+
+/* No person is in the pictures: with low thresholds there are boxes all the same, and they are tracked. */
+static struct sac_pipeline_params params_of(struct sac_stream_params streams[STREAMS], int count, int ahead)
+{
+    struct sac_pipeline_params params = sac_pipeline_params_default();
+    for (int i = 0; i < count; i++)
+        streams[i] = (struct sac_stream_params){.input = inputs, .mot_out = mots[i]};
+    params.streams = streams;
+    params.stream_count = count;
+    params.job.device = "cpu";
+    params.job.detector = "person_det_fast";
+    params.job.reid = "none";
+    params.job.detector_params.score_min = 0.001f;
+    params.job.tracker = sac_tracker_params_default(SAC_TRACKER_BYTETRACK);
+    params.job.tracker.score_low = 0.001f;
+    params.job.tracker.score_high = params.job.tracker.score_new = 0.004f;
+    params.job.batches_ahead = ahead;
+    params.job.inference_batch_max = 4;
+    params.source.fps = 25;
+    return params;
+}
+
+static struct sac_pipeline_stats run(const struct sac_pipeline_params *params)
+{
+    struct sac_pipeline_stats stats;
+    sac_pipeline             *pipe = NULL;
+    assert_sac_ok(sac_pipeline_create(test_context(), params, &pipe));
+    assert_sac_ok(sac_pipeline_run(pipe));
+    sac_pipeline_get_stats(pipe, &stats);
+    sac_pipeline_destroy(&pipe);
+    return stats;
+}
+
+static struct sac_mot_file read_mot(int i)
+{
+    struct sac_mot_file file = {0};
+    assert_sac_ok(sac_mot_read(test_context(), mots[i], &file));
+    return file;
+}
+
+static bool is_near(double a, double b, double most)
+{
+    return fabs(a - b) <= most;
+}
+
+/* Row by row, but for the ids: those differ by the order in which streams met their objects. A network's
+ * sums depend on the batch. */
+static void assert_same_tracks(const struct sac_mot_file *a, const struct sac_mot_file *b)
+{
+    int map[4096] = {0};
+    assert_int_equal(a->count, b->count);
+    for (size_t i = 0; i < a->count; i++) {
+        const struct sac_mot_row *x = &a->rows[i], *y = &b->rows[i];
+        int                      *known = &map[y->id % 4096];
+        assert_int_equal(x->frame, y->frame);
+        if (!is_near(x->x, y->x, 0.05) || !is_near(x->y, y->y, 0.05) || !is_near(x->w, y->w, 0.05) ||
+            !is_near(x->h, y->h, 0.05) || !is_near(x->conf, y->conf, 1e-4))
+            fail_msg("frame %d: %g %g %g %g, %g, expected %g %g %g %g, %g", y->frame, y->x, y->y, y->w, y->h,
+                     (double)y->conf, x->x, x->y, x->w, x->h, (double)x->conf);
+        assert_true(!*known || *known == x->id);
+        *known = x->id;
+    }
+}
+
+static void is_what_comes_out_in_turn(void **state)
+{
+    (void)state;
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, 1, 1);
+    struct sac_pipeline_stats  stats;
+    params.job.inference_batch_max = 1;
+    run(&params);
+    struct sac_mot_file alone = read_mot(0);
+    assert_true(alone.count > 20);
+    for (int count = 1; count <= STREAMS; count += STREAMS - 1)
+        for (int batch = 1; batch <= 8; batch *= 2) {
+            params = params_of(streams, count, 2);
+            params.job.inference_batch_max = params.job.detector_params.batch_max = batch;
+            params.job.queue_length = batch == 2 ? 1 : 4;
+            stats = run(&params);
+            assert_int_equal(stats.frames, count * FRAMES);
+            assert_int_equal(stats.batch.frames, count * FRAMES);
+            for (int i = 0; i < count; i++) {
+                struct sac_mot_file file = read_mot(i);
+                assert_same_tracks(&alone, &file);
+                sac_mot_finish(&file);
+            }
+            for (int i = 0; i < stats.stage_count; i++)
+                if (!strcmp(stats.stage[i].name, "inference"))
+                    assert_int_equal(stats.stage_gpu[i].count, stats.stage[i].count);
+        }
+    sac_mot_finish(&alone);
+}
+
+struct stopping {
+    sac_pipeline *pipe;
+    int           frames;
+};
+
+static int stop_soon(void *user, const sac_frame *frame, const struct sac_track *tracks, size_t n)
+{
+    struct stopping *s = user;
+    (void)frame, (void)tracks, (void)n;
+    return ++s->frames == 7;
+}
+
+static void a_stop_leaves_whole_beginnings(void **state)
+{
+    (void)state;
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, STREAMS, 2);
+    struct stopping            s = {0};
+    params.on_frame = stop_soon;
+    params.on_frame_user = &s;
+    assert_sac_ok(sac_pipeline_create(test_context(), &params, &s.pipe));
+    assert_sac_error(sac_pipeline_run(s.pipe), SAC_ERR_CANCELLED);
+    sac_pipeline_destroy(&s.pipe);
+    for (int i = 0; i < STREAMS; i++) {
+        struct sac_mot_file file = read_mot(i);
+        assert_true(file.frame_max <= FRAMES);
+        sac_mot_finish(&file);
+    }
+}
+
+static void a_stream_that_ends_early_leaves_the_others(void **state)
+{
+    (void)state;
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, STREAMS, 2);
+    sac_pipeline              *pipe = NULL;
+    char                       few[384];
+    snprintf(few, sizeof few, "%s", in_folder("img00%d.ppm")); /* ten pictures */
+    streams[1].input = few;
+    streams[3].input = "/nowhere/in.mp4";
+    assert_sac_ok(sac_pipeline_create(test_context(), &params, &pipe));
+    assert_sac_error(sac_pipeline_run(pipe), SAC_ERR_IO);
+    for (int i = 0; i < STREAMS; i++) {
+        struct sac_stream_stats stats;
+        sac_pipeline_get_stream_stats(pipe, i, &stats);
+        assert_int_equal(stats.frames, i == 1 ? 10 : i == 3 ? 0 : FRAMES);
+    }
+    sac_pipeline_destroy(&pipe);
+}
+
+/* Of a session's frames one is of a format that no stage takes. */
+static void a_frame_that_fails_does_so_alone(void **state)
+{
+    (void)state;
+    enum { COUNT = 12, BAD = 5 };
+    struct sac_session_params params = sac_session_params_default();
+    struct sac_stream_params  streams[STREAMS];
+    sac_session              *s = NULL;
+    sac_device               *other = NULL;
+    int                       failed = 0;
+    params.job = params_of(streams, 1, 2).job;
+    params.submit_max = COUNT;
+    assert_sac_ok(sac_session_create(test_context(), &params, &s));
+    assert_sac_ok(sac_session_start(s));
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &other));
+    for (int i = 0; i < COUNT; i++) {
+        sac_frame *frame = NULL;
+        sac_frame  desc = {.format = SAC_PIXEL_RGB24, .width = 160, .height = 192, .pts_us = i * 40000};
+        assert_sac_ok(sac_frame_create(sac_session_device(s), &desc, &frame));
+        memset(frame->plane[0], 40 + i, frame->pitch_bytes[0] * 192);
+        if (i == BAD)
+            frame->width = 0;
+        assert_sac_ok(sac_session_submit(s, frame, i));
+        sac_frame_unref(&frame);
+    }
+    sac_session_end(s);
+    for (int i = 0; i < COUNT; i++) {
+        struct sac_session_result result;
+        assert_sac_ok(sac_session_result_wait(s, -1, &result));
+        assert_int_equal(result.id, i);
+        failed += result.status != SAC_OK;
+        assert_true((result.status != SAC_OK) == (i == BAD));
+        sac_session_result_finish(&result);
+    }
+    assert_int_equal(failed, 1);
+    sac_session_destroy(&s);
+    sac_device_unref(&other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(is_what_comes_out_in_turn, remove_outputs),
+        cmocka_unit_test_teardown(a_stop_leaves_whole_beginnings, remove_outputs),
+        cmocka_unit_test_teardown(a_stream_that_ends_early_leaves_the_others, remove_outputs),
+        cmocka_unit_test(a_frame_that_fails_does_so_alone),
+    };
+    return cmocka_run_group_tests_name("pipeline/ahead", tests, set_up, folder_remove);
+}
