@@ -39,19 +39,25 @@ static const struct sac_device_row *find_row(const char *name)
     return NULL;
 }
 
-/* Any accelerator that serves comes before the CPU; why not is said. */
+/* Any accelerator that serves comes before the CPU. Where one is there and something is missing, that is
+ * said even to those who did not ask. */
 static const struct sac_device_ops *choose_ops(sac_context *ctx)
 {
     for (size_t i = 0; i < sac_device_row_count; i++) {
         const struct sac_device_row *row = &sac_device_rows[i];
-        char                         missing[320] = "not all that a run needs is there yet";
+        char                         missing[320] = "";
+        enum sac_device_service      service = SAC_SERVICE_NONE;
         if (!strcmp(row->name, "cpu"))
             continue;
-        const struct sac_device_ops *ops =
-            row->automatic ? row->ops(missing, sizeof missing) : NULL;
+        const struct sac_device_ops *ops = row->ops(missing, sizeof missing);
         if (ops)
+            service = ops->service ? ops->service(missing, sizeof missing) : SAC_SERVICE_WHOLE;
+        if (service == SAC_SERVICE_WHOLE) {
+            sac_log(ctx, SAC_LOG_DEBUG, "device auto: %s", row->name);
             return ops;
-        sac_log(ctx, SAC_LOG_DEBUG, "device auto: not %s: %s", row->name, missing);
+        }
+        sac_log(ctx, service == SAC_SERVICE_PARTLY ? SAC_LOG_INFO : SAC_LOG_DEBUG,
+                "device auto: not %s: %s", row->name, missing);
     }
     sac_log(ctx, SAC_LOG_DEBUG, "device auto: cpu");
     return &sac_device_cpu;

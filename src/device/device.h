@@ -34,10 +34,18 @@ struct sac_copy_rows {
     int         rows;
 };
 
+enum sac_device_service {
+    SAC_SERVICE_NONE,   /* there is no such device */
+    SAC_SERVICE_PARTLY, /* there is one, and something that it needs is missing */
+    SAC_SERVICE_WHOLE
+};
+
 struct sac_device_ops {
     const char *name;        /* "cpu", "cuda" */
     bool        host_memory; /* the host may use its addresses, so nothing has to be transferred */
     int         batch_best;  /* frames in a run of a detector that pay; 0: one by one */
+    /* May `auto` choose it: is all here that a run needs? missing: what is not. NULL: always. */
+    enum sac_device_service (*service)(char *missing, size_t size);
     /* NULL stream, here and below: the device's own. Work on one stream runs in order; entries queue
      * it and return. Buffers go back to the pool without waiting. So work on another stream than the
      * device's own is told to its buffers (sac_buffer_used), and such a stream waits for the device's own
@@ -157,7 +165,6 @@ sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *op
 /* The rows of devices.c. */
 struct sac_device_row {
     const char *name;
-    bool        automatic; /* `auto` may choose it: everything a run needs is there */
     /* NULL: this machine or build has no such device, and `missing` says why. Any thread. */
     const struct sac_device_ops *(*ops)(char *missing, size_t size);
 };

@@ -43,8 +43,7 @@ static const struct sac_device_ops *cuda_ops(char *missing, size_t size)
 }
 
 const struct sac_device_row sac_device_rows[] = {
-    {.name = "cpu", .automatic = true, .ops = cpu_ops},
-    /* The engine has no CUDA kernels yet, so a run cannot live there. */
-    {.name = "cuda", .automatic = false, .ops = cuda_ops},
+    {.name = "cpu", .ops = cpu_ops},
+    {.name = "cuda", .ops = cuda_ops},
 };
 const size_t sac_device_row_count = SAC_COUNT(sac_device_rows);

@@ -73,6 +73,11 @@ void       cuda_commands_finish(struct cuda_state *state);
 /* SAC_ERR_UNSUPPORTED, with a sentence, for planes that the kernels cannot read. */
 sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out);
 
+enum { CUDA_COMPUTE_MIN = 80 }; /* Ampere: the oldest that the kernels are built for */
+
+/* service.c */
+enum sac_device_service cuda_service(char *missing, size_t size);
+
 /* event.c */
 sac_result cuda_event_create(struct sac_device *dev, bool timed, struct sac_event **out);
 void       cuda_event_destroy(struct sac_event **event);

@@ -6,7 +6,7 @@
 #include "device/cuda/common.h"
 #include "engine/cuda/cuda.h"
 
-enum { GPUS_MAX = 64, COMPUTE_MIN = 80 /* Ampere: the oldest that the kernels are built for */ };
+enum { GPUS_MAX = 64 };
 
 /* ---- the driver ---- */
 
@@ -137,9 +137,9 @@ static sac_result describe(struct sac_device *dev)
         res = cudaDriverGetVersion(&version);
     if (res != cudaSuccess)
         return missing(dev, cudaGetErrorString(res));
-    if (gpu.major * 10 + gpu.minor < COMPUTE_MIN) {
+    if (gpu.major * 10 + gpu.minor < CUDA_COMPUTE_MIN) {
         snprintf(why, sizeof why, "%.200s has compute capability %d.%d; the kernels need %d.%d", gpu.name,
-                 gpu.major, gpu.minor, COMPUTE_MIN / 10, COMPUTE_MIN % 10);
+                 gpu.major, gpu.minor, CUDA_COMPUTE_MIN / 10, CUDA_COMPUTE_MIN % 10);
         return missing(dev, why);
     }
     snprintf(dev->name, sizeof dev->name, "cuda:%d", dev->index);
@@ -477,6 +477,10 @@ static const struct sac_kernel_provider *const providers[] = {&sac_kernels_cudnn
 static const struct sac_device_ops sac_device_cuda = {
     .name = "cuda",
     .host_memory = false,
+    /* With torch.compile YOLOX-S takes 0.64 ms a frame alone, 0.22 in a batch of 8, 0.17 in one of 32 (H200,
+     * 2026-11-21). */
+    .batch_best = 32,
+    .service = cuda_service,
     .open = cuda_open,
     .close = cuda_close,
     .memory_alloc = cuda_memory_alloc,
