@@ -29,7 +29,7 @@ struct sac_finding {
 };
 
 /* Look, and hand each finding to fn in order, areas together. The texts are borrowed for the call.
- * Opens nothing that stays open. Any thread. */
+ * Opens nothing that stays open but, on a GPU, NVIDIA's libraries. Any thread. */
 SAC_API void sac_doctor_run(sac_context *ctx,
                             void (*fn)(void *user, const struct sac_finding *finding), void *user);
 

@@ -42,6 +42,7 @@ enum sac_device_service {
 
 struct sac_device_ops {
     const char *name;        /* "cpu", "cuda" */
+    const char *build;       /* "CUDA 13.0, for compute 9.0"; NULL: nothing to tell */
     bool        host_memory; /* the host may use its addresses, so nothing has to be transferred */
     int         batch_best;  /* frames in a run of a detector that pay; 0: one by one */
     /* May `auto` choose it: is all here that a run needs? missing: what is not. NULL: always. */

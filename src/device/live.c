@@ -74,7 +74,7 @@ static const struct {
     {"detector input", SAC_MEMORY_PREPROCESS}, {"preprocess", SAC_MEMORY_PREPROCESS},
     {"boxes", SAC_MEMORY_HEAD},                {"detect", SAC_MEMORY_HEAD},
     {"embedd", SAC_MEMORY_REID},               {"looks of tracks", SAC_MEMORY_TRACKING},
-    {"camera motion", SAC_MEMORY_TRACKING},    {"surfaces", SAC_MEMORY_DECODE},
+    {"camera motion", SAC_MEMORY_TRACKING},    {"NVDEC", SAC_MEMORY_DECODE},   
     {"frames on their way", SAC_MEMORY_DECODE},
 };
 

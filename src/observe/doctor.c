@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The doctor: looks at the machine through the same doors as the library itself. */
-#include <dirent.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,23 +7,14 @@
 #include <libavformat/avformat.h>
 #include <saccade/doctor.h>
 
-#include "base/nvidia.h"
 #include "base/thread.h"
 #include "device/device.h"
 #include "engine/kernel.h"
 #include "engine/model.h"
+#include "observe/doctor.h"
 
-struct doctor {
-    sac_context *ctx;
-    void       (*fn)(void *user, const struct sac_finding *finding);
-    void        *user;
-    bool         has_apt; /* the mending commands are apt-get's */
-};
-
-static void find(struct doctor *doc, const char *area, enum sac_finding_level level,
-                 const char *mend, const char *fmt, ...) SAC_PRINTF(5, 6);
-static void find(struct doctor *doc, const char *area, enum sac_finding_level level,
-                 const char *mend, const char *fmt, ...)
+void sac_doctor_find(const struct sac_doctor *doc, const char *area, enum sac_finding_level level,
+                     const char *mend, const char *fmt, ...)
 {
     char    text[1280];
     va_list ap;
@@ -42,8 +31,7 @@ static void append(char *buf, size_t size, const char *separator, const char *wo
     snprintf(buf + used, size - used, "%s%s", used ? separator : "", word);
 }
 
-/* First line of a file that begins with key (NULL: any), without newline. */
-static bool first_line(const char *path, const char *key, char *buf, size_t size)
+bool sac_first_line(const char *path, const char *key, char *buf, size_t size)
 {
     FILE *file = fopen(path, "r");
     bool  found = false;
@@ -79,17 +67,17 @@ static void cpu_features(char *buf, size_t size)
 #endif
 }
 
-static void look_at_cpu(struct doctor *doc)
+static void look_at_cpu(struct sac_doctor *doc)
 {
     static const char *const level_names[] = {"plain C", "AVX2", "AVX-512"};
     char line[256], features[128], *model = NULL;
-    if (first_line("/proc/cpuinfo", "model name", line, sizeof line))
+    if (sac_first_line("/proc/cpuinfo", "model name", line, sizeof line))
         model = strchr(line, ':');
     cpu_features(features, sizeof features);
-    find(doc, "cpu", SAC_FINDING_OK, NULL, "%s, %d CPUs for this process, %d used by default",
+    sac_doctor_find(doc, "cpu", SAC_FINDING_OK, NULL, "%s, %d CPUs for this process, %d used by default",
          model ? model + 2 : "unknown processor", sac_cpu_count(), sac_threads_default());
     enum sac_cpu_level level = sac_cpu_level();
-    find(doc, "cpu", level == SAC_CPU_REF ? SAC_FINDING_MISSING : SAC_FINDING_OK, NULL,
+    sac_doctor_find(doc, "cpu", level == SAC_CPU_REF ? SAC_FINDING_MISSING : SAC_FINDING_OK, NULL,
          "features: %s; image and tensor code runs as %s", *features ? features : "none known",
          level_names[level]);
 }
@@ -108,7 +96,7 @@ static void version(char *buf, size_t size, const char *name, unsigned number)
              AV_VERSION_MICRO(number));
 }
 
-static void look_for_codecs(struct doctor *doc, const char *kind, const struct codec_row *rows,
+static void look_for_codecs(struct sac_doctor *doc, const char *kind, const struct codec_row *rows,
                             size_t n, const AVCodec *(*by_name)(const char *name))
 {
     char        have[256] = "";
@@ -120,14 +108,14 @@ static void look_for_codecs(struct doctor *doc, const char *kind, const struct c
         if (found)
             append(have, sizeof have, ", ", found);
     }
-    find(doc, "ffmpeg", *have ? SAC_FINDING_OK : SAC_FINDING_FAULT, *have ? NULL : mend,
+    sac_doctor_find(doc, "ffmpeg", *have ? SAC_FINDING_OK : SAC_FINDING_FAULT, *have ? NULL : mend,
          "%s: %s", kind, *have ? have : "none");
     for (size_t i = 0; i < n; i++) {
         bool found = false;
         for (size_t j = 0; j < SAC_COUNT(rows[i].names) && rows[i].names[j]; j++)
             found |= by_name(rows[i].names[j]) != NULL;
         if (!found)
-            find(doc, "ffmpeg", rows[i].without, mend, "no %s: %s", rows[i].names[0], rows[i].what);
+            sac_doctor_find(doc, "ffmpeg", rows[i].without, mend, "no %s: %s", rows[i].names[0], rows[i].what);
     }
 }
 
@@ -141,7 +129,7 @@ static const AVCodec *encoder_by_name(const char *name)
     return avcodec_find_encoder_by_name(name);
 }
 
-static void look_at_ffmpeg(struct doctor *doc)
+static void look_at_ffmpeg(struct sac_doctor *doc)
 {
     static const struct codec_row decoders[] = {
         {{"h264"}, "most cameras and files can't be read", SAC_FINDING_FAULT},
@@ -160,19 +148,19 @@ static void look_at_ffmpeg(struct doctor *doc)
     char format[48], codec[48];
     version(format, sizeof format, "libavformat", avformat_version());
     version(codec, sizeof codec, "libavcodec", avcodec_version());
-    find(doc, "ffmpeg", SAC_FINDING_OK, NULL, "FFmpeg %s: %s, %s; %s", av_version_info(), format,
+    sac_doctor_find(doc, "ffmpeg", SAC_FINDING_OK, NULL, "FFmpeg %s: %s, %s; %s", av_version_info(), format,
          codec, avcodec_license());
     look_for_codecs(doc, "decoders", decoders, SAC_COUNT(decoders), decoder_by_name);
     look_for_codecs(doc, "encoders", encoders, SAC_COUNT(encoders), encoder_by_name);
     bool rtsp = av_find_input_format("rtsp") != NULL;
-    find(doc, "ffmpeg", rtsp ? SAC_FINDING_OK : SAC_FINDING_MISSING, NULL,
+    sac_doctor_find(doc, "ffmpeg", rtsp ? SAC_FINDING_OK : SAC_FINDING_MISSING, NULL,
          rtsp ? "RTSP cameras can be opened" : "this FFmpeg was built without RTSP");
 }
 
 /* ---- the engine's fast kernels ---- */
 
 /* A device of its own, in a context that says nothing: the doctor reports, the engine need not. */
-static void look_at_kernels(struct doctor *doc)
+static void look_at_kernels(struct sac_doctor *doc)
 {
     sac_context *quiet = NULL;
     sac_device  *dev = NULL;
@@ -184,10 +172,10 @@ static void look_at_kernels(struct doctor *doc)
                                                                   : NULL;
     const char *missing = dev ? sac_kernel_plugin_missing(dev) : NULL;
     if (list && !missing)
-        find(doc, "onednn", SAC_FINDING_OK, NULL, "%s runs convolutions and matrix products",
+        sac_doctor_find(doc, "onednn", SAC_FINDING_OK, NULL, "%s runs convolutions and matrix products",
              list[0]->name);
     else
-        find(doc, "onednn", SAC_FINDING_MISSING,
+        sac_doctor_find(doc, "onednn", SAC_FINDING_MISSING,
              doc->has_apt ? "apt-get install libdnnl-dev && meson setup --reconfigure build && "
                             "ninja -C build"
                           : NULL,
@@ -199,7 +187,7 @@ static void look_at_kernels(struct doctor *doc)
 /* ---- saccade's own models ---- */
 
 struct models {
-    struct doctor *doc;
+    struct sac_doctor *doc;
     char           missing[256];
 };
 
@@ -207,116 +195,37 @@ static void look_at_model(void *user, const struct sac_shipped_model *model)
 {
     struct models *models = user;
     if (model->path)
-        find(models->doc, "models", SAC_FINDING_OK, NULL, "%s: %s (%s)", model->name, model->what,
+        sac_doctor_find(models->doc, "models", SAC_FINDING_OK, NULL, "%s: %s (%s)", model->name, model->what,
              model->path);
     else
         append(models->missing, sizeof models->missing, ", ", model->name);
 }
 
-static void look_at_models(struct doctor *doc)
+static void look_at_models(struct sac_doctor *doc)
 {
     struct models models = {.doc = doc};
     char          places[768];
     sac_models_list(look_at_model, &models);
     sac_models_places(places, sizeof places);
     if (models.missing[0])
-        find(doc, "models", SAC_FINDING_MISSING, NULL,
+        sac_doctor_find(doc, "models", SAC_FINDING_MISSING, NULL,
              "not there: %s; set SACCADE_MODELS to the folder that has them (looked in %s)",
              models.missing, places);
-}
-
-/* ---- GPU ---- */
-
-/* NVIDIA's PCI devices of class 03 (display). */
-static int count_nvidia_gpus(void)
-{
-    DIR           *dir = opendir("/sys/bus/pci/devices");
-    struct dirent *entry;
-    int            count = 0;
-    while (dir && (entry = readdir(dir))) {
-        char path[512], vendor[16], class[16];
-        snprintf(path, sizeof path, "/sys/bus/pci/devices/%.200s/vendor", entry->d_name);
-        if (!first_line(path, "0x10de", vendor, sizeof vendor))
-            continue;
-        snprintf(path, sizeof path, "/sys/bus/pci/devices/%.200s/class", entry->d_name);
-        count += first_line(path, "0x03", class, sizeof class);
-    }
-    if (dir)
-        closedir(dir);
-    return count;
-}
-
-/* What the device itself says, in a context that says nothing. */
-static void look_at_cuda(struct doctor *doc)
-{
-    char         why[512];
-    sac_context *quiet = NULL;
-    sac_device  *dev = NULL;
-    if (sac_context_create(NULL, &quiet) != SAC_OK)
-        return;
-    if (sac_device_open(quiet, "cuda", NULL, &dev) == SAC_OK)
-        find(doc, "gpu", SAC_FINDING_NOTE, NULL,
-             "%s: frames can be prepared there; decoding and networks do not run there yet, so all runs "
-             "are on the CPU",
-             sac_device_description(dev));
-    else if (sac_context_last_error(quiet, why, sizeof why))
-        find(doc, "gpu", SAC_FINDING_NOTE, NULL, "%s", why);
-    sac_device_unref(&dev);
-    sac_context_destroy(&quiet);
-}
-
-/* driver: libcuda.so.1, which says the newest CUDA that libraries may be of. */
-static void look_at_nvidia(struct doctor *doc, void *driver)
-{
-    static const char *const without[] = {"convolutions run on slow kernels", "matrix products run on slow kernels",
-                                          "cuDNN fuses less: activations take a pass of their own"};
-    int version = 0;
-    int (*get)(int *) = NULL;
-    *(void **)&get = dlsym(driver, "cuDriverGetVersion");
-    if (!get || get(&version) != 0)
-        version = 0;
-    for (int i = SAC_NVIDIA_COUNT - 1; i >= 0; i--) { /* in the order in which they open each other */
-        struct sac_nvidia_library lib;
-        sac_nvidia_open((enum sac_nvidia_id)i, version / 1000, &lib);
-        if (lib.handle)
-            find(doc, "gpu", SAC_FINDING_OK, NULL, "%s %d.%d.%d: %s", sac_nvidia_name((enum sac_nvidia_id)i),
-                 lib.version[0], lib.version[1], lib.version[2], lib.path);
-        else
-            find(doc, "gpu", SAC_FINDING_MISSING, sac_nvidia_mend((enum sac_nvidia_id)i), "%s: %s", lib.missing,
-                 without[i]);
-    }
-}
-
-static void look_at_gpu(struct doctor *doc)
-{
-    char  driver[256];
-    int   count = count_nvidia_gpus();
-    bool  module = first_line("/proc/driver/nvidia/version", NULL, driver, sizeof driver);
-    void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (count || module)
-        find(doc, "gpu", module ? SAC_FINDING_OK : SAC_FINDING_NOTE, NULL,
-             "%d NVIDIA GPU%s; kernel driver: %s; libcuda.so.1: %s", count, count == 1 ? "" : "s",
-             module ? driver : "not loaded", library ? "found" : "not found");
-    else
-        find(doc, "gpu", SAC_FINDING_NOTE, NULL, "no NVIDIA GPU");
-    look_at_cuda(doc);
-    if (library) {
-        look_at_nvidia(doc, library);
-        dlclose(library);
-    }
 }
 
 void sac_doctor_run(sac_context *ctx, void (*fn)(void *user, const struct sac_finding *finding),
                     void *user)
 {
-    struct doctor doc = {.ctx = ctx, .fn = fn, .user = user};
+    struct sac_doctor doc = {.ctx = ctx, .fn = fn, .user = user};
 #ifndef SAC_BUNDLE /* a package can't mend what is linked in */
     char line[8];
-    doc.has_apt = first_line("/etc/debian_version", NULL, line, sizeof line);
+    doc.has_apt = sac_first_line("/etc/debian_version", NULL, line, sizeof line);
 #endif
     look_at_cpu(&doc);
     look_at_ffmpeg(&doc);
     look_at_kernels(&doc);
     look_at_models(&doc);
-    look_at_gpu(&doc);
+    struct sac_gpu_facts facts;
+    sac_gpu_facts_find(&facts);
+    sac_doctor_say_gpu(&doc, &facts);
 }
