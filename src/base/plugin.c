@@ -62,5 +62,8 @@ void *sac_plugin_open(const char *file, const char *build_folder, const char *sy
     const struct search s = {file, symbol, missing, size};
     const char         *folders = getenv("SACCADE_PLUGIN_PATH");
     snprintf(missing, size, "%s is not there", file);
-    return folders && *folders ? search_path(&s, folders) : search_beside_library(&s, build_folder);
+    void *found = folders && *folders ? search_path(&s, folders) : search_beside_library(&s, build_folder);
+    if (found)
+        missing[0] = '\0';
+    return found;
 }
