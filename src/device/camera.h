@@ -230,33 +230,58 @@ SAC_ANYWHERE bool sac_camera_is_match(float residual)
 
 /* ---- the motion that most agree on ---- */
 
-/* Least squares over the n matches that `use` names: rotation and scale about the centroids. false: they lie
- * in one place. */
+/* The mean of the places that matches are at and come to, and what the matches add to a fit about it. */
+struct sac_camera_centre {
+    double x, y, u, v;
+};
+struct sac_camera_term {
+    double dot, cross, spread;
+};
+
+SAC_ANYWHERE struct sac_camera_term sac_camera_term_of(const struct sac_camera_match *m,
+                                                       const struct sac_camera_centre *c)
+{
+    const double           px = m->x - c->x, py = m->y - c->y, qx = m->to_x - c->u, qy = m->to_y - c->v;
+    struct sac_camera_term t;
+    t.dot = px * qx + py * qy;
+    t.cross = px * qy - py * qx;
+    t.spread = px * px + py * py;
+    return t;
+}
+
+/* false: the matches lie in one place. */
+SAC_ANYWHERE bool sac_camera_solve(const struct sac_camera_centre *c, const struct sac_camera_term *sum,
+                                   struct sac_camera_move *out)
+{
+    if (sum->spread < 1)
+        return false;
+    out->a = sum->dot / sum->spread;
+    out->b = sum->cross / sum->spread;
+    out->tx = c->u - out->a * c->x + out->b * c->y;
+    out->ty = c->v - out->b * c->x - out->a * c->y;
+    return true;
+}
+
+/* Least squares over the n matches that `use` names: rotation and scale about the centroids. */
 SAC_ANYWHERE bool sac_camera_fit(const struct sac_camera_match *m, const int *use, int n,
                                  struct sac_camera_move *out)
 {
-    double x = 0, y = 0, u = 0, v = 0, dot = 0, cross = 0, spread = 0;
+    struct sac_camera_centre c = {0, 0, 0, 0};
+    struct sac_camera_term   sum = {0, 0, 0};
     for (int i = 0; i < n; i++) {
-        x += m[use[i]].x;
-        y += m[use[i]].y;
-        u += m[use[i]].to_x;
-        v += m[use[i]].to_y;
+        c.x += m[use[i]].x;
+        c.y += m[use[i]].y;
+        c.u += m[use[i]].to_x;
+        c.v += m[use[i]].to_y;
     }
-    x /= n, y /= n, u /= n, v /= n;
+    c.x /= n, c.y /= n, c.u /= n, c.v /= n;
     for (int i = 0; i < n; i++) {
-        const double px = m[use[i]].x - x, py = m[use[i]].y - y;
-        const double qx = m[use[i]].to_x - u, qy = m[use[i]].to_y - v;
-        dot += px * qx + py * qy;
-        cross += px * qy - py * qx;
-        spread += px * px + py * py;
+        const struct sac_camera_term t = sac_camera_term_of(&m[use[i]], &c);
+        sum.dot += t.dot;
+        sum.cross += t.cross;
+        sum.spread += t.spread;
     }
-    if (spread < 1)
-        return false;
-    out->a = dot / spread;
-    out->b = cross / spread;
-    out->tx = u - out->a * x + out->b * y;
-    out->ty = v - out->b * x - out->a * y;
-    return true;
+    return sac_camera_solve(&c, &sum, out);
 }
 
 SAC_ANYWHERE bool sac_camera_agrees(const struct sac_camera_move *s, const struct sac_camera_match *m)

@@ -8,7 +8,7 @@ namespace {
 
 enum {
     TILE = CUDA_CAMERA_TILE,
-    TILE_THREADS = 256,
+    TILE_THREADS = TILE * TILE,
     SIDE = SAC_CAMERA_SIDE,
     PATCH = SAC_CAMERA_PATCH,
     WIDE = SAC_CAMERA_WIDE,
@@ -32,6 +32,7 @@ __device__ uint8_t mean_of(const cuda_camera_job &job, int shrink, int x, int y)
     unsigned  sum = 0;
     for (int j = 0; j < rows; j++) {
         const uint8_t *row = job.luma + (size_t)sac_camera_row(y, j, shrink) * job.pitch;
+#pragma unroll 8
         for (int i = 0; i < shrink; i++)
             sum += sac_camera_luma(row, (enum sac_pixel_format)job.format, x * shrink + i);
     }
@@ -42,10 +43,8 @@ __device__ uint8_t mean_of(const cuda_camera_job &job, int shrink, int x, int y)
 __device__ void halve_tile(const sac_camera_plane &to, int left, int top, int side,
                            const uint8_t (*from)[TILE + 1], uint8_t (*tile)[TILE + 1])
 {
-    for (int i = threadIdx.x; i < side * side; i += TILE_THREADS) {
-        const int x = i % side, y = i / side;
-        if (left + x >= to.width || top + y >= to.height)
-            continue;
+    const int x = threadIdx.x % side, y = threadIdx.x / side;
+    if (y < side && left + x < to.width && top + y < to.height) {
         const uint8_t v = sac_camera_halve(from[2 * y], from[2 * y + 1], x);
         tile[y][x] = v;
         to.pixels[(size_t)(top + y) * to.width + left + x] = v;
@@ -64,10 +63,8 @@ __global__ void __launch_bounds__(TILE_THREADS) fill_pyramids(const cuda_camera_
     const int                left = blockIdx.x % across * TILE, top = blockIdx.x / across * TILE;
     if (top >= level.height)
         return;
-    for (int i = threadIdx.x; i < TILE * TILE; i += TILE_THREADS) {
-        const int x = i % TILE, y = i / TILE;
-        if (left + x >= level.width || top + y >= level.height)
-            continue;
+    const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
+    if (left + x < level.width && top + y < level.height) {
         const uint8_t v = mean_of(job, shrink, left + x, top + y);
         tile[0][y][x] = v;
         level.pixels[(size_t)(top + y) * level.width + left + x] = v;
@@ -129,9 +126,11 @@ __device__ void add_up(const room &r, int lane, float *a, float *b, float *c)
 {
     float sum = 0;
     __syncwarp();
-    if (lane < 3)
+    if (lane < 3) {
+#pragma unroll 27
         for (int i = 0; i < PATCH; i++)
             sum += r.term[lane][i];
+    }
     *a = __shfl_sync(~0u, sum, 0);
     *b = __shfl_sync(~0u, sum, 1);
     *c = __shfl_sync(~0u, sum, 2);
@@ -230,9 +229,9 @@ struct table {
     sac_camera_match match[SAC_CAMERA_POINTS];
     int              use[SAC_CAMERA_POINTS];
     int              warp_count[AGREE_THREADS / LANES];
+    double           term[4][SAC_CAMERA_POINTS], sum[4];
     sac_camera_move  best;
     int              winner;
-    bool             good;
 };
 
 /* How many threads before this one say yes, and how many of the block. */
@@ -319,6 +318,51 @@ __device__ int list_agreeing(table &t, int n)
     return agreed;
 }
 
+/* So many first terms into t.sum, each kind by one thread in order. */
+__device__ void add_terms(table &t, int kinds, int n)
+{
+    __syncthreads();
+    if ((int)threadIdx.x < kinds) {
+        const double *term = t.term[threadIdx.x];
+        double        sum = 0;
+#pragma unroll 8
+        for (int i = 0; i < n; i++)
+            sum += term[i];
+        t.sum[threadIdx.x] = sum;
+    }
+    __syncthreads();
+}
+
+/* sac_camera_fit over the first n of t.use, into t.best; every thread has the result. */
+__device__ bool fit(table &t, int n)
+{
+    for (int i = threadIdx.x; i < n; i += AGREE_THREADS) {
+        const sac_camera_match &m = t.match[t.use[i]];
+        t.term[0][i] = m.x;
+        t.term[1][i] = m.y;
+        t.term[2][i] = m.to_x;
+        t.term[3][i] = m.to_y;
+    }
+    add_terms(t, 4, n);
+    const sac_camera_centre c = {t.sum[0] / n, t.sum[1] / n, t.sum[2] / n, t.sum[3] / n};
+    for (int i = threadIdx.x; i < n; i += AGREE_THREADS) {
+        const sac_camera_term term = sac_camera_term_of(&t.match[t.use[i]], &c);
+        t.term[0][i] = term.dot;
+        t.term[1][i] = term.cross;
+        t.term[2][i] = term.spread;
+    }
+    add_terms(t, 3, n);
+    const sac_camera_term sum = {t.sum[0], t.sum[1], t.sum[2]};
+    sac_camera_move       s = t.best;
+    const bool            good = sac_camera_solve(&c, &sum, &s) && sac_camera_plausible(&s);
+    s.agreed = n;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        t.best = s;
+    __syncthreads();
+    return good;
+}
+
 __global__ void __launch_bounds__(AGREE_THREADS) agree(const cuda_camera_params p)
 {
     __shared__ table         t;
@@ -332,13 +376,7 @@ __global__ void __launch_bounds__(AGREE_THREADS) agree(const cuda_camera_params 
         propose(t, n);
     for (int round = 0; round < 2 && good; round++) {
         const int most = list_agreeing(t, n);
-        if (threadIdx.x == 0) {
-            t.good = sac_camera_is_most(most, n) && sac_camera_fit(t.match, t.use, most, &t.best) &&
-                     sac_camera_plausible(&t.best);
-            t.best.agreed = most;
-        }
-        __syncthreads();
-        good = t.good;
+        good = sac_camera_is_most(most, n) && fit(t, most);
     }
     if (threadIdx.x == 0)
         p.out[blockIdx.x] = good ? t.best : out;

@@ -144,7 +144,7 @@ struct cuda_camera_params {
     int                           n, tiles_max, cells_max; /* of one job */
 };
 /* Squares of level 0 that one block fills. */
-enum { CUDA_CAMERA_TILE = 32 };
+enum { CUDA_CAMERA_TILE = 16 };
 cudaError_t cuda_launch_camera(const struct cuda_camera_params *params, cudaStream_t stream);
 
 #ifdef __cplusplus
