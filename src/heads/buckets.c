@@ -47,7 +47,7 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
 {
     int sizes[SAC_BUCKETS_MAX], count = 0;
     *b = (struct sac_buckets){.dev = dev, .model = model, .pre = *pre, .owner = owner};
-    for (int size = batch_max; size > 1 && count < SAC_BUCKETS_MAX - 1; size /= STEP)
+    for (int size = batch_max; size > 1 && count < SAC_BUCKETS_MAX - 1; size = size / STEP < STEP ? 1 : size / STEP)
         sizes[count++] = size;
     sizes[count++] = 1;
     b->count = count;
