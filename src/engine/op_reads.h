@@ -102,4 +102,9 @@ sac_result sac_col2im_read(struct sac_op_call *c, struct sac_col2im *p);
 /* op_pool.c */
 sac_result sac_unpool_whole(struct sac_op_call *c, int64_t *dims);
 
+/* op_scatter.c */
+enum sac_combine { SAC_COMBINE_NONE, SAC_COMBINE_ADD, SAC_COMBINE_MUL, SAC_COMBINE_MAX, SAC_COMBINE_MIN };
+sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out);
+sac_result sac_cache_axis(struct sac_op_call *c, int *axis);
+
 #endif

@@ -4,17 +4,16 @@
  */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-enum combine { COMBINE_NONE, COMBINE_ADD, COMBINE_MUL, COMBINE_MAX, COMBINE_MIN };
-
-static sac_result read_combine(struct sac_op_call *c, enum combine *out)
+sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out)
 {
     static const char *const names[] = {"none", "add", "mul", "max", "min"};
     const char *wanted = sac_attr_string(c->node, "reduction", "none");
     for (int i = 0; i < (int)SAC_COUNT(names); i++)
         if (strcmp(wanted, names[i]) == 0) {
-            *out = (enum combine)i;
+            *out = (enum sac_combine)i;
             return SAC_OK;
         }
     return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "reduction '%s'; have none, add, mul, max, min",
@@ -23,26 +22,26 @@ static sac_result read_combine(struct sac_op_call *c, enum combine *out)
 
 /* out[to] = combine(out[to], updates[from]); 64-bit integers exactly. */
 static void put(const struct sac_operand *out, int64_t to, const struct sac_operand *updates,
-                int64_t from, enum combine how)
+                int64_t from, enum sac_combine how)
 {
     size_t bytes = sac_dtype_bytes(out->dtype);
-    if (how == COMBINE_NONE) {
+    if (how == SAC_COMBINE_NONE) {
         memcpy((char *)out->data + (size_t)to * bytes,
                (const char *)updates->data + (size_t)from * bytes, bytes);
     } else if (sac_dtype_is_float(out->dtype)) {
         double a = sac_operand_get(out, to), b = sac_operand_get(updates, from);
-        sac_operand_set(out, to, how == COMBINE_ADD   ? a + b
-                                 : how == COMBINE_MUL ? a * b
-                                 : how == COMBINE_MAX ? fmax(a, b)
+        sac_operand_set(out, to, how == SAC_COMBINE_ADD   ? a + b
+                                 : how == SAC_COMBINE_MUL ? a * b
+                                 : how == SAC_COMBINE_MAX ? fmax(a, b)
                                                       : fmin(a, b));
     } else {
         int64_t a, b;
         sac_load(out->dtype, out->data, to, 1, 1, &a);
         sac_load(updates->dtype, updates->data, from, 1, 1, &b);
         bool     less = out->dtype == SAC_U64 ? (uint64_t)a < (uint64_t)b : a < b;
-        uint64_t v = how == COMBINE_ADD   ? (uint64_t)a + (uint64_t)b
-                     : how == COMBINE_MUL ? (uint64_t)a * (uint64_t)b
-                     : (how == COMBINE_MAX) == less ? (uint64_t)b
+        uint64_t v = how == SAC_COMBINE_ADD   ? (uint64_t)a + (uint64_t)b
+                     : how == SAC_COMBINE_MUL ? (uint64_t)a * (uint64_t)b
+                     : (how == SAC_COMBINE_MAX) == less ? (uint64_t)b
                                                     : (uint64_t)a;
         sac_store(out->dtype, out->data, to, 1, &v);
     }
@@ -60,8 +59,8 @@ static sac_result read_index(struct sac_op_call *c, int64_t i, int64_t dim, int6
 
 static sac_result check_inputs(struct sac_op_call *c)
 {
-    enum combine how;
-    SAC_TRY(read_combine(c, &how));
+    enum sac_combine how;
+    SAC_TRY(sac_read_combine(c, &how));
     SAC_CHECK(c, c->in[1].dtype == SAC_I64 || c->in[1].dtype == SAC_I32,
               "indices of dtype %s; have int64, int32", sac_in_dtype(c, 1));
     SAC_CHECK(c, c->in[2].dtype == c->in[0].dtype, "updates of dtype %s for data of %s",
@@ -97,10 +96,10 @@ static sac_result elements_shape(struct sac_op_call *c)
 static sac_result elements_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
-    enum combine how;
+    enum sac_combine how;
     int          axis;
     int64_t      stride[SAC_RANK_MAX];
-    SAC_TRY(read_combine(c, &how));
+    SAC_TRY(sac_read_combine(c, &how));
     SAC_TRY(sac_op_axis(c, 0, in->rank, &axis));
     copy_data(c);
     sac_dense_strides(in->rank, in->dims, stride);
@@ -148,11 +147,11 @@ static sac_result nd_shape(struct sac_op_call *c)
 static sac_result nd_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
-    enum combine how;
+    enum sac_combine how;
     int64_t      stride[SAC_RANK_MAX], places = sac_dims_product(indices->rank - 1, indices->dims);
     int          depth = (int)indices->dims[indices->rank - 1];
     int64_t      inner = sac_dims_product(in->rank - depth, in->dims + depth);
-    SAC_TRY(read_combine(c, &how));
+    SAC_TRY(sac_read_combine(c, &how));
     copy_data(c);
     sac_dense_strides(in->rank, in->dims, stride);
     for (int64_t p = 0; p < places; p++) {
@@ -173,7 +172,7 @@ const struct sac_op sac_row_ScatterND = {SAC_ROW(ScatterND, 11, 3, 3, 1), .shape
 
 /* ---- TensorScatter: a cache [B,...,T,D] takes an update at each image's write index ---- */
 
-static sac_result cache_axis(struct sac_op_call *c, int *axis)
+sac_result sac_cache_axis(struct sac_op_call *c, int *axis)
 {
     int64_t wanted = sac_attr_int(c->node, "axis", -2);
     SAC_CHECK(c, sac_axis_normalise(wanted, c->in[0].rank, axis) && *axis > 0,
@@ -186,7 +185,7 @@ static sac_result cache_shape(struct sac_op_call *c)
     const struct sac_operand *in = &c->in[0], *update = &c->in[1];
     int         axis;
     const char *mode = sac_attr_string(c->node, "mode", "linear");
-    SAC_TRY(cache_axis(c, &axis));
+    SAC_TRY(sac_cache_axis(c, &axis));
     SAC_CHECK(c, strcmp(mode, "linear") == 0 || strcmp(mode, "circular") == 0,
               "mode '%s'; have linear, circular", mode);
     SAC_CHECK(c, update->rank == in->rank && update->dtype == in->dtype,
@@ -206,7 +205,7 @@ static sac_result cache_ref(struct sac_op_call *c)
     const struct sac_operand *in = &c->in[0], *update = &c->in[1];
     bool circular = strcmp(sac_attr_string(c->node, "mode", "linear"), "circular") == 0;
     int  axis;
-    SAC_TRY(cache_axis(c, &axis));
+    SAC_TRY(sac_cache_axis(c, &axis));
     copy_data(c);
     int64_t outer = sac_dims_product(axis, in->dims), room = in->dims[axis];
     int64_t count = update->dims[axis];

@@ -228,7 +228,7 @@ static sac_result blocks_fill(struct sac_kernel_plan *plan, void *params)
     const bool    to_space = c->node->op->id == SAC_OP_DepthToSpace;
     const int64_t b = sac_attr_int(c->node, "blocksize", 1);
     const int64_t *depth = (to_space ? &c->in[0] : &c->out[0])->dims;
-    const bool    before = !to_space || strcmp(sac_attr_string(c->node, "mode", "DCR"), "CRD") != 0;
+    const bool    before = strcmp(sac_attr_string(c->node, "mode", "DCR"), "CRD") != 0;
     const int64_t channels = depth[1] / (b * b);
     int64_t       in[SAC_RANK_MAX], out[SAC_RANK_MAX];
     ops_steps_in(plan, 0, in);
