@@ -2,21 +2,14 @@
 /* Between numbers and small integers: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-/* How scale and zero point lie along the input: one for all, one per index of an axis, or one per
- * block of `block` indices. Their index: (outer * count + along / block) * inner' + inner. */
-struct scaling {
-    int64_t length, inner; /* of the axis; of what follows it */
-    int64_t count, block;  /* scales along the axis; 0 count: one for all */
-    bool    blocked;
-};
-
-static sac_result read_scaling(struct sac_op_call *c, struct scaling *s)
+sac_result sac_read_scaling(struct sac_op_call *c, struct sac_scaling *s)
 {
     const struct sac_operand *in = &c->in[0], *scale = &c->in[1];
     int axis;
-    *s = (struct scaling){.length = 1, .inner = 1, .block = 1};
+    *s = (struct sac_scaling){.length = 1, .inner = 1, .block = 1};
     SAC_CHECK(c, sac_dtype_is_float(scale->dtype), "scale of dtype %s", sac_in_dtype(c, 1));
     if (sac_op_has(c, 2))
         SAC_CHECK(c, sac_operand_elements(&c->in[2]) == sac_operand_elements(scale),
@@ -49,7 +42,7 @@ static sac_result read_scaling(struct sac_op_call *c, struct scaling *s)
     return SAC_OK;
 }
 
-static int64_t scale_index(const struct scaling *s, int64_t i)
+static int64_t scale_index(const struct sac_scaling *s, int64_t i)
 {
     if (!s->count)
         return 0;
@@ -68,7 +61,7 @@ static double zero_point(const struct sac_op_call *c, int64_t i)
 
 static sac_result quantize_shape(struct sac_op_call *c)
 {
-    struct scaling s;
+    struct sac_scaling s;
     int64_t        type = sac_attr_int(c->node, "output_dtype", 0);
     enum sac_dtype t = sac_op_has(c, 2) ? c->in[2].dtype
                        : type           ? sac_dtype_from_onnx(type)
@@ -76,20 +69,20 @@ static sac_result quantize_shape(struct sac_op_call *c)
     if (!sac_dtype_is_integer(t) || sac_dtype_bytes(t) > 4)
         return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "to dtype %s; have 8 and 16 bit integers",
                            sac_dtype_name(t));
-    SAC_TRY(read_scaling(c, &s));
+    SAC_TRY(sac_read_scaling(c, &s));
     return sac_shape_out(c, 0, t, c->in[0].rank, c->in[0].dims);
 }
 
 /* How many elements from one on share a scale. */
-static int64_t scale_run(const struct scaling *s, int64_t n)
+static int64_t scale_run(const struct sac_scaling *s, int64_t n)
 {
     return !s->count ? n : s->blocked ? 1 : s->inner;
 }
 
 static sac_result quantize_ref(struct sac_op_call *c)
 {
-    struct scaling s;
-    SAC_TRY(read_scaling(c, &s));
+    struct sac_scaling s;
+    SAC_TRY(sac_read_scaling(c, &s));
     int64_t n = sac_operand_elements(&c->in[0]), run = SAC_MAX(scale_run(&s, n), 1);
     for (int64_t start = 0; start < n; start += run) {
         int64_t k = scale_index(&s, start);
@@ -112,19 +105,19 @@ const struct sac_op sac_row_QuantizeLinear = {SAC_ROW(QuantizeLinear, 10, 2, 3, 
 
 static sac_result dequantize_shape(struct sac_op_call *c)
 {
-    struct scaling s;
+    struct sac_scaling s;
     int64_t        type = sac_attr_int(c->node, "output_dtype", 0);
     enum sac_dtype t = type ? sac_dtype_from_onnx(type) : c->in[1].dtype;
     SAC_CHECK(c, sac_dtype_is_integer(c->in[0].dtype), "from dtype %s", sac_in_dtype(c, 0));
     SAC_CHECK(c, sac_dtype_is_float(t), "to dtype %s", sac_dtype_name(t));
-    SAC_TRY(read_scaling(c, &s));
+    SAC_TRY(sac_read_scaling(c, &s));
     return sac_shape_out(c, 0, t, c->in[0].rank, c->in[0].dims);
 }
 
 static sac_result dequantize_ref(struct sac_op_call *c)
 {
-    struct scaling s;
-    SAC_TRY(read_scaling(c, &s));
+    struct sac_scaling s;
+    SAC_TRY(sac_read_scaling(c, &s));
     int64_t n = sac_operand_elements(&c->in[0]), run = SAC_MAX(scale_run(&s, n), 1);
     for (int64_t start = 0; start < n; start += run) {
         int64_t k = scale_index(&s, start);

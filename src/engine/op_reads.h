@@ -107,4 +107,17 @@ enum sac_combine { SAC_COMBINE_NONE, SAC_COMBINE_ADD, SAC_COMBINE_MUL, SAC_COMBI
 sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out);
 sac_result sac_cache_axis(struct sac_op_call *c, int *axis);
 
+/* op_quantize.c */
+/* How scale and zero point lie along the input: one for all, one per index of an axis, or one per
+ * block of `block` indices. Their index: (outer * count + along / block) * inner' + inner. */
+struct sac_scaling {
+    int64_t length, inner; /* of the axis; of what follows it */
+    int64_t count, block;  /* scales along the axis; 0 count: one for all */
+    bool    blocked;
+};
+sac_result sac_read_scaling(struct sac_op_call *c, struct sac_scaling *s);
+
+/* op_signal.c */
+int64_t sac_mel_corner(const struct sac_op_call *c, int64_t i);
+
 #endif

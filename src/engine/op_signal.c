@@ -2,6 +2,7 @@
 /* Signals: DFT, STFT, the windows and MelWeightMatrix. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
 static const double PI = 3.14159265358979323846;
@@ -259,7 +260,7 @@ static double to_mel(double hertz)
 }
 
 /* The spectrum bin of the i-th of the triangles' corners, which lie evenly in mel. */
-static int64_t mel_corner(const struct sac_op_call *c, int64_t i)
+int64_t sac_mel_corner(const struct sac_op_call *c, int64_t i)
 {
     double low = to_mel(sac_operand_get(&c->in[MEL_LOWER], 0));
     double high = to_mel(sac_operand_get(&c->in[MEL_UPPER], 0));
@@ -275,7 +276,7 @@ static sac_result mel_ref(struct sac_op_call *c)
     const struct sac_operand *out = &c->out[0];
     memset(out->data, 0, sac_operand_bytes(out));
     for (int64_t i = 0; i < out->dims[1]; i++) {
-        int64_t left = mel_corner(c, i), top = mel_corner(c, i + 1), right = mel_corner(c, i + 2);
+        int64_t left = sac_mel_corner(c, i), top = sac_mel_corner(c, i + 1), right = sac_mel_corner(c, i + 2);
         if (left == top)
             sac_operand_set(out, top * out->dims[1] + i, 1);
         for (int64_t j = left; j <= top && left < top; j++)

@@ -113,7 +113,7 @@ extern "C" int ops_launch_pool(const void *params, const struct ops_ports *ports
         pool8_body<false> average = {*p, in, out};
         return p->kind == OPS_POOL_MAX ? each(max, p->units.count, stream) : each(average, p->units.count, stream);
     }
-    int64_t *indices = (int64_t *)ports->out[1];
+    int64_t *indices = p->indices ? (int64_t *)ports->out[1] : NULL;
     if (p->in_type == SAC_F64) {
         pool_body<double> body = {*p, in, out, indices};
         return each(body, p->places.count, stream);

@@ -94,7 +94,8 @@ static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
     p->places = places_of(&p->w, c->out[0].dims[0], p->channels, sac_layout_is_last(plan->out_layout[0]));
-    p->vector = by_eights(p) && !sac_op_wants(c, 1);
+    p->indices = sac_op_wants(c, 1);
+    p->vector = by_eights(p) && !p->indices;
     if (p->vector)
         p->units = places_of(&p->w, c->out[0].dims[0], p->channels / 8, true);
     return SAC_OK;

@@ -22,7 +22,7 @@ enum ops_pool_kind { OPS_POOL_MAX, OPS_POOL_AVERAGE, OPS_POOL_LP };
 struct ops_pool {
     struct ops_window w;
     struct ops_places places, units; /* units: of 8 channels, with `vector` */
-    int32_t           kind, include_pad, in_type, out_type, vector, columns_first, channels;
+    int32_t           kind, include_pad, in_type, out_type, vector, indices, columns_first, channels;
     double            p;
 };
 OPS_LAUNCHER(ops_launch_pool);
