@@ -147,7 +147,7 @@ def compare(options):
     if not torch.cuda.is_available():
         sys.exit("time_networks.py: PyTorch finds no GPU")
     os.makedirs(options.folder, exist_ok=True)
-    names = options.network or [name for name in networks.NETWORKS if name != "yolox_nano"]
+    names = options.network or ["yolox_s", "deeplabv3_r50", "resnet50_reid"]
     peers = [Peer(name, options) for name in names]
     for name in names:
         path = pathlib.Path(options.folder) / f"{name}.onnx"

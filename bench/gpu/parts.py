@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured, a function a part. Each yields rows: a dict with "what" and figures, or "fault"."""
+import json
+import pathlib
+import sys
+import time
+
+import host
+from host import Failed, track
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from loop import loop  # noqa: E402
+
+# Reasons of the ledger by what they are: pixels and tensors, or what must cross.
+PIXELS = ("frame-upload", "frame-download", "frame-convert", "overlay-download", "tensor-user", "tensor-layout",
+          "tensor-host")
+
+
+class Bench:
+    """Where files go, what a second of video costs, and the ceilings found so far."""
+
+    def __init__(self, folder, seconds, options):
+        self.folder, self.seconds = pathlib.Path(folder), seconds
+        self.device = ["--device", options.device]
+        self.on_gpu = options.device != "cpu"
+        self.clean = ["--zero-copy", "strict"] if self.on_gpu else []
+        self.least = 60 if self.on_gpu else 4
+        self.ceilings = {}
+
+    def clip(self, name, frames):
+        """A clip of at least so many frames."""
+        source, out = host.CLIPS / f"{name}.mp4", self.folder / f"{name}_{frames}.mp4"
+        if not out.exists():
+            loop(source, out, frames)
+        return out
+
+    def inputs(self, clip, streams):
+        """The same clip under so many names: outputs and reports tell streams apart by name."""
+        names = []
+        for i in range(streams):
+            names.append(self.folder / f"s{i:02d}_{clip.name}")
+            names[-1].unlink(missing_ok=True)
+            names[-1].symlink_to(clip)
+        return names
+
+    def ceiling(self, name, streams):
+        """Frames a second of the bare decoder, measured once a run."""
+        key = (name, streams)
+        if not self.on_gpu:
+            return 10.0
+        if key not in self.ceilings:
+            text, _, _ = host.execute([host.bench("bench_nvdec"), self.clip(name, 4000), streams, self.seconds / 2], 60)
+            self.ceilings[key] = json.loads(text)
+        return self.ceilings[key]["fps"]
+
+    def model(self, name):
+        """A network with random weights, exported on this machine."""
+        path = self.folder / f"{name}.onnx"
+        if not path.exists():
+            script = pathlib.Path(__file__).resolve().parents[1] / "peers/networks.py"
+            host.execute([sys.executable, script, self.folder, name], 120)
+        return path
+
+
+def ledger(stats):
+    """Bytes and calls by kind; weights cross once."""
+    copies = stats["copies"]
+    of = lambda reasons: sum(copies[r]["bytes"] for r in reasons if r in copies)
+    small = [reason for reason in copies if reason not in PIXELS and reason != "weights"]
+    return {"pixel_bytes": of(PIXELS), "small_bytes": of(small), "weights_bytes": of(["weights"]),
+            "small_bytes_per_s": round(of(small) / stats["elapsed_s"]) if stats["elapsed_s"] else None}
+
+
+def figures(stats):
+    """What every run of the pipeline has to tell."""
+    watch, frames = stats["watch"], max(stats["frames"], 1)
+    row = {"frames": stats["frames"], "fps": round(stats["fps"], 1), "elapsed_s": round(stats["elapsed_s"], 2),
+           "detections_per_s": round(stats["detections"] / stats["elapsed_s"], 1) if stats["elapsed_s"] else None,
+           "detections_per_frame": round(stats["detections"] / frames, 2),
+           "crops_per_s": round(stats["detections"] / stats["elapsed_s"], 1) if stats["reid"] else 0,
+           "precision": stats["precision"], "cpu_cores": watch.get("cpu_cores"),
+           "gpu_percent": watch.get("gpu_percent"), "decoder_percent": watch.get("decoder_percent"),
+           "memory_peak_mb": round(watch["memory_peak"] / 1e6) if watch.get("memory_peak") is not None else None,
+           "pool_reuse": stats["pool"]["reuse_share"], "pool_allocations": stats["pool"]["allocations"],
+           "leaks": stats["pool"]["leaks"],
+           "latency_ms": {key: stats["latency"][f"{key}_ms"] for key in ("p50", "p95", "p99")} if stats["latency"] else None,
+           "batch_mean": stats["batches"]["mean"] if stats["batches"] else None,
+           "bottleneck": (stats["bottleneck"] or {}).get("stage")}
+    return row | ledger(stats)
+
+
+def pipeline(bench, what, name, streams, *options, seconds=None, guess=None, clean=True):
+    """One run at full speed beside the bare decoder; a row."""
+    seconds = seconds or bench.seconds
+    try:
+        top = bench.ceiling(name, streams)
+        frames = max(bench.least, int((guess or top) * seconds / streams))
+        clip = bench.clip(name, frames)
+        stats = track(bench.inputs(clip, streams) if streams > 1 else [clip], *bench.device, *(bench.clean if clean else []), *options,
+                      folder=bench.folder, timeout=60 + 4 * seconds)
+    except Failed as failed:
+        return {"what": what, "clip": name, "streams": streams, "fault": str(failed)}
+    share = round(stats["fps"] / top, 3)
+    return {"what": what, "clip": name, "streams": streams, "ceiling_fps": top, "of_ceiling": share} | figures(stats)
+
+
+# ---- the parts ----
+
+def warm(bench):
+    """Networks are planned once, before anything is timed; says how long that took."""
+    clip = bench.clip("h264_1080p", 200)
+    begun = time.monotonic()
+    try:
+        stats = track(bench.inputs(clip, 8), *bench.device, folder=bench.folder, timeout=240)
+        row = figures(stats) | {"precision": stats["precision"], "engine": stats["engine"], "device": stats["device"]}
+    except Failed as failed:
+        row = {"fault": str(failed)}
+    yield {"what": "first run, plans made", "run_s": round(time.monotonic() - begun, 1)} | row
+
+
+def speed(bench):
+    """H.264 1080p, detector of nano size, ReID on every detection, BoT-SORT."""
+    for streams in (1, 8, 16, 32):
+        yield pipeline(bench, "nano + ReID + tracker", "h264_1080p", streams)
+    yield pipeline(bench, "nano + ReID + tracker", "hevc_1080p", 32)
+
+
+def large(bench):
+    """4K, 6K and 8K HEVC, and once under a budget."""
+    for name, streams in (("hevc_2160p", 1), ("hevc_2160p", 16), ("hevc_6k", 1), ("hevc_6k", 8), ("hevc_8k", 1),
+                          ("hevc_8k", 8)):
+        yield pipeline(bench, "nano + ReID + tracker", name, streams)
+    yield pipeline(bench, "the same, --vram-limit 24G", "hevc_8k", 8, "--vram-limit", "24G")
+
+
+def random_networks(bench):
+    """Detectors with random weights that find ten persons a frame."""
+    for model, streams in (("yolox_nano_people", (1, 32)), ("yolox_s_people", (1, 8, 32))):
+        try:
+            path = bench.model(model)
+        except Failed as failed:
+            yield {"what": model, "fault": str(failed)}
+            continue
+        try: # plans
+            track(bench.inputs(bench.clip("h264_1080p", 100), 8), *bench.device, "--detector", path, folder=bench.folder, timeout=200)
+        except Failed:
+            pass
+        for n in streams:
+            yield pipeline(bench, model + " + ReID + tracker", "h264_1080p", n, "--detector", path)
+    yield pipeline(bench, "yolox_s_people alone", "h264_1080p", 16, "--detector", bench.model("yolox_s_people"),
+                   "--reid", "none", "--tracker", "sort")
+
+
+def realtime(bench):
+    """32 x 1080p30 as cameras give them, with and without a round trip over the host."""
+    clip = bench.clip("h264_1080p", int(30 * max(10, 2 * bench.seconds)))
+    for what, extra in (("on the GPU", bench.clean), ("over the host", ["--zero-copy", "off"])):
+        try:
+            stats = track(bench.inputs(clip, 32), *bench.device, "--realtime", *extra, folder=bench.folder, timeout=120)
+        except Failed as failed:
+            yield {"what": f"32 x 1080p30 in real time, {what}", "streams": 32, "fault": str(failed)}
+            continue
+        cores, watch = host.os.cpu_count(), stats["watch"]
+        cpu = watch.get("cpu_cores")
+        yield {"what": f"32 x 1080p30 in real time, {what}", "clip": "h264_1080p", "streams": 32, "cores": cores,
+               "cpu_percent": round(100 * cpu / cores, 2) if cpu is not None else None,
+               "machine_cpu_percent": round(100 * watch["machine_cpu_cores"] / cores, 2) if cpu is not None else None,
+               "pcie_from_gpu_mb_s": watch.get("pcie_from_gpu_mb_s"), "pcie_to_gpu_mb_s": watch.get("pcie_to_gpu_mb_s"),
+               "copies": stats["copies"]} | figures(stats)
+
+
+def latency(bench):
+    """A frame's way from being there to its tracks, of streams in real time."""
+    clip = bench.clip("h264_1080p", int(30 * max(8, 1.5 * bench.seconds)))
+    for streams in (1, 16):
+        try:
+            inputs = bench.inputs(clip, streams) if streams > 1 else [clip]
+            stats = track(inputs, *bench.device, *bench.clean, "--realtime", folder=bench.folder, timeout=90)
+            yield {"what": "latency in real time", "clip": "h264_1080p", "streams": streams,
+                   "stages": {s["name"]: {"p50_ms": s["p50_ms"], "p99_ms": s["p99_ms"]} for s in stats["stages"]}
+                   } | figures(stats)
+        except Failed as failed:
+            yield {"what": "latency in real time", "streams": streams, "fault": str(failed)}
+
+
+def memory(bench):
+    """What one more stream takes; whether a longer run allocates more."""
+    rows = {}
+    for streams, frames in ((8, 120), (24, 120), (24, 360)):
+        try:
+            stats = track(bench.inputs(bench.clip("h264_1080p", frames), streams), *bench.device, "--max-batch", "8",
+                          folder=bench.folder, timeout=90)
+            rows[streams, frames] = stats
+            yield {"what": "memory", "clip": "h264_1080p", "streams": streams} | figures(stats)
+        except Failed as failed:
+            yield {"what": "memory", "streams": streams, "fault": str(failed)}
+            return
+    few, many, longer = rows[8, 120], rows[24, 120], rows[24, 360]
+    used = [row["watch"]["memory_peak"] for row in (few, many)]
+    yield {"what": "one more 1080p stream",
+           "memory_mb": round((used[1] - used[0]) / 16 / 1e6, 1) if None not in used else None,
+           "pool_peak_mb": round((many["pool"]["bytes_peak"] - few["pool"]["bytes_peak"]) / 16 / 1e6, 1)}
+    yield {"what": "three times as long", "frames": longer["frames"],
+           "allocations_more": longer["pool"]["allocations"] - many["pool"]["allocations"],
+           "requests_more": longer["pool"]["reuses"] + longer["pool"]["allocations"]
+           - many["pool"]["reuses"] - many["pool"]["allocations"],
+           "reuse_share": longer["pool"]["reuse_share"], "leaks": longer["pool"]["leaks"]}
+
+
+def output(bench):
+    """The same run with annotated videos written: what encoding on the CPU costs."""
+    clip = bench.clip("h264_1080p", 600)
+    for streams in (1, 8):
+        base = None
+        for what, extra in (("no video out", []), ("-o", ["-o"])):
+            out = bench.folder / "out"
+            if streams > 1:
+                out.mkdir(exist_ok=True)
+            target = [out if streams > 1 else bench.folder / "out.mp4"] if extra else []
+            try:
+                inputs = bench.inputs(clip, streams) if streams > 1 else [clip]
+                stats = track(inputs, *bench.device, *extra, *target, folder=bench.folder, timeout=120)
+            except Failed as failed:
+                yield {"what": what, "streams": streams, "fault": str(failed)}
+                continue
+            base = base or stats["fps"]
+            yield {"what": what, "clip": "h264_1080p", "streams": streams, "encoder": stats["encoder"],
+                   "of_no_video": round(stats["fps"] / base, 3), "copies": stats["copies"]} | figures(stats)
+
+
+PARTS = {"warm": warm, "speed": speed, "realtime": realtime, "latency": latency, "memory": memory,
+         "networks": random_networks, "large": large, "output": output}
+SHOWN = [("what", 34), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 6), ("ceiling_fps", 8),
+         ("detections_per_frame", 5), ("crops_per_s", 8), ("cpu_cores", 6), ("gpu_percent", 4), ("batch_mean", 5),
+         ("bottleneck", 10), ("latency_ms", 20)]
+
+
+def text(row):
+    """A row for people."""
+    cells = []
+    for key, width in SHOWN:
+        value = row.get(key)
+        if isinstance(value, dict):
+            value = "/".join(f"{v:.1f}" for v in value.values())
+        elif isinstance(value, float):
+            value = f"{value:.3g}" if key in ("of_ceiling", "cpu_cores", "batch_mean") else f"{value:.1f}"
+        cells.append(("-" if value is None else str(value))[:width].ljust(width))
+    more = {k: v for k, v in row.items() if k in ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s",
+            "pool_reuse", "leaks", "memory_mb", "pool_peak_mb", "allocations_more", "requests_more", "of_no_video",
+            "run_s", "memory_peak_mb", "pcie_to_gpu_mb_s", "fault") and v not in (None,)}
+    return " ".join(cells) + "  " + " ".join(f"{k}={v}" for k, v in more.items())
