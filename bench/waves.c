@@ -96,7 +96,7 @@ static void look(struct scene *s, int wave)
 /* ---- a run ---- */
 
 struct times {
-    double wall_us, cpu_us, bytes; /* of one frame */
+    double wall_us, cpu_us, device_us, bytes; /* of one frame */
 };
 
 static double thread_cpu_us(void)
@@ -146,6 +146,7 @@ static struct times time_waves(struct scene *s, int streams, int waves, bool loo
     for (int k = 0; k < streams; k++)
         must(sac_tracker_create(ctx, &p, &trk[k]));
     must(sac_wave_create(s->dev, &wave));
+    sac_wave_measure(wave);
     for (int i = 0; i < WARM + waves; i++) {
         look(s, i);
         uint64_t bytes = crossed(s->dev);
@@ -156,6 +157,7 @@ static struct times time_waves(struct scene *s, int streams, int waves, bool loo
             continue;
         t.wall_us += (double)(sac_time_ns() - begun) * 1e-3 / waves / streams;
         t.cpu_us += (thread_cpu_us() - cpu) / waves / streams;
+        t.device_us += (double)sac_wave_device_ns(wave) * 1e-3 / waves / streams;
         t.bytes += (double)(crossed(s->dev) - bytes) / waves / streams;
     }
     sac_wave_destroy(&wave);
@@ -182,16 +184,17 @@ int main(int argc, char **argv)
     for (int i = 0; i < SHOTS; i++)
         s.shot[i] = make_shot(s.dev, cpu, i);
     make_rows(&s);
-    printf("%s: botsort, %d people, rows of %d, %dx%d; a frame's microseconds (of them on the CPU), bytes that cross\n",
+    printf("%s: botsort, %d people, rows of %d, %dx%d; a frame's microseconds (the thread's, the device's), bytes "
+           "that cross\n",
            sac_device_description(s.dev), (int)PEOPLE, (int)DIM, (int)WIDTH, (int)HEIGHT);
     printf("%-12s", "wave of");
     for (size_t c = 0; c < SAC_COUNT(sizes); c++)
-        printf("%28d", sizes[c]);
+        printf("%35d", sizes[c]);
     for (size_t k = 0; k < SAC_COUNT(kinds); k++) {
         printf("\n%-12s", kinds[k].name);
         for (size_t c = 0; c < SAC_COUNT(sizes); c++) {
             struct times t = time_waves(&s, sizes[c], waves, kinds[k].looks, kinds[k].camera);
-            printf("%10.1f (%6.1f) %6.0f B", t.wall_us, t.cpu_us, t.bytes);
+            printf("%9.1f (%6.1f, %6.1f) %6.0f B", t.wall_us, t.cpu_us, t.device_us, t.bytes);
         }
     }
     printf("\n");

@@ -280,6 +280,8 @@ sac_result sac_job_start(struct sac_job *job, bool ready_made)
     sac_result res = start_inference(job);
     if (res == SAC_OK)
         res = sac_wave_create(job->dev, &job->wave);
+    if (res == SAC_OK && job->measures)
+        sac_wave_measure(job->wave);
     if (res == SAC_OK)
         res = sac_thread_start(job->ctx, &job->track_thread, "sac-track", sac_job_track_main, job);
     job->track_started = res == SAC_OK;

@@ -8,6 +8,9 @@ struct sac_wave {
     struct sac_stream *stream; /* made when the device is needed first, as what follows */
     struct sac_buffer *answers, *host; /* of the device, and their copy: moves, then distances */
     bool               is_new; /* answers: memory that no stream but the device's own may touch yet */
+    bool               measures;
+    struct sac_event  *begun, *ended; /* of a trip, when that is measured */
+    int64_t            device_ns;
     sac_tracker      **members;
     size_t             count, members_capacity;
 
@@ -37,6 +40,8 @@ void sac_wave_destroy(struct sac_wave **wave)
     if (!w)
         return;
     *wave = NULL;
+    w->dev->ops->event_destroy(&w->begun);
+    w->dev->ops->event_destroy(&w->ended);
     if (w->stream)
         w->dev->ops->stream_destroy(&w->stream);
     sac_buffer_unref(&w->answers);
@@ -92,6 +97,16 @@ void sac_wave_finish(struct sac_wave *w, size_t member, struct sac_track_view *o
 void sac_wave_clear(struct sac_wave *w)
 {
     w->count = 0;
+}
+
+void sac_wave_measure(struct sac_wave *w)
+{
+    w->measures = true;
+}
+
+int64_t sac_wave_device_ns(const struct sac_wave *w)
+{
+    return w->device_ns;
 }
 
 /* ---- memory ---- */
@@ -154,6 +169,10 @@ static sac_result reserve(struct sac_wave *w, const struct totals *t)
         !sac_grow((void **)&w->asks, &w->asks_capacity, t->asks, sizeof *w->asks))
         return SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for the lists of %zu trackers", w->count);
     sac_result res = w->stream ? SAC_OK : w->dev->ops->stream_create(w->dev, &w->stream);
+    if (res == SAC_OK && w->measures && !w->begun)
+        res = w->dev->ops->event_create(w->dev, true, &w->begun);
+    if (res == SAC_OK && w->measures && !w->ended)
+        res = w->dev->ops->event_create(w->dev, true, &w->ended);
     return res == SAC_OK ? reserve_answers(w, answer_bytes(t)) : res;
 }
 
@@ -237,6 +256,8 @@ static sac_result queue(struct sac_wave *w, const struct totals *t)
     char      *answers = sac_buffer_data(w->answers);
     float     *out = (float *)(void *)(answers + moves_bytes(t));
     sac_result res = await_inputs(w);
+    if (res == SAC_OK && w->measures)
+        res = w->dev->ops->event_record(w->begun, w->stream);
     if (res == SAC_OK)
         res = queue_cameras(w);
     for (size_t i = 0; i < w->count && res == SAC_OK;)
@@ -244,7 +265,7 @@ static sac_result queue(struct sac_wave *w, const struct totals *t)
     if (res == SAC_OK)
         res = sac_device_copy(w->dev, w->stream, sac_buffer_data(w->host), answers, answer_bytes(t),
                               SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "distances and camera motion");
-    return res;
+    return res == SAC_OK && w->measures ? w->dev->ops->event_record(w->ended, w->stream) : res;
 }
 
 static void hand_out(struct sac_wave *w, const struct totals *t)
@@ -263,6 +284,7 @@ static void hand_out(struct sac_wave *w, const struct totals *t)
 sac_result sac_wave_run(struct sac_wave *w)
 {
     const struct totals t = totals_of(w);
+    w->device_ns = 0;
     if (!t.cameras && !t.asks)
         return SAC_OK;
     sac_result res = reserve(w, &t);
@@ -272,6 +294,8 @@ sac_result sac_wave_run(struct sac_wave *w)
         sac_result waited = w->dev->ops->stream_wait(w->stream);
         res = res == SAC_OK ? waited : res;
     }
+    if (res == SAC_OK && w->measures)
+        res = w->dev->ops->event_elapsed(w->begun, w->ended, &w->device_ns);
     if (res == SAC_OK)
         hand_out(w, &t);
     for (size_t i = 0; res != SAC_OK && i < w->count; i++)
