@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and matrix products of the provider "cudnn" against the reference rows: fixed and random
  * shapes, in each precision, dense and as slices of wider maps, by the likely best way, by a way that leaves
- * bias, activation and residual to a pass of ours, and by our plain kernel. All numbers that go in are such
+ * bias, activation and residual to a pass of ours, and by kernels of our own. All numbers that go in are such
  * that float16 and TF32 hold them, so only sums and results may differ. A line for each that is wrong, with
  * the largest error against the largest number; then it goes on.
  * usage: test_parity_conv_cuda [FIRST [COUNT]]     of the shapes, numbered from 0 */
@@ -20,6 +20,9 @@ static const struct parity_case fixed[] = {
     {"FusedConv", "[2,3,64,48] [64,3,7,7]! [64]!", "pads=3,3,3,3 strides=2,2 activation=1"},
     {"FusedConv", "[2,12,40,40] [32,12,3,3]! [32]!", "pads=1,1,1,1 activation=5"},
     {"FusedConv", "[1,3,33,47] [16,3,3,3]! [16]!", "pads=1,1,1,1 strides=2,2 activation=8"},
+    {"FusedConv", "[1,3,70,61] [48,3,3,3]! [48]!", "pads=1,1,1,1 activation=5"},
+    {"FusedConv", "[2,3,35,37] [96,3,4,4]!", "strides=4,4 activation=1"},
+    {"FusedConv", "[1,1,40,33] [16,1,5,5]! [16]!", "pads=2,2,2,2 activation=5"},
     {"FusedConv", "[1,64,20,20] [64,64,3,3]! [64]! [1,64,20,20]", "pads=1,1,1,1 activation=1 residual=1"},
     {"FusedConv", "[1,64,20,20] [64,64,3,3]! [64]! [1,64,20,20]", "pads=1,1,1,1 activation=5 residual=2"},
     {"FusedConv", "[2,64,16,8] [256,64,1,1]! [256]! [2,256,16,8]", "activation=1 residual=1"},
@@ -366,6 +369,7 @@ static void check_case(struct bench *b, const struct parity_case *pc)
             continue;
         attempt(b, pc, &s, &weights, precision, "plain 1", false, before);
         attempt(b, pc, &s, &weights, precision, "direct 0", true, before);
+        attempt(b, pc, &s, &weights, precision, "stem 0", false, before);
         if (precision == SAC_PRECISION_FP16)
             attempt(b, pc, &s, &weights, precision, NULL, true, before);
     }

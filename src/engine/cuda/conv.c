@@ -36,15 +36,18 @@ static void fill_weights(void *arg, void *host)
 
 static sac_result get_weights(void *arg, enum conv_form form, const void **device)
 {
-    struct source      *s = arg;
-    struct sac_weights *w = s->plan->weights;
-    char                text[64];
-    void               *found = NULL;
+    static const char *const names[] = {"last", "taps", "stem"};
+    struct source           *s = arg;
+    struct sac_weights      *w = s->plan->weights;
+    char                     text[64];
+    void                    *found = NULL;
     s->form = form;
-    snprintf(text, sizeof text, "conv %s %s g%lld", form == CONV_FORM_TAPS ? "taps" : "last",
-             s->spec->precision == SAC_PRECISION_FP16 ? "f16" : "f32", (long long)s->spec->groups);
-    sac_result res = w->ops->get(w, s->plan->call->in[1].data, text, conv_weights_bytes(s->spec), fill_weights, s,
-                                 &found);
+    /* What the form of the stem looks like depends on the window's steps, which no other form does. */
+    snprintf(text, sizeof text, "conv %s %s g%lld s%lld", names[form],
+             s->spec->precision == SAC_PRECISION_FP16 ? "f16" : "f32", (long long)s->spec->groups,
+             (long long)(form == CONV_FORM_STEM ? s->spec->stride[2] : 0));
+    sac_result res = w->ops->get(w, s->plan->call->in[1].data, text, conv_weights_bytes(s->spec, form), fill_weights,
+                                 s, &found);
     *device = found;
     return res;
 }

@@ -9,6 +9,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "engine/cuda/conv_stem.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -55,6 +57,17 @@ struct conv_direct_params {
     int64_t            x_pixel, x_sample, y_pixel, y_sample;
 };
 cudaError_t conv_launch_direct(const struct conv_direct_params *p, cudaStream_t stream);
+
+/* Few input channels, float16: see conv_stem.h. */
+struct conv_stem_params {
+    struct conv_finish     finish; /* without a residual */
+    struct conv_stem_shape shape;
+    const void            *x, *w;
+    void                  *y;
+    int                    n, in_c, in_h, in_w, out_c, out_h, out_w, kernel_h, kernel_w, stride, pad_top, pad_left;
+    int64_t                x_sample, y_pixel, y_sample;
+};
+cudaError_t conv_launch_stem(const struct conv_stem_params *p, cudaStream_t stream);
 
 /* Pseudo-random numbers of -1..1 in `count` elements, for measuring on. */
 cudaError_t conv_launch_fill(void *p, bool half, int64_t count, cudaStream_t stream);

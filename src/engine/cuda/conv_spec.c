@@ -150,9 +150,33 @@ int64_t conv_spec_bytes(const struct conv_spec *s)
 
 /* ---- weights ---- */
 
-size_t conv_weights_bytes(const struct conv_spec *s)
+size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form)
 {
+    struct conv_stem_shape stem;
+    if (form == CONV_FORM_STEM && conv_stem_shape_of(s, &stem))
+        return (size_t)stem.steps * 16 * (size_t)s->out.c * 2;
     return (size_t)weights_count(s) * conv_element(s);
+}
+
+/* A thread of a warp holds, of each 16 taps by 8 channels, two words: taps 2t and 2t+1 of channel g, and those
+ * eight further on, where its number is 4g+t. */
+static void pack_stem(const struct conv_spec *s, const float *from, uint16_t *to)
+{
+    struct conv_stem_shape stem;
+    const int64_t          inner = s->in.c, kh = s->kernel[1], kw = s->kernel[2];
+    if (!conv_stem_shape_of(s, &stem))
+        return;
+    for (int64_t tile = 0; tile < s->out.c / 8; tile++)
+        for (int64_t step = 0; step < stem.steps; step++)
+            for (int64_t i = 0; i < 128; i++) {
+                const int64_t lane = i / 4, pair = step * 8 + lane % 4 + (i % 4 / 2) * 4;
+                const int64_t r = pair / stem.pairs, at = 2 * (pair % stem.pairs) + i % 2;
+                const int64_t k = tile * 8 + lane / 4, tap = at / stem.channels, c = at % stem.channels;
+                const int64_t block = tile / stem.tiles, in_block = tile % stem.tiles;
+                const bool    real = r < kh && tap < kw && c < inner;
+                to[((block * stem.steps + step) * stem.tiles + in_block) * 128 + i] =
+                    real ? sac_float_to_half(from[((k * inner + c) * kh + r) * kw + tap]) : 0;
+            }
 }
 
 void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to)
@@ -161,6 +185,10 @@ void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const flo
     const int64_t inner = (s->transposed ? s->out.c : s->in.c) / s->groups;
     float        *to_float = to;
     uint16_t     *to_half = to;
+    if (form == CONV_FORM_STEM) {
+        pack_stem(s, from, to);
+        return;
+    }
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < inner; i++)
             for (int64_t t = 0; t < taps; t++) {
@@ -172,6 +200,25 @@ void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const flo
                 else
                     to_float[at] = v;
             }
+}
+
+/* ---- our own kernels ---- */
+
+bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out)
+{
+    const bool flat = s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
+    if (s->precision != SAC_PRECISION_FP16 || s->transposed || s->groups != 1 || !flat || s->in.c > 16 ||
+        s->out.c % 16 != 0 || s->kernel[1] > 8 || s->kernel[2] > 8 || s->stride[1] != s->stride[2] ||
+        s->stride[1] > 4 || s->dilation[1] != 1 || s->dilation[2] != 1 || s->n * (s->out.c / 16) > 65535 || s->residual_kind != SAC_RESIDUAL_NONE)
+        return false;
+    if (s->in.pixel != s->in.c || s->out.align < 16 || s->out.pixel % 8 != 0 || s->out.sample % 8 != 0)
+        return false;
+    const int tiles = (int)s->out.c / 8, channels = (int)s->in.c + (int)(s->in.c * s->stride[2] % 2);
+    out->channels = channels;
+    out->pairs = ((int)s->kernel[2] * channels + 1) / 2;
+    out->steps = (int)(s->kernel[1] * out->pairs + 7) / 8;
+    out->tiles = tiles % 8 == 0 ? 8 : tiles % 6 == 0 ? 6 : tiles % 4 == 0 ? 4 : 2;
+    return conv_stem_shared_bytes(out, (int)s->kernel[1], (int)s->kernel[2], (int)s->stride[1]) <= CONV_STEM_SHARED_MAX;
 }
 
 bool conv_is_depthwise(const struct conv_spec *s)

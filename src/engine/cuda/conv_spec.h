@@ -4,6 +4,7 @@
 #ifndef SAC_ENGINE_CUDA_CONV_SPEC_H
 #define SAC_ENGINE_CUDA_CONV_SPEC_H
 
+#include "engine/cuda/conv_stem.h"
 #include "engine/fused.h"
 #include "engine/kernel.h"
 
@@ -44,15 +45,18 @@ int64_t conv_map_span(const struct conv_map *m, int64_t n);
 /* [K,C/g,k..] (or [C,K/g,k..] of a transposed one), as files have them, in another order; float16 with FP16. */
 enum conv_form {
     CONV_FORM_LAST = 0, /* the channels last: [K,k..,C/g] */
-    CONV_FORM_TAPS      /* the first ones last: [k..,C/g,K] (or [k..,C,K/g]) */
+    CONV_FORM_TAPS,     /* the first ones last: [k..,C/g,K] (or [k..,C,K/g]) */
+    CONV_FORM_STEM      /* as the threads of a warp hold them: see conv_stem_shape_of */
 };
-size_t conv_weights_bytes(const struct conv_spec *s);
+size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form);
 void   conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to);
 
 /* ---- our own kernels ---- */
 
 /* Is every channel computed by itself, over two dimensions at most? */
 bool conv_is_depthwise(const struct conv_spec *s);
+/* Few input channels, in float16? Then how the window is laid out in words of two taps (conv_stem.h). */
+bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out);
 
 /* ---- what was chosen ---- */
 
@@ -61,6 +65,7 @@ enum conv_way {
     CONV_CUDNN_PLAIN,     /* a cuDNN plan for the sums, then one pass of ours over them */
     CONV_DEPTHWISE,       /* our own kernel, each channel by itself */
     CONV_DIRECT,          /* our own plain one, for want of others */
+    CONV_STEM,            /* our own for few input channels */
     CONV_WAY_COUNT
 };
 enum { CONV_KNOBS_MAX = 24 };

@@ -10,7 +10,9 @@ static const int64_t WORKSPACE_MAX = 512 << 20;
 
 enum conv_form conv_form_of(enum conv_way way)
 {
-    return way == CONV_DEPTHWISE || way == CONV_DIRECT ? CONV_FORM_TAPS : CONV_FORM_LAST;
+    return way == CONV_DEPTHWISE || way == CONV_DIRECT ? CONV_FORM_TAPS
+           : way == CONV_STEM                          ? CONV_FORM_STEM
+                                                       : CONV_FORM_LAST;
 }
 
 /* ---- making ready ---- */
@@ -43,14 +45,16 @@ static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target
 struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
                                    const struct conv_spec *spec, const struct conv_choice *choice)
 {
-    struct conv_ready *r = sac_new(struct conv_ready);
-    bool               ok = false;
+    struct conv_ready     *r = sac_new(struct conv_ready);
+    struct conv_stem_shape stem;
+    bool                   ok = false;
     if (!r)
         return NULL;
     r->choice = *choice;
     r->users = 1;
     switch (choice->way) {
     case CONV_DEPTHWISE: ok = conv_is_depthwise(spec) && choice->engine == 0 && choice->knob_count == 0; break;
+    case CONV_STEM: ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_DIRECT: ok = choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_CUDNN_FUSED:
     case CONV_CUDNN_PLAIN: ok = make_cudnn(dev, target, spec, r); break;
@@ -109,10 +113,13 @@ static bool wants_fusion(const struct conv_spec *s)
 
 void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out)
 {
-    const struct cudnn_candidate depthwise = {.choice.way = CONV_DEPTHWISE};
+    const struct cudnn_candidate depthwise = {.choice.way = CONV_DEPTHWISE}, stem = {.choice.way = CONV_STEM};
+    struct conv_stem_shape       shape;
     *out = (struct conv_ways){.count = 0};
     if (conv_is_depthwise(s))
         add(out, &depthwise);
+    if (conv_stem_shape_of(s, &shape))
+        add(out, &stem);
     if (!t->handle)
         return;
     const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s);

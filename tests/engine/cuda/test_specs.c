@@ -130,11 +130,11 @@ static void check_conv(const struct parity_case *pc, int64_t room)
         fail_msg("%s { %s }: %s", pc->inputs, pc->attrs, why);
     assert_true(conv_spec_text(&spec, text, sizeof text) > 0);
     assert_int_equal(conv_spec_flops(&spec), s.node.op->flops(c));
-    assert_int_equal(conv_weights_bytes(&spec), sac_operand_bytes(&c->in[1]));
+    assert_int_equal(conv_weights_bytes(&spec, CONV_FORM_LAST), sac_operand_bytes(&c->in[1]));
     for (int form = CONV_FORM_LAST; form <= CONV_FORM_TAPS; form++) {
         struct conv_job job = {.s = &spec, .x = spread(&c->in[0], &spec.in), .bias = spec.bias ? c->in[2].data : NULL};
         struct sac_operand empty = c->out[0];
-        float             *w = sac_alloc(conv_weights_bytes(&spec));
+        float             *w = sac_alloc(conv_weights_bytes(&spec, CONV_FORM_LAST));
         float             *residual = spec.residual.c ? spread(&c->in[3], &spec.residual) : NULL;
         empty.data = none.data;
         conv_weights_pack(&spec, (enum conv_form)form, c->in[1].data, w);
@@ -236,13 +236,81 @@ static void weights_in_float16(void **state)
     struct conv_spec s = {.precision = SAC_PRECISION_FP16, .groups = 1, .in.c = 2, .out.c = 2, .kernel = {1, 1, 2}};
     const float      last[] = {1, 3, 2, 4, 5, 7, 6, 8}, taps[] = {1, 5, 3, 7, 2, 6, 4, 8};
     (void)state;
-    assert_int_equal(conv_weights_bytes(&s), sizeof to);
+    assert_int_equal(conv_weights_bytes(&s, CONV_FORM_LAST), sizeof to);
     conv_weights_pack(&s, CONV_FORM_LAST, from, to);
     for (int i = 0; i < 8; i++)
         assert_float_equal(sac_half_to_float(to[i]), last[i], 0);
     conv_weights_pack(&s, CONV_FORM_TAPS, from, to);
     for (int i = 0; i < 8; i++)
         assert_float_equal(sac_half_to_float(to[i]), taps[i], 0);
+}
+
+/* ---- few input channels ---- */
+
+/* What the matrix units would sum for channel k at a pixel: the words of the threads that hold the channel,
+ * times the pairs of numbers that lie where conv_stem.cu looks for them. */
+static double stem_sum(const struct conv_spec *s, const struct conv_stem_shape *stem, const uint16_t *w, const float *x,
+                       int64_t n, int64_t oy, int64_t ox, int64_t k)
+{
+    const int64_t tile = k / 8, block = tile / stem->tiles, in_block = tile % stem->tiles;
+    double        sum = 0;
+    for (int64_t step = 0; step < stem->steps; step++)
+        for (int64_t i = 0; i < 16; i++) {
+            const int64_t word = i / 2 % 2, t = i / 4, pair = step * 8 + t + 4 * word, r = pair / stem->pairs;
+            const int64_t lane = k % 8 * 4 + t;
+            const float   weight = sac_half_to_float(
+                w[((block * stem->steps + step) * stem->tiles + in_block) * 128 + lane * 4 + word * 2 + i % 2]);
+            const int64_t at = (ox * s->stride[2] - s->pad_begin[2]) * stem->channels + 2 * (pair % stem->pairs) + i % 2;
+            const int64_t y = oy * s->stride[1] - s->pad_begin[1] + r, c = (at % stem->channels + stem->channels) % stem->channels;
+            const int64_t column = (at - c) / stem->channels;
+            if (r < s->kernel[1] && y >= 0 && y < s->in.size[1] && column >= 0 && column < s->in.size[2] && c < s->in.c)
+                sum += (double)weight * (double)x[map_at(&s->in, n, 0, y, column) + c];
+            else if (r >= s->kernel[1] || c >= s->in.c)
+                assert_true(weight == 0);
+        }
+    return sum;
+}
+
+static void words_of_a_stem_are_its_windows(void **state)
+{
+    static const struct parity_case cases[] = {
+        {"Conv", "[1,3,11,10] [32,3,6,6]!", "pads=2,2,2,2 strides=2,2"}, /* YOLOX */
+        {"Conv", "[1,3,9,12] [64,3,7,7]!", "pads=3,3,3,3 strides=2,2"},  /* ResNet */
+        {"Conv", "[2,12,5,6] [16,12,3,3]!", "pads=1,1,1,1"},
+        {"Conv", "[1,3,6,5] [48,3,3,3]!", "pads=1,0,1,1"},
+        {"Conv", "[1,1,6,5] [32,1,5,3]!", "pads=2,1,2,1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct subject         s;
+        struct conv_spec       v;
+        struct conv_stem_shape stem;
+        char                   why[128];
+        subject_seed(23);
+        subject_init(&s, &cases[i], FILL_RANDOM);
+        for (int k = 0; k < 2; k++)
+            for (int64_t e = 0; e < sac_operand_elements(&s.call->in[k]); e++)
+                ((float *)s.call->in[k].data)[e] = sac_half_to_float(sac_float_to_half(((float *)s.call->in[k].data)[e]));
+        assert_sac_ok(subject_shape(&s));
+        assert_sac_ok(s.node.op->ref(s.call));
+        struct sac_kernel_plan plan = {.call = s.call, .precision = SAC_PRECISION_FP16, .weights = some_weights()};
+        assert_true(conv_spec_read(&plan, &v, why, sizeof why) && conv_stem_shape_of(&v, &stem));
+        uint16_t    *w = sac_alloc(conv_weights_bytes(&v, CONV_FORM_STEM));
+        float       *x = spread(&s.call->in[0], &v.in);
+        const float *want = s.call->out[0].data;
+        assert_non_null(w);
+        conv_weights_pack(&v, CONV_FORM_STEM, s.call->in[1].data, w);
+        for (int64_t e = 0; e < sac_operand_elements(&s.call->out[0]); e++) {
+            const int64_t ox = e % v.out.size[2], oy = e / v.out.size[2] % v.out.size[1];
+            const int64_t k = e / v.out.size[2] / v.out.size[1] % v.out.c, n = e / v.out.size[2] / v.out.size[1] / v.out.c;
+            const double  got = stem_sum(&v, &stem, w, x, n, oy, ox, k), at = want[e];
+            if (fabs(got - at) > 1e-4 * fmax(1, fabs(at)))
+                fail_msg("%s { %s }: element %lld is %g, not %g", cases[i].inputs, cases[i].attrs, (long long)e, got, at);
+        }
+        sac_free(w);
+        sac_free(x);
+        subject_finish(&s);
+    }
 }
 
 /* ---- products ---- */
@@ -404,6 +472,7 @@ int main(void)
         cmocka_unit_test(pads_reach_as_far_as_windows_do),
         cmocka_unit_test(what_is_not_covered_is_refused),
         cmocka_unit_test(weights_in_float16),
+        cmocka_unit_test(words_of_a_stem_are_its_windows),
         cmocka_unit_test(products_mean_what_the_reference_computes),
         cmocka_unit_test(products_that_are_not_covered_are_refused),
         cmocka_unit_test(choices_of_convolutions_come_back),
