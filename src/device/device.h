@@ -330,6 +330,12 @@ void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own);
  * frame begins with it. */
 sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream);
 
+/* The same, and drawing, on a stream. */
+sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src, enum sac_filter filter,
+                                sac_frame *dst, enum sac_copy_reason reason, const char *what);
+sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame, const struct sac_shape *shapes,
+                             int n);
+
 /* How many planes a format has, and the bytes in a row and the rows of each. */
 struct sac_plane_layout {
     size_t row_bytes;

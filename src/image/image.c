@@ -132,8 +132,8 @@ static sac_result count_conversion(const sac_frame *dst, enum sac_copy_reason re
     return sac_device_count_copy(dst->device, bytes, reason, what);
 }
 
-sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
-                                 enum sac_copy_reason reason, const char *what)
+sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src, enum sac_filter filter,
+                                sac_frame *dst, enum sac_copy_reason reason, const char *what)
 {
     sac_device *dev = dst->device;
     if (!is_frame_format(src) || !is_frame_format(dst) || src->device != dev)
@@ -144,13 +144,20 @@ sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, s
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "convert: the destination frame is shared");
     sac_result res = count_conversion(dst, reason, what);
     if (res == SAC_OK)
-        res = sac_frame_await(src, NULL);
+        res = sac_frame_await(src, stream);
     if (res == SAC_OK)
-        res = sac_frame_await(dst, NULL);
+        res = sac_frame_await(dst, stream);
     if (res == SAC_OK)
-        res = dev->ops->convert(dev, NULL, src, filter, dst);
-    sac_frame_used(src, NULL);
+        res = dev->ops->convert(dev, stream, src, filter, dst);
+    sac_frame_used(src, stream);
+    sac_frame_used(dst, stream);
     return res;
+}
+
+sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
+                                 enum sac_copy_reason reason, const char *what)
+{
+    return sac_frame_convert_on(NULL, src, filter, dst, reason, what);
 }
 
 sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst)
@@ -176,7 +183,8 @@ static sac_result check_shape(sac_context *ctx, const struct sac_shape *s, int i
     return SAC_OK;
 }
 
-sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int n)
+sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame, const struct sac_shape *shapes,
+                             int n)
 {
     sac_device *dev = frame->device;
     if (!sac_frame_is_writable(frame))
@@ -186,8 +194,16 @@ sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int 
         if (res != SAC_OK)
             return res;
     }
-    sac_result res = n > 0 ? sac_frame_await(frame, NULL) : SAC_OK;
-    return res == SAC_OK && n > 0 ? dev->ops->draw(dev, NULL, frame, shapes, n) : res;
+    sac_result res = n > 0 ? sac_frame_await(frame, stream) : SAC_OK;
+    if (res == SAC_OK && n > 0)
+        res = dev->ops->draw(dev, stream, frame, shapes, n);
+    sac_frame_used(frame, stream);
+    return res;
+}
+
+sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int n)
+{
+    return sac_frame_draw_on(NULL, frame, shapes, n);
 }
 
 int sac_text_width(const char *text, int height)

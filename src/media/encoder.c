@@ -168,6 +168,9 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
     enc->picture = av_frame_alloc();
     if (!enc->picture)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for an encoder", path);
+    sac_result down = dev->ops->host_memory ? SAC_OK : sac_download_open(&enc->down, dev);
+    if (down != SAC_OK)
+        return down;
     for (int i = 0; setup->names[i]; i++) {
         if (!sac_encoder_exists(setup->names[i]) && setup->names[i + 1])
             continue;
@@ -198,6 +201,7 @@ void sac_encoder_close(struct sac_encoder *enc)
 {
     avcodec_free_context(&enc->avc);
     av_frame_free(&enc->picture);
+    sac_download_close(&enc->down);
 }
 
 /* ---- frames in ---- */
@@ -238,14 +242,21 @@ static void release_frame(void *opaque, uint8_t *data)
     sac_frame_unref(&frame);
 }
 
-/* Takes the reference: the encoder keeps pictures for a while and then gives it back. */
-static int lend(struct sac_encoder *enc, sac_frame *frame)
+static void release_memory(void *opaque, uint8_t *data)
+{
+    (void)data;
+    struct sac_buffer *memory = opaque;
+    sac_buffer_unref(&memory);
+}
+
+/* Takes the owner's reference: the encoder keeps pictures for a while and then gives it back. */
+static int lend(struct sac_encoder *enc, const sac_frame *frame,
+                void (*release)(void *opaque, uint8_t *data), void *owner)
 {
     AVFrame *pic = enc->picture;
-    pic->buf[0] = av_buffer_create(frame->plane[0], 1, release_frame, frame,
-                                   AV_BUFFER_FLAG_READONLY);
+    pic->buf[0] = av_buffer_create(frame->plane[0], 1, release, owner, AV_BUFFER_FLAG_READONLY);
     if (!pic->buf[0]) {
-        sac_frame_unref(&frame);
+        release(owner, NULL);
         return AVERROR(ENOMEM);
     }
     for (int i = 0; i < SAC_PLANES_MAX; i++) {
@@ -286,21 +297,36 @@ static int64_t duration_of(const struct sac_encoder *enc, int64_t pts)
     return enc->step;
 }
 
+/* The frame as the encoder's picture; *err is libavcodec's. */
+static sac_result hand_over(struct sac_encoder *enc, sac_frame *frame, int *err)
+{
+    sac_frame         *fitting = NULL, host;
+    struct sac_buffer *memory = NULL;
+    sac_result         res = SAC_OK;
+    if (enc->down.dev)
+        res = sac_download_picture(&enc->down, frame, fits(frame, &enc->layout), &enc->layout, &host, &memory);
+    else
+        res = fit(enc, frame, &fitting);
+    if (res != SAC_OK)
+        return res;
+    *err = enc->down.dev ? lend(enc, &host, release_memory, memory)
+                         : lend(enc, fitting, release_frame, fitting);
+    return SAC_OK;
+}
+
 sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame)
 {
     sac_context *ctx = sac_device_context(enc->dev);
-    sac_frame   *fitting = NULL;
     int          err;
     if (!frame) {
         err = avcodec_send_frame(enc->avc, NULL);
         return err < 0 && err != AVERROR_EOF ? sac_ffmpeg_fail(ctx, err, "encoder") : SAC_OK;
     }
-    sac_result res = fit(enc, frame, &fitting);
+    sac_result res = hand_over(enc, frame, &err);
     if (res != SAC_OK)
         return res;
     int64_t pts = tick_of(enc, frame->pts_us);
     remember_duration(enc, pts, frame->duration_us);
-    err = lend(enc, fitting);
     enc->picture->pts = pts;
     enc->picture->quality = enc->avc->global_quality; /* a constant quantiser is read from here */
     if (err >= 0)

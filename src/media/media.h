@@ -17,6 +17,8 @@
 
 #include "base/base.h"
 
+struct sac_buffer;
+struct sac_event;
 struct sac_stream;
 
 /* ---- ffmpeg.c: FFmpeg's log and error numbers ---- */
@@ -252,8 +254,23 @@ struct sac_encoder_setup {
     const AVCodecParameters *like; /* primaries and transfer; or NULL */
     bool                     global_header, reordering;
 };
+/* download.c: zero-initialise. */
+struct sac_download {
+    sac_device        *dev; /* NULL: not open */
+    struct sac_stream *stream;
+    struct sac_event  *done;
+    sac_frame         *fitted; /* what an encoder takes, of a frame that is not */
+};
+sac_result sac_download_open(struct sac_download *down, sac_device *dev);
+void       sac_download_close(struct sac_download *down); /* half-built too */
+/* A GPU's frame as the layout has it, in host memory that belongs to *memory; waits for it. Counted as
+ * overlay-download. fits: it has that layout. */
+sac_result sac_download_picture(struct sac_download *down, sac_frame *frame, bool fits,
+                                const sac_frame *layout, sac_frame *host, struct sac_buffer **memory);
+
 struct sac_encoder {
     sac_device     *dev;
+    struct sac_download down; /* of a GPU's frames */
     AVCodecContext *avc;
     AVFrame        *picture;
     sac_frame       layout; /* what a frame must be: format, size, matrix, range */

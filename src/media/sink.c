@@ -3,6 +3,7 @@
 
 #include "base/outfile.h"
 #include "base/thread.h"
+#include "device/device.h"
 #include "media/media.h"
 
 /* Without a source to be like: ticks that MPEG uses. */
@@ -67,6 +68,17 @@ sac_result sac_sink_check_path(sac_context *ctx, const char *path)
                     "output '%s': the name's ending chooses the container; have %s", path, endings);
 }
 
+/* Said now, not with the first frame. */
+static sac_result check_strict(const struct sac_sink *sink)
+{
+    if (sink->dev->ops->host_memory || !atomic_load(&sink->dev->strict))
+        return SAC_OK;
+    return SAC_FAIL(sink->ctx, SAC_ERR_LIMIT,
+                    "%s: its encoder works on the host, so every frame of %s would be downloaded "
+                    "(overlay-download), and zero-copy is strict",
+                    sink->path, sac_device_name(sink->dev));
+}
+
 static sac_result open_sink(struct sac_sink *sink)
 {
     sink->muxer.ctx = sink->ctx;
@@ -75,6 +87,8 @@ static sac_result open_sink(struct sac_sink *sink)
     sac_result res = sac_sink_check_path(sink->ctx, sink->path);
     if (res == SAC_OK)
         res = check_encoder(sink);
+    if (res == SAC_OK)
+        res = check_strict(sink);
     if (res == SAC_OK)
         res = sac_encoder_check_preset(sink->ctx, sink->preset);
     if (res == SAC_OK)

@@ -215,14 +215,18 @@ static void note_copies(struct notes *notes, const struct sac_pipeline_stats *st
                  reason[SAC_COPY_FRAME_CONVERT].calls,
                  megabytes(stats, SAC_COPY_FRAME_CONVERT));
     }
+    if (reason[SAC_COPY_DRAW].calls) {
+        a = note(notes, copy_share(stats, SAC_COPY_DRAW));
+        snprintf(a->text, sizeof a->text,
+                 "%" PRIu64 " frames (%.0f MB) were copied to be drawn on, since the decoder still "
+                 "predicts from them: a run without --output needs no copy.",
+                 reason[SAC_COPY_DRAW].calls, megabytes(stats, SAC_COPY_DRAW));
+    }
     if (reason[SAC_COPY_OVERLAY].calls) {
         a = note(notes, copy_share(stats, SAC_COPY_OVERLAY));
         snprintf(a->text, sizeof a->text,
-                 facts->host_memory
-                     ? "%" PRIu64 " frames (%.0f MB) were copied to be drawn on, since the decoder "
-                       "still predicts from them: a run without --output needs no copy."
-                     : "%" PRIu64 " annotated frames (%.0f MB) came to the host to be encoded: a "
-                       "card with an encoder, or a run without --output, needs no copy.",
+                 "%" PRIu64 " annotated frames (%.0f MB) came to the host to be encoded: a card with "
+                 "an encoder, or a run without --output, needs no copy.",
                  reason[SAC_COPY_OVERLAY].calls, megabytes(stats, SAC_COPY_OVERLAY));
     }
     if (reason[SAC_COPY_FRAME_UPLOAD].calls) {

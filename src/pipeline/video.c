@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "pipeline/canvas.h"
 #include "pipeline/output.h"
 #include "pipeline/overlay.h"
 
@@ -12,6 +13,7 @@ struct video {
     struct sac_job    *job;
     sac_sink          *sink;
     struct sac_overlay overlay;
+    struct sac_canvas  canvas; /* of a GPU's frames */
 };
 
 static const char *class_name(void *job, int class_id)
@@ -30,7 +32,7 @@ static sac_result make_writable(struct sac_item *item)
     sac_frame_name(item->frame, "draw: copy of", what, sizeof what);
     sac_result res = sac_frame_create(item->frame->device, item->frame, &copy);
     if (res == SAC_OK)
-        res = sac_frame_convert_for(item->frame, SAC_FILTER_BILINEAR, copy, SAC_COPY_OVERLAY, what);
+        res = sac_frame_convert_for(item->frame, SAC_FILTER_BILINEAR, copy, SAC_COPY_DRAW, what);
     if (res != SAC_OK) {
         sac_frame_unref(&copy);
         return res;
@@ -40,30 +42,36 @@ static sac_result make_writable(struct sac_item *item)
     return SAC_OK;
 }
 
-static sac_result draw(struct video *v, struct sac_item *item)
+/* *out: what to encode, borrowed. */
+static sac_result draw(struct video *v, struct sac_item *item, sac_frame **out)
 {
     if (!sac_overlay_build(&v->overlay, item->tracks, item->track_count, item->pts_us,
                            item->frame->height))
         return SAC_FAIL(v->ctx, SAC_ERR_MEMORY, "no memory to draw %zu tracks", item->track_count);
+    const int  n = (int)v->overlay.shape_count;
     sac_result res = SAC_OK;
-    if (v->overlay.shape_count > 0)
-        res = make_writable(item);
-    if (res == SAC_OK && v->overlay.shape_count > 0)
-        res = sac_frame_draw(item->frame, v->overlay.shapes, (int)v->overlay.shape_count);
-    return res;
+    *out = item->frame;
+    if (n == 0)
+        return SAC_OK;
+    if (!item->frame->device->ops->host_memory)
+        return sac_canvas_draw(&v->canvas, item->frame, v->overlay.shapes, n, out);
+    res = make_writable(item);
+    *out = item->frame;
+    return res == SAC_OK ? sac_frame_draw(item->frame, v->overlay.shapes, n) : res;
 }
 
 static sac_result video_write(struct sac_output *out, struct sac_item *item)
 {
     struct video *v = (struct video *)out;
+    sac_frame    *drawn = NULL;
     int64_t       begun = sac_job_begin(v->job, SAC_STAGE_DRAW);
     sac_memory_use_set(SAC_MEMORY_DRAW);
-    sac_result res = draw(v, item);
+    sac_result res = draw(v, item, &drawn);
     sac_memory_use_set(SAC_MEMORY_ENCODE);
     sac_job_finish(v->job, SAC_STAGE_DRAW, begun, item);
     begun = sac_job_begin(v->job, SAC_STAGE_ENCODE);
     if (res == SAC_OK)
-        res = sac_sink_write_wait(v->sink, item->frame);
+        res = sac_sink_write_wait(v->sink, drawn);
     sac_job_finish(v->job, SAC_STAGE_ENCODE, begun, item);
     if (res == SAC_OK)
         out->empty = false;
@@ -79,6 +87,7 @@ static void video_destroy(struct sac_output *out)
 {
     struct video *v = (struct video *)out;
     sac_sink_destroy(&v->sink);
+    sac_canvas_finish(&v->canvas);
     sac_overlay_finish(&v->overlay);
     sac_free(v);
 }

@@ -303,7 +303,8 @@ def test_the_statistics_of_batches(saccade, shared, tmp_path):
     assert batches['frames'] == 179 and batches['max'] == 4 and 45 <= batches['count'] <= 179
     assert batches['mean'] == pytest.approx(179 / batches['count'], abs=1e-5)
     # a decoder's frames are copied to be drawn on, under that reason alone
-    assert stats['copies']['overlay-download']['calls'] > 100
+    assert stats['copies']['overlay-copy']['calls'] > 100
+    assert stats['copies']['overlay-download']['calls'] == 0
     assert stats['copies']['frame-convert']['calls'] == 0
     for sentence in stats['advice']:
         assert sentence in run.stderr

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "media/media.h"
+#include "tests/media/apart.h"
 #include "tests/media/reading.h"
 
 static void a_gpus_decoder_is_the_one_with_a_cuda_configuration(void **state)
@@ -61,12 +62,112 @@ static void a_gpu_that_is_none_is_a_sentence(void **state)
     assert_non_null(strstr(why, "device cpu is no GPU"));
 }
 
+/* ---- a device that wants its frames uploaded, and decodes nothing itself ---- */
+
+static int count_equal(sac_device *there, const char *path, const struct sac_source_params *params,
+                       struct sac_source_info *info)
+{
+    sac_source *up = NULL, *plain = NULL;
+    sac_frame  *a = NULL, *b = NULL;
+    int         equal = 0;
+    assert_sac_ok(sac_source_open(there, path, params, &up));
+    assert_sac_ok(sac_source_open(dev, path, NULL, &plain));
+    while (sac_source_read_wait(plain, &b) == SAC_OK) {
+        sac_frame *host = NULL;
+        assert_sac_ok(sac_source_read_wait(up, &a));
+        assert_true(a->device == there && sac_frame_is_writable(a));
+        assert_sac_ok(sac_frame_create(dev, a, &host));
+        assert_sac_ok(sac_frame_copy(a, host));
+        equal += clip_number(host) == clip_number(b) && a->pts_us == b->pts_us && a->format == b->format;
+        sac_frame_unref(&host);
+        sac_frame_unref(&a);
+        sac_frame_unref(&b);
+    }
+    assert_sac_error(sac_source_read_wait(up, &a), SAC_EOS);
+    sac_source_describe(up, info);
+    sac_source_close(&up);
+    sac_source_close(&plain);
+    return equal;
+}
+
+static void what_the_cpu_decodes_is_uploaded(void **state)
+{
+    (void)state;
+    static const enum AVPixelFormat pixels[] = {AV_PIX_FMT_YUV420P, AV_PIX_FMT_YUV422P};
+    for (size_t i = 0; i < SAC_COUNT(pixels); i++) { /* as it is, and converted */
+        struct sac_source_params params = sac_source_params_default();
+        struct sac_source_info   info;
+        struct sac_ledger        ledger;
+        sac_device              *there = apart_open(NULL);
+        const char              *path = scratch("up%d.mkv", (int)i);
+        clip_write(path, &(struct clip){.frames = 20, .codec = "ffv1", .pixels = pixels[i]});
+        params.decode = i ? SAC_DECODE_AUTO : SAC_DECODE_CPU;
+        assert_int_equal(count_equal(there, path, &params, &info), 20);
+        sac_device_ledger(there, &ledger);
+        assert_int_equal(ledger.reason[SAC_COPY_FRAME_UPLOAD].calls, 20);
+        /* as they lie: rows of chroma begin at multiples of 64 bytes */
+        assert_int_equal(ledger.reason[SAC_COPY_FRAME_UPLOAD].bytes, 20 * (320 * 192 + 2 * 192 * 96));
+        assert_int_equal(ledger.reason[SAC_COPY_FRAME_CONVERT].calls, i ? 20 : 0);
+        assert_string_equal(info.decoder, "ffv1");
+        assert_true(info.decoder_note[0] != '\0');
+        struct sac_pool_stats pool;
+        sac_device_pool_stats(there, &pool);
+        assert_int_equal(pool.bytes_live, 0);
+        sac_device_host_pool_stats(there, &pool);
+        assert_int_equal(pool.bytes_live, 0);
+        sac_device_unref(&there);
+    }
+}
+
+static void without_leave_the_cpu_does_not_step_in(void **state)
+{
+    (void)state;
+    struct sac_device_params strict = sac_device_params_default();
+    struct sac_source_params params = sac_source_params_default();
+    sac_device              *there = apart_open(NULL);
+    sac_source              *src = NULL;
+    sac_frame               *frame = NULL;
+    char                     why[512];
+    const char              *path = scratch("c.avi");
+    clip_write(path, &(struct clip){.frames = 3});
+    assert_sac_error(sac_source_open(there, path, &params, &src), SAC_ERR_UNSUPPORTED);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "apart:0 has no decoder for codec 'mpeg4'"));
+    assert_non_null(strstr(why, "--decode auto"));
+    sac_device_unref(&there);
+    strict.zero_copy_strict = 1;
+    there = apart_open(&strict);
+    params.decode = SAC_DECODE_CPU;
+    assert_sac_ok(sac_source_open(there, path, &params, &src));
+    assert_sac_error(sac_source_read_wait(src, &frame), SAC_ERR_LIMIT);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "--decode gpu"));
+    assert_non_null(strstr(why, "frame-upload"));
+    sac_source_close(&src);
+    sac_device_unref(&there);
+}
+
+static void images_are_uploaded_by_default(void **state)
+{
+    (void)state;
+    sac_device            *there = apart_open(NULL);
+    struct sac_source_info info;
+    for (int i = 0; i < 4; i++)
+        clip_write(scratch("img%d.png", i), &(struct clip){.frames = 1, .first = i, .format = "image2pipe",
+                                                           .codec = "png", .pixels = AV_PIX_FMT_RGB24});
+    assert_int_equal(count_equal(there, scratch("img%%d.png"), NULL, &info), 4);
+    sac_device_unref(&there);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gpus_decoder_is_the_one_with_a_cuda_configuration),
         cmocka_unit_test(the_cpu_decodes_for_itself),
         cmocka_unit_test(a_gpu_that_is_none_is_a_sentence),
+        cmocka_unit_test(what_the_cpu_decodes_is_uploaded),
+        cmocka_unit_test(without_leave_the_cpu_does_not_step_in),
+        cmocka_unit_test(images_are_uploaded_by_default),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -141,11 +141,12 @@ static void copies_are_told_with_their_reason(void **state)
     s.source.converted = 300;
     sac_flow_judge(&s, &all_cpus);
     assert_true(advises(&s, "300 frames (2000 MB) were converted twice"));
-    s.ledger.reason[SAC_COPY_OVERLAY] = (struct sac_ledger_entry){299, 20000000000};
+    s.ledger.reason[SAC_COPY_DRAW] = (struct sac_ledger_entry){299, 20000000000};
     sac_flow_judge(&s, &all_cpus);
     assert_int_equal(s.advice_count, 2);
     assert_non_null(strstr(s.advice[0], "299 frames")); /* the dearest first */
     assert_true(advises(&s, "decoder still predicts"));
+    s.ledger.reason[SAC_COPY_OVERLAY] = (struct sac_ledger_entry){299, 20000000000};
     sac_flow_judge(&s, &gpu);
     assert_true(advises(&s, "came to the host to be encoded"));
     s = quiet_run();

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A GPU's frames for an encoder on the host: made what it takes on the GPU, then into page-locked memory. */
+#include "device/device.h"
+#include "media/media.h"
+
+sac_result sac_download_open(struct sac_download *down, sac_device *dev)
+{
+    down->dev = dev;
+    sac_result res = dev->ops->stream_create(dev, &down->stream);
+    if (res == SAC_OK)
+        res = dev->ops->event_create(dev, false, &down->done);
+    return res;
+}
+
+void sac_download_close(struct sac_download *down)
+{
+    if (!down->dev)
+        return;
+    if (down->stream)
+        down->dev->ops->stream_wait(down->stream);
+    sac_frame_unref(&down->fitted);
+    down->dev->ops->event_destroy(&down->done);
+    down->dev->ops->stream_destroy(&down->stream);
+    down->dev = NULL;
+}
+
+/* The frame as the layout has it, in a frame that is kept for this. */
+static sac_result fit(struct sac_download *down, const sac_frame *frame, const sac_frame *layout)
+{
+    char       what[128];
+    sac_result res = SAC_OK;
+    if (!down->fitted) {
+        res = sac_frame_create(down->dev, layout, &down->fitted);
+        if (res == SAC_OK) /* the memory may be somebody's there until now */
+            res = down->dev->ops->stream_after(down->dev, down->stream, NULL);
+    }
+    sac_frame_name(frame, "encode: conversion of", what, sizeof what);
+    if (res == SAC_OK)
+        res = sac_frame_convert_on(down->stream, frame, SAC_FILTER_AREA, down->fitted,
+                                   SAC_COPY_FRAME_CONVERT, what);
+    return res;
+}
+
+static sac_result copy_planes(struct sac_download *down, const sac_frame *frame, const sac_frame *host)
+{
+    struct sac_plane_layout plane[SAC_PLANES_MAX];
+    char                    what[128];
+    const int               n = sac_frame_planes(host->format, host->width, host->height, plane);
+    sac_result              res = sac_frame_await(frame, down->stream);
+    sac_frame_name(frame, "encode: download of", what, sizeof what);
+    for (int i = 0; i < n && res == SAC_OK; i++) {
+        const struct sac_copy_rows rows = {host->plane[i],       frame->plane[i],    host->pitch_bytes[i],
+                                           frame->pitch_bytes[i], plane[i].row_bytes, plane[i].rows};
+        res = sac_device_copy_rows(down->dev, down->stream, &rows, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_OVERLAY,
+                                   what);
+    }
+    return res;
+}
+
+sac_result sac_download_picture(struct sac_download *down, sac_frame *frame, bool fits,
+                                const sac_frame *layout, sac_frame *host, struct sac_buffer **memory)
+{
+    struct sac_buffer *buf = NULL;
+    sac_result         res = fits ? SAC_OK : fit(down, frame, layout);
+    *host = *layout;
+    const size_t bytes = sac_frame_lay_out(host);
+    if (res == SAC_OK)
+        res = sac_host_buffer_create(down->dev, bytes, "frames for the encoder", &buf);
+    if (res != SAC_OK)
+        return res;
+    sac_frame_place(host, sac_buffer_data(buf));
+    res = copy_planes(down, fits ? frame : down->fitted, host);
+    if (res == SAC_OK)
+        res = down->dev->ops->event_record(down->done, down->stream);
+    if (res == SAC_OK)
+        res = down->dev->ops->event_wait(down->done);
+    if (res == SAC_OK)
+        *memory = buf;
+    else
+        sac_buffer_unref(&buf);
+    return res;
+}

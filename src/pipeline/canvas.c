@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/canvas.h"
+
+#include "device/device.h"
+
+static sac_result open_canvas(struct sac_canvas *c, sac_device *dev)
+{
+    c->dev = dev;
+    sac_result res = dev->ops->stream_create(dev, &c->stream);
+    if (res == SAC_OK)
+        res = dev->ops->event_create(dev, false, &c->drawn);
+    return res;
+}
+
+void sac_canvas_finish(struct sac_canvas *c)
+{
+    if (!c->dev)
+        return;
+    if (c->stream)
+        c->dev->ops->stream_wait(c->stream);
+    sac_frame_unref(&c->frame);
+    c->dev->ops->event_destroy(&c->drawn);
+    c->dev->ops->stream_destroy(&c->stream);
+    *c = (struct sac_canvas){0};
+}
+
+/* Encoders take I420; the conversion is the copy that drawing needs anyway. */
+static enum sac_pixel_format format_for(const sac_frame *frame)
+{
+    return frame->format == SAC_PIXEL_NV12 || frame->format == SAC_PIXEL_P010 ? SAC_PIXEL_I420 : frame->format;
+}
+
+static bool is_like(const sac_frame *canvas, const sac_frame *frame)
+{
+    return canvas->width == frame->width && canvas->height == frame->height &&
+           canvas->format == format_for(frame) && canvas->matrix == frame->matrix &&
+           canvas->range == frame->range;
+}
+
+static sac_result stretch(struct sac_canvas *c, const sac_frame *frame)
+{
+    sac_frame desc = *frame;
+    if (c->frame && is_like(c->frame, frame))
+        return SAC_OK;
+    sac_frame_unref(&c->frame);
+    desc.format = format_for(frame);
+    sac_result res = sac_frame_create(c->dev, &desc, &c->frame);
+    if (res != SAC_OK)
+        return res;
+    sac_frame_set_ready(c->frame, c->drawn, false);
+    return c->dev->ops->stream_after(c->dev, c->stream, NULL); /* the memory may be somebody's there until now */
+}
+
+sac_result sac_canvas_draw(struct sac_canvas *c, const sac_frame *frame, const struct sac_shape *shapes, int n,
+                           sac_frame **out)
+{
+    char       what[128];
+    sac_result res = c->dev ? SAC_OK : open_canvas(c, frame->device);
+    if (res == SAC_OK)
+        res = stretch(c, frame);
+    if (res != SAC_OK)
+        return res;
+    c->frame->pts_us = frame->pts_us;
+    c->frame->duration_us = frame->duration_us;
+    c->frame->number = frame->number;
+    c->frame->stream_id = frame->stream_id;
+    sac_frame_name(frame, "draw: copy of", what, sizeof what);
+    res = sac_frame_convert_on(c->stream, frame, SAC_FILTER_BILINEAR, c->frame, SAC_COPY_DRAW, what);
+    if (res == SAC_OK)
+        res = sac_frame_draw_on(c->stream, c->frame, shapes, n);
+    if (res == SAC_OK)
+        res = c->dev->ops->event_record(c->drawn, c->stream);
+    if (res == SAC_OK)
+        *out = c->frame;
+    return res;
+}
