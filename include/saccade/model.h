@@ -47,6 +47,9 @@ struct sac_model_params {
                                     has, or its control group leaves to
                                     the process, at most 64 GiB */
     enum sac_precision precision; /* TF32 and FP16: SAC_ERR_UNSUPPORTED on the CPU */
+    /* On a GPU, 1 (default): try the variants of kernels on it for each shape that is new, which takes
+     * seconds, and keep what was best in the user's cache (docs/plans.md); 0: take the likely best ones. */
+    int tune;
 };
 SAC_API struct sac_model_params sac_model_params_default(void);
 
@@ -104,6 +107,42 @@ SAC_API const char *sac_model_metadata(const sac_model *model, const char *key);
 SAC_API const char *sac_model_path(const sac_model *model);
 SAC_API sac_device *sac_model_device(const sac_model *model); /* borrowed from the model */
 SAC_API enum sac_precision sac_model_precision(const sac_model *model); /* never SAC_PRECISION_DEFAULT */
+
+/* ---- plans made ahead ---- */
+
+struct sac_build_params {
+    struct sac_model_params model;
+    int      batch_min, batch_opt, batch_max; /* buckets: min, the powers of two between, opt and max. Default 1,
+                                                 1, 1 */
+    int      width, height; /* of images, where the model leaves them open; 0: it does not */
+    uint32_t seed;          /* of the random input that the build is checked with */
+};
+SAC_API struct sac_build_params sac_build_params_default(void);
+
+/* What a bucket came to. */
+struct sac_build_bucket {
+    int    batch;
+    double seconds;  /* planning and measuring */
+    double ms;       /* a run, device time and launch, mean of 20 */
+    double error;    /* the largest difference from the CPU in float32, over the output's largest number (or 1) */
+    double limit;    /* what it may be: 0.001 in FP32, 0.01 in TF32, 0.03 in FP16 */
+    int    host_steps; /* nodes that run on the host */
+};
+
+/* Plan a model for a device and a range of batches, let its kernels be chosen by measurement, check the
+ * results against the CPU's on random input, and write all, with the model inside, to one file that
+ * sac_model_load takes. Where it does not fit any more (another GPU, driver, library, version of saccade)
+ * it is made anew as the shapes come, and that is said.
+ *
+ * path     as of sac_model_load; its weights must lie in the file itself.
+ * on_bucket called for each that is done; NULL: not.
+ * Errors   SAC_ERR_ARG (batches, an open size), SAC_ERR_UNSUPPORTED (the CPU, where plans take no time; weights
+ *          in other files; several samples of a model that has a fixed batch), SAC_ERR_FORMAT when an error is
+ *          over its limit, SAC_ERR_IO, and those of sac_model_load and sac_model_run. Nothing is written then. */
+SAC_API sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_build_params *params,
+                                   const char *out,
+                                   void (*on_bucket)(void *user, const struct sac_build_bucket *bucket),
+                                   void *user);
 
 /* What inspect prints. */
 struct sac_model_operator {

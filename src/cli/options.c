@@ -27,16 +27,16 @@ const struct option options[] = {
      "read options from a YAML file; the command line wins over it. 'saccade config' prints one "
      "with every key"},
 
-    {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_TEXT, AT(device),
+    {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(device),
      "device", "NAME", "where the work runs: auto or cpu"},
-    {"precision", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_TEXT, AT(precision),
+    {"precision", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(precision),
      "precision", "NAME", "what networks are computed in; default: fp16 on a GPU, fp32 on the CPU, which has "
      "no other", .choices = precisions},
     {"zero-copy", 0, VERB_TRACK, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
      "whether frames and tensors may be copied between the stages; off: what a GPU decodes goes to the "
      "host and back, to compare; on: where it can't be avoided; strict: such a copy fails the run and is "
      "named", .choices = zero_copy_modes},
-    {"threads", 't', VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_INT, AT(threads),
+    {"threads", 't', VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_INT, AT(threads),
      "threads", "N", "CPU threads of the models and image work; 0: half of the machine's",
      0, THREADS_MAX},
     {"log-level", 'l', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(log_level), "log_level", "LEVEL",
@@ -46,7 +46,7 @@ const struct option options[] = {
     {"json", 'j', VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR, SECTION_OUT, OPTION_FLAG,
      AT(json), "json", NULL, "print JSON instead of text"},
 
-    {"memory-limit", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT, SECTION_RUN, OPTION_BYTES,
+    {"memory-limit", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_BYTES,
      AT(memory_limit), "memory.limit", "BYTES",
      "budget for frames and tensors, as 1500000, 512M or 2G; 0: none", 0, 1e15},
 
@@ -181,6 +181,13 @@ const struct option options[] = {
      NULL, "use the plain C kernels alone"},
     {"layers", 0, VERB_INFER, SECTION_OUT, OPTION_FLAG, AT(infer_layers), "infer.layers", NULL,
      "print each step with its kernel and mean time"},
+
+    {"output", 'o', VERB_BUILD, SECTION_OUT, OPTION_TEXT, AT(build_output), "build.output", "FILE",
+     "where the plan goes; default: the model's name with .plan at its end, in this folder"},
+    {"batch", 'b', VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_batch), "build.batch", "MIN:OPT:MAX",
+     "batches to plan for: these and the powers of two between; one number stands for all three"},
+    {"size", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_size), "build.size", "WIDTHxHEIGHT",
+     "size of the images, where the model leaves it open"},
 
     {"gt", 'g', VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
      "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},

@@ -13,8 +13,9 @@ enum {
     VERB_INSPECT = 1 << 2,
     VERB_EVAL = 1 << 3,
     VERB_DOCTOR = 1 << 4,
+    VERB_BUILD = 1 << 6,
     VERB_TOOLS = 1 << 5, /* help, config, completion, man: they take --help alone */
-    VERB_WORK = VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR,
+    VERB_WORK = VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR | VERB_BUILD,
     VERB_ALL = VERB_WORK | VERB_TOOLS
 };
 

@@ -87,6 +87,7 @@ void settings_init(struct settings *s)
     init_tracker(s);
     s->infer_repeat = 1;
     s->infer_optimise = true;
+    s->build_batch = "1";
     s->eval_preprocess = true;
 }
 

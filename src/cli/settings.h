@@ -59,6 +59,7 @@ struct settings {
     struct text_list infer_inputs;
     const char      *infer_output;
     int              infer_repeat;
+    const char      *build_output, *build_batch, *build_size;
     bool             infer_optimise, infer_reference, infer_layers;
 
     /* eval */

@@ -42,6 +42,16 @@ const struct verb verbs[] = {
      "saccade inspect person_det\n"
      "saccade inspect yolox.onnx --json\n",
      1, 1, verb_inspect},
+    {"build", VERB_BUILD, "MODEL", "plan a model for a GPU ahead of its first run",
+     "Plans an ONNX model, or one that comes with saccade, for a GPU and a range of batches: its kernels are "
+     "tried on that GPU and the best are taken, the results are checked against the CPU's on random input, "
+     "and plan and model are written to one file, which goes wherever a model does. Without it the same "
+     "happens at the first run of each shape and is kept in the user's cache (SACCADE_CACHE, else "
+     "~/.cache/saccade). A plan that does not fit any more, after an update of the driver, say, is made "
+     "anew, and it is said.",
+     "saccade build yolox.onnx -o yolox.plan --precision fp16 --batch 1:8:16\n"
+     "saccade build person_det --device cuda:1 --batch 1:16:32\n",
+     1, 1, verb_build},
     {"eval", VERB_EVAL, "", "score tracks against ground truth",
      "Prints HOTA, CLEAR MOT and Identity scores for each sequence and combined, as TrackEval "
      "computes them. Ground truth is a MOTChallenge file, a sequence's folder (gt.txt or gt/gt.txt, "

@@ -157,15 +157,15 @@ static void fetch_value(void *user, struct sac_value *v)
     const struct sac_plan *plan = d->plan;
     char                   label[256], what[400];
     void                  *from = sac_plan_operand(plan, v->id).data;
-    if (f->res != SAC_OK || plan->slot_of[v->id] < 0 || d->values[v->id].data || !from)
+    struct sac_operand     o = plan->infer.values[v->id];
+    const size_t           bytes = sac_operand_bytes(&o);
+    if (f->res != SAC_OK || plan->slot_of[v->id] < 0 || d->values[v->id].data || (bytes && !from))
         return;
-    struct sac_operand o = plan->infer.values[v->id];
     f->res = sac_dynamic_make(d, f->node, v, &o);
     snprintf(what, sizeof what, "%s on the host, '%.100s'", sac_node_label(f->node, label, sizeof label),
              v->name);
-    if (f->res == SAC_OK)
-        f->res = sac_device_copy(plan->dev, d->stream, d->values[v->id].data, from,
-                                 sac_operand_bytes(&o), SAC_COPY_DEVICE_TO_HOST,
+    if (f->res == SAC_OK && bytes)
+        f->res = sac_device_copy(plan->dev, d->stream, d->values[v->id].data, from, bytes, SAC_COPY_DEVICE_TO_HOST,
                                  SAC_COPY_TENSOR_LAYOUT, what);
 }
 

@@ -20,7 +20,7 @@ static uint64_t default_memory_limit(void)
 
 struct sac_model_params sac_model_params_default(void)
 {
-    return (struct sac_model_params){.optimise = 1, .free_batch = 1};
+    return (struct sac_model_params){.optimise = 1, .free_batch = 1, .tune = 1};
 }
 
 /* ---- loading ---- */
@@ -126,7 +126,7 @@ static sac_result prepare(sac_model *m)
     return res;
 }
 
-static sac_result read_model(sac_model *m, const void *bytes, size_t size, const char *folder)
+static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const char *folder)
 {
     struct sac_onnx_source source = {bytes, size, folder};
     sac_result             res = refuse_others(m, bytes, size);
@@ -141,6 +141,20 @@ static sac_result read_model(sac_model *m, const void *bytes, size_t size, const
         res = make_ports(m, m->graph->outputs, m->graph->output_count, &m->outputs);
     if (res == SAC_OK && !m->partial && m->params.optimise && !m->params.reference)
         res = sac_passes_run(m->graph, m->dev, m->params.memory_limit_bytes);
+    return res;
+}
+
+/* An ONNX file, or a plan with one in it. */
+static sac_result read_model(sac_model *m, const void *bytes, size_t size, const char *folder)
+{
+    const bool plan = sac_book_recognise(bytes, size);
+    size_t     offset = 0;
+    sac_result res = plan ? sac_model_look_into_plan(m, bytes, size, &offset) : SAC_OK;
+    m->file_offset = offset;
+    if (res == SAC_OK)
+        res = read_onnx(m, (const char *)bytes + offset, size - offset, plan ? NULL : folder);
+    if (res == SAC_OK)
+        res = sac_model_open_book(m, (const char *)bytes + offset, size - offset, plan ? bytes : NULL, size);
     return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
 }
 
@@ -188,6 +202,7 @@ static sac_result model_new(sac_device *dev, const char *name,
     m->params = params ? *params : sac_model_params_default();
     if (m->params.memory_limit_bytes == 0)
         m->params.memory_limit_bytes = default_memory_limit();
+    m->asked = m->params.precision != SAC_PRECISION_DEFAULT;
     m->params.precision = sac_engine_precision(dev, m->params.precision);
     *out = m;
     return sac_model_begin_runs(m);

@@ -9,6 +9,7 @@
 #include "engine/file.h"
 #include "engine/onnx/onnx.h"
 #include "engine/plan.h"
+#include "engine/planbook.h"
 
 enum { SAC_PLANS_MAX = 16 }; /* input shapes kept planned */
 
@@ -29,6 +30,7 @@ struct sac_model {
     struct sac_model_params  params;
     char                    *path; /* or the name given for one in memory */
     struct sac_mapped_file   file;
+    size_t                   file_offset; /* where the ONNX bytes begin: of a plan, behind its own */
     struct sac_arena         memory; /* graph, constants, ports, names */
     struct sac_onnx          onnx;
     struct sac_graph        *graph;
@@ -55,11 +57,24 @@ struct sac_model {
     struct sac_event        *done;    /* behind the last run */
     bool                     queued;  /* it has been recorded, and nobody waited for it since */
     bool                     said_host_work;
+    struct sac_plan_book     book;     /* what kernels chose for each shape */
+    char                    *book_path; /* its file in the cache; NULL: none */
+    bool                     asked;    /* the caller named a precision */
+    bool                     checking; /* plans of the moment: nothing is measured or kept */
 };
+
+/* model_book.c. onnx: the model's bytes; plan: of a .plan, what stands before them, or NULL. */
+sac_result sac_model_open_book(sac_model *model, const void *onnx, size_t size, const void *plan,
+                               size_t plan_size);
+/* The book takes in what the kernels of a new plan chose, and is kept. */
+void       sac_model_note_plan(sac_model *model, const char *shapes, const struct sac_plan *plan);
+/* A .plan as a model: *offset is where the model begins. */
+sac_result sac_model_look_into_plan(sac_model *model, const void *bytes, size_t size, size_t *offset);
 
 /* model_run.c: what runs need; the second half accepts half of the first. */
 sac_result sac_model_begin_runs(sac_model *model);
 void       sac_model_finish_runs(sac_model *model);
+void       sac_model_drop_plans(sac_model *model); /* with what is queued done */
 
 /* Fill info with what the file says (operators, parameters), and what running it once would cost. */
 sac_result sac_model_list_operators(sac_model *model);

@@ -33,12 +33,12 @@ static void settle(sac_model *m)
 void sac_model_finish_runs(sac_model *m)
 {
     const struct sac_device_ops *ops = m->dev->ops;
-    settle(m);
-    for (int i = 0; i < SAC_PLANS_MAX; i++)
-        sac_plan_destroy(&m->plans[i]);
+    sac_model_drop_plans(m);
     sac_buffer_unref(&m->arena);
     sac_weight_store_finish(&m->weights);
     sac_device_unref(&m->host);
+    sac_book_finish(&m->book);
+    sac_free(m->book_path);
     if (m->done)
         ops->event_destroy(&m->done);
     if (m->capture)
@@ -110,24 +110,57 @@ static struct sac_plan *cached_plan(sac_model *m, const struct sac_operand *shap
     return NULL;
 }
 
+/* A plan with what the book says of these shapes, or, when it has no such page, with kernels that are
+ * measured now. */
+static sac_result create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
+                              bool measure, struct sac_plan **out)
+{
+    const struct sac_book_page *page = sac_book_find(&m->book, text);
+    const struct sac_plan_params params = {.reference = m->params.reference,
+                                           .tolerant = m->partial,
+                                           .memory_limit = m->params.memory_limit_bytes,
+                                           .precision = m->params.precision,
+                                           .weights = m->dev->ops->host_memory ? NULL : &m->weights,
+                                           .measure = measure,
+                                           .choices = page ? (const char *const *)page->choices : NULL,
+                                           .choice_count = page ? page->count : 0};
+    struct sac_plan *plan = NULL;
+    sac_result       res = sac_plan_create(m->dev, m->graph, shapes, &params, &plan);
+    if (res == SAC_OK)
+        res = provide_host(m, plan);
+    if (res != SAC_OK) {
+        sac_plan_destroy(&plan);
+        return sac_fail_prefix(m->ctx, res, "%s: ", m->path);
+    }
+    plan->capture = m->capture;
+    *out = plan;
+    return SAC_OK;
+}
+
+static sac_result make_plan(sac_model *m, const struct sac_operand *shapes, struct sac_plan **out)
+{
+    char          text[512];
+    const int64_t begun = sac_time_ns();
+    sac_book_shapes(shapes, m->graph->input_count, text, sizeof text);
+    const bool measure = m->book.key[SAC_BOOK_MODEL] && !m->checking && !sac_book_find(&m->book, text);
+    settle(m); /* measuring wants the device alone, and the oldest plan may go */
+    sac_result res = create_plan(m, shapes, text, measure, out);
+    if (res != SAC_OK || !measure)
+        return res;
+    sac_model_note_plan(m, text, *out);
+    sac_log(m->ctx, SAC_LOG_INFO, "%s: planned for %s on %s in %.1f s%s%s", m->path, text, m->dev->name,
+            (double)(sac_time_ns() - begun) / 1e9, m->book_path ? ", kept in " : "",
+            m->book_path ? m->book_path : "");
+    return SAC_OK;
+}
+
 sac_result sac_model_plan(sac_model *m, const struct sac_operand *shapes, struct sac_plan **out)
 {
     struct sac_plan *plan = cached_plan(m, shapes);
     if (!plan) {
-        settle(m); /* the oldest plan may go */
-        struct sac_plan_params params = {.reference = m->params.reference,
-                                         .tolerant = m->partial,
-                                         .memory_limit = m->params.memory_limit_bytes,
-                                         .precision = m->params.precision,
-                                         .weights = m->dev->ops->host_memory ? NULL : &m->weights};
-        sac_result res = sac_plan_create(m->dev, m->graph, shapes, &params, &plan);
-        if (res == SAC_OK)
-            res = provide_host(m, plan);
-        if (res != SAC_OK) {
-            sac_plan_destroy(&plan);
-            return sac_fail_prefix(m->ctx, res, "%s: ", m->path);
-        }
-        plan->capture = m->capture;
+        sac_result res = make_plan(m, shapes, &plan);
+        if (res != SAC_OK)
+            return res;
         struct sac_plan **slot = plan_slot(m);
         sac_plan_destroy(slot);
         *slot = plan;
@@ -136,6 +169,13 @@ sac_result sac_model_plan(sac_model *m, const struct sac_operand *shapes, struct
     plan->profile = m->profile;
     *out = plan;
     return SAC_OK;
+}
+
+void sac_model_drop_plans(sac_model *m)
+{
+    settle(m);
+    for (int i = 0; i < SAC_PLANS_MAX; i++)
+        sac_plan_destroy(&m->plans[i]);
 }
 
 /* Plans take turns in one arena, as big as the biggest of them. */

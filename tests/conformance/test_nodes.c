@@ -176,6 +176,7 @@ static bool run_case(const struct node_case *c, enum sac_precision precision, in
     sac_model              *m = NULL;
     params.precision = precision;
     params.free_batch = 0;
+    params.tune = 0;
     sac_result res = sac_model_load_memory(dev, c->model, c->size, c->name, &params, &m);
     if (res == SAC_OK)
         res = send(c, m, in);

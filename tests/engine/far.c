@@ -318,8 +318,11 @@ static void do_kernel(struct far_work *w)
             c->out[i].data = sac_alloc_aligned(64, sac_operand_bytes(&c->out[i]) + 64);
     assert_int_equal(c->node->op->ref(c), SAC_OK);
     for (int i = 0; i < c->out_count; i++)
-        if (c->out[i].present)
+        if (c->out[i].present) {
+            if (far_counts.wrong && c->out[i].dtype == SAC_F32 && sac_operand_elements(&c->out[i]))
+                *(float *)c->out[i].data += 100;
             walk(&s->out[i], w->out[i], c->out[i].data, true);
+        }
     for (int i = 0; i < c->in_count; i++)
         sac_free(c->in[i].present ? c->in[i].data : NULL);
     for (int i = 0; i < c->out_count; i++)

@@ -15,6 +15,7 @@ struct far_counts {
     int  taken;                    /* constants that kernels took */
     bool capture_fails;            /* in: the next captures do */
     bool full;                     /* in: it has no memory left */
+    bool wrong;                    /* in: what kernels compute is wrong */
 };
 extern struct far_counts far_counts;
 

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saccade build: a model planned for a GPU ahead of its first run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <saccade/model.h>
+
+#include "term.h"
+#include "verbs.h"
+
+/* "8" or "1:8:16". */
+static int read_batch(const char *text, struct sac_build_params *out, struct fault *fault)
+{
+    int  values[3], count = 0;
+    char rest = '\0';
+    count = sscanf(text, "%d:%d:%d%c", &values[0], &values[1], &values[2], &rest);
+    if (count == 1 && sscanf(text, "%d%c", &values[0], &rest) == 1) {
+        values[1] = values[2] = values[0];
+        count = 3;
+    }
+    if (count != 3 || values[0] < 1 || values[1] < values[0] || values[2] < values[1])
+        return fault_usage(fault, "--batch: '%s' is neither a number nor MIN:OPT:MAX, such as 1:8:16", text);
+    out->batch_min = values[0];
+    out->batch_opt = values[1];
+    out->batch_max = values[2];
+    return STATUS_OK;
+}
+
+static int read_size(const char *text, struct sac_build_params *out, struct fault *fault)
+{
+    char rest;
+    if (!text)
+        return STATUS_OK;
+    if (sscanf(text, "%dx%d%c", &out->width, &out->height, &rest) == 2 && out->width > 0 && out->height > 0)
+        return STATUS_OK;
+    return fault_usage(fault, "--size: '%s' is not WIDTHxHEIGHT, such as 640x640", text);
+}
+
+/* "models/net.onnx" -> "net.plan". False: it does not fit. */
+static bool default_output(const char *model, char *out, size_t size)
+{
+    const char *slash = strrchr(model, '/'), *name = slash ? slash + 1 : model, *dot = strrchr(name, '.');
+    const int   length = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
+    return (size_t)snprintf(out, size, "%.*s.plan", length, name) < size;
+}
+
+static void print_bucket(void *user, const struct sac_build_bucket *b)
+{
+    (void)user;
+    printf("batch %-4d planned in %.1f s, a run takes %.3f ms, off by %.2g of the largest number (limit %g)",
+           b->batch, b->seconds, b->ms, b->error, b->limit);
+    if (b->host_steps)
+        printf(", %d of its nodes on the host", b->host_steps);
+    putchar('\n');
+    fflush(stdout); /* the next one takes a while */
+}
+
+int verb_build(struct settings *s, struct fault *fault)
+{
+    struct sac_build_params  params = sac_build_params_default();
+    struct sac_device_params device_params = sac_device_params_default();
+    sac_context             *ctx = NULL;
+    sac_device              *device = NULL;
+    char                     name[4096];
+    const char              *out = s->build_output ? s->build_output : name;
+    int                      status = read_batch(s->build_batch, &params, fault);
+    if (status == STATUS_OK)
+        status = read_size(s->build_size, &params, fault);
+    if (status == STATUS_OK && !s->build_output && !default_output(s->args.items[0], name, sizeof name))
+        status = fault_usage(fault, "--output is needed: the model's name is too long");
+    if (status == STATUS_OK)
+        status = term_context(s, &ctx, fault);
+    if (status != STATUS_OK)
+        return status;
+    device_params.threads = s->threads;
+    device_params.memory_limit_bytes = s->memory_limit;
+    sac_precision_parse(s->precision, &params.model.precision); /* the option takes known names alone */
+    sac_result res = sac_device_open(ctx, s->device, &device_params, &device);
+    if (res == SAC_OK)
+        res = sac_model_build(device, s->args.items[0], &params, out, print_bucket, NULL);
+    if (res == SAC_OK)
+        printf("wrote       %s\n", out);
+    else
+        status = fault_library(fault, ctx, res);
+    sac_device_unref(&device);
+    sac_context_destroy(&ctx);
+    return status;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans kept in files, on the device of the tests (far.h): measured once, told afterwards; damaged, foreign and
+ * cut files are made anew and that is said; `build` checks before it writes. */
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/model.h"
+#include "tests/engine/far.h"
+#include "tests/test.h"
+
+static sac_context *ctx;
+static sac_device  *far;
+static char         said[8192], folder[64], out[128];
+static const char   model_path[] = MODELS_DIR "/resnet50.onnx";
+
+static void keep(void *user, enum sac_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    if (strlen(said) + strlen(message) + 2 < sizeof said)
+        strcat(strcat(said, message), "\n");
+}
+
+static int begin(void **state)
+{
+    struct sac_context_params params = sac_context_params_default();
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/saccade-plans-XXXXXX");
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(out, sizeof out, "%s/net.plan", folder);
+    setenv("SACCADE_CACHE", folder, 1);
+    params.log_fn = keep;
+    said[0] = '\0';
+    return sac_context_create(&params, &ctx) == SAC_OK && far_open(ctx, NULL, &far) == SAC_OK ? 0 : -1;
+}
+
+static void each_file(void (*fn)(const char *path))
+{
+    char   pattern[128];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/*", folder);
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        fn(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+static void remove_file(const char *path)
+{
+    unlink(path);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    sac_device_unref(&far);
+    sac_context_destroy(&ctx);
+    each_file(remove_file);
+    rmdir(folder);
+    return 0;
+}
+
+static void ok(sac_result res)
+{
+    char why[512];
+    sac_context_last_error(ctx, why, sizeof why);
+    if (res != SAC_OK)
+        fail_msg("%s: %s", sac_result_name(res), why);
+}
+
+static const char *last_error(void)
+{
+    static char why[512];
+    sac_context_last_error(ctx, why, sizeof why);
+    return why;
+}
+
+/* Load, run once; what the kernels were told and measured stays in far_counts. */
+static void run(const char *path)
+{
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 4, .shape = {1, 3, 64, 64}};
+    static float           zeros[3 * 64 * 64];
+    sac_model             *m = NULL;
+    sac_tensor            *x = NULL, *y[8] = {NULL};
+    said[0] = '\0';
+    far_counts = (struct far_counts){0};
+    ok(sac_model_load(far, path, NULL, &m));
+    ok(sac_tensor_create(far, &desc, "test", &x));
+    ok(sac_tensor_upload(x, zeros));
+    ok(sac_model_run(m, &x, y));
+    for (int i = 0; i < 8; i++)
+        sac_tensor_unref(&y[i]);
+    sac_tensor_unref(&x);
+    sac_model_unref(&m);
+}
+
+static char   one_file[256];
+static size_t files;
+
+static void note_file(const char *path)
+{
+    snprintf(one_file, sizeof one_file, "%s", path);
+    files++;
+}
+
+static size_t count_files(void)
+{
+    files = 0;
+    each_file(note_file);
+    return files;
+}
+
+/* ---- the cache ---- */
+
+static void measured_once(void **state)
+{
+    (void)state;
+    run(model_path);
+    const int kernels = far_counts.prepared;
+    assert_true(kernels > 10);
+    assert_int_equal(far_counts.measured, kernels);
+    assert_non_null(strstr(said, "planned for float32[1,3,64,64] on far:0 in"));
+    assert_int_equal(count_files(), 1); /* nothing half written beside it */
+    run(model_path);
+    assert_int_equal(far_counts.prepared, kernels);
+    assert_int_equal(far_counts.measured, 0);
+    assert_int_equal(far_counts.told, far_counts.taken); /* the convolutions, which have variants */
+    assert_true(far_counts.told > 10);
+    assert_string_equal(said, "");
+}
+
+static void write_file(const char *path, const char *bytes, size_t size)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, size, f), size);
+    fclose(f);
+}
+
+static char *read_file(const char *path, size_t *size)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    char *bytes = calloc(1, (size_t)st.st_size + 1);
+    FILE *f = fopen(path, "rb");
+    assert_int_equal(fread(bytes, 1, (size_t)st.st_size, f), st.st_size);
+    fclose(f);
+    *size = (size_t)st.st_size;
+    return bytes;
+}
+
+/* The cache's file is so now: made anew, which is said, and right again afterwards. */
+static void expect_anew(const char *bytes, size_t size, const char *sentence)
+{
+    write_file(one_file, bytes, size);
+    run(model_path);
+    if (!strstr(said, sentence))
+        fail_msg("'%s' does not say '%s'", said, sentence);
+    assert_non_null(strstr(said, "it is made anew"));
+    assert_true(far_counts.measured > 10);
+    run(model_path);
+    assert_int_equal(far_counts.measured, 0);
+    assert_string_equal(said, "");
+}
+
+static void replace(char *bytes, const char *from, const char *to)
+{
+    char *at = strstr(bytes, from);
+    assert_non_null(at);
+    memcpy(at, to, strlen(to));
+}
+
+static void damaged_files_are_made_anew(void **state)
+{
+    (void)state;
+    size_t size;
+    run(model_path);
+    assert_int_equal(count_files(), 1);
+    char *bytes = read_file(one_file, &size);
+    expect_anew(bytes, size / 2, "damaged (it ends early)");
+    expect_anew(bytes, 0, "damaged (it does not begin as a plan of saccade does)");
+    expect_anew("ONNX or so\n", 11, "damaged (it does not begin as a plan of saccade does)");
+    bytes[size / 2] ^= 4;
+    expect_anew(bytes, size, "damaged (");
+    free(bytes);
+    bytes = read_file(one_file, &size);
+    replace(bytes, "variant 7", "variant 8");
+    expect_anew(bytes, size, "damaged (its checksum is wrong)");
+    free(bytes);
+}
+
+/* Every cut and many flips of a bit: never a crash, and never taken for whole. */
+static void no_damage_is_taken(void **state)
+{
+    (void)state;
+    size_t size, model;
+    char   why[160];
+    run(model_path);
+    count_files();
+    char *bytes = read_file(one_file, &size);
+    for (size_t i = 0; i < 2 * size; i++) {
+        struct sac_plan_book book = {.count = 0};
+        const bool           cut = i < size;
+        if (!cut)
+            bytes[i - size] ^= (char)(1 << i % 7);
+        if (sac_book_parse(bytes, cut ? i : size, &book, &model, why, sizeof why))
+            fail_msg("%s %zu is taken", cut ? "cut at" : "a flip at", cut ? i : i - size);
+        sac_book_finish(&book);
+        if (!cut)
+            bytes[i - size] ^= (char)(1 << i % 7);
+    }
+    free(bytes);
+}
+
+static void a_folder_that_cannot_be_written_is_said(void **state)
+{
+    (void)state;
+    setenv("SACCADE_CACHE", "/proc/nowhere", 1);
+    run(model_path);
+    assert_non_null(strstr(said, "no folder to keep plans in"));
+    assert_true(far_counts.measured > 10);
+}
+
+/* ---- build ---- */
+
+static struct sac_build_bucket buckets[16];
+static int                     bucket_count;
+
+static void note_bucket(void *user, const struct sac_build_bucket *b)
+{
+    (void)user;
+    buckets[bucket_count++] = *b;
+}
+
+static void build(void)
+{
+    struct sac_build_params params = sac_build_params_default();
+    params.batch_opt = 3;
+    params.batch_max = 5;
+    params.width = params.height = 64;
+    bucket_count = 0;
+    ok(sac_model_build(far, model_path, &params, out, note_bucket, NULL));
+}
+
+static void build_checks_and_writes(void **state)
+{
+    (void)state;
+    static const int batches[] = {1, 2, 3, 4, 5};
+    build();
+    assert_int_equal(bucket_count, SAC_COUNT(batches));
+    for (int i = 0; i < bucket_count; i++) {
+        assert_int_equal(buckets[i].batch, batches[i]);
+        assert_true(buckets[i].error > 0 && buckets[i].error < buckets[i].limit); /* float16 rounds */
+        assert_float_equal(buckets[i].limit, 0.03, 1e-9);
+    }
+    setenv("SACCADE_CACHE", "", 1);
+    run(out);
+    assert_int_equal(far_counts.measured, 0);
+    assert_true(far_counts.told > 10);
+    assert_string_equal(said, "");
+}
+
+static void a_plan_keeps_its_precision(void **state)
+{
+    (void)state;
+    struct sac_build_params params = sac_build_params_default();
+    sac_model              *m = NULL;
+    params.width = params.height = 64;
+    params.model.precision = SAC_PRECISION_FP32;
+    ok(sac_model_build(far, model_path, &params, out, NULL, NULL));
+    ok(sac_model_load(far, out, NULL, &m));
+    assert_int_equal(sac_model_precision(m), SAC_PRECISION_FP32);
+    sac_model_unref(&m);
+    sac_device *cpu = NULL; /* where it is just a model */
+    ok(sac_device_open(ctx, "cpu", NULL, &cpu));
+    ok(sac_model_load(cpu, out, NULL, &m));
+    assert_int_equal(sac_model_precision(m), SAC_PRECISION_FP32);
+    sac_model_unref(&m);
+    sac_device_unref(&cpu);
+}
+
+/* Made on another device: taken as a model, planned anew and kept in the cache. */
+static void a_foreign_plan_is_made_anew(void **state)
+{
+    (void)state;
+    struct sac_plan_book book = {.count = 0};
+    size_t               size, model, length;
+    char                 why[160];
+    build();
+    each_file(note_file);
+    char *bytes = read_file(out, &size);
+    assert_true(sac_book_parse(bytes, size, &book, &model, why, sizeof why));
+    assert_true(sac_book_set_key(&book, SAC_BOOK_DEVICE, "NVIDIA T4"));
+    char *text = sac_book_text(&book, size - model, &length);
+    char *whole = malloc(length + size - model);
+    memcpy(whole, text, length);
+    memcpy(whole + length, bytes + model, size - model);
+    each_file(remove_file); /* the cache knows these shapes by now */
+    write_file(out, whole, length + size - model);
+    run(out);
+    assert_non_null(strstr(said, "the plan was made for another device ('NVIDIA T4', and here is 'a device for "
+                                 "tests'); it is made anew"));
+    assert_true(far_counts.measured > 10);
+    run(out);
+    assert_int_equal(far_counts.measured, 0); /* from the cache */
+    sac_book_finish(&book);
+    free(text);
+    free(whole);
+    free(bytes);
+}
+
+static void cut_plans_are_refused(void **state)
+{
+    (void)state;
+    size_t     size;
+    sac_model *m = NULL;
+    build();
+    char *bytes = read_file(out, &size);
+    write_file(out, bytes, size - 1);
+    assert_int_equal(sac_model_load(far, out, NULL, &m), SAC_ERR_FORMAT);
+    assert_non_null(strstr(last_error(), "the plan is damaged (the model in it is not whole)"));
+    write_file(out, bytes, 100);
+    assert_int_equal(sac_model_load(far, out, NULL, &m), SAC_ERR_FORMAT);
+    assert_non_null(strstr(last_error(), "the plan is damaged (it ends early)"));
+    unlink(out);
+    count_files();
+    assert_int_equal(sac_model_load(far, one_file, NULL, &m), SAC_ERR_FORMAT);
+    assert_non_null(strstr(last_error(), "one of the cache, without its model"));
+    free(bytes);
+}
+
+static void build_refuses(void **state)
+{
+    (void)state;
+    struct sac_build_params params = sac_build_params_default();
+    sac_device             *cpu = NULL;
+    params.batch_opt = 2;
+    assert_int_equal(sac_model_build(far, model_path, &params, out, NULL, NULL), SAC_ERR_ARG);
+    assert_non_null(strstr(last_error(), "batch 1:2:1: want 1 <= min <= opt <= max"));
+    params.batch_opt = 1;
+    assert_int_equal(sac_model_build(far, MODELS_DIR "/nowhere.onnx", &params, out, NULL, NULL), SAC_ERR_IO);
+    ok(sac_device_open(ctx, "cpu", NULL, &cpu));
+    assert_int_equal(sac_model_build(cpu, model_path, &params, out, NULL, NULL), SAC_ERR_UNSUPPORTED);
+    sac_device_unref(&cpu);
+    far_counts.wrong = true;
+    assert_int_equal(sac_model_build(far, model_path, &params, out, NULL, NULL), SAC_ERR_FORMAT);
+    assert_non_null(strstr(last_error(), "with batch 1 it is off by"));
+    assert_non_null(strstr(last_error(), "build it with --precision tf32"));
+    assert_int_not_equal(access(out, F_OK), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(measured_once, begin, end),
+        cmocka_unit_test_setup_teardown(damaged_files_are_made_anew, begin, end),
+        cmocka_unit_test_setup_teardown(no_damage_is_taken, begin, end),
+        cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_written_is_said, begin, end),
+        cmocka_unit_test_setup_teardown(build_checks_and_writes, begin, end),
+        cmocka_unit_test_setup_teardown(a_plan_keeps_its_precision, begin, end),
+        cmocka_unit_test_setup_teardown(a_foreign_plan_is_made_anew, begin, end),
+        cmocka_unit_test_setup_teardown(cut_plans_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(build_refuses, begin, end),
+    };
+    return cmocka_run_group_tests_name("engine/plans", tests, NULL, NULL);
+}
