@@ -8,7 +8,7 @@
 #define SACCADE_FRAME_H
 
 #include <stdint.h>
-#include <saccade/device.h>
+#include <saccade/tensor.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,6 +64,13 @@ SAC_API bool       sac_frame_is_writable(const sac_frame *frame);
  * library does with a frame waits for that by itself. Before code of the caller's own reads the planes:
  * until they are complete. The thread sleeps. */
 SAC_API sac_result sac_frame_wait(const sac_frame *frame);
+
+/* A plane as a tensor that shares its memory: nothing is copied, and the frame lives as long as the tensor.
+ * [rows, pitch]: uint8, or uint16 of P010 (10 bits in the high ones). A row of Y, GRAY8 or I420 begins with its
+ * pixels (width, or half of it, rounded up), one of UV with its pairs, one of RGB24 with 3 numbers a pixel; the
+ * rest of it is padding. Read-only. What the library does with the tensor waits until the planes are complete.
+ * Errors   SAC_ERR_ARG for a plane that the format does not have, or whose pitch is no whole number of elements. */
+SAC_API sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out);
 
 /* The planes of src into dst, of the same format and size. The frames may be on different devices when
  * one of them is the CPU: then it is a frame-upload or a frame-download in the ledger of the other,

@@ -58,8 +58,9 @@ typedef struct sac_tensor sac_tensor;
  * Errors   SAC_ERR_ARG for a bad shape; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_tensor_create(sac_device *dev, const struct sac_tensor_desc *desc,
                                      const char *owner, sac_tensor **out);
-/* Wrap memory that lives on the device already; release(user) is called with the last reference
- * (NULL: nothing to release). */
+/* Wrap memory that lives on the device already; release(user) is called with the last reference, once the
+ * library's work with it is done (NULL: nothing to release). Numbers that other work still writes there must be
+ * complete. */
 SAC_API sac_result sac_tensor_wrap(sac_device *dev, const struct sac_tensor_desc *desc, void *data,
                                    void (*release)(void *user), void *user, sac_tensor **out);
 /* Another shape, from offset_bytes on, over the same buffer; holds a reference to it.
@@ -78,6 +79,19 @@ SAC_API sac_device                   *sac_tensor_device(const sac_tensor *t);
  * Errors   SAC_ERR_LIMIT in strict mode, SAC_ERR_DEVICE. */
 SAC_API sac_result sac_tensor_upload(sac_tensor *t, const void *src);
 SAC_API sac_result sac_tensor_download(const sac_tensor *t, void *dst);
+
+/* What a tensor must be; zeros ask for nothing. */
+struct sac_tensor_spec {
+    sac_device    *device;              /* where it is; NULL: anywhere */
+    enum sac_dtype dtype;               /* SAC_DTYPE_NONE: any */
+    int            rank;                /* 0: any, with any shape */
+    int64_t        shape[SAC_RANK_MAX]; /* -1: any */
+    size_t         align_bytes;         /* its address is a multiple of this; 0: any */
+};
+/* SAC_OK, or SAC_ERR_ARG and a sentence that says what it is and what was wanted: "my input: float32 [1,3,4] on
+ * cpu; wanted float16 [?,3,4]". what names it there. Looks at no numbers. Any thread. */
+SAC_API sac_result sac_tensor_check(sac_context *ctx, const char *what, const sac_tensor *t,
+                                    const struct sac_tensor_spec *spec);
 
 /* NumPy's .npy format, versions 1 to 3, C order.
  * Errors   SAC_ERR_IO, SAC_ERR_FORMAT (truncated, not npy), SAC_ERR_UNSUPPORTED (Fortran order, dtype). */

@@ -239,6 +239,38 @@ sac_result sac_frame_wait(const sac_frame *frame)
     return owner && owner->ready ? frame->device->ops->event_wait(owner->ready) : SAC_OK;
 }
 
+/* ---- planes as tensors ---- */
+
+static void release_frame(void *user)
+{
+    sac_frame *frame = user;
+    sac_frame_unref(&frame);
+}
+
+sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    const int    n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    const size_t size = frame->format == SAC_PIXEL_P010 ? 2 : 1;
+    if (plane < 0 || plane >= n)
+        return SAC_FAIL(frame->device->ctx, SAC_ERR_ARG, "plane %d of a %s frame; have 0 to %d", plane,
+                        sac_pixel_format_name(frame->format), n - 1);
+    if (frame->pitch_bytes[plane] % size)
+        return SAC_FAIL(frame->device->ctx, SAC_ERR_ARG, "plane %d of a %s frame: a pitch of %zu bytes", plane,
+                        sac_pixel_format_name(frame->format), frame->pitch_bytes[plane]);
+    const struct sac_tensor_desc desc = {
+        .dtype = size == 2 ? SAC_U16 : SAC_U8,
+        .rank = 2,
+        .shape = {planes[plane].rows, (int64_t)(frame->pitch_bytes[plane] / size)},
+    };
+    sac_result res = sac_frame_await(frame, NULL);
+    if (res == SAC_OK)
+        res = sac_tensor_wrap(frame->device, &desc, frame->plane[plane], release_frame, frame, out);
+    if (res == SAC_OK)
+        sac_frame_ref(frame);
+    return res;
+}
+
 /* ---- copies ---- */
 
 void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "device/uses.h"
 
 static const struct {
     const char *name;
@@ -63,7 +63,9 @@ void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t
 {
     size_t at = (size_t)snprintf(out, size, "%s [", sac_dtype_name(desc->dtype));
     for (int i = 0; i < desc->rank && at < size; i++)
-        at += (size_t)snprintf(out + at, size - at, "%s%lld", i ? "," : "", (long long)desc->shape[i]);
+        at += desc->shape[i] < 0
+                  ? (size_t)snprintf(out + at, size - at, "%s?", i ? "," : "")
+                  : (size_t)snprintf(out + at, size - at, "%s%lld", i ? "," : "", (long long)desc->shape[i]);
     if (at < size)
         snprintf(out + at, size - at, "]");
 }
@@ -78,6 +80,8 @@ struct sac_tensor {
     sac_tensor        *base;
     void             (*release)(void *user);
     void              *user;
+    pthread_mutex_t    lock; /* guards uses */
+    struct sac_uses    uses; /* of wrapped memory */
 };
 
 static sac_result check(sac_device *dev, const struct sac_tensor_desc *desc, const char *owner,
@@ -98,6 +102,7 @@ static sac_result tensor_new(sac_device *dev, const struct sac_tensor_desc *desc
     if (!t)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a tensor's state");
     sac_refcount_init(&t->refs);
+    pthread_mutex_init(&t->lock, NULL);
     t->desc = *desc;
     t->dev = dev;
     sac_device_hold(dev);
@@ -184,6 +189,9 @@ void sac_tensor_unref(sac_tensor **t_at)
     sac_device *dev = t->dev;
     sac_buffer_unref(&t->buffer);
     sac_tensor_unref(&t->base);
+    sac_uses_wait(dev, &t->uses); /* its owner does not know our streams */
+    sac_uses_finish(dev, &t->uses);
+    pthread_mutex_destroy(&t->lock);
     if (t->release)
         t->release(t->user);
     sac_free(t);
@@ -194,8 +202,13 @@ void sac_tensor_used(sac_tensor *t, struct sac_stream *stream)
 {
     while (t->base)
         t = t->base;
-    if (t->buffer)
+    if (t->buffer) {
         sac_buffer_used(t->buffer, stream);
+        return;
+    }
+    pthread_mutex_lock(&t->lock);
+    sac_uses_add(t->dev, &t->uses, stream);
+    pthread_mutex_unlock(&t->lock);
 }
 
 const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t)
@@ -238,4 +251,50 @@ sac_result sac_tensor_download(const sac_tensor *t, void *dst)
     sac_tensor_name(t, "download of", what, sizeof what);
     return sac_device_copy(t->dev, NULL, dst, t->data, (size_t)sac_tensor_desc_bytes(&t->desc),
                            SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, what);
+}
+
+/* ---- what is expected of one ---- */
+
+static bool shape_fits(const struct sac_tensor_desc *d, const struct sac_tensor_spec *spec)
+{
+    bool fits = spec->rank == 0 || d->rank == spec->rank;
+    for (int i = 0; i < spec->rank && fits; i++)
+        fits = spec->shape[i] < 0 || d->shape[i] == spec->shape[i];
+    return fits;
+}
+
+/* "float16 [?,3,4] on cuda:0 at a multiple of 16 bytes", of what is asked for. */
+static void print_spec(const struct sac_tensor_spec *spec, char *out, size_t size)
+{
+    struct sac_tensor_desc desc = {.dtype = spec->dtype, .rank = spec->rank};
+    char                   text[160], align[48] = "";
+    memcpy(desc.shape, spec->shape, sizeof desc.shape);
+    sac_tensor_desc_print(&desc, text, sizeof text);
+    if (spec->rank == 0)
+        text[strcspn(text, " ")] = '\0';
+    if (spec->align_bytes)
+        snprintf(align, sizeof align, " at a multiple of %zu bytes", spec->align_bytes);
+    snprintf(out, size, "%s%s%s%s",
+             spec->dtype == SAC_DTYPE_NONE ? (spec->rank ? strchr(text, '[') : "a tensor") : text,
+             spec->device ? " on " : "", spec->device ? spec->device->name : "", align);
+}
+
+sac_result sac_tensor_check(sac_context *ctx, const char *what, const sac_tensor *t,
+                            const struct sac_tensor_spec *spec)
+{
+    char have[160], want[280];
+    if (spec->rank < 0 || spec->rank > SAC_RANK_MAX)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: a tensor of rank %d cannot be wanted", what, spec->rank);
+    print_spec(spec, want, sizeof want);
+    if (!t)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: no tensor; wanted %s", what, want);
+    const bool aligned = !spec->align_bytes || (uintptr_t)t->data % spec->align_bytes == 0;
+    if ((!spec->device || t->dev == spec->device) && (!spec->dtype || t->desc.dtype == spec->dtype) &&
+        shape_fits(&t->desc, spec) && aligned)
+        return SAC_OK;
+    char address[40] = "";
+    sac_tensor_desc_print(&t->desc, have, sizeof have);
+    if (!aligned)
+        snprintf(address, sizeof address, " at address %p", (void *)t->data);
+    return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s on %s%s; wanted %s", what, have, t->dev->name, address, want);
 }

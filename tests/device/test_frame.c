@@ -106,6 +106,72 @@ static void wraps_planes_of_others(void **state)
     assert_int_equal(released, 1);
 }
 
+/* ---- planes as tensors ---- */
+
+static void a_plane_is_a_tensor_without_a_copy(void **state)
+{
+    (void)state;
+    static const struct {
+        enum sac_pixel_format format;
+        int                   plane;
+        enum sac_dtype        dtype;
+        int64_t               rows, columns;
+    } cases[] = {
+        {SAC_PIXEL_NV12, 0, SAC_U8, 33, 128},  {SAC_PIXEL_NV12, 1, SAC_U8, 17, 128},
+        {SAC_PIXEL_P010, 0, SAC_U16, 33, 96},  {SAC_PIXEL_P010, 1, SAC_U16, 17, 96},
+        {SAC_PIXEL_I420, 2, SAC_U8, 17, 64},   {SAC_PIXEL_RGB24, 0, SAC_U8, 33, 256},
+        {SAC_PIXEL_GRAY8, 0, SAC_U8, 33, 128},
+    };
+    sac_device *dev = cpu();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        sac_frame  *frame = NULL, desc = {.format = cases[i].format, .width = 81, .height = 33};
+        sac_tensor *t = NULL;
+        assert_sac_ok(sac_frame_create(dev, &desc, &frame));
+        fill(frame);
+        assert_sac_ok(sac_frame_plane_tensor(frame, cases[i].plane, &t));
+        const struct sac_tensor_desc *d = sac_tensor_describe(t);
+        assert_int_equal(d->dtype, cases[i].dtype);
+        assert_int_equal(d->rank, 2);
+        assert_int_equal(d->shape[0], cases[i].rows);
+        assert_int_equal(d->shape[1], cases[i].columns);
+        assert_ptr_equal(sac_tensor_data(t), frame->plane[cases[i].plane]);
+        assert_false(sac_frame_is_writable(frame)); /* it is shared now */
+        const uint8_t *first = frame->plane[cases[i].plane];
+        sac_frame_unref(&frame);
+        assert_int_equal(*first, cases[i].plane + 1); /* the tensor holds it */
+        sac_tensor_unref(&t);
+    }
+    struct sac_pool_stats stats;
+    sac_device_pool_stats(dev, &stats);
+    assert_int_equal(stats.bytes_live, 0);
+    sac_device_unref(&dev);
+}
+
+static void other_planes_are_refused(void **state)
+{
+    (void)state;
+    static uint8_t pixels[4096];
+    sac_device    *dev = cpu();
+    sac_frame     *frame = NULL, desc = {.format = SAC_PIXEL_P010, .width = 8, .height = 8};
+    sac_tensor    *t = NULL;
+    char           why[512];
+    for (int i = 0; i < 2; i++) {
+        desc.plane[i] = pixels + i * 2048;
+        desc.pitch_bytes[i] = 17;
+    }
+    assert_sac_ok(sac_frame_wrap(dev, &desc, NULL, NULL, &frame));
+    assert_sac_error(sac_frame_plane_tensor(frame, 2, &t), SAC_ERR_ARG);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_string_equal(why, "plane 2 of a p010 frame; have 0 to 1");
+    assert_sac_error(sac_frame_plane_tensor(frame, -1, &t), SAC_ERR_ARG);
+    assert_sac_error(sac_frame_plane_tensor(frame, 0, &t), SAC_ERR_ARG);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_string_equal(why, "plane 0 of a p010 frame: a pitch of 17 bytes");
+    assert_null(t);
+    sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +179,8 @@ int main(void)
         cmocka_unit_test(refuses_bad_sizes_and_formats),
         cmocka_unit_test(is_writable_alone),
         cmocka_unit_test(wraps_planes_of_others),
+        cmocka_unit_test(a_plane_is_a_tensor_without_a_copy),
+        cmocka_unit_test(other_planes_are_refused),
     };
     return cmocka_run_group_tests_name("device/frame", tests, NULL, NULL);
 }

@@ -281,6 +281,36 @@ static void strict_mode_names_what_it_refuses(void **state)
     sac_device_unref(&dev);
 }
 
+/* ---- planes as tensors ---- */
+
+static void a_plane_of_a_surface_is_a_tensor(void **state)
+{
+    (void)state;
+    uint8_t     *host = sac_alloc(64 * 48);
+    sac_device  *dev = gpu_open(NULL), *cpu = NULL;
+    sac_frame   *here = NULL, *there = NULL, desc = {.format = SAC_PIXEL_GRAY8, .width = 64, .height = 48};
+    sac_tensor  *t = NULL;
+    assert_non_null(host);
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &cpu));
+    assert_sac_ok(sac_frame_create(cpu, &desc, &here));
+    assert_sac_ok(sac_frame_create(dev, &desc, &there));
+    for (int i = 0; i < 64 * 48; i++)
+        here->plane[0][i] = (uint8_t)(i * 7);
+    assert_sac_ok(sac_frame_copy(here, there));
+    assert_sac_ok(sac_frame_plane_tensor(there, 0, &t));
+    assert_sac_ok(sac_tensor_check(test_context(), "plane", t,
+                                   &(struct sac_tensor_spec){.device = dev, .dtype = SAC_U8, .rank = 2,
+                                                             .shape = {48, 64}, .align_bytes = 64}));
+    sac_frame_unref(&there);
+    assert_sac_ok(sac_tensor_download(t, host));
+    assert_memory_equal(host, here->plane[0], 64 * 48);
+    sac_tensor_unref(&t);
+    sac_frame_unref(&here);
+    sac_free(host);
+    sac_device_unref(&cpu);
+    sac_device_unref(&dev);
+}
+
 /* ---- books ---- */
 
 struct lines {
@@ -319,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_buffer_is_not_handed_out_while_a_stream_reads_it),
         cmocka_unit_test(a_decoders_planes_go_back_after_the_work),
         cmocka_unit_test(strict_mode_names_what_it_refuses),
+        cmocka_unit_test(a_plane_of_a_surface_is_a_tensor),
         cmocka_unit_test(the_live_list_has_host_and_device),
     };
     return cmocka_run_group_tests_name("device/pool_cuda", tests, NULL, NULL);

@@ -213,6 +213,25 @@ static void wrapped_planes_go_back_when_the_work_is_done(void **state)
     close_fake(&dev);
 }
 
+static void wrapped_memory_goes_back_when_the_work_is_done(void **state)
+{
+    (void)state;
+    static float           numbers[4];
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 1, .shape = {4}}, half = {.dtype = SAC_F32, .rank = 1, .shape = {2}};
+    sac_device            *dev = open_fake(NULL);
+    sac_tensor            *t = NULL, *view = NULL;
+    int                    released = -1;
+    assert_sac_ok(sac_tensor_wrap(dev, &desc, numbers, note, &released, &t));
+    assert_sac_ok(sac_tensor_view(t, 8, &half, &view));
+    own.queued = 5;
+    sac_tensor_used(view, NULL);
+    sac_tensor_unref(&t);
+    assert_int_equal(released, -1);
+    sac_tensor_unref(&view);
+    assert_int_equal(released, 5);
+    close_fake(&dev);
+}
+
 static void a_views_buffer_is_meant(void **state)
 {
     (void)state;
@@ -241,6 +260,7 @@ int main(void)
         cmocka_unit_test(all_streams_must_be_done),
         cmocka_unit_test(over_the_budget_it_waits_for_the_oldest),
         cmocka_unit_test(wrapped_planes_go_back_when_the_work_is_done),
+        cmocka_unit_test(wrapped_memory_goes_back_when_the_work_is_done),
         cmocka_unit_test(a_views_buffer_is_meant),
     };
     return cmocka_run_group_tests_name("device/uses", tests, NULL, NULL);

@@ -65,6 +65,14 @@ def test_push(detector):
     assert run('push', 'none.onnx', 8, 8, 10, input=b'').returncode == 1
 
 
+def test_gpu_tensor(detector, pictures):
+    done = run('gpu_tensor', pictures, detector, 'cpu')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b'10 frames, 0 bytes between host and device\n'
+    assert run('gpu_tensor').returncode == 2
+    assert run('gpu_tensor', pictures, 'none.onnx', 'cpu').returncode == 1
+
+
 def constant_boxes(path):
     """A network that sees two boxes in every picture: rows of centre, size, score, class."""
     rows = np.array([[[0.5, 0.5, 0.25, 0.5, 0.9, 0], [0.1, 0.2, 0.1, 0.1, 0.02, 0]]], np.float32)
