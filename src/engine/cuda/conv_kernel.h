@@ -15,6 +15,7 @@ struct conv_ready {
     struct cudnn_graph graph; /* of cuDNN's ways */
     struct cudnn_plan  plan;
     int                users; /* guarded by the lock of conv_memory.c */
+    bool               kept;  /* lies in the user's cache, or was so quick to make that it need not */
 };
 
 struct conv_state {
@@ -35,7 +36,7 @@ size_t conv_scratch_bytes(const struct conv_state *s);
 /* Queues it. In the GPU's context. */
 cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers *p, cudaStream_t stream);
 
-/* ---- ways (conv_ways.c) ---- */
+/* ---- ways (conv_ways.c); key: as conv_key ---- */
 
 enum { CONV_TRIED_MAX = 16 };
 
@@ -47,7 +48,10 @@ struct conv_ways {
 void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out);
 /* NULL: it does not run here, and the log says why at debug. In the GPU's context; with one user. */
 struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
-                                   const struct conv_spec *spec, const struct conv_choice *choice);
+                                   const char *key, const struct conv_spec *spec,
+                                   const struct conv_choice *choice);
+/* Let a plan that took long to make stay in the user's cache. */
+void               conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready *r);
 void               conv_ready_destroy(struct conv_ready *r); /* whatever users it has */
 enum conv_form     conv_form_of(enum conv_way way);
 

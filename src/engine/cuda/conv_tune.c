@@ -10,6 +10,7 @@
 struct trial {
     struct sac_device      *dev;
     struct conv_state      *state;
+    const char             *key;
     struct conv_ways        list;
     struct conv_ready      *ready[CONV_TRIED_MAX]; /* NULL: could not be made */
     struct sac_buffer      *x, *y, *residual, *workspace;
@@ -35,7 +36,7 @@ static void make_piece(void *arg, int piece, int worker)
     for (int i = piece; i < t->list.count; i += CUDNN_SPARE_HANDLES) {
         if (gpu->cudnn.handle)
             target.handle = spare_handle(gpu, piece);
-        t->ready[i] = conv_ready_make(t->dev, &target, &t->state->spec, &t->list.items[i].choice);
+        t->ready[i] = conv_ready_make(t->dev, &target, t->key, &t->state->spec, &t->list.items[i].choice);
     }
     cuda_leave();
 }
@@ -157,7 +158,7 @@ static bool try_all(struct sac_device *dev, struct conv_state *state, const stru
     if (!t)
         return false;
     pthread_mutex_lock(&state->gpu->tuning); /* one at a time, so that none slows another */
-    *t = (struct trial){.dev = dev, .state = state, .began_ns = sac_time_ns()};
+    *t = (struct trial){.dev = dev, .state = state, .key = key, .began_ns = sac_time_ns()};
     conv_ways_list(&state->gpu->cudnn, &state->spec, &t->list);
     sac_device_parallel(dev, SAC_MIN(t->list.count, (int)CUDNN_SPARE_HANDLES), make_piece, t);
     const int64_t made_ns = sac_time_ns();
@@ -179,7 +180,7 @@ static bool take(struct sac_device *dev, struct conv_state *s, const char *key, 
 {
     s->ready = conv_share(key, choice);
     if (!s->ready)
-        s->ready = conv_ready_make(dev, &s->gpu->cudnn, &s->spec, choice);
+        s->ready = conv_ready_make(dev, &s->gpu->cudnn, key, &s->spec, choice);
     return s->ready != NULL;
 }
 
@@ -230,6 +231,7 @@ sac_result conv_choose(struct sac_device *dev, struct conv_state *state, const s
         return SAC_OP_FAIL(plan->call, SAC_ERR_LIMIT, "its numbers are too long");
     if (!choose(dev, state, plan, weights, key) && !take_direct(dev, state, key))
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    conv_ready_keep(dev, key, state->ready);
     conv_offer(key, state->ready);
     return weights->get(weights->arg, conv_form_of(state->ready->choice.way), &state->weights);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "engine/cuda/conv_kernel.h"
+#include "engine/cuda/cudnn_store.h"
 
 enum { LIST_MAX = 32, FUSED_MAX = 6, COMPILED_MAX = 4, PLAIN_MAX = 5 };
 static const int64_t WORKSPACE_MAX = 512 << 20;
@@ -25,25 +26,72 @@ static void say_refused(struct sac_device *dev, const struct conv_choice *choice
     sac_log(dev->ctx, SAC_LOG_DEBUG, "cudnn: not %s: %s", text, why);
 }
 
-static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target, const struct conv_spec *spec,
-                       struct conv_ready *r)
+/* Compiling takes a quarter of a second and more; what lies ready takes less than a millisecond. */
+static const int64_t LONG_NS = 30 * 1000 * 1000;
+
+/* What a kept plan depends on. */
+static char *store_key(const char *key, const struct conv_choice *choice)
+{
+    char text[512] = "";
+    int  driver = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess || !conv_choice_print(choice, text, sizeof text))
+        return NULL;
+    return sac_asprintf("%s, driver %d, %s: %s", sac_kernels_cudnn.name, driver, key, text);
+}
+
+static bool read_kept(const struct cudnn_target *target, const char *key, struct conv_ready *r)
+{
+    char  *name = store_key(key, &r->choice);
+    size_t size = 0;
+    char  *text = name ? cudnn_store_load(name, &size) : NULL;
+    bool   good = text && cudnn_plan_read(target, text, size, &r->plan);
+    if (text && !good)
+        cudnn_plan_finish(&r->plan);
+    sac_free(text);
+    sac_free(name);
+    r->kept = good;
+    return good;
+}
+
+void conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready *r)
+{
+    if (r->kept || !r->plan.plan)
+        return;
+    char  *name = store_key(key, &r->choice);
+    size_t size = 0;
+    char  *text = name ? cudnn_plan_text(&r->plan, &size) : NULL;
+    r->kept = true; /* or cannot be, which is no reason to try again */
+    if (text && cudnn_store_save(name, text, size))
+        sac_log(dev->ctx, SAC_LOG_DEBUG, "cudnn: a plan of %zu bytes is kept in the cache", size);
+    sac_free(text);
+    sac_free(name);
+}
+
+static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target, const char *key,
+                       const struct conv_spec *spec, struct conv_ready *r)
 {
     const bool fused = r->choice.way == CONV_CUDNN_FUSED;
     if (!target->handle || (fused && !cudnn_graph_can_fuse(spec)))
         return false;
+    r->graph.fused = fused;
+    if (read_kept(target, key, r))
+        return r->plan.workspace <= WORKSPACE_MAX;
     if (!cudnn_graph_make(target, spec, fused, &r->graph)) {
         say_refused(dev, &r->choice, &r->graph.set);
         return false;
     }
+    const int64_t began = sac_time_ns();
     if (!cudnn_plan_make(target, &r->graph, &r->choice, &r->plan)) {
         say_refused(dev, &r->choice, &r->plan.set);
         return false;
     }
+    r->kept = sac_time_ns() - began < LONG_NS;
     return r->plan.workspace <= WORKSPACE_MAX;
 }
 
 struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
-                                   const struct conv_spec *spec, const struct conv_choice *choice)
+                                   const char *key, const struct conv_spec *spec,
+                                   const struct conv_choice *choice)
 {
     struct conv_ready     *r = sac_new(struct conv_ready);
     struct conv_stem_shape stem;
@@ -57,7 +105,7 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
     case CONV_STEM: ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_DIRECT: ok = choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_CUDNN_FUSED:
-    case CONV_CUDNN_PLAIN: ok = make_cudnn(dev, target, spec, r); break;
+    case CONV_CUDNN_PLAIN: ok = make_cudnn(dev, target, key, spec, r); break;
     default: break;
     }
     if (ok)

@@ -37,6 +37,10 @@ struct cudnn_plan {
 bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
                      const struct conv_choice *choice, struct cudnn_plan *out);
 void cudnn_plan_finish(struct cudnn_plan *p);
+/* A plan as text, with the kernels that were compiled for it (sac_free); NULL: this cuDNN cannot. */
+char *cudnn_plan_text(const struct cudnn_plan *p, size_t *size);
+/* A plan from such a text, which must be whole: cuDNN trusts it. */
+bool  cudnn_plan_read(const struct cudnn_target *t, const char *text, size_t size, struct cudnn_plan *out);
 
 /* What a plan reads and writes; pointers that its graph does not have are not looked at. */
 struct cudnn_tensors {

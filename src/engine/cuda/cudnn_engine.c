@@ -157,26 +157,62 @@ static cudnn_desc config_of(struct cudnn_set *set, cudnn_desc engine, const stru
     return cudnn_done(set, config);
 }
 
-bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
-                     const struct conv_choice *choice, struct cudnn_plan *out)
+static void put_target(const struct cudnn_target *t, struct cudnn_set *set, cudnn_desc plan)
 {
-    *out = (struct cudnn_plan){.set = {.api = t->api}};
-    struct cudnn_set *set = &out->set;
-    int64_t           got = 0;
-    cudnn_desc        config = config_of(set, engine_of(t, set, g, choice->engine), choice);
-    cudnn_desc        plan = cudnn_make(set, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "make a plan");
-    cudnn_put_desc(set, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     if (t->handle)
         cudnn_put(set, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &t->handle);
 #if CUDNN_VERSION >= 90800
     else
         cudnn_put_desc(set, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, t->device);
 #endif
-    out->plan = cudnn_done(set, plan);
+}
+
+static bool finish_plan(struct cudnn_plan *p, cudnn_desc plan)
+{
+    struct cudnn_set *set = &p->set;
+    int64_t           got = 0;
+    p->plan = cudnn_done(set, plan);
     if (cudnn_good(set))
-        set->status = t->api->desc_get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                                       &got, &out->workspace);
+        set->status = set->api->desc_get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got,
+                                         &p->workspace);
     return cudnn_good(set);
+}
+
+bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
+                     const struct conv_choice *choice, struct cudnn_plan *out)
+{
+    *out = (struct cudnn_plan){.set = {.api = t->api}};
+    struct cudnn_set *set = &out->set;
+    cudnn_desc        config = config_of(set, engine_of(t, set, g, choice->engine), choice);
+    cudnn_desc        plan = cudnn_make(set, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "make a plan");
+    cudnn_put_desc(set, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+    put_target(t, set, plan);
+    return finish_plan(out, plan);
+}
+
+bool cudnn_plan_read(const struct cudnn_target *t, const char *text, size_t size, struct cudnn_plan *out)
+{
+    *out = (struct cudnn_plan){.set = {.api = t->api}};
+    cudnn_desc plan = cudnn_make(&out->set, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "read a plan");
+    put_target(t, &out->set, plan);
+    cudnn_put(&out->set, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)size, text);
+    return finish_plan(out, plan);
+}
+
+char *cudnn_plan_text(const struct cudnn_plan *p, size_t *size)
+{
+    int64_t count = 0, got = 0;
+    if (p->set.api->desc_get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, &count,
+                             NULL) != CUDNN_STATUS_SUCCESS || count <= 0)
+        return NULL;
+    char *text = sac_alloc((size_t)count + 1);
+    if (text && p->set.api->desc_get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, count,
+                                     &got, text) != CUDNN_STATUS_SUCCESS) {
+        sac_free(text);
+        return NULL;
+    }
+    *size = (size_t)count;
+    return text;
 }
 
 void cudnn_plan_finish(struct cudnn_plan *p)

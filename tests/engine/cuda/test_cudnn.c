@@ -69,6 +69,22 @@ static struct conv_spec spec_of(const struct parity_case *pc, enum sac_precision
     return spec;
 }
 
+/* A plan comes back from its text. */
+static void check_text(const struct cudnn_plan *plan)
+{
+    struct cudnn_plan again;
+    size_t            size = 0;
+    char             *text = cudnn_plan_text(plan, &size), why[600];
+    assert_non_null(text);
+    if (!cudnn_plan_read(&target, text, size, &again)) {
+        cudnn_say(&again.set, why, sizeof why);
+        fail_msg("%zu bytes: %s", size, why);
+    }
+    assert_int_equal(again.workspace, plan->workspace);
+    cudnn_plan_finish(&again);
+    sac_free(text);
+}
+
 /* How many ready kernels are offered; the first two must make a plan, also by way of their text. */
 static int offered(const struct conv_spec *spec, bool fused)
 {
@@ -97,6 +113,7 @@ static int offered(const struct conv_spec *spec, bool fused)
             fail_msg("%s: %s", text, why);
         }
         assert_true(plan.workspace >= 0);
+        check_text(&plan);
         cudnn_plan_finish(&plan);
     }
     cudnn_graph_finish(&g);
