@@ -14,6 +14,7 @@ enum quality {
     QUALITY_CRF,   /* as libx264, with its presets */
     QUALITY_H264,  /* a constant quantiser of H.264 */
     QUALITY_MPEG4, /* a constant quantiser of MPEG-4 part 2 */
+    QUALITY_NVENC, /* its own scale, which is close */
 };
 
 /* What we know of an encoder. One that is not here is taken with its own defaults. */
@@ -31,6 +32,8 @@ static const struct encoder {
     /* 16 bits for ticks a second: ISO/IEC 14496-2, 6.3.3; a key frame before inverse transforms that
      * round differently drift apart: its annex A, 132 frames. */
     {"mpeg4", "", QUALITY_MPEG4, 100, 65535, false},
+    {"h264_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true},
+    {"hevc_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true},
     {"libvpx-vp9", "deadline=realtime:cpu-used=8:row-mt=1:crf=32:b=0", QUALITY_OWN, 0, 0, true},
     {"libvpx", "deadline=realtime:cpu-used=8:crf=10:b=4M", QUALITY_OWN, 0, 0, false},
     {"libsvtav1", "preset=10:crf=35", QUALITY_OWN, 0, 0, true},
@@ -79,6 +82,7 @@ static int set_quality(AVCodecContext *avc, AVDictionary **options, const struct
     case QUALITY_CRF:
         err = av_dict_set(options, "preset", setup->preset, 0);
         return err < 0 ? err : av_dict_set_int(options, "crf", setup->crf, 0);
+    case QUALITY_NVENC: return av_dict_set_int(options, "cq", setup->crf, 0);
     case QUALITY_H264: avc->qmin = avc->qmax = SAC_MAX(setup->crf - 3, 1); break;
     case QUALITY_MPEG4:
         avc->flags |= AV_CODEC_FLAG_QSCALE;
@@ -134,7 +138,10 @@ static int try_open(struct sac_encoder *enc, const char *name,
         avc->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     if (row->gop)
         avc->gop_size = row->gop;
-    int err = av_dict_parse_string(&options, row->options, "=", ":", 0);
+    enc->on_gpu = !enc->dev->ops->host_memory && sac_nvenc_is(name);
+    int err = enc->on_gpu ? sac_nvenc_prepare(enc) : 0;
+    if (err >= 0)
+        err = av_dict_parse_string(&options, row->options, "=", ":", 0);
     if (err >= 0)
         err = set_quality(avc, &options, row, setup);
     if (err >= 0)
@@ -147,7 +154,7 @@ static void describe_layout(struct sac_encoder *enc, const struct sac_encoder_se
 {
     AVCodecContext *avc = enc->avc;
     enc->layout = (sac_frame){
-        .format = SAC_PIXEL_I420,
+        .format = enc->on_gpu ? SAC_PIXEL_NV12 : SAC_PIXEL_I420,
         .width = setup->width,
         .height = setup->height,
         .matrix = setup->matrix,
@@ -157,6 +164,43 @@ static void describe_layout(struct sac_encoder *enc, const struct sac_encoder_se
     enc->step = setup->fps.num > 0
                     ? SAC_MAX(av_rescale_q(1, av_inv_q(setup->fps), avc->time_base), 1)
                     : 1;
+}
+
+static sac_result open_one(struct sac_encoder *enc, const char *path, const char *name,
+                           const struct sac_encoder_setup *setup)
+{
+    sac_context *ctx = sac_device_context(enc->dev);
+    int          err = try_open(enc, name, setup);
+    if (err >= 0) {
+        describe_layout(enc, setup);
+        return SAC_OK;
+    }
+    sac_result res = sac_ffmpeg_fail(ctx, err, name);
+    sac_fail_prefix(ctx, res, "%s: encoder ", path);
+    avcodec_free_context(&enc->avc);
+    return res;
+}
+
+/* A GPU's own encoder, where H.264 is wanted and the card has one; else it is said. */
+static bool try_gpu(struct sac_encoder *enc, const char *path, const struct sac_encoder_setup *setup)
+{
+    static const char name[] = "h264_nvenc";
+    sac_context      *ctx = sac_device_context(enc->dev);
+    if (enc->dev->ops->host_memory || !enc->dev->ops->video_context || strcmp(setup->names[0], "libx264") != 0 ||
+        !sac_encoder_exists(name))
+        return false;
+    sac_ffmpeg_log_begin(ctx);
+    int err = try_open(enc, name, setup);
+    if (err >= 0) {
+        describe_layout(enc, setup);
+    } else {
+        avcodec_free_context(&enc->avc);
+        enc->on_gpu = false;
+        sac_log(ctx, SAC_LOG_INFO, "%s: no NVENC on %s%s%s: frames come to the host for the encoder", path,
+                sac_device_name(enc->dev), sac_ffmpeg_complaint()[0] ? ", " : "", sac_ffmpeg_complaint());
+    }
+    sac_ffmpeg_log_end();
+    return err >= 0;
 }
 
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
@@ -171,26 +215,18 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
     sac_result down = dev->ops->host_memory ? SAC_OK : sac_download_open(&enc->down, dev);
     if (down != SAC_OK)
         return down;
+    if (!setup->named && try_gpu(enc, path, setup))
+        return SAC_OK;
     for (int i = 0; setup->names[i]; i++) {
         if (!sac_encoder_exists(setup->names[i]) && setup->names[i + 1])
             continue;
         sac_ffmpeg_log_begin(ctx);
-        int err = try_open(enc, setup->names[i], setup);
-        if (err >= 0) {
-            describe_layout(enc, setup);
-            res = SAC_OK;
-            if (i > 0)
-                sac_log(ctx, SAC_LOG_WARN, "%s: this FFmpeg has no working %s; encoding with %s%s",
-                        path, setup->names[0], setup->names[i],
-                        enc->avc->codec_id == AV_CODEC_ID_MPEG4
-                            ? ", whose video browsers do not play"
-                            : "");
-        } else {
-            res = sac_ffmpeg_fail(ctx, err, setup->names[i]);
-            sac_fail_prefix(ctx, res, "%s: encoder ", path);
-            avcodec_free_context(&enc->avc);
-        }
+        res = open_one(enc, path, setup->names[i], setup);
         sac_ffmpeg_log_end();
+        if (res == SAC_OK && i > 0)
+            sac_log(ctx, SAC_LOG_WARN, "%s: this FFmpeg has no working %s; encoding with %s%s", path,
+                    setup->names[0], setup->names[i],
+                    enc->avc->codec_id == AV_CODEC_ID_MPEG4 ? ", whose video browsers do not play" : "");
         if (res == SAC_OK)
             break;
     }
@@ -263,6 +299,8 @@ static int lend(struct sac_encoder *enc, const sac_frame *frame,
         pic->data[i] = frame->plane[i];
         pic->linesize[i] = (int)frame->pitch_bytes[i];
     }
+    if (enc->on_gpu && !(pic->hw_frames_ctx = av_buffer_ref(enc->avc->hw_frames_ctx)))
+        return AVERROR(ENOMEM);
     pic->format = enc->avc->pix_fmt;
     pic->width = enc->avc->width;
     pic->height = enc->avc->height;
@@ -303,14 +341,15 @@ static sac_result hand_over(struct sac_encoder *enc, sac_frame *frame, int *err)
     sac_frame         *fitting = NULL, host;
     struct sac_buffer *memory = NULL;
     sac_result         res = SAC_OK;
-    if (enc->down.dev)
+    if (enc->on_gpu)
+        res = sac_nvenc_fit(enc, frame, fits(frame, &enc->layout), &fitting);
+    else if (enc->down.dev)
         res = sac_download_picture(&enc->down, frame, fits(frame, &enc->layout), &enc->layout, &host, &memory);
     else
         res = fit(enc, frame, &fitting);
     if (res != SAC_OK)
         return res;
-    *err = enc->down.dev ? lend(enc, &host, release_memory, memory)
-                         : lend(enc, fitting, release_frame, fitting);
+    *err = fitting ? lend(enc, fitting, release_frame, fitting) : lend(enc, &host, release_memory, memory);
     return SAC_OK;
 }
 

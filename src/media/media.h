@@ -244,6 +244,7 @@ bool sac_source_at_end(const sac_source *src);
 
 struct sac_encoder_setup {
     const char *const *names; /* NULL-terminated, best first */
+    bool               named; /* by the user: no other will do */
     const char        *preset;
     int                crf, threads;
     int                width, height;
@@ -271,6 +272,7 @@ sac_result sac_download_picture(struct sac_download *down, sac_frame *frame, boo
 struct sac_encoder {
     sac_device     *dev;
     struct sac_download down; /* of a GPU's frames */
+    bool            on_gpu; /* it takes them where they are */
     AVCodecContext *avc;
     AVFrame        *picture;
     sac_frame       layout; /* what a frame must be: format, size, matrix, range */
@@ -289,6 +291,13 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
 sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame); /* NULL: no more */
 sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet); /* SAC_AGAIN, SAC_EOS */
 void       sac_encoder_close(struct sac_encoder *enc);
+
+/* ---- nvenc.c: of an encoder that is being opened on a GPU ---- */
+
+bool       sac_nvenc_is(const char *encoder);
+int        sac_nvenc_prepare(struct sac_encoder *enc); /* before avcodec_open2; an error number of FFmpeg's */
+/* One reference to a frame of the GPU's that is as the encoder wants it, and complete. */
+sac_result sac_nvenc_fit(struct sac_encoder *enc, sac_frame *frame, bool fits, sac_frame **out);
 
 /* ---- muxer.c ---- */
 

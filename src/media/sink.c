@@ -148,6 +148,7 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
     const char *const       named[] = {sink->encoder_name, NULL};
     struct sac_encoder_setup setup = {
         .names = sink->encoder_name ? named : sink->muxer.container->encoders,
+        .named = sink->encoder_name != NULL,
         .preset = sink->preset,
         .crf = sink->params.crf,
         .threads = sink->params.threads > 0 ? sink->params.threads : sac_threads_default(),

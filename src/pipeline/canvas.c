@@ -40,8 +40,8 @@ static bool is_like(const sac_frame *canvas, const sac_frame *frame)
 static sac_result stretch(struct sac_canvas *c, const sac_frame *frame)
 {
     sac_frame desc = *frame;
-    if (c->frame && is_like(c->frame, frame))
-        return SAC_OK;
+    if (c->frame && is_like(c->frame, frame) && sac_frame_is_writable(c->frame))
+        return SAC_OK; /* a GPU's encoder keeps some for a while */
     sac_frame_unref(&c->frame);
     desc.format = format_for(frame);
     sac_result res = sac_frame_create(c->dev, &desc, &c->frame);
