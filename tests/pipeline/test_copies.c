@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sixteen streams in strict mode, and the driver's own count of every memcpy beside our ledger: between warm-up
+ * and end no frame and no tensor crosses or is copied, and what crosses is what the ledger says. */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include <saccade/pipeline.h>
+
+#include "tests/gpu.h"
+#include "tests/pipeline/cupti.h"
+
+enum {
+    STREAMS = 16,
+    FRAMES_MIN = 30 * STREAMS,
+    LARGE = 64 << 10,         /* bytes: less than any frame, crop of one person or input of a network */
+    PER_FRAME = 1000000 / 480 /* bytes: 1 MB/s at 16 x 30 frames/s */
+};
+
+struct mark {
+    struct cupti_counts cupti;
+    struct sac_ledger   ledger;
+    int64_t             frames;
+};
+static struct {
+    sac_pipeline *pipe;
+    int64_t       first, last, seen; /* frames at which the marks are set; of all streams */
+    struct mark   from, to;
+} run;
+
+static void set_mark(struct mark *mark)
+{
+    struct sac_pipeline_stats stats;
+    mark->cupti = cupti_read();
+    sac_pipeline_get_stats(run.pipe, &stats);
+    mark->ledger = stats.ledger;
+    mark->frames = stats.frames;
+}
+
+static int on_frame(void *user, const sac_frame *frame, const struct sac_track *tracks, size_t n)
+{
+    (void)user, (void)frame, (void)tracks, (void)n;
+    run.seen++; /* the calls take turns */
+    if (run.seen == run.first)
+        set_mark(&run.from);
+    if (run.seen == run.last)
+        set_mark(&run.to);
+    return 0;
+}
+
+/* 1080p where the folder of a GPU's tests has it, else what packaging/clips makes. */
+static const char *find_clip(int64_t *frames)
+{
+    static char path[1024];
+    const char *shared = getenv("SACCADE_SHARED");
+    *frames = 180;
+    snprintf(path, sizeof path, "%s/data/clips/h264_1080p.mp4", shared ? shared : ".");
+    if (access(path, R_OK) == 0)
+        return path;
+    *frames = 30;
+    return access("clips/people_h264.mp4", R_OK) == 0 ? "clips/people_h264.mp4" : NULL;
+}
+
+static void track_streams(const char *clip, int64_t frames)
+{
+    struct sac_stream_params   streams[STREAMS] = {{0}};
+    struct sac_pipeline_params params = sac_pipeline_params_default();
+    for (int i = 0; i < STREAMS; i++)
+        streams[i].input = clip;
+    params.streams = streams;
+    params.stream_count = STREAMS;
+    params.job.device = "cuda";
+    params.job.device_params.zero_copy_strict = 1;
+    params.on_frame = on_frame;
+    run.first = frames * STREAMS / 2;
+    run.last = frames * STREAMS * 15 / 16;
+    assert_sac_ok(sac_pipeline_create(test_context(), &params, &run.pipe));
+    sac_result res = sac_pipeline_run(run.pipe);
+    char       why[512];
+    sac_context_last_error(test_context(), why, sizeof why);
+    sac_pipeline_destroy(&run.pipe);
+    if (res != SAC_OK)
+        fail_msg("%s", why);
+}
+
+static struct cupti_count between(enum cupti_way way)
+{
+    const struct cupti_count *a = &run.from.cupti.way[way], *b = &run.to.cupti.way[way];
+    return (struct cupti_count){b->calls - a->calls, b->bytes - a->bytes, b->largest};
+}
+
+static uint64_t ledger_bytes(enum sac_copy_reason reason)
+{
+    return run.to.ledger.reason[reason].bytes - run.from.ledger.reason[reason].bytes;
+}
+
+static void only_boxes_cross(void **state)
+{
+    (void)state;
+    int64_t     frames;
+    const char *clip = find_clip(&frames);
+    bool        counts = cupti_begin(); /* before the driver is opened */
+    sac_device *dev = gpu_open(NULL);
+    sac_device_unref(&dev);
+    if (!clip || !counts) {
+        print_message("skipped: %s\n", clip ? "no libcupti.so in SACCADE_CUDA_LIBS" : "no clip; packaging/clips makes it");
+        skip();
+    }
+    track_streams(clip, frames);
+
+    int64_t  done = run.to.frames - run.from.frames;
+    uint64_t crossed = 0, said = 0;
+    print_message("%s, %d streams, %" PRId64 " frames\n", clip, STREAMS, done);
+    for (int w = 0; w < CUPTI_WAYS; w++) {
+        struct cupti_count c = between((enum cupti_way)w);
+        print_message("  %-15s %8" PRIu64 " calls %12" PRIu64 " bytes, largest %" PRIu64 "\n", cupti_way_names[w],
+                      c.calls, c.bytes, c.largest);
+        crossed += w <= CUPTI_TO_HOST ? c.bytes : 0;
+    }
+    for (int r = 0; r < SAC_COPY_REASON_COUNT; r++)
+        if (ledger_bytes((enum sac_copy_reason)r)) {
+            print_message("  ledger: %s %" PRIu64 " bytes\n", sac_copy_reason_name((enum sac_copy_reason)r),
+                          ledger_bytes((enum sac_copy_reason)r));
+            said += ledger_bytes((enum sac_copy_reason)r);
+        }
+    assert_true(done > FRAMES_MIN / 4);
+    assert_int_equal(run.to.cupti.dropped, 0);
+    for (int w = 0; w < CUPTI_WAYS; w++)
+        if (between((enum cupti_way)w).largest >= LARGE)
+            fail_msg("a copy %s of %" PRIu64 " bytes", cupti_way_names[w], between((enum cupti_way)w).largest);
+    if (crossed > (uint64_t)done * PER_FRAME)
+        fail_msg("%" PRIu64 " bytes crossed for %" PRId64 " frames; 1 MB/s at 16 x 30 frames/s are %d a frame", crossed,
+                 done, PER_FRAME);
+    /* The marks are set while work is under way: a batch more or less. */
+    uint64_t gap = crossed > said ? crossed - said : said - crossed;
+    if (gap > said / 10 + LARGE)
+        fail_msg("CUPTI saw %" PRIu64 " bytes cross, the ledger says %" PRIu64, crossed, said);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_boxes_cross),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
