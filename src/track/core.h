@@ -39,7 +39,8 @@ struct sac_target {
     unsigned             trail_count; /* ever added */
     float                reach_x, reach_y; /* by how much the box may be wrong, pixels */
     int                  slot; /* in the gallery, or -1 */
-    int                  asked; /* which object of the tracker's ask it is; with a slot on a device */
+    int                  asked; /* which object of the tracker's ask it is; with a slot on a device, in one of
+                                   the row's look_states */
 };
 
 /* A detection of this frame that makes sense. */
@@ -69,6 +70,7 @@ struct sac_tracker_row {
     enum sac_tracker_kind kind;
     const char           *name, *what;
     bool                  appearance, camera; /* whether it can use embeddings and camera motion */
+    unsigned              look_states; /* bits 1 << state of the targets whose looks it compares */
     void (*defaults)(struct sac_tracker_params *p); /* where they differ from the common ones; or NULL */
     void (*associate)(sac_tracker *trk);
     /* Take the box of an item into the target's filter; NULL: sac_target_correct. */

@@ -146,7 +146,7 @@ static void ask_for_looks(sac_tracker *trk)
         }
     for (size_t i = 0; trk->ask.items && i < trk->target_count; i++) {
         struct sac_target *t = &trk->targets[i];
-        if (t->slot < 0)
+        if (t->slot < 0 || !(trk->row->look_states >> t->state & 1))
             continue;
         t->asked = trk->ask.objects;
         trk->ask_slots[trk->ask.objects++] = trk->gallery.slots[t->slot].memory;
