@@ -136,7 +136,8 @@ static sac_result run_steps(struct sac_plan *plan)
 
 static struct sac_tensor_desc output_desc(const struct sac_slot *s)
 {
-    struct sac_tensor_desc desc = {.dtype = s->desc.dtype, .rank = s->desc.rank};
+    struct sac_tensor_desc desc = {.dtype = sac_layout_dtype(s->desc.dtype, s->layout),
+                                   .rank = s->desc.rank};
     memcpy(desc.shape, s->desc.dims, sizeof desc.shape);
     return desc;
 }

@@ -59,6 +59,8 @@ struct sac_model {
     bool                     said_host_work;
     struct sac_plan_book     book;     /* what kernels chose for each shape */
     char                    *book_path; /* its file in the cache; NULL: none */
+    bool                     native;   /* sac_model_take_native was called: */
+    enum sac_layout          first_input; /* how tensors of input 0 lie then */
     bool                     asked;    /* the caller named a precision */
     bool                     checking; /* plans of the moment: nothing is measured or kept */
 };
@@ -92,6 +94,11 @@ sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
  * Errors   as of sac_model_run; SAC_ERR_MEMORY also when the device's budget has no room for this batch. */
 sac_result sac_model_run_on(sac_model *model, struct sac_stream *stream, sac_tensor *const *in,
                             sac_tensor **out);
+/* From now on tensors of the only input come as the kernels want them, and outputs go as they lie: float16
+ * where the port says float32, and the input [N,H,W,C] where it says [N,C,H,W]. That saves a pass over them.
+ * first    an input as the port has it.
+ * layout   what the input must be; PLAIN: as the port says (on the host always; of several inputs too). */
+sac_result sac_model_take_native(sac_model *model, const struct sac_tensor_desc *first, enum sac_layout *layout);
 /* Run one plan as it is, without a look at the ports or the batch. */
 sac_result sac_model_run_plain(sac_model *model, sac_tensor *const *in, sac_tensor **out);
 

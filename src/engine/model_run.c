@@ -120,6 +120,8 @@ static sac_result create_plan(sac_model *m, const struct sac_operand *shapes, co
                                            .tolerant = m->partial,
                                            .memory_limit = m->params.memory_limit_bytes,
                                            .precision = m->params.precision,
+                                           .first_input = m->first_input,
+                                           .half_outputs = m->native,
                                            .weights = m->dev->ops->host_memory ? NULL : &m->weights,
                                            .measure = measure,
                                            .choices = page ? (const char *const *)page->choices : NULL,
@@ -196,12 +198,29 @@ static sac_result ensure_arena(sac_model *m, size_t bytes)
     return m->dev->ops->host_memory ? SAC_OK : m->dev->ops->stream_after(m->dev, m->on, NULL);
 }
 
+/* What a tensor of input i means: with the kernels' own layout taken, the first one's is [N,H,W,C] or float16
+ * for a port [N,C,H,W] of float32. */
+static struct sac_tensor_desc logical_desc(const sac_model *m, int i, const struct sac_tensor_desc *d)
+{
+    struct sac_tensor_desc desc = *d;
+    if (i != 0 || m->first_input == SAC_LAYOUT_PLAIN)
+        return desc;
+    if (sac_layout_is_half(m->first_input) && d->dtype == SAC_F16)
+        desc.dtype = SAC_F32;
+    if (sac_layout_is_last(m->first_input) && d->rank > 2) {
+        desc.shape[1] = d->shape[d->rank - 1];
+        memcpy(desc.shape + 2, d->shape + 1, (size_t)(d->rank - 2) * sizeof(int64_t));
+    }
+    return desc;
+}
+
 static void shapes_of(const sac_model *m, sac_tensor *const *in, struct sac_operand *shapes)
 {
     for (int i = 0; i < m->graph->input_count; i++) {
         const struct sac_tensor_desc *d = sac_tensor_describe(in[i]);
-        shapes[i] = (struct sac_operand){.dtype = d->dtype, .rank = d->rank, .present = true};
-        memcpy(shapes[i].dims, d->shape, (size_t)d->rank * sizeof(int64_t));
+        const struct sac_tensor_desc logical = logical_desc(m, i, d);
+        shapes[i] = (struct sac_operand){.dtype = logical.dtype, .rank = logical.rank, .present = true};
+        memcpy(shapes[i].dims, logical.shape, (size_t)logical.rank * sizeof(int64_t));
     }
 }
 
@@ -244,10 +263,10 @@ static sac_result check_inputs(const sac_model *m, sac_tensor *const *in, int64_
     *stack = 1;
     for (int i = 0; i < m->graph->input_count; i++) {
         const struct sac_model_port  *port = &m->inputs[i];
-        const struct sac_tensor_desc *have = in[i] ? sac_tensor_describe(in[i]) : NULL;
         char                          is[128], wants[128];
-        if (!have)
+        if (!in[i])
             return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is missing", m->path, port->name);
+        const struct sac_tensor_desc logical = logical_desc(m, i, sac_tensor_describe(in[i])), *have = &logical;
         if (sac_tensor_device(in[i]) != m->dev)
             return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is on another device (%s, not %s)",
                             m->path, port->name, sac_device_name(sac_tensor_device(in[i])),
@@ -275,6 +294,56 @@ static sac_result check_inputs(const sac_model *m, sac_tensor *const *in, int64_
         }
     }
     return SAC_OK;
+}
+
+/* ---- tensors as the kernels have them ---- */
+
+/* The layout in which all steps that read the plan's first input want it. */
+static enum sac_layout wanted_input(const struct sac_plan *plan)
+{
+    const int       input = plan->slot_of[plan->graph->inputs[0]->id];
+    enum sac_layout wanted = SAC_LAYOUT_COUNT;
+    for (size_t i = 0; i < plan->step_count; i++)
+        for (int k = 0; k < plan->steps[i].in_count; k++) {
+            const struct sac_step *step = &plan->steps[i];
+            if (step->slots[k] != input)
+                continue;
+            if (step->kind != SAC_STEP_CONVERT || wanted != SAC_LAYOUT_COUNT)
+                return SAC_LAYOUT_PLAIN; /* it is read as it is, or in two ways */
+            wanted = plan->slots[step->slots[step->in_count]].layout;
+        }
+    return wanted == SAC_LAYOUT_COUNT || plan->tail_count > 0 ? SAC_LAYOUT_PLAIN : wanted;
+}
+
+static sac_result find_native(sac_model *m, const struct sac_tensor_desc *first)
+{
+    struct sac_operand shape = {.dtype = first->dtype, .rank = first->rank, .present = true};
+    struct sac_plan   *plan = NULL;
+    memcpy(shape.dims, first->shape, sizeof shape.dims);
+    sac_result res = create_plan(m, &shape, "", false, &plan);
+    if (res != SAC_OK)
+        return res;
+    m->first_input = wanted_input(plan);
+    m->native = true;
+    settle(m);
+    sac_plan_destroy(&plan);
+    sac_model_drop_plans(m);
+    return SAC_OK;
+}
+
+sac_result sac_model_take_native(sac_model *m, const struct sac_tensor_desc *first, enum sac_layout *layout)
+{
+    sac_result res = SAC_OK;
+    *layout = SAC_LAYOUT_PLAIN;
+    if (m->dev->ops->host_memory || m->graph->input_count != 1 || m->partial)
+        return SAC_OK;
+    sac_model_batches(m); /* checks with tensors of the ports' kinds */
+    pthread_mutex_lock(&m->lock);
+    if (!m->native)
+        res = find_native(m, first);
+    *layout = m->first_input;
+    pthread_mutex_unlock(&m->lock);
+    return res;
 }
 
 static int64_t batch_of(const sac_model *m, sac_tensor *const *in)

@@ -164,14 +164,16 @@ static sac_result plan_output(struct sac_plan *plan, int port)
     if (res != SAC_OK || plan->slot_of[value] < 0) /* the tail makes it */
         return res;
     int first = plan->slot_of[value];
+    const bool half = plan->params.half_outputs && sac_layout_is_half(plan->slots[first].layout);
+    const enum sac_layout layout = sac_layout_of(false, half);
     bool plain = sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout,
-                                 SAC_LAYOUT_PLAIN); /* a single channel: it does not matter which */
+                                 layout); /* a single channel: it does not matter which */
     if (plain && plan->slots[first].storage < 0 && plan->slots[first].port < 0) {
         plan->slots[first].port = port;
         return SAC_OK;
     }
     struct sac_step *step;
-    res = sac_plan_add_slot(plan, &plan->slots[first].desc, -1, SAC_LAYOUT_PLAIN, &slot);
+    res = sac_plan_add_slot(plan, &plan->slots[first].desc, -1, layout, &slot);
     if (res == SAC_OK)
         res = sac_plan_add_step(plan, SAC_STEP_CONVERT, NULL, 1, 1, &step);
     if (res != SAC_OK)
@@ -193,7 +195,7 @@ static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
     if (res == SAC_OK)
         res = sac_plan_drop_unneeded(plan);
     for (int i = 0; i < g->input_count && res == SAC_OK; i++)
-        res = add_placed(plan, g->inputs[i]->id, SAC_LAYOUT_PLAIN,
+        res = add_placed(plan, g->inputs[i]->id, i == 0 ? plan->params.first_input : SAC_LAYOUT_PLAIN,
                          (struct sac_storage){.place = SAC_PLACE_INPUT, .port = i});
     if (res == SAC_OK)
         res = sac_plan_make_steps(plan);

@@ -24,6 +24,8 @@ struct sac_plan_params {
     bool     tolerant;     /* for inspection: leave out what cannot run. Such a plan is never run */
     uint64_t memory_limit; /* bytes of activations */
     enum sac_precision precision; /* never SAC_PRECISION_DEFAULT */
+    enum sac_layout first_input; /* how the caller's tensor of input 0 lies; PLAIN unless asked for */
+    bool     half_outputs; /* float32 outputs that lie as float16 go out so */
     struct sac_weight_store *weights; /* of the model; NULL on a device whose memory is the host's */
     bool     measure;      /* kernels may try their variants on the device */
     /* What kernels chose when this plan was made before, by number of the kernel step; entries may be NULL. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/layout.h"
 #include "engine/model.h"
 #include "tests/engine/far.h"
 #include "tests/engine/proto.h"
@@ -233,9 +234,15 @@ static void weights_go_up_once_a_model(void **state)
     assert_true(sac_model_batches(m));
     sac_device_ledger(far, &before);
     sac_tensor *eight = numbers(far, 8);
+    float      *first = fetched(y);
     sac_tensor_unref(&y);
     ok(sac_model_run(m, &eight, &y)); /* another plan */
     sac_device_ledger(far, &after);
+    float *all = fetched(y);
+    for (int i = 0; i < 8 * 36; i++)
+        assert_float_equal(all[i], first[i], 0);
+    free(first);
+    free(all);
     assert_int_equal(after.reason[SAC_COPY_WEIGHTS].calls, before.reason[SAC_COPY_WEIGHTS].calls);
     assert_int_equal(after.reason[SAC_COPY_TENSOR_LAYOUT].calls, 0);
     sac_tensor_unref(&one);
@@ -388,6 +395,42 @@ static void a_stack_runs_one_by_one(void **state)
     sac_model_unref(&m);
 }
 
+/* Input and output as the kernels have them: no change of layout is left, and the numbers are the same. */
+static void tensors_may_lie_as_kernels_want(void **state)
+{
+    (void)state;
+    const struct sac_tensor_desc port = {.dtype = SAC_F32, .rank = 4, .shape = {1, 8, 6, 6}};
+    const struct sac_tensor_desc own = {.dtype = SAC_F16, .rank = 4, .shape = {1, 6, 6, 8}};
+    const struct sac_operand     o = {.dtype = SAC_F32, .rank = 4, .dims = {1, 8, 6, 6}, .present = true};
+    enum sac_layout              layout = SAC_LAYOUT_PLAIN;
+    uint16_t                     turned[8 * 36];
+    sac_model                   *m = branches(false, NULL);
+    sac_tensor                  *x = numbers(far, 1), *t = NULL, *y[2] = {NULL};
+    ok(sac_model_run(m, &x, &y[0]));
+    float *plain = fetched(x), *want = fetched(y[0]);
+    sac_layout_convert(&o, turned, SAC_LAYOUT_CHANNELS_LAST_HALF, plain, SAC_LAYOUT_PLAIN);
+    ok(sac_model_take_native(m, &port, &layout));
+    assert_int_equal(layout, SAC_LAYOUT_CHANNELS_LAST_HALF);
+    ok(sac_tensor_create(far, &own, "test", &t));
+    ok(sac_tensor_upload(t, turned));
+    far_counts = (struct far_counts){0};
+    ok(sac_model_run(m, &t, &y[1]));
+    assert_int_equal(far_counts.relayouts, 1); /* between the Concat and Tanh, which wants it plain */
+    assert_int_equal(sac_tensor_describe(y[1])->dtype, SAC_F16);
+    uint16_t *got = (uint16_t *)fetched(y[1]);
+    for (int i = 0; i < 8 * 36; i++)
+        assert_float_equal(sac_half_to_float(got[i]), want[i], 0);
+    sac_tensor_unref(&y[1]);
+    assert_int_equal(sac_model_run(m, &x, &y[1]), SAC_ERR_ARG);
+    free(plain);
+    free(want);
+    free(got);
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&t);
+    sac_tensor_unref(&y[0]);
+    sac_model_unref(&m);
+}
+
 /* NonZero's count is the data's: it runs in the tail, and so does what reads it. */
 static void the_tail_runs_on_the_host(void **state)
 {
@@ -468,6 +511,7 @@ int main(void)
         on_devices(wrong_tensors_are_refused),
         on_devices(short_of_memory_is_a_sentence),
         on_devices(a_stack_runs_one_by_one),
+        on_devices(tensors_may_lie_as_kernels_want),
         on_devices(the_tail_runs_on_the_host),
         on_devices(the_cpu_has_fp32_alone),
     };
