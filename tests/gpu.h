@@ -24,4 +24,11 @@ static inline sac_device *gpu_open(const struct sac_device_params *params)
     return NULL;
 }
 
+/* How often a test of random cases goes round: n times, with SACCADE_TEST_SHORT a tenth of that (under a tool
+ * that watches every access of a kernel). */
+static inline int gpu_rounds(int n)
+{
+    return getenv("SACCADE_TEST_SHORT") ? (n + 9) / 10 : n;
+}
+
 #endif

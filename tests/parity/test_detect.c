@@ -444,7 +444,7 @@ static void a_device_gives_the_boxes_of_the_head(void **state)
 static void check_gpu(int rounds, int side_max, int classes_max)
 {
     sac_device *gpu = gpu_open(NULL);
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < gpu_rounds(rounds); round++) {
         struct subject        s;
         struct sac_detections want[IMAGES_MAX] = {{0}}, got[IMAGES_MAX] = {{0}};
         subject_init(&s, round, side_max, classes_max);

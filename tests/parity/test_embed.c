@@ -114,7 +114,7 @@ static void the_gpu_gives_the_same(void **state)
 {
     (void)state;
     sac_device *gpu = gpu_open(NULL), *cpu = test_device();
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < gpu_rounds(60); round++) {
         int            n = test_between(1, ROWS_MAX), m = test_between(1, n), dim = test_between(1, DIM_MAX);
         enum sac_dtype dtype = round % 2 ? SAC_F16 : SAC_F32;
         fill(n, dim);

@@ -205,7 +205,7 @@ static void preprocess_of_random_frames(void **state)
     (void)state;
     enum { IMAGES_MAX = 5 };
     sac_device *gpu = gpu_open(NULL);
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < gpu_rounds(300); round++) {
         struct sac_preprocess     pre = test_random_preprocess(150, 50);
         struct sac_preprocess_job jobs[IMAGES_MAX];
         int                       n = test_between(1, IMAGES_MAX);
@@ -227,7 +227,7 @@ static void preprocess_of_large_frames(void **state)
     static const int  sizes[][4] = {{1920, 1080, 640, 640}, {3840, 2160, 640, 384}, {1919, 1079, 417, 415},
                                     {7680, 4320, 64, 36},   {31, 4001, 3, 640},     {64, 48, 1283, 721}};
     sac_device       *gpu = gpu_open(NULL);
-    for (size_t i = 0; i < SAC_COUNT(sizes); i++)
+    for (int i = 0; i < gpu_rounds(SAC_COUNT(sizes)); i++)
         for (int format = SAC_PIXEL_NV12; format <= SAC_PIXEL_P010; format++) {
             struct sac_preprocess pre = test_random_preprocess(1, 1);
             sac_frame *f = test_frame(cpu, (enum sac_pixel_format)format, sizes[i][0], sizes[i][1]);
@@ -282,7 +282,7 @@ static void convert_of_any_pair(void **state)
 {
     (void)state;
     sac_device *gpu = gpu_open(NULL);
-    for (int round = 0; round < 500; round++) {
+    for (int round = 0; round < gpu_rounds(500); round++) {
         sac_frame *src = random_frame(150, 90), *want = random_frame(150, 90);
         sac_frame *back = test_frame(cpu, want->format, want->width, want->height);
         if (round % 5 == 0) { /* the same size */
@@ -337,7 +337,7 @@ static void drawing_of_random_shapes(void **state)
     enum { SHAPES_MAX = 300 };
     static struct sac_shape shapes[SHAPES_MAX];
     sac_device             *gpu = gpu_open(NULL);
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < gpu_rounds(200); round++) {
         sac_frame *want = random_frame(300, 200), *there = upload(gpu, want);
         sac_frame *back = test_frame(cpu, want->format, want->width, want->height);
         char       what[200];

@@ -172,7 +172,7 @@ static void the_gpu_compares_the_same(void **state)
     (void)state;
     sac_device  *gpu = gpu_open(NULL), *cpu = test_device();
     static float want[SAC_COUNT(frames) * OUT_MAX], got[SAC_COUNT(frames) * OUT_MAX];
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < gpu_rounds(60); round++) {
         const struct sac_look_shape shape = {round % 3 ? test_between(1, DIM_MAX) : 8 * test_between(1, 64),
                                              test_between(1, 4)};
         const int                   count = make_frames(shape.dim);
@@ -285,7 +285,7 @@ static void the_gpu_sees_the_same_motion(void **state)
     (void)state;
     sac_device *gpu = gpu_open(NULL), *cpu = test_device();
     int         found = 0;
-    for (int round = 0; round < 24; round++) {
+    for (int round = 0; round < gpu_rounds(24); round++) {
         struct clip            clips[CAMERAS];
         struct sac_camera_move want[LOOKS][CAMERAS], got[LOOKS][CAMERAS];
         const int              n = round < 11 ? 1 : test_between(2, CAMERAS);
@@ -310,7 +310,7 @@ static void the_gpu_sees_the_same_motion(void **state)
             }
         finish_clips(clips, n);
     }
-    assert_true(found > 20); /* most of the scenes do move */
+    assert_true(found > gpu_rounds(20)); /* most of the scenes do move */
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);
 }
