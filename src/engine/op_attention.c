@@ -3,27 +3,13 @@
  * values; and RotaryEmbedding, which turns pairs of numbers by their position's angle. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID_LENGTH, INPUTS };
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
-/* A [B,H,S,D] view, whether it lies so or as [B,S,H*D]. */
-struct heads {
-    int64_t batch, count, length, size;
-    int64_t step[3]; /* elements from one batch, head and position to the next */
-};
-
-struct attention {
-    struct heads q, k, v;
-    int64_t      past, total, group; /* cached keys; all keys; query heads for one of keys */
-    double       scale, softcap;
-    bool         causal;
-    int64_t      left, right; /* window, -1: open */
-    int          mode;        /* what SCORES holds: 0 scores, 1 capped, 2 with bias, 3 weights */
-};
-
-static sac_result read_heads(struct sac_op_call *c, int input, const char *count, struct heads *h)
+sac_result sac_read_heads(struct sac_op_call *c, int input, const char *count, struct sac_heads *h)
 {
     const struct sac_operand *o = &c->in[input];
     SAC_CHECK(c, o->rank == c->in[Q].rank && (o->rank == 3 || o->rank == 4),
@@ -51,11 +37,11 @@ static sac_result read_heads(struct sac_op_call *c, int input, const char *count
     return SAC_OK;
 }
 
-static sac_result check_cache(struct sac_op_call *c, const struct attention *a)
+static sac_result check_cache(struct sac_op_call *c, const struct sac_attention *a)
 {
     for (int i = PAST_KEY; i <= PAST_VALUE; i++) {
         const struct sac_operand *o = &c->in[i];
-        const struct heads       *h = i == PAST_KEY ? &a->k : &a->v;
+        const struct sac_heads       *h = i == PAST_KEY ? &a->k : &a->v;
         if (sac_op_has(c, i))
             SAC_CHECK(c, o->rank == 4 && o->dims[0] == h->batch && o->dims[1] == h->count &&
                       o->dims[2] == a->past && o->dims[3] == h->size && o->dtype == c->in[K].dtype,
@@ -70,12 +56,12 @@ static sac_result check_cache(struct sac_op_call *c, const struct attention *a)
     return SAC_OK;
 }
 
-static sac_result attention_read(struct sac_op_call *c, struct attention *a)
+sac_result sac_attention_read(struct sac_op_call *c, struct sac_attention *a)
 {
     const struct sac_node *n = c->node;
-    SAC_TRY(read_heads(c, Q, "q_num_heads", &a->q));
-    SAC_TRY(read_heads(c, K, "kv_num_heads", &a->k));
-    SAC_TRY(read_heads(c, V, "kv_num_heads", &a->v));
+    SAC_TRY(sac_read_heads(c, Q, "q_num_heads", &a->q));
+    SAC_TRY(sac_read_heads(c, K, "kv_num_heads", &a->k));
+    SAC_TRY(sac_read_heads(c, V, "kv_num_heads", &a->v));
     SAC_CHECK(c, a->k.batch == a->q.batch && a->v.batch == a->q.batch && a->k.size == a->q.size &&
               a->v.count == a->k.count && a->v.length == a->k.length && a->k.count > 0 &&
               a->q.count % a->k.count == 0, "queries, keys and values do not fit each other");
@@ -93,8 +79,8 @@ static sac_result attention_read(struct sac_op_call *c, struct attention *a)
 
 static sac_result attention_shape(struct sac_op_call *c)
 {
-    struct attention a;
-    SAC_TRY(attention_read(c, &a));
+    struct sac_attention a;
+    SAC_TRY(sac_attention_read(c, &a));
     int64_t scores[4] = {a.q.batch, a.q.count, a.q.length, a.total};
     if (sac_op_has(c, MASK)) {
         struct sac_operand mask = c->in[MASK];
@@ -119,7 +105,7 @@ static sac_result attention_shape(struct sac_op_call *c)
 }
 
 /* Keys or values [B,H,T,D], the cache in front of the new ones; NULL: no memory. */
-static double *joined(const struct sac_op_call *c, int input, int past, const struct heads *h,
+static double *joined(const struct sac_op_call *c, int input, int past, const struct sac_heads *h,
                       int64_t past_length)
 {
     int64_t total = past_length + h->length;
@@ -137,7 +123,7 @@ static double *joined(const struct sac_op_call *c, int input, int past, const st
 }
 
 /* What masks add to the score of query i and key j: 0, -inf or a number. */
-static double bias_at(const struct sac_op_call *c, const struct attention *a, int64_t batch,
+static double bias_at(const struct sac_op_call *c, const struct sac_attention *a, int64_t batch,
                       int64_t head, int64_t i, int64_t j)
 {
     const struct sac_operand *mask = &c->in[MASK];
@@ -180,14 +166,14 @@ struct rows {
     double       *score, *bias;
 };
 
-static void put_scores(struct sac_op_call *c, const struct attention *a, int stage, int64_t row,
+static void put_scores(struct sac_op_call *c, const struct sac_attention *a, int stage, int64_t row,
                        const double *score)
 {
     if (sac_op_wants(c, SCORES) && a->mode == stage)
         sac_write_doubles(&c->out[SCORES], row * a->total, 1, a->total, score);
 }
 
-static void attend(struct sac_op_call *c, const struct attention *a, const struct rows *r,
+static void attend(struct sac_op_call *c, const struct sac_attention *a, const struct rows *r,
                    int64_t batch, int64_t head, int64_t i, double *y)
 {
     int64_t row = (batch * a->q.count + head) * a->q.length + i;
@@ -213,7 +199,7 @@ static void attend(struct sac_op_call *c, const struct attention *a, const struc
             y[d] += r->score[j] * r->v[j * a->v.size + d];
 }
 
-static void attend_all(struct sac_op_call *c, const struct attention *a, const double *k,
+static void attend_all(struct sac_op_call *c, const struct sac_attention *a, const double *k,
                        const double *v, double *room)
 {
     double     *q = room, *y = q + a->q.size;
@@ -237,8 +223,8 @@ static void attend_all(struct sac_op_call *c, const struct attention *a, const d
 
 static sac_result attention_ref(struct sac_op_call *c)
 {
-    struct attention a;
-    SAC_TRY(attention_read(c, &a));
+    struct sac_attention a;
+    SAC_TRY(sac_attention_read(c, &a));
     double *k = joined(c, K, PAST_KEY, &a.k, a.past), *v = joined(c, V, PAST_VALUE, &a.v, a.past);
     double *room = sac_alloc((size_t)(a.q.size + a.v.size + 2 * a.total) * sizeof *room);
     bool    ok = k && v && room;
@@ -263,15 +249,9 @@ const struct sac_op sac_row_Attention = {SAC_ROW(Attention, 23, 3, INPUTS, 4),
 
 /* ---- RotaryEmbedding ---- */
 
-struct rotary {
-    struct heads x;
-    int64_t      turned; /* numbers of a head that are turned; the rest stay */
-    bool         interleaved;
-};
-
-static sac_result rotary_read(struct sac_op_call *c, struct rotary *r)
+sac_result sac_rotary_read(struct sac_op_call *c, struct sac_rotary *r)
 {
-    SAC_TRY(read_heads(c, 0, "num_heads", &r->x));
+    SAC_TRY(sac_read_heads(c, 0, "num_heads", &r->x));
     r->turned = sac_attr_int(c->node, "rotary_embedding_dim", 0);
     if (r->turned == 0)
         r->turned = r->x.size;
@@ -283,8 +263,8 @@ static sac_result rotary_read(struct sac_op_call *c, struct rotary *r)
 
 static sac_result rotary_shape(struct sac_op_call *c)
 {
-    struct rotary r;
-    SAC_TRY(rotary_read(c, &r));
+    struct sac_rotary r;
+    SAC_TRY(sac_rotary_read(c, &r));
     bool by_position = sac_op_has(c, 3);
     for (int i = 1; i < 3; i++) {
         const struct sac_operand *o = &c->in[i];
@@ -304,8 +284,8 @@ static sac_result rotary_shape(struct sac_op_call *c)
 static sac_result rotary_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    struct rotary r;
-    SAC_TRY(rotary_read(c, &r));
+    struct sac_rotary r;
+    SAC_TRY(sac_rotary_read(c, &r));
     if (out->data != in->data)
         memcpy(out->data, in->data, sac_operand_bytes(in));
     int64_t half = r.turned / 2;

@@ -120,4 +120,57 @@ sac_result sac_read_scaling(struct sac_op_call *c, struct sac_scaling *s);
 /* op_signal.c */
 int64_t sac_mel_corner(const struct sac_op_call *c, int64_t i);
 
+/* op_attention.c */
+/* A [B,H,S,D] view, whether it lies so or as [B,S,H*D]. */
+struct sac_heads {
+    int64_t batch, count, length, size;
+    int64_t step[3]; /* elements from one batch, head and position to the next */
+};
+struct sac_attention {
+    struct sac_heads q, k, v;
+    int64_t      past, total, group; /* cached keys; all keys; query heads for one of keys */
+    double       scale, softcap;
+    bool         causal;
+    int64_t      left, right; /* window, -1: open */
+    int          mode;        /* what SCORES holds: 0 scores, 1 capped, 2 with bias, 3 weights */
+};
+struct sac_rotary {
+    struct sac_heads x;
+    int64_t      turned; /* numbers of a head that are turned; the rest stay */
+    bool         interleaved;
+};
+sac_result sac_read_heads(struct sac_op_call *c, int input, const char *count, struct sac_heads *h);
+sac_result sac_attention_read(struct sac_op_call *c, struct sac_attention *a);
+sac_result sac_rotary_read(struct sac_op_call *c, struct sac_rotary *r);
+
+/* op_rnn.c */
+enum { SAC_RNN_INPUTS = 8, SAC_RNN_DIRECTIONS = 2, SAC_RNN_ACTIVATIONS = 3 };
+struct sac_rnn_activation {
+    double (*fn)(double x, double alpha, double beta);
+    double alpha, beta;
+    int    kind; /* its place in the list of names, which begins with Affine, Relu, Tanh, Sigmoid */
+};
+struct sac_rnn {
+    int64_t steps, batch, inputs, hidden, gates;
+    int     directions;
+    bool    reverse_only, batch_first, linear_before_reset, coupled;
+    double  clip; /* 0: none */
+    struct sac_rnn_activation act[SAC_RNN_DIRECTIONS][SAC_RNN_ACTIVATIONS];
+    const double     *in[SAC_RNN_INPUTS]; /* NULL where left out */
+};
+sac_result sac_rnn_read(struct sac_op_call *c, struct sac_rnn *r);
+
+/* op_signal.c */
+struct sac_dft {
+    int     axis;
+    int64_t length, out;    /* of the transform; of the output's axis */
+    bool    inverse, half;  /* half: of a real signal, whose other half mirrors this one */
+    int64_t parts;          /* numbers of an output element: 1, 2 */
+};
+struct sac_stft {
+    int64_t step, length, frames, out;
+};
+sac_result sac_dft_read(struct sac_op_call *c, struct sac_dft *d);
+sac_result sac_stft_read(struct sac_op_call *c, struct sac_stft *s);
+
 #endif

@@ -2,15 +2,10 @@
 /* RNN, GRU and LSTM, one or both directions. All in double; one step works on one sample. */
 #include <math.h>
 
+#include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-enum { X, W, R, B, LENGTHS, H0, C0, P, INPUTS };
-enum { DIRECTIONS = 2, ACTIVATIONS = 3, GATES_MAX = 4 };
-
-struct activation {
-    double (*fn)(double x, double alpha, double beta);
-    double alpha, beta;
-};
+enum { X, W, R, B, LENGTHS, H0, C0, P, INPUTS = SAC_RNN_INPUTS };
 
 #define ACTIVATION(name, expr)                                                                     \
     static double f_##name(double x, double a, double b)                                           \
@@ -32,7 +27,7 @@ ACTIVATION(softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
 
 static const struct {
     const char       *name;
-    struct activation defaults;
+    struct sac_rnn_activation defaults;
 } activations[] = {
     {"Affine", {f_affine, 1, 0}},          {"Relu", {f_relu, 0, 0}},
     {"Tanh", {f_tanh, 0, 0}},              {"Sigmoid", {f_sigmoid, 0, 0}},
@@ -42,26 +37,18 @@ static const struct {
     {"Softplus", {f_softplus, 0, 0}},
 };
 
-struct rnn {
-    int64_t steps, batch, inputs, hidden, gates;
-    int     directions;
-    bool    reverse_only, batch_first, linear_before_reset, coupled;
-    double  clip; /* 0: none */
-    struct activation act[DIRECTIONS][ACTIVATIONS];
-    const double     *in[INPUTS]; /* NULL where left out */
-};
-
-static bool find_activation(const char *name, struct activation *out)
+static bool find_activation(const char *name, struct sac_rnn_activation *out)
 {
     for (size_t i = 0; i < SAC_COUNT(activations); i++)
         if (strcmp(activations[i].name, name) == 0) {
             *out = activations[i].defaults;
+            out->kind = (int)i;
             return true;
         }
     return false;
 }
 
-static sac_result read_activations(struct sac_op_call *c, struct rnn *r)
+static sac_result read_activations(struct sac_op_call *c, struct sac_rnn *r)
 {
     static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
     const struct sac_attr   *names = sac_node_attr(c->node, "activations");
@@ -74,7 +61,7 @@ static sac_result read_activations(struct sac_op_call *c, struct rnn *r)
     SAC_CHECK(c, !given || names->count == (size_t)(count * r->directions),
               "%zu activations; %d wanted", given ? names->count : 0, count * r->directions);
     for (int i = 0; i < count * r->directions; i++) {
-        struct activation *a = &r->act[i / count][i % count];
+        struct sac_rnn_activation *a = &r->act[i / count][i % count];
         const char *name = given ? names->strings[i] : count == 1 ? "Tanh" : defaults[i % count];
         if (!find_activation(name, a))
             return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "activation '%s'", name);
@@ -98,11 +85,11 @@ static sac_result check_input(struct sac_op_call *c, int i, int rank, int64_t a,
     return SAC_OK;
 }
 
-static sac_result rnn_read(struct sac_op_call *c, struct rnn *r)
+sac_result sac_rnn_read(struct sac_op_call *c, struct sac_rnn *r)
 {
     const struct sac_node *n = c->node;
     const char            *direction = sac_attr_string(n, "direction", "forward");
-    *r = (struct rnn){.gates = n->op->id == SAC_OP_RNN ? 1 : n->op->id == SAC_OP_GRU ? 3 : 4};
+    *r = (struct sac_rnn){.gates = n->op->id == SAC_OP_RNN ? 1 : n->op->id == SAC_OP_GRU ? 3 : 4};
     SAC_CHECK(c, c->in[X].rank == 3 && c->in[W].rank == 3 && c->in[R].rank == 3,
               "input and weights of %d, %d and %d dimensions; have 3", c->in[X].rank, c->in[W].rank,
               c->in[R].rank);
@@ -136,8 +123,8 @@ static sac_result rnn_read(struct sac_op_call *c, struct rnn *r)
 
 static sac_result rnn_shape(struct sac_op_call *c)
 {
-    struct rnn r;
-    SAC_TRY(rnn_read(c, &r));
+    struct sac_rnn r;
+    SAC_TRY(sac_rnn_read(c, &r));
     int64_t d = r.directions, all[2][4] = {{r.steps, d, r.batch, r.hidden},
                                            {r.batch, r.steps, d, r.hidden}};
     int64_t last[2][3] = {{d, r.batch, r.hidden}, {r.batch, d, r.hidden}};
@@ -146,9 +133,9 @@ static sac_result rnn_shape(struct sac_op_call *c)
     return sac_shape_out(c, 2, c->in[X].dtype, 3, last[r.batch_first]);
 }
 
-static double apply(const struct rnn *r, int direction, int which, double x)
+static double apply(const struct sac_rnn *r, int direction, int which, double x)
 {
-    const struct activation *a = &r->act[direction][which];
+    const struct sac_rnn_activation *a = &r->act[direction][which];
     if (r->clip > 0)
         x = SAC_CLAMP(x, -r->clip, r->clip);
     return a->fn(x, a->alpha, a->beta);
@@ -163,33 +150,33 @@ static double dot(const double *a, const double *b, int64_t n)
 }
 
 /* Row of the gates: input part and recurrent part, each with its bias. */
-static double input_part(const struct rnn *r, int d, int64_t row, const double *x)
+static double input_part(const struct sac_rnn *r, int d, int64_t row, const double *x)
 {
     int64_t rows = r->gates * r->hidden;
     double  bias = r->in[B] ? r->in[B][d * 2 * rows + row] : 0;
     return bias + dot(r->in[W] + (d * rows + row) * r->inputs, x, r->inputs);
 }
-static double recurrent_part(const struct rnn *r, int d, int64_t row, const double *h)
+static double recurrent_part(const struct sac_rnn *r, int d, int64_t row, const double *h)
 {
     int64_t rows = r->gates * r->hidden;
     double  bias = r->in[B] ? r->in[B][d * 2 * rows + rows + row] : 0;
     return bias + dot(r->in[R] + (d * rows + row) * r->hidden, h, r->hidden);
 }
-static double gate(const struct rnn *r, int d, int64_t row, const double *x, const double *h)
+static double gate(const struct sac_rnn *r, int d, int64_t row, const double *x, const double *h)
 {
     return input_part(r, d, row, x) + recurrent_part(r, d, row, h);
 }
 
 /* One step of one sample: h and cell are replaced; next has room for a new h, spare for one more.
  */
-static void step_rnn(const struct rnn *r, int d, const double *x, const double *h, double *next)
+static void step_rnn(const struct sac_rnn *r, int d, const double *x, const double *h, double *next)
 {
     for (int64_t i = 0; i < r->hidden; i++)
         next[i] = apply(r, d, 0, gate(r, d, i, x, h));
 }
 
 /* Gates in the order update, reset, new. */
-static void step_gru(const struct rnn *r, int d, const double *x, const double *h, double *next,
+static void step_gru(const struct sac_rnn *r, int d, const double *x, const double *h, double *next,
                      double *spare)
 {
     int64_t n = r->hidden;
@@ -207,7 +194,7 @@ static void step_gru(const struct rnn *r, int d, const double *x, const double *
 }
 
 /* Gates in the order input, output, forget, cell; peepholes input, output, forget. */
-static void step_lstm(const struct rnn *r, int d, const double *x, const double *h, double *cell,
+static void step_lstm(const struct sac_rnn *r, int d, const double *x, const double *h, double *cell,
                       double *next)
 {
     int64_t       n = r->hidden;
@@ -224,7 +211,7 @@ static void step_lstm(const struct rnn *r, int d, const double *x, const double 
 }
 
 /* All steps of one sample in one direction. room: four times hidden. */
-static void run_sample(struct sac_op_call *c, const struct rnn *r, int d, int64_t sample,
+static void run_sample(struct sac_op_call *c, const struct sac_rnn *r, int d, int64_t sample,
                        double *room)
 {
     double *h = room, *cell = h + r->hidden, *next = cell + r->hidden, *spare = next + r->hidden;
@@ -263,8 +250,8 @@ static void run_sample(struct sac_op_call *c, const struct rnn *r, int d, int64_
 
 static sac_result rnn_ref(struct sac_op_call *c)
 {
-    struct rnn r;
-    SAC_TRY(rnn_read(c, &r));
+    struct sac_rnn r;
+    SAC_TRY(sac_rnn_read(c, &r));
     double *room = sac_alloc(4 * (size_t)r.hidden * sizeof *room);
     bool    ok = room;
     for (int i = 0; i < INPUTS; i++)

@@ -43,15 +43,8 @@ static void frequency(const double *x, int64_t n, int64_t k, double sign, double
 
 /* ---- DFT ---- */
 
-struct dft {
-    int     axis;
-    int64_t length, out;    /* of the transform; of the output's axis */
-    bool    inverse, half;  /* half: of a real signal, whose other half mirrors this one */
-    int64_t parts;          /* numbers of an output element: 1, 2 */
-};
-
 /* The axis was an attribute in opset 17 and is an input since. */
-static sac_result dft_read(struct sac_op_call *c, struct dft *d)
+sac_result sac_dft_read(struct sac_op_call *c, struct sac_dft *d)
 {
     const struct sac_operand *in = &c->in[0];
     int64_t axis = sac_attr_int(c->node, "axis", 1);
@@ -77,9 +70,9 @@ static sac_result dft_read(struct sac_op_call *c, struct dft *d)
 
 static sac_result dft_shape(struct sac_op_call *c)
 {
-    struct dft d;
+    struct sac_dft d;
     int64_t    dims[SAC_RANK_MAX];
-    SAC_TRY(dft_read(c, &d));
+    SAC_TRY(sac_dft_read(c, &d));
     memcpy(dims, c->in[0].dims, sizeof dims);
     dims[d.axis] = d.out;
     dims[c->in[0].rank - 1] = d.parts;
@@ -87,7 +80,7 @@ static sac_result dft_shape(struct sac_op_call *c)
 }
 
 /* A line of the input as pairs, cut or filled with zeros to the transform's length. */
-static void dft_line(const struct sac_operand *in, const struct dft *d, int64_t start, int64_t step,
+static void dft_line(const struct sac_operand *in, const struct sac_dft *d, int64_t start, int64_t step,
                      double *x)
 {
     int64_t given = in->dims[in->rank - 1], size = SAC_MIN(in->dims[d->axis], d->length);
@@ -106,8 +99,8 @@ static void dft_line(const struct sac_operand *in, const struct dft *d, int64_t 
 static sac_result dft_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    struct dft d;
-    SAC_TRY(dft_read(c, &d));
+    struct sac_dft d;
+    SAC_TRY(sac_dft_read(c, &d));
     double *x = sac_alloc(2 * (size_t)d.length * sizeof *x);
     if (!x)
         return sac_op_no_memory(c);
@@ -132,11 +125,7 @@ const struct sac_op sac_row_DFT = {SAC_ROW(DFT, 17, 1, 3, 1), SAC_TOLERANCE(1e-4
 
 /* ---- STFT: signal [B,L,1 or 2], frame step, window, frame length ---- */
 
-struct stft {
-    int64_t step, length, frames, out;
-};
-
-static sac_result stft_read(struct sac_op_call *c, struct stft *s)
+sac_result sac_stft_read(struct sac_op_call *c, struct sac_stft *s)
 {
     const struct sac_operand *in = &c->in[0];
     SAC_CHECK(c, sac_dtype_is_float(in->dtype) && in->rank == 3 &&
@@ -156,8 +145,8 @@ static sac_result stft_read(struct sac_op_call *c, struct stft *s)
 
 static sac_result stft_shape(struct sac_op_call *c)
 {
-    struct stft s;
-    SAC_TRY(stft_read(c, &s));
+    struct sac_stft s;
+    SAC_TRY(sac_stft_read(c, &s));
     int64_t dims[4] = {c->in[0].dims[0], s.frames, s.out, 2};
     return sac_shape_out(c, 0, c->in[0].dtype, 4, dims);
 }
@@ -165,8 +154,8 @@ static sac_result stft_shape(struct sac_op_call *c)
 static sac_result stft_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    struct stft s;
-    SAC_TRY(stft_read(c, &s));
+    struct sac_stft s;
+    SAC_TRY(sac_stft_read(c, &s));
     double *x = sac_alloc(2 * (size_t)s.length * sizeof *x);
     if (!x)
         return sac_op_no_memory(c);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/cuda/row.h"
+#include "engine/cuda/window.h"
 #include "engine/op_util.h"
 
 /* ---- layouts ---- */
@@ -50,6 +51,15 @@ bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
 bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out, unsigned *stills);
 struct ops_divisor ops_divisor_of(int64_t d); /* d from 1 to 2^31 - 1 */
 sac_result ops_view_fail(struct sac_kernel_plan *plan);
+
+/* What kernels over [N,C,spatial...] need: steps and sizes of input x and output 0; the whole window (false:
+ * more than 31 bits count); the output's elements in memory's order. */
+struct sac_window;
+struct ops_window;
+void              ops_window_steps(const struct sac_kernel_plan *plan, int x, struct ops_window *w);
+bool              ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from,
+                                struct ops_window *w);
+struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out, bool last);
 
 struct sac_activation;
 /* The function, of enum ops_fn, and its constants. */

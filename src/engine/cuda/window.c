@@ -23,31 +23,37 @@ static void five_steps(const struct sac_operand *o, const int64_t *own, int64_t 
     }
 }
 
-static struct ops_places places_of(const struct ops_window *w, int64_t n, int64_t channels, bool last)
+struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out, bool last)
 {
-    struct ops_places p = {.last = last, .c = ops_divisor_of(channels), .z = ops_divisor_of(w->out[0]),
-                           .y = ops_divisor_of(w->out[1]), .x = ops_divisor_of(w->out[2])};
-    p.count = n * channels * w->out[0] * w->out[1] * w->out[2];
-    return p;
+    return (struct ops_places){.count = sac_operand_elements(out), .last = last, .c = ops_divisor_of(out->dims[1]),
+                               .z = ops_divisor_of(w->out[0]), .y = ops_divisor_of(w->out[1]),
+                               .x = ops_divisor_of(w->out[2])};
 }
 
-/* False: larger than 31 bits count. */
-static bool window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from, struct ops_window *w)
+void ops_window_steps(const struct sac_kernel_plan *plan, int x, struct ops_window *w)
 {
-    const struct sac_op_call *c = plan->call;
+    const struct sac_operand *in = &plan->call->in[x], *out = &plan->call->out[0];
     int64_t                   own[SAC_RANK_MAX];
+    ops_steps_in(plan, x, own);
+    five_steps(in, own, w->x_step);
+    ops_steps_out(plan, 0, own);
+    five_steps(out, own, w->y_step);
     for (int d = 0; d < 3; d++) {
-        const int64_t of[] = {from->in[d], from->out[d], from->kernel[d], from->stride[d], from->dilation[d],
-                              from->pad_begin[d], from->pad_end[d]};
-        int32_t      *to[] = {&w->in[d], &w->out[d], &w->kernel[d], &w->stride[d], &w->dilation[d], &w->pad_begin[d],
-                              &w->pad_end[d]};
+        const int from = out->rank - 3 + d;
+        w->out[d] = from < 2 ? 1 : (int)out->dims[from];
+    }
+}
+
+bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from, struct ops_window *w)
+{
+    for (int d = 0; d < 3; d++) {
+        const int64_t of[] = {from->in[d], from->kernel[d], from->stride[d], from->dilation[d], from->pad_begin[d],
+                              from->pad_end[d]};
+        int32_t      *to[] = {&w->in[d], &w->kernel[d], &w->stride[d], &w->dilation[d], &w->pad_begin[d], &w->pad_end[d]};
         for (size_t k = 0; k < SAC_COUNT(of); k++)
             *to[k] = (int32_t)of[k];
     }
-    ops_steps_in(plan, x, own);
-    five_steps(&c->in[x], own, w->x_step);
-    ops_steps_out(plan, 0, own);
-    five_steps(&c->out[0], own, w->y_step);
+    ops_window_steps(plan, x, w);
     return ops_count_out(plan, 0) < INT32_MAX;
 }
 
@@ -84,7 +90,7 @@ static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
     struct ops_pool    *p = params;
     struct sac_pooling  read;
     SAC_TRY(sac_pooling_read(c, &read));
-    if (!window_of(plan, 0, &read.w, &p->w))
+    if (!ops_window_of(plan, 0, &read.w, &p->w))
         return ops_view_fail(plan);
     p->kind = (int)read.kind; /* in the same order */
     p->p = read.p;
@@ -93,11 +99,14 @@ static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
     p->channels = (int)c->in[0].dims[1];
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
-    p->places = places_of(&p->w, c->out[0].dims[0], p->channels, sac_layout_is_last(plan->out_layout[0]));
+    p->places = ops_places_of(&p->w, &c->out[0], sac_layout_is_last(plan->out_layout[0]));
     p->indices = sac_op_wants(c, 1);
     p->vector = by_eights(p) && !p->indices;
-    if (p->vector)
-        p->units = places_of(&p->w, c->out[0].dims[0], p->channels / 8, true);
+    if (p->vector) {
+        p->units = p->places;
+        p->units.c = ops_divisor_of(p->channels / 8);
+        p->units.count /= 8;
+    }
     return SAC_OK;
 }
 _Static_assert((int)SAC_POOL_MAX == OPS_POOL_MAX && (int)SAC_POOL_AVERAGE == OPS_POOL_AVERAGE &&
@@ -130,10 +139,10 @@ static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
     struct sac_window   w;
     int64_t             own[SAC_RANK_MAX];
     SAC_TRY(read_window(c, &w));
-    if (!window_of(plan, 0, &w, &p->w))
+    if (!ops_window_of(plan, 0, &w, &p->w))
         return ops_view_fail(plan);
     const int64_t out_channels = c->out[0].dims[1];
-    p->places = places_of(&p->w, c->out[0].dims[0], out_channels, sac_layout_is_last(plan->out_layout[0]));
+    p->places = ops_places_of(&p->w, &c->out[0], sac_layout_is_last(plan->out_layout[0]));
     p->group = (int)sac_attr_int(c->node, "group", 1);
     p->in_each = (int)(c->in[0].dims[1] / p->group);
     p->out_each = (int)SAC_MAX(out_channels / p->group, 1);
@@ -174,9 +183,9 @@ static sac_result integer_fill(struct sac_kernel_plan *plan, void *params)
     const int                x = 0, weights = linear ? 3 : 1;
     struct sac_window        w;
     SAC_TRY(sac_window_read(c, x, c->in[weights].dims + 2, &w));
-    if (!window_of(plan, x, &w, &p->w))
+    if (!ops_window_of(plan, x, &w, &p->w))
         return ops_view_fail(plan);
-    p->places = places_of(&p->w, c->out[0].dims[0], c->out[0].dims[1], sac_layout_is_last(plan->out_layout[0]));
+    p->places = ops_places_of(&p->w, &c->out[0], sac_layout_is_last(plan->out_layout[0]));
     p->group = (int)sac_attr_int(c->node, "group", 1);
     p->in_each = (int)(c->in[x].dims[1] / p->group);
     p->out_each = (int)SAC_MAX(c->out[0].dims[1] / p->group, 1);
