@@ -12,6 +12,7 @@ namespace ops {
 struct solo {
     OPS_BODY int lane() const { return 0; }
     OPS_BODY int lanes() const { return 1; }
+    OPS_BODY void sync() const {} /* what the team's threads wrote before, all of them may read */
     template <class T, class FOLD> OPS_BODY T all(T v, FOLD) const { return v; }
 };
 
@@ -31,6 +32,7 @@ template <class T, class FOLD> __device__ __forceinline__ T fold_warp(T v, FOLD 
 struct warp {
     __device__ int lane() const { return threadIdx.x % WARP; }
     __device__ int lanes() const { return WARP; }
+    __device__ void sync() const { __syncwarp(); }
     template <class T, class FOLD> __device__ T all(T v, FOLD fold) const { return fold_warp(v, fold); }
 };
 
@@ -38,6 +40,7 @@ struct block {
     void *room; /* shared memory for a number of each warp */
     __device__ int lane() const { return threadIdx.x; }
     __device__ int lanes() const { return THREADS; }
+    __device__ void sync() const { __syncthreads(); }
     template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
     {
         T *each_warp = (T *)room;
