@@ -172,8 +172,8 @@ struct roi_body {
         for (int k = 0; k < 4; k++)
             box[k] = get_double(rois, p.roi_type, (int64_t)at.n * 4 + k) * p.scale - p.offset;
         double h = box[3] - box[1], w = box[2] - box[0];
-        h = (p.old ? fmax(h, 1) : h) / p.bins_y;
-        w = (p.old ? fmax(w, 1) : w) / p.bins_x;
+        h = (p.old ? fmax(h, 1.0) : h) / p.bins_y;
+        w = (p.old ? fmax(w, 1.0) : w) / p.bins_x;
         const int32_t rows = p.sampling ? p.sampling : (int32_t)clamp(ceil(h), 0, 4096);
         const int32_t columns = p.sampling ? p.sampling : (int32_t)clamp(ceil(w), 0, 4096);
         const double  top = box[1] + at.y * h, left = box[0] + at.x * w;
