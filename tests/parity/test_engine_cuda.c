@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole networks on the GPU against the CPU: every precision with a tolerance of its own, one sample and
- * several, step by step and captured; in half precision with measured kernels. Arguments: models, or folders of them. */
+ * several, step by step and captured. usage: test_engine_cuda [--tune] MODEL_OR_FOLDER...; --tune: in half precision
+ * with measured kernels, and 32 samples at once; without it not in TF32. */
 #include <glob.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "engine/model.h"
 #include "tests/gpu.h"
 
-enum { PORTS_MAX = 8, MANY = 5, RUNS = 4 /* plain, captured, launched, launched */, CASES_MAX = 96 };
+enum { PORTS_MAX = 8, MANY = 5, MOST = 32, RUNS = 4 /* plain, captured, launched, launched */, CASES_MAX = 96 };
 
 /* Of the largest number of an output. TF32 multiplies with 10 bits of mantissa as FP16 does, and adds in
  * float32; FP16 also stores what lies between two layers. */
@@ -25,6 +26,7 @@ struct network {
 };
 
 static sac_device *cpu, *gpu;
+static bool        tune;
 
 /* Numbers like an image's: 0 to 1, each sample's its own. */
 static float *make_numbers(const struct sac_tensor_desc *desc, uint32_t seed)
@@ -177,7 +179,7 @@ static void network_agrees(void **state)
     }
     assert_non_null(here);
     params.precision = n->mode->precision;
-    params.tune = n->mode->precision == SAC_PRECISION_FP16;
+    params.tune = tune && n->mode->precision == SAC_PRECISION_FP16;
     assert_sac_ok(sac_model_load(gpu, n->path, &params, &there));
     const int     outputs = sac_model_output_count(here);
     const int64_t loaded = sac_time_ns();
@@ -188,13 +190,15 @@ static void network_agrees(void **state)
     const double off = worst_of(&got, &want, outputs), off_again = worst_of(&again, &got, outputs);
     const bool   batches = sac_model_batches(there), one_launch = captured(there);
     double       off_many = 0;
-    if (batches) {
-        run_model(gpu, there, MANY, RUNS, &many);
-        run_model(cpu, here, MANY, 1, &want_many);
-        off_many = worst_of(&many, &want_many, outputs);
+    for (int64_t samples = MANY; batches && samples <= (params.tune ? MOST : MANY); samples += MOST - MANY) {
+        run_model(gpu, there, samples, RUNS, &many);
+        run_model(cpu, here, samples, 1, &want_many);
+        off_many = fmax(off_many, worst_of(&many, &want_many, outputs));
+        forget(&many);
+        forget(&want_many);
     }
-    print_message("%s: off by %.2g (limit %.0e), captured %.2g, %d at once %.2g; %d steps on the host; %s; "
-                  "%.3f ms, first run %.1f s\n", n->name, off, n->mode->limit, off_again, MANY, off_many,
+    print_message("%s: off by %.2g (limit %.0e), captured %.2g, several at once %.2g; %d steps on the host; %s; "
+                  "%.3f ms, first run %.1f s\n", n->name, off, n->mode->limit, off_again, off_many,
                   host_steps(there), one_launch ? "captured" : "NOT captured", time_of(there, 1, 30), seconds);
     assert_true(off <= n->mode->limit);
     assert_true(off_again <= n->mode->limit / 10); /* kernels may add in another order each time */
@@ -203,8 +207,6 @@ static void network_agrees(void **state)
     forget(&want);
     forget(&got);
     forget(&again);
-    forget(&many);
-    forget(&want_many);
     sac_model_unref(&here);
     sac_model_unref(&there);
 }
@@ -227,6 +229,8 @@ static void add(struct network *networks, struct CMUnitTest *tests, int *count, 
 {
     const char *slash = strrchr(path, '/');
     for (size_t k = 0; k < SAC_COUNT(modes) && *count < CASES_MAX; k++) {
+        if (modes[k].precision == SAC_PRECISION_TF32 && !tune)
+            continue;
         struct network *n = &networks[*count];
         snprintf(n->path, sizeof n->path, "%s", path);
         snprintf(n->name, sizeof n->name, "%s %s", slash ? slash + 1 : path,
@@ -242,7 +246,8 @@ int main(int argc, char **argv)
     static struct CMUnitTest tests[CASES_MAX];
     int                      count = 0;
     setenv("SACCADE_CACHE", "", 1); /* measured here and now */
-    for (int i = 1; i < argc; i++) {
+    tune = argc > 1 && !strcmp(argv[1], "--tune");
+    for (int i = 1 + tune; i < argc; i++) {
         struct stat st;
         char        pattern[600];
         glob_t      found = {0};
