@@ -82,7 +82,8 @@ static sac_result run_on_host(struct sac_plan *plan, const struct sac_step *step
 
 /* ---- steps ---- */
 
-static sac_result run_step(struct sac_plan *plan, const struct sac_step *step, struct sac_stream *stream)
+sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step *step,
+                                   struct sac_stream *stream)
 {
     const struct sac_slot *from = step->kind == SAC_STEP_CONVERT || step->kind == SAC_STEP_COPY
                                       ? &plan->slots[step->slots[0]] : NULL;
@@ -108,7 +109,7 @@ static sac_result run_plainly(struct sac_plan *plan, struct sac_stream *stream)
 {
     sac_result res = SAC_OK;
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++)
-        res = run_step(plan, &plan->steps[i], stream);
+        res = sac_plan_step_on_device(plan, &plan->steps[i], stream);
     return res;
 }
 
@@ -119,7 +120,7 @@ static sac_result run_profiled(struct sac_plan *plan, struct sac_stream *stream)
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
         struct sac_step *step = &plan->steps[i];
         const int64_t    begun = sac_time_ns();
-        res = run_step(plan, step, stream);
+        res = sac_plan_step_on_device(plan, step, stream);
         if (res == SAC_OK)
             res = sac_plan_settle(plan, stream);
         step->time_ns += sac_time_ns() - begun;

@@ -159,8 +159,23 @@ sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *
 sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void *arena,
                           sac_tensor *const *in, sac_tensor *const *out);
 void       sac_plan_drop_graphs(struct sac_plan *plan);
+/* One step, as sac_plan_queue would queue it. */
+sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step *step,
+                                   struct sac_stream *stream);
 /* Until all that is queued on the stream is done. */
 sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_stream *stream);
+
+/* How far a step is from its reference row, over the largest number of the output. */
+struct sac_step_check {
+    const struct sac_step *step;
+    int                    number, output;
+    int64_t                sample; /* where it is farthest off */
+    double                 off;
+};
+/* verify.c: run the steps one by one with the addresses of the latest run, whose inputs must still be there,
+ * and tell of each how far off it is. On a device whose memory is not the host's. */
+sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream,
+                           void (*fn)(void *user, const struct sac_step_check *check), void *user);
 
 /* exec.c, for it: */
 void       sac_step_fill_call(struct sac_plan *plan, const struct sac_step *step); /* plan->call, but data */
