@@ -55,7 +55,7 @@ static double stage_ns(sac_context *ctx, int mode)
     for (int round = 0; round < STAGE_ROUNDS; round++) {
         struct sac_job       *job = NULL;
         const struct sac_item item = {.number = round};
-        if (sac_job_create(ctx, &params.job, 1, &job) != SAC_OK)
+        if (sac_job_create(ctx, &params.job, 1, NULL, &job) != SAC_OK)
             die(ctx);
         int64_t begun = sac_time_ns();
         for (int i = 0; i < PAIRS; i++)

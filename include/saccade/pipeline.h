@@ -35,7 +35,7 @@ struct sac_track_job_params {
     const char                *detector;
     struct sac_detector_params detector_params;
     const char                *reid;
-    struct sac_embedder_params reid_params;
+    struct sac_embedder_params reid_params; /* batch_max 0 (default): what pays on the device */
     struct sac_tracker_params  tracker;
     int                        timeout_ms; /* wait this long to fill a batch; default 10 */
     int                        inference_batch_max; /* frames in a run of the detector, at most
@@ -67,6 +67,9 @@ struct sac_pipeline_params {
      * opened, does not stop the others: its sentence is logged, and run returns it in the end. */
     const struct sac_stream_params *streams;
     int                      stream_count;   /* 0 (default): the one input below */
+    /* Several devices, each as job.device: the streams are dealt to them in turn. */
+    const char *const       *devices;
+    int                      device_count;   /* 0 (default): job.device alone */
     const char              *input;          /* NULL only with detections, and without reid */
     struct sac_source_params source;
     const char              *detections;     /* MOTChallenge detections instead of a detector, or NULL */

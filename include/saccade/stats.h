@@ -57,6 +57,18 @@ enum {
     SAC_OUTPUT_STATS = 16
 };
 
+/* One of several devices that share a run. */
+enum { SAC_SHARDS_MAX = 16 };
+struct sac_shard_stats {
+    char                   device[16];  /* "cuda:1" */
+    int                    streams;     /* that were dealt to it */
+    int64_t                frames;
+    double                 fps;
+    struct sac_batch_stats batch;
+    uint64_t               memory_bytes_peak; /* of its pool */
+    struct sac_gpu_stats   gpu;
+};
+
 enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };
 struct sac_pipeline_stats {
     int64_t  frames, frames_total; /* done; expected (0: unknown) */
@@ -90,7 +102,9 @@ struct sac_pipeline_stats {
     struct sac_pool_stats    host_pool;  /* page-locked memory for what crosses; 0 on the CPU */
     struct sac_ledger        ledger;
     double                   crossed_per_s; /* bytes between host and device a second, without weights */
-    struct sac_gpu_stats     gpu;
+    struct sac_gpu_stats     gpu; /* of several the first one's */
+    struct sac_shard_stats   shard[SAC_SHARDS_MAX]; /* where several devices share the run; all else is their sum */
+    int                      shard_count;           /* 0: one device */
     struct sac_source_stats  source;
     unsigned                 outputs_whole; /* SAC_OUTPUT_...: done, with their names; of several inputs:
                                                of one at least */

@@ -28,7 +28,9 @@ const struct option options[] = {
      "with every key"},
 
     {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(device),
-     "device", "NAME", "where the work runs: auto or cpu"},
+     "device", "NAME", "where the work runs: auto (a GPU where all is there that it needs, else the CPU), cpu, cuda or cuda:N"},
+    {"gpus", 0, VERB_TRACK, SECTION_RUN, OPTION_TEXT, AT(gpus), "gpus", "LIST",
+     "share the inputs out among these GPUs, as 0,1"},
     {"precision", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(precision),
      "precision", "NAME", "what networks are computed in; default: fp16 on a GPU, fp32 on the CPU, which has "
      "no other", .choices = precisions},
@@ -135,7 +137,10 @@ const struct option options[] = {
     {"reid-preprocess", 0, VERB_TRACK, SECTION_REID, OPTION_TEXT, AT(reid_preprocess),
      "reid.preprocess", "LIST", "override how crops enter the appearance network"},
     {"reid-batch", 0, VERB_TRACK, SECTION_REID, OPTION_INT, AT(reid_batch_max), "reid.batch_max",
-     "N", "most crops in one run of the appearance network", 1, 1024},
+     "N", "most crops in one run of the appearance network; 0: what pays on the device", 0, 1024},
+
+    {"reid-every", 0, VERB_TRACK, SECTION_REID, OPTION_FLAG, AT(reid_every), "reid.every", NULL,
+     "look at every detection, also at those that are matched by motion alone (to measure)"},
 
     {"tracker", 0, VERB_TRACK, SECTION_TRACKER, OPTION_TEXT, AT(tracker), "tracker.kind", "NAME",
      "the tracker", .choices = option_trackers},

@@ -33,7 +33,6 @@ static void init_media(struct settings *s)
 static void init_models(struct settings *s)
 {
     struct sac_detector_params detector = sac_detector_params_default();
-    struct sac_embedder_params embedder = sac_embedder_params_default();
     struct sac_track_job_params job = sac_pipeline_params_default().job;
     s->classes = "auto";
     s->score_min = (double)detector.score_min;
@@ -41,7 +40,7 @@ static void init_models(struct settings *s)
     s->detection_max = detector.detection_max;
     s->detector = job.detector;
     s->reid = job.reid;
-    s->reid_batch_max = embedder.batch_max;
+    s->reid_batch_max = sac_pipeline_params_default().job.reid_params.batch_max;
 }
 
 static void init_tracker(struct settings *s)

@@ -20,7 +20,7 @@ struct settings {
     bool        help, version, json;
     const char *config;
     const char *log_level;
-    const char *device, *zero_copy, *precision;
+    const char *device, *gpus, *zero_copy, *precision;
     int         threads; /* 0: half of the machine's */
     uint64_t    memory_limit, vram_limit;
     int         trim_frames;
@@ -47,6 +47,7 @@ struct settings {
     int         detection_max;
     const char *reid, *reid_preprocess;
     int         reid_batch_max;
+    bool        reid_every;
     int         inference_batch_max, inference_timeout_ms, queue_length;
 
     /* track: the tracker; NAN: what that tracker has by default */

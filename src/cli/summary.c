@@ -47,6 +47,19 @@ static void print_gpu(const struct sac_gpu_stats *gpu, FILE *out)
                 (double)gpu->memory_peak_bytes / 1e9, (double)gpu->memory_total_bytes / 1e9);
 }
 
+static void print_shards(const struct sac_pipeline_stats *stats, FILE *out)
+{
+    for (int i = 0; i < stats->shard_count; i++) {
+        const struct sac_shard_stats *s = &stats->shard[i];
+        fprintf(out, "  %-9s %d streams, %" PRId64 " frames, %.1f frames/s", s->device, s->streams, s->frames, s->fps);
+        if (s->batch.count)
+            fprintf(out, ", batches of %.1f", s->batch.mean);
+        if (s->gpu.samples)
+            fprintf(out, ", busy %.0f %%", s->gpu.utilisation * 100);
+        fputs("\n", out);
+    }
+}
+
 static void print_memory(const struct sac_pipeline_stats *stats, FILE *out)
 {
     const struct sac_pool_stats *pool = &stats->pool;
@@ -113,6 +126,7 @@ void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
             stats->detections);
     print_models(stats, out);
     fprintf(out, "device      %s\n", stats->device);
+    print_shards(stats, out);
     if (stats->engine[0])
         fprintf(out, "engine      %s, %s\n", stats->engine, stats->precision);
     print_memory(stats, out);

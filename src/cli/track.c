@@ -93,6 +93,7 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->reid = s->reid;
     job->reid_params.preprocess = s->reid_preprocess;
     job->reid_params.batch_max = s->reid_batch_max;
+    job->reid_every = s->reid_every;
 
     enum sac_tracker_kind kind = SAC_TRACKER_BOTSORT;
     sac_tracker_kind_parse(s->tracker, &kind); /* the option takes known names alone */
@@ -148,6 +149,36 @@ static void fill_params(struct settings *s, const char *input,
     params->draw_trails = s->trails;
     params->trail_s = (float)s->trail_s;
     params->command = s->command;
+}
+
+/* ---- several GPUs ---- */
+
+enum { GPUS_MAX = 16 };
+struct gpus {
+    char        name[GPUS_MAX][16];
+    const char *list[GPUS_MAX];
+    int         count;
+};
+
+/* "0,1" to cuda:0, cuda:1. */
+static int read_gpus(const struct settings *s, struct gpus *out, struct fault *fault)
+{
+    out->count = 0;
+    if (!s->gpus)
+        return STATUS_OK;
+    if (strcmp(s->device, "auto") != 0 && strcmp(s->device, "cuda") != 0)
+        return fault_usage(fault, "--gpus and --device %s exclude each other", s->device);
+    for (const char *at = s->gpus; *at;) {
+        char *end;
+        long  number = strtol(at, &end, 10);
+        if (end == at || number < 0 || number > 255 || (*end && (*end != ',' || !end[1])) || out->count == GPUS_MAX)
+            return fault_usage(fault, "--gpus '%s': give up to %d numbers of GPUs, as 0,1", s->gpus, (int)GPUS_MAX);
+        snprintf(out->name[out->count], sizeof out->name[0], "cuda:%ld", number);
+        out->list[out->count] = out->name[out->count];
+        out->count++;
+        at = *end ? end + 1 : end;
+    }
+    return STATUS_OK;
 }
 
 /* ---- stopping early ---- */
@@ -332,8 +363,12 @@ int verb_track(struct settings *s, struct fault *fault)
         return status;
     struct sac_pipeline_params params;
     struct sac_stream_params  *streams = NULL;
+    struct gpus                gpus;
     fill_params(s, input, &params);
-    if (s->args.count > 1) {
+    status = read_gpus(s, &gpus, fault);
+    params.devices = gpus.list;
+    params.device_count = gpus.count;
+    if (status == STATUS_OK && s->args.count > 1) {
         status = inputs_plan(s, &streams, fault);
         params.streams = streams;
         params.stream_count = (int)s->args.count;

@@ -193,6 +193,9 @@ static void choose_batch(struct sac_job *job)
         p->detector_params.batch_max = SAC_MAX(p->detector_params.batch_max, job->batch_max);
     }
     job->batch_limit = job->batch_max;
+    if (p->reid_params.batch_max <= 0) /* a few people in each frame, and no more than fill a GPU */
+        p->reid_params.batch_max = job->dev->ops->host_memory ? sac_embedder_params_default().batch_max
+                                                              : SAC_CLAMP(4 * job->batch_max, 16, 128);
 }
 
 static sac_result create_batch(struct sac_job *job)
@@ -221,12 +224,13 @@ static sac_result create_queues(struct sac_job *job, size_t queue_min)
 }
 
 sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *params,
-                          size_t queue_min, struct sac_job **out)
+                          size_t queue_min, struct sac_job *leader, struct sac_job **out)
 {
     struct sac_job *job = sac_new(struct sac_job);
     if (!job)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a tracking job");
     job->ctx = ctx;
+    job->leader = leader;
     pthread_mutex_init(&job->free_lock, NULL);
     sem_init(&job->opened, 0, 0);
     sac_fault_init(&job->fault);

@@ -114,6 +114,7 @@ struct sac_job {
     sac_timers                 *timers; /* id = enum sac_stage */
     sac_timers                 *gpu_timers; /* the same; the device's own time, measured by events */
     struct sac_trace           *trace;  /* NULL: none is written */
+    struct sac_job             *leader; /* whose the three above are; NULL: this one's */
     int                         gpu_track; /* the device's own row in it */
     struct sac_gpu_watch       *gpu;    /* NULL: no GPU, or no NVML */
     struct sac_outfile          stats_file; /* with params.stats_out */
@@ -165,9 +166,10 @@ struct sac_job {
     atomic_int          objects;
 };
 
-/* Copies params, opens the device. queue_min: the least length of the first and last queue. */
+/* Copies params, opens the device. queue_min: the least length of the first and last queue. leader: the job
+ * whose timers and trace this one writes into, and which outlives it; NULL: it has its own. */
 sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *params,
-                          size_t queue_min, struct sac_job **out);
+                          size_t queue_min, struct sac_job *leader, struct sac_job **out);
 /* Loads the models and starts the threads. */
 sac_result sac_job_start(struct sac_job *job, bool ready_made);
 /* Drops what is inside, ends the threads. */

@@ -26,6 +26,7 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
         .trail_s = 2,
     };
     params.source.keep_packets = 1;
+    params.job.reid_params.batch_max = 0;
     return params;
 }
 
@@ -41,6 +42,15 @@ static bool hold(sac_pipeline *pipe, const char **string)
 static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_params *params)
 {
     pipe->params = *params;
+    const char **devices = sac_arena_alloc(&pipe->strings, (size_t)SAC_MAX(params->device_count, 1) * sizeof(*devices));
+    for (int i = 0; devices && i < params->device_count; i++) {
+        devices[i] = params->devices[i];
+        if (!hold(pipe, &devices[i]))
+            devices = NULL;
+    }
+    if (!devices)
+        return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
+    pipe->params.devices = devices;
     const char **strings[] = {
         &pipe->params.input,         &pipe->params.detections,   &pipe->params.video_out,
         &pipe->params.jsonl_out,     &pipe->params.mot_out,      &pipe->params.command,
@@ -188,13 +198,11 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
         res = for_each_stream(pipe, sac_stream_open_rows);
     }
     if (res == SAC_OK)
-        res = sac_job_create(pipe->ctx, &pipe->params.job, (size_t)pipe->stream_count, &pipe->job);
-    if (res == SAC_OK)
-        pipe->job->batch_limit = sac_pipeline_batch_limit(pipe);
+        res = sac_pipeline_create_jobs(pipe);
     if (res == SAC_OK)
         res = for_each_stream(pipe, sac_stream_open_input);
     if (res == SAC_OK)
-        res = sac_job_start(pipe->job, ready_made);
+        res = sac_pipeline_start_jobs(pipe, ready_made);
     if (res == SAC_OK)
         res = for_each_stream(pipe, sac_stream_open_outputs);
     if (res == SAC_OK)
@@ -244,7 +252,8 @@ static bool look_after_streams(sac_pipeline *pipe)
         return true;
     if (stopped) {
         atomic_store(&pipe->cancelled, true);
-        sac_job_discard(pipe->job);
+        for (int i = 0; i < pipe->job_count; i++)
+            sac_job_discard(pipe->jobs[i]);
     }
     for (int i = 0; i < pipe->stream_count; i++)
         if (pipe->streams[i].ready && (stopped || atomic_load(&pipe->streams[i].failed)))
@@ -261,7 +270,7 @@ static sac_result write_reports(sac_pipeline *pipe)
     sac_pipeline_get_stats(pipe, &stats);
     for (int i = 0; i < pipe->stream_count; i++)
         sac_pipeline_get_stream_stats(pipe, i, &streams[i]);
-    sac_result res = sac_job_finish_reports(pipe->job, &stats, streams, pipe->stream_count);
+    sac_result res = sac_job_finish_reports(pipe->jobs[0], &stats, streams, pipe->stream_count);
     sac_free(streams);
     return res;
 }
@@ -298,12 +307,13 @@ void sac_pipeline_stop(sac_pipeline *pipe)
 
 const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id)
 {
-    return sac_job_class_name(pipe->job, class_id);
+    return sac_job_class_name(pipe->jobs[0], class_id);
 }
 
 void sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, const char *line), void *user)
 {
-    sac_device_dump_live(pipe->job->dev, fn, user);
+    for (int i = 0; i < pipe->job_count; i++)
+        sac_device_dump_live(pipe->jobs[i]->dev, fn, user);
 }
 
 static int64_t frames_total(const struct sac_stream_run *s)
@@ -356,7 +366,7 @@ void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
 {
     int  running = 0;
     bool known = true;
-    sac_job_get_stats(pipe->job, out);
+    sac_pipeline_add_jobs(pipe, out);
     add_queues(pipe, out);
     for (int i = 0; i < pipe->stream_count; i++) {
         struct sac_stream_run *s = &pipe->streams[i];
@@ -375,7 +385,7 @@ void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
     }
     if (!known) /* of one is not known of all */
         out->frames_total = 0;
-    sac_job_judge(pipe->job, running, out);
+    sac_job_judge(pipe->jobs[0], running, out);
 }
 
 void sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream, struct sac_stream_stats *out)
@@ -419,7 +429,7 @@ void sac_pipeline_destroy(sac_pipeline **pipe_at)
     *pipe_at = NULL;
     for (int i = 0; i < pipe->stream_count; i++)
         sac_stream_close(&pipe->streams[i]);
-    sac_job_destroy(&pipe->job);
+    sac_pipeline_destroy_jobs(pipe);
     for (int i = 0; i < pipe->stream_count; i++)
         sac_stream_finish(&pipe->streams[i]);
     sac_free(pipe->streams);

@@ -17,6 +17,7 @@ enum { OUTPUTS_MAX = 3 };
 
 struct sac_stream_run {
     sac_pipeline              *pipe;
+    struct sac_job            *job;    /* one of the pipeline's */
     struct sac_pipeline_params params; /* the pipeline's, with this stream's input and outputs */
     struct sac_lane            lane;
     struct sac_rows            rows;   /* with params.detections */
@@ -45,7 +46,8 @@ struct sac_pipeline {
     sac_context               *ctx;
     struct sac_arena           strings; /* behind params */
     struct sac_pipeline_params params;
-    struct sac_job            *job;
+    struct sac_job            *jobs[SAC_SHARDS_MAX]; /* one a device; streams are dealt to them in turn */
+    int                        job_count;
     struct sac_stream_run     *streams; /* [stream_count] */
     int                        stream_count;
 
@@ -56,6 +58,16 @@ struct sac_pipeline {
     pthread_mutex_t on_frame_lock; /* held for the call */
 };
 
+/* ---- shards.c ---- */
+
+/* A job for each device, half-built after a fault; streams know theirs then. */
+sac_result sac_pipeline_create_jobs(sac_pipeline *pipe);
+sac_result sac_pipeline_start_jobs(sac_pipeline *pipe, bool ready_made);
+void       sac_pipeline_destroy_jobs(sac_pipeline *pipe);
+int        sac_pipeline_streams_of(const sac_pipeline *pipe, int job);
+/* sac_job_get_stats of them all. */
+void       sac_pipeline_add_jobs(sac_pipeline *pipe, struct sac_pipeline_stats *out);
+
 /* ---- stream.c ---- */
 
 /* Its parameters; streams are numbered from 0. */
@@ -63,8 +75,8 @@ void       sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
                            const struct sac_stream_params *params, int index);
 /* Detections first, before the job: they say whether there is a detector. */
 sac_result sac_stream_open_rows(struct sac_stream_run *s);
-/* Frames that make a batch full, with what the streams may have inside; once the job is there. */
-int        sac_pipeline_batch_limit(const sac_pipeline *pipe);
+/* Frames that make a batch full, with what the streams of a job may have inside. */
+int        sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job);
 sac_result sac_stream_open_input(struct sac_stream_run *s);
 sac_result sac_stream_open_outputs(struct sac_stream_run *s);
 /* A fault of one among several: its sentence is said, the others go on. */

@@ -147,10 +147,11 @@ static void add_copies(struct sac_text *t, const struct sac_ledger *ledger)
     sac_text_add(t, "},\n");
 }
 
-static void add_gpu(struct sac_text *t, const struct sac_gpu_stats *gpu)
+static void add_gpu(struct sac_text *t, const struct sac_gpu_stats *gpu, const char *end)
 {
     if (!gpu->known) {
-        sac_text_add(t, "\"gpu\":null,\n");
+        sac_text_add(t, "\"gpu\":null");
+        sac_text_add(t, end);
         return;
     }
     open(t, "gpu", "{");
@@ -165,7 +166,29 @@ static void add_gpu(struct sac_text *t, const struct sac_gpu_stats *gpu)
     add_real(t, "encoder_load", gpu->encoder_load, ",");
     add_int(t, "memory_bytes", (int64_t)gpu->memory_bytes, ",");
     add_int(t, "memory_peak_bytes", (int64_t)gpu->memory_peak_bytes, ",");
-    add_int(t, "memory_total_bytes", (int64_t)gpu->memory_total_bytes, "},\n");
+    add_int(t, "memory_total_bytes", (int64_t)gpu->memory_total_bytes, "}");
+    sac_text_add(t, end);
+}
+
+/* Only where several devices share the run. */
+static void add_shards(struct sac_text *t, const struct sac_pipeline_stats *s)
+{
+    if (s->shard_count == 0)
+        return;
+    open(t, "devices", "[");
+    for (int i = 0; i < s->shard_count; i++) {
+        const struct sac_shard_stats *shard = &s->shard[i];
+        sac_text_add(t, i ? ",\n  {" : "\n  {");
+        add_string(t, "device", shard->device, ",");
+        add_int(t, "streams", shard->streams, ",");
+        add_int(t, "frames", shard->frames, ",");
+        add_real(t, "fps", shard->fps, ",");
+        add_int(t, "batches", (int64_t)shard->batch.count, ",");
+        add_real(t, "batch_mean", shard->batch.mean, ",");
+        add_int(t, "memory_peak_bytes", (int64_t)shard->memory_bytes_peak, ",");
+        add_gpu(t, &shard->gpu, "}");
+    }
+    sac_text_add(t, "],\n");
 }
 
 static void add_source(struct sac_text *t, const struct sac_source_stats *source, const char *after)
@@ -258,7 +281,8 @@ void sac_report_text(struct sac_text *t, const struct sac_pipeline_stats *s,
     open(t, "crossed", "{");
     add_int(t, "bytes", (int64_t)s->ledger.crossed_bytes, ",");
     add_real(t, "bytes_per_s", s->crossed_per_s, "},\n");
-    add_gpu(t, &s->gpu);
+    add_gpu(t, &s->gpu, ",\n");
+    add_shards(t, s);
     add_source(t, &s->source, "},\n");
     add_streams(t, streams, stream_count);
     add_judgement(t, s);

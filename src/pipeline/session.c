@@ -29,7 +29,7 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     s->submit_max = SAC_MAX(p.submit_max, 1);
     /* First and last queue hold all that may be inside, so neither submit nor a stage waits for a
      * program that is late to take its results. */
-    sac_result res = sac_job_create(ctx, &p.job, (size_t)s->submit_max, &s->job);
+    sac_result res = sac_job_create(ctx, &p.job, (size_t)s->submit_max, NULL, &s->job);
     if (res == SAC_OK) {
         s->job->batch_limit = SAC_MIN(s->job->batch_max, s->submit_max);
         *out = s;

@@ -25,10 +25,18 @@ static sac_result create_timers(struct sac_job *job, sac_timers **timers)
     return res;
 }
 
+static sac_result share_spans(struct sac_job *job)
+{
+    job->timers = job->leader->timers;
+    job->gpu_timers = job->leader->gpu_timers;
+    job->trace = job->leader->trace;
+    return SAC_OK;
+}
+
 sac_result sac_job_spans_open(struct sac_job *job)
 {
-    sac_result res = create_timers(job, &job->timers);
-    if (res == SAC_OK)
+    sac_result res = job->leader ? share_spans(job) : create_timers(job, &job->timers);
+    if (res == SAC_OK && !job->leader)
         res = create_timers(job, &job->gpu_timers);
     if (res == SAC_OK && job->params.trace_out)
         res = sac_trace_create(job->ctx, job->params.trace_out, &job->trace);
@@ -45,6 +53,8 @@ sac_result sac_job_spans_open(struct sac_job *job)
 
 void sac_job_spans_close(struct sac_job *job)
 {
+    if (job->leader)
+        return;
     sac_trace_destroy(&job->trace);
     sac_timers_destroy(&job->timers);
     sac_timers_destroy(&job->gpu_timers);

@@ -20,39 +20,48 @@ static bool is_one_of_many(const struct sac_stream_run *s)
 /* ---- opening ---- */
 
 /* One alone on the CPU is held back by the queues themselves. */
-static bool is_limited(const sac_pipeline *pipe)
+static bool is_limited(const struct sac_stream_run *s)
 {
-    return pipe->stream_count > 1 || pipe->job->ahead;
+    return is_one_of_many(s) || s->job->ahead;
 }
 
 /* Each may have so many frames inside that two batches can be filled, one while the other is inferred, and
  * a third where two are under way; its last queue holds them all. */
-static int room_of(const sac_pipeline *pipe)
+static int batches_inside(const struct sac_job *job)
 {
-    const int length = SAC_MAX(pipe->params.job.queue_length, 1);
-    const int batches = pipe->job->ahead ? pipe->job->depth + 1 : 2;
-    const int share = (batches * pipe->job->batch_max + pipe->stream_count - 1) / pipe->stream_count;
-    const int room = SAC_MAX(SAC_MAX(length, 2), share);
-    return pipe->job->dev->ops->host_memory ? room : SAC_MIN(room, (int)SURFACES_LENT);
+    return job->ahead ? job->depth + 1 : 2;
 }
 
-int sac_pipeline_batch_limit(const sac_pipeline *pipe)
+static int streams_of(const sac_pipeline *pipe, const struct sac_job *job)
 {
-    const int batches = pipe->job->ahead ? pipe->job->depth + 1 : 2;
-    int       fit = SAC_MAX(pipe->stream_count * room_of(pipe) / batches, 1), limit = 1;
+    int i = 0;
+    while (i + 1 < pipe->job_count && pipe->jobs[i] != job)
+        i++;
+    return sac_pipeline_streams_of(pipe, i);
+}
+
+static int room_of(const sac_pipeline *pipe, const struct sac_job *job)
+{
+    const int length = SAC_MAX(pipe->params.job.queue_length, 1), streams = streams_of(pipe, job);
+    const int share = (batches_inside(job) * job->batch_max + streams - 1) / streams;
+    const int room = SAC_MAX(SAC_MAX(length, 2), share);
+    return job->dev->ops->host_memory ? room : SAC_MIN(room, (int)SURFACES_LENT);
+}
+
+int sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job)
+{
+    int fit = streams_of(pipe, job) * room_of(pipe, job) / batches_inside(job), limit = 1;
     while (2 * limit <= fit)
         limit *= 2;
-    return SAC_MIN(limit, pipe->job->batch_max);
+    return SAC_MIN(limit, job->batch_max);
 }
 
 static sac_result make_room(struct sac_stream_run *s)
 {
-    const sac_pipeline *pipe = s->pipe;
-    const int           length = SAC_MAX(pipe->params.job.queue_length, 1), room = room_of(pipe);
+    const int length = SAC_MAX(s->pipe->params.job.queue_length, 1), room = room_of(s->pipe, s->job);
     sem_destroy(&s->room);
-    sem_init(&s->room, 0, is_limited(pipe) ? (unsigned)room : INT_MAX / 2);
-    return sac_queue_create(pipe->ctx, (size_t)(is_limited(pipe) ? room + 1 : length),
-                            &s->lane.done);
+    sem_init(&s->room, 0, is_limited(s) ? (unsigned)room : INT_MAX / 2);
+    return sac_queue_create(s->pipe->ctx, (size_t)(is_limited(s) ? room + 1 : length), &s->lane.done);
 }
 
 /* Threads are shared out among the streams; each gets one at least. */
@@ -109,13 +118,13 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
 /* Frames that may be inside at once and one that is being read: what a GPU's decoder lends out. */
 static int surfaces_for(const struct sac_stream_run *s)
 {
-    return SAC_MAX(s->params.source.prefetch, 0) + room_of(s->pipe) + 1;
+    return SAC_MAX(s->params.source.prefetch, 0) + room_of(s->pipe, s->job) + 1;
 }
 
 sac_result sac_stream_open_input(struct sac_stream_run *s)
 {
     struct sac_source_params params = s->params.source;
-    struct sac_job          *job = s->pipe->job;
+    struct sac_job          *job = s->job;
     s->last = sac_job_item(job);
     sac_result               res = s->last ? make_room(s) : SAC_ERR_MEMORY;
     if (res != SAC_OK || !s->params.input)
@@ -156,7 +165,7 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
     const struct sac_pipeline_params *p = &s->params;
     s->setup = (struct sac_output_setup){
         .ctx = s->pipe->ctx,
-        .job = s->pipe->job,
+        .job = s->job,
         .params = p,
         .src = s->src,
         .width = s->info.width,
@@ -241,7 +250,7 @@ static sac_result next_number(struct sac_stream_run *s, int64_t number, struct s
 
 static sac_result feed(struct sac_stream_run *s)
 {
-    struct sac_job *job = s->pipe->job;
+    struct sac_job *job = s->job;
     sac_result      res = SAC_OK;
     for (int64_t number = 0; res == SAC_OK && !should_end(s); number++) {
         struct sac_item *item = sac_job_item(job);
@@ -268,7 +277,7 @@ static void send_last(struct sac_stream_run *s)
     last->lane = &s->lane;
     last->stream_id = s->params.source.stream_id;
     last->last = true;
-    sac_job_push_wait(s->pipe->job, last); /* the job takes items until every stream has ended */
+    sac_job_push_wait(s->job, last); /* the job takes items until every stream has ended */
 }
 
 static void *read_main(void *arg)
@@ -307,7 +316,7 @@ static sac_result write_from(struct sac_stream_run *s, int first, int end, struc
 /* Those that time themselves were opened first. */
 static sac_result write_outputs(struct sac_stream_run *s, struct sac_item *item)
 {
-    struct sac_job *job = s->pipe->job;
+    struct sac_job *job = s->job;
     int             count = s->output_count, timed = 0;
     while (timed < count && s->outputs[timed]->ops->times_itself)
         timed++;
@@ -374,7 +383,7 @@ static void *sink_main(void *arg)
             open = false;
             set_flag(s, &s->failed);
         }
-        sac_job_recycle(s->pipe->job, item);
+        sac_job_recycle(s->job, item);
         sem_post(&s->room);
     }
     finish_outputs(s);
@@ -432,7 +441,7 @@ void sac_stream_close(struct sac_stream_run *s)
         drop_output(s, 0);
     sac_source_close(&s->src);
     if (s->last)
-        sac_job_recycle(s->pipe->job, s->last);
+        sac_job_recycle(s->job, s->last);
     s->last = NULL;
 }
 

@@ -128,6 +128,58 @@ static void is_what_comes_out_in_turn(void **state)
     sac_mot_finish(&alone);
 }
 
+/* Streams are dealt to two devices; what comes out is the same, and the figures add up. */
+static void two_devices_share_the_streams(void **state)
+{
+    (void)state;
+    static const char *const   devices[] = {"cpu", "cpu"};
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, 1, 1);
+    params.job.trace_out = in_folder("trace.json");
+    run(&params);
+    struct sac_mot_file alone = read_mot(0);
+    params = params_of(streams, STREAMS - 1, 2);
+    params.devices = devices;
+    params.device_count = 2;
+    params.job.stats_out = in_folder("stats.json");
+    params.job.trace_out = in_folder("trace.json");
+    struct sac_pipeline_stats stats = run(&params);
+    assert_int_equal(stats.frames, (STREAMS - 1) * FRAMES);
+    assert_int_equal(stats.batch.frames, (STREAMS - 1) * FRAMES);
+    assert_int_equal(stats.shard_count, 2);
+    assert_int_equal(stats.shard[0].streams, STREAMS / 2);
+    assert_int_equal(stats.shard[1].streams, (STREAMS - 1) / 2);
+    assert_int_equal(stats.shard[0].frames + stats.shard[1].frames, stats.frames);
+    assert_true(stats.fps > 0 && stats.shard[1].frames == (STREAMS - 1) / 2 * FRAMES);
+    assert_non_null(strstr(stats.device, "and 1 more"));
+    for (int i = 0; i < stats.queue_count; i++)
+        assert_int_equal(stats.queue[i].passed, stats.frames);
+    for (int i = 0; i < STREAMS - 1; i++) {
+        struct sac_mot_file file = read_mot(i);
+        assert_same_tracks(&alone, &file);
+        sac_mot_finish(&file);
+    }
+    sac_mot_finish(&alone);
+}
+
+static void bad_devices_are_refused(void **state)
+{
+    (void)state;
+    static const char *const   devices[] = {"cpu", "gpu"};
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, STREAMS, 1);
+    sac_pipeline              *pipe = NULL;
+    params.devices = devices;
+    params.device_count = 2;
+    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_ARG);
+    params.device_count = SAC_SHARDS_MAX + 1;
+    const char *many[SAC_SHARDS_MAX + 1];
+    for (size_t i = 0; i < SAC_COUNT(many); i++)
+        many[i] = "cpu";
+    params.devices = many;
+    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_ARG);
+}
+
 struct stopping {
     sac_pipeline *pipe;
     int           frames;
@@ -221,6 +273,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(is_what_comes_out_in_turn, remove_outputs),
+        cmocka_unit_test_teardown(two_devices_share_the_streams, remove_outputs),
+        cmocka_unit_test_teardown(bad_devices_are_refused, remove_outputs),
         cmocka_unit_test_teardown(a_stop_leaves_whole_beginnings, remove_outputs),
         cmocka_unit_test_teardown(a_stream_that_ends_early_leaves_the_others, remove_outputs),
         cmocka_unit_test(a_frame_that_fails_does_so_alone),

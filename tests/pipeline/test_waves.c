@@ -62,7 +62,7 @@ static void open_run(struct run *r, sac_context *ctx)
     struct sac_track_job_params p = sac_pipeline_params_default().job;
     p.device = "cpu";
     p.detector = p.reid = "none";
-    assert_sac_ok(sac_job_create(ctx, &p, STREAMS * (FRAMES + 1), &r->job));
+    assert_sac_ok(sac_job_create(ctx, &p, STREAMS * (FRAMES + 1), NULL, &r->job));
     remote_ops = *r->job->dev->ops;
     remote_ops.host_memory = false;
     remote_ops.camera = camera;

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pipeline on several devices: a job for each, to which the streams are dealt in turn. All jobs write
+ * into the first one's timers and trace; their other figures are added up here. */
+#include <stdio.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "observe/gpu.h"
+#include "pipeline/pipeline.h"
+
+/* ---- jobs ---- */
+
+int sac_pipeline_streams_of(const sac_pipeline *pipe, int job)
+{
+    return (pipe->stream_count - job + pipe->job_count - 1) / pipe->job_count;
+}
+
+static sac_result create_job(sac_pipeline *pipe, int i)
+{
+    struct sac_track_job_params params = pipe->params.job;
+    if (pipe->params.device_count > 0)
+        params.device = pipe->params.devices[i];
+    if (i > 0) /* there is one of each */
+        params.trace_out = params.stats_out = NULL;
+    return sac_job_create(pipe->ctx, &params, (size_t)sac_pipeline_streams_of(pipe, i), pipe->jobs[0],
+                          &pipe->jobs[i]);
+}
+
+sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
+{
+    const int  n = SAC_MAX(pipe->params.device_count, 1);
+    sac_result res = SAC_OK;
+    if (n > SAC_SHARDS_MAX)
+        return SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "%d devices; up to %d share a run", n, (int)SAC_SHARDS_MAX);
+    pipe->job_count = SAC_MIN(n, pipe->stream_count); /* one without streams would only load its models */
+    for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
+        res = create_job(pipe, i);
+    for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
+        pipe->streams[i].job = pipe->jobs[i % pipe->job_count];
+    for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
+        pipe->jobs[i]->batch_limit = sac_pipeline_batch_limit(pipe, pipe->jobs[i]);
+    return res;
+}
+
+sac_result sac_pipeline_start_jobs(sac_pipeline *pipe, bool ready_made)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
+        res = sac_job_start(pipe->jobs[i], ready_made);
+    return res;
+}
+
+/* The first goes last: the others write into what is its. */
+void sac_pipeline_destroy_jobs(sac_pipeline *pipe)
+{
+    for (int i = pipe->job_count - 1; i >= 0; i--)
+        sac_job_destroy(&pipe->jobs[i]);
+}
+
+/* ---- figures ---- */
+
+static void add_pool(struct sac_pool_stats *sum, const struct sac_pool_stats *one)
+{
+    sum->allocations += one->allocations;
+    sum->reuses += one->reuses;
+    sum->returns += one->returns;
+    sum->leaks += one->leaks;
+    sum->fragmentation += one->fragmentation;
+    sum->bytes_live += one->bytes_live;
+    sum->bytes_idle += one->bytes_idle;
+    sum->bytes_peak += one->bytes_peak;
+    sum->requests_warm += one->requests_warm;
+    sum->allocations_warm += one->allocations_warm;
+}
+
+static void add_ledger(struct sac_ledger *sum, const struct sac_ledger *one)
+{
+    for (int i = 0; i < SAC_COPY_REASON_COUNT; i++) {
+        sum->reason[i].calls += one->reason[i].calls;
+        sum->reason[i].bytes += one->reason[i].bytes;
+    }
+    sum->crossed_bytes += one->crossed_bytes;
+}
+
+static void add_queue(struct sac_queue_info *sum, const struct sac_queue_info *one)
+{
+    sum->length += one->length;
+    sum->capacity += one->capacity;
+    sum->length_max += one->length_max;
+    sum->passed += one->passed;
+    sum->full += one->full;
+    sum->empty += one->empty;
+    sum->push_wait_ms += one->push_wait_ms;
+    sum->pop_wait_ms += one->pop_wait_ms;
+}
+
+static void add_memory_of_stages(struct sac_pipeline_stats *sum, const struct sac_pipeline_stats *one)
+{
+    for (int i = 0; i < SAC_MIN(sum->stage_count, one->stage_count); i++) {
+        sum->stage_bytes[i] += one->stage_bytes[i];
+        sum->stage_bytes_peak[i] += one->stage_bytes_peak[i];
+    }
+    sum->other_bytes += one->other_bytes;
+    sum->other_bytes_peak += one->other_bytes_peak;
+}
+
+static void add_job(struct sac_pipeline_stats *sum, const struct sac_pipeline_stats *one)
+{
+    sum->frames += one->frames;
+    sum->detections += one->detections;
+    sum->tracks += one->tracks;
+    sum->objects += one->objects;
+    for (int i = 0; i < SAC_MIN(sum->queue_count, one->queue_count); i++)
+        add_queue(&sum->queue[i], &one->queue[i]);
+    sum->batch.count += one->batch.count;
+    sum->batch.frames += one->batch.frames;
+    sum->batch.full += one->batch.full;
+    sum->batch.mean = sum->batch.count ? (double)sum->batch.frames / (double)sum->batch.count : 0;
+    add_memory_of_stages(sum, one);
+    add_pool(&sum->pool, &one->pool);
+    add_pool(&sum->host_pool, &one->host_pool);
+    add_ledger(&sum->ledger, &one->ledger);
+}
+
+static void add_shard(sac_pipeline *pipe, int i, const struct sac_pipeline_stats *one,
+                      struct sac_pipeline_stats *out)
+{
+    struct sac_shard_stats *shard = &out->shard[out->shard_count++];
+    *shard = (struct sac_shard_stats){.streams = sac_pipeline_streams_of(pipe, i),
+                                      .frames = one->frames,
+                                      .fps = one->fps,
+                                      .batch = one->batch,
+                                      .memory_bytes_peak = one->pool.bytes_peak,
+                                      .gpu = one->gpu};
+    snprintf(shard->device, sizeof shard->device, "%s", sac_device_name(pipe->jobs[i]->dev));
+}
+
+/* From the first frame of any to the last. */
+static void set_rate(const sac_pipeline *pipe, struct sac_pipeline_stats *out)
+{
+    int64_t first = 0, last = 0;
+    for (int i = 0; i < pipe->job_count; i++) {
+        int64_t begun = atomic_load(&pipe->jobs[i]->first_ns);
+        first = !first || (begun && begun < first) ? begun : first;
+        last = SAC_MAX(last, (int64_t)atomic_load(&pipe->jobs[i]->last_ns));
+    }
+    out->elapsed_s = last > first ? (double)(last - first) * 1e-9 : 0;
+    out->fps = out->elapsed_s > 0 ? (double)out->frames / out->elapsed_s : 0;
+    out->crossed_per_s = out->elapsed_s > 0 ? (double)out->ledger.crossed_bytes / out->elapsed_s : 0;
+    uint64_t requests = out->pool.allocations + out->pool.reuses;
+    out->pool_reuse = requests ? (double)out->pool.reuses / (double)requests : 0;
+}
+
+void sac_pipeline_add_jobs(sac_pipeline *pipe, struct sac_pipeline_stats *out)
+{
+    sac_job_get_stats(pipe->jobs[0], out);
+    if (pipe->job_count == 1)
+        return;
+    struct sac_pipeline_stats *one = sac_new(struct sac_pipeline_stats);
+    if (!one) /* then the figures are the first job's */
+        return;
+    *one = *out;
+    add_shard(pipe, 0, one, out);
+    for (int i = 1; i < pipe->job_count; i++) {
+        sac_job_get_stats(pipe->jobs[i], one);
+        add_job(out, one);
+        add_shard(pipe, i, one, out);
+    }
+    sac_free(one);
+    set_rate(pipe, out);
+    size_t used = strlen(out->device);
+    snprintf(out->device + used, sizeof out->device - used, " and %d more", pipe->job_count - 1);
+}
