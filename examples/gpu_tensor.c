@@ -43,6 +43,8 @@ int main(int argc, char **argv)
     sac_result res = sac_device_open(ctx, argv[3], NULL, &dev);
     if (res == SAC_OK)
         res = sac_model_load(dev, argv[2], NULL, &net);
+    if (res == SAC_OK && (sac_model_input_count(net) != 1 || sac_model_output_count(net) != 1))
+        res = SAC_ERR_UNSUPPORTED;
     if (res == SAC_OK)
         res = sac_source_open(dev, argv[1], NULL, &src);
     for (sac_frame *frame = NULL; res == SAC_OK && (res = sac_source_read_wait(src, &frame)) == SAC_OK; frames++) {

@@ -92,7 +92,7 @@ struct sac_pipeline_stats {
     int                      queue_count;
     struct sac_batch_stats   batch;
     char                     bottleneck[32];      /* the stage that the others wait for; empty: not known */
-    char                     bottleneck_why[160]; /* how it was told */
+    char                     bottleneck_why[256]; /* how it was told */
     /* What would make the flow better, from the figures of this run: a sentence each, the most worth
      * first. None where nothing stands out, or the run was too short to tell. */
     char                     advice[SAC_ADVICE_MAX][256];

@@ -67,7 +67,8 @@ static void print_memory(const struct sac_pipeline_stats *stats, FILE *out)
     fprintf(out, "pool        %.0f MB at most; %.1f %% of %" PRIu64 " requests were served again", (double)pool->bytes_peak / 1e6,
             stats->pool_reuse * 100, pool->allocations + pool->reuses);
     if (pool->requests_warm)
-        fprintf(out, ", %" PRIu64 " new after the first %d frames", pool->allocations_warm, SAC_POOL_WARM_FRAMES);
+        fprintf(out, ", after the first %d frames %.1f %% of %" PRIu64, SAC_POOL_WARM_FRAMES,
+                100 - 100 * (double)pool->allocations_warm / (double)pool->requests_warm, pool->requests_warm);
     fputs("\n", out);
 }
 

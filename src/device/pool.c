@@ -16,8 +16,8 @@ enum {
     READ_PAST_BYTES = 64,       /* vector code may read this far past the end */
     /* How long an idle buffer stays. What the frame path takes again and again must not go back in between:
      * a new one costs a wait for all of the GPU. */
-    IDLE_INTERVALS = 1,
-    IDLE_INTERVALS_REUSED = 32, /* 5 minutes of a camera */
+    IDLE_INTERVALS = 4,
+    IDLE_INTERVALS_REUSED = 256, /* 40 minutes of a camera, half a minute of 32 files at full speed */
     IDLE_REQUESTS_MAX = 512,    /* where nobody counts frames */
     LOOK_REQUESTS = 64          /* how often that is looked at */
 };

@@ -169,6 +169,16 @@ void sac_gpu_watch_stop(struct sac_gpu_watch **watch)
     *watch = NULL;
 }
 
+void sac_gpu_watch_restart(struct sac_gpu_watch *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->stats.samples = 0;
+    w->stats.utilisation = w->stats.decoder_load = w->stats.encoder_load = 0;
+    pthread_mutex_unlock(&w->lock);
+}
+
 /* The mean of the last n samples, or of those there are. Under the lock. */
 static double mean_of_last(const uint8_t percent[KEPT], int samples, int n)
 {

@@ -15,7 +15,9 @@ struct sac_gpu_watch;
 struct sac_gpu_watch *sac_gpu_watch_start(sac_context *ctx, const char *pci_bus_id,
                                           const char *library);
 void                  sac_gpu_watch_stop(struct sac_gpu_watch **watch);
-/* Over the time since start; a NULL watch gives zeros. Any thread. */
+/* Forget what was seen so far: the run begins only now. A NULL watch is passed over. Any thread. */
+void                  sac_gpu_watch_restart(struct sac_gpu_watch *watch);
+/* Over the time since start, or the last restart; a NULL watch gives zeros. Any thread. */
 void                  sac_gpu_watch_get(struct sac_gpu_watch *watch, struct sac_gpu_stats *out);
 
 #endif

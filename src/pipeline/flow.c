@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@ static const double ELAPSED_MIN_S = 0.5;
 enum { FRAMES_MIN = 30 };
 /* An advice that would gain less of the run's time is not worth a sentence. */
 static const double GAIN_MIN = 0.03;
+/* So many new buffers late in a run are no habit yet. */
+enum { WARM_NEW_MAX = 20 };
 /* What a copy in host memory costs, to weigh copies against time (EPYC, one thread, out of cache). */
 static const double COPY_BYTES_PER_S = 5e9;
 
@@ -71,6 +74,61 @@ static void rank(const struct busy busy[THREAD_COUNT], int *first, int *second)
     }
 }
 
+/* ---- a device of its own ---- */
+
+/* From here on it is the limit, whatever the threads look like: the rest are gaps between launches. */
+static const double DEVICE_BUSY_MIN = 0.85;
+
+/* The share of the run that the device computed for a thread's stages, by events; two streams of it may
+ * overlap. longest: of its stages. */
+static double device_share(const struct sac_pipeline_stats *stats, const struct sac_timer_summary **longest)
+{
+    double total_ms = 0;
+    *longest = NULL;
+    for (int i = 0; i < stats->stage_count; i++) {
+        const struct sac_timer_summary *gpu = &stats->stage_gpu[i];
+        if (gpu->count == 0)
+            continue;
+        total_ms += gpu->total_ms;
+        if (!*longest || gpu->total_ms > (*longest)->total_ms)
+            *longest = gpu;
+    }
+    return stats->elapsed_s > 0 ? SAC_MIN(total_ms / (stats->elapsed_s * 1e3), 1) : 0;
+}
+
+/* What it is that holds a run up. */
+enum limit { LIMIT_THREAD, LIMIT_DEVICE, LIMIT_DECODER };
+
+struct judged {
+    enum limit                      limit;
+    double                          device; /* share of the run that it computed */
+    const struct sac_timer_summary *stage;  /* that the others wait for */
+    double                          share;  /* of what holds the run up */
+};
+
+/* The inference thread waits for its device within its stages, so only the device's own figures tell the one
+ * from the other. A decode thread waits for the decoder in the same way. */
+static struct judged judge(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
+                           const struct busy busy[THREAD_COUNT], int first)
+{
+    const struct sac_timer_summary *longest;
+    const struct busy              *decode = &busy[THREAD_DECODE];
+    struct judged j = {.limit = LIMIT_THREAD, .stage = busy[first].longest, .share = busy[first].share};
+    if (facts->host_memory)
+        return j;
+    j.device = device_share(stats, &longest);
+    if (longest && j.device >= DEVICE_BUSY_MIN) {
+        j.limit = LIMIT_DEVICE;
+        j.stage = longest;
+        j.share = j.device;
+    } else if (decode->longest && stats->gpu.decoder_load >= DEVICE_BUSY_MIN) {
+        j.limit = LIMIT_DECODER;
+        j.stage = decode->longest;
+        j.share = stats->gpu.decoder_load;
+    }
+    return j;
+}
+
 static int percent(double share)
 {
     return (int)(share * 100 + 0.5);
@@ -88,21 +146,36 @@ static const struct sac_queue_info *queue_before(const struct sac_pipeline_stats
     return NULL;
 }
 
-static void say_why(struct sac_pipeline_stats *stats, const struct busy busy[THREAD_COUNT],
-                    int first, int second)
+static void append(char *out, size_t size, const char *fmt, ...) SAC_PRINTF(3, 4);
+static void append(char *out, size_t size, const char *fmt, ...)
+{
+    const size_t used = strlen(out);
+    va_list      ap;
+    va_start(ap, fmt);
+    vsnprintf(out + used, size - used, fmt, ap);
+    va_end(ap);
+}
+
+static void say_why(struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts, const struct judged *j,
+                    const struct busy busy[THREAD_COUNT], int first, int second)
 {
     char                        *out = stats->bottleneck_why;
-    size_t                       size = sizeof stats->bottleneck_why;
-    const struct sac_queue_info *queue = queue_before(stats, (enum thread)first);
-    int used = snprintf(out, size, "its thread was busy for %d %% of the run",
-                        percent(busy[first].share));
-    if (second >= 0 && used > 0 && (size_t)used < size)
-        used += snprintf(out + used, size - (size_t)used, ", the next (%s) for %d %%",
-                         busy[second].longest->name, percent(busy[second].share));
-    if (queue && queue->full > 0 && used > 0 && (size_t)used < size)
-        snprintf(out + used, size - (size_t)used,
-                 "; the queue before it was full %" PRIu64 " of %" PRIu64 " times", queue->full,
-                 queue->passed);
+    const size_t                 size = sizeof stats->bottleneck_why;
+    const enum thread            thread = j->limit == LIMIT_THREAD ? (enum thread)first : thread_of(j->stage->name);
+    const struct sac_queue_info *queue = queue_before(stats, thread);
+    if (j->limit == LIMIT_DEVICE)
+        append(out, size, "the device computed for %d %% of the run", percent(j->share));
+    else if (j->limit == LIMIT_DECODER)
+        append(out, size, "the card's decoders were busy for %d %% of the run", percent(j->share));
+    else
+        append(out, size, "its thread was busy for %d %% of the run", percent(busy[first].share));
+    if (j->limit == LIMIT_THREAD && second >= 0)
+        append(out, size, ", the next (%s) for %d %%", busy[second].longest->name, percent(busy[second].share));
+    if (j->limit == LIMIT_THREAD && !facts->host_memory)
+        append(out, size, "; the device computed for %d %%", percent(j->device));
+    if (queue && queue->full > 0)
+        append(out, size, "; the queue before it was full %" PRIu64 " of %" PRIu64 " times", queue->full,
+               queue->passed);
 }
 
 /* ---- advice ---- */
@@ -111,7 +184,7 @@ struct advice {
     double gain; /* share of the run's time, estimated */
     char   text[256];
 };
-enum { ADVICE_KINDS = 8 };
+enum { ADVICE_KINDS = 12 };
 struct notes {
     struct advice items[ADVICE_KINDS], ignored;
     int           count;
@@ -125,15 +198,28 @@ static struct advice *note(struct notes *notes, double gain)
     return &notes->items[notes->count++];
 }
 
-/* What makes this stage faster, or NULL. */
-static const char *remedy(const struct sac_pipeline_stats *stats,
-                          const struct sac_flow_facts *facts, const char *stage, char *buf,
-                          size_t size)
+/* What makes a decoder faster that is no thread's work, or NULL. */
+static const char *remedy_for_decoder(const struct sac_flow_facts *facts, enum limit limit)
 {
-    bool models = thread_of(stage) == THREAD_INFER;
+    if (limit == LIMIT_DECODER)
+        return "it is as fast as this card decodes; HEVC is decoded faster than H.264, and a second GPU decodes as "
+               "much again";
+    return facts->streams == 1 ? "more streams at once would use the other decoders" : NULL;
+}
+
+/* What makes this stage faster, or NULL. */
+static const char *remedy(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
+                          const struct judged *j, char *buf, size_t size)
+{
+    const char *stage = j->stage->name;
+    bool        models = thread_of(stage) == THREAD_INFER;
     if (models && facts->host_memory && facts->threads < facts->cpus) {
         snprintf(buf, size, "--threads %d would use all CPUs, it ran on %d", facts->cpus,
                  facts->threads);
+        return buf;
+    }
+    if (models && !facts->host_memory && j->limit == LIMIT_THREAD) {
+        snprintf(buf, size, "the host, not the device, is the slow one there: a larger --max-batch asks less of it");
         return buf;
     }
     if (!strcmp(stage, "reid")) {
@@ -146,7 +232,7 @@ static const char *remedy(const struct sac_pipeline_stats *stats,
         return "a smaller detector would relieve it";
     if (!strcmp(stage, "decode"))
         return facts->host_memory ? "more --decode-threads, or a smaller video, would relieve it"
-                                  : "more streams at once would use the other decoders";
+                                  : remedy_for_decoder(facts, j->limit);
     if (!strcmp(stage, "encode"))
         return "a faster --preset or more --encode-threads would relieve it";
     if (!strcmp(stage, "tracking"))
@@ -156,31 +242,30 @@ static const char *remedy(const struct sac_pipeline_stats *stats,
     return NULL;
 }
 
-/* Without the busiest thread the run would take as long as the next one. */
+/* Without what is busiest the run would take as long as the next one. */
 static void note_bottleneck(struct notes *notes, const struct sac_pipeline_stats *stats,
-                            const struct sac_flow_facts *facts,
-                            const struct busy busy[THREAD_COUNT], int first, int second)
+                            const struct sac_flow_facts *facts, const struct judged *j,
+                            const struct busy busy[THREAD_COUNT], int second)
 {
-    char        buf[128];
-    double      gain = busy[first].share - (second >= 0 ? busy[second].share : 0);
-    const char *stage = busy[first].longest->name;
-    const char *what = remedy(stats, facts, stage, buf, sizeof buf);
-    if (busy[first].share < 0.5) /* all of them waited: the input sets the pace */
+    char        buf[160];
+    double      gain = j->share - (second >= 0 && j->limit == LIMIT_THREAD ? busy[second].share : 0);
+    const char *what = remedy(stats, facts, j, buf, sizeof buf);
+    if (j->share < 0.5) /* all of them waited: the input sets the pace */
         return;
     struct advice *a = note(notes, gain);
-    snprintf(a->text, sizeof a->text, "The others wait for %s (%d %% of the run)%s%s.", stage,
-             percent(busy[first].share), what ? ": " : "", what ? what : "");
+    snprintf(a->text, sizeof a->text, "The others wait for %s (%d %% of the run)%s%s.", j->stage->name,
+             percent(j->share), what ? ": " : "", what ? what : "");
 }
 
-static void note_batches(struct notes *notes, const struct sac_pipeline_stats *stats,
-                         const struct busy busy[THREAD_COUNT])
+/* busy: the share of the run that batches took. */
+static void note_batches(struct notes *notes, const struct sac_pipeline_stats *stats, double busy)
 {
     const struct sac_batch_stats *batch = &stats->batch;
     double fill = batch->max > 1 && batch->count ? batch->mean / batch->max : 1;
     if (fill >= 0.6)
         return;
     /* Half of what an empty place costs is the run's own cost, which a fuller batch shares. */
-    struct advice *a = note(notes, (1 - fill) * busy[THREAD_INFER].share * 0.5);
+    struct advice *a = note(notes, (1 - fill) * busy * 0.5);
     snprintf(a->text, sizeof a->text,
              "Batches of up to %d frames held %.1f in the mean (%" PRIu64 " of %" PRIu64
              " were full): more streams or a longer --batch-timeout would fill them, a lower "
@@ -247,6 +332,30 @@ static void note_copies(struct notes *notes, const struct sac_pipeline_stats *st
     }
 }
 
+/* Tensors that cross because a device cannot do a part of a network. */
+static void note_tensors(struct notes *notes, const struct sac_pipeline_stats *stats,
+                         const struct sac_flow_facts *facts)
+{
+    const struct sac_ledger_entry *reason = stats->ledger.reason;
+    struct advice                 *a;
+    if (facts->host_memory)
+        return;
+    if (reason[SAC_COPY_TENSOR_LAYOUT].calls) {
+        a = note(notes, 2 * copy_share(stats, SAC_COPY_TENSOR_LAYOUT));
+        snprintf(a->text, sizeof a->text,
+                 "%" PRIu64 " tensors (%.0f MB) went between device and host, where operators run that the device "
+                 "does not have: --log-level info names them.",
+                 reason[SAC_COPY_TENSOR_LAYOUT].calls, megabytes(stats, SAC_COPY_TENSOR_LAYOUT));
+    }
+    if (reason[SAC_COPY_TENSOR_DOWNLOAD].calls) {
+        a = note(notes, 2 * copy_share(stats, SAC_COPY_TENSOR_DOWNLOAD));
+        snprintf(a->text, sizeof a->text,
+                 "%" PRIu64 " outputs of networks (%.0f MB) came to the host, where their head is decoded: a head that "
+                 "the device knows leaves them there.",
+                 reason[SAC_COPY_TENSOR_DOWNLOAD].calls, megabytes(stats, SAC_COPY_TENSOR_DOWNLOAD));
+    }
+}
+
 /* After warm-up a frame path allocates nothing. */
 static void note_pool(struct notes *notes, const struct sac_pipeline_stats *stats)
 {
@@ -257,12 +366,12 @@ static void note_pool(struct notes *notes, const struct sac_pipeline_stats *stat
                  "%" PRIu64 " requests for memory failed although enough was free in pieces: a "
                  "higher memory limit, or fewer streams, would end that.",
                  pool->fragmentation);
-    } else if (pool->allocations > 2 * (uint64_t)stats->frames / 10 && stats->pool_reuse < 0.8) {
-        struct advice *a = note(notes, 1 - stats->pool_reuse > 0.5 ? 0.1 : 0.05);
+    } else if (pool->allocations_warm > WARM_NEW_MAX && pool->allocations_warm > pool->requests_warm / 20) {
+        struct advice *a = note(notes, pool->allocations_warm > pool->requests_warm / 2 ? 0.1 : 0.05);
         snprintf(a->text, sizeof a->text,
-                 "The pool served only %d %% of its requests from what came back (%" PRIu64
-                 " new buffers): frames of changing size, or a memory limit that is too low.",
-                 percent(stats->pool_reuse), pool->allocations);
+                 "After its first %d frames the run still took %" PRIu64 " new buffers from the system, of %" PRIu64
+                 " that were asked for: frames of changing size, or a memory limit that is too low.",
+                 SAC_POOL_WARM_FRAMES, pool->allocations_warm, pool->requests_warm);
     }
 }
 
@@ -292,12 +401,14 @@ void sac_flow_judge(struct sac_pipeline_stats *stats, const struct sac_flow_fact
     rank(busy, &first, &second);
     if (first < 0)
         return;
-    snprintf(stats->bottleneck, sizeof stats->bottleneck, "%s", busy[first].longest->name);
-    say_why(stats, busy, first, second);
+    const struct judged j = judge(stats, facts, busy, first);
+    snprintf(stats->bottleneck, sizeof stats->bottleneck, "%s", j.stage->name);
+    say_why(stats, facts, &j, busy, first, second);
     if (stats->elapsed_s < ELAPSED_MIN_S || stats->frames < FRAMES_MIN)
         return;
-    note_bottleneck(&notes, stats, facts, busy, first, second);
-    note_batches(&notes, stats, busy);
+    note_bottleneck(&notes, stats, facts, &j, busy, second);
+    note_batches(&notes, stats, facts->host_memory ? busy[THREAD_INFER].share : j.device);
+    note_tensors(&notes, stats, facts);
     note_copies(&notes, stats, facts);
     note_pool(&notes, stats);
     take_best(&notes, stats);

@@ -64,8 +64,8 @@ sac_result sac_job_push_wait(struct sac_job *job, struct sac_item *item)
     int_fast64_t none = 0;
     if (item->submitted_ns == 0) /* else the frame's own time */
         item->submitted_ns = sac_time_ns();
-    if (!item->last)
-        atomic_compare_exchange_strong(&job->first_ns, &none, item->submitted_ns);
+    if (!item->last && atomic_compare_exchange_strong(&job->first_ns, &none, item->submitted_ns))
+        sac_gpu_watch_restart(job->gpu); /* what it did while models were loaded is not the run's */
     none = 0;
     if (!item->last && item->lane)
         atomic_compare_exchange_strong(&item->lane->first_ns, &none, item->submitted_ns);

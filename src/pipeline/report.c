@@ -132,7 +132,8 @@ static void add_pool(struct sac_text *t, const char *key, const struct sac_pool_
     add_int(t, "bytes_peak", (int64_t)p->bytes_peak, ",");
     add_real(t, "reuse_share", share(p->reuses, p->allocations + p->reuses), ",");
     add_int(t, "requests_warm", (int64_t)p->requests_warm, ",");
-    add_int(t, "allocations_warm", (int64_t)p->allocations_warm, "},\n");
+    add_int(t, "allocations_warm", (int64_t)p->allocations_warm, ",");
+    add_real(t, "reuse_share_warm", 1 - share(p->allocations_warm, p->requests_warm), "},\n");
 }
 
 static void add_copies(struct sac_text *t, const struct sac_ledger *ledger)

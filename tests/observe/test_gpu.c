@@ -31,6 +31,10 @@ static void figures_are_means_over_the_run(void **state)
     assert_int_equal(stats.memory_bytes, 400);
     assert_int_equal(stats.memory_peak_bytes, 600);
     assert_int_equal(stats.memory_total_bytes, 1000);
+    sac_gpu_watch_restart(watch);
+    sac_gpu_watch_get(watch, &stats);
+    assert_in_range(stats.samples, 0, 1);
+    assert_int_equal(stats.memory_peak_bytes, 600); /* memory was held before the run, too */
     sac_gpu_watch_stop(&watch);
     assert_null(watch);
 }

@@ -116,6 +116,100 @@ static void each_stage_has_its_remedy(void **state)
     }
 }
 
+/* ---- with a GPU ---- */
+
+static void add_gpu_time(struct sac_pipeline_stats *s, double busy_s)
+{
+    struct sac_timer_summary *gpu = &s->stage_gpu[s->stage_count - 1];
+    *gpu = s->stage[s->stage_count - 1];
+    gpu->total_ms = busy_s * 1e3;
+}
+
+static struct sac_flow_facts with_gpu(int streams)
+{
+    struct sac_flow_facts facts = all_cpus;
+    facts.host_memory = false;
+    facts.streams = streams;
+    return facts;
+}
+
+/* The inference thread waits for the device all the time, which is busy. */
+static void a_busy_device_is_the_limit(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    struct sac_flow_facts     gpu = with_gpu(16);
+    add_stage(&s, "decode", 150); /* of 16 threads: they wait for room */
+    add_stage(&s, "inference", 9.8);
+    add_gpu_time(&s, 8.5);
+    add_stage(&s, "reid", 0.1);
+    add_gpu_time(&s, 1);
+    s.gpu = (struct sac_gpu_stats){.known = 1, .samples = 40, .utilisation = 1, .decoder_load = 0.5};
+    sac_flow_judge(&s, &gpu);
+    assert_string_equal(s.bottleneck, "inference");
+    assert_non_null(strstr(s.bottleneck_why, "the device computed for 95 % of the run"));
+    assert_true(advises(&s, "smaller detector"));
+}
+
+static void busy_decoders_are_the_limit(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    struct sac_flow_facts     gpu = with_gpu(32);
+    add_stage(&s, "decode", 310);
+    add_stage(&s, "inference", 6);
+    add_gpu_time(&s, 5);
+    s.gpu = (struct sac_gpu_stats){.known = 1, .samples = 40, .utilisation = 0.5, .decoder_load = 0.97};
+    sac_flow_judge(&s, &gpu);
+    assert_string_equal(s.bottleneck, "decode");
+    assert_string_equal(s.bottleneck_why, "the card's decoders were busy for 97 % of the run");
+    assert_true(advises(&s, "as fast as this card decodes"));
+}
+
+/* One stream uses one of the card's decoders: none of the others helps it. */
+static void one_stream_waits_for_one_decoder(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    struct sac_flow_facts     gpu = with_gpu(1);
+    add_stage(&s, "decode", 10);
+    add_stage(&s, "inference", 3);
+    add_gpu_time(&s, 1);
+    s.gpu = (struct sac_gpu_stats){.known = 1, .samples = 40, .utilisation = 0.1, .decoder_load = 0.14};
+    sac_flow_judge(&s, &gpu);
+    assert_string_equal(s.bottleneck, "decode");
+    assert_non_null(strstr(s.bottleneck_why, "its thread was busy for 100 % of the run"));
+    assert_non_null(strstr(s.bottleneck_why, "the device computed for 10 %"));
+    assert_true(advises(&s, "more streams at once"));
+}
+
+static void a_slow_host_beside_an_idle_device_is_told(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    struct sac_flow_facts     gpu = with_gpu(8);
+    add_stage(&s, "decode", 20);
+    add_stage(&s, "inference", 9.5);
+    add_gpu_time(&s, 3);
+    sac_flow_judge(&s, &gpu);
+    assert_string_equal(s.bottleneck, "inference");
+    assert_non_null(strstr(s.bottleneck_why, "the device computed for 30 %"));
+    assert_true(advises(&s, "the host, not the device"));
+}
+
+static void tensors_that_cross_are_told(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    struct sac_flow_facts     gpu = with_gpu(1);
+    add_stage(&s, "inference", 1);
+    s.ledger.reason[SAC_COPY_TENSOR_LAYOUT] = (struct sac_ledger_entry){600, 5000000000};
+    s.ledger.reason[SAC_COPY_TENSOR_DOWNLOAD] = (struct sac_ledger_entry){300, 4000000000};
+    sac_flow_judge(&s, &gpu);
+    assert_true(advises(&s, "600 tensors (5000 MB) went between device and host"));
+    assert_true(advises(&s, "300 outputs of networks (4000 MB) came to the host"));
+}
+
 static void half_empty_batches_are_told(void **state)
 {
     (void)state;
@@ -166,11 +260,17 @@ static void memory_that_is_not_reused_is_told(void **state)
     (void)state;
     struct sac_pipeline_stats s = quiet_run();
     add_stage(&s, "inference", 1);
-    s.pool.allocations = 500;
-    s.pool.reuses = 500;
-    s.pool_reuse = 0.5;
+    s.pool.allocations_warm = 20;
+    s.pool.requests_warm = 20;
     sac_flow_judge(&s, &all_cpus);
-    assert_true(advises(&s, "only 50 %") && advises(&s, "500 new buffers"));
+    assert_int_equal(s.advice_count, 0); /* no habit yet */
+    s.pool.allocations_warm = 500;
+    s.pool.requests_warm = 900;
+    sac_flow_judge(&s, &all_cpus);
+    assert_true(advises(&s, "first 300 frames") && advises(&s, "500 new buffers") && advises(&s, "of 900"));
+    s.pool.requests_warm = 20000;
+    sac_flow_judge(&s, &all_cpus);
+    assert_int_equal(s.advice_count, 0);
     s.pool.fragmentation = 7;
     sac_flow_judge(&s, &all_cpus);
     assert_true(advises(&s, "7 requests"));
@@ -195,6 +295,11 @@ int main(void)
         cmocka_unit_test(the_busiest_thread_is_found),
         cmocka_unit_test(threads_of_many_streams_share_the_work),
         cmocka_unit_test(each_stage_has_its_remedy),
+        cmocka_unit_test(a_busy_device_is_the_limit),
+        cmocka_unit_test(busy_decoders_are_the_limit),
+        cmocka_unit_test(one_stream_waits_for_one_decoder),
+        cmocka_unit_test(a_slow_host_beside_an_idle_device_is_told),
+        cmocka_unit_test(tensors_that_cross_are_told),
         cmocka_unit_test(half_empty_batches_are_told),
         cmocka_unit_test(copies_are_told_with_their_reason),
         cmocka_unit_test(memory_that_is_not_reused_is_told),

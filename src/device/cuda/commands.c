@@ -65,6 +65,7 @@ static struct cuda_command_block *find_block(struct cuda_state *state, size_t by
         if (is_free(b) && (!found || (found->bytes < bytes && b->bytes > found->bytes)))
             found = b;
     }
+    cudaGetLastError(); /* "not ready" is an answer, not what the next launch is told by */
     return found;
 }
 
