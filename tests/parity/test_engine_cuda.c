@@ -11,7 +11,7 @@
 #include "engine/model.h"
 #include "tests/gpu.h"
 
-enum { PORTS_MAX = 8, MANY = 5, MOST = 32, RUNS = 4 /* plain, captured, launched, launched */, CASES_MAX = 96 };
+enum { PORTS_MAX = 8, RUNS = 4 /* plain, captured, launched, launched */, CASES_MAX = 96 };
 
 /* Of the largest number of an output. TF32 multiplies with 10 bits of mantissa as FP16 does, and adds in
  * float32; FP16 also stores what lies between two layers. */
@@ -24,6 +24,8 @@ struct network {
     char               path[512], name[128];
     const struct mode *mode;
 };
+
+static const int64_t many_of[] = {5, 2, 4, 8, 32}; /* samples at once */
 
 static sac_device *cpu, *gpu;
 static bool        tune;
@@ -164,49 +166,78 @@ static bool captured(const sac_model *m)
     return false;
 }
 
-static void network_agrees(void **state)
+/* Several samples at once, each against the CPU's. each: "2: 1e-4, 4: ..." */
+static double worst_at_once(sac_model *here, sac_model *there, int outputs, char *each, size_t size)
 {
-    const struct network   *n = *state;
+    double worst = 0;
+    each[0] = '\0';
+    for (size_t k = 0; k < SAC_COUNT(many_of) && (tune || k < 2); k++) {
+        struct answers got = {{NULL}}, want = {{NULL}};
+        const size_t   at = strlen(each);
+        run_model(there->dev, there, many_of[k], RUNS, &got);
+        run_model(cpu, here, many_of[k], 1, &want);
+        const double off = worst_of(&got, &want, outputs);
+        snprintf(each + at, size - at, "%s%lld: %.2g", at ? ", " : "", (long long)many_of[k], off);
+        worst = fmax(worst, off);
+        forget(&got);
+        forget(&want);
+    }
+    return worst;
+}
+
+/* Alone: step by step, then captured. */
+static double worst_alone(sac_model *here, sac_model *there, int outputs, double *off_again)
+{
+    struct answers want = {{NULL}}, got = {{NULL}}, again = {{NULL}};
+    run_model(cpu, here, 1, 1, &want);
+    run_model(gpu, there, 1, 1, &got);
+    run_model(gpu, there, 1, RUNS, &again);
+    const double off = worst_of(&got, &want, outputs);
+    *off_again = worst_of(&again, &got, outputs);
+    forget(&want);
+    forget(&got);
+    forget(&again);
+    return off;
+}
+
+static void load_both(const struct network *n, sac_model **here, sac_model **there)
+{
     struct sac_model_params params = sac_model_params_default();
-    sac_model              *here = NULL, *there = NULL;
-    struct answers          want = {{NULL}}, got = {{NULL}}, again = {{NULL}}, many = {{NULL}};
-    struct answers          want_many = {{NULL}};
     if (!gpu) /* one for all: cuDNN takes a second to open */
         gpu = gpu_open(NULL);
-    if (sac_model_load(cpu, n->path, NULL, &here) == SAC_ERR_IO) {
+    if (sac_model_load(cpu, n->path, NULL, here) == SAC_ERR_IO) {
         print_message("skipped: %s is not here\n", n->path);
         skip();
     }
-    assert_non_null(here);
+    assert_non_null(*here);
     params.precision = n->mode->precision;
     params.tune = tune && n->mode->precision == SAC_PRECISION_FP16;
-    assert_sac_ok(sac_model_load(gpu, n->path, &params, &there));
+    assert_sac_ok(sac_model_load(gpu, n->path, &params, there));
+}
+
+static void network_agrees(void **state)
+{
+    const struct network *n = *state;
+    sac_model            *here = NULL, *there = NULL;
+    char                  each[200] = "one by one";
+    double                off_again, off_many = 0;
+    load_both(n, &here, &there);
     const int     outputs = sac_model_output_count(here);
-    const int64_t loaded = sac_time_ns();
-    run_model(cpu, here, 1, 1, &want);
-    run_model(gpu, there, 1, 1, &got);
-    const double seconds = (double)(sac_time_ns() - loaded) / 1e9;
-    run_model(gpu, there, 1, RUNS, &again);
-    const double off = worst_of(&got, &want, outputs), off_again = worst_of(&again, &got, outputs);
-    const bool   batches = sac_model_batches(there), one_launch = captured(there);
-    double       off_many = 0;
-    for (int64_t samples = MANY; batches && samples <= (params.tune ? MOST : MANY); samples += MOST - MANY) {
-        run_model(gpu, there, samples, RUNS, &many);
-        run_model(cpu, here, samples, 1, &want_many);
-        off_many = fmax(off_many, worst_of(&many, &want_many, outputs));
-        forget(&many);
-        forget(&want_many);
-    }
-    print_message("%s: off by %.2g (limit %.0e), captured %.2g, several at once %.2g; %d steps on the host; %s; "
-                  "%.3f ms, first run %.1f s\n", n->name, off, n->mode->limit, off_again, off_many,
-                  host_steps(there), one_launch ? "captured" : "NOT captured", time_of(there, 1, 30), seconds);
+    const int64_t begun = sac_time_ns();
+    const double  off = worst_alone(here, there, outputs, &off_again);
+    const double  seconds = (double)(sac_time_ns() - begun) / 1e9;
+    const bool    batches = sac_model_batches(there);
+    if (batches)
+        off_many = worst_at_once(here, there, outputs, each, sizeof each);
+    const double ms = time_of(there, 1, 30);
+    const bool   one_launch = captured(there);
+    print_message("%s: off by %.2g (limit %.0e), captured %.2g, at once %s; %d steps on the host; %s; "
+                  "%.3f ms, planned in %.1f s\n", n->name, off, n->mode->limit, off_again, each,
+                  host_steps(there), one_launch ? "captured" : "NOT captured", ms, seconds);
     assert_true(off <= n->mode->limit);
     assert_true(off_again <= n->mode->limit / 10); /* kernels may add in another order each time */
     assert_true(off_many <= n->mode->limit);
     assert_true(one_launch || host_steps(there) > 0);
-    forget(&want);
-    forget(&got);
-    forget(&again);
     sac_model_unref(&here);
     sac_model_unref(&there);
 }
