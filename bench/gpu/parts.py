@@ -228,8 +228,21 @@ def output(bench):
                    "of_no_video": round(stats["fps"] / base, 3), "copies": stats["copies"]} | figures(stats)
 
 
+def kernels(bench):
+    """Preprocessing and NMS against PyTorch's sequence of operations, where PyTorch is."""
+    script = pathlib.Path(__file__).resolve().parents[1] / "peers/time_kernels.py"
+    try:
+        text, _, _ = host.execute([sys.executable, script], 120)
+    except Failed as failed:
+        yield {"what": "kernels", "fault": str(failed)}
+        return
+    for line in text.splitlines():
+        if line.startswith("{"):
+            yield json.loads(line)
+
+
 PARTS = {"warm": warm, "speed": speed, "realtime": realtime, "latency": latency, "memory": memory,
-         "networks": random_networks, "large": large, "output": output}
+         "networks": random_networks, "large": large, "output": output, "kernels": kernels}
 SHOWN = [("what", 34), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 6), ("ceiling_fps", 8),
          ("detections_per_frame", 5), ("crops_per_s", 8), ("cpu_cores", 6), ("gpu_percent", 4), ("batch_mean", 5),
          ("bottleneck", 10), ("latency_ms", 20)]
@@ -246,6 +259,6 @@ def text(row):
             value = f"{value:.3g}" if key in ("of_ceiling", "cpu_cores", "batch_mean") else f"{value:.1f}"
         cells.append(("-" if value is None else str(value))[:width].ljust(width))
     more = {k: v for k, v in row.items() if k in ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s",
-            "pool_reuse", "leaks", "memory_mb", "pool_peak_mb", "allocations_more", "requests_more", "of_no_video",
+            "pool_reuse", "leaks", "memory_mb", "pool_peak_mb", "allocations_more", "requests_more", "of_no_video", "ours_ms", "torch_ms", "torch_over_ours",
             "run_s", "memory_peak_mb", "pcie_to_gpu_mb_s", "fault") and v not in (None,)}
     return " ".join(cells) + "  " + " ".join(f"{k}={v}" for k, v in more.items())
