@@ -4,7 +4,7 @@
  * No picture is copied: FFmpeg 5 hands out what the driver maps; later ones copy it unless they are told
  * that the surfaces are looked after (AV_HWACCEL_FLAG_UNSAFE_OUTPUT). A decoder has one number of surfaces,
  * for what it decodes into and for what is mapped; so the pool is sized here for what the stream needs, the
- * picture at hand, one that libavcodec keeps, and those that may be lent out. */
+ * picture at hand, and those that may be lent out. */
 #include <stdio.h>
 #include <string.h>
 
@@ -100,20 +100,33 @@ static void free_pool(AVHWFramesContext *frames)
     av_buffer_pool_uninit(&frames->pool);
 }
 
+/* As the driver's own count has it, within a tenth (H200, driver 580, H.264 and HEVC from 768x576 to 4K,
+ * 2026-11-21): each surface twice, one to decode into and one that is mapped, in steps of 1 or 2 MiB, and
+ * about four pictures for the decoder. */
+static uint64_t bytes_taken(const AVHWFramesContext *frames)
+{
+    const uint64_t sample = frames->sw_format == AV_PIX_FMT_P010 ? 2 : 1;
+    const uint64_t width = (uint64_t)frames->width, height = (uint64_t)frames->height;
+    const uint64_t plain = width * height * 3 / 2 * sample;
+    const uint64_t decoded = ((width * sample + 255) & ~UINT64_C(255)) * ((height + 31) & ~UINT64_C(31)) * 3 / 2;
+    const uint64_t step = plain > 1 << 20 ? 2 << 20 : 1 << 20;
+    const uint64_t both = (plain + step - 1) / step * step + (decoded + step - 1) / step * step;
+    return both * (uint64_t)frames->initial_pool_size + 4 * plain;
+}
+
 static sac_result size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
 {
     struct state *st = dec->state;
     int           wanted = dec->params->surfaces > 0 ? dec->params->surfaces
                                                      : LENT_DEFAULT + SAC_MAX(dec->params->prefetch, 0);
-    /* With frame_params of every version of nvdec.c: what the stream needs, and two. */
-    int lent = SAC_MAX(SAC_MIN(wanted, SURFACES_MAX - frames->initial_pool_size), LENT_MIN);
-    frames->initial_pool_size += lent;
+    /* In every version of nvdec.c: what the stream predicts from and reorders, and two; of these one is the
+     * picture at hand. libavcodec keeps none beside, since it gets a packet only when one more may be lent. */
+    const int needed = frames->initial_pool_size - 1;
+    const int lent = SAC_MAX(SAC_MIN(wanted, SURFACES_MAX - needed), LENT_MIN);
+    frames->initial_pool_size = needed + lent;
     sac_surfaces_limit(st->surfaces, lent);
-    /* Each twice: what is decoded into, and what is mapped. */
-    size_t sample = frames->sw_format == AV_PIX_FMT_P010 ? 2 : 1;
     dec->surfaces = frames->initial_pool_size;
-    dec->surface_bytes = (uint64_t)frames->width * (uint64_t)frames->height * 3 / 2 * sample * 2 *
-                         (uint64_t)frames->initial_pool_size;
+    dec->surface_bytes = bytes_taken(frames);
     return sac_surfaces_reserve(st->surfaces, dec->surface_bytes);
 }
 
@@ -229,10 +242,11 @@ static sac_result verdict(struct sac_decoder *dec, int err)
 {
     struct state *st = dec->state;
     sac_context  *ctx = sac_device_context(dec->dev);
-    if (st->refusal != SAC_OK && st->why[0])
-        return SAC_FAIL(ctx, st->refusal, "%s: %s", dec->source_name, st->why);
-    if (st->refusal != SAC_OK)
-        return st->refusal; /* said by who refused */
+    if (st->refusal != SAC_OK) {
+        sac_result res = st->refusal;
+        st->refusal = SAC_OK; /* once: pictures that came before may still be taken out */
+        return st->why[0] ? SAC_FAIL(ctx, res, "%s: %s", dec->source_name, st->why) : res;
+    }
     if (err >= 0)
         return SAC_OK;
     if (err == AVERROR(EAGAIN))
@@ -295,6 +309,9 @@ static sac_result lend(struct sac_decoder *dec, sac_frame **out)
         desc.plane[i] = picture->data[i];
         desc.pitch_bytes[i] = (size_t)picture->linesize[i];
     }
+    /* libavcodec takes the chroma to follow the last row; the driver puts it behind an even number of them. */
+    if ((size_t)(picture->data[1] - picture->data[0]) / desc.pitch_bytes[0] % 2)
+        desc.plane[1] += desc.pitch_bytes[0];
     crop(picture, &desc);
     if (st->round_trip)
         return sac_upload_round_trip(st->round_trip, picture, &desc, st->stream, out);

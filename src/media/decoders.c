@@ -111,7 +111,7 @@ static void forget_packets(struct sac_decoder *dec)
     for (int i = 0; i < dec->replay_count; i++)
         av_packet_free(&dec->replay[i]);
     dec->replay_count = dec->replay_next = 0;
-    dec->replays = false;
+    dec->drains = dec->replays = false;
 }
 
 void sac_decoder_close(struct sac_decoder *dec)
@@ -148,14 +148,23 @@ static sac_result remember(struct sac_decoder *dec, const AVPacket *packet)
     return SAC_OK;
 }
 
-/* The CPU's decoder takes over and gets the kept packets again. */
+/* The CPU's decoder is to take over: once the GPU's has given the pictures that came before. */
 static sac_result take_over(struct sac_decoder *dec)
 {
     sac_result res = refused(dec);
     if (res != SAC_OK)
         return res;
-    dec->ops->close(dec);
     dec->may_refuse = false;
+    dec->drains = true;
+    dec->ops->send(dec, NULL);
+    return SAC_OK;
+}
+
+/* It takes over, and gets the kept packets again. */
+static sac_result finish_take_over(struct sac_decoder *dec)
+{
+    dec->ops->close(dec);
+    dec->drains = false;
     dec->surfaces = 0;
     dec->surface_bytes = 0;
     dec->replays = dec->replay_count > 0;
@@ -164,7 +173,7 @@ static sac_result take_over(struct sac_decoder *dec)
 
 sac_result sac_decoder_send(struct sac_decoder *dec, const AVPacket *packet)
 {
-    if (dec->replays)
+    if (dec->drains || dec->replays)
         return SAC_AGAIN;
     sac_result res = dec->ops->send(dec, packet);
     if (res != SAC_AGAIN && dec->may_refuse) {
@@ -191,7 +200,9 @@ sac_result sac_decoder_receive(struct sac_decoder *dec, sac_frame **out, struct 
 {
     for (;;) {
         sac_result res = dec->ops->receive(dec, out, note);
-        if (res == SAC_AGAIN && dec->replays)
+        if (dec->drains && res != SAC_OK && res != SAC_ERR_CANCELLED)
+            res = finish_take_over(dec);
+        else if (res == SAC_AGAIN && dec->replays)
             res = replay_one(dec);
         else if (res == SAC_ERR_UNSUPPORTED)
             res = dec->may_refuse ? take_over(dec) : refused(dec);

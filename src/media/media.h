@@ -140,7 +140,7 @@ struct sac_decoder {
     AVCodecParameters *video;
     AVPacket          *replay[SAC_REPLAY_MAX]; /* [replay_count]; NULL: no packet follows */
     int                replay_count, replay_next;
-    bool               replays;
+    bool               drains, replays; /* the GPU's gives what it has; the CPU's gets the packets again */
 };
 
 struct sac_decoder_ops {
