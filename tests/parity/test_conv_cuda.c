@@ -370,6 +370,11 @@ static void check_case(struct bench *b, const struct parity_case *pc)
         attempt(b, pc, &s, &weights, precision, "plain 1", false, before);
         attempt(b, pc, &s, &weights, precision, "direct 0", true, before);
         attempt(b, pc, &s, &weights, precision, "stem 0", false, before);
+        for (int v = 0; v < 8 && precision == SAC_PRECISION_FP16; v++) {
+            char choice[16];
+            snprintf(choice, sizeof choice, "tile %d", v);
+            attempt(b, pc, &s, &weights, precision, choice, v % 2, before);
+        }
         if (precision == SAC_PRECISION_FP16)
             attempt(b, pc, &s, &weights, precision, NULL, true, before);
     }

@@ -38,7 +38,7 @@ cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers 
 
 /* ---- ways (conv_ways.c); key: as conv_key ---- */
 
-enum { CONV_TRIED_MAX = 16 };
+enum { CONV_TRIED_MAX = 24 };
 
 /* In the order in which they are likely to be good. */
 struct conv_ways {

@@ -69,6 +69,20 @@ struct conv_stem_params {
 };
 cudaError_t conv_launch_stem(const struct conv_stem_params *p, cudaStream_t stream);
 
+/* Channels by eights, float16, weights [K][taps][C]; variant as in conv_tile_sizes (conv_spec.h). */
+struct conv_tile_params {
+    struct conv_finish finish;
+    const void        *x, *w;
+    void              *y;
+    bool               wide; /* channels of a pixel can be stored eight at once */
+    int64_t            m;    /* pixels of all samples */
+    int                pixels, in_c, in_h, in_w, out_c, out_w, kernel_h, kernel_w;
+    int                taps; /* kernel_h * kernel_w * in_c */
+    int                stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    int64_t            x_pixel, x_sample, y_pixel, y_sample;
+};
+cudaError_t conv_launch_tile(const struct conv_tile_params *p, int variant, cudaStream_t stream);
+
 /* Pseudo-random numbers of -1..1 in `count` elements, for measuring on. */
 cudaError_t conv_launch_fill(void *p, bool half, int64_t count, cudaStream_t stream);
 

@@ -95,6 +95,22 @@ static cudaError_t run_stem(const struct conv_state *s, const struct conv_pointe
     return conv_stem_shape_of(v, &params.shape) ? conv_launch_stem(&params, stream) : cudaErrorNotSupported;
 }
 
+static cudaError_t run_tile(const struct conv_state *s, const struct conv_pointers *p, cudaStream_t stream)
+{
+    const struct conv_spec *v = &s->spec;
+    const int64_t           pixels = v->out.size[1] * v->out.size[2];
+    const struct conv_tile_params params = {
+        .finish = finish_of(s, p), .x = p->x, .w = s->weights, .y = p->y,
+        .wide = v->out.c % 8 == 0 && v->out.pixel % 8 == 0 && v->out.sample % 8 == 0 && v->out.align >= 16,
+        .m = v->n * pixels, .pixels = (int)pixels, .in_c = (int)v->in.c, .in_h = (int)v->in.size[1],
+        .in_w = (int)v->in.size[2], .out_c = (int)v->out.c, .out_w = (int)v->out.size[2], .kernel_h = (int)v->kernel[1],
+        .kernel_w = (int)v->kernel[2], .taps = (int)(v->kernel[1] * v->kernel[2] * v->in.c),
+        .stride_h = (int)v->stride[1], .stride_w = (int)v->stride[2], .dilation_h = (int)v->dilation[1],
+        .dilation_w = (int)v->dilation[2], .pad_top = (int)v->pad_begin[1], .pad_left = (int)v->pad_begin[2],
+        .x_pixel = v->in.pixel, .x_sample = v->in.sample, .y_pixel = v->out.pixel, .y_sample = v->out.sample};
+    return conv_launch_tile(&params, (int)s->ready->choice.engine, stream);
+}
+
 cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers *p, cudaStream_t stream)
 {
     cudaError_t res;
@@ -102,6 +118,7 @@ cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers 
     case CONV_DEPTHWISE: return run_depthwise(s, p, stream);
     case CONV_DIRECT: return run_direct(s, p, stream);
     case CONV_STEM: return run_stem(s, p, stream);
+    case CONV_TILE: return run_tile(s, p, stream);
     case CONV_CUDNN_FUSED: return run_cudnn(s, p, stream);
     case CONV_CUDNN_PLAIN:
         res = run_cudnn(s, p, stream);

@@ -226,3 +226,24 @@ bool conv_is_depthwise(const struct conv_spec *s)
     return !s->transposed && s->groups > 1 && s->groups == s->in.c && s->groups == s->out.c &&
            s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
 }
+
+const struct conv_tile_size conv_tile_sizes[CONV_TILE_VARIANTS] = {{128, 128}, {128, 64}, {128, 32}, {64, 64},
+                                                                   {64, 32},   {32, 64},  {32, 32},  {16, 32}};
+
+bool conv_tile_fits(const struct conv_spec *s, int64_t variant)
+{
+    const bool flat = s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
+    return variant >= 0 && variant < CONV_TILE_VARIANTS && s->precision == SAC_PRECISION_FP16 && !s->transposed &&
+           s->groups == 1 && flat && s->in.c % 8 == 0 && s->in.pixel % 8 == 0 && s->in.sample % 8 == 0 &&
+           s->in.align >= 16 && product(s->kernel) * s->in.c <= INT32_MAX / 2;
+}
+
+/* Half of a tile at least is used, and small tiles are for maps that large ones would not spread over a GPU. */
+bool conv_tile_worth(const struct conv_spec *s, int variant)
+{
+    const struct conv_tile_size t = conv_tile_sizes[variant];
+    const int64_t pixels = s->n * product(s->out.size);
+    const int64_t blocks = (pixels + t.pixels - 1) / t.pixels * ((s->out.c + t.channels - 1) / t.channels);
+    const bool    fits = s->out.c > t.channels / 2 || t.channels == 32;
+    return fits && (blocks <= 4096 || t.pixels == 128) && (blocks >= 48 || t.pixels <= 32);
+}

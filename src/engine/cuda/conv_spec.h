@@ -58,6 +58,15 @@ bool conv_is_depthwise(const struct conv_spec *s);
 /* Few input channels, in float16? Then how the window is laid out in words of two taps (conv_stem.h). */
 bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out);
 
+/* Pixels and channels of a block of conv_tile.cu, by variant. */
+enum { CONV_TILE_VARIANTS = 8 };
+extern const struct conv_tile_size {
+    int pixels, channels;
+} conv_tile_sizes[CONV_TILE_VARIANTS];
+/* Can a variant compute it? Its worth is another matter: that of too large a tile is little. */
+bool conv_tile_fits(const struct conv_spec *s, int64_t variant);
+bool conv_tile_worth(const struct conv_spec *s, int variant);
+
 /* ---- what was chosen ---- */
 
 enum conv_way {
@@ -66,6 +75,7 @@ enum conv_way {
     CONV_DEPTHWISE,       /* our own kernel, each channel by itself */
     CONV_DIRECT,          /* our own plain one, for want of others */
     CONV_STEM,            /* our own for few input channels */
+    CONV_TILE,            /* our own for channels by eights */
     CONV_WAY_COUNT
 };
 enum { CONV_KNOBS_MAX = 24 };

@@ -103,6 +103,7 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
     switch (choice->way) {
     case CONV_DEPTHWISE: ok = conv_is_depthwise(spec) && choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_STEM: ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0; break;
+    case CONV_TILE: ok = conv_tile_fits(spec, choice->engine) && choice->knob_count == 0; break;
     case CONV_DIRECT: ok = choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_CUDNN_FUSED:
     case CONV_CUDNN_PLAIN: ok = make_cudnn(dev, target, key, spec, r); break;
@@ -159,6 +160,15 @@ static bool wants_fusion(const struct conv_spec *s)
     return s->bias || s->act.kind != SAC_ACT_NONE || s->residual_kind != SAC_RESIDUAL_NONE;
 }
 
+static void add_tiles(struct conv_ways *l, const struct conv_spec *s)
+{
+    for (int v = 0; v < CONV_TILE_VARIANTS; v++) {
+        const struct cudnn_candidate c = {.choice = {.way = CONV_TILE, .engine = v}};
+        if (conv_tile_fits(s, v) && conv_tile_worth(s, v))
+            add(l, &c);
+    }
+}
+
 void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out)
 {
     const struct cudnn_candidate depthwise = {.choice.way = CONV_DEPTHWISE}, stem = {.choice.way = CONV_STEM};
@@ -168,8 +178,10 @@ void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, str
         add(out, &depthwise);
     if (conv_stem_shape_of(s, &shape))
         add(out, &stem);
-    if (!t->handle)
+    if (!t->handle) {
+        add_tiles(out, s);
         return;
+    }
     const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s);
     if (fuse)
         add_from(out, t, s, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
@@ -177,4 +189,5 @@ void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, str
     if (fuse)
         add_from(out, t, s, true, CUDNN_HEUR_MODE_FALLBACK, 1);
     add_from(out, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);
+    add_tiles(out, s);
 }
