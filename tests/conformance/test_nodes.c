@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ONNX project's node tests that must pass (pass.txt), packed by pack.py, on a device: in full precision
  * with each case's own tolerance or that of the GPU's sums, whichever is wider; in half precision with one that
- * is stated below. usage: test_nodes PACK [cuda|cpu|far [NAME]] (far: engine/far.h; NAME: one case) */
+ * is stated below. usage: test_nodes PACK [cuda|cpu|far [NAME]] (far: engine/far.h, with BODIES under the
+ * kernels of parity/bodies.h; NAME: one case) */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,9 @@
 #include "engine/model.h"
 #include "tests/engine/far.h"
 #include "tests/gpu.h"
+#ifdef BODIES
+#include "tests/parity/bodies.h"
+#endif
 
 enum { PORTS_MAX = 16, NAMES_MAX = 60 /* failures shown */, LOST_MAX = 20 /* in a row: the GPU is gone */ };
 
@@ -295,6 +299,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_in_fp32), cmocka_unit_test(nodes_in_fp16)};
     if (argc < 2)
         return 2;
+#ifdef BODIES
+    far_first = &bodies;
+#endif
     device_name = argc > 2 ? argv[2] : device_name;
     only = argc > 3 ? argv[3] : NULL;
     read_pack(argv[1]);

@@ -7,7 +7,8 @@
 #include "tests/engine/far.h"
 #include "tests/test.h"
 
-struct far_counts far_counts;
+struct far_counts                 far_counts;
+const struct sac_kernel_provider *far_first;
 
 /* ---- memory: addresses in a guarded range stand for those in another ---- */
 
@@ -423,6 +424,40 @@ static void far_release(void *state)
     sac_free(state);
 }
 
+/* A call of kernels that are not ours; captured graphs repeat it, so it stays to the program's end. */
+struct far_call {
+    struct far_call *next;
+    far_run_fn      *run;
+    const void      *state;
+    int              in_count, out_count;
+    void            *in[SAC_OP_INPUTS_MAX], *out[SAC_OP_OUTPUTS_MAX], *scratch;
+};
+static struct far_call *calls;
+
+static void do_call(struct far_work *w)
+{
+    struct far_call *c = w->state;
+    void            *in[SAC_OP_INPUTS_MAX], *out[SAC_OP_OUTPUTS_MAX];
+    for (int i = 0; i < c->in_count; i++)
+        in[i] = c->in[i] ? near(c->in[i]) : NULL;
+    for (int i = 0; i < c->out_count; i++)
+        out[i] = c->out[i] ? near(c->out[i]) : NULL;
+    c->run(c->state, in, out, c->scratch ? near(c->scratch) : NULL);
+    far_counts.kernels++;
+}
+
+void far_queue(struct sac_stream *stream, far_run_fn *run, const void *state, int in_count, void *const *in,
+               int out_count, void *const *out, void *scratch)
+{
+    struct far_call *c = sac_new(struct far_call);
+    *c = (struct far_call){.next = calls, .run = run, .state = state, .in_count = in_count,
+                           .out_count = out_count, .scratch = scratch};
+    memcpy(c->in, in, (size_t)in_count * sizeof *in);
+    memcpy(c->out, out, (size_t)out_count * sizeof *out);
+    calls = c;
+    queue(stream, &(struct far_work){.run = do_call, .state = c});
+}
+
 static struct sac_kernel        kernel = {.supports = far_supports, .prepare = far_prepare, .run = far_run,
                                           .release = far_release};
 static const struct sac_kernel *kernels[SAC_OP_COUNT];
@@ -446,7 +481,7 @@ static void provider_close(struct sac_device *dev)
 static const struct sac_kernel_provider provider = {
     .abi = SAC_KERNEL_ABI, .struct_size = sizeof provider, .op_count = SAC_OP_COUNT, .name = "far 1.0",
     .open = provider_open, .close = provider_close, .kernels = kernels};
-static const struct sac_kernel_provider *const providers[] = {&provider};
+static const struct sac_kernel_provider *providers[2];
 
 /* ---- the device ---- */
 
@@ -469,19 +504,22 @@ static void far_device_close(struct sac_device *dev)
     assert_int_equal(open_count, 0);
 }
 
-static const struct sac_device_ops ops = {
+static struct sac_device_ops ops = {
     .name = "far", .open = far_device_open, .close = far_device_close, .memory_alloc = far_alloc,
     .memory_free = far_free, .host_alloc = far_host_alloc, .host_free = far_host_free,
     .stream_create = far_stream_create, .stream_create_patient = far_stream_create,
     .stream_destroy = far_stream_destroy, .stream_wait = far_stream_wait,
     .stream_after = far_stream_after, .event_create = far_event_create, .event_destroy = far_event_destroy,
     .event_record = far_event_record, .event_wait = far_event_wait, .event_reached = far_event_reached,
-    .stream_wait_event = far_stream_wait_event, .copy = far_copy, .providers = providers,
-    .provider_count = 1, .relayout = far_relayout, .capture_begin = far_capture_begin,
+    .stream_wait_event = far_stream_wait_event, .copy = far_copy, .providers = providers, .relayout = far_relayout, .capture_begin = far_capture_begin,
     .capture_end = far_capture_end, .graph_launch = far_graph_launch, .graph_destroy = far_graph_destroy};
 
 sac_result far_open(sac_context *ctx, const struct sac_device_params *params, sac_device **out)
 {
     far_counts = (struct far_counts){0};
+    ops.provider_count = 0;
+    if (far_first)
+        providers[ops.provider_count++] = far_first;
+    providers[ops.provider_count++] = &provider;
     return sac_device_open_ops(ctx, &ops, 0, params, out);
 }
