@@ -43,6 +43,12 @@ static enum thread thread_of(const char *stage)
     return THREAD_SINK;
 }
 
+/* Each has an inference and a tracking thread. */
+static int devices_of(const struct sac_pipeline_stats *stats)
+{
+    return SAC_MAX(stats->shard_count, 1);
+}
+
 static void add_up(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
                    struct busy busy[THREAD_COUNT])
 {
@@ -50,7 +56,7 @@ static void add_up(const struct sac_pipeline_stats *stats, const struct sac_flow
         const struct sac_timer_summary *stage = &stats->stage[i];
         enum thread                     thread = thread_of(stage->name);
         bool   many = thread == THREAD_DECODE || thread == THREAD_SINK;
-        double time_ms = stats->elapsed_s * 1e3 * (many ? SAC_MAX(facts->streams, 1) : 1);
+        double time_ms = stats->elapsed_s * 1e3 * (many ? SAC_MAX(facts->streams, 1) : devices_of(stats));
         busy[thread].share += time_ms > 0 ? stage->total_ms / time_ms : 0;
         if (!busy[thread].longest || stage->total_ms > busy[thread].longest->total_ms)
             busy[thread].longest = stage;
@@ -93,7 +99,16 @@ static double device_share(const struct sac_pipeline_stats *stats, const struct 
         if (!*longest || gpu->total_ms > (*longest)->total_ms)
             *longest = gpu;
     }
-    return stats->elapsed_s > 0 ? SAC_MIN(total_ms / (stats->elapsed_s * 1e3), 1) : 0;
+    const double time_ms = stats->elapsed_s * 1e3 * devices_of(stats);
+    return time_ms > 0 ? SAC_MIN(total_ms / time_ms, 1) : 0;
+}
+
+static double decoder_load(const struct sac_pipeline_stats *stats)
+{
+    double sum = 0;
+    for (int i = 0; i < stats->shard_count; i++)
+        sum += stats->shard[i].gpu.decoder_load;
+    return stats->shard_count ? sum / stats->shard_count : stats->gpu.decoder_load;
 }
 
 /* What it is that holds a run up. */
@@ -121,10 +136,10 @@ static struct judged judge(const struct sac_pipeline_stats *stats, const struct 
         j.limit = LIMIT_DEVICE;
         j.stage = longest;
         j.share = j.device;
-    } else if (decode->longest && stats->gpu.decoder_load >= DEVICE_BUSY_MIN) {
+    } else if (decode->longest && decoder_load(stats) >= DEVICE_BUSY_MIN) {
         j.limit = LIMIT_DECODER;
         j.stage = decode->longest;
-        j.share = stats->gpu.decoder_load;
+        j.share = decoder_load(stats);
     }
     return j;
 }

@@ -166,6 +166,26 @@ static void busy_decoders_are_the_limit(void **state)
     assert_true(advises(&s, "as fast as this card decodes"));
 }
 
+/* Two devices, each with its threads: what is half of their time is no limit. */
+static void devices_share_the_work(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    struct sac_flow_facts     gpu = with_gpu(32);
+    add_stage(&s, "decode", 200);
+    add_stage(&s, "inference", 9);
+    add_gpu_time(&s, 10);
+    s.shard_count = 2;
+    s.shard[0].gpu.decoder_load = s.shard[1].gpu.decoder_load = 0.6;
+    sac_flow_judge(&s, &gpu);
+    assert_string_equal(s.bottleneck, "decode");
+    assert_non_null(strstr(s.bottleneck_why, "(inference) for 45 %"));
+    assert_non_null(strstr(s.bottleneck_why, "the device computed for 50 %"));
+    s.shard[0].gpu.decoder_load = s.shard[1].gpu.decoder_load = 0.9;
+    sac_flow_judge(&s, &gpu);
+    assert_non_null(strstr(s.bottleneck_why, "decoders were busy for 90 %"));
+}
+
 /* One stream uses one of the card's decoders: none of the others helps it. */
 static void one_stream_waits_for_one_decoder(void **state)
 {
@@ -297,6 +317,7 @@ int main(void)
         cmocka_unit_test(each_stage_has_its_remedy),
         cmocka_unit_test(a_busy_device_is_the_limit),
         cmocka_unit_test(busy_decoders_are_the_limit),
+        cmocka_unit_test(devices_share_the_work),
         cmocka_unit_test(one_stream_waits_for_one_decoder),
         cmocka_unit_test(a_slow_host_beside_an_idle_device_is_told),
         cmocka_unit_test(tensors_that_cross_are_told),
