@@ -386,15 +386,15 @@ __global__ void __launch_bounds__(AGREE_THREADS) agree(const cuda_camera_params 
 
 extern "C" cudaError_t cuda_launch_camera(const struct cuda_camera_params *p, cudaStream_t stream)
 {
-    fill_pyramids<<<dim3(p->tiles_max, p->n), TILE_THREADS, 0, stream>>>(*p);
+    CUDA_LAUNCH(fill_pyramids, dim3(p->tiles_max, p->n), TILE_THREADS, stream, *p);
     cudaError_t res = cudaGetLastError();
     if (p->cells_max && res == cudaSuccess) {
         const dim3 grid((p->cells_max + CORNERS - 1) / CORNERS, p->n);
-        follow_corners<<<grid, dim3(LANES, CORNERS), 0, stream>>>(*p);
+        CUDA_LAUNCH(follow_corners, grid, dim3(LANES, CORNERS), stream, *p);
         res = cudaGetLastError();
     }
     if (res == cudaSuccess) {
-        agree<<<p->n, AGREE_THREADS, 0, stream>>>(*p);
+        CUDA_LAUNCH(agree, p->n, AGREE_THREADS, stream, *p);
         res = cudaGetLastError();
     }
     return res;

@@ -12,6 +12,12 @@
 #include "device/paint.h"
 #include "device/sample.h"
 
+/* A launch of a kernel without shared memory of a size that is known only then. Tests without a GPU have
+ * their own. */
+#ifndef CUDA_LAUNCH
+#define CUDA_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

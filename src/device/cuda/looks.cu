@@ -111,11 +111,11 @@ extern "C" cudaError_t cuda_launch_looks(const struct cuda_looks_params *p, cuda
 {
     cudaError_t res = cudaSuccess;
     if (p->update_count) {
-        update<<<(p->update_count + GROUPS - 1) / GROUPS, THREADS, 0, stream>>>(*p);
+        CUDA_LAUNCH(update, (p->update_count + GROUPS - 1) / GROUPS, THREADS, stream, *p);
         res = cudaGetLastError();
     }
     if (p->pairs_max && res == cudaSuccess) {
-        compare<<<dim3((p->pairs_max + GROUPS - 1) / GROUPS, p->ask_count), THREADS, 0, stream>>>(*p);
+        CUDA_LAUNCH(compare, dim3((p->pairs_max + GROUPS - 1) / GROUPS, p->ask_count), THREADS, stream, *p);
         res = cudaGetLastError();
     }
     return res;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* As much of CUDA as our kernels for tracking take, on the host: the threads of a block are fibers that run in
+ * turn until each waits for the others, blocks come one after another. Slow, and it finds no races; but the
+ * arithmetic, the indices and who waits for whom are the kernels' own. */
+#ifndef SAC_TESTS_EMULATED_CUDA_RUNTIME_API_H
+#define SAC_TESTS_EMULATED_CUDA_RUNTIME_API_H
+
+typedef enum { cudaSuccess = 0 } cudaError_t;
+typedef struct emulated_stream *cudaStream_t;
+typedef struct emulated_event  *cudaEvent_t;
+
+#ifdef __cplusplus
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static /* one block at a time */
+#define __launch_bounds__(threads)
+#define __CUDACC__ 1
+#define cudaGetLastError() cudaSuccess
+#define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
+    ((void)(stream), emulated::launch(grid, block, [&] { kernel(__VA_ARGS__); }))
+
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+static inline int min(int a, int b) { return a < b ? a : b; }
+static inline int __popc(unsigned v) { return __builtin_popcount(v); }
+static inline int atomicMax(int *p, int v)
+{
+    const int old = *p;
+    *p = v > old ? v : old;
+    return old;
+}
+
+namespace emulated {
+
+void run(dim3 grid, dim3 block, void (*fn)(void *), void *arg);
+template <class BODY> void launch(dim3 grid, dim3 block, BODY body)
+{
+    run(grid, block, [](void *arg) { (*(BODY *)arg)(); }, &body);
+}
+int  lane();
+void wait_block();
+void wait_lanes(unsigned mask);
+/* What each lane of the warp last put here. */
+unsigned long long *slots();
+
+template <class T> T exchange(unsigned mask, T value, int from)
+{
+    T out;
+    memcpy(&slots()[lane()], &value, sizeof value);
+    wait_lanes(mask);
+    memcpy(&out, &slots()[from], sizeof out);
+    wait_lanes(mask);
+    return out;
+}
+
+} // namespace emulated
+
+static inline void __syncthreads() { emulated::wait_block(); }
+static inline void __syncwarp(unsigned mask = ~0u) { emulated::wait_lanes(mask); }
+template <class T> T __shfl_sync(unsigned mask, T value, int from, int width = 32)
+{
+    return emulated::exchange(mask, value, emulated::lane() / width * width + from);
+}
+template <class T> T __shfl_xor_sync(unsigned mask, T value, int with)
+{
+    return emulated::exchange(mask, value, emulated::lane() ^ with);
+}
+static inline unsigned __ballot_sync(unsigned mask, int vote)
+{
+    unsigned votes = 0;
+    emulated::slots()[emulated::lane()] = vote != 0;
+    emulated::wait_lanes(mask);
+    for (int i = 0; i < 32; i++)
+        votes |= (mask >> i & 1 && emulated::slots()[i] ? 1u : 0u) << i;
+    emulated::wait_lanes(mask);
+    return votes;
+}
+static inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) != 0; }
+#endif
+
+#endif

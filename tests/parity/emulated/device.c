@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU with the CUDA device's entries for tracking, and what these take from the rest of that device. */
+#include "device/cpu/resample.h"
+#include "device/cuda/common.h"
+#include "tests/gpu.h"
+
+static struct sac_device_ops     ops;
+static struct cuda_state         state;
+static struct cuda_command_block block;
+static void                     *scratch;
+
+sac_device *gpu_open(const struct sac_device_params *params)
+{
+    sac_device *dev = NULL;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", params, &dev));
+    ops = *dev->ops;
+    ops.looks = cuda_looks;
+    ops.camera = cuda_camera;
+    dev->ops = &ops;
+    dev->state = &state;
+    return dev;
+}
+
+sac_result cuda_enter(struct sac_device *dev)
+{
+    (void)dev;
+    return SAC_OK;
+}
+
+void cuda_leave(void)
+{
+}
+
+sac_result cuda_check(struct sac_device *dev, cudaError_t res, const char *doing)
+{
+    (void)dev, (void)doing;
+    return res == cudaSuccess ? SAC_OK : SAC_ERR_DEVICE;
+}
+
+sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_command_block **out)
+{
+    (void)dev;
+    block.host = block.device = malloc(bytes ? bytes : 1);
+    assert_non_null(block.host);
+    *out = &block;
+    return SAC_OK;
+}
+
+sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
+                              struct cuda_command_block *b, size_t bytes, const char *what)
+{
+    (void)dev, (void)stream, (void)b, (void)bytes, (void)what;
+    return SAC_OK;
+}
+
+void cuda_commands_done(struct sac_device *dev, struct sac_stream *stream, struct cuda_command_block *b)
+{
+    (void)dev, (void)stream;
+    free(b->host);
+}
+
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out)
+{
+    (void)dev, (void)stream;
+    *out = scratch = malloc(bytes);
+    assert_non_null(scratch);
+    return SAC_OK;
+}
+
+void cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream)
+{
+    (void)dev, (void)stream;
+    free(scratch);
+}
+
+sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out)
+{
+    (void)dev;
+    *out = sac_surface_of(frame);
+    return SAC_OK;
+}
