@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heads/buckets.h"
 
+#include <string.h>
+
 #include "device/fit.h"
+#include "engine/layout.h"
 #include "engine/model.h"
 
 enum {
@@ -42,6 +45,23 @@ sac_result sac_marks_add(sac_device *dev, const struct sac_marks *marks, int64_t
 
 /* ---- sizes ---- */
 
+/* Pixels are written as the network's first kernel reads them: float16, channels last, where it wants that. */
+static sac_result choose_input(struct sac_buckets *b, int batch_max)
+{
+    const struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, batch_max);
+    enum sac_layout              layout;
+    if (!b->model || b->pre.layout != SAC_LAYOUT_NCHW || b->pre.dtype != SAC_F32)
+        return SAC_OK;
+    sac_result res = sac_model_take_native(b->model, &desc, &layout);
+    if (res != SAC_OK)
+        return res;
+    if (sac_layout_is_half(layout))
+        b->pre.dtype = SAC_F16;
+    if (sac_layout_is_last(layout))
+        b->pre.layout = SAC_LAYOUT_NHWC;
+    return SAC_OK;
+}
+
 sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
                             const struct sac_preprocess *pre, int batch_max, bool patient, const char *owner)
 {
@@ -53,6 +73,9 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
     b->count = count;
     for (int i = 0; i < count; i++)
         b->list[i].size = sizes[count - 1 - i];
+    sac_result res = choose_input(b, batch_max);
+    if (res != SAC_OK)
+        return res;
     return patient ? dev->ops->stream_create_patient(dev, &b->stream) : dev->ops->stream_create(dev, &b->stream);
 }
 
@@ -140,11 +163,36 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
     return res;
 }
 
+/* Strict mode refuses with the code of a budget, and no smaller bucket would change its mind. */
+static bool is_out_of_memory(const struct sac_buckets *b, sac_result res)
+{
+    char why[512];
+    sac_context_last_error(b->dev->ctx, why, sizeof why);
+    return res == SAC_ERR_MEMORY || (res == SAC_ERR_LIMIT && !strstr(why, "zero-copy"));
+}
+
+static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
+{
+    sac_result res = SAC_OK;
+    for (int turn = 0; turn < 2 && res == SAC_OK; turn++) /* the second finds the tensors of the first */
+        res = sac_bucket_run(b, bucket, NULL, 0, NULL);
+    sac_result waited = b->dev->ops->stream_wait(b->stream);
+    return res == SAC_OK ? waited : res;
+}
+
 sac_result sac_buckets_warm_up(struct sac_buckets *b)
 {
     sac_result res = SAC_OK;
-    for (int i = b->count - 1; i >= 0 && res == SAC_OK; i--)
-        for (int turn = 0; turn < 2 && res == SAC_OK; turn++) /* the second finds the tensors of the first */
-            res = sac_bucket_run(b, &b->list[i], NULL, 0, NULL);
-    return res == SAC_OK ? b->dev->ops->stream_wait(b->stream) : res;
+    for (int i = b->count - 1; i >= 0 && res == SAC_OK; i--) {
+        res = warm_up(b, &b->list[i]);
+        if (i == 0 || res == SAC_OK || !is_out_of_memory(b, res))
+            continue;
+        sac_log(b->dev->ctx, SAC_LOG_WARN, "%s: %s has no memory for batches of %d: they have up to %d",
+                sac_model_path(b->model), b->dev->name, b->list[i].size, b->list[i - 1].size);
+        sac_error_clear(b->dev->ctx);
+        sac_device_pool_trim(b->dev);
+        b->count = i; /* those that are left are smaller */
+        res = SAC_OK;
+    }
+    return res;
 }

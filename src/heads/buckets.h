@@ -53,7 +53,8 @@ struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);
  * Errors   those of sac_preprocess_run and sac_model_run; what the bucket held is then given back. */
 sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
                           const struct sac_preprocess_job *jobs, int n, const struct sac_marks *marks);
-/* Plan and run once each bucket, the largest first, so that later runs find all they need. */
+/* Plan and run once each bucket, the largest first, so that later runs find all they need. Buckets that find
+ * no memory are left out, which is said; the smallest must. */
 sac_result sac_buckets_warm_up(struct sac_buckets *b);
 
 /* All four, or none. destroy accepts none. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reid/features.h"
 
+/* Batches have more and fewer boxes: sizes that the pool meets again. */
+enum { ROWS_STEP = 32 };
+
 sac_result sac_features_create(sac_device *dev, int count, int dim, struct sac_features **out)
 {
     struct sac_features *f = sac_new(struct sac_features);
@@ -10,7 +13,8 @@ sac_result sac_features_create(sac_device *dev, int count, int dim, struct sac_f
     f->dev = dev;
     f->count = count;
     f->dim = dim;
-    sac_result res = sac_buffer_create(dev, (size_t)count * (size_t)dim * sizeof(float), "embeddings", &f->rows);
+    const size_t rows = ((size_t)count + ROWS_STEP - 1) / ROWS_STEP * ROWS_STEP;
+    sac_result   res = sac_buffer_create(dev, rows * (size_t)dim * sizeof(float), "embeddings", &f->rows);
     if (res == SAC_OK)
         res = dev->ops->event_create(dev, false, &f->ready);
     if (res == SAC_OK)

@@ -162,6 +162,28 @@ static void two_devices_share_the_streams(void **state)
     sac_mot_finish(&alone);
 }
 
+/* With a budget that only smaller batches fit, all frames come through; with none at all, a sentence. */
+static void memory_that_runs_out_makes_batches_small(void **state)
+{
+    (void)state;
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, 2, 2);
+    struct sac_pipeline_stats  large, small;
+    sac_pipeline              *pipe = NULL;
+    params.job.inference_batch_max = params.job.detector_params.batch_max = 1;
+    small = run(&params);
+    params.job.inference_batch_max = params.job.detector_params.batch_max = 8;
+    large = run(&params);
+    assert_true(large.pool.bytes_peak > 2 * small.pool.bytes_peak);
+    params.job.device_params.memory_limit_bytes =
+        small.pool.bytes_peak + (large.pool.bytes_peak - small.pool.bytes_peak) / 3;
+    small = run(&params);
+    assert_int_equal(small.frames, 2 * FRAMES);
+    assert_true(small.pool.bytes_peak <= params.job.device_params.memory_limit_bytes);
+    params.job.device_params.memory_limit_bytes = 4 << 20;
+    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_LIMIT);
+}
+
 static void bad_devices_are_refused(void **state)
 {
     (void)state;
@@ -274,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(is_what_comes_out_in_turn, remove_outputs),
         cmocka_unit_test_teardown(two_devices_share_the_streams, remove_outputs),
+        cmocka_unit_test_teardown(memory_that_runs_out_makes_batches_small, remove_outputs),
         cmocka_unit_test_teardown(bad_devices_are_refused, remove_outputs),
         cmocka_unit_test_teardown(a_stop_leaves_whole_beginnings, remove_outputs),
         cmocka_unit_test_teardown(a_stream_that_ends_early_leaves_the_others, remove_outputs),
