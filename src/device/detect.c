@@ -75,11 +75,11 @@ static sac_result copy_boxes(sac_device *dev, struct sac_stream *stream, void *h
                            SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "boxes");
 }
 
-/* Bytes of the first copy. */
-static size_t usual_bytes(const struct sac_detect_spec *s, int n)
+/* Bytes with so many boxes. */
+static size_t bytes_of(const struct sac_detect_spec *s, int n, size_t boxes)
 {
-    return sac_detect_boxes_at(n) +
-           (size_t)n * (size_t)SAC_MIN(s->keep, (int)BOXES_USUAL) * sizeof(struct sac_detection);
+    const size_t most = (size_t)n * (size_t)s->keep;
+    return sac_detect_boxes_at(n) + SAC_MIN(boxes, most) * sizeof(struct sac_detection);
 }
 
 static sac_result take(sac_device *dev, const int32_t *count, const struct sac_detection *boxes, int n,
@@ -98,26 +98,31 @@ static sac_result take(sac_device *dev, const int32_t *count, const struct sac_d
 }
 
 sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                                  const void *out, int n, void *host)
+                                  const void *out, int n, size_t expected, void *host)
 {
-    return copy_boxes(dev, stream, host, out, 0, usual_bytes(s, n));
+    return copy_boxes(dev, stream, host, out, 0, bytes_of(s, n, expected));
 }
 
 sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                                const void *out, int n, void *host, struct sac_detections *found)
+                                const void *out, int n, size_t *expected, void *host,
+                                struct sac_detections *found)
 {
     const int32_t *count = host;
-    const size_t   first = sac_detect_boxes_at(n), usual = usual_bytes(s, n);
-    size_t         end = first;
+    const size_t   had = bytes_of(s, n, *expected);
+    size_t         boxes = 0;
     sac_result     res = SAC_OK;
     for (int i = 0; i < n; i++)
-        end += (size_t)count[i] * sizeof(struct sac_detection);
-    if (end > usual)
-        res = copy_boxes(dev, stream, host, out, usual, end);
-    if (res == SAC_OK && end > usual && stream)
+        boxes += (size_t)count[i];
+    const size_t end = bytes_of(s, n, boxes);
+    if (end > had)
+        res = copy_boxes(dev, stream, host, out, had, end);
+    if (res == SAC_OK && end > had && stream)
         res = dev->ops->stream_wait(stream);
     if (res == SAC_OK)
-        res = take(dev, count, (const struct sac_detection *)(const void *)((char *)host + first), n, found);
+        res = take(dev, count, (const struct sac_detection *)(const void *)((char *)host + sac_detect_boxes_at(n)),
+                   n, found);
+    /* A half more than now, or what it was, a little less each time. */
+    *expected = SAC_MAX(boxes + boxes / 2, *expected - *expected / 32);
     return res;
 }
 
@@ -125,15 +130,16 @@ sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream, const st
                             const void *out, int n, struct sac_detections *found)
 {
     struct sac_buffer *host = NULL;
+    size_t             expected = (size_t)n * BOXES_USUAL;
     if (n == 0)
         return SAC_OK;
     sac_result res = sac_host_buffer_create(dev, sac_detect_out_bytes(s, n), "boxes", &host);
     if (res == SAC_OK)
-        res = sac_detect_fetch_begin(dev, stream, s, out, n, sac_buffer_data(host));
+        res = sac_detect_fetch_begin(dev, stream, s, out, n, expected, sac_buffer_data(host));
     if (res == SAC_OK && stream)
         res = dev->ops->stream_wait(stream);
     if (res == SAC_OK)
-        res = sac_detect_fetch_end(dev, stream, s, out, n, sac_buffer_data(host), found);
+        res = sac_detect_fetch_end(dev, stream, s, out, n, &expected, sac_buffer_data(host), found);
     sac_buffer_unref(&host);
     return res;
 }

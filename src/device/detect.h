@@ -420,13 +420,15 @@ void sac_detect_set_dtypes(struct sac_detect_spec *s, const enum sac_dtype *dtyp
 sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
                           const void *const *tensors, const struct sac_fit_map *maps, int n, void *out);
 /* The lists of n images to the host, when the stream has come to it: a few hundred bytes an image. In two
- * halves: begin queues a copy of what most batches have; end, once the stream has come to it, takes the
- * lists, after a second copy (and a wait) where there was more.
+ * halves: begin queues a copy of as many boxes as are expected; end, once the stream has come to it, takes the
+ * lists, after a second copy (and a wait) where there were more: on any stream, with nothing before it.
+ * expected boxes of all images together, to be put right by end for the next time.
  * host     of sac_host_buffer_create, sac_detect_out_bytes long. */
 sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                                  const void *out, int n, void *host);
+                                  const void *out, int n, size_t expected, void *host);
 sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                                const void *out, int n, void *host, struct sac_detections *found);
+                                const void *out, int n, size_t *expected, void *host,
+                                struct sac_detections *found);
 /* Both, with the wait between them. */
 sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
                             const void *out, int n, struct sac_detections *found);

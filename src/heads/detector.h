@@ -30,6 +30,7 @@ struct sac_detector_part {
     struct sac_bucket *bucket;
     int                first, n; /* images of the batch */
     size_t             boxes_at; /* in the slot's buffers */
+    size_t             expected; /* boxes that were fetched before their number was known */
     struct sac_marks   marks;    /* made on first use */
     sac_tensor        *out[SAC_HEAD_OUTPUTS_MAX]; /* for a head that decodes on the host */
 };
@@ -49,6 +50,8 @@ struct sac_detector_device {
     struct sac_detect_spec   spec;
     bool                     laid_out;  /* spec is known */
     bool                     on_host;   /* the head is no device's: outputs are downloaded */
+    size_t                   boxes_expected; /* in a hundred images */
+    struct sac_stream       *fetch;     /* for boxes beyond those expected, beside the next batch */
     bool                     timed;     /* record marks */
     struct sac_event        *anchor;    /* passed at anchor_ns of the host's clock; NULL: never timed */
     int64_t                  anchor_ns;

@@ -6,6 +6,8 @@
 #include "device/fit.h"
 #include "heads/detector.h"
 
+enum { BOXES_EXPECTED = 24, BOXES_LEAST = 4 }; /* in a frame: at first, and at least */
+
 /* ---- opening ---- */
 
 /* What the device's own decoding cannot do is said, and done here. */
@@ -50,6 +52,9 @@ sac_result sac_detector_device_open(struct sac_detector *det)
         decode_on_host(det, "a plug-in");
     sac_result res = sac_buckets_init(&d->buckets, det->dev, det->model, &det->contract.pre, det->batch, true,
                                       "detector");
+    if (res == SAC_OK)
+        res = det->dev->ops->stream_create(det->dev, &d->fetch);
+    d->boxes_expected = 100 * BOXES_EXPECTED;
     for (int i = 0; i < SAC_DETECTOR_SLOTS && res == SAC_OK; i++)
         res = slot_open(det, &d->slots[i]);
     return res;
@@ -90,6 +95,8 @@ void sac_detector_device_close(struct sac_detector *det)
     if (d->anchor)
         det->dev->ops->event_destroy(&d->anchor);
     sac_buckets_finish(&d->buckets);
+    if (d->fetch)
+        det->dev->ops->stream_destroy(&d->fetch);
     sac_free(d);
     det->device = NULL;
 }
@@ -160,8 +167,9 @@ static sac_result queue_head(struct sac_detector *det, struct sac_detector_slot 
                                     part->n, boxes);
     if (res == SAC_OK && d->timed)
         res = det->dev->ops->event_record(part->marks.at[SAC_MARK_END], d->buckets.stream);
+    part->expected = (size_t)part->n * d->boxes_expected / 100 + 1;
     if (res == SAC_OK)
-        res = sac_detect_fetch_begin(det->dev, d->buckets.stream, &d->spec, boxes, part->n,
+        res = sac_detect_fetch_begin(det->dev, d->buckets.stream, &d->spec, boxes, part->n, part->expected,
                                      (char *)sac_buffer_data(slot->host) + part->boxes_at);
     return res;
 }
@@ -255,9 +263,12 @@ static sac_result take_boxes(struct sac_detector *det, struct sac_detector_slot 
                              struct sac_detector_part *part, struct sac_detections *found)
 {
     struct sac_detector_device *d = det->device;
-    return sac_detect_fetch_end(det->dev, d->buckets.stream, &d->spec,
-                                (char *)sac_buffer_data(slot->boxes) + part->boxes_at, part->n,
-                                (char *)sac_buffer_data(slot->host) + part->boxes_at, found + part->first);
+    sac_result res = sac_detect_fetch_end(det->dev, d->fetch, &d->spec,
+                                          (char *)sac_buffer_data(slot->boxes) + part->boxes_at, part->n,
+                                          &part->expected, (char *)sac_buffer_data(slot->host) + part->boxes_at,
+                                          found + part->first);
+    d->boxes_expected = SAC_MAX(part->expected * 100 / (size_t)part->n, 100 * BOXES_LEAST);
+    return res;
 }
 
 static sac_result decode_part(struct sac_detector *det, struct sac_detector_slot *slot,

@@ -283,7 +283,8 @@ static void infer_batch(struct sac_job *job, int n)
         detect_batch(job, n);
     for (int i = 0; i < n; i++) {
         struct sac_item *item = job->batch[i];
-        if (job->wants_embeddings && item->status == SAC_OK && item->frame) {
+        if ((job->wants_embeddings || (job->emb && job->params.reid_every)) && item->status == SAC_OK &&
+            item->frame) {
             int64_t    begun = sac_job_begin(job, SAC_STAGE_REID);
             sac_memory_use_set(SAC_MEMORY_REID);
             sac_result res = embed(job, item);
