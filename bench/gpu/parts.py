@@ -228,6 +228,28 @@ def output(bench):
                    "of_no_video": round(stats["fps"] / base, 3), "copies": stats["copies"]} | figures(stats)
 
 
+def hota(bench):
+    """Scores of the tracks from the GPU against those from the CPU, on video with ground truth."""
+    for sequence, clip in (("TUD-Stadtmitte", "tud_h264.mp4"), ("PETS09-S2L1", "vtest_h264.mp4")):
+        truth, score = host.find(f"data/mot/{sequence}", f"../shared/data/mot/{sequence}"), {}
+        if not truth or not (host.CLIPS / clip).exists():
+            yield {"what": f"HOTA, {sequence}", "fault": "its video or its truth is not here"}
+            continue
+        runs = {"cpu": ["--device", "cpu"], "gpu fp16": bench.device, "gpu fp32": bench.device + ["--precision", "fp32"],
+                "gpu fp16, batch 1": bench.device + ["--max-batch", "1"]}
+        try:
+            for name, options in runs.items():
+                out = bench.folder / "tracks.txt"
+                track([host.CLIPS / clip], *options, "--mot", out, folder=bench.folder, timeout=120)
+                text, _, _ = host.execute([host.SACCADE, "eval", "--json", "--gt", truth, "--tracks", out], 60)
+                score[name] = round(100 * json.loads(text)["combined"]["hota"], 2)
+        except Failed as failed:
+            yield {"what": f"HOTA, {sequence}", "hota": score, "fault": str(failed)}
+            continue
+        apart = max(abs(value - score["cpu"]) for value in score.values())
+        yield {"what": f"HOTA, {sequence}", "hota": score, "apart": round(apart, 2), "within_half": apart <= 0.5}
+
+
 def kernels(bench):
     """Preprocessing and NMS against PyTorch's sequence of operations, where PyTorch is."""
     script = pathlib.Path(__file__).resolve().parents[1] / "peers/time_kernels.py"
@@ -241,11 +263,15 @@ def kernels(bench):
             yield json.loads(line)
 
 
-PARTS = {"warm": warm, "speed": speed, "realtime": realtime, "latency": latency, "memory": memory,
+PARTS = {"warm": warm, "speed": speed, "hota": hota, "realtime": realtime, "latency": latency, "memory": memory,
          "networks": random_networks, "large": large, "output": output, "kernels": kernels}
 SHOWN = [("what", 34), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 6), ("ceiling_fps", 8),
          ("detections_per_frame", 5), ("crops_per_s", 8), ("cpu_cores", 6), ("gpu_percent", 4), ("batch_mean", 5),
          ("bottleneck", 10), ("latency_ms", 20)]
+
+ALSO_SHOWN = ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s", "pool_reuse", "leaks", "memory_mb",
+              "pool_peak_mb", "memory_peak_mb", "allocations_more", "requests_more", "of_no_video", "ours_ms", "torch_ms",
+              "torch_over_ours", "hota", "apart", "run_s", "pcie_to_gpu_mb_s", "fault")
 
 
 def text(row):
@@ -258,7 +284,5 @@ def text(row):
         elif isinstance(value, float):
             value = f"{value:.3g}" if key in ("of_ceiling", "cpu_cores", "batch_mean") else f"{value:.1f}"
         cells.append(("-" if value is None else str(value))[:width].ljust(width))
-    more = {k: v for k, v in row.items() if k in ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s",
-            "pool_reuse", "leaks", "memory_mb", "pool_peak_mb", "allocations_more", "requests_more", "of_no_video", "ours_ms", "torch_ms", "torch_over_ours",
-            "run_s", "memory_peak_mb", "pcie_to_gpu_mb_s", "fault") and v not in (None,)}
+    more = {key: row[key] for key in ALSO_SHOWN if row.get(key) is not None}
     return " ".join(cells) + "  " + " ".join(f"{k}={v}" for k, v in more.items())
