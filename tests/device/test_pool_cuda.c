@@ -281,6 +281,44 @@ static void strict_mode_names_what_it_refuses(void **state)
     sac_device_unref(&dev);
 }
 
+/* ---- lists for kernels ---- */
+
+/* More threads than there are blocks for their lists: those that come late wait, none is refused. */
+static void *draw_often(void *arg)
+{
+    sac_device       *dev = arg;
+    struct sac_shape  boxes[40];
+    sac_frame        *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
+    if (sac_frame_create(dev, &desc, &frame) != SAC_OK)
+        return arg;
+    for (int i = 0; i < 40; i++)
+        boxes[i] = (struct sac_shape){.kind = SAC_SHAPE_BOX, .rect = {(float)i, (float)i, 300 + (float)i, 200},
+                                      .colour = {255, 0, 0}, .alpha = 0.5f, .thickness = 2};
+    sac_result res = SAC_OK;
+    for (int i = 0; i < 200 && res == SAC_OK; i++)
+        res = sac_frame_draw(frame, boxes, 40);
+    sac_frame_unref(&frame);
+    return res == SAC_OK ? NULL : arg;
+}
+
+static void many_threads_send_lists(void **state)
+{
+    (void)state;
+    enum { THREADS = 32 };
+    sac_device *dev = gpu_open(NULL);
+    pthread_t   threads[THREADS];
+    void       *failed;
+    int         count = 0;
+    for (int i = 0; i < THREADS; i++)
+        assert_sac_ok(sac_thread_start(test_context(), &threads[i], "t", draw_often, dev));
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &failed);
+        count += failed != NULL;
+    }
+    assert_int_equal(count, 0);
+    sac_device_unref(&dev);
+}
+
 /* ---- planes as tensors ---- */
 
 static void a_plane_of_a_surface_is_a_tensor(void **state)
@@ -349,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_buffer_is_not_handed_out_while_a_stream_reads_it),
         cmocka_unit_test(a_decoders_planes_go_back_after_the_work),
         cmocka_unit_test(strict_mode_names_what_it_refuses),
+        cmocka_unit_test(many_threads_send_lists),
         cmocka_unit_test(a_plane_of_a_surface_is_a_tensor),
         cmocka_unit_test(the_live_list_has_host_and_device),
     };

@@ -69,8 +69,8 @@ static struct cuda_command_block *find_block(struct cuda_state *state, size_t by
     return found;
 }
 
-/* All are under way: the first that is only queued, once it has been read. Under the lock. */
-static struct cuda_command_block *wait_for_block(struct cuda_state *state)
+/* The first that is only queued, once it has been read; NULL: all are with threads. Under the lock. */
+static struct cuda_command_block *wait_for_queued(struct cuda_state *state)
 {
     for (int i = 0; i < CUDA_COMMAND_BLOCKS; i++) {
         struct cuda_command_block *b = &state->commands[i];
@@ -83,6 +83,17 @@ static struct cuda_command_block *wait_for_block(struct cuda_state *state)
     return NULL;
 }
 
+/* Threads hold a block while they write and queue a list: microseconds. Under the lock. */
+static struct cuda_command_block *wait_for_block(struct cuda_state *state, size_t bytes)
+{
+    struct cuda_command_block *b = find_block(state, bytes);
+    while (!b && !(b = wait_for_queued(state))) {
+        pthread_cond_wait(&state->given, &state->lock);
+        b = find_block(state, bytes);
+    }
+    return b;
+}
+
 sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_command_block **out)
 {
     struct cuda_state *state = dev->state;
@@ -91,17 +102,11 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
         return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: a list of %zu bytes; up to %d can be sent at once",
                         dev->name, bytes, (int)CUDA_COMMAND_BYTES_MAX);
     pthread_mutex_lock(&state->lock);
-    struct cuda_command_block *b = find_block(state, bytes);
-    if (!b)
-        b = wait_for_block(state);
-    if (b && b->bytes < bytes)
+    struct cuda_command_block *b = wait_for_block(state, bytes);
+    if (b->bytes < bytes)
         res = block_grow(dev, b, bytes);
-    if (b && res == SAC_OK)
-        b->taken = true;
+    b->taken = res == SAC_OK;
     pthread_mutex_unlock(&state->lock);
-    if (!b)
-        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: more than %d threads send lists at once", dev->name,
-                        (int)CUDA_COMMAND_BLOCKS);
     if (res == SAC_OK)
         *out = b;
     return res;
@@ -124,5 +129,6 @@ void cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
     if (!block->queued) /* then the block is free when all is done */
         cudaStreamSynchronize(cuda_stream_of(dev, stream));
     block->taken = false;
+    pthread_cond_signal(&state->given);
     pthread_mutex_unlock(&state->lock);
 }

@@ -32,6 +32,7 @@ struct cuda_state {
     CUcontext         context; /* the GPU's primary one, which libavcodec shares */
     struct sac_stream stream;  /* the device's own */
     pthread_mutex_t   lock;    /* guards commands and the making of video */
+    pthread_cond_t    given;   /* a block of commands is back from its thread */
     struct sac_stream *video;  /* the decoders'; NULL: none has come yet */
     struct cuda_command_block commands[CUDA_COMMAND_BLOCKS];
 };
@@ -61,7 +62,7 @@ sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, 
 void       cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream);
 
 /* Room for a list of `bytes` to write at (*out)->host, then queue: the copy, the kernel, and `done` behind
- * both. With all blocks under way it waits for one. Between cuda_enter and cuda_leave.
+ * both. With all blocks under way, or with other threads, it waits for one. Between cuda_enter and cuda_leave.
  * Errors   SAC_ERR_LIMIT for more than CUDA_COMMAND_BYTES_MAX; SAC_ERR_MEMORY. */
 sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_command_block **out);
 sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,

@@ -182,6 +182,7 @@ static void stream_finish(struct sac_stream *stream)
 static void cuda_rest(struct sac_device *dev)
 {
     struct cuda_state *state = dev->state;
+    dev->ops->stream_destroy(&state->video);
     if (cuda_enter(dev) != SAC_OK)
         return;
     cudaStreamSynchronize(state->stream.handle);
@@ -193,14 +194,14 @@ static void cuda_rest(struct sac_device *dev)
 static void cuda_close(struct sac_device *dev)
 {
     struct cuda_state *state = dev->state;
-    if (state)
-        dev->ops->stream_destroy(&state->video);
     if (state && cuda_enter(dev) == SAC_OK) {
         stream_finish(&state->stream);
         cuda_leave();
     }
-    if (state)
+    if (state) {
+        pthread_cond_destroy(&state->given);
         pthread_mutex_destroy(&state->lock);
+    }
     sac_free(state);
     dev->state = NULL;
 }
@@ -224,6 +225,7 @@ static sac_result cuda_open(struct sac_device *dev, int index)
         return missing(dev, cudaGetErrorString(made));
     }
     pthread_mutex_init(&state->lock, NULL);
+    pthread_cond_init(&state->given, NULL);
     dev->state = state;
     res = cuda_enter(dev);
     if (res == SAC_OK) {
