@@ -83,6 +83,16 @@ struct conv_tile_params {
 };
 cudaError_t conv_launch_tile(const struct conv_tile_params *p, int variant, cudaStream_t stream);
 
+/* How far two maps of the same places are apart: out[0] becomes the largest difference (infinite where one has
+ * no number), out[1] the largest number of `want`; both are taken up from what they are. */
+struct conv_compare_params {
+    bool        half;
+    const void *got, *want;
+    int64_t     n, pixels, c, pixel, sample;
+    float      *out; /* device memory */
+};
+cudaError_t conv_launch_compare(const struct conv_compare_params *p, cudaStream_t stream);
+
 /* Pseudo-random numbers of -1..1 in `count` elements, for measuring on. */
 cudaError_t conv_launch_fill(void *p, bool half, int64_t count, cudaStream_t stream);
 

@@ -40,6 +40,25 @@ template <class T> __global__ void __launch_bounds__(THREADS) fill_kernel(T *p, 
     }
 }
 
+template <class T> __global__ void __launch_bounds__(THREADS) compare_kernel(const __grid_constant__ conv_compare_params p)
+{
+    const int64_t count = p.n * p.pixels * p.c, step = (int64_t)gridDim.x * THREADS;
+    float         most[2] = {0, 0};
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
+        const int64_t rest = i / p.c, n = rest / p.pixels;
+        const int64_t at = n * p.sample + (rest - n * p.pixels) * p.pixel + (i - rest * p.c);
+        const float   want = (float)((const T *)p.want)[at], off = fabsf((float)((const T *)p.got)[at] - want);
+        most[0] = off <= most[0] ? most[0] : off == off ? off : INFINITY;
+        most[1] = fmaxf(most[1], fabsf(want));
+    }
+    for (int k = 0; k < 2; k++) { // of numbers that are not negative, the larger has the larger bits
+        for (int lanes = 16; lanes > 0; lanes /= 2)
+            most[k] = fmaxf(most[k], __shfl_xor_sync(~0u, most[k], lanes));
+        if ((threadIdx.x & 31) == 0)
+            atomicMax((unsigned *)p.out + k, __float_as_uint(most[k]));
+    }
+}
+
 static unsigned blocks_for(int64_t count)
 {
     const int64_t blocks = (count + THREADS - 1) / THREADS;
@@ -71,6 +90,16 @@ template <class T> static cudaError_t launch_pass(const conv_pass_params &p, cud
 extern "C" cudaError_t conv_launch_pass(const conv_pass_params *p, cudaStream_t stream)
 {
     return p->half ? conv::launch_pass<__half>(*p, stream) : conv::launch_pass<float>(*p, stream);
+}
+
+extern "C" cudaError_t conv_launch_compare(const conv_compare_params *p, cudaStream_t stream)
+{
+    const unsigned blocks = conv::blocks_for(p->n * p->pixels * p->c);
+    if (p->half)
+        conv::compare_kernel<__half><<<blocks, conv::THREADS, 0, stream>>>(*p);
+    else
+        conv::compare_kernel<float><<<blocks, conv::THREADS, 0, stream>>>(*p);
+    return cudaGetLastError();
 }
 
 extern "C" cudaError_t conv_launch_fill(void *p, bool half, int64_t count, cudaStream_t stream)

@@ -148,7 +148,8 @@ static sac_result take_memory(struct sac_device *dev, struct trial *t)
     const struct matmul_spec *s = &t->state->spec;
     const int64_t  counts[4] = {span(s, s->m * s->k, s->a_step, s->a_at), span(s, s->k * s->n, s->b_step, s->b_at),
                                 span(s, s->m * s->n, s->y_step, NULL), s->matrix ? s->m * s->n : s->n};
-    sac_result     res = SAC_OK;
+    /* Whoever had the memory may still be working with it on the device's own stream. */
+    sac_result     res = cuda_check(dev, cudaStreamSynchronize(cuda_stream_of(dev, NULL)), "queued work");
     for (int i = 0; i < 4 && res == SAC_OK; i++) {
         res = sac_buffer_create(dev, (size_t)counts[i] * matmul_element(s), "measuring products", &t->memory[i]);
         if (res == SAC_OK)
