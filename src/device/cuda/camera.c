@@ -36,23 +36,22 @@ static struct totals totals_of(const struct sac_camera_job *jobs, int n)
     return t;
 }
 
-static sac_result write_jobs(struct sac_device *dev, const struct sac_camera_job *jobs, int n,
-                             struct cuda_camera_job *to, struct sac_rect *moving)
+/* Brightness is read byte by byte, so that no frame is refused for how its rows lie: one that were would
+ * take the others along. */
+static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_camera_job *to,
+                       struct sac_rect *moving)
 {
     uint32_t boxes = 0, corners = 0;
     for (int i = 0; i < n; i++) {
         const struct sac_camera_job *job = &jobs[i];
-        struct sac_surface           surface;
-        sac_result                   res = cuda_surface_of(dev, job->frame, &surface);
-        if (res != SAC_OK)
-            return res;
-        const struct cuda_camera_job made = {.luma = surface.plane[0],
+        const sac_frame             *frame = job->frame;
+        const struct cuda_camera_job made = {.luma = frame->plane[0],
                                              .now = job->now.level[0].pixels,
                                              .before = job->has_before ? job->before.level[0].pixels : NULL,
-                                             .pitch = surface.pitch[0],
-                                             .width = surface.width,
-                                             .height = surface.height,
-                                             .format = surface.format,
+                                             .pitch = frame->pitch_bytes[0],
+                                             .width = frame->width,
+                                             .height = frame->height,
+                                             .format = frame->format,
                                              .moving = boxes,
                                              .moving_count = (uint32_t)job->moving_count,
                                              .corners = corners};
@@ -62,7 +61,6 @@ static sac_result write_jobs(struct sac_device *dev, const struct sac_camera_job
         boxes += (uint32_t)job->moving_count;
         corners += (uint32_t)cells_of(job);
     }
-    return SAC_OK;
 }
 
 static sac_result launch(struct sac_device *dev, struct sac_stream *stream, const struct totals *t,
@@ -94,9 +92,8 @@ static sac_result queue_jobs(struct sac_device *dev, struct sac_stream *stream,
                                    .n = n,
                                    .tiles_max = t.tiles_max,
                                    .cells_max = t.cells_max};
-    res = write_jobs(dev, jobs, n, block->host, (void *)((char *)block->host + job_bytes));
-    if (res == SAC_OK)
-        res = cuda_commands_send(dev, stream, block, bytes, "boxes that the camera's motion leaves out");
+    write_jobs(jobs, n, block->host, (void *)((char *)block->host + job_bytes));
+    res = cuda_commands_send(dev, stream, block, bytes, "boxes that the camera's motion leaves out");
     if (res == SAC_OK)
         res = launch(dev, stream, &t, &p);
     cuda_commands_done(dev, stream, block);

@@ -132,11 +132,10 @@ cudaError_t cuda_launch_looks(const struct cuda_looks_params *params, cudaStream
 struct cuda_camera_job {
     const uint8_t *luma;
     uint8_t       *now, *before; /* before NULL: there is no former frame */
-    uint32_t       pitch;
+    uint64_t       pitch;
     int32_t        width, height, format;
     uint32_t       moving, moving_count; /* first box */
     uint32_t       corners;              /* first of its cells' corners */
-    uint32_t       unused;
 };
 struct cuda_camera_corner {
     struct sac_camera_match match;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU with the CUDA device's entries for tracking, and what these take from the rest of that device. */
-#include "device/cpu/resample.h"
 #include "device/cuda/common.h"
 #include "tests/gpu.h"
 
@@ -71,11 +70,4 @@ void cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream)
 {
     (void)dev, (void)stream;
     free(scratch);
-}
-
-sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out)
-{
-    (void)dev;
-    *out = sac_surface_of(frame);
-    return SAC_OK;
 }
