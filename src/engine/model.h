@@ -54,6 +54,7 @@ struct sac_model {
     struct sac_stream       *stream;  /* its own */
     struct sac_stream       *capture; /* nobody queues work there, so what is captured is its plan's alone */
     struct sac_stream       *on;      /* that of the run under way */
+    struct sac_stream       *last;    /* that of the last run: told apart alone, it may be gone */
     struct sac_event        *done;    /* behind the last run */
     bool                     queued;  /* it has been recorded, and nobody waited for it since */
     bool                     said_host_work;
@@ -86,7 +87,8 @@ sac_result sac_model_measure(sac_model *model);
 sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
                           struct sac_plan **out);
 /* sac_model_run, queued: on a device whose memory is not the host's it returns at once, and tensors in and
- * out must live until the stream is done with them. Runs of one model are ordered, whatever their streams.
+ * out must live until the stream is done with them (sac_tensor_used says so to their pool; on the device's
+ * own stream nothing need be said). Runs of one model are ordered, whatever their streams.
  *
  * stream   NULL: the device's own.
  * out      entries that are not NULL are tensors to write to, of the output's dtype and shape: with the same

@@ -378,19 +378,11 @@ static sac_result run_queued(sac_model *m, struct sac_stream *stream, sac_tensor
     const struct sac_device_ops *ops = m->dev->ops;
     if (ops->host_memory)
         return run_locked(m, in, out);
-    sac_result res = m->queued ? ops->stream_wait_event(m->dev, stream, m->done) : SAC_OK;
-    m->on = stream;
+    sac_result res = m->queued && stream != m->last ? ops->stream_wait_event(m->dev, stream, m->done) : SAC_OK;
+    m->on = m->last = stream;
     if (res == SAC_OK)
         res = run_locked(m, in, out);
     sac_result marked = ops->event_record(m->done, stream); /* also what a fault left queued */
-    if (m->arena)
-        sac_buffer_used(m->arena, stream);
-    for (int i = 0; i < m->graph->input_count; i++)
-        if (in[i])
-            sac_tensor_used(in[i], stream);
-    for (int i = 0; i < m->graph->output_count; i++)
-        if (out[i])
-            sac_tensor_used(out[i], stream);
     m->queued = marked == SAC_OK;
     m->on = m->stream;
     return res == SAC_OK ? marked : res;
