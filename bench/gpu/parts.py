@@ -11,9 +11,7 @@ from host import Failed, track
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from loop import loop  # noqa: E402
 
-# Reasons of the ledger by what they are: pixels and tensors, or what must cross.
-PIXELS = ("frame-upload", "frame-download", "frame-convert", "overlay-download", "tensor-user", "tensor-layout",
-          "tensor-host")
+SMALL = ("boxes", "commands") # reasons of the ledger that must cross; weights cross once; all others are pixels or tensors
 
 
 class Bench:
@@ -63,12 +61,12 @@ class Bench:
 
 
 def ledger(stats):
-    """Bytes and calls by kind; weights cross once."""
-    copies = stats["copies"]
-    of = lambda reasons: sum(copies[r]["bytes"] for r in reasons if r in copies)
-    small = [reason for reason in copies if reason not in PIXELS and reason != "weights"]
-    return {"pixel_bytes": of(PIXELS), "small_bytes": of(small), "weights_bytes": of(["weights"]),
-            "small_bytes_per_s": round(of(small) / stats["elapsed_s"]) if stats["elapsed_s"] else None}
+    """Bytes by kind."""
+    of = lambda wanted: sum(entry["bytes"] for reason, entry in stats["copies"].items() if wanted(reason))
+    small = of(lambda reason: reason in SMALL)
+    return {"pixel_bytes": of(lambda reason: reason not in SMALL and reason != "weights"), "small_bytes": small,
+            "weights_bytes": of(lambda reason: reason == "weights"),
+            "small_bytes_per_s": round(small / stats["elapsed_s"]) if stats["elapsed_s"] else None}
 
 
 def figures(stats):
@@ -82,7 +80,8 @@ def figures(stats):
            "gpu_percent": watch.get("gpu_percent"), "decoder_percent": watch.get("decoder_percent"),
            "memory_peak_mb": round(watch["memory_peak"] / 1e6) if watch.get("memory_peak") is not None else None,
            "pool_reuse": stats["pool"]["reuse_share"], "pool_allocations": stats["pool"]["allocations"],
-           "leaks": stats["pool"]["leaks"],
+           "leaks": stats["pool"]["leaks"], "allocations_warm": stats["pool"].get("allocations_warm"),
+           "requests_warm": stats["pool"].get("requests_warm"),
            "latency_ms": {key: stats["latency"][f"{key}_ms"] for key in ("p50", "p95", "p99")} if stats["latency"] else None,
            "batch_mean": stats["batches"]["mean"] if stats["batches"] else None,
            "bottleneck": (stats["bottleneck"] or {}).get("stage")}
@@ -270,7 +269,7 @@ SHOWN = [("what", 34), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 
          ("bottleneck", 10), ("latency_ms", 20)]
 
 ALSO_SHOWN = ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s", "pool_reuse", "leaks", "memory_mb",
-              "pool_peak_mb", "memory_peak_mb", "allocations_more", "requests_more", "of_no_video", "ours_ms", "torch_ms",
+              "pool_peak_mb", "memory_peak_mb", "allocations_warm", "requests_warm", "allocations_more", "requests_more", "of_no_video", "ours_ms", "torch_ms",
               "torch_over_ours", "hota", "apart", "run_s", "pcie_to_gpu_mb_s", "fault")
 
 
