@@ -164,6 +164,9 @@ static enum AVPixelFormat choose(AVCodecContext *avc, const enum AVPixelFormat *
     describe(avc, what, sizeof what);
     while (*offered != AV_PIX_FMT_NONE && *offered != AV_PIX_FMT_CUDA)
         offered++;
+    if (strstr(complaint, "nvcuvid"))
+        return refuse(st, SAC_ERR_UNSUPPORTED,
+                      "NVDEC cannot be had: there is no libnvcuvid.so.1; 'saccade doctor' says what to do");
     if (*offered == AV_PIX_FMT_NONE || !is_layout_taken(avc)) {
         snprintf(why, sizeof why, "NVDEC does not decode %s%s%s%s", what, complaint[0] ? " (" : "",
                  complaint, complaint[0] ? ")" : "");

@@ -30,7 +30,7 @@ enum { SAC_GPU_CODECS = 4 };
 struct sac_gpu_facts {
     int                       cards;      /* NVIDIA's on the PCI bus */
     char                      module[256]; /* the kernel driver's line; empty: not loaded */
-    bool                      libcuda, nvml, nvenc; /* the driver's libraries are there */
+    bool                      libcuda, nvml, nvenc, nvcuvid; /* the driver's libraries are there */
     bool                      plugin;      /* this build has its CUDA part */
     bool                      opened;      /* the first GPU is a device of ours */
     char                      device[200]; /* what it is; else the sentence why it is none */

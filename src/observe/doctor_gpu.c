@@ -97,6 +97,7 @@ void sac_gpu_facts_find(struct sac_gpu_facts *out)
     out->libcuda = can_open("libcuda.so.1");
     out->nvml = can_open("libnvidia-ml.so.1");
     out->nvenc = can_open("libnvidia-encode.so.1");
+    out->nvcuvid = can_open("libnvcuvid.so.1");
     for (size_t i = 0; i < sac_device_row_count; i++) {
         char                         missing[320];
         const struct sac_device_ops *ops =
@@ -134,12 +135,16 @@ static void say_codecs(const struct sac_doctor *doc, const struct sac_gpu_facts 
         size_t used = strlen(list);
         snprintf(list + used, 64 - used, "%s%s", used ? ", " : "", f->codec[i].name);
     }
-    if (have[0])
+    if (!f->nvcuvid)
+        sac_doctor_find(doc, "gpu", SAC_FINDING_MISSING,
+                        "start the container with NVIDIA_DRIVER_CAPABILITIES=all; without one, install NVIDIA's driver anew",
+                        "no libnvcuvid.so.1: NVDEC cannot be had; --decode auto lets the CPU decode");
+    else if (have[0])
         sac_doctor_find(doc, "gpu", SAC_FINDING_OK, NULL,
                         "NVDEC through this libavcodec: %s; what of it the card can is found with each video", have);
     if (lack[0])
         sac_doctor_find(doc, "gpu", SAC_FINDING_MISSING, NULL,
-                        "this libavcodec was built without NVDEC for %s: such video is decoded on the CPU", lack);
+                        "this libavcodec was built without NVDEC for %s: of such video --decode auto lets the CPU decode it", lack);
 }
 
 static const char *loss_without(enum sac_nvidia_id id)

@@ -188,7 +188,7 @@ static void decodes_as_the_cpu_does(void **state)
         {"people_h264.mp4", 0, false},     {"people_hevc.mp4", 0, false}, {"people_hevc10.mkv", 0, false},
         {"people_vp9.webm", 0, false},     {"people_av1.mkv", 0, true},   {"people_mpeg2.ts", 8, false},
         {"cropped_h264.mp4", 0, false},    {"odd_vp9.webm", 0, false},    {"odd_vp8.webm", 0, false},
-        {"interlaced_h264.mp4", 0, false}, {"sizes.h264", 0, false},
+        {"people_mpeg4.avi", 16, true},    {"people_mjpeg.avi", 8, true},   {"interlaced_h264.mp4", 0, false}, {"sizes.h264", 0, false},
     };
     int bad = 0;
     for (size_t i = 0; i < SAC_COUNT(clips); i++)

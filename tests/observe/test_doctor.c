@@ -77,7 +77,7 @@ static void say(const struct sac_gpu_facts *facts, struct said *said)
 
 static struct sac_gpu_facts good_machine(void)
 {
-    struct sac_gpu_facts f = {.cards = 1, .libcuda = true, .nvml = true, .nvenc = true, .plugin = true,
+    struct sac_gpu_facts f = {.cards = 1, .libcuda = true, .nvml = true, .nvenc = true, .nvcuvid = true, .plugin = true,
                               .opened = true, .free_bytes = (uint64_t)130 << 30, .total_bytes = (uint64_t)140 << 30};
     static const char *const codecs[SAC_GPU_CODECS] = {"h264", "hevc", "vp9", "av1"};
     snprintf(f.module, sizeof f.module, "NVRM version: 580");
@@ -119,12 +119,16 @@ static void each_missing_part_has_its_sentence_and_mend(void **state)
                  sac_nvidia_name((enum sac_nvidia_id)i));
     }
     say(&f, &said);
-    assert_says(said, "2 this libavcodec was built without NVDEC for av1: such video is decoded on the CPU|");
+    assert_says(said, "2 this libavcodec was built without NVDEC for av1: of such video --decode auto lets the CPU decode it|");
     assert_says(said, "2 cuDNN is not there: convolutions run on saccade's own kernels, which are slower|pip install");
     assert_says(said, "2 cuBLASLt is not there: matrix products");
     assert_says(said, "2 NVRTC is not there: cuDNN fuses less|pip install");
     assert_says(said, "1 no libnvidia-encode.so.1");
     assert_says(said, "1 no libnvidia-ml.so.1");
+    f.nvcuvid = false;
+    say(&f, &said);
+    assert_says(said, "2 no libnvcuvid.so.1: NVDEC cannot be had; --decode auto lets the CPU decode|start the container");
+    assert_null(strstr(said.text, "0 NVDEC through"));
 }
 
 static void a_gpu_that_cannot_be_used_is_missing(void **state)
