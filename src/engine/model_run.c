@@ -80,7 +80,8 @@ static sac_result provide_host(sac_model *m, struct sac_plan *plan)
 {
     if (m->dev->ops->host_memory || !sac_plan_needs_host(plan))
         return SAC_OK;
-    const struct sac_device_params params = {.threads = m->dev->params.threads};
+    struct sac_device_params params = sac_device_params_default();
+    params.threads = m->dev->params.threads;
     sac_result res = m->host ? SAC_OK : sac_device_open(m->ctx, "cpu", &params, &m->host);
     plan->host = m->host;
     if (res == SAC_OK)

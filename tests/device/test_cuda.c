@@ -282,19 +282,32 @@ static void open_use_and_close(void)
     sac_device_unref(&dev);
 }
 
+/* Of the card, for all programs. */
+static int64_t free_bytes(sac_device *dev)
+{
+    uint64_t left = 0, total = 0;
+    assert_sac_ok(dev->ops->memory_info(dev, &left, &total));
+    return (int64_t)left;
+}
+
 static void a_thousand_times_leave_nothing(void **state)
 {
     (void)state;
+    sac_device *dev = gpu_open(NULL); /* to ask the card */
     for (int i = 0; i < 50; i++) /* what stays with the process is there by now */
         open_use_and_close();
     long resident = resident_kib();
     int  files = open_files();
+    const int64_t left = free_bytes(dev);
     for (int i = 0; i < 1000; i++)
         open_use_and_close();
-    print_message("1,000 times: %+ld KiB resident\n", resident_kib() - resident);
+    print_message("1,000 times: %+ld KiB resident, %+ld KiB of the card\n", resident_kib() - resident,
+                  (long)((left - free_bytes(dev)) / 1024));
+    assert_true(left - free_bytes(dev) <= 4 << 20);
     assert_int_equal(open_files(), files);
     if (!TEST_SANITIZED)
         assert_in_range(resident_kib(), 0, resident + 4096);
+    sac_device_unref(&dev);
 }
 
 int main(void)
