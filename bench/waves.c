@@ -157,7 +157,8 @@ static struct times time_waves(struct scene *s, int streams, int waves, bool loo
             continue;
         t.wall_us += (double)(sac_time_ns() - begun) * 1e-3 / waves / streams;
         t.cpu_us += (thread_cpu_us() - cpu) / waves / streams;
-        t.device_us += (double)sac_wave_device_ns(wave) * 1e-3 / waves / streams;
+        int64_t begun_ns;
+        t.device_us += (double)sac_wave_device_ns(wave, &begun_ns) * 1e-3 / waves / streams;
         t.bytes += (double)(crossed(s->dev) - bytes) / waves / streams;
     }
     sac_wave_destroy(&wave);

@@ -188,8 +188,9 @@ static void track_wave(struct sac_job *job, struct wave *wave)
     }
     if (job->measures && n > 0)
         sac_job_record(job, SAC_STAGE_TRACKING, started, ended, tracked, n);
-    if (sac_wave_device_ns(job->wave) > 0)
-        sac_job_record_gpu(job, SAC_STAGE_TRACKING, 0, sac_wave_device_ns(job->wave), tracked, n);
+    int64_t begun_ns, device_ns = sac_wave_device_ns(job->wave, &begun_ns);
+    if (device_ns > 0)
+        sac_job_record_gpu(job, SAC_STAGE_TRACKING, begun_ns, device_ns, tracked, n);
 }
 
 static void pass_on(struct sac_job *job, struct wave *wave)

@@ -10,7 +10,8 @@ struct sac_wave {
     bool               is_new; /* answers: memory that no stream but the device's own may touch yet */
     bool               measures;
     struct sac_event  *begun, *ended; /* of a trip, when that is measured */
-    int64_t            device_ns;
+    struct sac_event  *anchor;        /* passed at anchor_ns of the host's clock */
+    int64_t            anchor_ns, begun_ns, device_ns;
     sac_tracker      **members;
     size_t             count, members_capacity;
 
@@ -40,6 +41,7 @@ void sac_wave_destroy(struct sac_wave **wave)
     if (!w)
         return;
     *wave = NULL;
+    w->dev->ops->event_destroy(&w->anchor);
     w->dev->ops->event_destroy(&w->begun);
     w->dev->ops->event_destroy(&w->ended);
     if (w->stream)
@@ -104,8 +106,9 @@ void sac_wave_measure(struct sac_wave *w)
     w->measures = true;
 }
 
-int64_t sac_wave_device_ns(const struct sac_wave *w)
+int64_t sac_wave_device_ns(const struct sac_wave *w, int64_t *begun_ns)
 {
+    *begun_ns = w->begun_ns;
     return w->device_ns;
 }
 
@@ -162,6 +165,25 @@ static sac_result reserve_answers(struct sac_wave *w, size_t bytes)
     return SAC_OK;
 }
 
+static sac_result reserve_events(struct sac_wave *w)
+{
+    const struct sac_device_ops *ops = w->dev->ops;
+    sac_result                   res = SAC_OK;
+    if (!w->begun)
+        res = ops->event_create(w->dev, true, &w->begun);
+    if (res == SAC_OK && !w->ended)
+        res = ops->event_create(w->dev, true, &w->ended);
+    if (res != SAC_OK || w->anchor)
+        return res;
+    res = ops->event_create(w->dev, true, &w->anchor);
+    if (res == SAC_OK)
+        res = ops->event_record(w->anchor, w->stream);
+    if (res == SAC_OK)
+        res = ops->event_wait(w->anchor);
+    w->anchor_ns = sac_time_ns();
+    return res;
+}
+
 static sac_result reserve(struct sac_wave *w, const struct totals *t)
 {
     if (!sac_grow((void **)&w->looks, &w->looks_capacity, t->cameras, sizeof *w->looks) ||
@@ -169,10 +191,8 @@ static sac_result reserve(struct sac_wave *w, const struct totals *t)
         !sac_grow((void **)&w->asks, &w->asks_capacity, t->asks, sizeof *w->asks))
         return SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for the lists of %zu trackers", w->count);
     sac_result res = w->stream ? SAC_OK : w->dev->ops->stream_create(w->dev, &w->stream);
-    if (res == SAC_OK && w->measures && !w->begun)
-        res = w->dev->ops->event_create(w->dev, true, &w->begun);
-    if (res == SAC_OK && w->measures && !w->ended)
-        res = w->dev->ops->event_create(w->dev, true, &w->ended);
+    if (res == SAC_OK && w->measures)
+        res = reserve_events(w);
     return res == SAC_OK ? reserve_answers(w, answer_bytes(t)) : res;
 }
 
@@ -281,6 +301,16 @@ static void hand_out(struct sac_wave *w, const struct totals *t)
     }
 }
 
+static sac_result take_times(struct sac_wave *w)
+{
+    int64_t    since = 0;
+    sac_result res = w->dev->ops->event_elapsed(w->begun, w->ended, &w->device_ns);
+    if (res == SAC_OK)
+        res = w->dev->ops->event_elapsed(w->anchor, w->begun, &since);
+    w->begun_ns = w->anchor_ns + since;
+    return res;
+}
+
 sac_result sac_wave_run(struct sac_wave *w)
 {
     const struct totals t = totals_of(w);
@@ -295,7 +325,7 @@ sac_result sac_wave_run(struct sac_wave *w)
         res = res == SAC_OK ? waited : res;
     }
     if (res == SAC_OK && w->measures)
-        res = w->dev->ops->event_elapsed(w->begun, w->ended, &w->device_ns);
+        res = take_times(w);
     if (res == SAC_OK)
         hand_out(w, &t);
     for (size_t i = 0; res != SAC_OK && i < w->count; i++)

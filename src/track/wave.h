@@ -49,10 +49,10 @@ sac_result sac_wave_add(struct sac_wave *wave, sac_tracker *trk, const struct sa
 /* Errors   SAC_ERR_DEVICE, SAC_ERR_MEMORY, ...: the wave is empty then, and the looks and the camera of its
  *          members that were on the device start anew. */
 sac_result sac_wave_run(struct sac_wave *wave);
-/* Measure trips from now on, by the device's own clock; device_ns: of the latest run, 0 when it took none or
- * nobody measures. */
+/* Measure trips from now on, by the device's own clock. Returns the latest run's time, 0 when it took none or
+ * nobody measures; *begun_ns: when that began, on the host's clock. */
 void       sac_wave_measure(struct sac_wave *wave);
-int64_t    sac_wave_device_ns(const struct sac_wave *wave);
+int64_t    sac_wave_device_ns(const struct sac_wave *wave, int64_t *begun_ns);
 size_t     sac_wave_count(const struct sac_wave *wave);
 void       sac_wave_finish(struct sac_wave *wave, size_t member, struct sac_track_view *out);
 void       sac_wave_clear(struct sac_wave *wave);

@@ -11,6 +11,7 @@ enum { STREAMS = 5, PEOPLE = 7, FRAMES = 40, DIM = 40, WIDTH = 480, HEIGHT = 270
 /* ---- a device ---- */
 
 static struct sac_device_ops remote_ops;
+static int                   trips_measured;
 static int                   looks_fail_in; /* calls until one fails; 0: none does */
 
 static sac_result looks_or_fail(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job)
@@ -199,6 +200,13 @@ static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side 
         keep(&out[s], &view);
     }
     sac_wave_clear(wave);
+    int64_t device_ns, begun_ns = 0;
+    device_ns = sac_wave_device_ns(wave, &begun_ns);
+    if (device_ns > 0) { /* it is measured: on the host's clock the trip was just now */
+        assert_in_range(device_ns, 1, 10000000000);
+        assert_in_range(sac_time_ns() - begun_ns, 1, 10000000000);
+        trips_measured++;
+    }
     sac_features_unref(&f); /* the trackers have a reference for what they still blend */
     for (int s = 0; s < STREAMS; s++)
         sac_frame_unref(&frames[s]);
@@ -292,6 +300,8 @@ static void little_crosses(void **state)
     uint64_t          uploads = 0;
     open_side(&side, 1);
     assert_sac_ok(sac_wave_create(dev, &wave));
+    sac_wave_measure(wave);
+    trips_measured = 0;
     sac_device_ledger(dev, &before);
     for (int k = 0; k < FRAMES; k++) {
         for (int s = 0; s < STREAMS; s++)
@@ -301,6 +311,7 @@ static void little_crosses(void **state)
             sac_frame_unref(&shots[s].frame);
         uploads++;
     }
+    assert_int_equal(trips_measured, FRAMES);
     sac_device_ledger(dev, &after);
     assert_int_equal(after.reason[SAC_COPY_BOXES].calls - before.reason[SAC_COPY_BOXES].calls, FRAMES);
     assert_in_range(after.reason[SAC_COPY_BOXES].bytes, 1, FRAMES * STREAMS * 1000);
