@@ -308,26 +308,32 @@ static long resident_kb(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* SACCADE_CYCLES: how often, where there is time for more. */
+/* SACCADE_CYCLES: how often, where there is time for more. What leaks does so every time; other processes on
+ * the card come and go, so the best of some rounds counts. */
 static void opening_and_closing_leaves_memory_flat(void **state)
 {
     (void)state;
     need_gpu();
+    enum { ROUNDS = 4 };
     const char *path = clip_path("people_h264.mp4"), *wanted = getenv("SACCADE_CYCLES");
-    const int   cycles = wanted ? atoi(wanted) : 40;
+    const int   cycles = SAC_MAX((wanted ? atoi(wanted) : 40) / ROUNDS, 1);
+    double      lost = 1e9;
     for (int i = 0; i < 10; i++)
         read_some(path, NULL, 3);
-    const uint64_t before = free_vram();
-    const long     resident = resident_kb();
-    const int64_t  begun = sac_time_ns();
-    for (int i = 0; i < cycles; i++)
-        read_some(path, NULL, 3);
-    const uint64_t after = free_vram();
-    const long     grown = resident_kb() - resident;
-    print_message("%d times opened, %.0f ms each: %.1f MB of the GPU's memory less, %.1f MB of the host's more\n", cycles,
-                  (double)(sac_time_ns() - begun) * 1e-6 / cycles, ((double)before - (double)after) * 1e-6,
+    const long    resident = resident_kb();
+    const int64_t begun = sac_time_ns();
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint64_t before = free_vram();
+        for (int i = 0; i < cycles; i++)
+            read_some(path, NULL, 3);
+        lost = SAC_MIN(lost, ((double)before - (double)free_vram()) * 1e-6);
+    }
+    const long grown = resident_kb() - resident;
+    print_message("%d times opened, %.0f ms each: %.1f MB of the GPU's memory less in %d of them, %.1f MB of the "
+                  "host's more in all\n",
+                  ROUNDS * cycles, (double)(sac_time_ns() - begun) * 1e-6 / (ROUNDS * cycles), lost, cycles,
                   (double)grown * 1e-3);
-    assert_true(before <= after + (4 << 20));
+    assert_true(lost < 4);
     assert_true(grown < 8192);
 }
 
