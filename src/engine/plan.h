@@ -173,7 +173,7 @@ struct sac_step_check {
     double                 off;
 };
 /* verify.c: run the steps one by one with the addresses of the latest run, whose inputs must still be there,
- * and tell of each how far off it is. On a device whose memory is not the host's. */
+ * and tell of each how far off it is. On a device whose memory is not the host's; stream not NULL. */
 sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream,
                            void (*fn)(void *user, const struct sac_step_check *check), void *user);
 

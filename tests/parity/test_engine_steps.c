@@ -86,6 +86,7 @@ static void steps_agree(void **state)
     struct subject         *s = *state;
     struct sac_model_params params = sac_model_params_default();
     sac_tensor             *out[16] = {NULL};
+    struct sac_stream      *stream = NULL;
     if (!gpu)
         gpu = gpu_open(NULL);
     params.precision = s->mode->precision;
@@ -97,12 +98,14 @@ static void steps_agree(void **state)
     assert_int_equal(sac_model_input_count(s->loaded), 1);
     assert_in_range(sac_model_output_count(s->loaded), 1, SAC_COUNT(out));
     sac_tensor *in = make_input(s->loaded, s->batch);
-    assert_sac_ok(sac_model_run_on(s->loaded, NULL, &in, out));
+    assert_sac_ok(gpu->ops->stream_create(gpu, &stream));
+    assert_sac_ok(sac_model_run_on(s->loaded, stream, &in, out));
     struct sac_plan *plan = plan_of(s->loaded, s->batch);
     assert_non_null(plan);
-    assert_sac_ok(sac_plan_verify(plan, NULL, look, s));
+    assert_sac_ok(sac_plan_verify(plan, stream, look, s));
     print_message("%s: %d steps, worst %.3g (limit %.0e), %d wrong\n", s->name, s->steps, s->worst,
                   s->mode->limit, s->wrong);
+    gpu->ops->stream_destroy(&stream);
     for (size_t i = 0; i < SAC_COUNT(out); i++)
         sac_tensor_unref(&out[i]);
     sac_tensor_unref(&in);
