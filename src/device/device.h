@@ -15,6 +15,7 @@
 
 struct sac_camera_job;
 struct sac_camera_move;
+struct sac_crops_job;
 struct sac_detect_spec;
 struct sac_device_graph;
 struct sac_event;  /* a point in a stream's work */
@@ -106,6 +107,9 @@ struct sac_device_ops {
     sac_result (*preprocess)(struct sac_device *dev, struct sac_stream *stream,
                              const struct sac_preprocess *pre,
                              const struct sac_preprocess_job *jobs, int n, void *dst);
+    /* See device/place.h. */
+    sac_result (*crops)(struct sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
+                        void *dst, int32_t *count);
     sac_result (*convert)(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                           enum sac_filter filter, sac_frame *dst);
     sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,

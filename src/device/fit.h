@@ -3,14 +3,9 @@
 #ifndef SAC_DEVICE_FIT_H
 #define SAC_DEVICE_FIT_H
 
-#include <math.h>
-
 #include <saccade/image.h>
 #include "base/base.h"
-
-struct sac_fit_box {
-    int x, y, width, height; /* tensor pixels that show the crop; the rest is fill */
-};
+#include "device/place.h"
 
 /* The crop that a job means: an empty one is the whole frame. */
 static inline struct sac_rect sac_job_crop(const struct sac_preprocess_job *job)
@@ -18,27 +13,6 @@ static inline struct sac_rect sac_job_crop(const struct sac_preprocess_job *job)
     if (job->crop.x1 > job->crop.x0 && job->crop.y1 > job->crop.y0)
         return job->crop;
     return (struct sac_rect){0, 0, (float)job->frame->width, (float)job->frame->height};
-}
-
-/* Whole pixels, as the makers of the models resize: YOLOX cuts the fraction off, YOLOv5 and later
- * round it and put the odd pixel of the border right and below. */
-static inline struct sac_fit_box sac_fit_box_of(const struct sac_preprocess *pre,
-                                                const struct sac_rect       *crop)
-{
-    if (pre->fit == SAC_FIT_STRETCH)
-        return (struct sac_fit_box){0, 0, pre->width, pre->height};
-    double width = (double)crop->x1 - crop->x0, height = (double)crop->y1 - crop->y0;
-    double ratio = fmin(pre->width / width, pre->height / height);
-    bool   topleft = pre->fit == SAC_FIT_LETTERBOX_TOPLEFT;
-    /* 1e-6: 768 * (416 / 768.0) may come out a hair under 416 */
-    double             bias = topleft ? 1e-6 : 0.5;
-    struct sac_fit_box box = {.width = (int)fmin(width * ratio + bias, pre->width),
-                              .height = (int)fmin(height * ratio + bias, pre->height)};
-    box.width = SAC_MAX(box.width, 1);
-    box.height = SAC_MAX(box.height, 1);
-    box.x = topleft ? 0 : (pre->width - box.width) / 2;
-    box.y = topleft ? 0 : (pre->height - box.height) / 2;
-    return box;
 }
 
 /* The tensor of n images. */

@@ -87,18 +87,6 @@ void sac_embedder_destroy(sac_embedder **emb_at)
 
 /* ---- a run ---- */
 
-/* The part of the box inside the frame, as such networks are trained; a pixel at least, so that a
- * degenerate box and one outside still have a crop. */
-struct sac_rect sac_embedder_crop(const struct sac_detection *box, const sac_frame *frame)
-{
-    float           width = (float)frame->width, height = (float)frame->height;
-    struct sac_rect crop = {SAC_CLAMP(box->x0, 0.0f, width - 1),
-                            SAC_CLAMP(box->y0, 0.0f, height - 1), 0, 0};
-    crop.x1 = SAC_CLAMP(box->x1, crop.x0 + 1, width);
-    crop.y1 = SAC_CLAMP(box->y1, crop.y0 + 1, height);
-    return crop;
-}
-
 static sac_result take_rows(struct sac_embedder *emb, sac_tensor *const *tensors, int n, float *out)
 {
     sac_result res = sac_head_outputs_load(&emb->outputs, emb->dev, emb->model, tensors, n);
@@ -120,7 +108,7 @@ static sac_result make_input(struct sac_embedder *emb, const sac_frame *frame,
     struct sac_tensor_desc       desc = sac_preprocess_desc(pre, n);
     sac_result                   res = sac_tensor_create(emb->dev, &desc, "embedder input", out);
     for (int i = 0; i < n; i++)
-        emb->jobs[i] = (struct sac_preprocess_job){frame, sac_embedder_crop(&boxes[i], frame)};
+        emb->jobs[i] = (struct sac_preprocess_job){frame, sac_crop_of_box(&boxes[i], frame->width, frame->height)};
     if (res == SAC_OK)
         res = sac_preprocess_run(emb->dev, pre, emb->jobs, n, *out);
     return res;

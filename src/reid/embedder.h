@@ -37,9 +37,6 @@ struct sac_embedder {
     struct sac_embedder_device *device; /* NULL: the device's memory is the host's */
 };
 
-/* embedder.c: what is seen of a box. */
-struct sac_rect sac_embedder_crop(const struct sac_detection *box, const sac_frame *frame);
-
 /* embedder_device.c; only where emb->device, which open makes. */
 sac_result sac_embedder_device_open(struct sac_embedder *emb);
 void       sac_embedder_device_close(struct sac_embedder *emb); /* waits for what is queued */

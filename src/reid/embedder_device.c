@@ -2,6 +2,7 @@
 /* Embeddings on a device whose memory the host does not read: crops of all frames of a batch in one launch,
  * as few runs of the network as its buckets allow, rows to length 1 where they are. */
 #include "device/embed.h"
+#include "device/place.h"
 #include "reid/embedder.h"
 
 /* ---- opening ---- */
@@ -103,7 +104,7 @@ static sac_result make_jobs(struct sac_embedder *emb, sac_frame *const *frames,
     if (!sac_grow((void **)&d->jobs, &d->jobs_capacity, (size_t)n, sizeof *d->jobs))
         return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for %d crops", n);
     for (int i = 0; i < n; i++)
-        d->jobs[i] = (struct sac_preprocess_job){frames[i], sac_embedder_crop(&boxes[i], frames[i])};
+        d->jobs[i] = (struct sac_preprocess_job){frames[i], sac_crop_of_box(&boxes[i], frames[i]->width, frames[i]->height)};
     return SAC_OK;
 }
 

@@ -76,7 +76,7 @@ static struct sac_pipeline_params params_of(struct sac_stream_params streams[STR
 
 static struct sac_pipeline_stats run(const struct sac_pipeline_params *params, sac_result want)
 {
-    struct sac_pipeline_stats stats;
+    struct sac_pipeline_stats stats = {0};
     sac_pipeline             *pipe = NULL;
     char                      why[512];
     sac_result                res = sac_pipeline_create(test_context(), params, &pipe);
@@ -85,8 +85,11 @@ static struct sac_pipeline_stats run(const struct sac_pipeline_params *params, s
     sac_context_last_error(test_context(), why, sizeof why);
     if (res != want)
         fail_msg("the run ended with %s, expected %s: %s", sac_result_name(res), sac_result_name(want), why);
-    sac_pipeline_get_stats(pipe, &stats);
+    if (pipe) /* what is refused at once leaves none */
+        sac_pipeline_get_stats(pipe, &stats);
     sac_pipeline_destroy(&pipe);
+    if (want != SAC_OK) /* the sentence is the test's to read */
+        SAC_FAIL(test_context(), want, "%s", why);
     return stats;
 }
 

@@ -228,6 +228,7 @@ const struct sac_device_ops sac_device_cpu = {
     .event_reached = cpu_event_reached,
     .copy = cpu_copy,
     .preprocess = sac_cpu_preprocess,
+    .crops = sac_cpu_crops,
     .convert = sac_cpu_convert,
     .draw = sac_cpu_draw,
     .detect = sac_cpu_detect,

@@ -8,6 +8,8 @@
 sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_stream *stream,
                               const struct sac_preprocess *pre,
                               const struct sac_preprocess_job *jobs, int n, void *dst);
+sac_result sac_cpu_crops(struct sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
+                         void *dst, int32_t *count);
 sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                            enum sac_filter filter, sac_frame *dst);
 sac_result sac_cpu_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,

@@ -92,6 +92,8 @@ sac_result cuda_video_context(struct sac_device *dev, void *hwctx, struct sac_st
 sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
                            const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,
                            int n, void *dst);
+sac_result cuda_crops(struct sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
+                      void *dst, int32_t *count);
 sac_result cuda_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                         enum sac_filter filter, sac_frame *dst);
 sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,

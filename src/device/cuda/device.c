@@ -508,6 +508,7 @@ static const struct sac_device_ops sac_device_cuda = {
     .copy = cuda_copy,
     .copy_rows = cuda_copy_rows,
     .preprocess = cuda_preprocess,
+    .crops = cuda_crops,
     .convert = cuda_convert,
     .draw = cuda_draw,
     .detect = cuda_detect,

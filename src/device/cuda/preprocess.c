@@ -88,3 +88,40 @@ sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
     cuda_leave();
     return res;
 }
+
+static cudaError_t launch_crops(const struct cuda_find_params *find, const struct cuda_preprocess_params *params,
+                                struct cuda_crop *crops, void *dst, int32_t *count, cudaStream_t stream)
+{
+    cudaError_t res = cuda_launch_find_crops(find, crops, count, stream);
+    return res == cudaSuccess ? cuda_launch_preprocess_found(params, crops, count, find->max, dst, stream) : res;
+}
+
+sac_result cuda_crops(struct sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
+                      void *dst, int32_t *count)
+{
+    struct cuda_preprocess_params params = params_of(job->pre, dst);
+    struct cuda_find_params       find = {
+              .pre = *job->pre,
+              .boxes = job->boxes,
+              .box = (const void *)((const char *)job->boxes + sac_detect_boxes_at(job->n)),
+              .n = job->n,
+              .max = job->max,
+              .score_min = job->score_min,
+    };
+    void      *scratch = NULL;
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    params.area = job->pre->filter == SAC_FILTER_AREA;
+    for (int i = 0; i < job->n && res == SAC_OK; i++)
+        res = cuda_surface_of(dev, job->frames[i], &find.frame[i]);
+    if (res == SAC_OK)
+        res = cuda_scratch_take(dev, stream, (size_t)SAC_MAX(job->max, 1) * sizeof(struct cuda_crop), &scratch);
+    if (res == SAC_OK) {
+        res = cuda_check(dev, launch_crops(&find, &params, scratch, dst, count, cuda_stream_of(dev, stream)),
+                         "crops of boxes");
+        cuda_scratch_return(dev, stream);
+    }
+    cuda_leave();
+    return res;
+}
