@@ -88,7 +88,8 @@ static void look(struct scene *s, int wave)
 {
     for (int k = 0; k < STREAMS; k++)
         for (int i = 0; i < PEOPLE; i++) {
-            float x = (float)(100 + 170 * i + 60 * sin(wave * 0.04 + i + k) + uniform()), y = (float)(200 + 40 * (i % 5));
+            float x = (float)(100 + 170 * i + 60 * sin(wave * 0.04 + i + k) + uniform());
+            float y = (float)(200 + 40 * (i % 5));
             s->det[k][i] = (struct sac_detection){x, y, x + 70, y + 200, 0.9f, 0};
         }
 }
@@ -172,7 +173,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         bool        looks, camera;
-    } kinds[] = {{"neither", false, false}, {"embeddings", true, false}, {"camera", false, true}, {"both", true, true}};
+    } kinds[] = {{"neither", false, false}, {"embeddings", true, false}, {"camera", false, true},
+                 {"both", true, true}};
     static const int    sizes[] = {1, 8, 32};
     static struct scene s;
     sac_device         *cpu = NULL;

@@ -112,7 +112,8 @@ static void compare(struct run *r, sac_tracker *trk, sac_device *cpu, int stream
     sac_frame            *frame = make_frame(cpu, stream, number);
     for (int i = 0; i < PEOPLE; i++) {
         const struct sac_mot_row *m = &rows[stream][number * PEOPLE + i];
-        det[i] = (struct sac_detection){(float)m->x, (float)m->y, (float)(m->x + m->w), (float)(m->y + m->h), m->conf, 0};
+        det[i] = (struct sac_detection){
+            (float)m->x, (float)m->y, (float)(m->x + m->w), (float)(m->y + m->h), m->conf, 0};
     }
     assert_sac_ok(sac_tracker_update(trk, det, PEOPLE, NULL, frame, number * 40000, &view));
     assert_sac_ok(sac_queue_pop_wait(r->lane[stream].done, 10000000000, &popped));

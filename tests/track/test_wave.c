@@ -2,11 +2,10 @@
 /* Waves of trackers on a device: the CPU dressed up as one whose memory is not the host's, so that all goes
  * the way it goes on a GPU; and on a GPU, where there is one. The tracks are those of the host's way. */
 #include "tests/gpu.h"
-#include "tests/image/frames.h"
-#include "tests/track/picture.h"
+#include "tests/track/shots.h"
 #include "track/core.h"
 
-enum { STREAMS = 5, PEOPLE = 7, FRAMES = 40, DIM = 40, WIDTH = 480, HEIGHT = 270, TRACKS_MAX = 64 };
+enum { STREAMS = 5, FRAMES = 40, TRACKS_MAX = 64 };
 
 /* ---- a device ---- */
 
@@ -37,55 +36,6 @@ static void close_device(sac_device **dev)
     sac_device_pool_stats(*dev, &stats);
     assert_int_equal(stats.bytes_live, 0);
     sac_device_unref(dev);
-}
-
-/* ---- a scene: people who cross, seen by cameras that sway ---- */
-
-struct shot {
-    struct sac_detection det[PEOPLE];
-    float                rows[PEOPLE][DIM];
-    int32_t              row[PEOPLE]; /* which of them each detection has, turned about; -1: none */
-    int                  count, row_count;
-    sac_frame           *frame; /* on the host; NULL: none */
-};
-
-static void unit(float *row, int like)
-{
-    double square = 0;
-    for (int i = 0; i < DIM; i++) {
-        row[i] = (float)((like * 37 + i * 11) % 17 - 8) + (float)test_between(-100, 100) * 0.03f;
-        square += (double)row[i] * row[i];
-    }
-    for (int i = 0; i < DIM; i++)
-        row[i] /= (float)sqrt(square);
-}
-
-static void make_shot(struct shot *s, int stream, int number, sac_device *cpu)
-{
-    const double                sway = 9 * sin(number * 0.7 + stream);
-    const struct sac_similarity look = {1, 0, sway, sway / 3};
-    s->count = 0;
-    for (int i = 0; i < PEOPLE; i++) {
-        double t = number * 0.04, x = 60 + 50 * i + (i % 2 ? 40 : -40) * sin(t * 2 + i) + sway, y = 60 + 13 * i;
-        if (test_between(0, 9) == 0)
-            continue;
-        s->det[s->count] = (struct sac_detection){(float)x, (float)(y + sway / 3), (float)(x + 30),
-                                                  (float)(y + 80 + sway / 3),
-                                                  test_between(0, 7) ? 0.9f : 0.4f, 0};
-        unit(s->rows[s->count++], i);
-    }
-    for (int i = 0; i < s->count; i++)
-        s->row[i] = s->count - 1 - i;
-    if (s->count > 2) {
-        s->row[1] = -1;
-        memset(s->rows[s->row[2]], 0, sizeof s->rows[0]); /* a row that is none */
-    }
-    s->row_count = s->count;
-    s->frame = NULL;
-    if (stream % 2 == 0) {
-        s->frame = test_frame(cpu, stream ? SAC_PIXEL_P010 : SAC_PIXEL_NV12, WIDTH, HEIGHT);
-        picture_take(s->frame, &look);
-    }
 }
 
 /* ---- trackers ---- */
@@ -222,8 +172,8 @@ static void one_by_one(sac_device *dev, struct side *side, const struct shot *sh
         struct sac_track_view  view;
         assert_sac_ok(sac_tensor_create(dev, &desc, "test", &feat));
         assert_sac_ok(sac_tensor_upload(feat, shots[s].rows));
-        assert_sac_ok(sac_tracker_update_tensor(side->trk[s], shots[s].det, (size_t)shots[s].count, feat, shots[s].row,
-                                                frame, number * 40000, &view));
+        assert_sac_ok(sac_tracker_update_tensor(side->trk[s], shots[s].det, (size_t)shots[s].count, feat,
+                                                shots[s].row, frame, number * 40000, &view));
         sac_tensor_unref(&feat);
         sac_frame_unref(&frame);
         keep(&out[s], &view);
@@ -365,7 +315,8 @@ static void what_does_not_fit_is_refused(void **state)
     sac_device                *dev = open_remote(), *cpu = test_device();
     struct sac_tracker_params  p = sac_tracker_params_default(SAC_TRACKER_BOTSORT);
     struct sac_tensor_desc     desc = {.dtype = SAC_F32, .rank = 2, .shape = {3, DIM}}, other = desc, half = desc;
-    const struct sac_detection det[3] = {{0, 0, 30, 80, 0.9f, 0}, {90, 0, 120, 80, 0.9f, 0}, {200, 0, 240, 90, 0.9f, 0}};
+    const struct sac_detection det[3] = {
+        {0, 0, 30, 80, 0.9f, 0}, {90, 0, 120, 80, 0.9f, 0}, {200, 0, 240, 90, 0.9f, 0}};
     const int32_t              row[3] = {0, 3, 1};
     float                      rows[3][DIM];
     sac_tracker               *trk = NULL;
