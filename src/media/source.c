@@ -27,6 +27,7 @@ struct sac_source {
     bool                packet_waits; /* read, but the decoder has not taken it */
     bool                draining;     /* the decoder was told that no packet follows */
     bool                input_ended;
+    bool                opening;
     int64_t             number;
     int                 width, height; /* of the last frame */
     sac_frame          *first;         /* decoded while opening, to learn the size */
@@ -219,13 +220,20 @@ static void label(struct sac_source *src, sac_frame *frame, const struct sac_pic
     pthread_mutex_unlock(&src->lock);
 }
 
+/* Opening asks for a first frame, and may be told to give up. */
+static bool is_cancelled(const struct sac_source *src)
+{
+    const struct sac_source_params *p = &src->params;
+    return atomic_load(&src->cancelled) || (src->opening && p->give_up && p->give_up(p->give_up_user));
+}
+
 static sac_result decode_frame(struct sac_source *src, sac_frame **out)
 {
     struct sac_picture_note note;
     sac_frame              *frame = NULL;
     sac_result              res = SAC_OK;
     while (res == SAC_OK) {
-        if (atomic_load(&src->cancelled))
+        if (is_cancelled(src))
             return SAC_FAIL(src->ctx, SAC_ERR_CANCELLED, "%s: reading was cancelled", src->name);
         res = sac_decoder_receive(&src->decoder, &frame, &note);
         if (res == SAC_OK) {
@@ -375,6 +383,7 @@ static void fill_info(struct sac_source *src)
 
 static sac_result open_source(struct sac_source *src)
 {
+    src->opening = true;
     src->input.ctx = src->ctx;
     src->input.url = src->url;
     src->input.name = src->name;
@@ -399,6 +408,7 @@ static sac_result open_source(struct sac_source *src)
     if (res == SAC_OK && (src->input.video->width <= 0 || src->input.video->format < 0 ||
                           src->decoder.ops == &sac_decoder_nvdec))
         res = next_frame(src, &src->first);
+    src->opening = false;
     if (res != SAC_OK)
         return res;
     fill_info(src);

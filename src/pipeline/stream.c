@@ -10,7 +10,7 @@
 #include "pipeline/pipeline.h"
 
 /* Of the 32 pictures that a GPU's decoder has, so many may be in the stages: it predicts from the others. */
-enum { SURFACES_LENT = 20 };
+enum { SURFACES_LENT = 20, SURFACES_MANY = 8 };
 
 static bool is_one_of_many(const struct sac_stream_run *s)
 {
@@ -44,8 +44,12 @@ static int room_of(const sac_pipeline *pipe, const struct sac_job *job)
 {
     const int length = SAC_MAX(pipe->params.job.queue_length, 1), streams = streams_of(pipe, job);
     const int share = (batches_inside(job) * job->batch_max + streams - 1) / streams;
-    const int room = SAC_MAX(SAC_MAX(length, 2), share);
-    return job->dev->ops->host_memory ? room : SAC_MIN(room, (int)SURFACES_LENT);
+    if (job->dev->ops->host_memory)
+        return SAC_MAX(SAC_MAX(length, 2), share);
+    /* Of a GPU's memory each is 8 MB in 1080p: many streams get no more than they need, and of those that
+     * come in real time none waits long. */
+    const int least = streams < SURFACES_MANY ? SAC_MAX(length, 2) : 2;
+    return SAC_CLAMP(pipe->params.realtime ? 2 : share, least, (int)SURFACES_LENT);
 }
 
 int sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job)
