@@ -45,7 +45,7 @@ static sac_result get_weights(void *arg, enum conv_form form, const void **devic
     /* What the form of the stem looks like depends on the window's steps, which no other form does. */
     snprintf(text, sizeof text, "conv %s %s g%lld s%lld", names[form],
              s->spec->precision == SAC_PRECISION_FP16 ? "f16" : "f32", (long long)s->spec->groups,
-             (long long)(form == CONV_FORM_STEM ? s->spec->stride[2] : 0));
+             (long long)(form == CONV_FORM_STEM ? s->spec->stride[2] * 16 + s->spec->pad_begin[2] : 0));
     sac_result res = w->ops->get(w, s->plan->call->in[1].data, text, conv_weights_bytes(s->spec, form), fill_weights,
                                  s, &found);
     *device = found;

@@ -170,10 +170,10 @@ static void pack_stem(const struct conv_spec *s, const float *from, uint16_t *to
         for (int64_t step = 0; step < stem.steps; step++)
             for (int64_t i = 0; i < 128; i++) {
                 const int64_t lane = i / 4, pair = step * 8 + lane % 4 + (i % 4 / 2) * 4;
-                const int64_t r = pair / stem.pairs, at = 2 * (pair % stem.pairs) + i % 2;
+                const int64_t r = pair / stem.pairs, at = 2 * (pair % stem.pairs) + i % 2 - stem.lead;
                 const int64_t k = tile * 8 + lane / 4, tap = at / stem.channels, c = at % stem.channels;
                 const int64_t block = tile / stem.tiles, in_block = tile % stem.tiles;
-                const bool    real = r < kh && tap < kw && c < inner;
+                const bool    real = r < kh && at >= 0 && tap < kw && c < inner;
                 to[((block * stem.steps + step) * stem.tiles + in_block) * 128 + i] =
                     real ? sac_float_to_half(from[((k * inner + c) * kh + r) * kw + tap]) : 0;
             }
@@ -215,9 +215,10 @@ bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out)
         return false;
     const int tiles = (int)s->out.c / 8, channels = (int)s->in.c + (int)(s->in.c * s->stride[2] % 2);
     out->channels = channels;
-    out->pairs = ((int)s->kernel[2] * channels + 1) / 2;
+    out->lead = channels == s->in.c ? (int)(s->pad_begin[2] * s->in.c % 2) : 0;
+    out->pairs = ((int)s->kernel[2] * channels + out->lead + 1) / 2;
     out->steps = (int)(s->kernel[1] * out->pairs + 7) / 8;
-    out->tiles = tiles % 8 == 0 ? 8 : tiles % 6 == 0 ? 6 : tiles % 4 == 0 ? 4 : 2;
+    out->tiles = tiles % 4 == 0 ? 4 : tiles % 6 == 0 ? 6 : 2;
     return conv_stem_shared_bytes(out, (int)s->kernel[1], (int)s->kernel[2], (int)s->stride[1]) <= CONV_STEM_SHARED_MAX;
 }
 

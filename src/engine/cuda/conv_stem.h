@@ -14,9 +14,10 @@
  * units. Output channels go in tiles of 8, `tiles` of them to a block. */
 struct conv_stem_shape {
     int channels; /* of the input as they lie in shared memory: one more where pairs would not lie at words */
+    int lead;     /* 1: a tap of weight zero stands before each row, so that windows begin at words */
     int pairs;    /* in a row of the window */
     int steps;    /* of 16 multiplications over the window */
-    int tiles;    /* 2, 4, 6 or 8 */
+    int tiles;    /* 2, 4 or 6 */
 };
 
 enum { CONV_STEM_SIDE = 16 /* pixels of a block's square */, CONV_STEM_SHARED_MAX = 96 << 10 };

@@ -260,7 +260,8 @@ static double stem_sum(const struct conv_spec *s, const struct conv_stem_shape *
             const int64_t lane = k % 8 * 4 + t;
             const float   weight = sac_half_to_float(
                 w[((block * stem->steps + step) * stem->tiles + in_block) * 128 + lane * 4 + word * 2 + i % 2]);
-            const int64_t at = (ox * s->stride[2] - s->pad_begin[2]) * stem->channels + 2 * (pair % stem->pairs) + i % 2;
+            const int64_t at = (ox * s->stride[2] - s->pad_begin[2]) * stem->channels - stem->lead +
+                               2 * (pair % stem->pairs) + i % 2;
             const int64_t y = oy * s->stride[1] - s->pad_begin[1] + r, c = (at % stem->channels + stem->channels) % stem->channels;
             const int64_t column = (at - c) / stem->channels;
             if (r < s->kernel[1] && y >= 0 && y < s->in.size[1] && column >= 0 && column < s->in.size[2] && c < s->in.c)
