@@ -89,6 +89,10 @@ static sac_result take_memory(struct conv_trial *t)
         res = take_map(t, &s->out, &t->y);
     if (res == SAC_OK)
         res = take_map(t, &s->out, &t->want);
+    if (res == SAC_OK)
+        res = take_map(t, &s->in, &t->other_x);
+    if (res == SAC_OK)
+        res = take_map(t, &s->out, &t->other_y);
     if (res == SAC_OK && s->residual.c)
         res = take_map(t, &s->residual, &t->residual);
     if (res == SAC_OK)
@@ -122,7 +126,8 @@ sac_result conv_trial_begin(struct conv_trial *t, const float *weights)
 
 void conv_trial_finish(struct conv_trial *t)
 {
-    struct sac_buffer **const buffers[] = {&t->x, &t->y, &t->want, &t->residual, &t->workspace, &t->weights, &t->found};
+    struct sac_buffer **const buffers[] = {&t->x, &t->y, &t->want, &t->residual, &t->workspace, &t->weights, &t->found,
+                                          &t->other_x, &t->other_y};
     for (size_t i = 0; i < SAC_COUNT(buffers); i++)
         sac_buffer_unref(buffers[i]);
 }
@@ -136,7 +141,7 @@ static double allowed(const struct conv_trial *t, double most)
 }
 
 /* found: the largest difference, and the largest number. */
-static cudaError_t compare(struct conv_trial *t, float found[2])
+static cudaError_t compare(struct conv_trial *t, struct sac_buffer *y, float found[2])
 {
     const struct conv_spec *s = &t->state->spec;
     cudaStream_t            stream = t->state->gpu->stream;
@@ -145,7 +150,7 @@ static cudaError_t compare(struct conv_trial *t, float found[2])
     for (int i = 0; i < samples_of(s) && res == cudaSuccess; i++) {
         const int64_t n = sample_of(s, i);
         const struct conv_compare_params p = {.half = s->precision == SAC_PRECISION_FP16,
-                                              .got = map_at(t, t->y, &s->out, n), .want = map_at(t, t->want, &s->out, n),
+                                              .got = map_at(t, y, &s->out, n), .want = map_at(t, t->want, &s->out, n),
                                               .n = 1, .pixels = pixels_of(&s->out), .c = s->out.c, .pixel = s->out.pixel,
                                               .sample = s->out.sample, .out = device};
         res = conv_launch_compare(&p, stream);
@@ -155,11 +160,11 @@ static cudaError_t compare(struct conv_trial *t, float found[2])
     return res == cudaSuccess ? cudaStreamSynchronize(stream) : res;
 }
 
-bool conv_trial_same(struct conv_trial *t, const char *when)
+static bool same(struct conv_trial *t, struct sac_buffer *y, const char *when)
 {
     float             found[2] = {INFINITY, 0};
     char              text[512] = "";
-    const cudaError_t res = compare(t, found);
+    const cudaError_t res = compare(t, y, found);
     if (res != cudaSuccess)
         cudaGetLastError();
     else if (!isfinite(found[1]) || (double)found[0] <= allowed(t, found[1])) /* sums beyond float16 tell nothing */
@@ -168,6 +173,61 @@ bool conv_trial_same(struct conv_trial *t, const char *when)
     sac_log(t->dev->ctx, SAC_LOG_DEBUG, "cudnn: %s: '%s' computes wrong numbers %s (off by %g of %g): left out",
             t->state->label, text, when, (double)found[0], (double)found[1]);
     return false;
+}
+
+bool conv_trial_same(struct conv_trial *t, const char *when)
+{
+    return same(t, t->y, when);
+}
+
+static cudaGraphExec_t capture(const struct conv_trial *t, const struct conv_pointers *p)
+{
+    cudaStream_t    stream = t->state->gpu->stream;
+    cudaGraph_t     graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+        return NULL;
+    const cudaError_t run = conv_execute(t->state, p, stream), end = cudaStreamEndCapture(stream, &graph);
+    if (run == cudaSuccess && end == cudaSuccess && cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess)
+        exec = NULL;
+    if (graph)
+        cudaGraphDestroy(graph);
+    return exec;
+}
+
+/* The graph computes from other_x to other_y; in between the plan computes from x to y, and x is spoilt. */
+static cudaError_t run_elsewhere(const struct conv_trial *t, cudaGraphExec_t exec)
+{
+    const struct conv_pointers here = conv_trial_pointers(t);
+    cudaStream_t               stream = t->state->gpu->stream;
+    const size_t               bytes = sac_buffer_bytes(t->x);
+    cudaError_t                res = conv_execute(t->state, &here, stream);
+    if (res == cudaSuccess)
+        res = cudaMemsetAsync(sac_buffer_data(t->x), 0xff, bytes, stream);
+    if (res == cudaSuccess)
+        res = cudaMemsetAsync(sac_buffer_data(t->other_y), 0xff, sac_buffer_bytes(t->other_y), stream);
+    if (res == cudaSuccess)
+        res = cudaGraphLaunch(exec, stream);
+    if (res == cudaSuccess)
+        res = cudaMemcpyAsync(sac_buffer_data(t->x), sac_buffer_data(t->other_x), bytes, cudaMemcpyDeviceToDevice, stream);
+    return res == cudaSuccess ? cudaStreamSynchronize(stream) : res;
+}
+
+bool conv_trial_captures(struct conv_trial *t)
+{
+    struct conv_pointers there = conv_trial_pointers(t);
+    cudaStream_t         stream = t->state->gpu->stream;
+    there.x = sac_buffer_data(t->other_x);
+    there.y = sac_buffer_data(t->other_y);
+    cudaError_t res = cudaMemcpyAsync(sac_buffer_data(t->other_x), sac_buffer_data(t->x), sac_buffer_bytes(t->x),
+                                      cudaMemcpyDeviceToDevice, stream);
+    cudaGraphExec_t exec = res == cudaSuccess ? capture(t, &there) : NULL;
+    res = exec ? run_elsewhere(t, exec) : cudaErrorUnknown;
+    if (exec)
+        cudaGraphExecDestroy(exec);
+    if (res != cudaSuccess)
+        cudaGetLastError();
+    return res == cudaSuccess && same(t, t->other_y, "in a graph, after others used its plan");
 }
 
 bool conv_trial_right(struct conv_trial *t, const char *when)

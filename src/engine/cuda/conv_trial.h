@@ -12,6 +12,7 @@ struct conv_trial {
     struct conv_ways   list;
     struct conv_ready *ready[CONV_TRIED_MAX]; /* NULL: could not be made */
     struct sac_buffer *x, *y, *want, *residual, *workspace, *weights, *found;
+    struct sac_buffer *other_x, *other_y; /* the same at other places */
     size_t             workspace_bytes;
     int64_t            began_ns;
 };
@@ -26,5 +27,8 @@ struct conv_pointers conv_trial_pointers(const struct conv_trial *t);
 bool                 conv_trial_right(struct conv_trial *t, const char *when);
 /* Is it what lies in the output now? */
 bool                 conv_trial_same(struct conv_trial *t, const char *when);
+/* A graph must go on to read and write where it was captured, whatever the same plan computes elsewhere
+ * afterwards: plans are shared, and one network is captured for several batches under way. Does it? */
+bool                 conv_trial_captures(struct conv_trial *t);
 
 #endif
