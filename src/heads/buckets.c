@@ -174,7 +174,7 @@ static bool is_out_of_memory(const struct sac_buckets *b, sac_result res)
 static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
 {
     sac_result res = SAC_OK;
-    for (int turn = 0; turn < 2 && res == SAC_OK; turn++) /* the second finds the tensors of the first */
+    for (int turn = 0; turn < 3 && res == SAC_OK; turn++) /* as often as it takes to become one launch */
         res = sac_bucket_run(b, bucket, NULL, 0, NULL);
     sac_result waited = b->dev->ops->stream_wait(b->stream);
     return res == SAC_OK ? waited : res;
