@@ -9,6 +9,12 @@
 
 #include "engine/layout.h"
 
+/* How operands in channels last lie: dense, or as slices of wider values, where vectors fit or not. */
+enum part { PART_NONE, PART_EVEN, PART_ODD, PART_COUNT };
+static const struct {
+    int64_t more, offset; /* channels of the wider value, and of those before ours */
+} parts[PART_COUNT] = {[PART_EVEN] = {16, 8}, [PART_ODD] = {3, 1}};
+
 /* One node as one kernel is asked to run it. */
 struct attempt {
     struct trial             *t;
@@ -17,6 +23,7 @@ struct attempt {
     const struct sac_kernel  *k;
     struct sac_kernel_plan    plan;
     enum sac_layout           arrive;
+    enum part                 part;
     bool                      extreme, failed;
 };
 
@@ -27,8 +34,9 @@ static void complain(struct attempt *a, const char *fmt, ...)
     if (a->failed)
         return;
     a->failed = true;
-    printf("FAIL %s %s { %s } %s, from %s%s: ", a->pc->op, a->pc->inputs, a->pc->attrs,
+    printf("FAIL %s %s { %s } %s, from %s%s%s: ", a->pc->op, a->pc->inputs, a->pc->attrs,
            sac_precision_name(a->plan.precision), sac_layout_name(a->arrive),
+           a->part == PART_EVEN ? ", parts" : a->part == PART_ODD ? ", odd parts" : "",
            a->extreme ? ", extreme numbers" : "");
     va_start(ap, fmt);
     vprintf(fmt, ap);
@@ -116,16 +124,90 @@ static char *fetch(struct attempt *a, const sac_tensor *tensor, size_t bytes, co
     return host;
 }
 
+/* ---- parts: the channels of each pixel stand among others ---- */
+
+static bool can_be(const struct sac_operand *o, enum sac_layout layout)
+{
+    return (!sac_layout_is_last(layout) || (o->rank >= 3 && o->rank <= 5)) &&
+           (!sac_layout_is_half(layout) || o->dtype == SAC_F32);
+}
+
+static bool is_part(const struct attempt *a, const struct sac_operand *o, enum sac_layout layout)
+{
+    return a->part != PART_NONE && sac_layout_is_last(layout) && can_be(o, SAC_LAYOUT_CHANNELS_LAST);
+}
+
+/* Bytes of a channel run, of the way to the next pixel's, before the first; and how many pixels there are. */
+struct lie {
+    size_t  run, step, before;
+    int64_t pixels;
+};
+static struct lie lie_of(const struct attempt *a, const struct sac_operand *o, enum sac_layout layout)
+{
+    const size_t size = sac_dtype_bytes(sac_layout_dtype(o->dtype, layout));
+    struct lie   l = {sac_layout_bytes(o, layout), sac_layout_bytes(o, layout), 0, 1};
+    if (!is_part(a, o, layout))
+        return l;
+    l.pixels = sac_operand_elements(o) / SAC_MAX(o->dims[1], 1);
+    l.run = (size_t)o->dims[1] * size;
+    l.step = l.run + (size_t)parts[a->part].more * size;
+    l.before = (size_t)parts[a->part].offset * size;
+    return l;
+}
+
+static size_t lie_bytes(const struct lie *l)
+{
+    return l->step * (size_t)l->pixels;
+}
+
+static void set_steps(struct attempt *a)
+{
+    const struct sac_op_call *c = a->s->call;
+    for (int i = 0; i < c->in_count + c->out_count; i++) {
+        const bool                in = i < c->in_count;
+        const int                 k = in ? i : i - c->in_count;
+        const struct sac_operand *o = in ? &c->in[k] : &c->out[k];
+        if (!o->present || !is_part(a, o, in ? a->plan.in_layout[k] : a->plan.out_layout[k]))
+            continue;
+        const int64_t pixel = o->dims[1] + parts[a->part].more;
+        *(in ? &a->plan.in_pixel[k] : &a->plan.out_pixel[k]) = pixel;
+        *(in ? &a->plan.in_sample[k] : &a->plan.out_sample[k]) =
+            pixel * (sac_operand_elements(o) / SAC_MAX(o->dims[0] * o->dims[1], 1));
+    }
+}
+
 static sac_tensor *input_tensor(struct attempt *a, int i)
 {
     const struct sac_operand *o = &a->s->call->in[i];
-    const size_t              bytes = sac_layout_bytes(o, a->plan.in_layout[i]);
-    char                     *host = sac_alloc(SAC_MAX(bytes, 1));
-    assert_non_null(host);
-    sac_layout_convert(o, host, a->plan.in_layout[i], o->data, SAC_LAYOUT_PLAIN);
-    sac_tensor *tensor = fenced(a, host, bytes);
-    sac_free(host);
+    const enum sac_layout     layout = a->plan.in_layout[i];
+    const struct lie          l = lie_of(a, o, layout);
+    char *dense = sac_alloc(SAC_MAX(sac_layout_bytes(o, layout), 1)), *wide = sac_calloc(SAC_MAX(lie_bytes(&l), 1), 1);
+    assert_true(dense && wide);
+    sac_layout_convert(o, dense, layout, o->data, SAC_LAYOUT_PLAIN);
+    memset(wide, 0xff, lie_bytes(&l)); /* NaNs: what must not be read shows */
+    for (int64_t p = 0; p < l.pixels; p++)
+        memcpy(wide + (size_t)p * l.step + l.before, dense + (size_t)p * l.run, l.run);
+    sac_tensor *tensor = fenced(a, wide, lie_bytes(&l));
+    sac_free(dense);
+    sac_free(wide);
     return tensor;
+}
+
+/* The output's own bytes; complains when those around them changed. */
+static char *own_bytes(struct attempt *a, const struct lie *l, char *wide)
+{
+    char *dense = sac_alloc(l->run * (size_t)l->pixels + 1);
+    assert_non_null(dense);
+    for (int64_t p = 0; p < l->pixels; p++) {
+        char *at = wide + (size_t)p * l->step;
+        memcpy(dense + (size_t)p * l->run, at + l->before, l->run);
+        memset(at + l->before, 0xff, l->run);
+        for (size_t k = 0; k < l->step; k++)
+            if ((unsigned char)at[k] != 0xff)
+                complain(a, "it wrote between its channels, pixel %lld", (long long)p);
+    }
+    sac_free(wide);
+    return dense;
 }
 
 /* ---- running ---- */
@@ -142,12 +224,14 @@ static void allocate(struct attempt *a, struct memory *m, bool in_place)
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present && !a->plan.in_taken[i]) {
             m->in[i] = input_tensor(a, i);
-            m->in_at[i] = m->in[i] ? sac_tensor_data(m->in[i]) : NULL;
+            m->in_at[i] = m->in[i] ? (char *)sac_tensor_data(m->in[i]) +
+                                         lie_of(a, &c->in[i], a->plan.in_layout[i]).before
+                                   : NULL;
         }
     for (int i = 0; i < c->out_count; i++) {
-        m->out[i] = i == 0 && in_place ? sac_tensor_ref(m->in[a->plan.in_place])
-                                       : fenced(a, NULL, sac_layout_bytes(&c->out[i], a->plan.out_layout[i]));
-        m->out_at[i] = m->out[i] ? sac_tensor_data(m->out[i]) : NULL;
+        const struct lie l = lie_of(a, &c->out[i], a->plan.out_layout[i]);
+        m->out[i] = i == 0 && in_place ? sac_tensor_ref(m->in[a->plan.in_place]) : fenced(a, NULL, lie_bytes(&l));
+        m->out_at[i] = m->out[i] ? (char *)sac_tensor_data(m->out[i]) + l.before : NULL;
     }
     m->scratch = fenced(a, NULL, a->plan.scratch_bytes);
 }
@@ -156,7 +240,8 @@ static void check(struct attempt *a, const struct memory *m)
 {
     const struct sac_op_call *c = a->s->call;
     for (int i = 0; i < c->out_count; i++) {
-        char *got = fetch(a, m->out[i], sac_layout_bytes(&c->out[i], a->plan.out_layout[i]), "an output");
+        const struct lie l = lie_of(a, &c->out[i], a->plan.out_layout[i]);
+        char            *got = own_bytes(a, &l, fetch(a, m->out[i], lie_bytes(&l), "an output"));
         char *plain = sac_alloc(sac_operand_bytes(&c->out[i]) + 1);
         assert_non_null(plain);
         sac_layout_convert(&c->out[i], plain, SAC_LAYOUT_PLAIN, got, a->plan.out_layout[i]);
@@ -181,12 +266,6 @@ static void run(struct attempt *a, bool in_place)
         sac_tensor_unref(&m.in[i]);
     for (int i = 0; i < c->out_count; i++)
         sac_tensor_unref(&m.out[i]);
-}
-
-static bool can_be(const struct sac_operand *o, enum sac_layout layout)
-{
-    return (!sac_layout_is_last(layout) || (o->rank >= 3 && o->rank <= 5)) &&
-           (!sac_layout_is_half(layout) || o->dtype == SAC_F32);
 }
 
 static void offer(struct attempt *a, struct sac_op_call *c)
@@ -218,8 +297,13 @@ static bool try_kernel(struct attempt *a)
     sac_result          res = SAC_ERR_UNSUPPORTED;
     assert_non_null(c);
     offer(a, c);
-    if (a->k->supports(a->t->dev, &a->plan, why, sizeof why))
+    if (a->k->supports(a->t->dev, &a->plan, why, sizeof why) && (a->plan.strided || a->part == PART_NONE)) {
+        if (a->part != PART_NONE) {
+            set_steps(a);
+            a->plan.in_place = -1;
+        }
         res = a->k->prepare(a->t->dev, &a->plan);
+    }
     if (res == SAC_OK) {
         run(a, false);
         run(a, false); /* nothing may be left over from the first run */
@@ -248,6 +332,66 @@ static void round_inputs(struct subject *s)
     }
 }
 
+/* Batches of what detectors and segmenters run, channels in eights and not: kernels take other ways there. */
+static const struct parity_case larger[] = {
+    {"MaxPool", "[4,64,20,20]", "kernel_shape=5,5 pads=2,2,2,2"},
+    {"MaxPool", "[32,32,17,9]", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1"},
+    {"MaxPool", "[4,20,20,20]", "kernel_shape=2,2 strides=2,2"},
+    {"AveragePool", "[4,64,14,14]", "kernel_shape=3,3 pads=1,1,1,1"},
+    {"AveragePool", "[32,64,8,4]", "kernel_shape=2,2 strides=2,2"},
+    {"GlobalAveragePool", "[32,64,20,20]", ""},
+    {"GlobalAveragePool", "[4,512,7,7]", ""},
+    {"GlobalAveragePool", "[1,8,100,100]", ""},
+    {"GlobalMaxPool", "[4,64,20,20]", ""},
+    {"ReduceMean", "[4,64,20,20] i64(2,3)!", ""},
+    {"ReduceMean", "[4,196,192] i64(-1)!", ""},
+    {"ReduceMax", "[4,64,300] i64(1)!", ""},
+    {"ReduceSum", "[3,20000] i64(1)!", ""},
+    {"Resize", "[4,64,20,20] - f32(1,1,2,2)!",
+     "mode='nearest' coordinate_transformation_mode='asymmetric' nearest_mode='floor'"},
+    {"Resize", "[32,16,10,10] - f32(1,1,2,2)!", "mode='nearest'"},
+    {"Resize", "[4,24,16,16] - f32(1,1,4,4)!", "mode='linear'"},
+    {"Resize", "[4,21,16,16] - - i64(4,21,65,65)!",
+     "mode='linear' coordinate_transformation_mode='pytorch_half_pixel'"},
+    {"Concat", "[4,64,20,20] [4,32,20,20] [4,32,20,20]", "axis=1"},
+    {"Concat", "[32,24,10,10] [32,8,10,10]", "axis=1"},
+    {"Concat", "[4,85,400] [4,85,100] [4,85,25]", "axis=2"},
+    {"Split", "[4,64,20,20] i64(32,32)!", "axis=1", 2},
+    {"Slice", "[4,64,20,20] i64(32)! i64(64)! i64(1)!", ""},
+    {"Slice", "[4,3,64,64] i64(0,1)! i64(64,64)! i64(2,3)! i64(2,2)!", ""},
+    {"Transpose", "[4,85,840]", "perm=0,2,1"},
+    {"Transpose", "[4,196,3,64]", "perm=0,2,1,3"},
+    {"Transpose", "[4,64,20,20]", "perm=0,2,3,1"},
+    {"DepthToSpace", "[4,64,10,10]", "blocksize=2"},
+    {"SpaceToDepth", "[4,16,20,20]", "blocksize=2"},
+    {"Pad", "[4,64,20,20] i64(0,0,1,1,0,0,1,1)!", ""},
+    {"Add", "[4,64,20,20] [4,64,20,20]", ""},
+    {"Add", "[32,64,10,10] [1,64,1,1]!", ""},
+    {"Add", "[4,196,192] [192]!", ""},
+    {"Mul", "[4,64,20,20] [4,64,1,1]", ""},
+    {"Mul", "[32,24,10,10] [32,1,10,10]", ""},
+    {"Sigmoid", "[4,64,20,20]", ""},
+    {"Activation", "[32,64,10,10]", "activation=5"},
+    {"GatedSum", "[4,64,16,8] [4,64,1,1] [4,64,16,8] [4,64,1,1] [4,64,16,8] [1,64,1,1]", ""},
+    {"Clip", "[4,64,20,20] f32=0! f32=6!", ""},
+    {"Where", "bool[4,64,20,20] [4,64,20,20] f32=0!", ""},
+    {"Softmax", "[4,16,4,400]", "axis=1"},
+    {"Softmax", "[4,2,196,196]", "axis=-1"},
+    {"Softmax", "[2,1000]", "axis=-1"},
+    {"LayerNormalization", "[4,196,192] [192]+! [192]!", ""},
+    {"InstanceNormalization", "[4,64,20,40] [64]+! [64]!", ""},
+    {"GroupNormalization", "[4,64,20,20] [64]+! [64]!", "num_groups=8"},
+    {"SampleNorm", "[4,32,40,40] [32]+! [32]!", "activation=1"},
+    {"BatchNormalization", "[4,64,20,20] [64]+! [64]! [64]! [64]+!", ""},
+    {"ArgMax", "[4,21,65,65]", "axis=1 keepdims=0"},
+    {"TopK", "[4,500] i64(50)!", "", 2},
+    {"Gather", "[100,64] i64[4,50]%100", "axis=0"},
+    {"GridSample", "[4,32,20,20] [4,10,10,2]", ""},
+    {"Conv", "[4,16,10,10] [24,16,3,3]! [24]!", "pads=1,1,1,1"},
+    {"FusedConv", "[4,16,9,9] [16,16,3,3]! [16]! [4,16,9,9]", "pads=1,1,1,1 activation=5 residual=2"},
+    {"MatMul", "[2,3,70,64] [2,3,64,70]", ""},
+};
+
 static int try_case(struct trial *t, const struct parity_case *pc, int number, enum fill fill, bool half)
 {
     struct subject s;
@@ -261,9 +405,13 @@ static int try_case(struct trial *t, const struct parity_case *pc, int number, e
     for (int layout = SAC_LAYOUT_PLAIN; layout < SAC_LAYOUT_COUNT && !t->broken; layout++) {
         struct attempt a = {.t = t, .pc = pc, .s = &s, .k = t->provider->kernels[s.node.op->id],
                             .arrive = (enum sac_layout)layout, .extreme = fill == FILL_EXTREME};
-        a.plan.precision = half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32;
-        if (half || !sac_layout_is_half(a.arrive))
-            taken += try_kernel(&a);
+        for (int part = PART_NONE; part < (sac_layout_is_last(a.arrive) && fill == FILL_RANDOM ? PART_COUNT : PART_NONE + 1); part++) {
+            a.plan = (struct sac_kernel_plan){.precision = half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32};
+            a.part = (enum part)part;
+            a.failed = false;
+            if ((half || !sac_layout_is_half(a.arrive)) && !t->broken)
+                taken += try_kernel(&a);
+        }
     }
     subject_finish(&s);
     return taken;
@@ -276,6 +424,9 @@ static int try_op(struct trial *t, const struct sac_op *op)
     for (int i = 0; i < parity_case_count && !t->broken; i++)
         for (int k = 0; k < 2 * FILL_COUNT && strcmp(parity_cases[i].op, op->name) == 0; k++, cases++)
             taken += try_case(t, &parity_cases[i], i, (enum fill)(k / 2), k % 2);
+    for (int i = 0; i < (int)SAC_COUNT(larger) && !t->broken; i++)
+        for (int half = 0; half < 2 && strcmp(larger[i].op, op->name) == 0; half++, cases++)
+            taken += try_case(t, &larger[i], 1000 + i, FILL_RANDOM, half);
     if (cases && !taken && !t->broken)
         printf("%s takes no case of %s\n", t->provider->name, op->name);
     return taken;

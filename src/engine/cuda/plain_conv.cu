@@ -19,12 +19,12 @@ template <class T> struct conv_body {
     const void     *in[4];
     void           *out;
 
-    OPS_BODY T weight(int64_t row, int32_t channel, int32_t a, int32_t b, int32_t k) const
+    /* Where the weights of a kernel's row begin. */
+    OPS_BODY int64_t weights_at(int64_t row, int32_t channel, int32_t a, int32_t b) const
     {
         const int32_t *size = p.w.kernel;
         const int32_t  columns = p.transposed ? p.out_each : p.in_each;
-        const int64_t  at = (((row * columns + channel) * size[0] + a) * size[1] + b) * size[2] + k;
-        return floats<T>::get(in[1], p.type[1], at);
+        return (((row * columns + channel) * size[0] + a) * size[1] + b) * size[2];
     }
 
     OPS_BODY T forward(const at5 &at) const
@@ -36,13 +36,14 @@ template <class T> struct conv_body {
         for (int32_t c = 0; c < p.in_each; c++) {
             const int64_t from = at.n * w.x_step[0] + (first + c) * w.x_step[1];
             for (int a = sz.first; a < sz.last; a++)
-                for (int b = sy.first; b < sy.last; b++)
+                for (int b = sy.first; b < sy.last; b++) {
+                    const int64_t weights = weights_at(at.c, c, a, b);
+                    const int64_t row = from + (sz.start + a * w.dilation[0]) * w.x_step[2] +
+                                        (sy.start + b * w.dilation[1]) * w.x_step[3] + sx.start * w.x_step[4];
                     for (int k = sx.first; k < sx.last; k++)
-                        sum += weight(at.c, c, a, b, k) *
-                               floats<T>::get(in[0], p.type[0],
-                                              from + (sz.start + a * w.dilation[0]) * w.x_step[2] +
-                                                  (sy.start + b * w.dilation[1]) * w.x_step[3] +
-                                                  (sx.start + k * w.dilation[2]) * w.x_step[4]);
+                        sum += floats<T>::get(in[1], p.type[1], weights + k) *
+                               floats<T>::get(in[0], p.type[0], row + k * w.dilation[2] * w.x_step[4]);
+                }
         }
         return sum;
     }
@@ -67,7 +68,8 @@ template <class T> struct conv_body {
                         continue;
                     const int64_t from = at.n * w.x_step[0] + z * w.x_step[2] + y * w.x_step[3] + x * w.x_step[4];
                     for (int32_t c = first; c < first + p.in_each; c++)
-                        sum += weight(c, own, a, b, k) * floats<T>::get(in[0], p.type[0], from + c * w.x_step[1]);
+                        sum += floats<T>::get(in[1], p.type[1], weights_at(c, own, a, b) + k) *
+                               floats<T>::get(in[0], p.type[0], from + c * w.x_step[1]);
                 }
         return sum;
     }

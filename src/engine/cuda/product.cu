@@ -17,14 +17,21 @@ template <class T, class SUM> struct product_body {
         int64_t at[OPS_OPERANDS], inner[OPS_OPERANDS];
         SUM     sum = 0;
         place(p.lines.outer, row, at);
-        for (int64_t j = team.lane(); j < p.lines.inner.count; j += team.lanes()) {
-            T v = 1;
-            place(p.lines.inner, j, inner);
-            OPS_UNROLL
-            for (int k = 0; k < OPS_OPERANDS - 1; k++)
-                if (k < p.factors)
-                    v *= get<T>(in[k], p.type[k + 1], at[k + 1] + inner[k + 1]);
-            sum += v;
+        const struct ops_view &sum_over = p.lines.inner;
+        if (p.factors == 2 && sum_over.rank == 1) { /* a matrix product */
+            const int64_t a = sum_over.step[1][0], b = sum_over.step[2][0];
+            for (int64_t j = team.lane(); j < sum_over.count; j += team.lanes())
+                sum += get<T>(in[0], p.type[1], at[1] + j * a) * get<T>(in[1], p.type[2], at[2] + j * b);
+        } else {
+            for (int64_t j = team.lane(); j < sum_over.count; j += team.lanes()) {
+                T v = 1;
+                place(sum_over, j, inner);
+                OPS_UNROLL
+                for (int k = 0; k < OPS_OPERANDS - 1; k++)
+                    if (k < p.factors)
+                        v *= get<T>(in[k], p.type[k + 1], at[k + 1] + inner[k + 1]);
+                sum += v;
+            }
         }
         sum = team.all(sum, add<SUM>());
         if (team.lane() != 0)
