@@ -39,4 +39,13 @@ static inline int gpu_rounds(int n)
     return getenv("SACCADE_TEST_SHORT") ? (n + 9) / 10 : n;
 }
 
+/* For what takes all of the card's memory, or measures it: other programs there would be in the way. */
+static inline void gpu_alone(void)
+{
+    if (getenv("SACCADE_TEST_WHOLE_GPU"))
+        return;
+    print_message("skipped: it wants the card for itself: SACCADE_TEST_WHOLE_GPU=1\n");
+    skip();
+}
+
 #endif

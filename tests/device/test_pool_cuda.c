@@ -46,6 +46,7 @@ static void a_full_card_refuses_and_goes_on(void **state)
     static struct sac_buffer *held[ROOM];
     struct sac_buffer        *small[ROOM], *large = NULL;
     char                      why[512];
+    gpu_alone();
     sac_device               *dev = gpu_open(NULL);
     int                       n = fill_card(dev, 2 * GIB, held, ROOM), count = 0;
     while (count < ROOM && sac_buffer_create(dev, (size_t)SMALL * MIB, "small", &small[count]) == SAC_OK)
@@ -73,7 +74,8 @@ static void a_full_card_refuses_and_goes_on(void **state)
 static void nothing_stays_with_the_card(void **state)
 {
     (void)state;
-    uint64_t    before = 0, after = 0, total;
+    uint64_t before = 0, after = 0, total;
+    gpu_alone();
     sac_device *outer = gpu_open(NULL), *dev = NULL;
     assert_sac_ok(outer->ops->memory_info(outer, &before, &total));
     for (int i = 0; i < 20; i++) {
