@@ -39,7 +39,7 @@ class Desc(C.Structure):
 
 class Params(C.Structure):
     _fields_ = [("optimise", C.c_int), ("reference", C.c_int), ("free_batch", C.c_int),
-                ("memory_limit_bytes", C.c_uint64)]
+                ("memory_limit_bytes", C.c_uint64), ("precision", C.c_int), ("tune", C.c_int)]
 
 
 class Engine:

@@ -2,6 +2,8 @@
 """Each case of pass.txt as a test of its own; run.py does the work, once for all."""
 import argparse
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -37,6 +39,18 @@ def test_reference_kernels():
     """The plain kernels pass what the fast ones pass."""
     results = run_library(reference=True)
     assert [n for n in run.must_pass() if n in results and results[n][0] != "pass"] == []
+
+
+def test_a_device_whose_memory_is_not_the_hosts(tmp_path):
+    """The cases on the device of the tests (tests/engine/far.h): planner and executor as for a GPU."""
+    pytest.importorskip("onnx")
+    program = os.path.abspath(os.path.join(BUILD, "tests/conformance/test_conformance_nodes"))
+    if not os.path.exists(program):
+        pytest.skip(f"no {program}")
+    here, pack = os.path.dirname(os.path.abspath(__file__)), tmp_path / "nodes.bin"
+    subprocess.run([sys.executable, os.path.join(here, "pack.py"), str(pack)], check=True)
+    done = subprocess.run([program, str(pack), "far"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_crashes(results):
