@@ -48,7 +48,7 @@ static bool default_output(const char *model, char *out, size_t size)
 static void print_bucket(void *user, const struct sac_build_bucket *b)
 {
     (void)user;
-    printf("batch %-4d planned in %.1f s, a run takes %.3f ms, off by %.2g of the largest number (limit %g)",
+    printf("batch %-4d planned in %.1f s, a run takes %.3f ms, off by %.2g of a channel's largest number (limit %g)",
            b->batch, b->seconds, b->ms, b->error, b->limit);
     if (b->host_steps)
         printf(", %d of its nodes on the host", b->host_steps);

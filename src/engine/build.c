@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/outfile.h"
+#include "engine/difference.h"
 #include "engine/model.h"
 
 enum { BUCKETS_MAX = 32, BATCH_MOST = 1024, RUNS = 20 };
@@ -153,23 +154,6 @@ static sac_result make_input(struct build *b, int batch)
 
 /* ---- the check ---- */
 
-static double difference(const struct sac_tensor_desc *desc, const void *got, const void *want, int64_t count)
-{
-    const struct sac_operand x = {.dtype = desc->dtype, .data = (void *)got};
-    const struct sac_operand y = {.dtype = desc->dtype, .data = (void *)want};
-    double                   largest = 1, off = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double u = sac_operand_get(&x, i), v = sac_operand_get(&y, i);
-        if (u == v || (isnan(u) && isnan(v)))
-            continue;
-        if (!isfinite(u) || !isfinite(v))
-            return INFINITY;
-        largest = fmax(largest, fabs(v));
-        off = fmax(off, fabs(u - v));
-    }
-    return off / largest;
-}
-
 /* Sample n of the bucket on the CPU; out [outputs]. */
 static sac_result run_reference(struct build *b, int n, int batch, sac_tensor **out)
 {
@@ -198,7 +182,6 @@ static sac_result compare(struct build *b, int i, int n, const sac_tensor *want,
 {
     const struct sac_tensor_desc *whole = sac_tensor_describe(b->out[i]), *one = sac_tensor_describe(want);
     const size_t  bytes = (size_t)sac_tensor_desc_bytes(whole), part = (size_t)sac_tensor_desc_bytes(one);
-    const int64_t count = sac_tensor_desc_elements(one);
     if (whole->dtype != one->dtype || part * (size_t)(n + 1) > bytes) {
         *error = INFINITY; /* of another size, as the data decides it: nothing to compare */
         return SAC_OK;
@@ -206,7 +189,7 @@ static sac_result compare(struct build *b, int i, int n, const sac_tensor *want,
     char      *host = sac_alloc(bytes);
     sac_result res = host ? sac_tensor_download(b->out[i], host) : no_memory(b);
     if (res == SAC_OK)
-        *error = fmax(*error, difference(one, host + (size_t)n * part, sac_tensor_data(want), count));
+        *error = fmax(*error, sac_difference(one, host + (size_t)n * part, sac_tensor_data(want)));
     sac_free(host);
     return res;
 }
@@ -222,11 +205,6 @@ static sac_result check_sample(struct build *b, int n, int batch, double *error)
         sac_tensor_unref(&want[i]);
     }
     return res;
-}
-
-static double limit_of(enum sac_precision precision)
-{
-    return precision == SAC_PRECISION_FP16 ? 0.03 : precision == SAC_PRECISION_TF32 ? 0.01 : 0.001;
 }
 
 /* ---- a bucket ---- */
@@ -259,7 +237,7 @@ static void describe_plan(struct build *b, struct sac_build_bucket *bucket)
 
 static sac_result build_bucket(struct build *b, int batch, struct sac_build_bucket *bucket)
 {
-    *bucket = (struct sac_build_bucket){.batch = batch, .limit = limit_of(b->model->params.precision)};
+    *bucket = (struct sac_build_bucket){.batch = batch, .limit = sac_difference_limit((int)b->model->params.precision)};
     sac_result    res = make_input(b, batch);
     const int64_t begun = sac_time_ns();
     if (res == SAC_OK)
@@ -281,7 +259,7 @@ static sac_result build_bucket(struct build *b, int batch, struct sac_build_buck
 static sac_result over_limit(const struct build *b, const struct sac_build_bucket *bucket)
 {
     return SAC_FAIL(b->ctx, SAC_ERR_FORMAT,
-                    "%s: with batch %d it is off by %.2g of the largest number of an output, and %s may be off by "
+                    "%s: with batch %d it is off by %.2g of a channel's largest number, and %s may be off by "
                     "%g; build it with --precision %s", b->model->path, bucket->batch, bucket->error,
                     sac_precision_name(b->model->params.precision), bucket->limit,
                     b->model->params.precision == SAC_PRECISION_FP16 ? "tf32" : "fp32");

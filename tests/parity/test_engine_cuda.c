@@ -8,21 +8,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/difference.h"
 #include "engine/model.h"
 #include "tests/gpu.h"
 
 enum { PORTS_MAX = 8, RUNS = 4 /* plain, captured, launched, launched */, CASES_MAX = 96 };
 
-/* Of the largest number of an output. TF32 multiplies with 10 bits of mantissa as FP16 does, and adds in
- * float32; FP16 also stores what lies between two layers. */
-static const struct mode {
-    enum sac_precision precision;
-    double             limit;
-} modes[] = {{SAC_PRECISION_FP32, 1e-3}, {SAC_PRECISION_TF32, 1e-2}, {SAC_PRECISION_FP16, 3e-2}};
+/* TF32 multiplies with 10 bits of mantissa as FP16 does, and adds in float32; FP16 also stores what lies between
+ * two layers. */
+static const enum sac_precision modes[] = {SAC_PRECISION_FP32, SAC_PRECISION_TF32, SAC_PRECISION_FP16};
 
 struct network {
     char               path[512], name[128];
-    const struct mode *mode;
+    enum sac_precision precision;
 };
 
 static const int64_t many_of[] = {5, 2, 4, 8, 32}; /* samples at once */
@@ -55,21 +53,6 @@ static void *fetch(const sac_tensor *t)
     void *host = malloc((size_t)sac_tensor_desc_bytes(sac_tensor_describe(t)) + 1);
     assert_sac_ok(sac_tensor_download(t, host));
     return host;
-}
-
-/* Difference of two arrays over the largest number (or 1, where all are smaller). */
-static double difference(enum sac_dtype dtype, void *a, void *b, int64_t count)
-{
-    const struct sac_operand x = {.dtype = dtype, .data = a}, y = {.dtype = dtype, .data = b};
-    double                   largest = 1, off = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double u = sac_operand_get(&x, i), v = sac_operand_get(&y, i);
-        if (!isfinite(u) || !isfinite(v))
-            return INFINITY;
-        largest = fmax(largest, fabs(v));
-        off = fmax(off, fabs(u - v));
-    }
-    return off / largest;
 }
 
 static struct sac_tensor_desc input_desc(sac_model *m, int i, int64_t batch)
@@ -118,7 +101,7 @@ static double worst_of(const struct answers *a, const struct answers *b, int cou
         assert_int_equal(sac_tensor_describe(a->out[i])->dtype, d->dtype);
         assert_int_equal(sac_tensor_desc_bytes(sac_tensor_describe(a->out[i])), sac_tensor_desc_bytes(d));
         void *x = fetch(a->out[i]), *y = fetch(b->out[i]);
-        worst = fmax(worst, difference(d->dtype, x, y, sac_tensor_desc_elements(d)));
+        worst = fmax(worst, sac_difference(d, x, y));
         free(x);
         free(y);
     }
@@ -210,8 +193,8 @@ static void load_both(const struct network *n, sac_model **here, sac_model **the
         skip();
     }
     assert_non_null(*here);
-    params.precision = n->mode->precision;
-    params.tune = tune && n->mode->precision == SAC_PRECISION_FP16;
+    params.precision = n->precision;
+    params.tune = tune && n->precision == SAC_PRECISION_FP16;
     assert_sac_ok(sac_model_load(gpu, n->path, &params, there));
 }
 
@@ -232,11 +215,11 @@ static void network_agrees(void **state)
     const double ms = time_of(there, 1, 30);
     const bool   one_launch = captured(there);
     print_message("%s: off by %.2g (limit %.0e), captured %.2g, at once %s; %d steps on the host; %s; "
-                  "%.3f ms, planned in %.1f s\n", n->name, off, n->mode->limit, off_again, each,
+                  "%.3f ms, planned in %.1f s\n", n->name, off, sac_difference_limit((int)n->precision), off_again, each,
                   host_steps(there), one_launch ? "captured" : "NOT captured", ms, seconds);
-    assert_true(off <= n->mode->limit);
-    assert_true(off_again <= n->mode->limit / 10); /* kernels may add in another order each time */
-    assert_true(off_many <= n->mode->limit);
+    assert_true(off <= sac_difference_limit((int)n->precision));
+    assert_true(off_again <= sac_difference_limit((int)n->precision) / 10); /* kernels may add in another order each time */
+    assert_true(off_many <= sac_difference_limit((int)n->precision));
     assert_true(one_launch || host_steps(there) > 0);
     sac_model_unref(&here);
     sac_model_unref(&there);
@@ -260,13 +243,13 @@ static void add(struct network *networks, struct CMUnitTest *tests, int *count, 
 {
     const char *slash = strrchr(path, '/');
     for (size_t k = 0; k < SAC_COUNT(modes) && *count < CASES_MAX; k++) {
-        if (modes[k].precision == SAC_PRECISION_TF32 && !tune)
+        if (modes[k] == SAC_PRECISION_TF32 && !tune)
             continue;
         struct network *n = &networks[*count];
         snprintf(n->path, sizeof n->path, "%s", path);
         snprintf(n->name, sizeof n->name, "%s %s", slash ? slash + 1 : path,
-                 sac_precision_name(modes[k].precision));
-        n->mode = &modes[k];
+                 sac_precision_name(modes[k]));
+        n->precision = modes[k];
         tests[(*count)++] = (struct CMUnitTest){n->name, network_agrees, NULL, NULL, n};
     }
 }
