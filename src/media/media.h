@@ -2,8 +2,9 @@
 /* Inside src/media: how the work is cut.
  *
  *   input     gives packets: a container (container.c) or a list of images (images.c); inputs.c
- *   decoder   packets to frames: one row per decoder; decoders.c, dec_avcodec.c
- *   source    drives both, mends the timestamps (timeline.c), reads ahead on a thread
+ *   decoder   packets to frames: one row per decoder; decoders.c, dec_avcodec.c, dec_nvdec.c, surfaces.c
+ *   source    drives both (feed.c), mends the timestamps (timeline.c), reads ahead on a thread
+ *   upload, download   pictures on their way to a GPU and back
  *   encoder, muxer, sink   the way back
  */
 #ifndef SAC_MEDIA_MEDIA_H

@@ -5,264 +5,13 @@
 
 #include <libavutil/display.h>
 
-#include "base/range.h"
-#include "base/thread.h"
 #include "device/device.h"
-#include "media/media.h"
-
-struct sac_source {
-    sac_context             *ctx;
-    sac_device              *dev;
-    char                    *url;
-    const char              *name; /* for sentences: the url, or "standard input" */
-    struct sac_source_params params;
-    atomic_int               cancelled;
-
-    /* The reading side: the prefetch thread, or the reader where there is none. */
-    struct sac_input    input;
-    struct sac_decoder  decoder;
-    int                 generation; /* of the parameters that the decoder was opened with */
-    struct sac_timeline timeline;
-    AVPacket           *packet;
-    bool                packet_waits; /* read, but the decoder has not taken it */
-    bool                draining;     /* the decoder was told that no packet follows */
-    bool                input_ended;
-    bool                opening;
-    int64_t             number;
-    int                 width, height; /* of the last frame */
-    sac_frame          *first;         /* decoded while opening, to learn the size */
-    struct sac_source_info info;
-
-    struct sac_queue *ready; /* NULL: no prefetch */
-    pthread_t         thread;
-    bool              thread_runs;
-    sac_result        end; /* how the thread ended; set before ready is closed */
-    char              end_sentence[512];
-    atomic_int        at_end;
-
-    pthread_mutex_t         lock; /* guards all below */
-    struct sac_source_stats stats; /* corrupt without those that the input counts */
-    uint64_t                corrupt_packets;
-    struct sac_kept         kept;
-    int64_t                 origin_us; /* the timeline's, for sinks */
-};
+#include "media/source.h"
 
 struct sac_source_params sac_source_params_default(void)
 {
     return (struct sac_source_params){
         .fps = 25, .prefetch = 4, .timeout_us = 10 * 1000 * 1000};
-}
-
-/* ---- kept packets ---- */
-
-static sac_result keep_packet(struct sac_source *src, int stream)
-{
-    pthread_mutex_lock(&src->lock);
-    uint64_t dropped = src->kept.dropped;
-    bool     ok = sac_kept_push(&src->kept, src->packet, stream);
-    bool     first_dropped = dropped == 0 && src->kept.dropped > 0;
-    pthread_mutex_unlock(&src->lock);
-    if (first_dropped)
-        sac_log(src->ctx, SAC_LOG_WARN,
-                "%s: too much audio lies far from its pictures; the oldest is dropped", src->name);
-    return ok ? SAC_OK
-              : SAC_FAIL(src->ctx, SAC_ERR_MEMORY, "%s: no memory for audio packets", src->name);
-}
-
-sac_result sac_source_take_kept(sac_source *src, int64_t until_us, AVPacket *packet, int *stream,
-                                int64_t *origin_us)
-{
-    sac_result res = SAC_AGAIN;
-    pthread_mutex_lock(&src->lock);
-    const struct sac_kept_packet *first = sac_kept_first(&src->kept);
-    if (first) {
-        AVRational tb = src->input.kept[first->stream]->time_base;
-        int64_t    ts = first->packet->dts != AV_NOPTS_VALUE ? first->packet->dts : first->packet->pts;
-        int64_t    us = sac_time_us(ts, tb);
-        if (us == SAC_TIME_NONE || us - src->origin_us < until_us) {
-            *stream = first->stream;
-            *origin_us = src->origin_us;
-            sac_kept_take(&src->kept, packet);
-            res = SAC_OK;
-        }
-    }
-    pthread_mutex_unlock(&src->lock);
-    return res;
-}
-
-/* ---- from packets to frames ---- */
-
-static sac_result read_packet(struct sac_source *src)
-{
-    int        kept = -1;
-    sac_result res = SAC_OK;
-    for (;;) {
-        res = src->input.ops->read(&src->input, src->packet, &kept);
-        if (res == SAC_OK && kept >= 0)
-            res = keep_packet(src, kept);
-        else if (res != SAC_OK || src->packet->size > 0)
-            break;
-        if (res != SAC_OK)
-            return res;
-        av_packet_unref(src->packet); /* empty: a picture left out; to a decoder it means the end */
-    }
-    src->packet_waits = res == SAC_OK;
-    pthread_mutex_lock(&src->lock);
-    src->corrupt_packets = src->input.corrupt;
-    src->stats.packets += res == SAC_OK;
-    src->stats.bytes += (uint64_t)(res == SAC_OK ? src->packet->size : 0);
-    pthread_mutex_unlock(&src->lock);
-    return res;
-}
-
-static void count_damage(struct sac_source *src)
-{
-    pthread_mutex_lock(&src->lock);
-    src->stats.corrupt++;
-    pthread_mutex_unlock(&src->lock);
-}
-
-static sac_result drain(struct sac_source *src)
-{
-    src->draining = true;
-    sac_result res = sac_decoder_send(&src->decoder, NULL);
-    return res == SAC_AGAIN || res == SAC_ERR_FORMAT ? SAC_OK : res;
-}
-
-/* Give the decoder its next packet, or tell it that none follows. */
-static sac_result feed(struct sac_source *src)
-{
-    if (src->draining)
-        return SAC_OK;
-    if (!src->packet_waits) {
-        sac_result res = read_packet(src);
-        src->input_ended = res == SAC_EOS;
-        if (res == SAC_EOS)
-            return drain(src);
-        if (res != SAC_OK)
-            return res;
-    }
-    if (src->generation != src->input.generation)
-        return drain(src);
-    sac_result res = sac_decoder_send(&src->decoder, src->packet);
-    if (res == SAC_AGAIN)
-        return SAC_OK; /* full: it has frames to give first */
-    if (res == SAC_ERR_FORMAT) {
-        count_damage(src);
-        res = SAC_OK;
-    }
-    av_packet_unref(src->packet);
-    src->packet_waits = false;
-    return res;
-}
-
-static sac_result open_decoder(struct sac_source *src)
-{
-    sac_decoder_close(&src->decoder);
-    src->draining = false;
-    src->generation = src->input.generation;
-    return sac_decoder_open(&src->decoder, src->input.video);
-}
-
-static sac_result at_end_of_input(struct sac_source *src)
-{
-    struct sac_source_stats stats;
-    sac_source_get_stats(src, &stats);
-    if (src->number == 0)
-        return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
-                        "%s: not one frame of it can be decoded (%llu damaged)", src->name,
-                        (unsigned long long)stats.corrupt);
-    if (src->input.cut_off)
-        return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
-                        "%s: the file is cut off; the %lld frames that it still has were read",
-                        src->name, (long long)src->number);
-    return SAC_EOS;
-}
-
-/* The decoder is empty: the end, or another codec follows. */
-static sac_result after_drain(struct sac_source *src)
-{
-    return src->input_ended ? at_end_of_input(src) : open_decoder(src);
-}
-
-/* What the decoder is, and what it holds of a GPU: a change of the stream may change them. Under the lock. */
-static void describe_decoder(struct sac_source *src)
-{
-    struct sac_source_info *info = &src->info;
-    snprintf(info->decoder, sizeof info->decoder, "%s", src->decoder.name);
-    snprintf(info->decoder_note, sizeof info->decoder_note, "%s", src->decoder.note);
-    info->surfaces = src->decoder.surfaces;
-    info->surface_bytes = src->decoder.surface_bytes;
-}
-
-static void label(struct sac_source *src, sac_frame *frame, const struct sac_picture_note *note)
-{
-    AVRational tb = src->input.time_base;
-    int64_t    duration = note->duration ? sac_time_us(note->duration, tb) : 0;
-    frame->pts_us = sac_timeline_next(&src->timeline, sac_time_us(note->ts, tb), duration);
-    frame->duration_us = duration > 0 ? duration : src->timeline.step_us;
-    frame->number = src->input.numbered && note->ts >= 0 ? note->ts : src->number;
-    frame->stream_id = src->params.stream_id;
-    bool resized = src->number > 0 && (frame->width != src->width || frame->height != src->height);
-    src->number++;
-    src->width = frame->width;
-    src->height = frame->height;
-
-    pthread_mutex_lock(&src->lock);
-    src->origin_us = src->timeline.origin_us;
-    src->stats.frames++;
-    src->stats.pts_repaired = src->timeline.repaired;
-    src->stats.corrupt += note->damaged;
-    src->stats.converted += note->converted;
-    src->stats.size_changes += resized;
-    if (resized || src->decoder.note[0] != src->info.decoder_note[0])
-        describe_decoder(src);
-    pthread_mutex_unlock(&src->lock);
-}
-
-/* Opening asks for a first frame, and may be told to give up. */
-static bool is_cancelled(const struct sac_source *src)
-{
-    const struct sac_source_params *p = &src->params;
-    return atomic_load(&src->cancelled) || (src->opening && p->give_up && p->give_up(p->give_up_user));
-}
-
-static sac_result decode_frame(struct sac_source *src, sac_frame **out)
-{
-    struct sac_picture_note note;
-    sac_frame              *frame = NULL;
-    sac_result              res = SAC_OK;
-    while (res == SAC_OK) {
-        if (is_cancelled(src))
-            return SAC_FAIL(src->ctx, SAC_ERR_CANCELLED, "%s: reading was cancelled", src->name);
-        res = sac_decoder_receive(&src->decoder, &frame, &note);
-        if (res == SAC_OK) {
-            label(src, frame, &note);
-            *out = frame;
-            return SAC_OK;
-        }
-        if (res == SAC_AGAIN) {
-            res = feed(src);
-        } else if (res == SAC_EOS) {
-            res = after_drain(src);
-        } else if (res == SAC_ERR_FORMAT) {
-            count_damage(src);
-            res = SAC_OK;
-        }
-    }
-    return res;
-}
-
-static sac_result next_frame(struct sac_source *src, sac_frame **out)
-{
-    const struct sac_source_params *p = &src->params;
-    int64_t                         begun = p->on_decoded ? sac_time_ns() : 0;
-    sac_range_push("decode");
-    sac_result res = decode_frame(src, out);
-    sac_range_pop();
-    if (res == SAC_OK && p->on_decoded)
-        p->on_decoded(p->on_decoded_user, *out, begun, sac_time_ns());
-    return res;
 }
 
 /* ---- the prefetch thread ---- */
@@ -274,7 +23,7 @@ static void *prefetch(void *arg)
     sac_memory_use_set(SAC_MEMORY_DECODE);
     for (;;) {
         sac_frame *frame = NULL;
-        res = next_frame(src, &frame);
+        res = sac_feed_next_frame(src, &frame);
         if (res == SAC_OK) {
             res = sac_queue_push_wait(src->ready, frame);
             if (res == SAC_OK)
@@ -325,7 +74,7 @@ sac_result sac_source_read_wait(sac_source *src, sac_frame **out)
     }
     if (atomic_load(&src->at_end))
         return SAC_EOS;
-    res = src->ready ? pop_ready(src, out) : next_frame(src, out);
+    res = src->ready ? pop_ready(src, out) : sac_feed_next_frame(src, out);
     if (res == SAC_EOS)
         atomic_store(&src->at_end, 1);
     return res;
@@ -378,7 +127,7 @@ static void fill_info(struct sac_source *src)
     }
     snprintf(info->container, sizeof info->container, "%s", in->container);
     snprintf(info->codec, sizeof info->codec, "%s", avcodec_get_name(video->codec_id));
-    describe_decoder(src);
+    sac_feed_describe_decoder(src);
 }
 
 static sac_result open_source(struct sac_source *src)
@@ -403,11 +152,11 @@ static sac_result open_source(struct sac_source *src)
     if (src->input.fps.num > 0)
         src->timeline.step_us = av_rescale_q(1, av_inv_q(src->input.fps), AV_TIME_BASE_Q);
     src->timeline.anchored = src->input.numbered;
-    res = open_decoder(src);
+    res = sac_feed_open_decoder(src);
     /* A GPU's decoder refuses a stream with its first picture, so that one is asked for now. */
     if (res == SAC_OK && (src->input.video->width <= 0 || src->input.video->format < 0 ||
                           src->decoder.ops == &sac_decoder_nvdec))
-        res = next_frame(src, &src->first);
+        res = sac_feed_next_frame(src, &src->first);
     src->opening = false;
     if (res != SAC_OK)
         return res;

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the two halves of a source share: source.c opens, reads ahead and closes; feed.c makes frames of
+ * packets. */
+#ifndef SAC_MEDIA_SOURCE_H
+#define SAC_MEDIA_SOURCE_H
+
+#include "base/thread.h"
+#include "media/media.h"
+
+struct sac_source {
+    sac_context             *ctx;
+    sac_device              *dev;
+    char                    *url;
+    const char              *name; /* for sentences: the url, or "standard input" */
+    struct sac_source_params params;
+    atomic_int               cancelled;
+
+    /* The reading side: the prefetch thread, or the reader where there is none. */
+    struct sac_input    input;
+    struct sac_decoder  decoder;
+    int                 generation; /* of the parameters that the decoder was opened with */
+    struct sac_timeline timeline;
+    AVPacket           *packet;
+    bool                packet_waits; /* read, but the decoder has not taken it */
+    bool                draining;     /* the decoder was told that no packet follows */
+    bool                input_ended;
+    bool                opening;
+    int64_t             number;
+    int                 width, height; /* of the last frame */
+    sac_frame          *first;         /* decoded while opening, to learn the size */
+    struct sac_source_info info;
+
+    struct sac_queue *ready; /* NULL: no prefetch */
+    pthread_t         thread;
+    bool              thread_runs;
+    sac_result        end; /* how the thread ended; set before ready is closed */
+    char              end_sentence[512];
+    atomic_int        at_end;
+
+    pthread_mutex_t         lock; /* guards all below */
+    struct sac_source_stats stats; /* corrupt without those that the input counts */
+    uint64_t                corrupt_packets;
+    struct sac_kept         kept;
+    int64_t                 origin_us; /* the timeline's, for sinks */
+};
+
+/* ---- feed.c ---- */
+
+/* The decoder of the input's present parameters; the one before goes. */
+sac_result sac_feed_open_decoder(struct sac_source *src);
+/* The next frame, from the input through the decoder. */
+sac_result sac_feed_next_frame(struct sac_source *src, sac_frame **out);
+/* What the decoder is, and what it holds of a GPU: a change of the stream may change them. Under the lock. */
+void       sac_feed_describe_decoder(struct sac_source *src);
+
+#endif
