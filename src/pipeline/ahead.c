@@ -383,6 +383,15 @@ static void take(struct ahead *a, struct batch *b, struct sac_item *item)
     }
 }
 
+/* Until when a batch that begins now may wait for more frames. While the device is at work they may gather
+ * all the same. */
+static int64_t deadline(const struct ahead *a)
+{
+    const struct sac_job *job = a->job;
+    const bool            at_once = job->eager && a->under_way == 0;
+    return sac_time_ns() + (at_once ? 0 : (int64_t)job->params.timeout_ms * 1000000);
+}
+
 /* Fill the next batch: until it is full or its time is over; the end of a lane ends it too. What arrives
  * meanwhile lands. false: no more frames will come. */
 static bool collect(struct ahead *a, struct batch *b)
@@ -392,13 +401,15 @@ static bool collect(struct ahead *a, struct batch *b)
     grow_back(a);
     while (b->frames < a->limit) {
         void *popped;
-        if (has_arrived(a))
+        if (has_arrived(a)) {
             land(a);
+            until_ns = SAC_MIN(until_ns, deadline(a));
+        }
         sac_result res = sac_queue_pop_wait(job->detect, patience(a, b, until_ns), &popped);
         if (res == SAC_OK) {
             const bool last = ((struct sac_item *)popped)->last;
             if (b->frames == 0)
-                until_ns = sac_time_ns() + (int64_t)job->params.timeout_ms * 1000000;
+                until_ns = deadline(a);
             take(a, b, popped);
             if (last && b->frames)
                 return true;

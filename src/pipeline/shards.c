@@ -26,6 +26,12 @@ static sac_result create_job(sac_pipeline *pipe, int i)
                           &pipe->jobs[i]);
 }
 
+static void set_batching(const sac_pipeline *pipe, struct sac_job *job)
+{
+    job->batch_limit = sac_pipeline_batch_limit(pipe, job);
+    job->eager = pipe->params.realtime;
+}
+
 sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
 {
     const int  n = SAC_MAX(pipe->params.device_count, 1);
@@ -38,7 +44,7 @@ sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
     for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
         pipe->streams[i].job = pipe->jobs[i % pipe->job_count];
     for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
-        pipe->jobs[i]->batch_limit = sac_pipeline_batch_limit(pipe, pipe->jobs[i]);
+        set_batching(pipe, pipe->jobs[i]);
     return res;
 }
 
