@@ -375,8 +375,10 @@ static void check_case(struct bench *b, const struct parity_case *pc)
             snprintf(choice, sizeof choice, "tile %d", v);
             attempt(b, pc, &s, &weights, precision, choice, v % 2, before);
         }
-        if (precision == SAC_PRECISION_FP16)
+        if (precision == SAC_PRECISION_FP16) {
             attempt(b, pc, &s, &weights, precision, NULL, true, before);
+            attempt(b, pc, &s, &weights, precision, "plain 1", true, before);
+        }
     }
     gpu_weights_finish(&weights);
     subject_finish(&s);

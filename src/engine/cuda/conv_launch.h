@@ -83,12 +83,13 @@ struct conv_tile_params {
 };
 cudaError_t conv_launch_tile(const struct conv_tile_params *p, int variant, cudaStream_t stream);
 
-/* How far two maps of the same places are apart: out[0] becomes the largest difference (infinite where one has
- * no number), out[1] the largest number of `want`; both are taken up from what they are. */
+/* How far a sample of two maps is apart: out[0] becomes the largest difference (infinite where one has no number,
+ * and where `got` was written beside its channels: it was full of set bits before), out[1] the largest number of
+ * `want`; both are taken up from what they are. */
 struct conv_compare_params {
     bool        half;
     const void *got, *want;
-    int64_t     n, pixels, c, pixel, sample;
+    int64_t     pixels, c, pixel;
     float      *out; /* device memory */
 };
 cudaError_t conv_launch_compare(const struct conv_compare_params *p, cudaStream_t stream);

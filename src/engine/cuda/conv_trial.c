@@ -151,8 +151,8 @@ static cudaError_t compare(struct conv_trial *t, struct sac_buffer *y, float fou
         const int64_t n = sample_of(s, i);
         const struct conv_compare_params p = {.half = s->precision == SAC_PRECISION_FP16,
                                               .got = map_at(t, y, &s->out, n), .want = map_at(t, t->want, &s->out, n),
-                                              .n = 1, .pixels = pixels_of(&s->out), .c = s->out.c, .pixel = s->out.pixel,
-                                              .sample = s->out.sample, .out = device};
+                                              .pixels = pixels_of(&s->out),
+                                              .c = s->out.c, .pixel = s->out.pixel, .out = device};
         res = conv_launch_compare(&p, stream);
     }
     if (res == cudaSuccess)
