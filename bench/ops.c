@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA device's own kernels on float16 tensors of the size that YOLOX-S and vision transformers have at
+ * batch 32: time and the bytes that each must read and write, beside a copy on the same card.
+ * usage: bench_ops [DEVICE]     default: cuda */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/kernel.h"
+#include "engine/layout.h"
+#include "engine/op_util.h"
+
+enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 4, ATTRS_MAX = 4 };
+
+static sac_context *ctx;
+
+static void must(sac_result res)
+{
+    char why[512];
+    if (res == SAC_OK)
+        return;
+    sac_context_last_error(ctx, why, sizeof why);
+    fprintf(stderr, "%s\n", why);
+    exit(1);
+}
+
+/* ---- what is run ---- */
+
+static const int64_t five[] = {5, 5}, two_pads[] = {2, 2, 2, 2}, last[] = {0, 2, 3, 1};
+static const float   twice[] = {1, 1, 2, 2};
+
+struct bench_case {
+    const char     *op, *what;
+    bool            plain; /* ONNX's order; else channels last */
+    int             in_count, rank;
+    int64_t         dims[IN_MAX][4];
+    struct sac_attr attrs[ATTRS_MAX];
+    const float    *constant; /* [4]: of input 2 */
+};
+#define INT(n, v) {.name = n, .kind = SAC_ATTR_INT, .count = 1, .i = v}
+#define INTS(n, list) {.name = n, .kind = SAC_ATTR_INTS, .count = SAC_COUNT(list), .ints = list}
+#define TEXT(n, text) {.name = n, .kind = SAC_ATTR_STRING, .count = sizeof text - 1, .s = text}
+static const struct bench_case cases[] = {
+    {"Activation", "SiLU", false, 1, 4, {{32, 64, 160, 160}}, {INT("activation", 5)}, NULL},
+    {"Add", "equal shapes", false, 2, 4, {{32, 64, 160, 160}, {32, 64, 160, 160}}, {{0}}, NULL},
+    {"Mul", "a gate per channel", false, 2, 4, {{32, 64, 160, 160}, {32, 64, 1, 1}}, {{0}}, NULL},
+    {"MaxPool", "5x5", false, 1, 4, {{32, 256, 20, 20}},
+     {INTS("kernel_shape", five), INTS("pads", two_pads)}, NULL},
+    {"Resize", "nearest, twice", false, 3, 4, {{32, 128, 40, 40}, {0}, {4}},
+     {TEXT("mode", "nearest"), TEXT("coordinate_transformation_mode", "asymmetric"), TEXT("nearest_mode", "floor")}, twice},
+    {"Resize", "linear, twice", false, 3, 4, {{32, 128, 40, 40}, {0}, {4}}, {TEXT("mode", "linear")}, twice},
+    {"Concat", "two of 128 channels", false, 2, 4, {{32, 128, 80, 80}, {32, 128, 80, 80}}, {INT("axis", 1)}, NULL},
+    {"GlobalAveragePool", "", false, 1, 4, {{32, 512, 20, 20}}, {{0}}, NULL},
+    {"Transpose", "NCHW to NHWC", true, 1, 4, {{32, 64, 80, 80}}, {INTS("perm", last)}, NULL},
+    {"Softmax", "lines of 197", true, 1, 4, {{32, 12, 197, 197}}, {INT("axis", -1)}, NULL},
+    {"LayerNormalization", "lines of 768", true, 2, 3, {{32, 197, 768}, {768}}, {INT("axis", -1)}, NULL},
+    {"Add", "a bias per line", true, 2, 3, {{32, 197, 768}, {768}}, {{0}}, NULL},
+};
+
+struct bench {
+    sac_device              *dev;
+    struct sac_stream       *stream;
+    const struct sac_kernel *kernel;
+    struct sac_node          node;
+    struct sac_op_call      *call;
+    struct sac_kernel_plan   plan;
+    sac_tensor              *in[IN_MAX], *out, *scratch;
+    void                    *in_at[SAC_OP_INPUTS_MAX], *out_at[SAC_OP_OUTPUTS_MAX];
+};
+
+static sac_tensor *memory(struct bench *b, size_t bytes)
+{
+    struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {(int64_t)SAC_MAX(bytes, 1)}};
+    sac_tensor            *t = NULL;
+    must(sac_tensor_create(b->dev, &desc, "bench", &t));
+    return t;
+}
+
+static void describe(struct bench *b, const struct bench_case *bc)
+{
+    struct sac_op_call *c = b->call = sac_calloc(1, sizeof *c);
+    const struct sac_op *op = sac_op_find("", bc->op);
+    op = op ? op : sac_op_find("saccade", bc->op);
+    b->node = (struct sac_node){.op = op, .name = "", .op_type = bc->op, .domain = op->domain, .opset = op->opset_max,
+                                .attrs = (struct sac_attr *)bc->attrs, .input_count = bc->in_count, .output_count = 1};
+    while (b->node.attr_count < ATTRS_MAX && bc->attrs[b->node.attr_count].name)
+        b->node.attr_count++;
+    c->ctx = ctx;
+    c->node = &b->node;
+    c->in_count = bc->in_count;
+    c->out_count = 1;
+    c->out[0].present = true;
+    for (int i = 0; i < bc->in_count; i++) {
+        struct sac_operand *o = &c->in[i];
+        const bool          small = i > 0 && !bc->dims[i][1];
+        *o = (struct sac_operand){.dtype = SAC_F32, .rank = small ? 1 : bc->rank, .present = bc->dims[i][0] > 0};
+        memcpy(o->dims, bc->dims[i], sizeof bc->dims[i]);
+        o->data = i == 2 ? (void *)bc->constant : NULL;
+    }
+    must(op->shape(c));
+}
+
+/* False: no kernel takes it. */
+static bool prepare(struct bench *b, const struct bench_case *bc)
+{
+    const struct sac_op_call *c = b->call;
+    char                      why[256] = "";
+    b->plan = (struct sac_kernel_plan){.call = b->call, .precision = SAC_PRECISION_FP16, .in_place = -1};
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].rank == bc->rank)
+            b->plan.in_layout[i] = bc->plain ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
+    if (!b->kernel->supports(b->dev, &b->plan, why, sizeof why)) {
+        printf("%-20s %s: %s\n", bc->op, bc->what, why);
+        return false;
+    }
+    must(b->kernel->prepare(b->dev, &b->plan));
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].present && !b->plan.in_taken[i]) {
+            b->in[i] = memory(b, sac_layout_bytes(&c->in[i], b->plan.in_layout[i]));
+            b->in_at[i] = sac_tensor_data(b->in[i]);
+        }
+    b->out = memory(b, sac_layout_bytes(&c->out[0], b->plan.out_layout[0]));
+    b->out_at[0] = sac_tensor_data(b->out);
+    b->scratch = memory(b, b->plan.scratch_bytes);
+    return true;
+}
+
+static void finish(struct bench *b)
+{
+    if (b->plan.state)
+        b->kernel->release(b->plan.state);
+    for (int i = 0; i < IN_MAX; i++)
+        sac_tensor_unref(&b->in[i]);
+    sac_tensor_unref(&b->out);
+    sac_tensor_unref(&b->scratch);
+    sac_free(b->call);
+}
+
+/* ---- measuring ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void run_kernel(struct bench *b)
+{
+    must(b->kernel->run(b->dev, b->plan.state, b->in_at, b->out_at, sac_tensor_data(b->scratch), b->stream));
+}
+
+static void run_copy(struct bench *b)
+{
+    must(b->dev->ops->copy(b->dev, b->stream, b->out_at[0], b->in_at[0],
+                           (size_t)sac_tensor_desc_bytes(sac_tensor_describe(b->in[0])), SAC_COPY_ON_DEVICE));
+}
+
+/* The median seconds of one call when many are queued. */
+static double time_of(struct bench *b, void (*fn)(struct bench *b))
+{
+    double seconds[REPEATS];
+    for (int i = -2; i < REPEATS; i++) {
+        const int64_t begin = sac_time_ns();
+        for (int k = 0; k < PER_REPEAT; k++)
+            fn(b);
+        must(b->dev->ops->stream_wait(b->stream));
+        if (i >= 0)
+            seconds[i] = (double)(sac_time_ns() - begin) * 1e-9 / PER_REPEAT;
+    }
+    qsort(seconds, REPEATS, sizeof *seconds, by_value);
+    return seconds[REPEATS / 2];
+}
+
+static double bytes_of(const struct bench *b)
+{
+    double bytes = (double)sac_tensor_desc_bytes(sac_tensor_describe(b->out));
+    for (int i = 0; i < IN_MAX; i++)
+        bytes += b->in[i] ? (double)sac_tensor_desc_bytes(sac_tensor_describe(b->in[i])) : 0;
+    return bytes;
+}
+
+static const struct sac_kernel *kernel_of(sac_device *dev, const char *name)
+{
+    int                                      count;
+    const struct sac_kernel_provider *const *list = sac_kernel_providers(dev, &count);
+    const struct sac_op                     *op = sac_op_find("", name);
+    op = op ? op : sac_op_find("saccade", name);
+    for (int i = 0; i < count; i++)
+        if (strcmp(list[i]->name, "cuda") == 0 || (count == 1 && list[i]->kernels[op->id]))
+            return list[i]->kernels[op->id];
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    sac_device        *dev = NULL;
+    struct sac_stream *stream = NULL;
+    must(sac_context_create(NULL, &ctx));
+    must(sac_device_open(ctx, argc > 1 ? argv[1] : "cuda", NULL, &dev));
+    if (dev->ops->host_memory) {
+        fprintf(stderr, "bench_ops: %s is no GPU\n", sac_device_name(dev));
+        return 1;
+    }
+    must(dev->ops->stream_create(dev, &stream));
+    printf("%s, float16, channels last or (plain) ONNX's order\n", dev->description);
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct bench b = {.dev = dev, .stream = stream, .kernel = kernel_of(dev, cases[i].op)};
+        if (b.kernel) {
+            describe(&b, &cases[i]);
+            if (prepare(&b, &cases[i])) {
+                const double bytes = bytes_of(&b);
+                if (i == 0) { /* the ceiling */
+                    const double s = time_of(&b, run_copy);
+                    printf("%-20s %-22s %8.1f us %6.0f GB/s\n", "copy", "on the device", s * 1e6, bytes / s * 1e-9);
+                }
+                const double s = time_of(&b, run_kernel);
+                printf("%-20s %-22s %8.1f us %6.0f GB/s%s\n", cases[i].op, cases[i].what, s * 1e6, bytes / s * 1e-9,
+                       cases[i].plain ? "  plain" : "");
+            }
+        }
+        finish(&b);
+    }
+    dev->ops->stream_destroy(&stream);
+    sac_device_unref(&dev);
+    return 0;
+}
