@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pictures that a GPU's decoder lends out: what they take, who waits when all are held, and that they come back. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "tests/media/gpu_reading.h"
+
+/* ---- memory ---- */
+
+/* Free memory of the GPU, by the driver's own count. */
+static uint64_t free_vram(void)
+{
+    uint64_t left = 0, total = 0;
+    assert_sac_ok(gpu->ops->memory_info(gpu, &left, &total));
+    return left;
+}
+
+static long resident_kb(void)
+{
+    long  pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%*d %ld", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* SACCADE_CYCLES: how often, where there is time for more. What leaks does so every time; other processes on
+ * the card come and go, so the best of some rounds counts. */
+static void opening_and_closing_leaves_memory_flat(void **state)
+{
+    (void)state;
+    need_gpu();
+    enum { ROUNDS = 4 };
+    const char *path = clip_path("people_h264.mp4"), *wanted = getenv("SACCADE_CYCLES");
+    const int   cycles = SAC_MAX((wanted ? atoi(wanted) : 40) / ROUNDS, 1);
+    double      lost = 1e9;
+    for (int i = 0; i < 10; i++)
+        read_some(path, NULL, 3);
+    const long    resident = resident_kb();
+    const int64_t begun = sac_time_ns();
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint64_t before = free_vram();
+        for (int i = 0; i < cycles; i++)
+            read_some(path, NULL, 3);
+        lost = SAC_MIN(lost, ((double)before - (double)free_vram()) * 1e-6);
+    }
+    const long grown = resident_kb() - resident;
+    print_message("%d times opened, %.0f ms each: %.1f MB of the GPU's memory less in %d of them, %.1f MB of the "
+                  "host's more in all\n",
+                  ROUNDS * cycles, (double)(sac_time_ns() - begun) * 1e-6 / (ROUNDS * cycles), lost, cycles,
+                  (double)grown * 1e-3);
+    assert_true(lost < 4);
+    assert_true(grown < 8192);
+}
+
+/* What one more stream takes, reported and by the driver's count. */
+static void measure_surfaces(const char *path, int surfaces)
+{
+    struct sac_source_params params = sac_source_params_default();
+    struct sac_source_info   info;
+    sac_source              *other = NULL, *src = NULL;
+    params.prefetch = 0;
+    params.surfaces = surfaces;
+    assert_sac_ok(sac_source_open(gpu, path, &params, &other)); /* the first has costs of its own */
+    uint64_t before = free_vram();
+    assert_sac_ok(sac_source_open(gpu, path, &params, &src));
+    uint64_t after = free_vram();
+    sac_source_describe(src, &info);
+    print_message("%s %dx%d, %d lent out: %d surfaces, %.1f MB reported, %.1f MB taken\n", info.codec, info.width,
+                  info.height, surfaces, info.surfaces, (double)info.surface_bytes * 1e-6,
+                  ((double)before - (double)after) * 1e-6);
+    assert_true(info.surfaces >= surfaces && info.surfaces <= 32);
+    assert_true(info.surface_bytes >= (uint64_t)info.width * (uint64_t)info.height * 3 / 2 * (uint64_t)info.surfaces);
+    sac_source_close(&src);
+    sac_source_close(&other);
+}
+
+static void reports_what_its_surfaces_take(void **state)
+{
+    (void)state;
+    need_gpu();
+    static const char *const large[] = {"h264_1080p.mp4", "hevc_1080p.mp4", "hevc_2160p.mp4"};
+    const char              *shared = getenv("SACCADE_SHARED");
+    for (int surfaces = 4; surfaces <= 12; surfaces += 4)
+        measure_surfaces(clip_path("people_h264.mp4"), surfaces);
+    for (size_t i = 0; i < 2 * SAC_COUNT(large); i++) { /* those of scripts/gpu-clips, where they are */
+        char path[512];
+        snprintf(path, sizeof path, "%s/data/clips/%s", shared ? shared : "", large[i / 2]);
+        if (access(path, R_OK) == 0)
+            measure_surfaces(path, i % 2 ? 8 : 4);
+    }
+}
+
+static void more_than_the_budget_is_refused(void **state)
+{
+    (void)state;
+    need_gpu();
+    struct sac_device_params small = sac_device_params_default();
+    struct sac_pool_stats    pool;
+    sac_device              *usual = gpu;
+    sac_source              *one = NULL, *other = NULL;
+    sac_frame               *frame = NULL;
+    struct sac_source_params params = sac_source_params_default();
+    params.prefetch = 0;
+    params.surfaces = 4;
+    small.memory_limit_bytes = 34 << 20; /* one stream of 768x576, not two */
+    gpu = gpu_open(&small);
+    assert_sac_ok(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &one));
+    sac_device_pool_stats(gpu, &pool);
+    assert_true(pool.bytes_live > 8 << 20);
+    params.decode = SAC_DECODE_AUTO; /* memory is no reason for the CPU */
+    assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &other), SAC_ERR_LIMIT);
+    print_message("%s\n", last_error());
+    assert_non_null(strstr(last_error(), "NVDEC surfaces of"));
+    for (int i = 0; i < 30; i++) { /* the one that was there first goes on */
+        assert_sac_ok(sac_source_read_wait(one, &frame));
+        sac_frame_unref(&frame);
+    }
+    sac_source_close(&one);
+    sac_device_pool_stats(gpu, &pool);
+    assert_true(pool.bytes_live < 1 << 20);
+    sac_device_unref(&gpu);
+    gpu = usual;
+}
+
+/* ---- frames that are held ---- */
+
+struct holder {
+    sac_source *src;
+    sac_frame  *frame[4];
+    sac_result  res;
+    sac_frame  *fifth;
+    atomic_int  done;
+};
+
+static void *read_fifth(void *arg)
+{
+    struct holder *h = arg;
+    h->res = sac_source_read_wait(h->src, &h->fifth);
+    atomic_store(&h->done, 1);
+    return NULL;
+}
+
+static void waits_when_all_surfaces_are_held(void **state)
+{
+    (void)state;
+    need_gpu();
+    struct sac_source_params params = sac_source_params_default();
+    struct holder            h = {0};
+    pthread_t                thread;
+    params.prefetch = 0;
+    params.surfaces = 4;
+    assert_sac_ok(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &h.src));
+    for (int i = 0; i < 4; i++)
+        assert_sac_ok(sac_source_read_wait(h.src, &h.frame[i]));
+    sac_frame *first = downloaded(h.frame[0]);
+    assert_int_equal(pthread_create(&thread, NULL, read_fifth, &h), 0);
+    usleep(200 * 1000);
+    assert_int_equal(atomic_load(&h.done), 0);
+    sac_frame_unref(&h.frame[3]);
+    pthread_join(thread, NULL);
+    assert_int_equal(h.res, SAC_OK);
+    sac_frame_unref(&h.fifth);
+    for (int i = 0; i < 10; i++) { /* what is held stays as it is */
+        assert_sac_ok(sac_source_read_wait(h.src, &h.fifth));
+        sac_frame_unref(&h.fifth);
+    }
+    struct difference diff = {0};
+    sac_frame        *again = downloaded(h.frame[0]);
+    compare(again, first, 0, &diff);
+    assert_int_equal(diff.greatest, 0);
+    sac_frame_unref(&again);
+    sac_source_close(&h.src); /* frames outlive it */
+    again = downloaded(h.frame[1]);
+    sac_frame_unref(&again);
+    sac_frame_unref(&first);
+    for (int i = 0; i < 3; i++)
+        sac_frame_unref(&h.frame[i]);
+}
+
+static void cancelling_ends_a_wait_for_surfaces(void **state)
+{
+    (void)state;
+    need_gpu();
+    struct sac_source_params params = sac_source_params_default();
+    struct holder            h = {0};
+    pthread_t                thread;
+    params.prefetch = 0;
+    params.surfaces = 3;
+    assert_sac_ok(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &h.src));
+    for (int i = 0; i < 3; i++)
+        assert_sac_ok(sac_source_read_wait(h.src, &h.frame[i]));
+    assert_int_equal(pthread_create(&thread, NULL, read_fifth, &h), 0);
+    usleep(50 * 1000);
+    sac_source_cancel(h.src);
+    pthread_join(thread, NULL);
+    assert_int_equal(h.res, SAC_ERR_CANCELLED);
+    for (int i = 0; i < 3; i++)
+        sac_frame_unref(&h.frame[i]);
+    sac_source_close(&h.src);
+}
+
+/* As few surfaces as there can be, all of them held: no picture finds none. */
+static void a_small_pool_loses_nothing(void **state)
+{
+    (void)state;
+    need_gpu();
+    static const char *const clips[] = {"people_h264.mp4", "people_hevc.mp4",      "people_vp9.webm",
+                                        "people_mpeg2.ts", "interlaced_h264.mp4", "sizes.h264"};
+    struct sac_source_params params = sac_source_params_default();
+    int                      bad = 0;
+    params.prefetch = 0;
+    params.surfaces = 3;
+    for (size_t i = 0; i < SAC_COUNT(clips); i++) {
+        struct sac_source_stats stats;
+        sac_source             *src = NULL;
+        sac_frame              *held[3] = {NULL};
+        int                     frames = 0, want = i < 4 ? 30 : i == 4 ? 10 : 30;
+        assert_sac_ok(sac_source_open(gpu, clip_path(clips[i]), &params, &src));
+        for (;; frames++) {
+            sac_frame_unref(&held[frames % 3]);
+            if (sac_source_read_wait(src, &held[frames % 3]) != SAC_OK)
+                break;
+        }
+        sac_source_get_stats(src, &stats);
+        if (frames != want || stats.corrupt) {
+            print_message("%s: %d frames of %d, %d lost\n", clips[i], frames, want, (int)stats.corrupt);
+            bad++;
+        }
+        for (int h = 0; h < 3; h++)
+            sac_frame_unref(&held[h]);
+        sac_source_close(&src);
+    }
+    assert_int_equal(bad, 0);
+}
+
+static void *read_whole(void *arg)
+{
+    const char *path = arg;
+    sac_source *src = NULL;
+    sac_frame  *frame = NULL;
+    intptr_t    frames = 0;
+    if (sac_source_open(gpu, path, NULL, &src) != SAC_OK)
+        return NULL;
+    while (sac_source_read_wait(src, &frame) == SAC_OK) {
+        frames++;
+        sac_frame_unref(&frame);
+    }
+    sac_source_close(&src);
+    return (void *)frames;
+}
+
+static void many_streams_at_once(void **state)
+{
+    (void)state;
+    need_gpu();
+    enum { STREAMS = 16 };
+    pthread_t thread[STREAMS];
+    char      path[256];
+    snprintf(path, sizeof path, "%s", clip_path("people_hevc.mp4"));
+    for (int i = 0; i < STREAMS; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, read_whole, path), 0);
+    for (int i = 0; i < STREAMS; i++) {
+        void *frames = NULL;
+        pthread_join(thread[i], &frames);
+        assert_int_equal((intptr_t)frames, 30);
+    }
+}
+
+/* With an argument: the tests of that name alone. */
+int main(int argc, char **argv)
+{
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opening_and_closing_leaves_memory_flat),
+        cmocka_unit_test(reports_what_its_surfaces_take),
+        cmocka_unit_test(more_than_the_budget_is_refused),
+        cmocka_unit_test(waits_when_all_surfaces_are_held),
+        cmocka_unit_test(cancelling_ends_a_wait_for_surfaces),
+        cmocka_unit_test(a_small_pool_loses_nothing),
+        cmocka_unit_test(many_streams_at_once),
+    };
+    return cmocka_run_group_tests(tests, open_devices, close_devices);
+}
