@@ -77,6 +77,7 @@ sac_result sac_model_look_into_plan(sac_model *model, const void *bytes, size_t 
 /* model_run.c: what runs need; the second half accepts half of the first. */
 sac_result sac_model_begin_runs(sac_model *model);
 void       sac_model_finish_runs(sac_model *model);
+void       sac_model_settle(sac_model *model); /* until what is queued is done: before memory that it uses goes */
 void       sac_model_drop_plans(sac_model *model); /* with what is queued done */
 
 /* Fill info with what the file says (operators, parameters), and what running it once would cost. */
