@@ -147,16 +147,40 @@ static bool take(struct sac_device *dev, struct conv_state *s, const char *key, 
     return s->ready != NULL;
 }
 
-static bool take_likely(struct sac_device *dev, struct conv_state *s, const char *key)
+/* Does the one way that is ready compute what it should? */
+static bool is_right(struct sac_device *dev, struct conv_state *s, const struct conv_weights_source *weights,
+                     const char *key, const float *numbers)
+{
+    struct conv_trial *t = sac_new(struct conv_trial);
+    if (!t)
+        return false;
+    *t = (struct conv_trial){.dev = dev, .state = s, .key = key, .list.count = 1, .ready = {s->ready}};
+    pthread_mutex_lock(&s->gpu->tuning);
+    bool right = weights->get(weights->arg, conv_form_of(s->ready->choice.way), &s->weights) == SAC_OK;
+    if (right && conv_trial_begin(t, numbers) == SAC_OK) /* without memory for a trial it is believed */
+        right = conv_trial_right(t, "at first") && conv_trial_captures(t);
+    cudaStreamSynchronize(s->gpu->stream);
+    conv_trial_finish(t);
+    pthread_mutex_unlock(&s->gpu->tuning);
+    sac_free(t);
+    return right;
+}
+
+static bool take_likely(struct sac_device *dev, struct conv_state *s, const struct conv_weights_source *weights,
+                        const char *key, const float *numbers)
 {
     struct conv_ways l;
     s->ready = conv_share(key, NULL);
     if (s->ready)
         return true;
     conv_ways_list(&s->gpu->cudnn, &s->spec, &l);
-    for (int i = 0; i < l.count; i++)
-        if (take(dev, s, key, &l.items[i].choice))
+    for (int i = 0; i < l.count; i++) {
+        if (!take(dev, s, key, &l.items[i].choice))
+            continue;
+        if (is_right(dev, s, weights, key, numbers))
             return true;
+        conv_ready_unref(&s->ready);
+    }
     return false;
 }
 
@@ -173,7 +197,8 @@ static bool choose(struct sac_device *dev, struct conv_state *state, const struc
     }
     if (tuned_recall(key, text) && conv_choice_parse(text, &choice) && take(dev, state, key, &choice))
         return true;
-    return plan->measure ? try_all(dev, state, weights, key, plan->call->in[1].data) : take_likely(dev, state, key);
+    const float *numbers = plan->call->in[1].data;
+    return plan->measure ? try_all(dev, state, weights, key, numbers) : take_likely(dev, state, weights, key, numbers);
 }
 
 /* For what cuDNN does not compute, or where it is missing. It is slow, so it is said. */
