@@ -336,6 +336,7 @@ static void runs_leave_no_memory_behind(void **state)
 {
     (void)state;
     need_gpu();
+    gpu_alone();
     enum { WARM = 5, RUNS = 20 };
     struct sac_stream_params streams[STREAMS];
     uint64_t                 before = 0, after;
