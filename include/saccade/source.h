@@ -22,7 +22,8 @@ extern "C" {
 
 typedef struct sac_source sac_source;
 
-/* Where video is decoded when the frames go to a GPU. Lists of images are decoded on the CPU by default. */
+/* Where video is decoded when the frames go to a GPU. Lists of images are decoded on the CPU, but for
+ * SAC_DECODE_GPU. A pipeline that chooses its device by itself ("auto") takes the default as SAC_DECODE_AUTO. */
 enum sac_decode {
     SAC_DECODE_DEFAULT = 0, /* on the GPU; a stream that its decoder refuses is an error */
     SAC_DECODE_GPU,         /* the same, also images; an error on a device that is no GPU */

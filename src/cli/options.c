@@ -72,7 +72,7 @@ const struct option options[] = {
 
     {"decode", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(decode), "decode.where", "WHERE",
      "where video is decoded; device: where the work runs (images on the CPU), auto: on the CPU what the "
-     "GPU refuses, and it is said", .choices = decode_modes},
+     "GPU refuses, and it is said; device is taken as auto with --device auto", .choices = decode_modes},
     {"decode-threads", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_threads), "decode.threads",
      "N", "threads of the video decoder; 0: as --threads", 0, THREADS_MAX},
     {"prefetch", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_prefetch), "decode.prefetch",

@@ -79,6 +79,8 @@ static sac_result open_on_gpu(struct sac_decoder *dec, const AVCodecParameters *
         SAC_FAIL(sac_device_context(dec->dev), res, "%s: %s has no decoder for codec '%s' through this FFmpeg",
                  dec->source_name, sac_device_name(dec->dev), avcodec_get_name(video->codec_id));
     dec->may_refuse = res == SAC_OK && dec->params->decode == SAC_DECODE_AUTO;
+    if (res == SAC_OK)
+        dec->note[0] = '\0'; /* of a stream before */
     if (res != SAC_ERR_UNSUPPORTED)
         return res;
     res = refused(dec);
@@ -99,7 +101,7 @@ sac_result sac_decoder_open(struct sac_decoder *dec, const AVCodecParameters *vi
                         sac_device_name(dec->dev));
     if (!is_gpu(dec->dev))
         return open_on_cpu(dec, video);
-    if (decode == SAC_DECODE_CPU || (decode == SAC_DECODE_DEFAULT && dec->images)) {
+    if (decode == SAC_DECODE_CPU || (dec->images && decode != SAC_DECODE_GPU)) {
         note(dec, SAC_LOG_INFO, decode == SAC_DECODE_CPU ? "as asked for" : "it is images");
         return open_on_cpu(dec, video);
     }

@@ -135,6 +135,10 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
         return res;
     if (!s->params.video_out)
         params.keep_packets = 0; /* nobody would take them */
+    /* Who leaves the choice of the device to us wants the video read. */
+    const char *device = s->pipe->params.job.device;
+    if (params.decode == SAC_DECODE_DEFAULT && (!device || strcmp(device, "auto") == 0))
+        params.decode = SAC_DECODE_AUTO;
     if (params.surfaces <= 0)
         params.surfaces = surfaces_for(s);
     if (job->measures) {
