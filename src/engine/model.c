@@ -12,10 +12,10 @@
  * devices run, and far under what a small, lying file can ask for. What the machine, or the control group
  * that the process is in, does not have is refused too: the system would grant it and end the program
  * when it is touched. */
-static uint64_t default_memory_limit(void)
+static uint64_t default_memory_limit(const sac_device *dev)
 {
     const uint64_t most = (uint64_t)64 << 30, allowed = sac_memory_allowed();
-    return SAC_MIN(most, allowed);
+    return dev->ops->host_memory ? SAC_MIN(most, allowed) : most; /* else the device's pool knows */
 }
 
 struct sac_model_params sac_model_params_default(void)
@@ -201,11 +201,15 @@ static sac_result model_new(sac_device *dev, const char *name,
     m->dev = sac_device_ref(dev);
     m->params = params ? *params : sac_model_params_default();
     if (m->params.memory_limit_bytes == 0)
-        m->params.memory_limit_bytes = default_memory_limit();
+        m->params.memory_limit_bytes = default_memory_limit(dev);
     m->asked = m->params.precision != SAC_PRECISION_DEFAULT;
     m->params.precision = sac_engine_precision(dev, m->params.precision);
-    *out = m;
-    return sac_model_begin_runs(m);
+    res = sac_model_begin_runs(m);
+    if (res == SAC_OK)
+        *out = m;
+    else
+        sac_model_unref(&m);
+    return res;
 }
 
 static sac_result load_path(sac_device *dev, const char *given,
