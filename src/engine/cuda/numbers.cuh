@@ -159,7 +159,13 @@ template <> OPS_BODY void put(void *p, int type, int64_t i, double v)
     else
         put_int(p, type, i, saturate(v, type));
 }
-template <> OPS_BODY void put(void *p, int type, int64_t i, float v) { put(p, type, i, (double)v); }
+template <> OPS_BODY void put(void *p, int type, int64_t i, float v)
+{
+    if (type <= SAC_BF16)
+        put_float(p, type, i, v);
+    else
+        put(p, type, i, (double)v);
+}
 template <> OPS_BODY void put(void *p, int type, int64_t i, int64_t v) { put_int(p, type, i, v); }
 template <> OPS_BODY void put(void *p, int type, int64_t i, uint64_t v) { put_int(p, type, i, v); }
 

@@ -52,6 +52,31 @@ static struct ops_divisor whole_scale(const struct ops_resize *p, const struct o
     return ops_divisor_of(n);
 }
 
+/* The line on which outputs lie, but for what nearest makes of it. */
+static void set_line(const struct ops_resize *p, struct ops_resize_axis *a)
+{
+    const double size = a->in, out = a->scale * size, span = (a->roi_end - a->roi_start) * (size - 1);
+    a->slope = 1 / a->scale;
+    a->shift = 0;
+    switch (p->coordinates) {
+    case OPS_ASYMMETRIC: break;
+    case OPS_ALIGN_CORNERS: a->slope = out == 1 ? 0 : (size - 1) / (out - 1); break;
+    case OPS_CROP:
+        a->slope = a->out == 1 ? 0 : span / (a->out - 1);
+        a->shift = a->roi_start * (size - 1) + (a->out == 1 ? span / 2 : 0);
+        break;
+    case OPS_TF_HALF_PIXEL: a->shift = 0.5 / a->scale; break;
+    default:
+        a->shift = 0.5 / a->scale - 0.5;
+        if (p->coordinates == OPS_HALF_PIXEL_SYMMETRIC)
+            a->shift += size / 2 * (1 - a->out / out);
+        if (p->coordinates == OPS_PYTORCH_HALF_PIXEL && a->out == 1) {
+            a->slope = 0;
+            a->shift = -0.5;
+        }
+    }
+}
+
 static void set_axis(struct ops_resize *p, const struct sac_resize *r, const struct sac_operand *in, int d)
 {
     struct ops_resize_axis *a = &p->axis[p->axes++];
@@ -65,6 +90,7 @@ static void set_axis(struct ops_resize *p, const struct sac_resize *r, const str
     a->roi_start = r->roi_start[d];
     a->roi_end = r->roi_end[d];
     a->whole = whole_scale(p, a);
+    set_line(p, a);
 }
 
 /* [N,C,depth,height,width]: ranks one and two have neither samples nor channels. */

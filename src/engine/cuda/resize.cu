@@ -6,23 +6,24 @@ using namespace ops;
 
 namespace {
 
-/* Where output index x lies on the input's axis. */
+/* Where output index x lies on the input's axis, for nearest: divided as the reference divides, since
+ * what is taken jumps. */
 OPS_BODY double source_at(const ops_resize &r, const ops_resize_axis &a, int32_t x)
 {
-    const double size = a.in, out = a.scale * size;
-    double       span, centre;
     switch (r.coordinates) {
     case OPS_ASYMMETRIC: return x / a.scale;
-    case OPS_ALIGN_CORNERS: return out == 1 ? 0 : x * (size - 1) / (out - 1);
-    case OPS_CROP:
-        span = (a.roi_end - a.roi_start) * (size - 1);
-        return a.roi_start * (size - 1) + (a.out == 1 ? span / 2 : x * span / (a.out - 1));
     case OPS_TF_HALF_PIXEL: return (x + 0.5) / a.scale;
+    case OPS_HALF_PIXEL: return (x + 0.5) / a.scale - 0.5;
+    case OPS_ALIGN_CORNERS: return a.scale * a.in == 1 ? 0 : x * (a.in - 1.0) / (a.scale * a.in - 1);
+    case OPS_CROP:
+        if (a.out > 1)
+            return a.roi_start * (a.in - 1.0) + x * ((a.roi_end - a.roi_start) * (a.in - 1.0)) / (a.out - 1);
+        return a.shift;
     default:
-        if (r.coordinates == OPS_PYTORCH_HALF_PIXEL && a.out == 1)
-            return -0.5;
-        centre = (x + 0.5) / a.scale - 0.5;
-        return r.coordinates == OPS_HALF_PIXEL_SYMMETRIC ? centre + size / 2 * (1 - a.out / out) : centre;
+        if (a.slope == 0)
+            return a.shift;
+        return (x + 0.5) / a.scale - 0.5 +
+               (r.coordinates == OPS_HALF_PIXEL_SYMMETRIC ? a.in / 2.0 * (1 - a.out / (a.scale * a.in)) : 0);
     }
 }
 
@@ -78,7 +79,7 @@ OPS_BODY taps taps_at(const ops_resize &r, const ops_resize_axis &a, int32_t x)
         t.start = (int32_t)divide((uint32_t)x, a.whole);
         return t;
     }
-    const double source = source_at(r, a, x);
+    const double source = r.mode == OPS_RESIZE_NEAREST ? source_at(r, a, x) : x * a.slope + a.shift;
     t.outside = a.crops && (source < 0 || source > a.in - 1);
     t.x = source < -1e9 ? -1e9 : source > 1e9 ? 1e9 : source;
     t.start = r.mode == OPS_RESIZE_NEAREST ? nearest_at(r.nearest, t.x) : (int32_t)floor(t.x) + 1 - a.taps / 2;
@@ -145,28 +146,35 @@ template <class VISIT> OPS_BODY bool each_tap(const ops_resize &r, const at5 &at
     return outside;
 }
 
-struct blend_body {
+/* T: float, or double for what float does not hold. */
+template <class T> struct blend_body {
     struct ops_resize r;
     const void       *in;
     void             *out;
     struct sum {
         const blend_body &b;
         int64_t           from;
-        double           *acc;
+        T                *acc;
         OPS_BODY void operator()(int64_t offset, float w) const
         {
-            *acc += w * get<double>(b.in, b.r.in_type, from + offset);
+            *acc += (T)w * get<T>(b.in, b.r.in_type, from + offset);
         }
     };
     OPS_BODY void operator()(int64_t i) const
     {
         const at5 at = place5(r.places, i);
-        double    acc = 0;
+        T         acc = 0;
         if (each_tap(r, at, sum{*this, rest_of(r, at), &acc}))
-            acc = r.extrapolation;
+            acc = (T)r.extrapolation;
         put(out, r.out_type, target(r, at), acc);
     }
 };
+
+template <class T> int blend(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
+{
+    blend_body<T> body = {r, ports->in[0], ports->out[0]};
+    return each(body, r.places.count, stream);
+}
 
 struct blend8_body {
     struct ops_resize r;
@@ -233,10 +241,9 @@ extern "C" int ops_launch_resize(const void *params, const struct ops_ports *por
         blend8_body body = {*r, ports->in[0], ports->out[0]};
         return each(body, r->units.count, stream);
     }
-    if (r->mode != OPS_RESIZE_NEAREST || r->in_type != r->out_type) {
-        blend_body body = {*r, ports->in[0], ports->out[0]};
-        return each(body, r->places.count, stream);
-    }
+    const bool halves = r->in_type <= SAC_F16 && r->out_type <= SAC_F16;
+    if (r->mode != OPS_RESIZE_NEAREST || r->in_type != r->out_type)
+        return halves ? blend<float>(*r, ports, stream) : blend<double>(*r, ports, stream);
     switch (sac_dtype_bytes((enum sac_dtype)r->in_type)) {
     case 1: return copy<uint8_t>(*r, ports, stream);
     case 2: return copy<uint16_t>(*r, ports, stream);

@@ -15,6 +15,7 @@ struct ops_resize_axis {
     int32_t            in, out, taps, crops;
     struct ops_divisor whole; /* d not 0: output x reads input x / d */
     double             scale, shrink, roi_start, roi_end;
+    double             slope, shift; /* blends: output x lies at x * slope + shift */
 };
 enum { OPS_RESIZE_AXES = 3 };
 struct ops_resize {
