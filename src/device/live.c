@@ -6,6 +6,25 @@
 
 #include "device/pool.h"
 
+const char *sac_buffer_owner(const struct sac_buffer *buf)
+{
+    return buf->owner;
+}
+
+void sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc)
+{
+    pthread_mutex_lock(&buf->pool->lock);
+    buf->desc = *desc;
+    pthread_mutex_unlock(&buf->pool->lock);
+}
+
+void sac_buffer_keep(struct sac_buffer *buf)
+{
+    pthread_mutex_lock(&buf->pool->lock);
+    buf->keep = true;
+    pthread_mutex_unlock(&buf->pool->lock);
+}
+
 /* ---- reports ---- */
 
 static void print_buffer(const struct sac_buffer *buf, int64_t now_ns, char *out, size_t size)

@@ -374,11 +374,6 @@ void *sac_buffer_data(const struct sac_buffer *buf)
     return buf->data;
 }
 
-const char *sac_buffer_owner(const struct sac_buffer *buf)
-{
-    return buf->owner;
-}
-
 size_t sac_buffer_bytes(const struct sac_buffer *buf)
 {
     return buf->bytes;
@@ -390,20 +385,6 @@ void sac_buffer_used(struct sac_buffer *buf, struct sac_stream *stream)
         return;
     pthread_mutex_lock(&buf->pool->lock);
     sac_uses_add(buf->pool->dev, &buf->uses, stream);
-    pthread_mutex_unlock(&buf->pool->lock);
-}
-
-void sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc)
-{
-    pthread_mutex_lock(&buf->pool->lock);
-    buf->desc = *desc;
-    pthread_mutex_unlock(&buf->pool->lock);
-}
-
-void sac_buffer_keep(struct sac_buffer *buf)
-{
-    pthread_mutex_lock(&buf->pool->lock);
-    buf->keep = true;
     pthread_mutex_unlock(&buf->pool->lock);
 }
 

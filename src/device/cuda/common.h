@@ -79,6 +79,20 @@ enum { CUDA_COMPUTE_MIN = 80 }; /* Ampere: the oldest that the kernels are built
 /* service.c */
 enum sac_device_service cuda_service(char *missing, size_t size);
 
+/* memory.c */
+sac_result cuda_memory_alloc(struct sac_device *dev, size_t bytes, void **out);
+void       cuda_memory_free(struct sac_device *dev, void *p);
+sac_result cuda_memory_info(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes);
+sac_result cuda_host_alloc(struct sac_device *dev, size_t bytes, void **out);
+void       cuda_host_free(struct sac_device *dev, void *p);
+sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
+                     size_t bytes, enum sac_copy_kind kind);
+sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream, const struct sac_copy_rows *r,
+                          enum sac_copy_kind kind);
+
+/* device.c: until all work of a stream is done; the thread sleeps. */
+cudaError_t cuda_wait(struct sac_stream *stream);
+
 /* event.c */
 sac_result cuda_event_create(struct sac_device *dev, bool timed, struct sac_event **out);
 void       cuda_event_destroy(struct sac_event **event);

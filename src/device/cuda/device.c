@@ -237,79 +237,6 @@ static sac_result cuda_open(struct sac_device *dev, int index)
     return res;
 }
 
-/* ---- memory ---- */
-
-/* The pool keeps what it took, so the frame path comes here only while it warms up. cudaFree waits
- * for the GPU: what is trimmed can never be in use by work still queued. */
-static sac_result cuda_memory_alloc(struct sac_device *dev, size_t bytes, void **out)
-{
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    void       *p = NULL;
-    cudaError_t got = cudaMalloc(&p, bytes);
-    if (got == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
-        res = SAC_ERR_MEMORY; /* the pool makes room and tries again, or says it */
-    } else {
-        res = cuda_check(dev, got, "device memory");
-    }
-    cuda_leave();
-    if (res == SAC_OK)
-        *out = p;
-    return res;
-}
-
-static void cuda_memory_free(struct sac_device *dev, void *p)
-{
-    if (cuda_enter(dev) != SAC_OK)
-        return;
-    cudaFree(p);
-    cuda_leave();
-}
-
-static sac_result cuda_memory_info(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes)
-{
-    size_t     left = 0, total = 0;
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(dev, cudaMemGetInfo(&left, &total), "its memory");
-    cuda_leave();
-    if (res == SAC_OK) {
-        *free_bytes = left;
-        *total_bytes = total;
-    }
-    return res;
-}
-
-static sac_result cuda_host_alloc(struct sac_device *dev, size_t bytes, void **out)
-{
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    void       *p = NULL;
-    cudaError_t got = cudaHostAlloc(&p, bytes, cudaHostAllocDefault);
-    if (got == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
-        res = SAC_ERR_MEMORY;
-    } else {
-        res = cuda_check(dev, got, "page-locked memory");
-    }
-    cuda_leave();
-    if (res == SAC_OK)
-        *out = p;
-    return res;
-}
-
-static void cuda_host_free(struct sac_device *dev, void *p)
-{
-    if (cuda_enter(dev) != SAC_OK)
-        return;
-    cudaFreeHost(p);
-    cuda_leave();
-}
-
 /* ---- streams ---- */
 
 static void cuda_stream_destroy(struct sac_stream **stream_at)
@@ -355,7 +282,7 @@ static sac_result cuda_stream_create_patient(struct sac_device *dev, struct sac_
 
 /* cudaStreamSynchronize spins, which costs a core; an event made for it lets the thread sleep. When
  * another thread records it anew meanwhile, this one waits a little longer. */
-static cudaError_t wait_for(struct sac_stream *stream)
+cudaError_t cuda_wait(struct sac_stream *stream)
 {
     cudaError_t res = cudaEventRecord(stream->reached, stream->handle);
     return res == cudaSuccess ? cudaEventSynchronize(stream->reached) : res;
@@ -366,7 +293,7 @@ static sac_result cuda_stream_wait(struct sac_stream *stream)
     sac_result res = cuda_enter(stream->dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(stream->dev, wait_for(stream), "queued work");
+    res = cuda_check(stream->dev, cuda_wait(stream), "queued work");
     cuda_leave();
     return res;
 }
@@ -424,52 +351,6 @@ sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, 
 void cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream)
 {
     pthread_mutex_unlock(&cuda_own_stream(dev, stream)->lock);
-}
-
-/* ---- copies ---- */
-
-static enum cudaMemcpyKind kind_of(enum sac_copy_kind kind)
-{
-    return kind == SAC_COPY_HOST_TO_DEVICE   ? cudaMemcpyHostToDevice
-           : kind == SAC_COPY_DEVICE_TO_HOST ? cudaMemcpyDeviceToHost
-                                             : cudaMemcpyDeviceToDevice;
-}
-
-/* On the device's own stream the caller may use its memory at once. */
-static cudaError_t settle(struct sac_device *dev, struct sac_stream *stream, enum sac_copy_kind kind)
-{
-    return stream || kind == SAC_COPY_ON_DEVICE ? cudaSuccess
-                                                : wait_for(cuda_own_stream(dev, NULL));
-}
-
-static sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
-                            const void *src, size_t bytes, enum sac_copy_kind kind)
-{
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    cudaError_t done = cudaMemcpyAsync(dst, src, bytes, kind_of(kind), cuda_stream_of(dev, stream));
-    if (done == cudaSuccess)
-        done = settle(dev, stream, kind);
-    res = cuda_check(dev, done, "a copy");
-    cuda_leave();
-    return res;
-}
-
-static sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream,
-                                 const struct sac_copy_rows *r, enum sac_copy_kind kind)
-{
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    cudaError_t done =
-        cudaMemcpy2DAsync(r->dst, r->dst_pitch, r->src, r->src_pitch, r->row_bytes, (size_t)r->rows,
-                          kind_of(kind), cuda_stream_of(dev, stream));
-    if (done == cudaSuccess)
-        done = settle(dev, stream, kind);
-    res = cuda_check(dev, done, "a copy");
-    cuda_leave();
-    return res;
 }
 
 /* ---- the table ---- */
