@@ -80,25 +80,34 @@ static void make_smaller(struct ahead *a, int size)
     a->limit = size;
 }
 
+/* A stream that was refused has ended, unless its frames are pushed: those may be tried again too. */
 static void grow_back(struct ahead *a)
 {
-    if (a->limit >= a->job->batch_limit || sac_time_ns() < a->grow_ns)
+    if (a->grow_ns == 0 || sac_time_ns() < a->grow_ns)
+        return;
+    a->refused_from = INT32_MAX;
+    a->grow_ns = 0;
+    if (a->limit >= a->job->batch_limit)
         return;
     a->limit = SAC_MIN(2 * a->limit, a->job->batch_limit);
     a->grow_ns = sac_time_ns() + a->small_ns;
     sac_log(a->job->ctx, SAC_LOG_INFO, "batches of up to %d frames are tried again", a->limit);
 }
 
-/* Not even one frame fits: the stream that came last gives way. false: there is none left. */
+/* Not even one frame fits: of several streams the one that came last gives way. false: there is only one. */
 static bool refuse_newest(struct ahead *a, const struct batch *b)
 {
-    int newest = -1;
+    int newest = INT32_MIN, oldest = INT32_MAX;
     for (size_t i = 0; i < b->count; i++)
-        if (!b->items[i]->last && b->items[i]->stream_id < a->refused_from)
+        if (!b->items[i]->last && b->items[i]->stream_id < a->refused_from) {
             newest = SAC_MAX(newest, b->items[i]->stream_id);
-    if (newest >= 0)
-        a->refused_from = newest;
-    return newest >= 0;
+            oldest = SAC_MIN(oldest, b->items[i]->stream_id);
+        }
+    if (newest <= oldest)
+        return false;
+    a->refused_from = newest;
+    make_smaller(a, 1);
+    return true;
 }
 
 static bool is_refused(const struct ahead *a, const struct sac_item *item)

@@ -7,6 +7,7 @@
 #include <saccade/pipeline.h>
 
 #include "base/base.h"
+#include "device/device.h"
 #include "tests/pipeline/folder.h"
 
 enum { FRAMES = 27, STREAMS = 4 };
@@ -291,6 +292,70 @@ static void a_frame_that_fails_does_so_alone(void **state)
     sac_device_unref(&other);
 }
 
+static void push(sac_session *s, int stream_id, int side, int number)
+{
+    sac_frame *frame = NULL;
+    sac_frame  desc = {.format = SAC_PIXEL_RGB24, .width = side, .height = side, .pts_us = number * 40000,
+                       .stream_id = stream_id};
+    assert_sac_ok(sac_frame_create(sac_session_device(s), &desc, &frame));
+    memset(frame->plane[0], 80, frame->pitch_bytes[0] * (size_t)side);
+    assert_sac_ok(sac_session_submit(s, frame, stream_id));
+    sac_frame_unref(&frame);
+}
+
+/* How many of the frames pushed came back well. */
+static int take(sac_session *s, int count, bool ok[2])
+{
+    int well = 0;
+    ok[0] = ok[1] = false;
+    for (int i = 0; i < count; i++) {
+        struct sac_session_result result;
+        char                      why[512];
+        assert_sac_ok(sac_session_result_wait(s, -1, &result));
+        sac_context_last_error(test_context(), why, sizeof why);
+        assert_true(result.status == SAC_OK || *why);
+        ok[result.id] |= result.status == SAC_OK;
+        well += result.status == SAC_OK;
+        sac_session_result_finish(&result);
+    }
+    return well;
+}
+
+/* The budget is used up while a session runs, and given back later. */
+static void memory_that_runs_out_midway_costs_frames_not_the_session(void **state)
+{
+    (void)state;
+    struct sac_session_params params = sac_session_params_default();
+    struct sac_stream_params  streams[STREAMS];
+    struct sac_buffer        *taken[4096];
+    sac_session              *s = NULL;
+    bool                      ok[2];
+    int                       n = 0;
+    params.job = params_of(streams, 1, 2).job;
+    params.job.device_params.memory_limit_bytes = 256 << 20;
+    params.submit_max = 4;
+    assert_sac_ok(sac_session_create(test_context(), &params, &s));
+    assert_sac_ok(sac_session_start(s));
+    for (int i = 0; i < 4; i++)
+        push(s, i % 2, 160, i / 2);
+    assert_int_equal(take(s, 4, ok), 4);
+    for (size_t bytes = 16 << 20; bytes >= 1024; bytes /= 2)
+        while (n < 4096 && sac_buffer_create(sac_session_device(s), bytes, "a neighbour", &taken[n]) == SAC_OK)
+            n++;
+    for (int i = 0; i < n; i += n > 8 ? n / 8 : 1) /* room for a frame's own pixels */
+        if (sac_buffer_bytes(taken[i]) <= 1 << 20)
+            sac_buffer_unref(&taken[i]);
+    for (int i = 0; i < 4; i++)
+        push(s, i % 2, 40, 2 + i / 2); /* smaller frames, which want other scratch */
+    assert_true(take(s, 4, ok) < 4);
+    for (int i = 0; i < n; i++)
+        sac_buffer_unref(&taken[i]);
+    for (int i = 0; i < 4; i++)
+        push(s, 0, 160, 10 + i);
+    assert_int_equal(take(s, 4, ok), 4); /* the oldest stream at least goes on */
+    sac_session_destroy(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +366,7 @@ int main(void)
         cmocka_unit_test_teardown(a_stop_leaves_whole_beginnings, remove_outputs),
         cmocka_unit_test_teardown(a_stream_that_ends_early_leaves_the_others, remove_outputs),
         cmocka_unit_test(a_frame_that_fails_does_so_alone),
+        cmocka_unit_test(memory_that_runs_out_midway_costs_frames_not_the_session),
     };
     return cmocka_run_group_tests_name("pipeline/ahead", tests, set_up, folder_remove);
 }
