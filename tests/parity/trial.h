@@ -8,6 +8,10 @@
 
 #include "engine/kernel.h"
 
+/* Beside those of cases.h. */
+extern const struct parity_case trial_larger[];
+extern const int                trial_larger_count;
+
 struct trial {
     sac_device                       *dev;
     const struct sac_kernel_provider *provider;

@@ -150,7 +150,8 @@ struct by_range_body {
     }
 };
 
-template <template <class> class BODY, class P> int by_bytes(const P &p, int64_t count, const struct ops_ports *ports, void *stream)
+template <template <class> class BODY, class P>
+int by_bytes(const P &p, int64_t count, const struct ops_ports *ports, void *stream)
 {
     switch (p.bytes) {
     case 1: return each(BODY<uint8_t>{p, (const uint8_t *)ports->in[0], (uint8_t *)ports->out[0]}, count, stream);

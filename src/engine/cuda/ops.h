@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "engine/cuda/lines.h"
 #include "engine/cuda/row.h"
 #include "engine/cuda/window.h"
 #include "engine/op_util.h"
@@ -51,6 +52,14 @@ bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
 bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out, unsigned *stills);
 struct ops_divisor ops_divisor_of(int64_t d); /* d from 1 to 2^31 - 1 */
 sac_result ops_view_fail(struct sac_kernel_plan *plan);
+
+/* Lines: the dimensions in `along` make up one, the others count them; and who works on them, parts_allowed
+ * when parts of a line can be joined. */
+sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s, const bool *along,
+                           struct ops_lines *out);
+void       ops_choose_team(struct ops_lines *l, bool parts_allowed);
+/* Outputs lie as input 0 does where they have its dimensions. */
+void       ops_line_layouts(struct sac_kernel_plan *plan);
 
 /* What kernels over [N,C,spatial...] need: steps and sizes of input x and output 0; the whole window (false:
  * more than 31 bits count); the output's elements in memory's order. */

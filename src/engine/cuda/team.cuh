@@ -57,21 +57,24 @@ struct block {
     }
 };
 
-template <class BODY> __global__ void __launch_bounds__(THREADS) solo_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+template <class BODY>
+__global__ void __launch_bounds__(THREADS) solo_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
     const int64_t stride = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < rows * parts; i += stride)
         body(i % rows, (int)(i / rows), solo()); /* neighbours work on neighbouring lines */
 }
 
-template <class BODY> __global__ void __launch_bounds__(THREADS) warp_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+template <class BODY>
+__global__ void __launch_bounds__(THREADS) warp_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
     const int64_t stride = (int64_t)gridDim.x * (THREADS / WARP);
     for (int64_t i = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP; i < rows * parts; i += stride)
         body(i / parts, (int)(i % parts), warp());
 }
 
-template <class BODY> __global__ void __launch_bounds__(THREADS) block_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+template <class BODY>
+__global__ void __launch_bounds__(THREADS) block_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
     __shared__ double room[2 * THREADS / WARP];
     for (int64_t i = blockIdx.x; i < rows * parts; i += gridDim.x)
