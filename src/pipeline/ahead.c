@@ -9,47 +9,19 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "heads/detector.h"
-#include "pipeline/job.h"
-#include "reid/embedder.h"
+#include "pipeline/ahead.h"
 
 /* While a batch is under way and no frame comes, how often it is asked whether it has arrived. */
 static const int64_t LOOK_NS = 200000;
 /* After memory ran out, batches are small for so long; then twice as long, and so on. */
 static const int64_t SMALL_NS = 30000000000, SMALL_MAX_NS = 3600000000000;
 
-struct batch {
-    struct sac_item **items; /* frames, and ends of lanes between them */
-    size_t            count, capacity;
-    int               frames;
-    int               slot; /* of the detector; -1: none */
-    sac_result        begun; /* what beginning said */
-};
-
-struct ahead {
-    struct sac_job *job;
-    struct batch    ring[SAC_DETECTOR_SLOTS + 1];
-    int             first, under_way; /* the oldest, and how many */
-    unsigned        turn;
-    /* Frames of a batch beside each other, with room for what the detector finds in them. */
-    struct sac_item **seen;
-    size_t            seen_capacity;
-    /* All crops of a batch. */
-    struct sac_detection *crops;
-    sac_frame           **crop_frames;
-    size_t                crops_capacity, crop_frames_capacity;
-    /* Out of memory. */
-    int     limit;    /* frames in a batch */
-    int64_t grow_ns, small_ns;
-    int     refused_from; /* streams from this number on found no memory; INT_MAX: none */
-};
-
-static struct batch *nth(struct ahead *a, int n)
+static struct sac_ahead_batch *nth(struct sac_ahead *a, int n)
 {
     return &a->ring[(a->first + n) % (int)SAC_COUNT(a->ring)];
 }
 
-static bool add(struct batch *b, struct sac_item *item)
+static bool add(struct sac_ahead_batch *b, struct sac_item *item)
 {
     if (!sac_grow((void **)&b->items, &b->capacity, b->count + 1, sizeof(*b->items)))
         return false;
@@ -61,14 +33,14 @@ static bool add(struct batch *b, struct sac_item *item)
 /* ---- memory that runs out ---- */
 
 /* Strict mode refuses with the same code as a budget does. */
-static bool is_out_of_memory(const struct ahead *a, sac_result res)
+bool sac_ahead_is_out_of_memory(const struct sac_ahead *a, sac_result res)
 {
     char why[512];
     sac_context_last_error(a->job->ctx, why, sizeof why);
     return res == SAC_ERR_MEMORY || (res == SAC_ERR_LIMIT && !strstr(why, "zero-copy"));
 }
 
-static void make_smaller(struct ahead *a, int size)
+static void make_smaller(struct sac_ahead *a, int size)
 {
     const int64_t now = sac_time_ns();
     a->small_ns = a->small_ns ? SAC_MIN(2 * a->small_ns, SMALL_MAX_NS) : SMALL_NS;
@@ -81,7 +53,7 @@ static void make_smaller(struct ahead *a, int size)
 }
 
 /* A stream that was refused has ended, unless its frames are pushed: those may be tried again too. */
-static void grow_back(struct ahead *a)
+static void grow_back(struct sac_ahead *a)
 {
     if (a->grow_ns == 0 || sac_time_ns() < a->grow_ns)
         return;
@@ -95,7 +67,7 @@ static void grow_back(struct ahead *a)
 }
 
 /* Not even one frame fits: of several streams the one that came last gives way. false: there is only one. */
-static bool refuse_newest(struct ahead *a, const struct batch *b)
+static bool refuse_newest(struct sac_ahead *a, const struct sac_ahead_batch *b)
 {
     int newest = INT32_MIN, oldest = INT32_MAX;
     for (size_t i = 0; i < b->count; i++)
@@ -110,12 +82,12 @@ static bool refuse_newest(struct ahead *a, const struct batch *b)
     return true;
 }
 
-static bool is_refused(const struct ahead *a, const struct sac_item *item)
+static bool is_refused(const struct sac_ahead *a, const struct sac_item *item)
 {
     return item->stream_id >= a->refused_from;
 }
 
-static void refuse(struct ahead *a, struct sac_item *item)
+static void refuse(struct sac_ahead *a, struct sac_item *item)
 {
     sac_job_fail_item(a->job, item,
                       SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY, "stream %d: %s has no memory left for it",
@@ -124,8 +96,7 @@ static void refuse(struct ahead *a, struct sac_item *item)
 
 /* ---- detection ---- */
 
-/* The frames of a batch beside each other; their lists lie in job->found meanwhile. */
-static int line_up(struct ahead *a, const struct batch *b)
+int sac_ahead_line_up(struct sac_ahead *a, const struct sac_ahead_batch *b)
 {
     int n = 0;
     for (size_t i = 0; i < b->count; i++)
@@ -137,13 +108,13 @@ static int line_up(struct ahead *a, const struct batch *b)
     return n;
 }
 
-static void give_lists_back(struct ahead *a, int first, int n)
+static void give_lists_back(struct sac_ahead *a, int first, int n)
 {
     for (int i = first; i < first + n; i++)
         a->seen[i]->found = a->job->found[i];
 }
 
-static void record(struct ahead *a, const struct sac_detector_times *t, int first, int n)
+static void record(struct sac_ahead *a, const struct sac_detector_times *t, int first, int n)
 {
     static const enum sac_stage stages[] = {SAC_STAGE_PREPROCESS, SAC_STAGE_INFERENCE, SAC_STAGE_HEAD};
     struct sac_job              *job = a->job;
@@ -171,7 +142,7 @@ static void record(struct ahead *a, const struct sac_detector_times *t, int firs
 }
 
 /* Some frames of those lined up, from begin to end. */
-static sac_result detect_now(struct ahead *a, int slot, int first, int n)
+static sac_result detect_now(struct sac_ahead *a, int slot, int first, int n)
 {
     struct sac_detector_times times;
     sac_result res = sac_detector_begin(a->job->det, slot, a->job->frames + first, n);
@@ -184,7 +155,7 @@ static sac_result detect_now(struct ahead *a, int slot, int first, int n)
 
 /* What could not be begun as it was: with less memory in smaller pieces; and a frame that can't be used must
  * not take its neighbours along, so those beside it go one by one. The lists are lined up. */
-static void detect_in_pieces(struct ahead *a, const struct batch *b, int n, sac_result res)
+static void detect_in_pieces(struct sac_ahead *a, const struct sac_ahead_batch *b, int n, sac_result res)
 {
     bool tried = true; /* res is of the piece that comes next */
     int  size = n;
@@ -198,9 +169,9 @@ static void detect_in_pieces(struct ahead *a, const struct batch *b, int n, sac_
             res = detect_now(a, b->slot, at, m);
         if (res == SAC_OK) {
             at += m;
-        } else if (!is_out_of_memory(a, res) && m > 1) {
+        } else if (!sac_ahead_is_out_of_memory(a, res) && m > 1) {
             size = 1;
-        } else if (!is_out_of_memory(a, res)) {
+        } else if (!sac_ahead_is_out_of_memory(a, res)) {
             sac_job_fail_item(a->job, a->seen[at++], res);
         } else if (m > 1) {
             sac_device_pool_trim(a->job->dev);
@@ -211,7 +182,7 @@ static void detect_in_pieces(struct ahead *a, const struct batch *b, int n, sac_
     }
 }
 
-static void count_batch(struct ahead *a, int n)
+static void count_batch(struct sac_ahead *a, int n)
 {
     struct sac_job *job = a->job;
     atomic_fetch_add(&job->batches, 1);
@@ -219,23 +190,23 @@ static void count_batch(struct ahead *a, int n)
     atomic_fetch_add(&job->batches_full, n >= a->limit);
 }
 
-static void begin(struct ahead *a, struct batch *b)
+static void begin(struct sac_ahead *a, struct sac_ahead_batch *b)
 {
     struct sac_job *job = a->job;
     b->slot = (int)(a->turn++ % SAC_DETECTOR_SLOTS);
     b->begun = SAC_OK;
     if (job->ready_made)
         return;
-    int n = line_up(a, b);
+    int n = sac_ahead_line_up(a, b);
     b->begun = sac_detector_begin(job->det, b->slot, job->frames, n);
-    if (b->begun != SAC_OK && is_out_of_memory(a, b->begun)) {
+    if (b->begun != SAC_OK && sac_ahead_is_out_of_memory(a, b->begun)) {
         sac_device_pool_trim(job->dev);
         b->begun = sac_detector_begin(job->det, b->slot, job->frames, n);
     }
     count_batch(a, n);
 }
 
-static void detect(struct ahead *a, struct batch *b)
+static void detect(struct sac_ahead *a, struct sac_ahead_batch *b)
 {
     struct sac_detector_times times;
     struct sac_job           *job = a->job;
@@ -244,7 +215,7 @@ static void detect(struct ahead *a, struct batch *b)
             sac_job_look_up(job, b->items[i]);
     if (job->ready_made || b->frames == 0)
         return;
-    int        n = line_up(a, b);
+    int        n = sac_ahead_line_up(a, b);
     sac_result res = b->begun;
     if (res == SAC_OK)
         res = sac_detector_end(job->det, b->slot, job->found, &times);
@@ -255,94 +226,16 @@ static void detect(struct ahead *a, struct batch *b)
     give_lists_back(a, 0, n);
 }
 
-/* ---- embeddings ---- */
-
-/* The crops that an item's detections want, behind those of the items before it; -1: no memory. */
-static int add_crops(struct ahead *a, struct sac_item *item, int count)
-{
-    const size_t n = item->found.count;
-    if (!sac_grow((void **)&item->feat_row, &item->feat_row_capacity, n, sizeof *item->feat_row) ||
-        !sac_grow((void **)&a->crops, &a->crops_capacity, (size_t)count + n, sizeof *a->crops) ||
-        !sac_grow((void **)&a->crop_frames, &a->crop_frames_capacity, (size_t)count + n,
-                  sizeof(*a->crop_frames)))
-        return -1;
-    for (size_t i = 0; i < n; i++) {
-        item->feat_row[i] = -1;
-        if (!sac_job_wants_embedding(a->job, &item->found.items[i]))
-            continue;
-        a->crops[count] = item->found.items[i];
-        a->crop_frames[count] = item->frame;
-        item->feat_row[i] = count++;
-    }
-    return count;
-}
-
-static bool is_embedded(const struct sac_item *item)
-{
-    return !item->last && item->status == SAC_OK && item->frame;
-}
-
-static sac_result embed_items(struct ahead *a, struct sac_item **items, size_t n)
-{
-    struct sac_features *features = NULL;
-    sac_result           res = SAC_OK;
-    int                  count = 0;
-    for (size_t i = 0; i < n && count >= 0; i++)
-        if (is_embedded(items[i]))
-            count = add_crops(a, items[i], count);
-    if (count < 0)
-        return SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY, "no memory for the crops of %zu frames", n);
-    if (count > 0)
-        res = sac_embedder_queue(a->job->emb, a->crop_frames, a->crops, count, &features);
-    for (size_t i = 0; i < n && features; i++)
-        if (is_embedded(items[i]))
-            items[i]->features = sac_features_ref(features);
-    sac_features_unref(&features);
-    return res;
-}
-
-static void record_reid(struct ahead *a, const struct batch *b, int64_t begun)
-{
-    struct sac_job *job = a->job;
-    const int64_t   ended = sac_time_ns();
-    int64_t         gpu_ns;
-    for (size_t i = 0; i < b->count; i++)
-        b->items[i]->reid_ns = ended - begun;
-    if (!job->measures)
-        return;
-    int n = line_up(a, b);
-    sac_job_record(job, SAC_STAGE_REID, begun, ended, (const struct sac_item *const *)a->seen, n);
-    while (sac_embedder_take_gpu_ns(job->emb, &gpu_ns))
-        sac_job_record_gpu(job, SAC_STAGE_REID, 0, gpu_ns, NULL, 0);
-}
-
-/* A frame whose crops can't be had must not take its neighbours along. */
-static void embed(struct ahead *a, struct batch *b)
-{
-    const int64_t begun = sac_time_ns();
-    sac_result    res = embed_items(a, b->items, b->count);
-    if (res != SAC_OK && is_out_of_memory(a, res)) {
-        sac_device_pool_trim(a->job->dev);
-        res = embed_items(a, b->items, b->count);
-    }
-    for (size_t i = 0; i < b->count && res != SAC_OK; i++) {
-        sac_result one = is_embedded(b->items[i]) ? embed_items(a, &b->items[i], 1) : SAC_OK;
-        if (one != SAC_OK)
-            sac_job_fail_item(a->job, b->items[i], one);
-    }
-    record_reid(a, b, begun);
-}
-
 /* ---- batches ---- */
 
 /* The oldest batch under way: wait for it, and pass its items on. */
-static void land(struct ahead *a)
+static void land(struct sac_ahead *a)
 {
     struct sac_job *job = a->job;
-    struct batch   *b = nth(a, 0);
+    struct sac_ahead_batch   *b = nth(a, 0);
     detect(a, b);
     if (b->frames && job->emb && (job->wants_embeddings || job->params.reid_every))
-        embed(a, b);
+        sac_ahead_embed(a, b);
     for (size_t i = 0; i < b->count; i++)
         sac_job_pass_on(job, b->items[i]);
     b->count = 0;
@@ -351,16 +244,16 @@ static void land(struct ahead *a)
     a->under_way--;
 }
 
-static bool has_arrived(const struct ahead *a)
+static bool has_arrived(const struct sac_ahead *a)
 {
     const struct sac_job *job = a->job;
-    const struct batch   *b = &a->ring[a->first];
+    const struct sac_ahead_batch   *b = &a->ring[a->first];
     return a->under_way > 0 &&
            (job->ready_made || b->begun != SAC_OK || sac_detector_arrived(job->det, b->slot));
 }
 
 /* How long to wait for a frame. Never long while a batch is under way. */
-static int64_t patience(const struct ahead *a, const struct batch *b, int64_t until_ns)
+static int64_t patience(const struct sac_ahead *a, const struct sac_ahead_batch *b, int64_t until_ns)
 {
     const int64_t left = b->frames ? SAC_MAX(until_ns - sac_time_ns(), 0) : -1;
     if (a->under_way == 0)
@@ -369,7 +262,7 @@ static int64_t patience(const struct ahead *a, const struct batch *b, int64_t un
 }
 
 /* An end of a lane without frames before it in this batch: behind those under way, or at once. */
-static void pass_end(struct ahead *a, struct sac_item *item)
+static void pass_end(struct sac_ahead *a, struct sac_item *item)
 {
     if (a->under_way == 0 || !add(nth(a, a->under_way - 1), item)) {
         while (a->under_way > 0)
@@ -378,7 +271,7 @@ static void pass_end(struct ahead *a, struct sac_item *item)
     }
 }
 
-static void take(struct ahead *a, struct batch *b, struct sac_item *item)
+static void take(struct sac_ahead *a, struct sac_ahead_batch *b, struct sac_item *item)
 {
     if (sac_job_is_discarded(a->job, item)) {
         sac_job_recycle(a->job, item);
@@ -394,7 +287,7 @@ static void take(struct ahead *a, struct batch *b, struct sac_item *item)
 
 /* Until when a batch that begins now may wait for more frames. While the device is at work they may gather
  * all the same. */
-static int64_t deadline(const struct ahead *a)
+static int64_t deadline(const struct sac_ahead *a)
 {
     const struct sac_job *job = a->job;
     const bool            at_once = job->eager && a->under_way == 0;
@@ -403,7 +296,7 @@ static int64_t deadline(const struct ahead *a)
 
 /* Fill the next batch: until it is full or its time is over; the end of a lane ends it too. What arrives
  * meanwhile lands. false: no more frames will come. */
-static bool collect(struct ahead *a, struct batch *b)
+static bool collect(struct sac_ahead *a, struct sac_ahead_batch *b)
 {
     struct sac_job *job = a->job;
     int64_t         until_ns = 0;
@@ -431,13 +324,13 @@ static bool collect(struct ahead *a, struct batch *b)
     return true;
 }
 
-static bool ahead_init(struct ahead *a, struct sac_job *job)
+static bool ahead_init(struct sac_ahead *a, struct sac_job *job)
 {
-    *a = (struct ahead){.job = job, .limit = job->batch_limit, .refused_from = INT32_MAX};
+    *a = (struct sac_ahead){.job = job, .limit = job->batch_limit, .refused_from = INT32_MAX};
     return sac_grow((void **)&a->seen, &a->seen_capacity, (size_t)job->batch_max, sizeof(*a->seen));
 }
 
-static void ahead_finish(struct ahead *a)
+static void ahead_finish(struct sac_ahead *a)
 {
     for (size_t i = 0; i < SAC_COUNT(a->ring); i++)
         sac_free(a->ring[i].items);
@@ -458,12 +351,12 @@ static void fail_all(struct sac_job *job)
 
 void sac_job_infer_ahead(struct sac_job *job)
 {
-    struct ahead a;
+    struct sac_ahead a;
     bool         more = ahead_init(&a, job);
     if (!more)
         fail_all(job);
     while (more) {
-        struct batch *b = nth(&a, a.under_way);
+        struct sac_ahead_batch *b = nth(&a, a.under_way);
         more = collect(&a, b);
         b = nth(&a, a.under_way); /* what landed moved the ring on, not the batch */
         if (b->frames == 0)

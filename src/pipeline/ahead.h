@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the inference thread's work ahead share: see ahead.c. */
+#ifndef SAC_PIPELINE_AHEAD_H
+#define SAC_PIPELINE_AHEAD_H
+
+#include "heads/detector.h"
+#include "pipeline/job.h"
+
+struct sac_ahead_batch {
+    struct sac_item **items; /* frames, and ends of lanes between them */
+    size_t            count, capacity;
+    int               frames;
+    int               slot; /* of the detector; -1: none */
+    sac_result        begun; /* what beginning said */
+};
+
+struct sac_ahead {
+    struct sac_job *job;
+    struct sac_ahead_batch    ring[SAC_DETECTOR_SLOTS + 1];
+    int             first, under_way; /* the oldest, and how many */
+    unsigned        turn;
+    /* Frames of a batch beside each other, with room for what the detector finds in them. */
+    struct sac_item **seen;
+    size_t            seen_capacity;
+    /* All crops of a batch. */
+    struct sac_detection *crops;
+    sac_frame           **crop_frames;
+    size_t                crops_capacity, crop_frames_capacity;
+    /* Out of memory. */
+    int     limit;    /* frames in a batch */
+    int64_t grow_ns, small_ns;
+    int     refused_from; /* streams from this number on found no memory; INT_MAX: none */
+};
+
+/* Was it memory that a call lacked? */
+bool sac_ahead_is_out_of_memory(const struct sac_ahead *a, sac_result res);
+/* The frames of a batch beside each other in a->seen and job->frames; their lists lie in job->found meanwhile.
+ * Returns how many. */
+int  sac_ahead_line_up(struct sac_ahead *a, const struct sac_ahead_batch *b);
+/* ahead_embed.c: queue the embeddings of a batch whose boxes are there. A frame whose crops can't be had does
+ * not take its neighbours along. */
+void sac_ahead_embed(struct sac_ahead *a, struct sac_ahead_batch *b);
+
+#endif
