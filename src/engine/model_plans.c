@@ -104,6 +104,8 @@ static sac_result make_plan(sac_model *m, const struct sac_operand *shapes, stru
     const int64_t begun = sac_time_ns();
     sac_book_shapes(shapes, m->graph->input_count, text, sizeof text);
     const bool measure = m->book.key[SAC_BOOK_MODEL] && !m->checking && !sac_book_find(&m->book, text);
+    if (measure)
+        sac_log(m->ctx, SAC_LOG_INFO, "%s: trying kernels for %s on %s, once", m->path, text, m->dev->name);
     sac_model_settle(m); /* measuring wants the device alone, and the oldest plan may go */
     sac_result res = create_plan(m, shapes, text, measure, out);
     if (res != SAC_OK || !measure)
