@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "track/gallery.h"
 
-enum { PIECE = 16 /* slots made at once */ };
+/* Slots made at once: on a device as many as a busy scene needs, so that the frames' way seldom allocates. */
+enum { PIECE_HOST = 16, PIECE_DEVICE = 64, PIECE_BYTES = 1 << 20 };
+
+static size_t piece_slots(const struct sac_gallery *g)
+{
+    const size_t fit = PIECE_BYTES / sac_look_slot_bytes(g->shape), most = g->dev ? PIECE_DEVICE : PIECE_HOST;
+    return SAC_CLAMP(fit, 1, most);
+}
 
 void sac_gallery_init(struct sac_gallery *g, int dim, int views_max)
 {
@@ -33,7 +40,7 @@ void sac_gallery_move(struct sac_gallery *g, sac_device *dev)
 
 static bool make_piece(struct sac_gallery *g, struct sac_gallery_piece *out)
 {
-    size_t bytes = PIECE * sac_look_slot_bytes(g->shape);
+    size_t bytes = piece_slots(g) * sac_look_slot_bytes(g->shape);
     *out = (struct sac_gallery_piece){0};
     if (!g->dev)
         out->memory = sac_alloc(bytes);
@@ -47,14 +54,15 @@ static bool make_piece(struct sac_gallery *g, struct sac_gallery_piece *out)
 
 static bool grow(struct sac_gallery *g)
 {
-    if (!sac_grow((void **)&g->slots, &g->slots_capacity, g->count + PIECE, sizeof *g->slots) ||
+    const size_t more = piece_slots(g);
+    if (!sac_grow((void **)&g->slots, &g->slots_capacity, g->count + more, sizeof *g->slots) ||
         !sac_grow((void **)&g->pieces, &g->pieces_capacity, g->piece_count + 1, sizeof *g->pieces) ||
-        (g->dev && !sac_grow((void **)&g->updates, &g->updates_capacity, g->count + PIECE,
+        (g->dev && !sac_grow((void **)&g->updates, &g->updates_capacity, g->count + more,
                              sizeof *g->updates)) ||
         !make_piece(g, &g->pieces[g->piece_count]))
         return false;
     char *memory = g->pieces[g->piece_count++].memory;
-    for (size_t i = 0; i < PIECE; i++, memory += sac_look_slot_bytes(g->shape)) {
+    for (size_t i = 0; i < more; i++, memory += sac_look_slot_bytes(g->shape)) {
         g->slots[g->count] = (struct sac_gallery_slot){.memory = memory, .next = g->free};
         g->free = (int)g->count++;
     }

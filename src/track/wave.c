@@ -144,10 +144,11 @@ static size_t answer_bytes(const struct totals *t)
     return moves_bytes(t) + t->distances * sizeof(float);
 }
 
-/* Both sides of the answers, in powers of two so that they soon stay. */
+/* Both sides of the answers, in powers of two so that they soon stay; at first enough for 64 streams with
+ * some dozen people each. */
 static sac_result reserve_answers(struct sac_wave *w, size_t bytes)
 {
-    size_t size = 4096;
+    size_t size = 256 << 10;
     if (w->answers && sac_buffer_bytes(w->answers) >= bytes)
         return SAC_OK;
     while (size < bytes)

@@ -4,7 +4,7 @@
 #include "device/cuda/common.h"
 #include "device/cuda/launch.h"
 
-enum { JOBS_MAX = 65535 /* blocks of a grid along y */ };
+enum { JOBS_MAX = 65535 /* blocks of a grid along y */, JOBS_USUAL = 64 };
 
 /* What the launches need to know of all jobs together. */
 struct totals {
@@ -66,8 +66,10 @@ static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_cam
 static sac_result launch(struct sac_device *dev, struct sac_stream *stream, const struct totals *t,
                          struct cuda_camera_params *p)
 {
-    void      *scratch = NULL;
-    sac_result res = cuda_scratch_take(dev, stream, SAC_MAX(t->cells, 1) * sizeof *p->corners, &scratch);
+    /* At once as much as many frames take: the next wave may be larger. */
+    const size_t cells = SAC_MAX(t->cells, (size_t)t->cells_max * JOBS_USUAL) + 1;
+    void        *scratch = NULL;
+    sac_result   res = cuda_scratch_take(dev, stream, cells * sizeof *p->corners, &scratch);
     if (res != SAC_OK)
         return res;
     p->corners = scratch;
