@@ -31,8 +31,8 @@ struct sac_device_params {
     uint64_t host_limit_bytes;   /* of page-locked host memory for a GPU's transfers; 0: 512 MiB */
     int      leak_age_s;         /* the watcher names buffers held longer; 0: off. Default 0 */
     int      zero_copy_strict;   /* 1: a copy of frame or tensor data fails with a sentence. Default 0 */
-    /* Every so many frames of a run the pool gives back to the system what lay idle for 4 such times; buffers
-     * that were used again stay for 256. Default 300; 0: never, but when memory is short. */
+    /* Every so many frames of a run the pool gives back to the system what lay idle for 16 such times;
+     * buffers that were used again stay for 1024. Default 300; 0: never, but when memory is short. */
     int      trim_frames;
 };
 

@@ -16,8 +16,8 @@ enum {
     READ_PAST_BYTES = 64,       /* vector code may read this far past the end */
     /* How long an idle buffer stays. What the frame path takes again and again must not go back in between:
      * a new one costs a wait for all of the GPU. */
-    IDLE_INTERVALS = 4,
-    IDLE_INTERVALS_REUSED = 256, /* 40 minutes of a camera, half a minute of 32 files at full speed */
+    IDLE_INTERVALS = 16,          /* minutes of a camera, a second of 32 files at full speed */
+    IDLE_INTERVALS_REUSED = 1024, /* hours of a camera, a minute of 32 files */
     IDLE_REQUESTS_MAX = 512,    /* where nobody counts frames */
     LOOK_REQUESTS = 64          /* how often that is looked at */
 };
@@ -282,14 +282,19 @@ static sac_result create(struct sac_buffer_pool *pool, size_t bytes, const char 
     if (class_index < 0)
         return refuse(pool, SAC_ERR_MEMORY, bytes, 0, owner);
     pthread_mutex_lock(&pool->lock);
+    const uint64_t late_before = pool->stats.allocations_warm;
     count_request(pool);
     sac_result res = take(pool, class_index, &buf);
     if (res == SAC_OK)
         enter_books(buf, bytes, owner, own);
-    uint64_t live = pool->stats.bytes_live;
+    uint64_t   live = pool->stats.bytes_live;
+    const bool late = pool->stats.allocations_warm > late_before;
     pthread_mutex_unlock(&pool->lock);
     if (res != SAC_OK)
         return refuse(pool, res, bytes, live, owner);
+    if (late)
+        sac_log(pool->dev->ctx, SAC_LOG_DEBUG, "%s: new after the first %d frames: '%s', %zu bytes", pool->where,
+                SAC_POOL_WARM_FRAMES, owner, bytes);
     if (!own)
         sac_device_hold(pool->dev);
     *out = buf;

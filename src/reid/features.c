@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reid/features.h"
 
-/* Batches have more and fewer boxes: sizes that the pool meets again. */
-enum { ROWS_STEP = 32 };
+/* Batches have more and fewer boxes: few sizes, which the pool meets again. */
+static size_t room_for(int count)
+{
+    size_t rows = 32;
+    while (rows < (size_t)count)
+        rows *= 2;
+    return rows;
+}
 
 sac_result sac_features_create(sac_device *dev, int count, int dim, struct sac_features **out)
 {
@@ -13,7 +19,7 @@ sac_result sac_features_create(sac_device *dev, int count, int dim, struct sac_f
     f->dev = dev;
     f->count = count;
     f->dim = dim;
-    const size_t rows = ((size_t)count + ROWS_STEP - 1) / ROWS_STEP * ROWS_STEP;
+    const size_t rows = room_for(count);
     sac_result   res = sac_buffer_create(dev, rows * (size_t)dim * sizeof(float), "embeddings", &f->rows);
     if (res == SAC_OK)
         res = dev->ops->event_create(dev, false, &f->ready);

@@ -120,13 +120,13 @@ static void trims_by_frames(void **state)
         assert_sac_ok(sac_buffer_create(dev, 1000, "often", &often));
         sac_buffer_unref(&often);
     }
-    for (int i = 0; i < 49; i++)
+    for (int i = 0; i < 169; i++)
         sac_device_count_frames(dev, 1);
     assert_true(stats_of(dev).bytes_idle > 1 << 20);
     sac_device_count_frames(dev, 1);
     assert_in_range(stats_of(dev).bytes_idle, 1000, 2000);
     sac_device_count_frames(dev, 3000); /* at one go it is one interval */
-    for (int i = 0; i < 250; i++)
+    for (int i = 0; i < 1006; i++)
         sac_device_count_frames(dev, 10);
     assert_in_range(stats_of(dev).bytes_idle, 1000, 2000);
     sac_device_count_frames(dev, 10);
