@@ -3,21 +3,24 @@
 """The engine beside torch.compile: ms of a batch, networks with random weights, float16, one GPU, one run.
 
     bench/peers/time_networks.py [--network NAME ...] [--mode frozen|compiled|max-autotune|none] [--seconds S]
-                                 [--budget S] [--steps] [--folder DIR]
+                                 [--ends] [--budget S] [--steps] [--folder DIR]
 
 PyTorch gets float16, channels last, cuDNN's benchmark, torch.compile with CUDA graphs ("frozen": weights as
-constants too, its best form in most cases). It compiles all networks at once, a process each, then each is timed
-while nothing else runs; then bench_engine. Both count by CUDA events, input and output on the GPU. A line of JSON
-a network and batch, as it is done; last a table. What is not compiled after --budget seconds is left out, and said.
+constants too, its best form in most cases). It compiles all networks at once, a process each, largest batch first;
+each is timed while no other is; then bench_engine. Both count by CUDA events, input and output on the GPU. A line
+of JSON a network and batch, as it is done; last a table. What is not compiled after 0.6 of --budget seconds is left
+out, and said. --ends: the smallest and the largest batch alone.
 """
 import argparse
+import fcntl
 import json
 import os
 import pathlib
-import selectors
+import select
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -52,15 +55,20 @@ def milliseconds(run, seconds, torch):
     return statistics.median(times), min(times)
 
 
-def child(name, mode, seconds):
+def asked():
+    """Whether the parent wants what is there."""
+    return bool(select.select([sys.stdin], [], [], 0)[0])
+
+
+def child(name, mode, seconds, batches):
     import torch
     import networks
     torch.backends.cudnn.benchmark = True
     torch.set_grad_enabled(False)
     network = networks.NETWORKS[name]
     module = networks.build(name, "cuda").half().to(memory_format=torch.channels_last)
-    fast, ready = compiled(module, mode, torch), []
-    for batch in network.batches:
+    fast, done = compiled(module, mode, torch), []
+    for batch in sorted(batches, reverse=True):
         x = torch.rand((batch, *network.shape), device="cuda", dtype=torch.half)
         x = x.to(memory_format=torch.channels_last)
         if mode != "none":
@@ -70,37 +78,48 @@ def child(name, mode, seconds):
             fast(x)
         torch.cuda.synchronize()
         print(json.dumps({"compiled": batch, "s": round(time.monotonic() - begun, 1)}), flush=True)
-        ready.append((batch, x))
+        done.append((batch, x))
+        if asked():
+            break
     print(json.dumps({"ready": True}), flush=True)
     sys.stdin.readline()
-    for batch, x in ready:
-        ms, best = milliseconds(lambda: fast(x), seconds, torch)
-        print(json.dumps({"batch": batch, "ms": round(ms, 4), "best_ms": round(best, 4)}), flush=True)
+    with open("/tmp/saccade-peers.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for batch, x in done:
+            ms, best = milliseconds(lambda: fast(x), seconds, torch)
+            print(json.dumps({"batch": batch, "ms": round(ms, 4), "best_ms": round(best, 4)}), flush=True)
 
 
 # ---- both in turns ----
 
 class Peer:
-    def __init__(self, name, options):
-        self.name, self.ready, self.lines = name, False, []
+    def __init__(self, name, batches, options):
+        self.name, self.batches, self.ready, self.rows = name, batches, False, {}
         self.log = open(pathlib.Path(options.folder) / f"peer_{name}.log", "w")
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--child", name, "--mode", options.mode, "--seconds", str(options.seconds)],
+            [sys.executable, __file__, "--child", name, "--mode", options.mode, "--seconds", str(options.seconds),
+             "--batches", ",".join(map(str, batches))],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.ended = False
+        threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
-        line = self.process.stdout.readline()
-        if not line:
-            return False
-        self.ready = self.ready or "ready" in line
-        return True
+        for line in self.process.stdout:
+            if not line.startswith("{"): # a library of theirs talks
+                continue
+            row = json.loads(line)
+            self.ready = self.ready or "ready" in row
+            if "ms" in row:
+                self.rows[row["batch"]] = row
+            print(f"# torch, {self.name}: {line.strip()}", flush=True)
+        self.ended = True
 
-    def times(self):
-        """{batch: ms}; the process ends with it."""
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        rows = [json.loads(line) for line in self.process.stdout]
-        return {row["batch"]: row for row in rows if "ms" in row}
+    def go(self):
+        try:
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass # it has ended; its log says why
 
     def end(self):
         self.process.kill()
@@ -108,27 +127,22 @@ class Peer:
         self.log.close()
 
     def fault(self):
-        self.log.flush()
         lines = pathlib.Path(self.log.name).read_text().strip().splitlines()
-        return lines[-1][:200] if lines else "it said nothing"
+        return "torch: " + (lines[-1][:200] if lines else "not compiled in time")
 
 
-def wait_for(peers, budget):
-    """Until all are compiled, or have ended, or time is up."""
-    end, waiting = time.monotonic() + budget, selectors.DefaultSelector()
-    for peer in peers:
-        waiting.register(peer.process.stdout, selectors.EVENT_READ, peer)
-    while waiting.get_map() and time.monotonic() < end:
-        for key, _ in waiting.select(1):
-            if not key.data.read() or key.data.ready:
-                waiting.unregister(key.fileobj)
+def wait(peers, seconds, until):
+    """Until that holds for each, or it has ended, or time is up."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not all(peer.ended or until(peer) for peer in peers):
+        time.sleep(0.1)
 
 
-def ours(name, network, options):
+def ours(name, batches, options):
     """{batch: row} of bench_engine, and what it said when it failed."""
     import host
     command = [host.bench("bench_engine"), pathlib.Path(options.folder) / f"{name}.onnx", "--precision", "fp16",
-               "--batch", ",".join(map(str, network.batches)), "--seconds", options.seconds]
+               "--batch", ",".join(map(str, batches)), "--seconds", options.seconds]
     command += ["--steps"] if options.steps else []
     try:
         text, _, _ = host.execute(command, options.budget)
@@ -147,25 +161,32 @@ def compare(options):
     if not torch.cuda.is_available():
         sys.exit("time_networks.py: PyTorch finds no GPU")
     os.makedirs(options.folder, exist_ok=True)
-    names = options.network or ["yolox_s", "deeplabv3_r50", "resnet50_reid"]
-    peers = [Peer(name, options) for name in names]
-    for name in names:
-        path = pathlib.Path(options.folder) / f"{name}.onnx"
-        if not path.exists():
-            networks.export(name, path)
-    wait_for(peers, options.budget)
-    table = []
+    begun, table = time.monotonic(), []
+    peers = []
+    for name in options.network or ["yolox_s", "resnet50_reid", "deeplabv3_r50"]:
+        batches = networks.NETWORKS[name].batches
+        peers.append(Peer(name, batches[::len(batches) - 1] if options.ends else batches, options))
     for peer in peers:
-        theirs, why = (peer.times(), None) if peer.ready else ({}, peer.fault())
+        path = pathlib.Path(options.folder) / f"{peer.name}.onnx"
+        if not path.exists():
+            networks.export(peer.name, path)
+            print(f"# exported {path} after {time.monotonic() - begun:.0f} s", flush=True)
+    wait(peers, 0.6 * options.budget - (time.monotonic() - begun), lambda peer: peer.ready)
+    for peer in peers:
+        peer.go()
+    wait(peers, 0.2 * options.budget, lambda peer: len(peer.rows) == len(peer.batches))
+    for peer in peers:
         peer.end()
-        mine, my_fault = ours(peer.name, networks.NETWORKS[peer.name], options)
-        for batch in networks.NETWORKS[peer.name].batches:
-            a, b = mine.get(batch, {}).get("ms"), theirs.get(batch, {}).get("ms")
+    for peer in peers:
+        mine, my_fault = ours(peer.name, peer.batches, options)
+        for batch in peer.batches:
+            a, b = mine.get(batch, {}).get("ms"), peer.rows.get(batch, {}).get("ms")
             row = {"part": "engine", "network": peer.name, "batch": batch, "ours_ms": a, "torch_ms": b,
-                   "ours_best_ms": mine.get(batch, {}).get("best_ms"), "torch_best_ms": theirs.get(batch, {}).get("best_ms"),
-                   "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "mode": options.mode,
+                   "ours_best_ms": mine.get(batch, {}).get("best_ms"), "torch_best_ms": peer.rows.get(batch, {}).get("best_ms"),
+                   "ours_plan_ms": mine.get(batch, {}).get("plan_ms"), "torch": torch.__version__,
+                   "cudnn": torch.backends.cudnn.version(), "mode": options.mode,
                    "torch_over_ours": round(b / a, 3) if a and b else None,
-                   "fault": my_fault or (why if b is None else None)}
+                   "fault": my_fault or (peer.fault() if b is None else None)}
             print(json.dumps(row), flush=True)
             table.append(row)
     print(f"{'network':<16}{'batch':>6}{'ours ms':>10}{'torch ms':>10}{'torch/ours':>12}")
@@ -180,12 +201,14 @@ def main():
     parser.add_argument("--mode", default="frozen", choices=["frozen", "compiled", "max-autotune", "none"])
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--budget", type=float, default=200)
+    parser.add_argument("--ends", action="store_true")
     parser.add_argument("--steps", action="store_true")
     parser.add_argument("--folder", default="/tmp/saccade-peers")
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--batches", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        child(options.child, options.mode, options.seconds)
+        child(options.child, options.mode, options.seconds, [int(n) for n in options.batches.split(",")])
     else:
         compare(options)
 
