@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reid/features.h"
 
-/* Batches have more and fewer boxes: few sizes, which the pool meets again. */
+/* Batches have more and fewer boxes: mostly one size, which the pool meets again. */
 static size_t room_for(int count)
 {
-    size_t rows = 32;
+    size_t rows = 256;
     while (rows < (size_t)count)
         rows *= 2;
     return rows;
