@@ -2,9 +2,15 @@
 """What the Python tests share. scripts/test sets SACCADE_BIN (the program) and SACCADE_SHARED."""
 import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
+
+# Whoever runs this in the background of a script hands down that Ctrl-C is ignored; programs under test get it as
+# from a terminal.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
