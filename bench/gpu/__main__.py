@@ -42,7 +42,7 @@ def about():
         doctor = str(failed)
     return {"part": "about", "commit": commit(), "date": time.strftime("%Y-%m-%dT%H:%MZ", time.gmtime()),
             "gpu": host.NVML.name(), "driver": host.NVML.driver(), "cores": os.cpu_count(),
-            "system": platform.platform(), "python": platform.python_version(), "doctor": doctor}
+            "system": f"{platform.system()}-{platform.machine()}, {'-'.join(platform.libc_ver())}", "python": platform.python_version(), "doctor": doctor}
 
 
 def missing(device):
