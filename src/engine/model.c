@@ -150,11 +150,12 @@ static sac_result read_model(sac_model *m, const void *bytes, size_t size, const
     const bool plan = sac_book_recognise(bytes, size);
     size_t     offset = 0;
     sac_result res = plan ? sac_model_look_into_plan(m, bytes, size, &offset) : SAC_OK;
+    const void *onnx = plan ? (const char *)bytes + offset : bytes; /* an empty file has no bytes */
     m->file_offset = offset;
     if (res == SAC_OK)
-        res = read_onnx(m, (const char *)bytes + offset, size - offset, plan ? NULL : folder);
+        res = read_onnx(m, onnx, size - offset, plan ? NULL : folder);
     if (res == SAC_OK)
-        res = sac_model_open_book(m, (const char *)bytes + offset, size - offset, plan ? bytes : NULL, size);
+        res = sac_model_open_book(m, onnx, size - offset, plan ? bytes : NULL, size);
     return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
 }
 

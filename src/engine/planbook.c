@@ -268,11 +268,11 @@ static bool wrong(char *why, size_t size, const char *what)
 bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, size_t *model, char *why,
                     size_t why_size)
 {
-    struct reader r = {.at = bytes, .begin = bytes, .end = (const char *)bytes + size};
-    size_t        model_bytes = 0;
-    char          hash[33];
+    size_t model_bytes = 0;
+    char   hash[33];
     if (!sac_book_recognise(bytes, size))
         return wrong(why, why_size, "it does not begin as a plan of saccade does");
+    struct reader r = {.at = bytes, .begin = bytes, .end = (const char *)bytes + size};
     r.at += sizeof magic - 1;
     for (;;) {
         const char *line_begin = r.at, *sum;

@@ -70,8 +70,9 @@ static sac_result find_queries(const struct sac_head_input *in, struct queries *
 {
     const struct sac_head_tensor *t = in->tensors;
     if (in->count == 1 && t->rank == 2 && t->shape[1] > 4) {
+        /* without numbers when only the layout is asked for */
         *q = (struct queries){t->shape[0], (int)t->shape[1] - 4, t->data,
-                              t->data + 4, t->shape[1],          t->shape[1]};
+                              t->data ? t->data + 4 : NULL, t->shape[1], t->shape[1]};
         return SAC_OK;
     }
     int boxes =

@@ -326,8 +326,8 @@ static void many_threads_send_lists(void **state)
 static void a_plane_of_a_surface_is_a_tensor(void **state)
 {
     (void)state;
-    uint8_t     *host = sac_alloc(64 * 48);
     sac_device  *dev = gpu_open(NULL), *cpu = NULL;
+    uint8_t     *host = sac_alloc(64 * 48);
     sac_frame   *here = NULL, *there = NULL, desc = {.format = SAC_PIXEL_GRAY8, .width = 64, .height = 48};
     sac_tensor  *t = NULL;
     assert_non_null(host);

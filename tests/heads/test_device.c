@@ -113,7 +113,7 @@ static void the_other_way_gives_the_same_boxes(void **state)
 static void so_does_the_gpu(void **state)
 {
     (void)state;
-    sac_device *cpu = test_device(), *gpu = gpu_open(NULL);
+    sac_device *gpu = gpu_open(NULL), *cpu = test_device();
     check(gpu, cpu, 0.5f);
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);
@@ -162,7 +162,7 @@ static void two_batches_are_under_way(void **state)
 static void also_on_the_gpu(void **state)
 {
     (void)state;
-    sac_device *cpu = test_device(), *gpu = gpu_open(NULL);
+    sac_device *gpu = gpu_open(NULL), *cpu = test_device();
     check_two(gpu, cpu);
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);
@@ -187,7 +187,7 @@ static double us_a_batch(sac_detector *det, sac_frame **frame, bool timed)
 static void the_gpus_own_times_cost_little(void **state)
 {
     (void)state;
-    sac_device   *cpu = test_device(), *gpu = gpu_open(NULL);
+    sac_device   *gpu = gpu_open(NULL), *cpu = test_device();
     sac_frame    *frames[FRAMES], *mine[FRAMES];
     sac_detector *det = open_detector(gpu, "yolov8", NULL);
     double        on = 1e9, off = 1e9;
@@ -248,7 +248,7 @@ static void a_plug_in_decodes_on_the_host(void **state)
 static void which_strict_mode_refuses(void **state)
 {
     (void)state;
-    sac_device *cpu = test_device(), *gpu = gpu_open(NULL);
+    sac_device *gpu = gpu_open(NULL), *cpu = test_device();
     check_plugin(gpu, cpu);
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);

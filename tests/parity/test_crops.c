@@ -170,7 +170,7 @@ static void are_those_of_the_host(void **state)
 static void also_on_the_gpu(void **state)
 {
     (void)state;
-    sac_device *cpu = test_device(), *gpu = gpu_open(NULL);
+    sac_device *gpu = gpu_open(NULL), *cpu = test_device();
     check(gpu, cpu, 150);
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);
