@@ -5,24 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/must.h"
 #include "device/detect.h"
 #include "device/device.h"
 #include "device/fit.h"
 
 enum { FRAMES = 32, SETS = 3, REPEATS = 15, PER_REPEAT = 20 };
 
-static sac_context *ctx;
 static bool         json;
-
-static void must(sac_result res)
-{
-    char why[512];
-    if (res == SAC_OK)
-        return;
-    sac_context_last_error(ctx, why, sizeof why);
-    fprintf(stderr, "%s\n", why);
-    exit(1);
-}
 
 static int by_value(const void *a, const void *b)
 {

@@ -5,23 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/must.h"
 #include "engine/kernel.h"
 #include "engine/layout.h"
 #include "engine/op_util.h"
 
 enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 4, ATTRS_MAX = 4 };
-
-static sac_context *ctx;
-
-static void must(sac_result res)
-{
-    char why[512];
-    if (res == SAC_OK)
-        return;
-    sac_context_last_error(ctx, why, sizeof why);
-    fprintf(stderr, "%s\n", why);
-    exit(1);
-}
 
 /* ---- what is run ---- */
 

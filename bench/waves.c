@@ -7,21 +7,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/must.h"
 #include "track/core.h"
 
 enum { STREAMS = 32, PEOPLE = 10, DIM = 256, WARM = 30, SHOTS = 4, WIDTH = 1920, HEIGHT = 1080 };
-
-static sac_context *ctx;
-
-static void must(sac_result res)
-{
-    char why[512];
-    if (res == SAC_OK)
-        return;
-    sac_context_last_error(ctx, why, sizeof why);
-    fprintf(stderr, "%s\n", why);
-    exit(1);
-}
 
 static uint32_t seed = 1;
 

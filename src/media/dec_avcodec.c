@@ -60,16 +60,10 @@ static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters 
 /* What libavcodec said of a packet or a picture; only running out of memory ends the decoding. */
 static sac_result verdict(struct sac_decoder *dec, int err)
 {
-    if (err >= 0)
-        return SAC_OK;
-    if (err == AVERROR(EAGAIN))
-        return SAC_AGAIN;
-    if (err == AVERROR_EOF)
-        return SAC_EOS;
     if (err == AVERROR(ENOMEM))
         return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_MEMORY, "%s: no memory to decode",
                         dec->source_name);
-    return SAC_ERR_FORMAT;
+    return sac_ffmpeg_verdict(err);
 }
 
 static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
@@ -79,27 +73,13 @@ static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
     return res == SAC_EOS ? SAC_OK : res; /* told twice that the packets are over */
 }
 
-static int64_t duration_of(const AVFrame *picture)
-{
-#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
-    return picture->duration;
-#else
-    return picture->pkt_duration;
-#endif
-}
-
 static sac_result receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)
 {
     struct state *st = dec->state;
     sac_result    res = verdict(dec, avcodec_receive_frame(st->avc, st->picture));
     if (res != SAC_OK)
         return res;
-    *note = (struct sac_picture_note){
-        .ts = st->picture->best_effort_timestamp,
-        .duration = SAC_MAX(duration_of(st->picture), 0),
-        .damaged =
-            (st->picture->flags & AV_FRAME_FLAG_CORRUPT) || st->picture->decode_error_flags,
-    };
+    *note = sac_picture_note_of(st->picture);
     if (st->picture->width > SIZE_MAX_PX || st->picture->height > SIZE_MAX_PX) {
         av_frame_unref(st->picture);
         return SAC_ERR_FORMAT;

@@ -250,13 +250,7 @@ static sac_result verdict(struct sac_decoder *dec, int err)
         st->refusal = SAC_OK; /* once: pictures that came before may still be taken out */
         return st->why[0] ? SAC_FAIL(ctx, res, "%s: %s", dec->source_name, st->why) : res;
     }
-    if (err >= 0)
-        return SAC_OK;
-    if (err == AVERROR(EAGAIN))
-        return SAC_AGAIN;
-    if (err == AVERROR_EOF)
-        return SAC_EOS;
-    return SAC_ERR_FORMAT;
+    return sac_ffmpeg_verdict(err);
 }
 
 static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
@@ -267,15 +261,6 @@ static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
     sac_ffmpeg_log_end();
     sac_result res = verdict(dec, err);
     return res == SAC_EOS ? SAC_OK : res; /* told twice that the packets are over */
-}
-
-static int64_t duration_of(const AVFrame *picture)
-{
-#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
-    return picture->duration;
-#else
-    return picture->pkt_duration;
-#endif
 }
 
 /* libavcodec crops a GPU's picture on the right and below alone. */
@@ -333,12 +318,7 @@ static sac_result receive(struct sac_decoder *dec, sac_frame **out, struct sac_p
     res = verdict(dec, err);
     if (res != SAC_OK)
         return res;
-    *note = (struct sac_picture_note){
-        .ts = st->picture->best_effort_timestamp,
-        .duration = SAC_MAX(duration_of(st->picture), 0),
-        .damaged =
-            (st->picture->flags & AV_FRAME_FLAG_CORRUPT) || st->picture->decode_error_flags,
-    };
+    *note = sac_picture_note_of(st->picture);
     res = lend(dec, out);
     av_frame_unref(st->picture);
     return res;

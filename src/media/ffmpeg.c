@@ -70,6 +70,15 @@ sac_result sac_ffmpeg_result(int averror)
     }
 }
 
+sac_result sac_ffmpeg_verdict(int averror)
+{
+    if (averror >= 0)
+        return SAC_OK;
+    if (averror == AVERROR(EAGAIN))
+        return SAC_AGAIN;
+    return averror == AVERROR_EOF ? SAC_EOS : SAC_ERR_FORMAT;
+}
+
 sac_result sac_ffmpeg_fail(sac_context *ctx, int averror, const char *what)
 {
     char words[AV_ERROR_MAX_STRING_SIZE];
@@ -77,4 +86,18 @@ sac_result sac_ffmpeg_fail(sac_context *ctx, int averror, const char *what)
     const char *complaint = listening.complaint;
     return SAC_FAIL(ctx, sac_ffmpeg_result(averror), complaint[0] ? "%s: %s (%s)" : "%s: %s", what,
                     words, complaint);
+}
+
+struct sac_picture_note sac_picture_note_of(const AVFrame *picture)
+{
+#if LIBAVUTIL_VERSION_INT >= AV_VERSION_INT(57, 30, 100)
+    const int64_t duration = picture->duration;
+#else
+    const int64_t duration = picture->pkt_duration;
+#endif
+    return (struct sac_picture_note){
+        .ts = picture->best_effort_timestamp,
+        .duration = SAC_MAX(duration, 0),
+        .damaged = (picture->flags & AV_FRAME_FLAG_CORRUPT) || picture->decode_error_flags,
+    };
 }

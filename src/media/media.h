@@ -31,6 +31,8 @@ void sac_ffmpeg_log_begin(sac_context *ctx);
 void sac_ffmpeg_log_end(void);
 
 sac_result sac_ffmpeg_result(int averror);
+/* What libavcodec answers when packets go in and pictures come out: SAC_AGAIN, SAC_EOS, SAC_ERR_FORMAT for damage. */
+sac_result sac_ffmpeg_verdict(int averror);
 /* Its last complaint between log_begin and log_end, or an empty string. */
 const char *sac_ffmpeg_complaint(void);
 /* "what: FFmpeg's words (its last complaint)". Between log_begin and log_end it is this call's. */
@@ -117,6 +119,7 @@ struct sac_picture_note {
     bool    damaged;      /* parts are made up */
     bool    converted;
 };
+struct sac_picture_note sac_picture_note_of(const AVFrame *picture); /* ffmpeg.c; not converted */
 
 enum { SAC_REPLAY_MAX = 8 };
 

@@ -24,11 +24,7 @@ const struct sac_kernel_provider bodies = {
 static void run_far(const void *state, void *const *in, void *const *out, void *scratch)
 {
     const struct ops_state *s = state;
-    struct ops_ports        ports = {.scratch = scratch};
-    for (int i = 0; i < s->in_count; i++)
-        ports.in[i] = in[i];
-    for (int i = 0; i < s->out_count; i++)
-        ports.out[i] = out[i];
+    const struct ops_ports  ports = ops_ports_of(s, in, out, scratch);
     assert_int_equal(s->row->launch(s->params, &ports, NULL), 0);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "tests/parity/subject.h"
@@ -224,4 +225,14 @@ sac_result subject_shape(struct subject *s)
 void subject_finish(struct subject *s)
 {
     sac_arena_finish(&s->arena);
+}
+
+double subject_largest(const struct sac_operand *o)
+{
+    double most = 0;
+    for (int64_t i = 0; i < sac_operand_elements(o); i++) {
+        double v = fabs(sac_operand_get(o, i));
+        most = isfinite(v) ? fmax(most, v) : most;
+    }
+    return most;
 }

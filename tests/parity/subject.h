@@ -32,4 +32,7 @@ void subject_init(struct subject *s, const struct parity_case *pc, enum fill fil
 sac_result subject_shape(struct subject *s);
 void       subject_finish(struct subject *s);
 
+/* The largest finite magnitude. */
+double     subject_largest(const struct sac_operand *o);
+
 #endif

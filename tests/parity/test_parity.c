@@ -18,16 +18,6 @@ static sac_device *device;
 
 /* ---- comparing ---- */
 
-static double largest(const struct sac_operand *o)
-{
-    double most = 0;
-    for (int64_t i = 0; i < sac_operand_elements(o); i++) {
-        double v = fabs(sac_operand_get(o, i));
-        most = isfinite(v) ? fmax(most, v) : most;
-    }
-    return most;
-}
-
 /* Within the row's tolerance: of each number, and, for what adds up, of the largest one. */
 static void compare(const struct subject *s, int output, const void *got, const char *what)
 {
@@ -37,7 +27,7 @@ static void compare(const struct subject *s, int output, const void *got, const 
     have.data = (void *)got;
     double bound = op->tolerance_abs;
     if (!(op->flags & SAC_OP_ELEMENTWISE))
-        bound *= fmax(1, largest(&want));
+        bound *= fmax(1, subject_largest(&want));
     for (int64_t i = 0; i < sac_operand_elements(&want); i++) {
         double a = sac_operand_get(&have, i), b = sac_operand_get(&want, i);
         bool   same = a == b || (isnan(a) && isnan(b));

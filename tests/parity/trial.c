@@ -46,16 +46,6 @@ static void complain(struct attempt *a, const char *fmt, ...)
 
 /* ---- comparing ---- */
 
-static double largest(const struct sac_operand *o)
-{
-    double most = 0;
-    for (int64_t i = 0; i < sac_operand_elements(o); i++) {
-        double v = fabs(sac_operand_get(o, i));
-        most = isfinite(v) ? fmax(most, v) : most;
-    }
-    return most;
-}
-
 /* Within the row's tolerance; in float16 the result's own rounding comes on top, and over its range lies
  * infinity. */
 static void compare(struct attempt *a, int output, const void *got)
@@ -65,7 +55,7 @@ static void compare(struct attempt *a, int output, const void *got)
     struct sac_operand   want = a->s->call->out[output], have = want;
     want.data = a->s->want[output];
     have.data = (void *)got;
-    const double most = op->flags & SAC_OP_ELEMENTWISE ? 1 : fmax(1, largest(&want));
+    const double most = op->flags & SAC_OP_ELEMENTWISE ? 1 : fmax(1, subject_largest(&want));
     const bool   reads_half = a->plan.precision == SAC_PRECISION_FP16 && want.dtype == SAC_F32;
     double       bound = op->tolerance_abs * most, relative = op->tolerance_rel;
     if (half || reads_half) {

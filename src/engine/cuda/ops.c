@@ -104,11 +104,7 @@ sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *c
                    struct sac_stream *stream)
 {
     const struct ops_state *s = state;
-    struct ops_ports        ports = {.scratch = scratch};
-    for (int i = 0; i < s->in_count; i++)
-        ports.in[i] = in[i];
-    for (int i = 0; i < s->out_count; i++)
-        ports.out[i] = out[i];
+    const struct ops_ports  ports = ops_ports_of(s, in, out, scratch);
     return ops_queue(dev, stream, s, &ports);
 }
 

@@ -35,6 +35,16 @@ struct ops_state {
     int                   in_count, out_count;
     max_align_t           params[];
 };
+static inline struct ops_ports ops_ports_of(const struct ops_state *s, void *const *in, void *const *out,
+                                            void *scratch)
+{
+    struct ops_ports ports = {.scratch = scratch};
+    for (int i = 0; i < s->in_count; i++)
+        ports.in[i] = in[i];
+    for (int i = 0; i < s->out_count; i++)
+        ports.out[i] = out[i];
+    return ports;
+}
 /* Queue it: the two builds differ in this. */
 sac_result ops_queue(struct sac_device *dev, struct sac_stream *stream, const struct ops_state *s,
                      const struct ops_ports *ports);
