@@ -8,15 +8,8 @@
 #include "tests/parity/subject.h"
 #include "tests/test.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#define SANITIZED __has_feature(address_sanitizer)
-#else
-#define SANITIZED 0
-#endif
 /* Under the sanitizers a node takes ten times as long: fewer, and all parts stay in their minutes. */
-enum { MUTANTS = SANITIZED ? 60 : 300, BYTES_MAX = 1 << 20 };
+enum { MUTANTS = TEST_SANITIZED ? 40 : 300, BYTES_MAX = 1 << 20 };
 
 static int64_t odd_number(void)
 {
