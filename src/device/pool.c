@@ -216,10 +216,11 @@ static sac_result allocate(struct sac_buffer_pool *pool, int class_index, struct
 }
 
 /* From the idle list, else new; when refused, one of its size that a stream still works with; when enough
- * bytes lie idle in other sizes, those are given up and the request is tried once more. */
+ * bytes lie idle in other sizes, those are given up and the request is tried once more. After the first frames
+ * that one comes before a new one: a new one waits for all of the GPU. */
 static sac_result take(struct sac_buffer_pool *pool, int class_index, struct sac_buffer **out)
 {
-    *out = idle_take(pool, class_index, false);
+    *out = idle_take(pool, class_index, frames_of(pool) >= SAC_POOL_WARM_FRAMES);
     if (*out)
         return SAC_OK;
     sac_result res = allocate(pool, class_index, out);

@@ -2,7 +2,7 @@
 /* Lists on their way to kernels: a few blocks of pinned and device memory, used in turn. */
 #include "device/cuda/common.h"
 
-enum { BYTES_MIN = 16 << 10 };
+enum { BYTES_MIN = 256 << 10 }; /* what 64 streams with dozens of people send at once */
 
 static void block_finish(struct cuda_command_block *b)
 {
@@ -24,7 +24,7 @@ void cuda_commands_finish(struct cuda_state *state)
     }
 }
 
-/* A block of a power of two: after a few frames none grows any more. */
+/* A block of a power of two: few lists are longer than the first one. */
 static sac_result block_grow(struct sac_device *dev, struct cuda_command_block *b, size_t bytes)
 {
     size_t size = BYTES_MIN;
@@ -46,6 +46,18 @@ static sac_result block_grow(struct sac_device *dev, struct cuda_command_block *
     b->device = sac_buffer_data(b->device_buffer);
     b->bytes = size;
     return SAC_OK;
+}
+
+/* All blocks with the first list, so that none is made later. One for which there is no memory is tried again
+ * when it is needed. Under the lock. */
+static void open_blocks(struct sac_device *dev, struct cuda_state *state)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < CUDA_COMMAND_BLOCKS && res == SAC_OK; i++)
+        res = block_grow(dev, &state->commands[i], BYTES_MIN);
+    if (res != SAC_OK)
+        sac_error_clear(dev->ctx);
+    state->commands_open = true;
 }
 
 static bool is_free(struct cuda_command_block *b)
@@ -102,6 +114,8 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
         return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: a list of %zu bytes; up to %d can be sent at once",
                         dev->name, bytes, (int)CUDA_COMMAND_BYTES_MAX);
     pthread_mutex_lock(&state->lock);
+    if (!state->commands_open)
+        open_blocks(dev, state);
     struct cuda_command_block *b = wait_for_block(state, bytes);
     if (b->bytes < bytes)
         res = block_grow(dev, b, bytes);

@@ -35,6 +35,7 @@ struct cuda_state {
     pthread_cond_t    given;   /* a block of commands is back from its thread */
     struct sac_stream *video;  /* the decoders'; NULL: none has come yet */
     struct cuda_command_block commands[CUDA_COMMAND_BLOCKS];
+    bool              commands_open; /* they have their first memory */
 };
 
 /* Every entry works between these two, so that a thread's own context stays what it was. */
