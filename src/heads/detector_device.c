@@ -155,16 +155,22 @@ static sac_result ensure_boxes(struct sac_detector *det, struct sac_detector_slo
     return res == SAC_OK ? det->dev->ops->stream_after(det->dev, det->device->buckets.stream, NULL) : res;
 }
 
-static sac_result queue_head(struct sac_detector *det, struct sac_detector_slot *slot,
-                             struct sac_detector_part *part)
+static sac_result run_head(struct sac_detector *det, const struct sac_bucket *bucket,
+                           const struct sac_fit_map *maps, int n, void *boxes)
 {
     struct sac_detector_device *d = det->device;
     const void                 *tensors[SAC_DETECT_TENSORS_MAX] = {NULL};
     for (int i = 0; i < d->spec.tensor_count; i++)
-        tensors[i] = sac_tensor_data(part->bucket->out[i]);
+        tensors[i] = sac_tensor_data(bucket->out[i]);
+    return sac_detect_run(det->dev, d->buckets.stream, &d->spec, tensors, maps, n, boxes);
+}
+
+static sac_result queue_head(struct sac_detector *det, struct sac_detector_slot *slot,
+                             struct sac_detector_part *part)
+{
+    struct sac_detector_device *d = det->device;
     char      *boxes = (char *)sac_buffer_data(slot->boxes) + part->boxes_at;
-    sac_result res = sac_detect_run(det->dev, d->buckets.stream, &d->spec, tensors, slot->maps + part->first,
-                                    part->n, boxes);
+    sac_result res = run_head(det, part->bucket, slot->maps + part->first, part->n, boxes);
     if (res == SAC_OK && d->timed)
         res = det->dev->ops->event_record(part->marks.at[SAC_MARK_END], d->buckets.stream);
     part->expected = (size_t)part->n * d->boxes_expected / 100 + 1;
@@ -332,6 +338,24 @@ sac_result sac_detector_time(struct sac_detector *det, bool on)
     return res;
 }
 
+/* A device keeps scratch for as many images as it met at once: those of the largest batch. */
+static sac_result warm_up_head(struct sac_detector *det)
+{
+    struct sac_detector_slot    *slot = &det->device->slots[0];
+    struct sac_buckets          *b = &det->device->buckets;
+    const struct sac_bucket     *largest = &b->list[b->count - 1];
+    const struct sac_preprocess *pre = &det->contract.pre;
+    const struct sac_rect        whole = {0, 0, (float)pre->width, (float)pre->height};
+    for (int i = 0; i < largest->size; i++)
+        slot->maps[i] = sac_fit_map_of(pre, &whole);
+    sac_result res = run_head(det, largest, slot->maps, largest->size, sac_buffer_data(slot->boxes));
+    sac_result waited = det->dev->ops->stream_wait(b->stream);
+    if (res != SAC_ERR_MEMORY && res != SAC_ERR_LIMIT)
+        return res == SAC_OK ? waited : res;
+    sac_error_clear(det->dev->ctx); /* batches will be smaller */
+    return SAC_OK;
+}
+
 sac_result sac_detector_warm_up(struct sac_detector *det)
 {
     struct sac_buckets *b = &det->device->buckets;
@@ -340,5 +364,7 @@ sac_result sac_detector_warm_up(struct sac_detector *det)
         res = lay_out(det, &b->list[0]);
     for (int i = 0; i < SAC_DETECTOR_SLOTS && res == SAC_OK && !det->device->on_host; i++)
         res = ensure_boxes(det, &det->device->slots[i]);
+    if (res == SAC_OK && !det->device->on_host && !det->dev->ops->host_memory)
+        res = warm_up_head(det);
     return res;
 }

@@ -29,7 +29,8 @@ static bool is_embedded(const struct sac_item *item)
     return !item->last && item->status == SAC_OK && item->frame;
 }
 
-static sac_result embed_items(struct sac_ahead *a, struct sac_item **items, size_t n)
+/* all: those of the batch, none of which holds rows yet. */
+static sac_result embed_items(struct sac_ahead *a, struct sac_item **items, size_t n, bool all)
 {
     struct sac_features *features = NULL;
     sac_result           res = SAC_OK;
@@ -40,7 +41,7 @@ static sac_result embed_items(struct sac_ahead *a, struct sac_item **items, size
     if (count < 0)
         return SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY, "no memory for the crops of %zu frames", n);
     if (count > 0)
-        res = sac_embedder_queue(a->job->emb, a->crop_frames, a->crops, count, &features);
+        res = sac_embedder_queue(a->job->emb, a->crop_frames, a->crops, count, all, &features);
     for (size_t i = 0; i < n && features; i++)
         if (is_embedded(items[i]))
             items[i]->features = sac_features_ref(features);
@@ -66,13 +67,13 @@ static void record_reid(struct sac_ahead *a, const struct sac_ahead_batch *b, in
 void sac_ahead_embed(struct sac_ahead *a, struct sac_ahead_batch *b)
 {
     const int64_t begun = sac_time_ns();
-    sac_result    res = embed_items(a, b->items, b->count);
+    sac_result    res = embed_items(a, b->items, b->count, true);
     if (res != SAC_OK && sac_ahead_is_out_of_memory(a, res)) {
         sac_device_pool_trim(a->job->dev);
-        res = embed_items(a, b->items, b->count);
+        res = embed_items(a, b->items, b->count, true);
     }
     for (size_t i = 0; i < b->count && res != SAC_OK; i++) {
-        sac_result one = is_embedded(b->items[i]) ? embed_items(a, &b->items[i], 1) : SAC_OK;
+        sac_result one = is_embedded(b->items[i]) ? embed_items(a, &b->items[i], 1, false) : SAC_OK;
         if (one != SAC_OK)
             sac_job_fail_item(a->job, b->items[i], one);
     }

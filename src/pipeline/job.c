@@ -283,9 +283,7 @@ sac_result sac_job_start(struct sac_job *job, bool ready_made)
         return SAC_FAIL(job->ctx, SAC_ERR_ARG, "no detector: give a model or a file of detections");
     sac_result res = start_inference(job);
     if (res == SAC_OK)
-        res = sac_wave_create(job->dev, &job->wave);
-    if (res == SAC_OK && job->measures)
-        sac_wave_measure(job->wave);
+        res = sac_job_open_wave(job);
     if (res == SAC_OK)
         res = sac_thread_start(job->ctx, &job->track_thread, "sac-track", sac_job_track_main, job);
     job->track_started = res == SAC_OK;

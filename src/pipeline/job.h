@@ -240,6 +240,12 @@ void *sac_job_track_main(void *job);
  * next call. */
 sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream_tracker **out);
 
+/* Before the tracking thread runs: what waves need of the device. */
+sac_result sac_job_open_wave(struct sac_job *job);
+/* Before the first frame of a stream comes: its tracker, with the memory that it needs of the device. width 0: it
+ * has no pixels. */
+sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width, int height);
+
 /* stats.c: everything but what is the source's and the sink's, and the last queue. */
 void       sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out);
 void       sac_job_add_queue(struct sac_pipeline_stats *out, const char *name, struct sac_queue *queue);

@@ -131,16 +131,21 @@ static sac_result raise_fault(sac_pipeline *pipe)
                                                      failed, pipe->stream_count);
 }
 
+/* Being told to give up, and no memory but a GPU's, which others may have had before. */
+static bool ends_all(const struct sac_stream_run *s, sac_result res)
+{
+    return res == SAC_ERR_CANCELLED || (res == SAC_ERR_MEMORY && (!s->job || s->job->dev->ops->host_memory));
+}
+
 /* A step of opening, for each stream. One alone must succeed; of several, those that fail are left out
- * unless all do. Being told to give up, and no memory, end it. */
+ * unless all do. */
 static sac_result for_each_stream(sac_pipeline *pipe, sac_result (*step)(struct sac_stream_run *s))
 {
     int failed = 0;
     for (int i = 0; i < pipe->stream_count; i++) {
         struct sac_stream_run *s = &pipe->streams[i];
         sac_result             res = s->fault.res == SAC_OK ? step(s) : s->fault.res;
-        if (res != SAC_OK && (pipe->stream_count == 1 || res == SAC_ERR_CANCELLED ||
-                              res == SAC_ERR_MEMORY))
+        if (res != SAC_OK && (pipe->stream_count == 1 || ends_all(s, res)))
             return res;
         if (res != SAC_OK && s->fault.res == SAC_OK) {
             sac_stream_fail(s, res);
@@ -203,6 +208,8 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
         res = for_each_stream(pipe, sac_stream_open_input);
     if (res == SAC_OK)
         res = sac_pipeline_start_jobs(pipe, ready_made);
+    if (res == SAC_OK)
+        res = for_each_stream(pipe, sac_stream_prepare);
     if (res == SAC_OK)
         res = for_each_stream(pipe, sac_stream_open_outputs);
     if (res == SAC_OK)

@@ -78,6 +78,7 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s);
 /* Frames that make a batch full, with what the streams of a job may have inside. */
 int        sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job);
 sac_result sac_stream_open_input(struct sac_stream_run *s);
+sac_result sac_stream_prepare(struct sac_stream_run *s); /* once its job has started */
 sac_result sac_stream_open_outputs(struct sac_stream_run *s);
 /* A fault of one among several: its sentence is said, the others go on. */
 void       sac_stream_fail(struct sac_stream_run *s, sac_result res);

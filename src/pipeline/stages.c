@@ -78,11 +78,14 @@ static sac_result open_tracker(struct sac_job *job)
  * comes, they take nothing from the frames' time. */
 static sac_result warm_up(struct sac_job *job)
 {
+    const struct sac_detector_params *p = &job->params.detector_params;
     const int64_t begun = sac_time_ns();
     const bool    reid = job->emb && (job->wants_embeddings || job->params.reid_every);
     sac_result    res = job->det ? sac_detector_warm_up(job->det) : SAC_OK;
     if (res == SAC_OK && reid)
         res = sac_embedder_warm_up(job->emb);
+    if (res == SAC_OK && reid) /* as many as the detector may find in a batch */
+        res = sac_embedder_reserve(job->emb, (size_t)job->batch_max * (size_t)SAC_MAX(p->detection_max, 1));
     if (res == SAC_OK && job->det)
         res = sac_detector_time(job->det, job->measures);
     if (job->emb)

@@ -168,6 +168,13 @@ static sac_result add_output(struct sac_stream_run *s, const char *path,
     return res;
 }
 
+sac_result sac_stream_prepare(struct sac_stream_run *s)
+{
+    const bool pixels = s->src != NULL;
+    return sac_job_prepare_tracker(s->job, s->params.source.stream_id, pixels ? s->info.width : 0,
+                                   pixels ? s->info.height : 0);
+}
+
 sac_result sac_stream_open_outputs(struct sac_stream_run *s)
 {
     const struct sac_pipeline_params *p = &s->params;

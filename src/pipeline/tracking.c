@@ -6,6 +6,7 @@
 #include "base/range.h"
 #include "device/device.h"
 #include "pipeline/job.h"
+#include "reid/embedder.h"
 #include "track/wave.h"
 
 enum { WAVE_MAX = 64 };
@@ -15,9 +16,16 @@ struct wave {
     struct sac_item *item[WAVE_MAX];
     bool             member[WAVE_MAX]; /* it is tracked with the others */
     int              count, max;
+    int64_t          begun_ns, device_ns; /* of its trips, where that is measured */
 };
 
 /* ---- trackers ---- */
+
+/* Embeddings are where the embedder's work is, even if the host may read them. */
+static bool has_remote_looks(const struct sac_job *job)
+{
+    return job->emb && job->emb->device;
+}
 
 sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream_tracker **out)
 {
@@ -41,6 +49,26 @@ sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream
     return SAC_OK;
 }
 
+sac_result sac_job_open_wave(struct sac_job *job)
+{
+    sac_result res = sac_wave_create(job->dev, &job->wave);
+    if (res == SAC_OK && job->measures)
+        sac_wave_measure(job->wave);
+    return res == SAC_OK && (has_remote_looks(job) || !job->dev->ops->host_memory) ? sac_wave_warm_up(job->wave) : res;
+}
+
+sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width, int height)
+{
+    const sac_frame            like = {.device = job->dev, .format = SAC_PIXEL_NV12, .width = width, .height = height};
+    struct sac_stream_tracker *tracker;
+    const enum sac_memory_use  before = sac_memory_use_set(SAC_MEMORY_TRACKING);
+    sac_result                 res = sac_job_tracker(job, stream_id, &tracker);
+    if (res == SAC_OK)
+        res = sac_tracker_prepare(tracker->trk, has_remote_looks(job) ? job->dev : NULL, width > 0 ? &like : NULL);
+    sac_memory_use_set(before);
+    return res;
+}
+
 /* The tracker's view goes with its next call, the item stays longer. */
 static sac_result copy_tracks(struct sac_job *job, struct sac_item *item,
                               const struct sac_track_view *view)
@@ -59,6 +87,7 @@ static void end_tracker(struct sac_job *job, int stream_id)
 {
     for (size_t i = 0; i < job->tracker_count; i++)
         if (job->trackers[i].stream_id == stream_id) {
+            sac_wave_rest(job->wave);
             sac_tracker_destroy(&job->trackers[i].trk);
             job->trackers[i] = job->trackers[--job->tracker_count];
             return;
@@ -100,7 +129,7 @@ static void count_item(struct sac_job *job, const struct sac_item *item)
 
 /* ---- a wave ---- */
 
-static struct sac_tracker_input input_of(const struct sac_item *item)
+static struct sac_tracker_input input_of(const struct sac_job *job, const struct sac_item *item)
 {
     const struct sac_features *f = item->features;
     struct sac_tracker_input   in = {.det = item->found.items,
@@ -114,21 +143,11 @@ static struct sac_tracker_input input_of(const struct sac_item *item)
                                           .dim = f->dim,
                                           .row = item->feat_row,
                                           .features = item->features};
-    return in;
-}
-
-static sac_result add(struct sac_job *job, struct sac_item *item)
-{
-    struct sac_tracker_input   in = input_of(item);
-    struct sac_stream_tracker *tracker;
-    sac_result                 res = sac_job_tracker(job, item->stream_id, &tracker);
-    if (res != SAC_OK)
-        return res;
-    if (item->has_feat && !item->features)
+    else if (item->has_feat)
         in.looks = (struct sac_look_rows){.base = item->feat,
                                           .count = (int)item->found.count,
                                           .dim = job->params.tracker.embedding_dim};
-    return sac_wave_add(job->wave, tracker->trk, &in);
+    return in;
 }
 
 static sac_result finish(struct sac_job *job, size_t member, struct sac_item *item)
@@ -138,26 +157,20 @@ static sac_result finish(struct sac_job *job, size_t member, struct sac_item *it
     return copy_tracks(job, item, &view);
 }
 
-/* The matching of all members; the trackers go on without those that failed. */
-static void track_members(struct sac_job *job, struct wave *wave)
+/* The trip of those that were added last, and their matching; the trackers go on without those that failed. */
+static void track_added(struct sac_job *job, struct wave *wave, int first, int end)
 {
     size_t     next = 0;
-    sac_result res;
-    for (int i = 0; i < wave->count; i++) {
-        struct sac_item *item = wave->item[i];
-        wave->member[i] = !item->last && item->status == SAC_OK;
-        if (wave->member[i] && (res = add(job, item)) != SAC_OK) {
-            sac_job_fail_item(job, item, res);
-            wave->member[i] = false;
-        }
-    }
-    sac_result ran = sac_wave_run(job->wave);
+    sac_result res, ran = sac_wave_run(job->wave);
+    int64_t    begun_ns, device_ns = sac_wave_device_ns(job->wave, &begun_ns);
     char       why[sizeof wave->item[0]->why] = "";
+    wave->begun_ns = wave->device_ns ? wave->begun_ns : begun_ns;
+    wave->device_ns += device_ns;
     if (ran != SAC_OK) {
         sac_context_last_error(job->ctx, why, sizeof why);
         sac_error_clear(job->ctx);
     }
-    for (int i = 0; i < wave->count; i++) {
+    for (int i = first; i < end; i++) {
         struct sac_item *item = wave->item[i];
         if (wave->member[i] && ran != SAC_OK) {
             item->status = ran;
@@ -166,7 +179,36 @@ static void track_members(struct sac_job *job, struct wave *wave)
             sac_job_fail_item(job, item, res);
         }
     }
+    sac_wave_settle(job->wave);
     sac_wave_clear(job->wave);
+    for (int i = first; i < end; i++) /* a sink may be slow, and those that follow want the memory */
+        sac_features_unref(&wave->item[i]->features);
+}
+
+/* In one trip, unless there is more to compare than goes into one. */
+static void track_members(struct sac_job *job, struct wave *wave)
+{
+    int first = 0;
+    for (int i = 0; i < wave->count; i++) {
+        struct sac_item           *item = wave->item[i];
+        struct sac_stream_tracker *tracker;
+        wave->member[i] = !item->last && item->status == SAC_OK;
+        if (!wave->member[i])
+            continue;
+        const struct sac_tracker_input in = input_of(job, item);
+        sac_result                     res = sac_job_tracker(job, item->stream_id, &tracker);
+        if (res == SAC_OK && !sac_wave_fits(job->wave, tracker->trk, &in)) {
+            track_added(job, wave, first, i);
+            first = i;
+        }
+        if (res == SAC_OK)
+            res = sac_wave_add(job->wave, tracker->trk, &in);
+        if (res == SAC_OK)
+            continue;
+        sac_job_fail_item(job, item, res);
+        wave->member[i] = false;
+    }
+    track_added(job, wave, first, wave->count);
 }
 
 /* The stage's time is the wave's: whoever of it is last was waited for by all. */
@@ -175,6 +217,7 @@ static void track_wave(struct sac_job *job, struct wave *wave)
     const struct sac_item *tracked[WAVE_MAX];
     int                    n = 0;
     int64_t                started = sac_time_ns();
+    wave->device_ns = 0;
     sac_range_push("tracking");
     track_members(job, wave);
     sac_range_pop();
@@ -188,9 +231,8 @@ static void track_wave(struct sac_job *job, struct wave *wave)
     }
     if (job->measures && n > 0)
         sac_job_record(job, SAC_STAGE_TRACKING, started, ended, tracked, n);
-    int64_t begun_ns, device_ns = sac_wave_device_ns(job->wave, &begun_ns);
-    if (device_ns > 0)
-        sac_job_record_gpu(job, SAC_STAGE_TRACKING, begun_ns, device_ns, tracked, n);
+    if (wave->device_ns > 0)
+        sac_job_record_gpu(job, SAC_STAGE_TRACKING, wave->begun_ns, wave->device_ns, tracked, n);
 }
 
 static void pass_on(struct sac_job *job, struct wave *wave)
@@ -237,7 +279,11 @@ static struct sac_item *collect(struct sac_job *job, struct wave *wave, struct s
 
 static void *next_item(struct sac_job *job, struct sac_item *left)
 {
-    void *item = left;
+    struct sac_queue_stats stats;
+    void                  *item = left;
+    sac_queue_stats(job->track, &stats);
+    if (!left && stats.length == 0) /* nobody waits for this thread but who wants memory */
+        sac_wave_rest(job->wave);
     return left || sac_queue_pop_wait(job->track, -1, &item) == SAC_OK ? item : NULL;
 }
 
@@ -253,6 +299,7 @@ void *sac_job_track_main(void *arg)
         pass_on(job, &wave);
         item = left;
     }
+    sac_wave_rest(job->wave);
     sac_queue_close(job->done);
     return NULL;
 }

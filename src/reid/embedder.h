@@ -24,6 +24,7 @@ struct sac_embedder_device {
     bool                       timed;
     struct sac_embedder_slot   slots[SAC_EMBEDDER_SLOTS];
     uint64_t                   begun, taken; /* calls; those whose marks were read */
+    struct sac_feature_store  *store; /* NULL: every call takes memory from the pool */
 };
 
 struct sac_embedder {
@@ -42,11 +43,14 @@ sac_result sac_embedder_device_open(struct sac_embedder *emb);
 void       sac_embedder_device_close(struct sac_embedder *emb); /* waits for what is queued */
 sac_result sac_embedder_warm_up(struct sac_embedder *emb);
 void       sac_embedder_time(struct sac_embedder *emb, bool on);
+/* Memory for the rows of up to so many boxes a call, less where there is none, so that calls take none. */
+sac_result sac_embedder_reserve(struct sac_embedder *emb, size_t boxes);
 /* Queue the embeddings of n >= 1 boxes, boxes[i] of frames[i]; those of one frame stand together. Frames
  * may be released at once: their planes stay until the work is done.
+ * wait     for earlier rows to be given back, when all of what was reserved is out: as sac_feature_store_take.
  * out      a reference of the caller's. */
 sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames,
-                              const struct sac_detection *boxes, int n, struct sac_features **out);
+                              const struct sac_detection *boxes, int n, bool wait, struct sac_features **out);
 /* The device's own time for an earlier call, each once, in order; false: none is done that was timed. */
 bool       sac_embedder_take_gpu_ns(struct sac_embedder *emb, int64_t *ns);
 /* The public run. */

@@ -5,6 +5,8 @@
 #include "device/place.h"
 #include "reid/embedder.h"
 
+enum { STORE_ROWS_MIN = 64, STORE_BYTES_MAX = 64 << 20 };
+
 /* ---- opening ---- */
 
 sac_result sac_embedder_device_open(struct sac_embedder *emb)
@@ -22,6 +24,7 @@ void sac_embedder_device_close(struct sac_embedder *emb)
     if (!d)
         return;
     sac_buckets_finish(&d->buckets);
+    sac_feature_store_close(&d->store);
     for (int i = 0; i < SAC_EMBEDDER_SLOTS; i++) {
         for (size_t k = 0; k < d->slots[i].mark_capacity; k++)
             sac_marks_destroy(emb->dev, &d->slots[i].marks[k]);
@@ -36,6 +39,19 @@ void sac_embedder_device_close(struct sac_embedder *emb)
 sac_result sac_embedder_warm_up(struct sac_embedder *emb)
 {
     return sac_buckets_warm_up(&emb->device->buckets);
+}
+
+sac_result sac_embedder_reserve(struct sac_embedder *emb, size_t boxes)
+{
+    struct sac_embedder_device *d = emb->device;
+    const size_t                most = STORE_BYTES_MAX / ((size_t)emb->dim * sizeof(float));
+    sac_result                  res = SAC_ERR_MEMORY;
+    for (size_t rows = SAC_MIN(boxes, most); res != SAC_OK && rows >= STORE_ROWS_MIN; rows /= 2) {
+        sac_error_clear(emb->dev->ctx);
+        res = sac_feature_store_open(emb->dev, rows, emb->dim, &d->store);
+    }
+    sac_error_clear(emb->dev->ctx); /* the pool may have some later */
+    return d->store ? emb->dev->ops->stream_after(emb->dev, d->buckets.stream, NULL) : SAC_OK;
 }
 
 void sac_embedder_time(struct sac_embedder *emb, bool on)
@@ -132,7 +148,7 @@ static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_fea
         if (res == SAC_OK)
             res = sac_bucket_run(&d->buckets, bucket, d->jobs + done, n, marks);
         if (res == SAC_OK)
-            res = take_rows(emb, bucket, n, (float *)sac_buffer_data(f->rows) + (size_t)done * (size_t)emb->dim);
+            res = take_rows(emb, bucket, n, sac_features_data(f) + (size_t)done * (size_t)emb->dim);
         if (res == SAC_OK && marks)
             res = emb->dev->ops->event_record(marks->at[SAC_MARK_END], d->buckets.stream);
         if (res != SAC_OK)
@@ -141,20 +157,29 @@ static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_fea
     return res;
 }
 
+static sac_result take_room(struct sac_embedder *emb, int n, bool wait, struct sac_features **out)
+{
+    struct sac_embedder_device *d = emb->device;
+    if (d->store && sac_feature_store_take(d->store, n, wait, out))
+        return SAC_OK;
+    sac_result res = sac_features_create(emb->dev, n, emb->dim, out);
+    /* Whoever had the memory before may still be at work with it. */
+    return res == SAC_OK ? emb->dev->ops->stream_after(emb->dev, d->buckets.stream, NULL) : res;
+}
+
 sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames,
-                              const struct sac_detection *boxes, int n, struct sac_features **out)
+                              const struct sac_detection *boxes, int n, bool wait, struct sac_features **out)
 {
     struct sac_features *f = NULL;
     struct sac_stream   *stream = emb->device->buckets.stream;
     sac_result           res = make_jobs(emb, frames, boxes, n);
     if (res == SAC_OK)
-        res = sac_features_create(emb->dev, n, emb->dim, &f);
-    if (res == SAC_OK) /* whoever had their memory before may still be at work with it */
-        res = emb->dev->ops->stream_after(emb->dev, stream, NULL);
+        res = take_room(emb, n, wait, &f);
     if (res == SAC_OK)
         res = queue_runs(emb, n, f);
     if (f) {
-        sac_buffer_used(f->rows, stream);
+        if (f->rows)
+            sac_buffer_used(f->rows, stream);
         sac_result recorded = emb->dev->ops->event_record(f->ready, stream);
         res = res == SAC_OK ? recorded : res;
     }
@@ -177,7 +202,7 @@ sac_result sac_embedder_run_there(struct sac_embedder *emb, const sac_frame *fra
         return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for %zu crops", n);
     for (size_t i = 0; i < n; i++)
         d->frames[i] = (sac_frame *)frame;
-    sac_result res = sac_embedder_queue(emb, d->frames, boxes, (int)n, &f);
+    sac_result res = sac_embedder_queue(emb, d->frames, boxes, (int)n, false, &f);
     emb->times.preprocess_ns = sac_time_ns() - emb->times.begun_ns;
     if (res == SAC_OK)
         res = sac_device_copy(emb->dev, stream, out, sac_features_data(f), n * (size_t)emb->dim * sizeof *out,

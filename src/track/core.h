@@ -171,6 +171,8 @@ void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out);
 void sac_tracker_cancel(sac_tracker *trk);
 /* Let go of the rows that the gallery's updates read. */
 void sac_tracker_release(sac_tracker *trk);
+/* The updates are queued: who holds their rows from now on is *out. */
+void sac_tracker_let_go(sac_tracker *trk, struct sac_look_rows *out);
 
 enum {
     SAC_STATES_KNOWN = 1 << SAC_TRACK_CONFIRMED | 1 << SAC_TRACK_LOST,

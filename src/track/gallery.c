@@ -38,9 +38,9 @@ void sac_gallery_move(struct sac_gallery *g, sac_device *dev)
     g->dev = dev;
 }
 
-static bool make_piece(struct sac_gallery *g, struct sac_gallery_piece *out)
+static bool make_piece(struct sac_gallery *g, size_t slots, struct sac_gallery_piece *out)
 {
-    size_t bytes = piece_slots(g) * sac_look_slot_bytes(g->shape);
+    size_t bytes = slots * sac_look_slot_bytes(g->shape);
     *out = (struct sac_gallery_piece){0};
     if (!g->dev)
         out->memory = sac_alloc(bytes);
@@ -52,14 +52,13 @@ static bool make_piece(struct sac_gallery *g, struct sac_gallery_piece *out)
     return out->memory != NULL;
 }
 
-static bool grow(struct sac_gallery *g)
+static bool grow(struct sac_gallery *g, size_t more)
 {
-    const size_t more = piece_slots(g);
     if (!sac_grow((void **)&g->slots, &g->slots_capacity, g->count + more, sizeof *g->slots) ||
         !sac_grow((void **)&g->pieces, &g->pieces_capacity, g->piece_count + 1, sizeof *g->pieces) ||
         (g->dev && !sac_grow((void **)&g->updates, &g->updates_capacity, g->count + more,
                              sizeof *g->updates)) ||
-        !make_piece(g, &g->pieces[g->piece_count]))
+        !make_piece(g, more, &g->pieces[g->piece_count]))
         return false;
     char *memory = g->pieces[g->piece_count++].memory;
     for (size_t i = 0; i < more; i++, memory += sac_look_slot_bytes(g->shape)) {
@@ -71,10 +70,7 @@ static bool grow(struct sac_gallery *g)
 
 bool sac_gallery_reserve(struct sac_gallery *g, size_t slots)
 {
-    while (g->count < slots)
-        if (!grow(g))
-            return false;
-    return true;
+    return g->count >= slots || grow(g, SAC_MAX(slots - g->count, piece_slots(g)));
 }
 
 int sac_gallery_take(struct sac_gallery *g)

@@ -4,6 +4,8 @@
 
 /* No picture is this large, and the arithmetic stays far from its limits. */
 static const float COORDINATE_MAX = 1e6f;
+/* Of objects' looks that are taken before the first frame. */
+enum { LOOKS_BYTES = 4 << 20 };
 
 /* ---- what can be refused ---- */
 
@@ -83,6 +85,19 @@ static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
         return SAC_OK;
     return SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for %zu tracks and %zu boxes",
                     targets, items);
+}
+
+sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *looks, const sac_frame *like)
+{
+    bool ok = true;
+    if (looks && sac_tracker_wants_embeddings(trk)) {
+        sac_gallery_move(&trk->gallery, looks);
+        ok = sac_gallery_reserve(&trk->gallery, SAC_MIN((size_t)trk->params.track_max,
+                                                        LOOKS_BYTES / sac_look_slot_bytes(trk->gallery.shape)));
+    }
+    if (ok && like && trk->row->camera && trk->params.camera_motion && sac_cmc_can_read(like))
+        ok = sac_cmc_reserve(&trk->cmc, like);
+    return ok ? SAC_OK : SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for a stream's objects");
 }
 
 /* The frame if its motion is wanted and can be had, else NULL. */
@@ -196,6 +211,13 @@ void sac_tracker_release(sac_tracker *trk)
 {
     sac_features_unref(&trk->held.features);
     sac_tensor_unref(&trk->held.tensor);
+    trk->gallery.update_count = 0;
+}
+
+void sac_tracker_let_go(sac_tracker *trk, struct sac_look_rows *out)
+{
+    *out = trk->held;
+    trk->held = (struct sac_look_rows){0};
     trk->gallery.update_count = 0;
 }
 

@@ -3,6 +3,9 @@
 
 #include "track/core.h"
 
+/* A thousand tracks beside three hundred boxes fit, or 64 streams with a few dozen of both. */
+enum { ANSWER_BYTES = 2 << 20, LIST_BYTES = 192 << 10 };
+
 struct sac_wave {
     sac_device        *dev;
     struct sac_stream *stream; /* made when the device is needed first, as what follows */
@@ -14,6 +17,10 @@ struct sac_wave {
     int64_t            anchor_ns, begun_ns, device_ns;
     sac_tracker      **members;
     size_t             count, members_capacity;
+    size_t             answers_most, lists_most; /* bytes that the members may need */
+
+    struct sac_look_rows *settling; /* rows that the stream still reads */
+    size_t                settling_count, settling_capacity;
 
     /* Lists for the device. */
     struct sac_camera_job  *looks;
@@ -41,6 +48,7 @@ void sac_wave_destroy(struct sac_wave **wave)
     if (!w)
         return;
     *wave = NULL;
+    sac_wave_rest(w);
     w->dev->ops->event_destroy(&w->anchor);
     w->dev->ops->event_destroy(&w->begun);
     w->dev->ops->event_destroy(&w->ended);
@@ -49,6 +57,7 @@ void sac_wave_destroy(struct sac_wave **wave)
     sac_buffer_unref(&w->answers);
     sac_buffer_unref(&w->host);
     sac_free(w->members);
+    sac_free(w->settling);
     sac_free(w->looks);
     sac_free(w->updates);
     sac_free(w->asks);
@@ -74,15 +83,38 @@ static sac_result check_place(const struct sac_wave *w, const struct sac_tracker
                     sac_device_name(looks && looks != w->dev ? looks : frame), sac_device_name(w->dev));
 }
 
+/* Bytes of answers, and of lists for the device, that a frame may need. */
+static size_t answers_of(const sac_tracker *trk, const struct sac_tracker_input *in)
+{
+    const size_t items = in->looks.base ? SAC_MIN(in->count, (size_t)trk->params.track_max) : 0;
+    return (trk->target_count + 1) * items * sizeof(float) + sizeof(struct sac_camera_move);
+}
+
+static size_t lists_of(const sac_tracker *trk, const struct sac_tracker_input *in)
+{
+    return in->count * (sizeof(struct sac_look_update) + sizeof(float *)) +
+           trk->target_count * (sizeof(void *) + sizeof(struct sac_rect)) + sizeof(struct sac_look_ask);
+}
+
+bool sac_wave_fits(const struct sac_wave *w, const sac_tracker *trk, const struct sac_tracker_input *in)
+{
+    return w->count == 0 || (w->answers_most + answers_of(trk, in) <= ANSWER_BYTES &&
+                             w->lists_most + lists_of(trk, in) <= LIST_BYTES);
+}
+
 sac_result sac_wave_add(struct sac_wave *w, sac_tracker *trk, const struct sac_tracker_input *in)
 {
-    sac_result res = check_place(w, in);
+    const size_t answers = answers_of(trk, in), lists = lists_of(trk, in);
+    sac_result   res = check_place(w, in);
     if (res == SAC_OK && !sac_grow((void **)&w->members, &w->members_capacity, w->count + 1, sizeof *w->members))
         res = SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for a wave of %zu trackers", w->count + 1);
     if (res == SAC_OK)
         res = sac_tracker_begin(trk, in);
-    if (res == SAC_OK)
+    if (res == SAC_OK) {
         w->members[w->count++] = trk;
+        w->answers_most += answers;
+        w->lists_most += lists;
+    }
     return res;
 }
 
@@ -98,7 +130,7 @@ void sac_wave_finish(struct sac_wave *w, size_t member, struct sac_track_view *o
 
 void sac_wave_clear(struct sac_wave *w)
 {
-    w->count = 0;
+    w->count = w->answers_most = w->lists_most = 0;
 }
 
 void sac_wave_measure(struct sac_wave *w)
@@ -116,7 +148,7 @@ int64_t sac_wave_device_ns(const struct sac_wave *w, int64_t *begun_ns)
 
 /* How much the device is asked for. */
 struct totals {
-    size_t cameras, asks, updates, distances;
+    size_t cameras, asks, rows, updates, distances;
 };
 
 static struct totals totals_of(const struct sac_wave *w)
@@ -128,6 +160,7 @@ static struct totals totals_of(const struct sac_wave *w)
         if (!trk->ask.items)
             continue;
         t.asks++;
+        t.rows += (size_t)trk->ask.items;
         t.updates += trk->gallery.update_count;
         t.distances += sac_look_ask_out(&trk->ask);
     }
@@ -144,11 +177,10 @@ static size_t answer_bytes(const struct totals *t)
     return moves_bytes(t) + t->distances * sizeof(float);
 }
 
-/* Both sides of the answers, in powers of two so that they soon stay; at first enough for 64 streams with
- * some dozen people each. */
+/* Both sides of the answers, which a wave that asks sac_wave_fits never makes larger. */
 static sac_result reserve_answers(struct sac_wave *w, size_t bytes)
 {
-    size_t size = 256 << 10;
+    size_t size = ANSWER_BYTES;
     if (w->answers && sac_buffer_bytes(w->answers) >= bytes)
         return SAC_OK;
     while (size < bytes)
@@ -185,16 +217,28 @@ static sac_result reserve_events(struct sac_wave *w)
     return res;
 }
 
-static sac_result reserve(struct sac_wave *w, const struct totals *t)
+static sac_result open_trips(struct sac_wave *w, size_t answers)
 {
-    if (!sac_grow((void **)&w->looks, &w->looks_capacity, t->cameras, sizeof *w->looks) ||
-        !sac_grow((void **)&w->updates, &w->updates_capacity, t->updates, sizeof *w->updates) ||
-        !sac_grow((void **)&w->asks, &w->asks_capacity, t->asks, sizeof *w->asks))
-        return SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for the lists of %zu trackers", w->count);
     sac_result res = w->stream ? SAC_OK : w->dev->ops->stream_create(w->dev, &w->stream);
     if (res == SAC_OK && w->measures)
         res = reserve_events(w);
-    return res == SAC_OK ? reserve_answers(w, answer_bytes(t)) : res;
+    return res == SAC_OK ? reserve_answers(w, answers) : res;
+}
+
+static sac_result reserve(struct sac_wave *w, const struct totals *t)
+{
+    if (!sac_grow((void **)&w->looks, &w->looks_capacity, t->cameras, sizeof *w->looks) ||
+        !sac_grow((void **)&w->updates, &w->updates_capacity, SAC_MAX(t->updates, t->rows), sizeof *w->updates) ||
+        !sac_grow((void **)&w->settling, &w->settling_capacity, w->settling_count + w->count,
+                  sizeof *w->settling) ||
+        !sac_grow((void **)&w->asks, &w->asks_capacity, t->asks, sizeof *w->asks))
+        return SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for the lists of %zu trackers", w->count);
+    return open_trips(w, answer_bytes(t));
+}
+
+sac_result sac_wave_warm_up(struct sac_wave *w)
+{
+    return open_trips(w, ANSWER_BYTES);
 }
 
 /* ---- the trip ---- */
@@ -247,6 +291,15 @@ static bool same_shape(const sac_tracker *a, const sac_tracker *b)
            a->gallery.shape.views_max == b->gallery.shape.views_max;
 }
 
+static void add_updates(struct sac_wave *w, const sac_tracker *trk, struct sac_looks_job *job)
+{
+    const size_t n = trk->gallery.update_count;
+    job->shape = trk->gallery.shape;
+    if (n)
+        memcpy(w->updates + job->update_count, trk->gallery.updates, n * sizeof *w->updates);
+    job->update_count += (int)n;
+}
+
 /* The asks of members from *first on whose looks are of one shape; their distances go to out. Returns
  * behind which. */
 static sac_result queue_looks(struct sac_wave *w, size_t *first, float **out)
@@ -260,11 +313,7 @@ static sac_result queue_looks(struct sac_wave *w, size_t *first, float **out)
         if (of && !same_shape(of, trk))
             break;
         of = trk;
-        job.shape = trk->gallery.shape;
-        if (trk->gallery.update_count)
-            memcpy(w->updates + job.update_count, trk->gallery.updates,
-                   trk->gallery.update_count * sizeof *w->updates);
-        job.update_count += (int)trk->gallery.update_count;
+        add_updates(w, trk, &job);
         w->asks[job.ask_count++] = trk->ask;
         *out += sac_look_ask_out(&trk->ask);
     }
@@ -287,6 +336,16 @@ static sac_result queue(struct sac_wave *w, const struct totals *t)
         res = sac_device_copy(w->dev, w->stream, sac_buffer_data(w->host), answers, answer_bytes(t),
                               SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "distances and camera motion");
     return res == SAC_OK && w->measures ? w->dev->ops->event_record(w->ended, w->stream) : res;
+}
+
+/* The device no longer reads the rows of what was settled. */
+static void give_rows_back(struct sac_wave *w)
+{
+    for (size_t i = 0; i < w->settling_count; i++) {
+        sac_features_unref(&w->settling[i].features);
+        sac_tensor_unref(&w->settling[i].tensor);
+    }
+    w->settling_count = 0;
 }
 
 static void hand_out(struct sac_wave *w, const struct totals *t)
@@ -324,6 +383,7 @@ sac_result sac_wave_run(struct sac_wave *w)
     if (w->stream) { /* after a fault too: what was queued reads memory that is given up below */
         sac_result waited = w->dev->ops->stream_wait(w->stream);
         res = res == SAC_OK ? waited : res;
+        give_rows_back(w);
     }
     if (res == SAC_OK && w->measures)
         res = take_times(w);
@@ -334,4 +394,53 @@ sac_result sac_wave_run(struct sac_wave *w)
     if (res != SAC_OK)
         sac_wave_clear(w);
     return res;
+}
+
+/* ---- between trips ---- */
+
+static bool has_updates(const sac_tracker *trk)
+{
+    return trk->gallery.dev && trk->gallery.update_count > 0;
+}
+
+/* The updates of members from *first on whose looks are of one shape. Returns behind which. */
+static sac_result queue_updates(struct sac_wave *w, size_t *first)
+{
+    struct sac_looks_job job = {.updates = w->updates};
+    const sac_tracker   *of = NULL;
+    size_t               i = *first;
+    for (; i < w->count; i++) {
+        const sac_tracker *trk = w->members[i];
+        if (!has_updates(trk))
+            continue;
+        if (of && !same_shape(of, trk))
+            break;
+        of = trk;
+        add_updates(w, trk, &job);
+    }
+    *first = i;
+    return job.update_count ? w->dev->ops->looks(w->dev, w->stream, &job) : SAC_OK;
+}
+
+/* Lists have their room since the trip: there are no more updates than rows asked about. */
+void sac_wave_settle(struct sac_wave *w)
+{
+    sac_result res = SAC_OK;
+    for (size_t first = 0, end = 0; first < w->count && res == SAC_OK; first = end) {
+        res = queue_updates(w, &end);
+        for (size_t i = first; i < end && res == SAC_OK; i++)
+            if (has_updates(w->members[i]))
+                sac_tracker_let_go(w->members[i], &w->settling[w->settling_count++]);
+    }
+    if (res != SAC_OK) /* then with the next frame, which says what is wrong */
+        sac_error_clear(w->dev->ctx);
+}
+
+void sac_wave_rest(struct sac_wave *w)
+{
+    if (w->settling_count == 0)
+        return;
+    if (w->dev->ops->stream_wait(w->stream) != SAC_OK)
+        sac_error_clear(w->dev->ctx); /* the next trip meets it again */
+    give_rows_back(w);
 }

@@ -122,7 +122,7 @@ static struct sac_features *make_features(sac_device *dev, const struct shot *sh
         n += shots[s].row_count;
     }
     assert_sac_ok(sac_features_create(dev, SAC_MAX(n, 1), DIM, &f));
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(f->rows), all, (size_t)n * sizeof all[0],
+    assert_sac_ok(sac_device_copy(dev, NULL, sac_features_data(f), all, (size_t)n * sizeof all[0],
                                   SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
     assert_sac_ok(dev->ops->event_record(f->ready, NULL));
     return f;
@@ -149,7 +149,11 @@ static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side 
         sac_wave_finish(wave, s, &view);
         keep(&out[s], &view);
     }
+    if (number % 3 != 0) /* blended now or with the next frame: the same comes out */
+        sac_wave_settle(wave);
     sac_wave_clear(wave);
+    if (number % 6 == 1)
+        sac_wave_rest(wave);
     int64_t device_ns, begun_ns = 0;
     device_ns = sac_wave_device_ns(wave, &begun_ns);
     if (device_ns > 0) { /* it is measured: on the host's clock the trip was just now */
