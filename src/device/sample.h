@@ -13,15 +13,11 @@
 
 #include <saccade/image.h>
 
+#include "base/anywhere.h"
+
 /* GCC is told by -std=c11, nvcc by -fmad=false. */
 #if defined(__clang__) && !defined(__CUDACC__)
 #pragma STDC FP_CONTRACT OFF
-#endif
-
-#ifdef __CUDACC__
-#define SAC_ANYWHERE static __host__ __device__ __forceinline__
-#else
-#define SAC_ANYWHERE static inline __attribute__((unused))
 #endif
 
 enum {
@@ -193,64 +189,99 @@ SAC_ANYWHERE void sac_sample_bilinear(const struct sac_surface *s, enum sac_pixe
     }
 }
 
-/* One direction of a pixel by area: `taps` inputs from first on, weight[k * stride] each. */
+/* ---- samples by area ---- */
+
+/* A pixel summed column by column. Neighbours that share a chroma sample are taken together: it is
+ * rounded once. */
+struct sac_area_sum {
+    int32_t sum[3], column[3];
+    int32_t chroma_weight; /* of columns whose chroma comes with a later one */
+};
+
+SAC_ANYWHERE void sac_area_begin(struct sac_area_sum *a)
+{
+    a->sum[0] = a->sum[1] = a->sum[2] = a->chroma_weight = 0;
+}
+
+SAC_ANYWHERE void sac_area_begin_column(struct sac_area_sum *a)
+{
+    a->column[0] = a->column[1] = a->column[2] = 1 << (SAC_ROW_WEIGHT_BITS - 1);
+}
+
+/* One sample of a column; chroma: the column brings it. */
+SAC_ANYWHERE void sac_area_add(struct sac_area_sum *a, const struct sac_surface *s,
+                               enum sac_pixel_format format, int x, int y, int32_t weight, bool chroma)
+{
+    const int count = format == SAC_PIXEL_RGB24 ? 3 : 1;
+    for (int c = 0; c < count; c++)
+        a->column[c] += weight * sac_luma_q7(s, format, x, y, c);
+    if (chroma) {
+        int32_t uv[2];
+        sac_chroma_q7(s, format, x / 2, y / 2, uv);
+        a->column[1] += weight * uv[0];
+        a->column[2] += weight * uv[1];
+    }
+}
+
+SAC_ANYWHERE void sac_area_end_column(struct sac_area_sum *a, enum sac_pixel_format format, int32_t weight,
+                                      bool chroma)
+{
+    const int count = format == SAC_PIXEL_RGB24 ? 3 : 1;
+    a->chroma_weight += weight;
+    for (int c = 0; c < count; c++)
+        a->sum[c] += weight * (a->column[c] >> SAC_ROW_WEIGHT_BITS);
+    if (chroma) {
+        a->sum[1] += a->chroma_weight * (a->column[1] >> SAC_ROW_WEIGHT_BITS);
+        a->sum[2] += a->chroma_weight * (a->column[2] >> SAC_ROW_WEIGHT_BITS);
+        a->chroma_weight = 0;
+    }
+}
+
+SAC_ANYWHERE void sac_area_end(const struct sac_area_sum *a, enum sac_pixel_format format, float channel[3])
+{
+    const bool grey = format != SAC_PIXEL_RGB24 && !sac_is_yuv(format);
+    for (int c = 0; c < 3; c++)
+        channel[c] = (float)a->sum[grey ? 0 : c] * SAC_FLOAT_OF_SUM;
+}
+
+/* One direction of a pixel: `taps` inputs from first on, weight[k * stride] each. */
 struct sac_taps {
     int            first, taps;
     const int32_t *weight;
     int            stride;
 };
 
-/* The same from any number of inputs. */
+/* A pixel of any number of inputs, whose weights were made before. */
 SAC_ANYWHERE void sac_sample_taps(const struct sac_surface *s, enum sac_pixel_format format,
                                   const struct sac_taps *x, const struct sac_taps *y, float channel[3])
 {
-    const int  count = format == SAC_PIXEL_RGB24 ? 3 : 1;
-    const bool yuv = sac_is_yuv(format);
-    int32_t    sum[3] = {0, 0, 0}, column[3];
-    int32_t    chroma_weight = 0;
+    const bool          yuv = sac_is_yuv(format);
+    struct sac_area_sum a;
+    sac_area_begin(&a);
     for (int i = 0; i < x->taps; i++) {
-        const int     at = x->first + i;
-        const int32_t weight = x->weight[i * x->stride];
-        /* Neighbours that share a chroma sample are taken together: it is rounded once. */
+        const int  at = x->first + i;
         const bool chroma = yuv && (i + 1 == x->taps || (at & 1));
-        chroma_weight += weight;
-        for (int c = 0; c < 3; c++)
-            column[c] = 1 << (SAC_ROW_WEIGHT_BITS - 1);
+        sac_area_begin_column(&a);
         for (int k = 0; k < y->taps; k++) {
-            const int32_t w = y->weight[k * y->stride];
-            const int     row = y->first + k;
-            if (!w)
-                continue;
-            for (int c = 0; c < count; c++)
-                column[c] += w * sac_luma_q7(s, format, at, row, c);
-            if (chroma) {
-                int32_t uv[2];
-                sac_chroma_q7(s, format, at / 2, row / 2, uv);
-                column[1] += w * uv[0];
-                column[2] += w * uv[1];
-            }
+            const int32_t weight = y->weight[k * y->stride];
+            if (weight)
+                sac_area_add(&a, s, format, at, y->first + k, weight, chroma);
         }
-        for (int c = 0; c < count; c++)
-            sum[c] += weight * (column[c] >> SAC_ROW_WEIGHT_BITS);
-        if (chroma) {
-            sum[1] += chroma_weight * (column[1] >> SAC_ROW_WEIGHT_BITS);
-            sum[2] += chroma_weight * (column[2] >> SAC_ROW_WEIGHT_BITS);
-            chroma_weight = 0;
-        }
+        sac_area_end_column(&a, format, x->weight[i * x->stride], chroma);
     }
-    for (int c = 0; c < 3; c++)
-        channel[c] = (float)sum[count == 1 && !yuv ? 0 : c] * SAC_FLOAT_OF_SUM;
+    sac_area_end(&a, format, channel);
 }
 
 /* One direction of a pixel with its weights made on the way: for any size, slowly. */
-struct sac_walk {
+struct sac_axis_walk {
     struct sac_tap  tap;
     struct sac_area area;
     int             first;
     int32_t         given;
 };
 
-SAC_ANYWHERE void sac_walk_begin(struct sac_walk *w, const struct sac_axis_spec *s, int i, int32_t one)
+SAC_ANYWHERE void sac_axis_walk_begin(struct sac_axis_walk *w, const struct sac_axis_spec *s, int i,
+                                      int32_t one)
 {
     w->given = 0;
     w->area = sac_axis_area(s, i);
@@ -259,7 +290,8 @@ SAC_ANYWHERE void sac_walk_begin(struct sac_walk *w, const struct sac_axis_spec 
 }
 
 /* The weight of the next input; the walk is over when they add up to one. */
-SAC_ANYWHERE int32_t sac_walk_next(struct sac_walk *w, const struct sac_axis_spec *s, int input, int32_t one)
+SAC_ANYWHERE int32_t sac_axis_walk_next(struct sac_axis_walk *w, const struct sac_axis_spec *s, int input,
+                                        int32_t one)
 {
     int32_t until = one;
     if (s->area)
@@ -271,45 +303,26 @@ SAC_ANYWHERE int32_t sac_walk_next(struct sac_walk *w, const struct sac_axis_spe
     return weight;
 }
 
+/* The same pixel by walks. */
 SAC_ANYWHERE void sac_sample_area(const struct sac_surface *s, enum sac_pixel_format format,
                                   const struct sac_axis_spec *x, int ix, const struct sac_axis_spec *y,
                                   int iy, float channel[3])
 {
-    const int32_t   one_x = 1 << SAC_COLUMN_WEIGHT_BITS, one_y = 1 << SAC_ROW_WEIGHT_BITS;
-    const int       count = format == SAC_PIXEL_RGB24 ? 3 : 1;
-    const bool      yuv = sac_is_yuv(format);
-    int32_t         sum[3] = {0, 0, 0}, column[3];
-    int32_t         chroma_weight = 0;
-    struct sac_walk wx, wy;
-    sac_walk_begin(&wx, x, ix, one_x);
+    const int32_t        one_x = 1 << SAC_COLUMN_WEIGHT_BITS, one_y = 1 << SAC_ROW_WEIGHT_BITS;
+    struct sac_axis_walk wx, wy;
+    struct sac_area_sum  a;
+    sac_area_begin(&a);
+    sac_axis_walk_begin(&wx, x, ix, one_x);
     for (int at = wx.first; wx.given < one_x; at++) {
-        const int32_t weight = sac_walk_next(&wx, x, at, one_x);
-        const bool    chroma = yuv && (wx.given == one_x || (at & 1));
-        chroma_weight += weight;
-        for (int c = 0; c < 3; c++)
-            column[c] = 1 << (SAC_ROW_WEIGHT_BITS - 1);
-        sac_walk_begin(&wy, y, iy, one_y);
-        for (int row = wy.first; wy.given < one_y; row++) {
-            const int32_t w = sac_walk_next(&wy, y, row, one_y);
-            for (int c = 0; c < count; c++)
-                column[c] += w * sac_luma_q7(s, format, at, row, c);
-            if (chroma) {
-                int32_t uv[2];
-                sac_chroma_q7(s, format, at / 2, row / 2, uv);
-                column[1] += w * uv[0];
-                column[2] += w * uv[1];
-            }
-        }
-        for (int c = 0; c < count; c++)
-            sum[c] += weight * (column[c] >> SAC_ROW_WEIGHT_BITS);
-        if (chroma) {
-            sum[1] += chroma_weight * (column[1] >> SAC_ROW_WEIGHT_BITS);
-            sum[2] += chroma_weight * (column[2] >> SAC_ROW_WEIGHT_BITS);
-            chroma_weight = 0;
-        }
+        const int32_t weight = sac_axis_walk_next(&wx, x, at, one_x);
+        const bool    chroma = sac_is_yuv(format) && (wx.given == one_x || (at & 1));
+        sac_area_begin_column(&a);
+        sac_axis_walk_begin(&wy, y, iy, one_y);
+        for (int row = wy.first; wy.given < one_y; row++)
+            sac_area_add(&a, s, format, at, row, sac_axis_walk_next(&wy, y, row, one_y), chroma);
+        sac_area_end_column(&a, format, weight, chroma);
     }
-    for (int c = 0; c < 3; c++)
-        channel[c] = (float)sum[count == 1 && !yuv ? 0 : c] * SAC_FLOAT_OF_SUM;
+    sac_area_end(&a, format, channel);
 }
 
 /* ---- colour ---- */

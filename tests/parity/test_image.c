@@ -55,11 +55,11 @@ enum { TAPS_MAX = 512 };
 static bool weights_of(const struct sac_axis_spec *spec, int at, int32_t one, int32_t weight[TAPS_MAX],
                        struct sac_taps *out)
 {
-    struct sac_walk w;
-    sac_walk_begin(&w, spec, at, one);
+    struct sac_axis_walk w;
+    sac_axis_walk_begin(&w, spec, at, one);
     *out = (struct sac_taps){.first = w.first, .weight = weight, .stride = 1};
     while (w.given < one && out->taps < TAPS_MAX) {
-        weight[out->taps] = sac_walk_next(&w, spec, w.first + out->taps, one);
+        weight[out->taps] = sac_axis_walk_next(&w, spec, w.first + out->taps, one);
         out->taps++;
     }
     return w.given == one;
