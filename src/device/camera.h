@@ -217,15 +217,54 @@ SAC_ANYWHERE bool sac_camera_step(const struct sac_camera_sums *s, float det, fl
     return fabsf(sx) < SAC_CAMERA_STEP_DONE && fabsf(sy) < SAC_CAMERA_STEP_DONE;
 }
 
-/* A place of level 0 on level i, by the centres of pixels: level i's pixel 0 covers 2^i of level 0. */
-SAC_ANYWHERE float sac_camera_on_level(float x, float scale)
+/* A corner's way through the levels, from the smallest, where large moves are small, to the largest. */
+struct sac_camera_way {
+    float dx, dy;   /* the move so far, in pixels of level 0 */
+    float residual; /* on the level before: mean difference of grey, negative where it could not be followed */
+};
+
+/* The corner and its move on one level. */
+struct sac_camera_spot {
+    float x, y, dx, dy;
+};
+
+SAC_ANYWHERE struct sac_camera_way sac_camera_way_begin(void)
 {
-    return (x + 0.5f) * scale - 0.5f;
+    const struct sac_camera_way way = {0, 0, -1};
+    return way;
 }
 
-SAC_ANYWHERE bool sac_camera_is_match(float residual)
+/* By the centres of pixels: level i's pixel 0 covers 2^i of level 0. */
+SAC_ANYWHERE struct sac_camera_spot sac_camera_spot_of(const struct sac_camera_way *way,
+                                                       const struct sac_camera_match *m, int level)
 {
-    return residual >= 0 && residual < SAC_CAMERA_RESIDUAL_MAX;
+    const float            scale = 1.0f / (float)(1 << level);
+    struct sac_camera_spot spot;
+    spot.x = (m->x + 0.5f) * scale - 0.5f;
+    spot.y = (m->y + 0.5f) * scale - 0.5f;
+    spot.dx = way->dx * scale;
+    spot.dy = way->dy * scale;
+    return spot;
+}
+
+/* The spot's move is that of the level now; a level that could not be followed on changes nothing. */
+SAC_ANYWHERE void sac_camera_way_take(struct sac_camera_way *way, const struct sac_camera_spot *spot,
+                                      int level, float residual)
+{
+    const float scale = 1.0f / (float)(1 << level);
+    way->residual = residual;
+    if (residual >= 0) {
+        way->dx = spot->dx / scale;
+        way->dy = spot->dy / scale;
+    }
+}
+
+/* true: the corner was found again. */
+SAC_ANYWHERE bool sac_camera_way_end(const struct sac_camera_way *way, struct sac_camera_match *m)
+{
+    m->to_x = m->x + way->dx;
+    m->to_y = m->y + way->dy;
+    return way->residual >= 0 && way->residual < SAC_CAMERA_RESIDUAL_MAX;
 }
 
 /* ---- the motion that most agree on ---- */

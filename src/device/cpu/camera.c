@@ -139,18 +139,18 @@ static bool cut_patch(const struct sac_camera_plane *p, float x, float y, struct
     return true;
 }
 
-/* Gauss-Newton steps of the shift (*dx, *dy) on one level. Returns the mean difference of grey that
- * is left, or a negative number where the patch leaves the picture or has no structure. */
-static float follow(const struct sac_camera_plane *from, const struct sac_camera_plane *to, float x,
-                    float y, float *dx, float *dy)
+/* Gauss-Newton steps of the spot's move. Returns the mean difference of grey that is left, or a negative
+ * number where the patch leaves the picture or has no structure. */
+static float follow(const struct sac_camera_plane *from, const struct sac_camera_plane *to,
+                    struct sac_camera_spot *at)
 {
     struct patch           p;
     struct sac_camera_sums s;
     float                  now[SAC_CAMERA_PATCH], det;
-    if (!cut_patch(from, x, y, &p, &s) || !sac_camera_pinned(&s, &det))
+    if (!cut_patch(from, at->x, at->y, &p, &s) || !sac_camera_pinned(&s, &det))
         return -1;
     for (int step = 0; step < SAC_CAMERA_STEPS; step++) {
-        if (!sample(to, x + *dx, y + *dy, SAC_CAMERA_SIDE, now))
+        if (!sample(to, at->x + at->dx, at->y + at->dy, SAC_CAMERA_SIDE, now))
             return -1;
         s.ex = s.ey = s.residual = 0;
         for (int i = 0; i < SAC_CAMERA_PATCH; i++) {
@@ -159,29 +159,21 @@ static float follow(const struct sac_camera_plane *from, const struct sac_camera
             s.ey += off * p.gy[i];
             s.residual += fabsf(off);
         }
-        if (sac_camera_step(&s, det, dx, dy))
+        if (sac_camera_step(&s, det, &at->dx, &at->dy))
             break;
     }
     return s.residual / SAC_CAMERA_PATCH;
 }
 
-/* From the smallest level, where large moves are small, to the largest. */
 static bool follow_corner(const struct sac_camera_job *job, struct sac_camera_match *m)
 {
-    float dx = 0, dy = 0, residual = -1;
+    struct sac_camera_way way = sac_camera_way_begin();
     for (int i = SAC_CAMERA_LEVELS - 1; i >= 0; i--) {
-        float scale = 1.0f / (float)(1 << i);
-        float x = sac_camera_on_level(m->x, scale), y = sac_camera_on_level(m->y, scale);
-        float lx = dx * scale, ly = dy * scale;
-        residual = follow(&job->before.level[i], &job->now.level[i], x, y, &lx, &ly);
-        if (residual >= 0) {
-            dx = lx / scale;
-            dy = ly / scale;
-        }
+        struct sac_camera_spot spot = sac_camera_spot_of(&way, m, i);
+        const float residual = follow(&job->before.level[i], &job->now.level[i], &spot);
+        sac_camera_way_take(&way, &spot, i, residual);
     }
-    m->to_x = m->x + dx;
-    m->to_y = m->y + dy;
-    return sac_camera_is_match(residual);
+    return sac_camera_way_end(&way, m);
 }
 
 static int follow_corners(const struct sac_camera_job *job, struct sac_camera_match *match, int n)

@@ -159,16 +159,16 @@ __device__ bool cut_patch(room &r, const sac_camera_plane &p, float x, float y, 
 }
 
 /* As on the host: what is left, or a negative number. */
-__device__ float follow(room &r, const sac_camera_plane &from, const sac_camera_plane &to, float x, float y,
-                        int lane, float *dx, float *dy)
+__device__ float follow(room &r, const sac_camera_plane &from, const sac_camera_plane &to, int lane,
+                        sac_camera_spot *at)
 {
     sac_camera_sums   s;
     sac_camera_window w;
     float             det;
-    if (!cut_patch(r, from, x, y, lane, &s) || !sac_camera_pinned(&s, &det))
+    if (!cut_patch(r, from, at->x, at->y, lane, &s) || !sac_camera_pinned(&s, &det))
         return -1;
     for (int step = 0; step < SAC_CAMERA_STEPS; step++) {
-        if (!sac_camera_window_of(&to, x + *dx, y + *dy, SIDE, &w))
+        if (!sac_camera_window_of(&to, at->x + at->dx, at->y + at->dy, SIDE, &w))
             return -1;
         for (int i = lane; i < PATCH; i += LANES) {
             const int   column = i % SIDE, row = i / SIDE;
@@ -178,7 +178,7 @@ __device__ float follow(room &r, const sac_camera_plane &from, const sac_camera_
             r.term[2][i] = fabsf(off);
         }
         add_up(r, lane, &s.ex, &s.ey, &s.residual);
-        if (sac_camera_step(&s, det, dx, dy))
+        if (sac_camera_step(&s, det, &at->dx, &at->dy))
             break;
     }
     return s.residual / PATCH;
@@ -187,20 +187,13 @@ __device__ float follow(room &r, const sac_camera_plane &from, const sac_camera_
 __device__ bool follow_corner(room &r, const cuda_camera_job &job, int lane, sac_camera_match *m)
 {
     const sac_camera_pyramid now = pyramid_of(job, job.now), before = pyramid_of(job, job.before);
-    float                    dx = 0, dy = 0, residual = -1;
+    sac_camera_way           way = sac_camera_way_begin();
     for (int i = SAC_CAMERA_LEVELS - 1; i >= 0; i--) {
-        const float scale = 1.0f / (float)(1 << i);
-        const float x = sac_camera_on_level(m->x, scale), y = sac_camera_on_level(m->y, scale);
-        float       lx = dx * scale, ly = dy * scale;
-        residual = follow(r, before.level[i], now.level[i], x, y, lane, &lx, &ly);
-        if (residual >= 0) {
-            dx = lx / scale;
-            dy = ly / scale;
-        }
+        sac_camera_spot spot = sac_camera_spot_of(&way, m, i);
+        const float     residual = follow(r, before.level[i], now.level[i], lane, &spot);
+        sac_camera_way_take(&way, &spot, i, residual);
     }
-    m->to_x = m->x + dx;
-    m->to_y = m->y + dy;
-    return sac_camera_is_match(residual);
+    return sac_camera_way_end(&way, m);
 }
 
 __global__ void __launch_bounds__(LANES *CORNERS) follow_corners(const cuda_camera_params p)
