@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Det: determinants of square matrices, by elimination with pivots. */
-#include <math.h>
-
+/* Det: determinants of square matrices. */
+#include "engine/determinant.h"
 #include "engine/op_util.h"
 
 static sac_result det_shape(struct sac_op_call *c)
@@ -10,30 +9,6 @@ static sac_result det_shape(struct sac_op_call *c)
     SAC_CHECK(c, sac_dtype_is_float(in->dtype) && in->rank >= 2 &&
               in->dims[in->rank - 1] == in->dims[in->rank - 2], "the input is no square matrix");
     return sac_shape_out(c, 0, in->dtype, in->rank - 2, in->dims);
-}
-
-static double determinant(double *a, int64_t n)
-{
-    double det = 1;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t pivot = k;
-        for (int64_t i = k + 1; i < n; i++)
-            pivot = fabs(a[i * n + k]) > fabs(a[pivot * n + k]) ? i : pivot;
-        if (a[pivot * n + k] == 0)
-            return 0;
-        for (int64_t j = k; j < n && pivot != k; j++) {
-            double swap = a[k * n + j];
-            a[k * n + j] = a[pivot * n + j];
-            a[pivot * n + j] = swap;
-        }
-        det *= pivot != k ? -a[k * n + k] : a[k * n + k];
-        for (int64_t i = k + 1; i < n; i++) {
-            double factor = a[i * n + k] / a[k * n + k];
-            for (int64_t j = k; j < n; j++)
-                a[i * n + j] -= factor * a[k * n + j];
-        }
-    }
-    return det;
 }
 
 static sac_result det_ref(struct sac_op_call *c)
@@ -45,7 +20,7 @@ static sac_result det_ref(struct sac_op_call *c)
         return sac_op_no_memory(c);
     for (int64_t i = 0; i < sac_operand_elements(&c->out[0]); i++) {
         sac_read_doubles(in, i * size, 1, size, a);
-        sac_operand_set(&c->out[0], i, determinant(a, n));
+        sac_operand_set(&c->out[0], i, sac_determinant(a, n));
     }
     sac_free(a);
     return SAC_OK;

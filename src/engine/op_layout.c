@@ -243,15 +243,23 @@ static sac_result expand_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, c->in[0].dtype, rank, dims);
 }
 
+void sac_expand_steps(const struct sac_op_call *c, const int64_t *own, int64_t *from)
+{
+    const struct sac_operand *in = &c->in[0];
+    const int                 missing = c->out[0].rank - in->rank;
+    for (int d = 0; d < missing; d++)
+        from[d] = 0;
+    for (int d = 0; d < in->rank; d++)
+        from[missing + d] = in->dims[d] == 1 ? 0 : own[d];
+}
+
 static sac_result expand_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int64_t dense[SAC_RANK_MAX], to[SAC_RANK_MAX], from[SAC_RANK_MAX] = {0};
-    int     missing = out->rank - in->rank;
+    int64_t dense[SAC_RANK_MAX], to[SAC_RANK_MAX], from[SAC_RANK_MAX];
     sac_dense_strides(in->rank, in->dims, dense);
     sac_dense_strides(out->rank, out->dims, to);
-    for (int d = 0; d < in->rank; d++)
-        from[missing + d] = in->dims[d] == 1 ? 0 : dense[d];
+    sac_expand_steps(c, dense, from);
     sac_copy_strided(out->data, 0, to, in->data, 0, from, out->rank, out->dims, element_bytes(c));
     return SAC_OK;
 }
@@ -272,23 +280,28 @@ static sac_result tile_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, c->in[0].dtype, (int)n, dims);
 }
 
-/* One copy over [repeat, dim, repeat, dim, ...], the source standing still along repeats. */
+struct sac_tiling sac_tiling_of(const struct sac_op_call *c, const int64_t *in, const int64_t *out)
+{
+    struct sac_tiling t = {.rank = 2 * c->in[0].rank};
+    for (int d = 0; d < c->in[0].rank; d++) {
+        const int64_t dim = c->in[0].dims[d];
+        t.dims[2 * d] = dim ? c->out[0].dims[d] / dim : 0;
+        t.dims[2 * d + 1] = dim;
+        t.from[2 * d + 1] = in[d];
+        t.to[2 * d] = out[d] * dim;
+        t.to[2 * d + 1] = out[d];
+    }
+    return t;
+}
+
 static sac_result tile_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int64_t from[SAC_RANK_MAX], to[SAC_RANK_MAX];
-    int64_t dims[2 * SAC_RANK_MAX], src[2 * SAC_RANK_MAX], dst[2 * SAC_RANK_MAX];
+    int64_t                   from[SAC_RANK_MAX], to[SAC_RANK_MAX];
     sac_dense_strides(in->rank, in->dims, from);
     sac_dense_strides(out->rank, out->dims, to);
-    for (int d = 0; d < in->rank; d++) {
-        dims[2 * d] = in->dims[d] ? out->dims[d] / in->dims[d] : 0;
-        dims[2 * d + 1] = in->dims[d];
-        src[2 * d] = 0;
-        src[2 * d + 1] = from[d];
-        dst[2 * d] = to[d] * in->dims[d];
-        dst[2 * d + 1] = to[d];
-    }
-    sac_copy_strided(out->data, 0, dst, in->data, 0, src, 2 * in->rank, dims, element_bytes(c));
+    const struct sac_tiling t = sac_tiling_of(c, from, to);
+    sac_copy_strided(out->data, 0, t.to, in->data, 0, t.from, t.rank, t.dims, element_bytes(c));
     return SAC_OK;
 }
 

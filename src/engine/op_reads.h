@@ -14,6 +14,15 @@ struct sac_slice {
 };
 sac_result sac_transpose_perm(struct sac_op_call *c, int *perm);
 sac_result sac_slice_read(struct sac_op_call *c, struct sac_slice *s);
+/* Expand: own [in rank] are the input's steps, from [out rank] those of a copy into the whole output. */
+void sac_expand_steps(const struct sac_op_call *c, const int64_t *own, int64_t *from);
+/* Tile as one copy over [repeat, dim, repeat, dim, ...], the source standing still along repeats. */
+struct sac_tiling {
+    int     rank;
+    int64_t dims[2 * SAC_RANK_MAX], from[2 * SAC_RANK_MAX], to[2 * SAC_RANK_MAX];
+};
+/* in, out [rank] the operands' steps. */
+struct sac_tiling sac_tiling_of(const struct sac_op_call *c, const int64_t *in, const int64_t *out);
 
 /* op_pad.c */
 struct sac_pads {

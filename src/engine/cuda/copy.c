@@ -191,34 +191,22 @@ static sac_result slice_fill(struct sac_kernel_plan *plan, void *params)
 static sac_result expand_fill(struct sac_kernel_plan *plan, void *params)
 {
     struct sac_op_call *c = plan->call;
-    int64_t             to[SAC_RANK_MAX], own[SAC_RANK_MAX], from[SAC_RANK_MAX] = {0};
-    const int           missing = c->out[0].rank - c->in[0].rank;
+    int64_t             to[SAC_RANK_MAX], own[SAC_RANK_MAX], from[SAC_RANK_MAX];
     ops_steps_in(plan, 0, own);
     ops_steps_out(plan, 0, to);
-    for (int d = 0; d < c->in[0].rank; d++)
-        from[missing + d] = c->in[0].dims[d] == 1 ? 0 : own[d];
+    sac_expand_steps(c, own, from);
     ops_take(plan, 1);
     return one_piece(plan, params, c->out[0].rank, c->out[0].dims, to, 0, from);
 }
 
-/* Over [repeat, dim, repeat, dim, ...], the source standing still along repeats. */
 static sac_result tile_fill(struct sac_kernel_plan *plan, void *params)
 {
-    const struct sac_operand *in = &plan->call->in[0], *out = &plan->call->out[0];
     int64_t to[SAC_RANK_MAX], from[SAC_RANK_MAX];
-    int64_t dims[2 * SAC_RANK_MAX], src[2 * SAC_RANK_MAX], dst[2 * SAC_RANK_MAX];
     ops_steps_in(plan, 0, from);
     ops_steps_out(plan, 0, to);
-    for (int d = 0; d < in->rank; d++) {
-        dims[2 * d] = in->dims[d] ? out->dims[d] / in->dims[d] : 0;
-        dims[2 * d + 1] = in->dims[d];
-        src[2 * d] = 0;
-        src[2 * d + 1] = from[d];
-        dst[2 * d] = to[d] * in->dims[d];
-        dst[2 * d + 1] = to[d];
-    }
+    const struct sac_tiling t = sac_tiling_of(plan->call, from, to);
     ops_take(plan, 1);
-    return one_piece(plan, params, 2 * in->rank, dims, dst, 0, src);
+    return one_piece(plan, params, t.rank, t.dims, t.to, 0, t.from);
 }
 
 /* Over [N,C,H,b,W,b]: where depth and space have that. */

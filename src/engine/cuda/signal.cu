@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/cuda/signal.h"
 #include "engine/cuda/team.cuh"
+#include "engine/determinant.h"
 
 using namespace ops;
 
@@ -56,43 +57,19 @@ struct dft_body {
     }
 };
 
-/* ---- determinants: elimination with pivots, a thread per matrix ---- */
+/* ---- determinants: a thread per matrix ---- */
 
 struct det_body {
     struct ops_det p;
     const void    *in;
     double        *room;
     void          *out;
-    OPS_BODY double determinant(double *a) const
-    {
-        const int64_t n = p.n;
-        double        det = 1;
-        for (int64_t k = 0; k < n; k++) {
-            int64_t pivot = k;
-            for (int64_t i = k + 1; i < n; i++)
-                pivot = fabs(a[i * n + k]) > fabs(a[pivot * n + k]) ? i : pivot;
-            if (a[pivot * n + k] == 0)
-                return 0;
-            for (int64_t j = k; j < n && pivot != k; j++) {
-                const double swap = a[k * n + j];
-                a[k * n + j] = a[pivot * n + j];
-                a[pivot * n + j] = swap;
-            }
-            det *= pivot != k ? -a[k * n + k] : a[k * n + k];
-            for (int64_t i = k + 1; i < n; i++) {
-                const double factor = a[i * n + k] / a[k * n + k];
-                for (int64_t j = k; j < n; j++)
-                    a[i * n + j] -= factor * a[k * n + j];
-            }
-        }
-        return det;
-    }
     OPS_BODY void operator()(int64_t i) const
     {
         const int64_t size = p.n * p.n;
         for (int64_t k = 0; k < size; k++)
             room[i * size + k] = get_double(in, p.in_type, i * size + k);
-        put_float(out, p.out_type, i, determinant(room + i * size));
+        put_float(out, p.out_type, i, sac_determinant(room + i * size, p.n));
     }
 };
 
