@@ -139,7 +139,8 @@ struct sac_build_bucket {
  * on_bucket called for each that is done; NULL: not.
  * Errors   SAC_ERR_ARG (batches, an open size), SAC_ERR_UNSUPPORTED (the CPU, where plans take no time; weights
  *          in other files; several samples of a model that has a fixed batch), SAC_ERR_FORMAT when an error is
- *          over its limit, SAC_ERR_IO, and those of sac_model_load and sac_model_run. Nothing is written then. */
+ *          over its limit (the sentence names the step that is farthest off by itself), SAC_ERR_IO, and those of
+ *          sac_model_load and sac_model_run. Nothing is written then. */
 SAC_API sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_build_params *params,
                                    const char *out,
                                    void (*on_bucket)(void *user, const struct sac_build_bucket *bucket),

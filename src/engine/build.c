@@ -226,12 +226,18 @@ static sac_result time_runs(struct build *b, double *ms)
     return res;
 }
 
-static void describe_plan(struct build *b, struct sac_build_bucket *bucket)
+static struct sac_plan *latest_plan(const struct build *b)
 {
-    const struct sac_plan *last = NULL;
+    struct sac_plan *last = NULL;
     for (int i = 0; i < SAC_PLANS_MAX; i++)
         if (b->model->plans[i] && (!last || b->model->plans[i]->used_at > last->used_at))
             last = b->model->plans[i];
+    return last;
+}
+
+static void describe_plan(struct build *b, struct sac_build_bucket *bucket)
+{
+    const struct sac_plan *last = latest_plan(b);
     bucket->host_steps = last ? last->host_steps + (int)last->tail_count : 0;
 }
 
@@ -256,13 +262,53 @@ static sac_result build_bucket(struct build *b, int batch, struct sac_build_buck
     return res;
 }
 
-static sac_result over_limit(const struct build *b, const struct sac_build_bucket *bucket)
+/* ---- which step is off ---- */
+
+struct suspects {
+    double limit, worst;
+    int    steps, over;
+    char   label[320]; /* of the worst */
+};
+
+static void look_at_step(void *user, const struct sac_step_check *check)
 {
+    struct suspects *s = user;
+    s->steps++;
+    s->over += check->off > s->limit;
+    if (check->off <= s->worst)
+        return;
+    s->worst = check->off;
+    sac_step_label(check->step, s->label, sizeof s->label);
+}
+
+/* What the sentence says of the steps, each checked by itself on what it was given. */
+static void find_suspects(struct build *b, double limit, char *out, size_t size)
+{
+    struct suspects  s = {.limit = limit};
+    struct sac_plan *plan = latest_plan(b);
+    sac_log(b->ctx, SAC_LOG_WARN, "%s: it is off; each of its steps is compared with the CPU now", b->model->path);
+    if (!plan || sac_plan_verify(plan, b->model->stream, b->cpu, look_at_step, &s) != SAC_OK)
+        snprintf(out, size, "its steps could not be checked one by one");
+    else if (s.over)
+        snprintf(out, size, "steps that are off by themselves: %d of %d, most of all %s, by %.2g of its largest number",
+                 s.over, s.steps, s.label, s.worst);
+    else
+        snprintf(out, size, "no step is off by itself (most of all %s, by %.2g): small errors add up", s.label,
+                 s.worst);
+}
+
+static sac_result over_limit(struct build *b, const struct sac_build_bucket *bucket)
+{
+    static const char *const mend[] = {[SAC_PRECISION_FP16] = "; build it with --precision tf32",
+                                       [SAC_PRECISION_TF32] = "; build it with --precision fp32",
+                                       [SAC_PRECISION_FP32] = ""};
+    char                     steps[480];
+    find_suspects(b, bucket->limit, steps, sizeof steps);
     return SAC_FAIL(b->ctx, SAC_ERR_FORMAT,
                     "%s: with batch %d it is off by %.2g of a channel's largest number, and %s may be off by "
-                    "%g; build it with --precision %s", b->model->path, bucket->batch, bucket->error,
-                    sac_precision_name(b->model->params.precision), bucket->limit,
-                    b->model->params.precision == SAC_PRECISION_FP16 ? "tf32" : "fp32");
+                    "%g; %s%s", b->model->path, bucket->batch, bucket->error,
+                    sac_precision_name(b->model->params.precision), bucket->limit, steps,
+                    mend[b->model->params.precision]);
 }
 
 /* ---- the file ---- */

@@ -173,9 +173,12 @@ struct sac_step_check {
     double                 off;
 };
 /* verify.c: run the steps one by one with the addresses of the latest run, whose inputs must still be there,
- * and tell of each how far off it is. On a device whose memory is not the host's; stream not NULL. */
-sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream,
+ * and tell of each how far off it is. On a device whose memory is not the host's; stream not NULL.
+ * cpu   whose workers the reference rows may use. */
+sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream, struct sac_device *cpu,
                            void (*fn)(void *user, const struct sac_step_check *check), void *user);
+/* "layer 14 (Conv) by onednn jit, 3 tiles" */
+const char *sac_step_label(const struct sac_step *step, char *buf, size_t size);
 
 /* exec.c, for it: */
 void       sac_step_fill_call(struct sac_plan *plan, const struct sac_step *step); /* plan->call, but data */

@@ -2,6 +2,7 @@
 /* Each step of a plan against its reference row, on the numbers that the step itself was given: which kernel
  * is off, and not only that the network is. Slow: every operand comes to the host. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/layout.h"
@@ -121,8 +122,8 @@ static sac_result compare_outputs(struct sac_plan *plan, const struct sac_step *
     return res;
 }
 
-static sac_result run_reference(struct sac_plan *plan, const struct sac_step *step, struct sac_op_call *c,
-                                void **held)
+static sac_result run_reference(struct sac_plan *plan, const struct sac_step *step, struct sac_device *cpu,
+                                struct sac_op_call *c, void **held)
 {
     sac_call_fill(c, plan->graph->ctx, step->node, plan->infer.values);
     for (int k = 0; k < step->in_count; k++)
@@ -136,11 +137,11 @@ static sac_result run_reference(struct sac_plan *plan, const struct sac_step *st
         if (!c->out[k].data)
             return SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory to check a step");
     }
-    return step->node->op->ref(c);
+    return sac_reference_run(cpu, c);
 }
 
 static sac_result check_kernel(struct sac_plan *plan, const struct sac_step *step, struct sac_stream *stream,
-                               struct sac_step_check *check)
+                               struct sac_device *cpu, struct sac_step_check *check)
 {
     void               *held[SAC_OP_INPUTS_MAX + SAC_OP_OUTPUTS_MAX] = {NULL};
     struct sac_op_call *c = sac_new(struct sac_op_call);
@@ -151,7 +152,7 @@ static sac_result check_kernel(struct sac_plan *plan, const struct sac_step *ste
     if (res == SAC_OK)
         res = sac_plan_settle(plan, stream);
     if (res == SAC_OK)
-        res = run_reference(plan, step, c, held);
+        res = run_reference(plan, step, cpu, c, held);
     if (res == SAC_OK)
         res = compare_outputs(plan, step, stream, c, check);
     for (size_t i = 0; i < SAC_COUNT(held); i++)
@@ -178,7 +179,20 @@ static sac_result check_relayout(struct sac_plan *plan, const struct sac_step *s
     return res;
 }
 
-sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream,
+const char *sac_step_label(const struct sac_step *step, char *buf, size_t size)
+{
+    char layer[256] = "the network's inputs and outputs";
+    if (step->node)
+        sac_node_label(step->node, layer, sizeof layer);
+    if (step->kind == SAC_STEP_KERNEL)
+        snprintf(buf, size, "%s by %s%s%.80s", layer, step->implementation, step->chosen ? ", " : "",
+                 step->chosen ? step->chosen : "");
+    else
+        snprintf(buf, size, "a change of layout for %s", layer);
+    return buf;
+}
+
+sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream, struct sac_device *cpu,
                            void (*fn)(void *user, const struct sac_step_check *check), void *user)
 {
     sac_result res = SAC_OK;
@@ -186,7 +200,7 @@ sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream,
         const struct sac_step *step = &plan->steps[i];
         struct sac_step_check  check = {.step = step, .number = (int)i};
         if (step->kind == SAC_STEP_KERNEL && step->node->op->ref)
-            res = check_kernel(plan, step, stream, &check);
+            res = check_kernel(plan, step, stream, cpu, &check);
         else if (step->kind == SAC_STEP_CONVERT || step->kind == SAC_STEP_COPY)
             res = check_relayout(plan, step, stream, &check);
         else

@@ -15,7 +15,9 @@ struct far_counts {
     int  taken;                    /* constants that kernels took */
     bool capture_fails;            /* in: the next captures do */
     bool full;                     /* in: it has no memory left */
-    bool wrong;                    /* in: what kernels compute is wrong */
+    bool wrong;                    /* in: what kernels compute is wrong, */
+    const char *wrong_op;          /* in: those of this operator alone; NULL: all */
+    float drift;                   /* in: every kernel's numbers are larger by that part of themselves */
 };
 extern struct far_counts far_counts;
 

@@ -44,7 +44,7 @@ static struct seen verify(const char *path, enum sac_precision precision, bool w
     far_counts.wrong = wrong;
     for (int i = 0; i < SAC_PLANS_MAX; i++)
         if (m->plans[i])
-            assert_sac_ok(sac_plan_verify(m->plans[i], stream, look, &seen));
+            assert_sac_ok(sac_plan_verify(m->plans[i], stream, cpu, look, &seen));
     far_counts.wrong = false;
     for (int i = 0; i < OUTPUTS_MAX; i++)
         sac_tensor_unref(&out[i]);

@@ -26,29 +26,19 @@ struct subject {
     int                steps, wrong;
 };
 
-static sac_device *gpu;
-
-static const char *label_of(const struct sac_step *step, char *buf, size_t size)
-{
-    if (!step->node)
-        return "a change of layout";
-    return sac_node_label(step->node, buf, size);
-}
+static sac_device *gpu, *cpu;
 
 static void look(void *user, const struct sac_step_check *check)
 {
-    struct subject        *s = user;
-    const struct sac_step *step = check->step;
-    char                   label[256];
+    struct subject *s = user;
+    char            label[320];
     s->steps++;
     if (check->off > s->worst)
         s->worst = check->off;
     if (check->off <= s->mode->limit || s->wrong++ >= SAID_MAX)
         return;
-    print_message("  step %d, %s by %s%s%s: off by %.3g at sample %lld\n", check->number,
-                  label_of(step, label, sizeof label),
-                  step->kind == SAC_STEP_KERNEL ? step->implementation : "a relayout", step->chosen ? ", " : "",
-                  step->chosen ? step->chosen : "", check->off, (long long)check->sample);
+    print_message("  step %d, %s: off by %.3g at sample %lld\n", check->number,
+                  sac_step_label(check->step, label, sizeof label), check->off, (long long)check->sample);
 }
 
 static sac_tensor *make_input(sac_model *m, int64_t batch)
@@ -89,6 +79,8 @@ static void steps_agree(void **state)
     struct sac_stream      *stream = NULL;
     if (!gpu)
         gpu = gpu_open(NULL);
+    if (!cpu)
+        assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &cpu));
     params.precision = s->mode->precision;
     if (sac_model_load(gpu, s->model, &params, &s->loaded) == SAC_ERR_IO) {
         print_message("skipped: %s is not here\n", s->model);
@@ -102,7 +94,7 @@ static void steps_agree(void **state)
     assert_sac_ok(sac_model_run_on(s->loaded, stream, &in, out));
     struct sac_plan *plan = plan_of(s->loaded, s->batch);
     assert_non_null(plan);
-    assert_sac_ok(sac_plan_verify(plan, stream, look, s));
+    assert_sac_ok(sac_plan_verify(plan, stream, cpu, look, s));
     print_message("%s: %d steps, worst %.3g (limit %.0e), %d wrong\n", s->name, s->steps, s->worst,
                   s->mode->limit, s->wrong);
     gpu->ops->stream_destroy(&stream);
@@ -117,6 +109,7 @@ static int close_device(void **state)
 {
     (void)state;
     sac_device_unref(&gpu);
+    sac_device_unref(&cpu);
     return 0;
 }
 
