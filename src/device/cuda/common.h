@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include "device/cuda/serves.h"
 #include "device/device.h"
 #include "device/sample.h"
 
@@ -75,7 +76,7 @@ void       cuda_commands_finish(struct cuda_state *state);
 /* SAC_ERR_UNSUPPORTED, with a sentence, for planes that the kernels cannot read. */
 sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out);
 
-enum { CUDA_COMPUTE_MIN = 80 }; /* Ampere: the oldest that the kernels are built for */
+extern const struct cuda_build cuda_build;
 
 /* service.c */
 enum sac_device_service cuda_service(char *missing, size_t size);

@@ -98,20 +98,17 @@ static sac_result missing(struct sac_device *dev, const char *why)
                     why);
 }
 
-/* A driver serves all builds of its own major version of CUDA and of those before. */
+static const int        codes[] = {SAC_CUDA_CODES};
+const struct cuda_build cuda_build = {CUDART_VERSION, codes, SAC_COUNT(codes)};
+
 static sac_result check_driver(struct sac_device *dev)
 {
     int  version = 0, count = 0;
-    char why[200];
+    char why[400];
     if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0)
         return missing(dev, "there is no NVIDIA driver (libcuda.so.1 cannot be opened)");
-    if (version / 1000 < CUDART_VERSION / 1000) {
-        snprintf(why, sizeof why,
-                 "the NVIDIA driver is for CUDA %d.%d and this build needs %d.0; install a newer driver, "
-                 "or build saccade with CUDA %d",
-                 version / 1000, version % 1000 / 10, CUDART_VERSION / 1000, version / 1000);
+    if (!cuda_driver_serves(&cuda_build, version, why, sizeof why))
         return missing(dev, why);
-    }
     cudaError_t res = cudaGetDeviceCount(&count);
     if (res == cudaErrorNoDevice || (res == cudaSuccess && count == 0))
         return missing(dev, "the driver sees no NVIDIA GPU");
@@ -137,11 +134,8 @@ static sac_result describe(struct sac_device *dev)
         res = cudaDriverGetVersion(&version);
     if (res != cudaSuccess)
         return missing(dev, cudaGetErrorString(res));
-    if (gpu.major * 10 + gpu.minor < CUDA_COMPUTE_MIN) {
-        snprintf(why, sizeof why, "%.200s has compute capability %d.%d; the kernels need %d.%d", gpu.name,
-                 gpu.major, gpu.minor, CUDA_COMPUTE_MIN / 10, CUDA_COMPUTE_MIN % 10);
+    if (!cuda_card_serves(&cuda_build, version, gpu.name, gpu.major, gpu.minor, why, sizeof why))
         return missing(dev, why);
-    }
     snprintf(dev->name, sizeof dev->name, "cuda:%d", dev->index);
     snprintf(dev->pci_bus_id, sizeof dev->pci_bus_id, "%08x:%02x:%02x.0", (unsigned)gpu.pciDomainID,
              (unsigned)gpu.pciBusID, (unsigned)gpu.pciDeviceID);
