@@ -2,9 +2,10 @@
 /* The ceiling: frames a second that the GPU's decoder gives through plain libavcodec, every frame dropped
  * as soon as it is there. Nothing of saccade takes part.
  *
- *     bench_nvdec CLIP [DECODERS] [SECONDS]
+ *     bench_nvdec CLIP [DECODERS] [SECONDS] [GPUS]
  *
- * Prints one line of JSON. The clip starts anew where it ends. */
+ * GPUS: numbers of those that share the decoders, as 0,1 (default 0). Prints one line of JSON. The clip
+ * starts anew where it ends. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,15 +21,17 @@
 
 enum {
     DECODERS_MAX = 256,
+    GPUS_MAX = 16,
     PRIMARY_CONTEXT = 1 /* AV_CUDA_USE_PRIMARY_CONTEXT, whose header wants CUDA's */
 };
 
-static AVBufferRef      *gpu;
+static AVBufferRef      *gpus[GPUS_MAX];
 static pthread_barrier_t all_decode;
 static atomic_bool       over;
 
 struct decoder {
     const char      *path;
+    AVBufferRef     *gpu;
     AVFormatContext *fmt;
     AVCodecContext  *avc;
     AVPacket        *packet;
@@ -90,7 +93,7 @@ static void open_decoder(struct decoder *d)
     d->picture = av_frame_alloc();
     if (!d->avc || !d->packet || !d->picture || avcodec_parameters_to_context(d->avc, par) < 0)
         die("no video in the clip that the GPU decodes");
-    d->avc->hw_device_ctx = av_buffer_ref(gpu);
+    d->avc->hw_device_ctx = av_buffer_ref(d->gpu);
     d->avc->get_format = choose_cuda;
     d->avc->thread_count = 1; /* hardware decodes by itself */
 #ifdef AV_HWACCEL_FLAG_UNSAFE_OUTPUT
@@ -142,16 +145,35 @@ static void *decode_main(void *arg)
     return NULL;
 }
 
-static void print_line(const struct decoder *d, int n, double wall, double cpu)
+/* How many there are now. */
+static int open_gpus(const char *list)
+{
+    int n = 0;
+    for (const char *at = list; *at; at += *at == ',') {
+        char  name[8], *end;
+        long  index = strtol(at, &end, 10);
+        if (end == at || (*end && *end != ',') || index < 0 || index >= 100 || n == GPUS_MAX)
+            die("GPUS are numbers, as 0,1");
+        at = end;
+        snprintf(name, sizeof name, "%ld", index);
+        if (av_hwdevice_ctx_create(&gpus[n++], AV_HWDEVICE_TYPE_CUDA, name, NULL, PRIMARY_CONTEXT) < 0)
+            die("libavutil finds no such GPU");
+    }
+    if (n == 0)
+        die("GPUS are numbers, as 0,1");
+    return n;
+}
+
+static void print_line(const struct decoder *d, int n, int gpu_count, double wall, double cpu)
 {
     const AVCodecContext *avc = d[0].avc;
     long                  frames = 0;
     for (int i = 0; i < n; i++)
         frames += d[i].frames;
     printf("{\"clip\":\"%s\",\"codec\":\"%s\",\"pixels\":\"%s\",\"width\":%d,\"height\":%d,\"decoders\":%d,"
-           "\"frames\":%ld,\"seconds\":%.3f,\"fps\":%.1f,\"cpu_cores\":%.3f,\"libavcodec\":\"%d.%d.%d\"}\n",
+           "\"gpus\":%d,\"frames\":%ld,\"seconds\":%.3f,\"fps\":%.1f,\"cpu_cores\":%.3f,\"libavcodec\":\"%d.%d.%d\"}\n",
            d[0].path, avcodec_get_name(avc->codec_id), av_get_pix_fmt_name(avc->sw_pix_fmt), avc->width, avc->height,
-           n, frames, wall, (double)frames / wall, cpu / wall, LIBAVCODEC_VERSION_MAJOR, LIBAVCODEC_VERSION_MINOR,
+           n, gpu_count, frames, wall, (double)frames / wall, cpu / wall, LIBAVCODEC_VERSION_MAJOR, LIBAVCODEC_VERSION_MINOR,
            LIBAVCODEC_VERSION_MICRO);
 }
 
@@ -161,13 +183,13 @@ int main(int argc, char **argv)
     int                   n = argc > 2 ? atoi(argv[2]) : 1;
     double                length = argc > 3 ? atof(argv[3]) : 3;
     if (argc < 2 || n < 1 || n > DECODERS_MAX || !(length > 0))
-        die("usage: bench_nvdec CLIP [DECODERS] [SECONDS]");
+        die("usage: bench_nvdec CLIP [DECODERS] [SECONDS] [GPUS]");
     av_log_set_level(AV_LOG_ERROR);
-    if (av_hwdevice_ctx_create(&gpu, AV_HWDEVICE_TYPE_CUDA, "0", NULL, PRIMARY_CONTEXT) < 0)
-        die("libavutil finds no GPU");
+    int gpu_count = open_gpus(argc > 4 ? argv[4] : "0");
     pthread_barrier_init(&all_decode, NULL, (unsigned)n + 1);
     for (int i = 0; i < n; i++) {
         decoders[i].path = argv[1];
+        decoders[i].gpu = gpus[i % gpu_count];
         if (pthread_create(&decoders[i].thread, NULL, decode_main, &decoders[i]) != 0)
             die("no thread");
     }
@@ -178,14 +200,15 @@ int main(int argc, char **argv)
     atomic_store(&over, true);
     for (int i = 0; i < n; i++)
         pthread_join(decoders[i].thread, NULL);
-    print_line(decoders, n, seconds(CLOCK_MONOTONIC) - wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+    print_line(decoders, n, gpu_count, seconds(CLOCK_MONOTONIC) - wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
     for (int i = 0; i < n; i++) {
         avcodec_free_context(&decoders[i].avc);
         avformat_close_input(&decoders[i].fmt);
         av_packet_free(&decoders[i].packet);
         av_frame_free(&decoders[i].picture);
     }
-    av_buffer_unref(&gpu);
+    for (int i = 0; i < gpu_count; i++)
+        av_buffer_unref(&gpus[i]);
     pthread_barrier_destroy(&all_decode);
     return 0;
 }
