@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """All figures of the GPU path, in one run on one GPU: a line of JSON a result, as it is done, and a table.
 
-    python3 bench/gpu [--only PART ...] [--budget S] [--seconds S] [--device NAME] [--out FILE]
+    python3 bench/gpu [--only PART ...] [--budget S] [--peer-budget S] [--seconds S] [--device NAME] [--out FILE]
 
 --only     parts: {parts} (default: all, in this order)
---budget   stop before a part that begins later than so many seconds (default 360)
+--budget   leave out the parts that would begin later than after so many seconds (default 900)
+--peer-budget  seconds that PyTorch's side may compile, while parts run that time nothing (default 170)
 --seconds  of video work a measurement (default 4)
 --device   default cuda; with cpu this program can be tried where no GPU is, its figures mean nothing
 --out      the JSON lines go there, and one JSON file of all beside it; default: gpu.jsonl in $OUT, or here
@@ -53,41 +54,63 @@ def missing(device):
     return None
 
 
+class Results:
+    """Rows as they come: to the file at once, and all of them at the end."""
+
+    def __init__(self, path):
+        self.path, self.rows, self.file = pathlib.Path(path), [], open(path, "w")
+
+    def add(self, row, text):
+        self.rows.append(row)
+        self.file.write(json.dumps(row) + "\n")
+        self.file.flush()
+        print(text, flush=True)
+
+    def end(self):
+        self.file.close()
+        self.path.with_suffix(".json").write_text(json.dumps(self.rows, indent=1) + "\n")
+
+
+def run_part(bench, name, results):
+    bench.peers.begin() if name != "warm" else None
+    bench.peers.quiet() if name not in parts.UNTIMED else None
+    print(f"-- {name}: {parts.PARTS[name].__doc__.splitlines()[0]}", flush=True)
+    begun, fault = time.monotonic(), {}
+    try:
+        for row in parts.PARTS[name](bench):
+            results.add({"part": name} | row, parts.text(row))
+    except host.Failed as failed:
+        fault = {"fault": str(failed)}
+    took = {"part": name, "took_s": round(time.monotonic() - begun, 1)} | fault
+    results.add(took, f"-- {took['took_s']:.0f} s{', ' + fault['fault'] if fault else ''}")
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.replace("{parts}", ", ".join(parts.PARTS)))
     parser.add_argument("--only", nargs="+", choices=list(parts.PARTS), default=list(parts.PARTS), metavar="PART")
-    parser.add_argument("--budget", type=float, default=360)
+    parser.add_argument("--budget", type=float, default=900)
+    parser.add_argument("--peer-budget", type=float, default=170)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", default=os.path.join(os.environ.get("OUT", "."), "gpu.jsonl"))
     options = parser.parse_args()
     if missing(options.device):
         sys.exit(f"bench/gpu: {missing(options.device)}")
-    begun, rows = time.monotonic(), [about()]
-    with tempfile.TemporaryDirectory(prefix="saccade-bench-") as folder, open(options.out, "w") as out:
-        def tell(row):
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-        tell(rows[0])
-        print(f"{rows[0]['gpu']}, driver {rows[0]['driver']}, {rows[0]['cores']} cores, saccade {rows[0]['commit']}, "
-              f"{rows[0]['date']}", flush=True)
+    begun, results, here = time.monotonic(), Results(options.out), about()
+    results.add(here, "{gpu}, driver {driver}, {cores} cores, saccade {commit}, {date}".format_map(here))
+    with tempfile.TemporaryDirectory(prefix="saccade-bench-") as folder:
         bench = parts.Bench(folder, options.seconds, options)
-        for name in options.only:
-            if time.monotonic() - begun > options.budget:
-                tell({"part": name, "fault": "left out: the budget was used up"})
-                print(f"{name}: left out, the budget of {options.budget:.0f} s was used up")
-                continue
-            print(f"-- {name}: {parts.PARTS[name].__doc__.splitlines()[0]}", flush=True)
-            try:
-                for row in parts.PARTS[name](bench):
-                    rows.append({"part": name} | row)
-                    tell(rows[-1])
-                    print(parts.text(row), flush=True)
-            except host.Failed as failed:
-                tell({"part": name, "fault": str(failed)})
-                print(f"{name}: {failed}")
-    pathlib.Path(options.out).with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
-    print(f"{len(rows) - 1} results in {time.monotonic() - begun:.0f} s: {options.out}")
+        try:
+            for name in options.only:
+                if time.monotonic() - begun <= options.budget:
+                    run_part(bench, name, results)
+                else:
+                    results.add({"part": name, "left_out": "the budget was used up"},
+                                f"-- {name}: left out, the budget of {options.budget:.0f} s was used up")
+        finally:
+            bench.peers.end()
+            results.end()
+    print(f"{len(results.rows) - 1} results in {time.monotonic() - begun:.0f} s: {options.out}")
 
 
 if __name__ == "__main__":

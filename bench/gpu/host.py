@@ -66,6 +66,10 @@ class Nvml:
         if self.lib.nvmlInit_v2() == 0 and self.lib.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) == 0:
             self.device = device
 
+    def count(self):
+        number = ctypes.c_uint()
+        return number.value if self.device and self.lib.nvmlDeviceGetCount_v2(ctypes.byref(number)) == 0 else 0
+
     def text(self, call, *device):
         buf = ctypes.create_string_buffer(96)
         ok = self.device and getattr(self.lib, call)(*device, buf, ctypes.c_uint(96)) == 0
@@ -169,11 +173,11 @@ class Failed(Exception):
     """A program that did not do its work; the sentence that it ended with."""
 
 
-def execute(command, timeout, env=None):
+def execute(command, timeout, env=None, folder=None):
     """Run it: standard output, standard error, the watch. Failed when it fails or takes too long."""
     with tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen([str(word) for word in command], stdout=output, stderr=errors,
-                                   stdin=subprocess.DEVNULL, env=env or environment(), start_new_session=True)
+                                   stdin=subprocess.DEVNULL, env=env or environment(), cwd=folder, start_new_session=True)
         watch = Watch(process.pid)
         try:
             status = process.wait(timeout)

@@ -2,18 +2,18 @@
 """What is measured, a function a part. Each yields rows: a dict with "what" and figures, or "fault"."""
 import json
 import pathlib
-import subprocess
+import re
 import sys
 import time
 
 import host
+import peers
 from host import Failed, track
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from loop import loop  # noqa: E402
 
 SMALL = ("boxes", "commands") # reasons of the ledger that must cross; weights cross once; all others are pixels or tensors
-NETWORKS = pathlib.Path(__file__).resolve().parents[1] / "peers/networks.py"
 
 
 class Bench:
@@ -25,15 +25,14 @@ class Bench:
         self.on_gpu = options.device != "cpu"
         self.clean = ["--zero-copy", "strict"] if self.on_gpu else []
         self.least = 60 if self.on_gpu else 4
-        self.ceilings = {}
-        self.exports = None
-        if "networks" in options.only: # PyTorch takes its time; until then other parts are measured
-            self.exports = subprocess.Popen([sys.executable, NETWORKS, self.folder, "yolox_s_people", "yolox_nano_people"],
-                                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.ceilings, self.plans = {}, {}
+        self.peers = peers.Peers(self.folder, options.only, options.peer_budget)
 
     def clip(self, name, frames):
         """A clip of at least so many frames."""
         source, out = host.CLIPS / f"{name}.mp4", self.folder / f"{name}_{frames}.mp4"
+        if not source.exists():
+            raise Failed(f"its clip {source.name} is not here")
         if not out.exists():
             loop(source, out, frames)
         return out
@@ -47,26 +46,36 @@ class Bench:
             names[-1].symlink_to(clip)
         return names
 
-    def ceiling(self, name, streams):
+    def ceiling(self, name, streams, gpus="0"):
         """Frames a second of the bare decoder, measured once a run."""
-        key = (name, streams)
+        key = (name, streams, gpus)
         if not self.on_gpu:
             return 10.0
         if key not in self.ceilings:
-            text, _, _ = host.execute([host.bench("bench_nvdec"), self.clip(name, 4000), streams, self.seconds / 2], 60)
-            self.ceilings[key] = json.loads(text)
-        return self.ceilings[key]["fps"]
+            text, _, _ = host.execute([host.bench("bench_nvdec"), self.clip(name, 4000), streams, self.seconds / 2, gpus], 60)
+            self.ceilings[key] = json.loads(text)["fps"]
+        return self.ceilings[key]
 
-    def model(self, name):
-        """A network with random weights, exported on this machine meanwhile."""
-        path, end = self.folder / f"{name}.onnx", time.monotonic() + 100
-        while self.exports.poll() is None and time.monotonic() < end:
-            time.sleep(0.2)
-        if self.exports.poll() != 0:
-            said = "more than 100 s" if self.exports.poll() is None else self.exports.stderr.read().strip()[-300:]
-            self.exports.kill()
-            raise Failed(f"bench/peers/networks.py: {said}")
-        return path
+    def planned(self, name):
+        """A network with random weights, exported by PyTorch and planned."""
+        if name not in self.plans:
+            path, begun = self.peers.exported_path(name), time.monotonic()
+            track(self.inputs(self.clip("h264_1080p", 180), 8), *self.device, "--detector", path, folder=self.folder, timeout=100)
+            self.plans[name] = path, round(time.monotonic() - begun, 1)
+        return self.plans[name][0]
+
+    def pipeline(self, what, name, streams, *options, gpus=None):
+        """One run at full speed beside the bare decoder; a row."""
+        device = ["--gpus", gpus] if gpus else self.device
+        try:
+            top = self.ceiling(name, streams, gpus or "0")
+            clip = self.clip(name, max(self.least, int(top * self.seconds / streams)))
+            stats = track(self.inputs(clip, streams) if streams > 1 else [clip], *device, *self.clean, *options,
+                          folder=self.folder, timeout=60 + 4 * self.seconds)
+        except Failed as failed:
+            return {"what": what, "clip": name, "streams": streams, "fault": str(failed)}
+        share = round(stats["fps"] / top, 3)
+        return {"what": what, "clip": name, "streams": streams, "ceiling_fps": top, "of_ceiling": share} | figures(stats)
 
 
 def ledger(stats):
@@ -94,22 +103,10 @@ def figures(stats):
            "latency_ms": {key: stats["latency"][f"{key}_ms"] for key in ("p50", "p95", "p99")} if stats["latency"] else None,
            "batch_mean": stats["batches"]["mean"] if stats["batches"] else None,
            "bottleneck": (stats["bottleneck"] or {}).get("stage")}
+    if stats.get("devices"):
+        row["devices"] = {shard["device"]: {"streams": shard["streams"], "fps": round(shard["fps"], 1),
+                                            "gpu_percent": (shard["gpu"] or {}).get("utilisation")} for shard in stats["devices"]}
     return row | ledger(stats)
-
-
-def pipeline(bench, what, name, streams, *options, seconds=None, guess=None, clean=True):
-    """One run at full speed beside the bare decoder; a row."""
-    seconds = seconds or bench.seconds
-    try:
-        top = bench.ceiling(name, streams)
-        frames = max(bench.least, int((guess or top) * seconds / streams))
-        clip = bench.clip(name, frames)
-        stats = track(bench.inputs(clip, streams) if streams > 1 else [clip], *bench.device, *(bench.clean if clean else []), *options,
-                      folder=bench.folder, timeout=60 + 4 * seconds)
-    except Failed as failed:
-        return {"what": what, "clip": name, "streams": streams, "fault": str(failed)}
-    share = round(stats["fps"] / top, 3)
-    return {"what": what, "clip": name, "streams": streams, "ceiling_fps": top, "of_ceiling": share} | figures(stats)
 
 
 # ---- the parts ----
@@ -129,37 +126,32 @@ def warm(bench):
 def speed(bench):
     """H.264 1080p, detector of nano size, ReID on every detection, BoT-SORT."""
     for streams in (1, 8, 16, 32):
-        yield pipeline(bench, "nano + ReID + tracker", "h264_1080p", streams)
-    yield pipeline(bench, "nano + ReID + tracker", "hevc_1080p", 32)
+        yield bench.pipeline("nano + ReID + tracker", "h264_1080p", streams)
+    yield bench.pipeline("nano + ReID + tracker", "hevc_1080p", 32)
 
 
 def large(bench):
     """4K, 6K and 8K HEVC, and once under a budget."""
     for name, streams in (("hevc_2160p", 1), ("hevc_2160p", 16), ("hevc_6k", 1), ("hevc_6k", 8), ("hevc_8k", 1),
                           ("hevc_8k", 8)):
-        yield pipeline(bench, "nano + ReID + tracker", name, streams)
-    yield pipeline(bench, "the same, --vram-limit 24G", "hevc_8k", 8, "--vram-limit", "24G")
+        yield bench.pipeline("nano + ReID + tracker", name, streams)
+    yield bench.pipeline("the same, --vram-limit 24G", "hevc_8k", 8, "--vram-limit", "24G")
 
 
 def random_networks(bench):
     """Detectors with random weights that find ten persons a frame."""
     for model, streams in (("yolox_s_people", (32, 8, 1)), ("yolox_nano_people", (32, 1))):
-        begun = time.monotonic()
         try:
-            path = bench.model(model)
-            yield {"what": model + ", exported", "run_s": round(time.monotonic() - begun, 1)}
-            begun = time.monotonic()
-            track(bench.inputs(bench.clip("h264_1080p", 180), 8), *bench.device, "--detector", path, folder=bench.folder,
-                  timeout=100)
-            yield {"what": model + ", plans made", "run_s": round(time.monotonic() - begun, 1)}
+            path = bench.planned(model)
+            yield {"what": model + ", plans made", "run_s": bench.plans[model][1]}
         except Failed as failed:
-            yield {"what": model, "fault": str(failed), "run_s": round(time.monotonic() - begun, 1)}
+            yield {"what": model, "fault": str(failed)}
             continue
         for n in streams:
-            yield pipeline(bench, model + " + ReID + tracker", "h264_1080p", n, "--detector", path)
+            yield bench.pipeline(model + " + ReID + tracker", "h264_1080p", n, "--detector", path)
         if model == "yolox_s_people":
-            yield pipeline(bench, "the same, no ReID, sort", "h264_1080p", 16, "--detector", path, "--reid", "none",
-                           "--tracker", "sort")
+            yield bench.pipeline("the same, no ReID, sort", "h264_1080p", 16, "--detector", path, "--reid", "none",
+                                 "--tracker", "sort")
 
 
 def realtime(bench):
@@ -261,28 +253,56 @@ def hota(bench):
         yield {"what": f"HOTA, {sequence}", "hota": score, "apart": round(apart, 2), "within_half": apart <= 0.5}
 
 
-def kernels(bench):
-    """Preprocessing and NMS against PyTorch's sequence of operations, where PyTorch is."""
-    script = pathlib.Path(__file__).resolve().parents[1] / "peers/time_kernels.py"
-    try:
-        text, _, _ = host.execute([sys.executable, script], 120)
-    except Failed as failed:
-        yield {"what": "kernels", "fault": str(failed)}
+def cycles(bench):
+    """A stream opened and closed a thousand times: what is left of it in the card's memory and the host's."""
+    test = host.find("tests/bin/test_media_surfaces_cuda")
+    if not test:
+        yield {"what": "1,000 cycles", "fault": "its test is in the folder that scripts/gpu-pack makes, and not here"}
         return
-    for line in text.splitlines():
-        if line.startswith("{"):
-            yield json.loads(line)
+    env = host.environment() | {"SACCADE_CYCLES": "1000", "SACCADE_TEST_GPU": "1"}
+    begun = time.monotonic()
+    text, errors, _ = host.execute([test, "opening_and_closing_leaves_memory_flat"], 150, env, host.HERE / "tests/tree")
+    said = next((line for line in (text + errors).splitlines() if "times opened" in line), "nothing was said")
+    yield {"what": "1,000 cycles of a stream, flat", "said": said, "run_s": round(time.monotonic() - begun, 1)}
 
 
-PARTS = {"warm": warm, "speed": speed, "hota": hota, "realtime": realtime, "latency": latency, "memory": memory,
-         "networks": random_networks, "large": large, "output": output, "kernels": kernels}
+def timers(bench):
+    """What stage timers and traces cost."""
+    text, _, _ = host.execute([host.bench("bench_timers"), 10000], 60)
+    for mode, ns in re.findall(r"^  ([a-z ]+?) +([0-9.]+) ns$", text, re.M):
+        yield {"what": f"one stage on one frame, {mode}", "ns": float(ns)}
+    for mode, ns, more in re.findall(r"^  ([a-z ]+?) +best +([0-9.]+) ns, ([-+0-9.]+) to off", text, re.M):
+        yield {"what": f"a frame's whole run, {mode}", "ns": float(ns), "more_ns": float(more)}
+
+
+def gpus(bench):
+    """Streams dealt to two GPUs, beside one, each beside the bare decoder on the same."""
+    if host.NVML.count() < 2:
+        yield {"what": "--gpus 0,1", "left_out": "one GPU here"}
+        return
+    track(bench.inputs(bench.clip("h264_1080p", 180), 16), "--gpus", "0,1", folder=bench.folder, timeout=120) # plans
+    for streams in (32, 64):
+        one = bench.pipeline("--gpus 0", "h264_1080p", streams, gpus="0")
+        yield one
+        both = bench.pipeline("--gpus 0,1", "h264_1080p", streams, gpus="0,1")
+        known = "fps" in one and "fps" in both
+        yield both | {"scaling": round(both["fps"] / one["fps"], 2) if known else None,
+                      "ceiling_scaling": round(both["ceiling_fps"] / one["ceiling_fps"], 2) if known else None}
+
+
+# Those that time nothing come early: meanwhile PyTorch compiles.
+PARTS = {"warm": warm, "hota": hota, "speed": speed, "cycles": cycles, "realtime": realtime, "latency": latency, "memory": memory,
+         "networks": random_networks, "python": peers.python, "engine": peers.engine, "kernels": peers.kernels,
+         "large": large, "output": output, "gpus": gpus, "timers": timers}
+UNTIMED = ("warm", "hota")
 SHOWN = [("what", 34), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 6), ("ceiling_fps", 8),
          ("detections_per_frame", 5), ("crops_per_s", 8), ("cpu_cores", 6), ("gpu_percent", 4), ("batch_mean", 5),
          ("bottleneck", 10), ("latency_ms", 20)]
 
 ALSO_SHOWN = ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s", "pool_reuse", "leaks", "memory_mb",
               "pool_peak_mb", "memory_peak_mb", "allocations_warm", "requests_warm", "allocations_more", "requests_more", "of_no_video", "ours_ms", "torch_ms",
-              "torch_over_ours", "hota", "apart", "run_s", "pcie_to_gpu_mb_s", "fault")
+              "torch_over_ours", "over_python", "decoder", "devices", "scaling", "ceiling_scaling", "ns", "more_ns", "hota", "apart", "run_s",
+              "pcie_to_gpu_mb_s", "said", "left_out", "fault")
 
 
 def text(row):

@@ -3,13 +3,14 @@
 """The engine beside torch.compile: ms of a batch, networks with random weights, float16, one GPU, one run.
 
     bench/peers/time_networks.py [--network NAME ...] [--mode frozen|compiled|max-autotune|none] [--seconds S]
-                                 [--ends] [--budget S] [--steps] [--folder DIR]
+                                 [--ends] [--budget S] [--steps] [--folder DIR] [--hold]
 
 PyTorch gets float16, channels last, cuDNN's benchmark, torch.compile with CUDA graphs ("frozen": weights as
 constants too, its best form in most cases). It compiles all networks at once, a process each, largest batch first;
 each is timed while no other is; then bench_engine. Both count by CUDA events, input and output on the GPU. A line
-of JSON a network and batch, as it is done; last a table. What is not compiled after 0.6 of --budget seconds is left
-out, and said. --ends: the smallest and the largest batch alone.
+of JSON a network and batch, as it is done; last a table. After 0.6 of --budget seconds nothing more is compiled but
+what has begun, after 0.8 nothing at all; what was not compiled is left out, and said. --ends: the smallest and the
+largest batch alone. --hold: when all is compiled print "# ready", and go on at a line on standard input.
 """
 import argparse
 import fcntl
@@ -55,7 +56,7 @@ def milliseconds(run, seconds, torch):
     return statistics.median(times), min(times)
 
 
-def asked():
+def enough():
     """Whether the parent wants what is there."""
     return bool(select.select([sys.stdin], [], [], 0)[0])
 
@@ -79,10 +80,11 @@ def child(name, mode, seconds, batches):
         torch.cuda.synchronize()
         print(json.dumps({"compiled": batch, "s": round(time.monotonic() - begun, 1)}), flush=True)
         done.append((batch, x))
-        if asked():
+        if enough():
             break
     print(json.dumps({"ready": True}), flush=True)
-    sys.stdin.readline()
+    sys.stdin.readline()  # enough
+    sys.stdin.readline()  # go
     with open("/tmp/saccade-peers.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for batch, x in done:
@@ -114,9 +116,9 @@ class Peer:
             print(f"# torch, {self.name}: {line.strip()}", flush=True)
         self.ended = True
 
-    def go(self):
+    def tell(self, word):
         try:
-            self.process.stdin.write("go\n")
+            self.process.stdin.write(word + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             pass # it has ended; its log says why
@@ -173,8 +175,17 @@ def compare(options):
             print(f"# exported {path} after {time.monotonic() - begun:.0f} s", flush=True)
     wait(peers, 0.6 * options.budget - (time.monotonic() - begun), lambda peer: peer.ready)
     for peer in peers:
-        peer.go()
-    wait(peers, 0.2 * options.budget, lambda peer: len(peer.rows) == len(peer.batches))
+        peer.tell("enough")
+    wait(peers, 0.8 * options.budget - (time.monotonic() - begun), lambda peer: peer.ready)
+    for peer in peers:
+        if not peer.ready:  # else it would compile while others are timed
+            peer.end()
+    if options.hold:
+        print("# ready", flush=True)
+        sys.stdin.readline()
+    for peer in peers:
+        peer.tell("go")
+    wait(peers, 0.2 * options.budget, lambda peer: False)
     for peer in peers:
         peer.end()
     for peer in peers:
@@ -204,6 +215,7 @@ def main():
     parser.add_argument("--ends", action="store_true")
     parser.add_argument("--steps", action="store_true")
     parser.add_argument("--folder", default="/tmp/saccade-peers")
+    parser.add_argument("--hold", action="store_true")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--batches", help=argparse.SUPPRESS)
     options = parser.parse_args()
