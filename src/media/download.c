@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GPU's frames for an encoder on the host: made what it takes on the GPU, then into page-locked memory. */
+/* A GPU's frames for an encoder on the host: made what it takes on the GPU, then into page-locked memory. One is
+ * under way while the one before is encoded. */
 #include "device/device.h"
 #include "media/media.h"
 
@@ -19,6 +20,8 @@ void sac_download_close(struct sac_download *down)
     if (down->stream)
         down->dev->ops->stream_wait(down->stream);
     sac_frame_unref(&down->fitted);
+    sac_frame_unref(&down->reading);
+    sac_buffer_unref(&down->memory);
     down->dev->ops->event_destroy(&down->done);
     down->dev->ops->stream_destroy(&down->stream);
     down->dev = NULL;
@@ -57,26 +60,43 @@ static sac_result copy_planes(struct sac_download *down, const sac_frame *frame,
     return res;
 }
 
-sac_result sac_download_picture(struct sac_download *down, sac_frame *frame, bool fits,
-                                const sac_frame *layout, sac_frame *host, struct sac_buffer **memory)
+sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool fits, const sac_frame *layout)
 {
     struct sac_buffer *buf = NULL;
     sac_result         res = fits ? SAC_OK : fit(down, frame, layout);
-    *host = *layout;
-    const size_t bytes = sac_frame_lay_out(host);
+    sac_frame          host = *layout;
+    const size_t       bytes = sac_frame_lay_out(&host);
     if (res == SAC_OK)
         res = sac_host_buffer_create(down->dev, bytes, "frames for the encoder", &buf);
     if (res != SAC_OK)
         return res;
-    sac_frame_place(host, sac_buffer_data(buf));
-    res = copy_planes(down, fits ? frame : down->fitted, host);
+    sac_frame_place(&host, sac_buffer_data(buf));
+    host.pts_us = frame->pts_us;
+    host.duration_us = frame->duration_us;
+    res = copy_planes(down, fits ? frame : down->fitted, &host);
     if (res == SAC_OK)
         res = down->dev->ops->event_record(down->done, down->stream);
-    if (res == SAC_OK)
-        res = down->dev->ops->event_wait(down->done);
-    if (res == SAC_OK)
-        *memory = buf;
-    else
+    if (res != SAC_OK) {
+        down->dev->ops->stream_wait(down->stream); /* some planes may be on their way */
         sac_buffer_unref(&buf);
+        return res;
+    }
+    down->host = host;
+    down->memory = buf;
+    down->reading = fits ? sac_frame_ref(frame) : NULL; /* of another the conversion reads, and has told so */
+    return SAC_OK;
+}
+
+sac_result sac_download_end_wait(struct sac_download *down, sac_frame *host, struct sac_buffer **memory)
+{
+    if (!down->memory)
+        return SAC_OK;
+    sac_result res = down->dev->ops->event_wait(down->done);
+    sac_frame_unref(&down->reading);
+    *host = down->host;
+    *memory = down->memory;
+    down->memory = NULL;
+    if (res != SAC_OK)
+        sac_buffer_unref(memory);
     return res;
 }

@@ -335,35 +335,9 @@ static int64_t duration_of(const struct sac_encoder *enc, int64_t pts)
     return enc->step;
 }
 
-/* The frame as the encoder's picture; *err is libavcodec's. */
-static sac_result hand_over(struct sac_encoder *enc, sac_frame *frame, int *err)
+/* The picture that was lent, unless that failed with err. */
+static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int err)
 {
-    sac_frame         *fitting = NULL, host;
-    struct sac_buffer *memory = NULL;
-    sac_result         res = SAC_OK;
-    if (enc->on_gpu)
-        res = sac_nvenc_fit(enc, frame, fits(frame, &enc->layout), &fitting);
-    else if (enc->down.dev)
-        res = sac_download_picture(&enc->down, frame, fits(frame, &enc->layout), &enc->layout, &host, &memory);
-    else
-        res = fit(enc, frame, &fitting);
-    if (res != SAC_OK)
-        return res;
-    *err = fitting ? lend(enc, fitting, release_frame, fitting) : lend(enc, &host, release_memory, memory);
-    return SAC_OK;
-}
-
-sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame)
-{
-    sac_context *ctx = sac_device_context(enc->dev);
-    int          err;
-    if (!frame) {
-        err = avcodec_send_frame(enc->avc, NULL);
-        return err < 0 && err != AVERROR_EOF ? sac_ffmpeg_fail(ctx, err, "encoder") : SAC_OK;
-    }
-    sac_result res = hand_over(enc, frame, &err);
-    if (res != SAC_OK)
-        return res;
     int64_t pts = tick_of(enc, frame->pts_us);
     remember_duration(enc, pts, frame->duration_us);
     enc->picture->pts = pts;
@@ -371,7 +345,43 @@ sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame)
     if (err >= 0)
         err = avcodec_send_frame(enc->avc, enc->picture);
     av_frame_unref(enc->picture);
-    return err < 0 ? sac_ffmpeg_fail(ctx, err, enc->avc->codec->name) : SAC_OK;
+    return err < 0 ? sac_ffmpeg_fail(sac_device_context(enc->dev), err, enc->avc->codec->name) : SAC_OK;
+}
+
+static sac_result send_fitting(struct sac_encoder *enc, sac_frame *frame)
+{
+    sac_frame *fitting = NULL;
+    sac_result res = enc->on_gpu ? sac_nvenc_fit(enc, frame, fits(frame, &enc->layout), &fitting)
+                                 : fit(enc, frame, &fitting);
+    return res == SAC_OK ? encode(enc, frame, lend(enc, fitting, release_frame, fitting)) : res;
+}
+
+/* The frame, or NULL, begins its way to the host; the one before it is encoded. */
+static sac_result send_downloaded(struct sac_encoder *enc, sac_frame *frame)
+{
+    sac_frame          host;
+    struct sac_buffer *memory = NULL;
+    sac_result         res = sac_download_end_wait(&enc->down, &host, &memory);
+    if (res == SAC_OK && frame)
+        res = sac_download_begin(&enc->down, frame, fits(frame, &enc->layout), &enc->layout);
+    if (res == SAC_OK && memory)
+        return encode(enc, &host, lend(enc, &host, release_memory, memory));
+    sac_buffer_unref(&memory);
+    return res;
+}
+
+sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame)
+{
+    const bool downloads = enc->down.dev && !enc->on_gpu;
+    sac_result res = SAC_OK;
+    if (downloads)
+        res = send_downloaded(enc, frame);
+    else if (frame)
+        res = send_fitting(enc, frame);
+    if (frame || res != SAC_OK)
+        return res;
+    int err = avcodec_send_frame(enc->avc, NULL);
+    return err < 0 && err != AVERROR_EOF ? sac_ffmpeg_fail(sac_device_context(enc->dev), err, "encoder") : SAC_OK;
 }
 
 sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet)

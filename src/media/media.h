@@ -265,13 +265,18 @@ struct sac_download {
     struct sac_stream *stream;
     struct sac_event  *done;
     sac_frame         *fitted; /* what an encoder takes, of a frame that is not */
+    sac_frame          host;   /* what is under way when there is memory for it */
+    struct sac_buffer *memory;
+    sac_frame         *reading; /* from which it comes; or NULL */
 };
 sac_result sac_download_open(struct sac_download *down, sac_device *dev);
 void       sac_download_close(struct sac_download *down); /* half-built too */
-/* A GPU's frame as the layout has it, in host memory that belongs to *memory; waits for it. Counted as
+/* Queues a GPU's frame on its way to the host, as the layout has it, when none is under way. Counted as
  * overlay-download. fits: it has that layout. */
-sac_result sac_download_picture(struct sac_download *down, sac_frame *frame, bool fits,
-                                const sac_frame *layout, sac_frame *host, struct sac_buffer **memory);
+sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool fits, const sac_frame *layout);
+/* Waits for the one that is under way: a frame in host memory that belongs to *memory, which stays as it is when
+ * there was none. */
+sac_result sac_download_end_wait(struct sac_download *down, sac_frame *host, struct sac_buffer **memory);
 
 struct sac_encoder {
     sac_device     *dev;
@@ -292,7 +297,8 @@ bool       sac_encoder_exists(const char *name);
 sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset);
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
                             const struct sac_encoder_setup *setup);
-sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame); /* NULL: no more */
+/* NULL: no more. A GPU's frame is encoded by the next call, while that one's comes to the host. */
+sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame);
 sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet); /* SAC_AGAIN, SAC_EOS */
 void       sac_encoder_close(struct sac_encoder *enc);
 

@@ -7,8 +7,8 @@ static sac_result open_canvas(struct sac_canvas *c, sac_device *dev)
 {
     c->dev = dev;
     sac_result res = dev->ops->stream_create(dev, &c->stream);
-    if (res == SAC_OK)
-        res = dev->ops->event_create(dev, false, &c->drawn);
+    for (size_t i = 0; i < SAC_COUNT(c->sheet) && res == SAC_OK; i++)
+        res = dev->ops->event_create(dev, false, &c->sheet[i].drawn);
     return res;
 }
 
@@ -18,8 +18,10 @@ void sac_canvas_finish(struct sac_canvas *c)
         return;
     if (c->stream)
         c->dev->ops->stream_wait(c->stream);
-    sac_frame_unref(&c->frame);
-    c->dev->ops->event_destroy(&c->drawn);
+    for (size_t i = 0; i < SAC_COUNT(c->sheet); i++) {
+        sac_frame_unref(&c->sheet[i].frame);
+        c->dev->ops->event_destroy(&c->sheet[i].drawn);
+    }
     c->dev->ops->stream_destroy(&c->stream);
     *c = (struct sac_canvas){0};
 }
@@ -37,40 +39,43 @@ static bool is_like(const sac_frame *canvas, const sac_frame *frame)
            canvas->range == frame->range;
 }
 
-static sac_result stretch(struct sac_canvas *c, const sac_frame *frame)
+/* A frame like that on the sheet, which nobody else reads. */
+static sac_result stretch(struct sac_canvas *c, unsigned sheet, const sac_frame *frame)
 {
-    sac_frame desc = *frame;
-    if (c->frame && is_like(c->frame, frame) && sac_frame_is_writable(c->frame))
+    sac_frame **on = &c->sheet[sheet].frame, desc = *frame;
+    if (*on && is_like(*on, frame) && sac_frame_is_writable(*on))
         return SAC_OK; /* a GPU's encoder keeps some for a while */
-    sac_frame_unref(&c->frame);
+    sac_frame_unref(on);
     desc.format = format_for(frame);
-    sac_result res = sac_frame_create(c->dev, &desc, &c->frame);
+    sac_result res = sac_frame_create(c->dev, &desc, on);
     if (res != SAC_OK)
         return res;
-    sac_frame_set_ready(c->frame, c->drawn, false);
+    sac_frame_set_ready(*on, c->sheet[sheet].drawn, false);
     return c->dev->ops->stream_after(c->dev, c->stream, NULL); /* the memory may be somebody's there until now */
 }
 
 sac_result sac_canvas_draw(struct sac_canvas *c, const sac_frame *frame, const struct sac_shape *shapes, int n,
                            sac_frame **out)
 {
-    char       what[128];
-    sac_result res = c->dev ? SAC_OK : open_canvas(c, frame->device);
+    const unsigned sheet = c->next++ % SAC_COUNT(c->sheet);
+    char           what[128];
+    sac_result     res = c->dev ? SAC_OK : open_canvas(c, frame->device);
     if (res == SAC_OK)
-        res = stretch(c, frame);
+        res = stretch(c, sheet, frame);
     if (res != SAC_OK)
         return res;
-    c->frame->pts_us = frame->pts_us;
-    c->frame->duration_us = frame->duration_us;
-    c->frame->number = frame->number;
-    c->frame->stream_id = frame->stream_id;
+    sac_frame *own = c->sheet[sheet].frame;
+    own->pts_us = frame->pts_us;
+    own->duration_us = frame->duration_us;
+    own->number = frame->number;
+    own->stream_id = frame->stream_id;
     sac_frame_name(frame, "draw: copy of", what, sizeof what);
-    res = sac_frame_convert_on(c->stream, frame, SAC_FILTER_BILINEAR, c->frame, SAC_COPY_DRAW, what);
+    res = sac_frame_convert_on(c->stream, frame, SAC_FILTER_BILINEAR, own, SAC_COPY_DRAW, what);
     if (res == SAC_OK)
-        res = sac_frame_draw_on(c->stream, c->frame, shapes, n);
+        res = sac_frame_draw_on(c->stream, own, shapes, n);
     if (res == SAC_OK)
-        res = c->dev->ops->event_record(c->drawn, c->stream);
+        res = c->dev->ops->event_record(c->sheet[sheet].drawn, c->stream);
     if (res == SAC_OK)
-        *out = c->frame;
+        *out = own;
     return res;
 }
