@@ -89,6 +89,8 @@ static void device_destroy(sac_device *dev)
 {
     if (dev->kernels_close)
         dev->kernels_close(dev);
+    if (dev->opened && dev->ops->rest)
+        dev->ops->rest(dev);
     sac_buffer_pool_destroy(&dev->pool);
     sac_buffer_pool_destroy(&dev->host_pool);
     if (dev->opened)

@@ -90,7 +90,7 @@ struct sac_device_ops {
     /* Without waiting. After a fault it has: nothing is under way any more. */
     bool       (*event_reached)(struct sac_event *event);
 
-    /* Give back the buffers that it holds for itself: the pool goes next. NULL: it holds none. */
+    /* Before close: give back the buffers that it holds for itself, as the pool goes next. NULL: it holds none. */
     void       (*rest)(struct sac_device *dev);
     /* Decoders of libavcodec that work in this device's memory: fill its struct AVCUDADeviceContext, which
      * hwctx is; *stream is where they queue what completes a picture. NULL: none does. */

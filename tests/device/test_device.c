@@ -67,6 +67,45 @@ static void runs_work_in_order_on_a_stream(void **state)
     sac_device_unref(&dev);
 }
 
+/* ---- what a device holds for itself ---- */
+
+static struct sac_buffer *held; /* by the device of the next test, as a GPU holds scratch and lists */
+static int                taken;
+
+static sac_result take_memory(struct sac_device *dev, size_t bytes, void **out)
+{
+    taken++;
+    return sac_device_cpu.memory_alloc(dev, bytes, out);
+}
+
+static void give_memory(struct sac_device *dev, void *p)
+{
+    taken--;
+    sac_device_cpu.memory_free(dev, p);
+}
+
+static void rest(struct sac_device *dev)
+{
+    (void)dev;
+    sac_buffer_unref(&held);
+}
+
+static void what_it_holds_for_itself_goes_before_the_pool(void **state)
+{
+    (void)state;
+    struct sac_device_ops ops = sac_device_cpu;
+    sac_device           *dev = NULL;
+    ops.memory_alloc = take_memory;
+    ops.memory_free = give_memory;
+    ops.rest = rest;
+    assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, NULL, &dev));
+    assert_sac_ok(sac_buffer_create_own(dev, 1000, "scratch", false, &held));
+    assert_int_equal(taken, 1);
+    sac_device_unref(&dev);
+    assert_null(held);
+    assert_int_equal(taken, 0);
+}
+
 static void events_tell_the_time_between_them(void **state)
 {
     (void)state;
@@ -137,6 +176,7 @@ int main(void)
         cmocka_unit_test(refuses_what_it_lacks),
         cmocka_unit_test(counts_references),
         cmocka_unit_test(runs_work_in_order_on_a_stream),
+        cmocka_unit_test(what_it_holds_for_itself_goes_before_the_pool),
         cmocka_unit_test(shares_its_workers),
     };
     return cmocka_run_group_tests_name("device/device", tests, NULL, NULL);
