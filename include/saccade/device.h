@@ -53,6 +53,14 @@ SAC_API const char  *sac_device_description(const sac_device *dev); /* "AMD EPYC
 SAC_API int          sac_device_threads(const sac_device *dev);
 SAC_API sac_context *sac_device_context(const sac_device *dev);
 
+/* A GPU does what it is given later, in order: calls on frames and tensors return at once unless they say that
+ * they wait, and each finds what those before it made. Before code of the caller's own (a kernel on another
+ * stream) touches memory of a tensor or frame, new ones too: until all that the library was given by now is
+ * done; and let go of that memory only when such code is done with it. The thread sleeps. On the CPU all is
+ * done at once. Any thread.
+ * Errors   SAC_ERR_DEVICE for what went wrong there meanwhile; SAC_ERR_MEMORY. */
+SAC_API sac_result sac_device_wait(sac_device *dev);
+
 /* The buffer pool's books. Counts since the device was opened. */
 struct sac_pool_stats {
     uint64_t allocations;   /* buffers taken from the system */

@@ -50,8 +50,8 @@ typedef struct sac_frame {
  * Errors   SAC_ERR_ARG for a size outside 1..32768 or an unknown format; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **out);
 /* A frame over planes that somebody else owns (a decoder, which may still read them to predict the
- * next picture), so it is never writable. The planes are desc's; release(user) is called with the last
- * reference.
+ * next picture), so it is never writable. The planes are desc's and complete: work of the caller's own that
+ * writes them is done. release(user) is called with the last reference, once the library's work with them is.
  * Errors   as above, and SAC_ERR_ARG for a missing plane or too short a pitch; nothing is released. */
 SAC_API sac_result sac_frame_wrap(sac_device *dev, const sac_frame *desc,
                                   void (*release)(void *user), void *user, sac_frame **out);
@@ -60,9 +60,9 @@ SAC_API void       sac_frame_unref(sac_frame **frame);
 /* True when the planes are the frame's own and the caller holds the only reference: it may write. */
 SAC_API bool       sac_frame_is_writable(const sac_frame *frame);
 
-/* A frame in a GPU's memory may be handed out while its planes are still being completed there; what the
- * library does with a frame waits for that by itself. Before code of the caller's own reads the planes:
- * until they are complete. The thread sleeps. */
+/* A frame in a GPU's memory may be handed out while its planes are still being completed there, and copies,
+ * conversions and drawing return before they are done; what the library does with a frame waits for that by
+ * itself. Before code of the caller's own reads the planes: until they are complete. The thread sleeps. */
 SAC_API sac_result sac_frame_wait(const sac_frame *frame);
 
 /* A plane as a tensor that shares its memory: nothing is copied, and the frame lives as long as the tensor.
@@ -74,7 +74,7 @@ SAC_API sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tenso
 
 /* The planes of src into dst, of the same format and size. The frames may be on different devices when
  * one of them is the CPU: then it is a frame-upload or a frame-download in the ledger of the other,
- * else a frame-convert; strict mode refuses each. Done on return.
+ * else a frame-convert; strict mode refuses each. Between the host and a GPU done on return.
  * Errors   SAC_ERR_ARG when they differ, or dst is not writable; SAC_ERR_LIMIT in strict mode. */
 SAC_API sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst);
 

@@ -55,7 +55,8 @@ struct sac_preprocess_job {
 /* Fill dst [n,C,H,W] or [n,H,W,C] (at least n along the first dimension) from n crops of frames that
  * may differ in size and format. One launch on a GPU. The result is that of converting to RGB (each
  * 4:2:0 chroma sample stands for its 2 x 2 pixels) and resizing, without rounding in between: within
- * 0.04 of 255 for colours inside the RGB cube.
+ * 0.04 of 255 for colours inside the RGB cube. A GPU does it later: sac_model_run waits for that by itself,
+ * code of the caller's own with sac_device_wait.
  * Errors   SAC_ERR_ARG when dst does not fit pre, or a job has no frame of dev or a bad crop. */
 SAC_API sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
                                       const struct sac_preprocess_job *jobs, int n, sac_tensor *dst);

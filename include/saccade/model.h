@@ -91,7 +91,8 @@ SAC_API const struct sac_model_port *sac_model_output(const sac_model *model, in
  * input is run one by one, also when memory for the check ran out. Waits for a run under way. */
 SAC_API int sac_model_batches(sac_model *model);
 
-/* Run. A shape seen for the first time is planned then (slow), and kept (the latest 16).
+/* Run, and wait for the outputs. A shape seen for the first time is planned then (slow), and kept (the latest
+ * 16).
  *
  * in       one tensor per input, in order, on the model's device; borrowed for the call.
  * out      one slot per output, filled with new references that the caller owns; all NULL on

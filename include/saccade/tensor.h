@@ -71,7 +71,7 @@ SAC_API sac_tensor *sac_tensor_ref(sac_tensor *t);
 SAC_API void        sac_tensor_unref(sac_tensor **t);
 
 SAC_API const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t);
-SAC_API void                         *sac_tensor_data(const sac_tensor *t); /* device address */
+SAC_API void                         *sac_tensor_data(const sac_tensor *t); /* device address; see sac_device_wait */
 SAC_API sac_device                   *sac_tensor_device(const sac_tensor *t);
 
 /* The whole tensor from or to host memory of sac_tensor_desc_bytes; done on return, and counted as

@@ -200,6 +200,21 @@ sac_context *sac_device_context(const sac_device *dev)
     return dev->ctx;
 }
 
+sac_result sac_device_wait(sac_device *dev)
+{
+    struct sac_event *reached = NULL;
+    if (dev->ops->host_memory)
+        return SAC_OK;
+    sac_result res = dev->ops->event_create(dev, false, &reached);
+    if (res == SAC_OK)
+        res = dev->ops->event_record(reached, NULL);
+    if (res == SAC_OK)
+        res = dev->ops->event_wait(reached);
+    if (reached)
+        dev->ops->event_destroy(&reached);
+    return res;
+}
+
 void sac_device_parallel(sac_device *dev, int n, void (*fn)(void *arg, int piece, int worker),
                          void *arg)
 {

@@ -233,10 +233,12 @@ sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream)
     return owner && owner->ready ? dev->ops->stream_wait_event(dev, stream, owner->ready) : SAC_OK;
 }
 
+/* A frame of our own may have been copied, converted or drawn to since it was made. */
 sac_result sac_frame_wait(const sac_frame *frame)
 {
     const struct sac_frame_owner *owner = frame->owner;
-    return owner && owner->ready ? frame->device->ops->event_wait(owner->ready) : SAC_OK;
+    sac_result res = owner && owner->ready ? frame->device->ops->event_wait(owner->ready) : SAC_OK;
+    return res == SAC_OK && owner && owner->buffer ? sac_device_wait(frame->device) : res;
 }
 
 /* ---- planes as tensors ---- */

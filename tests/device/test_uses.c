@@ -213,6 +213,30 @@ static void wrapped_planes_go_back_when_the_work_is_done(void **state)
     close_fake(&dev);
 }
 
+/* Who reads the planes by himself: converting and drawing only queue what fills them. */
+static void waiting_for_a_frame_waits_for_what_was_queued(void **state)
+{
+    (void)state;
+    static uint8_t pixels[64 * 48];
+    sac_device    *dev = open_fake(NULL);
+    sac_frame     *ours = NULL, *others = NULL, desc = {.format = SAC_PIXEL_GRAY8, .width = 64, .height = 48};
+    assert_sac_ok(sac_frame_create(dev, &desc, &ours));
+    desc.plane[0] = pixels;
+    desc.pitch_bytes[0] = 64;
+    assert_sac_ok(sac_frame_wrap(dev, &desc, NULL, NULL, &others));
+    own.queued = 2;
+    assert_sac_ok(sac_frame_wait(others)); /* nobody here writes to it */
+    assert_int_equal(own.done, 0);
+    assert_sac_ok(sac_frame_wait(ours));
+    assert_int_equal(own.done, 2);
+    own.queued = 4;
+    assert_sac_ok(sac_device_wait(dev));
+    assert_int_equal(own.done, 4);
+    sac_frame_unref(&ours);
+    sac_frame_unref(&others);
+    close_fake(&dev);
+}
+
 static void wrapped_memory_goes_back_when_the_work_is_done(void **state)
 {
     (void)state;
@@ -260,6 +284,7 @@ int main(void)
         cmocka_unit_test(all_streams_must_be_done),
         cmocka_unit_test(over_the_budget_it_waits_for_the_oldest),
         cmocka_unit_test(wrapped_planes_go_back_when_the_work_is_done),
+        cmocka_unit_test(waiting_for_a_frame_waits_for_what_was_queued),
         cmocka_unit_test(wrapped_memory_goes_back_when_the_work_is_done),
         cmocka_unit_test(a_views_buffer_is_meant),
     };
