@@ -104,6 +104,27 @@ sac_result sac_model_look_into_plan(sac_model *m, const void *bytes, size_t size
 
 /* ---- writing ---- */
 
+/* Other processes, and other models of this file here, may have written pages since it was read: they stay. Its
+ * damage was said when it was read, or is mended now. */
+static void take_others_pages(sac_model *m)
+{
+    struct sac_plan_book   book = {.count = 0};
+    struct sac_mapped_file file = {0};
+    char                   why[160];
+    size_t                 model = 0;
+    if (access(m->book_path, R_OK) != 0)
+        return;
+    if (sac_file_map(m->ctx, m->book_path, &file) != SAC_OK) {
+        sac_error_clear(m->ctx);
+        return;
+    }
+    if (sac_book_parse(file.bytes, file.size, &book, &model, why, sizeof why) &&
+        sac_book_differs(&book, &m->book) == SAC_BOOK_KEYS)
+        sac_book_take(&m->book, &book);
+    sac_book_finish(&book);
+    sac_file_unmap(&file);
+}
+
 void sac_model_note_plan(sac_model *m, const char *shapes, const struct sac_plan *plan)
 {
     bool chose = false;
@@ -117,6 +138,7 @@ void sac_model_note_plan(sac_model *m, const char *shapes, const struct sac_plan
     }
     if (!m->book_path)
         return;
+    take_others_pages(m);
     if (sac_book_save(m->ctx, &m->book, m->book_path) != SAC_OK) { /* said; it costs the next run's start */
         sac_error_clear(m->ctx);
         sac_free(m->book_path);

@@ -134,8 +134,31 @@ static bool page_set(struct sac_book_page *page, size_t number, const char *choi
     return page->choices[number] != NULL;
 }
 
+void sac_book_take(struct sac_plan_book *book, struct sac_plan_book *from)
+{
+    for (size_t i = 0; i < from->count && book->count < PAGES_MAX;) {
+        if (page_of(book, from->pages[i].shapes) ||
+            !sac_grow((void **)&book->pages, &book->cap, book->count + 1, sizeof *book->pages)) {
+            i++;
+            continue;
+        }
+        book->pages[book->count++] = from->pages[i];
+        from->pages[i] = from->pages[--from->count];
+    }
+}
+
+/* A book that has more pages would not be read again. */
+static void make_room(struct sac_plan_book *book, const char *shapes)
+{
+    if (book->count < PAGES_MAX || page_of(book, shapes))
+        return;
+    page_finish(&book->pages[0]);
+    memmove(book->pages, book->pages + 1, --book->count * sizeof *book->pages);
+}
+
 bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct sac_plan *plan)
 {
+    make_room(book, shapes);
     struct sac_book_page *page = page_add(book, shapes);
     bool                  good = page != NULL;
     size_t                number = 0;

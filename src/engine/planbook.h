@@ -33,7 +33,9 @@ void sac_book_hash(const struct sac_plan_book *book, char out[33]);
 void sac_bytes_hash(const void *bytes, size_t size, char out[33]);
 
 const struct sac_book_page *sac_book_find(const struct sac_plan_book *book, const char *shapes);
-/* What the plan's kernels chose; the page of these shapes is replaced. False: memory. */
+/* Pages that the book lacks move there from the other. */
+void sac_book_take(struct sac_plan_book *book, struct sac_plan_book *from);
+/* What the plan's kernels chose; the page of these shapes is replaced. Of very many the first goes. False: memory. */
 bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct sac_plan *plan);
 void sac_book_shapes(const struct sac_operand *shapes, int count, char *out, size_t size);
 

@@ -98,6 +98,22 @@ static void run(const char *path)
     sac_model_unref(&m);
 }
 
+/* The same of a model that is loaded, with a batch of so many. Returns how many kernels were measured. */
+static int measured_by(sac_model *m, int64_t batch)
+{
+    static float           zeros[3 * 3 * 64 * 64];
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 4, .shape = {batch, 3, 64, 64}};
+    sac_tensor            *x = NULL, *y[8] = {NULL};
+    far_counts = (struct far_counts){0};
+    ok(sac_tensor_create(far, &desc, "test", &x));
+    ok(sac_tensor_upload(x, zeros));
+    ok(sac_model_run(m, &x, y));
+    for (int i = 0; i < 8; i++)
+        sac_tensor_unref(&y[i]);
+    sac_tensor_unref(&x);
+    return far_counts.measured;
+}
+
 static char   one_file[256];
 static size_t files;
 
@@ -131,6 +147,50 @@ static void measured_once(void **state)
     assert_int_equal(far_counts.told, far_counts.taken); /* the convolutions, which have variants */
     assert_true(far_counts.told > 10);
     assert_string_equal(said, "");
+}
+
+/* Two that were loaded before either was planned, as in two processes: what each found out stays. */
+static void those_that_write_beside_each_other_lose_nothing(void **state)
+{
+    (void)state;
+    sac_model *a = NULL, *b = NULL, *later = NULL;
+    ok(sac_model_load(far, model_path, NULL, &a));
+    ok(sac_model_load(far, model_path, NULL, &b));
+    assert_true(measured_by(a, 1) > 10);
+    assert_true(measured_by(b, 2) > 10);
+    assert_true(measured_by(a, 3) > 10);
+    ok(sac_model_load(far, model_path, NULL, &later));
+    assert_int_equal(measured_by(later, 1), 0);
+    assert_int_equal(measured_by(later, 2), 0);
+    assert_int_equal(measured_by(later, 3), 0);
+    sac_model_unref(&a);
+    sac_model_unref(&b);
+    sac_model_unref(&later);
+}
+
+/* More shapes than a file may have: the latest are kept, and the file stays whole. */
+static void a_book_of_very_many_shapes_is_read_again(void **state)
+{
+    (void)state;
+    enum { SHAPES = 300 };
+    const struct sac_plan plan = {.step_count = 0};
+    struct sac_plan_book  book = {.count = 0}, again = {.count = 0};
+    size_t                size, model;
+    char                  shapes[40], why[160] = "";
+    for (int i = 0; i < SHAPES; i++) {
+        snprintf(shapes, sizeof shapes, "float32[%d,3,64,64]", i);
+        assert_true(sac_book_note(&book, shapes, &plan));
+    }
+    char *text = sac_book_text(&book, 0, &size);
+    assert_non_null(text);
+    if (!sac_book_parse(text, size, &again, &model, why, sizeof why))
+        fail_msg("%s", why);
+    assert_non_null(sac_book_find(&again, shapes));
+    assert_non_null(sac_book_find(&again, "float32[100,3,64,64]"));
+    assert_null(sac_book_find(&again, "float32[0,3,64,64]"));
+    free(text);
+    sac_book_finish(&book);
+    sac_book_finish(&again);
 }
 
 static void write_file(const char *path, const char *bytes, size_t size)
@@ -377,6 +437,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(measured_once, begin, end),
+        cmocka_unit_test_setup_teardown(those_that_write_beside_each_other_lose_nothing, begin, end),
+        cmocka_unit_test(a_book_of_very_many_shapes_is_read_again),
         cmocka_unit_test_setup_teardown(damaged_files_are_made_anew, begin, end),
         cmocka_unit_test_setup_teardown(no_damage_is_taken, begin, end),
         cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_written_is_said, begin, end),
