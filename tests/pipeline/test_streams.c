@@ -260,6 +260,28 @@ static void a_stuck_sink_holds_nobody_else_up(void **state)
     unlink(many);
 }
 
+/* The first frame cannot be encoded; the next one is due in fifty seconds, and nobody waits for it. */
+static void a_fault_does_not_wait_for_the_next_frames_time(void **state)
+{
+    (void)state;
+    struct sac_pipeline_params params = sac_pipeline_params_default();
+    sac_pipeline              *pipe = NULL;
+    write_text(in_folder("dot0.pgm"), "P5\n1 1\n255\nx");
+    write_text(in_folder("dot1.pgm"), "P5\n1 1\n255\ny");
+    params.job.device = "cpu";
+    params.job.reid = NULL;
+    params.input = in_folder("dot%d.pgm");
+    params.detections = detections;
+    params.video_out = in_folder("dot.mp4");
+    params.source.fps = 0.02;
+    params.realtime = 1;
+    const int64_t begun = sac_time_ns();
+    assert_sac_ok(sac_pipeline_create(test_context(), &params, &pipe));
+    assert_sac_error(sac_pipeline_run(pipe), SAC_ERR_UNSUPPORTED);
+    assert_true(sac_time_ns() - begun < 25 * INT64_C(1000000000));
+    sac_pipeline_destroy(&pipe);
+}
+
 static void all_or_none_have_detections(void **state)
 {
     (void)state;
@@ -301,6 +323,7 @@ int main(void)
         cmocka_unit_test_teardown(faults_stay_with_their_stream, remove_outputs),
         cmocka_unit_test_teardown(a_stop_ends_all_with_whole_outputs, remove_outputs),
         cmocka_unit_test_teardown(a_stuck_sink_holds_nobody_else_up, remove_outputs),
+        cmocka_unit_test_teardown(a_fault_does_not_wait_for_the_next_frames_time, remove_outputs),
         cmocka_unit_test_teardown(all_or_none_have_detections, remove_outputs),
         cmocka_unit_test_teardown(every_allocation_may_fail, remove_outputs),
     };
