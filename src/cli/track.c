@@ -174,6 +174,9 @@ static int read_gpus(const struct settings *s, struct gpus *out, struct fault *f
         if (end == at || number < 0 || number > 255 || (*end && (*end != ',' || !end[1])) || out->count == GPUS_MAX)
             return fault_usage(fault, "--gpus '%s': give up to %d numbers of GPUs, as 0,1", s->gpus, (int)GPUS_MAX);
         snprintf(out->name[out->count], sizeof out->name[0], "cuda:%ld", number);
+        for (int i = 0; i < out->count; i++)
+            if (strcmp(out->name[i], out->name[out->count]) == 0)
+                return fault_usage(fault, "--gpus '%s': GPU %ld stands there twice", s->gpus, number);
         out->list[out->count] = out->name[out->count];
         out->count++;
         at = *end ? end + 1 : end;

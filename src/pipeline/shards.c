@@ -39,6 +39,10 @@ sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
     if (n > SAC_SHARDS_MAX)
         return SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "%d devices; up to %d share a run", n, (int)SAC_SHARDS_MAX);
     pipe->job_count = SAC_MIN(n, pipe->stream_count); /* one without streams would only load its models */
+    if (pipe->job_count < n)
+        sac_log(pipe->ctx, SAC_LOG_WARN, "%d input%s for %d devices: %s%s not used", pipe->stream_count,
+                pipe->stream_count == 1 ? "" : "s", n, pipe->params.devices[pipe->job_count],
+                pipe->job_count + 1 < n ? " and those behind it are" : " is");
     for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
         res = create_job(pipe, i);
     for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
