@@ -148,18 +148,18 @@ static sac_result take_memory(struct sac_device *dev, struct trial *t)
     const struct matmul_spec *s = &t->state->spec;
     const int64_t  counts[4] = {span(s, s->m * s->k, s->a_step, s->a_at), span(s, s->k * s->n, s->b_step, s->b_at),
                                 span(s, s->m * s->n, s->y_step, NULL), s->matrix ? s->m * s->n : s->n};
-    /* Whoever had the memory may still be working with it on the device's own stream. */
-    sac_result     res = cuda_check(dev, cudaStreamSynchronize(cuda_stream_of(dev, NULL)), "queued work");
-    for (int i = 0; i < 4 && res == SAC_OK; i++) {
+    sac_result     res = SAC_OK;
+    for (int i = 0; i < 4 && res == SAC_OK; i++)
         res = sac_buffer_create(dev, (size_t)counts[i] * matmul_element(s), "measuring products", &t->memory[i]);
-        if (res == SAC_OK)
-            conv_launch_fill(sac_buffer_data(t->memory[i]), s->precision == SAC_PRECISION_FP16, counts[i],
-                             t->state->gpu->stream);
-    }
     if (res == SAC_OK)
         res = sac_buffer_create(dev, 33 << 20, "measuring products", &t->memory[4]);
+    if (res == SAC_OK) /* whoever had the memory may still be working with it on the device's own stream */
+        res = cuda_check(dev, cudaStreamSynchronize(cuda_stream_of(dev, NULL)), "queued work");
     if (res != SAC_OK)
         return res;
+    for (int i = 0; i < 4; i++)
+        conv_launch_fill(sac_buffer_data(t->memory[i]), s->precision == SAC_PRECISION_FP16, counts[i],
+                         t->state->gpu->stream);
     t->pointers = (struct matmul_pointers){.a = sac_buffer_data(t->memory[0]), .b = sac_buffer_data(t->memory[1]),
                                            .c = sac_buffer_data(t->memory[3]), .bias = sac_buffer_data(t->memory[3]),
                                            .y = sac_buffer_data(t->memory[2]),
