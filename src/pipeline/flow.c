@@ -13,8 +13,10 @@ enum { FRAMES_MIN = 30 };
 static const double GAIN_MIN = 0.03;
 /* So many new buffers late in a run are no habit yet. */
 enum { WARM_NEW_MAX = 20 };
-/* What a copy in host memory costs, to weigh copies against time (EPYC, one thread, out of cache). */
-static const double COPY_BYTES_PER_S = 5e9;
+/* What copies cost, to weigh them against time: in host memory (EPYC, one thread, out of cache), between host and
+ * device (half of what PCIe 5 gave an H200 from page-locked memory, 2026-11-21), on a device (there 4,260, and a
+ * tenth of that on the least cards that the kernels run on). */
+static const double HOST_BYTES_PER_S = 5e9, CROSSING_BYTES_PER_S = 25e9, DEVICE_BYTES_PER_S = 400e9;
 
 /* ---- threads ---- */
 
@@ -82,6 +84,8 @@ static void rank(const struct busy busy[THREAD_COUNT], int *first, int *second)
 
 /* ---- a device of its own ---- */
 
+/* Below that nothing holds a run up but its input. */
+static const double IDLE_MAX = 0.5;
 /* From here on it is the limit, whatever the threads look like: the rest are gaps between launches. */
 static const double DEVICE_BUSY_MIN = 0.85;
 
@@ -191,6 +195,8 @@ static void say_why(struct sac_pipeline_stats *stats, const struct sac_flow_fact
     if (queue && queue->full > 0)
         append(out, size, "; the queue before it was full %" PRIu64 " of %" PRIu64 " times", queue->full,
                queue->passed);
+    else if (queue && queue->empty > queue->passed / 2 && j->limit == LIMIT_THREAD && j->share < IDLE_MAX)
+        append(out, size, "; the queue before it was mostly empty: the input sets the pace");
 }
 
 /* ---- advice ---- */
@@ -265,7 +271,7 @@ static void note_bottleneck(struct notes *notes, const struct sac_pipeline_stats
     char        buf[160];
     double      gain = j->share - (second >= 0 && j->limit == LIMIT_THREAD ? busy[second].share : 0);
     const char *what = remedy(stats, facts, j, buf, sizeof buf);
-    if (j->share < 0.5) /* all of them waited: the input sets the pace */
+    if (j->share < IDLE_MAX) /* all of them waited: the input sets the pace */
         return;
     struct advice *a = note(notes, gain);
     snprintf(a->text, sizeof a->text, "The others wait for %s (%d %% of the run)%s%s.", j->stage->name,
@@ -288,9 +294,18 @@ static void note_batches(struct notes *notes, const struct sac_pipeline_stats *s
              batch->max, batch->mean, batch->full, batch->count);
 }
 
-static double copy_share(const struct sac_pipeline_stats *stats, enum sac_copy_reason reason)
+static double bytes_per_s(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
+                          enum sac_copy_reason reason)
 {
-    return (double)stats->ledger.reason[reason].bytes / COPY_BYTES_PER_S / stats->elapsed_s;
+    if (facts->host_memory || (reason == SAC_COPY_FRAME_CONVERT && stats->source.converted))
+        return HOST_BYTES_PER_S;
+    return reason == SAC_COPY_FRAME_CONVERT || reason == SAC_COPY_DRAW ? DEVICE_BYTES_PER_S : CROSSING_BYTES_PER_S;
+}
+
+static double copy_share(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
+                         enum sac_copy_reason reason)
+{
+    return (double)stats->ledger.reason[reason].bytes / bytes_per_s(stats, facts, reason) / stats->elapsed_s;
 }
 
 static double megabytes(const struct sac_pipeline_stats *stats, enum sac_copy_reason reason)
@@ -305,7 +320,7 @@ static void note_copies(struct notes *notes, const struct sac_pipeline_stats *st
     struct advice                 *a;
     if (reason[SAC_COPY_FRAME_CONVERT].calls) {
         /* a scaler's work on every byte, on the thread that decodes */
-        a = note(notes, 4 * copy_share(stats, SAC_COPY_FRAME_CONVERT));
+        a = note(notes, 4 * copy_share(stats, facts, SAC_COPY_FRAME_CONVERT));
         snprintf(a->text, sizeof a->text,
                  stats->source.converted
                      ? "%" PRIu64 " frames (%.0f MB) were converted twice, since no stage takes the "
@@ -316,34 +331,32 @@ static void note_copies(struct notes *notes, const struct sac_pipeline_stats *st
                  megabytes(stats, SAC_COPY_FRAME_CONVERT));
     }
     if (reason[SAC_COPY_DRAW].calls) {
-        a = note(notes, copy_share(stats, SAC_COPY_DRAW));
+        a = note(notes, copy_share(stats, facts, SAC_COPY_DRAW));
         snprintf(a->text, sizeof a->text,
                  "%" PRIu64 " frames (%.0f MB) were copied to be drawn on, since the decoder still "
                  "predicts from them: a run without --output needs no copy.",
                  reason[SAC_COPY_DRAW].calls, megabytes(stats, SAC_COPY_DRAW));
     }
     if (reason[SAC_COPY_OVERLAY].calls) {
-        a = note(notes, copy_share(stats, SAC_COPY_OVERLAY));
+        a = note(notes, copy_share(stats, facts, SAC_COPY_OVERLAY));
         snprintf(a->text, sizeof a->text,
                  "%" PRIu64 " annotated frames (%.0f MB) came to the host to be encoded: a card with "
                  "an encoder, or a run without --output, needs no copy.",
                  reason[SAC_COPY_OVERLAY].calls, megabytes(stats, SAC_COPY_OVERLAY));
     }
-    if (reason[SAC_COPY_FRAME_UPLOAD].calls) {
-        a = note(notes, 2 * copy_share(stats, SAC_COPY_FRAME_UPLOAD));
+    if (reason[SAC_COPY_FRAME_DOWNLOAD].calls) {
+        a = note(notes, copy_share(stats, facts, SAC_COPY_FRAME_DOWNLOAD) +
+                            copy_share(stats, facts, SAC_COPY_FRAME_UPLOAD));
+        snprintf(a->text, sizeof a->text,
+                 "%" PRIu64 " frames (%.0f MB) came from the device to the host and went back: without --zero-copy off "
+                 "they stay there.",
+                 reason[SAC_COPY_FRAME_DOWNLOAD].calls, megabytes(stats, SAC_COPY_FRAME_DOWNLOAD));
+    } else if (reason[SAC_COPY_FRAME_UPLOAD].calls) {
+        a = note(notes, 2 * copy_share(stats, facts, SAC_COPY_FRAME_UPLOAD));
         snprintf(a->text, sizeof a->text,
                  "%" PRIu64 " frames (%.0f MB) were decoded on the host and sent to the device: "
                  "decoded there, none would cross.",
                  reason[SAC_COPY_FRAME_UPLOAD].calls, megabytes(stats, SAC_COPY_FRAME_UPLOAD));
-    }
-    if (reason[SAC_COPY_FRAME_DOWNLOAD].calls) {
-        a = note(notes, 2 * copy_share(stats, SAC_COPY_FRAME_DOWNLOAD));
-        snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " frames (%.0f MB) came from the device to the host: a stage there "
-                 "looks at pixels%s.",
-                 reason[SAC_COPY_FRAME_DOWNLOAD].calls,
-                 megabytes(stats, SAC_COPY_FRAME_DOWNLOAD),
-                 facts->camera_motion ? " (--no-camera-motion leaves them there)" : "");
     }
 }
 
@@ -356,14 +369,14 @@ static void note_tensors(struct notes *notes, const struct sac_pipeline_stats *s
     if (facts->host_memory)
         return;
     if (reason[SAC_COPY_TENSOR_LAYOUT].calls) {
-        a = note(notes, 2 * copy_share(stats, SAC_COPY_TENSOR_LAYOUT));
+        a = note(notes, 2 * copy_share(stats, facts, SAC_COPY_TENSOR_LAYOUT));
         snprintf(a->text, sizeof a->text,
                  "%" PRIu64 " tensors (%.0f MB) went between device and host, where operators run that the device "
                  "does not have: --log-level info names them.",
                  reason[SAC_COPY_TENSOR_LAYOUT].calls, megabytes(stats, SAC_COPY_TENSOR_LAYOUT));
     }
     if (reason[SAC_COPY_TENSOR_DOWNLOAD].calls) {
-        a = note(notes, 2 * copy_share(stats, SAC_COPY_TENSOR_DOWNLOAD));
+        a = note(notes, 2 * copy_share(stats, facts, SAC_COPY_TENSOR_DOWNLOAD));
         snprintf(a->text, sizeof a->text,
                  "%" PRIu64 " outputs of networks (%.0f MB) came to the host, where their head is decoded: a head that "
                  "the device knows leaves them there.",

@@ -265,14 +265,47 @@ static void copies_are_told_with_their_reason(void **state)
     assert_true(advises(&s, "came to the host to be encoded"));
     s = quiet_run();
     add_stage(&s, "inference", 1);
-    s.ledger.reason[SAC_COPY_FRAME_UPLOAD] = (struct sac_ledger_entry){300, 2000000000};
-    s.ledger.reason[SAC_COPY_FRAME_DOWNLOAD] = (struct sac_ledger_entry){300, 3000000000};
+    s.ledger.reason[SAC_COPY_FRAME_UPLOAD] = (struct sac_ledger_entry){300, 5000000000};
     sac_flow_judge(&s, &gpu);
-    assert_true(advises(&s, "decoded on the host") && advises(&s, "looks at pixels"));
+    assert_true(advises(&s, "decoded on the host"));
+    s.ledger.reason[SAC_COPY_FRAME_DOWNLOAD] = (struct sac_ledger_entry){300, 5000000000};
+    sac_flow_judge(&s, &gpu); /* --zero-copy off: then nothing was decoded on the host */
+    assert_int_equal(s.advice_count, 1);
+    assert_true(advises(&s, "went back") && advises(&s, "without --zero-copy off"));
     /* a few bytes are not worth a sentence */
     s.ledger = (struct sac_ledger){.reason[SAC_COPY_FRAME_UPLOAD] = {1, 3000000}};
     sac_flow_judge(&s, &gpu);
     assert_int_equal(s.advice_count, 0);
+}
+
+/* What a GPU copies within its memory takes no time that would be worth a sentence; across the bus it does. */
+static void copies_weigh_what_they_cost(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    struct sac_flow_facts     gpu = with_gpu(1);
+    add_stage(&s, "encode", 3);
+    s.ledger.reason[SAC_COPY_DRAW] = (struct sac_ledger_entry){300, 10000000000};
+    s.ledger.reason[SAC_COPY_FRAME_CONVERT] = (struct sac_ledger_entry){30, 1000000000};
+    sac_flow_judge(&s, &gpu);
+    assert_int_equal(s.advice_count, 0);
+    s.ledger.reason[SAC_COPY_OVERLAY] = (struct sac_ledger_entry){300, 10000000000};
+    sac_flow_judge(&s, &gpu);
+    assert_int_equal(s.advice_count, 1);
+    assert_true(advises(&s, "came to the host to be encoded"));
+}
+
+static void an_empty_queue_is_told(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats s = quiet_run();
+    add_stage(&s, "inference", 2);
+    s.queue[0].empty = 290;
+    sac_flow_judge(&s, &all_cpus);
+    assert_non_null(strstr(s.bottleneck_why, "mostly empty: the input sets the pace"));
+    s.stage[0].total_ms = 9e3; /* it was busy all the same */
+    sac_flow_judge(&s, &all_cpus);
+    assert_null(strstr(s.bottleneck_why, "empty"));
 }
 
 static void memory_that_is_not_reused_is_told(void **state)
@@ -323,6 +356,8 @@ int main(void)
         cmocka_unit_test(tensors_that_cross_are_told),
         cmocka_unit_test(half_empty_batches_are_told),
         cmocka_unit_test(copies_are_told_with_their_reason),
+        cmocka_unit_test(copies_weigh_what_they_cost),
+        cmocka_unit_test(an_empty_queue_is_told),
         cmocka_unit_test(memory_that_is_not_reused_is_told),
         cmocka_unit_test(a_short_run_tells_nothing),
     };
