@@ -4,15 +4,28 @@
 
 #include "summary.h"
 
+/* A device's own time, where one works beside the host: what the rest of the row tells is the host's. */
+static void print_gpu_time(const struct sac_timer_summary *gpu, FILE *out)
+{
+    if (gpu->count)
+        fprintf(out, " %11.3f %11.3f", gpu->mean_ms, gpu->p99_ms);
+}
+
 static void print_stages(const struct sac_pipeline_stats *stats, FILE *out)
 {
+    bool device = false;
+    for (int i = 0; i < stats->stage_count; i++)
+        device |= stats->stage_gpu[i].count > 0;
     if (stats->stage_count)
-        fputs("  stage        calls    mean ms     p50 ms     p95 ms     p99 ms    total s  memory MB\n", out);
+        fprintf(out, "  stage        calls    mean ms     p50 ms     p95 ms     p99 ms    total s  memory MB%s\n",
+                device ? " gpu mean ms  gpu p99 ms" : "");
     for (int i = 0; i < stats->stage_count; i++) {
         const struct sac_timer_summary *stage = &stats->stage[i];
-        fprintf(out, "  %-10s %7" PRId64 " %10.3f %10.3f %10.3f %10.3f %10.2f %10.1f\n", stage->name,
+        fprintf(out, "  %-10s %7" PRId64 " %10.3f %10.3f %10.3f %10.3f %10.2f %10.1f", stage->name,
                 stage->count, stage->mean_ms, stage->p50_ms, stage->p95_ms, stage->p99_ms,
                 stage->total_ms / 1000, (double)stats->stage_bytes_peak[i] / 1e6);
+        print_gpu_time(&stats->stage_gpu[i], out);
+        fputs("\n", out);
     }
 }
 

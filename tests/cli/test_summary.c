@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "src/cli/summary.h"
+#include "tests/test.h"
+
+/* Valid until the next call. */
+static const char *summary_of(const struct sac_pipeline_stats *stats)
+{
+    static char text[4096];
+    FILE       *out = fmemopen(text, sizeof text, "w");
+    assert_non_null(out);
+    summary_print(stats, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static struct sac_pipeline_stats two_stages(void)
+{
+    struct sac_pipeline_stats stats = {.frames = 300, .elapsed_s = 10, .fps = 30, .stage_count = 2};
+    stats.stage[0] = (struct sac_timer_summary){.name = "decode", .count = 300, .mean_ms = 1, .p99_ms = 2};
+    stats.stage[1] = (struct sac_timer_summary){.name = "inference", .count = 40, .mean_ms = 3, .p99_ms = 4};
+    return stats;
+}
+
+static void a_device_has_columns_of_its_own(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats stats = two_stages();
+    stats.stage_gpu[1] = (struct sac_timer_summary){.name = "inference", .count = 40, .mean_ms = 12.345, .p99_ms = 23.456};
+    const char *text = summary_of(&stats);
+    assert_non_null(strstr(text, "gpu mean ms  gpu p99 ms\n"));
+    const char *decode = strstr(text, "  decode "), *inference = strstr(text, "  inference ");
+    assert_true(decode && inference);
+    assert_non_null(strstr(inference, " 12.345      23.456\n"));
+    assert_ptr_equal(strchr(decode, '\n') + 1, inference); /* nothing of the device in its row */
+}
+
+static void without_one_there_are_none(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats stats = two_stages();
+    const char               *text = summary_of(&stats);
+    assert_non_null(strstr(text, "memory MB\n"));
+    assert_null(strstr(text, "gpu"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_has_columns_of_its_own),
+        cmocka_unit_test(without_one_there_are_none),
+    };
+    return cmocka_run_group_tests_name("cli/summary", tests, NULL, NULL);
+}
