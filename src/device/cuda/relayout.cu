@@ -87,6 +87,29 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+/* The same of ROWS rows whose columns go by four: an image's planes into its pixels. */
+template <typename To, typename From, int ROWS>
+__global__ void __launch_bounds__(THREADS) turned_fours(To *dst, const From *src, int64_t columns, int64_t samples)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= columns / 4)
+        return;
+    for (int64_t n = blockIdx.y; n < samples; n += gridDim.y) {
+        const four<From> *in = reinterpret_cast<const four<From> *>(src + n * ROWS * columns) + i;
+        four<To>         *out = reinterpret_cast<four<To> *>(dst + n * ROWS * columns) + i * ROWS, to[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const four<From> v = in[r * (columns / 4)];
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                to[(k * ROWS + r) / 4].v[(k * ROWS + r) % 4] = crossed<To, From>(v.v[k]);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            out[r] = to[r];
+    }
+}
+
 template <typename To, typename From>
 cudaError_t launch(const struct cuda_relayout_params *p, cudaStream_t stream)
 {
@@ -94,12 +117,18 @@ cudaError_t launch(const struct cuda_relayout_params *p, cudaStream_t stream)
     const From   *src = (const From *)p->src;
     const int64_t count = p->samples * p->rows * p->columns;
     const int     samples = (int)(p->samples < 65535 ? p->samples : 65535);
+    const bool    fit = (uintptr_t)dst % sizeof(four<To>) == 0 && (uintptr_t)src % sizeof(four<From>) == 0;
     if (!p->turn) {
-        const bool    fit = (uintptr_t)dst % sizeof(four<To>) == 0 && (uintptr_t)src % sizeof(four<From>) == 0;
         const int64_t fours = fit ? count / 4 : 0, work = fit ? fours + 3 : count;
         const int64_t blocks = (work + THREADS - 1) / THREADS;
         straight<To, From><<<(unsigned)(blocks < 8192 ? blocks : 8192), THREADS, 0, stream>>>(dst, src, count,
                                                                                              fours);
+    } else if ((p->rows == 3 || p->rows == 4) && p->columns % 4 == 0 && fit) {
+        const dim3 grid((unsigned)((p->columns / 4 + THREADS - 1) / THREADS), samples);
+        if (p->rows == 3)
+            turned_fours<To, From, 3><<<grid, THREADS, 0, stream>>>(dst, src, p->columns, p->samples);
+        else
+            turned_fours<To, From, 4><<<grid, THREADS, 0, stream>>>(dst, src, p->columns, p->samples);
     } else if (p->rows <= FEW || p->columns <= FEW) {
         const int64_t many = p->rows > p->columns ? p->rows : p->columns;
         const dim3    grid((unsigned)((many + THREADS - 1) / THREADS), samples);
