@@ -13,7 +13,7 @@
 #include "device/device.h"
 #include "engine/op.h"
 
-enum { SAC_KERNEL_ABI = 3 };
+enum { SAC_KERNEL_ABI = 4 };
 
 /* Constants on a device whose memory is not the host's, one copy for all plans of a model: kernels keep
  * weights in the form that they read. fill writes `bytes` of the form into host memory; it is called when
@@ -48,6 +48,8 @@ struct sac_kernel_plan {
     bool                in_taken[SAC_OP_INPUTS_MAX];
     enum sac_layout     in_layout[SAC_OP_INPUTS_MAX];   /* in: as they are; kernels may ask for others in supports */
     enum sac_layout     out_layout[SAC_OP_OUTPUTS_MAX];
+    /* out of supports: output 0 may lie in any layout, whatever out_layout[0] says until prepare. */
+    bool                writes_any;
     /* Concat by placement: a CHANNELS_LAST operand may be a slice of the channels (or of the outermost
      * spatial axis) of a wider value. strided (out of supports): run takes such inputs and outputs.
      * Then, from prepare on, these are the elements from one pixel and from one sample to the next;

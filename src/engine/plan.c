@@ -154,6 +154,25 @@ static sac_result plan_tail_reads(struct sac_plan *plan)
     return t.res;
 }
 
+/* Let the kernel that makes a slot write it in another layout, when nobody else reads it. */
+static bool write_as(struct sac_plan *plan, int slot, enum sac_layout layout)
+{
+    struct sac_step *maker = NULL;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct sac_step *step = &plan->steps[i];
+        for (int k = 0; k < step->in_count; k++)
+            if (step->slots[k] == slot)
+                return false;
+        if (step->kind == SAC_STEP_KERNEL && step->writes_any && step->slots[step->in_count] == slot)
+            maker = step;
+    }
+    if (!maker || plan->slots[slot].port >= 0)
+        return false;
+    maker->in_place = -1;
+    plan->slots[slot].layout = layout;
+    return true;
+}
+
 /* Let output number `port` be written where the caller gets it: by the node that makes it when it
  * can be, else by a copy at the end (of an input, a constant, a second output of the same value, or
  * from another layout). */
@@ -168,6 +187,7 @@ static sac_result plan_output(struct sac_plan *plan, int port)
     const enum sac_layout layout = sac_layout_of(false, half);
     bool plain = sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout,
                                  layout); /* a single channel: it does not matter which */
+    plain = plain || write_as(plan, first, layout);
     if (plain && plan->slots[first].storage < 0 && plan->slots[first].port < 0) {
         plan->slots[first].port = port;
         return SAC_OK;

@@ -85,6 +85,7 @@ struct sac_step {
     int                        scratch;  /* slot, -1: none */
     int                        in_place; /* input whose memory slots[in_count] may take, -1 */
     bool                       strided;  /* the kernel takes parts of other slots */
+    bool                       writes_any; /* and writes slots[in_count] in any layout */
     uint64_t                   taken;    /* by bit: inputs that the kernel's state holds */
     char                      *chosen;   /* what the kernel settled on, NULL: nothing to choose */
     int64_t                    time_ns, runs; /* when profiling */

@@ -107,6 +107,7 @@ static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node 
     step->kernel = kernel;
     step->in_place = kp->in_place;
     step->strided = kp->strided;
+    step->writes_any = kp->writes_any;
     *out = step;
     for (int i = 0; i < n->input_count; i++)
         step->slots[i] = in[i];

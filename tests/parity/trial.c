@@ -34,8 +34,8 @@ static void complain(struct attempt *a, const char *fmt, ...)
     if (a->failed)
         return;
     a->failed = true;
-    printf("FAIL %s %s { %s } %s, from %s%s%s: ", a->pc->op, a->pc->inputs, a->pc->attrs,
-           sac_precision_name(a->plan.precision), sac_layout_name(a->arrive),
+    printf("FAIL %s %s { %s } %s, from %s to %s%s%s: ", a->pc->op, a->pc->inputs, a->pc->attrs,
+           sac_precision_name(a->plan.precision), sac_layout_name(a->arrive), sac_layout_name(a->plan.out_layout[0]),
            a->part == PART_EVEN ? ", parts" : a->part == PART_ODD ? ", odd parts" : "",
            a->extreme ? ", extreme numbers" : "");
     va_start(ap, fmt);
@@ -279,6 +279,41 @@ static void offer(struct attempt *a, struct sac_op_call *c)
             a->plan.in_place = i;
 }
 
+/* With the layouts settled. */
+static sac_result prepare_and_run(struct attempt *a)
+{
+    if (a->part != PART_NONE) {
+        set_steps(a);
+        a->plan.in_place = -1;
+    }
+    sac_result res = a->k->prepare(a->t->dev, &a->plan);
+    if (res == SAC_OK) {
+        run(a, false);
+        run(a, false); /* nothing may be left over from the first run */
+        if (a->plan.in_place >= 0)
+            run(a, true);
+        a->k->release(a->plan.state);
+    } else if (res != SAC_ERR_UNSUPPORTED)
+        expect(a, res, "prepare");
+    return res;
+}
+
+/* A kernel that writes any layout does so instead of the one that it said. */
+static void write_others(struct attempt *a, const struct sac_kernel_plan *settled)
+{
+    const struct sac_operand *out = &a->s->call->out[0];
+    for (int l = SAC_LAYOUT_PLAIN; l < SAC_LAYOUT_COUNT && settled->writes_any && !a->failed; l++) {
+        const bool half = sac_layout_is_half((enum sac_layout)l);
+        if (l == (int)settled->out_layout[0] || !can_be(out, (enum sac_layout)l) ||
+            (half && settled->precision != SAC_PRECISION_FP16))
+            continue;
+        a->plan = *settled;
+        a->plan.out_layout[0] = (enum sac_layout)l;
+        a->plan.in_place = -1;
+        prepare_and_run(a);
+    }
+}
+
 /* False: the kernel does not take this node. */
 static bool try_kernel(struct attempt *a)
 {
@@ -288,20 +323,11 @@ static bool try_kernel(struct attempt *a)
     assert_non_null(c);
     offer(a, c);
     if (a->k->supports(a->t->dev, &a->plan, why, sizeof why) && (a->plan.strided || a->part == PART_NONE)) {
-        if (a->part != PART_NONE) {
-            set_steps(a);
-            a->plan.in_place = -1;
-        }
-        res = a->k->prepare(a->t->dev, &a->plan);
+        const struct sac_kernel_plan settled = a->plan;
+        res = prepare_and_run(a);
+        if (res == SAC_OK)
+            write_others(a, &settled);
     }
-    if (res == SAC_OK) {
-        run(a, false);
-        run(a, false); /* nothing may be left over from the first run */
-        if (a->plan.in_place >= 0)
-            run(a, true);
-        a->k->release(a->plan.state);
-    } else if (res != SAC_ERR_UNSUPPORTED)
-        expect(a, res, "prepare");
     sac_free(c);
     if (res == SAC_OK || a->failed)
         a->t->run++;

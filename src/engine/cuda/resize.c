@@ -30,6 +30,7 @@ static bool resize_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     /* Copies are as precise as what they copy; blends feed networks. */
     ops_halve_output(plan, 0, r.mode != SAC_RESIZE_NEAREST || sac_layout_is_half(plan->in_layout[0]));
     plan->strided = last;
+    plan->writes_any = true;
     return true;
 }
 
@@ -107,10 +108,24 @@ static void spread(const struct sac_operand *o, const int64_t *own, int64_t *ste
     }
 }
 
+static void set_units(struct ops_resize *p, const int64_t *dims, bool last)
+{
+    int64_t each = 8;
+    for (int k = 0; k < p->axes; k++)
+        each = p->axis[k].dim == 1 ? 1 : each;
+    const int64_t units = (dims[1] + each - 1) / each;
+    p->channels = (int)dims[1];
+    p->units = (struct ops_places){.last = last, .count = dims[0] * units * dims[2] * dims[3] * dims[4]};
+    p->units.c = ops_divisor_of(units);
+    p->units.z = ops_divisor_of(dims[2]);
+    p->units.y = ops_divisor_of(dims[3]);
+    p->units.x = ops_divisor_of(dims[4]);
+}
+
 static bool by_eights(const struct ops_resize *p, int64_t channels)
 {
     const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) && (p->out_type == SAC_F16 || p->out_type == SAC_F32);
-    bool       fits = types && p->places.last && channels % 8 == 0;
+    bool       fits = types && p->w.x_step[1] == 1 && p->w.y_step[1] == 1 && channels % 8 == 0;
     for (int d = 0; d < 5; d++)
         fits = fits && (d == 1 || (p->w.x_step[d] % 8 == 0 && p->w.y_step[d] % 8 == 0));
     for (int k = 0; k < p->axes; k++)
@@ -145,19 +160,8 @@ static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
     spread(in, own, p->w.x_step, dims);
     ops_steps_out(plan, 0, own);
     spread(&c->out[0], own, p->w.y_step, dims);
-    p->places = (struct ops_places){.last = sac_layout_is_last(plan->out_layout[0]), .count = ops_count_out(plan, 0)};
-    if (p->places.count == 0)
-        return SAC_OK;
-    p->places.c = ops_divisor_of(dims[1]);
-    p->places.z = ops_divisor_of(dims[2]);
-    p->places.y = ops_divisor_of(dims[3]);
-    p->places.x = ops_divisor_of(dims[4]);
+    set_units(p, dims, sac_layout_is_last(plan->out_layout[0]));
     p->vector = by_eights(p, dims[1]);
-    if (p->vector) {
-        p->units = p->places;
-        p->units.c = ops_divisor_of(dims[1] / 8);
-        p->units.count /= 8;
-    }
     for (int i = 1; i < c->in_count; i++)
         ops_take(plan, i);
     return SAC_OK;

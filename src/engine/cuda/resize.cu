@@ -146,34 +146,64 @@ template <class VISIT> OPS_BODY bool each_tap(const ops_resize &r, const at5 &at
     return outside;
 }
 
-/* T: float, or double for what float does not hold. */
-template <class T> struct blend_body {
+/* How an element is read: of a type that is known when this is compiled, or of any. */
+struct of_halves {
+    static OPS_BODY float get(const void *p, int, int64_t i) { return half_to_float(((const uint16_t *)p)[i]); }
+};
+struct of_floats {
+    static OPS_BODY float get(const void *p, int, int64_t i) { return ((const float *)p)[i]; }
+};
+struct of_any {
+    static OPS_BODY double get(const void *p, int type, int64_t i) { return ops::get<double>(p, type, i); }
+};
+
+/* The channels of a unit: every `step`-th from the place on, so that neighbouring threads read and write
+ * neighbouring ones. */
+struct channels {
+    int32_t first, step, count;
+    OPS_BODY channels(const ops_resize &r, const at5 &at)
+        : first(at.c), step((int32_t)r.units.c.d), count((r.channels - at.c + step - 1) / step)
+    {
+    }
+};
+
+/* T: float, or double for what float does not hold. Where the taps lie is worked out once for all channels
+ * of the unit. */
+template <class T, class FROM> struct blend_body {
     struct ops_resize r;
     const void       *in;
     void             *out;
     struct sum {
         const blend_body &b;
-        int64_t           from;
+        int64_t           from, step;
+        int32_t           count;
         T                *acc;
         OPS_BODY void operator()(int64_t offset, float w) const
         {
-            *acc += (T)w * get<T>(b.in, b.r.in_type, from + offset);
+            OPS_UNROLL
+            for (int j = 0; j < LANES; j++)
+                if (j < count)
+                    acc[j] += (T)w * FROM::get(b.in, b.r.in_type, from + offset + j * step);
         }
     };
     OPS_BODY void operator()(int64_t i) const
     {
-        const at5 at = place5(r.places, i);
-        T         acc = 0;
-        if (each_tap(r, at, sum{*this, rest_of(r, at), &acc}))
-            acc = (T)r.extrapolation;
-        put(out, r.out_type, target(r, at), acc);
+        const at5      at = place5(r.units, i);
+        const channels c(r, at);
+        const int64_t  to = target(r, at), step = c.step * r.w.y_step[1];
+        T              acc[LANES] = {};
+        const bool outside = each_tap(r, at, sum{*this, rest_of(r, at), c.step * r.w.x_step[1], c.count, acc});
+        OPS_UNROLL
+        for (int j = 0; j < LANES; j++)
+            if (j < c.count)
+                put(out, r.out_type, to + j * step, outside ? (T)r.extrapolation : acc[j]);
     }
 };
 
-template <class T> int blend(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
+template <class T, class FROM> int blend(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
 {
-    blend_body<T> body = {r, ports->in[0], ports->out[0]};
-    return each(body, r.places.count, stream);
+    blend_body<T, FROM> body = {r, ports->in[0], ports->out[0]};
+    return each(body, r.units.count, stream);
 }
 
 struct blend8_body {
@@ -216,20 +246,24 @@ template <class UNIT> struct copy_body {
     };
     OPS_BODY void operator()(int64_t i) const
     {
-        const at5     at = place5(r.places, i);
-        const int64_t to = target(r, at);
-        int64_t       offset = 0;
-        if (each_tap(r, at, pick{&offset}))
-            put(out, r.out_type, to, r.extrapolation);
-        else
-            ((UNIT *)out)[to] = in[rest_of(r, at) + offset];
+        const at5      at = place5(r.units, i);
+        const channels c(r, at);
+        const int64_t  to = target(r, at), to_step = c.step * r.w.y_step[1], from_step = c.step * r.w.x_step[1];
+        int64_t        offset = 0;
+        const bool     outside = each_tap(r, at, pick{&offset});
+        const int64_t  from = rest_of(r, at) + offset;
+        for (int j = 0; j < c.count; j++)
+            if (outside)
+                put(out, r.out_type, to + j * to_step, r.extrapolation);
+            else
+                ((UNIT *)out)[to + j * to_step] = in[from + j * from_step];
     }
 };
 
 template <class UNIT> int copy(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
 {
     copy_body<UNIT> body = {r, (const UNIT *)ports->in[0], ports->out[0]};
-    return each(body, r.places.count, stream);
+    return each(body, r.units.count, stream);
 }
 
 } // namespace
@@ -243,7 +277,9 @@ extern "C" int ops_launch_resize(const void *params, const struct ops_ports *por
     }
     const bool halves = r->in_type <= SAC_F16 && r->out_type <= SAC_F16;
     if (r->mode != OPS_RESIZE_NEAREST || r->in_type != r->out_type)
-        return halves ? blend<float>(*r, ports, stream) : blend<double>(*r, ports, stream);
+        return !halves                 ? blend<double, of_any>(*r, ports, stream)
+               : r->in_type == SAC_F16 ? blend<float, of_halves>(*r, ports, stream)
+                                       : blend<float, of_floats>(*r, ports, stream);
     switch (sac_dtype_bytes((enum sac_dtype)r->in_type)) {
     case 1: return copy<uint8_t>(*r, ports, stream);
     case 2: return copy<uint16_t>(*r, ports, stream);
