@@ -180,7 +180,8 @@ SAC_API void       sac_model_inspect(sac_model *model, struct sac_model_info *ou
  * runs its mean time. fn must not call into the model. */
 SAC_API void sac_model_dump_steps(sac_model *model, void (*fn)(void *user, const char *line),
                                   void *user);
-/* Time each step of later runs (costs two clock calls per step). */
+/* Time each step of later runs. On a GPU by events between the steps of one launch (a microsecond or two a step),
+ * where the plan can be launched as one; else each step is waited for, which costs short ones more. */
 SAC_API void sac_model_profile(sac_model *model, int on);
 
 #ifdef __cplusplus

@@ -78,7 +78,8 @@ struct sac_device_ops {
     /* Events. timed: elapsed may be asked for. One that was never recorded is behind everything. */
     sac_result (*event_create)(struct sac_device *dev, bool timed, struct sac_event **out);
     void       (*event_destroy)(struct sac_event **event);
-    /* It now stands behind what is queued on the stream by now. */
+    /* It now stands behind what is queued on the stream by now; of a stream that is captured, behind that in
+     * each launch of the graph, and who wants to wait for it waits for the launch. */
     sac_result (*event_record)(struct sac_event *event, struct sac_stream *stream);
     /* The calling thread sleeps (it does not spin) until the stream has come to it. */
     sac_result (*event_wait)(struct sac_event *event);

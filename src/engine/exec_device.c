@@ -105,26 +105,14 @@ sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step 
     return SAC_OK;
 }
 
-static sac_result run_plainly(struct sac_plan *plan, struct sac_stream *stream)
+/* marks: NULL, or an event for before the first step and one for behind each; NULL entries are left out. */
+static sac_result queue_steps(struct sac_plan *plan, struct sac_stream *stream, struct sac_event *const *marks)
 {
-    sac_result res = SAC_OK;
-    for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++)
-        res = sac_plan_step_on_device(plan, &plan->steps[i], stream);
-    return res;
-}
-
-/* Each step from its launch until it is done: a step of microseconds looks longer than it is. */
-static sac_result run_profiled(struct sac_plan *plan, struct sac_stream *stream)
-{
-    sac_result res = sac_plan_settle(plan, stream);
+    sac_result res = marks ? plan->dev->ops->event_record(marks[0], stream) : SAC_OK;
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
-        struct sac_step *step = &plan->steps[i];
-        const int64_t    begun = sac_time_ns();
-        res = sac_plan_step_on_device(plan, step, stream);
-        if (res == SAC_OK)
-            res = sac_plan_settle(plan, stream);
-        step->time_ns += sac_time_ns() - begun;
-        step->runs++;
+        res = sac_plan_step_on_device(plan, &plan->steps[i], stream);
+        if (res == SAC_OK && marks && marks[i + 1])
+            res = plan->dev->ops->event_record(marks[i + 1], stream);
     }
     return res;
 }
@@ -189,29 +177,115 @@ static struct sac_plan_graph *entry_of(struct sac_plan *plan, void *arena, sac_t
     return oldest->address ? oldest : NULL;
 }
 
-/* What fails here runs step by step ever after, which works the same and takes longer. */
-static void capture(struct sac_plan *plan, struct sac_plan_graph *entry)
+/* What fails here runs step by step ever after, which works the same and takes longer: NULL. */
+static struct sac_device_graph *capture(struct sac_plan *plan, struct sac_event *const *marks)
 {
     const struct sac_device_ops *ops = plan->dev->ops;
+    struct sac_device_graph     *graph = NULL;
     char                         why[256] = "";
     sac_result                   res = ops->capture_begin(plan->dev, plan->capture);
     if (res == SAC_OK) {
-        res = run_plainly(plan, plan->capture);
-        sac_result ended = ops->capture_end(plan->dev, plan->capture, &entry->graph);
+        res = queue_steps(plan, plan->capture, marks);
+        sac_result ended = ops->capture_end(plan->dev, plan->capture, &graph);
         res = res == SAC_OK ? ended : res;
     }
-    if (res == SAC_OK && entry->graph) {
+    if (res == SAC_OK && graph) {
         sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: %zu steps captured as one launch", plan->dev->name,
                 plan->step_count);
-        return;
+        return graph;
     }
     sac_context_last_error(plan->graph->ctx, why, sizeof why);
     sac_error_clear(plan->graph->ctx);
-    if (entry->graph)
-        ops->graph_destroy(plan->dev, &entry->graph);
+    if (graph)
+        ops->graph_destroy(plan->dev, &graph);
     plan->capture = NULL;
     sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: its steps run one by one, as they cannot be captured: %s",
             plan->dev->name, why);
+    return NULL;
+}
+
+static bool can_capture(const struct sac_plan *plan)
+{
+    return plan->capture && plan->host_steps == 0 && plan->step_count > 1;
+}
+
+/* ---- the time of each step ---- */
+
+static void drop_marks(struct sac_plan *plan, struct sac_event **marks)
+{
+    for (size_t i = 0; marks && i <= plan->step_count; i++)
+        if (marks[i])
+            plan->dev->ops->event_destroy(&marks[i]);
+    sac_free(marks);
+}
+
+/* NULL: there is no memory for them. Views queue nothing and get none. */
+static struct sac_event **make_marks(struct sac_plan *plan)
+{
+    struct sac_event **marks = sac_calloc(plan->step_count + 1, sizeof *marks);
+    for (size_t i = 0; marks && i <= plan->step_count; i++)
+        if ((i == 0 || plan->steps[i - 1].kind != SAC_STEP_VIEW) &&
+            plan->dev->ops->event_create(plan->dev, true, &marks[i]) != SAC_OK) {
+            sac_error_clear(plan->graph->ctx);
+            drop_marks(plan, marks);
+            return NULL;
+        }
+    return marks;
+}
+
+static sac_result add_times(struct sac_plan *plan, struct sac_event *const *marks)
+{
+    struct sac_event *before = marks[0];
+    sac_result        res = SAC_OK;
+    for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
+        int64_t ns = 0;
+        if (marks[i + 1]) {
+            res = plan->dev->ops->event_elapsed(before, marks[i + 1], &ns);
+            before = marks[i + 1];
+        }
+        plan->steps[i].time_ns += ns;
+        plan->steps[i].runs++;
+    }
+    return res;
+}
+
+/* In one launch, so that no step waits for the host: what lies between two events is the device's own time. */
+static sac_result run_marked(struct sac_plan *plan, struct sac_stream *stream, struct sac_event *const *marks,
+                             struct sac_device_graph *graph)
+{
+    sac_result res = plan->dev->ops->graph_launch(plan->dev, stream, graph);
+    if (res == SAC_OK)
+        res = sac_plan_settle(plan, stream);
+    return res == SAC_OK ? add_times(plan, marks) : res;
+}
+
+/* Each step from its launch until it is done: a step of microseconds looks longer than it is. */
+static sac_result run_waiting(struct sac_plan *plan, struct sac_stream *stream)
+{
+    sac_result res = sac_plan_settle(plan, stream);
+    for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
+        struct sac_step *step = &plan->steps[i];
+        const int64_t    begun = sac_time_ns();
+        res = sac_plan_step_on_device(plan, step, stream);
+        if (res == SAC_OK)
+            res = sac_plan_settle(plan, stream);
+        step->time_ns += sac_time_ns() - begun;
+        step->runs++;
+    }
+    return res;
+}
+
+/* What has never run may still have to be loaded, which a capture does not take. */
+static sac_result run_profiled(struct sac_plan *plan, struct sac_stream *stream)
+{
+    struct sac_event       **marks = can_capture(plan) && plan->runs > 0 ? make_marks(plan) : NULL;
+    struct sac_device_graph *graph = marks ? capture(plan, marks) : NULL;
+    sac_result               res = graph ? run_marked(plan, stream, marks, graph) : run_waiting(plan, stream);
+    if (graph)
+        plan->dev->ops->graph_destroy(plan->dev, &graph);
+    drop_marks(plan, marks);
+    plan->runs++;
+    return res;
 }
 
 sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void *arena,
@@ -220,15 +294,16 @@ sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void
     struct sac_plan_graph *entry = NULL;
     if (plan->profile)
         return run_profiled(plan, stream);
-    if (plan->capture && plan->host_steps == 0 && plan->step_count > 1)
+    plan->runs++;
+    if (can_capture(plan))
         entry = entry_of(plan, arena, in, out);
     if (entry && !entry->graph && entry->runs > 0)
-        capture(plan, entry);
+        entry->graph = capture(plan, NULL);
     if (entry) {
-        entry->used_at = ++plan->runs;
+        entry->used_at = plan->runs;
         entry->runs++;
     }
     if (entry && entry->graph)
         return plan->dev->ops->graph_launch(plan->dev, stream, entry->graph);
-    return run_plainly(plan, stream);
+    return queue_steps(plan, stream, NULL);
 }

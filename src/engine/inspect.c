@@ -265,7 +265,7 @@ static void step_line(const struct sac_plan *plan, size_t i, char *buf, size_t s
         at += (size_t)snprintf(shape + at, sizeof shape - at, "%s%lld", d ? "," : "",
                                (long long)out->desc.dims[d]);
     if (step->runs)
-        snprintf(time, sizeof time, "  %.3f ms", (double)step->time_ns / (double)step->runs / 1e6);
+        snprintf(time, sizeof time, "  %.4f ms", (double)step->time_ns / (double)step->runs / 1e6);
     snprintf(buf, size, "%4zu  %-20s %s[%s]  %s%s", i,
              step_name(step),
              out ? sac_dtype_name(out->desc.dtype) : "", shape, step->implementation, time);

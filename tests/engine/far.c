@@ -86,7 +86,8 @@ struct sac_stream {
     size_t             count, cap;
 };
 struct sac_event {
-    size_t after;
+    size_t  after;
+    int64_t at_ns; /* when the stream came to it, as do_event counts */
 };
 struct sac_device_graph {
     struct far_work *work;
@@ -148,14 +149,28 @@ static sac_result far_event_create(struct sac_device *dev, bool timed, struct sa
 
 static void far_event_destroy(struct sac_event **event)
 {
+    run_until(list_count); /* what is queued may still come to it */
     sac_free(*event);
     *event = NULL;
 }
 
+/* A microsecond for each kernel since the program began. */
+static void do_event(struct far_work *w)
+{
+    struct sac_event *event = w->state;
+    event->at_ns = (int64_t)far_counts.kernels * 1000;
+}
+
 static sac_result far_event_record(struct sac_event *event, struct sac_stream *stream)
 {
-    (void)stream;
+    queue(stream, &(struct far_work){.run = do_event, .state = event});
     event->after = list_count;
+    return SAC_OK;
+}
+
+static sac_result far_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns)
+{
+    *ns = end->at_ns - begin->at_ns;
     return SAC_OK;
 }
 
@@ -363,13 +378,14 @@ static bool far_supports(struct sac_device *dev, struct sac_kernel_plan *p, char
         snprintf(why, size, "more operands than the test has");
         return false;
     }
-    const bool last = (is_conv(p) || id == SAC_OP_Concat || id == SAC_OP_Relu || id == SAC_OP_Add) &&
-                      c->in[0].rank == 4;
+    const bool last = (is_conv(p) || id == SAC_OP_Concat || id == SAC_OP_Relu || id == SAC_OP_Add ||
+                       id == SAC_OP_Resize) && c->in[0].rank == 4;
     for (int i = 0; i < c->in_count; i++)
         p->in_layout[i] = c->in[i].rank == 4 && !(is_conv(p) && i == 1) ? wanted(p, last) : wanted(p, false);
     for (int i = 0; i < c->out_count; i++)
         p->out_layout[i] = c->out[i].rank == 4 ? wanted(p, last) : wanted(p, false);
     p->strided = last && id != SAC_OP_Add;
+    p->writes_any = id == SAC_OP_Resize;
     return true;
 }
 
@@ -520,7 +536,8 @@ static struct sac_device_ops ops = {
     .stream_create = far_stream_create, .stream_create_patient = far_stream_create,
     .stream_destroy = far_stream_destroy, .stream_wait = far_stream_wait,
     .stream_after = far_stream_after, .event_create = far_event_create, .event_destroy = far_event_destroy,
-    .event_record = far_event_record, .event_wait = far_event_wait, .event_reached = far_event_reached,
+    .event_record = far_event_record, .event_wait = far_event_wait, .event_elapsed = far_event_elapsed,
+    .event_reached = far_event_reached,
     .stream_wait_event = far_stream_wait_event, .copy = far_copy, .providers = providers, .relayout = far_relayout, .capture_begin = far_capture_begin,
     .capture_end = far_capture_end, .graph_launch = far_graph_launch, .graph_destroy = far_graph_destroy};
 

@@ -111,7 +111,7 @@ struct fixture {
 };
 
 /* Step by step into new outputs, which the caller keeps; then into the same ones: step by step, captured and
- * launched, launched again. */
+ * launched, launched again, and with the time of each step. */
 static void fixture_runs(void **state)
 {
     const struct fixture   *f = *state;
@@ -132,6 +132,7 @@ static void fixture_runs(void **state)
     for (int run = 0; run < 5; run++) {
         if (run == 1)
             assert_int_equal(far_counts.launches, 0);
+        sac_model_profile(model, run == 4);
         ok(sac_model_run_on(model, NULL, &in, out));
         for (int i = 0; i < sac_model_output_count(model); i++)
             compare(f->name, out[i], sac_tensor_data(want[i]),
@@ -307,6 +308,87 @@ static void failing_captures_are_said(void **state)
     sac_tensor_unref(&x);
     sac_tensor_unref(&y);
     sac_model_unref(&m);
+}
+
+static void count_times(void *user, const char *line)
+{
+    int *counts = user;
+    counts[0] += strstr(line, "0.0010 ms") != NULL;
+    counts[1] += strstr(line, "0.0000 ms") != NULL;
+    counts[2] += strstr(line, " ms") != NULL;
+}
+
+/* A kernel of this device takes a microsecond, all else nothing, by its events. */
+static void steps_are_timed_in_one_launch(void **state)
+{
+    (void)state;
+    sac_model  *m = branches(false, NULL);
+    sac_tensor *x = numbers(far, 1), *y = NULL;
+    int         counts[3] = {0};
+    ok(sac_model_run_on(m, NULL, &x, &y));
+    float *want = fetched(y);
+    sac_model_profile(m, 1);
+    for (int i = 0; i < 3; i++)
+        ok(sac_model_run_on(m, NULL, &x, &y));
+    assert_int_equal(far_counts.launches, 3);
+    sac_model_dump_steps(m, count_times, counts);
+    assert_int_equal(counts[0], 4); /* two convolutions, Tanh, Mul */
+    assert_int_equal(counts[0] + counts[1], counts[2]);
+    compare("profiled", y, want, 8 * 36, 0);
+    far_counts.capture_fails = true;
+    ok(sac_model_run_on(m, NULL, &x, &y)); /* each step waited for */
+    assert_int_equal(far_counts.launches, 3);
+    compare("profiled step by step", y, want, 8 * 36, 0);
+    free(want);
+    sac_tensor_unref(&x);
+    sac_tensor_unref(&y);
+    sac_model_unref(&m);
+}
+
+/* x [1,8,6,6] -> convolution -> Resize -> y [1,4,12,12], and read: what is resized -> Tanh -> z. */
+static sac_model *enlarged(bool read)
+{
+    static struct proto model;
+    struct proto        graph = {0};
+    const float         scales[4] = {1, 1, 2, 2};
+    float               weights[4 * 8];
+    proto_free(&model);
+    for (size_t i = 0; i < SAC_COUNT(weights); i++)
+        weights[i] = (float)((int)(i * 37 % 41) - 20) / 64;
+    proto_input(&graph, "x", FLOAT, "1 8 6 6");
+    proto_initializer(&graph, "w", FLOAT, "4 8 1 1", weights, sizeof weights);
+    proto_initializer(&graph, "scales", FLOAT, "4", scales, sizeof scales);
+    proto_node(&graph, "Conv", "x w", "a", NULL);
+    proto_node(&graph, "Resize", "a - scales", "y", NULL);
+    if (read)
+        proto_node(&graph, "Tanh", "y", "z", NULL);
+    proto_output(&graph, "y", FLOAT, "1 4 12 12");
+    if (read)
+        proto_output(&graph, "z", FLOAT, "1 4 12 12");
+    proto_model(&model, &graph, 17);
+    sac_model *m = NULL;
+    ok(sac_model_load_memory(far, model.bytes, model.size, "enlarged", NULL, &m));
+    return m;
+}
+
+/* A kernel that can write an output as the caller wants it does, unless others read what it writes. */
+static void outputs_are_written_as_wanted(void **state)
+{
+    (void)state;
+    sac_tensor *x = numbers(far, 1), *y[2][2] = {{NULL}};
+    for (int read = 0; read < 2; read++) {
+        sac_model *m = enlarged(read);
+        far_counts = (struct far_counts){0};
+        ok(sac_model_run(m, &x, y[read]));
+        assert_int_equal(far_counts.relayouts, read ? 4 : 1); /* the input; what Tanh reads, the outputs */
+        sac_model_unref(&m);
+    }
+    float *want = fetched(y[1][0]);
+    compare("y", y[0][0], want, 4 * 144, 1e-3);
+    free(want);
+    sac_tensor_unref(&x);
+    for (int i = 0; i < 4; i++)
+        sac_tensor_unref(&y[i / 2][i % 2]);
 }
 
 static void graphs_go_by_addresses(void **state)
@@ -507,6 +589,8 @@ int main(void)
         on_devices(host_work_is_said_and_counted),
         on_devices(strict_refuses_host_work),
         on_devices(failing_captures_are_said),
+        on_devices(steps_are_timed_in_one_launch),
+        on_devices(outputs_are_written_as_wanted),
         on_devices(graphs_go_by_addresses),
         on_devices(wrong_tensors_are_refused),
         on_devices(short_of_memory_is_a_sentence),
