@@ -10,9 +10,11 @@
 #include <cuda_runtime.h>
 #define OPS_BODY __device__ __forceinline__
 #define OPS_UNROLL _Pragma("unroll")
+#define OPS_UNROLL_SOME _Pragma("unroll 8") /* so that several loads are under way at once */
 #else
 #define OPS_BODY inline __attribute__((always_inline))
 #define OPS_UNROLL
+#define OPS_UNROLL_SOME
 #endif
 
 namespace ops {

@@ -142,6 +142,26 @@ static void reduced_steps(const struct sac_kernel_plan *plan, const bool *along,
     }
 }
 
+/* Lines side by side that are worth the threads of a block, as spatial means of channels last are: a warp reads
+ * along the lines, and where they lie by eights, eight a thread. Blocks: four for each of 132 multiprocessors. */
+static void choose_columns(struct ops_reduce *p)
+{
+    enum { LINE_MIN = 64, PART_MIN = 256, BLOCKS_WANTED = 528, LANES = 8, WARP = 32 };
+    struct ops_lines *l = &p->lines;
+    const int64_t     n = l->inner.count;
+    const bool        sums = p->kind == OPS_REDUCE_SUM || p->kind == OPS_REDUCE_ABS || p->kind == OPS_REDUCE_SQUARE;
+    unsigned          stills;
+    if (l->outer.step[0][l->outer.rank - 1] != 1 || l->outer.count < WARP || n < LINE_MIN ||
+        l->inner.step[0][l->inner.rank - 1] == 1)
+        return;
+    p->vector = (sums || p->kind == OPS_REDUCE_MAX) && (p->in_type == SAC_F16 || p->in_type == SAC_F32) &&
+                l->inner.rank == 1 && l->inner.step[0][0] % LANES == 0 && l->outer.count >= LANES * (WARP - 8) &&
+                ops_view_units(&l->outer, 1, LANES, false, &p->units, &stills);
+    const int64_t rows = p->vector ? p->units.count : l->outer.count, groups = (rows + WARP - 1) / WARP;
+    l->team = OPS_TEAM_COLUMN;
+    l->parts = (int)SAC_CLAMP(SAC_MIN(BLOCKS_WANTED / groups, n / PART_MIN), 1, 256);
+}
+
 static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
 {
     struct sac_op_call     *c = plan->call;
@@ -166,7 +186,10 @@ static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
     const bool exact = r->finish == OPS_FINISH_NONE && r->kind != OPS_REDUCE_LOG_SUM_EXP;
     if (!exact && p->type != OPS_FLOAT) /* the reference computes these in double */
         p->type = OPS_DOUBLE;
-    ops_choose_team(&p->lines, p->type == OPS_FLOAT && p->kind != OPS_REDUCE_LOG_SUM_EXP);
+    const bool in_parts = p->type == OPS_FLOAT && p->kind != OPS_REDUCE_LOG_SUM_EXP;
+    ops_choose_team(&p->lines, in_parts);
+    if (in_parts)
+        choose_columns(p);
     if (p->lines.parts > 1)
         plan->scratch_bytes = (size_t)(p->lines.outer.count * p->lines.parts) * sizeof(double);
     return SAC_OK;

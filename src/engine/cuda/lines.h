@@ -7,7 +7,7 @@
 
 #include "engine/cuda/types.h"
 
-enum ops_team { OPS_TEAM_SOLO, OPS_TEAM_WARP, OPS_TEAM_BLOCK };
+enum ops_team { OPS_TEAM_SOLO, OPS_TEAM_WARP, OPS_TEAM_BLOCK, OPS_TEAM_COLUMN };
 
 struct ops_lines {
     struct ops_view outer, inner;
@@ -19,6 +19,8 @@ enum ops_reduce_kind { OPS_REDUCE_SUM, OPS_REDUCE_ABS, OPS_REDUCE_SQUARE, OPS_RE
 enum ops_reduce_finish { OPS_FINISH_NONE, OPS_FINISH_MEAN, OPS_FINISH_SQRT, OPS_FINISH_LOG, OPS_FINISH_ROOT };
 struct ops_reduce { /* operand 0: in, 1: out */
     struct ops_lines lines;
+    struct ops_view  units; /* with `vector`: of the input, eight neighbouring lines at once */
+    int32_t          vector;
     int32_t          kind, finish, in_type, out_type;
     enum ops_class   type;
     double           nothing; /* of an empty line */

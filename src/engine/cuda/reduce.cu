@@ -122,26 +122,85 @@ OPS_BODY void store(const struct ops_reduce &p, void *out, int64_t at, double v)
     put(out, p.out_type, at, p.out_type <= SAC_BF16 ? v : trunc(v));
 }
 
+/* What a team found of its part of a line; one thread of the team calls. */
+struct result {
+    const struct ops_reduce &p;
+    void                    *out;
+    double                  *partial; /* [parts][rows], or NULL */
+    OPS_BODY void operator()(int64_t row, int part, double v) const
+    {
+        int64_t at[2];
+        if (partial) {
+            partial[part * p.lines.outer.count + row] = v;
+            return;
+        }
+        place(p.lines.outer, row, at);
+        store(p, out, at[1], p.lines.inner.count ? v : p.nothing);
+    }
+};
+
 struct float_body {
     struct ops_reduce p;
     const void       *in;
     void             *out;
-    double           *partial; /* [rows][parts] */
+    double           *partial;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int part, const TEAM &team) const
     {
-        int64_t at[2];
-        place(p.lines.outer, row, at);
         const struct ops_view &inner = p.lines.inner;
-        const float_source     x = {in, inner, at[0], p.in_type, inner.rank == 1 ? inner.step[0][0] : 0};
-        const int64_t          n = inner.count;
+        const float_source x = {in, inner, place_of(p.lines.outer, row), p.in_type, inner.rank == 1 ? inner.step[0][0] : 0};
+        const int64_t      n = inner.count;
         const double v = reduce_floats(p.kind, x, part_start(n, part, p.lines.parts),
                                        part_start(n, part + 1, p.lines.parts), team);
-        if (team.lane() != 0)
-            return;
-        if (partial)
-            partial[row * p.lines.parts + part] = v;
-        else
-            store(p, out, at[1], n ? v : p.nothing);
+        if (team.lane() == 0)
+            result{p, out, partial}(row, part, v);
+    }
+};
+
+/* Eight neighbouring lines at once. */
+template <int KIND> struct float8_body {
+    struct ops_reduce p;
+    const void       *in;
+    void             *out;
+    double           *partial;
+    template <class T> static OPS_BODY T folded(T a, T b) { return KIND == OPS_REDUCE_MAX ? larger<T>()(a, b) : a + b; }
+    static OPS_BODY float seen(float v)
+    {
+        return KIND == OPS_REDUCE_ABS ? fabsf(v) : KIND == OPS_REDUCE_SQUARE ? v * v : v;
+    }
+    template <class T> static OPS_BODY void begin(T (&v)[LANES])
+    {
+        OPS_UNROLL
+        for (int e = 0; e < LANES; e++)
+            v[e] = KIND == OPS_REDUCE_MAX ? -INFINITY : 0;
+    }
+    template <class TEAM> OPS_BODY void operator()(int64_t unit, int part, const TEAM &team) const
+    {
+        const int64_t n = p.lines.inner.count, step = p.lines.inner.step[0][0], from = place_of(p.units, unit) * LANES;
+        const int64_t last = part_start(n, part + 1, p.lines.parts);
+        double        total[LANES];
+        float         some[LANES], v[LANES];
+        begin(total);
+        for (int64_t j = part_start(n, part, p.lines.parts) + team.lane(); j < last; j += 64 * team.lanes()) {
+            const int turns = turns_of(j, last, team.lanes());
+            begin(some);
+            OPS_UNROLL_SOME
+            for (int k = 0; k < turns; k++) {
+                get8(in, p.in_type, from + (j + (int64_t)k * team.lanes()) * step, v);
+                OPS_UNROLL
+                for (int e = 0; e < LANES; e++)
+                    some[e] = folded(some[e], seen(v[e]));
+            }
+            OPS_UNROLL
+            for (int e = 0; e < LANES; e++)
+                total[e] = folded(total[e], (double)some[e]);
+        }
+        OPS_UNROLL
+        for (int e = 0; e < LANES; e++) {
+            const double all = KIND == OPS_REDUCE_MAX ? team.all(total[e], larger<double>())
+                                                      : team.all(total[e], add<double>());
+            if (team.lane() == 0)
+                result{p, out, partial}(unit * LANES + e, part, all);
+        }
     }
 };
 
@@ -151,17 +210,16 @@ struct combine_body {
     void             *out;
     OPS_BODY void operator()(int64_t row) const
     {
-        int64_t at[2];
-        double  v = partial[row * p.lines.parts];
-        place(p.lines.outer, row, at);
+        double v = partial[row];
+        OPS_UNROLL_SOME
         for (int i = 1; i < p.lines.parts; i++) {
-            const double x = partial[row * p.lines.parts + i];
+            const double x = partial[i * p.lines.outer.count + row];
             v = p.kind == OPS_REDUCE_PROD  ? v * x
                 : p.kind == OPS_REDUCE_MAX ? larger<double>()(v, x)
                 : p.kind == OPS_REDUCE_MIN ? smaller<double>()(v, x)
                                            : v + x;
         }
-        store(p, out, at[1], v);
+        result{p, out, NULL}(row, 0, v);
     }
 };
 
@@ -191,11 +249,30 @@ template <class T> int exact(const struct ops_reduce &p, const struct ops_ports 
     return lines(body, p.lines.team, p.lines.outer.count, 1, stream);
 }
 
+template <int KIND>
+int eights(const struct ops_reduce &p, const struct ops_ports *ports, double *partial, void *stream)
+{
+    float8_body<KIND> body = {p, ports->in[0], ports->out[0], partial};
+    return lines(body, p.lines.team, p.units.count, p.lines.parts, stream);
+}
+
+int parts_of(const struct ops_reduce &p, const struct ops_ports *ports, double *partial, void *stream)
+{
+    float_body body = {p, ports->in[0], ports->out[0], partial};
+    if (!p.vector || (uintptr_t)ports->in[0] % 16)
+        return lines(body, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
+    switch (p.kind) {
+    case OPS_REDUCE_SUM: return eights<OPS_REDUCE_SUM>(p, ports, partial, stream);
+    case OPS_REDUCE_ABS: return eights<OPS_REDUCE_ABS>(p, ports, partial, stream);
+    case OPS_REDUCE_SQUARE: return eights<OPS_REDUCE_SQUARE>(p, ports, partial, stream);
+    default: return eights<OPS_REDUCE_MAX>(p, ports, partial, stream);
+    }
+}
+
 int floats_of(const struct ops_reduce &p, const struct ops_ports *ports, void *stream)
 {
-    double    *partial = p.lines.parts > 1 ? (double *)ports->scratch : NULL;
-    float_body body = {p, ports->in[0], ports->out[0], partial};
-    int        res = lines(body, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
+    double   *partial = p.lines.parts > 1 ? (double *)ports->scratch : NULL;
+    const int res = parts_of(p, ports, partial, stream);
     if (res || !partial)
         return res;
     combine_body last = {p, partial, ports->out[0]};

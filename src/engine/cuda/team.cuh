@@ -57,6 +57,26 @@ struct block {
     }
 };
 
+/* One thread of each warp of the block: the threads beside it work on the neighbouring lines. */
+struct column {
+    void *room; /* shared memory for a number of each thread */
+    __device__ int lane() const { return threadIdx.x / WARP; }
+    __device__ int lanes() const { return THREADS / WARP; }
+    __device__ void sync() const { __syncthreads(); }
+    template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
+    {
+        T *each_thread = (T *)room;
+        __syncthreads(); /* what the fold before left has been read */
+        each_thread[threadIdx.x] = v;
+        __syncthreads();
+        v = each_thread[threadIdx.x % WARP];
+#pragma unroll
+        for (int i = 1; i < THREADS / WARP; i++)
+            v = fold(v, each_thread[i * WARP + threadIdx.x % WARP]);
+        return v;
+    }
+};
+
 template <class BODY>
 __global__ void __launch_bounds__(THREADS) solo_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
@@ -81,10 +101,23 @@ __global__ void __launch_bounds__(THREADS) block_kernel(const __grid_constant__ 
         body(i / parts, (int)(i % parts), block{room});
 }
 
+/* Where the lines are no multiple of a warp, the last is worked on more than once, to the same end. */
+template <class BODY>
+__global__ void __launch_bounds__(THREADS) column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+{
+    __shared__ double room[2 * THREADS];
+    const int64_t     groups = (rows + WARP - 1) / WARP;
+    for (int64_t i = blockIdx.x; i < groups * parts; i += gridDim.x) {
+        const int64_t row = i % groups * WARP + threadIdx.x % WARP;
+        body(row < rows ? row : rows - 1, (int)(i / groups), column{room});
+    }
+}
+
 /* body(row, part, team) for all lines and parts. */
 template <class BODY> int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
 {
-    const int64_t n = rows * parts, per_block = team == OPS_TEAM_SOLO ? THREADS : team == OPS_TEAM_WARP ? THREADS / WARP : 1;
+    const int64_t groups = team == OPS_TEAM_COLUMN ? (rows + WARP - 1) / WARP : rows, n = groups * parts;
+    const int64_t per_block = team == OPS_TEAM_SOLO ? THREADS : team == OPS_TEAM_WARP ? THREADS / WARP : 1;
     const int64_t wanted = (n + per_block - 1) / per_block;
     const unsigned blocks = (unsigned)(wanted < BLOCKS_MAX ? wanted : BLOCKS_MAX);
     if (n <= 0)
@@ -93,6 +126,8 @@ template <class BODY> int lines(const BODY &body, int team, int64_t rows, int pa
         solo_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
     else if (team == OPS_TEAM_WARP)
         warp_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    else if (team == OPS_TEAM_COLUMN)
+        column_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
     else
         block_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
     return (int)cudaGetLastError();
@@ -124,14 +159,24 @@ template <class T> struct smaller {
 /* Where part `part` of a line of n begins. */
 OPS_BODY int64_t part_start(int64_t n, int part, int parts) { return parts == 1 ? n * part : n * part / parts; }
 
+/* Of elements first, first + lanes, ... below last, those that are added up in float before double takes over. */
+OPS_BODY int turns_of(int64_t first, int64_t last, int lanes)
+{
+    const int64_t left = (last - first + lanes - 1) / lanes;
+    return (int)(left < 64 ? left : 64);
+}
+
 /* f(x) summed over elements of a line that the team's threads take in turn: float for a while, then double. */
 template <class F, class TEAM> OPS_BODY double sum_of(const F &f, int64_t first, int64_t last, const TEAM &team)
 {
-    double total = 0;
-    for (int64_t j = first + team.lane(); j < last;) {
-        float part = 0;
-        for (int k = 0; k < 64 && j < last; k++, j += team.lanes())
-            part += f(j);
+    const int lanes = team.lanes();
+    double    total = 0;
+    for (int64_t j = first + team.lane(); j < last; j += 64 * lanes) {
+        const int turns = turns_of(j, last, lanes);
+        float     part = 0;
+        OPS_UNROLL_SOME
+        for (int k = 0; k < turns; k++)
+            part += f(j + (int64_t)k * lanes);
         total += part;
     }
     return team.all(total, add<double>());
