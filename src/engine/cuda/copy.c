@@ -47,6 +47,14 @@ static bool same_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     return true;
 }
 
+/* A vector of channels in every pixel lies as its reader wants it, a pooled map before a Concat for one. */
+static bool expand_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    if (plan->call->in[0].rank == plan->call->out[0].rank)
+        return same_layouts(plan, why, size);
+    return plain_layouts(plan, why, size);
+}
+
 static bool concat_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     const struct sac_op_call *c = plan->call;
@@ -342,7 +350,7 @@ COPY(Transpose, plain_layouts, transpose_fill)
 COPY(Concat, concat_layouts, concat_fill)
 COPY(Split, split_layouts, split_fill)
 COPY(Slice, same_layouts, slice_fill)
-COPY(Expand, plain_layouts, expand_fill)
+COPY(Expand, expand_layouts, expand_fill)
 COPY(Tile, same_layouts, tile_fill)
 COPY(DepthToSpace, same_layouts, blocks_fill)
 COPY(SpaceToDepth, same_layouts, blocks_fill)
