@@ -16,7 +16,7 @@ typedef struct sac_sink sac_sink;
 
 struct sac_sink_params {
     const char *encoder; /* NULL: libx264 where FFmpeg has it, else the best one it has, and it is said */
-    int         threads; /* 0: half of the machine's */
+    int         threads; /* 0: half of the machine's, beside a GPU all */
     int         crf;     /* quality, lower is better, on libx264's scale, which libopenh264 and
                             mpeg4 follow; others have their own; default 23 */
     const char *preset;  /* libx264 preset; default "veryfast" */

@@ -34,7 +34,7 @@ enum sac_decode {
 struct sac_source_params {
     double      fps;            /* image folders and patterns: frames per second; default 25 */
     enum sac_decode decode;
-    int         decode_threads; /* on the CPU; 0: half of the machine's */
+    int         decode_threads; /* on the CPU; 0: half of the machine's, beside a GPU all */
     /* Frames that a GPU's decoder lends out at once, those kept ready included: each is a picture of its
      * memory. With all of them lent out, reading waits until one is given back. 0 (default): 8 and those
      * kept ready. What a stream needs for itself comes on top; the decoder has 32 altogether. */

@@ -74,7 +74,7 @@ const struct option options[] = {
      "where video is decoded; device: where the work runs (images on the CPU), auto: on the CPU what the "
      "GPU refuses, and it is said; device is taken as auto with --device auto", .choices = decode_modes},
     {"decode-threads", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_threads), "decode.threads",
-     "N", "threads of the video decoder; 0: as --threads", 0, THREADS_MAX},
+     "N", "threads of the video decoder; 0: as --threads, beside a GPU all", 0, THREADS_MAX},
     {"prefetch", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_prefetch), "decode.prefetch",
      "N", "decoded frames kept ready; 0: decode when asked", 0, 256},
 
@@ -102,7 +102,7 @@ const struct option options[] = {
     {"encoder", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(encoder), "encode.encoder", "NAME",
      "FFmpeg's name of the video encoder; empty: libx264, else the best one there is"},
     {"encode-threads", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(encode_threads),
-     "encode.threads", "N", "threads of the video encoder; 0: as --threads", 0, THREADS_MAX},
+     "encode.threads", "N", "threads of the video encoder; 0: as --threads, beside a GPU all", 0, THREADS_MAX},
     {"crf", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(encode_crf), "encode.crf", "N",
      "quality, on libx264's scale: lower is better and larger", 0, 51},
     {"preset", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(encode_preset), "encode.preset", "NAME",

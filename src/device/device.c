@@ -195,6 +195,11 @@ int sac_device_threads(const sac_device *dev)
     return dev->params.threads;
 }
 
+int sac_video_threads(const sac_device *dev)
+{
+    return dev->ops->host_memory ? sac_threads_default() : sac_cpu_count();
+}
+
 sac_context *sac_device_context(const sac_device *dev)
 {
     return dev->ctx;

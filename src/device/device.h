@@ -218,6 +218,10 @@ void sac_device_count_frames(sac_device *dev, int n);
 void sac_device_hold(sac_device *dev);
 void sac_device_release(sac_device *dev);
 
+/* CPU threads for decoders and encoders on the host, where nobody says how many: all beside a GPU, which leaves
+ * the CPUs little else. */
+int sac_video_threads(const sac_device *dev);
+
 /* Run n independent pieces of host work on the device's threads and wait for them; fn as in
  * sac_pool_run. Any thread: while another job has the workers, the caller does its pieces alone
  * rather than wait. worker tells the threads of this job apart, so scratch belongs to the job. */

@@ -146,8 +146,7 @@ static sac_result open_source(struct sac_source *src)
     src->decoder.params = &src->params;
     src->decoder.cancelled = &src->cancelled;
     src->decoder.images = src->input.fmt == NULL;
-    src->decoder.threads =
-        src->params.decode_threads > 0 ? src->params.decode_threads : sac_threads_default();
+    src->decoder.threads = src->params.decode_threads > 0 ? src->params.decode_threads : sac_video_threads(src->dev);
     src->decoder.time_base = src->input.time_base;
     if (src->input.fps.num > 0)
         src->timeline.step_us = av_rescale_q(1, av_inv_q(src->input.fps), AV_TIME_BASE_Q);

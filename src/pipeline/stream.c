@@ -68,11 +68,11 @@ static sac_result make_room(struct sac_stream_run *s)
     return sac_queue_create(s->pipe->ctx, (size_t)(is_limited(s) ? room + 1 : length), &s->lane.done);
 }
 
-/* Threads are shared out among the streams; each gets one at least. */
-static int share_of(const sac_pipeline *pipe, int threads)
+/* Threads for video are shared out among the streams; each gets one at least. */
+static int share_of(const struct sac_stream_run *s, int threads)
 {
-    int all = threads > 0 ? threads : sac_threads_default();
-    return SAC_MAX(all / pipe->stream_count, 1);
+    const int all = threads > 0 ? threads : sac_video_threads(s->job->dev);
+    return SAC_MAX(all / s->pipe->stream_count, 1);
 }
 
 void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
@@ -90,8 +90,6 @@ void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
     if (is_one_of_many(s)) {
         s->params.source.stream_id = index;
         s->params.source.prefetch = 0; /* the reading thread decodes ahead */
-        s->params.source.decode_threads = share_of(pipe, s->params.source.decode_threads);
-        s->params.sink.threads = share_of(pipe, s->params.sink.threads);
     }
 }
 
@@ -129,6 +127,7 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
 {
     struct sac_source_params params = s->params.source;
     struct sac_job          *job = s->job;
+    params.decode_threads = share_of(s, params.decode_threads);
     s->last = sac_job_item(job);
     sac_result               res = s->last ? make_room(s) : SAC_ERR_MEMORY;
     if (res != SAC_OK || !s->params.input)
@@ -178,6 +177,7 @@ sac_result sac_stream_prepare(struct sac_stream_run *s)
 sac_result sac_stream_open_outputs(struct sac_stream_run *s)
 {
     const struct sac_pipeline_params *p = &s->params;
+    s->params.sink.threads = share_of(s, p->sink.threads);
     s->setup = (struct sac_output_setup){
         .ctx = s->pipe->ctx,
         .job = s->job,
