@@ -248,6 +248,8 @@ sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owne
 sac_result sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner, struct sac_buffer **out);
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf);
 void               sac_buffer_unref(struct sac_buffer **buf);
+/* Nobody but the caller holds it, and no stream works with it any more. wait: for streams. */
+bool               sac_buffer_is_free(struct sac_buffer *buf, bool wait);
 void              *sac_buffer_data(const struct sac_buffer *buf);
 size_t             sac_buffer_bytes(const struct sac_buffer *buf);
 /* What is queued on this stream by now works with the buffer: released, it is handed out again when that is
@@ -330,6 +332,8 @@ sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, s
 /* Where the planes of a pooled frame lie: pitches from format and size, returning the bytes of all; then
  * the addresses from that of the first. */
 size_t sac_frame_lay_out(sac_frame *frame);
+/* sac_frame_create in memory that is there and large enough; takes the reference, after a fault too. */
+sac_result sac_frame_create_in(sac_device *dev, const sac_frame *desc, struct sac_buffer *buf, sac_frame **out);
 void   sac_frame_place(sac_frame *frame, uint8_t *at);
 
 /* The frame's planes are complete once the event's stream has come to it; it must be recorded. The event

@@ -117,30 +117,40 @@ void sac_frame_place(sac_frame *frame, uint8_t *at)
     }
 }
 
-sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **out)
+sac_result sac_frame_create_in(sac_device *dev, const sac_frame *desc, struct sac_buffer *buf, sac_frame **out)
 {
     struct sac_frame_owner *owner = NULL;
     sac_result              res = check(dev, desc);
     if (res == SAC_OK)
         res = owner_new(dev, desc, &owner);
-    if (res != SAC_OK)
-        return res;
-    sac_frame *frame = &owner->frame;
-    char       name[32];
-    snprintf(name, sizeof name, "frame %s", sac_pixel_format_name(frame->format));
-    res = sac_buffer_create(dev, sac_frame_lay_out(frame), name, &owner->buffer);
     if (res != SAC_OK) {
-        sac_frame_unref(&frame);
+        sac_buffer_unref(&buf);
         return res;
     }
-    sac_buffer_describe(owner->buffer, &(struct sac_tensor_desc){
-                                           .dtype = SAC_U8,
-                                           .rank = 2,
-                                           .shape = {frame->height, frame->width},
-                                       });
-    sac_frame_place(frame, sac_buffer_data(owner->buffer));
+    sac_frame *frame = &owner->frame;
+    owner->buffer = buf;
+    sac_frame_lay_out(frame);
+    sac_buffer_describe(buf, &(struct sac_tensor_desc){
+                                 .dtype = SAC_U8,
+                                 .rank = 2,
+                                 .shape = {frame->height, frame->width},
+                             });
+    sac_frame_place(frame, sac_buffer_data(buf));
     *out = frame;
     return SAC_OK;
+}
+
+sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **out)
+{
+    sac_frame          layout = *desc;
+    struct sac_buffer *buf = NULL;
+    char               name[32];
+    sac_result         res = check(dev, desc);
+    if (res != SAC_OK)
+        return res;
+    snprintf(name, sizeof name, "frame %s", sac_pixel_format_name(desc->format));
+    res = sac_buffer_create(dev, sac_frame_lay_out(&layout), name, &buf);
+    return res == SAC_OK ? sac_frame_create_in(dev, desc, buf, out) : res;
 }
 
 static sac_result check_planes(sac_device *dev, const sac_frame *desc)

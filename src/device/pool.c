@@ -375,6 +375,20 @@ void sac_buffer_unref(struct sac_buffer **buf_at)
         sac_device_release(dev); /* may close the device, and the pool with it */
 }
 
+bool sac_buffer_is_free(struct sac_buffer *buf, bool wait)
+{
+    if (atomic_load_explicit(&buf->refs.count, memory_order_acquire) != 1)
+        return false;
+    pthread_mutex_lock(&buf->pool->lock);
+    bool done = sac_uses_done(buf->pool->dev, &buf->uses);
+    if (!done && wait) {
+        sac_uses_wait(buf->pool->dev, &buf->uses);
+        done = true;
+    }
+    pthread_mutex_unlock(&buf->pool->lock);
+    return done;
+}
+
 void *sac_buffer_data(const struct sac_buffer *buf)
 {
     return buf->data;

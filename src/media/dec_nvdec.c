@@ -16,7 +16,6 @@
 
 enum {
     SURFACES_MAX = 32, /* more, and drivers fail */
-    LENT_DEFAULT = 8,
     LENT_MIN = 3, /* as many as are under way in a round trip */
 };
 
@@ -118,7 +117,7 @@ static sac_result size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
 {
     struct state *st = dec->state;
     int           wanted = dec->params->surfaces > 0 ? dec->params->surfaces
-                                                     : LENT_DEFAULT + SAC_MAX(dec->params->prefetch, 0);
+                                                     : SAC_LENT_DEFAULT + SAC_MAX(dec->params->prefetch, 0);
     /* In every version of nvdec.c: what the stream predicts from and reorders, and two; of these one is the
      * picture at hand. libavcodec keeps none beside, since it gets a packet only when one more may be lent. */
     const int needed = frames->initial_pool_size - 1;
@@ -225,7 +224,7 @@ static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters 
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
     sac_result res = sac_surfaces_create(dec->dev, dec->source_name, &st->surfaces);
     if (res == SAC_OK && dec->params->round_trip)
-        res = sac_uploader_create(dec->dev, dec->source_name, &st->round_trip);
+        res = sac_uploader_create(dec->dev, dec->source_name, dec->params, &st->round_trip);
     sac_ffmpeg_log_begin(ctx);
     if (res == SAC_OK)
         res = open_gpu(dec);

@@ -7,6 +7,7 @@
 sac_result sac_download_open(struct sac_download *down, sac_device *dev)
 {
     down->dev = dev;
+    down->pictures = (struct sac_spares){.dev = dev, .owner = "frames for the encoder", .host = true};
     sac_result res = dev->ops->stream_create(dev, &down->stream);
     if (res == SAC_OK)
         res = dev->ops->event_create(dev, false, &down->done);
@@ -22,6 +23,7 @@ void sac_download_close(struct sac_download *down)
     sac_frame_unref(&down->fitted);
     sac_frame_unref(&down->reading);
     sac_buffer_unref(&down->memory);
+    sac_spares_finish(&down->pictures);
     down->dev->ops->event_destroy(&down->done);
     down->dev->ops->stream_destroy(&down->stream);
     down->dev = NULL;
@@ -67,7 +69,7 @@ sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool 
     sac_frame          host = *layout;
     const size_t       bytes = sac_frame_lay_out(&host);
     if (res == SAC_OK)
-        res = sac_host_buffer_create(down->dev, bytes, "frames for the encoder", &buf);
+        res = sac_spares_take(&down->pictures, bytes, &buf);
     if (res != SAC_OK)
         return res;
     sac_frame_place(&host, sac_buffer_data(buf));

@@ -17,10 +17,7 @@
 #include <saccade/source.h>
 
 #include "base/base.h"
-
-struct sac_buffer;
-struct sac_event;
-struct sac_stream;
+#include "device/spares.h"
 
 /* ---- ffmpeg.c: FFmpeg's log and error numbers ---- */
 
@@ -192,7 +189,10 @@ sac_result sac_surfaces_lend(struct sac_surfaces *surfaces, AVFrame *picture, co
 /* ---- upload.c: pictures of the host's as frames of a GPU ---- */
 
 struct sac_uploader;
-sac_result sac_uploader_create(sac_device *dev, const char *source_name, struct sac_uploader **out);
+enum { SAC_LENT_DEFAULT = 8 }; /* frames that the caller may hold, and those read ahead, where nobody says */
+/* params: how many frames may be out at once; they are taken with the first one. */
+sac_result sac_uploader_create(sac_device *dev, const char *source_name, const struct sac_source_params *params,
+                               struct sac_uploader **out);
 void       sac_uploader_destroy(struct sac_uploader **up); /* waits for what is under way; NULL too */
 /* Gives staging, of which format and size are set, planes to write to; then the frame of what was written,
  * counted as frame-upload. */
@@ -268,6 +268,7 @@ struct sac_download {
     sac_frame          host;   /* what is under way when there is memory for it */
     struct sac_buffer *memory;
     sac_frame         *reading; /* from which it comes; or NULL */
+    struct sac_spares  pictures; /* on the host */
 };
 sac_result sac_download_open(struct sac_download *down, sac_device *dev);
 void       sac_download_close(struct sac_download *down); /* half-built too */

@@ -3,7 +3,7 @@
  * gets the frame need not wait for it: see sac_frame_await. */
 #include <stdio.h>
 
-#include "device/device.h"
+#include "device/spares.h"
 #include "media/media.h"
 
 enum { SLOTS = 3 };
@@ -20,6 +20,8 @@ struct sac_uploader {
     char               what[200]; /* for strict mode's sentence */
     struct slot        slot[SLOTS];
     int                next;
+    struct sac_spares  frames; /* what they are copied to */
+    int                frame_count;
 };
 
 static sac_result slot_init(sac_device *dev, struct slot *slot)
@@ -30,12 +32,21 @@ static sac_result slot_init(sac_device *dev, struct slot *slot)
     return dev->ops->event_create(dev, false, &slot->done);
 }
 
-sac_result sac_uploader_create(sac_device *dev, const char *source_name, struct sac_uploader **out)
+/* Those that are lent out, as of a GPU's decoder. */
+static int frames_of(const struct sac_source_params *params)
+{
+    return params->surfaces > 0 ? params->surfaces : SAC_LENT_DEFAULT + SAC_MAX(params->prefetch, 0);
+}
+
+sac_result sac_uploader_create(sac_device *dev, const char *source_name, const struct sac_source_params *params,
+                               struct sac_uploader **out)
 {
     struct sac_uploader *up = sac_new(struct sac_uploader);
     if (!up)
         return SAC_FAIL(sac_device_context(dev), SAC_ERR_MEMORY, "%s: no memory to upload frames", source_name);
     up->dev = dev;
+    up->frames = (struct sac_spares){.dev = dev, .owner = "frames from the host"};
+    up->frame_count = frames_of(params);
     snprintf(up->what, sizeof up->what, "%.140s: upload of a frame (--decode gpu leaves it there)", source_name);
     sac_result res = dev->ops->stream_create(dev, &up->stream);
     for (int i = 0; i < SLOTS && res == SAC_OK; i++)
@@ -61,6 +72,7 @@ void sac_uploader_destroy(struct sac_uploader **up_at)
         up->dev->ops->event_destroy(&slot->done);
         sac_buffer_unref(&slot->staging);
     }
+    sac_spares_finish(&up->frames);
     up->dev->ops->stream_destroy(&up->stream);
     sac_free(up);
 }
@@ -107,8 +119,14 @@ static sac_result queue_upload(struct sac_uploader *up, const sac_frame *staging
 
 sac_result sac_upload_end(struct sac_uploader *up, const sac_frame *staging, sac_frame **out)
 {
-    sac_frame *frame = NULL;
-    sac_result res = sac_frame_create(up->dev, staging, &frame);
+    const size_t       bytes = sac_buffer_bytes(up->slot[up->next].staging);
+    struct sac_buffer *memory = NULL;
+    sac_frame         *frame = NULL;
+    sac_result         res = sac_spares_reserve(&up->frames, bytes, up->frame_count);
+    if (res == SAC_OK)
+        res = sac_spares_take(&up->frames, bytes, &memory);
+    if (res == SAC_OK)
+        res = sac_frame_create_in(up->dev, staging, memory, &frame);
     if (res == SAC_OK)
         res = queue_upload(up, staging, frame);
     if (res == SAC_OK)

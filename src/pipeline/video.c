@@ -51,10 +51,11 @@ static sac_result draw(struct video *v, struct sac_item *item, sac_frame **out)
     const int  n = (int)v->overlay.shape_count;
     sac_result res = SAC_OK;
     *out = item->frame;
-    if (n == 0)
-        return SAC_OK;
+    /* With nothing to draw too: encoders take another format, and of one size and memory. */
     if (!item->frame->device->ops->host_memory)
         return sac_canvas_draw(&v->canvas, item->frame, v->overlay.shapes, n, out);
+    if (n == 0)
+        return SAC_OK;
     res = make_writable(item);
     *out = item->frame;
     return res == SAC_OK ? sac_frame_draw(item->frame, v->overlay.shapes, n) : res;
