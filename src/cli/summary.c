@@ -82,6 +82,8 @@ static void print_memory(const struct sac_pipeline_stats *stats, FILE *out)
     if (pool->requests_warm)
         fprintf(out, ", after the first %d frames %.1f %% of %" PRIu64, SAC_POOL_WARM_FRAMES,
                 100 - 100 * (double)pool->allocations_warm / (double)pool->requests_warm, pool->requests_warm);
+    else if (stats->frames > SAC_POOL_WARM_FRAMES)
+        fprintf(out, ", after the first %d frames nobody made one", SAC_POOL_WARM_FRAMES);
     fputs("\n", out);
 }
 

@@ -9,6 +9,7 @@
 
 #include <saccade/source.h>
 
+#include "tests/clips.h"
 #include "tests/gpu.h"
 #include "tests/media/clip.h"
 
@@ -139,20 +140,6 @@ static inline struct both read_both(const char *path, const struct sac_source_pa
     sac_source_close(&on_gpu);
     sac_source_close(&on_cpu);
     return r;
-}
-
-/* A clip of packaging/clips; NULL where they are not. */
-static inline const char *clip_path(const char *name)
-{
-    static char path[256];
-    static const char *const folders[] = {"clips", "share/saccade/clips", "../share/saccade/clips"};
-    for (size_t i = 0; i < SAC_COUNT(folders); i++) {
-        snprintf(path, sizeof path, "%s/%s", folders[i], name);
-        if (access(path, R_OK) == 0)
-            return path;
-    }
-    fail_msg("no clip '%s'; packaging/clips makes it", name);
-    return NULL;
 }
 
 static inline void read_some(const char *path, const struct sac_source_params *params, int frames)

@@ -9,6 +9,7 @@
 
 #include <saccade/pipeline.h>
 
+#include "tests/clips.h"
 #include "tests/gpu.h"
 #include "tests/pipeline/folder.h"
 
@@ -35,17 +36,6 @@ static void need_gpu(void)
 {
     sac_device *dev = gpu_open(NULL);
     sac_device_unref(&dev);
-}
-
-static const char *clip_path(const char *name)
-{
-    static char paths[8][256];
-    static int  next;
-    char       *path = paths[next++ % 8];
-    snprintf(path, sizeof paths[0], "clips/%s", name);
-    if (access(path, R_OK) != 0)
-        fail_msg("no clip '%s'; packaging/clips makes it", path);
-    return path;
 }
 
 /* The first three fifths of a file. */

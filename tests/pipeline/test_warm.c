@@ -7,6 +7,7 @@
 #include <saccade/pipeline.h>
 
 #include "base/base.h"
+#include "tests/clips.h"
 #include "tests/gpu.h"
 #include "tests/pipeline/folder.h"
 
@@ -203,6 +204,23 @@ static void check_videos(const char *device)
     expect_none_late(&params, "4 streams with annotated videos");
 }
 
+/* NVDEC, the detector and ReID, all on the GPU. */
+static void check_clips(bool video, bool real_time, const char *what)
+{
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, STREAMS, "cuda");
+    const char                *clip = clip_path("people_h264.mp4");
+    for (int i = 0; i < STREAMS; i++)
+        streams[i] = (struct sac_stream_params){
+            .input = clip, .mot_out = mots[i], .video_out = video ? videos[i] : NULL};
+    params.job.detector = "person_det_fast";
+    params.job.reid = "person_reid";
+    params.job.batches_ahead = 0;
+    params.job.inference_batch_max = params.job.detector_params.batch_max = 32;
+    params.realtime = real_time;
+    expect_none_late(&params, what);
+}
+
 /* ---- tests ---- */
 
 static void crowds_take_nothing_late(void **state)
@@ -226,6 +244,15 @@ static void nor_do_they_on_a_gpu(void **state)
     check_real_time("cuda");
 }
 
+static void nor_does_the_whole_way_on_a_gpu(void **state)
+{
+    (void)state;
+    need_gpu();
+    check_clips(false, false, "32 clips");
+    check_clips(false, true, "32 clips in real time");
+    check_clips(true, false, "32 clips with annotated videos");
+}
+
 static void nor_do_videos_on_a_gpu(void **state)
 {
     (void)state;
@@ -239,6 +266,7 @@ int main(void)
         cmocka_unit_test(crowds_take_nothing_late),
         cmocka_unit_test(nor_do_they_on_a_gpu),
         cmocka_unit_test(nor_do_videos_on_a_gpu),
+        cmocka_unit_test(nor_does_the_whole_way_on_a_gpu),
     };
     return cmocka_run_group_tests_name("pipeline/warm", tests, set_up, folder_remove);
 }
