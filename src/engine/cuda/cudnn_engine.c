@@ -135,6 +135,8 @@ static cudnn_desc engine_of(const struct cudnn_target *t, struct cudnn_set *set,
 #if CUDNN_VERSION >= 90800
     if (!t->handle)
         cudnn_put_desc(set, engine, CUDNN_ATTR_ENGINE_DEVICEPROP, t->device);
+#else
+    (void)t;
 #endif
     return cudnn_done(set, engine);
 }
