@@ -209,3 +209,24 @@ void sac_nvidia_open(enum sac_nvidia_id id, int cuda_major, struct sac_nvidia_li
                  folders && *folders ? "the folders of SACCADE_CUDA_LIBS: " : "/usr/local/cuda",
                  folders && *folders ? folders : ", and SACCADE_CUDA_LIBS is not set");
 }
+
+/* It opens cuBLASLt by name, and aborts without it (9.19, 2026-11-21). */
+static void check_cudnn(struct sac_nvidia_library *cudnn, const struct sac_nvidia_library *cublas)
+{
+    struct sac_nvidia_library own = *cublas;
+    if (own.handle && cudnn->cuda_major && own.cuda_major != cudnn->cuda_major)
+        sac_nvidia_open(SAC_NVIDIA_CUBLASLT, cudnn->cuda_major, &own);
+    if (own.handle && (!cudnn->cuda_major || own.cuda_major == cudnn->cuda_major))
+        return;
+    snprintf(cudnn->missing, sizeof cudnn->missing, "cuDNN %d.%d.%d (%.300s) wants cuBLASLt for CUDA %d, which is not there",
+             cudnn->version[0], cudnn->version[1], cudnn->version[2], cudnn->path, cudnn->cuda_major);
+    cudnn->handle = NULL;
+}
+
+void sac_nvidia_open_all(int cuda_major, struct sac_nvidia_library out[SAC_NVIDIA_COUNT])
+{
+    for (int i = SAC_NVIDIA_COUNT - 1; i >= 0; i--)
+        sac_nvidia_open((enum sac_nvidia_id)i, cuda_major, &out[i]);
+    if (out[SAC_NVIDIA_CUDNN].handle)
+        check_cudnn(&out[SAC_NVIDIA_CUDNN], &out[SAC_NVIDIA_CUBLASLT]);
+}

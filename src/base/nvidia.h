@@ -33,5 +33,8 @@ const char *sac_nvidia_mend(enum sac_nvidia_id id);
 /* Open it; it stays open for the life of the process, and opening it again is cheap.
  * cuda_major   the newest CUDA that it may be built for (the driver's); 0: any. Older ones are taken too. */
 void sac_nvidia_open(enum sac_nvidia_id id, int cuda_major, struct sac_nvidia_library *out);
+/* All of them, in the order in which they open each other. A cuDNN without cuBLASLt of its own CUDA counts as
+ * missing: it would end the process. */
+void sac_nvidia_open_all(int cuda_major, struct sac_nvidia_library out[SAC_NVIDIA_COUNT]);
 
 #endif

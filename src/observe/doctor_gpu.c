@@ -70,8 +70,7 @@ static void look_at_device(struct sac_gpu_facts *out, sac_device *dev)
     snprintf(out->device, sizeof out->device, "%s: %s", sac_device_name(dev), sac_device_description(dev));
     if (dev->ops->memory_info)
         dev->ops->memory_info(dev, &out->free_bytes, &out->total_bytes);
-    for (int i = SAC_NVIDIA_COUNT - 1; i >= 0; i--) /* in the order in which they open each other */
-        sac_nvidia_open((enum sac_nvidia_id)i, driver_cuda(), &out->nvidia[i]);
+    sac_nvidia_open_all(driver_cuda(), out->nvidia);
 }
 
 /* What the device itself says, in a context that says nothing. */

@@ -122,6 +122,31 @@ static void older_ones_for_older_drivers(void **state)
     assert_string_equal(lib.path, newer);
 }
 
+/* Else it would end the process when it first looks for that. */
+static void cudnn_wants_cublas_of_its_cuda(void **state)
+{
+    struct sac_nvidia_library all[SAC_NVIDIA_COUNT];
+    char                      path[256], folder[128];
+    (void)state;
+    place(FAKE_NVIDIA, "own/libcudnn.so.9", path, sizeof path);
+    place(FAKE_NVIDIA, "own/libcublasLt.so.13", path, sizeof path);
+    place(FAKE_NVIDIA, "own/libcublasLt.so.12", path, sizeof path);
+    snprintf(folder, sizeof folder, "%s/own", root);
+    setenv("SACCADE_CUDA_LIBS", folder, 1);
+    for (int cuda = 13; cuda >= 12; cuda--) {
+        setenv("STANDIN_CUDART", cuda == 13 ? "13000" : "12080", 1);
+        sac_nvidia_open_all(13, all);
+        assert_true(all[SAC_NVIDIA_CUDNN].handle && all[SAC_NVIDIA_CUDNN].cuda_major == cuda);
+        assert_true(all[SAC_NVIDIA_CUBLASLT].handle && all[SAC_NVIDIA_CUBLASLT].cuda_major == 13);
+    }
+    setenv("STANDIN_CUDART", "11080", 1);
+    sac_nvidia_open_all(13, all);
+    unsetenv("STANDIN_CUDART");
+    assert_null(all[SAC_NVIDIA_CUDNN].handle);
+    assert_non_null(strstr(all[SAC_NVIDIA_CUDNN].missing, "wants cuBLASLt for CUDA 11, which is not there"));
+    assert_non_null(all[SAC_NVIDIA_CUBLASLT].handle);
+}
+
 static int make_root(void **state)
 {
     (void)state;
@@ -143,6 +168,7 @@ int main(void)
         cmocka_unit_test(each_layout_is_known),
         cmocka_unit_test(what_does_not_do_is_said),
         cmocka_unit_test(older_ones_for_older_drivers),
+        cmocka_unit_test(cudnn_wants_cublas_of_its_cuda),
     };
     return cmocka_run_group_tests_name("base/nvidia", tests, make_root, remove_root);
 }

@@ -50,14 +50,12 @@ static bool lacks(struct sac_nvidia_library *lib, const char *symbol)
     return symbol != NULL;
 }
 
-/* NVRTC and cuBLASLt first: cuDNN opens both by name, of its own major version. */
 static void open_libraries(struct cuda_libraries *libs)
 {
     int version = 0;
     if (cudaDriverGetVersion(&version) != cudaSuccess)
         version = 0;
-    for (int i = SAC_NVIDIA_COUNT - 1; i >= 0; i--)
-        sac_nvidia_open((enum sac_nvidia_id)i, version / 1000, &libs->found[i]);
+    sac_nvidia_open_all(version / 1000, libs->found);
     struct sac_nvidia_library *cudnn = &libs->found[SAC_NVIDIA_CUDNN], *cublas = &libs->found[SAC_NVIDIA_CUBLASLT];
     libs->has_cudnn = cudnn->handle && !lacks(cudnn, cudnn_api_read(cudnn->handle, &libs->cudnn));
     libs->has_cublas = cublas->handle && !lacks(cublas, cublas_api_read(cublas->handle, &libs->cublas));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for cuDNN, cuBLASLt and NVRTC at once: they tell their versions. */
+/* A stand-in for cuDNN, cuBLASLt and NVRTC at once: they tell their versions. STANDIN_CUDART: CUDA that cuDNN is for. */
 #include <stddef.h>
+#include <stdlib.h>
 
 size_t cudnnGetVersion(void);
 size_t cudnnGetCudartVersion(void);
@@ -14,7 +15,8 @@ size_t cudnnGetVersion(void)
 
 size_t cudnnGetCudartVersion(void)
 {
-    return 13000;
+    const char *text = getenv("STANDIN_CUDART");
+    return text ? (size_t)atoi(text) : 13000;
 }
 
 size_t cublasLtGetVersion(void)
