@@ -100,7 +100,8 @@ SAC_API int         sac_detector_kept_classes(const sac_detector *det);
 SAC_API int         sac_detector_keeps_only(const sac_detector *det, const char *name);
 SAC_API const char *sac_detector_head_name(const sac_detector *det);
 SAC_API const struct sac_model_contract *sac_detector_contract(const sac_detector *det);
-SAC_API sac_model *sac_detector_model(const sac_detector *det); /* borrowed */
+SAC_API sac_model *sac_detector_model(const sac_detector *det); /* borrowed, to look at: on a GPU its tensors lie as
+                                                                    the detector wants them, who alone runs it */
 
 /* Recognise a model's head: its name, or NULL. "embedding" is one too. */
 SAC_API const char *sac_head_recognise(const sac_model *model);
@@ -130,7 +131,7 @@ SAC_API sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                                     const struct sac_detection *boxes, size_t n, float *out);
 SAC_API void sac_embedder_get_times(const sac_embedder *emb, struct sac_run_times *out);
 SAC_API const struct sac_model_contract *sac_embedder_contract(const sac_embedder *emb);
-SAC_API sac_model *sac_embedder_model(const sac_embedder *emb); /* borrowed */
+SAC_API sac_model *sac_embedder_model(const sac_embedder *emb); /* the same */
 
 /* ---- head plug-ins ---- */
 

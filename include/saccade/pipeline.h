@@ -67,7 +67,8 @@ struct sac_pipeline_params {
      * opened, does not stop the others: its sentence is logged, and run returns it in the end. */
     const struct sac_stream_params *streams;
     int                      stream_count;   /* 0 (default): the one input below */
-    /* Several devices, each as job.device: the streams are dealt to them in turn. */
+    /* Several devices, each as job.device: the streams are dealt to them in turn. Those that get none are not
+     * opened, and that is logged. */
     const char *const       *devices;
     int                      device_count;   /* 0 (default): job.device alone */
     const char              *input;          /* NULL only with detections, and without reid */

@@ -70,7 +70,7 @@ static sac_result resolve(sac_context *ctx, const char *text, const struct sac_d
     if (!text || !split_name(text, name, sizeof name, index))
         return SAC_FAIL(ctx, SAC_ERR_ARG, "device '%s': have auto, cpu, cuda, cuda:N",
                         text ? text : "");
-    if (!strcmp(name, "auto")) {
+    if (!strcmp(name, "auto") && !strchr(text, ':')) {
         *ops = choose_ops(ctx);
         return SAC_OK;
     }

@@ -23,7 +23,7 @@ static void opens_by_name(void **state)
 static void refuses_what_it_lacks(void **state)
 {
     (void)state;
-    static const char *const unknown[] = {"gpu", "", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "auto:0x"};
+    static const char *const unknown[] = {"gpu", "", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "auto:0x", "auto:0", "auto:1"};
     sac_device *dev = NULL;
     char        why[512];
     for (size_t i = 0; i < SAC_COUNT(unknown); i++)
