@@ -31,7 +31,7 @@ struct sac_queue_info {
 /* Runs of the detector. */
 struct sac_batch_stats {
     uint64_t count, frames, full; /* runs; frames in them; runs that had max frames */
-    int      max;                 /* most frames in a run; 0: no detector */
+    int      max;                 /* most frames in a run, with what may be inside at once; 0: no detector */
     double   mean;                /* frames in a run */
 };
 

@@ -78,7 +78,7 @@ static void add_batches(struct sac_job *job, struct sac_batch_stats *out)
     out->count = atomic_load(&job->batches);
     out->frames = atomic_load(&job->batch_frames);
     out->full = atomic_load(&job->batches_full);
-    out->max = job->ready_made ? 0 : job->batch_max;
+    out->max = job->ready_made ? 0 : job->ahead ? job->batch_limit : job->batch_max;
     out->mean = out->count ? (double)out->frames / (double)out->count : 0;
 }
 

@@ -57,7 +57,7 @@ int sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job
     int fit = streams_of(pipe, job) * room_of(pipe, job) / batches_inside(job), limit = 1;
     while (2 * limit <= fit)
         limit *= 2;
-    return SAC_MIN(limit, job->batch_max);
+    return fit >= job->batch_max ? job->batch_max : limit;
 }
 
 static sac_result make_room(struct sac_stream_run *s)

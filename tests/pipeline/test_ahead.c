@@ -254,6 +254,28 @@ static void a_stream_that_ends_early_leaves_the_others(void **state)
     sac_pipeline_destroy(&pipe);
 }
 
+/* A batch of six is one of six, and is told so; where only three frames can be inside, three fill one. */
+static void batches_are_as_large_as_asked_for(void **state)
+{
+    (void)state;
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, STREAMS, 2);
+    params.job.inference_batch_max = params.job.detector_params.batch_max = 6;
+    params.job.timeout_ms = 2000;
+    struct sac_pipeline_stats stats = run(&params);
+    assert_int_equal(stats.batch.max, 6);
+    assert_true(stats.batch.full > 0);
+    assert_true(stats.batch.mean > 4.5);
+    struct sac_session_params push = sac_session_params_default();
+    sac_session              *s = NULL;
+    push.job = params.job;
+    push.submit_max = 3;
+    assert_sac_ok(sac_session_create(test_context(), &push, &s));
+    sac_session_get_stats(s, &stats);
+    assert_int_equal(stats.batch.max, 3);
+    sac_session_destroy(&s);
+}
+
 /* Of a session's frames one is of a format that no stage takes. */
 static void a_frame_that_fails_does_so_alone(void **state)
 {
@@ -366,6 +388,7 @@ int main(void)
         cmocka_unit_test_teardown(bad_devices_are_refused, remove_outputs),
         cmocka_unit_test_teardown(a_stop_leaves_whole_beginnings, remove_outputs),
         cmocka_unit_test_teardown(a_stream_that_ends_early_leaves_the_others, remove_outputs),
+        cmocka_unit_test_teardown(batches_are_as_large_as_asked_for, remove_outputs),
         cmocka_unit_test(a_frame_that_fails_does_so_alone),
         cmocka_unit_test(memory_that_runs_out_midway_costs_frames_not_the_session),
     };
