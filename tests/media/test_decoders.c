@@ -27,6 +27,27 @@ static void a_gpus_decoder_is_the_one_with_a_cuda_configuration(void **state)
     assert_null(sac_nvdec_codec(AV_CODEC_ID_NONE));
 }
 
+/* A decoder without memory ends the stream; a packet that it can't make sense of is left out. */
+static void no_memory_is_not_damage(void **state)
+{
+    (void)state;
+    char                     why[512];
+    const struct sac_decoder dec = {.dev = dev, .source_name = "a.mp4", .name = "nvdec h264"};
+    sac_ffmpeg_log_begin(test_context());
+    assert_int_equal(sac_ffmpeg_verdict(&dec, 0), SAC_OK);
+    assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR(EAGAIN)), SAC_AGAIN);
+    assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR_EOF), SAC_EOS);
+    assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR_INVALIDDATA), SAC_ERR_FORMAT);
+    assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR_EXTERNAL), SAC_ERR_FORMAT);
+    assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR(ENOMEM)), SAC_ERR_MEMORY);
+    av_log(NULL, AV_LOG_ERROR, "decoder->cvdl->cuvidMapVideoFrame() failed -> CUDA_ERROR_OUT_OF_MEMORY: out of memory\n");
+    assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR_EXTERNAL), SAC_ERR_MEMORY);
+    sac_ffmpeg_log_end();
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "a.mp4: no memory for its decoder 'nvdec h264' on cpu"));
+    assert_non_null(strstr(why, "OUT_OF_MEMORY"));
+}
+
 static struct reading read_with(const char *path, enum sac_decode decode)
 {
     struct sac_source_params params = sac_source_params_default();
@@ -163,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gpus_decoder_is_the_one_with_a_cuda_configuration),
+        cmocka_unit_test(no_memory_is_not_damage),
         cmocka_unit_test(the_cpu_decodes_for_itself),
         cmocka_unit_test(a_gpu_that_is_none_is_a_sentence),
         cmocka_unit_test(what_the_cpu_decodes_is_uploaded),
