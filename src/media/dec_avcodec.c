@@ -57,26 +57,17 @@ static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters 
     return res;
 }
 
-/* What libavcodec said of a packet or a picture; only running out of memory ends the decoding. */
-static sac_result verdict(struct sac_decoder *dec, int err)
-{
-    if (err == AVERROR(ENOMEM))
-        return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_MEMORY, "%s: no memory to decode",
-                        dec->source_name);
-    return sac_ffmpeg_verdict(err);
-}
-
 static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
 {
     struct state *st = dec->state;
-    sac_result    res = verdict(dec, avcodec_send_packet(st->avc, packet));
+    sac_result    res = sac_ffmpeg_verdict(dec, avcodec_send_packet(st->avc, packet));
     return res == SAC_EOS ? SAC_OK : res; /* told twice that the packets are over */
 }
 
 static sac_result receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)
 {
     struct state *st = dec->state;
-    sac_result    res = verdict(dec, avcodec_receive_frame(st->avc, st->picture));
+    sac_result    res = sac_ffmpeg_verdict(dec, avcodec_receive_frame(st->avc, st->picture));
     if (res != SAC_OK)
         return res;
     *note = sac_picture_note_of(st->picture);

@@ -113,6 +113,14 @@ static uint64_t bytes_taken(const AVHWFramesContext *frames)
     return both * (uint64_t)frames->initial_pool_size + 4 * plain;
 }
 
+/* The driver takes them beside our pool, whose idle buffers it can't have. */
+static void make_way(sac_device *dev, uint64_t bytes)
+{
+    uint64_t left = 0, total = 0;
+    if (dev->ops->memory_info && dev->ops->memory_info(dev, &left, &total) == SAC_OK && left < bytes + bytes / 4)
+        sac_device_pool_trim(dev);
+}
+
 static sac_result size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
 {
     struct state *st = dec->state;
@@ -126,6 +134,7 @@ static sac_result size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
     sac_surfaces_limit(st->surfaces, lent);
     dec->surfaces = frames->initial_pool_size;
     dec->surface_bytes = bytes_taken(frames);
+    make_way(dec->dev, dec->surface_bytes);
     return sac_surfaces_reserve(st->surfaces, dec->surface_bytes);
 }
 
@@ -167,9 +176,10 @@ static enum AVPixelFormat choose(AVCodecContext *avc, const enum AVPixelFormat *
         return refuse(st, SAC_ERR_UNSUPPORTED,
                       "NVDEC cannot be had: there is no libnvcuvid.so.1; 'saccade doctor' says what to do");
     if (*offered == AV_PIX_FMT_NONE || !is_layout_taken(avc)) {
-        snprintf(why, sizeof why, "NVDEC does not decode %s%s%s%s", what, complaint[0] ? " (" : "",
-                 complaint, complaint[0] ? ")" : "");
-        return refuse(st, strstr(complaint, "OUT_OF_MEMORY") ? SAC_ERR_MEMORY : SAC_ERR_UNSUPPORTED, why);
+        const bool full = strstr(complaint, "OUT_OF_MEMORY") != NULL;
+        snprintf(why, sizeof why, "NVDEC %s %s%s%s%s", full ? "has no memory for" : "does not decode", what,
+                 complaint[0] ? " (" : "", complaint, complaint[0] ? ")" : "");
+        return refuse(st, full ? SAC_ERR_MEMORY : SAC_ERR_UNSUPPORTED, why);
     }
     if (make_pool(dec, avc) < 0) {
         snprintf(why, sizeof why, "NVDEC: no surfaces for %s", what);
@@ -249,16 +259,15 @@ static sac_result verdict(struct sac_decoder *dec, int err)
         st->refusal = SAC_OK; /* once: pictures that came before may still be taken out */
         return st->why[0] ? SAC_FAIL(ctx, res, "%s: %s", dec->source_name, st->why) : res;
     }
-    return sac_ffmpeg_verdict(err);
+    return sac_ffmpeg_verdict(dec, err);
 }
 
 static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
 {
     struct state *st = dec->state;
     sac_ffmpeg_log_begin(sac_device_context(dec->dev));
-    int err = avcodec_send_packet(st->avc, packet);
+    sac_result res = verdict(dec, avcodec_send_packet(st->avc, packet));
     sac_ffmpeg_log_end();
-    sac_result res = verdict(dec, err);
     return res == SAC_EOS ? SAC_OK : res; /* told twice that the packets are over */
 }
 
@@ -312,9 +321,8 @@ static sac_result receive(struct sac_decoder *dec, sac_frame **out, struct sac_p
     if (res != SAC_OK)
         return res;
     sac_ffmpeg_log_begin(sac_device_context(dec->dev));
-    int err = avcodec_receive_frame(st->avc, st->picture);
+    res = verdict(dec, avcodec_receive_frame(st->avc, st->picture));
     sac_ffmpeg_log_end();
-    res = verdict(dec, err);
     if (res != SAC_OK)
         return res;
     *note = sac_picture_note_of(st->picture);

@@ -70,13 +70,26 @@ sac_result sac_ffmpeg_result(int averror)
     }
 }
 
-sac_result sac_ffmpeg_verdict(int averror)
+/* A GPU's decoder says no more than that something went wrong; what it was stands in the log. */
+static bool is_out_of_memory(int averror)
 {
+    return averror == AVERROR(ENOMEM) || strstr(listening.complaint, "OUT_OF_MEMORY");
+}
+
+sac_result sac_ffmpeg_verdict(const struct sac_decoder *dec, int averror)
+{
+    const char *complaint = listening.complaint;
     if (averror >= 0)
         return SAC_OK;
     if (averror == AVERROR(EAGAIN))
         return SAC_AGAIN;
-    return averror == AVERROR_EOF ? SAC_EOS : SAC_ERR_FORMAT;
+    if (averror == AVERROR_EOF)
+        return SAC_EOS;
+    if (!is_out_of_memory(averror))
+        return SAC_ERR_FORMAT;
+    return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_MEMORY,
+                    complaint[0] ? "%s: no memory for its decoder '%s' on %s (%s)" : "%s: no memory for its decoder '%s' on %s",
+                    dec->source_name, dec->name, sac_device_name(dec->dev), complaint);
 }
 
 sac_result sac_ffmpeg_fail(sac_context *ctx, int averror, const char *what)

@@ -28,8 +28,10 @@ void sac_ffmpeg_log_begin(sac_context *ctx);
 void sac_ffmpeg_log_end(void);
 
 sac_result sac_ffmpeg_result(int averror);
-/* What libavcodec answers when packets go in and pictures come out: SAC_AGAIN, SAC_EOS, SAC_ERR_FORMAT for damage. */
-sac_result sac_ffmpeg_verdict(int averror);
+/* What libavcodec answers when packets go in and pictures come out: SAC_AGAIN, SAC_EOS, SAC_ERR_FORMAT for damage;
+ * SAC_ERR_MEMORY with its sentence, also for a GPU's (by its complaint, so between log_begin and log_end). */
+struct sac_decoder;
+sac_result sac_ffmpeg_verdict(const struct sac_decoder *dec, int averror);
 /* Its last complaint between log_begin and log_end, or an empty string. */
 const char *sac_ffmpeg_complaint(void);
 /* "what: FFmpeg's words (its last complaint)". Between log_begin and log_end it is this call's. */
