@@ -274,6 +274,10 @@ def timers(bench):
         yield {"what": f"one stage on one frame, {mode}", "ns": float(ns)}
     for mode, ns, more in re.findall(r"^  ([a-z ]+?) +best +([0-9.]+) ns, ([-+0-9.]+) to off", text, re.M):
         yield {"what": f"a frame's whole run, {mode}", "ns": float(ns), "more_ns": float(more)}
+    for what, extra in (("timers on", []), ("timers off", ["--no-timers"])): # with the GPU's events
+        row = bench.pipeline(f"nano + ReID + tracker, {what}", "h264_1080p", 32, *extra)
+        cores = row.get("cpu_cores")
+        yield row | {"cpu_us_per_frame": round(1e6 * cores / row["fps"], 1) if cores else None}
 
 
 def gpus(bench):
@@ -302,7 +306,7 @@ SHOWN = [("what", 34), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 
 
 ALSO_SHOWN = ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s", "pool_reuse", "leaks", "memory_mb",
               "pool_peak_mb", "memory_peak_mb", "allocations_warm", "requests_warm", "allocations_more", "requests_more", "of_no_video", "ours_ms", "torch_ms",
-              "torch_over_ours", "over_python", "decoder", "devices", "scaling", "ceiling_scaling", "ns", "more_ns", "hota", "apart", "run_s",
+              "torch_over_ours", "over_python", "decoder", "devices", "scaling", "ceiling_scaling", "ns", "more_ns", "cpu_us_per_frame", "hota", "apart", "run_s",
               "pcie_to_gpu_mb_s", "said", "left_out", "fault")
 
 
