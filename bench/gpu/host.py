@@ -170,7 +170,11 @@ class Watch(threading.Thread):
 
 
 class Failed(Exception):
-    """A program that did not do its work; the sentence that it ended with."""
+    """A program that did not do its work: the sentence that it ended with, and its output."""
+
+    def __init__(self, why, text=""):
+        super().__init__(why)
+        self.text = text
 
 
 def execute(command, timeout, env=None, folder=None):
@@ -190,7 +194,7 @@ def execute(command, timeout, env=None, folder=None):
         said, text = errors.read(), output.read()
     if status != 0:
         lines = [line for line in said.splitlines() if line.strip()] or ["nothing was said"]
-        raise Failed(f"{pathlib.Path(str(command[0])).name} ended with {status}: {lines[-1][:300]}")
+        raise Failed(f"{pathlib.Path(str(command[0])).name} ended with {status}: {lines[-1][:300]}", text)
     return text, said, watch
 
 
