@@ -13,8 +13,7 @@
 
 /* While a batch is under way and no frame comes, how often it is asked whether it has arrived. */
 static const int64_t LOOK_NS = 200000;
-/* After memory ran out, batches are small for so long; then twice as long, and so on. */
-static const int64_t SMALL_NS = 30000000000, SMALL_MAX_NS = 3600000000000;
+static const int64_t SMALL_MAX_NS = 3600000000000;
 
 static struct sac_ahead_batch *nth(struct sac_ahead *a, int n)
 {
@@ -43,7 +42,7 @@ bool sac_ahead_is_out_of_memory(const struct sac_ahead *a, sac_result res)
 static void make_smaller(struct sac_ahead *a, int size)
 {
     const int64_t now = sac_time_ns();
-    a->small_ns = a->small_ns ? SAC_MIN(2 * a->small_ns, SMALL_MAX_NS) : SMALL_NS;
+    a->small_ns = a->small_ns ? SAC_MIN(2 * a->small_ns, SMALL_MAX_NS) : a->job->small_ns;
     a->grow_ns = now + a->small_ns;
     if (size >= a->limit)
         return;

@@ -193,6 +193,7 @@ static void choose_batch(struct sac_job *job)
         p->detector_params.batch_max = SAC_MAX(p->detector_params.batch_max, job->batch_max);
     }
     job->batch_limit = job->batch_max;
+    job->small_ns = INT64_C(30000000000);
     if (p->reid_params.batch_max <= 0) /* a few people in each frame, and no more than fill a GPU */
         p->reid_params.batch_max = job->dev->ops->host_memory ? sac_embedder_params_default().batch_max
                                                               : SAC_CLAMP(4 * job->batch_max, 16, 128);

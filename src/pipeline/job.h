@@ -134,6 +134,7 @@ struct sac_job {
     int              batch_limit; /* frames that make a batch full: fewer where so many can't be inside at once */
     int              depth;       /* batches under way at once */
     bool             ahead;       /* they are: see ahead.c */
+    int64_t          small_ns;    /* how long batches stay small when memory ran out; then twice as long, and so on */
     bool             eager;       /* with nothing under way no frame waits for others to share its batch */
     struct sac_item **batch; /* [batch_max], with frames and found beside it */
     struct sac_item  *after_batch; /* the end of a lane, met while a batch was collected */

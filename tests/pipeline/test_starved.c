@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device that runs out of memory in the middle of a run: batches become smaller, which is said, no frame is lost,
+ * and when there is memory again they become large again. A neighbour takes the device's memory for a while; what
+ * batches want of it grows with their frames. On the CPU taken as a device of its own, and on a GPU. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "pipeline/job.h"
+#include "tests/gpu.h"
+
+enum { BATCH = 8, SIDE = 160, PIECES_MAX = 64, SMALL_MS = 150, LINES_MAX = 64,
+       TRIAL_MAX = 8 /* refusals until batches are small enough */ };
+static const size_t FRAME_BYTES = 16 << 20;        /* that a frame of a batch wants */
+static const size_t LEFT_BYTES = 44 << 20;         /* enough for two */
+static const uint64_t LIMIT_BYTES = UINT64_C(2) << 30;
+
+/* ---- a device whose batches want memory ---- */
+
+static const struct sac_device_ops *usual_ops;
+static struct sac_device_ops        hungry_ops;
+static atomic_int                   largest, refused; /* batch that ran, and those that did not */
+
+static sac_result hungry_preprocess(struct sac_device *dev, struct sac_stream *stream,
+                                    const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs, int n,
+                                    void *dst)
+{
+    struct sac_buffer *work = NULL;
+    sac_result         res = sac_buffer_create(dev, (size_t)n * FRAME_BYTES, "a batch's work", &work);
+    if (res != SAC_OK) {
+        atomic_fetch_add(&refused, 1);
+        return res;
+    }
+    atomic_store(&largest, SAC_MAX(atomic_load(&largest), n));
+    sac_buffer_unref(&work);
+    return usual_ops->preprocess(dev, stream, pre, jobs, n, dst);
+}
+
+static void make_hungry(sac_device *dev)
+{
+    usual_ops = dev->ops;
+    hungry_ops = *dev->ops;
+    hungry_ops.preprocess = hungry_preprocess;
+    dev->ops = &hungry_ops;
+}
+
+/* ---- what the log says ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    char            lines[LINES_MAX][200];
+    int             count;
+} said = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void hear(void *user, enum sac_log_level level, const char *line)
+{
+    (void)user, (void)level;
+    if (!strstr(line, "batches of"))
+        return;
+    pthread_mutex_lock(&said.lock);
+    if (said.count < LINES_MAX)
+        snprintf(said.lines[said.count++], sizeof said.lines[0], "%s", line);
+    pthread_mutex_unlock(&said.lock);
+}
+
+static int count_said(const char *words)
+{
+    int n = 0;
+    pthread_mutex_lock(&said.lock);
+    for (int i = 0; i < said.count; i++)
+        n += strstr(said.lines[i], words) != NULL;
+    pthread_mutex_unlock(&said.lock);
+    return n;
+}
+
+/* ---- a neighbour ---- */
+
+static struct sac_buffer *pieces[PIECES_MAX];
+static int                piece_count;
+
+static uint64_t bytes_left(sac_device *dev)
+{
+    struct sac_pool_stats stats;
+    sac_device_pool_stats(dev, &stats);
+    return LIMIT_BYTES - stats.bytes_live;
+}
+
+/* A size class is at most a quarter larger than what was asked for. */
+static void take_all_but(sac_device *dev, size_t left)
+{
+    for (size_t bytes = 1 << 30; bytes >= 1 << 19; bytes /= 2)
+        while (bytes_left(dev) >= left + bytes + bytes / 4) {
+            assert_in_range(piece_count, 0, PIECES_MAX - 1);
+            assert_sac_ok(sac_buffer_create(dev, bytes, "a neighbour", &pieces[piece_count]));
+            piece_count++;
+        }
+}
+
+static void give_all_back(void)
+{
+    while (piece_count > 0)
+        sac_buffer_unref(&pieces[--piece_count]);
+}
+
+/* ---- frames through a job ---- */
+
+struct rig {
+    sac_context    *ctx;
+    struct sac_job *job;
+    int64_t         number;
+};
+
+static void open_rig(struct rig *rig, const char *device)
+{
+    struct sac_context_params   loud = sac_context_params_default();
+    struct sac_track_job_params params = sac_pipeline_params_default().job;
+    char                        why[512] = "";
+    loud.log_fn = hear;
+    said.count = 0;
+    assert_sac_ok(sac_context_create(&loud, &rig->ctx));
+    params.device = device;
+    params.detector = "person_det_fast";
+    params.reid = "none";
+    params.tracker = sac_tracker_params_default(SAC_TRACKER_BYTETRACK);
+    params.batches_ahead = 2;
+    params.inference_batch_max = params.detector_params.batch_max = BATCH;
+    params.timeout_ms = 100;
+    params.device_params.memory_limit_bytes = LIMIT_BYTES;
+    sac_result res = sac_job_create(rig->ctx, &params, 4 * BATCH, NULL, &rig->job);
+    if (res == SAC_OK) {
+        make_hungry(rig->job->dev);
+        rig->job->small_ns = (int64_t)SMALL_MS * 1000000;
+        res = sac_job_start(rig->job, false);
+    }
+    sac_context_last_error(rig->ctx, why, sizeof why);
+    if (res != SAC_OK)
+        fail_msg("%s", why);
+    rig->number = 0;
+}
+
+static void close_rig(struct rig *rig)
+{
+    struct sac_pool_stats stats;
+    give_all_back();
+    sac_device *dev = sac_device_ref(rig->job->dev);
+    sac_job_destroy(&rig->job);
+    sac_device_pool_stats(dev, &stats);
+    assert_int_equal(stats.leaks, 0);
+    sac_device_unref(&dev);
+    sac_context_destroy(&rig->ctx);
+}
+
+/* All come back, in order and well. Returns the largest batch that ran. */
+static int send(struct rig *rig, int frames)
+{
+    atomic_store(&largest, 0);
+    for (int i = 0; i < frames; i++) {
+        struct sac_item *item = sac_job_item(rig->job);
+        sac_frame        desc = {.format = SAC_PIXEL_RGB24, .width = SIDE, .height = SIDE};
+        assert_non_null(item);
+        assert_sac_ok(sac_frame_create(rig->job->dev, &desc, &item->frame));
+        item->number = item->id = rig->number + i;
+        item->pts_us = item->id * 40000;
+        assert_sac_ok(sac_job_push_wait(rig->job, item));
+    }
+    for (int i = 0; i < frames; i++) {
+        struct sac_item *item = NULL;
+        assert_sac_ok(sac_job_pop_wait(rig->job, -1, &item));
+        if (item->status != SAC_OK)
+            fail_msg("frame %d: %s", (int)item->id, item->why);
+        assert_int_equal(item->id, rig->number + i);
+        sac_job_recycle(rig->job, item);
+    }
+    rig->number += frames;
+    return atomic_load(&largest);
+}
+
+static void check(const char *device)
+{
+    struct rig rig;
+    open_rig(&rig, device);
+    assert_int_equal(send(&rig, 2 * BATCH), BATCH);
+    assert_int_equal(atomic_load(&refused), 0);
+
+    take_all_but(rig.job->dev, LEFT_BYTES);
+    send(&rig, 3 * BATCH);
+    assert_in_range(send(&rig, BATCH), 1, 2); /* a batch of two may run as two of one */
+    assert_true(count_said("has no memory for batches of 8 frames: they have up to 4 now") >= 1);
+    assert_true(count_said("has no memory for batches of 4 frames: they have up to 2 now") >= 1);
+
+    /* Larger ones are tried now and then, and refused again: all frames come all the same. */
+    for (int turn = 0; turn < 40 && count_said("are tried again") < 2; turn++) {
+        usleep(SMALL_MS * 1000);
+        assert_in_range(send(&rig, BATCH), 1, 2);
+    }
+    assert_in_range(count_said("are tried again"), 2, LINES_MAX);
+    assert_in_range(atomic_load(&refused), 2, TRIAL_MAX * (1 + count_said("are tried again")));
+
+    give_all_back();
+    int size = 2;
+    for (int turn = 0; turn < 40 && size < BATCH; turn++) {
+        usleep(4 * SMALL_MS * 1000);
+        size = send(&rig, BATCH);
+    }
+    assert_int_equal(size, BATCH);
+    assert_true(count_said("batches of up to 4 frames are tried again") >= 1);
+    assert_true(count_said("batches of up to 8 frames are tried again") >= 1);
+    print_message("%s: %d frames, %d batches refused; %d sentences\n", device, (int)rig.number, atomic_load(&refused),
+                  said.count);
+    close_rig(&rig);
+}
+
+static void batches_become_small_and_large_again(void **state)
+{
+    (void)state;
+    atomic_store(&refused, 0);
+    check("cpu");
+}
+
+static void so_they_do_on_a_gpu(void **state)
+{
+    (void)state;
+    sac_device *dev = gpu_open(NULL);
+    sac_device_unref(&dev);
+    atomic_store(&refused, 0);
+    check("cuda");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches_become_small_and_large_again),
+        cmocka_unit_test(so_they_do_on_a_gpu),
+    };
+    return cmocka_run_group_tests_name("pipeline/starved", tests, NULL, NULL);
+}
