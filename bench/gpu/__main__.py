@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -96,6 +97,7 @@ def main():
     options = parser.parse_args()
     if missing(options.device):
         sys.exit(f"bench/gpu: {missing(options.device)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)) # as `timeout` ends it: what it began ends with it
     begun, results, here = time.monotonic(), Results(options.out), about()
     results.add(here, "{gpu}, driver {driver}, {cores} cores, saccade {commit}, {date}".format_map(here))
     with tempfile.TemporaryDirectory(prefix="saccade-bench-") as folder:

@@ -186,9 +186,11 @@ def execute(command, timeout, env=None, folder=None):
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
             status = f"more than {timeout:.0f} s"
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         watch.end()
         errors.seek(0), output.seek(0)
         said, text = errors.read(), output.read()

@@ -137,7 +137,7 @@ def kernels(bench):
 
 def engine(bench):
     """Networks in float16 against torch.compile, frozen."""
-    for row in bench.peers.rows("engine", 150):
+    for row in bench.peers.rows("engine", 200):
         yield {"what": f"{row['network']}, batch {row['batch']}"} | row
 
 

@@ -96,7 +96,7 @@ def child(name, mode, seconds, batches):
 
 class Peer:
     def __init__(self, name, batches, options):
-        self.name, self.batches, self.ready, self.rows = name, batches, False, {}
+        self.name, self.batches, self.ready, self.rows, self.compiled = name, batches, False, {}, {}
         self.log = open(pathlib.Path(options.folder) / f"peer_{name}.log", "w")
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--child", name, "--mode", options.mode, "--seconds", str(options.seconds),
@@ -111,6 +111,8 @@ class Peer:
                 continue
             row = json.loads(line)
             self.ready = self.ready or "ready" in row
+            if "compiled" in row:
+                self.compiled[row["compiled"]] = row["s"]
             if "ms" in row:
                 self.rows[row["batch"]] = row
             print(f"# torch, {self.name}: {line.strip()}", flush=True)
@@ -194,7 +196,7 @@ def compare(options):
             a, b = mine.get(batch, {}).get("ms"), peer.rows.get(batch, {}).get("ms")
             row = {"part": "engine", "network": peer.name, "batch": batch, "ours_ms": a, "torch_ms": b,
                    "ours_best_ms": mine.get(batch, {}).get("best_ms"), "torch_best_ms": peer.rows.get(batch, {}).get("best_ms"),
-                   "ours_plan_ms": mine.get(batch, {}).get("plan_ms"), "torch": torch.__version__,
+                   "ours_plan_ms": mine.get(batch, {}).get("plan_ms"), "torch_compile_s": peer.compiled.get(batch), "torch": torch.__version__,
                    "cudnn": torch.backends.cudnn.version(), "mode": options.mode,
                    "torch_over_ours": round(b / a, 3) if a and b else None,
                    "fault": my_fault or (peer.fault() if b is None else None)}
