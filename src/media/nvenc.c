@@ -47,9 +47,18 @@ int sac_nvenc_prepare(struct sac_encoder *enc)
     return avc->hw_frames_ctx ? 0 : AVERROR_EXTERNAL;
 }
 
+/* NVENC is told of one address and one pitch: chroma must begin behind the last row of luma that it encodes, where
+ * a decoder's surface and a frame of odd height have other rows. */
+static bool lies_as_wanted(const sac_frame *frame, const sac_frame *layout)
+{
+    return frame->pitch_bytes[1] == frame->pitch_bytes[0] &&
+           frame->plane[1] == frame->plane[0] + frame->pitch_bytes[0] * (size_t)layout->height;
+}
+
 /* The encoder reads on a stream of its own, so the frame is complete before it gets it. */
 sac_result sac_nvenc_fit(struct sac_encoder *enc, sac_frame *frame, bool fits, sac_frame **out)
 {
+    fits = fits && lies_as_wanted(frame, &enc->layout);
     sac_frame *fitted = fits ? sac_frame_ref(frame) : NULL;
     char       what[128];
     sac_result res = fits ? SAC_OK : sac_frame_create(enc->dev, &enc->layout, &fitted);

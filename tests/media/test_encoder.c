@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "media/media.h"
+#include "tests/media/apart.h"
 #include "tests/media/reading.h"
 
 static char warning[256];
@@ -190,6 +191,38 @@ static void has_key_frames(void **state)
     }
 }
 
+/* What a GPU's encoder gets: the frame itself where its planes follow each other as it reads them, else a copy. */
+static void a_gpus_encoder_gets_planes_in_one_piece(void **state)
+{
+    (void)state;
+    enum { W = 64, H = 32, CODED = 48 };
+    static uint8_t     surface[W * CODED * 3 / 2];
+    sac_device        *apart = apart_open(NULL);
+    sac_frame          desc = {.format = SAC_PIXEL_NV12, .width = W, .height = H}, *ours = NULL, *decoders = NULL, *got = NULL;
+    struct sac_encoder enc = {.dev = apart, .layout = desc};
+    for (size_t i = 0; i < sizeof surface; i++)
+        surface[i] = (uint8_t)(i / W);
+    assert_sac_ok(sac_download_open(&enc.down, apart));
+    assert_sac_ok(sac_frame_create(apart, &desc, &ours));
+    assert_sac_ok(sac_nvenc_fit(&enc, ours, true, &got));
+    assert_ptr_equal(got, ours);
+    sac_frame_unref(&got);
+    desc.plane[0] = surface;
+    desc.plane[1] = surface + W * CODED; /* behind rows that are not shown */
+    desc.pitch_bytes[0] = desc.pitch_bytes[1] = W;
+    assert_sac_ok(sac_frame_wrap(apart, &desc, NULL, NULL, &decoders));
+    assert_sac_ok(sac_nvenc_fit(&enc, decoders, true, &got));
+    assert_ptr_not_equal(got, decoders);
+    assert_ptr_equal(got->plane[1], got->plane[0] + H * got->pitch_bytes[0]);
+    assert_int_equal(got->plane[0][got->pitch_bytes[0] * (H - 1)], H - 1);
+    assert_int_equal(got->plane[1][0], CODED);
+    sac_frame_unref(&got);
+    sac_frame_unref(&ours);
+    sac_frame_unref(&decoders);
+    sac_download_close(&enc.down);
+    sac_device_unref(&apart);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +232,7 @@ int main(void)
         cmocka_unit_test(coarsens_ticks_where_the_codec_must),
         cmocka_unit_test(every_encoder_follows_the_quality),
         cmocka_unit_test(has_key_frames),
+        cmocka_unit_test(a_gpus_encoder_gets_planes_in_one_piece),
     };
     return cmocka_run_group_tests_name("media/encoder", tests, open_device, close_device);
 }
