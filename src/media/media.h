@@ -192,7 +192,7 @@ sac_result sac_surfaces_lend(struct sac_surfaces *surfaces, AVFrame *picture, co
 
 struct sac_uploader;
 enum { SAC_LENT_DEFAULT = 8 }; /* frames that the caller may hold, and those read ahead, where nobody says */
-/* params: how many frames may be out at once; they are taken with the first one. */
+/* params: how many frames may be out at once; they are taken with the first ones. */
 sac_result sac_uploader_create(sac_device *dev, const char *source_name, const struct sac_source_params *params,
                                struct sac_uploader **out);
 void       sac_uploader_destroy(struct sac_uploader **up); /* waits for what is under way; NULL too */

@@ -122,7 +122,11 @@ sac_result sac_upload_end(struct sac_uploader *up, const sac_frame *staging, sac
     const size_t       bytes = sac_buffer_bytes(up->slot[up->next].staging);
     struct sac_buffer *memory = NULL;
     sac_frame         *frame = NULL;
-    sac_result         res = sac_spares_reserve(&up->frames, bytes, up->frame_count);
+    /* One more with each frame, so that a source that reads ahead leaves memory for networks yet to be loaded. */
+    const int          wanted = SAC_MIN(up->frames.count + 1, up->frame_count);
+    sac_result         res = sac_spares_reserve(&up->frames, bytes, wanted);
+    if (up->frames.count < wanted) /* those will do */
+        up->frame_count = SAC_MAX(up->frames.count, 1);
     if (res == SAC_OK)
         res = sac_spares_take(&up->frames, bytes, &memory);
     if (res == SAC_OK)
