@@ -55,6 +55,9 @@ const struct option options[] = {
     {"vram-limit", 0, VERB_TRACK | VERB_INFER, SECTION_RUN, OPTION_BYTES, AT(vram_limit), "pool.vram_limit",
      "BYTES", "budget of a GPU's memory for frames, tensors, weights and decoders, as 24G; 0: --memory-limit's",
      0, 1e15},
+    {"host-limit", 0, VERB_TRACK, SECTION_RUN, OPTION_BYTES, AT(host_limit), "pool.host_limit", "BYTES",
+     "page-locked memory for what crosses to a GPU and back (frames that the CPU decodes or encodes), as 2G; 0: 512M",
+     0, 1e15},
     {"trim-frames", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(trim_frames), "pool.trim_frames", "N",
      "every N frames give back to the system what lay idle in the memory pool; 0: never", 0, 1000000},
 

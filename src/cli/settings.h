@@ -22,7 +22,7 @@ struct settings {
     const char *log_level;
     const char *device, *gpus, *zero_copy, *precision;
     int         threads; /* 0: half of the machine's */
-    uint64_t    memory_limit, vram_limit;
+    uint64_t    memory_limit, vram_limit, host_limit;
     int         trim_frames;
 
     /* track: what comes in */

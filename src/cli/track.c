@@ -71,6 +71,7 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->device_params.threads = s->threads;
     job->device_params.memory_limit_bytes = s->memory_limit;
     job->device_params.vram_limit_bytes = s->vram_limit;
+    job->device_params.host_limit_bytes = s->host_limit;
     job->device_params.trim_frames = s->trim_frames;
     job->device_params.zero_copy_strict = strcmp(s->zero_copy, "strict") == 0;
     job->detector = s->detector;

@@ -247,9 +247,10 @@ static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, siz
 {
     if (res == SAC_ERR_LIMIT)
         return SAC_FAIL(pool->dev->ctx, res,
-                        "%s: %zu bytes more on %s would pass its memory limit of %" PRIu64
-                        " (%" PRIu64 " in use); raise the limit, or use a smaller batch",
-                        owner, bytes, pool->where, pool->limit_bytes, live);
+                        "%s: %zu bytes more on %s would pass its memory limit of %" PRIu64 " (%" PRIu64 " in use); %s",
+                        owner, bytes, pool->where, pool->limit_bytes, live,
+                        pool == pool->dev->host_pool ? "raise it (--host-limit)"
+                                                     : "raise the limit, or use a smaller batch");
     uint64_t left = 0, total = 0;
     char     room[64] = "";
     if (pool == pool->dev->pool && pool->dev->ops->memory_info &&
