@@ -97,7 +97,8 @@ def figures(stats):
            "precision": stats["precision"], "cpu_cores": watch.get("cpu_cores"),
            "gpu_percent": watch.get("gpu_percent"), "decoder_percent": watch.get("decoder_percent"),
            "memory_peak_mb": round(watch["memory_peak"] / 1e6) if watch.get("memory_peak") is not None else None,
-           "pool_reuse": stats["pool"]["reuse_share"], "pool_allocations": stats["pool"]["allocations"],
+           "pool_reuse": stats["pool"]["reuse_share"], "pool_reuse_warm": stats["pool"].get("reuse_share_warm"),
+           "pool_allocations": stats["pool"]["allocations"],
            "leaks": stats["pool"]["leaks"], "allocations_warm": stats["pool"].get("allocations_warm"),
            "requests_warm": stats["pool"].get("requests_warm"),
            "latency_ms": {key: stats["latency"][f"{key}_ms"] for key in ("p50", "p95", "p99")} if stats["latency"] else None,
@@ -310,7 +311,7 @@ SHOWN = [("what", 38), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 
          ("detections_per_frame", 5), ("crops_per_s", 8), ("cpu_cores", 6), ("gpu_percent", 4), ("batch_mean", 5),
          ("bottleneck", 10), ("latency_ms", 20)]
 
-ALSO_SHOWN = ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s", "pool_reuse", "leaks", "memory_mb", "pool_peak_mb",
+ALSO_SHOWN = ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s", "pool_reuse_warm", "leaks", "memory_mb", "pool_peak_mb",
               "memory_peak_mb", "allocations_warm", "requests_warm", "allocations_more", "requests_more", "of_no_video", "ours_ms",
               "torch_ms", "torch_over_ours", "over_python", "decoder", "devices", "scaling", "ceiling_scaling", "ns", "more_ns",
               "cpu_us_per_frame", "gpu_mb_less", "host_mb_more", "hota", "apart", "run_s", "pcie_to_gpu_mb_s", "left_out", "fault")
