@@ -115,7 +115,7 @@ struct sac_job {
     sac_timers                 *gpu_timers; /* the same; the device's own time, measured by events */
     struct sac_trace           *trace;  /* NULL: none is written */
     struct sac_job             *leader; /* whose the three above are; NULL: this one's */
-    int                         gpu_track; /* the device's own row in it */
+    int                         gpu_track, gpu_tracking; /* the device's own rows in it: of two streams, whose work overlaps */
     struct sac_gpu_watch       *gpu;    /* NULL: no GPU, or no NVML */
     struct sac_outfile          stats_file; /* with params.stats_out */
     atomic_uint                 reports_whole; /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a stage's work leaves behind: a duration in its histogram, an event in the trace, a range in a
  * profiler's timeline. */
+#include <stdio.h>
+
 #include "base/range.h"
 #include "device/device.h"
 #include "observe/trace.h"
@@ -33,6 +35,14 @@ static sac_result share_spans(struct sac_job *job)
     return SAC_OK;
 }
 
+static void add_gpu_tracks(struct sac_job *job)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%.16s tracking", job->dev->name);
+    job->gpu_track = sac_trace_track(job->trace, job->dev->name);
+    job->gpu_tracking = sac_trace_track(job->trace, name);
+}
+
 sac_result sac_job_spans_open(struct sac_job *job)
 {
     sac_result res = job->leader ? share_spans(job) : create_timers(job, &job->timers);
@@ -42,14 +52,13 @@ sac_result sac_job_spans_open(struct sac_job *job)
         res = sac_trace_create(job->ctx, job->params.trace_out, &job->trace);
     if (res != SAC_OK)
         return res;
-    job->gpu_track = -1;
+    job->gpu_track = job->gpu_tracking = -1;
     if (job->trace && !job->dev->ops->host_memory)
-        job->gpu_track = sac_trace_track(job->trace, job->dev->name);
+        add_gpu_tracks(job);
     sac_ranges_open();
     job->measures = job->params.timers || job->trace;
     return SAC_OK;
 }
-
 
 void sac_job_spans_close(struct sac_job *job)
 {
@@ -114,7 +123,8 @@ void sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t begun
 {
     sac_timer_add(job->gpu_timers, stage, duration_ns);
     if (job->trace && begun_ns)
-        add_events(job, job->gpu_track, stage, begun_ns, begun_ns + duration_ns, items, n);
+        add_events(job, stage == SAC_STAGE_TRACKING ? job->gpu_tracking : job->gpu_track, stage, begun_ns,
+                   begun_ns + duration_ns, items, n);
 }
 
 void sac_job_on_decoded(void *arg, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns)

@@ -218,6 +218,27 @@ static void strict_mode_names_what_would_cross(void **state)
     print_message("strict: %s\n", why);
 }
 
+/* How many slices of a stage the trace has in the row of a name; -1: there is no such row. */
+static int slices_in(const char *row_name, const char *stage)
+{
+    char  line[512], slice[64], named[64];
+    int   row = 0, rows[64] = {0};
+    FILE *file = fopen(in_folder("trace.json"), "r");
+    assert_non_null(file);
+    snprintf(slice, sizeof slice, "\"name\":\"%s\",\"tid\":", stage);
+    snprintf(named, sizeof named, "\"name\":\"%s\"}", row_name);
+    while (fgets(line, sizeof line, file)) {
+        const char *at = strstr(line, slice), *tid = strstr(line, "\"tid\":");
+        const int   number = tid ? atoi(tid + 6) : 0;
+        if (at && number < 64)
+            rows[number]++;
+        else if (strstr(line, named))
+            row = number;
+    }
+    fclose(file);
+    return row > 0 && row < 64 ? rows[row] : -1;
+}
+
 static void the_device_has_times_of_its_own(void **state)
 {
     (void)state;
@@ -235,6 +256,10 @@ static void the_device_has_times_of_its_own(void **state)
         timed += gpu->count > 0 && gpu->mean_ms > 0;
     }
     assert_true(timed >= 4); /* preprocess, inference, head, reid */
+    /* Two streams work at once: in one row their slices would overlap, which no viewer can show. */
+    assert_true(slices_in("cuda:0", "inference") > 0);
+    assert_int_equal(slices_in("cuda:0", "tracking"), 0);
+    assert_true(slices_in("cuda:0 tracking", "tracking") > 0);
 }
 
 static int stop_soon(void *user, const sac_frame *frame, const struct sac_track *tracks, size_t n)
