@@ -51,7 +51,7 @@ sac_result sac_detector_device_open(struct sac_detector *det)
     if (!det->head->layout)
         decode_on_host(det, "a plug-in");
     sac_result res = sac_buckets_init(&d->buckets, det->dev, det->model, &det->contract.pre, det->batch, true,
-                                      "detector");
+                                      "detector input"); /* as live.c knows preprocessing by */
     if (res == SAC_OK)
         res = det->dev->ops->stream_create(det->dev, &d->fetch);
     d->boxes_expected = 100 * BOXES_EXPECTED;

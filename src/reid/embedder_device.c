@@ -15,7 +15,7 @@ sac_result sac_embedder_device_open(struct sac_embedder *emb)
     if (!d)
         return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for an embedder");
     return sac_buckets_init(&d->buckets, emb->dev, emb->model, &emb->contract.pre, emb->batch, false,
-                            "embedder");
+                            "embedder input");
 }
 
 void sac_embedder_device_close(struct sac_embedder *emb)

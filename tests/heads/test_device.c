@@ -159,6 +159,23 @@ static void two_batches_are_under_way(void **state)
     sac_device_unref(&cpu);
 }
 
+/* What each stage holds: the network's input is preprocessing's. */
+static void its_memory_is_told_by_stage(void **state)
+{
+    (void)state;
+    sac_device   *cpu = test_device();
+    sac_detector *det = open_detector(cpu, "yolov8", NULL);
+    uint64_t      before[SAC_MEMORY_USE_COUNT], after[SAC_MEMORY_USE_COUNT], peak[SAC_MEMORY_USE_COUNT];
+    sac_device_memory_by_use(cpu, before, peak);
+    assert_sac_ok(sac_detector_device_open(det));
+    assert_sac_ok(sac_detector_warm_up(det));
+    sac_device_memory_by_use(cpu, after, peak);
+    assert_true(after[SAC_MEMORY_PREPROCESS] >= before[SAC_MEMORY_PREPROCESS] + BATCH * 3 * 64 * 64 * sizeof(float));
+    assert_true(after[SAC_MEMORY_HEAD] > before[SAC_MEMORY_HEAD]);
+    sac_detector_destroy(&det);
+    sac_device_unref(&cpu);
+}
+
 static void also_on_the_gpu(void **state)
 {
     (void)state;
@@ -284,6 +301,7 @@ int main(void)
         cmocka_unit_test(two_batches_are_under_way),
         cmocka_unit_test(a_plug_in_decodes_on_the_host),
         cmocka_unit_test(so_does_the_gpu),
+        cmocka_unit_test(its_memory_is_told_by_stage),
         cmocka_unit_test(also_on_the_gpu),
         cmocka_unit_test(which_strict_mode_refuses),
         cmocka_unit_test(the_gpus_own_times_cost_little),
