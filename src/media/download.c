@@ -4,13 +4,24 @@
 #include "device/device.h"
 #include "media/media.h"
 
-sac_result sac_download_open(struct sac_download *down, sac_device *dev)
+enum { PICTURES = 3 }; /* on its way, and with the encoder */
+
+/* Of a picture as nearly all encoders take it. */
+static size_t bytes_of(int width, int height)
+{
+    sac_frame picture = {.format = SAC_PIXEL_I420, .width = width, .height = height};
+    return sac_frame_lay_out(&picture);
+}
+
+sac_result sac_download_open(struct sac_download *down, sac_device *dev, int width, int height)
 {
     down->dev = dev;
     down->pictures = (struct sac_spares){.dev = dev, .owner = "frames for the encoder", .host = true};
     sac_result res = dev->ops->stream_create(dev, &down->stream);
     if (res == SAC_OK)
         res = dev->ops->event_create(dev, false, &down->done);
+    if (res == SAC_OK)
+        res = sac_spares_reserve(&down->pictures, bytes_of(width, height), PICTURES);
     return res;
 }
 

@@ -203,18 +203,23 @@ static bool try_gpu(struct sac_encoder *enc, const char *path, const struct sac_
     return err >= 0;
 }
 
+sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height)
+{
+    enc->dev = dev;
+    return dev->ops->host_memory || enc->down.dev ? SAC_OK : sac_download_open(&enc->down, dev, width, height);
+}
+
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
                             const struct sac_encoder_setup *setup)
 {
     sac_context *ctx = sac_device_context(dev);
     sac_result   res = SAC_ERR_UNSUPPORTED;
-    enc->dev = dev;
     enc->picture = av_frame_alloc();
     if (!enc->picture)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for an encoder", path);
-    sac_result down = dev->ops->host_memory ? SAC_OK : sac_download_open(&enc->down, dev);
-    if (down != SAC_OK)
-        return down;
+    sac_result prepared = sac_encoder_prepare(enc, dev, setup->width, setup->height);
+    if (prepared != SAC_OK)
+        return prepared;
     if (!setup->named && try_gpu(enc, path, setup))
         return SAC_OK;
     for (int i = 0; setup->names[i]; i++) {

@@ -272,7 +272,7 @@ struct sac_download {
     sac_frame         *reading; /* from which it comes; or NULL */
     struct sac_spares  pictures; /* on the host */
 };
-sac_result sac_download_open(struct sac_download *down, sac_device *dev);
+sac_result sac_download_open(struct sac_download *down, sac_device *dev, int width, int height);
 void       sac_download_close(struct sac_download *down); /* half-built too */
 /* Queues a GPU's frame on its way to the host, as the layout has it, when none is under way. Counted as
  * overlay-download. fits: it has that layout. */
@@ -298,6 +298,8 @@ struct sac_encoder {
 bool       sac_encoder_exists(const char *name);
 /* libx264 would print its refusal itself. */
 sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset);
+/* What it needs of a device for frames of this size; opening does the same. */
+sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height);
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
                             const struct sac_encoder_setup *setup);
 /* NULL: no more. A GPU's frame is encoded by the next call, while that one's comes to the host. */

@@ -79,6 +79,14 @@ static sac_result check_strict(const struct sac_sink *sink)
                     sink->path, sac_device_name(sink->dev));
 }
 
+/* What an encoder needs of a device, where the frames' size is known. */
+static sac_result prepare(struct sac_sink *sink)
+{
+    const struct sac_input *like = sink->like ? sac_source_input(sink->like) : NULL;
+    const int               width = like ? like->video->width & ~1 : 0, height = like ? like->video->height & ~1 : 0;
+    return width > 0 && height > 0 ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height) : SAC_OK;
+}
+
 static sac_result open_sink(struct sac_sink *sink)
 {
     sink->muxer.ctx = sink->ctx;
@@ -97,7 +105,7 @@ static sac_result open_sink(struct sac_sink *sink)
         res = sac_muxer_open(&sink->muxer, sink->name.file);
     if (res == SAC_OK)
         sac_outname_created(&sink->name);
-    return res;
+    return res == SAC_OK ? prepare(sink) : res;
 }
 
 sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,

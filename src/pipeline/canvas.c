@@ -54,6 +54,14 @@ static sac_result stretch(struct sac_canvas *c, unsigned sheet, const sac_frame 
     return c->dev->ops->stream_after(c->dev, c->stream, NULL); /* the memory may be somebody's there until now */
 }
 
+sac_result sac_canvas_prepare(struct sac_canvas *c, sac_device *dev, const sac_frame *like)
+{
+    sac_result res = c->dev ? SAC_OK : open_canvas(c, dev);
+    for (unsigned i = 0; i < SAC_COUNT(c->sheet) && res == SAC_OK; i++)
+        res = stretch(c, i, like);
+    return res;
+}
+
 sac_result sac_canvas_draw(struct sac_canvas *c, const sac_frame *frame, const struct sac_shape *shapes, int n,
                            sac_frame **out)
 {

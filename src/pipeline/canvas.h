@@ -15,6 +15,8 @@ struct sac_canvas {
     } sheet[2];
     unsigned next;
 };
+/* Both frames, before the first one like this comes. */
+sac_result sac_canvas_prepare(struct sac_canvas *canvas, sac_device *dev, const sac_frame *like);
 /* The frame with the shapes on it, as 4:2:0 in 8 bit for an encoder; borrowed, until the next call: who reads it
  * longer holds a reference. Counted as overlay-copy. */
 sac_result sac_canvas_draw(struct sac_canvas *canvas, const sac_frame *frame, const struct sac_shape *shapes,

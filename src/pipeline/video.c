@@ -102,6 +102,24 @@ static const struct sac_output_ops video_ops = {
     .destroy = video_destroy,
 };
 
+static sac_result prepare_canvas(struct video *v, sac_device *dev, const sac_source *src)
+{
+    struct sac_source_info info;
+    if (dev->ops->host_memory || !src)
+        return SAC_OK;
+    sac_source_describe(src, &info);
+    if (info.width <= 0 || info.height <= 0 || info.format == SAC_PIXEL_NONE)
+        return SAC_OK;
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_DRAW);
+    sac_result res = sac_canvas_prepare(&v->canvas, dev, &(sac_frame){.format = info.format,
+                                                                      .width = info.width,
+                                                                      .height = info.height,
+                                                                      .matrix = info.matrix,
+                                                                      .range = info.range});
+    sac_memory_use_set(before);
+    return res;
+}
+
 const char *sac_video_encoder(const struct sac_output *video)
 {
     return sac_sink_encoder(((const struct video *)video)->sink);
@@ -124,6 +142,8 @@ sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_out
     }
     sac_result res =
         sac_sink_create(setup->job->dev, p->video_out, setup->src, &p->sink, &v->sink);
+    if (res == SAC_OK)
+        res = prepare_canvas(v, setup->job->dev, setup->src);
     if (res == SAC_OK)
         *out = &v->base;
     else

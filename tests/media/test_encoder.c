@@ -202,7 +202,7 @@ static void a_gpus_encoder_gets_planes_in_one_piece(void **state)
     struct sac_encoder enc = {.dev = apart, .layout = desc};
     for (size_t i = 0; i < sizeof surface; i++)
         surface[i] = (uint8_t)(i / W);
-    assert_sac_ok(sac_download_open(&enc.down, apart));
+    assert_sac_ok(sac_download_open(&enc.down, apart, 64, 48));
     assert_sac_ok(sac_frame_create(apart, &desc, &ours));
     assert_sac_ok(sac_nvenc_fit(&enc, ours, true, &got));
     assert_ptr_equal(got, ours);
