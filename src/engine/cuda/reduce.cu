@@ -253,7 +253,7 @@ template <int KIND>
 int eights(const struct ops_reduce &p, const struct ops_ports *ports, double *partial, void *stream)
 {
     float8_body<KIND> body = {p, ports->in[0], ports->out[0], partial};
-    return lines(body, p.lines.team, p.units.count, p.lines.parts, stream);
+    return columns(body, p.units.count, p.lines.parts, stream);
 }
 
 int parts_of(const struct ops_reduce &p, const struct ops_ports *ports, double *partial, void *stream)

@@ -113,32 +113,48 @@ __global__ void __launch_bounds__(THREADS) column_kernel(const __grid_constant__
     }
 }
 
+inline unsigned blocks_of(int64_t work, int64_t per_block)
+{
+    const int64_t blocks = (work + per_block - 1) / per_block;
+    return (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
+}
+
 /* body(row, part, team) for all lines and parts. */
+template <class BODY> int columns(const BODY &body, int64_t rows, int parts, void *stream)
+{
+    if (rows <= 0)
+        return 0;
+    column_kernel<<<blocks_of((rows + WARP - 1) / WARP * parts, 1), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    return (int)cudaGetLastError();
+}
+
 template <class BODY> int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
 {
-    const int64_t groups = team == OPS_TEAM_COLUMN ? (rows + WARP - 1) / WARP : rows, n = groups * parts;
-    const int64_t per_block = team == OPS_TEAM_SOLO ? THREADS : team == OPS_TEAM_WARP ? THREADS / WARP : 1;
-    const int64_t wanted = (n + per_block - 1) / per_block;
-    const unsigned blocks = (unsigned)(wanted < BLOCKS_MAX ? wanted : BLOCKS_MAX);
+    const int64_t n = rows * parts;
+    if (team == OPS_TEAM_COLUMN)
+        return columns(body, rows, parts, stream);
     if (n <= 0)
         return 0;
     if (team == OPS_TEAM_SOLO)
-        solo_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+        solo_kernel<<<blocks_of(n, THREADS), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
     else if (team == OPS_TEAM_WARP)
-        warp_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
-    else if (team == OPS_TEAM_COLUMN)
-        column_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+        warp_kernel<<<blocks_of(n, THREADS / WARP), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
     else
-        block_kernel<<<blocks, THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+        block_kernel<<<blocks_of(n, 1), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
     return (int)cudaGetLastError();
 }
 #else
-template <class BODY> int lines(const BODY &body, int, int64_t rows, int parts, void *)
+template <class BODY> int columns(const BODY &body, int64_t rows, int parts, void *)
 {
     for (int64_t row = 0; row < rows; row++)
         for (int part = 0; part < parts; part++)
             body(row, part, solo());
     return 0;
+}
+
+template <class BODY> int lines(const BODY &body, int, int64_t rows, int parts, void *stream)
+{
+    return columns(body, rows, parts, stream);
 }
 #endif
 
