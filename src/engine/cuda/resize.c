@@ -133,6 +133,32 @@ static bool by_eights(const struct ops_resize *p, int64_t channels)
     return fits;
 }
 
+/* Enlarged maps: four neighbouring columns blend at most four of the input's, so a thread takes them together. */
+static void set_run(struct ops_resize *p, const int64_t *in, const int64_t *out)
+{
+    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) && (p->out_type == SAC_F16 || p->out_type == SAC_F32);
+    int64_t    reach = 0;
+    p->x_axis = p->y_axis = -1;
+    p->run = types && p->mode == OPS_RESIZE_LINEAR && !p->exclude_outside;
+    for (int k = 0; k < p->axes; k++) {
+        const struct ops_resize_axis *a = &p->axis[k];
+        p->run = p->run && a->dim >= 3 && a->taps == 2 && !a->crops;
+        *(a->dim == 4 ? &p->x_axis : &p->y_axis) = k;
+    }
+    for (int d = 1; d < 5; d++)
+        reach += (in[d] - 1) * p->w.x_step[d];
+    if (!p->run || p->x_axis < 0 || p->axis[p->x_axis].slope < 0 || p->axis[p->x_axis].slope > 0.66 || reach >= INT32_MAX) {
+        p->run = 0;
+        return;
+    }
+    p->fours = p->units;
+    p->fours.x = ops_divisor_of((out[4] + 3) / 4);
+    p->fours.count = p->units.count / out[4] * ((out[4] + 3) / 4);
+    p->whole = p->w.y_step[4] == 1 && out[4] % 4 == 0;
+    for (int d = 0; d < 4; d++)
+        p->whole = p->whole && p->w.y_step[d] % 4 == 0;
+}
+
 static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
 {
     static const char *const coordinates[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
@@ -143,7 +169,7 @@ static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
     const struct sac_operand *in = &c->in[0];
     struct ops_resize        *p = params;
     struct sac_resize         r;
-    int64_t                   own[SAC_RANK_MAX], dims[5];
+    int64_t                   own[SAC_RANK_MAX], dims[5], in_dims[5];
     SAC_TRY(sac_resize_read(c, &r));
     p->mode = (int)r.mode;
     p->coordinates = find(r.coordinates, coordinates);
@@ -157,11 +183,13 @@ static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
         if (is_resized(&r, in, d))
             set_axis(p, &r, in, d);
     ops_steps_in(plan, 0, own);
-    spread(in, own, p->w.x_step, dims);
+    spread(in, own, p->w.x_step, in_dims);
     ops_steps_out(plan, 0, own);
     spread(&c->out[0], own, p->w.y_step, dims);
     set_units(p, dims, sac_layout_is_last(plan->out_layout[0]));
     p->vector = by_eights(p, dims[1]);
+    if (p->units.count > 0)
+        set_run(p, in_dims, dims);
     for (int i = 1; i < c->in_count; i++)
         ops_take(plan, i);
     return SAC_OK;

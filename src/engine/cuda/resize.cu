@@ -235,6 +235,135 @@ struct blend8_body {
     }
 };
 
+/* ---- runs of four columns ---- */
+
+/* What four neighbouring outputs of a row take of four columns of two rows. */
+struct run {
+    float   of[4][4], row[2]; /* of[output][column] */
+    int32_t at[2][4];
+    OPS_BODY run(const ops_resize &r, const at5 &place)
+    {
+        const ops_resize_axis &ax = r.axis[r.x_axis];
+        const int32_t          first = (int32_t)floor(place.x * ax.slope + ax.shift);
+        int32_t                rows[2] = {place.y, place.y};
+        row[0] = 1, row[1] = 0;
+        OPS_UNROLL
+        for (int k = 0; k < 4; k++) {
+            const double  x = (place.x + k) * ax.slope + ax.shift, below = floor(x);
+            const float   part = (float)(x - below);
+            const int32_t column = (int32_t)below - first;
+            OPS_UNROLL
+            for (int c = 0; c < 4; c++)
+                of[k][c] = c == column ? 1 - part : c == column + 1 ? part : 0;
+        }
+        if (r.y_axis >= 0) {
+            const ops_resize_axis &ay = r.axis[r.y_axis];
+            const double           y = place.y * ay.slope + ay.shift, below = floor(y);
+            row[1] = (float)(y - below);
+            row[0] = 1 - row[1];
+            rows[0] = inside((int32_t)below, ay.in);
+            rows[1] = inside((int32_t)below + 1, ay.in);
+        }
+        OPS_UNROLL
+        for (int c = 0; c < 4; c++) {
+            const int32_t column = inside(first + c, ax.in) * (int32_t)r.w.x_step[4];
+            at[0][c] = rows[0] * (int32_t)r.w.x_step[3] + column;
+            at[1][c] = rows[1] * (int32_t)r.w.x_step[3] + column;
+        }
+    }
+    static OPS_BODY int32_t inside(int32_t x, int32_t size) { return x < 0 ? 0 : x < size ? x : size - 1; }
+};
+
+OPS_BODY void put4(void *p, int type, int64_t at, const float (&v)[4])
+{
+    if (type == SAC_F16) {
+        uint32_t words[2] = {word_of(v[0], v[1]), word_of(v[2], v[3])};
+        *(uint64_t *)((uint16_t *)p + at) = (uint64_t)words[1] << 32 | words[0];
+        return;
+    }
+    bytes16 b;
+    b.x = float_to_bits(v[0]), b.y = float_to_bits(v[1]), b.z = float_to_bits(v[2]), b.w = float_to_bits(v[3]);
+    *(bytes16 *)((float *)p + at) = b;
+}
+
+/* Channel by channel. */
+template <class FROM> struct run_body {
+    struct ops_resize r;
+    const void       *in;
+    void             *out;
+    OPS_BODY void operator()(int64_t i) const
+    {
+        at5 at = place5(r.fours, i);
+        at.x *= 4;
+        const channels c(r, at);
+        const run      taps(r, at);
+        const int64_t  step = c.step * r.w.x_step[1], to_step = c.step * r.w.y_step[1];
+        const int32_t  left = (int32_t)r.units.x.d - at.x;
+        int64_t        from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2], to = target(r, at);
+        for (int j = 0; j < c.count; j++, from += step, to += to_step) {
+            float column[4], v[4];
+            OPS_UNROLL
+            for (int k = 0; k < 4; k++)
+                column[k] = taps.row[0] * FROM::get(in, 0, from + taps.at[0][k]) +
+                            taps.row[1] * FROM::get(in, 0, from + taps.at[1][k]);
+            OPS_UNROLL
+            for (int k = 0; k < 4; k++)
+                v[k] = taps.of[k][0] * column[0] + taps.of[k][1] * column[1] + taps.of[k][2] * column[2] +
+                       taps.of[k][3] * column[3];
+            if (r.whole) {
+                put4(out, r.out_type, to, v);
+                continue;
+            }
+            OPS_UNROLL
+            for (int k = 0; k < 4; k++)
+                if (k < left)
+                    put_float(out, r.out_type, to + k * r.w.y_step[4], v[k]);
+        }
+    }
+};
+
+/* Eight channels side by side. */
+struct run8_body {
+    struct ops_resize r;
+    const void       *in;
+    void             *out;
+    OPS_BODY void operator()(int64_t i) const
+    {
+        at5 at = place5(r.fours, i);
+        at.x *= 4;
+        at.c *= LANES;
+        const run     taps(r, at);
+        const int32_t left = (int32_t)r.units.x.d - at.x;
+        const int64_t from = at.n * r.w.x_step[0] + at.c + at.z * r.w.x_step[2], to = target(r, at);
+        float         column[4][LANES], other[LANES];
+        OPS_UNROLL
+        for (int c = 0; c < 4; c++) {
+            get8(in, r.in_type, from + taps.at[0][c], column[c]);
+            get8(in, r.in_type, from + taps.at[1][c], other);
+            OPS_UNROLL
+            for (int j = 0; j < LANES; j++)
+                column[c][j] = taps.row[0] * column[c][j] + taps.row[1] * other[j];
+        }
+        OPS_UNROLL
+        for (int k = 0; k < 4; k++) {
+            float v[LANES];
+            OPS_UNROLL
+            for (int j = 0; j < LANES; j++)
+                v[j] = taps.of[k][0] * column[0][j] + taps.of[k][1] * column[1][j] + taps.of[k][2] * column[2][j] +
+                       taps.of[k][3] * column[3][j];
+            if (k < left)
+                put8(out, r.out_type, to + k * r.w.y_step[4], v);
+        }
+    }
+};
+
+template <class FROM> int runs(struct ops_resize r, const struct ops_ports *ports, void *stream)
+{
+    r.whole = r.whole && (uintptr_t)ports->out[0] % 16 == 0;
+    run_body<FROM> body = {r, ports->in[0], ports->out[0]};
+    return each(body, r.fours.count, stream);
+}
+
 /* Nearest copies, whatever the dtype. */
 template <class UNIT> struct copy_body {
     struct ops_resize r;
@@ -271,10 +400,17 @@ template <class UNIT> int copy(const struct ops_resize &r, const struct ops_port
 extern "C" int ops_launch_resize(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_resize *r = (const struct ops_resize *)params;
-    if (r->vector && (uintptr_t)ports->in[0] % 16 == 0 && (uintptr_t)ports->out[0] % 16 == 0) {
+    const bool vector = r->vector && (uintptr_t)ports->in[0] % 16 == 0 && (uintptr_t)ports->out[0] % 16 == 0;
+    if (vector && r->run) {
+        run8_body body = {*r, ports->in[0], ports->out[0]};
+        return each(body, r->fours.count, stream);
+    }
+    if (vector) {
         blend8_body body = {*r, ports->in[0], ports->out[0]};
         return each(body, r->units.count, stream);
     }
+    if (r->run)
+        return r->in_type == SAC_F16 ? runs<of_halves>(*r, ports, stream) : runs<of_floats>(*r, ports, stream);
     const bool halves = r->in_type <= SAC_F16 && r->out_type <= SAC_F16;
     if (r->mode != OPS_RESIZE_NEAREST || r->in_type != r->out_type)
         return !halves                 ? blend<double, of_any>(*r, ports, stream)

@@ -21,6 +21,9 @@ enum { OPS_RESIZE_AXES = 3 };
 struct ops_resize {
     struct ops_window      w; /* its steps alone */
     struct ops_places      units; /* of up to 8 channels; of one where channels are resized */
+    struct ops_places      fours; /* the same of four columns, with `run` */
+    int32_t                run, whole; /* whole: four columns lie side by side in the output */
+    int32_t                x_axis, y_axis; /* of a run; y_axis -1: rows stay */
     struct ops_resize_axis axis[OPS_RESIZE_AXES]; /* unused ones: one tap at 0 */
     int32_t                channels, axes, mode, coordinates, nearest, exclude_outside;
     int32_t                in_type, out_type, vector, floats; /* floats: else bytes of in_type are copied */
