@@ -143,10 +143,10 @@ static void reduced_steps(const struct sac_kernel_plan *plan, const bool *along,
 }
 
 /* Lines side by side that are worth the threads of a block, as spatial means of channels last are: a warp reads
- * along the lines, and where they lie by eights, eight a thread. Blocks: four for each of 132 multiprocessors. */
+ * along the lines, and where they lie by eights, eight a thread. So many blocks that the last round of them over 132 multiprocessors counts little. */
 static void choose_columns(struct ops_reduce *p)
 {
-    enum { LINE_MIN = 64, PART_MIN = 256, BLOCKS_WANTED = 528, LANES = 8, WARP = 32 };
+    enum { LINE_MIN = 64, PART_MIN = 128, BLOCKS_WANTED = 2048, LANES = 8, WARP = 32 };
     struct ops_lines *l = &p->lines;
     const int64_t     n = l->inner.count;
     const bool        sums = p->kind == OPS_REDUCE_SUM || p->kind == OPS_REDUCE_ABS || p->kind == OPS_REDUCE_SQUARE;

@@ -99,6 +99,52 @@ template <bool MAX> struct pool8_body {
     }
 };
 
+/* The largest of windows of SIZE columns: a row's loads are all under way at once, and what lies outside is
+ * read at the edge once more, which changes no maximum. */
+template <int SIZE> struct max8_body {
+    struct ops_pool p;
+    const void     *in;
+    void           *out;
+    OPS_BODY void operator()(int64_t i) const
+    {
+        const ops_window &w = p.w;
+        const at5         at = place5(p.units, i);
+        const span        sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
+        const int64_t     from = at.n * w.x_step[0] + at.c * LANES;
+        float             acc[LANES], v[SIZE][LANES];
+        int64_t           column[SIZE];
+        OPS_UNROLL
+        for (int k = 0; k < SIZE; k++) {
+            const int32_t inside = k < sx.first ? sx.first : k < sx.last ? k : sx.last - 1;
+            column[k] = from + (sx.start + inside * w.dilation[2]) * w.x_step[4];
+        }
+        OPS_UNROLL
+        for (int j = 0; j < LANES; j++)
+            acc[j] = -INFINITY;
+        for (int a = sz.first; a < sz.last && sx.first < sx.last; a++)
+            for (int b = sy.first; b < sy.last; b++) {
+                const int64_t row = (sz.start + a * w.dilation[0]) * w.x_step[2] +
+                                    (sy.start + b * w.dilation[1]) * w.x_step[3];
+                OPS_UNROLL
+                for (int k = 0; k < SIZE; k++)
+                    get8(in, p.in_type, row + column[k], v[k]);
+                OPS_UNROLL
+                for (int k = 0; k < SIZE; k++)
+                    OPS_UNROLL
+                    for (int j = 0; j < LANES; j++)
+                        acc[j] = v[k][j] > acc[j] || is_nan(v[k][j]) ? v[k][j] : acc[j];
+            }
+        put8(out, p.out_type, at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
+                                  at.x * w.y_step[4], acc);
+    }
+};
+
+template <int SIZE> int largest(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+{
+    max8_body<SIZE> body = {p, ports->in[0], ports->out[0]};
+    return each(body, p.units.count, stream);
+}
+
 bool fits16(const void *p) { return (uintptr_t)p % 16 == 0; }
 
 } // namespace
@@ -109,6 +155,12 @@ extern "C" int ops_launch_pool(const void *params, const struct ops_ports *ports
     const void            *in = ports->in[0];
     void                  *out = ports->out[0];
     if (p->vector && fits16(in) && fits16(out)) {
+        if (p->kind == OPS_POOL_MAX && p->w.kernel[2] == 3)
+            return largest<3>(*p, ports, stream);
+        if (p->kind == OPS_POOL_MAX && p->w.kernel[2] == 2)
+            return largest<2>(*p, ports, stream);
+        if (p->kind == OPS_POOL_MAX && p->w.kernel[2] == 5)
+            return largest<5>(*p, ports, stream);
         pool8_body<true>  max = {*p, in, out};
         pool8_body<false> average = {*p, in, out};
         return p->kind == OPS_POOL_MAX ? each(max, p->units.count, stream) : each(average, p->units.count, stream);
