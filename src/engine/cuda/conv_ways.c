@@ -8,7 +8,7 @@
 
 /* NVRTC compiles one after the other, whoever asks: with four of them YOLOX-S took 12 to 18 seconds for a batch
  * size (one H200), so there are two. */
-enum { LIST_MAX = 32, FUSED_MAX = 6, COMPILED_MAX = 2, PLAIN_MAX = 5 };
+enum { LIST_MAX = 32, FUSED_MAX = 6, COMPILED_MAX = 2, PLAIN_MAX = 5, ENOUGH = 4 };
 static const int64_t WORKSPACE_MAX = 512 << 20;
 
 enum conv_form conv_form_of(enum conv_way way)
@@ -192,6 +192,7 @@ void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, str
     add_from(out, t, s, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
     if (fuse && !first_fused) /* what is compiled from this list takes up to four seconds */
         add_from(out, t, s, true, CUDNN_HEUR_MODE_FALLBACK, 1);
-    add_from(out, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);
+    if (out->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer */
+        add_from(out, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);
     add_tiles(out, s);
 }
