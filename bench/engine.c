@@ -5,7 +5,8 @@
  *     bench_engine MODEL [--device NAME] [--precision fp32|tf32|fp16] [--batch 1,8,32] [--seconds S] [--steps]
  *
  * One line of JSON a batch, as it is done: ms of a batch (median over rounds), that of the best round, time
- * to plan. --seconds: of measuring, a batch (default 1). --steps: each step's time as well. */
+ * to plan. --seconds: of measuring, a batch (default 1). --steps: each step's time as well, by events within one
+ * launch where the plan is one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
