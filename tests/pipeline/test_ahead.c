@@ -266,6 +266,8 @@ static void batches_are_as_large_as_asked_for(void **state)
     assert_int_equal(stats.batch.max, 6);
     assert_true(stats.batch.full > 0);
     assert_true(stats.batch.mean > 4.5);
+    assert_string_equal(stats.queue[1].name, "track");
+    assert_int_equal(stats.queue[1].capacity, 6); /* all of a batch may be tracked at once */
     struct sac_session_params push = sac_session_params_default();
     sac_session              *s = NULL;
     push.job = params.job;
