@@ -277,6 +277,72 @@ static void little_crosses(void **state)
     sac_device_unref(&cpu);
 }
 
+static uint64_t requests(sac_device *dev)
+{
+    struct sac_pool_stats stats;
+    sac_device_pool_stats(dev, &stats);
+    return stats.allocations + stats.reuses;
+}
+
+/* Crowds of many streams at once ask for more than was taken for a trip: they go in several, and none takes more. */
+static void a_full_wave_says_so(void **state)
+{
+    (void)state;
+    enum { CROWD = 300, MANY = 12, TURNS = 4 };
+    static struct sac_detection det[CROWD];
+    static float                all[CROWD][DIM];
+    sac_device                 *dev = open_remote();
+    struct sac_tracker_params   p = sac_tracker_params_default(SAC_TRACKER_BOTSORT);
+    sac_tracker                *trk[MANY] = {NULL};
+    struct sac_wave            *wave = NULL;
+    struct sac_features        *f = NULL;
+    int                         full = 0, tracks = 0;
+    p.embedding_dim = DIM;
+    for (int i = 0; i < CROWD; i++) {
+        const float x = (float)(i % 20) * 40, y = (float)(i / 20) * 90;
+        det[i] = (struct sac_detection){x, y, x + 30, y + 80, 0.9f, 0};
+        all[i][i % DIM] = 1;
+    }
+    assert_sac_ok(sac_wave_create(dev, &wave));
+    assert_sac_ok(sac_wave_warm_up(wave));
+    assert_sac_ok(sac_features_create(dev, CROWD, DIM, &f));
+    memcpy(sac_features_data(f), all, sizeof all);
+    assert_sac_ok(dev->ops->event_record(f->ready, NULL));
+    for (int s = 0; s < MANY; s++) {
+        assert_sac_ok(sac_tracker_create(test_context(), &p, &trk[s]));
+        assert_sac_ok(sac_tracker_prepare(trk[s], dev, NULL));
+    }
+    const uint64_t before = requests(dev);
+    for (int k = 0; k < TURNS; k++)
+        for (int s = 0; s <= MANY; s++) {
+            struct sac_tracker_input in = {.det = det, .count = CROWD, .pts_us = k * 40000};
+            in.looks = (struct sac_look_rows){
+                .dev = dev, .base = sac_features_data(f), .count = f->count, .dim = f->dim, .features = f};
+            const bool fits = s < MANY && sac_wave_fits(wave, trk[s], &in);
+            full += s < MANY && !fits;
+            if (!fits) {
+                assert_sac_ok(sac_wave_run(wave));
+                for (size_t i = 0; i < sac_wave_count(wave); i++) {
+                    struct sac_track_view view;
+                    sac_wave_finish(wave, i, &view);
+                    tracks += (int)view.count;
+                }
+                sac_wave_settle(wave);
+                sac_wave_clear(wave);
+            }
+            if (s < MANY)
+                assert_sac_ok(sac_wave_add(wave, trk[s], &in));
+        }
+    assert_in_range(full, TURNS - 1, TURNS * MANY / 2);
+    assert_in_range(tracks, (TURNS - 1) * MANY * CROWD, TURNS * MANY * CROWD);
+    assert_int_equal(requests(dev), before);
+    sac_wave_destroy(&wave);
+    for (int s = 0; s < MANY; s++)
+        sac_tracker_destroy(&trk[s]);
+    sac_features_unref(&f);
+    close_device(&dev);
+}
+
 /* A device that fails once: that frame has no tracks, and the next ones have their ids still. */
 static void a_fault_costs_looks_and_nothing_more(void **state)
 {
@@ -409,6 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tracks_are_those_of_the_host),
         cmocka_unit_test(little_crosses),
+        cmocka_unit_test(a_full_wave_says_so),
         cmocka_unit_test(a_fault_costs_looks_and_nothing_more),
         cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(no_memory_changes_nothing),
