@@ -16,6 +16,9 @@ struct wave {
     struct sac_item *item[WAVE_MAX];
     bool             member[WAVE_MAX]; /* it is tracked with the others */
     int              count, max;
+    struct sac_item *later[WAVE_MAX]; /* for the waves that follow, in the order of the queue */
+    int              later_count;
+    bool             closed; /* items of the push form, which have no lane, keep their order among all streams */
     int64_t          begun_ns, device_ns; /* of its trips, where that is measured */
 };
 
@@ -261,30 +264,42 @@ static bool has_stream(const struct wave *wave, int stream_id)
     return false;
 }
 
-/* From `first` on what is at hand, without waiting. A second item of a stream begins the next wave, and is
- * returned: NULL when there is none yet. */
-static struct sac_item *collect(struct sac_job *job, struct wave *wave, struct sac_item *first)
+/* Into the wave, or put off: a second item of a stream waits for the first. */
+static void take(struct wave *wave, struct sac_item *item)
 {
-    void *next;
-    wave->count = 0;
-    wave->item[wave->count++] = first;
-    while (wave->count < wave->max && sac_queue_pop_wait(job->track, 0, &next) == SAC_OK) {
-        struct sac_item *item = next;
-        if (has_stream(wave, item->stream_id))
-            return item;
+    if (wave->count < wave->max && !wave->closed && !has_stream(wave, item->stream_id)) {
         wave->item[wave->count++] = item;
+        return;
     }
-    return NULL;
+    wave->later[wave->later_count++] = item;
+    wave->closed |= !item->lane;
 }
 
-static void *next_item(struct sac_job *job, struct sac_item *left)
+/* What was put off, then `first` (NULL: none) and what is at hand, without waiting. */
+static void collect(struct sac_job *job, struct wave *wave, struct sac_item *first)
+{
+    void     *next;
+    const int put_off = wave->later_count;
+    wave->count = wave->later_count = 0;
+    wave->closed = false;
+    for (int i = 0; i < put_off; i++)
+        take(wave, wave->later[i]);
+    if (first)
+        take(wave, first);
+    while (wave->count < wave->max && wave->later_count < WAVE_MAX && !wave->closed &&
+           sac_queue_pop_wait(job->track, 0, &next) == SAC_OK)
+        take(wave, next);
+}
+
+/* NULL at the end. */
+static struct sac_item *next_item(struct sac_job *job)
 {
     struct sac_queue_stats stats;
-    void                  *item = left;
+    void                  *item;
     sac_queue_stats(job->track, &stats);
-    if (!left && stats.length == 0) /* nobody waits for this thread but who wants memory */
+    if (stats.length == 0) /* nobody waits for this thread but who wants memory */
         sac_wave_rest(job->wave);
-    return left || sac_queue_pop_wait(job->track, -1, &item) == SAC_OK ? item : NULL;
+    return sac_queue_pop_wait(job->track, -1, &item) == SAC_OK ? item : NULL;
 }
 
 void *sac_job_track_main(void *arg)
@@ -293,11 +308,11 @@ void *sac_job_track_main(void *arg)
     struct wave      wave = {.max = job->dev->ops->host_memory ? 1 : WAVE_MAX};
     struct sac_item *item = NULL;
     sac_memory_use_set(SAC_MEMORY_TRACKING);
-    while ((item = next_item(job, item)) != NULL) {
-        struct sac_item *left = collect(job, &wave, item);
+    while (wave.later_count > 0 || (item = next_item(job)) != NULL) {
+        collect(job, &wave, item);
+        item = NULL;
         track_wave(job, &wave);
         pass_on(job, &wave);
-        item = left;
     }
     sac_wave_rest(job->wave);
     sac_queue_close(job->done);

@@ -162,6 +162,34 @@ static void the_tracks_are_those_of_the_host(void **state)
     sac_context_destroy(&other);
 }
 
+/* Streams whose frames come one stream behind the other share waves all the same, and keep their order. */
+static void frames_that_come_in_bursts_share_waves(void **state)
+{
+    (void)state;
+    sac_context *ctx = NULL;
+    struct run   r;
+    make_rows();
+    assert_sac_ok(sac_context_create(NULL, &ctx));
+    open_run(&r, ctx);
+    for (int s = 0; s < STREAMS; s++)
+        for (int k = 0; k <= FRAMES; k++)
+            push(&r, s, k);
+    for (int s = 0; s < STREAMS; s++)
+        for (int k = 0; k <= FRAMES; k++) {
+            void *popped = NULL;
+            assert_sac_ok(sac_queue_pop_wait(r.lane[s].done, 10000000000, &popped));
+            struct sac_item *item = popped;
+            assert_int_equal(item->number, k);
+            assert_int_equal(item->status, SAC_OK);
+            assert_true(item->last == (k == FRAMES));
+            sac_job_recycle(r.job, item);
+        }
+    assert_in_range(largest, 2, STREAMS);
+    assert_int_equal(r.job->tracker_count, 0);
+    close_run(&r);
+    sac_context_destroy(&ctx);
+}
+
 /* The frames of a wave that fails say so; all others have their tracks. */
 static void a_wave_that_fails_is_one_frame_of_its_streams(void **state)
 {
@@ -202,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tracks_are_those_of_the_host),
+        cmocka_unit_test(frames_that_come_in_bursts_share_waves),
         cmocka_unit_test(a_wave_that_fails_is_one_frame_of_its_streams),
     };
     return cmocka_run_group_tests_name("pipeline/waves", tests, NULL, NULL);
