@@ -106,7 +106,7 @@ def figures(stats):
            "bottleneck": (stats["bottleneck"] or {}).get("stage")}
     if stats.get("devices"):
         row["devices"] = {shard["device"]: {"streams": shard["streams"], "fps": round(shard["fps"], 1),
-                                            "gpu_percent": (shard["gpu"] or {}).get("utilisation")} for shard in stats["devices"]}
+                                            "gpu_percent": round(100 * shard["gpu"]["utilisation"]) if shard["gpu"] else None} for shard in stats["devices"]}
     return row | ledger(stats)
 
 
