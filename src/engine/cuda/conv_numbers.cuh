@@ -96,9 +96,33 @@ __device__ __forceinline__ float activate(int kind, float alpha, float beta, flo
     }
 }
 
+/* The same of many numbers. Which it is, is asked once: where each number asks by itself, the code of all kinds
+ * stands there as often (200 KB for a kernel), and warps that jump through it wait for instructions. */
+template <int N> __device__ __forceinline__ void activate_all(int kind, float alpha, float beta, float (&v)[N])
+{
+#define CONV_ACTIVATE(name)                              \
+    case name:                                           \
+        _Pragma("unroll") for (int i = 0; i < N; i++)    \
+            v[i] = activate(name, alpha, beta, v[i]);    \
+        break;
+    switch (kind) {
+        CONV_ACTIVATE(SAC_ACT_RELU)
+        CONV_ACTIVATE(SAC_ACT_LEAKY_RELU)
+        CONV_ACTIVATE(SAC_ACT_CLIP)
+        CONV_ACTIVATE(SAC_ACT_SIGMOID)
+        CONV_ACTIVATE(SAC_ACT_SILU)
+        CONV_ACTIVATE(SAC_ACT_HARD_SIGMOID)
+        CONV_ACTIVATE(SAC_ACT_HARD_SWISH)
+        CONV_ACTIVATE(SAC_ACT_TANH)
+        CONV_ACTIVATE(SAC_ACT_SOFTPLUS)
+    default: break;
+    }
+#undef CONV_ACTIVATE
+}
+
 /* Sums of WIDTH channels from c on, at this pixel of this sample, to what is stored. */
 template <class T, int WIDTH>
-__device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, int64_t residual_at, float *v)
+__device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, int64_t residual_at, float (&v)[WIDTH])
 {
     float bias[WIDTH], other[WIDTH];
     if (f.bias) {
@@ -113,9 +137,7 @@ __device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, i
 #pragma unroll
         for (int i = 0; i < WIDTH; i++)
             v[i] += other[i];
-#pragma unroll
-    for (int i = 0; i < WIDTH; i++)
-        v[i] = activate(f.act, f.alpha, f.beta, v[i]);
+    activate_all(f.act, f.alpha, f.beta, v);
     if (f.residual_kind == SAC_RESIDUAL_AFTER)
 #pragma unroll
         for (int i = 0; i < WIDTH; i++)

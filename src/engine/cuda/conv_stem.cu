@@ -128,15 +128,28 @@ __device__ __forceinline__ void stem_sums(const conv_stem_params &p, const stem_
     }
 }
 
-// Two neighbouring channels of one pixel, finished.
-__device__ __forceinline__ uint32_t stem_finish(const conv_finish &f, int k, float a, float b)
+// Sums of the channels from k on become what is stored.
+template <int TILES>
+__device__ __forceinline__ void stem_finish(const conv_finish &f, int k, float (&sum)[STEM_ROWS][TILES][4])
 {
-    if (f.bias) {
-        const float2 bias = __half22float2(__ldg(reinterpret_cast<const __half2 *>((const __half *)f.bias + k)));
-        a += bias.x;
-        b += bias.y;
+#pragma unroll
+    for (int j = 0; j < TILES && f.bias; j++) {
+        const __half *from = (const __half *)f.bias + k + j * 8 + 2 * (threadIdx.x & 3);
+        const float2  bias = __half22float2(__ldg(reinterpret_cast<const __half2 *>(from)));
+#pragma unroll
+        for (int i = 0; i < STEM_ROWS; i++) {
+            sum[i][j][0] += bias.x, sum[i][j][1] += bias.y;
+            sum[i][j][2] += bias.x, sum[i][j][3] += bias.y;
+        }
     }
-    const __half2 h = __floats2half2_rn(activate(f.act, f.alpha, f.beta, a), activate(f.act, f.alpha, f.beta, b));
+#pragma unroll
+    for (int i = 0; i < STEM_ROWS; i++)
+        activate_all(f.act, f.alpha, f.beta, reinterpret_cast<float (&)[TILES * 4]>(sum[i]));
+}
+
+__device__ __forceinline__ uint32_t stem_word(float a, float b)
+{
+    const __half2 h = __floats2half2_rn(a, b);
     return *reinterpret_cast<const uint32_t *>(&h);
 }
 
@@ -163,14 +176,13 @@ __device__ __forceinline__ uint4 stem_turn(uint32_t v0, uint32_t v1, uint32_t v2
 }
 
 template <int TILES>
-__device__ __forceinline__ void stem_store(const conv_stem_params &p, __half *y, int k, bool inside,
-                                           const float (&sum)[TILES][4], int half)
+__device__ __forceinline__ void stem_store(__half *y, int k, bool inside, const float (&sum)[TILES][4], int half)
 {
     const int t = threadIdx.x & 3;
     uint32_t  v[TILES];
 #pragma unroll
     for (int j = 0; j < TILES; j++)
-        v[j] = stem_finish(p.finish, k + j * 8 + 2 * t, sum[j][2 * half], sum[j][2 * half + 1]);
+        v[j] = stem_word(sum[j][2 * half], sum[j][2 * half + 1]);
     constexpr int WHOLE = TILES / 4 * 4;
 #pragma unroll
     for (int j = 0; j < WHOLE; j += 4) {
@@ -195,6 +207,7 @@ template <int TILES> __global__ void __launch_bounds__(STEM_THREADS) stem_kernel
     stem_load_part(p, m, n, oy, ox, pitch);
     __syncthreads();
     stem_sums<TILES>(p, m, pitch, sum);
+    stem_finish<TILES>(p.finish, block * TILES * 8, sum);
     const int lane = threadIdx.x & 31, y = oy + (threadIdx.x >> 5) * STEM_ROWS;
 #pragma unroll
     for (int i = 0; i < STEM_ROWS; i++)
@@ -203,7 +216,7 @@ template <int TILES> __global__ void __launch_bounds__(STEM_THREADS) stem_kernel
             const int  x = ox + (lane >> 2) + 8 * half;
             const bool inside = x < p.out_w && y + i < p.out_h;
             __half    *at = (__half *)p.y + n * p.y_sample + ((int64_t)(y + i) * p.out_w + x) * p.y_pixel;
-            stem_store<TILES>(p, at, block * TILES * 8, inside, sum[i], half);
+            stem_store<TILES>(at, block * TILES * 8, inside, sum[i], half);
         }
 }
 

@@ -158,26 +158,27 @@ template <class S> __device__ __forceinline__ bool tile_reduce(float *shared, in
     return true;
 }
 
-// Two neighbouring channels of a pixel, finished. one: only the first is a channel.
-__device__ __forceinline__ uint32_t tile_finish(const conv_tile_params &p, const __half *residual, int k, float a, float b)
+// Sums of a pixel's channels become what is stored: two neighbouring ones of each tile from k on.
+template <int N> __device__ __forceinline__ void tile_finish(const conv_tile_params &p, const __half *residual, int k, float (&v)[N])
 {
     const conv_finish &f = p.finish;
-    const bool         first = k < p.out_c, second = k + 1 < p.out_c;
-    float              other[2] = {0, 0};
-    if (f.bias) {
-        a += first ? (float)__ldg((const __half *)f.bias + k) : 0.0f;
-        b += second ? (float)__ldg((const __half *)f.bias + k + 1) : 0.0f;
+    float              other[N];
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        const int  at = k + i / 2 * 8 + i % 2;
+        const bool real = at < p.out_c;
+        v[i] += real && f.bias ? (float)__ldg((const __half *)f.bias + at) : 0.0f;
+        other[i] = real && residual ? (float)__ldg(residual + at) : 0.0f;
+        v[i] += f.residual_kind == SAC_RESIDUAL_BEFORE ? other[i] : 0.0f;
     }
-    if (residual) {
-        other[0] = first ? (float)__ldg(residual + k) : 0.0f;
-        other[1] = second ? (float)__ldg(residual + k + 1) : 0.0f;
-    }
-    if (f.residual_kind == SAC_RESIDUAL_BEFORE)
-        a += other[0], b += other[1];
-    a = activate(f.act, f.alpha, f.beta, a);
-    b = activate(f.act, f.alpha, f.beta, b);
-    if (f.residual_kind == SAC_RESIDUAL_AFTER)
-        a += other[0], b += other[1];
+    activate_all(f.act, f.alpha, f.beta, v);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        v[i] += f.residual_kind == SAC_RESIDUAL_AFTER ? other[i] : 0.0f;
+}
+
+__device__ __forceinline__ uint32_t tile_word(float a, float b)
+{
     const __half2 h = __floats2half2_rn(a, b);
     return *reinterpret_cast<const uint32_t *>(&h);
 }
@@ -212,12 +213,17 @@ __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m,
     const __half  *residual = (const __half *)p.finish.residual;
     if (residual)
         residual += n * p.finish.residual_sample + pixel * p.finish.residual_pixel;
+    float numbers[2 * S::NT];
+#pragma unroll
+    for (int i = 0; i < 2 * S::NT; i++)
+        numbers[i] = sum[i / 2][2 * half + i % 2];
+    tile_finish(p, residual, k + 2 * t, numbers);
 #pragma unroll
     for (int j = 0; j < S::NT; j += 4) {
         uint32_t v[4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            v[i] = tile_finish(p, residual, k + (j + i) * 8 + 2 * t, sum[j + i][2 * half], sum[j + i][2 * half + 1]);
+            v[i] = tile_word(numbers[2 * (j + i)], numbers[2 * (j + i) + 1]);
         if (p.wide) {
             const uint4 whole = tile_turn_words(v[0], v[1], v[2], v[3]);
             const int   at = k + (j + t) * 8;
