@@ -31,14 +31,6 @@ static bool add(struct sac_ahead_batch *b, struct sac_item *item)
 
 /* ---- memory that runs out ---- */
 
-/* Strict mode refuses with the same code as a budget does. */
-bool sac_ahead_is_out_of_memory(const struct sac_ahead *a, sac_result res)
-{
-    char why[512];
-    sac_context_last_error(a->job->ctx, why, sizeof why);
-    return res == SAC_ERR_MEMORY || (res == SAC_ERR_LIMIT && !strstr(why, "zero-copy"));
-}
-
 static void make_smaller(struct sac_ahead *a, int size)
 {
     const int64_t now = sac_time_ns();
@@ -168,9 +160,9 @@ static void detect_in_pieces(struct sac_ahead *a, const struct sac_ahead_batch *
             res = detect_now(a, b->slot, at, m);
         if (res == SAC_OK) {
             at += m;
-        } else if (!sac_ahead_is_out_of_memory(a, res) && m > 1) {
+        } else if (!sac_job_is_out_of_memory(a->job, res) && m > 1) {
             size = 1;
-        } else if (!sac_ahead_is_out_of_memory(a, res)) {
+        } else if (!sac_job_is_out_of_memory(a->job, res)) {
             sac_job_fail_item(a->job, a->seen[at++], res);
         } else if (m > 1) {
             sac_device_pool_trim(a->job->dev);
@@ -198,7 +190,7 @@ static void begin(struct sac_ahead *a, struct sac_ahead_batch *b)
         return;
     int n = sac_ahead_line_up(a, b);
     b->begun = sac_detector_begin(job->det, b->slot, job->frames, n);
-    if (b->begun != SAC_OK && sac_ahead_is_out_of_memory(a, b->begun)) {
+    if (b->begun != SAC_OK && sac_job_is_out_of_memory(a->job, b->begun)) {
         sac_device_pool_trim(job->dev);
         b->begun = sac_detector_begin(job->det, b->slot, job->frames, n);
     }

@@ -32,8 +32,6 @@ struct sac_ahead {
     int     refused_from; /* streams from this number on found no memory; INT_MAX: none */
 };
 
-/* Was it memory that a call lacked? */
-bool sac_ahead_is_out_of_memory(const struct sac_ahead *a, sac_result res);
 /* The frames of a batch beside each other in a->seen and job->frames; their lists lie in job->found meanwhile.
  * Returns how many. */
 int  sac_ahead_line_up(struct sac_ahead *a, const struct sac_ahead_batch *b);

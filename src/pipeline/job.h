@@ -128,6 +128,10 @@ struct sac_job {
     struct sac_fault fault;
     sac_detector    *det;
     sac_embedder    *emb;
+    /* The models find no memory on the device: give up a stream, whose frames would. false: there is none to spare.
+     * On the inference thread while start waits. NULL: then starting fails. */
+    bool           (*give_way)(void *user, struct sac_job *job);
+    void            *give_way_user;
     bool             reid_auto; /* params.reid is to be chosen once the detector is known */
     bool             wants_embeddings;
     int              batch_max;
@@ -221,7 +225,9 @@ void       sac_job_on_decoded(void *job, const sac_frame *frame, int64_t begun_n
 /* ahead.c: the inference thread's work where more than one batch may be under way. */
 void sac_job_infer_ahead(struct sac_job *job);
 
-/* stages.c, for both ways of inferring. Put the fault that this thread just met on the item. */
+/* stages.c. Was it memory that a call on this thread lacked? */
+bool sac_job_is_out_of_memory(const struct sac_job *job, sac_result res);
+/* For both ways of inferring. Put the fault that this thread just met on the item. */
 void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res);
 /* Ready-made detections of an item. */
 void sac_job_look_up(struct sac_job *job, struct sac_item *item);

@@ -52,11 +52,36 @@ sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
     return res;
 }
 
+/* The newest of several streams on a GPU whose decoders left no memory for the networks. */
+static bool refuse_newest(void *user, struct sac_job *job)
+{
+    sac_pipeline          *pipe = user;
+    struct sac_stream_run *newest = NULL;
+    int                    open = 0;
+    if (job->dev->ops->host_memory) /* their frames are not of its pool */
+        return false;
+    for (int i = 0; i < pipe->stream_count; i++)
+        if (pipe->streams[i].job == job && pipe->streams[i].src) {
+            newest = &pipe->streams[i];
+            open++;
+        }
+    if (open < 2)
+        return false;
+    sac_stream_fail(newest, SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY,
+                                     "%s has no memory for its networks beside the decoders of %d streams",
+                                     sac_device_name(job->dev), open));
+    sac_stream_close(newest);
+    return true;
+}
+
 sac_result sac_pipeline_start_jobs(sac_pipeline *pipe, bool ready_made)
 {
     sac_result res = SAC_OK;
-    for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
+    for (int i = 0; i < pipe->job_count && res == SAC_OK; i++) {
+        pipe->jobs[i]->give_way = refuse_newest;
+        pipe->jobs[i]->give_way_user = pipe;
         res = sac_job_start(pipe->jobs[i], ready_made);
+    }
     return res;
 }
 

@@ -17,6 +17,14 @@ void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result re
     sac_error_clear(job->ctx);
 }
 
+/* Strict mode refuses with the same code as a budget does. */
+bool sac_job_is_out_of_memory(const struct sac_job *job, sac_result res)
+{
+    char why[512];
+    sac_context_last_error(job->ctx, why, sizeof why);
+    return res == SAC_ERR_MEMORY || (res == SAC_ERR_LIMIT && !strstr(why, "zero-copy"));
+}
+
 /* ---- inference: models ---- */
 
 static sac_result copy_classes(struct sac_job *job)
@@ -315,6 +323,12 @@ void *sac_job_infer_main(void *arg)
     struct sac_job *job = arg;
     sac_memory_use_set(SAC_MEMORY_INFERENCE);
     sac_result      res = open_models(job);
+    while (sac_job_is_out_of_memory(job, res) && job->give_way && job->give_way(job->give_way_user, job)) {
+        close_models(job);
+        sac_device_pool_trim(job->dev);
+        sac_error_clear(job->ctx);
+        res = open_models(job);
+    }
     sac_fault_keep(&job->fault, job->ctx, res);
     sem_post(&job->opened);
     if (res == SAC_OK && job->ahead)

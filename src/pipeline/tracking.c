@@ -57,7 +57,13 @@ sac_result sac_job_open_wave(struct sac_job *job)
     sac_result res = sac_wave_create(job->dev, &job->wave);
     if (res == SAC_OK && job->measures)
         sac_wave_measure(job->wave);
-    return res == SAC_OK && (has_remote_looks(job) || !job->dev->ops->host_memory) ? sac_wave_warm_up(job->wave) : res;
+    if (res != SAC_OK || (!has_remote_looks(job) && job->dev->ops->host_memory))
+        return res;
+    res = sac_wave_warm_up(job->wave);
+    if (!sac_job_is_out_of_memory(job, res))
+        return res;
+    sac_error_clear(job->ctx); /* frames will say so, if there is none then */
+    return SAC_OK;
 }
 
 sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width, int height)

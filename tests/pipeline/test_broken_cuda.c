@@ -133,6 +133,34 @@ static void more_streams_than_memory_are_refused(void **state)
     assert_int_equal(whole + refused, 4);
 }
 
+/* The decoders come first and leave too little for the networks: streams give way until they fit. */
+static void networks_are_given_room(void **state)
+{
+    (void)state;
+    need_gpu();
+    struct sac_stream_params   streams[STREAMS_MAX];
+    struct sac_stream_stats    stats[STREAMS_MAX];
+    const char                *inputs[STREAMS_MAX];
+    for (int i = 0; i < STREAMS_MAX; i++)
+        inputs[i] = clip_path("people_h264.mp4");
+    struct sac_pipeline_params params = on_gpu(streams, inputs, STREAMS_MAX);
+    int                        whole = 0, refused = 0;
+    for (int i = 0; i < STREAMS_MAX; i++)
+        streams[i].detections = NULL;
+    params.source.surfaces = 4;
+    params.job.detector = "person_det_fast";
+    params.job.reid = "none";
+    params.job.device_params.memory_limit_bytes = 130 << 20;
+    run(&params, stats);
+    for (int i = 0; i < STREAMS_MAX; i++) {
+        whole += stats[i].status == SAC_OK && stats[i].frames == 30;
+        refused += stats[i].status == SAC_ERR_LIMIT || stats[i].status == SAC_ERR_MEMORY;
+    }
+    assert_int_equal(stats[0].status, SAC_OK);
+    assert_true(whole >= 1 && refused >= 1);
+    assert_int_equal(whole + refused, STREAMS_MAX);
+}
+
 static void an_annotated_video_comes_down_once(void **state)
 {
     (void)state;
@@ -171,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(broken_streams_leave_the_others_whole),
         cmocka_unit_test(more_streams_than_memory_are_refused),
+        cmocka_unit_test(networks_are_given_room),
         cmocka_unit_test(an_annotated_video_comes_down_once),
     };
     return cmocka_run_group_tests(tests, open_folder, folder_remove);
