@@ -197,6 +197,30 @@ static void a_buffer_is_not_handed_out_while_a_stream_reads_it(void **state)
     sac_device_unref(&dev);
 }
 
+/* What a program calls before code of its own reads a tensor, or a frame that was written to. */
+static void waiting_is_until_all_is_done(void **state)
+{
+    (void)state;
+    sac_device       *dev = gpu_open(NULL);
+    sac_tensor       *big[2] = {bytes_on(dev, (int64_t)GIB, "load"), bytes_on(dev, (int64_t)GIB, "load")};
+    sac_frame        *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
+    struct sac_event *behind = NULL;
+    assert_sac_ok(dev->ops->event_create(dev, false, &behind));
+    assert_sac_ok(sac_frame_create(dev, &desc, &frame));
+    for (int i = 0; i < 2; i++) {
+        load(dev, NULL, big[0], big[1]);
+        assert_sac_ok(dev->ops->event_record(behind, NULL));
+        assert_false(dev->ops->event_reached(behind)); /* else this shows nothing */
+        assert_sac_ok(i == 0 ? sac_device_wait(dev) : sac_frame_wait(frame));
+        assert_true(dev->ops->event_reached(behind));
+    }
+    dev->ops->event_destroy(&behind);
+    sac_frame_unref(&frame);
+    sac_tensor_unref(&big[0]);
+    sac_tensor_unref(&big[1]);
+    sac_device_unref(&dev);
+}
+
 struct release {
     sac_device       *dev;
     struct sac_event *behind;
@@ -405,6 +429,7 @@ int main(void)
         cmocka_unit_test(nothing_stays_with_the_card),
         cmocka_unit_test(idle_blocks_go_by_frames),
         cmocka_unit_test(a_buffer_is_not_handed_out_while_a_stream_reads_it),
+        cmocka_unit_test(waiting_is_until_all_is_done),
         cmocka_unit_test(a_decoders_planes_go_back_after_the_work),
         cmocka_unit_test(strict_mode_names_what_it_refuses),
         cmocka_unit_test(many_threads_send_lists),
