@@ -101,7 +101,6 @@ void  sac_nms(struct sac_detections *list, float iou_max, size_t keep);
 void  sac_detections_distinct(struct sac_detections *list, size_t keep);
 /* Only sort and shorten. */
 void  sac_detections_best(struct sac_detections *list, size_t keep);
-float sac_box_iou(const struct sac_detection *a, const struct sac_detection *b);
 bool  sac_detections_push(struct sac_detections *list, const struct sac_detection *det);
 
 /* gather.c: where a head's boxes go: filtered, one per prediction, moved to the pixels of the source. */

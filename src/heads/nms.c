@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "device/detect.h"
 #include "heads/heads.h"
 
 bool sac_detections_push(struct sac_detections *list, const struct sac_detection *det)
@@ -17,17 +18,10 @@ void sac_detections_finish(struct sac_detections *list)
     *list = (struct sac_detections){0};
 }
 
-/* Ties by place and class, so that the order never depends on the library's sort. */
+/* As a device orders them, so that the order never depends on the library's sort. */
 static int by_falling_score(const void *left, const void *right)
 {
-    const struct sac_detection *a = left, *b = right;
-    if (a->score != b->score)
-        return a->score < b->score ? 1 : -1;
-    if (a->class_id != b->class_id)
-        return a->class_id < b->class_id ? -1 : 1;
-    if (a->x0 != b->x0)
-        return a->x0 < b->x0 ? -1 : 1;
-    return (a->y0 > b->y0) - (a->y0 < b->y0);
+    return sac_detect_order(left, right);
 }
 
 void sac_detections_best(struct sac_detections *list, size_t keep)
@@ -57,22 +51,11 @@ void sac_detections_distinct(struct sac_detections *list, size_t keep)
             list->items[list->count++] = list->items[i];
 }
 
-float sac_box_iou(const struct sac_detection *a, const struct sac_detection *b)
-{
-    float w = SAC_MIN(a->x1, b->x1) - SAC_MAX(a->x0, b->x0);
-    float h = SAC_MIN(a->y1, b->y1) - SAC_MAX(a->y0, b->y0);
-    if (!(w > 0) || !(h > 0))
-        return 0;
-    float both = w * h;
-    float all = (a->x1 - a->x0) * (a->y1 - a->y0) + (b->x1 - b->x0) * (b->y1 - b->y0) - both;
-    return all > 0 ? both / all : 0;
-}
-
 static bool is_overlapped(const struct sac_detections *kept, const struct sac_detection *det,
                           float iou_max)
 {
     for (size_t i = 0; i < kept->count; i++)
-        if (kept->items[i].class_id == det->class_id && sac_box_iou(&kept->items[i], det) > iou_max)
+        if (kept->items[i].class_id == det->class_id && sac_detect_iou(&kept->items[i], det) > iou_max)
             return true;
     return false;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "device/detect.h"
 #include "heads/heads.h"
 #include "tests/test.h"
 
@@ -42,7 +43,7 @@ static size_t brute_force(const struct sac_detections *in, float iou_max, bool *
         bool free = true;
         for (size_t i = 0; i < in->count && free; i++)
             free = !(stays[i] && in->items[i].class_id == in->items[best].class_id &&
-                     sac_box_iou(&in->items[i], &in->items[best]) > iou_max);
+                     sac_detect_iou(&in->items[i], &in->items[best]) > iou_max);
         stays[best] = free;
         count += free;
         done[best] = true;
@@ -118,9 +119,9 @@ static void overlap_is_shared_area_over_all(void **state)
     (void)state;
     struct sac_detection a = {0, 0, 10, 10, 1, 0}, b = {5, 0, 15, 10, 1, 0},
                          c = {10, 0, 20, 10, 1, 0};
-    assert_float_equal(sac_box_iou(&a, &b), 1.0 / 3, 1e-6);
-    assert_float_equal(sac_box_iou(&a, &a), 1, 1e-6);
-    assert_float_equal(sac_box_iou(&a, &c), 0, 0);
+    assert_float_equal(sac_detect_iou(&a, &b), 1.0 / 3, 1e-6);
+    assert_float_equal(sac_detect_iou(&a, &a), 1, 1e-6);
+    assert_float_equal(sac_detect_iou(&a, &c), 0, 0);
 }
 
 int main(void)

@@ -6,6 +6,7 @@
 
 #include <saccade/source.h>
 
+#include "device/detect.h"
 #include "heads/heads.h"
 #include "tests/test.h"
 
@@ -45,7 +46,7 @@ static void read_peers(const char *path, struct sac_detections frames[FRAMES_MAX
 static bool has_match(const struct sac_detections *list, const struct sac_detection *want)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (sac_box_iou(&list->items[i], want) >= 0.9f)
+        if (sac_detect_iou(&list->items[i], want) >= 0.9f)
             return true;
     return false;
 }
