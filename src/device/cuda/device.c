@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "device/cuda/common.h"
-#include "device/cuda/launch.h"
 #include "engine/cuda/cuda.h"
 
 enum { GPUS_MAX = 64 };
@@ -147,26 +146,6 @@ static sac_result describe(struct sac_device *dev)
     return SAC_OK;
 }
 
-/* A build for other cards alone (-Dgpu_arch) would fail with its first kernel, in words of CUDA's. In the GPU's
- * context. */
-static sac_result check_kernels(struct sac_device *dev)
-{
-    char              why[400];
-    int               major = 0, minor = 0;
-    const cudaError_t res = cuda_probe_kernels();
-    if (res == cudaSuccess)
-        return SAC_OK;
-    cudaGetLastError();
-    if (res != cudaErrorNoKernelImageForDevice && res != cudaErrorInvalidDeviceFunction &&
-        res != cudaErrorUnsupportedPtxVersion)
-        return SAC_OK; /* of another kind: it is said where it is in the way */
-    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, dev->index);
-    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, dev->index);
-    snprintf(why, sizeof why, "this build (%s) has no kernels for %s; build saccade with -Dgpu_arch=%d%d", SAC_CUDA_BUILD,
-             dev->description, major, minor);
-    return missing(dev, why);
-}
-
 /* patient: blocks of kernels on other streams are placed first. */
 static cudaError_t stream_init(struct sac_stream *stream, struct sac_device *dev, bool patient)
 {
@@ -244,9 +223,7 @@ static sac_result cuda_open(struct sac_device *dev, int index)
     dev->state = state;
     res = cuda_enter(dev);
     if (res == SAC_OK) {
-        res = check_kernels(dev);
-        if (res == SAC_OK)
-            res = cuda_check(dev, stream_init(&state->stream, dev, false), "its first stream");
+        res = cuda_check(dev, stream_init(&state->stream, dev, false), "its first stream");
         cuda_leave();
     }
     if (res != SAC_OK)

@@ -23,9 +23,6 @@
 extern "C" {
 #endif
 
-/* cudaSuccess when a kernel of this build can be loaded; in the context of the GPU. */
-cudaError_t cuda_probe_kernels(void);
-
 /* One crop: what it shows and where in the tensor. */
 struct cuda_crop {
     struct sac_surface   src;
