@@ -15,11 +15,13 @@ enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 4, ATTRS_MAX = 4 };
 /* ---- what is run ---- */
 
 static const int64_t five[] = {5, 5}, two_pads[] = {2, 2, 2, 2}, last[] = {0, 2, 3, 1};
-static const float   twice[] = {1, 1, 2, 2};
+static const int64_t three[] = {3, 3}, two[] = {2, 2}, ones[] = {1, 1, 1, 1};
+static const float   twice[] = {1, 1, 2, 2}, eight_times[] = {1, 1, 8, 8};
 
+enum lie { LAST, PLAIN, OUTPUT }; /* channels last, ONNX's order, the first become a model's output of float32 */
 struct bench_case {
     const char     *op, *what;
-    bool            plain; /* ONNX's order; else channels last */
+    enum lie        lie;
     int             in_count, rank;
     int64_t         dims[IN_MAX][4];
     struct sac_attr attrs[ATTRS_MAX];
@@ -29,20 +31,25 @@ struct bench_case {
 #define INTS(n, list) {.name = n, .kind = SAC_ATTR_INTS, .count = SAC_COUNT(list), .ints = list}
 #define TEXT(n, text) {.name = n, .kind = SAC_ATTR_STRING, .count = sizeof text - 1, .s = text}
 static const struct bench_case cases[] = {
-    {"Activation", "SiLU", false, 1, 4, {{32, 64, 160, 160}}, {INT("activation", 5)}, NULL},
-    {"Add", "equal shapes", false, 2, 4, {{32, 64, 160, 160}, {32, 64, 160, 160}}, {{0}}, NULL},
-    {"Mul", "a gate per channel", false, 2, 4, {{32, 64, 160, 160}, {32, 64, 1, 1}}, {{0}}, NULL},
-    {"MaxPool", "5x5", false, 1, 4, {{32, 256, 20, 20}},
+    {"Activation", "SiLU", LAST, 1, 4, {{32, 64, 160, 160}}, {INT("activation", 5)}, NULL},
+    {"Add", "equal shapes", LAST, 2, 4, {{32, 64, 160, 160}, {32, 64, 160, 160}}, {{0}}, NULL},
+    {"Mul", "a gate per channel", LAST, 2, 4, {{32, 64, 160, 160}, {32, 64, 1, 1}}, {{0}}, NULL},
+    {"MaxPool", "5x5", LAST, 1, 4, {{32, 256, 20, 20}},
      {INTS("kernel_shape", five), INTS("pads", two_pads)}, NULL},
-    {"Resize", "nearest, twice", false, 3, 4, {{32, 128, 40, 40}, {0}, {4}},
+    {"MaxPool", "3x3 in steps of two", LAST, 1, 4, {{32, 64, 256, 256}},
+     {INTS("kernel_shape", three), INTS("strides", two), INTS("pads", ones)}, NULL},
+    {"Resize", "nearest, twice", LAST, 3, 4, {{32, 128, 40, 40}, {0}, {4}},
      {TEXT("mode", "nearest"), TEXT("coordinate_transformation_mode", "asymmetric"), TEXT("nearest_mode", "floor")}, twice},
-    {"Resize", "linear, twice", false, 3, 4, {{32, 128, 40, 40}, {0}, {4}}, {TEXT("mode", "linear")}, twice},
-    {"Concat", "two of 128 channels", false, 2, 4, {{32, 128, 80, 80}, {32, 128, 80, 80}}, {INT("axis", 1)}, NULL},
-    {"GlobalAveragePool", "", false, 1, 4, {{32, 512, 20, 20}}, {{0}}, NULL},
-    {"Transpose", "NCHW to NHWC", true, 1, 4, {{32, 64, 80, 80}}, {INTS("perm", last)}, NULL},
-    {"Softmax", "lines of 197", true, 1, 4, {{32, 12, 197, 197}}, {INT("axis", -1)}, NULL},
-    {"LayerNormalization", "lines of 768", true, 2, 3, {{32, 197, 768}, {768}}, {INT("axis", -1)}, NULL},
-    {"Add", "a bias per line", true, 2, 3, {{32, 197, 768}, {768}}, {{0}}, NULL},
+    {"Resize", "linear, twice", LAST, 3, 4, {{32, 128, 40, 40}, {0}, {4}}, {TEXT("mode", "linear")}, twice},
+    {"Resize", "linear to an output", OUTPUT, 3, 4, {{8, 21, 64, 64}, {0}, {4}},
+     {TEXT("mode", "linear")}, eight_times},
+    {"Concat", "two of 128 channels", LAST, 2, 4, {{32, 128, 80, 80}, {32, 128, 80, 80}}, {INT("axis", 1)}, NULL},
+    {"GlobalAveragePool", "", LAST, 1, 4, {{32, 512, 20, 20}}, {{0}}, NULL},
+    {"GlobalAveragePool", "of 64x64", LAST, 1, 4, {{8, 2048, 64, 64}}, {{0}}, NULL},
+    {"Transpose", "NCHW to NHWC", PLAIN, 1, 4, {{32, 64, 80, 80}}, {INTS("perm", last)}, NULL},
+    {"Softmax", "lines of 197", PLAIN, 1, 4, {{32, 12, 197, 197}}, {INT("axis", -1)}, NULL},
+    {"LayerNormalization", "lines of 768", PLAIN, 2, 3, {{32, 197, 768}, {768}}, {INT("axis", -1)}, NULL},
+    {"Add", "a bias per line", PLAIN, 2, 3, {{32, 197, 768}, {768}}, {{0}}, NULL},
 };
 
 struct bench {
@@ -96,11 +103,13 @@ static bool prepare(struct bench *b, const struct bench_case *bc)
     b->plan = (struct sac_kernel_plan){.call = b->call, .precision = SAC_PRECISION_FP16, .in_place = -1};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].rank == bc->rank)
-            b->plan.in_layout[i] = bc->plain ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
+            b->plan.in_layout[i] = bc->lie == PLAIN ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
     if (!b->kernel->supports(b->dev, &b->plan, why, sizeof why)) {
         printf("%-20s %s: %s\n", bc->op, bc->what, why);
         return false;
     }
+    if (bc->lie == OUTPUT && b->plan.writes_any)
+        b->plan.out_layout[0] = SAC_LAYOUT_PLAIN;
     must(b->kernel->prepare(b->dev, &b->plan));
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present && !b->plan.in_taken[i]) {
@@ -203,7 +212,7 @@ int main(int argc, char **argv)
                 }
                 const double s = time_of(&b, run_kernel);
                 printf("%-20s %-22s %8.1f us %6.0f GB/s%s\n", cases[i].op, cases[i].what, s * 1e6, bytes / s * 1e-9,
-                       cases[i].plain ? "  plain" : "");
+                       cases[i].lie == PLAIN ? "  plain" : "");
             }
         }
         finish(&b);
