@@ -234,6 +234,9 @@ sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *co
     struct sac_detector_slot    *slot = &det->device->slots[index];
     const struct sac_preprocess *pre = &det->contract.pre;
     sac_result                   res = SAC_OK;
+    if (n < 1 || n > det->batch)
+        return SAC_FAIL(det->dev->ctx, SAC_ERR_INTERNAL, "%s: a batch of %d frames; it takes 1 to %d",
+                        sac_model_path(det->model), n, det->batch);
     slot->times = (struct sac_detector_times){.begun_ns = sac_time_ns()};
     slot->n = n;
     for (int i = 0; i < n; i++) {

@@ -51,6 +51,8 @@ static sac_result open_detector(struct sac_job *job)
     if (res != SAC_OK)
         return res;
     snprintf(job->head, sizeof job->head, "%s", sac_detector_head_name(job->det));
+    if (job->ahead) /* of a network whose batch is fixed one frame is a batch */
+        job->batch_limit = SAC_MIN(job->batch_limit, job->det->batch);
     if (job->ahead && !job->det->device)
         res = sac_detector_device_open(job->det);
     return res == SAC_OK ? copy_classes(job) : res;

@@ -241,5 +241,18 @@ embedding("embedding_nhwc", True)
 save("contract", [("output", np.zeros((1, 84, 8)))], metadata={
     "saccade.preprocess": "rgb,mean=1:2:3,std=2,letterbox=centre", "saccade.classes": "cat,dog,bird"})
 save("none", [("a", np.zeros((1, 7))), ("b", np.zeros((1, 9)))])
+# Its batch cannot be freed: outputs sum over the images of one, as an export with a wrong axis does.
+fixed = helper.make_model(
+    helper.make_graph(
+        [helper.make_node("ReduceMean", ["image"], ["mean"], axes=[0, 1, 2, 3], keepdims=0),
+         helper.make_node("Mul", ["mean", "zero"], ["nothing"]),
+         helper.make_node("Add", ["boxes", "nothing"], ["output"])],
+        "fixed_batch", [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, SIZE, SIZE])],
+        [helper.make_tensor_value_info("output", TensorProto.FLOAT, [1, 6, 84])],
+        [numpy_helper.from_array(np.zeros((), np.float32), "zero"),
+         numpy_helper.from_array(np.repeat([[[32], [32], [20], [20], [0.9], [0.1]]], 84, 2).astype(np.float32), "boxes")]),
+    opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+onnx.checker.check_model(fixed)
+onnx.save(fixed, os.path.join(HERE, "fixed_batch.onnx"))
 with open(os.path.join(HERE, "golden.txt"), "w") as out:
     out.write("\n".join(golden) + "\n")

@@ -279,6 +279,22 @@ static void batches_are_as_large_as_asked_for(void **state)
     sac_session_destroy(&s);
 }
 
+/* A network whose batch cannot be made free takes its frames one by one. */
+static void a_fixed_batch_takes_one_frame_at_a_time(void **state)
+{
+    (void)state;
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, STREAMS, 2);
+    params.job.detector = TEST_HEADS "/fixed_batch.onnx";
+    params.job.inference_batch_max = params.job.detector_params.batch_max = 8;
+    params.job.timeout_ms = 1000;
+    struct sac_pipeline_stats stats = run(&params);
+    assert_int_equal(stats.frames, STREAMS * FRAMES);
+    assert_int_equal(stats.detections, STREAMS * FRAMES);
+    assert_int_equal(stats.batch.max, 1);
+    assert_int_equal(stats.batch.count, STREAMS * FRAMES);
+}
+
 /* Of a session's frames one is of a format that no stage takes. */
 static void a_frame_that_fails_does_so_alone(void **state)
 {
@@ -391,6 +407,7 @@ int main(void)
         cmocka_unit_test_teardown(bad_devices_are_refused, remove_outputs),
         cmocka_unit_test_teardown(a_stop_leaves_whole_beginnings, remove_outputs),
         cmocka_unit_test_teardown(a_stream_that_ends_early_leaves_the_others, remove_outputs),
+        cmocka_unit_test_teardown(a_fixed_batch_takes_one_frame_at_a_time, remove_outputs),
         cmocka_unit_test_teardown(batches_are_as_large_as_asked_for, remove_outputs),
         cmocka_unit_test(a_frame_that_fails_does_so_alone),
         cmocka_unit_test(memory_that_runs_out_midway_costs_frames_not_the_session),
