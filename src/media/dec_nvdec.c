@@ -16,6 +16,7 @@
 
 enum {
     SURFACES_MAX = 32, /* more, and drivers fail */
+    OPEN_BYTES = 32 << 20, /* for a decoder before its size is known */
     LENT_MIN = 3, /* as many as are under way in a round trip */
 };
 
@@ -55,6 +56,16 @@ const AVCodec *sac_nvdec_codec(enum AVCodecID id)
 static bool supports(const sac_device *dev, const AVCodecParameters *video)
 {
     return dev->ops->video_context && sac_nvdec_codec(video->codec_id);
+}
+
+/* ---- memory ---- */
+
+/* A decoder's memory is taken beside our pool, whose idle buffers the driver can't have. */
+static void make_way(sac_device *dev, uint64_t bytes)
+{
+    uint64_t left = 0, total = 0;
+    if (dev->ops->memory_info && dev->ops->memory_info(dev, &left, &total) == SAC_OK && left < bytes + bytes / 4)
+        sac_device_pool_trim(dev);
 }
 
 /* ---- surfaces, chosen when a stream's header is known ---- */
@@ -111,14 +122,6 @@ static uint64_t bytes_taken(const AVHWFramesContext *frames)
     const uint64_t step = plain > 1 << 20 ? 2 << 20 : 1 << 20;
     const uint64_t both = (plain + step - 1) / step * step + (decoded + step - 1) / step * step;
     return both * (uint64_t)frames->initial_pool_size + 4 * plain;
-}
-
-/* The driver takes them beside our pool, whose idle buffers it can't have. */
-static void make_way(sac_device *dev, uint64_t bytes)
-{
-    uint64_t left = 0, total = 0;
-    if (dev->ops->memory_info && dev->ops->memory_info(dev, &left, &total) == SAC_OK && left < bytes + bytes / 4)
-        sac_device_pool_trim(dev);
 }
 
 static sac_result size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
@@ -198,6 +201,7 @@ static sac_result open_gpu(struct sac_decoder *dec)
         return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
                         "%s: this FFmpeg was built without NVDEC", dec->source_name);
     st->avc->hw_device_ctx = ref;
+    make_way(dec->dev, OPEN_BYTES);
     AVHWDeviceContext *gpu = (AVHWDeviceContext *)(void *)ref->data;
     sac_result         res = dec->dev->ops->video_context(dec->dev, gpu->hwctx, &st->stream);
     int                err = res == SAC_OK ? av_hwdevice_ctx_init(ref) : 0;
