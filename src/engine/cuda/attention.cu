@@ -151,7 +151,7 @@ extern "C" int ops_launch_attention(const void *params, const struct ops_ports *
     const struct ops_attention *p = (const struct ops_attention *)params;
     attention_body body = {*p, ports->in[0], ports->in[1], ports->in[2], ports->in[3], ports->in[4], ports->in[5],
                            (const int64_t *)ports->in[6], ports->out[Y], ports->out[SCORES], (float *)ports->scratch};
-    int res = lines(body, p->team, p->q.batch * p->q.count * p->q.length, 1, stream);
+    int res = lines<WARPS | BLOCKS>(body, p->team, p->q.batch * p->q.count * p->q.length, 1, stream);
     if (res == 0)
         res = present(*p, p->k, PRESENT_KEY, p->k_type, p->past_key_type, ports, stream);
     return res ? res : present(*p, p->v, PRESENT_VALUE, p->v_type, p->past_value_type, ports, stream);

@@ -226,7 +226,7 @@ extern "C" int ops_launch_dynamic_quantize(const void *params, const struct ops_
     const struct ops_dynamic_quantize *p = (const struct ops_dynamic_quantize *)params;
     range_body range = {*p, ports->in[0], (float *)ports->scratch,
                         p->wants & 2 ? (float *)ports->out[1] : NULL, p->wants & 4 ? (uint8_t *)ports->out[2] : NULL};
-    int        res = lines(range, OPS_TEAM_BLOCK, 1, 1, stream);
+    int        res = lines<BLOCKS>(range, OPS_TEAM_BLOCK, 1, 1, stream);
     if (res || !(p->wants & 1))
         return res;
     by_range_body body = {*p, ports->in[0], (const float *)ports->scratch, ports->out[0]};

@@ -52,7 +52,7 @@ template <class T, class SUM> int run(const struct ops_product &p, const struct 
     body.out = ports->out[0];
     for (int k = 0; k < OPS_OPERANDS - 1; k++)
         body.in[k] = k < p.factors + p.adds ? ports->in[k] : NULL;
-    return lines(body, p.lines.team, p.lines.outer.count, 1, stream);
+    return lines<SOLO | WARPS>(body, p.lines.team, p.lines.outer.count, 1, stream);
 }
 
 struct integer_body {
@@ -103,5 +103,5 @@ extern "C" int ops_launch_product_integer(const void *params, const struct ops_p
     integer_body body = {*p, ports->in[p->a_port], ports->in[p->b_port], PORT(a_zero), PORT(b_zero), PORT(y_zero),
                          PORT(a_scale), PORT(b_scale), PORT(y_scale), ports->out[0]};
 #undef PORT
-    return lines(body, p->lines.team, p->lines.outer.count, 1, stream);
+    return lines<SOLO | WARPS>(body, p->lines.team, p->lines.outer.count, 1, stream);
 }

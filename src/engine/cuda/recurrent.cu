@@ -175,5 +175,5 @@ extern "C" int ops_launch_recurrent(const void *params, const struct ops_ports *
         zero_body zero = {ports->out[0], p->out_type[0]};
         res = each(zero, p->out_count, stream);
     }
-    return res ? res : lines(body, OPS_TEAM_BLOCK, p->directions * p->batch, 1, stream);
+    return res ? res : lines<BLOCKS>(body, OPS_TEAM_BLOCK, p->directions * p->batch, 1, stream);
 }

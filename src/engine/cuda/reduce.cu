@@ -260,7 +260,7 @@ int parts_of(const struct ops_reduce &p, const struct ops_ports *ports, double *
 {
     float_body body = {p, ports->in[0], ports->out[0], partial};
     if (!p.vector || (uintptr_t)ports->in[0] % 16)
-        return lines(body, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
+        return lines<CHOSEN | COLUMNS>(body, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
     switch (p.kind) {
     case OPS_REDUCE_SUM: return eights<OPS_REDUCE_SUM>(p, ports, partial, stream);
     case OPS_REDUCE_ABS: return eights<OPS_REDUCE_ABS>(p, ports, partial, stream);

@@ -134,7 +134,7 @@ extern "C" int ops_launch_dft(const void *params, const struct ops_ports *ports,
     const struct ops_dft *p = (const struct ops_dft *)params;
     dft_body              body = {*p, ports->in[0], ports->in[2], ports->out[0]};
     const int64_t         count = (p->stft ? p->outer * p->frames : p->outer * p->inner) * p->out;
-    return lines(body, OPS_TEAM_WARP, count, 1, stream);
+    return lines<WARPS>(body, OPS_TEAM_WARP, count, 1, stream);
 }
 
 extern "C" int ops_launch_det(const void *params, const struct ops_ports *ports, void *stream)
@@ -151,5 +151,5 @@ extern "C" int ops_launch_loss(const void *params, const struct ops_ports *ports
     if (res || !p->reduces || !p->out_type)
         return res;
     loss_sum_body sum = {*p, (const double *)ports->scratch, ports->out[0]};
-    return lines(sum, OPS_TEAM_BLOCK, 1, 1, stream);
+    return lines<BLOCKS>(sum, OPS_TEAM_BLOCK, 1, 1, stream);
 }

@@ -9,6 +9,11 @@
 
 namespace ops {
 
+/* The teams that a body may get: each is a kernel more, and as much code. */
+constexpr unsigned SOLO = 1u << OPS_TEAM_SOLO, WARPS = 1u << OPS_TEAM_WARP, BLOCKS = 1u << OPS_TEAM_BLOCK,
+                   COLUMNS = 1u << OPS_TEAM_COLUMN;
+constexpr unsigned CHOSEN = SOLO | WARPS | BLOCKS; /* by ops_choose_team */
+
 struct solo {
     OPS_BODY int lane() const { return 0; }
     OPS_BODY int lanes() const { return 1; }
@@ -119,7 +124,7 @@ inline unsigned blocks_of(int64_t work, int64_t per_block)
     return (unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX);
 }
 
-/* body(row, part, team) for all lines and parts. */
+/* body(row, part, team) for all lines and parts; of lines() the team is one of TEAMS. */
 template <class BODY> int columns(const BODY &body, int64_t rows, int parts, void *stream)
 {
     if (rows <= 0)
@@ -128,19 +133,25 @@ template <class BODY> int columns(const BODY &body, int64_t rows, int parts, voi
     return (int)cudaGetLastError();
 }
 
-template <class BODY> int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
+template <unsigned TEAMS = CHOSEN, class BODY> int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
 {
     const int64_t n = rows * parts;
-    if (team == OPS_TEAM_COLUMN)
-        return columns(body, rows, parts, stream);
+    if (!(TEAMS >> team & 1))
+        return (int)cudaErrorInvalidValue;
     if (n <= 0)
         return 0;
-    if (team == OPS_TEAM_SOLO)
-        solo_kernel<<<blocks_of(n, THREADS), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
-    else if (team == OPS_TEAM_WARP)
-        warp_kernel<<<blocks_of(n, THREADS / WARP), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
-    else
-        block_kernel<<<blocks_of(n, 1), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    if constexpr ((TEAMS & SOLO) != 0)
+        if (team == OPS_TEAM_SOLO)
+            solo_kernel<<<blocks_of(n, THREADS), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    if constexpr ((TEAMS & WARPS) != 0)
+        if (team == OPS_TEAM_WARP)
+            warp_kernel<<<blocks_of(n, THREADS / WARP), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    if constexpr ((TEAMS & BLOCKS) != 0)
+        if (team == OPS_TEAM_BLOCK)
+            block_kernel<<<blocks_of(n, 1), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    if constexpr ((TEAMS & COLUMNS) != 0)
+        if (team == OPS_TEAM_COLUMN)
+            return columns(body, rows, parts, stream);
     return (int)cudaGetLastError();
 }
 #else
@@ -152,8 +163,10 @@ template <class BODY> int columns(const BODY &body, int64_t rows, int parts, voi
     return 0;
 }
 
-template <class BODY> int lines(const BODY &body, int, int64_t rows, int parts, void *stream)
+template <unsigned TEAMS = CHOSEN, class BODY> int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
 {
+    if (!(TEAMS >> team & 1))
+        return 1;
     return columns(body, rows, parts, stream);
 }
 #endif
