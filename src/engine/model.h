@@ -102,6 +102,8 @@ sac_result sac_model_run_on(sac_model *model, struct sac_stream *stream, sac_ten
  * first    an input as the port has it.
  * layout   what the input must be; PLAIN: as the port says (on the host always; of several inputs too). */
 sac_result sac_model_take_native(sac_model *model, const struct sac_tensor_desc *first, enum sac_layout *layout);
+/* Does only the data of a run tell the shape of an output? Of the plan that ran last. */
+bool       sac_model_shapes_vary(sac_model *model);
 /* Run one plan as it is, without a look at the ports or the batch. */
 sac_result sac_model_run_plain(sac_model *model, sac_tensor *const *in, sac_tensor **out);
 

@@ -134,6 +134,27 @@ sac_result sac_model_plan(sac_model *m, const struct sac_operand *shapes, struct
     return SAC_OK;
 }
 
+/* Under the lock; NULL: none ran. */
+static const struct sac_plan *latest_plan(const sac_model *m)
+{
+    const struct sac_plan *latest = NULL;
+    for (int i = 0; i < SAC_PLANS_MAX; i++)
+        if (m->plans[i] && (!latest || m->plans[i]->used_at > latest->used_at))
+            latest = m->plans[i];
+    return latest;
+}
+
+bool sac_model_shapes_vary(sac_model *m)
+{
+    bool vary = false;
+    pthread_mutex_lock(&m->lock);
+    const struct sac_plan *plan = latest_plan(m);
+    for (int i = 0; plan && i < m->graph->output_count; i++)
+        vary |= !sac_plan_makes(plan, i);
+    pthread_mutex_unlock(&m->lock);
+    return vary;
+}
+
 void sac_model_drop_plans(sac_model *m)
 {
     sac_model_settle(m);

@@ -79,16 +79,21 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
     return patient ? dev->ops->stream_create_patient(dev, &b->stream) : dev->ops->stream_create(dev, &b->stream);
 }
 
-static void bucket_finish(struct sac_buckets *b, struct sac_bucket *bucket)
+static void drop_outputs(struct sac_buckets *b, struct sac_bucket *bucket)
 {
-    if (bucket->in)
-        sac_tensor_used(bucket->in, b->stream);
-    sac_tensor_unref(&bucket->in);
     for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++) {
         if (bucket->out[i])
             sac_tensor_used(bucket->out[i], b->stream);
         sac_tensor_unref(&bucket->out[i]);
     }
+}
+
+static void bucket_finish(struct sac_buckets *b, struct sac_bucket *bucket)
+{
+    if (bucket->in)
+        sac_tensor_used(bucket->in, b->stream);
+    sac_tensor_unref(&bucket->in);
+    drop_outputs(b, bucket);
 }
 
 void sac_buckets_finish(struct sac_buckets *b)
@@ -154,8 +159,12 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
         res = sac_preprocess_run_on(b->dev, b->stream, &b->pre, jobs, n, bucket->in);
     if (res == SAC_OK)
         res = mark(b, marks, SAC_MARK_INPUT);
+    if (bucket->varies)
+        drop_outputs(b, bucket);
     if (res == SAC_OK)
         res = sac_model_run_on(b->model, b->stream, &bucket->in, bucket->out);
+    if (res == SAC_OK && !bucket->varies)
+        bucket->varies = sac_model_shapes_vary(b->model);
     if (res == SAC_OK)
         res = mark(b, marks, SAC_MARK_OUTPUT);
     if (res == SAC_ERR_MEMORY || res == SAC_ERR_LIMIT)

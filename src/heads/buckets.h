@@ -21,6 +21,7 @@ enum { SAC_BUCKETS_MAX = 8 };
 struct sac_bucket {
     int         size;
     sac_tensor *in, *out[SAC_HEAD_OUTPUTS_MAX]; /* out: after the first run */
+    bool        varies; /* outputs are of another shape each time, so they are made anew */
 };
 
 /* Points in a run, to measure between: its begin, the input made, the outputs made, and what the caller

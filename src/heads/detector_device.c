@@ -126,6 +126,10 @@ static sac_result lay_out(struct sac_detector *det, const struct sac_bucket *buc
     d->laid_out = true;
     if (d->on_host)
         return SAC_OK;
+    if (bucket->varies) {
+        decode_on_host(det, "as only the data of each picture tells their shape");
+        return SAC_OK;
+    }
     if (!det->head->layout(&in, det->contract.class_count, s)) {
         decode_on_host(det, "as its outputs are none that the device decodes");
         return SAC_OK;

@@ -254,5 +254,32 @@ fixed = helper.make_model(
     opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 onnx.checker.check_model(fixed)
 onnx.save(fixed, os.path.join(HERE, "fixed_batch.onnx"))
+# It suppresses by itself: how many rows come out, only the picture's brightness tells.
+I64, F32 = TensorProto.INT64, TensorProto.FLOAT
+own_boxes = np.array([[[4 + 12 * i, 4, 12 + 12 * i, 20] for i in range(5)]], np.float32)
+own_scores = np.array([[[1.0, 0.8, 0.6, 0.45, 0.35]]], np.float32)
+counted = helper.make_model(
+    helper.make_graph(
+        [helper.make_node("ReduceMean", ["image"], ["mean"], axes=[0, 1, 2, 3], keepdims=0),
+         helper.make_node("Mul", ["base", "mean"], ["scores"]),
+         helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "iou", "least"], ["chosen"]),
+         helper.make_node("Gather", ["chosen", "two"], ["index"], axis=1),
+         helper.make_node("Gather", ["boxes", "zero"], ["own"], axis=0),
+         helper.make_node("Gather", ["own", "index"], ["places"], axis=0),
+         helper.make_node("Reshape", ["scores", "row"], ["list"]),
+         helper.make_node("Gather", ["list", "index"], ["flat"], axis=0),
+         helper.make_node("Unsqueeze", ["flat", "last"], ["column"]),
+         helper.make_node("Sub", ["column", "column"], ["class"]),
+         helper.make_node("Concat", ["places", "column", "class"], ["output"], axis=1)],
+        "end2end_counted", [helper.make_tensor_value_info("image", F32, [1, 3, SIZE, SIZE])],
+        [helper.make_tensor_value_info("output", F32, ["n", 6])],
+        [numpy_helper.from_array(own_boxes, "boxes"), numpy_helper.from_array(own_scores, "base"),
+         numpy_helper.from_array(np.array([5], np.int64), "most"), numpy_helper.from_array(np.array([0.5], np.float32), "iou"),
+         numpy_helper.from_array(np.array([0.3], np.float32), "least"), numpy_helper.from_array(np.array(2, np.int64), "two"),
+         numpy_helper.from_array(np.array(0, np.int64), "zero"), numpy_helper.from_array(np.array([-1], np.int64), "row"),
+         numpy_helper.from_array(np.array([1], np.int64), "last")]),
+    opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+onnx.checker.check_model(counted)
+onnx.save(counted, os.path.join(HERE, "end2end_counted.onnx"))
 with open(os.path.join(HERE, "golden.txt"), "w") as out:
     out.write("\n".join(golden) + "\n")

@@ -159,6 +159,54 @@ static void two_batches_are_under_way(void **state)
     sac_device_unref(&cpu);
 }
 
+/* A network that suppresses by itself: a darker picture has fewer rows. */
+static void rows_that_only_the_data_counts(sac_device *dev, sac_device *cpu)
+{
+    static const struct {
+        int    grey;
+        size_t rows;
+    } cases[] = {{255, 5}, {100, 2}, {200, 4}, {0, 0}, {255, 5}, {130, 3}};
+    sac_detector *det = open_detector(dev, "end2end_counted", "end2end");
+    if (dev == cpu)
+        assert_sac_ok(sac_detector_device_open(det));
+    assert_sac_ok(sac_detector_warm_up(det));
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_detections found = {0};
+        sac_frame            *frame = test_frame(cpu, SAC_PIXEL_RGB24, 64, 64), *mine = sac_frame_ref(frame);
+        memset(frame->plane[0], cases[i].grey, frame->pitch_bytes[0] * 64);
+        if (dev != cpu) {
+            sac_frame_unref(&mine);
+            mine = test_frame(dev, SAC_PIXEL_RGB24, 64, 64);
+            assert_sac_ok(sac_frame_copy(frame, mine));
+        }
+        assert_sac_ok(sac_detector_run(det, &mine, 1, &found));
+        if (found.count != cases[i].rows)
+            fail_msg("grey %d: %zu rows, expected %zu", cases[i].grey, found.count, cases[i].rows);
+        sac_detections_finish(&found);
+        sac_frame_unref(&frame);
+        sac_frame_unref(&mine);
+    }
+    assert_true(det->device->on_host);
+    sac_detector_destroy(&det);
+}
+
+static void rows_may_be_counted_by_the_network(void **state)
+{
+    (void)state;
+    sac_device *cpu = test_device();
+    rows_that_only_the_data_counts(cpu, cpu);
+    sac_device_unref(&cpu);
+}
+
+static void on_the_gpu_as_well(void **state)
+{
+    (void)state;
+    sac_device *gpu = gpu_open(NULL), *cpu = test_device();
+    rows_that_only_the_data_counts(gpu, cpu);
+    sac_device_unref(&gpu);
+    sac_device_unref(&cpu);
+}
+
 /* What each stage holds: the network's input is preprocessing's. */
 static void its_memory_is_told_by_stage(void **state)
 {
@@ -301,6 +349,8 @@ int main(void)
         cmocka_unit_test(two_batches_are_under_way),
         cmocka_unit_test(a_plug_in_decodes_on_the_host),
         cmocka_unit_test(so_does_the_gpu),
+        cmocka_unit_test(rows_may_be_counted_by_the_network),
+        cmocka_unit_test(on_the_gpu_as_well),
         cmocka_unit_test(its_memory_is_told_by_stage),
         cmocka_unit_test(also_on_the_gpu),
         cmocka_unit_test(which_strict_mode_refuses),
