@@ -260,7 +260,7 @@ def cycles(bench):
     if not test:
         yield {"what": "1,000 cycles", "fault": "its test is in the folder that scripts/gpu-pack makes, and not here"}
         return
-    env = host.environment() | {"SACCADE_CYCLES": "1000", "SACCADE_TEST_GPU": "1"}
+    env = host.environment() | {"SACCADE_CYCLES": "1000", "SACCADE_TEST_GPU": "1", "SACCADE_TEST_WHOLE_GPU": "1"}
     fault = None
     try:
         text, _, _ = host.execute([test, "opening_and_closing_leaves_memory_flat"], 250, env, host.HERE / "tests/tree")

