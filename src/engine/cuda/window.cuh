@@ -41,12 +41,13 @@ OPS_BODY span span_of(const ops_window &w, int d, int32_t out)
     const int32_t dilation = w.dilation[d], start = out * w.stride[d] - w.pad_begin[d], in = w.in[d];
     span          s;
     s.start = start;
-    s.first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+    const bool    dense = dilation == 1; /* a division takes longer than all the rest */
+    s.first = start >= 0 ? 0 : dense ? -start : (-start + dilation - 1) / dilation;
     s.first = s.first < w.kernel[d] ? s.first : w.kernel[d];
-    s.last = start >= in ? s.first : (in - 1 - start) / dilation + 1;
+    s.last = start >= in ? s.first : dense ? in - start : (in - 1 - start) / dilation + 1;
     s.last = s.last < w.kernel[d] ? s.last : w.kernel[d];
     s.last = s.last > s.first ? s.last : s.first;
-    const int32_t padded = (in + w.pad_end[d] - 1 - start) / dilation + 1;
+    const int32_t beyond = in + w.pad_end[d] - 1 - start, padded = (dense ? beyond : beyond / dilation) + 1;
     s.padded = padded < 0 ? 0 : padded < w.kernel[d] ? padded : w.kernel[d];
     return s;
 }
