@@ -194,14 +194,19 @@ template <int KIND> struct float8_body {
             for (int e = 0; e < LANES; e++)
                 total[e] = folded(total[e], (double)some[e]);
         }
-        OPS_UNROLL
-        for (int e = 0; e < LANES; e++) {
-            const double all = KIND == OPS_REDUCE_MAX ? team.all(total[e], larger<double>())
-                                                      : team.all(total[e], add<double>());
-            if (team.lane() == 0)
-                result{p, out, partial}(unit * LANES + e, part, all);
-        }
+        team.eight(unit, p.units.count, total, fold(), write{*this, part});
     }
+    struct fold {
+        OPS_BODY double operator()(double a, double b) const { return folded(a, b); }
+    };
+    struct write {
+        const float8_body &b;
+        int                part;
+        OPS_BODY void operator()(int64_t unit, int k, double v) const
+        {
+            result{b.p, b.out, b.partial}(unit * LANES + k, part, v);
+        }
+    };
 };
 
 struct combine_body {

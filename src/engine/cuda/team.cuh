@@ -19,6 +19,13 @@ struct solo {
     OPS_BODY int lanes() const { return 1; }
     OPS_BODY void sync() const {} /* what the team's threads wrote before, all of them may read */
     template <class T, class FOLD> OPS_BODY T all(T v, FOLD) const { return v; }
+    /* write(line, k, what the team's threads have of v[k], folded) for eight numbers of a line. */
+    template <class FOLD, class WRITE>
+    OPS_BODY void eight(int64_t line, int64_t, double (&v)[LANES], FOLD, const WRITE &write) const
+    {
+        for (int k = 0; k < LANES; k++)
+            write(line, k, v[k]);
+    }
 };
 
 #ifdef __CUDACC__
@@ -64,7 +71,7 @@ struct block {
 
 /* One thread of each warp of the block: the threads beside it work on the neighbouring lines. */
 struct column {
-    void *room; /* shared memory for a number of each thread */
+    void *room; /* shared memory for eight numbers of each thread */
     __device__ int lane() const { return threadIdx.x / WARP; }
     __device__ int lanes() const { return THREADS / WARP; }
     __device__ void sync() const { __syncthreads(); }
@@ -80,6 +87,26 @@ struct column {
             v = fold(v, each_thread[i * WARP + threadIdx.x % WARP]);
         return v;
     }
+    /* The block's 32 lines by eight numbers are a number for each thread. The row's length keeps banks apart. */
+    template <class FOLD, class WRITE>
+    __device__ void eight(int64_t line, int64_t lines, double (&v)[LANES], FOLD fold, const WRITE &write) const
+    {
+        double   *each_thread = (double *)room;
+        const int beside = threadIdx.x / LANES, k = threadIdx.x % LANES;
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < LANES; i++)
+            each_thread[i * EIGHT_ROW + threadIdx.x] = v[i];
+        __syncthreads();
+        double all = each_thread[k * EIGHT_ROW + beside];
+#pragma unroll
+        for (int i = 1; i < THREADS / WARP; i++)
+            all = fold(all, each_thread[k * EIGHT_ROW + i * WARP + beside]);
+        line = line / WARP * WARP + beside;
+        if (line < lines)
+            write(line, k, all);
+    }
+    static constexpr int EIGHT_ROW = THREADS + 4;
 };
 
 template <class BODY>
@@ -110,7 +137,7 @@ __global__ void __launch_bounds__(THREADS) block_kernel(const __grid_constant__ 
 template <class BODY>
 __global__ void __launch_bounds__(THREADS) column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
-    __shared__ double room[2 * THREADS];
+    __shared__ double room[LANES * column::EIGHT_ROW];
     const int64_t     groups = (rows + WARP - 1) / WARP;
     for (int64_t i = blockIdx.x; i < groups * parts; i += gridDim.x) {
         const int64_t row = i % groups * WARP + threadIdx.x % WARP;
