@@ -17,6 +17,8 @@ typedef struct sac_sink sac_sink;
 struct sac_sink_params {
     const char *encoder; /* NULL: libx264 where FFmpeg has it, else the best one it has, and it is said */
     int         threads; /* 0: half of the machine's, beside a GPU all */
+    int         beside;  /* other sinks that are written at the same time in this process; default 0. OpenH264 has
+                            one pool of threads for all: beside others it encodes on the writer's thread alone */
     int         crf;     /* quality, lower is better, on libx264's scale, which libopenh264 and
                             mpeg4 follow; others have their own; default 23 */
     const char *preset;  /* libx264 preset; default "veryfast" */

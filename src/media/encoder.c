@@ -25,20 +25,21 @@ static const struct encoder {
     int          gop;        /* frames from one key frame to the next at most; 0: its default */
     int          tick_max;   /* the time base's largest denominator; 0: any */
     bool         full_range; /* marks full range in the stream */
+    int          pool;       /* threads that all such encoders of a process have together; 0: each has its own */
 } encoders[] = {
-    {"libx264", "", QUALITY_CRF, 0, 0, true},
+    {"libx264", "", QUALITY_CRF, 0, 0, true, 0},
     /* Its own default is one key frame at all, where no player could seek. */
-    {"libopenh264", "rc_mode=quality:profile=high", QUALITY_H264, 250, 0, true},
+    {"libopenh264", "rc_mode=quality:profile=high", QUALITY_H264, 250, 0, true, 4},
     /* 16 bits for ticks a second: ISO/IEC 14496-2, 6.3.3; a key frame before inverse transforms that
      * round differently drift apart: its annex A, 132 frames. */
-    {"mpeg4", "", QUALITY_MPEG4, 100, 65535, false},
-    {"h264_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true},
-    {"hevc_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true},
-    {"libvpx-vp9", "deadline=realtime:cpu-used=8:row-mt=1:crf=32:b=0", QUALITY_OWN, 0, 0, true},
-    {"libvpx", "deadline=realtime:cpu-used=8:crf=10:b=4M", QUALITY_OWN, 0, 0, false},
-    {"libsvtav1", "preset=10:crf=35", QUALITY_OWN, 0, 0, true},
+    {"mpeg4", "", QUALITY_MPEG4, 100, 65535, false, 0},
+    {"h264_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0},
+    {"hevc_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0},
+    {"libvpx-vp9", "deadline=realtime:cpu-used=8:row-mt=1:crf=32:b=0", QUALITY_OWN, 0, 0, true, 0},
+    {"libvpx", "deadline=realtime:cpu-used=8:crf=10:b=4M", QUALITY_OWN, 0, 0, false, 0},
+    {"libsvtav1", "preset=10:crf=35", QUALITY_OWN, 0, 0, true, 0},
 };
-static const struct encoder encoder_unknown = {"", "", QUALITY_OWN, 0, 0, false};
+static const struct encoder encoder_unknown = {"", "", QUALITY_OWN, 0, 0, false, 0};
 
 static const struct encoder *find(const char *name)
 {
@@ -113,6 +114,15 @@ static void set_colour(AVCodecContext *avc, const struct encoder *row,
     }
 }
 
+/* Encoders that wait for one pool stand still for each other (eight of OpenH264 with two threads each kept 2.5
+ * of 16 cores busy, with one each 8.2): several encode on the threads that call them, one takes the pool. */
+static int threads_of(const struct encoder *row, const struct sac_encoder_setup *setup)
+{
+    if (row->pool == 0)
+        return setup->threads;
+    return setup->beside > 0 ? 1 : SAC_MIN(setup->threads, row->pool);
+}
+
 static int try_open(struct sac_encoder *enc, const char *name,
                     const struct sac_encoder_setup *setup)
 {
@@ -130,7 +140,7 @@ static int try_open(struct sac_encoder *enc, const char *name,
     avc->time_base = tick(row, setup);
     avc->framerate = setup->fps;
     avc->sample_aspect_ratio = setup->sample_aspect;
-    avc->thread_count = setup->threads;
+    avc->thread_count = threads_of(row, setup);
     set_colour(avc, row, setup);
     if (!setup->reordering)
         avc->max_b_frames = 0;

@@ -253,6 +253,7 @@ struct sac_encoder_setup {
     bool               named; /* by the user: no other will do */
     const char        *preset;
     int                crf, threads;
+    int                beside; /* other encoders at work in this process */
     int                width, height;
     AVRational         time_base, fps; /* fps 0/1: unknown */
     AVRational         sample_aspect;

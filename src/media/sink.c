@@ -160,6 +160,7 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
         .preset = sink->preset,
         .crf = sink->params.crf,
         .threads = sink->params.threads > 0 ? sink->params.threads : sac_video_threads(sink->dev),
+        .beside = sink->params.beside,
         .width = first->width & ~1, /* 4:2:0 has one colour for two pixels */
         .height = first->height & ~1,
         .time_base = tick(sink, like),

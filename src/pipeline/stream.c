@@ -178,6 +178,7 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
 {
     const struct sac_pipeline_params *p = &s->params;
     s->params.sink.threads = share_of(s, p->sink.threads);
+    s->params.sink.beside = s->pipe->stream_count - 1;
     s->setup = (struct sac_output_setup){
         .ctx = s->pipe->ctx,
         .job = s->job,

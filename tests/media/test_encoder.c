@@ -178,6 +178,31 @@ static void every_encoder_follows_the_quality(void **state)
     }
 }
 
+static int threads_given(const char *name, int threads, int beside)
+{
+    const char *const        names[] = {name, NULL};
+    struct sac_encoder_setup setup = setup_for(names);
+    struct sac_encoder       enc = {0};
+    setup.threads = threads;
+    setup.beside = beside;
+    assert_sac_ok(sac_encoder_open(&enc, dev, "o.mp4", &setup));
+    int given = enc.avc->thread_count;
+    sac_encoder_close(&enc);
+    return given;
+}
+
+static void encoders_of_one_pool_leave_it_to_one(void **state)
+{
+    (void)state;
+    assert_int_equal(threads_given("mpeg4", 3, 0), 3);
+    assert_int_equal(threads_given("mpeg4", 3, 7), 3);
+    if (!sac_encoder_exists("libopenh264"))
+        return; /* Debian's FFmpeg lacks it, a bundle's has it */
+    assert_int_equal(threads_given("libopenh264", 3, 0), 3);
+    assert_int_equal(threads_given("libopenh264", 16, 0), 4);
+    assert_int_equal(threads_given("libopenh264", 2, 7), 1);
+}
+
 /* Without key frames nobody can seek. */
 static void has_key_frames(void **state)
 {
@@ -232,6 +257,7 @@ int main(void)
         cmocka_unit_test(coarsens_ticks_where_the_codec_must),
         cmocka_unit_test(every_encoder_follows_the_quality),
         cmocka_unit_test(has_key_frames),
+        cmocka_unit_test(encoders_of_one_pool_leave_it_to_one),
         cmocka_unit_test(a_gpus_encoder_gets_planes_in_one_piece),
     };
     return cmocka_run_group_tests_name("media/encoder", tests, open_device, close_device);
