@@ -226,18 +226,9 @@ static sac_result time_runs(struct build *b, double *ms)
     return res;
 }
 
-static struct sac_plan *latest_plan(const struct build *b)
-{
-    struct sac_plan *last = NULL;
-    for (int i = 0; i < SAC_PLANS_MAX; i++)
-        if (b->model->plans[i] && (!last || b->model->plans[i]->used_at > last->used_at))
-            last = b->model->plans[i];
-    return last;
-}
-
 static void describe_plan(struct build *b, struct sac_build_bucket *bucket)
 {
-    const struct sac_plan *last = latest_plan(b);
+    const struct sac_plan *last = sac_model_latest_plan(b->model);
     bucket->host_steps = last ? last->host_steps + (int)last->tail_count : 0;
 }
 
@@ -285,7 +276,7 @@ static void look_at_step(void *user, const struct sac_step_check *check)
 static void find_suspects(struct build *b, double limit, char *out, size_t size)
 {
     struct suspects  s = {.limit = limit};
-    struct sac_plan *plan = latest_plan(b);
+    struct sac_plan *plan = sac_model_latest_plan(b->model);
     sac_log(b->ctx, SAC_LOG_WARN, "%s: it is off; each of its steps is compared with the CPU now", b->model->path);
     if (!plan || sac_plan_verify(plan, b->model->stream, b->cpu, look_at_step, &s) != SAC_OK)
         snprintf(out, size, "its steps could not be checked one by one");

@@ -23,10 +23,7 @@ static struct sac_operand *default_shapes(const sac_model *m)
  * made. */
 static struct sac_plan *plan_to_show(sac_model *m)
 {
-    struct sac_plan *plan = NULL;
-    for (int i = 0; i < SAC_PLANS_MAX; i++)
-        if (m->plans[i] && (!plan || m->plans[i]->used_at > plan->used_at))
-            plan = m->plans[i];
+    struct sac_plan *plan = sac_model_latest_plan(m);
     if (plan)
         return plan;
     struct sac_operand *shapes = default_shapes(m);

@@ -79,6 +79,8 @@ sac_result sac_model_begin_runs(sac_model *model);
 void       sac_model_finish_runs(sac_model *model);
 void       sac_model_settle(sac_model *model); /* until what is queued is done: before memory that it uses goes */
 void       sac_model_drop_plans(sac_model *model); /* with what is queued done */
+/* The plan that ran last; NULL: none did. The caller has the model's lock, or the model to himself. */
+struct sac_plan *sac_model_latest_plan(const sac_model *model);
 
 /* Fill info with what the file says (operators, parameters), and what running it once would cost. */
 sac_result sac_model_list_operators(sac_model *model);

@@ -134,10 +134,9 @@ sac_result sac_model_plan(sac_model *m, const struct sac_operand *shapes, struct
     return SAC_OK;
 }
 
-/* Under the lock; NULL: none ran. */
-static const struct sac_plan *latest_plan(const sac_model *m)
+struct sac_plan *sac_model_latest_plan(const sac_model *m)
 {
-    const struct sac_plan *latest = NULL;
+    struct sac_plan *latest = NULL;
     for (int i = 0; i < SAC_PLANS_MAX; i++)
         if (m->plans[i] && (!latest || m->plans[i]->used_at > latest->used_at))
             latest = m->plans[i];
@@ -148,7 +147,7 @@ bool sac_model_shapes_vary(sac_model *m)
 {
     bool vary = false;
     pthread_mutex_lock(&m->lock);
-    const struct sac_plan *plan = latest_plan(m);
+    const struct sac_plan *plan = sac_model_latest_plan(m);
     for (int i = 0; plan && i < m->graph->output_count; i++)
         vary |= !sac_plan_makes(plan, i);
     pthread_mutex_unlock(&m->lock);

@@ -4,13 +4,6 @@
 #include "tests/image/frames.h"
 #include "tests/test.h"
 
-static uint64_t requests(sac_device *dev)
-{
-    struct sac_pool_stats stats;
-    sac_device_pool_stats(dev, &stats);
-    return stats.allocations + stats.reuses;
-}
-
 static void the_same_few_go_round(void **state)
 {
     (void)state;
@@ -19,7 +12,7 @@ static void the_same_few_go_round(void **state)
     struct sac_spares  s = {.dev = dev, .owner = "test"};
     struct sac_buffer *out[MOST] = {NULL}, *more = NULL;
     assert_sac_ok(sac_spares_reserve(&s, 1000, MOST));
-    const uint64_t before = requests(dev);
+    const uint64_t before = test_requests(dev);
     for (int i = 0; i < 1000; i++) {
         int k = test_between(0, MOST - 1);
         sac_buffer_unref(&out[k]);
@@ -27,7 +20,7 @@ static void the_same_few_go_round(void **state)
         for (int j = 0; j < MOST; j++)
             assert_true(j == k || !out[j] || sac_buffer_data(out[j]) != sac_buffer_data(out[k]));
     }
-    assert_int_equal(requests(dev), before);
+    assert_int_equal(test_requests(dev), before);
     for (int k = 0; k < MOST; k++)
         if (!out[k])
             assert_sac_ok(sac_spares_take(&s, 1000, &out[k]));

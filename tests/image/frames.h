@@ -9,6 +9,14 @@
 #include "device/device.h"
 #include "tests/test.h"
 
+/* What was asked of a device's pool until now. */
+static inline uint64_t test_requests(sac_device *dev)
+{
+    struct sac_pool_stats stats;
+    sac_device_pool_stats(dev, &stats);
+    return stats.allocations + stats.reuses;
+}
+
 static inline sac_device *test_device(void)
 {
     sac_device              *dev = NULL;

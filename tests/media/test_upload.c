@@ -21,13 +21,6 @@ static sac_device *open_remote(void)
     return dev;
 }
 
-static uint64_t requests(sac_device *dev)
-{
-    struct sac_pool_stats stats;
-    sac_device_pool_stats(dev, &stats);
-    return stats.allocations + stats.reuses;
-}
-
 static void pictures_go_round_in_the_same_memory(void **state)
 {
     (void)state;
@@ -56,9 +49,9 @@ static void pictures_go_round_in_the_same_memory(void **state)
                                 want->plane[0] + (size_t)y * want->pitch_bytes[0], (size_t)want->width * 3);
         sac_frame_unref(&want);
         if (i == HELD - 1) /* all frames are there, and each place of page-locked memory was used */
-            before = requests(there);
+            before = test_requests(there);
     }
-    assert_int_equal(requests(there), before);
+    assert_int_equal(test_requests(there), before);
     sac_source_close(&far);
     sac_source_close(&near);
     assert_true(held[1]->plane[0][0] > 0); /* frames outlive their source */

@@ -277,13 +277,6 @@ static void little_crosses(void **state)
     sac_device_unref(&cpu);
 }
 
-static uint64_t requests(sac_device *dev)
-{
-    struct sac_pool_stats stats;
-    sac_device_pool_stats(dev, &stats);
-    return stats.allocations + stats.reuses;
-}
-
 /* Crowds of many streams at once ask for more than was taken for a trip: they go in several, and none takes more. */
 static void a_full_wave_says_so(void **state)
 {
@@ -312,7 +305,7 @@ static void a_full_wave_says_so(void **state)
         assert_sac_ok(sac_tracker_create(test_context(), &p, &trk[s]));
         assert_sac_ok(sac_tracker_prepare(trk[s], dev, NULL));
     }
-    const uint64_t before = requests(dev);
+    const uint64_t before = test_requests(dev);
     for (int k = 0; k < TURNS; k++)
         for (int s = 0; s <= MANY; s++) {
             struct sac_tracker_input in = {.det = det, .count = CROWD, .pts_us = k * 40000};
@@ -335,7 +328,7 @@ static void a_full_wave_says_so(void **state)
         }
     assert_in_range(full, TURNS - 1, TURNS * MANY / 2);
     assert_in_range(tracks, (TURNS - 1) * MANY * CROWD, TURNS * MANY * CROWD);
-    assert_int_equal(requests(dev), before);
+    assert_int_equal(test_requests(dev), before);
     sac_wave_destroy(&wave);
     for (int s = 0; s < MANY; s++)
         sac_tracker_destroy(&trk[s]);
