@@ -128,8 +128,9 @@ struct sac_job {
     struct sac_fault fault;
     sac_detector    *det;
     sac_embedder    *emb;
-    /* The models find no memory on the device: give up a stream, whose frames would. false: there is none to spare.
-     * On the inference thread while start waits. NULL: then starting fails. */
+    /* Models or trackers find no memory on the device: give up a stream, so that the others have
+     * it. false: there is none to spare. On the inference thread while start waits, and on the
+     * caller's thread before the first frame. NULL: then starting fails. */
     bool           (*give_way)(void *user, struct sac_job *job);
     void            *give_way_user;
     bool             reid_auto; /* params.reid is to be chosen once the detector is known */
@@ -227,6 +228,8 @@ void sac_job_infer_ahead(struct sac_job *job);
 
 /* stages.c. Was it memory that a call on this thread lacked? */
 bool sac_job_is_out_of_memory(const struct sac_job *job, sac_result res);
+/* After a call that lacked memory, before the first frame: a stream made way, so try again. */
+bool sac_job_make_way(struct sac_job *job, sac_result res);
 /* For both ways of inferring. Put the fault that this thread just met on the item. */
 void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res);
 /* Ready-made detections of an item. */
@@ -249,8 +252,10 @@ sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream
 
 /* Before the tracking thread runs: what waves need of the device. */
 sac_result sac_job_open_wave(struct sac_job *job);
-/* Before the first frame of a stream comes: its tracker, with the memory that it needs of the device. width 0: it
- * has no pixels. */
+/* The stream has ended: what its tracker holds goes back to the device. One without a tracker too. */
+void       sac_job_end_tracker(struct sac_job *job, int stream_id);
+/* Before the first frame of a stream comes: its tracker, with the memory that it and the waves need
+ * of the device. width 0: it has no pixels. On failure there is no tracker. */
 sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width, int height);
 
 /* stats.c: everything but what is the source's and the sink's, and the last queue. */

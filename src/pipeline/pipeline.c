@@ -156,6 +156,28 @@ static sac_result for_each_stream(sac_pipeline *pipe, sac_result (*step)(struct 
     return failed < pipe->stream_count ? SAC_OK : raise_fault(pipe);
 }
 
+/* A step that may find no memory on a GPU: then the newest stream makes way, which may be s. */
+static sac_result with_room(struct sac_stream_run *s, sac_result (*step)(struct sac_stream_run *s))
+{
+    sac_result res = step(s);
+    while (sac_job_make_way(s->job, res)) {
+        if (s->fault.res != SAC_OK)
+            return s->fault.res;
+        res = step(s);
+    }
+    return res;
+}
+
+static sac_result prepare(struct sac_stream_run *s)
+{
+    return with_room(s, sac_stream_prepare);
+}
+
+static sac_result open_outputs(struct sac_stream_run *s)
+{
+    return with_room(s, sac_stream_open_outputs);
+}
+
 static const char *or_none(const char *text)
 {
     return text && text[0] ? text : "none";
@@ -209,9 +231,9 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
     if (res == SAC_OK)
         res = sac_pipeline_start_jobs(pipe, ready_made);
     if (res == SAC_OK)
-        res = for_each_stream(pipe, sac_stream_prepare);
+        res = for_each_stream(pipe, prepare);
     if (res == SAC_OK)
-        res = for_each_stream(pipe, sac_stream_open_outputs);
+        res = for_each_stream(pipe, open_outputs);
     if (res == SAC_OK)
         log_setup(pipe);
     return res;

@@ -52,7 +52,7 @@ sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
     return res;
 }
 
-/* The newest of several streams on a GPU whose decoders left no memory for the networks. */
+/* The newest of several streams on a GPU whose decoders left too little memory for the rest. */
 static bool refuse_newest(void *user, struct sac_job *job)
 {
     sac_pipeline          *pipe = user;
@@ -68,9 +68,11 @@ static bool refuse_newest(void *user, struct sac_job *job)
     if (open < 2)
         return false;
     sac_stream_fail(newest, SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY,
-                                     "%s has no memory for its networks beside the decoders of %d streams",
+                                     "%s has no memory for networks and trackers beside the decoders of %d "
+                                     "streams",
                                      sac_device_name(job->dev), open));
     sac_stream_close(newest);
+    sac_job_end_tracker(job, newest->params.source.stream_id);
     return true;
 }
 

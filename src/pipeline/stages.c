@@ -25,6 +25,16 @@ bool sac_job_is_out_of_memory(const struct sac_job *job, sac_result res)
     return res == SAC_ERR_MEMORY || (res == SAC_ERR_LIMIT && !strstr(why, "zero-copy"));
 }
 
+bool sac_job_make_way(struct sac_job *job, sac_result res)
+{
+    if (!sac_job_is_out_of_memory(job, res) || !job->give_way ||
+        !job->give_way(job->give_way_user, job))
+        return false;
+    sac_device_pool_trim(job->dev);
+    sac_error_clear(job->ctx);
+    return true;
+}
+
 /* ---- inference: models ---- */
 
 static sac_result copy_classes(struct sac_job *job)
@@ -325,10 +335,9 @@ void *sac_job_infer_main(void *arg)
     struct sac_job *job = arg;
     sac_memory_use_set(SAC_MEMORY_INFERENCE);
     sac_result      res = open_models(job);
-    while (sac_job_is_out_of_memory(job, res) && job->give_way && job->give_way(job->give_way_user, job)) {
+    while (sac_job_make_way(job, res)) {
         close_models(job);
         sac_device_pool_trim(job->dev);
-        sac_error_clear(job->ctx);
         res = open_models(job);
     }
     sac_fault_keep(&job->fault, job->ctx, res);

@@ -167,6 +167,12 @@ static sac_result add_output(struct sac_stream_run *s, const char *path,
     return res;
 }
 
+static void drop_output(struct sac_stream_run *s, int i)
+{
+    s->outputs[i]->ops->destroy(s->outputs[i]);
+    s->outputs[i] = s->outputs[--s->output_count];
+}
+
 sac_result sac_stream_prepare(struct sac_stream_run *s)
 {
     const bool pixels = s->src != NULL;
@@ -196,6 +202,8 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
     if (res == SAC_OK)
         res = add_output(s, p->mot_out, sac_mot_sink_create);
     s->ready = res == SAC_OK;
+    while (!s->ready && s->output_count > 0) /* it may be tried again */
+        drop_output(s, 0);
     return res;
 }
 
@@ -308,12 +316,6 @@ static void *read_main(void *arg)
 }
 
 /* ---- the sink thread ---- */
-
-static void drop_output(struct sac_stream_run *s, int i)
-{
-    s->outputs[i]->ops->destroy(s->outputs[i]);
-    s->outputs[i] = s->outputs[--s->output_count];
-}
 
 /* An output that fails goes; the others are finished with what they have. */
 static sac_result write_from(struct sac_stream_run *s, int first, int end, struct sac_item *item)

@@ -30,6 +30,12 @@ static bool has_remote_looks(const struct sac_job *job)
     return job->emb && job->emb->device;
 }
 
+/* Where embeddings or pixels are on a device, waves go there. */
+static bool has_trips(const struct sac_job *job)
+{
+    return has_remote_looks(job) || !job->dev->ops->host_memory;
+}
+
 sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream_tracker **out)
 {
     for (size_t i = 0; i < job->tracker_count; i++)
@@ -57,7 +63,7 @@ sac_result sac_job_open_wave(struct sac_job *job)
     sac_result res = sac_wave_create(job->dev, &job->wave);
     if (res == SAC_OK && job->measures)
         sac_wave_measure(job->wave);
-    if (res != SAC_OK || (!has_remote_looks(job) && job->dev->ops->host_memory))
+    if (res != SAC_OK || !has_trips(job))
         return res;
     res = sac_wave_warm_up(job->wave);
     if (!sac_job_is_out_of_memory(job, res))
@@ -66,14 +72,31 @@ sac_result sac_job_open_wave(struct sac_job *job)
     return SAC_OK;
 }
 
+void sac_job_end_tracker(struct sac_job *job, int stream_id)
+{
+    for (size_t i = 0; i < job->tracker_count; i++)
+        if (job->trackers[i].stream_id == stream_id) {
+            sac_wave_rest(job->wave);
+            sac_tracker_destroy(&job->trackers[i].trk);
+            job->trackers[i] = job->trackers[--job->tracker_count];
+            return;
+        }
+}
+
 sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width, int height)
 {
-    const sac_frame            like = {.device = job->dev, .format = SAC_PIXEL_NV12, .width = width, .height = height};
+    const sac_frame like = {
+        .device = job->dev, .format = SAC_PIXEL_NV12, .width = width, .height = height};
     struct sac_stream_tracker *tracker;
     const enum sac_memory_use  before = sac_memory_use_set(SAC_MEMORY_TRACKING);
-    sac_result                 res = sac_job_tracker(job, stream_id, &tracker);
+    sac_result                 res = has_trips(job) ? sac_wave_warm_up(job->wave) : SAC_OK;
     if (res == SAC_OK)
-        res = sac_tracker_prepare(tracker->trk, has_remote_looks(job) ? job->dev : NULL, width > 0 ? &like : NULL);
+        res = sac_job_tracker(job, stream_id, &tracker);
+    if (res == SAC_OK)
+        res = sac_tracker_prepare(tracker->trk, has_remote_looks(job) ? job->dev : NULL,
+                                  width > 0 ? &like : NULL);
+    if (res != SAC_OK)
+        sac_job_end_tracker(job, stream_id);
     sac_memory_use_set(before);
     return res;
 }
@@ -89,18 +112,6 @@ static sac_result copy_tracks(struct sac_job *job, struct sac_item *item,
         memcpy(item->tracks, view->tracks, view->count * sizeof *item->tracks);
     item->track_count = view->count;
     return SAC_OK;
-}
-
-/* The stream has ended: what its tracker holds goes back to the device. */
-static void end_tracker(struct sac_job *job, int stream_id)
-{
-    for (size_t i = 0; i < job->tracker_count; i++)
-        if (job->trackers[i].stream_id == stream_id) {
-            sac_wave_rest(job->wave);
-            sac_tracker_destroy(&job->trackers[i].trk);
-            job->trackers[i] = job->trackers[--job->tracker_count];
-            return;
-        }
 }
 
 /* ---- counts ---- */
@@ -249,7 +260,7 @@ static void pass_on(struct sac_job *job, struct wave *wave)
     for (int i = 0; i < wave->count; i++) {
         struct sac_item *item = wave->item[i];
         if (item->last) {
-            end_tracker(job, item->stream_id);
+            sac_job_end_tracker(job, item->stream_id);
         } else {
             item->done_ns = sac_time_ns();
             sac_timer_add(job->timers, SAC_SPAN_LATENCY, item->done_ns - item->submitted_ns);

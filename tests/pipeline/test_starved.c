@@ -112,8 +112,9 @@ struct rig {
     int64_t         number;
 };
 
-/* give: what makes way for models that find no memory, or NULL. */
-static void open_rig(struct rig *rig, const char *device, bool (*give)(void *user, struct sac_job *job))
+/* give: what makes way for models that find no memory, or NULL. reid: "none" or a model. */
+static void open_rig_with(struct rig *rig, const char *device, const char *reid,
+                          bool (*give)(void *user, struct sac_job *job))
 {
     struct sac_context_params   loud = sac_context_params_default();
     struct sac_track_job_params params = sac_pipeline_params_default().job;
@@ -123,8 +124,9 @@ static void open_rig(struct rig *rig, const char *device, bool (*give)(void *use
     assert_sac_ok(sac_context_create(&loud, &rig->ctx));
     params.device = device;
     params.detector = "person_det_fast";
-    params.reid = "none";
-    params.tracker = sac_tracker_params_default(SAC_TRACKER_BYTETRACK);
+    params.reid = reid;
+    params.tracker = sac_tracker_params_default(strcmp(reid, "none") ? SAC_TRACKER_BOTSORT
+                                                                      : SAC_TRACKER_BYTETRACK);
     params.batches_ahead = 2;
     params.inference_batch_max = params.detector_params.batch_max = BATCH;
     params.timeout_ms = 100;
@@ -143,6 +145,12 @@ static void open_rig(struct rig *rig, const char *device, bool (*give)(void *use
     if (res != SAC_OK)
         fail_msg("%s", why);
     rig->number = 0;
+}
+
+static void open_rig(struct rig *rig, const char *device,
+                     bool (*give)(void *user, struct sac_job *job))
+{
+    open_rig_with(rig, device, "none", give);
 }
 
 static void close_rig(struct rig *rig)
@@ -244,6 +252,49 @@ static void check_models(const char *device)
     unsetenv("SACCADE_CACHE");
 }
 
+/* A stream's tracker, with its objects' embeddings on the device, when that is full. */
+static void check_tracker(const char *device)
+{
+    struct rig            rig;
+    struct sac_pool_stats before, after;
+    given = 0;
+    setenv("SACCADE_CACHE", folder, 1);
+    open_rig_with(&rig, device, "person_reid", give_a_piece);
+    give_all_back();
+    take_all_but(rig.job->dev, 0);
+    sac_device_pool_stats(rig.job->dev, &before);
+    const int    stream = 2, taken = piece_count;
+    const size_t trackers = rig.job->tracker_count; /* models ask the first stream's */
+    sac_result   res = sac_job_prepare_tracker(rig.job, stream, 0, 0);
+    assert_true(sac_job_is_out_of_memory(rig.job, res));
+    assert_int_equal(rig.job->tracker_count, trackers); /* nothing of it stays */
+    sac_device_pool_stats(rig.job->dev, &after);
+    assert_int_equal(after.bytes_live, before.bytes_live);
+    given = 0;
+    while (sac_job_make_way(rig.job, res))
+        res = sac_job_prepare_tracker(rig.job, stream, 0, 0);
+    assert_sac_ok(res);
+    assert_int_equal(rig.job->tracker_count, trackers + 1);
+    assert_in_range(given, 1, taken - 1); /* no more than it took */
+    assert_false(sac_job_make_way(rig.job, SAC_ERR_IO));
+    close_rig(&rig);
+    unsetenv("SACCADE_CACHE");
+}
+
+static void trackers_are_given_room(void **state)
+{
+    (void)state;
+    check_tracker("cpu");
+}
+
+static void so_they_are_on_a_gpu(void **state)
+{
+    (void)state;
+    sac_device *dev = gpu_open(NULL);
+    sac_device_unref(&dev);
+    check_tracker("cuda");
+}
+
 static void models_are_given_room(void **state)
 {
     (void)state;
@@ -281,6 +332,8 @@ int main(void)
         cmocka_unit_test(so_they_do_on_a_gpu),
         cmocka_unit_test(models_are_given_room),
         cmocka_unit_test(also_on_a_gpu),
+        cmocka_unit_test(trackers_are_given_room),
+        cmocka_unit_test(so_they_are_on_a_gpu),
     };
     return cmocka_run_group_tests_name("pipeline/starved", tests, folder_create, folder_remove);
 }
