@@ -29,7 +29,7 @@ struct cupti_record {
     uint8_t  copy, from, to, flags;
     uint64_t bytes;
 };
-enum { CUPTI_MEMCPY = 1, CUPTI_BUFFER = 1 << 20 };
+enum { CUPTI_MEMCPY = 1, CUPTI_FLUSH_FORCED = 1, CUPTI_BUFFER = 1 << 20 };
 
 static struct {
     int (*enable)(int kind);
@@ -117,10 +117,11 @@ static inline bool cupti_begin(void)
            cupti.callbacks(cupti_request, cupti_complete) == 0 && cupti.enable(CUPTI_MEMCPY) == 0;
 }
 
-/* What is done by now, and the largest of each way since the last call. */
+/* What is done by now, and the largest of each way since the last call. Nothing may be under way:
+ * records of what is would be lost. */
 static inline struct cupti_counts cupti_read(void)
 {
-    cupti.flush(0);
+    cupti.flush(CUPTI_FLUSH_FORCED); /* also buffers that are not full */
     pthread_mutex_lock(&cupti_lock);
     struct cupti_counts counts = cupti_seen;
     for (int w = 0; w < CUPTI_WAYS; w++)
