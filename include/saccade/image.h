@@ -83,7 +83,7 @@ struct sac_shape {
 SAC_API sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int n);
 /* Width in pixels of a text at a glyph height. */
 SAC_API int               sac_text_width(const char *text, int height);
-/* One steady, well-spread colour per id. */
+/* One steady colour per id, unlike those of the ids before and after it; there are 24. */
 SAC_API struct sac_colour sac_colour_of_id(int64_t id);
 
 #ifdef __cplusplus

@@ -54,6 +54,12 @@ struct sac_track_job_params {
                                                 the same time; NULL (default): not */
 };
 
+/* Bits. AUTO: the id, and the class where boxes of more than one are kept. A class without a name is left out. */
+enum { SAC_LABEL_ID = 1, SAC_LABEL_CLASS = 2, SAC_LABEL_SCORE = 4, SAC_LABEL_AUTO = 8 };
+/* "auto", "none", or a list as "id,class,score".
+ * Errors   SAC_ERR_ARG. */
+SAC_API sac_result sac_labels_parse(const char *text, unsigned *out);
+
 /* One input among several, with its outputs; the fields are those of sac_pipeline_params. */
 struct sac_stream_params {
     const char *input, *detections;
@@ -83,6 +89,8 @@ struct sac_pipeline_params {
     const char              *jsonl_out;      /* "-" is standard output, here and in mot_out */
     const char              *mot_out;
     struct sac_sink_params   sink;
+    unsigned                 labels;         /* what stands beside a box: SAC_LABEL_..., 0: nothing; default
+                                                SAC_LABEL_AUTO */
     int                      draw_trails;    /* 1 (default) */
     float                    trail_s;        /* length of a trail; default 2 */
     const char              *command;        /* for the header line of the JSON lines, or NULL */

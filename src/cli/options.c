@@ -97,6 +97,9 @@ const struct option options[] = {
     {"progress", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(progress), "output.progress", NULL,
      "show a progress line where standard error is a terminal"},
 
+    {"labels", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(labels), "draw.labels", "LIST",
+     "what stands beside each box: id, class and score, comma-separated, or none; auto: the id, and the "
+     "class where several are kept"},
     {"trails", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(trails), "draw.trails", NULL,
      "draw where each object came from"},
     {"trail", 0, VERB_TRACK, SECTION_OUT, OPTION_REAL, AT(trail_s), "draw.trail_s", "SECONDS",

@@ -17,6 +17,7 @@ static void init_media(struct settings *s)
     s->decode_threads = source.decode_threads;
     s->decode_prefetch = source.prefetch;
     s->audio = true;
+    s->labels = "auto";
     s->trails = pipe.draw_trails;
     s->trail_s = pipe.trail_s;
     s->progress = true;

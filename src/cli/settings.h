@@ -37,6 +37,7 @@ struct settings {
     const char *video_out, *jsonl_out, *mot_out;
     const char *trace_out, *stats_out;
     bool        audio, trails, progress, timers;
+    const char *labels;
     double      trail_s;
     const char *encoder, *encode_preset;
     int         encode_threads, encode_crf;

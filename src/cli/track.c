@@ -47,6 +47,7 @@ static int check_files(const struct settings *s, const char *input, struct fault
 
 static int check_usage(const struct settings *s, const char *input, struct fault *fault)
 {
+    unsigned labels;
     if (!input && !s->detections)
         return fault_usage(fault, "track needs an INPUT: a video, a folder of images, a URL or -");
     if ((!s->detector || strcmp(s->detector, "none") == 0) && !s->detections)
@@ -54,6 +55,9 @@ static int check_usage(const struct settings *s, const char *input, struct fault
                                   "with boxes found before");
     if (is_given(s->detector) && s->detections)
         return fault_usage(fault, "--detector and --detections exclude each other");
+    if (s->labels && sac_labels_parse(s->labels, &labels) != SAC_OK)
+        return fault_usage(fault, "--labels '%s': it takes auto, none, or a list of id, class and score",
+                           s->labels);
     if (!input && s->video_out)
         return fault_usage(fault, "--output needs the INPUT video to draw on");
     if (!input && is_given(s->reid))
@@ -147,6 +151,8 @@ static void fill_params(struct settings *s, const char *input,
     params->sink.threads = s->encode_threads ? s->encode_threads : s->threads;
     params->sink.crf = s->encode_crf;
     params->sink.preset = s->encode_preset;
+    if (s->labels)
+        sac_labels_parse(s->labels, &params->labels); /* check_usage has seen it */
     params->draw_trails = s->trails;
     params->trail_s = (float)s->trail_s;
     params->command = s->command;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +25,7 @@ void sac_overlay_finish(struct sac_overlay *overlay)
         sac_free(overlay->trails[i]);
     sac_free(overlay->trails);
     sac_free(overlay->shapes);
-    sac_free(overlay->labels);
+    sac_free(overlay->texts);
     *overlay = (struct sac_overlay){0};
 }
 
@@ -144,13 +146,29 @@ static void add_trail(struct sac_overlay *o, struct sac_trail *trail, int64_t no
     }
 }
 
-static void print_label(const struct sac_overlay *o, const struct sac_track *t, char *out,
-                        size_t size)
+static void append(char *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void append(char *out, const char *fmt, ...)
 {
-    const char *name = o->class_name ? o->class_name(o->user, t->class_id) : NULL;
-    int         n = snprintf(out, size, "%" PRId64, t->id);
-    if (name && n > 0 && (size_t)n < size)
-        snprintf(out + n, size - (size_t)n, " %s", name);
+    const size_t used = strlen(out);
+    va_list      ap;
+    va_start(ap, fmt);
+    vsnprintf(out + used, SAC_LABEL_BYTES - used, fmt, ap);
+    va_end(ap);
+}
+
+/* "7 person 0.93", or what of it is asked for. */
+static void print_label(const struct sac_overlay *o, const struct sac_track *t, char out[SAC_LABEL_BYTES])
+{
+    const bool  wants_class = (o->labels & SAC_LABEL_CLASS) && o->class_name;
+    const char *name = wants_class ? o->class_name(o->user, t->class_id) : NULL;
+    const int   hundredths = (int)lrintf(SAC_CLAMP(t->score, 0.0f, 1.0f) * 100.0f);
+    out[0] = '\0';
+    if (o->labels & SAC_LABEL_ID)
+        append(out, "%" PRId64, t->id);
+    if (name)
+        append(out, "%s%.40s", *out ? " " : "", name);
+    if (o->labels & SAC_LABEL_SCORE) /* whole numbers: no locale has a comma there */
+        append(out, "%s%d.%02d", *out ? " " : "", hundredths / 100, hundredths % 100);
 }
 
 /* Black on light colours, white on dark ones (BT.601 luma). */
@@ -169,16 +187,18 @@ static void add_box(struct sac_overlay *o, const struct sac_track *t, int thickn
                                     .thickness = thickness});
 }
 
-/* The label stands on the box, or just inside where the box begins at the frame's top. */
+/* The label stands on the box, or just inside where the box begins at the frame's top; at the frame's right
+ * edge it is moved in, so that all of it can be read. */
 static void add_label(struct sac_overlay *o, const struct sac_track *t, const char *label,
-                      int text_height)
+                      int text_height, int frame_width)
 {
     struct sac_colour colour = sac_colour_of_id(t->id);
     int               margin = SAC_MAX(text_height / 6, 1);
     float             height = (float)(text_height + 2 * margin);
     float             width = (float)(sac_text_width(label, text_height) + 2 * margin);
+    float             x = SAC_MAX(SAC_MIN(t->x0, (float)frame_width - width), 0.0f);
     float             y = t->y0 - height < 0 ? SAC_MAX(t->y0, 0.0f) : t->y0 - height;
-    struct sac_rect   back = {t->x0, y, t->x0 + width, y + height};
+    struct sac_rect   back = {x, y, x + width, y + height};
     add_shape(o, (struct sac_shape){
                      .kind = SAC_SHAPE_FILL, .rect = back, .colour = colour, .alpha = 0.8f});
     add_shape(o, (struct sac_shape){.kind = SAC_SHAPE_TEXT,
@@ -196,14 +216,24 @@ static bool reserve(struct sac_overlay *o, size_t n)
     size_t shapes = 3 * n + o->trail_count * (TRAIL_POINTS - 1);
     o->shape_count = 0;
     return sac_grow((void **)&o->shapes, &o->shape_capacity, shapes, sizeof *o->shapes) &&
-           sac_grow((void **)&o->labels, &o->label_capacity, n, sizeof *o->labels);
+           sac_grow((void **)&o->texts, &o->text_capacity, n, sizeof *o->texts);
+}
+
+/* In proportion to the picture's shorter side, so that lines and numbers look alike when videos are shown in one
+ * size: 3 pixels and 24 in 1080p. Under about 600 pixels they stay as they are: a thinner line drowns in 4:2:0
+ * chroma, and smaller digits can't be told apart. */
+enum { LINE_SHARE = 360, LINE_MIN = 2, TEXT_SHARE = 45, TEXT_MIN = 14 };
+
+static int scaled(int side, int share, int least)
+{
+    return SAC_MAX((side + share / 2) / share, least);
 }
 
 bool sac_overlay_build(struct sac_overlay *o, const struct sac_track *tracks, size_t n,
-                       int64_t pts_us, int frame_height)
+                       int64_t pts_us, int width, int height)
 {
-    int thickness = SAC_MAX(frame_height / 360, 1);
-    int text_height = SAC_MAX(frame_height / 45, 10);
+    const int side = SAC_MIN(width, height);
+    const int thickness = scaled(side, LINE_SHARE, LINE_MIN);
     if (o->trail_us > 0 && !extend_trails(o, tracks, n, pts_us))
         return false;
     if (!reserve(o, n))
@@ -213,8 +243,9 @@ bool sac_overlay_build(struct sac_overlay *o, const struct sac_track *tracks, si
     for (size_t i = 0; i < n; i++)
         add_box(o, &tracks[i], thickness);
     for (size_t i = 0; i < n; i++) { /* last, so that no neighbour's box or trail crosses a number */
-        print_label(o, &tracks[i], o->labels[i], sizeof o->labels[i]);
-        add_label(o, &tracks[i], o->labels[i], text_height);
+        print_label(o, &tracks[i], o->texts[i]);
+        if (o->texts[i][0])
+            add_label(o, &tracks[i], o->texts[i], scaled(side, TEXT_SHARE, TEXT_MIN), width);
     }
     return true;
 }

@@ -22,6 +22,7 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
                 .timers = 1},
         .source = sac_source_params_default(),
         .sink = sac_sink_params_default(),
+        .labels = SAC_LABEL_AUTO,
         .draw_trails = 1,
         .trail_s = 2,
     };
@@ -31,6 +32,32 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
 }
 
 /* ---- parameters ---- */
+
+sac_result sac_labels_parse(const char *text, unsigned *out)
+{
+    static const struct {
+        const char *name;
+        unsigned    bits;
+        bool        alone;
+    } words[] = {{"id", SAC_LABEL_ID, false},       {"class", SAC_LABEL_CLASS, false},
+                 {"score", SAC_LABEL_SCORE, false}, {"auto", SAC_LABEL_AUTO, true},
+                 {"none", 0, true}};
+    unsigned labels = 0;
+    for (const char *at = text;; at++) {
+        const size_t length = strcspn(at, ",");
+        size_t       i = 0;
+        while (i < SAC_COUNT(words) && (strlen(words[i].name) != length || strncmp(words[i].name, at, length) != 0))
+            i++;
+        if (i == SAC_COUNT(words) || (words[i].alone && text[length]))
+            return SAC_ERR_ARG;
+        labels |= words[i].bits;
+        at += length;
+        if (!*at)
+            break;
+    }
+    *out = labels;
+    return SAC_OK;
+}
 
 static bool hold(sac_pipeline *pipe, const char **string)
 {

@@ -46,7 +46,7 @@ static sac_result make_writable(struct sac_item *item)
 static sac_result draw(struct video *v, struct sac_item *item, sac_frame **out)
 {
     if (!sac_overlay_build(&v->overlay, item->tracks, item->track_count, item->pts_us,
-                           item->frame->height))
+                           item->frame->width, item->frame->height))
         return SAC_FAIL(v->ctx, SAC_ERR_MEMORY, "no memory to draw %zu tracks", item->track_count);
     const int  n = (int)v->overlay.shape_count;
     sac_result res = SAC_OK;
@@ -136,10 +136,11 @@ sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_out
     v->ctx = setup->ctx;
     v->job = setup->job;
     v->overlay.trail_us = p->draw_trails ? (int64_t)((double)p->trail_s * 1e6) : 0;
-    if (setup->job->class_kept > 1) { /* the name of the only class says nothing */
-        v->overlay.class_name = class_name;
-        v->overlay.user = setup->job;
-    }
+    v->overlay.labels = p->labels;
+    if (p->labels & SAC_LABEL_AUTO) /* the name of the only class says nothing */
+        v->overlay.labels = SAC_LABEL_ID | (setup->job->class_kept > 1 ? SAC_LABEL_CLASS : 0);
+    v->overlay.class_name = class_name;
+    v->overlay.user = setup->job;
     sac_result res =
         sac_sink_create(setup->job->dev, p->video_out, setup->src, &p->sink, &v->sink);
     if (res == SAC_OK)

@@ -61,6 +61,7 @@ def test_version(saccade):
     (['in.mp4', '-o', 'x', '--mot', 'x', '--detector', 'd.onnx'], ["two outputs go to 'x'"]),
     (['track', '--detections', 'd.txt', '-o', 'x.mp4'], ['needs the INPUT video']),
     (['in.mp4', '--jsonl', '-', '--mot', '-'], ["two outputs go to '-'"]),
+    (['in.mp4', '-o', 'x.mp4', '--labels', 'id,name'], ["--labels 'id,name'", 'id, class and score']),
     (['in.mp4', '--zero-copy', 'strickt'], ["'strickt'", "did you mean 'strict'?"]),
     (['infer'], ['needs MODEL']),
     (['build'], ['needs MODEL']),
