@@ -42,7 +42,7 @@ struct sac_source_params {
     int         round_trip;     /* 1: what a GPU decoded goes to the host and back, to measure what that costs */
     int         prefetch;       /* decoded frames kept ready by the source's own thread; default 4; 0: no thread */
     int         stream_id;      /* copied into every frame */
-    int64_t     timeout_us;     /* network: open and read; default 10 s */
+    int64_t     timeout_us;     /* network: silence for so long ends it with SAC_ERR_IO; default 10 s */
     int         keep_packets;   /* 1: keep the packets of the other streams (audio) for a sink */
     /* Asked now and then while a source is opened: non-zero gives up with SAC_ERR_CANCELLED. NULL: never.
      * (An opened one has sac_source_cancel.) Called on the opening thread; user is handed through. */
@@ -112,7 +112,7 @@ SAC_API void       sac_source_get_stats(sac_source *src, struct sac_source_stats
  * counted, not an error.
  * Errors   SAC_EOS at the end, and SAC_ERR_FORMAT instead where the file was cut off (its header promised
  *          more) or not one frame could be decoded; SAC_ERR_CANCELLED after sac_source_cancel;
- *          SAC_ERR_IO.
+ *          SAC_ERR_IO where the file can't be read or the connection breaks off, after the frames that came.
  * Threads  one reader. */
 SAC_API sac_result sac_source_read_wait(sac_source *src, sac_frame **out);
 /* Make a waiting read return. Any thread. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <libavutil/avstring.h>
 #include <libavutil/display.h>
 
 #include "media/media.h"
@@ -23,6 +24,8 @@ struct state {
     AVIOContext     *standard_input; /* NULL: libavformat opens the address itself */
     bool             network, opened;
     int64_t          deadline_ns;    /* network: the present call must be done; 0: none */
+    int64_t          bytes_seen;     /* of the network, when the deadline was set last */
+    bool             timed_out;      /* libavformat was told so: what it still has is the last of it */
     int              video_index;
 
     /* To tell a file that was cut off from one that ends. */
@@ -43,19 +46,31 @@ static bool is_cancelled(const struct sac_input *in)
     return atomic_load(in->cancelled) || (!st->opened && p->give_up && p->give_up(p->give_up_user));
 }
 
-/* libavformat asks now and then whether to give up. */
-static int interrupted(void *arg)
-{
-    const struct sac_input *in = arg;
-    const struct state     *st = in->state;
-    return is_cancelled(in) || (st->deadline_ns && sac_time_ns() > st->deadline_ns);
-}
-
 static void start_deadline(struct sac_input *in)
 {
     struct state *st = in->state;
     if (st->network && in->params->timeout_us > 0)
         st->deadline_ns = sac_time_ns() + in->params->timeout_us * 1000;
+}
+
+/* One call may read for long, to learn what a stream is: while bytes come there is an answer. */
+static bool has_new_bytes(struct state *st)
+{
+    const AVIOContext *pb = st->fmt ? st->fmt->pb : NULL;
+    const int64_t      before = st->bytes_seen;
+    st->bytes_seen = pb ? pb->bytes_read : 0;
+    return st->bytes_seen != before;
+}
+
+/* libavformat asks now and then whether to give up. */
+static int interrupted(void *arg)
+{
+    struct sac_input *in = arg;
+    struct state     *st = in->state;
+    if (st->deadline_ns && !st->timed_out && has_new_bytes(st))
+        start_deadline(in);
+    st->timed_out |= st->deadline_ns && sac_time_ns() > st->deadline_ns;
+    return is_cancelled(in) || st->timed_out;
 }
 
 /* A protocol that was interrupted may give any error, so the reason is looked for first. */
@@ -64,9 +79,11 @@ static sac_result fail(struct sac_input *in, int err)
     const struct state *st = in->state;
     if (is_cancelled(in))
         return SAC_FAIL(in->ctx, SAC_ERR_CANCELLED, "%s: reading was cancelled", in->name);
-    if (st->deadline_ns && sac_time_ns() > st->deadline_ns)
+    if (st->timed_out)
         return SAC_FAIL(in->ctx, SAC_ERR_IO, "%s: no answer for %.3g s", in->name,
                         (double)in->params->timeout_us / 1e6);
+    if (st->network && st->opened && err == AVERROR(EIO))
+        return SAC_FAIL(in->ctx, SAC_ERR_IO, "%s: the connection ended before the video", in->name);
     char what[512];
     snprintf(what, sizeof what, "%.400s%s", in->name,
              err == AVERROR_INVALIDDATA ? ": not a video, or a damaged one" : "");
@@ -293,6 +310,20 @@ static bool is_io_error(const struct state *st, int err)
            (st->fmt->pb && st->fmt->pb->error == err && err != AVERROR_INVALIDDATA);
 }
 
+/* Why no packet came. Some demuxers make an end of any fault, so the file or the connection is asked; HTTP
+ * takes an end whose place nobody promised for a fault. */
+static int cause_of(const struct state *st, int err)
+{
+    AVIOContext *pb = st->fmt->pb;
+    if (st->timed_out)
+        return AVERROR_EXIT;
+    if (!pb || pb->error >= 0 || pb->error == AVERROR_EOF)
+        return err;
+    if (st->network && pb->error == AVERROR(EIO) && avio_size(pb) <= 0)
+        return AVERROR_EOF;
+    return err == AVERROR_EOF ? pb->error : err;
+}
+
 static void note_packet(struct state *st, const AVPacket *packet)
 {
     AVRational tb = st->fmt->streams[packet->stream_index]->time_base;
@@ -307,23 +338,44 @@ static void note_packet(struct state *st, const AVPacket *packet)
         st->video_end_us = SAC_MAX(st->video_end_us, at + lasts);
 }
 
-/* Whether there is less than the header promised. MP4 counts its packets. AVI counts places, of which
- * the empty ones never come as packets, but a place is a tick. Matroska states a duration, of
- * whichever stream ends last. A transport stream promises nothing. */
+static bool is_format(const struct state *st, const char *name)
+{
+    return av_match_name(name, st->fmt->iformat->name);
+}
+
+/* How far the promised duration was kept. Writers count it from 0 or from the first picture; a file that
+ * begins after its promised duration can only have meant the latter. */
+static int64_t came_of(const struct state *st, int64_t promised)
+{
+    const int64_t start = st->fmt->start_time == AV_NOPTS_VALUE ? 0 : st->fmt->start_time;
+    return start > 0 && promised > start ? st->end_us : st->end_us - start;
+}
+
+/* MP4 counts its packets; an edit list may leave some out, as a video that was trimmed does. */
+static int64_t packets_promised(const struct state *st)
+{
+    const AVStream *video = st->fmt->streams[st->video_index];
+    const int       listed = is_format(st, "mp4") ? avformat_index_get_entries_count(video) : 0;
+    return listed > 0 ? SAC_MIN(video->nb_frames, listed) : video->nb_frames;
+}
+
+/* Whether there is less than the header promised. AVI counts places, of which the empty ones never come as
+ * packets, but a place is a tick. Matroska states a duration, of whichever stream ends last. A transport
+ * stream promises nothing. */
 static bool is_cut_off(const struct state *st)
 {
     const AVStream *video = st->fmt->streams[st->video_index];
-    bool            avi = strcmp(st->fmt->iformat->name, "avi") == 0;
+    const bool      avi = is_format(st, "avi");
     int64_t         promised = avi ? sac_time_us(video->nb_frames, video->time_base) : 0;
     int64_t         came = st->video_end_us;
     if (st->network)
         return false;
     if (!avi && st->fmt->duration_estimation_method == AVFMT_DURATION_FROM_STREAM) {
         promised = st->fmt->duration;
-        came = st->end_us - (st->fmt->start_time == AV_NOPTS_VALUE ? 0 : st->fmt->start_time);
+        came = came_of(st, promised);
     }
     return st->last_is_damaged || promised - came > SAC_MAX(500000, promised / 100) ||
-           (!avi && video->nb_frames - st->video_packets > 1 + video->nb_frames / 200);
+           (!avi && packets_promised(st) - st->video_packets > 1 + video->nb_frames / 200);
 }
 
 static sac_result end_of_input(struct sac_input *in)
@@ -342,15 +394,18 @@ static sac_result read_packet(struct sac_input *in, AVPacket *packet, int *kept)
 {
     struct state *st = in->state;
     for (int damaged = 0; damaged < DAMAGED_IN_A_ROW_MAX;) {
-        start_deadline(in);
+        if (!st->timed_out)
+            start_deadline(in);
         int err = av_read_frame(st->fmt, packet);
         if (atomic_load(in->cancelled)) {
             av_packet_unref(packet);
             return fail(in, AVERROR_EXIT);
         }
+        if (err < 0 && err != AVERROR(EAGAIN))
+            err = cause_of(st, err);
         if (err == AVERROR_EOF)
             return end_of_input(in);
-        if (err == AVERROR(EAGAIN))
+        if (err == AVERROR(EAGAIN) && !st->timed_out)
             continue;
         if (err < 0) {
             if (is_io_error(st, err) || interrupted(in))

@@ -84,6 +84,18 @@ static sac_result drain(struct sac_source *src)
     return res == SAC_AGAIN || res == SAC_ERR_FORMAT ? SAC_OK : res;
 }
 
+/* No packet follows. A fault is told once the decoder has given what it still holds. */
+static sac_result end_packets(struct sac_source *src, sac_result res)
+{
+    if (res == SAC_ERR_CANCELLED)
+        return res;
+    src->input_ended = true;
+    src->fault = res == SAC_EOS ? SAC_OK : res;
+    if (src->fault != SAC_OK)
+        sac_context_last_error(src->ctx, src->fault_sentence, sizeof src->fault_sentence);
+    return drain(src);
+}
+
 /* Give the decoder its next packet, or tell it that none follows. */
 static sac_result feed(struct sac_source *src)
 {
@@ -91,11 +103,8 @@ static sac_result feed(struct sac_source *src)
         return SAC_OK;
     if (!src->packet_waits) {
         sac_result res = read_packet(src);
-        src->input_ended = res == SAC_EOS;
-        if (res == SAC_EOS)
-            return drain(src);
         if (res != SAC_OK)
-            return res;
+            return end_packets(src, res);
     }
     if (src->generation != src->input.generation)
         return drain(src);
@@ -123,6 +132,8 @@ static sac_result at_end_of_input(struct sac_source *src)
 {
     struct sac_source_stats stats;
     sac_source_get_stats(src, &stats);
+    if (src->fault != SAC_OK)
+        return SAC_FAIL(src->ctx, src->fault, "%s", src->fault_sentence);
     if (src->number == 0)
         return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
                         "%s: not one frame of it can be decoded (%llu damaged)", src->name,

@@ -24,6 +24,8 @@ struct sac_source {
     bool                packet_waits; /* read, but the decoder has not taken it */
     bool                draining;     /* the decoder was told that no packet follows */
     bool                input_ended;
+    sac_result          fault;        /* what ended the input; SAC_OK: its own end */
+    char                fault_sentence[512];
     bool                opening;
     int64_t             number;
     int                 width, height; /* of the last frame */

@@ -26,6 +26,7 @@ struct clip {
     int                rotation;    /* degrees clockwise to show it by */
     int                first;       /* number in the first picture */
     bool               front_index; /* MP4: the index before the pictures */
+    const char        *movflags;    /* MP4: others */
 };
 
 /* Fails the test on any error. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -199,6 +200,68 @@ static void gives_what_a_truncated_file_still_has(void **state)
         }
         free(bytes);
     }
+}
+
+/* A segment of a recording keeps the recording's clock, and writers count a duration from 0 or from the first
+ * picture: what is whole is no less so, and what is cut off shows as ever. */
+static void a_file_that_starts_late_is_whole(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"seg.mkv", "seg.mp4", "seg.mov", "seg.avi", "seg.ts", "seg.nut", "seg.webm"};
+    for (size_t n = 0; n < SAC_COUNT(names); n++) {
+        const char *path = scratch("%s", names[n]), *cut = scratch("cut-%s", names[n]);
+        const bool  webm = strstr(names[n], ".webm");
+        size_t      size;
+        char        why[512];
+        clip_write(path, &(struct clip){.frames = 60, .gop = 1, .start = 25 * 20, .front_index = strstr(names[n], ".mp4"),
+                                        .codec = webm ? "libvpx" : NULL});
+        struct reading r = read_all(path, NULL);
+        assert_int_equal(r.end, SAC_EOS);
+        assert_int_equal(r.frames, 60);
+        uint8_t *bytes = file_load(path, &size);
+        file_save(cut, bytes, size / 2);
+        free(bytes);
+        if (strstr(".ts.nut.mov", strrchr(names[n], '.'))) /* they promise nothing, or have their index behind */
+            continue;
+        r = read_all(cut, NULL);
+        sac_context_last_error(test_context(), why, sizeof why);
+        assert_int_equal(r.end, SAC_ERR_FORMAT);
+        assert_non_null(strstr(why, "the file is cut off"));
+    }
+}
+
+static void put_32(uint8_t *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (uint8_t)(value >> (24 - 8 * i));
+}
+
+static uint8_t *find_box(uint8_t *bytes, size_t size, const char *type)
+{
+    for (size_t i = 0; i + 4 <= size; i++)
+        if (memcmp(bytes + i, type, 4) == 0)
+            return bytes + i;
+    fail_msg("no %s", type);
+    return NULL;
+}
+
+/* As a phone trims a video: its edit list leaves the second half out, and the file still has it. */
+static void a_trimmed_file_is_whole(void **state)
+{
+    (void)state;
+    const char *path = scratch("trimmed.mp4");
+    size_t      size;
+    clip_write(path, &(struct clip){.frames = 60, .gop = 1});
+    uint8_t *bytes = file_load(path, &size);
+    uint8_t *list = find_box(bytes, size, "elst"); /* version, count, then the one edit's duration, in ms */
+    assert_int_equal(list[11], 1);
+    put_32(list + 12, 1200);
+    put_32(find_box(bytes, size, "mvhd") + 20, 1200);
+    file_save(path, bytes, size);
+    free(bytes);
+    struct reading r = read_all(path, NULL);
+    assert_int_equal(r.end, SAC_EOS);
+    assert_in_range(r.frames, 29, 32);
 }
 
 static void survives_damaged_bytes(void **state)
@@ -438,6 +501,174 @@ static void network_silence_times_out(void **state)
     assert_non_null(strstr(why, "no answer for 0.3 s"));
 }
 
+/* A server on this machine that sends what it has and then closes the connection, or says nothing more. */
+struct server {
+    int            fd;
+    bool           http;
+    const uint8_t *bytes;
+    size_t         size, promised; /* promised: the Content-Length; 0: none */
+    bool           stalls;
+    atomic_bool    over;
+    pthread_t      thread;
+    char           url[96];
+};
+
+static void *serve(void *arg)
+{
+    struct server *s = arg;
+    char           line[256] = "";
+    int            fd = accept(s->fd, NULL, NULL);
+    if (s->http) {
+        while (recv(fd, line, sizeof line, 0) == sizeof line)
+            ;
+        int len = snprintf(line, sizeof line, "HTTP/1.1 200 OK\r\nConnection: close\r\n");
+        if (s->promised)
+            len += snprintf(line + len, sizeof line - (size_t)len, "Content-Length: %zu\r\n", s->promised);
+        len += snprintf(line + len, sizeof line - (size_t)len, "\r\n");
+        send(fd, line, (size_t)len, MSG_NOSIGNAL);
+    }
+    for (size_t at = 0; at < s->size;) {
+        ssize_t n = send(fd, s->bytes + at, s->size - at, MSG_NOSIGNAL);
+        if (n <= 0)
+            break;
+        at += (size_t)n;
+    }
+    while (s->stalls && !atomic_load(&s->over))
+        usleep(10000);
+    close(fd);
+    return NULL;
+}
+
+static void start_server(struct server *s, const char *path)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t          len = sizeof at;
+    s->fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(s->fd, 1), 0);
+    getsockname(s->fd, (struct sockaddr *)&at, &len);
+    snprintf(s->url, sizeof s->url, "%s://127.0.0.1:%d%s", s->http ? "http" : "tcp", ntohs(at.sin_port),
+             s->http ? path : "");
+    pthread_create(&s->thread, NULL, serve, s);
+}
+
+static struct reading read_from(struct server *s, const char *path)
+{
+    struct sac_source_params params = sac_source_params_default();
+    params.timeout_us = 500000;
+    start_server(s, path);
+    struct reading r = read_all(s->url, &params);
+    atomic_store(&s->over, true);
+    pthread_join(s->thread, NULL);
+    close(s->fd);
+    return r;
+}
+
+static const struct clip streamed[] = {
+    {.frames = 150, .gop = 12, .format = "mpegts"},
+    {.frames = 150, .gop = 12, .format = "m4v"}, /* raw, as H.264 comes from some cameras */
+    {.frames = 150, .gop = 12, .format = "mp4", .movflags = "frag_keyframe+empty_moov"},
+    {.frames = 150, .gop = 12, .format = "matroska"},
+    {.frames = 150, .gop = 12, .format = "flv", .codec = "flv"},
+};
+
+/* libavformat makes an end of it for most formats. What came before is read. */
+static void a_stream_that_stalls_is_a_fault(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * SAC_COUNT(streamed); i++) {
+        const char   *path = scratch("stall%zu", i / 2);
+        struct server server = {.http = i % 2, .stalls = true};
+        size_t        size;
+        char          why[512];
+        clip_write(path, &streamed[i / 2]);
+        uint8_t *bytes = file_load(path, &size);
+        server.bytes = bytes;
+        server.size = size * 9 / 10;
+        struct reading r = read_from(&server, "/clip");
+        sac_context_last_error(test_context(), why, sizeof why);
+        free(bytes);
+        if (r.end != SAC_ERR_IO || !strstr(why, "no answer for 0.5 s") || r.frames < 120)
+            fail_msg("%s over %s: %d frames, %s", streamed[i / 2].format, server.url, r.frames, why);
+    }
+}
+
+/* One that was promised more: HTTP's Content-Length. Without a promise the end is the end. */
+static void a_connection_that_ends_early_is_a_fault(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 2 * SAC_COUNT(streamed); i++) {
+        const char   *path = scratch("short%zu", i / 2);
+        struct server server = {.http = true};
+        size_t        size;
+        char          why[512];
+        clip_write(path, &streamed[i / 2]);
+        uint8_t *bytes = file_load(path, &size);
+        server.bytes = bytes;
+        server.size = size * 9 / 10;
+        server.promised = i % 2 ? 0 : size;
+        struct reading r = read_from(&server, "/clip");
+        sac_context_last_error(test_context(), why, sizeof why);
+        free(bytes);
+        const bool told = r.end == SAC_ERR_IO && strstr(why, "the connection ended before the video");
+        if (told != (server.promised > 0) || (!told && r.end != SAC_EOS) || r.frames < 120)
+            fail_msg("%s, %zu promised: %d frames, %s", streamed[i / 2].format, server.promised, r.frames, why);
+    }
+}
+
+/* Datagrams that stop. */
+struct sender {
+    struct sockaddr_in to;
+    const uint8_t     *bytes;
+    size_t             size;
+};
+
+static void *send_datagrams(void *arg)
+{
+    enum { DATAGRAM = 7 * 188 };
+    const struct sender *s = arg;
+    int                  fd = socket(AF_INET, SOCK_DGRAM, 0), heard = 0;
+    connect(fd, (const struct sockaddr *)&s->to, sizeof s->to);
+    for (int i = 0; i < 500 && heard < 3; i++) { /* refused while nobody listens */
+        heard = send(fd, s->bytes, DATAGRAM, 0) == DATAGRAM ? heard + 1 : 0;
+        usleep(10000);
+    }
+    for (size_t at = 0; at < s->size; at += DATAGRAM) {
+        send(fd, s->bytes + at, SAC_MIN(s->size - at, (size_t)DATAGRAM), 0);
+        usleep(500);
+    }
+    close(fd);
+    return NULL;
+}
+
+static void datagrams_that_stop_are_a_fault(void **state)
+{
+    (void)state;
+    const char              *path = scratch("datagrams.ts");
+    struct sender            sender = {.to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
+    struct sac_source_params params = sac_source_params_default();
+    socklen_t                len = sizeof sender.to;
+    char                     url[64], why[512];
+    pthread_t                thread;
+    int                      fd = socket(AF_INET, SOCK_DGRAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&sender.to, sizeof sender.to), 0);
+    getsockname(fd, (struct sockaddr *)&sender.to, &len);
+    close(fd);
+    clip_write(path, &streamed[0]);
+    uint8_t *bytes = file_load(path, &sender.size);
+    sender.bytes = bytes;
+    snprintf(url, sizeof url, "udp://127.0.0.1:%d", ntohs(sender.to.sin_port));
+    params.timeout_us = 1000000;
+    pthread_create(&thread, NULL, send_datagrams, &sender);
+    struct reading r = read_all(url, &params);
+    pthread_join(thread, NULL);
+    free(bytes);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_int_equal(r.end, SAC_ERR_IO);
+    assert_non_null(strstr(why, "no answer for 1 s"));
+    assert_in_range(r.frames, 100, 160); /* the first datagram may have been heard three times */
+}
+
 static void reports_rotation(void **state)
 {
     (void)state;
@@ -507,6 +738,8 @@ int main(void)
         cmocka_unit_test(says_what_is_not_a_video),
         cmocka_unit_test(says_that_there_is_no_video),
         cmocka_unit_test(gives_what_a_truncated_file_still_has),
+        cmocka_unit_test(a_file_that_starts_late_is_whole),
+        cmocka_unit_test(a_trimmed_file_is_whole),
         cmocka_unit_test(survives_damaged_bytes),
         cmocka_unit_test(follows_a_change_of_size),
         cmocka_unit_test(reads_folders_of_images_in_natural_order),
@@ -514,6 +747,9 @@ int main(void)
         cmocka_unit_test(cancel_ends_a_waiting_read),
         cmocka_unit_test(close_in_the_middle_frees_all),
         cmocka_unit_test(network_silence_times_out),
+        cmocka_unit_test(a_stream_that_stalls_is_a_fault),
+        cmocka_unit_test(a_connection_that_ends_early_is_a_fault),
+        cmocka_unit_test(datagrams_that_stop_are_a_fault),
         cmocka_unit_test(reports_rotation),
         cmocka_unit_test(survives_every_failed_allocation),
         cmocka_unit_test(memory_stays_flat),
