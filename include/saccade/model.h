@@ -106,6 +106,9 @@ SAC_API sac_result sac_model_run(sac_model *model, sac_tensor *const *in, sac_te
 /* One of the file's metadata_props, or NULL; it and the path belong to the model. */
 SAC_API const char *sac_model_metadata(const sac_model *model, const char *key);
 SAC_API const char *sac_model_path(const sac_model *model);
+/* The path of the file number i that it was read from: 0 is the model's own, weights in other files follow.
+ * NULL: there are no more, and none of a model from memory. */
+SAC_API const char *sac_model_file(const sac_model *model, int i);
 SAC_API sac_device *sac_model_device(const sac_model *model); /* borrowed from the model */
 SAC_API enum sac_precision sac_model_precision(const sac_model *model); /* never SAC_PRECISION_DEFAULT */
 

@@ -16,6 +16,7 @@
 #ifndef SACCADE_PIPELINE_H
 #define SACCADE_PIPELINE_H
 
+#include <saccade/files.h>
 #include <saccade/sink.h>
 #include <saccade/stats.h>
 #include <saccade/track.h>
@@ -94,6 +95,9 @@ struct sac_pipeline_params {
     int                      draw_trails;    /* 1 (default) */
     float                    trail_s;        /* length of a trail; default 2 */
     const char              *command;        /* for the header line of the JSON lines, or NULL */
+    const char *const       *reads;          /* [read_count] other files that the program has read, such as its
+                                                configuration: no output may overwrite them; looked at by create */
+    int                      read_count;     /* default 0 */
     /* Called on the sink thread for each frame, in order, before anything is drawn; NULL: none. Of several
      * inputs each has a sink thread; they call in turns. frame is NULL without a video. Both are borrowed for the call. Returning non-zero stops the run, as
      * sac_pipeline_stop does. */
@@ -103,10 +107,16 @@ struct sac_pipeline_params {
 };
 SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 
+/* Would an output of such a run overwrite what it reads (inputs, each picture of a folder, detections, models,
+ * heads, reads), or another output, of any stream? sac_pipeline_create asks by itself, for that it opens the
+ * files; this one goes by the names alone. How files are compared: saccade/files.h.
+ * Errors   SAC_ERR_ARG, SAC_ERR_MEMORY. */
+SAC_API sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_params *params);
+
 typedef struct sac_pipeline sac_pipeline;
 /* Opens inputs, models and outputs; nothing runs yet. Output files appear under a temporary name and are
  * renamed when whole.
- * Errors   SAC_ERR_ARG (no input, no detector, a bad option), SAC_ERR_IO, SAC_ERR_FORMAT or
+ * Errors   SAC_ERR_ARG (no input, no detector, a bad option, an output that would overwrite a file of the run), SAC_ERR_IO, SAC_ERR_FORMAT or
  *          SAC_ERR_UNSUPPORTED for a file, SAC_ERR_DEVICE, SAC_ERR_MEMORY. Nothing is left of outputs. */
 SAC_API sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_params *params,
                                        sac_pipeline **out);

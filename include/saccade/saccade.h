@@ -7,6 +7,7 @@
 #include <saccade/device.h>
 #include <saccade/doctor.h>
 #include <saccade/eval.h>
+#include <saccade/files.h>
 #include <saccade/frame.h>
 #include <saccade/head.h>
 #include <saccade/image.h>

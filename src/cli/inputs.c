@@ -15,15 +15,6 @@ bool is_standard(const char *file)
     return strcmp(file, "-") == 0;
 }
 
-bool same_file(const char *a, const char *b)
-{
-    struct stat sa, sb;
-    if (strcmp(a, b) == 0)
-        return true;
-    return !is_standard(a) && !is_standard(b) && stat(a, &sa) == 0 && stat(b, &sb) == 0 &&
-           S_ISREG(sa.st_mode) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
 /* ---- names ---- */
 
 /* "dir/a.mp4" -> "a", "rtsp://host/door?x=1" -> "door", "dir/img%05d.jpg" -> "img_05d", "-" -> "stdin". */
@@ -86,66 +77,6 @@ static bool name_files(struct settings *s, const char *input, struct sac_stream_
     return !s->mot_out || (p->mot_out = path_in(s, s->mot_out, input, ".txt"));
 }
 
-/* ---- what does not go together ---- */
-
-static const char *output_of(const struct sac_stream_params *p, int kind)
-{
-    return kind == 0 ? p->video_out : kind == 1 ? p->jsonl_out : p->mot_out;
-}
-enum { KINDS = 3 };
-
-static int check_pair(const struct sac_stream_params *a, const struct sac_stream_params *b,
-                      struct fault *fault)
-{
-    if (strcmp(a->input, "-") == 0 && strcmp(b->input, "-") == 0)
-        return fault_usage(fault, "standard input can be an input once");
-    for (int i = 0; i < KINDS; i++)
-        for (int j = 0; j < KINDS; j++) {
-            const char *x = output_of(a, i), *y = output_of(b, j);
-            if (x && y && same_file(x, y))
-                return fault_usage(fault,
-                                   "inputs '%s' and '%s' would both write '%s': rename one, or run "
-                                   "them apart", a->input, b->input, x);
-        }
-    return STATUS_OK;
-}
-
-/* An output must not overwrite an input, of any stream, or a file of the run itself. */
-static int check_outputs(const struct settings *s, const struct sac_stream_params *p,
-                         const struct sac_stream_params *all, size_t n, struct fault *fault)
-{
-    const char *const others[] = {s->trace_out, s->stats_out, s->config, s->detector, s->reid};
-    for (int i = 0; i < KINDS; i++) {
-        const char *out = output_of(p, i);
-        if (!out)
-            continue;
-        for (size_t j = 0; j < n; j++)
-            if (same_file(out, all[j].input) ||
-                (all[j].detections && same_file(out, all[j].detections)))
-                return fault_usage(fault, "output '%s' would overwrite an input", out);
-        for (size_t j = 0; j < sizeof others / sizeof others[0]; j++)
-            if (others[j] && same_file(out, others[j]))
-                return fault_usage(fault, "output '%s' would overwrite '%s'", out, others[j]);
-        for (int j = 0; j < i; j++)
-            if (output_of(p, j) && same_file(out, output_of(p, j)))
-                return fault_usage(fault, "two outputs go to '%s'", out);
-    }
-    return STATUS_OK;
-}
-
-static int check_all(const struct settings *s, const struct sac_stream_params *all, size_t n,
-                     struct fault *fault)
-{
-    int status = STATUS_OK;
-    for (size_t i = 0; i < n && status == STATUS_OK; i++) {
-        for (size_t j = 0; j < i && status == STATUS_OK; j++)
-            status = check_pair(&all[j], &all[i], fault);
-        if (status == STATUS_OK)
-            status = check_outputs(s, &all[i], all, n, fault);
-    }
-    return status;
-}
-
 /* ---- folders ---- */
 
 static int check_folder(const char *option, const char *path, bool may_miss, struct fault *fault)
@@ -185,14 +116,15 @@ static int make_folder(const char *path, struct fault *fault)
     }
 }
 
-static int set_up_folders(const struct settings *s, struct fault *fault)
+int inputs_make_folders(const struct settings *s, struct fault *fault)
 {
     const char *const options[] = {"--output", "--jsonl", "--mot"};
     const char *const folders[] = {s->video_out, s->jsonl_out, s->mot_out};
+    const int         kinds = sizeof folders / sizeof folders[0];
     int               status = check_folder("--detections", s->detections, false, fault);
-    for (int i = 0; i < KINDS && status == STATUS_OK; i++)
+    for (int i = 0; i < kinds && status == STATUS_OK; i++)
         status = check_folder(options[i], folders[i], true, fault);
-    for (int i = 0; i < KINDS && status == STATUS_OK; i++)
+    for (int i = 0; i < kinds && status == STATUS_OK; i++)
         status = make_folder(folders[i], fault);
     return status;
 }
@@ -207,10 +139,6 @@ int inputs_plan(struct settings *s, struct sac_stream_params **out, struct fault
             status = fault_failure(fault, "out of memory");
     if (!all)
         status = fault_failure(fault, "out of memory");
-    if (status == STATUS_OK)
-        status = check_all(s, all, n, fault);
-    if (status == STATUS_OK)
-        status = set_up_folders(s, fault);
     if (status == STATUS_OK)
         *out = all;
     else

@@ -25,26 +25,6 @@ static bool is_given(const char *model)
     return model && strcmp(model, "auto") != 0 && strcmp(model, "none") != 0;
 }
 
-/* An output must not overwrite an input or another output. */
-static int check_files(const struct settings *s, const char *input, struct fault *fault)
-{
-    const char *const outputs[] = {s->video_out, s->jsonl_out, s->mot_out, s->trace_out,
-                                   s->stats_out};
-    const char *const inputs[] = {input, s->detections, is_given(s->detector) ? s->detector : NULL,
-                                  is_given(s->reid) ? s->reid : NULL, s->config};
-    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++) {
-        if (!outputs[i])
-            continue;
-        for (size_t j = 0; j < sizeof inputs / sizeof inputs[0]; j++)
-            if (inputs[j] && !is_standard(inputs[j]) && same_file(outputs[i], inputs[j]))
-                return fault_usage(fault, "output '%s' would overwrite an input", outputs[i]);
-        for (size_t j = 0; j < i; j++)
-            if (outputs[j] && same_file(outputs[i], outputs[j]))
-                return fault_usage(fault, "two outputs go to '%s'", outputs[i]);
-    }
-    return STATUS_OK;
-}
-
 static int check_usage(const struct settings *s, const char *input, struct fault *fault)
 {
     unsigned labels;
@@ -62,9 +42,7 @@ static int check_usage(const struct settings *s, const char *input, struct fault
         return fault_usage(fault, "--output needs the INPUT video to draw on");
     if (!input && is_given(s->reid))
         return fault_usage(fault, "--reid needs the INPUT video to look at");
-    if (s->args.count > 1) /* outputs are folders: inputs_plan looks at the files */
-        return STATUS_OK;
-    return check_files(s, input, fault);
+    return STATUS_OK;
 }
 
 /* ---- settings to parameters ---- */
@@ -156,6 +134,8 @@ static void fill_params(struct settings *s, const char *input,
     params->draw_trails = s->trails;
     params->trail_s = (float)s->trail_s;
     params->command = s->command;
+    params->reads = (const char *const *)&s->config;
+    params->read_count = s->config ? 1 : 0;
 }
 
 /* ---- several GPUs ---- */
@@ -325,6 +305,13 @@ static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe
     return res == SAC_OK ? STATUS_OK : fault_library(fault, ctx, res);
 }
 
+/* SAC_ERR_ARG: an option that the library alone can judge: --device, --classes, names of files, ... */
+static int fail_create(const sac_context *ctx, sac_result res, struct fault *fault)
+{
+    const int status = fault_library(fault, ctx, res);
+    return res == SAC_ERR_ARG ? STATUS_USAGE : status;
+}
+
 static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params *params,
                struct fault *fault)
 {
@@ -341,12 +328,8 @@ static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params 
         fault_failure(fault, "interrupted while opening; nothing was written");
         return STATUS_INTERRUPTED;
     }
-    if (res == SAC_ERR_ARG) { /* an option that the library alone can judge: --device, --classes, ... */
-        fault_library(fault, ctx, res);
-        return STATUS_USAGE;
-    }
     if (res != SAC_OK)
-        return fault_library(fault, ctx, res);
+        return fail_create(ctx, res, fault);
     live_start(progress.pipe);
     atomic_store(&running, progress.pipe);
     if (interrupts) /* while it was opening */
@@ -382,6 +365,11 @@ int verb_track(struct settings *s, struct fault *fault)
         status = inputs_plan(s, &streams, fault);
         params.streams = streams;
         params.stream_count = (int)s->args.count;
+        sac_result res = status == STATUS_OK ? sac_pipeline_check_files(ctx, &params) : SAC_OK;
+        if (res != SAC_OK) /* before a folder is made */
+            status = fail_create(ctx, res, fault);
+        if (status == STATUS_OK)
+            status = inputs_make_folders(s, fault);
     }
     if (status == STATUS_OK)
         status = run(s, ctx, &params, fault);

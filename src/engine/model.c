@@ -327,6 +327,13 @@ const char *sac_model_path(const sac_model *m)
     return m->path;
 }
 
+const char *sac_model_file(const sac_model *m, int i)
+{
+    if (!m->file.bytes || i < 0)
+        return NULL;
+    return i == 0 ? m->path : sac_onnx_data_file(&m->onnx, i - 1);
+}
+
 sac_device *sac_model_device(const sac_model *m)
 {
     return m->dev;

@@ -393,6 +393,12 @@ sac_result sac_contract_apply_yaml(sac_context *ctx, const char *where, FILE *fi
     return res;
 }
 
+char *sac_contract_yaml_path(const char *model)
+{
+    const char *dot = strrchr(model, '.');
+    return dot && strcmp(dot, ".onnx") == 0 ? sac_asprintf("%.*s.yaml", (int)(dot - model), model) : NULL;
+}
+
 /* M.yaml beside M.onnx; no such file is fine. */
 static sac_result apply_yaml_file(sac_context *ctx, const sac_model *model,
                                   struct sac_model_contract *io)
@@ -400,7 +406,7 @@ static sac_result apply_yaml_file(sac_context *ctx, const sac_model *model,
     const char *model_path = sac_model_path(model), *dot = strrchr(model_path, '.');
     if (!dot || strcmp(dot, ".onnx") != 0)
         return SAC_OK;
-    char *path = sac_asprintf("%.*s.yaml", (int)(dot - model_path), model_path);
+    char *path = sac_contract_yaml_path(model_path);
     if (!path)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for its YAML's name", model_path);
     FILE      *file = fopen(path, "rbe");

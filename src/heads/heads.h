@@ -121,6 +121,8 @@ sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contr
                                         int count);
 
 /* contract.c */
+/* M.yaml of M.onnx, there or not, released by sac_free. NULL: a model of another name, or no memory. */
+char *sac_contract_yaml_path(const char *model);
 int sac_contract_count_names(const sac_model *model); /* that the file or its YAML brings */
 /* The text form, from the user (a mistake is SAC_ERR_ARG) or from a file (SAC_ERR_FORMAT). */
 sac_result sac_contract_apply_text(sac_context *ctx, struct sac_model_contract *io,

@@ -134,7 +134,7 @@ static int use_standard_input(struct sac_input *in)
 static sac_result look_at_file(struct sac_input *in)
 {
     struct stat about;
-    const char *path = strncmp(in->url, "file:", 5) == 0 ? in->url + 5 : in->url;
+    const char *path = sac_input_path(in->url);
     if (stat(path, &about) != 0)
         return SAC_FAIL(in->ctx, SAC_ERR_IO, "%s: %s", in->name, strerror(errno));
     if (S_ISREG(about.st_mode) && about.st_size == 0)
@@ -449,10 +449,16 @@ static void close_container(struct sac_input *in)
     in->state = NULL;
 }
 
+static const char *file_of_container(const struct sac_input *in, size_t i)
+{
+    return i == 0 ? sac_input_path(in->url) : NULL;
+}
+
 const struct sac_input_ops sac_input_container = {
     .name = "container",
     .claims = claims,
     .open = open_container,
     .read = read_packet,
     .close = close_container,
+    .file = file_of_container,
 };

@@ -290,10 +290,17 @@ static void close_images(struct sac_input *in)
     in->state = NULL;
 }
 
+static const char *file_of_images(const struct sac_input *in, size_t i)
+{
+    const struct state *st = in->state;
+    return i < st->count ? st->paths[i] : NULL;
+}
+
 const struct sac_input_ops sac_input_images = {
     .name = "images",
     .claims = claims,
     .open = open_images,
     .read = read_image,
     .close = close_images,
+    .file = file_of_images,
 };

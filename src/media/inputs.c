@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "media/media.h"
 
 /* The first that claims the address reads it. */
@@ -6,6 +8,11 @@ static const struct sac_input_ops *const inputs[] = {
     &sac_input_images,    /* a folder, a printf pattern, one image */
     &sac_input_container, /* all that libavformat opens, and standard input */
 };
+
+const char *sac_input_path(const char *url)
+{
+    return strncmp(url, "file:", 5) == 0 ? url + 5 : url;
+}
 
 sac_result sac_input_open(struct sac_input *in)
 {

@@ -104,6 +104,8 @@ struct sac_input_ops {
      * bytes are skipped and counted. */
     sac_result (*read)(struct sac_input *in, AVPacket *packet, int *kept);
     void (*close)(struct sac_input *in); /* half-built too */
+    /* The path of the file number i that it reads; NULL: there are no more. */
+    const char *(*file)(const struct sac_input *in, size_t i);
 };
 extern const struct sac_input_ops sac_input_container, sac_input_images;
 
@@ -239,6 +241,10 @@ void sac_kept_finish(struct sac_kept *kept);
 /* ---- source.c, for sinks ---- */
 
 const struct sac_input *sac_source_input(const sac_source *src);
+/* The path of the file number i that it reads, of a folder each picture; NULL: there are no more. */
+const char *sac_source_file(const sac_source *src, size_t i);
+/* The path of an address that names a file: without "file:". */
+const char *sac_input_path(const char *url);
 /* The next kept packet and its stream, when it starts before until_us on the source's timeline, whose 0
  * is at origin_us of the packet's time. SAC_AGAIN: none now. */
 sac_result sac_source_take_kept(sac_source *src, int64_t until_us, AVPacket *packet, int *stream,

@@ -252,6 +252,11 @@ const struct sac_input *sac_source_input(const sac_source *src)
     return &src->input;
 }
 
+const char *sac_source_file(const sac_source *src, size_t i)
+{
+    return src->input.ops->file(&src->input, i);
+}
+
 bool sac_source_at_end(const sac_source *src)
 {
     return atomic_load(&src->at_end);

@@ -15,6 +15,7 @@
 
 #include <saccade/pipeline.h>
 
+#include "base/files.h"
 #include "base/outfile.h"
 #include "base/thread.h"
 #include "reid/features.h"
@@ -41,6 +42,7 @@ struct sac_rows {
     struct sac_mot_file file;
     double              fps;    /* of seqinfo.ini; 0: it has none */
     int                 frames; /* of the sequence: seqinfo.ini's length, else the last frame with a row */
+    char               *seqinfo; /* its path; NULL: there is none */
 };
 /* Also looks for seqinfo.ini beside the file and one folder up (SEQUENCE/det/det.txt). */
 sac_result sac_rows_open(sac_context *ctx, const char *path, struct sac_rows *out);
@@ -257,6 +259,9 @@ void       sac_job_end_tracker(struct sac_job *job, int stream_id);
 /* Before the first frame of a stream comes: its tracker, with the memory that it and the waves need
  * of the device. width 0: it has no pixels. On failure there is no tracker. */
 sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width, int height);
+
+/* files.c: what it reads and writes by itself; once it has started, all files of its models. */
+void       sac_job_add_files(const struct sac_job *job, struct sac_files *files);
 
 /* stats.c: everything but what is the source's and the sink's, and the last queue. */
 void       sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out);

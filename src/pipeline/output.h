@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where results go: an output is one row with its state. A run has up to three, written by one thread,
+/* Where results go: an output is one row with its state. A stream has up to one of each, written by one thread,
  * each under a temporary name until it is whole.
  *
+ *   outputs.c    the rows
  *   jsonl.c      JSON lines: a header, then one object a frame (docs/tracks.schema.json)
  *   mot_sink.c   MOTChallenge lines
  *   video.c      the annotated video */
@@ -38,6 +39,18 @@ struct sac_output_setup {
     int                               width, height; /* of the frames; 0: unknown */
     double                            fps;           /* 0: unknown */
 };
+/* The outputs that a stream can have, in the order in which they are opened and written. A new one is a
+ * field in both structs of parameters and a row. */
+enum { SAC_OUTPUT_ROWS = 3 };
+struct sac_output_row {
+    size_t in_pipeline, in_stream; /* where sac_pipeline_params and sac_stream_params have its path */
+    sac_result (*create)(const struct sac_output_setup *setup, struct sac_output **out);
+};
+extern const struct sac_output_row sac_output_rows[SAC_OUTPUT_ROWS];
+/* The path of a row's output; *NULL: it is not written. */
+const char **sac_output_path(struct sac_pipeline_params *params, int row);
+const char **sac_output_path_of_stream(struct sac_stream_params *params, int row);
+
 sac_result sac_jsonl_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_mot_sink_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_output **out);

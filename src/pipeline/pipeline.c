@@ -78,24 +78,32 @@ static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_para
     if (!devices)
         return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
     pipe->params.devices = devices;
+    pipe->params.reads = NULL; /* of create's check alone */
+    pipe->params.read_count = 0;
     const char **strings[] = {
-        &pipe->params.input,         &pipe->params.detections,   &pipe->params.video_out,
-        &pipe->params.jsonl_out,     &pipe->params.mot_out,      &pipe->params.command,
-        &pipe->params.sink.encoder,  &pipe->params.sink.preset,
+        &pipe->params.input,        &pipe->params.detections,  &pipe->params.command,
+        &pipe->params.sink.encoder, &pipe->params.sink.preset,
     };
+    bool held = true;
     for (size_t i = 0; i < SAC_COUNT(strings); i++)
-        if (*strings[i] && !hold(pipe, strings[i]))
-            return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
-    return SAC_OK;
+        held = held && (!*strings[i] || hold(pipe, strings[i]));
+    for (int i = 0; i < SAC_OUTPUT_ROWS; i++) {
+        const char **path = sac_output_path(&pipe->params, i);
+        held = held && (!*path || hold(pipe, path));
+    }
+    return held ? SAC_OK : SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
 }
 
 static sac_result copy_stream(sac_pipeline *pipe, const struct sac_stream_params *params, int index)
 {
     struct sac_stream_params p = *params;
-    const char **strings[] = {&p.input, &p.detections, &p.video_out, &p.jsonl_out, &p.mot_out};
-    for (size_t i = 0; i < SAC_COUNT(strings); i++)
-        if (*strings[i] && !hold(pipe, strings[i]))
-            return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
+    bool held = (!p.input || hold(pipe, &p.input)) && (!p.detections || hold(pipe, &p.detections));
+    for (int i = 0; i < SAC_OUTPUT_ROWS; i++) {
+        const char **path = sac_output_path_of_stream(&p, i);
+        held = held && (!*path || hold(pipe, path));
+    }
+    if (!held)
+        return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
     sac_stream_init(&pipe->streams[index], pipe, &p, index);
     return SAC_OK;
 }
@@ -129,12 +137,13 @@ static sac_result check_streams(sac_context *ctx, const struct sac_stream_params
 
 static sac_result set_up_streams(sac_pipeline *pipe, const struct sac_pipeline_params *params)
 {
-    const struct sac_stream_params one = {params->input, params->detections, params->video_out,
-                                          params->jsonl_out, params->mot_out};
+    const struct sac_stream_params one = sac_pipeline_only_stream(params);
     bool                           many = params->stream_count > 0;
     const struct sac_stream_params *list = many ? params->streams : &one;
     int                            n = many ? params->stream_count : 1;
-    sac_result                     res = check_streams(pipe->ctx, list, n);
+    sac_result                     res = sac_pipeline_check_files(pipe->ctx, params);
+    if (res == SAC_OK)
+        res = check_streams(pipe->ctx, list, n);
     return res == SAC_OK ? create_streams(pipe, list, n) : res;
 }
 
@@ -257,6 +266,8 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
         res = for_each_stream(pipe, sac_stream_open_input);
     if (res == SAC_OK)
         res = sac_pipeline_start_jobs(pipe, ready_made);
+    if (res == SAC_OK)
+        res = sac_pipeline_check_opened(pipe);
     if (res == SAC_OK)
         res = for_each_stream(pipe, prepare);
     if (res == SAC_OK)

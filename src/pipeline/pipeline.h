@@ -13,8 +13,6 @@
 
 #include "pipeline/output.h"
 
-enum { OUTPUTS_MAX = 3 };
-
 struct sac_stream_run {
     sac_pipeline              *pipe;
     struct sac_job            *job;    /* one of the pipeline's */
@@ -24,7 +22,7 @@ struct sac_stream_run {
     sac_source                *src;    /* NULL without a video, or where it could not be opened */
     struct sac_source_info     info;
     struct sac_output_setup    setup;
-    struct sac_output         *outputs[OUTPUTS_MAX]; /* the sink thread's during a run */
+    struct sac_output         *outputs[SAC_OUTPUT_ROWS]; /* the sink thread's during a run */
     int                        output_count;
     char                       encoder[64];
     struct sac_item           *last; /* sent after the frames */
@@ -57,6 +55,13 @@ struct sac_pipeline {
     atomic_bool     cancelled; /* a stop came before the end: frames are missing */
     pthread_mutex_t on_frame_lock; /* held for the call */
 };
+
+/* ---- files.c ---- */
+
+/* Input and outputs of the parameters without a list of streams, or of a stream's own. */
+struct sac_stream_params sac_pipeline_only_stream(const struct sac_pipeline_params *params);
+/* sac_pipeline_check_files again, with inputs and models open. */
+sac_result sac_pipeline_check_opened(sac_pipeline *pipe);
 
 /* ---- shards.c ---- */
 

@@ -25,10 +25,12 @@ static sac_result read_seqinfo(sac_context *ctx, const char *path, struct sac_ro
             res = SAC_FAIL(ctx, SAC_ERR_MEMORY, "'%s': no memory for its path", path);
         else if (there)
             res = sac_mot_read_seqinfo(ctx, ini, &info);
-        sac_free(ini);
+        if (res != SAC_OK || !there)
+            sac_free(ini);
         if (res != SAC_OK)
             return res;
         if (there) {
+            rows->seqinfo = ini;
             rows->fps = info.fps;
             rows->frames = SAC_MAX(info.length, rows->file.frame_max);
             return SAC_OK;
@@ -54,6 +56,7 @@ sac_result sac_rows_open(sac_context *ctx, const char *path, struct sac_rows *ou
 void sac_rows_finish(struct sac_rows *rows)
 {
     sac_mot_finish(&rows->file);
+    sac_free(rows->seqinfo);
     *rows = (struct sac_rows){0};
 }
 

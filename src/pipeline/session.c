@@ -18,6 +18,15 @@ struct sac_session_params sac_session_params_default(void)
     return (struct sac_session_params){.job = sac_pipeline_params_default().job, .submit_max = 8};
 }
 
+static sac_result check_files(sac_session *s)
+{
+    struct sac_files files = {.ctx = s->ctx};
+    sac_job_add_files(s->job, &files);
+    sac_result res = sac_files_judge(&files);
+    sac_files_finish(&files);
+    return res;
+}
+
 sac_result sac_session_create(sac_context *ctx, const struct sac_session_params *params,
                               sac_session **out)
 {
@@ -30,6 +39,8 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     /* First and last queue hold all that may be inside, so neither submit nor a stage waits for a
      * program that is late to take its results. */
     sac_result res = sac_job_create(ctx, &p.job, (size_t)s->submit_max, NULL, &s->job);
+    if (res == SAC_OK)
+        res = check_files(s);
     if (res == SAC_OK) {
         s->job->batch_limit = SAC_MIN(s->job->batch_max, s->submit_max);
         *out = s;
@@ -73,6 +84,8 @@ sac_result sac_session_start(sac_session *s)
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: started already");
     sac_result res = sac_job_start(s->job, false);
     s->started = res == SAC_OK;
+    if (res == SAC_OK)
+        res = check_files(s); /* now with all files of the models */
     return res;
 }
 

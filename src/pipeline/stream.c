@@ -82,9 +82,9 @@ void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
     s->params = pipe->params;
     s->params.input = params->input;
     s->params.detections = params->detections;
-    s->params.video_out = params->video_out;
-    s->params.jsonl_out = params->jsonl_out;
-    s->params.mot_out = params->mot_out;
+    struct sac_stream_params p = *params;
+    for (int i = 0; i < SAC_OUTPUT_ROWS; i++)
+        *sac_output_path(&s->params, i) = *sac_output_path_of_stream(&p, i);
     sac_fault_init(&s->fault);
     sem_init(&s->room, 0, 0);
     if (is_one_of_many(s)) {
@@ -155,13 +155,11 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
     return SAC_OK;
 }
 
-static sac_result add_output(struct sac_stream_run *s, const char *path,
-                             sac_result (*create)(const struct sac_output_setup *setup,
-                                                  struct sac_output **out))
+static sac_result add_output(struct sac_stream_run *s, int row)
 {
-    if (!path)
+    if (!*sac_output_path(&s->params, row))
         return SAC_OK;
-    sac_result res = create(&s->setup, &s->outputs[s->output_count]);
+    sac_result res = sac_output_rows[row].create(&s->setup, &s->outputs[s->output_count]);
     if (res == SAC_OK)
         s->output_count++;
     return res;
@@ -194,13 +192,11 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
         .height = s->info.height,
         .fps = s->src ? s->info.fps : p->fps,
     };
-    sac_result res = add_output(s, p->video_out, sac_video_create);
+    sac_result res = SAC_OK;
+    for (int i = 0; i < SAC_OUTPUT_ROWS && res == SAC_OK; i++)
+        res = add_output(s, i);
     if (res == SAC_OK && p->video_out)
         snprintf(s->encoder, sizeof s->encoder, "%s", sac_video_encoder(s->outputs[0]));
-    if (res == SAC_OK)
-        res = add_output(s, p->jsonl_out, sac_jsonl_create);
-    if (res == SAC_OK)
-        res = add_output(s, p->mot_out, sac_mot_sink_create);
     s->ready = res == SAC_OK;
     while (!s->ready && s->output_count > 0) /* it may be tried again */
         drop_output(s, 0);

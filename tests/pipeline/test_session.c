@@ -282,9 +282,29 @@ static void every_allocation_may_fail(void **state)
     assert_in_range(failures, 100, 599);
 }
 
+static void a_session_overwrites_no_model(void **state)
+{
+    (void)state;
+    char model[] = "/tmp/saccade-test-model-XXXXXX", command[256], out[64];
+    int  fd = mkstemp(model);
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(command, sizeof command, "cp '%s' '%s'", with_models().job.detector, model);
+    assert_int_equal(system(command), 0);
+    struct sac_session_params params = with_models();
+    sac_session              *s = NULL;
+    snprintf(out, sizeof out, "/tmp/../tmp/%s", model + 5);
+    params.job.detector = model;
+    params.job.stats_out = out;
+    assert_sac_error(sac_session_create(test_context(), &params, &s), SAC_ERR_ARG);
+    assert_null(s);
+    unlink(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_overwrites_no_model),
         cmocka_unit_test(results_come_in_order),       cmocka_unit_test(says_when_it_is_full),
         cmocka_unit_test(a_bad_frame_spoils_no_other), cmocka_unit_test(streams_have_their_own_ids),
         cmocka_unit_test(checks_its_arguments),

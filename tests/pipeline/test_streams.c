@@ -316,6 +316,37 @@ static void every_allocation_may_fail(void **state)
     assert_in_range(failures, 60, 499); /* at the end of the range all went well */
 }
 
+/* The program's own check is the library's: whoever embeds it gets the same. */
+static void outputs_of_two_streams_are_two_files(void **state)
+{
+    (void)state;
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = several(streams, true);
+    sac_pipeline              *pipe = NULL;
+    char                       why[1024], other[512];
+    snprintf(other, sizeof other, "%s/./out1.mot", folder);
+    streams[3].mot_out = other;
+    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_ARG);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "would both write"));
+    streams[3].mot_out = mots[3];
+    params.job.stats_out = other;
+    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_ARG);
+    params.job.stats_out = NULL;
+    streams[2].jsonl_out = detections;
+    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_ARG);
+    streams[2].jsonl_out = NULL;
+    const char *const reads[] = {mots[4]};
+    params.reads = reads;
+    params.read_count = 1;
+    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_ARG);
+    assert_sac_error(sac_pipeline_check_files(test_context(), &params), SAC_ERR_ARG);
+    params.read_count = 0;
+    assert_sac_ok(sac_pipeline_check_files(test_context(), &params));
+    assert_null(pipe);
+    assert_int_equal(count_files(".mot"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +356,7 @@ int main(void)
         cmocka_unit_test_teardown(a_stuck_sink_holds_nobody_else_up, remove_outputs),
         cmocka_unit_test_teardown(a_fault_does_not_wait_for_the_next_frames_time, remove_outputs),
         cmocka_unit_test_teardown(all_or_none_have_detections, remove_outputs),
+        cmocka_unit_test_teardown(outputs_of_two_streams_are_two_files, remove_outputs),
         cmocka_unit_test_teardown(every_allocation_may_fail, remove_outputs),
     };
     return cmocka_run_group_tests_name("pipeline/streams", tests, set_up, folder_remove);

@@ -92,6 +92,14 @@ sac_result sac_onnx_external(struct sac_onnx_reader *r, struct sac_wire location
     return SAC_OK;
 }
 
+const char *sac_onnx_data_file(const struct sac_onnx *file, int i)
+{
+    const struct sac_onnx_blob *b = file->blobs;
+    for (; b && i > 0; i--)
+        b = b->next;
+    return b ? b->path : NULL;
+}
+
 void sac_onnx_finish(struct sac_onnx *file)
 {
     for (struct sac_onnx_blob *b = file->blobs, *next; b; b = next) {

@@ -44,6 +44,8 @@ struct sac_onnx {
  *          data), SAC_ERR_LIMIT, SAC_ERR_MEMORY. */
 sac_result sac_onnx_read(sac_context *ctx, const struct sac_onnx_source *source,
                          struct sac_arena *arena, struct sac_onnx *out);
+/* The file number i of external data; NULL: there are no more. */
+const char *sac_onnx_data_file(const struct sac_onnx *file, int i);
 void       sac_onnx_finish(struct sac_onnx *file);
 
 #endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* No output may overwrite what the run reads, or another output. Looked at twice: by the names alone before
+ * anything is opened, and again once it is known which pictures and which parts of models are read. */
+#include <string.h>
+#include <unistd.h>
+
+#include <saccade/models.h>
+
+#include "heads/detector.h"
+#include "media/media.h"
+#include "pipeline/pipeline.h"
+#include "reid/embedder.h"
+
+/* ---- by name ---- */
+
+/* A word ("auto", "person_det", "none") is no file unless one is called so. */
+static void add_named(struct sac_files *files, const char *given)
+{
+    if (given && (strpbrk(given, "./") || access(given, F_OK) == 0))
+        sac_files_add_input(files, given);
+}
+
+static void add_job(struct sac_files *files, const struct sac_track_job_params *job)
+{
+    sac_files_add_output(files, job->trace_out, NULL);
+    sac_files_add_output(files, job->stats_out, NULL);
+    add_named(files, job->detector);
+    add_named(files, job->reid);
+    add_named(files, job->detector_params.head);
+}
+
+static void add_stream(struct sac_files *files, const struct sac_stream_params *params)
+{
+    struct sac_stream_params p = *params;
+    const char              *name = p.input ? p.input : p.detections;
+    for (int i = 0; i < SAC_OUTPUT_ROWS; i++)
+        sac_files_add_output(files, *sac_output_path_of_stream(&p, i), name);
+    if (p.input)
+        sac_files_add_input(files, sac_input_path(p.input));
+    sac_files_add_input(files, p.detections);
+}
+
+static bool is_standard_input(const struct sac_stream_params *p)
+{
+    return p->input && strcmp(p->input, "-") == 0;
+}
+
+static sac_result check_standard_input(sac_context *ctx, const struct sac_stream_params *list, int n)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        count += is_standard_input(&list[i]);
+    return count < 2 ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_ARG, "standard input can be an input once");
+}
+
+static void add_all(struct sac_files *files, const struct sac_pipeline_params *params,
+                    const struct sac_stream_params *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        add_stream(files, &list[i]);
+    add_job(files, &params->job);
+    for (int i = 0; i < params->read_count; i++)
+        sac_files_add_input(files, params->reads[i]);
+}
+
+struct sac_stream_params sac_pipeline_only_stream(const struct sac_pipeline_params *params)
+{
+    struct sac_pipeline_params p = *params;
+    struct sac_stream_params   one = {.input = p.input, .detections = p.detections};
+    for (int i = 0; i < SAC_OUTPUT_ROWS; i++)
+        *sac_output_path_of_stream(&one, i) = *sac_output_path(&p, i);
+    return one;
+}
+
+sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_params *params)
+{
+    struct sac_files               files = {.ctx = ctx};
+    const struct sac_stream_params one = sac_pipeline_only_stream(params);
+    const bool                     many = params->stream_count > 0;
+    const struct sac_stream_params *list = many ? params->streams : &one;
+    const int                      n = many ? params->stream_count : 1;
+    sac_result                     res = check_standard_input(ctx, list, n);
+    add_all(&files, params, list, n);
+    if (res == SAC_OK)
+        res = sac_files_judge(&files);
+    sac_files_finish(&files);
+    return res;
+}
+
+/* ---- what was opened ---- */
+
+static void add_model(struct sac_files *files, const sac_model *model)
+{
+    const char *file;
+    for (int i = 0; (file = sac_model_file(model, i)); i++)
+        sac_files_add_input(files, file);
+    char *yaml = sac_contract_yaml_path(sac_model_path(model));
+    if (yaml && access(yaml, F_OK) == 0)
+        sac_files_add_input(files, yaml);
+    sac_free(yaml);
+}
+
+void sac_job_add_files(const struct sac_job *job, struct sac_files *files)
+{
+    add_job(files, &job->params);
+    if (job->det)
+        add_model(files, job->det->model);
+    if (job->emb)
+        add_model(files, job->emb->model);
+}
+
+static void add_opened_stream(struct sac_files *files, struct sac_stream_run *s)
+{
+    const char *file;
+    for (size_t i = 0; s->src && (file = sac_source_file(s->src, i)); i++)
+        sac_files_add_input(files, file);
+    sac_files_add_input(files, s->rows.seqinfo);
+    const struct sac_stream_params p = sac_pipeline_only_stream(&s->params);
+    add_stream(files, &p);
+}
+
+sac_result sac_pipeline_check_opened(sac_pipeline *pipe)
+{
+    struct sac_files files = {.ctx = pipe->ctx};
+    for (int i = 0; i < pipe->stream_count; i++)
+        add_opened_stream(&files, &pipe->streams[i]);
+    sac_job_add_files(pipe->jobs[0], &files);
+    sac_result res = sac_files_judge(&files);
+    sac_files_finish(&files);
+    return res;
+}
