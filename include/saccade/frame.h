@@ -3,6 +3,11 @@
  *
  * The fields are read-only while the frame is shared. Planes: NV12 and P010 have Y and interleaved
  * UV, I420 has Y, U and V, RGB24 has one plane of 3 bytes a pixel, GRAY8 one plane.
+ *
+ * A camera held sideways stores its pictures lying on their side. Width and height are those of the upright
+ * picture, and so are all boxes and crops. A GPU's decoder leaves the planes as they were stored: orientation
+ * tells what turns them upright, and the library reads them so without a copy. Frames in host memory and
+ * those of sac_frame_create are always upright.
  */
 #ifndef SACCADE_FRAME_H
 #define SACCADE_FRAME_H
@@ -28,15 +33,31 @@ SAC_API const char *sac_pixel_format_name(enum sac_pixel_format format); /* "nv1
 enum sac_colour_matrix { SAC_MATRIX_BT601 = 0, SAC_MATRIX_BT709, SAC_MATRIX_BT2020 };
 enum sac_colour_range { SAC_RANGE_LIMITED = 0, SAC_RANGE_FULL }; /* 16..235 or 0..255 for 8 bit */
 
+/* What turns the stored planes upright: mirroring from left to right, then turning clockwise. Each plane is
+ * turned in itself. */
+enum sac_orientation {
+    SAC_UPRIGHT = 0,
+    SAC_TURN_90, /* the upright picture is as wide as the stored one is high */
+    SAC_TURN_180,
+    SAC_TURN_270,
+    SAC_MIRROR,
+    SAC_MIRROR_TURN_90,
+    SAC_MIRROR_TURN_180,
+    SAC_MIRROR_TURN_270,
+    SAC_ORIENTATION_COUNT
+};
+SAC_API const char *sac_orientation_name(enum sac_orientation orientation); /* "turned by 90 degrees", ... */
+
 enum { SAC_PLANES_MAX = 3 };
 
 typedef struct sac_frame {
     enum sac_pixel_format  format;
-    int                    width, height; /* pixels, luma */
+    int                    width, height; /* pixels, luma, of the upright picture */
     uint8_t               *plane[SAC_PLANES_MAX];
     size_t                 pitch_bytes[SAC_PLANES_MAX];
     enum sac_colour_matrix matrix;
     enum sac_colour_range  range;
+    enum sac_orientation   orientation; /* of the planes */
     int64_t                pts_us;      /* presentation time, grows from frame to frame */
     int64_t                duration_us; /* 0: unknown */
     int64_t                number;      /* 0, 1, 2, ... in its stream */
@@ -45,14 +66,17 @@ typedef struct sac_frame {
     struct sac_frame_owner *owner;  /* the library's: count and what backs the planes */
 } sac_frame;
 
-/* A frame with planes from the device's pool, not initialised. Only width, height and format of desc
- * are read for the layout; time, colour and ids are copied.
+/* A frame with planes from the device's pool, not initialised, and upright. Only width, height and format of
+ * desc are read for the layout; time, colour and ids are copied.
  * Errors   SAC_ERR_ARG for a size outside 1..32768 or an unknown format; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **out);
 /* A frame over planes that somebody else owns (a decoder, which may still read them to predict the
  * next picture), so it is never writable. The planes are desc's and complete: work of the caller's own that
  * writes them is done. release(user) is called with the last reference, once the library's work with them is.
- * Errors   as above, and SAC_ERR_ARG for a missing plane or too short a pitch; nothing is released. */
+ * On a device that works in host memory, planes that are not upright are turned into a frame of its own: a
+ * frame-convert in the ledger, which strict mode refuses; they are released at once, and it is writable.
+ * Errors   as above, and SAC_ERR_ARG for a missing plane, too short a pitch or an unknown orientation;
+ *          nothing is released. */
 SAC_API sac_result sac_frame_wrap(sac_device *dev, const sac_frame *desc,
                                   void (*release)(void *user), void *user, sac_frame **out);
 SAC_API sac_frame *sac_frame_ref(sac_frame *frame);
@@ -68,13 +92,15 @@ SAC_API sac_result sac_frame_wait(const sac_frame *frame);
 /* A plane as a tensor that shares its memory: nothing is copied, and the frame lives as long as the tensor.
  * [rows, pitch]: uint8, or uint16 of P010 (10 bits in the high ones). A row of Y, GRAY8 or I420 begins with its
  * pixels (width, or half of it, rounded up), one of UV with its pairs, one of RGB24 with 3 numbers a pixel; the
- * rest of it is padding. Read-only. What the library does with the tensor waits until the planes are complete.
+ * rest of it is padding. Of a frame whose orientation is not SAC_UPRIGHT that is the plane as it is stored.
+ * Read-only. What the library does with the tensor waits until the planes are complete.
  * Errors   SAC_ERR_ARG for a plane that the format does not have, or whose pitch is no whole number of elements. */
 SAC_API sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out);
 
-/* The planes of src into dst, of the same format and size. The frames may be on different devices when
+/* The planes of src into dst, of the same format and size; dst is upright. The frames may be on different devices when
  * one of them is the CPU: then it is a frame-upload or a frame-download in the ledger of the other,
- * else a frame-convert; strict mode refuses each. Between the host and a GPU done on return.
+ * else a frame-convert, as turning a GPU's frame upright is; strict mode refuses each. Between the host and a
+ * GPU done on return.
  * Errors   SAC_ERR_ARG when they differ, or dst is not writable; SAC_ERR_LIMIT in strict mode. */
 SAC_API sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst);
 

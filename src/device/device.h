@@ -105,6 +105,8 @@ struct sac_device_ops {
     sac_result (*copy_rows)(struct sac_device *dev, struct sac_stream *stream,
                             const struct sac_copy_rows *rows, enum sac_copy_kind kind);
 
+    /* Frames of a device with host_memory are upright; the others read through the orientation. What is written
+     * to is upright everywhere. */
     sac_result (*preprocess)(struct sac_device *dev, struct sac_stream *stream,
                              const struct sac_preprocess *pre,
                              const struct sac_preprocess_job *jobs, int n, void *dst);
@@ -356,5 +358,22 @@ struct sac_plane_layout {
 };
 int sac_frame_planes(enum sac_pixel_format format, int width, int height,
                      struct sac_plane_layout out[SAC_PLANES_MAX]);
+/* Of a frame's planes as they are stored. */
+int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[SAC_PLANES_MAX]);
+
+/* ---- turn.c ---- */
+
+/* The same planes, were they of that orientation; SAC_UPRIGHT: the picture as it is stored. */
+sac_frame sac_frame_as_turned(const sac_frame *frame, enum sac_orientation orientation);
+/* A plane as the upright picture has it: its first sample, and the way to the one on its right and to the one
+ * below. */
+struct sac_plane_walk {
+    const uint8_t *first;
+    size_t         sample_bytes;
+    ptrdiff_t      across, down;
+};
+struct sac_plane_walk sac_plane_walk_of(const sac_frame *frame, int plane);
+/* The planes of src turned into those of dst, which is upright and of its size and format; in host memory. */
+void sac_frame_turn(const sac_frame *src, const sac_frame *dst);
 
 #endif

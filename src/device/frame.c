@@ -59,6 +59,12 @@ int sac_frame_planes(enum sac_pixel_format format, int width, int height,
     return 0;
 }
 
+int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[SAC_PLANES_MAX])
+{
+    const sac_frame stored = sac_frame_as_turned(frame, SAC_UPRIGHT);
+    return sac_frame_planes(stored.format, stored.width, stored.height, out);
+}
+
 static sac_result check(sac_device *dev, const sac_frame *desc)
 {
     if (desc->width < 1 || desc->width > FRAME_SIDE_MAX || desc->height < 1 ||
@@ -97,7 +103,7 @@ static size_t align_up(size_t n, size_t to)
 size_t sac_frame_lay_out(sac_frame *frame)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    int    n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    int    n = sac_frame_stored_planes(frame, planes);
     size_t bytes = 0;
     for (int i = 0; i < SAC_PLANES_MAX; i++) {
         frame->plane[i] = NULL;
@@ -110,7 +116,7 @@ size_t sac_frame_lay_out(sac_frame *frame)
 void sac_frame_place(sac_frame *frame, uint8_t *at)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    int n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    int n = sac_frame_stored_planes(frame, planes);
     for (int i = 0; i < n; i++) {
         frame->plane[i] = at;
         at += frame->pitch_bytes[i] * (size_t)planes[i].rows;
@@ -148,20 +154,49 @@ sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **
     sac_result         res = check(dev, desc);
     if (res != SAC_OK)
         return res;
+    layout.orientation = SAC_UPRIGHT;
     snprintf(name, sizeof name, "frame %s", sac_pixel_format_name(desc->format));
     res = sac_buffer_create(dev, sac_frame_lay_out(&layout), name, &buf);
-    return res == SAC_OK ? sac_frame_create_in(dev, desc, buf, out) : res;
+    return res == SAC_OK ? sac_frame_create_in(dev, &layout, buf, out) : res;
 }
 
 static sac_result check_planes(sac_device *dev, const sac_frame *desc)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    int n = sac_frame_planes(desc->format, desc->width, desc->height, planes);
+    int n = sac_frame_stored_planes(desc, planes);
+    if ((unsigned)desc->orientation >= SAC_ORIENTATION_COUNT)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "wrapped frame: orientation %d; have 0 to %d",
+                        (int)desc->orientation, SAC_ORIENTATION_COUNT - 1);
     for (int i = 0; i < n; i++)
         if (!desc->plane[i] || desc->pitch_bytes[i] < planes[i].row_bytes)
             return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
                             "wrapped frame: plane %d needs an address and %zu bytes a row", i,
                             planes[i].row_bytes);
+    return SAC_OK;
+}
+
+/* What works in host memory reads rows, so that planes are turned once, not by each who reads them. */
+static sac_result wrap_turned(sac_device *dev, const sac_frame *desc, void (*release)(void *user), void *user,
+                              sac_frame **out)
+{
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    const int               n = sac_frame_stored_planes(desc, planes);
+    size_t                  bytes = 0;
+    sac_frame              *frame = NULL;
+    char                    what[128];
+    for (int i = 0; i < n; i++)
+        bytes += planes[i].row_bytes * (size_t)planes[i].rows;
+    snprintf(what, sizeof what, "frame of %dx%d, %s", desc->width, desc->height,
+             sac_orientation_name(desc->orientation));
+    sac_result res = sac_device_count_copy(dev, bytes, SAC_COPY_FRAME_CONVERT, what);
+    if (res == SAC_OK)
+        res = sac_frame_create(dev, desc, &frame);
+    if (res != SAC_OK)
+        return res;
+    sac_frame_turn(desc, frame);
+    if (release)
+        release(user);
+    *out = frame;
     return SAC_OK;
 }
 
@@ -172,6 +207,8 @@ sac_result sac_frame_wrap(sac_device *dev, const sac_frame *desc, void (*release
     sac_result              res = check(dev, desc);
     if (res == SAC_OK)
         res = check_planes(dev, desc);
+    if (res == SAC_OK && desc->orientation != SAC_UPRIGHT && dev->ops->host_memory)
+        return wrap_turned(dev, desc, release, user, out);
     if (res == SAC_OK)
         res = owner_new(dev, desc, &owner);
     if (res != SAC_OK)
@@ -224,7 +261,7 @@ void sac_frame_used(const sac_frame *frame, struct sac_stream *stream)
 
 bool sac_frame_is_writable(const sac_frame *frame)
 {
-    return frame->owner->buffer &&
+    return frame->owner->buffer && frame->orientation == SAC_UPRIGHT &&
            atomic_load_explicit(&frame->owner->refs.count, memory_order_acquire) == 1;
 }
 
@@ -262,7 +299,7 @@ static void release_frame(void *user)
 sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    const int    n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    const int    n = sac_frame_stored_planes(frame, planes);
     const size_t size = frame->format == SAC_PIXEL_P010 ? 2 : 1;
     if (plane < 0 || plane >= n)
         return SAC_FAIL(frame->device->ctx, SAC_ERR_ARG, "plane %d of a %s frame; have 0 to %d", plane,
@@ -307,13 +344,13 @@ static sac_result check_copy(const sac_frame *src, const sac_frame *dst)
     return SAC_OK;
 }
 
-sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst)
+static sac_result copy_upright(const sac_frame *src, sac_frame *dst)
 {
     const bool           from_host = src->device->ops->host_memory, to_host = dst->device->ops->host_memory;
     sac_device          *dev = to_host ? src->device : dst->device;
     enum sac_copy_kind   kind = SAC_COPY_ON_DEVICE;
     enum sac_copy_reason reason = SAC_COPY_FRAME_CONVERT;
-    sac_result           res = check_copy(src, dst);
+    sac_result           res = SAC_OK;
     if (from_host && !to_host) {
         kind = SAC_COPY_HOST_TO_DEVICE;
         reason = SAC_COPY_FRAME_UPLOAD;
@@ -335,4 +372,25 @@ sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst)
         res = sac_device_copy_rows(dev, NULL, &rows, kind, reason, what);
     }
     return res;
+}
+
+/* Turned where it is, into the size, format and colours that it has. */
+static sac_result copy_turned(const sac_frame *src, sac_frame *dst)
+{
+    sac_frame *upright = NULL;
+    sac_result res = sac_frame_create(src->device, src, &upright);
+    if (res == SAC_OK)
+        res = sac_frame_convert(src, SAC_FILTER_BILINEAR, upright);
+    if (res == SAC_OK)
+        res = copy_upright(upright, dst);
+    sac_frame_unref(&upright);
+    return res;
+}
+
+sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst)
+{
+    sac_result res = check_copy(src, dst);
+    if (res != SAC_OK)
+        return res;
+    return src->orientation == SAC_UPRIGHT ? copy_upright(src, dst) : copy_turned(src, dst);
 }

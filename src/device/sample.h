@@ -104,40 +104,59 @@ SAC_ANYWHERE int32_t sac_area_until(const struct sac_axis_spec *s, const struct 
 
 /* ---- samples ---- */
 
-/* A frame's planes as a kernel sees them. Rows of NV12 and P010 begin at even addresses. */
+/* A frame's planes as a kernel sees them, from the upright picture's first sample on. Rows of NV12 and P010
+ * begin at even addresses. */
 struct sac_surface {
     const uint8_t        *plane[SAC_PLANES_MAX];
     uint32_t              pitch[SAC_PLANES_MAX];
+    int32_t               across[SAC_PLANES_MAX]; /* bytes from a sample to the next one in its row */
+    int32_t               down[SAC_PLANES_MAX];   /* and to the one below */
+    bool                  turned;                 /* else these are the sample's size and the pitch */
     int                   width, height;
     enum sac_pixel_format format;
     struct sac_colour_map colour; /* of Y, U, V formats */
 };
 
-/* Luma, or channel c of RGB24, in Q7. A format that is known when this is compiled leaves one line. */
-SAC_ANYWHERE int32_t sac_luma_q7(const struct sac_surface *s, enum sac_pixel_format format, int x, int y,
-                                 int c)
+/* What is known of a surface when its kernel is compiled. A surface that is upright can be read as a turned one,
+ * slower. */
+struct sac_reading {
+    enum sac_pixel_format format;
+    bool                  turned;
+};
+
+/* Row y of a plane. Of a turned one a row is no run of bytes: then it is the sample x itself, at 0. */
+SAC_ANYWHERE const uint8_t *sac_row_of(const struct sac_surface *s, bool turned, int plane, int x, int y)
 {
-    const uint8_t *row = s->plane[0] + (size_t)y * s->pitch[0];
-    if (format == SAC_PIXEL_P010)
+    if (turned)
+        return s->plane[plane] + (int64_t)y * s->down[plane] + (int64_t)x * s->across[plane];
+    return s->plane[plane] + (size_t)y * s->pitch[plane];
+}
+
+/* Luma, or channel c of RGB24, in Q7. A format that is known when this is compiled leaves one line. */
+SAC_ANYWHERE int32_t sac_luma_q7(const struct sac_surface *s, struct sac_reading r, int x, int y, int c)
+{
+    const uint8_t *row = sac_row_of(s, r.turned, 0, x, y);
+    x = r.turned ? 0 : x;
+    if (r.format == SAC_PIXEL_P010)
         return ((const uint16_t *)(const void *)row)[x] >> 1; /* the top byte is the 8 bit value */
-    if (format == SAC_PIXEL_RGB24)
+    if (r.format == SAC_PIXEL_RGB24)
         return row[3 * x + c] << 7;
     return row[x] << 7;
 }
 
 /* U and V of the chroma sample x, y, in Q7. */
-SAC_ANYWHERE void sac_chroma_q7(const struct sac_surface *s, enum sac_pixel_format format, int x, int y,
-                                int32_t uv[2])
+SAC_ANYWHERE void sac_chroma_q7(const struct sac_surface *s, struct sac_reading r, int x, int y, int32_t uv[2])
 {
-    const uint8_t *row = s->plane[1] + (size_t)y * s->pitch[1];
-    if (format == SAC_PIXEL_P010) {
-        uv[0] = ((const uint16_t *)(const void *)row)[2 * x] >> 1;
-        uv[1] = ((const uint16_t *)(const void *)row)[2 * x + 1] >> 1;
-    } else if (format == SAC_PIXEL_I420) {
-        uv[0] = row[x] << 7;
-        uv[1] = s->plane[2][(size_t)y * s->pitch[2] + x] << 7;
+    const uint8_t *row = sac_row_of(s, r.turned, 1, x, y);
+    const int      at = r.turned ? 0 : x;
+    if (r.format == SAC_PIXEL_P010) {
+        uv[0] = ((const uint16_t *)(const void *)row)[2 * at] >> 1;
+        uv[1] = ((const uint16_t *)(const void *)row)[2 * at + 1] >> 1;
+    } else if (r.format == SAC_PIXEL_I420) {
+        uv[0] = row[at] << 7;
+        uv[1] = sac_row_of(s, r.turned, 2, x, y)[at] << 7;
     } else {
-        const uint16_t pair = ((const uint16_t *)(const void *)row)[x]; /* U is the lower byte */
+        const uint16_t pair = ((const uint16_t *)(const void *)row)[at]; /* U is the lower byte */
         uv[0] = (pair & 0xff) << 7;
         uv[1] = pair >> 8 << 7;
     }
@@ -164,23 +183,23 @@ SAC_ANYWHERE float sac_blend_columns(int32_t left, int32_t right, int32_t second
 
 /* The frame's own channels at one output pixel; grey: three times the same. Chroma stands for 2 x 2
  * pixels, so that both taps of an axis may be one chroma sample: their weights then add up. */
-SAC_ANYWHERE void sac_sample_bilinear(const struct sac_surface *s, enum sac_pixel_format format,
+SAC_ANYWHERE void sac_sample_bilinear(const struct sac_surface *s, struct sac_reading r,
                                       struct sac_tap x, struct sac_tap y, float channel[3])
 {
-    const int count = format == SAC_PIXEL_RGB24 ? 3 : 1;
+    const int count = r.format == SAC_PIXEL_RGB24 ? 3 : 1;
     for (int c = 0; c < count; c++) {
-        int32_t left = sac_blend_rows(sac_luma_q7(s, format, x.a, y.a, c),
-                                      sac_luma_q7(s, format, x.a, y.b, c), y.second);
-        int32_t right = sac_blend_rows(sac_luma_q7(s, format, x.b, y.a, c),
-                                       sac_luma_q7(s, format, x.b, y.b, c), y.second);
+        int32_t left = sac_blend_rows(sac_luma_q7(s, r, x.a, y.a, c),
+                                      sac_luma_q7(s, r, x.a, y.b, c), y.second);
+        int32_t right = sac_blend_rows(sac_luma_q7(s, r, x.b, y.a, c),
+                                       sac_luma_q7(s, r, x.b, y.b, c), y.second);
         channel[c] = sac_blend_columns(left, right, x.second);
     }
-    if (sac_is_yuv(format)) {
+    if (sac_is_yuv(r.format)) {
         int32_t a[2], b[2], c[2], d[2];
-        sac_chroma_q7(s, format, x.a / 2, y.a / 2, a);
-        sac_chroma_q7(s, format, x.b / 2, y.a / 2, b);
-        sac_chroma_q7(s, format, x.a / 2, y.b / 2, c);
-        sac_chroma_q7(s, format, x.b / 2, y.b / 2, d);
+        sac_chroma_q7(s, r, x.a / 2, y.a / 2, a);
+        sac_chroma_q7(s, r, x.b / 2, y.a / 2, b);
+        sac_chroma_q7(s, r, x.a / 2, y.b / 2, c);
+        sac_chroma_q7(s, r, x.b / 2, y.b / 2, d);
         for (int k = 0; k < 2; k++)
             channel[1 + k] = sac_blend_columns(sac_blend_rows(a[k], c[k], y.second),
                                                sac_blend_rows(b[k], d[k], y.second), x.second);
@@ -210,23 +229,23 @@ SAC_ANYWHERE void sac_area_begin_column(struct sac_area_sum *a)
 
 /* One sample of a column; chroma: the column brings it. */
 SAC_ANYWHERE void sac_area_add(struct sac_area_sum *a, const struct sac_surface *s,
-                               enum sac_pixel_format format, int x, int y, int32_t weight, bool chroma)
+                               struct sac_reading r, int x, int y, int32_t weight, bool chroma)
 {
-    const int count = format == SAC_PIXEL_RGB24 ? 3 : 1;
+    const int count = r.format == SAC_PIXEL_RGB24 ? 3 : 1;
     for (int c = 0; c < count; c++)
-        a->column[c] += weight * sac_luma_q7(s, format, x, y, c);
+        a->column[c] += weight * sac_luma_q7(s, r, x, y, c);
     if (chroma) {
         int32_t uv[2];
-        sac_chroma_q7(s, format, x / 2, y / 2, uv);
+        sac_chroma_q7(s, r, x / 2, y / 2, uv);
         a->column[1] += weight * uv[0];
         a->column[2] += weight * uv[1];
     }
 }
 
-SAC_ANYWHERE void sac_area_end_column(struct sac_area_sum *a, enum sac_pixel_format format, int32_t weight,
+SAC_ANYWHERE void sac_area_end_column(struct sac_area_sum *a, struct sac_reading r, int32_t weight,
                                       bool chroma)
 {
-    const int count = format == SAC_PIXEL_RGB24 ? 3 : 1;
+    const int count = r.format == SAC_PIXEL_RGB24 ? 3 : 1;
     a->chroma_weight += weight;
     for (int c = 0; c < count; c++)
         a->sum[c] += weight * (a->column[c] >> SAC_ROW_WEIGHT_BITS);
@@ -237,9 +256,9 @@ SAC_ANYWHERE void sac_area_end_column(struct sac_area_sum *a, enum sac_pixel_for
     }
 }
 
-SAC_ANYWHERE void sac_area_end(const struct sac_area_sum *a, enum sac_pixel_format format, float channel[3])
+SAC_ANYWHERE void sac_area_end(const struct sac_area_sum *a, struct sac_reading r, float channel[3])
 {
-    const bool grey = format != SAC_PIXEL_RGB24 && !sac_is_yuv(format);
+    const bool grey = r.format != SAC_PIXEL_RGB24 && !sac_is_yuv(r.format);
     for (int c = 0; c < 3; c++)
         channel[c] = (float)a->sum[grey ? 0 : c] * SAC_FLOAT_OF_SUM;
 }
@@ -252,10 +271,10 @@ struct sac_taps {
 };
 
 /* A pixel of any number of inputs, whose weights were made before. */
-SAC_ANYWHERE void sac_sample_taps(const struct sac_surface *s, enum sac_pixel_format format,
+SAC_ANYWHERE void sac_sample_taps(const struct sac_surface *s, struct sac_reading r,
                                   const struct sac_taps *x, const struct sac_taps *y, float channel[3])
 {
-    const bool          yuv = sac_is_yuv(format);
+    const bool          yuv = sac_is_yuv(r.format);
     struct sac_area_sum a;
     sac_area_begin(&a);
     for (int i = 0; i < x->taps; i++) {
@@ -265,11 +284,11 @@ SAC_ANYWHERE void sac_sample_taps(const struct sac_surface *s, enum sac_pixel_fo
         for (int k = 0; k < y->taps; k++) {
             const int32_t weight = y->weight[k * y->stride];
             if (weight)
-                sac_area_add(&a, s, format, at, y->first + k, weight, chroma);
+                sac_area_add(&a, s, r, at, y->first + k, weight, chroma);
         }
-        sac_area_end_column(&a, format, x->weight[i * x->stride], chroma);
+        sac_area_end_column(&a, r, x->weight[i * x->stride], chroma);
     }
-    sac_area_end(&a, format, channel);
+    sac_area_end(&a, r, channel);
 }
 
 /* One direction of a pixel with its weights made on the way: for any size, slowly. */
@@ -304,7 +323,7 @@ SAC_ANYWHERE int32_t sac_axis_walk_next(struct sac_axis_walk *w, const struct sa
 }
 
 /* The same pixel by walks. */
-SAC_ANYWHERE void sac_sample_area(const struct sac_surface *s, enum sac_pixel_format format,
+SAC_ANYWHERE void sac_sample_area(const struct sac_surface *s, struct sac_reading r,
                                   const struct sac_axis_spec *x, int ix, const struct sac_axis_spec *y,
                                   int iy, float channel[3])
 {
@@ -315,14 +334,14 @@ SAC_ANYWHERE void sac_sample_area(const struct sac_surface *s, enum sac_pixel_fo
     sac_axis_walk_begin(&wx, x, ix, one_x);
     for (int at = wx.first; wx.given < one_x; at++) {
         const int32_t weight = sac_axis_walk_next(&wx, x, at, one_x);
-        const bool    chroma = sac_is_yuv(format) && (wx.given == one_x || (at & 1));
+        const bool    chroma = sac_is_yuv(r.format) && (wx.given == one_x || (at & 1));
         sac_area_begin_column(&a);
         sac_axis_walk_begin(&wy, y, iy, one_y);
         for (int row = wy.first; wy.given < one_y; row++)
-            sac_area_add(&a, s, format, at, row, sac_axis_walk_next(&wy, y, row, one_y), chroma);
-        sac_area_end_column(&a, format, weight, chroma);
+            sac_area_add(&a, s, r, at, row, sac_axis_walk_next(&wy, y, row, one_y), chroma);
+        sac_area_end_column(&a, r, weight, chroma);
     }
-    sac_area_end(&a, format, channel);
+    sac_area_end(&a, r, channel);
 }
 
 /* ---- colour ---- */

@@ -260,8 +260,8 @@ void sac_encoder_close(struct sac_encoder *enc)
 static bool fits(const sac_frame *frame, const sac_frame *layout)
 {
     /* A size that is one pixel larger is an odd one: the encoder leaves the last column or row out. */
-    return frame->format == layout->format && frame->matrix == layout->matrix &&
-           frame->range == layout->range && (frame->width & ~1) == layout->width &&
+    return frame->format == layout->format && frame->orientation == SAC_UPRIGHT &&
+           frame->matrix == layout->matrix && frame->range == layout->range && (frame->width & ~1) == layout->width &&
            (frame->height & ~1) == layout->height;
 }
 

@@ -144,7 +144,7 @@ sac_result sac_upload_round_trip(struct sac_uploader *up, AVFrame *surface, cons
                                  struct sac_stream *after, sac_frame **out)
 {
     struct sac_plane_layout plane[SAC_PLANES_MAX];
-    const int               n = sac_frame_planes(desc->format, desc->width, desc->height, plane);
+    const int               n = sac_frame_stored_planes(desc, plane);
     sac_frame               staging = *desc;
     sac_result              res = sac_upload_begin(up, &staging);
     if (res == SAC_OK)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
 #include "device/device.h"
@@ -106,6 +107,67 @@ static void wraps_planes_of_others(void **state)
     assert_int_equal(released, 1);
 }
 
+/* 4 x 2 pixels, "abcd" over "efgh", and what each orientation makes of them. */
+static void lying_planes_are_turned_upright(void **state)
+{
+    (void)state;
+    static const char *const want[SAC_ORIENTATION_COUNT] = {
+        [SAC_UPRIGHT] = "abcd/efgh",          [SAC_TURN_90] = "ea/fb/gc/hd",
+        [SAC_TURN_180] = "hgfe/dcba",         [SAC_TURN_270] = "dh/cg/bf/ae",
+        [SAC_MIRROR] = "dcba/hgfe",           [SAC_MIRROR_TURN_90] = "hd/gc/fb/ea",
+        [SAC_MIRROR_TURN_180] = "efgh/abcd",  [SAC_MIRROR_TURN_270] = "ae/bf/cg/dh",
+    };
+    uint8_t     pixels[16] = "abcd....efgh....";
+    sac_device *dev = cpu();
+    for (int o = 1; o < SAC_ORIENTATION_COUNT; o++) {
+        sac_frame  stored = {.format = SAC_PIXEL_GRAY8, .width = 4, .height = 2, .plane = {pixels}, .pitch_bytes = {8}};
+        sac_frame  desc = sac_frame_as_turned(&stored, (enum sac_orientation)o), *frame = NULL;
+        char       got[16] = "";
+        size_t     at = 0;
+        int        released = 0;
+        assert_sac_ok(sac_frame_wrap(dev, &desc, count_release, &released, &frame));
+        assert_int_equal(frame->orientation, SAC_UPRIGHT);
+        assert_int_equal(released, 1);
+        assert_true(sac_frame_is_writable(frame));
+        for (int y = 0; y < frame->height; y++) {
+            at += (size_t)snprintf(got + at, sizeof got - at, "%s%.*s", y ? "/" : "", frame->width,
+                                   (const char *)frame->plane[0] + (size_t)y * frame->pitch_bytes[0]);
+        }
+        assert_string_equal(got, want[o]);
+        sac_frame_unref(&frame);
+    }
+    sac_device_unref(&dev);
+}
+
+static void turning_them_is_counted_and_refused(void **state)
+{
+    (void)state;
+    static uint8_t    pixels[2][64 * 32];
+    sac_device       *dev = cpu();
+    struct sac_ledger ledger;
+    sac_frame         desc = {.format = SAC_PIXEL_NV12,      .width = 32,
+                              .height = 64,                  .plane = {pixels[0], pixels[1]},
+                              .pitch_bytes = {64, 64},       .orientation = SAC_TURN_90};
+    sac_frame        *frame = NULL;
+    assert_sac_ok(sac_frame_wrap(dev, &desc, NULL, NULL, &frame));
+    sac_device_ledger(dev, &ledger);
+    assert_int_equal(ledger.reason[SAC_COPY_FRAME_CONVERT].calls, 1);
+    assert_int_equal(ledger.reason[SAC_COPY_FRAME_CONVERT].bytes, 64 * 32 * 3 / 2);
+    sac_frame_unref(&frame);
+    desc.orientation = SAC_ORIENTATION_COUNT;
+    assert_sac_error(sac_frame_wrap(dev, &desc, NULL, NULL, &frame), SAC_ERR_ARG);
+    desc.orientation = SAC_TURN_90;
+    desc.height = 65; /* stored rows of 65 */
+    assert_sac_error(sac_frame_wrap(dev, &desc, NULL, NULL, &frame), SAC_ERR_ARG);
+    desc.height = 64;
+    sac_device_unref(&dev);
+    struct sac_device_params params = sac_device_params_default();
+    params.zero_copy_strict = 1;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", &params, &dev));
+    assert_sac_error(sac_frame_wrap(dev, &desc, NULL, NULL, &frame), SAC_ERR_LIMIT);
+    sac_device_unref(&dev);
+}
+
 /* ---- planes as tensors ---- */
 
 static void a_plane_is_a_tensor_without_a_copy(void **state)
@@ -179,6 +241,8 @@ int main(void)
         cmocka_unit_test(refuses_bad_sizes_and_formats),
         cmocka_unit_test(is_writable_alone),
         cmocka_unit_test(wraps_planes_of_others),
+        cmocka_unit_test(lying_planes_are_turned_upright),
+        cmocka_unit_test(turning_them_is_counted_and_refused),
         cmocka_unit_test(a_plane_is_a_tensor_without_a_copy),
         cmocka_unit_test(other_planes_are_refused),
     };

@@ -106,6 +106,7 @@ static int by_device(sac_device *dev, sac_device *cpu, const struct subject *s, 
     char              *packed = sac_calloc(1, bytes);
     sac_tensor        *t = poisoned(dev, s);
     int32_t            found = -1;
+    const bool         lie = test_between(0, 1);
     assert_non_null(packed);
     memcpy(packed, s->count, sizeof s->count);
     memcpy(packed + boxes_at, s->box, sizeof s->box);
@@ -115,9 +116,7 @@ static int by_device(sac_device *dev, sac_device *cpu, const struct subject *s, 
                                   SAC_COPY_TENSOR_USER, "test"));
     for (int i = 0; i < s->n; i++) {
         frames[i] = dev == cpu ? sac_frame_ref(s->frames[i])
-                               : test_frame(dev, s->frames[i]->format, s->frames[i]->width, s->frames[i]->height);
-        if (dev != cpu)
-            assert_sac_ok(sac_frame_copy(s->frames[i], frames[i]));
+                               : test_lying(dev, s->frames[i], lie ? test_orientation() : SAC_UPRIGHT);
     }
     const struct sac_crops_job job = {&s->pre, frames, s->n, sac_buffer_data(buf), s->score_min, s->max};
     assert_sac_ok(sac_preprocess_boxes(dev, NULL, &job, t, sac_buffer_data(count)));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The image operations of the CUDA device against the CPU's, on random, extreme and odd-sized frames:
- * equal to the last bit, as both compute by device/sample.h. The same arithmetic, pixel by pixel, is
- * checked on the host first. */
+/* The image operations of the CUDA device against the CPU's, on random, extreme and odd-sized frames, upright
+ * and lying on any side: equal to the last bit, as both compute by device/sample.h. The same arithmetic, pixel
+ * by pixel, is checked on the host first. */
 #include <stdio.h>
 
 #include "device/cpu/resample.h"
@@ -65,6 +65,11 @@ static bool weights_of(const struct sac_axis_spec *spec, int at, int32_t one, in
     return w.given == one;
 }
 
+static struct sac_reading reading_of(const struct sac_surface *s)
+{
+    return (struct sac_reading){s->format, s->turned || test_between(0, 1)};
+}
+
 static void check_table(const struct sac_surface *s, const struct sac_axis_spec *ax, int x,
                         const struct sac_axis_spec *ay, int y, const float want[3])
 {
@@ -74,7 +79,7 @@ static void check_table(const struct sac_surface *s, const struct sac_axis_spec 
     if (!weights_of(ax, x, 1 << SAC_COLUMN_WEIGHT_BITS, weight_x, &tx) ||
         !weights_of(ay, y, 1 << SAC_ROW_WEIGHT_BITS, weight_y, &ty))
         return;
-    sac_sample_taps(s, s->format, &tx, &ty, rgb);
+    sac_sample_taps(s, reading_of(s), &tx, &ty, rgb);
     assert_memory_equal(rgb, want, sizeof rgb);
 }
 
@@ -82,20 +87,21 @@ static void sample_pixel(const struct sac_surface *s, const struct sac_axis_spec
                          const struct sac_axis_spec *ay, int y, float rgb[3])
 {
     if (ax->area || ay->area)
-        sac_sample_area(s, s->format, ax, x, ay, y, rgb);
+        sac_sample_area(s, reading_of(s), ax, x, ay, y, rgb);
     else
-        sac_sample_bilinear(s, s->format, sac_axis_tap(ax, x, 1 << SAC_COLUMN_WEIGHT_BITS),
+        sac_sample_bilinear(s, reading_of(s), sac_axis_tap(ax, x, 1 << SAC_COLUMN_WEIGHT_BITS),
                             sac_axis_tap(ay, y, 1 << SAC_ROW_WEIGHT_BITS), rgb);
     check_table(s, ax, x, ay, y, rgb);
 }
 
+/* lying: the job's frame as it may be stored. */
 static void check_pixels(const struct sac_preprocess *pre, const struct sac_preprocess_job *job,
-                         const float *image)
+                         const sac_frame *lying, const float *image)
 {
     const sac_frame     *f = job->frame;
     struct sac_rect      r = sac_job_crop(job);
     struct sac_fit_box   box = sac_fit_box_of(pre, &r);
-    struct sac_surface   s = sac_surface_of(f);
+    struct sac_surface   s = sac_surface_of(lying);
     struct sac_axis_spec ax =
         sac_axis_spec_of(box.width, f->width, r.x0, (double)r.x1 - r.x0, pre->filter);
     struct sac_axis_spec ay =
@@ -111,8 +117,8 @@ static void check_pixels(const struct sac_preprocess *pre, const struct sac_prep
                 image + ((size_t)(y + box.y) * (size_t)pre->width + (size_t)(x + box.x)) * 3;
             for (int c = 0; c < 3; c++)
                 if (rgb[c] != want[c])
-                    fail_msg("%s at %d,%d,%d: %.9g, the rows give %.9g", describe(pre, f, what), x, y,
-                             c, (double)rgb[c], (double)want[c]);
+                    fail_msg("%s, stored %s, at %d,%d,%d: %.9g, the rows give %.9g", describe(pre, f, what),
+                             sac_orientation_name(lying->orientation), x, y, c, (double)rgb[c], (double)want[c]);
         }
 }
 
@@ -128,14 +134,15 @@ static void a_pixel_is_what_the_rows_give(void **state)
             pre.mean[c] = 0;
             pre.scale[c] = 1;
         }
-        sac_frame                *f = random_frame(150, 90);
+        sac_frame                *f = random_frame(150, 90), *lying = test_lying(cpu, f, test_orientation());
         struct sac_preprocess_job job = {f, test_random_crop(f)};
         struct sac_tensor_desc    desc = sac_preprocess_desc(&pre, 1);
         sac_tensor               *t = NULL;
         assert_sac_ok(sac_tensor_create(cpu, &desc, "test", &t));
         assert_sac_ok(sac_preprocess_run(cpu, &pre, &job, 1, t));
-        check_pixels(&pre, &job, sac_tensor_data(t));
+        check_pixels(&pre, &job, lying, sac_tensor_data(t));
         sac_tensor_unref(&t);
+        sac_frame_unref(&lying);
         sac_frame_unref(&f);
     }
 }
@@ -173,6 +180,15 @@ static void compare_tensors(const struct sac_preprocess *pre, const struct sac_p
                  first % image / size);
 }
 
+/* Of one launch all are upright, all lie, or some do. */
+static enum sac_orientation orientation_for(int image)
+{
+    static int kind;
+    if (image == 0)
+        kind = test_between(0, 2);
+    return kind == 0 ? SAC_UPRIGHT : kind == 1 ? (enum sac_orientation)test_between(1, 7) : test_orientation();
+}
+
 static void check_preprocess(sac_device *gpu, const struct sac_preprocess *pre,
                              const struct sac_preprocess_job *jobs, int n)
 {
@@ -188,7 +204,7 @@ static void check_preprocess(sac_device *gpu, const struct sac_preprocess *pre,
     memset(poison, 0xb7, (size_t)sac_tensor_desc_bytes(&desc));
     assert_sac_ok(sac_tensor_upload(got, poison));
     for (int i = 0; i < n; i++)
-        there[i] = (struct sac_preprocess_job){upload(gpu, jobs[i].frame), jobs[i].crop};
+        there[i] = (struct sac_preprocess_job){test_lying(gpu, jobs[i].frame, orientation_for(i)), jobs[i].crop};
     assert_sac_ok(sac_preprocess_run(cpu, pre, jobs, n, want));
     assert_sac_ok(sac_preprocess_run(gpu, pre, there, n, got));
     compare_tensors(pre, jobs, n, want, got);
@@ -292,12 +308,12 @@ static void convert_of_any_pair(void **state)
                               src->width, src->height);
             back = test_frame(cpu, want->format, want->width, want->height);
         }
-        sac_frame      *there = upload(gpu, src), *got = NULL;
+        sac_frame      *there = test_lying(gpu, src, test_orientation()), *got = NULL;
         enum sac_filter filter = (enum sac_filter)test_between(0, 1);
         char            what[200];
-        snprintf(what, sizeof what, "%s %dx%d -> %s %dx%d filter %d", sac_pixel_format_name(src->format),
-                 src->width, src->height, sac_pixel_format_name(want->format), want->width, want->height,
-                 filter);
+        snprintf(what, sizeof what, "%s %dx%d, stored %s -> %s %dx%d filter %d", sac_pixel_format_name(src->format),
+                 src->width, src->height, sac_orientation_name(there->orientation),
+                 sac_pixel_format_name(want->format), want->width, want->height, filter);
         assert_sac_ok(sac_frame_create(gpu, want, &got));
         assert_sac_ok(sac_frame_convert(src, filter, want));
         assert_sac_ok(sac_frame_convert(there, filter, got));
@@ -308,6 +324,34 @@ static void convert_of_any_pair(void **state)
         sac_frame_unref(&back);
         sac_frame_unref(&there);
         sac_frame_unref(&got);
+    }
+    sac_device_unref(&gpu);
+}
+
+/* A copy and planes in the user's hands. */
+static void copies_are_upright(void **state)
+{
+    (void)state;
+    sac_device *gpu = gpu_open(NULL);
+    for (int round = 0; round < gpu_rounds(100); round++) {
+        sac_frame  *f = random_frame(150, 90), *back = test_frame(cpu, f->format, f->width, f->height);
+        sac_frame  *there = test_lying(gpu, f, (enum sac_orientation)(round % SAC_ORIENTATION_COUNT)), *other = NULL;
+        sac_tensor *plane = NULL;
+        assert_sac_ok(sac_frame_copy(there, back));
+        compare_frames(f, back, sac_orientation_name(there->orientation));
+        assert_sac_ok(sac_frame_create(gpu, there, &other));
+        assert_int_equal(other->orientation, SAC_UPRIGHT);
+        assert_sac_ok(sac_frame_copy(there, other));
+        assert_sac_ok(sac_frame_copy(other, back));
+        compare_frames(f, back, sac_orientation_name(there->orientation));
+        assert_int_equal(sac_frame_is_writable(there), there->orientation == SAC_UPRIGHT);
+        assert_sac_ok(sac_frame_plane_tensor(there, 0, &plane));
+        assert_int_equal(sac_tensor_describe(plane)->shape[0], there->orientation & 1 ? f->width : f->height);
+        sac_tensor_unref(&plane);
+        sac_frame_unref(&f);
+        sac_frame_unref(&back);
+        sac_frame_unref(&there);
+        sac_frame_unref(&other);
     }
     sac_device_unref(&gpu);
 }
@@ -367,6 +411,7 @@ int main(void)
         cmocka_unit_test(preprocess_of_large_frames),
         cmocka_unit_test(preprocess_of_many_crops),
         cmocka_unit_test(convert_of_any_pair),
+        cmocka_unit_test(copies_are_upright),
         cmocka_unit_test(drawing_of_random_shapes),
     };
     return cmocka_run_group_tests_name("parity/image", tests, open_cpu, close_cpu);

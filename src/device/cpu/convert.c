@@ -182,7 +182,8 @@ static void run_piece(void *arg, int piece, int worker)
 
 bool sac_is_plain_copy(const sac_frame *a, const sac_frame *b)
 {
-    if (a->format != b->format || a->width != b->width || a->height != b->height)
+    if (a->format != b->format || a->width != b->width || a->height != b->height ||
+        a->orientation != b->orientation)
         return false;
     return !sac_is_yuv(a->format) || have_same_colours(a, b);
 }

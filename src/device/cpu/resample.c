@@ -71,10 +71,16 @@ struct sac_colour_map sac_colour_map_of(const sac_frame *f)
 struct sac_surface sac_surface_of(const sac_frame *f)
 {
     struct sac_surface s = {
-        .width = f->width, .height = f->height, .format = f->format, .colour = sac_colour_map_of(f)};
-    for (int i = 0; i < SAC_PLANES_MAX; i++) {
-        s.plane[i] = f->plane[i];
+        .width = f->width, .height = f->height, .format = f->format, .turned = f->orientation != SAC_UPRIGHT,
+        .colour = sac_colour_map_of(f)};
+    struct sac_plane_layout planes[SAC_PLANES_MAX];
+    const int               n = sac_frame_stored_planes(f, planes);
+    for (int i = 0; i < n; i++) {
+        const struct sac_plane_walk walk = sac_plane_walk_of(f, i);
+        s.plane[i] = walk.first;
         s.pitch[i] = (uint32_t)f->pitch_bytes[i];
+        s.across[i] = (int32_t)walk.across;
+        s.down[i] = (int32_t)walk.down;
     }
     return s;
 }

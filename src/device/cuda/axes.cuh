@@ -85,15 +85,15 @@ __device__ void look_up(struct area_axes *axes, const struct sac_axis_spec &x, c
 /* ---- one pixel ---- */
 
 /* The channels of output x, y, which is number i, j of the tile. */
-template <enum sac_pixel_format FORMAT>
+template <enum sac_pixel_format FORMAT, bool TURNED>
 __device__ void sample(const struct bilinear_axes *axes, const struct sac_surface &src,
                        const struct sac_axis_spec &, const struct sac_axis_spec &, int, int, int i, int j,
                        float channel[3])
 {
-    sac_sample_bilinear(&src, FORMAT, axes->x[i], axes->y[j], channel);
+    sac_sample_bilinear(&src, sac_reading{FORMAT, TURNED}, axes->x[i], axes->y[j], channel);
 }
 
-template <enum sac_pixel_format FORMAT>
+template <enum sac_pixel_format FORMAT, bool TURNED>
 __device__ void sample(const struct area_axes *axes, const struct sac_surface &src,
                        const struct sac_axis_spec &spec_x, const struct sac_axis_spec &spec_y, int x, int y,
                        int i, int j, float channel[3])
@@ -101,22 +101,23 @@ __device__ void sample(const struct area_axes *axes, const struct sac_surface &s
     const struct sac_taps tx = {axes->x_first[i], axes->x_taps[i], &axes->x_weight[0][i], TILE_X};
     const struct sac_taps ty = {axes->y_first[j], axes->y_taps[j], &axes->y_weight[0][j], TILE_Y};
     if (tx.taps <= AREA_TAPS_MAX && ty.taps <= AREA_TAPS_MAX)
-        sac_sample_taps(&src, FORMAT, &tx, &ty, channel);
+        sac_sample_taps(&src, sac_reading{FORMAT, TURNED}, &tx, &ty, channel);
     else
-        sac_sample_area(&src, FORMAT, &spec_x, x, &spec_y, y, channel);
+        sac_sample_area(&src, sac_reading{FORMAT, TURNED}, &spec_x, x, &spec_y, y, channel);
 }
 
-template <typename AXES>
+/* TURNED: some frame of the launch is; the upright ones among others are read the same way. */
+template <bool TURNED, typename AXES>
 __device__ void sample_channels(const AXES *axes, const struct sac_surface &src,
                                 const struct sac_axis_spec &spec_x, const struct sac_axis_spec &spec_y, int x,
                                 int y, int i, int j, float channel[3])
 {
     switch (src.format) { /* the same for all of a block */
-    case SAC_PIXEL_NV12: sample<SAC_PIXEL_NV12>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
-    case SAC_PIXEL_P010: sample<SAC_PIXEL_P010>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
-    case SAC_PIXEL_I420: sample<SAC_PIXEL_I420>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
-    case SAC_PIXEL_RGB24: sample<SAC_PIXEL_RGB24>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
-    default: sample<SAC_PIXEL_GRAY8>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
+    case SAC_PIXEL_NV12: sample<SAC_PIXEL_NV12, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
+    case SAC_PIXEL_P010: sample<SAC_PIXEL_P010, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
+    case SAC_PIXEL_I420: sample<SAC_PIXEL_I420, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
+    case SAC_PIXEL_RGB24: sample<SAC_PIXEL_RGB24, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
+    default: sample<SAC_PIXEL_GRAY8, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
     }
 }
 

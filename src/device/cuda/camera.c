@@ -10,6 +10,7 @@ enum { JOBS_MAX = 65535 /* blocks of a grid along y */, JOBS_USUAL = 64 };
 struct totals {
     size_t moving, cells;
     int    tiles_max, cells_max;
+    bool   turned;
 };
 
 static int tiles_along(int size)
@@ -28,6 +29,7 @@ static struct totals totals_of(const struct sac_camera_job *jobs, int n)
     struct totals t = {0};
     for (int i = 0; i < n; i++) {
         const struct sac_camera_plane *level = &jobs[i].now.level[0];
+        t.turned = t.turned || jobs[i].frame->orientation != SAC_UPRIGHT;
         t.moving += (size_t)jobs[i].moving_count;
         t.cells += (size_t)cells_of(&jobs[i]);
         t.cells_max = SAC_MAX(t.cells_max, cells_of(&jobs[i]));
@@ -45,10 +47,12 @@ static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_cam
     for (int i = 0; i < n; i++) {
         const struct sac_camera_job *job = &jobs[i];
         const sac_frame             *frame = job->frame;
-        const struct cuda_camera_job made = {.luma = frame->plane[0],
+        const struct sac_plane_walk  luma = sac_plane_walk_of(frame, 0);
+        const struct cuda_camera_job made = {.luma = luma.first,
                                              .now = job->now.level[0].pixels,
                                              .before = job->has_before ? job->before.level[0].pixels : NULL,
-                                             .pitch = frame->pitch_bytes[0],
+                                             .across = luma.across,
+                                             .down = luma.down,
                                              .width = frame->width,
                                              .height = frame->height,
                                              .format = frame->format,
@@ -93,7 +97,8 @@ static sac_result queue_jobs(struct sac_device *dev, struct sac_stream *stream,
                                    .out = out,
                                    .n = n,
                                    .tiles_max = t.tiles_max,
-                                   .cells_max = t.cells_max};
+                                   .cells_max = t.cells_max,
+                                   .turned = t.turned};
     write_jobs(jobs, n, block->host, (void *)((char *)block->host + job_bytes));
     res = cuda_commands_send(dev, stream, block, bytes, "boxes that the camera's motion leaves out");
     if (res == SAC_OK)

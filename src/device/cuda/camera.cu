@@ -26,15 +26,18 @@ __device__ sac_camera_pyramid pyramid_of(const cuda_camera_job &job, uint8_t *me
 
 /* ---- the small picture ---- */
 
-__device__ uint8_t mean_of(const cuda_camera_job &job, int shrink, int x, int y)
+template <bool TURNED> __device__ uint8_t mean_of(const cuda_camera_job &job, int shrink, int x, int y)
 {
     const int rows = sac_camera_rows(shrink);
     unsigned  sum = 0;
     for (int j = 0; j < rows; j++) {
-        const uint8_t *row = job.luma + (size_t)sac_camera_row(y, j, shrink) * job.pitch;
+        const uint8_t *row = job.luma + sac_camera_row(y, j, shrink) * job.down;
 #pragma unroll 8
-        for (int i = 0; i < shrink; i++)
-            sum += sac_camera_luma(row, (enum sac_pixel_format)job.format, x * shrink + i);
+        for (int i = 0; i < shrink; i++) {
+            const int at = x * shrink + i;
+            sum += TURNED ? sac_camera_luma(row + at * job.across, (enum sac_pixel_format)job.format, 0)
+                          : sac_camera_luma(row, (enum sac_pixel_format)job.format, at);
+        }
     }
     return (uint8_t)(sum / (unsigned)(shrink * rows));
 }
@@ -52,6 +55,7 @@ __device__ void halve_tile(const sac_camera_plane &to, int left, int top, int si
     __syncthreads();
 }
 
+template <bool TURNED>
 __global__ void __launch_bounds__(TILE_THREADS) fill_pyramids(const cuda_camera_params p)
 {
     __shared__ uint8_t       tile[2][TILE][TILE + 1];
@@ -65,7 +69,7 @@ __global__ void __launch_bounds__(TILE_THREADS) fill_pyramids(const cuda_camera_
         return;
     const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
     if (left + x < level.width && top + y < level.height) {
-        const uint8_t v = mean_of(job, shrink, left + x, top + y);
+        const uint8_t v = mean_of<TURNED>(job, shrink, left + x, top + y);
         tile[0][y][x] = v;
         level.pixels[(size_t)(top + y) * level.width + left + x] = v;
     }
@@ -379,7 +383,10 @@ __global__ void __launch_bounds__(AGREE_THREADS) agree(const cuda_camera_params 
 
 extern "C" cudaError_t cuda_launch_camera(const struct cuda_camera_params *p, cudaStream_t stream)
 {
-    CUDA_LAUNCH(fill_pyramids, dim3(p->tiles_max, p->n), TILE_THREADS, stream, *p);
+    if (p->turned)
+        CUDA_LAUNCH(fill_pyramids<true>, dim3(p->tiles_max, p->n), TILE_THREADS, stream, *p);
+    else
+        CUDA_LAUNCH(fill_pyramids<false>, dim3(p->tiles_max, p->n), TILE_THREADS, stream, *p);
     cudaError_t res = cudaGetLastError();
     if (p->cells_max && res == cudaSuccess) {
         const dim3 grid((p->cells_max + CORNERS - 1) / CORNERS, p->n);

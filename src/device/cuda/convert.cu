@@ -32,7 +32,7 @@ __device__ void write_chroma(const struct cuda_convert_params &p, int cx, int cy
 }
 
 /* Unlike preprocess, a thread's two rows are neighbours: they share chroma. */
-template <typename AXES>
+template <typename AXES, bool TURNED>
 __global__ void __launch_bounds__(THREADS) convert(const __grid_constant__ struct cuda_convert_params p)
 {
     __shared__ AXES axes;
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(THREADS) convert(const __grid_constant__ struc
     for (int r = 0; r < 2; r++)
         for (int k = 0; k < 2; k++) {
             if (x + k < p.x.n && y + r < p.y.n) {
-                sample_channels(&axes, p.src, p.x, p.y, x + k, y + r, i + k, j + r, quad[r][k]);
+                sample_channels<TURNED>(&axes, p.src, p.x, p.y, x + k, y + r, i + k, j + r, quad[r][k]);
                 sac_recode_apply(&p.recode, quad[r][k]);
                 write_pixel(p, x + k, y + r, quad[r][k]);
             } else { /* past the edge: the last pixel again */
@@ -68,9 +68,14 @@ extern "C" cudaError_t cuda_launch_convert(const struct cuda_convert_params *p, 
 {
     const dim3 grid((p->x.n + TILE_X - 1) / TILE_X, (p->y.n + TILE_Y - 1) / TILE_Y);
     const dim3 block(THREADS_X, THREADS_Y);
-    if (p->x.area || p->y.area)
-        convert<area_axes><<<grid, block, 0, stream>>>(*p);
+    const bool area = p->x.area || p->y.area;
+    if (p->src.turned && area)
+        convert<area_axes, true><<<grid, block, 0, stream>>>(*p);
+    else if (p->src.turned)
+        convert<bilinear_axes, true><<<grid, block, 0, stream>>>(*p);
+    else if (area)
+        convert<area_axes, false><<<grid, block, 0, stream>>>(*p);
     else
-        convert<bilinear_axes><<<grid, block, 0, stream>>>(*p);
+        convert<bilinear_axes, false><<<grid, block, 0, stream>>>(*p);
     return cudaGetLastError();
 }

@@ -39,6 +39,7 @@ struct cuda_preprocess_params {
     enum sac_dtype         dtype;
     bool                   bgr;
     bool                   area;   /* one crop at least needs an area filter */
+    bool                   turned; /* one frame at least is not upright */
     bool                   paired; /* two pixels of a row can be stored at once */
     float                  mean[3], scale[3], fill[3]; /* in the tensor's channel order */
 };
@@ -147,9 +148,9 @@ struct cuda_looks_params {
 cudaError_t cuda_launch_looks(const struct cuda_looks_params *params, cudaStream_t stream);
 
 struct cuda_camera_job {
-    const uint8_t *luma;
+    const uint8_t *luma; /* the upright picture's first sample */
     uint8_t       *now, *before; /* before NULL: there is no former frame */
-    uint64_t       pitch;
+    int64_t        across, down; /* bytes to the next sample and to the one below */
     int32_t        width, height, format;
     uint32_t       moving, moving_count; /* first box */
     uint32_t       corners;              /* first of its cells' corners */
@@ -164,6 +165,7 @@ struct cuda_camera_params {
     struct cuda_camera_corner    *corners; /* scratch */
     struct sac_camera_move       *out;     /* [n] */
     int                           n, tiles_max, cells_max; /* of one job */
+    bool                          turned; /* one frame at least is not upright */
 };
 /* Squares of level 0 that one block fills. */
 enum { CUDA_CAMERA_TILE = 16 };

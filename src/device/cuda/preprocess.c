@@ -29,7 +29,7 @@ static struct cuda_preprocess_params params_of(const struct sac_preprocess *pre,
 sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    int       n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    int       n = sac_frame_stored_planes(frame, planes);
     uintptr_t odd = 0;
     for (int i = 0; i < n && (frame->format == SAC_PIXEL_NV12 || frame->format == SAC_PIXEL_P010); i++)
         if (i > 0 || frame->format == SAC_PIXEL_P010)
@@ -39,7 +39,7 @@ sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struc
                         "%s: a plane of a %s frame begins at an odd address or has an odd pitch", dev->name,
                         sac_pixel_format_name(frame->format));
     for (int i = 0; i < n; i++)
-        if (frame->pitch_bytes[i] > UINT32_MAX)
+        if (frame->pitch_bytes[i] > INT32_MAX)
             return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: a frame with a pitch of %zu bytes",
                             dev->name, frame->pitch_bytes[i]);
     *out = sac_surface_of(frame);
@@ -73,10 +73,11 @@ sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
         return res;
     for (int at = 0, count; at < n && res == SAC_OK; at += count) {
         count = SAC_MIN(n - at, (int)CUDA_CROPS_MAX);
-        params.area = false;
+        params.area = params.turned = false;
         for (int i = 0; i < count && res == SAC_OK; i++) {
             res = crop_init(dev, pre, &jobs[at + i], &crops[i]);
             params.area |= crops[i].x.area || crops[i].y.area;
+            params.turned |= crops[i].src.turned;
         }
         if (res == SAC_OK)
             res = cuda_check(dev,
@@ -113,8 +114,10 @@ sac_result cuda_crops(struct sac_device *dev, struct sac_stream *stream, const s
     if (res != SAC_OK)
         return res;
     params.area = job->pre->filter == SAC_FILTER_AREA;
-    for (int i = 0; i < job->n && res == SAC_OK; i++)
+    for (int i = 0; i < job->n && res == SAC_OK; i++) {
         res = cuda_surface_of(dev, job->frames[i], &find.frame[i]);
+        params.turned |= find.frame[i].turned;
+    }
     if (res == SAC_OK)
         res = cuda_scratch_take(dev, stream, (size_t)SAC_MAX(job->max, 1) * sizeof(struct cuda_crop), &scratch);
     if (res == SAC_OK) {

@@ -62,7 +62,7 @@ __device__ void store(const struct cuda_preprocess_params &p, T *image, int x, i
 /* ---- the kernel ---- */
 
 /* A tile of one image. */
-template <typename T, typename AXES>
+template <bool TURNED, typename T, typename AXES>
 __device__ void make_tile(const struct cuda_preprocess_params &p, const struct cuda_crop &crop, AXES &axes, T *image)
 {
     const int tile_x = blockIdx.x * TILE_X, tile_y = blockIdx.y * TILE_Y;
@@ -80,7 +80,7 @@ __device__ void make_tile(const struct cuda_preprocess_params &p, const struct c
         for (int k = 0; k < PIXELS_X; k++) {
             const int at_x = x + k - crop.left, at_y = y - crop.top;
             if (at_x >= 0 && at_x < crop.x.n && at_y >= 0 && at_y < crop.y.n) {
-                sample_channels(&axes, crop.src, crop.x, crop.y, at_x, at_y, i + k, j, v[k]);
+                sample_channels<TURNED>(&axes, crop.src, crop.x, crop.y, at_x, at_y, i + k, j, v[k]);
                 if (sac_is_yuv(crop.src.format))
                     sac_colour_apply(&crop.src.colour, v[k]);
                 if (p.bgr) {
@@ -97,16 +97,16 @@ __device__ void make_tile(const struct cuda_preprocess_params &p, const struct c
     }
 }
 
-template <typename T, typename AXES, int N>
+template <typename T, typename AXES, bool TURNED, int N>
 __global__ void __launch_bounds__(THREADS)
     preprocess(const __grid_constant__ struct cuda_preprocess_params p,
                const __grid_constant__ struct crop_list<N> list, T *dst)
 {
     __shared__ AXES axes;
-    make_tile(p, list.crop[blockIdx.z], axes, dst + (size_t)blockIdx.z * 3 * p.width * p.height);
+    make_tile<TURNED>(p, list.crop[blockIdx.z], axes, dst + (size_t)blockIdx.z * 3 * p.width * p.height);
 }
 
-template <typename T, typename AXES>
+template <typename T, typename AXES, bool TURNED>
 __global__ void __launch_bounds__(THREADS)
     preprocess_found(const __grid_constant__ struct cuda_preprocess_params p, const struct cuda_crop *crops,
                      const int32_t *count, T *dst)
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0 && threadIdx.y == 0)
         crop = crops[blockIdx.z];
     __syncthreads();
-    make_tile(p, crop, axes, dst + (size_t)blockIdx.z * 3 * p.width * p.height);
+    make_tile<TURNED>(p, crop, axes, dst + (size_t)blockIdx.z * 3 * p.width * p.height);
 }
 
 /* ---- crops of boxes ---- */
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(FIND_THREADS)
         *count = before;
 }
 
-template <typename T, typename AXES, int N>
+template <typename T, typename AXES, bool TURNED, int N>
 cudaError_t launch_list(const struct cuda_preprocess_params &p, const struct cuda_crop *crops, int n,
                         T *dst, cudaStream_t stream)
 {
@@ -185,20 +185,27 @@ cudaError_t launch_list(const struct cuda_preprocess_params &p, const struct cud
     for (int i = 0; i < n; i++)
         list.crop[i] = crops[i];
     const dim3 grid((p.width + TILE_X - 1) / TILE_X, (p.height + TILE_Y - 1) / TILE_Y, n);
-    preprocess<T, AXES, N><<<grid, dim3(THREADS_X, THREADS_Y), 0, stream>>>(p, list, dst);
+    preprocess<T, AXES, TURNED, N><<<grid, dim3(THREADS_X, THREADS_Y), 0, stream>>>(p, list, dst);
     return cudaGetLastError();
+}
+
+template <typename T, typename AXES, bool TURNED>
+cudaError_t launch_on(const struct cuda_preprocess_params &p, const struct cuda_crop *crops, int n, T *dst,
+                      cudaStream_t stream)
+{
+    return n <= CUDA_CROPS_FEW ? launch_list<T, AXES, TURNED, CUDA_CROPS_FEW>(p, crops, n, dst, stream)
+                               : launch_list<T, AXES, TURNED, CUDA_CROPS_MAX>(p, crops, n, dst, stream);
 }
 
 template <typename T>
 cudaError_t launch(const struct cuda_preprocess_params &p, const struct cuda_crop *crops, int n, T *dst,
                    cudaStream_t stream)
 {
-    const bool few = n <= CUDA_CROPS_FEW;
-    if (p.area)
-        return few ? launch_list<T, area_axes, CUDA_CROPS_FEW>(p, crops, n, dst, stream)
-                   : launch_list<T, area_axes, CUDA_CROPS_MAX>(p, crops, n, dst, stream);
-    return few ? launch_list<T, bilinear_axes, CUDA_CROPS_FEW>(p, crops, n, dst, stream)
-               : launch_list<T, bilinear_axes, CUDA_CROPS_MAX>(p, crops, n, dst, stream);
+    if (p.turned)
+        return p.area ? launch_on<T, area_axes, true>(p, crops, n, dst, stream)
+                      : launch_on<T, bilinear_axes, true>(p, crops, n, dst, stream);
+    return p.area ? launch_on<T, area_axes, false>(p, crops, n, dst, stream)
+                  : launch_on<T, bilinear_axes, false>(p, crops, n, dst, stream);
 }
 
 template <typename T>
@@ -207,10 +214,14 @@ cudaError_t launch_found(const struct cuda_preprocess_params &p, const struct cu
 {
     const dim3 grid((p.width + TILE_X - 1) / TILE_X, (p.height + TILE_Y - 1) / TILE_Y, max);
     const dim3 threads(THREADS_X, THREADS_Y);
-    if (p.area)
-        preprocess_found<T, area_axes><<<grid, threads, 0, stream>>>(p, crops, count, dst);
+    if (p.turned && p.area)
+        preprocess_found<T, area_axes, true><<<grid, threads, 0, stream>>>(p, crops, count, dst);
+    else if (p.turned)
+        preprocess_found<T, bilinear_axes, true><<<grid, threads, 0, stream>>>(p, crops, count, dst);
+    else if (p.area)
+        preprocess_found<T, area_axes, false><<<grid, threads, 0, stream>>>(p, crops, count, dst);
     else
-        preprocess_found<T, bilinear_axes><<<grid, threads, 0, stream>>>(p, crops, count, dst);
+        preprocess_found<T, bilinear_axes, false><<<grid, threads, 0, stream>>>(p, crops, count, dst);
     return cudaGetLastError();
 }
 
