@@ -57,6 +57,12 @@ SAC_API void       sac_context_destroy(sac_context **ctx);
  * bytes. Any thread. */
 SAC_API size_t sac_context_last_error(const sac_context *ctx, char *buf, size_t size);
 
+/* Copy text into buf (always terminated) with three stars in place of what may be secret in the addresses in it: user
+ * and password, and the values of a query but for a few that are known to be harmless ("channel=1&token=***"). All that the library logs or writes about an input, its sentences
+ * included, went through this; a program does well to print addresses of its own through it too. Returns the full
+ * length in bytes. text and buf don't overlap. Any thread. */
+SAC_API size_t sac_hide_secrets(const char *text, char *buf, size_t size);
+
 /* Raise or lower the level while running. Any thread. */
 SAC_API void sac_context_set_log_level(sac_context *ctx, enum sac_log_level level);
 

@@ -117,7 +117,7 @@ struct sac_pipeline_stats {
 
 /* One input of a run. */
 struct sac_stream_stats {
-    char       input[256]; /* or its detections, without a video; cut */
+    char       input[256]; /* or its detections, without a video; cut, and without a URL's secrets */
     int        stream_id;
     int64_t    frames, frames_total, detections, tracks; /* as above */
     double     elapsed_s, fps;

@@ -47,6 +47,7 @@ void *sac_realloc_array(void *p, size_t count, size_t size);
 void *sac_alloc_aligned(size_t align, size_t size); /* freed by sac_free too */
 void  sac_free(void *p);
 char *sac_strdup(const char *s);
+char *sac_strdup_hidden(const char *s); /* without the secrets of addresses: sac_hide_secrets */
 char *sac_asprintf(const char *fmt, ...) SAC_PRINTF(1, 2);
 #define sac_new(type) ((type *)sac_calloc(1, sizeof(type)))
 

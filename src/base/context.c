@@ -99,6 +99,14 @@ bool sac_log_enabled(const sac_context *ctx, enum sac_log_level level)
     return ctx && ctx->params.log_fn && (int)level <= atomic_load(&ctx->level);
 }
 
+/* Every line and sentence passes here, also what others say of an address: FFmpeg, or a file's text. */
+static void write_sentence(char *out, size_t size, const char *fmt, va_list ap)
+{
+    char plain[2 * SENTENCE_MAX]; /* longer, so that an address is not cut where its password still looks like a host */
+    vsnprintf(plain, sizeof plain, fmt, ap);
+    sac_hide_secrets(plain, out, size);
+}
+
 static void emit(sac_context *ctx, enum sac_log_level level, const char *message)
 {
     pthread_mutex_lock(&ctx->lock);
@@ -113,7 +121,7 @@ void sac_log(sac_context *ctx, enum sac_log_level level, const char *fmt, ...)
     char    message[SENTENCE_MAX];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(message, sizeof message, fmt, ap);
+    write_sentence(message, sizeof message, fmt, ap);
     va_end(ap);
     emit(ctx, level, message);
 }
@@ -135,7 +143,7 @@ sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...)
     if (!ctx)
         return res;
     va_start(ap, fmt);
-    vsnprintf(sentence, sizeof sentence, fmt, ap);
+    write_sentence(sentence, sizeof sentence, fmt, ap);
     va_end(ap);
     keep(ctx, sentence);
 #ifdef SAC_DEBUG_ABORT
@@ -157,7 +165,7 @@ sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ..
     if (!ctx)
         return res;
     va_start(ap, fmt);
-    vsnprintf(place, sizeof place, fmt, ap);
+    write_sentence(place, sizeof place, fmt, ap);
     va_end(ap);
     sac_context_last_error(ctx, sentence, sizeof sentence);
     snprintf(whole, sizeof whole, "%s%.*s", place, (int)(sizeof whole - 1 - strlen(place)),

@@ -4,11 +4,19 @@
 
 #include "fault.h"
 
+/* An argument that a sentence quotes may be the address of a camera with its password. */
+static void write_sentence(struct fault *fault, const char *fmt, va_list ap)
+{
+    char plain[2 * sizeof fault->sentence];
+    vsnprintf(plain, sizeof plain, fmt, ap);
+    sac_hide_secrets(plain, fault->sentence, sizeof fault->sentence);
+}
+
 int fault_failure(struct fault *fault, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(fault->sentence, sizeof fault->sentence, fmt, ap);
+    write_sentence(fault, fmt, ap);
     va_end(ap);
     return STATUS_FAILURE;
 }
@@ -17,7 +25,7 @@ int fault_usage(struct fault *fault, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(fault->sentence, sizeof fault->sentence, fmt, ap);
+    write_sentence(fault, fmt, ap);
     va_end(ap);
     return STATUS_USAGE;
 }

@@ -17,20 +17,26 @@ bool is_standard(const char *file)
 
 /* ---- names ---- */
 
-/* "dir/a.mp4" -> "a", "rtsp://host/door?x=1" -> "door", "dir/img%05d.jpg" -> "img_05d", "-" -> "stdin". */
+/* "dir/a.mp4" -> "a", "rtsp://user:word@host/door?x=1" -> "door", "dir/img%05d.jpg" -> "img_05d", "-" -> "stdin". */
 static void name_of_input(const char *input, char *name, size_t size)
 {
+    char shown[PATH_BYTES];
+    sac_hide_secrets(input, shown, sizeof shown); /* "rtsp://user:word@host" has no path, and names its files all the same */
+    input = shown;
     bool   url = strstr(input, "://") != NULL;
-    size_t length = url ? strcspn(input, "?#") : strlen(input);
+    size_t length = url ? strcspn(input, "?#;") : strlen(input);
     while (length > 1 && input[length - 1] == '/')
         length--;
     size_t begin = length;
     while (begin > 0 && input[begin - 1] != '/')
         begin--;
+    bool host = url && begin == (size_t)(strstr(input, "://") + 3 - input);
+    if (host && strncmp(input + begin, "***@", 4) == 0)
+        begin += 4;
     size_t end = length;
     while (end > begin && input[end - 1] != '.')
         end--;
-    end = end > begin + 1 ? end - 1 : length; /* without its ending; ".hidden" has none */
+    end = end > begin + 1 && !host ? end - 1 : length; /* without its ending; ".hidden" and "10.0.0.1" have none */
     if (strcmp(input, "-") == 0)
         snprintf(name, size, "stdin");
     else

@@ -129,7 +129,9 @@ int inspect_video(const struct settings *s, sac_context *ctx, sac_device *device
     int count = sac_source_streams(source, streams, STREAMS_MAX);
     if (count > STREAMS_MAX)
         count = STREAMS_MAX;
-    s->json ? print_json(path, &info, streams, count) : print_text(path, &info, streams, count);
+    char shown[4096];
+    sac_hide_secrets(path, shown, sizeof shown);
+    s->json ? print_json(shown, &info, streams, count) : print_text(shown, &info, streams, count);
     sac_source_close(&source);
     return STATUS_OK;
 }

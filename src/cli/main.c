@@ -67,6 +67,25 @@ static const char *join_command(struct settings *s, int argc, char **argv)
     return held;
 }
 
+/* The system shows a process's arguments to every user (ps, /proc), where no address may keep its password. The
+ * program goes on with a copy, owned by the caller. */
+static char **take_arguments(struct settings *s, int argc, char **argv)
+{
+    char **copy = calloc((size_t)argc + 1, sizeof *copy);
+    for (int i = 0; copy && i < argc; i++) {
+        const size_t length = strlen(argv[i]);
+        char        *held = (char *)settings_hold(s, argv[i]);
+        if (!held) {
+            free(copy);
+            return NULL;
+        }
+        memset(argv[i], 0, length);
+        sac_hide_secrets(held, argv[i], length + 1);
+        copy[i] = held;
+    }
+    return copy;
+}
+
 /* OpenMP's workers, which oneDNN has, must not spin between frames (docs/design.md has the figures).
  * libgomp reads the environment once, as it is loaded; where FFmpeg's libraries bring it along that
  * was before main, and the program starts itself anew. Where that can't be, it runs on, only less
@@ -125,6 +144,7 @@ int main(int argc, char **argv)
     struct fault       fault = {0};
     struct settings    settings;
     const struct verb *verb = NULL;
+    char             **args = NULL;
     int                skip = 0, status;
     /* A closed pipe, or a file over the limit, is a failed write, which is handled where it happens. */
     signal(SIGPIPE, SIG_IGN);
@@ -138,9 +158,12 @@ int main(int argc, char **argv)
         status = choose_verb(argv[1], &verb, &skip, &fault);
         if (status == STATUS_OK && (verb->bit & (VERB_TRACK | VERB_INFER)))
             calm_workers(argv);
+        if (status == STATUS_OK && !(args = take_arguments(&settings, argc, argv)))
+            status = fault_failure(&fault, "out of memory");
         if (status == STATUS_OK)
-            status = run_verb(verb, argc - 1 - skip, argv + 1 + skip, skip, &settings, &fault);
+            status = run_verb(verb, argc - 1 - skip, args + 1 + skip, skip, &settings, &fault);
     }
+    free(args);
     settings_finish(&settings);
     status = finish_output(status, &fault);
     if (fault.sentence[0]) {

@@ -13,7 +13,7 @@ static _Thread_local struct {
 
 static void hear(void *object, int level, const char *fmt, va_list ap)
 {
-    char line[sizeof listening.complaint];
+    char line[1024]; /* whole, so that no address in it is cut before its secrets are known */
     if (!listening.ctx || level > AV_LOG_VERBOSE)
         return;
     vsnprintf(line, sizeof line, fmt, ap);
@@ -24,7 +24,7 @@ static void hear(void *object, int level, const char *fmt, va_list ap)
     sac_log(listening.ctx, SAC_LOG_DEBUG, "ffmpeg %s: %s", class ? class->class_name : "", line);
     /* This one only says that there was one before. */
     if (level <= AV_LOG_ERROR && strncmp(line, "Failed setup for format", 23) != 0)
-        memcpy(listening.complaint, line, sizeof line);
+        sac_hide_secrets(line, listening.complaint, sizeof listening.complaint);
 }
 
 static void take_over_log(void)

@@ -68,7 +68,7 @@ struct sac_input {
     const struct sac_input_ops     *ops;
     sac_context                    *ctx;
     const char                     *url;       /* borrowed from the source */
-    const char                     *name;      /* the url as sentences have it */
+    const char                     *name;      /* the url without its secrets, for sentences */
     const struct sac_source_params *params;    /* borrowed from the source */
     atomic_int                     *cancelled; /* the source's; an input that waits looks at it */
     void                           *state;     /* the input's own */

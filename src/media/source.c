@@ -183,9 +183,9 @@ sac_result sac_source_open(sac_device *dev, const char *url,
         src->params.fps = sac_source_params_default().fps;
     pthread_mutex_init(&src->lock, NULL);
     src->url = sac_strdup(url);
-    src->name = strcmp(url, "-") == 0 ? "standard input" : src->url;
+    src->name = sac_strdup_hidden(strcmp(url, "-") == 0 ? "standard input" : url);
     src->packet = av_packet_alloc();
-    sac_result res = src->url && src->packet
+    sac_result res = src->url && src->name && src->packet
                          ? open_source(src)
                          : SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory", url);
     if (res != SAC_OK) {
@@ -226,6 +226,7 @@ void sac_source_close(sac_source **source)
     av_packet_free(&src->packet);
     pthread_mutex_destroy(&src->lock);
     sac_free(src->url);
+    sac_free(src->name);
     sac_device_unref(&src->dev);
     sac_free(src);
     *source = NULL;

@@ -11,7 +11,7 @@ struct sac_source {
     sac_context             *ctx;
     sac_device              *dev;
     char                    *url;
-    const char              *name; /* for sentences: the url, or "standard input" */
+    char                    *name; /* for sentences: the url without its secrets, or "standard input" */
     struct sac_source_params params;
     atomic_int               cancelled;
 

@@ -24,6 +24,15 @@ static void add_member(struct sac_text *line, const char *key, const char *value
     sac_text_json_string(line, value);
 }
 
+/* An address is written without its secrets: results go further than cameras' passwords should. */
+static void add_hidden(struct sac_text *line, const char *key, const char *value)
+{
+    char *shown = value ? sac_strdup_hidden(value) : NULL;
+    line->failed |= value && !shown;
+    add_member(line, key, shown);
+    sac_free(shown);
+}
+
 static void add_classes(struct sac_text *line, const struct sac_job *job)
 {
     if (job->class_count == 0)
@@ -71,8 +80,8 @@ static sac_result write_header(struct jsonl *j)
     sac_text_add(line, "{\"format\":\"saccade-tracks\",\"version\":");
     sac_text_int(line, FORMAT_VERSION);
     add_member(line, "program", "saccade " SAC_VERSION);
-    add_member(line, "command", p->command);
-    add_member(line, "input", p->input);
+    add_hidden(line, "command", p->command);
+    add_hidden(line, "input", p->input);
     add_member(line, "detections", p->detections);
     add_size(line, setup);
     add_member(line, "device", stats.device);

@@ -66,6 +66,16 @@ static bool hold(sac_pipeline *pipe, const char **string)
     return *string != NULL;
 }
 
+/* What people are shown of an address. */
+static const char *hold_name(sac_pipeline *pipe, const char *address)
+{
+    const size_t size = sac_hide_secrets(address, NULL, 0) + 1;
+    char        *name = sac_arena_alloc(&pipe->strings, size);
+    if (name)
+        sac_hide_secrets(address, name, size);
+    return name;
+}
+
 static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_params *params)
 {
     pipe->params = *params;
@@ -105,6 +115,9 @@ static sac_result copy_stream(sac_pipeline *pipe, const struct sac_stream_params
     if (!held)
         return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
     sac_stream_init(&pipe->streams[index], pipe, &p, index);
+    pipe->streams[index].name = hold_name(pipe, p.input ? p.input : p.detections);
+    if (!pipe->streams[index].name)
+        return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
     return SAC_OK;
 }
 
@@ -228,7 +241,7 @@ static void describe_input(const sac_pipeline *pipe, char *buf, size_t size)
     if (pipe->stream_count > 1)
         used = snprintf(buf, size, "%d streams", ready);
     else
-        used = snprintf(buf, size, "%s", or_none(s->params.input));
+        used = snprintf(buf, size, "%s", s->params.input ? s->name : "none");
     if (pipe->stream_count == 1 && s->src && used > 0 && (size_t)used < size)
         snprintf(buf + used, size - (size_t)used, " (%.31s %dx%d, decoder %.31s)", s->info.codec,
                  s->info.width, s->info.height, s->info.decoder);
@@ -458,7 +471,6 @@ void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
 void sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream, struct sac_stream_stats *out)
 {
     struct sac_stream_run *s = &pipe->streams[stream];
-    const char            *name = s->params.input ? s->params.input : s->params.detections;
     int64_t first_ns = atomic_load(&s->lane.first_ns), last_ns = atomic_load(&s->lane.last_ns);
     *out = (struct sac_stream_stats){
         .stream_id = s->params.source.stream_id,
@@ -468,7 +480,7 @@ void sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream, struct sac_st
         .tracks = atomic_load(&s->lane.tracks),
         .outputs_whole = atomic_load(&s->whole),
     };
-    snprintf(out->input, sizeof out->input, "%.255s", name);
+    snprintf(out->input, sizeof out->input, "%.255s", s->name);
     snprintf(out->encoder, sizeof out->encoder, "%s", s->encoder);
     if (last_ns > first_ns) {
         out->elapsed_s = (double)(last_ns - first_ns) * 1e-9;

@@ -17,6 +17,7 @@ struct sac_stream_run {
     sac_pipeline              *pipe;
     struct sac_job            *job;    /* one of the pipeline's */
     struct sac_pipeline_params params; /* the pipeline's, with this stream's input and outputs */
+    const char                *name;   /* of its input, or of its detections, without secrets */
     struct sac_lane            lane;
     struct sac_rows            rows;   /* with params.detections */
     sac_source                *src;    /* NULL without a video, or where it could not be opened */

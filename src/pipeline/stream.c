@@ -151,7 +151,7 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
     if (s->params.fps > 0 && strcmp(s->info.container, "images") != 0)
         sac_log(s->pipe->ctx, SAC_LOG_WARN,
                 "%g frames per second are ignored: '%s' is a video with times of its own",
-                s->params.fps, s->params.input);
+                s->params.fps, s->name);
     return SAC_OK;
 }
 
@@ -208,13 +208,12 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
 void sac_stream_fail(struct sac_stream_run *s, sac_result res)
 {
     sac_context *ctx = s->pipe->ctx;
-    const char  *name = s->params.input ? s->params.input : s->params.detections;
     char         why[512];
     if (res == SAC_OK)
         return;
     sac_context_last_error(ctx, why, sizeof why);
-    if (is_one_of_many(s) && !strstr(why, name)) {
-        sac_fail_prefix(ctx, res, "%s: ", name);
+    if (is_one_of_many(s) && !strstr(why, s->name)) {
+        sac_fail_prefix(ctx, res, "%s: ", s->name);
         sac_context_last_error(ctx, why, sizeof why);
     }
     bool first = sac_fault_keep(&s->fault, ctx, res);
