@@ -142,6 +142,45 @@ static void sizes_that_lie_are_refused(void **state)
     refuse_graph(&graph, SAC_ERR_UNSUPPORTED, "of type unknown (99)");
 }
 
+/* An input of one field of TypeProto. */
+static void proto_typed_input(struct proto *graph, const char *name, unsigned kind, int elements)
+{
+    struct proto info = {0}, type = {0}, inside = {0};
+    proto_string(&info, 1, name);
+    if (elements)
+        proto_int(&inside, 1, elements);
+    if (kind)
+        proto_message(&type, kind, &inside);
+    proto_message(&info, 2, &type);
+    proto_message(graph, 11, &info);
+}
+
+static void inputs_that_hold_no_numbers_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned    kind; /* field of TypeProto */
+        int         elements;
+        sac_result  res;
+        const char *why;
+    } cases[] = {
+        {1, 8, SAC_ERR_UNSUPPORTED, "input 'x' is a tensor of type string; have float"},
+        {1, 14, SAC_ERR_UNSUPPORTED, "input 'x' is a tensor of type complex64"},
+        {1, 22, SAC_ERR_UNSUPPORTED, "input 'x' is a tensor of type int4"},
+        {1, 99, SAC_ERR_UNSUPPORTED, "input 'x' is a tensor of type unknown"},
+        {4, 0, SAC_ERR_UNSUPPORTED, "input 'x' is a sequence; have tensors"},
+        {9, 0, SAC_ERR_UNSUPPORTED, "input 'x' is an optional value"},
+        {0, 0, SAC_ERR_FORMAT, "input 'x' has no type"},
+    };
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct proto graph = {0};
+        proto_typed_input(&graph, "x", cases[i].kind, cases[i].elements);
+        proto_node(&graph, "Identity", "x", "y", NULL);
+        proto_output(&graph, "y", 1, "1");
+        refuse_graph(&graph, cases[i].res, cases[i].why);
+    }
+}
+
 static void graphs_that_make_no_sense_are_refused(void **state)
 {
     (void)state;
@@ -389,6 +428,7 @@ int main(void)
         cmocka_unit_test(reads_a_model),
         cmocka_unit_test(typed_data_of_every_kind),
         cmocka_unit_test(sizes_that_lie_are_refused),
+        cmocka_unit_test(inputs_that_hold_no_numbers_are_refused),
         cmocka_unit_test(graphs_that_make_no_sense_are_refused),
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(functions_cannot_multiply_without_end),

@@ -91,6 +91,31 @@ static sac_result read_type(const struct sac_onnx_place *p, struct sac_wire type
     return more < 0 ? sac_onnx_damaged(p->r, "the type of a value", &w) : SAC_OK;
 }
 
+/* A caller can hand over tensors of numbers alone: better told now than by the first layer that reads
+ * something else. The inputs of a body may have no type; its node gives it. */
+static sac_result check_input_type(const struct sac_onnx_place *p, struct sac_wire type,
+                                   const struct sac_value *v)
+{
+    static const char *const kinds[] = {[4] = "a sequence", [5] = "a map", [8] = "a sparse tensor",
+                                        [9] = "an optional value"};
+    struct sac_wire          w = sac_wire_last_bytes(type, 1);
+    struct sac_field         f;
+    uint64_t                 data_type = 0;
+    if (p->depth > 0 || v->dtype != SAC_DTYPE_NONE)
+        return SAC_OK;
+    while (sac_wire_next(&w, &f) > 0)
+        data_type = f.number == 1 ? f.value : data_type;
+    if (data_type)
+        return SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED,
+                        "input '%.128s' is a tensor of type %s; have float, integer and bool types", v->name,
+                        sac_onnx_dtype_name(data_type));
+    while (sac_wire_next(&type, &f) > 0)
+        if (f.number < SAC_COUNT(kinds) && kinds[f.number])
+            return SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED, "input '%.128s' is %s; have tensors", v->name,
+                            kinds[f.number]);
+    return SAC_FAIL(p->r->ctx, SAC_ERR_FORMAT, "input '%.128s' has no type", v->name);
+}
+
 /* Before IR version 4 initializers had to be listed among the inputs: those are constants. */
 static sac_result read_inputs(const struct sac_onnx_place *p, struct sac_wire w)
 {
@@ -109,6 +134,8 @@ static sac_result read_inputs(const struct sac_onnx_place *p, struct sac_wire w)
         sac_result res = define(p, name, &v);
         if (res == SAC_OK)
             res = read_type(p, sac_wire_last_bytes(inside, 2), v);
+        if (res == SAC_OK)
+            res = check_input_type(p, sac_wire_last_bytes(inside, 2), v);
         if (res != SAC_OK)
             return res;
         g->inputs[g->input_count++] = v;
