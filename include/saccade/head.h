@@ -96,6 +96,8 @@ SAC_API void sac_detector_get_times(const sac_detector *det, struct sac_run_time
 SAC_API const char *sac_detector_class_name(const sac_detector *det, int class_id);
 /* How many classes its boxes may have: those that params.classes keeps. */
 SAC_API int         sac_detector_kept_classes(const sac_detector *det);
+/* Which these are, for people: "person (1 of 80)", "all 80", "all" where the model names none. */
+SAC_API void        sac_detector_describe_classes(const sac_detector *det, char *out, size_t size);
 /* 1 when all its boxes are of the class of that name. */
 SAC_API int         sac_detector_keeps_only(const sac_detector *det, const char *name);
 SAC_API const char *sac_detector_head_name(const sac_detector *det);

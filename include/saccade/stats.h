@@ -113,6 +113,8 @@ struct sac_pipeline_stats {
     char                     engine[128];  /* what computes the networks; empty without one */
     char                     precision[16]; /* "float32" */
     char                     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
+    char                     classes[256]; /* that are kept: "person (1 of 80)"; empty: no detector */
+    int                      class_count, class_kept; /* that the detector knows, by name; that are kept */
 };
 
 /* One input of a run. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/nearest.h"
 #include "config.h"
-#include "nearest.h"
 #include "options.h"
 
 /* An option as it was met; kept until the configuration file, which it wins over, was read. */
@@ -26,12 +26,12 @@ struct command_line {
 
 static int unknown_option(struct command_line *line, const char *arg)
 {
-    struct nearest best = {0};
+    struct sac_nearest best = {0};
     char           name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
     for (size_t i = 0; i < option_count; i++)
         if (options[i].verbs & line->verb)
-            nearest_offer(&best, name + strspn(name, "-"), options[i].name);
+            sac_nearest_offer(&best, name + strspn(name, "-"), options[i].name);
     if (best.word)
         return fault_usage(line->fault, "unknown option '%s'; did you mean '--%s'?", name,
                            best.word);

@@ -33,6 +33,12 @@ static void print_models(void)
     sac_models_list(print_model, NULL);
 }
 
+static void print_words(const char *const *words)
+{
+    for (const char *const *word = words; *word; word++)
+        printf("%s%s", word == words ? "" : " ", *word);
+}
+
 static void bash_values(void)
 {
     puts("    case $prev in");
@@ -43,10 +49,9 @@ static void bash_values(void)
         printf("    --%s", option->name);
         if (option->letter)
             printf("|-%c", option->letter);
-        if (option->choices) {
+        if (option->choices || option->words) {
             printf(") COMPREPLY=($(compgen -W '");
-            for (const char *const *choice = option->choices; *choice; choice++)
-                printf("%s%s", choice == option->choices ? "" : " ", *choice);
+            print_words(option->choices ? option->choices : option->words);
             puts("' -- \"$cur\")); return;;");
         } else if (takes_model(option)) {
             fputs(") COMPREPLY=($(compgen -W '", stdout);
@@ -128,10 +133,9 @@ static void zsh_option(const struct option *option)
         zsh_text(option->value);
         putchar(':');
     }
-    if (option->choices) {
+    if (option->choices || option->words) {
         putchar('(');
-        for (const char *const *choice = option->choices; *choice; choice++)
-            printf("%s%s", choice == option->choices ? "" : " ", *choice);
+        print_words(option->choices ? option->choices : option->words);
         putchar(')');
     } else if (takes_model(option)) {
         fputs("{compadd ", stdout);

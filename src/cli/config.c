@@ -4,8 +4,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "../base/nearest.h"
 #include "config.h"
-#include "nearest.h"
 #include "wrap.h"
 
 enum { KEY_MAX = 128 };
@@ -35,10 +35,10 @@ static bool is_section(const char *key)
 
 static int unknown_key(struct reader *reader, const yaml_node_t *node, const char *key)
 {
-    struct nearest best = {0};
+    struct sac_nearest best = {0};
     for (size_t i = 0; i < option_count; i++)
         if (options[i].key)
-            nearest_offer(&best, key, options[i].key);
+            sac_nearest_offer(&best, key, options[i].key);
     if (best.word)
         return fault_usage(reader->fault, "%s:%lu: unknown key '%s'; did you mean '%s'?",
                            reader->name, line_of(node), key, best.word);

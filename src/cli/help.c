@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "../base/nearest.h"
 #include "config.h"
-#include "nearest.h"
 #include "verbs.h"
 #include "wrap.h"
 
@@ -85,13 +85,13 @@ int verb_help(struct settings *s, struct fault *fault)
         return STATUS_OK;
     }
     const struct verb *verb = verb_find(s->args.items[0]);
-    struct nearest     best = {0};
+    struct sac_nearest     best = {0};
     if (verb) {
         help_verb(verb, stdout);
         return STATUS_OK;
     }
     for (size_t i = 0; i < verb_count; i++)
-        nearest_offer(&best, s->args.items[0], verbs[i].name);
+        sac_nearest_offer(&best, s->args.items[0], verbs[i].name);
     return fault_usage(fault, "no verb '%s'; %s%s%s", s->args.items[0],
                        best.word ? "did you mean '" : "'saccade help' lists them",
                        best.word ? best.word : "", best.word ? "'?" : "");

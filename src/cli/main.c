@@ -10,7 +10,7 @@
 
 #include <saccade/context.h>
 
-#include "nearest.h"
+#include "../base/nearest.h"
 #include "verbs.h"
 #include "wrap.h"
 
@@ -22,7 +22,7 @@ static bool looks_like_input(const char *word)
 
 static int choose_verb(const char *word, const struct verb **out, int *skip, struct fault *fault)
 {
-    struct nearest best = {0};
+    struct sac_nearest best = {0};
     *out = verb_find(word);
     *skip = *out ? 1 : 0;
     if (*out)
@@ -31,7 +31,7 @@ static int choose_verb(const char *word, const struct verb **out, int *skip, str
     if ((word[0] == '-' && word[1]) || looks_like_input(word))
         return STATUS_OK;
     for (size_t i = 0; i < verb_count; i++)
-        nearest_offer(&best, word, verbs[i].name);
+        sac_nearest_offer(&best, word, verbs[i].name);
     if (best.word)
         return fault_usage(fault, "'%s' is neither a verb nor a file; did you mean '%s'?", word,
                            best.word);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nearest.h"
+#include "../base/nearest.h"
 #include "options.h"
 
 static void *field(const struct settings *s, const struct option *option)
@@ -95,14 +95,14 @@ static int set_bytes(uint64_t *out, const struct option *option, const char *tex
 static int set_text(const char **out, const struct option *option, const char *text,
                     const char *place, struct fault *fault)
 {
-    struct nearest best = {0};
+    struct sac_nearest best = {0};
     char           have[256] = "";
     for (const char *const *choice = option->choices; choice && *choice; choice++) {
         if (strcmp(text, *choice) == 0) {
             *out = text;
             return STATUS_OK;
         }
-        nearest_offer(&best, text, *choice);
+        sac_nearest_offer(&best, text, *choice);
         size_t used = strlen(have);
         snprintf(have + used, sizeof have - used, "%s%s", used ? ", " : "", *choice);
     }

@@ -12,6 +12,7 @@ static const char *const log_levels[] = {"silent", "error", "warn", "info", "deb
 static const char *const zero_copy_modes[] = {"off", "on", "strict", NULL};
 static const char *const precisions[] = {"default", "fp32", "tf32", "fp16", NULL};
 static const char *const decode_modes[] = {"device", "auto", "gpu", "cpu", NULL};
+static const char *const class_words[] = {"auto", "all", NULL};
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -127,8 +128,8 @@ const struct option options[] = {
      "override how pixels enter the detector: bgr,mean=0,scale=1,letterbox=topleft,fill=114,"
      "size=416x416"},
     {"classes", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(classes), "detector.classes",
-     "LIST", "classes to keep, names or numbers, comma-separated; auto: persons where the model "
-     "knows them, else all"},
+     "LIST", "classes to keep: all, or names or numbers, comma-separated; auto: persons where the model "
+     "knows them, else all", .words = class_words},
     {"score-min", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_REAL, AT(score_min),
      "detector.score_min", "SCORE",
      "drop boxes below this score; trackers use low scores too", 0, 1},

@@ -50,6 +50,7 @@ struct option {
     const char         *help;   /* unit and meaning, lower case, no full stop */
     double              min, max;
     const char *const  *choices; /* ends with NULL */
+    const char *const  *words;   /* what it also takes, for completion; ends with NULL */
 };
 
 extern const struct option options[];

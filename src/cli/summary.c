@@ -33,6 +33,9 @@ static void print_models(const struct sac_pipeline_stats *stats, FILE *out)
 {
     if (stats->detector[0])
         fprintf(out, "detector    %s (%s)\n", stats->detector, stats->head);
+    if (stats->classes[0])
+        fprintf(out, "classes     %s%s\n", stats->classes,
+                stats->class_kept < stats->class_count ? "; --classes all keeps all" : "");
     if (stats->reid[0])
         fprintf(out, "reid        %s\n", stats->reid);
     fprintf(out, "tracker     %s\n", stats->tracker);

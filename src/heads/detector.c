@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A detector: preprocess, network, head, and the way back to the pixels of the source. */
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,52 +86,6 @@ static sac_result read_contract(struct sac_detector *det, const char *user)
     return res == SAC_OK ? sac_contract_default_classes(ctx, &det->contract, classes) : res;
 }
 
-/* By name, or by number where there is such a class; without any names every number may be one. */
-static int class_of_name(const struct sac_detector *det, const char *name)
-{
-    char *end;
-    int   count = det->contract.class_count;
-    long  number = strtol(name, &end, 10);
-    if (end != name && !*end && number >= 0 && number < (count ? count : INT_MAX))
-        return (int)number;
-    for (int i = 0; i < count; i++)
-        if (!strcmp(det->contract.classes[i], name))
-            return i;
-    return -1;
-}
-
-static sac_result want_class(struct sac_detector *det, const char *name)
-{
-    sac_context *ctx = det->dev->ctx;
-    int          class_id = class_of_name(det, name);
-    if (class_id < 0)
-        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s has no class '%s'; it has %d, from '%s' on",
-                        sac_model_path(det->model), name, det->contract.class_count,
-                        sac_detector_class_name(det, 0));
-    if (!sac_grow((void **)&det->wanted, &det->wanted_capacity, det->wanted_count + 1,
-                  sizeof *det->wanted))
-        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for the classes");
-    det->wanted[det->wanted_count++] = class_id;
-    return SAC_OK;
-}
-
-static sac_result choose_classes(struct sac_detector *det, const char *list)
-{
-    if (list && !strcmp(list, "auto"))
-        list = class_of_name(det, "person") >= 0 ? "person" : NULL;
-    else if (list && !strcmp(list, "all"))
-        list = NULL;
-    char *copy = list ? sac_strdup(list) : NULL, *save = NULL;
-    if (list && !copy)
-        return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for the classes");
-    sac_result res = SAC_OK;
-    for (char *name = copy ? strtok_r(copy, ",", &save) : NULL; name && res == SAC_OK;
-         name = strtok_r(NULL, ",", &save))
-        res = want_class(det, name + strspn(name, " ")); /* "person, car" */
-    sac_free(copy);
-    return res;
-}
-
 static sac_result check_params(sac_context *ctx, const struct sac_detector_params *p)
 {
     if (!(p->score_min >= 0 && p->score_min <= 1))
@@ -157,7 +110,7 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
     if (res == SAC_OK)
         res = read_contract(det, p->preprocess);
     if (res == SAC_OK)
-        res = choose_classes(det, p->classes);
+        res = sac_detector_choose_classes(det, p->classes);
     if (res != SAC_OK)
         return res;
     det->batch = sac_model_batches(det->model) ? p->batch_max : 1;
@@ -351,24 +304,6 @@ sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
 void sac_detector_get_times(const sac_detector *det, struct sac_run_times *out)
 {
     *out = det->times;
-}
-
-const char *sac_detector_class_name(const sac_detector *det, int class_id)
-{
-    bool known = class_id >= 0 && class_id < det->contract.class_count;
-    return known ? det->contract.classes[class_id] : "unknown";
-}
-
-int sac_detector_kept_classes(const sac_detector *det)
-{
-    return det->wanted ? (int)det->wanted_count : det->contract.class_count;
-}
-
-int sac_detector_keeps_only(const sac_detector *det, const char *name)
-{
-    if (sac_detector_kept_classes(det) != 1)
-        return 0;
-    return strcmp(sac_detector_class_name(det, det->wanted ? det->wanted[0] : 0), name) == 0;
 }
 
 const char *sac_detector_head_name(const sac_detector *det)

@@ -76,6 +76,9 @@ struct sac_detector {
     struct sac_detector_device *device; /* NULL: the device's memory is the host's */
 };
 
+/* detector_classes.c: list as params.classes. */
+sac_result sac_detector_choose_classes(struct sac_detector *det, const char *list);
+
 /* detector.c */
 sac_result sac_detector_refuse_shapes(const struct sac_detector *det);
 /* With the outputs loaded: the boxes of one image of them. */

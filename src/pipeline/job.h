@@ -167,6 +167,7 @@ struct sac_job {
 
     /* Constant once started. */
     char   engine[128], head[32];
+    char   kept[256]; /* the classes that boxes may have, for people */
     char **classes; /* [class_count], copied: the detector goes before the last frame is written */
     int    class_count, class_kept; /* kept: how many of them boxes may have */
 

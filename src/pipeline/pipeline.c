@@ -261,6 +261,9 @@ static void log_setup(sac_pipeline *pipe)
             stats.device, or_none(stats.engine), or_none(stats.precision),
             or_none(detections ? detections : stats.detector), or_none(stats.head), stats.tracker,
             or_none(stats.reid), input, or_none(stats.encoder));
+    if (stats.classes[0])
+        sac_log(pipe->ctx, SAC_LOG_INFO, "classes %s%s", stats.classes,
+                stats.class_kept < stats.class_count ? "; --classes all keeps all" : "");
 }
 
 static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_params *params)

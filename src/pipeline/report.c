@@ -254,6 +254,7 @@ static void add_run(struct sac_text *t, const struct sac_pipeline_stats *s)
     add_string(t, "precision", s->precision, ",\n");
     add_string(t, "detector", s->detector, ",\n");
     add_string(t, "head", s->head, ",\n");
+    add_string(t, "classes", s->classes, ",\n");
     add_string(t, "reid", s->reid, ",\n");
     add_string(t, "tracker", s->tracker, ",\n");
     add_string(t, "encoder", s->encoder, ",\n");

@@ -51,6 +51,7 @@ static sac_result copy_classes(struct sac_job *job)
     job->classes = names;
     job->class_count = n;
     job->class_kept = sac_detector_kept_classes(job->det);
+    sac_detector_describe_classes(job->det, job->kept, sizeof job->kept);
     return SAC_OK;
 }
 

@@ -127,6 +127,9 @@ static void add_names(const struct sac_job *job, struct sac_pipeline_stats *out)
              sac_device_description(job->dev));
     snprintf(out->tracker, sizeof out->tracker, "%s", sac_tracker_kind_name(p->tracker.kind));
     snprintf(out->head, sizeof out->head, "%s", job->head);
+    snprintf(out->classes, sizeof out->classes, "%s", job->kept);
+    out->class_count = job->class_count;
+    out->class_kept = job->class_kept;
     snprintf(out->engine, sizeof out->engine, "%s", job->engine);
     if (job->engine[0])
         snprintf(out->precision, sizeof out->precision, "%s", precision_of(job));

@@ -150,6 +150,7 @@ def test_bash_completes_verbs_options_and_choices(program, saccade, tmp_path):
     assert 'track' in completions(program, saccade, tmp_path, 'tr')
     assert '--detector' in completions(program, saccade, tmp_path, 'track', '--det')
     assert '--repeat' in completions(program, saccade, tmp_path, 'infer', '--')
+    assert completions(program, saccade, tmp_path, 'track', '--classes', '') == ['auto', 'all']
     assert '--repeat' not in completions(program, saccade, tmp_path, 'track', '--')
     assert completions(program, saccade, tmp_path, 'track', '--tracker', 'b') == ['bytetrack', 'botsort']
     (tmp_path / 'person.onnx').touch()

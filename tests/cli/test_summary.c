@@ -45,11 +45,26 @@ static void without_one_there_are_none(void **state)
     assert_null(strstr(text, "gpu"));
 }
 
+static void says_which_classes_are_kept(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats stats = two_stages();
+    assert_null(strstr(summary_of(&stats), "classes"));
+    stats.class_count = 80;
+    stats.class_kept = 1;
+    strcpy(stats.classes, "person (1 of 80)");
+    assert_non_null(strstr(summary_of(&stats), "\nclasses     person (1 of 80); --classes all keeps all\n"));
+    stats.class_kept = 80;
+    strcpy(stats.classes, "all 80");
+    assert_non_null(strstr(summary_of(&stats), "\nclasses     all 80\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_has_columns_of_its_own),
         cmocka_unit_test(without_one_there_are_none),
+        cmocka_unit_test(says_which_classes_are_kept),
     };
     return cmocka_run_group_tests_name("cli/summary", tests, NULL, NULL);
 }

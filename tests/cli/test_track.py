@@ -330,6 +330,18 @@ def test_text_is_no_video(saccade, clip, tmp_path):
     assert leftovers(tmp_path) == ['in.mp4']
 
 
+def test_the_kept_classes_are_said(saccade, clip, shared, tmp_path):
+    """Of 80 classes persons alone are tracked: the log and the summary say so, and what keeps all."""
+    arguments = ['track', clip / 'img', '--detector', shared / 'models/yolox_nano_416.onnx', '--reid', 'none']
+    run = saccade(*arguments, '--jsonl', tmp_path / 'o.jsonl')
+    assert run.returncode == 0
+    assert '\nclasses person (1 of 80); --classes all keeps all\n' in run.stderr
+    assert '\nclasses     person (1 of 80); --classes all keeps all\n' in run.stderr
+    run = saccade(*arguments, '--classes', 'all', '--stats', tmp_path / 's.json')
+    assert '\nclasses     all 80\n' in run.stderr and 'keeps all' not in run.stderr
+    assert json.loads((tmp_path / 's.json').read_text())['classes'] == 'all 80'
+
+
 def test_a_text_is_no_model(saccade, clip, tmp_path):
     (tmp_path / 'm.onnx').write_text('this is a text\n' * 100)
     fails(saccade('track', clip / 'img', '--detector', tmp_path / 'm.onnx', '-o', tmp_path / 'o.mp4'), 1, 'm.onnx')

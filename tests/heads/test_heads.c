@@ -249,6 +249,45 @@ static void auto_keeps_the_persons_of_a_model_that_knows_them(void **state)
     assert_true(count_found("detr_sigmoid", "auto") < count_found("detr_sigmoid", "all"));
 }
 
+/* What describe says of `classes` of a model; the sentence of a refusal where it knows no such class. */
+static const char *described(const char *model, const char *classes)
+{
+    static char                text[1024];
+    sac_device                *dev = device();
+    sac_detector              *det = NULL;
+    struct sac_detector_params params = sac_detector_params_default();
+    params.classes = classes;
+    if (sac_detector_create(dev, path_of(model), &params, &det) == SAC_OK)
+        sac_detector_describe_classes(det, text, sizeof text);
+    else
+        sac_context_last_error(test_context(), text, sizeof text);
+    sac_detector_destroy(&det);
+    sac_device_unref(&dev);
+    return text;
+}
+
+static void says_which_classes_it_keeps(void **state)
+{
+    (void)state;
+    assert_string_equal(described("detr_sigmoid", "auto"), "person (1 of 80)");
+    assert_string_equal(described("detr_sigmoid", "2, 5,car"), "car, bus (2 of 80)"); /* each once */
+    assert_string_equal(described("detr_sigmoid", "all"), "all 80");
+    assert_string_equal(described("yolov8_sideways", "auto"), "all 3");
+    assert_string_equal(described("end2end", NULL), "all"); /* names none */
+    assert_string_equal(described("end2end", "7"), "class 7");
+}
+
+static void an_unknown_class_brings_those_that_are_near(void **state)
+{
+    (void)state;
+    const char *why = described("detr_sigmoid", "persn");
+    assert_non_null(strstr(why, "has no class 'persn'; did you mean 'person'? it has 80: person, bicycle, "));
+    assert_non_null(strstr(described("detr_sigmoid", "Phone"), "did you mean 'cell phone'?"));
+    assert_non_null(strstr(described("detr_sigmoid", "bear,bat"), "'baseball bat'"));
+    assert_non_null(strstr(described("detr_sigmoid", "quark"), "no class 'quark'; it has 80: "));
+    assert_non_null(strstr(described("end2end", "person"), "it names none: give numbers"));
+}
+
 static void names_classes(void **state)
 {
     (void)state;
@@ -302,7 +341,7 @@ static void names_the_80_classes_of_coco(void **state)
     sac_device_unref(&dev);
 }
 
-enum { PER_FAMILY = 2, OTHERS = 7 };
+enum { PER_FAMILY = 2, OTHERS = 9 };
 
 int main(void)
 {
@@ -311,6 +350,8 @@ int main(void)
         cmocka_unit_test(keeps_the_classes_asked_for),   cmocka_unit_test(survives_without_memory),
         cmocka_unit_test(names_the_80_classes_of_coco), cmocka_unit_test(names_classes),
         cmocka_unit_test(auto_keeps_the_persons_of_a_model_that_knows_them),
+        cmocka_unit_test(says_which_classes_it_keeps),
+        cmocka_unit_test(an_unknown_class_brings_those_that_are_near),
     };
     static char names[PER_FAMILY * SAC_COUNT(families)][64];
     for (size_t i = 0; i < SAC_COUNT(families); i++)

@@ -10,7 +10,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-size_t word_distance(const char *a, const char *b)
+size_t sac_word_distance(const char *a, const char *b)
 {
     size_t na = strlen(a), nb = strlen(b);
     if (na >= WORD_MAX || nb >= WORD_MAX)
@@ -31,14 +31,14 @@ size_t word_distance(const char *a, const char *b)
     return rows[na % 3][nb];
 }
 
-void nearest_offer(struct nearest *best, const char *typed, const char *candidate)
+void sac_nearest_offer(struct sac_nearest *best, const char *typed, const char *candidate)
 {
-    size_t distance = word_distance(typed, candidate);
+    size_t distance = sac_word_distance(typed, candidate);
     if (strlen(typed) >= 3 && strncmp(typed, candidate, strlen(typed)) == 0)
         distance = 1; /* cut short rather than misspelt */
     size_t limit = 1 + strlen(typed) / 3;
     if (distance > limit || distance >= strlen(typed))
         return;
     if (!best->word || distance < best->distance)
-        *best = (struct nearest){candidate, distance};
+        *best = (struct sac_nearest){candidate, distance};
 }
