@@ -60,7 +60,7 @@ typedef struct sac_frame {
     enum sac_orientation   orientation; /* of the planes */
     int64_t                pts_us;      /* presentation time, grows from frame to frame */
     int64_t                duration_us; /* 0: unknown */
-    int64_t                number;      /* 0, 1, 2, ... in its stream */
+    int64_t                number;      /* 0, 1, 2, ... in the whole input */
     int                    stream_id;
     sac_device            *device;  /* where the planes are; borrowed from the frame */
     struct sac_frame_owner *owner;  /* the library's: count and what backs the planes */

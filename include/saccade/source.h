@@ -33,6 +33,14 @@ enum sac_decode {
 
 struct sac_source_params {
     double      fps;            /* image folders and patterns: frames per second; default 25 */
+    /* The part that is wanted, in the input's own time, whose 0 is its first frame. Frames keep the pts and the
+     * number that they have in the whole input. A file is entered at the key frame before start_us; its frames
+     * are then numbered by pts and average rate, which is exact where the rate is constant. What can't be
+     * entered so (a pipe, a camera) is read from its beginning. */
+    int64_t     start_us;       /* the first frame at this time or later begins; default 0. Where there is none:
+                                   SAC_ERR_ARG, from open for a file, else from read */
+    int64_t     duration_us;    /* frames at start_us + duration_us or later are left out; 0 (default): none */
+    int         every;          /* of N frames one: the first that is wanted, then each Nth; default 1, all */
     enum sac_decode decode;
     int         decode_threads; /* on the CPU; 0: half of the machine's, beside a GPU all */
     /* Frames that a GPU's decoder lends out at once, those kept ready included: each is a picture of its
@@ -55,6 +63,7 @@ struct sac_source_params {
 };
 SAC_API struct sac_source_params sac_source_params_default(void);
 
+/* fps, duration and frames are those of the part that is wanted. */
 struct sac_source_info {
     char                   container[32], codec[32]; /* "mov,mp4,..." or "images", "h264" */
     char                   decoder[32]; /* "h264"; "nvdec h264" on a GPU */

@@ -61,7 +61,7 @@ void option_description(const struct option *option, char *buf, size_t size)
     snprintf(buf, size, "%s", option->help);
     for (const char *const *choice = option->choices; choice && *choice; choice++)
         append(buf, size, "%s%s", choice == option->choices ? ": " : ", ", *choice);
-    if (option->max > option->min && option->type != OPTION_BYTES)
+    if (option->max > option->min && option->type != OPTION_BYTES && option->type != OPTION_TIME)
         append(buf, size, "; %.10g to %.10g", option->min, option->max);
     option_print_default(option, by_default, sizeof by_default);
     if (option->key && *by_default)

@@ -71,6 +71,39 @@ static int set_real(double *out, const struct option *option, const char *text, 
     return status;
 }
 
+/* [[HH:]MM:]SS[.mmm] as seconds; NAN: it is none. */
+static double read_time(const char *text)
+{
+    double total = 0;
+    for (int part = 0; part < 3; part++) {
+        size_t digits = strspn(text, "0123456789");
+        char  *end;
+        if (digits == 0)
+            return (double)NAN;
+        const bool last = text[digits] != ':';
+        double     value = last ? strtod(text, &end) : strtol(text, &end, 10);
+        if ((part > 0 && value >= 60) || strspn(text, "0123456789.") != (size_t)(end - text))
+            return (double)NAN;
+        total = 60 * total + value;
+        if (last)
+            return *end ? (double)NAN : total;
+        text = end + 1;
+    }
+    return (double)NAN;
+}
+
+static int set_time(double *out, const struct option *option, const char *text, const char *place,
+                    struct fault *fault)
+{
+    const double value = read_time(text);
+    if (isnan(value))
+        return fault_usage(fault, "%s: '%s' is no time; write it as 90, 1:30 or 00:01:30.5", place, text);
+    int status = check_range(value, option, text, place, fault);
+    if (status == STATUS_OK)
+        *out = value;
+    return status;
+}
+
 static int set_bytes(uint64_t *out, const struct option *option, const char *text,
                      const char *place, struct fault *fault)
 {
@@ -124,6 +157,7 @@ int option_set(struct settings *s, const struct option *option, const char *text
     case OPTION_FLAG:  return set_flag(out, text, place, fault);
     case OPTION_INT:   return set_int(out, option, text, place, fault);
     case OPTION_REAL:  return set_real(out, option, text, place, fault);
+    case OPTION_TIME:  return set_time(out, option, text, place, fault);
     case OPTION_BYTES: return set_bytes(out, option, text, place, fault);
     case OPTION_TEXT:  return set_text(out, option, text, place, fault);
     case OPTION_LIST:
@@ -152,6 +186,7 @@ void option_print(const struct settings *s, const struct option *option, char *b
     case OPTION_INT:   snprintf(buf, size, "%d", *(const int *)at); break;
     case OPTION_BYTES: snprintf(buf, size, "%" PRIu64, *(const uint64_t *)at); break;
     case OPTION_LIST:  print_list(at, buf, size); break;
+    case OPTION_TIME:
     case OPTION_REAL: {
         double value = *(const double *)at;
         isnan(value) ? snprintf(buf, size, "auto") : snprintf(buf, size, "%g", value);

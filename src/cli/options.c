@@ -71,6 +71,13 @@ const struct option options[] = {
      "input.timeout_s", "SECONDS", "give up a network input that stays silent for so long", 0.1,
      3600},
 
+    {"start", 0, VERB_TRACK, SECTION_IN, OPTION_TIME, AT(start_s), "input.start", "TIME",
+     "begin here: seconds or HH:MM:SS.mmm of the video; frames keep the times and numbers that they have in "
+     "all of it, --output begins at 0", 0, 1e8},
+    {"duration", 0, VERB_TRACK, SECTION_IN, OPTION_TIME, AT(duration_s), "input.duration", "TIME",
+     "end after so much of the video; 0: at its end", 0, 1e8},
+    {"every", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(every), "input.every", "N",
+     "look at each Nth frame only", 1, 1000000},
     {"realtime", 0, VERB_TRACK, SECTION_IN, OPTION_FLAG, AT(realtime), "input.realtime", NULL,
      "hold the frames of a file back until their time has come, as a camera would give them"},
 

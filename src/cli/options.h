@@ -23,6 +23,7 @@ enum option_type {
     OPTION_FLAG,  /* bool: --name and --no-name; true or false in YAML */
     OPTION_INT,   /* int, in min..max */
     OPTION_REAL,  /* double, in min..max; "auto" is NAN where the default is */
+    OPTION_TIME,  /* double, seconds, in min..max: 90, 1:30, 00:01:30.5 */
     OPTION_BYTES, /* uint64_t: 1500000, 512M, 2G */
     OPTION_TEXT,  /* const char *, one of choices where there are some; empty: NULL */
     OPTION_LIST   /* struct text_list: all arguments up to the next option */

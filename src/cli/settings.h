@@ -29,6 +29,8 @@ struct settings {
     const char *detections;
     double      fps; /* 0: from the input */
     double      input_timeout_s;
+    double      start_s, duration_s; /* 0: from the beginning; to the end */
+    int         every;
     bool        realtime;
     const char *decode;
     int         decode_threads, decode_prefetch;

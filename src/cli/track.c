@@ -120,6 +120,9 @@ static void fill_params(struct settings *s, const char *input,
     params->source.round_trip = strcmp(s->zero_copy, "off") == 0;
     params->source.decode_threads = s->decode_threads ? s->decode_threads : s->threads;
     params->source.prefetch = s->decode_prefetch;
+    params->source.start_us = llround(s->start_s * 1e6);
+    params->source.duration_us = llround(s->duration_s * 1e6);
+    params->source.every = s->every;
     params->source.timeout_us = (int64_t)(s->input_timeout_s * 1e6);
     params->source.keep_packets = s->video_out && s->audio;
     params->video_out = s->video_out;

@@ -32,6 +32,7 @@ struct state {
     int64_t video_packets, video_end_us;
     int64_t end_us; /* of what ends last in any stream */
     bool    last_is_damaged;
+    bool    sought; /* not all packets were read */
 };
 
 static bool is_network(const char *url)
@@ -255,6 +256,7 @@ static sac_result describe(struct sac_input *in)
                      ? video->nb_frames
                      : llround((double)in->duration_us * av_q2d(in->fps) / 1e6);
     in->live = st->network && in->duration_us == 0;
+    in->seekable = !in->live && fmt->pb && (fmt->pb->seekable & AVIO_SEEKABLE_NORMAL);
     snprintf(in->container, sizeof in->container, "%s", fmt->iformat->name);
     read_display_matrix(in, video);
     return keep_streams(in);
@@ -375,7 +377,7 @@ static bool is_cut_off(const struct state *st)
         came = came_of(st, promised);
     }
     return st->last_is_damaged || promised - came > SAC_MAX(500000, promised / 100) ||
-           (!avi && packets_promised(st) - st->video_packets > 1 + video->nb_frames / 200);
+           (!avi && !st->sought && packets_promised(st) - st->video_packets > 1 + video->nb_frames / 200);
 }
 
 static sac_result end_of_input(struct sac_input *in)
@@ -427,6 +429,17 @@ static sac_result read_packet(struct sac_input *in, AVPacket *packet, int *kept)
     return end_of_input(in);
 }
 
+static bool seek(struct sac_input *in, int64_t ts)
+{
+    struct state *st = in->state;
+    start_deadline(in);
+    sac_ffmpeg_log_begin(in->ctx);
+    const int err = av_seek_frame(st->fmt, st->video_index, ts, AVSEEK_FLAG_BACKWARD);
+    sac_ffmpeg_log_end();
+    st->sought = true;
+    return err >= 0;
+}
+
 static bool claims(const char *url)
 {
     (void)url;
@@ -459,6 +472,7 @@ const struct sac_input_ops sac_input_container = {
     .claims = claims,
     .open = open_container,
     .read = read_packet,
+    .seek = seek,
     .close = close_container,
     .file = file_of_container,
 };

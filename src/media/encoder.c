@@ -328,7 +328,7 @@ static int lend(struct sac_encoder *enc, const sac_frame *frame,
 /* Two frames may fall on one tick of a coarse time base; an encoder wants times that grow. */
 static int64_t tick_of(struct sac_encoder *enc, int64_t pts_us)
 {
-    int64_t pts = av_rescale_q(pts_us, AV_TIME_BASE_Q, enc->avc->time_base);
+    int64_t pts = av_rescale_q(pts_us - enc->origin_us, AV_TIME_BASE_Q, enc->avc->time_base);
     if (enc->last_pts != INT64_MIN && pts <= enc->last_pts)
         pts = enc->last_pts + 1;
     return enc->last_pts = pts;

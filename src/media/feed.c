@@ -10,8 +10,10 @@
 
 /* ---- kept packets ---- */
 
-static sac_result keep_packet(struct sac_source *src, int stream)
+sac_result sac_feed_keep_packet(struct sac_source *src, int stream)
 {
+    if (!sac_part_keeps(src, src->packet, stream))
+        return SAC_OK;
     pthread_mutex_lock(&src->lock);
     uint64_t dropped = src->kept.dropped;
     bool     ok = sac_kept_push(&src->kept, src->packet, stream);
@@ -36,7 +38,7 @@ sac_result sac_source_take_kept(sac_source *src, int64_t until_us, AVPacket *pac
         int64_t    us = sac_time_us(ts, tb);
         if (us == SAC_TIME_NONE || us - src->origin_us < until_us) {
             *stream = first->stream;
-            *origin_us = src->origin_us;
+            *origin_us = src->origin_us + src->params.start_us;
             sac_kept_take(&src->kept, packet);
             res = SAC_OK;
         }
@@ -47,6 +49,13 @@ sac_result sac_source_take_kept(sac_source *src, int64_t until_us, AVPacket *pac
 
 /* ---- from packets to frames ---- */
 
+/* Some decoders make up pictures of what refers to packets that they never saw. */
+static bool leaves_out(struct sac_source *src)
+{
+    src->wants_key &= !(src->packet->flags & AV_PKT_FLAG_KEY);
+    return src->wants_key;
+}
+
 static sac_result read_packet(struct sac_source *src)
 {
     int        kept = -1;
@@ -54,8 +63,8 @@ static sac_result read_packet(struct sac_source *src)
     for (;;) {
         res = src->input.ops->read(&src->input, src->packet, &kept);
         if (res == SAC_OK && kept >= 0)
-            res = keep_packet(src, kept);
-        else if (res != SAC_OK || src->packet->size > 0)
+            res = sac_feed_keep_packet(src, kept);
+        else if (res != SAC_OK || (src->packet->size > 0 && !leaves_out(src)))
             break;
         if (res != SAC_OK)
             return res;
@@ -132,16 +141,20 @@ static sac_result at_end_of_input(struct sac_source *src)
 {
     struct sac_source_stats stats;
     sac_source_get_stats(src, &stats);
+    if (src->seeks)
+        return SAC_EOS;
     if (src->fault != SAC_OK)
         return SAC_FAIL(src->ctx, src->fault, "%s", src->fault_sentence);
-    if (src->number == 0)
+    if (src->params.start_us > 0 && src->part_first < 0 && (src->decoded > 0 || src->input.numbered))
+        return sac_part_fail_empty(src);
+    if (src->decoded == 0)
         return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
                         "%s: not one frame of it can be decoded (%llu damaged)", src->name,
                         (unsigned long long)stats.corrupt);
     if (src->input.cut_off)
         return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
                         "%s: the file is cut off; the %lld frames that it still has were read",
-                        src->name, (long long)src->number);
+                        src->name, (long long)stats.frames);
     return SAC_EOS;
 }
 
@@ -168,16 +181,17 @@ static void label(struct sac_source *src, sac_frame *frame, const struct sac_pic
     frame->duration_us = duration > 0 ? duration : src->timeline.step_us;
     frame->number = src->input.numbered && note->ts >= 0 ? note->ts : src->number;
     frame->stream_id = src->params.stream_id;
-    bool resized = src->number > 0 && (frame->width != src->width || frame->height != src->height);
+    bool resized = src->decoded > 0 && (frame->width != src->width || frame->height != src->height);
     src->number++;
+    src->decoded++;
     src->width = frame->width;
     src->height = frame->height;
 
     pthread_mutex_lock(&src->lock);
     src->origin_us = src->timeline.origin_us;
-    src->stats.frames++;
     src->stats.pts_repaired = src->timeline.repaired;
-    src->stats.corrupt += note->damaged;
+    /* after a seek the first frames may refer to what was not read */
+    src->stats.corrupt += note->damaged && frame->pts_us >= src->params.start_us;
     src->stats.converted += note->converted;
     src->stats.size_changes += resized;
     if (resized || src->decoder.note[0] != src->info.decoder_note[0])
@@ -192,11 +206,16 @@ static bool is_cancelled(const struct sac_source *src)
     return atomic_load(&src->cancelled) || (src->opening && p->give_up && p->give_up(p->give_up_user));
 }
 
-static sac_result decode_frame(struct sac_source *src, sac_frame **out)
+sac_result sac_feed_any_frame(struct sac_source *src, sac_frame **out)
 {
     struct sac_picture_note note;
     sac_frame              *frame = NULL;
     sac_result              res = SAC_OK;
+    if (src->pending) {
+        *out = src->pending;
+        src->pending = NULL;
+        return SAC_OK;
+    }
     while (res == SAC_OK) {
         if (is_cancelled(src))
             return SAC_FAIL(src->ctx, SAC_ERR_CANCELLED, "%s: reading was cancelled", src->name);
@@ -216,6 +235,29 @@ static sac_result decode_frame(struct sac_source *src, sac_frame **out)
         }
     }
     return res;
+}
+
+/* The next one that is wanted. */
+static sac_result decode_frame(struct sac_source *src, sac_frame **out)
+{
+    for (;;) {
+        sac_frame *frame = NULL;
+        sac_result res = sac_feed_any_frame(src, &frame);
+        if (res != SAC_OK)
+            return res;
+        const bool over = sac_part_is_over(src, frame->pts_us);
+        if (!over && sac_part_takes(src, frame)) {
+            pthread_mutex_lock(&src->lock);
+            src->stats.frames++;
+            pthread_mutex_unlock(&src->lock);
+            frame->duration_us *= SAC_MAX(src->params.every, 1);
+            *out = frame;
+            return SAC_OK;
+        }
+        sac_frame_unref(&frame);
+        if (over)
+            return src->part_first < 0 ? sac_part_fail_empty(src) : sac_part_read_rest(src);
+    }
 }
 
 sac_result sac_feed_next_frame(struct sac_source *src, sac_frame **out)

@@ -216,11 +216,13 @@ static sac_result load(struct sac_input *in, const char *path, AVPacket *packet)
 static sac_result read_image(struct sac_input *in, AVPacket *packet, int *kept)
 {
     struct state *st = in->state;
+    const size_t  step = (size_t)SAC_MAX(in->params->every, 1);
     while (st->next < st->count) {
         if (atomic_load(in->cancelled))
             return SAC_FAIL(in->ctx, SAC_ERR_CANCELLED, "%s: reading was cancelled", in->name);
-        size_t     index = st->next++;
+        size_t     index = st->next;
         sac_result res = load(in, st->paths[index], packet);
+        st->next += step;
         if (res != SAC_OK)
             return res;
         enum AVCodecID codec = codec_of(packet->data, (size_t)packet->size);
@@ -274,9 +276,16 @@ static sac_result open_images(struct sac_input *in)
     in->time_base = av_inv_q(in->fps);
     in->frames = (int64_t)st->count;
     in->duration_us = av_rescale_q(in->frames, in->time_base, AV_TIME_BASE_Q);
-    in->numbered = true;
+    in->numbered = in->seekable = true;
     snprintf(in->container, sizeof in->container, "images");
     return describe(in);
+}
+
+static bool seek_image(struct sac_input *in, int64_t ts)
+{
+    struct state *st = in->state;
+    st->next = (size_t)SAC_MIN(ts, (int64_t)st->count);
+    return true;
 }
 
 static void close_images(struct sac_input *in)
@@ -301,6 +310,7 @@ const struct sac_input_ops sac_input_images = {
     .claims = claims,
     .open = open_images,
     .read = read_image,
+    .seek = seek_image,
     .close = close_images,
     .file = file_of_images,
 };

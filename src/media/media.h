@@ -3,7 +3,8 @@
  *
  *   input     gives packets: a container (container.c) or a list of images (images.c); inputs.c
  *   decoder   packets to frames: one row per decoder; decoders.c, dec_avcodec.c, dec_nvdec.c, surfaces.c
- *   source    drives both (feed.c), mends the timestamps (timeline.c), reads ahead on a thread
+ *   source    drives both (feed.c), mends the timestamps (timeline.c), leaves out what is not wanted
+ *             (part.c), reads ahead on a thread
  *   upload, download   pictures on their way to a GPU and back
  *   encoder, muxer, sink   the way back
  */
@@ -78,6 +79,7 @@ struct sac_input {
     int64_t    duration_us, frames;
     char       container[32];
     bool       live;
+    bool       seekable;       /* ops->seek may be asked */
     bool       numbered;       /* a timestamp is the frame's number, and 0 is the beginning */
     bool       has_display_matrix;
     int32_t    display_matrix[9];
@@ -103,6 +105,8 @@ struct sac_input_ops {
     /* The next packet, of the video (*kept = -1) or of kept[*kept]. SAC_EOS at the end; damaged
      * bytes are skipped and counted. */
     sac_result (*read)(struct sac_input *in, AVPacket *packet, int *kept);
+    /* Read on from the last key frame not after ts, in the time base, or about there. false: it can't. */
+    bool (*seek)(struct sac_input *in, int64_t ts);
     void (*close)(struct sac_input *in); /* half-built too */
     /* The path of the file number i that it reads; NULL: there are no more. */
     const char *(*file)(const struct sac_input *in, size_t i);
@@ -251,6 +255,8 @@ sac_result sac_source_take_kept(sac_source *src, int64_t until_us, AVPacket *pac
                                 int64_t *origin_us);
 /* The reader has seen the last frame. */
 bool sac_source_at_end(const sac_source *src);
+/* Where on the source's timeline its part begins: 0 of what is made of it. */
+int64_t sac_source_start_us(const sac_source *src);
 
 /* ---- encoder.c ---- */
 
@@ -295,6 +301,7 @@ struct sac_encoder {
     AVCodecContext *avc;
     AVFrame        *picture;
     sac_frame       layout; /* what a frame must be: format, size, matrix, range */
+    int64_t         origin_us; /* a frame's time that is 0 in the file */
     int64_t         last_pts;
     int64_t         step;   /* a frame's time where it is unknown, in time_base */
     struct {

@@ -139,13 +139,19 @@ sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
 
 /* ---- write ---- */
 
+/* Of several frames of the source one may be wanted. */
+static AVRational rate_of(const struct sac_input *like)
+{
+    return like ? av_div_q(like->fps, (AVRational){SAC_MAX(like->params->every, 1), 1}) : (AVRational){0, 1};
+}
+
 /* The source's ticks, so that each frame keeps its very time; where a tick must be a frame, the nearest
  * one. */
 static AVRational tick(const struct sac_sink *sink, const struct sac_input *like)
 {
     if (!like)
         return (AVRational){1, TICKS_DEFAULT};
-    return sink->muxer.container->tick_is_frame && like->fps.num > 0 ? av_inv_q(like->fps)
+    return sink->muxer.container->tick_is_frame && like->fps.num > 0 ? av_inv_q(rate_of(like))
                                                                      : like->time_base;
 }
 
@@ -153,6 +159,7 @@ static AVRational tick(const struct sac_sink *sink, const struct sac_input *like
 static sac_result start(struct sac_sink *sink, const sac_frame *first)
 {
     const struct sac_input *like = sink->like ? sac_source_input(sink->like) : NULL;
+    sink->encoder.origin_us = sink->like ? sac_source_start_us(sink->like) : 0;
     const char *const       named[] = {sink->encoder_name, NULL};
     struct sac_encoder_setup setup = {
         .names = sink->encoder_name ? named : sink->muxer.container->encoders,
@@ -164,7 +171,7 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
         .width = first->width & ~1, /* 4:2:0 has one colour for two pixels */
         .height = first->height & ~1,
         .time_base = tick(sink, like),
-        .fps = like ? like->fps : (AVRational){0, 1},
+        .fps = rate_of(like),
         .sample_aspect = like ? like->video->sample_aspect_ratio : (AVRational){0, 1},
         .matrix = first->matrix,
         .range = first->format == SAC_PIXEL_RGB24 ? SAC_RANGE_LIMITED : first->range,

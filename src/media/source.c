@@ -11,7 +11,7 @@
 struct sac_source_params sac_source_params_default(void)
 {
     return (struct sac_source_params){
-        .fps = 25, .prefetch = 4, .timeout_us = 10 * 1000 * 1000};
+        .fps = 25, .every = 1, .prefetch = 4, .timeout_us = 10 * 1000 * 1000};
 }
 
 /* ---- the prefetch thread ---- */
@@ -128,11 +128,11 @@ static void fill_info(struct sac_source *src)
     snprintf(info->container, sizeof info->container, "%s", in->container);
     snprintf(info->codec, sizeof info->codec, "%s", avcodec_get_name(video->codec_id));
     sac_feed_describe_decoder(src);
+    sac_part_describe(src, info);
 }
 
-static sac_result open_source(struct sac_source *src)
+sac_result sac_source_open_input(struct sac_source *src)
 {
-    src->opening = true;
     src->input.ctx = src->ctx;
     src->input.url = src->url;
     src->input.name = src->name;
@@ -151,15 +151,34 @@ static sac_result open_source(struct sac_source *src)
     if (src->input.fps.num > 0)
         src->timeline.step_us = av_rescale_q(1, av_inv_q(src->input.fps), AV_TIME_BASE_Q);
     src->timeline.anchored = src->input.numbered;
-    res = sac_feed_open_decoder(src);
-    /* A GPU's decoder refuses a stream with its first picture, so that one is asked for now. */
-    if (res == SAC_OK && (src->input.video->width <= 0 || src->input.video->format < 0 ||
-                          src->decoder.ops == &sac_decoder_nvdec))
-        res = sac_feed_next_frame(src, &src->first);
+    return SAC_OK;
+}
+
+/* A GPU's decoder refuses a stream with its first picture, so that one is asked for while it opens. */
+static sac_result read_first(struct sac_source *src)
+{
+    const AVCodecParameters *video = src->input.video;
+    if (video->width > 0 && video->format >= 0 && src->decoder.ops != &sac_decoder_nvdec)
+        return SAC_OK;
+    return src->params.start_us > 0 ? sac_feed_any_frame(src, &src->first)
+                                    : sac_feed_next_frame(src, &src->first);
+}
+
+static sac_result open_source(struct sac_source *src)
+{
+    src->opening = true;
+    sac_result res = sac_source_open_input(src);
+    if (res == SAC_OK)
+        res = sac_feed_open_decoder(src);
+    if (res == SAC_OK)
+        res = read_first(src);
+    if (res == SAC_OK) {
+        fill_info(src);
+        res = sac_part_begin(src);
+    }
     src->opening = false;
     if (res != SAC_OK)
         return res;
-    fill_info(src);
     if (src->info.rotation)
         sac_log(src->ctx, SAC_LOG_WARN,
                 "%s: marked to be shown turned by %d degrees; its frames are used unturned",
@@ -178,6 +197,7 @@ sac_result sac_source_open(sac_device *dev, const char *url,
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory", url);
     src->ctx = ctx;
     src->dev = sac_device_ref(dev);
+    src->part_first = -1;
     src->params = params ? *params : sac_source_params_default();
     if (!(src->params.fps > 0))
         src->params.fps = sac_source_params_default().fps;
@@ -207,6 +227,7 @@ static void stop_prefetch(struct sac_source *src)
     if (src->thread_runs)
         pthread_join(src->thread, NULL);
     sac_frame_unref(&src->first);
+    sac_frame_unref(&src->pending);
     if (!src->ready)
         return;
     sac_queue_drain(src->ready, unref_frame);
@@ -256,6 +277,11 @@ const struct sac_input *sac_source_input(const sac_source *src)
 const char *sac_source_file(const sac_source *src, size_t i)
 {
     return src->input.ops->file(&src->input, i);
+}
+
+int64_t sac_source_start_us(const sac_source *src)
+{
+    return src->params.start_us;
 }
 
 bool sac_source_at_end(const sac_source *src)

@@ -30,6 +30,11 @@ struct sac_source {
     int64_t             number;
     int                 width, height; /* of the last frame */
     sac_frame          *first;         /* decoded while opening, to learn the size */
+    int64_t             decoded;       /* frames, those that are not wanted too */
+    int64_t             part_first;    /* number of the first wanted frame; -1: it has not come */
+    sac_frame          *pending;       /* the first frame after a seek */
+    bool                wants_key;     /* packets are left out up to a key frame's */
+    bool                seeks;         /* an end may mean: too far */
     struct sac_source_info info;
 
     struct sac_queue *ready; /* NULL: no prefetch */
@@ -52,7 +57,32 @@ struct sac_source {
 sac_result sac_feed_open_decoder(struct sac_source *src);
 /* The next frame, from the input through the decoder. */
 sac_result sac_feed_next_frame(struct sac_source *src, sac_frame **out);
+/* The next frame, wanted or not. */
+sac_result sac_feed_any_frame(struct sac_source *src, sac_frame **out);
+/* src->packet, of the input's kept[stream]. */
+sac_result sac_feed_keep_packet(struct sac_source *src, int stream);
 /* What the decoder is, and what it holds of a GPU: a change of the stream may change them. Under the lock. */
 void       sac_feed_describe_decoder(struct sac_source *src);
+
+/* ---- source.c ---- */
+
+sac_result sac_source_open_input(struct sac_source *src);
+
+/* ---- part.c ---- */
+
+/* Go to the beginning of the wanted part; src->first may be a frame that was decoded before. */
+sac_result sac_part_begin(struct sac_source *src);
+/* A frame of this time, and all that follow, are past the end of the part. */
+bool       sac_part_is_over(const struct sac_source *src, int64_t pts_us);
+/* Whether it is wanted; frames come in order, and the first that is decides which follow. */
+bool       sac_part_takes(struct sac_source *src, const sac_frame *frame);
+/* Of src->packet, of kept[stream]. */
+bool       sac_part_keeps(const struct sac_source *src, const AVPacket *packet, int stream);
+/* At the end of the part: the audio that lies behind it in the file. SAC_EOS. */
+sac_result sac_part_read_rest(struct sac_source *src);
+/* Not one frame was in the part. */
+sac_result sac_part_fail_empty(struct sac_source *src);
+/* From what the whole input has to what the part has. */
+void       sac_part_describe(const struct sac_source *src, struct sac_source_info *info);
 
 #endif

@@ -401,7 +401,7 @@ void sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, con
 
 static int64_t frames_total(const struct sac_stream_run *s)
 {
-    return s->src ? s->info.frames : s->params.input ? 0 : s->rows.frames;
+    return s->src ? s->info.frames : s->params.input ? 0 : sac_stream_rows_total(s);
 }
 
 static void add_source(struct sac_source_stats *sum, const struct sac_source_stats *one)

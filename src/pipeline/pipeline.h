@@ -81,6 +81,7 @@ void       sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
                            const struct sac_stream_params *params, int index);
 /* Detections first, before the job: they say whether there is a detector. */
 sac_result sac_stream_open_rows(struct sac_stream_run *s);
+int64_t    sac_stream_rows_total(const struct sac_stream_run *s); /* frames that it will have, without a video */
 /* Frames that make a batch full, with what the streams of a job may have inside. */
 int        sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job);
 sac_result sac_stream_open_input(struct sac_stream_run *s);

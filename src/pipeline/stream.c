@@ -93,6 +93,22 @@ void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
     }
 }
 
+/* Without a video, time is counted in frames: the first at a time or later. */
+static int64_t number_at(const struct sac_stream_run *s, int64_t us)
+{
+    return (int64_t)ceil((double)us * s->params.fps / 1e6 - 1e-6);
+}
+
+int64_t sac_stream_rows_total(const struct sac_stream_run *s)
+{
+    const struct sac_source_params *part = &s->params.source;
+    const int                       every = SAC_MAX(part->every, 1);
+    int64_t                         end = s->rows.frames;
+    if (part->duration_us > 0)
+        end = SAC_MIN(number_at(s, part->start_us + part->duration_us), end);
+    return SAC_MAX((end - number_at(s, part->start_us) + every - 1) / every, 0);
+}
+
 sac_result sac_stream_open_rows(struct sac_stream_run *s)
 {
     struct sac_pipeline_params *p = &s->params;
@@ -114,6 +130,10 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
                         "'%s': without a video the frames per second must be given, or a "
                         "seqinfo.ini beside it",
                         p->detections);
+    if (p->source.start_us > 0 && sac_stream_rows_total(s) == 0)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: no frame at %.3f s or later; it lasts %.3f s",
+                        p->detections, (double)p->source.start_us * 1e-6,
+                        (double)s->rows.frames / p->fps);
     return SAC_OK;
 }
 
@@ -256,10 +276,11 @@ static sac_result read_frame(struct sac_stream_run *s, struct sac_item *item)
     return SAC_OK;
 }
 
-/* Without a video, time is counted in frames. */
-static sac_result next_number(struct sac_stream_run *s, int64_t number, struct sac_item *item)
+static sac_result next_number(struct sac_stream_run *s, int64_t turn, struct sac_item *item)
 {
-    if (number >= s->rows.frames)
+    const struct sac_source_params *part = &s->params.source;
+    const int64_t number = number_at(s, part->start_us) + turn * SAC_MAX(part->every, 1);
+    if (turn >= sac_stream_rows_total(s))
         return SAC_EOS;
     item->number = number;
     item->pts_us = llround((double)number * 1e6 / s->params.fps);
@@ -271,12 +292,12 @@ static sac_result feed(struct sac_stream_run *s)
 {
     struct sac_job *job = s->job;
     sac_result      res = SAC_OK;
-    for (int64_t number = 0; res == SAC_OK && !should_end(s); number++) {
+    for (int64_t turn = 0; res == SAC_OK && !should_end(s); turn++) {
         struct sac_item *item = sac_job_item(job);
         if (!item)
             return SAC_ERR_MEMORY;
         item->lane = &s->lane;
-        res = s->src ? read_frame(s, item) : next_number(s, number, item);
+        res = s->src ? read_frame(s, item) : next_number(s, turn, item);
         if (res == SAC_OK)
             wait_for_room(s);
         if (res == SAC_OK && s->params.realtime)

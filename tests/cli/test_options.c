@@ -53,6 +53,25 @@ static void reads_every_spelling(void **state)
     assert_true(settings.fps == 12.5);
 }
 
+static void reads_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double      seconds; /* -1: it is none */
+    } cases[] = {
+        {"90", 90},        {"0.25", 0.25}, {"1:30", 90},  {"00:01:30.5", 90.5}, {"2:00:00", 7200}, {"90:00", 5400},
+        {"1:60", -1},      {"1:2:3:4", -1}, {"-3", -1},   {"1.5:00", -1},       {"", -1},          {"1:", -1},
+        {"5s", -1},        {"1e3", -1},     {"0x10", -1}, {"nan", -1},          {":30", -1},       {"1:0x5", -1},
+        {"999999999", -1}, {"inf", -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int status = option_set(&settings, option_find("start", VERB_TRACK), cases[i].text, "--start", &fault);
+        if (status != (cases[i].seconds < 0 ? 2 : 0) || (status == 0 && settings.start_s != cases[i].seconds))
+            fail_msg("'%s': %d, %g", cases[i].text, status, settings.start_s);
+    }
+}
+
 static void takes_what_follows_two_dashes_as_it_is(void **state)
 {
     (void)state;
@@ -187,6 +206,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(reads_every_spelling),
+        CASE(reads_times),
         CASE(takes_what_follows_two_dashes_as_it_is),
         CASE(lists_take_all_up_to_the_next_option),
         CASE(reads_sizes),

@@ -443,3 +443,40 @@ def test_an_interrupted_main_job_with_models(program, saccade, shared, tmp_path)
     assert lines[0]['format'] == 'saccade-tracks' and lines[0]['head'] == 'yolox'
     assert probe(saccade, tmp_path / 'o.mp4')['frames'] == pytest.approx(len(lines) - 1, abs=1)
     assert leftovers(tmp_path) == ['o.jsonl', 'o.mp4']
+
+
+# ---- a part of the input ----
+
+def frames_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()[1:]]
+
+
+@pytest.mark.parametrize('kind', ['video', 'pictures', 'detections'])
+def test_a_part_of_the_input(saccade, clip, video, tmp_path, kind):
+    source = {'video': [video], 'pictures': [clip / 'img', '--fps', 20], 'detections': ['--fps', 20]}[kind]
+    run = saccade('track', *source, '--detections', clip / 'det.txt', '--start', '0.5', '--duration', '00:00:01',
+                  '--every', 3, '--jsonl', tmp_path / 'p.jsonl', '--mot', tmp_path / 'p.txt', '--stats', tmp_path / 's.json')
+    assert run.returncode == 0, run.stderr
+    frames = frames_of(tmp_path / 'p.jsonl')
+    assert [frame['frame'] for frame in frames] == list(range(10, 30, 3))
+    assert [frame['pts'] for frame in frames] == pytest.approx([number / 20 for number in range(10, 30, 3)], abs=1e-3)
+    assert {row[0] for row in mot_rows(tmp_path / 'p.txt')} <= {number + 1 for number in range(10, 30, 3)}
+    stats = json.loads((tmp_path / 's.json').read_text())
+    assert stats['frames'] == stats['frames_total'] == 7
+    # detections are found by the number in the whole input
+    box = frames[-1]['tracks'][0]['box']
+    assert box[0] == pytest.approx(box_at(28)[0], abs=6)
+
+
+def test_an_annotated_part_begins_at_zero(saccade, clip, video, tmp_path):
+    run = saccade('track', video, '--detections', clip / 'det.txt', '--start', '0:01', '-o', tmp_path / 'o.mp4')
+    assert run.returncode == 0, run.stderr
+    assert probe(saccade, tmp_path / 'o.mp4')['duration_s'] == pytest.approx(FRAMES / 20 - 1, abs=0.1)
+
+
+@pytest.mark.parametrize('kind', ['video', 'pictures', 'detections'])
+def test_a_start_past_the_end_is_told_before_the_work(saccade, clip, video, tmp_path, kind):
+    source = {'video': [video], 'pictures': [clip / 'img', '--fps', 20], 'detections': ['--fps', 20]}[kind]
+    fails(saccade('track', *source, '--detections', clip / 'det.txt', '--start', '1:00', '--mot', tmp_path / 'p.txt'), 2,
+          'no frame at 60.000 s or later', 'it lasts 2.000 s')
+    assert leftovers(tmp_path) == []
