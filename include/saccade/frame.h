@@ -2,7 +2,14 @@
 /* A video frame: pixel planes on one device with time and colour, counted by reference.
  *
  * The fields are read-only while the frame is shared. Planes: NV12 and P010 have Y and interleaved
- * UV, I420 has Y, U and V, RGB24 has one plane of 3 bytes a pixel, GRAY8 one plane.
+ * UV, I420 has Y, U and V, all others have one plane: RGB24 and BGR24 of 3 bytes a pixel, RGBA and BGRA of 4.
+ *
+ * Pictures of another library are wrapped, not copied: any row pitch will do, so part of a larger picture is a
+ * frame as well. OpenCV's cv::Mat of type CV_8UC3 is BGR24, CV_8UC4 BGRA, CV_8UC1 GRAY8:
+ *     sac_frame desc = {.format = SAC_PIXEL_BGR24, .width = mat.cols, .height = mat.rows, .pts_us = time_us};
+ *     desc.plane[0] = mat.data;
+ *     desc.pitch_bytes[0] = mat.step;
+ *     res = sac_frame_wrap(cpu, &desc, NULL, NULL, &frame);
  *
  * A camera held sideways stores its pictures lying on their side. Width and height are those of the upright
  * picture, and so are all boxes and crops. A GPU's decoder leaves the planes as they were stored: orientation
@@ -26,6 +33,10 @@ enum sac_pixel_format {
     SAC_PIXEL_I420,  /* 8 bit 4:2:0, Y, U, V */
     SAC_PIXEL_RGB24, /* 8 bit, R first */
     SAC_PIXEL_GRAY8, /* Y alone, full range */
+    SAC_PIXEL_BGR24, /* 8 bit, B first: OpenCV's order */
+    SAC_PIXEL_RGBA,  /* 8 bit, R first, then alpha, which is not looked at: copies and drawing leave it as it
+                      * is, conversions write 255 */
+    SAC_PIXEL_BGRA,  /* the same, B first */
     SAC_PIXEL_FORMAT_COUNT
 };
 SAC_API const char *sac_pixel_format_name(enum sac_pixel_format format); /* "nv12", ... */
@@ -91,9 +102,9 @@ SAC_API sac_result sac_frame_wait(const sac_frame *frame);
 
 /* A plane as a tensor that shares its memory: nothing is copied, and the frame lives as long as the tensor.
  * [rows, pitch]: uint8, or uint16 of P010 (10 bits in the high ones). A row of Y, GRAY8 or I420 begins with its
- * pixels (width, or half of it, rounded up), one of UV with its pairs, one of RGB24 with 3 numbers a pixel; the
- * rest of it is padding. Of a frame whose orientation is not SAC_UPRIGHT that is the plane as it is stored.
- * Read-only. What the library does with the tensor waits until the planes are complete.
+ * pixels (width, or half of it, rounded up), one of UV with its pairs, one of RGB24 or BGR24 with 3 numbers a
+ * pixel, of RGBA or BGRA with 4; the rest of it is padding. Of a frame whose orientation is not SAC_UPRIGHT that is
+ * the plane as it is stored. Read-only. What the library does with the tensor waits until the planes are complete.
  * Errors   SAC_ERR_ARG for a plane that the format does not have, or whose pitch is no whole number of elements. */
 SAC_API sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out);
 

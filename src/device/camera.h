@@ -108,11 +108,13 @@ SAC_ANYWHERE int sac_camera_row(int y, int i, int shrink)
 /* Brightness, 8 bits. */
 SAC_ANYWHERE unsigned sac_camera_luma(const uint8_t *row, enum sac_pixel_format format, int x)
 {
+    const int step = sac_rgb_step(format);
     if (format == SAC_PIXEL_P010) /* little endian: the high byte comes second */
         return row[2 * x + 1];
-    if (format == SAC_PIXEL_RGB24) /* BT.601 weights in 256ths */
-        return (77u * row[3 * x] + 150u * row[3 * x + 1] + 29u * row[3 * x + 2]) >> 8;
-    return row[x];
+    if (!step)
+        return row[x];
+    const unsigned first = sac_is_bgr(format) ? 29 : 77; /* BT.601 weights in 256ths */
+    return (first * row[step * x] + 150u * row[step * x + 1] + (106 - first) * row[step * x + 2]) >> 8;
 }
 
 SAC_ANYWHERE uint8_t sac_camera_halve(const uint8_t *above, const uint8_t *below, int x)

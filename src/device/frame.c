@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/format.h"
 #include "device/uses.h"
 
 enum { FRAME_SIDE_MAX = 32768, PITCH_ALIGN = 64 };
@@ -19,44 +20,17 @@ struct sac_frame_owner {
     sac_frame          frame;
 };
 
-const char *sac_pixel_format_name(enum sac_pixel_format format)
-{
-    static const char *const names[SAC_PIXEL_FORMAT_COUNT] = {
-        [SAC_PIXEL_NONE] = "none", [SAC_PIXEL_NV12] = "nv12",   [SAC_PIXEL_P010] = "p010",
-        [SAC_PIXEL_I420] = "i420", [SAC_PIXEL_RGB24] = "rgb24", [SAC_PIXEL_GRAY8] = "gray8",
-    };
-    return (unsigned)format < SAC_PIXEL_FORMAT_COUNT ? names[format] : "unknown";
-}
-
 int sac_frame_planes(enum sac_pixel_format format, int width, int height,
                      struct sac_plane_layout out[SAC_PLANES_MAX])
 {
-    size_t w = (size_t)width, half = (w + 1) / 2;
-    int    half_rows = (height + 1) / 2;
-    switch (format) {
-    case SAC_PIXEL_NV12:
-        out[0] = (struct sac_plane_layout){w, height};
-        out[1] = (struct sac_plane_layout){half * 2, half_rows};
-        return 2;
-    case SAC_PIXEL_P010:
-        out[0] = (struct sac_plane_layout){w * 2, height};
-        out[1] = (struct sac_plane_layout){half * 4, half_rows};
-        return 2;
-    case SAC_PIXEL_I420:
-        out[0] = (struct sac_plane_layout){w, height};
-        out[1] = out[2] = (struct sac_plane_layout){half, half_rows};
-        return 3;
-    case SAC_PIXEL_RGB24:
-        out[0] = (struct sac_plane_layout){w * 3, height};
-        return 1;
-    case SAC_PIXEL_GRAY8:
-        out[0] = (struct sac_plane_layout){w, height};
-        return 1;
-    case SAC_PIXEL_NONE:
-    case SAC_PIXEL_FORMAT_COUNT:
-        break;
+    const struct sac_format_info *info = sac_format_info_of(format);
+    const int                     planes = info ? info->planes : 0;
+    for (int i = 0; i < planes; i++) {
+        const int across = i ? (width + 1) / 2 : width;
+        out[i].row_bytes = (size_t)across * (size_t)(info->step[i] * info->number_bytes);
+        out[i].rows = i ? (height + 1) / 2 : height;
     }
-    return 0;
+    return planes;
 }
 
 int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[SAC_PLANES_MAX])
@@ -71,11 +45,9 @@ static sac_result check(sac_device *dev, const sac_frame *desc)
         desc->height > FRAME_SIDE_MAX)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "frame of %dx%d pixels: each side can be 1 to %d",
                         desc->width, desc->height, FRAME_SIDE_MAX);
-    struct sac_plane_layout planes[SAC_PLANES_MAX];
-    if (sac_frame_planes(desc->format, desc->width, desc->height, planes) == 0)
-        return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
-                        "frame of pixel format %d: have nv12, p010, i420, rgb24, gray8",
-                        (int)desc->format);
+    if (!sac_format_info_of(desc->format))
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "frame of pixel format %d: have %s", (int)desc->format,
+                        sac_format_names());
     return SAC_OK;
 }
 
@@ -300,7 +272,7 @@ sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     const int    n = sac_frame_stored_planes(frame, planes);
-    const size_t size = frame->format == SAC_PIXEL_P010 ? 2 : 1;
+    const size_t size = n ? (size_t)sac_format_info_of(frame->format)->number_bytes : 1;
     if (plane < 0 || plane >= n)
         return SAC_FAIL(frame->device->ctx, SAC_ERR_ARG, "plane %d of a %s frame; have 0 to %d", plane,
                         sac_pixel_format_name(frame->format), n - 1);

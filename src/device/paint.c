@@ -143,9 +143,10 @@ static void coat_text(const struct painter *p, const struct sac_shape *shape)
 static struct sac_coat coat_of(const sac_frame *frame, const struct sac_shape *shape)
 {
     const struct sac_colour c = shape->colour;
-    struct sac_coat         coat = {.sample = {c.r, c.g, c.b},
+    const bool              bgr = sac_is_bgr(frame->format);
+    struct sac_coat         coat = {.sample = {bgr ? c.b : c.r, c.g, bgr ? c.r : c.b},
                                     .alpha = (int)(SAC_CLAMP(shape->alpha, 0.0f, 1.0f) * 256.0f + 0.5f)};
-    if (frame->format == SAC_PIXEL_RGB24)
+    if (sac_rgb_step(frame->format))
         return coat;
     struct sac_luma_weights k = sac_luma_weights_of(frame->matrix);
     struct sac_colour_map   m = sac_colour_map_of(frame);

@@ -30,7 +30,7 @@ struct sac_coat {
     struct sac_bounds hole;
     int               first, count; /* segments */
     float             radius;
-    int               sample[3]; /* the colour as the frame stores it: Y, U, V or R, G, B */
+    int               sample[3]; /* the colour as the frame stores it: Y, U, V or R, G, B or B, G, R */
     int               alpha;     /* 0..256 */
 };
 

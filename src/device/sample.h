@@ -14,6 +14,7 @@
 #include <saccade/image.h>
 
 #include "base/anywhere.h"
+#include "device/format.h"
 
 /* GCC is told by -std=c11, nvcc by -fmad=false. */
 #if defined(__clang__) && !defined(__CUDACC__)
@@ -132,15 +133,15 @@ SAC_ANYWHERE const uint8_t *sac_row_of(const struct sac_surface *s, bool turned,
     return s->plane[plane] + (size_t)y * s->pitch[plane];
 }
 
-/* Luma, or channel c of RGB24, in Q7. A format that is known when this is compiled leaves one line. */
+/* Luma, or number c of a pixel of R, G, B, in Q7. A format that is known when this is compiled leaves one line. */
 SAC_ANYWHERE int32_t sac_luma_q7(const struct sac_surface *s, struct sac_reading r, int x, int y, int c)
 {
     const uint8_t *row = sac_row_of(s, r.turned, 0, x, y);
     x = r.turned ? 0 : x;
     if (r.format == SAC_PIXEL_P010)
         return ((const uint16_t *)(const void *)row)[x] >> 1; /* the top byte is the 8 bit value */
-    if (r.format == SAC_PIXEL_RGB24)
-        return row[3 * x + c] << 7;
+    if (sac_rgb_step(r.format)) /* one body for pixels of 3 and of 4: two would take registers from all formats */
+        return row[sac_rgb_step(s->format) * x + c] << 7;
     return row[x] << 7;
 }
 
@@ -162,11 +163,6 @@ SAC_ANYWHERE void sac_chroma_q7(const struct sac_surface *s, struct sac_reading 
     }
 }
 
-SAC_ANYWHERE bool sac_is_yuv(enum sac_pixel_format format)
-{
-    return format == SAC_PIXEL_NV12 || format == SAC_PIXEL_P010 || format == SAC_PIXEL_I420;
-}
-
 /* Two Q7 samples, one above the other, to one. */
 SAC_ANYWHERE int32_t sac_blend_rows(int32_t above, int32_t below, int32_t second)
 {
@@ -181,12 +177,12 @@ SAC_ANYWHERE float sac_blend_columns(int32_t left, int32_t right, int32_t second
     return (float)((one - second) * left + second * right) * SAC_FLOAT_OF_SUM;
 }
 
-/* The frame's own channels at one output pixel; grey: three times the same. Chroma stands for 2 x 2
- * pixels, so that both taps of an axis may be one chroma sample: their weights then add up. */
+/* The frame's own channels at one output pixel, as they lie in memory; grey: three times the same. Chroma
+ * stands for 2 x 2 pixels, so that both taps of an axis may be one chroma sample: their weights then add up. */
 SAC_ANYWHERE void sac_sample_bilinear(const struct sac_surface *s, struct sac_reading r,
                                       struct sac_tap x, struct sac_tap y, float channel[3])
 {
-    const int count = r.format == SAC_PIXEL_RGB24 ? 3 : 1;
+    const int count = sac_rgb_step(r.format) ? 3 : 1;
     for (int c = 0; c < count; c++) {
         int32_t left = sac_blend_rows(sac_luma_q7(s, r, x.a, y.a, c),
                                       sac_luma_q7(s, r, x.a, y.b, c), y.second);
@@ -231,7 +227,7 @@ SAC_ANYWHERE void sac_area_begin_column(struct sac_area_sum *a)
 SAC_ANYWHERE void sac_area_add(struct sac_area_sum *a, const struct sac_surface *s,
                                struct sac_reading r, int x, int y, int32_t weight, bool chroma)
 {
-    const int count = r.format == SAC_PIXEL_RGB24 ? 3 : 1;
+    const int count = sac_rgb_step(r.format) ? 3 : 1;
     for (int c = 0; c < count; c++)
         a->column[c] += weight * sac_luma_q7(s, r, x, y, c);
     if (chroma) {
@@ -245,7 +241,7 @@ SAC_ANYWHERE void sac_area_add(struct sac_area_sum *a, const struct sac_surface 
 SAC_ANYWHERE void sac_area_end_column(struct sac_area_sum *a, struct sac_reading r, int32_t weight,
                                       bool chroma)
 {
-    const int count = r.format == SAC_PIXEL_RGB24 ? 3 : 1;
+    const int count = sac_rgb_step(r.format) ? 3 : 1;
     a->chroma_weight += weight;
     for (int c = 0; c < count; c++)
         a->sum[c] += weight * (a->column[c] >> SAC_ROW_WEIGHT_BITS);
@@ -258,7 +254,7 @@ SAC_ANYWHERE void sac_area_end_column(struct sac_area_sum *a, struct sac_reading
 
 SAC_ANYWHERE void sac_area_end(const struct sac_area_sum *a, struct sac_reading r, float channel[3])
 {
-    const bool grey = r.format != SAC_PIXEL_RGB24 && !sac_is_yuv(r.format);
+    const bool grey = !sac_rgb_step(r.format) && !sac_is_yuv(r.format);
     for (int c = 0; c < 3; c++)
         channel[c] = (float)a->sum[grey ? 0 : c] * SAC_FLOAT_OF_SUM;
 }

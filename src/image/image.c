@@ -7,6 +7,7 @@
 #include <saccade/image.h>
 
 #include "device/device.h"
+#include "device/format.h"
 #include "device/fit.h"
 #include "device/font.h"
 
@@ -59,8 +60,7 @@ static sac_result check_preprocess(sac_context *ctx, const struct sac_preprocess
 
 static bool is_frame_format(const sac_frame *f)
 {
-    return f->format > SAC_PIXEL_NONE && f->format < SAC_PIXEL_FORMAT_COUNT && f->width > 0 &&
-           f->height > 0;
+    return sac_format_info_of(f->format) && f->width > 0 && f->height > 0;
 }
 
 static sac_result check_job(sac_device *dev, const struct sac_preprocess_job *job, int index)

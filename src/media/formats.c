@@ -3,7 +3,8 @@
 
 #include "media/media.h"
 
-/* Pictures whose planes are a frame's as they are. The alpha plane of a YUVA picture is left behind. */
+/* Pictures whose planes are a frame's as they are. The alpha plane of a YUVA picture is left behind; that beside
+ * R, G and B is not looked at. */
 static const struct {
     enum AVPixelFormat    av;
     enum sac_pixel_format format;
@@ -11,6 +12,9 @@ static const struct {
     {AV_PIX_FMT_YUV420P, SAC_PIXEL_I420},  {AV_PIX_FMT_YUVJ420P, SAC_PIXEL_I420},
     {AV_PIX_FMT_YUVA420P, SAC_PIXEL_I420}, {AV_PIX_FMT_NV12, SAC_PIXEL_NV12},
     {AV_PIX_FMT_P010LE, SAC_PIXEL_P010},   {AV_PIX_FMT_RGB24, SAC_PIXEL_RGB24},
+    {AV_PIX_FMT_BGR24, SAC_PIXEL_BGR24},   {AV_PIX_FMT_RGBA, SAC_PIXEL_RGBA},
+    {AV_PIX_FMT_RGB0, SAC_PIXEL_RGBA},     {AV_PIX_FMT_BGRA, SAC_PIXEL_BGRA},
+    {AV_PIX_FMT_BGR0, SAC_PIXEL_BGRA},
 };
 
 enum sac_pixel_format sac_format_of_av(enum AVPixelFormat format, bool *direct)
@@ -36,6 +40,9 @@ enum AVPixelFormat sac_format_to_av(enum sac_pixel_format format)
     case SAC_PIXEL_I420:  return AV_PIX_FMT_YUV420P;
     case SAC_PIXEL_RGB24: return AV_PIX_FMT_RGB24;
     case SAC_PIXEL_GRAY8: return AV_PIX_FMT_GRAY8;
+    case SAC_PIXEL_BGR24: return AV_PIX_FMT_BGR24;
+    case SAC_PIXEL_RGBA:  return AV_PIX_FMT_RGBA;
+    case SAC_PIXEL_BGRA:  return AV_PIX_FMT_BGRA;
     default:              return AV_PIX_FMT_NONE;
     }
 }

@@ -4,6 +4,7 @@
 #include "base/outfile.h"
 #include "base/thread.h"
 #include "device/device.h"
+#include "device/format.h"
 #include "media/media.h"
 
 /* Without a source to be like: ticks that MPEG uses. */
@@ -174,7 +175,7 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
         .fps = rate_of(like),
         .sample_aspect = like ? like->video->sample_aspect_ratio : (AVRational){0, 1},
         .matrix = first->matrix,
-        .range = first->format == SAC_PIXEL_RGB24 ? SAC_RANGE_LIMITED : first->range,
+        .range = sac_rgb_step(first->format) ? SAC_RANGE_LIMITED : first->range,
         .like = like ? like->video : NULL,
         .global_header = sink->muxer.fmt->oformat->flags & AVFMT_GLOBALHEADER,
         .reordering = sink->muxer.container->reordering,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/device.h"
+#include "device/format.h"
 #include "track/cmc.h"
 
 static sac_device *device_of(const sac_frame *frame)
@@ -15,8 +16,8 @@ bool sac_cmc_is_remote(const sac_frame *frame)
 bool sac_cmc_can_read(const sac_frame *frame)
 {
     const int least = SAC_CAMERA_SIZE_MIN, most = SAC_CAMERA_SIZE_MAX;
-    return (!device_of(frame) || frame->device->ops->camera) && frame->format > SAC_PIXEL_NONE &&
-           frame->format < SAC_PIXEL_FORMAT_COUNT && frame->width >= least && frame->width <= most &&
+    return (!device_of(frame) || frame->device->ops->camera) && sac_format_info_of(frame->format) &&
+           frame->width >= least && frame->width <= most &&
            frame->height >= SAC_MAX(least, sac_camera_shrink(frame->width)) && frame->height <= most;
 }
 

@@ -182,7 +182,8 @@ static void a_plane_is_a_tensor_without_a_copy(void **state)
         {SAC_PIXEL_NV12, 0, SAC_U8, 33, 128},  {SAC_PIXEL_NV12, 1, SAC_U8, 17, 128},
         {SAC_PIXEL_P010, 0, SAC_U16, 33, 96},  {SAC_PIXEL_P010, 1, SAC_U16, 17, 96},
         {SAC_PIXEL_I420, 2, SAC_U8, 17, 64},   {SAC_PIXEL_RGB24, 0, SAC_U8, 33, 256},
-        {SAC_PIXEL_GRAY8, 0, SAC_U8, 33, 128},
+        {SAC_PIXEL_GRAY8, 0, SAC_U8, 33, 128}, {SAC_PIXEL_BGR24, 0, SAC_U8, 33, 256},
+        {SAC_PIXEL_RGBA, 0, SAC_U8, 33, 384},  {SAC_PIXEL_BGRA, 0, SAC_U8, 33, 384},
     };
     sac_device *dev = cpu();
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {

@@ -40,6 +40,11 @@ static inline int test_between(int low, int high)
     return low + (int)(test_random() % (uint32_t)(high - low + 1));
 }
 
+static inline enum sac_pixel_format test_any_format(void)
+{
+    return (enum sac_pixel_format)test_between(SAC_PIXEL_NONE + 1, SAC_PIXEL_FORMAT_COUNT - 1);
+}
+
 static inline sac_frame *test_frame(sac_device *dev, enum sac_pixel_format format, int width,
                                     int height)
 {
@@ -93,13 +98,27 @@ static inline sac_frame *test_lying(sac_device *dev, const sac_frame *f, enum sa
     return there;
 }
 
+/* Bytes of a pixel with R, G and B side by side; 0: another format. */
+static inline int test_rgb_bytes(enum sac_pixel_format format)
+{
+    switch (format) {
+    case SAC_PIXEL_RGB24:
+    case SAC_PIXEL_BGR24: return 3;
+    case SAC_PIXEL_RGBA:
+    case SAC_PIXEL_BGRA: return 4;
+    default: return 0;
+    }
+}
+
 /* Sample c (Y, U, V or R, G, B) of the pixel x, y on the scale of 8 bit. */
 static inline double test_sample(const sac_frame *f, int x, int y, int c)
 {
-    bool           rgb = f->format == SAC_PIXEL_RGB24, wide = f->format == SAC_PIXEL_P010;
+    int            pixel = test_rgb_bytes(f->format);
+    bool           rgb = pixel > 0, wide = f->format == SAC_PIXEL_P010;
     int            plane = rgb || c == 0 ? 0 : f->format == SAC_PIXEL_I420 ? c : 1;
-    int            step = rgb ? 3 : plane == 1 && f->format != SAC_PIXEL_I420 ? 2 : 1;
-    int            at = (plane ? x / 2 : x) * step + (rgb ? c : step == 2 ? c - 1 : 0);
+    int            step = rgb ? pixel : plane == 1 && f->format != SAC_PIXEL_I420 ? 2 : 1;
+    int            place = f->format == SAC_PIXEL_BGR24 || f->format == SAC_PIXEL_BGRA ? 2 - c : c;
+    int            at = (plane ? x / 2 : x) * step + (rgb ? place : step == 2 ? c - 1 : 0);
     const uint8_t *row = f->plane[plane] + (size_t)(plane ? y / 2 : y) * f->pitch_bytes[plane];
     return wide ? (((const uint16_t *)(const void *)row)[at] >> 6) / 4.0 : row[at];
 }
@@ -110,7 +129,7 @@ static inline void test_rgb(const sac_frame *f, int x, int y, double rgb[3])
     static const double weights[3][2] = {{0.299, 0.114}, {0.2126, 0.0722}, {0.2627, 0.0593}};
     x = SAC_CLAMP(x, 0, f->width - 1);
     y = SAC_CLAMP(y, 0, f->height - 1);
-    if (f->format == SAC_PIXEL_RGB24 || f->format == SAC_PIXEL_GRAY8) {
+    if (test_rgb_bytes(f->format) || f->format == SAC_PIXEL_GRAY8) {
         for (int c = 0; c < 3; c++)
             rgb[c] = test_sample(f, x, y, f->format == SAC_PIXEL_GRAY8 ? 0 : c);
         return;

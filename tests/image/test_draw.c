@@ -19,8 +19,8 @@ static void a_fill_has_its_colour_and_its_edges(void **state)
 {
     (void)state;
     sac_device *dev = test_device();
-    for (int format = SAC_PIXEL_NV12; format <= SAC_PIXEL_RGB24; format++)
-        for (int range = 0; range < 2; range++) {
+    for (int format = SAC_PIXEL_NV12; format < SAC_PIXEL_FORMAT_COUNT; format++)
+        for (int range = 0; range < 2 && format != SAC_PIXEL_GRAY8; range++) {
             sac_frame       *f = grey_frame(dev, (enum sac_pixel_format)format, 21, 15);
             struct sac_shape fill = {
                 .kind = SAC_SHAPE_FILL, .rect = {4, 2, 13, 9}, .colour = {200, 60, 30}, .alpha = 1};
@@ -158,7 +158,7 @@ static void clips_everything(void **state)
     sac_device *dev = test_device();
     for (int round = 0; round < 300; round++) {
         sac_frame *f =
-            test_frame(dev, (enum sac_pixel_format)test_between(SAC_PIXEL_NV12, SAC_PIXEL_GRAY8),
+            test_frame(dev, test_any_format(),
                        test_between(1, 30), test_between(1, 30));
         test_fill(f, 0, 255, 0, 255);
         float            span = round % 3 ? 60.0f : 3e9f;

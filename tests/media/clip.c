@@ -72,7 +72,10 @@ static int brightness(const sac_frame *frame, int x, int y)
 {
     const uint8_t *row = frame->plane[0] + (size_t)y * frame->pitch_bytes[0];
     switch (frame->format) {
-    case SAC_PIXEL_RGB24: return row[3 * x + 1];
+    case SAC_PIXEL_RGB24:
+    case SAC_PIXEL_BGR24: return row[3 * x + 1];
+    case SAC_PIXEL_RGBA:
+    case SAC_PIXEL_BGRA:  return row[4 * x + 1];
     case SAC_PIXEL_P010:  return row[2 * x + 1];
     default:              return row[x];
     }

@@ -9,6 +9,7 @@
 
 #include <saccade/source.h>
 
+#include "device/format.h"
 #include "tests/clips.h"
 #include "tests/gpu.h"
 #include "tests/media/clip.h"
@@ -68,8 +69,9 @@ static inline sac_frame *downloaded(const sac_frame *frame)
 /* Sample of a frame's channel: R, G or B, else Y and the chroma of NV12, P010 or I420. */
 static inline int sample(const sac_frame *f, int c, int x, int y)
 {
-    if (f->format == SAC_PIXEL_RGB24)
-        return f->plane[0][(size_t)y * f->pitch_bytes[0] + (size_t)(3 * x + c)];
+    const int step = sac_rgb_step(f->format);
+    if (step)
+        return f->plane[0][(size_t)y * f->pitch_bytes[0] + (size_t)(step * x + c)];
     int            plane = f->format == SAC_PIXEL_I420 ? c : c > 0;
     int            at = f->format == SAC_PIXEL_I420 || c == 0 ? x : 2 * x + (c - 1);
     const uint8_t *row = f->plane[plane] + (size_t)y * f->pitch_bytes[plane];
@@ -85,7 +87,7 @@ static inline void compare(const sac_frame *ours, const sac_frame *want, int fra
 {
     assert_int_equal(ours->width, want->width);
     assert_int_equal(ours->height, want->height);
-    const bool halves = want->format != SAC_PIXEL_RGB24;
+    const bool halves = sac_is_yuv(want->format);
     for (int c = 0; c < 3; c++)
         for (int y = 0; y < (c && halves ? (want->height + 1) / 2 : want->height); y++)
             for (int x = 0; x < (c && halves ? (want->width + 1) / 2 : want->width); x++) {

@@ -27,7 +27,6 @@ static float coordinate(int size)
 
 static void subject_init(struct subject *s, sac_device *cpu)
 {
-    static const enum sac_pixel_format formats[] = {SAC_PIXEL_NV12, SAC_PIXEL_P010, SAC_PIXEL_I420, SAC_PIXEL_RGB24};
     s->pre = sac_preprocess_default();
     s->pre.width = test_between(1, SIDE_MAX);
     s->pre.height = test_between(1, SIDE_MAX);
@@ -41,7 +40,7 @@ static void subject_init(struct subject *s, sac_device *cpu)
     s->boxes = 0;
     const bool many = test_between(0, 5) == 0; /* more than a block's threads */
     for (int i = 0; i < s->n; i++) {
-        s->frames[i] = test_frame(cpu, formats[test_between(0, 3)], 2 * test_between(1, 60), 2 * test_between(1, 60));
+        s->frames[i] = test_frame(cpu, test_any_format(), 2 * test_between(1, 60), 2 * test_between(1, 60));
         test_fill(s->frames[i], 0, 255, 0, 255);
         s->count[i] = test_between(0, 2) ? test_between(0, many ? BOXES_MAX : 20) : 0;
         for (int k = 0; k < s->count[i]; k++) {

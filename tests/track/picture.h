@@ -35,10 +35,17 @@ static inline uint8_t picture_grey(double x, double y)
     return (uint8_t)(20 + 120 * picture_lattice(x, y, 70) + 90 * picture_lattice(x, y, 11));
 }
 
+/* Bytes of a pixel that has R, G and B; 0: another format. */
+static inline size_t picture_rgb(enum sac_pixel_format format)
+{
+    bool alpha = format == SAC_PIXEL_RGBA || format == SAC_PIXEL_BGRA;
+    return alpha ? 4 : format == SAC_PIXEL_RGB24 || format == SAC_PIXEL_BGR24 ? 3 : 0;
+}
+
 /* Planes of a frame without a device. */
 static inline sac_frame picture_frame(enum sac_pixel_format format, int width, int height)
 {
-    size_t    step = format == SAC_PIXEL_RGB24 ? 3 : format == SAC_PIXEL_P010 ? 2 : 1;
+    size_t    step = picture_rgb(format) ? picture_rgb(format) : format == SAC_PIXEL_P010 ? 2 : 1;
     sac_frame f = {.format = format, .width = width, .height = height};
     f.pitch_bytes[0] = (size_t)width * step + 13; /* a pitch that is not the width */
     f.plane[0] = calloc(f.pitch_bytes[0], (size_t)height);
@@ -49,14 +56,15 @@ static inline sac_frame picture_frame(enum sac_pixel_format format, int width, i
 static inline void picture_take(sac_frame *f, const struct sac_similarity *move)
 {
     double square = move->a * move->a + move->b * move->b;
+    size_t rgb = picture_rgb(f->format);
     for (int y = 0; y < f->height; y++) {
         uint8_t *row = f->plane[0] + (size_t)y * f->pitch_bytes[0];
-        for (int x = 0; x < f->width; x++) {
+        for (size_t x = 0; x < (size_t)f->width; x++) {
             double  px = x + 0.5 - move->tx, py = y + 0.5 - move->ty;
             uint8_t grey = picture_grey((move->a * px + move->b * py) / square,
                                         (move->a * py - move->b * px) / square);
-            if (f->format == SAC_PIXEL_RGB24)
-                memset(row + 3 * x, grey, 3);
+            if (rgb)
+                memset(row + rgb * x, grey, 3);
             else if (f->format == SAC_PIXEL_P010)
                 row[2 * x + 1] = grey;
             else

@@ -11,7 +11,7 @@ enum { STRIP = 2048 /* columns of a frame at once */ };
 static const uint8_t *luma_of_row(const sac_frame *f, int x, int y, int n, uint8_t *room)
 {
     const uint8_t *row = f->plane[0] + (size_t)y * f->pitch_bytes[0];
-    if (f->format != SAC_PIXEL_P010 && f->format != SAC_PIXEL_RGB24)
+    if (f->format != SAC_PIXEL_P010 && !sac_rgb_step(f->format))
         return row + x;
     for (int i = 0; i < n; i++)
         room[i] = (uint8_t)sac_camera_luma(row, f->format, x + i);

@@ -124,11 +124,25 @@ static void write_luma(const sac_frame *dst, const float *row, int y)
             out[x] = sac_byte_of(row[x]);
 }
 
+static void write_with_alpha(float *const row[3], int n, uint8_t *out)
+{
+    for (int x = 0; x < n; x++) {
+        for (int c = 0; c < 3; c++)
+            out[4 * x + c] = sac_byte_of(row[c][x]);
+        out[4 * x + 3] = 255;
+    }
+}
+
 static void write_rgb(const struct work *w, float *const row[3], int y)
 {
     const struct sac_row_store s = {.layout = SAC_LAYOUT_NHWC, .dtype = SAC_U8, .scale = {1, 1, 1}};
-    w->ops->store(&s, row, w->dst->width, 0, 0,
-                  w->dst->plane[0] + (size_t)y * w->dst->pitch_bytes[0]);
+    const bool                 bgr = sac_is_bgr(w->dst->format);
+    float *const               as_stored[3] = {row[bgr ? 2 : 0], row[1], row[bgr ? 0 : 2]};
+    uint8_t                   *out = w->dst->plane[0] + (size_t)y * w->dst->pitch_bytes[0];
+    if (sac_rgb_step(w->dst->format) == 4)
+        write_with_alpha(as_stored, w->dst->width, out);
+    else
+        w->ops->store(&s, as_stored, w->dst->width, 0, 0, out);
 }
 
 static float mean_of_four(const float *above, const float *below, int x, int width)
@@ -160,7 +174,7 @@ static void convert_pair(const struct work *w, int y, char *scratch)
     int    last = SAC_MIN(y + 1, w->dst->height - 1);
     for (int r = 0; y + r <= last; r++) {
         output_row(w, y + r, scratch + (size_t)r * w->scratch_bytes, row[r]);
-        if (w->dst->format == SAC_PIXEL_RGB24)
+        if (sac_rgb_step(w->dst->format))
             write_rgb(w, row[r], y + r);
         else
             write_luma(w->dst, row[r][0], y + r);

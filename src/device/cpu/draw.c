@@ -18,6 +18,7 @@ struct painter {
 
 static void blend_luma(const struct painter *p, int y, int x, int n, const uint8_t *mask)
 {
+    const int step = sac_rgb_step(p->frame->format);
     uint8_t *row = p->frame->plane[0] + (size_t)y * p->frame->pitch_bytes[0];
     for (int i = 0; i < n; i++) {
         if (!mask[i])
@@ -25,9 +26,9 @@ static void blend_luma(const struct painter *p, int y, int x, int n, const uint8
         if (p->frame->format == SAC_PIXEL_P010) {
             uint16_t *out = (uint16_t *)(void *)row + x + i;
             *out = sac_mix_word(*out, p->coat->sample[0], mask[i], p->coat->alpha);
-        } else if (p->frame->format == SAC_PIXEL_RGB24) {
+        } else if (step) {
             for (int c = 0; c < 3; c++) {
-                uint8_t *out = row + 3 * (x + i) + c;
+                uint8_t *out = row + step * (x + i) + c;
                 *out = sac_mix_byte(*out, p->coat->sample[c], mask[i], p->coat->alpha);
             }
         } else {
@@ -52,17 +53,12 @@ static void blend_chroma(const struct painter *p, int c, int cx, int cy, int cov
     }
 }
 
-static bool has_chroma(const sac_frame *f)
-{
-    return f->format != SAC_PIXEL_RGB24 && f->format != SAC_PIXEL_GRAY8;
-}
-
 /* x and n are even, y is the upper of two rows; masks are 0 past the frame. */
 static void blend_piece(const struct painter *p, int y, int x, int n, uint8_t mask[2][PIECE])
 {
     for (int r = 0; r < 2; r++)
         blend_luma(p, y + r, x, n, mask[r]);
-    if (!has_chroma(p->frame))
+    if (!sac_is_yuv(p->frame->format))
         return;
     for (int i = 0; i < n; i += 2) {
         int cover = mask[0][i] + mask[0][i + 1] + mask[1][i] + mask[1][i + 1];

@@ -15,28 +15,20 @@ static size_t aligned(size_t bytes)
 
 int sac_sampler_planes(const sac_frame *f, struct sac_plane out[SAC_SAMPLER_PLANES])
 {
-    static const struct {
-        int                 count;
-        enum sac_plane_kind kind[SAC_SAMPLER_PLANES];
-        int                 channels[SAC_SAMPLER_PLANES];
-    } layouts[SAC_PIXEL_FORMAT_COUNT] = {
-        [SAC_PIXEL_NV12] = {2, {SAC_PLANE_BYTE, SAC_PLANE_BYTE_PAIR}, {1, 2}},
-        [SAC_PIXEL_P010] = {2, {SAC_PLANE_WORD, SAC_PLANE_WORD_PAIR}, {1, 2}},
-        [SAC_PIXEL_I420] = {3, {SAC_PLANE_BYTE, SAC_PLANE_BYTE, SAC_PLANE_BYTE}, {1, 1, 1}},
-        [SAC_PIXEL_RGB24] = {1, {SAC_PLANE_BYTE_TRIPLE}, {3}},
-        [SAC_PIXEL_GRAY8] = {1, {SAC_PLANE_BYTE}, {1}},
-    };
-    int count = layouts[f->format].count;
-    for (int i = 0; i < count; i++)
+    static const enum sac_plane_kind kinds[2][4] = {
+        {SAC_PLANE_BYTE, SAC_PLANE_BYTE_PAIR, SAC_PLANE_BYTE_TRIPLE, SAC_PLANE_BYTE_QUAD},
+        {SAC_PLANE_WORD, SAC_PLANE_WORD_PAIR}};
+    const struct sac_format_info *info = sac_format_info_of(f->format);
+    for (int i = 0; i < info->planes; i++)
         out[i] = (struct sac_plane){
-            .kind = layouts[f->format].kind[i],
-            .channels = layouts[f->format].channels[i],
+            .kind = kinds[info->number_bytes - 1][info->step[i] - 1],
+            .channels = SAC_MIN(info->step[i], 3), /* alpha is not looked at */
             .width = i ? (f->width + 1) / 2 : f->width, /* planes after the first are chroma */
             .height = i ? (f->height + 1) / 2 : f->height,
             .data = f->plane[i],
             .pitch = f->pitch_bytes[i],
         };
-    return count;
+    return info->planes;
 }
 
 struct sac_luma_weights sac_luma_weights_of(enum sac_colour_matrix matrix)
@@ -223,6 +215,7 @@ void sac_sampler_init(struct sac_sampler *s, const struct sac_sampler_spec *spec
     s->plane_count = sac_sampler_planes(spec->frame, s->plane);
     s->yuv = s->plane_count > 1;
     s->grey = spec->frame->format == SAC_PIXEL_GRAY8;
+    s->bgr = sac_is_bgr(spec->frame->format);
     s->colour = sac_colour_map_of(spec->frame);
     axes_init(s->x, &x, SAC_COLUMN_WEIGHT_BITS, &at);
     axes_init(s->y, &y, SAC_ROW_WEIGHT_BITS, &at);
@@ -264,6 +257,11 @@ void sac_sampler_channels(const struct sac_sampler *s, const struct sac_row_ops 
             channel[c] = (float *)(void *)(floats + (size_t)c * float_row_bytes(s->width));
             ops->horizontal(x, row[k], channel[c]);
         }
+    }
+    if (s->bgr) {
+        float *b = channel[0];
+        channel[0] = channel[2];
+        channel[2] = b;
     }
 }
 

@@ -17,6 +17,7 @@ struct sac_sampler {
     struct sac_axis       x[2], y[2]; /* [0] luma, RGB, grey; [1] chroma */
     bool                  yuv;        /* colour applies */
     bool                  grey;       /* one channel stands for three */
+    bool                  bgr;        /* B comes first in memory */
     struct sac_colour_map colour;
 };
 
@@ -35,7 +36,7 @@ size_t sac_sampler_scratch_bytes(const struct sac_sampler_spec *spec);
  * scratch (all to the same row when the frame is grey). */
 void   sac_sampler_row(const struct sac_sampler *s, const struct sac_row_ops *ops, int y,
                        void *scratch, float *rgb[3]);
-/* The same before colour: the frame's own channels. */
+/* The same before colour: the frame's own channels, R, G, B in this order. */
 void   sac_sampler_channels(const struct sac_sampler *s, const struct sac_row_ops *ops, int y,
                             void *scratch, float *channel[3]);
 

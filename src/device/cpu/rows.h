@@ -37,12 +37,13 @@ enum sac_plane_kind {
     SAC_PLANE_BYTE = 1, /* one channel */
     SAC_PLANE_BYTE_PAIR,   /* U, V, U, V, ... */
     SAC_PLANE_BYTE_TRIPLE, /* R, G, B, ... */
+    SAC_PLANE_BYTE_QUAD,   /* R, G, B and one that is not looked at, ... */
     SAC_PLANE_WORD,        /* 10 bit in the high bits of 16 */
     SAC_PLANE_WORD_PAIR
 };
 struct sac_plane {
     enum sac_plane_kind kind;
-    int                 channels;
+    int                 channels;      /* that are looked at */
     int                 width, height; /* samples per channel */
     const uint8_t      *data;
     size_t              pitch;

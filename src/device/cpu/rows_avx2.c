@@ -95,6 +95,33 @@ ROWS_TARGET static int vertical_byte_triple(struct blend r, int x, int end, int1
     return x;
 }
 
+/* 64 bytes of R, G, B, A, R, ... to 16 of each of the first three. */
+ROWS_TARGET static inline void split_quads(const uint8_t *p, __m256i out[3])
+{
+    const __m128i fours = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m128i       part[4];
+    for (int i = 0; i < 4; i++)
+        part[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(p + 16 * i)), fours);
+    const __m128i rg0 = _mm_unpacklo_epi32(part[0], part[1]), rg1 = _mm_unpacklo_epi32(part[2], part[3]);
+    const __m128i ba0 = _mm_unpackhi_epi32(part[0], part[1]), ba1 = _mm_unpackhi_epi32(part[2], part[3]);
+    const __m128i bytes[3] = {_mm_unpacklo_epi64(rg0, rg1), _mm_unpackhi_epi64(rg0, rg1),
+                              _mm_unpacklo_epi64(ba0, ba1)};
+    for (int c = 0; c < 3; c++)
+        out[c] = _mm256_slli_epi16(_mm256_cvtepu8_epi16(bytes[c]), 7);
+}
+
+ROWS_TARGET static int vertical_byte_quad(struct blend r, int x, int end, int16_t *const *out)
+{
+    for (; x + 16 <= end; x += 16) {
+        __m256i a[3], b[3];
+        split_quads(r.a + 4 * (ptrdiff_t)x, a);
+        split_quads(r.b + 4 * (ptrdiff_t)x, b);
+        for (int c = 0; c < 3; c++)
+            _mm256_storeu_si256((__m256i *)(out[c] + x), blend_q7(a[c], b[c], r.w));
+    }
+    return x;
+}
+
 ROWS_TARGET static int vertical_word(struct blend r, int x, int end, int16_t *const *out)
 {
     for (; x + 16 <= end; x += 16) {
@@ -134,6 +161,7 @@ static int (*const vertical_blends[])(struct blend, int, int, int16_t *const *) 
     [SAC_PLANE_BYTE] = vertical_byte,
     [SAC_PLANE_BYTE_PAIR] = vertical_byte_pair,
     [SAC_PLANE_BYTE_TRIPLE] = vertical_byte_triple,
+    [SAC_PLANE_BYTE_QUAD] = vertical_byte_quad,
     [SAC_PLANE_WORD] = vertical_word,
     [SAC_PLANE_WORD_PAIR] = vertical_word_pair,
 };

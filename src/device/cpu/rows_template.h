@@ -20,12 +20,13 @@
 ROWS_INLINE int32_t sample_q7(const uint8_t *row, enum sac_plane_kind kind, int channels, int x,
                               int c)
 {
+    const int step = kind == SAC_PLANE_BYTE_QUAD ? 4 : channels;
     if (kind == SAC_PLANE_WORD || kind == SAC_PLANE_WORD_PAIR) {
         uint16_t word;
-        memcpy(&word, row + 2 * ((size_t)x * (size_t)channels + (size_t)c), 2);
+        memcpy(&word, row + 2 * ((size_t)x * (size_t)step + (size_t)c), 2);
         return word >> 1; /* the top byte is the 8 bit value */
     }
-    return row[(size_t)x * (size_t)channels + (size_t)c] << 7;
+    return row[(size_t)x * (size_t)step + (size_t)c] << 7;
 }
 
 /* An area filter may take any number of rows: sums wait here, a piece of the row at a time. */
@@ -70,6 +71,9 @@ ROWS_KERNEL void vertical_plain(const struct sac_plane *p, const struct sac_axis
         break;
     case SAC_PLANE_BYTE_TRIPLE:
         vertical_kind(p, SAC_PLANE_BYTE_TRIPLE, 3, y, i, begin, end, out);
+        break;
+    case SAC_PLANE_BYTE_QUAD:
+        vertical_kind(p, SAC_PLANE_BYTE_QUAD, 3, y, i, begin, end, out);
         break;
     case SAC_PLANE_WORD: vertical_kind(p, SAC_PLANE_WORD, 1, y, i, begin, end, out); break;
     case SAC_PLANE_WORD_PAIR:

@@ -84,7 +84,7 @@ __device__ void look_up(struct area_axes *axes, const struct sac_axis_spec &x, c
 
 /* ---- one pixel ---- */
 
-/* The channels of output x, y, which is number i, j of the tile. */
+/* The channels of output x, y, which is number i, j of the tile, as they lie in memory. */
 template <enum sac_pixel_format FORMAT, bool TURNED>
 __device__ void sample(const struct bilinear_axes *axes, const struct sac_surface &src,
                        const struct sac_axis_spec &, const struct sac_axis_spec &, int, int, int i, int j,
@@ -106,6 +106,19 @@ __device__ void sample(const struct area_axes *axes, const struct sac_surface &s
         sac_sample_area(&src, sac_reading{FORMAT, TURNED}, &spec_x, x, &spec_y, y, channel);
 }
 
+/* R, G and B: those that lie the other way round change places behind the same code. */
+template <bool TURNED, typename AXES>
+__device__ void sample_rgb(const AXES *axes, const struct sac_surface &src, const struct sac_axis_spec &spec_x,
+                           const struct sac_axis_spec &spec_y, int x, int y, int i, int j, float channel[3])
+{
+    sample<SAC_PIXEL_RGB24, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel);
+    if (sac_is_bgr(src.format)) {
+        const float b = channel[0];
+        channel[0] = channel[2];
+        channel[2] = b;
+    }
+}
+
 /* TURNED: some frame of the launch is; the upright ones among others are read the same way. */
 template <bool TURNED, typename AXES>
 __device__ void sample_channels(const AXES *axes, const struct sac_surface &src,
@@ -116,8 +129,8 @@ __device__ void sample_channels(const AXES *axes, const struct sac_surface &src,
     case SAC_PIXEL_NV12: sample<SAC_PIXEL_NV12, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
     case SAC_PIXEL_P010: sample<SAC_PIXEL_P010, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
     case SAC_PIXEL_I420: sample<SAC_PIXEL_I420, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
-    case SAC_PIXEL_RGB24: sample<SAC_PIXEL_RGB24, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
-    default: sample<SAC_PIXEL_GRAY8, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
+    case SAC_PIXEL_GRAY8: sample<SAC_PIXEL_GRAY8, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
+    default: sample_rgb<TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
     }
 }
 

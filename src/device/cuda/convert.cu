@@ -9,13 +9,18 @@ namespace {
 __device__ void write_pixel(const struct cuda_convert_params &p, int x, int y, const float channel[3])
 {
     uint8_t *row = p.plane[0] + (size_t)y * p.pitch[0];
-    if (p.recode.to == SAC_PIXEL_RGB24)
+    const int step = sac_rgb_step(p.recode.to);
+    if (step) {
+        row += step * x;
         for (int c = 0; c < 3; c++)
-            row[3 * x + c] = sac_byte_of(channel[c]);
-    else if (p.recode.to == SAC_PIXEL_P010)
+            row[sac_rgb_place(p.recode.to, c)] = sac_byte_of(channel[c]);
+        if (step == 4)
+            row[3] = 255;
+    } else if (p.recode.to == SAC_PIXEL_P010) {
         ((uint16_t *)row)[x] = sac_ten_bits_of(channel[0]);
-    else
+    } else {
         row[x] = sac_byte_of(channel[0]);
+    }
 }
 
 __device__ void write_chroma(const struct cuda_convert_params &p, int cx, int cy, const float uv[2])

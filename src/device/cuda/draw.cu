@@ -66,9 +66,9 @@ __device__ void mix_pixel(const struct cuda_draw_params &p, const struct sac_coa
     if (p.format == SAC_PIXEL_P010) {
         uint16_t *out = (uint16_t *)row + x;
         *out = sac_mix_word(*out, c.sample[0], cover, c.alpha);
-    } else if (p.format == SAC_PIXEL_RGB24) {
+    } else if (const int step = sac_rgb_step(p.format)) {
         for (int k = 0; k < 3; k++)
-            row[3 * x + k] = sac_mix_byte(row[3 * x + k], c.sample[k], cover, c.alpha);
+            row[step * x + k] = sac_mix_byte(row[step * x + k], c.sample[k], cover, c.alpha);
     } else {
         row[x] = sac_mix_byte(row[x], c.sample[0], cover, c.alpha);
     }
