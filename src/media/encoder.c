@@ -26,20 +26,22 @@ static const struct encoder {
     int          tick_max;   /* the time base's largest denominator; 0: any */
     bool         full_range; /* marks full range in the stream */
     int          pool;       /* threads that all such encoders of a process have together; 0: each has its own */
+    int          step_max_s; /* between frames; 0: any */
 } encoders[] = {
-    {"libx264", "", QUALITY_CRF, 0, 0, true, 0},
+    {"libx264", "", QUALITY_CRF, 0, 0, true, 0, 0},
     /* Its own default is one key frame at all, where no player could seek. */
-    {"libopenh264", "rc_mode=quality:profile=high", QUALITY_H264, 250, 0, true, 4},
+    {"libopenh264", "rc_mode=quality:profile=high", QUALITY_H264, 250, 0, true, 4, 0},
     /* 16 bits for ticks a second: ISO/IEC 14496-2, 6.3.3; a key frame before inverse transforms that
-     * round differently drift apart: its annex A, 132 frames. */
-    {"mpeg4", "", QUALITY_MPEG4, 100, 65535, false, 0},
-    {"h264_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0},
-    {"hevc_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0},
-    {"libvpx-vp9", "deadline=realtime:cpu-used=8:row-mt=1:crf=32:b=0", QUALITY_OWN, 0, 0, true, 0},
-    {"libvpx", "deadline=realtime:cpu-used=8:crf=10:b=4M", QUALITY_OWN, 0, 0, false, 0},
-    {"libsvtav1", "preset=10:crf=35", QUALITY_OWN, 0, 0, true, 0},
+     * round differently drift apart: its annex A, 132 frames. Every second that passes is
+     * a bit, and FFmpeg refuses more than an hour of them. */
+    {"mpeg4", "", QUALITY_MPEG4, 100, 65535, false, 0, 3500},
+    {"h264_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0, 0},
+    {"hevc_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0, 0},
+    {"libvpx-vp9", "deadline=realtime:cpu-used=8:row-mt=1:crf=32:b=0", QUALITY_OWN, 0, 0, true, 0, 0},
+    {"libvpx", "deadline=realtime:cpu-used=8:crf=10:b=4M", QUALITY_OWN, 0, 0, false, 0, 0},
+    {"libsvtav1", "preset=10:crf=35", QUALITY_OWN, 0, 0, true, 0, 0},
 };
-static const struct encoder encoder_unknown = {"", "", QUALITY_OWN, 0, 0, false, 0};
+static const struct encoder encoder_unknown = {"", "", QUALITY_OWN, 0, 0, false, 0, 0};
 
 static const struct encoder *find(const char *name)
 {
@@ -248,6 +250,11 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
     return res;
 }
 
+int64_t sac_encoder_step_max_us(const struct sac_encoder *enc)
+{
+    return INT64_C(1000000) * find(enc->avc->codec->name)->step_max_s;
+}
+
 void sac_encoder_close(struct sac_encoder *enc)
 {
     avcodec_free_context(&enc->avc);
@@ -336,6 +343,8 @@ static int64_t tick_of(struct sac_encoder *enc, int64_t pts_us)
 
 static void remember_duration(struct sac_encoder *enc, int64_t pts, int64_t duration_us)
 {
+    if (enc->gaps.max_us > 0)
+        duration_us = SAC_MIN(duration_us, enc->gaps.max_us);
     int64_t duration = av_rescale_q(duration_us, AV_TIME_BASE_Q, enc->avc->time_base);
     unsigned at = enc->recent_next++ % SAC_COUNT(enc->recent);
     enc->recent[at].pts = pts;
@@ -353,7 +362,7 @@ static int64_t duration_of(const struct sac_encoder *enc, int64_t pts)
 /* The picture that was lent, unless that failed with err. */
 static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int err)
 {
-    int64_t pts = tick_of(enc, frame->pts_us);
+    int64_t pts = tick_of(enc, sac_gaps_apply(&enc->gaps, frame->pts_us));
     remember_duration(enc, pts, frame->duration_us);
     enc->picture->pts = pts;
     enc->picture->quality = enc->avc->global_quality; /* a constant quantiser is read from here */

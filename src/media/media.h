@@ -6,7 +6,7 @@
  *   source    drives both (feed.c), mends the timestamps (timeline.c), leaves out what is not wanted
  *             (part.c), reads ahead on a thread
  *   upload, download   pictures on their way to a GPU and back
- *   encoder, muxer, sink   the way back
+ *   encoder, muxer, sink   the way back; gaps.c: steps of time that a container can't hold
  */
 #ifndef SAC_MEDIA_MEDIA_H
 #define SAC_MEDIA_MEDIA_H
@@ -62,6 +62,21 @@ struct sac_timeline {
 int64_t sac_timeline_next(struct sac_timeline *line, int64_t ts_us, int64_t duration_us);
 /* ts in units of time_base as microseconds; SAC_TIME_NONE where there is none or it can't be one. */
 int64_t sac_time_us(int64_t ts, AVRational time_base);
+
+/* ---- gaps.c: containers limit the time from one frame to the next; longer steps are shortened ---- */
+
+/* Zero-initialise and set max_us. */
+struct sac_gaps {
+    int64_t max_us; /* 0: no limit */
+    bool    started;
+    int64_t last_us;
+    int64_t left_us;        /* left out so far */
+    int64_t from_us, to_us; /* the latest that was left out */
+};
+/* The next frame's time, before it is applied. true: the step to it is shortened. */
+bool    sac_gaps_note(struct sac_gaps *gaps, int64_t us);
+/* A frame's time, or a sound's beside it, as the file has it. SAC_TIME_NONE: it lies in what is left out. */
+int64_t sac_gaps_apply(const struct sac_gaps *gaps, int64_t us);
 
 /* ---- inputs: packets ---- */
 
@@ -304,6 +319,7 @@ struct sac_encoder {
     int64_t         origin_us; /* a frame's time that is 0 in the file */
     int64_t         last_pts;
     int64_t         step;   /* a frame's time where it is unknown, in time_base */
+    struct sac_gaps gaps;   /* the sink's: applied to the frames' times */
     struct {
         int64_t pts, duration;
     } recent[128]; /* durations of the frames inside the encoder, by pts */
@@ -319,6 +335,8 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
 /* NULL: no more. A GPU's frame is encoded by the next call, while that one's comes to the host. */
 sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame);
 sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet); /* SAC_AGAIN, SAC_EOS */
+/* The longest time from one frame to the next that it takes; 0: any. */
+int64_t    sac_encoder_step_max_us(const struct sac_encoder *enc);
 void       sac_encoder_close(struct sac_encoder *enc);
 
 /* ---- nvenc.c: of an encoder that is being opened on a GPU ---- */
@@ -335,10 +353,19 @@ struct sac_container {
     const char *options;     /* of the muxer, "key=value:..." or NULL */
     bool        reordering;  /* can hold frames in another order than they are shown */
     bool        tick_is_frame; /* fills every tick without a frame with an empty one */
+    int64_t     step_max;    /* ticks from one packet to the next at most; 0: any number */
+    const enum AVCodecID *audio; /* what it holds, AV_CODEC_ID_NONE last; NULL: what its muxer takes */
     const char *encoders[5]; /* best first */
 };
 const struct sac_container *sac_container_of_path(const char *path); /* NULL: none */
 void sac_container_endings(char *buf, size_t size);                  /* ".mp4, .mkv, ..." */
+
+/* One of the source's other streams. */
+struct sac_muxed {
+    int     stream; /* -1: it is left out */
+    int64_t last;   /* dts, must grow */
+    int64_t given;  /* packets */
+};
 
 struct sac_muxer {
     sac_context                *ctx;
@@ -347,9 +374,9 @@ struct sac_muxer {
     AVFormatContext            *fmt;
     AVStream                   *video;
     AVRational                  video_time_base; /* of the packets handed in */
-    int                        *kept_map;        /* [kept_count] stream or -1 */
-    int64_t                    *kept_last;       /* [kept_count] dts, must grow */
+    struct sac_muxed           *kept;            /* [kept_count] */
     int                         kept_count;
+    int64_t                     step_max_us;     /* between frames, of all streams' limits; 0: none */
     bool                        header;
 };
 sac_result sac_muxer_open(struct sac_muxer *mux, const char *file);
@@ -357,7 +384,7 @@ sac_result sac_muxer_start(struct sac_muxer *mux, const AVCodecContext *video,
                            const struct sac_input *like);
 sac_result sac_muxer_write_video(struct sac_muxer *mux, AVPacket *packet);
 sac_result sac_muxer_write_kept(struct sac_muxer *mux, AVPacket *packet, int kept,
-                                AVRational time_base, int64_t origin_us);
+                                AVRational time_base, int64_t origin_us, const struct sac_gaps *gaps);
 sac_result sac_muxer_finish(struct sac_muxer *mux); /* trailer and close, errors told */
 void       sac_muxer_close(struct sac_muxer *mux);  /* half-built too; errors are lost */
 

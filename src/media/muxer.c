@@ -8,15 +8,29 @@
 #define H264_OR_MPEG4 {"libx264", "libopenh264", "mpeg4"}
 #define FRONT_INDEX   "movflags=+faststart" /* a player can start before it has the whole file */
 
+/* What is too long a step from one packet to the next: MP4 has 31 bits for it, and of pictures in another order than
+ * they are shown libavformat reads 28; AVI's muxer refuses to write more than 60000 empty chunks. A transport stream's clock of 33 bits wraps, and readers take a step of more than
+ * half of that for one back. */
+enum { AVI_TICKS = 60000 };
+#define MP4_TICKS INT32_MAX
+#define MP4_TICKS_REORDERED (1 << 28)
+#define TS_TICKS  (INT64_C(1) << 32)
+
+/* libavformat writes any other as private data, which no reader takes for sound. */
+static const enum AVCodecID ts_audio[] = {
+    AV_CODEC_ID_MP1,  AV_CODEC_ID_MP2, AV_CODEC_ID_MP3, AV_CODEC_ID_AAC,    AV_CODEC_ID_AAC_LATM, AV_CODEC_ID_AC3,
+    AV_CODEC_ID_EAC3, AV_CODEC_ID_DTS, AV_CODEC_ID_OPUS, AV_CODEC_ID_TRUEHD, AV_CODEC_ID_NONE,
+};
+
 /* AVI has one time for a frame, so its order must be the order of showing. */
 static const struct sac_container containers[] = {
-    {".mp4", "mp4", FRONT_INDEX, true, false, H264_OR_MPEG4},
-    {".m4v", "mp4", FRONT_INDEX, true, false, H264_OR_MPEG4},
-    {".mov", "mov", FRONT_INDEX, true, false, H264_OR_MPEG4},
-    {".mkv", "matroska", NULL, true, false, H264_OR_MPEG4},
-    {".webm", "webm", NULL, true, false, {"libvpx-vp9", "libvpx", "libsvtav1"}},
-    {".avi", "avi", NULL, false, true, H264_OR_MPEG4},
-    {".ts", "mpegts", NULL, true, false, H264_OR_MPEG4},
+    {".mp4", "mp4", FRONT_INDEX, true, false, MP4_TICKS, NULL, H264_OR_MPEG4},
+    {".m4v", "mp4", FRONT_INDEX, true, false, MP4_TICKS, NULL, H264_OR_MPEG4},
+    {".mov", "mov", FRONT_INDEX, true, false, MP4_TICKS, NULL, H264_OR_MPEG4},
+    {".mkv", "matroska", NULL, true, false, 0, NULL, H264_OR_MPEG4},
+    {".webm", "webm", NULL, true, false, 0, NULL, {"libvpx-vp9", "libvpx", "libsvtav1"}},
+    {".avi", "avi", NULL, false, true, AVI_TICKS, NULL, H264_OR_MPEG4},
+    {".ts", "mpegts", NULL, true, false, TS_TICKS, ts_audio, H264_OR_MPEG4},
 };
 
 const struct sac_container *sac_container_of_path(const char *path)
@@ -85,9 +99,9 @@ static int add_video(struct sac_muxer *mux, const AVCodecContext *avc,
     return err;
 }
 
-static int add_kept(struct sac_muxer *mux, const AVStream *from, int kept)
+static int add_kept(AVFormatContext *fmt, const AVStream *from)
 {
-    AVStream *st = avformat_new_stream(mux->fmt, NULL);
+    AVStream *st = avformat_new_stream(fmt, NULL);
     if (!st)
         return AVERROR(ENOMEM);
     int err = avcodec_parameters_copy(st->codecpar, from->codecpar);
@@ -95,33 +109,60 @@ static int add_kept(struct sac_muxer *mux, const AVStream *from, int kept)
     st->time_base = from->time_base;
     st->disposition = from->disposition;
     av_dict_copy(&st->metadata, from->metadata, 0);
-    mux->kept_map[kept] = st->index;
-    mux->kept_last[kept] = INT64_MIN;
+    return err < 0 ? err : st->index;
+}
+
+/* Whether the container takes a header with the video and that stream (NULL: the video alone). */
+static int try_header(const struct sac_muxer *mux, const AVCodecContext *video, const AVStream *kept)
+{
+    struct sac_muxer trial = {.ctx = mux->ctx, .container = mux->container};
+    uint8_t         *written = NULL;
+    int err = avformat_alloc_output_context2(&trial.fmt, NULL, mux->container->format, NULL);
+    if (err >= 0)
+        err = avio_open_dyn_buf(&trial.fmt->pb);
+    if (err >= 0)
+        err = add_video(&trial, video, NULL);
+    if (err >= 0 && kept)
+        err = add_kept(trial.fmt, kept);
+    if (err >= 0)
+        err = avformat_write_header(trial.fmt, NULL);
+    if (trial.fmt && trial.fmt->pb)
+        avio_close_dyn_buf(trial.fmt->pb, &written);
+    av_free(written);
+    avformat_free_context(trial.fmt);
     return err;
 }
 
-/* A muxer answers 1, 0, or that it does not know, and then it may still be able to. */
-static bool can_hold(const struct sac_muxer *mux, enum AVCodecID codec)
+/* A muxer answers 1, 0, or that it does not know; what it takes only in some container's version or with a
+ * parameter that is missing, it refuses with the header. */
+static bool can_hold(const struct sac_muxer *mux, const AVCodecContext *video, const AVStream *kept)
 {
-    return avformat_query_codec(mux->fmt->oformat, codec, FF_COMPLIANCE_NORMAL) != 0;
+    const enum AVCodecID  codec = kept->codecpar->codec_id;
+    const enum AVCodecID *known = mux->container->audio;
+    while (known && *known != codec && *known != AV_CODEC_ID_NONE)
+        known++;
+    if (known && *known == AV_CODEC_ID_NONE)
+        return false;
+    if (avformat_query_codec(mux->fmt->oformat, codec, FF_COMPLIANCE_NORMAL) == 0)
+        return false;
+    return try_header(mux, video, kept) >= 0 || try_header(mux, video, NULL) < 0;
 }
 
-static int add_all_kept(struct sac_muxer *mux, const struct sac_input *like)
+static int add_all_kept(struct sac_muxer *mux, const AVCodecContext *video, const struct sac_input *like)
 {
     int count = like ? like->kept_count : 0, err = 0;
-    mux->kept_map = sac_calloc((size_t)count, sizeof *mux->kept_map);
-    mux->kept_last = sac_calloc((size_t)count, sizeof *mux->kept_last);
-    if (!mux->kept_map || !mux->kept_last)
+    mux->kept = sac_calloc((size_t)count, sizeof *mux->kept);
+    if (!mux->kept)
         return AVERROR(ENOMEM);
     mux->kept_count = count;
     for (int i = 0; i < count && err >= 0; i++) {
-        enum AVCodecID codec = like->kept[i]->codecpar->codec_id;
-        mux->kept_map[i] = -1;
-        if (can_hold(mux, codec))
-            err = add_kept(mux, like->kept[i], i);
+        mux->kept[i] = (struct sac_muxed){.stream = -1, .last = INT64_MIN};
+        if (can_hold(mux, video, like->kept[i]))
+            mux->kept[i].stream = err = add_kept(mux->fmt, like->kept[i]);
         else
             sac_log(mux->ctx, SAC_LOG_WARN, "%s: %s can't hold %s audio; that is left out",
-                    mux->path, mux->container->ending, avcodec_get_name(codec));
+                    mux->path, mux->container->ending,
+                    avcodec_get_name(like->kept[i]->codecpar->codec_id));
     }
     return err;
 }
@@ -139,6 +180,23 @@ static int write_header(struct sac_muxer *mux)
     return err;
 }
 
+/* Of all streams the shortest limit, and a twentieth less: a packet's time is not its frame's. */
+static int64_t step_max_us(const struct sac_muxer *mux, bool reorders)
+{
+    int64_t least = 0;
+    for (unsigned i = 0; i < mux->fmt->nb_streams && mux->container->step_max; i++) {
+        const AVStream *st = mux->fmt->streams[i];
+        if (mux->container->tick_is_frame && st->codecpar->block_align)
+            continue; /* plain samples: bytes, no ticks */
+        int64_t ticks = mux->container->step_max;
+        if (st == mux->video && ticks == MP4_TICKS && reorders)
+            ticks = MP4_TICKS_REORDERED;
+        int64_t limit = av_rescale_q(ticks / 20 * 19, st->time_base, AV_TIME_BASE_Q);
+        least = least ? SAC_MIN(least, limit) : limit;
+    }
+    return least;
+}
+
 sac_result sac_muxer_start(struct sac_muxer *mux, const AVCodecContext *video,
                            const struct sac_input *like)
 {
@@ -146,9 +204,11 @@ sac_result sac_muxer_start(struct sac_muxer *mux, const AVCodecContext *video,
     sac_ffmpeg_log_begin(mux->ctx);
     int err = add_video(mux, video, like);
     if (err >= 0)
-        err = add_all_kept(mux, like);
+        err = add_all_kept(mux, video, like);
     if (err >= 0)
         err = write_header(mux);
+    if (err >= 0)
+        mux->step_max_us = step_max_us(mux, video->has_b_frames > 0);
     if (err < 0) {
         res = sac_ffmpeg_fail(mux->ctx, err, mux->path);
         sac_fail_prefix(mux->ctx, res, "cannot write ");
@@ -173,59 +233,88 @@ static sac_result fail_write(struct sac_muxer *mux, int err)
     return sac_fail_prefix(mux->ctx, res, "cannot write ");
 }
 
+/* A stream whose packets did not all arrive is left out from now on; false: there is none. */
+static bool leave_out_refused(struct sac_muxer *mux, int err)
+{
+    bool any = false;
+    for (int i = 0; i < mux->kept_count; i++) {
+        struct sac_muxed *kept = &mux->kept[i];
+        if (kept->stream < 0 || mux->fmt->streams[kept->stream]->nb_frames >= kept->given)
+            continue;
+        sac_log(mux->ctx, SAC_LOG_WARN, "%s: audio stream %d can't be copied, and is left out from here on: %s",
+                mux->path, i, av_err2str(err));
+        kept->stream = -1;
+        any = true;
+    }
+    return any;
+}
+
+/* libavformat sorts packets by their times, so what it refuses may be another one than is given; each that it
+ * refuses is gone. Rather without sound than without a file. */
+static int write_packet(struct sac_muxer *mux, AVPacket *packet)
+{
+    int err = write_error(mux, av_interleaved_write_frame(mux->fmt, packet));
+    while (err < 0 && write_error(mux, 0) == 0) {
+        const int refused = err;
+        err = av_interleaved_write_frame(mux->fmt, NULL); /* all that waits: then the counts tell who it was */
+        if (err >= 0)
+            return leave_out_refused(mux, refused) ? 0 : refused;
+    }
+    return err;
+}
+
 sac_result sac_muxer_write_video(struct sac_muxer *mux, AVPacket *packet)
 {
     packet->stream_index = mux->video->index;
     av_packet_rescale_ts(packet, mux->video_time_base, mux->video->time_base);
-    int err = write_error(mux, av_interleaved_write_frame(mux->fmt, packet));
+    int err = write_packet(mux, packet);
     return err < 0 ? fail_write(mux, err) : SAC_OK;
 }
 
 /* Onto the output's timeline. false: a packet that can't stand there. */
-static bool retime(struct sac_muxer *mux, AVPacket *packet, int kept, AVRational time_base,
-                   int64_t origin_us)
+static bool retime(struct sac_muxer *mux, AVPacket *packet, struct sac_muxed *kept, AVRational time_base,
+                   int64_t origin_us, const struct sac_gaps *gaps)
 {
-    const AVStream *st = mux->fmt->streams[mux->kept_map[kept]];
-    int64_t         origin = av_rescale_q(origin_us, AV_TIME_BASE_Q, time_base);
+    const AVStream *st = mux->fmt->streams[kept->stream];
     if (packet->dts == AV_NOPTS_VALUE)
         packet->dts = packet->pts;
     if (packet->dts == AV_NOPTS_VALUE)
         return false;
     if (packet->pts == AV_NOPTS_VALUE)
         packet->pts = packet->dts;
+    const int64_t us = sac_time_us(packet->dts, time_base);
+    const int64_t placed = us == SAC_TIME_NONE ? us : sac_gaps_apply(gaps, us - origin_us);
+    if (placed == SAC_TIME_NONE)
+        return false;
+    int64_t origin = av_rescale_q(us - placed, AV_TIME_BASE_Q, time_base);
     packet->pts -= origin;
     packet->dts -= origin;
     av_packet_rescale_ts(packet, time_base, st->time_base);
     packet->stream_index = st->index;
     packet->pos = -1;
-    if (packet->dts <= mux->kept_last[kept])
+    if (packet->dts <= kept->last)
         return false;
-    mux->kept_last[kept] = packet->dts;
+    kept->last = packet->dts;
+    kept->given++;
     return true;
 }
 
 sac_result sac_muxer_write_kept(struct sac_muxer *mux, AVPacket *packet, int kept,
-                                AVRational time_base, int64_t origin_us)
+                                AVRational time_base, int64_t origin_us, const struct sac_gaps *gaps)
 {
     int err = 0;
-    if (kept < mux->kept_count && mux->kept_map[kept] >= 0 &&
-        retime(mux, packet, kept, time_base, origin_us))
-        err = av_interleaved_write_frame(mux->fmt, packet);
+    if (kept < mux->kept_count && mux->kept[kept].stream >= 0 &&
+        retime(mux, packet, &mux->kept[kept], time_base, origin_us, gaps))
+        err = write_packet(mux, packet);
     av_packet_unref(packet);
-    int lost = write_error(mux, 0);
-    if (lost < 0)
-        return fail_write(mux, lost);
-    if (err < 0) { /* the packet's own fault: go on without that stream rather than without a file */
-        sac_log(mux->ctx, SAC_LOG_WARN, "%s: audio stream %d can't be copied: %s", mux->path, kept,
-                av_err2str(err));
-        mux->kept_map[kept] = -1;
-    }
-    return SAC_OK;
+    return err < 0 ? fail_write(mux, err) : SAC_OK;
 }
 
 sac_result sac_muxer_finish(struct sac_muxer *mux)
 {
-    int err = write_error(mux, av_write_trailer(mux->fmt));
+    int err = write_packet(mux, NULL); /* the trailer would write what waits, and fail with it */
+    if (err >= 0)
+        err = write_error(mux, av_write_trailer(mux->fmt));
     mux->header = false;
     int closed = avio_closep(&mux->fmt->pb);
     if (err >= 0)
@@ -239,9 +328,7 @@ void sac_muxer_close(struct sac_muxer *mux)
         avio_closep(&mux->fmt->pb);
         avformat_free_context(mux->fmt);
     }
-    sac_free(mux->kept_map);
-    sac_free(mux->kept_last);
+    sac_free(mux->kept);
     mux->fmt = NULL;
-    mux->kept_map = NULL;
-    mux->kept_last = NULL;
+    mux->kept = NULL;
 }

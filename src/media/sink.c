@@ -188,7 +188,24 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
         return res;
     sac_log(sink->ctx, SAC_LOG_DEBUG, "%s: encoder %s, %d threads", sink->path,
             sac_sink_encoder(sink), setup.threads);
-    return sac_muxer_start(&sink->muxer, sink->encoder.avc, like);
+    res = sac_muxer_start(&sink->muxer, sink->encoder.avc, like);
+    if (res != SAC_OK)
+        return res;
+    const int64_t encoder_us = sac_encoder_step_max_us(&sink->encoder), muxer_us = sink->muxer.step_max_us;
+    sink->encoder.gaps.max_us = encoder_us && muxer_us ? SAC_MIN(encoder_us, muxer_us) : SAC_MAX(encoder_us, muxer_us);
+    return SAC_OK;
+}
+
+/* A container's limit must not cost the file. */
+static void note_time(struct sac_sink *sink, const sac_frame *frame)
+{
+    struct sac_gaps *gaps = &sink->encoder.gaps;
+    const int64_t    before_us = gaps->last_us, left_us = gaps->left_us;
+    if (sac_gaps_note(gaps, frame->pts_us) && left_us == 0)
+        sac_log(sink->ctx, SAC_LOG_WARN,
+                "%s: the next frame comes after %.0f s; %s with %s holds %.0f, and longer gaps are shortened",
+                sink->path, (double)(frame->pts_us - before_us) / 1e6, sink->muxer.container->ending,
+                sac_sink_encoder(sink), (double)gaps->max_us / 1e6);
 }
 
 /* Audio goes in as far as the pictures have come, so an interrupted file ends in both at once. */
@@ -202,7 +219,7 @@ static sac_result write_kept(struct sac_sink *sink, int64_t until_us)
         if (res == SAC_OK)
             res = sac_muxer_write_kept(&sink->muxer, sink->packet, kept,
                                        sac_source_input(sink->like)->kept[kept]->time_base,
-                                       origin_us);
+                                       origin_us, &sink->encoder.gaps);
     }
     return res == SAC_AGAIN ? SAC_OK : res;
 }
@@ -221,6 +238,8 @@ static sac_result write_packets(struct sac_sink *sink)
 static sac_result write_frame(struct sac_sink *sink, sac_frame *frame)
 {
     sac_result res = sink->encoder.avc ? SAC_OK : start(sink, frame);
+    if (res == SAC_OK)
+        note_time(sink, frame);
     if (res == SAC_OK)
         res = sac_encoder_send(&sink->encoder, frame);
     if (res != SAC_OK)

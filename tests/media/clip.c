@@ -147,7 +147,12 @@ static AVCodecContext *open_audio(struct writer *w)
     avc->sample_rate = SAMPLE_RATE;
     avc->sample_fmt = strcmp(name, "aac") == 0 ? AV_SAMPLE_FMT_FLTP : AV_SAMPLE_FMT_S16;
     avc->ch_layout = (AVChannelLayout)AV_CHANNEL_LAYOUT_MONO;
-    avc->time_base = (AVRational){1, SAMPLE_RATE};
+    if (strcmp(name, "truehd") == 0) { /* has neither low rates nor one channel */
+        avc->sample_rate = 48000;
+        avc->ch_layout = (AVChannelLayout)AV_CHANNEL_LAYOUT_STEREO;
+    }
+    avc->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
+    avc->time_base = (AVRational){1, avc->sample_rate};
     avc->bit_rate = 64000;
     if (w->fmt->oformat->flags & AVFMT_GLOBALHEADER)
         avc->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
@@ -191,17 +196,18 @@ static void write_audio(struct writer *w)
     const struct clip *c = w->clip;
     int     size = w->audio->frame_size ? w->audio->frame_size : 1024;
     int     ms = c->audio_ms ? c->audio_ms : c->frames * 1000 / w->video->framerate.num;
-    int64_t end = (int64_t)ms * SAMPLE_RATE / 1000;
+    int     channels = w->audio->ch_layout.nb_channels;
+    int64_t end = (int64_t)ms * w->audio->sample_rate / 1000;
     int64_t offset = av_rescale_q(c->start, w->video->time_base, w->audio->time_base);
     for (int64_t at = 0; at + size <= end; at += size) {
         AVFrame *sound = av_frame_alloc();
         sound->format = w->audio->sample_fmt;
         sound->nb_samples = size;
-        sound->sample_rate = SAMPLE_RATE;
+        sound->sample_rate = w->audio->sample_rate;
         av_channel_layout_copy(&sound->ch_layout, &w->audio->ch_layout);
         need(av_frame_get_buffer(sound, 0), "sound");
-        for (int i = 0; i < size; i++) {
-            double value = 0.3 * sin(0.1 * (double)(at + i));
+        for (int i = 0; i < size * channels; i++) {
+            double value = 0.3 * sin(0.1 * (double)(at + i / channels));
             if (sound->format == AV_SAMPLE_FMT_S16)
                 ((int16_t *)sound->data[0])[i] = (int16_t)(value * 32767);
             else
