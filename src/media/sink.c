@@ -101,11 +101,9 @@ static sac_result open_sink(struct sac_sink *sink)
     if (res == SAC_OK)
         res = sac_encoder_check_preset(sink->ctx, sink->preset);
     if (res == SAC_OK)
-        res = sac_outname_choose(sink->ctx, sink->path, &sink->name);
+        res = sac_outname_open(sink->ctx, sink->path, &sink->name, NULL);
     if (res == SAC_OK)
         res = sac_muxer_open(&sink->muxer, sink->name.file);
-    if (res == SAC_OK)
-        sac_outname_created(&sink->name);
     return res == SAC_OK ? prepare(sink) : res;
 }
 

@@ -373,11 +373,11 @@ def test_a_full_disk_is_a_failure(saccade, clip, option):
 
 # ---- interruption ----
 
-def start(program, long_clip, tmp_path, *args):
+def start(program, long_clip, tmp_path, *args, **more):
     process = subprocess.Popen([program, 'track', str(long_clip / 'img'), '--detections', str(long_clip / 'det.txt'),
                                 '-o', str(tmp_path / 'o.mp4'), '--jsonl', str(tmp_path / 'o.jsonl'),
                                 '--mot', str(tmp_path / 'o.txt'), *args],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
     deadline = time.monotonic() + 20
     while not any(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -386,7 +386,7 @@ def start(program, long_clip, tmp_path, *args):
     return process
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_leaves_whole_files(program, saccade, long_clip, tmp_path, number):
     process = start(program, long_clip, tmp_path)
     assert leftovers(tmp_path) and not (tmp_path / 'o.mp4').exists()  # under a temporary name so far
@@ -410,8 +410,41 @@ def test_a_second_interrupt_ends_at_once(program, long_clip, tmp_path):
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert 'interrupted twice' in said.splitlines()[-1] and 'removed' in said.splitlines()[-1]
+    assert said.splitlines()[-1] == 'saccade: interrupted twice: 3 unfinished output files were removed'
     assert leftovers(tmp_path) == []
+
+
+def test_a_second_interrupt_removes_the_files_of_many(program, long_clip, tmp_path):
+    inputs = []
+    for i in range(40):
+        (tmp_path / f'in{i}').symlink_to(long_clip / 'img')
+        inputs.append(str(tmp_path / f'in{i}'))
+    (tmp_path / 'det').mkdir()
+    for i in range(40):
+        (tmp_path / 'det' / f'in{i}.txt').symlink_to(long_clip / 'det.txt')
+    out = tmp_path / 'out'
+    process = subprocess.Popen([program, 'track', *inputs, '--detections', str(tmp_path / 'det'), '--jsonl', str(out),
+                                '--mot', str(out)], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and len(list(out.glob('*'))) < 80 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert 'interrupted twice: 80 unfinished output files were removed' in said
+    assert leftovers(out) == []
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(program, long_clip, tmp_path):
+    process = start(program, long_clip, tmp_path,
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
 
 
 def test_an_interrupt_while_the_input_says_nothing(program, shared, tmp_path):
@@ -433,7 +466,7 @@ def test_an_interrupted_main_job_with_models(program, saccade, shared, tmp_path)
                                 '-o', str(tmp_path / 'o.mp4'), '--jsonl', str(tmp_path / 'o.jsonl')],
                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while not (tmp_path / 'o.jsonl.part').exists() and time.monotonic() < deadline:
+    while not list(tmp_path.glob('o.jsonl.*.part')) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
