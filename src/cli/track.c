@@ -247,10 +247,14 @@ static bool shares_terminal(const struct settings *s)
 /* ---- the run ---- */
 
 /* The summary is information as the log has it: a level that leaves that out leaves out both. */
+static bool is_verbose(const struct settings *s)
+{
+    return strcmp(s->log_level, "debug") == 0 || strcmp(s->log_level, "trace") == 0;
+}
+
 static bool is_talkative(const struct settings *s)
 {
-    return strcmp(s->log_level, "info") == 0 || strcmp(s->log_level, "debug") == 0 ||
-           strcmp(s->log_level, "trace") == 0;
+    return strcmp(s->log_level, "info") == 0 || is_verbose(s);
 }
 
 static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe, sac_result res,
@@ -265,8 +269,11 @@ static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe
             summary_print_streams(pipe, (int)s->args.count, stderr);
         summary_print_files(&stats, s, stderr);
     }
+    if (is_verbose(s))
+        summary_print_details(&stats, stderr);
     if ((res == SAC_ERR_CANCELLED || (many && res != SAC_OK)) && interrupt_came()) {
-        fault_failure(fault, "interrupted: %lld frames are done%s", (long long)stats.frames,
+        fault_failure(fault, "interrupted: %lld frame%s done%s", (long long)stats.frames,
+                      stats.frames == 1 ? " is" : "s are",
                       stats.outputs_whole ? "; the output files are whole up to there" : "");
         return STATUS_INTERRUPTED;
     }

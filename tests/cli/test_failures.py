@@ -266,7 +266,7 @@ def test_who_holds_memory_is_told_at_any_time(program, long_clip, tmp_path):
     said = []
     for line in process.stderr:  # the first line comes when all is open
         said.append(line)
-        if line.startswith('device '):
+        if ' on cpu ' in line:
             break
     for _ in range(100 if os.environ.get('SACCADE_SANITIZED') else 3):  # slow to its first frame then
         process.send_signal(signal.SIGUSR1)

@@ -132,13 +132,18 @@ def test_a_reader_that_leaves_ends_the_run(program, long_clip, tmp_path):
 
 # ---- what is said ----
 
-def test_the_summary_tells_frames_rate_and_device(saccade, clip):
-    run = track(saccade, clip)
+def test_the_summary_tells_objects_speed_and_files(saccade, clip, tmp_path):
+    run = track(saccade, clip, '--mot', tmp_path / 't.txt')
     assert run.returncode == 0
     assert run.stdout == ''
-    assert f'{FRAMES} frames in ' in run.stderr
-    for word in ('frames/s', 'tracks', 'device', 'cpu', 'memory', 'tracking'):
-        assert word in run.stderr
+    lines = run.stderr.splitlines()
+    assert lines[0].startswith(f"{clip / 'img'} (ppm 320x240) on cpu ") and 'tracker botsort' in lines[0]
+    assert lines[1].startswith(f'1 object in {FRAMES} frames: ') and 'frames/s' in lines[1]
+    assert lines[2:] == [f"wrote       {tmp_path / 't.txt'}"]
+    # what an engineer wants stands behind that
+    run = track(saccade, clip, '--verbose', '--mot', tmp_path / 't.txt')
+    for word in ('boxes', 'device', 'memory', '  tracking '):
+        assert word in run.stderr.split('wrote ')[1]
     assert '\r' not in run.stderr and '\033' not in run.stderr
 
 
@@ -163,6 +168,11 @@ def test_log_levels(saccade, clip):
     assert track(saccade, clip, env={'SACCADE_LOG': 'error'}).stderr == ''
     assert track(saccade, clip, '--log-level', 'error', env={'DEBUG': '1'}).stderr == ''
     assert track(saccade, clip, '--log-level', 'warn').stderr == ''  # nothing to warn of
+    for quiet in '--quiet', '-q':
+        assert track(saccade, clip, quiet, env={'DEBUG': '1'}).stderr == ''
+    assert 'debug: ' in track(saccade, clip, '-v', env={'SACCADE_LOG': 'error'}).stderr
+    fails(track(saccade, clip, '-q', '-v'), 2, 'exclude each other')
+    fails(saccade('track', '/nowhere/in.mp4', '-q'), 1, '/nowhere/in.mp4')
 
 
 def test_frames_per_second_are_not_for_videos(saccade, clip, video, tmp_path):
@@ -244,8 +254,8 @@ def test_the_trace_has_an_event_for_each_stage_and_frame(saccade, clip, tmp_path
 
 
 def test_without_timers_nothing_is_timed(saccade, clip, tmp_path):
-    assert '  tracking ' in track(saccade, clip).stderr
-    run = track(saccade, clip, '--no-timers', '--mot', tmp_path / 't.txt')
+    assert '  tracking ' in track(saccade, clip, '-v').stderr
+    run = track(saccade, clip, '--no-timers', '--verbose', '--mot', tmp_path / 't.txt')
     assert run.returncode == 0 and mot_rows(tmp_path / 't.txt')
     assert '  tracking ' not in run.stderr and 'bottleneck' not in run.stderr
 
@@ -266,7 +276,7 @@ def test_the_statistics_follow_the_schema(saccade, clip, tmp_path):
     schema = json.loads((ROOT / 'docs/stats.schema.json').read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    run = track(saccade, clip, '-o', tmp_path / 'o.mp4', '--stats', tmp_path / 's.json')
+    run = track(saccade, clip, '-v', '-o', tmp_path / 'o.mp4', '--stats', tmp_path / 's.json')
     assert run.returncode == 0, run.stderr
     stats = json.loads((tmp_path / 's.json').read_text())
     validator.validate(stats)
@@ -295,7 +305,7 @@ def test_the_statistics_follow_the_schema(saccade, clip, tmp_path):
 def test_the_statistics_of_batches(saccade, shared, tmp_path):
     clip = shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
     run = saccade('track', clip, '--detector', ROOT / 'models/person_det_fast.onnx', '--reid', 'none',
-                  '--max-batch', 4, '--stats', tmp_path / 's.json', '-o', tmp_path / 'o.mp4')
+                  '--max-batch', 4, '--stats', tmp_path / 's.json', '-o', tmp_path / 'o.mp4', '--verbose')
     assert run.returncode == 0, run.stderr
     stats = json.loads((tmp_path / 's.json').read_text())
     jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
@@ -333,11 +343,11 @@ def test_text_is_no_video(saccade, clip, tmp_path):
 def test_the_kept_classes_are_said(saccade, clip, shared, tmp_path):
     """Of 80 classes persons alone are tracked: the log and the summary say so, and what keeps all."""
     arguments = ['track', clip / 'img', '--detector', shared / 'models/yolox_nano_416.onnx', '--reid', 'none']
-    run = saccade(*arguments, '--jsonl', tmp_path / 'o.jsonl')
+    run = saccade(*arguments, '--jsonl', tmp_path / 'o.jsonl', '--verbose')
     assert run.returncode == 0
     assert '\nclasses person (1 of 80); --classes all keeps all\n' in run.stderr
     assert '\nclasses     person (1 of 80); --classes all keeps all\n' in run.stderr
-    run = saccade(*arguments, '--classes', 'all', '--stats', tmp_path / 's.json')
+    run = saccade(*arguments, '--classes', 'all', '--stats', tmp_path / 's.json', '-v')
     assert '\nclasses     all 80\n' in run.stderr and 'keeps all' not in run.stderr
     assert json.loads((tmp_path / 's.json').read_text())['classes'] == 'all 80'
 
