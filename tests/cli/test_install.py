@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `ninja install` puts in place is found from any folder, and README's program is built against it as README
+says."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get('SACCADE_BUILD', ROOT / 'build'))
+
+pytestmark = pytest.mark.skipif('SACCADE_SANITIZED' in os.environ, reason='nobody installs a sanitized build')
+
+
+def output(*command, **more):
+    done = subprocess.run([*map(str, command)], text=True, capture_output=True, timeout=300, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def options(build):
+    return {one['name']: one['value'] for one in json.loads(output('meson', 'introspect', build, '--buildoptions'))}
+
+
+def install(target):
+    """Below a folder; what `ninja uninstall` of this build folder removes stays what it was."""
+    log = BUILD / 'meson-logs/install-log.txt'
+    before = log.read_bytes() if log.exists() else None
+    output('meson', 'install', '-C', BUILD, '--no-rebuild', '--destdir', target)
+    installed = log.read_bytes()
+    log.write_bytes(before) if before is not None else log.unlink()
+    return installed
+
+
+@pytest.fixture(scope='module')
+def prefix(tmp_path_factory):
+    """The installed tree, moved away from the folder that it was configured for."""
+    target = tmp_path_factory.mktemp('install')
+    install(target)
+    return target / options(BUILD)['prefix'].lstrip('/')
+
+
+@pytest.fixture(scope='module')
+def lib(prefix):
+    return prefix / options(BUILD)['libdir']
+
+
+def bare(folder):
+    """Nothing in the environment says where anything is."""
+    return {'cwd': folder, 'env': {'PATH': '/usr/bin:/bin', 'HOME': str(folder), 'LANG': 'C.UTF-8'}}
+
+
+def test_the_program_runs_from_any_folder(prefix, video, tmp_path):
+    """It finds library, plug-ins and models beside itself, wherever the tree lies, and writes its results."""
+    run = bare(tmp_path)
+    program = prefix / 'bin/saccade'
+    findings = json.loads(output(program, 'doctor', '--json', **run))
+    assert str(prefix / 'share/saccade/models/person_det.onnx') in json.dumps(findings)
+    assert {one['level'] for one in findings['findings'] if one['area'] == 'onednn'} == {'ok'}
+    output(program, video, '--jsonl', 'tracks.jsonl', **run)
+    header = json.loads((tmp_path / 'tracks.jsonl').read_text().splitlines()[0])
+    assert header['detector'] == str(prefix / 'share/saccade/models/person_det.onnx')
+    link = tmp_path / 'linked'
+    link.symlink_to(program)
+    assert output(link, '--version', **run).startswith('saccade ')
+
+
+def readme_program():
+    """README's program, as a reader copies it."""
+    text = (ROOT / 'README.md').read_text()
+    code = re.search(r'```c\n(.*?)```\n+(    cc .*?)\n', text, re.DOTALL)
+    assert code, 'README has no program with a command that builds it'
+    return code[1], code[2].strip()
+
+
+def test_readmes_program(prefix, lib, video, tmp_path):
+    code, command = readme_program()
+    if 'int main' not in code:
+        includes = ''.join(line + '\n' for line in code.splitlines() if line.startswith('#include'))
+        rest = ''.join(line + '\n' for line in code.splitlines() if not line.startswith('#include'))
+        code = includes + 'int main(void)\n{\n' + rest + 'return res != SAC_OK;\n}\n'
+    (tmp_path / 'main.c').write_text(code)
+    run = bare(tmp_path)
+    run['env'] |= {'PKG_CONFIG_PATH': str(lib / 'pkgconfig'),
+                   'PKG_CONFIG_SYSROOT_DIR': str(prefix)[:-len(options(BUILD)['prefix'])]}
+    assert command == 'cc main.c $(pkg-config --cflags --libs saccade)'
+    output('sh', '-c', command.replace('cc ', 'cc -Wall -Wextra -Werror '), **run)
+    run['env']['LD_LIBRARY_PATH'] = str(lib)
+    failed = subprocess.run([tmp_path / 'a.out'], text=True, capture_output=True, **run)
+    assert failed.returncode != 0, 'without in.mp4 it must say so'
+    shutil.copy(video, tmp_path / 'in.mp4')
+    output(tmp_path / 'a.out', **run)
+    lines = [json.loads(line) for line in (tmp_path / 'tracks.jsonl').read_text().splitlines()]
+    assert lines[0]['format'] == 'saccade-tracks' and len(lines) == 41
+
+
+@pytest.mark.parametrize('chosen', [None, '/opt/saccade'])
+def test_where_things_go(tmp_path, chosen):
+    """/usr/local/lib is on the lists of Debian's loader and pkg-config, lib64 is on none. Where the loader does not
+    look, what is built against the library knows the place."""
+    build = tmp_path / 'build'
+    output('meson', 'setup', build, ROOT, '-Dcuda=disabled', *([f'--prefix={chosen}'] if chosen else []))
+    prefix = chosen or '/usr/local'
+    places = json.loads(output('meson', 'introspect', build, '--installed')).values()
+    for name in ('bin/saccade', 'lib/libsaccade.so', 'lib/pkgconfig/saccade.pc', 'lib/saccade/libsaccade-onednn.so',
+                 'include/saccade', 'share/saccade/models', 'share/man/man1/saccade.1'):
+        assert f'{prefix}/{name}' in places, sorted(places)
+    libs = output('pkg-config', '--libs', 'saccade', env=os.environ | {
+        'PKG_CONFIG_PATH': str(build / 'meson-private'), 'PKG_CONFIG_ALLOW_SYSTEM_LIBS': '1'}).split()
+    assert f'-L{prefix}/lib' in libs and '-lsaccade' in libs
+    assert ('-Wl,-rpath,/opt/saccade/lib' in libs) == bool(chosen)
+
+
+def test_uninstall_leaves_nothing(tmp_path):
+    """What `ninja uninstall` goes by names all that was put anywhere."""
+    named = {line for line in install(tmp_path).decode().splitlines() if not line.startswith('#')}
+    files = {str(path) for path in tmp_path.rglob('*') if path.is_symlink() or not path.is_dir()}
+    assert files and files <= named
