@@ -66,7 +66,7 @@ void sac_text_fixed(struct sac_text *text, double value, int decimals)
     add_digits(text, units % power[decimals], decimals);
 }
 
-/* ---- JSON strings ---- */
+/* ---- strings ---- */
 
 /* The length of the UTF-8 sequence at s, or 0 where there is none: no overlong forms, no surrogates,
  * nothing past U+10FFFF (RFC 3629, section 4). */
@@ -100,21 +100,42 @@ static void add_control(struct sac_text *text, unsigned char c)
     add_bytes(text, escape, sizeof escape);
 }
 
+/* The character at *p, or U+FFFD for what is no UTF-8; *p goes on to the next. */
+static void add_character(struct sac_text *text, const unsigned char **p)
+{
+    const size_t n = utf8_length(*p);
+    if (n)
+        add_bytes(text, (const char *)*p, n);
+    else
+        sac_text_add(text, "\xef\xbf\xbd");
+    *p += n ? n : 1;
+}
+
+void sac_text_csv(struct sac_text *text, const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    const bool           quoted = strpbrk(s, ",\"\r\n") != NULL;
+    sac_text_add(text, quoted ? "\"" : "");
+    while (*p) {
+        if (*p == '"')
+            sac_text_add(text, "\"");
+        add_character(text, &p);
+    }
+    sac_text_add(text, quoted ? "\"" : "");
+}
+
 void sac_text_json_string(struct sac_text *text, const char *s)
 {
     const unsigned char *p = (const unsigned char *)s;
     add_bytes(text, "\"", 1);
     while (*p) {
-        size_t n = utf8_length(p);
-        if (n == 0)
-            sac_text_add(text, "\xef\xbf\xbd");
-        else if (*p == '"' || *p == '\\')
-            add_bytes(text, (const char[]){'\\', (char)*p}, 2);
-        else if (*p < 0x20 || *p == 0x7f)
-            add_control(text, *p);
-        else
-            add_bytes(text, (const char *)p, n);
-        p += n ? n : 1;
+        if (*p < 0x20 || *p == 0x7f) {
+            add_control(text, *p++);
+            continue;
+        }
+        if (*p == '"' || *p == '\\')
+            sac_text_add(text, "\\");
+        add_character(text, &p);
     }
     add_bytes(text, "\"", 1);
 }

@@ -19,6 +19,8 @@ void sac_text_int(struct sac_text *text, int64_t value);
 /* decimals 0 to 6, rounded half away from zero; what is no number or past 1e12 is written as 0 or
  * +-1e12: neither JSON nor MOTChallenge files have a word for it. */
 void sac_text_fixed(struct sac_text *text, double value, int decimals);
+/* A field of a CSV line (RFC 4180): quoted where it must be; bytes that are not UTF-8 become U+FFFD. */
+void sac_text_csv(struct sac_text *text, const char *s);
 /* Quoted and escaped; bytes that are not UTF-8 become U+FFFD. */
 void sac_text_json_string(struct sac_text *text, const char *s);
 

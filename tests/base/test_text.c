@@ -85,6 +85,26 @@ static void replaces_what_is_no_utf8(void **state)
     string("\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
+static void field(const char *in, const char *expect)
+{
+    sac_text_csv(&text, in);
+    assert_string_equal(taken(), expect);
+}
+
+static void quotes_csv_fields(void **state)
+{
+    (void)state;
+    field("", "");
+    field("person", "person");
+    field("traffic light", "traffic light");
+    field("cat, small", "\"cat, small\"");
+    field("19\" rack", "\"19\"\" rack\"");
+    field("two\nlines", "\"two\nlines\"");
+    field("\r", "\"\r\"");
+    field("caf\xc3\xa9", "caf\xc3\xa9");
+    field("caf\xe9,", "\"caf\xef\xbf\xbd,\"");
+}
+
 static void says_when_memory_ran_out(void **state)
 {
     (void)state;
@@ -102,7 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_fixed_point),       cmocka_unit_test(writes_integers),
         cmocka_unit_test(escapes_json_strings),     cmocka_unit_test(replaces_what_is_no_utf8),
-        cmocka_unit_test(says_when_memory_ran_out),
+        cmocka_unit_test(quotes_csv_fields),        cmocka_unit_test(says_when_memory_ran_out),
     };
     return cmocka_run_group_tests_name("base/text", tests, NULL, NULL);
 }
