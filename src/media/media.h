@@ -273,6 +273,13 @@ bool sac_source_at_end(const sac_source *src);
 /* Where on the source's timeline its part begins: 0 of what is made of it. */
 int64_t sac_source_start_us(const sac_source *src);
 
+/* ---- jpeg.c ---- */
+
+/* A picture in host memory, its rows without gaps, as a JPEG file. bytes: [size], released by sac_free.
+ * Errors   SAC_ERR_UNSUPPORTED (FFmpeg has no encoder, or refuses the size), SAC_ERR_MEMORY. */
+sac_result sac_jpeg_encode(sac_context *ctx, const uint8_t *rgb, int width, int height, uint8_t **bytes,
+                           size_t *size);
+
 /* ---- encoder.c ---- */
 
 struct sac_encoder_setup {
