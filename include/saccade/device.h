@@ -90,6 +90,7 @@ enum sac_copy_reason {
     SAC_COPY_FRAME_CONVERT,    /* a decoder's pixel format that no stage takes */
     SAC_COPY_OVERLAY,          /* overlay-download: an annotated frame for an encoder on the host */
     SAC_COPY_DRAW,             /* overlay-copy: a frame to draw on, as its decoder still reads the other */
+    SAC_COPY_CROP,             /* crop-download: the part of a frame in an object's box, for a picture file */
     SAC_COPY_TENSOR_USER,      /* tensors that the user hands in or reads out */
     SAC_COPY_TENSOR_LAYOUT,    /* a tensor between stages that disagree on layout */
     SAC_COPY_TENSOR_DOWNLOAD,  /* a network's whole outputs, for a head that runs on the host */

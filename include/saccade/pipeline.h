@@ -64,7 +64,7 @@ SAC_API sac_result sac_labels_parse(const char *text, unsigned *out);
 /* One input among several, with its outputs; the fields are those of sac_pipeline_params. */
 struct sac_stream_params {
     const char *input, *detections;
-    const char *video_out, *jsonl_out, *mot_out;
+    const char *video_out, *jsonl_out, *mot_out, *csv_out, *kitti_out, *coco_out, *crops_out;
 };
 
 struct sac_pipeline_params {
@@ -87,8 +87,14 @@ struct sac_pipeline_params {
     int                      realtime;       /* 1: frames of a file are held back until their time has come, as
                                                 a camera would give them; default 0 */
     const char              *video_out;      /* each output NULL: not written */
-    const char              *jsonl_out;      /* "-" is standard output, here and in mot_out */
-    const char              *mot_out;
+    const char              *jsonl_out;      /* "-" is standard output, here and in the next four */
+    const char              *mot_out;        /* the columns of these are told in docs/formats.md */
+    const char              *csv_out;
+    const char              *kitti_out;      /* tracking labels */
+    const char              *coco_out;       /* results, a JSON array */
+    /* A folder, made where it is missing: CLASS/ID.jpg is the best view of each object, large, sure and not
+     * covered by others. Needs a video; on a GPU the crops are copied to the host, which strict mode refuses. */
+    const char              *crops_out;
     struct sac_sink_params   sink;
     unsigned                 labels;         /* what stands beside a box: SAC_LABEL_..., 0: nothing; default
                                                 SAC_LABEL_AUTO */
@@ -114,8 +120,8 @@ SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 SAC_API sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_params *params);
 
 typedef struct sac_pipeline sac_pipeline;
-/* Opens inputs, models and outputs; nothing runs yet. Output files are written under a fresh temporary
- * name (NAME.XXXXXXXX.part beside them) and renamed when whole; of two runs with one output the last to finish has it.
+/* Opens inputs, models and outputs; nothing runs yet. Output files appear under a temporary name and are
+ * renamed when whole.
  * Errors   SAC_ERR_ARG (no input, no detector, a bad option, an output that would overwrite a file of the run), SAC_ERR_IO, SAC_ERR_FORMAT or
  *          SAC_ERR_UNSUPPORTED for a file, SAC_ERR_DEVICE, SAC_ERR_MEMORY. Nothing is left of outputs. */
 SAC_API sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_params *params,

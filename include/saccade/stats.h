@@ -54,7 +54,11 @@ enum {
     SAC_OUTPUT_JSONL = 2,
     SAC_OUTPUT_MOT = 4,
     SAC_OUTPUT_TRACE = 8,
-    SAC_OUTPUT_STATS = 16
+    SAC_OUTPUT_STATS = 16,
+    SAC_OUTPUT_CSV = 32,
+    SAC_OUTPUT_KITTI = 64,
+    SAC_OUTPUT_COCO = 128,
+    SAC_OUTPUT_CROPS = 256
 };
 
 /* One of several devices that share a run. */
@@ -76,7 +80,7 @@ struct sac_pipeline_stats {
     int      objects;              /* tracks in the latest frame */
     double   elapsed_s, fps;       /* wall clock since the first frame; mean */
     double   cpu_s;                /* CPU time of the process so far */
-    /* decode, preprocess, inference, head, reid, tracking, draw, encode, write; those that ran. One count
+    /* decode, preprocess, inference, head, reid, tracking, crop, draw, encode, write; those that ran. One count
      * is one frame, but a batch for preprocess, inference and head. Time on the host: what a device did
      * by itself meanwhile is in stage_gpu, beside it; count 0: nothing. */
     struct sac_timer_summary stage[SAC_STAGE_MAX], stage_gpu[SAC_STAGE_MAX];

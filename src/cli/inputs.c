@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "inputs.h"
+#include "outputs.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -75,12 +76,14 @@ static bool name_files(struct settings *s, const char *input, struct sac_stream_
     p->input = input;
     if (s->detections && !(p->detections = path_in(s, s->detections, input, ".txt")))
         return false;
-    if (s->video_out &&
-        !(p->video_out = path_in(s, s->video_out, input, ending_of_video(input))))
-        return false;
-    if (s->jsonl_out && !(p->jsonl_out = path_in(s, s->jsonl_out, input, ".jsonl")))
-        return false;
-    return !s->mot_out || (p->mot_out = path_in(s, s->mot_out, input, ".txt"));
+    for (size_t i = 0; i < output_kind_count; i++) {
+        const struct output_kind *kind = &output_kinds[i];
+        const char               *folder = output_setting(kind, s);
+        const char               *ending = kind->ending ? kind->ending : ending_of_video(input);
+        if (folder && !(*output_in_stream(kind, p) = path_in(s, folder, input, ending)))
+            return false;
+    }
+    return true;
 }
 
 /* ---- folders ---- */
@@ -124,14 +127,11 @@ static int make_folder(const char *path, struct fault *fault)
 
 int inputs_make_folders(const struct settings *s, struct fault *fault)
 {
-    const char *const options[] = {"--output", "--jsonl", "--mot"};
-    const char *const folders[] = {s->video_out, s->jsonl_out, s->mot_out};
-    const int         kinds = sizeof folders / sizeof folders[0];
-    int               status = check_folder("--detections", s->detections, false, fault);
-    for (int i = 0; i < kinds && status == STATUS_OK; i++)
-        status = check_folder(options[i], folders[i], true, fault);
-    for (int i = 0; i < kinds && status == STATUS_OK; i++)
-        status = make_folder(folders[i], fault);
+    int status = check_folder("--detections", s->detections, false, fault);
+    for (size_t i = 0; i < output_kind_count && status == STATUS_OK; i++)
+        status = check_folder(output_kinds[i].option, output_setting(&output_kinds[i], s), true, fault);
+    for (size_t i = 0; i < output_kind_count && status == STATUS_OK; i++)
+        status = make_folder(output_setting(&output_kinds[i], s), fault);
     return status;
 }
 

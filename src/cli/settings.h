@@ -17,7 +17,7 @@ struct text_list {
 
 struct settings {
     /* any verb */
-    bool        help, version, json, quiet, verbose;
+    bool        help, version, json;
     const char *config;
     const char *log_level;
     const char *device, *gpus, *zero_copy, *precision;
@@ -36,7 +36,7 @@ struct settings {
     int         decode_threads, decode_prefetch;
 
     /* track: what goes out */
-    const char *video_out, *jsonl_out, *mot_out;
+    const char *video_out, *jsonl_out, *mot_out, *csv_out, *kitti_out, *coco_out, *crops_out;
     const char *trace_out, *stats_out;
     bool        audio, trails, progress, timers;
     const char *labels;

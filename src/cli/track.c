@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade track: the main job with a progress line, a summary, and a way to stop early. */
 #include <math.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <saccade/pipeline.h>
 
 #include "inputs.h"
-#include "interrupt.h"
 #include "live.h"
+#include "outputs.h"
 #include "summary.h"
 #include "term.h"
 #include "verbs.h"
@@ -38,6 +41,8 @@ static int check_usage(const struct settings *s, const char *input, struct fault
                            s->labels);
     if (!input && s->video_out)
         return fault_usage(fault, "--output needs the INPUT video to draw on");
+    if (!input && s->crops_out)
+        return fault_usage(fault, "--save-crops needs the INPUT video to cut from");
     if (!input && is_given(s->reid))
         return fault_usage(fault, "--reid needs the INPUT video to look at");
     return STATUS_OK;
@@ -123,9 +128,8 @@ static void fill_params(struct settings *s, const char *input,
     params->source.every = s->every;
     params->source.timeout_us = (int64_t)(s->input_timeout_s * 1e6);
     params->source.keep_packets = s->video_out && s->audio;
-    params->video_out = s->video_out;
-    params->jsonl_out = s->jsonl_out;
-    params->mot_out = s->mot_out;
+    for (size_t i = 0; i < output_kind_count; i++)
+        *output_in_pipeline(&output_kinds[i], params) = output_setting(&output_kinds[i], s);
     params->sink.encoder = s->encoder;
     params->sink.threads = s->encode_threads ? s->encode_threads : s->threads;
     params->sink.crf = s->encode_crf;
@@ -174,11 +178,44 @@ static int read_gpus(const struct settings *s, struct gpus *out, struct fault *f
 
 /* ---- stopping early ---- */
 
+static _Atomic(sac_pipeline *) running; /* what a signal stops */
+static volatile sig_atomic_t   interrupts;
+
+/* Only what a signal handler may call. */
+static _Noreturn void end_at_once(void)
+{
+    static const char said[] =
+        "\nsaccade: interrupted twice: ended at once; output files that were not whole are "
+        "removed\n";
+    sac_unfinished_outputs_remove();
+    ssize_t written = write(STDERR_FILENO, said, sizeof said - 1);
+    (void)written;
+    _exit(STATUS_INTERRUPTED);
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    if (interrupts++)
+        end_at_once();
+    sac_pipeline *pipe = atomic_load(&running);
+    if (pipe)
+        sac_pipeline_stop(pipe);
+}
+
 /* While it opens there is no pipeline to stop yet, but a pipe or a camera to wait for. */
 static int was_interrupted(void *user)
 {
     (void)user;
-    return interrupt_came();
+    return interrupts != 0;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
 }
 
 /* ---- the progress line ---- */
@@ -237,24 +274,22 @@ static int show_progress(void *user, const sac_frame *frame, const struct sac_tr
 /* Lines that go to the same screen would be torn by it. */
 static bool shares_terminal(const struct settings *s)
 {
-    bool standard = (s->jsonl_out && is_standard(s->jsonl_out)) ||
-                    (s->mot_out && is_standard(s->mot_out)) ||
-                    (s->trace_out && is_standard(s->trace_out)) ||
+    bool standard = (s->trace_out && is_standard(s->trace_out)) ||
                     (s->stats_out && is_standard(s->stats_out));
+    for (size_t i = 0; i < output_kind_count; i++) {
+        const char *path = output_setting(&output_kinds[i], s);
+        standard |= path && is_standard(path);
+    }
     return standard && isatty(STDOUT_FILENO);
 }
 
 /* ---- the run ---- */
 
 /* The summary is information as the log has it: a level that leaves that out leaves out both. */
-static bool is_verbose(const struct settings *s)
-{
-    return strcmp(s->log_level, "debug") == 0 || strcmp(s->log_level, "trace") == 0;
-}
-
 static bool is_talkative(const struct settings *s)
 {
-    return strcmp(s->log_level, "info") == 0 || is_verbose(s);
+    return strcmp(s->log_level, "info") == 0 || strcmp(s->log_level, "debug") == 0 ||
+           strcmp(s->log_level, "trace") == 0;
 }
 
 static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe, sac_result res,
@@ -269,11 +304,8 @@ static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe
             summary_print_streams(pipe, (int)s->args.count, stderr);
         summary_print_files(&stats, s, stderr);
     }
-    if (is_verbose(s))
-        summary_print_details(&stats, stderr);
-    if ((res == SAC_ERR_CANCELLED || (many && res != SAC_OK)) && interrupt_came()) {
-        fault_failure(fault, "interrupted: %lld frame%s done%s", (long long)stats.frames,
-                      stats.frames == 1 ? " is" : "s are",
+    if ((res == SAC_ERR_CANCELLED || (many && res != SAC_OK)) && interrupts) {
+        fault_failure(fault, "interrupted: %lld frames are done%s", (long long)stats.frames,
                       stats.outputs_whole ? "; the output files are whole up to there" : "");
         return STATUS_INTERRUPTED;
     }
@@ -295,20 +327,22 @@ static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params 
         params->on_frame = show_progress;
         params->on_frame_user = &progress;
     }
-    interrupt_stops();
+    catch_signals();
     live_hold();
     params->source.give_up = was_interrupted;
     sac_result res = sac_pipeline_create(ctx, params, &progress.pipe);
-    if (res == SAC_ERR_CANCELLED && interrupt_came()) {
+    if (res == SAC_ERR_CANCELLED && interrupts) {
         fault_failure(fault, "interrupted while opening; nothing was written");
         return STATUS_INTERRUPTED;
     }
     if (res != SAC_OK)
         return fail_create(ctx, res, fault);
     live_start(progress.pipe);
-    interrupt_watch(progress.pipe);
+    atomic_store(&running, progress.pipe);
+    if (interrupts) /* while it was opening */
+        sac_pipeline_stop(progress.pipe);
     res = sac_pipeline_run(progress.pipe);
-    interrupt_watch(NULL);
+    atomic_store(&running, NULL);
     live_stop();
     if (params->on_frame)
         term_progress(NULL);

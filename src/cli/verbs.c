@@ -12,8 +12,8 @@ const struct verb verbs[] = {
      "rtsp://camera/1, or - for standard input. Each frame goes through the detector, boxes are "
      "joined over time by the tracker, with or without an appearance network, and every object "
      "keeps its number. Models that come with saccade find persons; --detector and --reid take "
-     "others. Several INPUTs are tracked at once, in batches over all of them: --output, --jsonl and "
-     "--mot then name folders, made where they are missing, in which files take the inputs' names "
+     "others. Several INPUTs are tracked at once, in batches over all of them: --output, --jsonl, "
+     "--mot and the other outputs then name folders, made where they are missing, in which files take the inputs' names "
      "(--detections names one that holds NAME.txt for each); an input that fails does not stop the "
      "others. 'track' is what happens without a verb too. Output files are written under "
      "a temporary name and renamed when they are whole; Ctrl-C ends a run early with whole files "
@@ -24,6 +24,7 @@ const struct verb verbs[] = {
      "saccade track in.mp4 --detector person_det_fast --reid none --jsonl tracks.jsonl\n"
      "saccade track in.mp4 -o out.mp4 --detector yolox.onnx --classes car,bus\n"
      "saccade track a.mp4 b.mp4 c.mp4 --output out --jsonl out\n"
+     "saccade track in.mp4 --csv tracks.csv --save-crops crops\n"
      "saccade track --detections det.txt --fps 25 --tracker bytetrack --mot tracks.txt\n",
      0, INPUTS_MAX, verb_track},
     {"infer", VERB_INFER, "MODEL", "run a model on NumPy files",

@@ -17,6 +17,7 @@ static const struct {
     [SAC_COPY_FRAME_CONVERT] = {"frame-convert", true},
     [SAC_COPY_OVERLAY] = {"overlay-download", true},
     [SAC_COPY_DRAW] = {"overlay-copy", true},
+    [SAC_COPY_CROP] = {"crop-download", true},
     [SAC_COPY_TENSOR_USER] = {"tensor-user", true},
     [SAC_COPY_TENSOR_LAYOUT] = {"tensor-layout", true},
     [SAC_COPY_TENSOR_DOWNLOAD] = {"tensor-download", true},

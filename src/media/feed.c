@@ -153,9 +153,8 @@ static sac_result at_end_of_input(struct sac_source *src)
                         (unsigned long long)stats.corrupt);
     if (src->input.cut_off)
         return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
-                        "%s: the file is cut off; the %lld frame%s that it still has %s read", src->name,
-                        (long long)stats.frames, stats.frames == 1 ? "" : "s",
-                        stats.frames == 1 ? "was" : "were");
+                        "%s: the file is cut off; the %lld frames that it still has were read",
+                        src->name, (long long)stats.frames);
     return SAC_EOS;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* No output may overwrite what the run reads, or another output. Looked at twice: by the names alone before
  * anything is opened, and again once it is known which pictures and which parts of models are read. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,6 +39,31 @@ static void add_stream(struct sac_files *files, const struct sac_stream_params *
     if (p.input)
         sac_files_add_input(files, sac_input_path(p.input));
     sac_files_add_input(files, p.detections);
+}
+
+/* A file of crops is CLASS/ID.jpg below their folder: so may a picture of an input be, the crops of a former run. */
+static bool is_like_a_crop(const char *folder, const char *file)
+{
+    const size_t length = strlen(folder);
+    if (strncmp(file, folder, length) != 0 || file[length] != '/')
+        return false;
+    const char *name = strchr(file + length + 1, '/');
+    return name && name[1 + strspn(name + 1, "0123456789")] == '.' && strcmp(strrchr(name, '.'), ".jpg") == 0;
+}
+
+static sac_result check_crops(const struct sac_files *files, const char *folder)
+{
+    char      *real = folder ? realpath(folder, NULL) : NULL; /* NULL: nothing is in it yet */
+    sac_result res = SAC_OK;
+    for (size_t i = 0; real && i < files->count && res == SAC_OK; i++) {
+        char *file = files->uses[i].output ? NULL : realpath(files->uses[i].path, NULL);
+        if (file && is_like_a_crop(real, file))
+            res = SAC_FAIL(files->ctx, SAC_ERR_ARG, "crops in '%s' would overwrite an input: '%s'", folder,
+                           files->uses[i].path);
+        free(file);
+    }
+    free(real);
+    return res;
 }
 
 static bool is_standard_input(const struct sac_stream_params *p)
@@ -81,6 +107,8 @@ sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_
     const int                      n = many ? params->stream_count : 1;
     sac_result                     res = check_standard_input(ctx, list, n);
     add_all(&files, params, list, n);
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        res = check_crops(&files, list[i].crops_out);
     if (res == SAC_OK)
         res = sac_files_judge(&files);
     sac_files_finish(&files);
@@ -125,7 +153,11 @@ sac_result sac_pipeline_check_opened(sac_pipeline *pipe)
     for (int i = 0; i < pipe->stream_count; i++)
         add_opened_stream(&files, &pipe->streams[i]);
     sac_job_add_files(pipe->jobs[0], &files);
-    sac_result res = sac_files_judge(&files);
+    sac_result res = SAC_OK;
+    for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
+        res = check_crops(&files, pipe->streams[i].params.crops_out);
+    if (res == SAC_OK)
+        res = sac_files_judge(&files);
     sac_files_finish(&files);
     return res;
 }

@@ -29,7 +29,8 @@ static const struct {
 } stages[] = {
     {"decode", THREAD_DECODE}, {"preprocess", THREAD_INFER}, {"inference", THREAD_INFER},
     {"head", THREAD_INFER},    {"reid", THREAD_INFER},       {"tracking", THREAD_TRACK},
-    {"draw", THREAD_SINK},     {"encode", THREAD_SINK},      {"write", THREAD_SINK},
+    {"crop", THREAD_SINK},     {"draw", THREAD_SINK},        {"encode", THREAD_SINK},
+    {"write", THREAD_SINK},
 };
 
 struct busy {

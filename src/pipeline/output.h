@@ -3,9 +3,10 @@
  * each under a temporary name until it is whole.
  *
  *   outputs.c    the rows
+ *   crops.c      the best view of each object
+ *   video.c      the annotated video
  *   jsonl.c      JSON lines: a header, then one object a frame (docs/tracks.schema.json)
- *   mot_sink.c   MOTChallenge lines
- *   video.c      the annotated video */
+ *   records.c    a record for each track in each frame: MOTChallenge, CSV, KITTI, COCO (docs/formats.md) */
 #ifndef SAC_PIPELINE_OUTPUT_H
 #define SAC_PIPELINE_OUTPUT_H
 
@@ -41,7 +42,7 @@ struct sac_output_setup {
 };
 /* The outputs that a stream can have, in the order in which they are opened and written. A new one is a
  * field in both structs of parameters and a row. */
-enum { SAC_OUTPUT_ROWS = 3 };
+enum { SAC_OUTPUT_ROWS = 7 };
 struct sac_output_row {
     size_t in_pipeline, in_stream; /* where sac_pipeline_params and sac_stream_params have its path */
     sac_result (*create)(const struct sac_output_setup *setup, struct sac_output **out);
@@ -51,9 +52,13 @@ extern const struct sac_output_row sac_output_rows[SAC_OUTPUT_ROWS];
 const char **sac_output_path(struct sac_pipeline_params *params, int row);
 const char **sac_output_path_of_stream(struct sac_stream_params *params, int row);
 
-sac_result sac_jsonl_create(const struct sac_output_setup *setup, struct sac_output **out);
-sac_result sac_mot_sink_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_crops_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_jsonl_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_mot_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_csv_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_kitti_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_coco_create(const struct sac_output_setup *setup, struct sac_output **out);
 /* What encodes the output that sac_video_create made: "libx264". */
 const char *sac_video_encoder(const struct sac_output *video);
 

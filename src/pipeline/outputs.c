@@ -4,11 +4,12 @@
 #define ROW(field, create) \
     {offsetof(struct sac_pipeline_params, field), offsetof(struct sac_stream_params, field), create}
 
-/* The video comes first: outputs that time themselves are written before the others. */
+/* Crops come before the video, which is drawn onto the frame itself where nobody else reads it; outputs that time
+ * themselves come before the others. */
 const struct sac_output_row sac_output_rows[SAC_OUTPUT_ROWS] = {
-    ROW(video_out, sac_video_create),
-    ROW(jsonl_out, sac_jsonl_create),
-    ROW(mot_out, sac_mot_sink_create),
+    ROW(crops_out, sac_crops_create), ROW(video_out, sac_video_create), ROW(jsonl_out, sac_jsonl_create),
+    ROW(mot_out, sac_mot_create),     ROW(csv_out, sac_csv_create),     ROW(kitti_out, sac_kitti_create),
+    ROW(coco_out, sac_coco_create),
 };
 
 const char **sac_output_path(struct sac_pipeline_params *params, int row)

@@ -12,6 +12,7 @@ static const char *const stage_names[SAC_SPAN_COUNT] = {
     [SAC_STAGE_DECODE] = "decode",       [SAC_STAGE_PREPROCESS] = "preprocess",
     [SAC_STAGE_INFERENCE] = "inference", [SAC_STAGE_HEAD] = "head",
     [SAC_STAGE_REID] = "reid",           [SAC_STAGE_TRACKING] = "tracking",
+    [SAC_STAGE_CROP] = "crop",
     [SAC_STAGE_DRAW] = "draw",           [SAC_STAGE_ENCODE] = "encode",
     [SAC_STAGE_WRITE] = "write",           [SAC_SPAN_LATENCY] = "latency",
 };

@@ -215,8 +215,9 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
     sac_result res = SAC_OK;
     for (int i = 0; i < SAC_OUTPUT_ROWS && res == SAC_OK; i++)
         res = add_output(s, i);
-    if (res == SAC_OK && p->video_out)
-        snprintf(s->encoder, sizeof s->encoder, "%s", sac_video_encoder(s->outputs[0]));
+    for (int i = 0; i < s->output_count; i++)
+        if (s->outputs[i]->ops->bit == SAC_OUTPUT_VIDEO)
+            snprintf(s->encoder, sizeof s->encoder, "%s", sac_video_encoder(s->outputs[i]));
     s->ready = res == SAC_OK;
     while (!s->ready && s->output_count > 0) /* it may be tried again */
         drop_output(s, 0);

@@ -132,7 +132,7 @@ static void mistakes_name_the_thing_and_the_remedy(void **state)
 {
     (void)state;
     refuses(VERB_TRACK, "--detektor x", "unknown option '--detektor'; did you mean '--detector'?");
-    refuses(VERB_TRACK, "--colour", "unknown option '--colour'; --help lists them");
+    refuses(VERB_TRACK, "--brightness", "unknown option '--brightness'; --help lists them");
     refuses(VERB_TRACK, "--no-crf", "unknown option '--no-crf'; did you mean '--crf'?");
     refuses(VERB_TRACK, "--gt x", "unknown option '--gt'; --help lists them"); /* eval's */
     refuses(VERB_TRACK, "-x", "unknown option '-x'; --help lists them");

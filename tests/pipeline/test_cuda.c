@@ -218,6 +218,53 @@ static void strict_mode_names_what_would_cross(void **state)
     print_message("strict: %s\n", why);
 }
 
+/* Removes them. */
+static int count_crops(const char *of_class)
+{
+    char path[768];
+    int  n = 0;
+    snprintf(path, sizeof path, "%s/%s", in_folder("crops"), of_class);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char file[1200];
+        snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+        n += strstr(e->d_name, ".jpg") && unlink(file) == 0;
+    }
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+    rmdir(in_folder("crops"));
+    return n;
+}
+
+/* Not the frames that they are cut from; where nothing may cross it is said before the run. */
+static void crops_come_down_alone(void **state)
+{
+    (void)state;
+    need_gpu();
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = params_of(streams, 1, "cuda");
+    char                       why[512];
+    streams[0].crops_out = in_folder("crops");
+    struct sac_pipeline_stats stats = run(&params, SAC_OK);
+    const uint64_t            calls = stats.ledger.reason[SAC_COPY_CROP].calls;
+    const int                 files = count_crops("person");
+    print_message("%lld frames, %lld tracks: %d crops, %llu copied, %llu bytes\n", (long long)stats.frames,
+                  (long long)stats.tracks, files, (unsigned long long)calls,
+                  (unsigned long long)copied(&stats, SAC_COPY_CROP));
+    assert_true(files > 2 && files <= stats.tracks && calls >= (uint64_t)files);
+    assert_true(copied(&stats, SAC_COPY_CROP) > 1000 * (uint64_t)files);
+    assert_int_equal(copied(&stats, SAC_COPY_FRAME_DOWNLOAD), 0);
+    assert_int_equal(copied(&stats, SAC_COPY_FRAME_CONVERT), 0);
+    assert_true(stats.outputs_whole & SAC_OUTPUT_CROPS);
+
+    params.job.device_params.zero_copy_strict = 1;
+    run(&params, SAC_ERR_LIMIT);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "crop-download"));
+    assert_non_null(strstr(why, "zero-copy is strict"));
+}
+
 /* How many slices of a stage the trace has in the row of a name; -1: there is no such row. */
 static int slices_in(const char *row_name, const char *stage)
 {
@@ -388,6 +435,7 @@ int main(void)
         cmocka_unit_test_teardown(the_device_has_times_of_its_own, remove_outputs),
         cmocka_unit_test_teardown(nothing_but_boxes_crosses, remove_outputs),
         cmocka_unit_test_teardown(strict_mode_names_what_would_cross, remove_outputs),
+        cmocka_unit_test_teardown(crops_come_down_alone, remove_outputs),
         cmocka_unit_test_teardown(batches_and_neighbours_change_little, remove_outputs),
         cmocka_unit_test_teardown(a_stop_ends_it, remove_outputs),
         cmocka_unit_test_teardown(a_bad_input_leaves_fifteen, remove_outputs),

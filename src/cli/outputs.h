@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of results that track can write, declared as data: one row for each. */
+#ifndef SAC_CLI_OUTPUTS_H
+#define SAC_CLI_OUTPUTS_H
+
+#include <saccade/pipeline.h>
+
+#include "settings.h"
+
+struct output_kind {
+    const char *option; /* "--mot" */
+    size_t      setting, in_pipeline, in_stream; /* the path's place in the three structs */
+    unsigned    bit;     /* SAC_OUTPUT_... */
+    const char *ending;  /* of a file among several inputs; NULL: the input's container; "": a folder */
+};
+extern const struct output_kind output_kinds[];
+extern const size_t             output_kind_count;
+
+const char  *output_setting(const struct output_kind *kind, const struct settings *s);
+const char **output_in_pipeline(const struct output_kind *kind, struct sac_pipeline_params *params);
+const char **output_in_stream(const struct output_kind *kind, struct sac_stream_params *params);
+
+#endif
