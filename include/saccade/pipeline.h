@@ -156,7 +156,7 @@ struct sac_session_result {
     int64_t           id;     /* as submitted */
     int64_t           pts_us;
     int               stream_id;
-    sac_frame        *frame;  /* a reference, released by sac_session_result_finish */
+    sac_frame        *frame;  /* the one that was submitted: a reference, released by sac_session_result_finish */
     struct sac_track *tracks; /* [count], owned by the result */
     size_t            count;
     /* From submit to result. preprocess, inference and head are those of the batch that the frame was
@@ -171,15 +171,22 @@ typedef struct sac_session sac_session;
  * Errors   SAC_ERR_ARG, SAC_ERR_IO (a name that is no model's), SAC_ERR_DEVICE, SAC_ERR_MEMORY. */
 SAC_API sac_result  sac_session_create(sac_context *ctx, const struct sac_session_params *params,
                                        sac_session **out);
-SAC_API sac_device *sac_session_device(const sac_session *s); /* to make frames on; borrowed */
+/* Where the work is done: frames made on it are copied nowhere. "cuda:0" has memory that the program cannot write
+ * to; frames from its own memory belong to a device "cpu". Borrowed. */
+SAC_API sac_device *sac_session_device(const sac_session *s);
 /* Loads the models and starts the threads, once.
  * Errors   SAC_ERR_ARG (no detector, started before), those of the models, SAC_ERR_MEMORY. */
 SAC_API sac_result  sac_session_start(sac_session *s);
 /* The name of a class, or NULL where the model has none. Any thread, once started. */
 SAC_API const char *sac_session_class_name(const sac_session *s, int class_id);
 /* Takes a reference of its own. Frames of one stream_id come in pts order; each stream has a tracker.
- * Errors   SAC_AGAIN when submit_max frames are inside; SAC_ERR_ARG for a frame of another device, before
- *          start or after end; SAC_ERR_MEMORY.
+ *
+ * frame    on the session's device, or in host memory (a frame of any device "cpu", such as one that wraps the
+ *          program's pixels). A session on a GPU copies the latter there before this returns, a frame-upload in
+ *          the ledger; one on the CPU reads it where it is. The pixels may change again when the last reference
+ *          is gone: see sac_frame_wrap.
+ * Errors   SAC_AGAIN when submit_max frames are inside; SAC_ERR_ARG for a frame of another GPU, before start or
+ *          after end; SAC_ERR_LIMIT for a frame in host memory where zero-copy is strict on a GPU; SAC_ERR_MEMORY.
  * Threads  any. */
 SAC_API sac_result  sac_session_submit(sac_session *s, sac_frame *frame, int64_t id);
 /* The next result, in the order of submission; the caller owns it. timeout_ns below 0: wait as long as it

@@ -358,6 +358,8 @@ struct sac_plane_layout {
 };
 int sac_frame_planes(enum sac_pixel_format format, int width, int height,
                      struct sac_plane_layout out[SAC_PLANES_MAX]);
+/* The planes of one to the other, both in host memory, upright, of one format and size. Not counted. */
+void sac_frame_copy_planes(const sac_frame *src, const sac_frame *dst);
 /* Of a frame's planes as they are stored. */
 int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[SAC_PLANES_MAX]);
 

@@ -39,6 +39,16 @@ int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[
     return sac_frame_planes(stored.format, stored.width, stored.height, out);
 }
 
+void sac_frame_copy_planes(const sac_frame *src, const sac_frame *dst)
+{
+    struct sac_plane_layout plane[SAC_PLANES_MAX];
+    int                     count = sac_frame_planes(src->format, src->width, src->height, plane);
+    for (int p = 0; p < count; p++)
+        for (int y = 0; y < plane[p].rows; y++)
+            memcpy(dst->plane[p] + (size_t)y * dst->pitch_bytes[p],
+                   src->plane[p] + (size_t)y * src->pitch_bytes[p], plane[p].row_bytes);
+}
+
 static sac_result check(sac_device *dev, const sac_frame *desc)
 {
     if (desc->width < 1 || desc->width > FRAME_SIDE_MAX || desc->height < 1 ||

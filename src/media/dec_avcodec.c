@@ -44,7 +44,7 @@ static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters 
     if (!st)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
     if (!dec->dev->ops->host_memory)
-        res = sac_uploader_create(dec->dev, dec->source_name, dec->params, &st->adopter.up);
+        res = sac_source_uploader_create(dec->dev, dec->source_name, dec->params, &st->adopter.up);
     if (res != SAC_OK)
         return res;
     sac_ffmpeg_log_begin(ctx);

@@ -238,7 +238,7 @@ static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters 
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
     sac_result res = sac_surfaces_create(dec->dev, dec->source_name, &st->surfaces);
     if (res == SAC_OK && dec->params->round_trip)
-        res = sac_uploader_create(dec->dev, dec->source_name, dec->params, &st->round_trip);
+        res = sac_source_uploader_create(dec->dev, dec->source_name, dec->params, &st->round_trip);
     sac_ffmpeg_log_begin(ctx);
     if (res == SAC_OK)
         res = open_gpu(dec);

@@ -213,9 +213,11 @@ sac_result sac_surfaces_lend(struct sac_surfaces *surfaces, AVFrame *picture, co
 
 struct sac_uploader;
 enum { SAC_LENT_DEFAULT = 8 }; /* frames that the caller may hold, and those read ahead, where nobody says */
-/* params: how many frames may be out at once; they are taken with the first ones. */
-sac_result sac_uploader_create(sac_device *dev, const char *source_name, const struct sac_source_params *params,
-                               struct sac_uploader **out);
+/* what: for strict mode's sentence; frames: how many may be out at once, which are taken with the first ones. */
+sac_result sac_uploader_create(sac_device *dev, const char *what, int frames, struct sac_uploader **out);
+/* The same for a source's decoder. */
+sac_result sac_source_uploader_create(sac_device *dev, const char *source_name,
+                                      const struct sac_source_params *params, struct sac_uploader **out);
 void       sac_uploader_destroy(struct sac_uploader **up); /* waits for what is under way; NULL too */
 /* Gives staging, of which format and size are set, planes to write to; then the frame of what was written,
  * counted as frame-upload. */

@@ -38,16 +38,23 @@ static int frames_of(const struct sac_source_params *params)
     return params->surfaces > 0 ? params->surfaces : SAC_LENT_DEFAULT + SAC_MAX(params->prefetch, 0);
 }
 
-sac_result sac_uploader_create(sac_device *dev, const char *source_name, const struct sac_source_params *params,
-                               struct sac_uploader **out)
+sac_result sac_source_uploader_create(sac_device *dev, const char *source_name,
+                                      const struct sac_source_params *params, struct sac_uploader **out)
+{
+    char what[200];
+    snprintf(what, sizeof what, "%.140s: upload of a frame (--decode gpu leaves it there)", source_name);
+    return sac_uploader_create(dev, what, frames_of(params), out);
+}
+
+sac_result sac_uploader_create(sac_device *dev, const char *what, int frames, struct sac_uploader **out)
 {
     struct sac_uploader *up = sac_new(struct sac_uploader);
     if (!up)
-        return SAC_FAIL(sac_device_context(dev), SAC_ERR_MEMORY, "%s: no memory to upload frames", source_name);
+        return SAC_FAIL(sac_device_context(dev), SAC_ERR_MEMORY, "%s: no memory", what);
     up->dev = dev;
     up->frames = (struct sac_spares){.dev = dev, .owner = "frames from the host"};
-    up->frame_count = frames_of(params);
-    snprintf(up->what, sizeof up->what, "%.140s: upload of a frame (--decode gpu leaves it there)", source_name);
+    up->frame_count = frames;
+    snprintf(up->what, sizeof up->what, "%s", what);
     sac_result res = dev->ops->stream_create(dev, &up->stream);
     for (int i = 0; i < SLOTS && res == SAC_OK; i++)
         res = slot_init(dev, &up->slot[i]);

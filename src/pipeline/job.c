@@ -29,6 +29,7 @@ void sac_job_recycle(struct sac_job *job, struct sac_item *item)
 {
     /* What a later frame fills again is kept; all else starts anew. */
     sac_frame_unref(&item->frame);
+    sac_frame_unref(&item->submitted);
     sac_features_unref(&item->features);
     *item = (struct sac_item){
         .found = {.items = item->found.items, .capacity = item->found.capacity},

@@ -67,6 +67,7 @@ struct sac_item {
     struct sac_lane *lane; /* NULL: results go to the job's own last queue */
     bool             last; /* no frame: the lane's end, behind all its frames */
     sac_frame       *frame; /* a reference, or NULL without a video */
+    sac_frame       *submitted; /* what the program pushed, where frame is another over its pixels; else NULL */
     int64_t          id, number, pts_us;
     int              stream_id;
 

@@ -2,6 +2,7 @@
 /* The push form: the program submits frames and takes results. */
 #include <string.h>
 
+#include "media/media.h"
 #include "pipeline/job.h"
 
 struct sac_session {
@@ -11,6 +12,8 @@ struct sac_session {
     bool            started;
     atomic_bool     ended;
     atomic_int      inside; /* submitted, result not taken yet */
+    pthread_mutex_t upload_lock; /* guards uploader */
+    struct sac_uploader *uploader; /* made with the first frame in host memory for a GPU */
 };
 
 struct sac_session_params sac_session_params_default(void)
@@ -34,6 +37,7 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     sac_session              *s = sac_new(sac_session);
     if (!s)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a session");
+    pthread_mutex_init(&s->upload_lock, NULL);
     s->ctx = ctx;
     s->submit_max = SAC_MAX(p.submit_max, 1);
     /* First and last queue hold all that may be inside, so neither submit nor a stage waits for a
@@ -68,7 +72,9 @@ void sac_session_destroy(sac_session **s)
         if (sac_job_finish_reports((*s)->job, &stats, NULL, 0) != SAC_OK) /* destroy has no result */
             log_fault(*s);
     }
+    sac_uploader_destroy(&(*s)->uploader);
     sac_job_destroy(&(*s)->job);
+    pthread_mutex_destroy(&(*s)->upload_lock);
     sac_free(*s);
     *s = NULL;
 }
@@ -104,14 +110,69 @@ static bool enter(sac_session *s)
     return false;
 }
 
+/* ---- frames from the program ---- */
+
+static void release_submitted(void *user)
+{
+    sac_frame *frame = user;
+    sac_frame_unref(&frame);
+}
+
+/* The same planes as a frame of the session's own device, which is in host memory too. */
+static sac_result rewrap(sac_session *s, sac_frame *frame, sac_frame **out)
+{
+    sac_result res = sac_frame_wrap(s->job->dev, frame, release_submitted, frame, out);
+    if (res == SAC_OK)
+        sac_frame_ref(frame);
+    return res;
+}
+
+/* From host memory to the session's GPU, on its way when this returns. */
+static sac_result upload(sac_session *s, const sac_frame *frame, sac_frame **out)
+{
+    static const char what[] = "session: upload of a frame in host memory (frames of sac_session_device need none)";
+    sac_frame         staging = *frame;
+    sac_result        res = SAC_OK;
+    pthread_mutex_lock(&s->upload_lock);
+    if (!s->uploader)
+        res = sac_uploader_create(s->job->dev, what, s->submit_max, &s->uploader);
+    if (res == SAC_OK)
+        res = sac_upload_begin(s->uploader, &staging);
+    if (res == SAC_OK) {
+        sac_frame_copy_planes(frame, &staging);
+        res = sac_upload_end(s->uploader, &staging, out);
+    }
+    pthread_mutex_unlock(&s->upload_lock);
+    return res;
+}
+
+/* A frame of the session's device for one of the program's, and that one where it is another. */
+static sac_result bring(sac_session *s, sac_frame *frame, struct sac_item *item)
+{
+    sac_result res;
+    if (frame->device == s->job->dev) {
+        item->frame = sac_frame_ref(frame);
+        return SAC_OK;
+    }
+    if (s->job->dev->ops->host_memory)
+        res = rewrap(s, frame, &item->frame);
+    else
+        res = upload(s, frame, &item->frame);
+    if (res == SAC_OK)
+        item->submitted = sac_frame_ref(frame);
+    return res;
+}
+
 static sac_result check_submit(sac_session *s, const sac_frame *frame)
 {
     if (!s->started || atomic_load(&s->ended))
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: frame submitted %s",
                         s->started ? "after its end" : "before its start");
-    if (!frame || frame->device != s->job->dev)
-        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: the frame is not on its device %s",
-                        sac_device_name(s->job->dev));
+    if (!frame)
+        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: no frame was submitted");
+    if (frame->device != s->job->dev && !frame->device->ops->host_memory)
+        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: the frame is on %s; it takes those on %s and in host memory",
+                        sac_device_name(frame->device), sac_device_name(s->job->dev));
     return SAC_OK;
 }
 
@@ -123,14 +184,15 @@ sac_result sac_session_submit(sac_session *s, sac_frame *frame, int64_t id)
     if (!enter(s))
         return SAC_AGAIN;
     struct sac_item *item = sac_job_item(s->job);
-    res = SAC_ERR_MEMORY;
-    if (item) {
-        item->frame = sac_frame_ref(frame);
+    res = item ? bring(s, frame, item) : SAC_ERR_MEMORY;
+    if (res == SAC_OK) {
         item->id = id;
         item->number = frame->number;
         item->pts_us = frame->pts_us;
         item->stream_id = frame->stream_id;
         res = sac_job_push_wait(s->job, item); /* there is room: see create */
+    } else if (item) {
+        sac_job_recycle(s->job, item);
     }
     if (res != SAC_OK)
         atomic_fetch_sub(&s->inside, 1);
@@ -159,7 +221,7 @@ static void fill_result(struct sac_item *item, struct sac_session_result *out)
         .id = item->id,
         .pts_us = item->pts_us,
         .stream_id = item->stream_id,
-        .frame = item->frame,
+        .frame = item->submitted ? item->submitted : item->frame,
         .tracks = item->tracks,
         .count = item->track_count,
         .queue_ms = ms(SAC_MAX(total - work, 0)),
@@ -172,7 +234,9 @@ static void fill_result(struct sac_item *item, struct sac_session_result *out)
         .status = item->status,
     };
     /* The result owns these now. */
-    item->frame = NULL;
+    if (!item->submitted)
+        item->frame = NULL;
+    item->submitted = NULL;
     item->tracks = NULL;
     item->track_capacity = 0;
 }

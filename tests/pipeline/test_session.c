@@ -164,6 +164,115 @@ static void streams_have_their_own_ids(void **state)
     sac_session_destroy(&s);
 }
 
+/* ---- frames from the program's own memory ---- */
+
+static const struct sac_device_ops *home_ops;
+static struct sac_device_ops        remote_ops;
+static sac_device                  *remote;
+static int                          records;
+
+/* A frame on its way records two events, the last thing before it goes to the stages: these see the CPU again. */
+static sac_result record_and_go_home(struct sac_event *event, struct sac_stream *stream)
+{
+    if (++records % 2 == 0)
+        remote->ops = home_ops;
+    return home_ops->event_record(event, stream);
+}
+
+/* For the next frame, memory of the session's device is not the host's. */
+static void go_away(sac_device *dev)
+{
+    remote = dev;
+    home_ops = dev->ops;
+    remote_ops = *home_ops;
+    remote_ops.host_memory = false;
+    remote_ops.event_record = record_and_go_home;
+    dev->ops = &remote_ops;
+}
+
+static void count_release(void *user)
+{
+    ++*(int *)user;
+}
+
+/* As cv::Mat has it: B first, rows longer than their pixels. */
+static sac_frame *wrapped(sac_device *host, int64_t number, int *released)
+{
+    enum { WIDTH = 128, HEIGHT = 96, PITCH = 3 * WIDTH + 7 };
+    static uint8_t pixels[HEIGHT * PITCH];
+    sac_frame     *frame = NULL, desc = {.format = SAC_PIXEL_BGR24, .width = WIDTH, .height = HEIGHT};
+    desc.number = number;
+    desc.pts_us = number * 100000;
+    desc.plane[0] = pixels;
+    desc.pitch_bytes[0] = PITCH;
+    for (int i = 0; i < HEIGHT * PITCH; i++)
+        pixels[i] = (uint8_t)(i * 7 % 251);
+    assert_sac_ok(sac_frame_wrap(host, &desc, count_release, released, &frame));
+    return frame;
+}
+
+static void host_memory_goes_into_any_session(void **state)
+{
+    (void)state;
+    enum { FRAMES = 6 };
+    struct sac_session_params params = with_models();
+    sac_device               *host = NULL;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &host));
+    for (int far = 0; far < 2; far++) {
+        struct sac_session_result r;
+        struct sac_ledger         ledger;
+        sac_session              *s = started(&params);
+        sac_device               *dev = sac_session_device(s);
+        int                       released = 0;
+        for (int i = 0; i < FRAMES; i++) {
+            sac_frame *frame = wrapped(host, i, &released);
+            if (far)
+                go_away(dev);
+            assert_sac_ok(sac_session_submit(s, frame, i));
+            assert_sac_ok(sac_session_result_wait(s, -1, &r));
+            assert_int_equal(r.status, SAC_OK);
+            assert_ptr_equal(r.frame, frame);
+            sac_frame_unref(&frame);
+            assert_int_equal(released, i);
+            sac_session_result_finish(&r);
+            assert_int_equal(released, i + 1);
+        }
+        sac_device_ledger(dev, &ledger);
+        assert_int_equal(ledger.reason[SAC_COPY_FRAME_UPLOAD].calls, far ? FRAMES : 0);
+        sac_session_destroy(&s);
+    }
+    sac_device_unref(&host);
+}
+
+static void a_refused_upload_costs_its_frame_alone(void **state)
+{
+    (void)state;
+    struct sac_session_params params = with_models();
+    struct sac_session_result r;
+    char                      why[512];
+    sac_device               *host = NULL;
+    int                       released = 0;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &host));
+    params.submit_max = 1;
+    sac_session *s = started(&params);
+    sac_device  *dev = sac_session_device(s);
+    sac_frame   *frame = wrapped(host, 0, &released);
+    go_away(dev);
+    atomic_store(&dev->strict, 1);
+    assert_sac_error(sac_session_submit(s, frame, 0), SAC_ERR_LIMIT);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "sac_session_device"));
+    atomic_store(&dev->strict, 0);
+    dev->ops = home_ops;
+    assert_sac_ok(sac_session_submit(s, frame, 0)); /* its place is free again */
+    assert_sac_ok(sac_session_result_wait(s, -1, &r));
+    sac_session_result_finish(&r);
+    sac_frame_unref(&frame);
+    assert_int_equal(released, 1);
+    sac_session_destroy(&s);
+    sac_device_unref(&host);
+}
+
 static void checks_its_arguments(void **state)
 {
     (void)state;
@@ -197,7 +306,11 @@ static void checks_its_arguments(void **state)
     params = with_models();
     s = started(&params);
     assert_sac_error(sac_session_start(s), SAC_ERR_ARG);
-    assert_sac_error(sac_session_submit(s, frame, 0), SAC_ERR_ARG); /* of another device */
+    static struct sac_device_ops other_gpu;
+    other_gpu = *other->ops;
+    other_gpu.host_memory = false;
+    other->ops = &other_gpu;
+    assert_sac_error(sac_session_submit(s, frame, 0), SAC_ERR_ARG); /* of another GPU */
     assert_sac_error(sac_session_submit(s, NULL, 0), SAC_ERR_ARG);
     sac_session_destroy(&s);
     sac_frame_unref(&frame);
@@ -307,6 +420,8 @@ int main(void)
         cmocka_unit_test(a_session_overwrites_no_model),
         cmocka_unit_test(results_come_in_order),       cmocka_unit_test(says_when_it_is_full),
         cmocka_unit_test(a_bad_frame_spoils_no_other), cmocka_unit_test(streams_have_their_own_ids),
+        cmocka_unit_test(host_memory_goes_into_any_session),
+        cmocka_unit_test(a_refused_upload_costs_its_frame_alone),
         cmocka_unit_test(checks_its_arguments),
         cmocka_unit_test(reports_are_whole_once_it_is_destroyed),
         cmocka_unit_test(every_allocation_may_fail),

@@ -202,22 +202,12 @@ bool sac_is_plain_copy(const sac_frame *a, const sac_frame *b)
     return !sac_is_yuv(a->format) || have_same_colours(a, b);
 }
 
-static void copy_planes(const sac_frame *src, const sac_frame *dst)
-{
-    struct sac_plane_layout plane[SAC_PLANES_MAX];
-    int                     count = sac_frame_planes(src->format, src->width, src->height, plane);
-    for (int p = 0; p < count; p++)
-        for (int y = 0; y < plane[p].rows; y++)
-            memcpy(dst->plane[p] + (size_t)y * dst->pitch_bytes[p],
-                   src->plane[p] + (size_t)y * src->pitch_bytes[p], plane[p].row_bytes);
-}
-
 sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                            enum sac_filter filter, sac_frame *dst)
 {
     (void)stream; /* the CPU's runs at once */
     if (sac_is_plain_copy(src, dst)) {
-        copy_planes(src, dst);
+        sac_frame_copy_planes(src, dst);
         return SAC_OK;
     }
     struct sac_sampler_spec spec = {
