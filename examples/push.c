@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames from the program's own memory: here raw RGB from the standard input, in a camera's program
- * whatever its driver fills. Results come back with tracks and the time that each stage took.
+/* Frames from the program's own memory: here raw BGR from the standard input, in a camera's program whatever its
+ * driver fills. Results come back with tracks and the time that each stage took. On a GPU the frames are copied
+ * there by the session.
  *
- *     ffmpeg -i in.mp4 -f rawvideo -pix_fmt rgb24 - | push yolox.onnx 768 576 10
+ *     ffmpeg -i in.mp4 -f rawvideo -pix_fmt bgr24 - | push person_det_fast 768 576 10
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,7 @@ static int read_pixels(FILE *in, sac_frame *frame)
 {
     size_t row_bytes = (size_t)frame->width * 3;
     for (int y = 0; y < frame->height; y++)
-        if (fread(frame->plane[0] + (size_t)y * frame->pitch_bytes[0], 1, row_bytes, in) !=
-            row_bytes)
+        if (fread(frame->plane[0] + (size_t)y * frame->pitch_bytes[0], 1, row_bytes, in) != row_bytes)
             return 0;
     return 1;
 }
@@ -27,38 +27,35 @@ static sac_result take(sac_session *s)
     sac_result                res = sac_session_result_wait(s, -1, &r);
     if (res != SAC_OK)
         return res;
-    printf("frame %lld: %zu tracks, %.1f ms of which inference %.1f\n", (long long)r.id, r.count,
-           r.total_ms, r.inference_ms);
+    res = r.status; /* others would go on without this frame; here it ends the program */
+    printf("frame %lld: %zu tracks, %.1f ms of which inference %.1f\n", (long long)r.id, r.count, r.total_ms,
+           r.inference_ms);
     for (size_t i = 0; i < r.count; i++)
-        printf("    %lld at %.0f,%.0f to %.0f,%.0f\n", (long long)r.tracks[i].id,
-               (double)r.tracks[i].x0, (double)r.tracks[i].y0, (double)r.tracks[i].x1,
-               (double)r.tracks[i].y1);
+        printf("    %lld at %.0f,%.0f to %.0f,%.0f\n", (long long)r.tracks[i].id, (double)r.tracks[i].x0,
+               (double)r.tracks[i].y0, (double)r.tracks[i].x1, (double)r.tracks[i].y1);
     sac_session_result_finish(&r);
-    return SAC_OK;
+    return res;
 }
 
 /* Submit the frame; as long as the session is full, take a result to make room. */
 static sac_result submit(sac_session *s, sac_frame *frame)
 {
-    for (;;) {
-        sac_result res = sac_session_submit(s, frame, frame->number);
-        if (res != SAC_AGAIN)
-            return res;
+    sac_result res;
+    while ((res = sac_session_submit(s, frame, frame->number)) == SAC_AGAIN)
         if ((res = take(s)) != SAC_OK)
-            return res;
-    }
+            break;
+    return res;
 }
 
-static sac_result push_all(sac_session *s, int width, int height, double fps)
+/* host: where the program's own pixels are, wherever the session works. */
+static sac_result push_all(sac_session *s, sac_device *host, int width, int height, double fps)
 {
     sac_result res = SAC_OK;
     for (int64_t number = 0; res == SAC_OK; number++) {
-        sac_frame *frame = NULL, desc = {.format = SAC_PIXEL_RGB24,
-                                         .width = width,
-                                         .height = height,
-                                         .number = number,
-                                         .pts_us = (int64_t)((double)number * 1e6 / fps)};
-        res = sac_frame_create(sac_session_device(s), &desc, &frame);
+        sac_frame *frame = NULL, desc = {.format = SAC_PIXEL_BGR24, .width = width, .height = height};
+        desc.number = number;
+        desc.pts_us = (int64_t)((double)number * 1e6 / fps);
+        res = sac_frame_create(host, &desc, &frame); /* sac_frame_wrap takes pixels that are there already */
         if (res == SAC_OK && !read_pixels(stdin, frame)) {
             sac_frame_unref(&frame);
             break;
@@ -75,27 +72,29 @@ static sac_result push_all(sac_session *s, int width, int height, double fps)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: push DETECTOR.onnx WIDTH HEIGHT FPS < RGB\n");
-        return 2;
-    }
     struct sac_session_params params = sac_session_params_default();
     sac_context              *ctx = NULL;
+    sac_device               *host = NULL;
     sac_session              *s = NULL;
+    if (argc != 5)
+        return fprintf(stderr, "usage: push DETECTOR WIDTH HEIGHT FPS < BGR\n"), 2;
     if (sac_context_create(NULL, &ctx) != SAC_OK)
         return 1;
     params.job.detector = argv[1];
-    sac_result res = sac_session_create(ctx, &params, &s);
+    sac_result res = sac_device_open(ctx, "cpu", NULL, &host);
+    if (res == SAC_OK)
+        res = sac_session_create(ctx, &params, &s); /* on a GPU where there is one */
     if (res == SAC_OK)
         res = sac_session_start(s);
-    if (res == SAC_OK)
-        res = push_all(s, atoi(argv[2]), atoi(argv[3]), atof(argv[4]));
-    if (res != SAC_OK) {
-        char why[512];
-        sac_context_last_error(ctx, why, sizeof why);
-        fprintf(stderr, "push: %s\n", why);
+    if (res == SAC_OK) {
+        printf("on %s\n", sac_device_name(sac_session_device(s)));
+        res = push_all(s, host, atoi(argv[2]), atoi(argv[3]), atof(argv[4]));
     }
+    char why[512];
+    if (res != SAC_OK && sac_context_last_error(ctx, why, sizeof why))
+        fprintf(stderr, "push: %s\n", why);
     sac_session_destroy(&s);
+    sac_device_unref(&host);
     sac_context_destroy(&ctx);
     return res == SAC_OK ? 0 : 1;
 }

@@ -1,32 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The main job: a video and a detector go in, an annotated video and its tracks as JSON lines come out.
+/* The main job: a video goes in, an annotated video and its tracks as JSON lines come out.
  *
- *     track in.mp4 yolox.onnx out.mp4 tracks.jsonl
+ *     track in.mp4 person_det out.mp4 tracks.jsonl
  */
 #include <stdio.h>
 
 #include <saccade/saccade.h>
 
-static void print_log(void *user, enum sac_log_level level, const char *message)
-{
-    (void)user;
-    (void)level;
-    fprintf(stderr, "%s\n", message);
-}
-
 int main(int argc, char **argv)
 {
-    if (argc != 5) {
-        fprintf(stderr, "usage: track VIDEO DETECTOR.onnx OUT.mp4 OUT.jsonl\n");
-        return 2;
-    }
-    struct sac_context_params  log = sac_context_params_default();
     struct sac_pipeline_params params = sac_pipeline_params_default();
     struct sac_pipeline_stats  stats;
     sac_context               *ctx = NULL;
     sac_pipeline              *pipe = NULL;
-    log.log_fn = print_log;
-    if (sac_context_create(&log, &ctx) != SAC_OK)
+    char                       why[512];
+    if (argc != 5)
+        return fprintf(stderr, "usage: track VIDEO DETECTOR OUT.mp4 OUT.jsonl\n"), 2;
+    if (sac_context_create(NULL, &ctx) != SAC_OK)
         return 1;
     params.input = argv[1];
     params.job.detector = argv[2];
@@ -40,9 +30,7 @@ int main(int argc, char **argv)
         sac_pipeline_get_stats(pipe, &stats);
         printf("%lld frames, %.1f frames/s, %lld tracks\n", (long long)stats.frames, stats.fps,
                (long long)stats.tracks);
-    } else {
-        char why[512];
-        sac_context_last_error(ctx, why, sizeof why);
+    } else if (sac_context_last_error(ctx, why, sizeof why)) {
         fprintf(stderr, "track: %s\n", why);
     }
     sac_pipeline_destroy(&pipe);

@@ -352,8 +352,8 @@ static void a_bad_input_leaves_fifteen(void **state)
     sac_mot_finish(&alone);
 }
 
-/* Frames of the program's own: the session's device takes them, others are refused. */
-static void a_session_takes_frames_of_the_gpu(void **state)
+/* Frames of the program's own, on the session's device and in host memory. */
+static void a_session_takes_frames_from_anywhere(void **state)
 {
     (void)state;
     need_gpu();
@@ -375,18 +375,26 @@ static void a_session_takes_frames_of_the_gpu(void **state)
         assert_sac_ok(sac_frame_create(cpu, &desc, &here));
         memset(here->plane[0], 40 + i, here->pitch_bytes[0] * 360);
         memset(here->plane[1], 128, here->pitch_bytes[1] * 180);
-        assert_sac_error(sac_session_submit(s, here, i), SAC_ERR_ARG);
+        if (i % 2) { /* the session brings it there */
+            assert_sac_ok(sac_session_submit(s, here, i));
+            continue;
+        }
         assert_sac_ok(sac_frame_create(sac_session_device(s), &desc, &there));
         assert_sac_ok(sac_frame_copy(here, there));
         assert_sac_ok(sac_session_submit(s, there, i));
         sac_frame_unref(&there);
     }
+    struct sac_ledger ledger;
+    sac_device_ledger(sac_session_device(s), &ledger);
+    assert_in_range(ledger.reason[SAC_COPY_FRAME_UPLOAD].bytes, COUNT * 640 * 360 * 3 / 2,
+                    COUNT * 640 * 360 * 3 / 2 + COUNT * 4096);
     sac_session_end(s);
     for (int i = 0; i < COUNT; i++) {
         struct sac_session_result result;
         assert_sac_ok(sac_session_result_wait(s, -1, &result));
         assert_int_equal(result.id, i);
         assert_int_equal(result.status, SAC_OK);
+        assert_int_equal(result.frame->device == cpu, i % 2); /* as it was submitted */
         sac_session_result_finish(&result);
     }
     sac_session_destroy(&s);
@@ -439,7 +447,7 @@ int main(void)
         cmocka_unit_test_teardown(batches_and_neighbours_change_little, remove_outputs),
         cmocka_unit_test_teardown(a_stop_ends_it, remove_outputs),
         cmocka_unit_test_teardown(a_bad_input_leaves_fifteen, remove_outputs),
-        cmocka_unit_test(a_session_takes_frames_of_the_gpu),
+        cmocka_unit_test(a_session_takes_frames_from_anywhere),
         cmocka_unit_test_teardown(runs_leave_no_memory_behind, remove_outputs),
     };
     return cmocka_run_group_tests_name("pipeline/cuda", tests, set_up, folder_remove);
