@@ -66,10 +66,12 @@ SAC_API size_t sac_hide_secrets(const char *text, char *buf, size_t size);
 /* Raise or lower the level while running. Any thread. */
 SAC_API void sac_context_set_log_level(sac_context *ctx, enum sac_log_level level);
 
-/* For a program that ends at once, as at a second Ctrl-C: remove the temporary files (NAME.part) of all
- * outputs that are not finished. Returns how many there were. Async-signal-safe; the process must end
- * right after, without a further call into the library. */
-SAC_API int sac_unfinished_outputs_remove(void);
+/* For a program that ends at once, as at a second Ctrl-C: remove the temporary files (NAME.XXXXXXXX.part) of all
+ * outputs that are not finished, however many. Returns how many were removed. Async-signal-safe; the process must
+ * end right after, without a further call into the library.
+ *
+ * on_left  called with the path of each that could not be removed; NULL: nobody is told. */
+SAC_API int sac_unfinished_outputs_remove(void (*on_left)(const char *file));
 
 /* The library's version, "major.minor.patch". */
 SAC_API const char *sac_version(void);

@@ -35,7 +35,9 @@ struct sac_eval_params {
 };
 SAC_API struct sac_eval_params sac_eval_params_default(void);
 
-/* Errors   SAC_ERR_FORMAT (an id twice in one frame), SAC_ERR_MEMORY. */
+/* Time and memory grow with the boxes and with those that overlap, not with the square of boxes or ids.
+ * Errors   SAC_ERR_FORMAT (an id twice in one frame), SAC_ERR_LIMIT (over 2^27 pairs of boxes in one frame, or 2^31
+ *          overlaps), SAC_ERR_MEMORY. */
 SAC_API sac_result sac_eval_sequence(sac_context *ctx, const char *name,
                                      const struct sac_mot_file *gt,
                                      const struct sac_mot_file *tracks,

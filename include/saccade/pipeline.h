@@ -120,8 +120,8 @@ SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 SAC_API sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_params *params);
 
 typedef struct sac_pipeline sac_pipeline;
-/* Opens inputs, models and outputs; nothing runs yet. Output files appear under a temporary name and are
- * renamed when whole.
+/* Opens inputs, models and outputs; nothing runs yet. Output files are written under a fresh temporary
+ * name (NAME.XXXXXXXX.part beside them) and renamed when whole; of two runs with one output the last to finish has it.
  * Errors   SAC_ERR_ARG (no input, no detector, a bad option, an output that would overwrite a file of the run), SAC_ERR_IO, SAC_ERR_FORMAT or
  *          SAC_ERR_UNSUPPORTED for a file, SAC_ERR_DEVICE, SAC_ERR_MEMORY. Nothing is left of outputs. */
 SAC_API sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_params *params,

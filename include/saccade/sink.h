@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sink: frames in, a video file out; audio is copied from a source.
  *
- * The file is written as NAME.part and renamed by sac_sink_finish, so a file with the final name is
- * always whole. */
+ * The file is written as NAME.XXXXXXXX.part, a fresh name beside it, and renamed by sac_sink_finish, so a file with
+ * the final name is always whole; of two sinks with one name the last that is finished has it. */
 #ifndef SACCADE_SINK_H
 #define SACCADE_SINK_H
 
@@ -44,7 +44,7 @@ SAC_API sac_result  sac_sink_write_wait(sac_sink *sink, sac_frame *frame);
 /* Flush, write the trailer, rename into place. Without a frame there is no file, and that is logged.
  * Errors   as above. */
 SAC_API sac_result  sac_sink_finish(sac_sink *sink);
-/* Without a finish before: the .part file is removed. */
+/* Without a finish before: the temporary file is removed. */
 SAC_API void        sac_sink_destroy(sac_sink **sink);
 /* "libx264". It is opened with the first frame; before that, the one that will be tried first. */
 SAC_API const char *sac_sink_encoder(const sac_sink *sink);

@@ -25,12 +25,21 @@ static char *read_link(const char *path)
                                     : sac_asprintf("%.*s/%s", (int)(slash - path), path, held);
 }
 
-char *sac_path_follow(const char *path)
+/* The links of /proc/PID/fd are no paths, only printed as such. */
+static bool is_descriptor(const struct stat *link)
+{
+    struct stat proc;
+    return stat("/proc/self", &proc) == 0 && link->st_dev == proc.st_dev;
+}
+
+char *sac_path_follow(const char *path, bool *descriptor)
 {
     struct stat st;
     char       *at = sac_strdup(path);
     for (int i = 0; at && i < LINKS_MAX && lstat(at, &st) == 0 && S_ISLNK(st.st_mode); i++) {
         char *next = read_link(at);
+        if (descriptor && is_descriptor(&st))
+            *descriptor = true;
         sac_free(at);
         at = next;
     }
@@ -62,7 +71,7 @@ static char *tidy(char *path)
 static bool identify_missing(struct sac_files *files, const char *path, struct sac_file_use *use)
 {
     struct stat st = {0};
-    char       *whole = sac_path_follow(path);
+    char       *whole = sac_path_follow(path, NULL);
     char       *folder = whole ? sac_arena_strndup(&files->strings, whole, strlen(whole)) : NULL;
     sac_free(whole);
     if (!folder)

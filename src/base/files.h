@@ -44,7 +44,9 @@ void       sac_files_add_output(struct sac_files *files, const char *path, const
 sac_result sac_files_judge(struct sac_files *files);
 void       sac_files_finish(struct sac_files *files);
 
-/* Where a path leads in the end: links followed, also one to a file that is not there yet. NULL: no memory. */
-char      *sac_path_follow(const char *path);
+/* Where a path leads in the end: links followed, also one to a file that is not there yet. NULL: no memory.
+ * descriptor   set where one of them stands for something that is open, as /dev/stdout does, which another file
+ *              of that name would not be; may be NULL. */
+char      *sac_path_follow(const char *path, bool *descriptor);
 
 #endif

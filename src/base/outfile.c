@@ -2,103 +2,71 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/outfile.h"
 
 /* ---- what a program that ends at once must remove ---- */
 
-/* The .part files that are there now. A signal handler takes names out, so each is taken whole or not
- * at all; with all places full a file is only not removed. */
-enum { CLAIMS_MAX = 64 };
-static _Atomic(char *) claims[CLAIMS_MAX];
+/* The temporary files that are there now. A signal handler may come at any instruction, so a place is taken and
+ * given back whole, the list only grows, and what is in it stays: as many places as there ever were files at once. */
+enum { CLAIMS_A_BLOCK = 64 };
+struct claims {
+    _Atomic(char *)          file[CLAIMS_A_BLOCK];
+    _Atomic(struct claims *) next;
+};
+static struct claims claims;
 
-static void claim(char *file)
+static struct claims *next_block(struct claims *block)
 {
-    for (int i = 0; i < CLAIMS_MAX; i++) {
-        char *none = NULL;
-        if (atomic_compare_exchange_strong(&claims[i], &none, file))
-            return;
-    }
+    struct claims *next = atomic_load(&block->next), *made = next ? NULL : sac_new(struct claims);
+    if (next || !made)
+        return next;
+    if (atomic_compare_exchange_strong(&block->next, &next, made))
+        return made;
+    sac_free(made); /* another thread was faster */
+    return next;
 }
 
-/* false: a signal handler has it, so it must not be freed. */
-static bool unclaim(char *file)
+/* NULL: no memory. */
+static _Atomic(char *) *claim(char *file)
 {
-    bool known = false;
-    for (int i = 0; i < CLAIMS_MAX && !known; i++) {
-        char *mine = file;
-        known = atomic_compare_exchange_strong(&claims[i], &mine, NULL);
-    }
-    return known;
+    for (struct claims *block = &claims; block; block = next_block(block))
+        for (int i = 0; i < CLAIMS_A_BLOCK; i++) {
+            char *none = NULL;
+            if (atomic_compare_exchange_strong(&block->file[i], &none, file))
+                return &block->file[i];
+        }
+    return NULL;
 }
 
-int sac_unfinished_outputs_remove(void)
+/* Give the place back; a file that a signal handler has taken is not freed by others. */
+static void unclaim(struct sac_outname *name)
+{
+    char *mine = name->file;
+    if (name->claim && !atomic_compare_exchange_strong(name->claim, &mine, NULL))
+        name->file = NULL; /* lost to a process that ends now */
+    name->claim = NULL;
+}
+
+int sac_unfinished_outputs_remove(void (*on_left)(const char *file))
 {
     int count = 0;
-    for (int i = 0; i < CLAIMS_MAX; i++) {
-        char *file = atomic_exchange(&claims[i], NULL);
-        count += file && unlink(file) == 0;
-    }
+    for (struct claims *block = &claims; block; block = atomic_load(&block->next))
+        for (int i = 0; i < CLAIMS_A_BLOCK; i++) {
+            char *file = atomic_exchange(&block->file[i], NULL);
+            if (file && unlink(file) == 0)
+                count++;
+            else if (file && errno != ENOENT && on_left)
+                on_left(file);
+        }
     return count;
 }
 
 /* ---- names ---- */
-
-/* A link to a file is followed, so that it stays one; one that leads nowhere is written through. */
-static bool leads_to_file(const char *path, char **target)
-{
-    struct stat st;
-    bool        there = lstat(path, &st) == 0;
-    if (there && S_ISLNK(st.st_mode)) {
-        if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-            return false;
-        char *real = realpath(path, NULL);
-        *target = real ? sac_strdup(real) : NULL;
-        free(real);
-        return true;
-    }
-    *target = sac_strdup(path);
-    return !there || S_ISREG(st.st_mode);
-}
-
-sac_result sac_outname_choose(sac_context *ctx, const char *path, struct sac_outname *out)
-{
-    struct stat        st;
-    struct sac_outname name = {.ctx = ctx, .path = sac_strdup(path)};
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        sac_outname_finish(&name);
-        return SAC_FAIL(ctx, SAC_ERR_IO, "cannot write '%s': it is a folder", path);
-    }
-    name.renames = leads_to_file(path, &name.target);
-    if (!name.renames)
-        name.file = sac_strdup(path);
-    else if (name.target)
-        name.file = sac_asprintf("%s.part", name.target);
-    if (!name.path || !name.file) {
-        sac_outname_finish(&name);
-        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for its name", path);
-    }
-    *out = name;
-    return SAC_OK;
-}
-
-void sac_outname_created(struct sac_outname *name)
-{
-    name->created = true;
-    if (name->renames)
-        claim(name->file);
-}
-
-/* The file is not to be removed any more, or it is gone. */
-static void release(struct sac_outname *name)
-{
-    bool claimed = name->created && name->renames;
-    name->created = false;
-    if (claimed && !unclaim(name->file))
-        name->file = NULL; /* lost to a process that ends now */
-}
 
 static sac_result fail_write(struct sac_outname *name, int why)
 {
@@ -106,36 +74,155 @@ static sac_result fail_write(struct sac_outname *name, int why)
                     why ? strerror(why) : "an earlier write failed");
 }
 
-/* 0, or errno. Some systems notice only now that there is no room; some file systems can't sync. */
-static int sync_file(const char *file)
+static sac_result no_memory(struct sac_outname *name, const char *path)
+{
+    return SAC_FAIL(name->ctx, SAC_ERR_MEMORY, "%s: no memory for its name", path);
+}
+
+/* A link to a file is followed, so that it stays one. */
+static sac_result choose_target(struct sac_outname *name, const char *path)
+{
+    struct stat st;
+    bool        descriptor = false, there = stat(path, &st) == 0;
+    name->path = sac_strdup(path);
+    name->target = sac_path_follow(path, &descriptor);
+    if (!name->path || !name->target)
+        return no_memory(name, path);
+    if (there && S_ISDIR(st.st_mode))
+        return SAC_FAIL(name->ctx, SAC_ERR_IO, "cannot write '%s': it is a folder", path);
+    /* Renaming over a file asks the folder alone; who took away the right to write wants to keep it. */
+    if (there && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
+        return fail_write(name, errno);
+    name->renames = !there || (S_ISREG(st.st_mode) && !descriptor);
+    name->mode = there && name->renames ? st.st_mode & 0777 : 0;
+    return SAC_OK;
+}
+
+/* So much of a file's name that the rest of a temporary one fits, in whole UTF-8 characters: file systems that
+ * refuse others exist. */
+static int clipped_length(const char *name)
+{
+    enum { NAME_BYTES = 120 };
+    size_t length = strlen(name);
+    if (length <= NAME_BYTES)
+        return (int)length;
+    for (length = NAME_BYTES; length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80;)
+        length--;
+    return (int)length;
+}
+
+/* TARGET.XXXXXXXX.part, which nobody can guess. NULL: no memory. */
+static char *temporary_name(const char *target)
+{
+    static const char letters[] = "0123456789abcdefghijklmnopqrstuv";
+    unsigned char     random[8];
+    const char       *slash = strrchr(target, '/'), *name = slash ? slash + 1 : target;
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return NULL;
+    char *file = sac_asprintf("%.*s%.*s.XXXXXXXX.part", (int)(name - target), target, clipped_length(name), name);
+    char *at = file ? file + strlen(file) - strlen("XXXXXXXX.part") : NULL;
+    for (size_t i = 0; at && i < sizeof random; i++)
+        at[i] = letters[random[i] % (sizeof letters - 1)];
+    return file;
+}
+
+/* An empty file that was not there before. The place in the list comes first: between the two a handler finds a
+ * name without a file, which is better than a file without a name. Writable for us until the end. */
+static sac_result create_temporary(struct sac_outname *name, int *out)
+{
+    enum { TRIES = 16 };
+    int why = EEXIST;
+    for (int i = 0; i < TRIES && why == EEXIST; i++) {
+        name->file = temporary_name(name->target);
+        name->claim = name->file ? claim(name->file) : NULL;
+        if (!name->claim)
+            return no_memory(name, name->path);
+        int fd = open(name->file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                      name->mode ? name->mode | 0600 : 0666);
+        if (fd >= 0 && out)
+            *out = fd;
+        else if (fd >= 0)
+            close(fd);
+        if (fd >= 0)
+            return SAC_OK;
+        why = errno;
+        unclaim(name);
+        sac_free(name->file);
+        name->file = NULL;
+    }
+    return fail_write(name, why);
+}
+
+/* There already, and not ours to cut: a file behind a descriptor is added to. */
+static sac_result open_in_place(struct sac_outname *name, int *fd)
+{
+    name->file = sac_strdup(name->path);
+    if (!name->file)
+        return no_memory(name, name->path);
+    if (!fd)
+        return SAC_OK;
+    *fd = open(name->file, O_WRONLY | O_APPEND | O_CLOEXEC);
+    return *fd >= 0 ? SAC_OK : fail_write(name, errno);
+}
+
+sac_result sac_outname_open(sac_context *ctx, const char *path, struct sac_outname *out, int *fd)
+{
+    struct sac_outname name = {.ctx = ctx};
+    sac_result         res = choose_target(&name, path);
+    if (res == SAC_OK)
+        res = name.renames ? create_temporary(&name, fd) : open_in_place(&name, fd);
+    if (res == SAC_OK)
+        *out = name;
+    else
+        sac_outname_finish(&name);
+    return res;
+}
+
+/* 0, or errno. Some systems notice only now that there is no room; some file systems can't sync. mode: what it
+ * shall have, 0: what it has. */
+static int sync_file(const char *file, mode_t mode)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC), why = 0;
     if (fd < 0 || fsync(fd) != 0)
         why = errno;
+    const bool moded = fd >= 0 && mode && fchmod(fd, mode) == 0;
+    (void)moded; /* else it keeps the one it was made with, which is as narrow */
     if (fd >= 0)
         close(fd);
     bool unable = fd >= 0 && (why == EINVAL || why == EROFS || why == ENOTSUP || why == ENOSYS);
     return unable ? 0 : why;
 }
 
+/* All was written and only the name is missing, as where the name is a mount point: nobody's hours of work are
+ * thrown away for that. */
+static sac_result fail_rename(struct sac_outname *name, int why)
+{
+    sac_result res = fail_write(name, why);
+    if (access(name->file, F_OK) == 0)
+        res = SAC_FAIL(name->ctx, SAC_ERR_IO, "cannot give '%s' its name: %s; all of it is in '%s'", name->path,
+                       strerror(why), name->file);
+    unclaim(name);
+    return res;
+}
+
 sac_result sac_outname_commit(struct sac_outname *name)
 {
     if (!name->renames)
         return SAC_OK;
-    int why = sync_file(name->file);
+    int why = sync_file(name->file, name->mode);
     if (!why && rename(name->file, name->target) != 0)
-        why = errno;
+        return fail_rename(name, errno);
     if (why)
         unlink(name->file);
-    release(name);
+    unclaim(name);
     return why ? fail_write(name, why) : SAC_OK;
 }
 
 void sac_outname_finish(struct sac_outname *name)
 {
-    if (name->created && name->renames)
+    if (name->claim)
         unlink(name->file);
-    release(name);
+    unclaim(name);
     sac_free(name->path);
     sac_free(name->target);
     sac_free(name->file);
@@ -165,14 +252,16 @@ static sac_result open_standard_output(sac_context *ctx, struct sac_outfile *out
 
 static sac_result open_file(sac_context *ctx, const char *path, struct sac_outfile *out)
 {
-    sac_result res = sac_outname_choose(ctx, path, &out->name);
+    int        fd = -1;
+    sac_result res = sac_outname_open(ctx, path, &out->name, &fd);
     if (res != SAC_OK)
         return res;
-    out->file = fopen(out->name.file, "we");
-    if (!out->file)
-        return fail_write(&out->name, errno);
-    sac_outname_created(&out->name);
-    return SAC_OK;
+    out->file = fdopen(fd, "w");
+    if (out->file)
+        return SAC_OK;
+    res = fail_write(&out->name, errno);
+    close(fd);
+    return res;
 }
 
 sac_result sac_outfile_open(sac_context *ctx, const char *path, struct sac_outfile *out)
@@ -188,7 +277,7 @@ sac_result sac_outfile_open(sac_context *ctx, const char *path, struct sac_outfi
 static int cut_to(const char *file, int64_t bytes)
 {
     int why = truncate(file, bytes) == 0 ? 0 : errno;
-    return why ? why : sync_file(file);
+    return why ? why : sync_file(file, 0);
 }
 
 /* What was written before the failure gets the name, where it is worth that. The stream goes first: it

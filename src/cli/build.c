@@ -6,6 +6,7 @@
 
 #include <saccade/model.h>
 
+#include "interrupt.h"
 #include "term.h"
 #include "verbs.h"
 
@@ -73,6 +74,7 @@ int verb_build(struct settings *s, struct fault *fault)
         status = term_context(s, &ctx, fault);
     if (status != STATUS_OK)
         return status;
+    interrupt_ends();
     device_params.threads = s->threads;
     device_params.memory_limit_bytes = s->memory_limit;
     sac_precision_parse(s->precision, &params.model.precision); /* the option takes known names alone */

@@ -6,6 +6,7 @@
 
 #include "../base/nearest.h"
 #include "config.h"
+#include "counterparts.h"
 #include "options.h"
 
 /* An option as it was met; kept until the configuration file, which it wins over, was read. */
@@ -24,11 +25,23 @@ struct command_line {
     struct fault      *fault;
 };
 
+static int tell_counterpart(struct fault *fault, const char *name, const struct counterpart *other)
+{
+    const char *advice = other->advice ? other->advice : "";
+    if (!other->option)
+        return fault_usage(fault, "unknown option '%s'; %s", name, advice);
+    return fault_usage(fault, "unknown option '%s'; here it is '--%s'%s%s", name, other->option,
+                       *advice ? ", " : "", advice);
+}
+
 static int unknown_option(struct command_line *line, const char *arg)
 {
     struct sac_nearest best = {0};
     char           name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
+    const struct counterpart *other = counterpart_find(name + strspn(name, "-"));
+    if (other && line->verb == VERB_TRACK)
+        return tell_counterpart(line->fault, name, other);
     for (size_t i = 0; i < option_count; i++)
         if (options[i].verbs & line->verb)
             sac_nearest_offer(&best, name + strspn(name, "-"), options[i].name);
@@ -165,6 +178,16 @@ static int apply_assignments(struct command_line *line)
     return status;
 }
 
+/* Names for the levels that people want most. */
+static int apply_quiet_and_verbose(struct settings *s, struct fault *fault)
+{
+    if (s->quiet && s->verbose)
+        return fault_usage(fault, "--quiet and --verbose exclude each other");
+    if (s->quiet || s->verbose)
+        s->log_level = s->quiet ? "error" : "debug";
+    return STATUS_OK;
+}
+
 int options_parse(struct settings *s, unsigned verb, int argc, char **argv, struct fault *fault)
 {
     struct command_line line = {.settings = s, .verb = verb, .argv = argv, .argc = argc,
@@ -184,6 +207,8 @@ int options_parse(struct settings *s, unsigned verb, int argc, char **argv, stru
         status = apply_environment(s, fault);
     if (status == STATUS_OK)
         status = apply_assignments(&line);
+    if (status == STATUS_OK)
+        status = apply_quiet_and_verbose(s, fault);
     free(line.items);
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include <saccade/model.h>
 
+#include "interrupt.h"
 #include "json.h"
 #include "shape_text.h"
 #include "term.h"
@@ -271,6 +272,7 @@ int verb_infer(struct settings *s, struct fault *fault)
 {
     struct inference inf = {.settings = s, .fault = fault};
     int              status = term_context(s, &inf.ctx, fault);
+    interrupt_ends();
     if (status == STATUS_OK)
         status = open_model(&inf);
     if (status == STATUS_OK)

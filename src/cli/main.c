@@ -3,6 +3,7 @@
  * sentence and an exit status. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,16 +128,24 @@ static int run_verb(const struct verb *verb, int argc, char **argv, bool named,
     return status;
 }
 
+/* The write that failed may be long past, and its errno with it. */
+static bool reader_left(void)
+{
+    struct pollfd fd = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return errno == EPIPE || (poll(&fd, 1, 0) > 0 && (fd.revents & POLLERR));
+}
+
 /* A reader that left (saccade help | head) is no fault worth a sentence, a full disk is. */
 static int finish_output(int status, struct fault *fault)
 {
     errno = 0;
     bool failed = fflush(stdout) != 0 || ferror(stdout);
+    int  why = errno;
     if (!failed || status != STATUS_OK)
         return status;
-    return errno == EPIPE ? STATUS_FAILURE
+    return reader_left() ? STATUS_FAILURE
                           : fault_failure(fault, "cannot write standard output: %s",
-                                          strerror(errno ? errno : EIO));
+                                          strerror(why ? why : EIO));
 }
 
 int main(int argc, char **argv)

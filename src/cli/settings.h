@@ -17,7 +17,7 @@ struct text_list {
 
 struct settings {
     /* any verb */
-    bool        help, version, json;
+    bool        help, version, json, quiet, verbose;
     const char *config;
     const char *log_level;
     const char *device, *gpus, *zero_copy, *precision;

@@ -5,6 +5,12 @@
 #include "outputs.h"
 #include "summary.h"
 
+/* "1 frame", "2 frames" */
+static const char *s_of(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* A device's own time, where one works beside the host: what the rest of the row tells is the host's. */
 static void print_gpu_time(const struct sac_timer_summary *gpu, FILE *out)
 {
@@ -48,8 +54,9 @@ static void print_copies(const struct sac_pipeline_stats *stats, FILE *out)
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++) {
         const struct sac_ledger_entry *entry = &stats->ledger.reason[i];
         if (entry->calls)
-            fprintf(out, "copied      %s: %" PRIu64 " times, %.3f MB\n",
-                    sac_copy_reason_name((enum sac_copy_reason)i), entry->calls, (double)entry->bytes / 1e6);
+            fprintf(out, "copied      %s: %" PRIu64 " time%s, %.3f MB\n",
+                    sac_copy_reason_name((enum sac_copy_reason)i), entry->calls, s_of((int64_t)entry->calls),
+                    (double)entry->bytes / 1e6);
     }
     if (stats->ledger.crossed_bytes)
         fprintf(out, "crossed     %.3f MB/s between host and device, weights left out\n",
@@ -68,7 +75,8 @@ static void print_shards(const struct sac_pipeline_stats *stats, FILE *out)
 {
     for (int i = 0; i < stats->shard_count; i++) {
         const struct sac_shard_stats *s = &stats->shard[i];
-        fprintf(out, "  %-9s %d streams, %" PRId64 " frames, %.1f frames/s", s->device, s->streams, s->frames, s->fps);
+        fprintf(out, "  %-9s %d stream%s, %" PRId64 " frame%s, %.1f frames/s", s->device, s->streams, s_of(s->streams),
+                s->frames, s_of(s->frames), s->fps);
         if (s->batch.count)
             fprintf(out, ", batches of %.1f", s->batch.mean);
         if (s->gpu.samples)
@@ -96,16 +104,16 @@ static void print_troubles(const struct sac_source_stats *source, FILE *out)
 {
     const struct {
         uint64_t    count;
-        const char *what;
+        const char *one, *many;
     } troubles[] = {
-        {source->corrupt, "damaged packets or frames skipped"},
-        {source->pts_repaired, "timestamps repaired"},
-        {source->size_changes, "changes of the frame size"},
-        {source->converted, "frames converted from a pixel format that no stage takes"},
+        {source->corrupt, "damaged packet or frame skipped", "damaged packets or frames skipped"},
+        {source->pts_repaired, "timestamp repaired", "timestamps repaired"},
+        {source->size_changes, "change of the frame size", "changes of the frame size"},
     };
     for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++)
         if (troubles[i].count)
-            fprintf(out, "input       %" PRIu64 " %s\n", troubles[i].count, troubles[i].what);
+            fprintf(out, "input       %" PRIu64 " %s\n", troubles[i].count,
+                    troubles[i].count == 1 ? troubles[i].one : troubles[i].many);
 }
 
 static void print_file(const struct sac_pipeline_stats *stats, unsigned output, const char *path,
@@ -139,10 +147,23 @@ void summary_print_streams(sac_pipeline *pipe, int count, FILE *out)
 
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
 {
-    fprintf(out, "%" PRId64 " frames in %.2f s: %.1f frames/s\n", stats->frames,
-            stats->elapsed_s, stats->fps);
-    fprintf(out, "tracks      %" PRId64 " objects from %" PRId64 " boxes\n", stats->tracks,
-            stats->detections);
+    fprintf(out, "%" PRId64 " object%s in %" PRId64 " frame%s: %.1f frames/s, %.2f s\n", stats->tracks,
+            s_of(stats->tracks), stats->frames, s_of(stats->frames), stats->fps, stats->elapsed_s);
+    print_troubles(&stats->source, out);
+}
+
+static void print_advice(const struct sac_pipeline_stats *stats, FILE *out)
+{
+    if (stats->bottleneck[0])
+        fprintf(out, "bottleneck  %s: %s\n", stats->bottleneck, stats->bottleneck_why);
+    for (int i = 0; i < stats->advice_count; i++)
+        fprintf(out, "%s  %s\n", i ? "          " : "advice    ", stats->advice[i]);
+}
+
+void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out)
+{
+    const uint64_t converted = stats->source.converted;
+    fprintf(out, "boxes       %" PRId64 "\n", stats->detections);
     print_models(stats, out);
     fprintf(out, "device      %s\n", stats->device);
     print_shards(stats, out);
@@ -150,11 +171,10 @@ void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
         fprintf(out, "engine      %s, %s\n", stats->engine, stats->precision);
     print_memory(stats, out);
     print_gpu(&stats->gpu, out);
+    if (converted)
+        fprintf(out, "converted   %" PRIu64 " frame%s from a pixel format that no stage takes\n", converted,
+                s_of((int64_t)converted));
     print_copies(stats, out);
-    if (stats->bottleneck[0])
-        fprintf(out, "bottleneck  %s: %s\n", stats->bottleneck, stats->bottleneck_why);
-    for (int i = 0; i < stats->advice_count; i++)
-        fprintf(out, "%s  %s\n", i ? "          " : "advice    ", stats->advice[i]);
-    print_troubles(&stats->source, out);
+    print_advice(stats, out);
     print_stages(stats, out);
 }

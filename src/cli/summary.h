@@ -8,8 +8,10 @@
 
 #include "settings.h"
 
-/* What a run did: frames, rate, models, device, memory, time by stage. */
+/* What a run found, how fast, and what was wrong with its input. */
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out);
+/* How it did that: models, device, memory, copies, what held it up, time by stage. */
+void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out);
 /* A line for each of several inputs. */
 void summary_print_streams(sac_pipeline *pipe, int count, FILE *out);
 /* The files that it wrote and that are whole, also after a fault. */

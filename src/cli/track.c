@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade track: the main job with a progress line, a summary, and a way to stop early. */
 #include <math.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <saccade/pipeline.h>
 
 #include "inputs.h"
+#include "interrupt.h"
 #include "live.h"
 #include "outputs.h"
 #include "summary.h"
@@ -178,44 +176,11 @@ static int read_gpus(const struct settings *s, struct gpus *out, struct fault *f
 
 /* ---- stopping early ---- */
 
-static _Atomic(sac_pipeline *) running; /* what a signal stops */
-static volatile sig_atomic_t   interrupts;
-
-/* Only what a signal handler may call. */
-static _Noreturn void end_at_once(void)
-{
-    static const char said[] =
-        "\nsaccade: interrupted twice: ended at once; output files that were not whole are "
-        "removed\n";
-    sac_unfinished_outputs_remove();
-    ssize_t written = write(STDERR_FILENO, said, sizeof said - 1);
-    (void)written;
-    _exit(STATUS_INTERRUPTED);
-}
-
-static void on_signal(int number)
-{
-    (void)number;
-    if (interrupts++)
-        end_at_once();
-    sac_pipeline *pipe = atomic_load(&running);
-    if (pipe)
-        sac_pipeline_stop(pipe);
-}
-
 /* While it opens there is no pipeline to stop yet, but a pipe or a camera to wait for. */
 static int was_interrupted(void *user)
 {
     (void)user;
-    return interrupts != 0;
-}
-
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    return interrupt_came();
 }
 
 /* ---- the progress line ---- */
@@ -286,10 +251,14 @@ static bool shares_terminal(const struct settings *s)
 /* ---- the run ---- */
 
 /* The summary is information as the log has it: a level that leaves that out leaves out both. */
+static bool is_verbose(const struct settings *s)
+{
+    return strcmp(s->log_level, "debug") == 0 || strcmp(s->log_level, "trace") == 0;
+}
+
 static bool is_talkative(const struct settings *s)
 {
-    return strcmp(s->log_level, "info") == 0 || strcmp(s->log_level, "debug") == 0 ||
-           strcmp(s->log_level, "trace") == 0;
+    return strcmp(s->log_level, "info") == 0 || is_verbose(s);
 }
 
 static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe, sac_result res,
@@ -304,8 +273,11 @@ static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe
             summary_print_streams(pipe, (int)s->args.count, stderr);
         summary_print_files(&stats, s, stderr);
     }
-    if ((res == SAC_ERR_CANCELLED || (many && res != SAC_OK)) && interrupts) {
-        fault_failure(fault, "interrupted: %lld frames are done%s", (long long)stats.frames,
+    if (is_verbose(s))
+        summary_print_details(&stats, stderr);
+    if ((res == SAC_ERR_CANCELLED || (many && res != SAC_OK)) && interrupt_came()) {
+        fault_failure(fault, "interrupted: %lld frame%s done%s", (long long)stats.frames,
+                      stats.frames == 1 ? " is" : "s are",
                       stats.outputs_whole ? "; the output files are whole up to there" : "");
         return STATUS_INTERRUPTED;
     }
@@ -327,22 +299,20 @@ static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params 
         params->on_frame = show_progress;
         params->on_frame_user = &progress;
     }
-    catch_signals();
+    interrupt_stops();
     live_hold();
     params->source.give_up = was_interrupted;
     sac_result res = sac_pipeline_create(ctx, params, &progress.pipe);
-    if (res == SAC_ERR_CANCELLED && interrupts) {
+    if (res == SAC_ERR_CANCELLED && interrupt_came()) {
         fault_failure(fault, "interrupted while opening; nothing was written");
         return STATUS_INTERRUPTED;
     }
     if (res != SAC_OK)
         return fail_create(ctx, res, fault);
     live_start(progress.pipe);
-    atomic_store(&running, progress.pipe);
-    if (interrupts) /* while it was opening */
-        sac_pipeline_stop(progress.pipe);
+    interrupt_watch(progress.pipe);
     res = sac_pipeline_run(progress.pipe);
-    atomic_store(&running, NULL);
+    interrupt_watch(NULL);
     live_stop();
     if (params->on_frame)
         term_progress(NULL);

@@ -189,19 +189,31 @@ static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
     return res == SAC_OK ? waited : res;
 }
 
+bool sac_buckets_shrink(struct sac_buckets *b, sac_result res)
+{
+    const int last = b->count - 1;
+    if (res == SAC_OK || last == 0 || !is_out_of_memory(b, res))
+        return false;
+    sac_log(b->dev->ctx, SAC_LOG_WARN,
+            "%s: %s has no memory for batches of %d: they have up to %d", sac_model_path(b->model),
+            b->dev->name, b->list[last].size, b->list[last - 1].size);
+    sac_error_clear(b->dev->ctx);
+    bucket_finish(b, &b->list[last]);
+    sac_device_pool_trim(b->dev);
+    b->count = last;
+    return true;
+}
+
 sac_result sac_buckets_warm_up(struct sac_buckets *b)
 {
-    sac_result res = SAC_OK;
-    for (int i = b->count - 1; i >= 0 && res == SAC_OK; i--) {
-        res = warm_up(b, &b->list[i]);
-        if (i == 0 || res == SAC_OK || !is_out_of_memory(b, res))
-            continue;
-        sac_log(b->dev->ctx, SAC_LOG_WARN, "%s: %s has no memory for batches of %d: they have up to %d",
-                sac_model_path(b->model), b->dev->name, b->list[i].size, b->list[i - 1].size);
-        sac_error_clear(b->dev->ctx);
-        sac_device_pool_trim(b->dev);
-        b->count = i; /* those that are left are smaller */
-        res = SAC_OK;
+    for (int i = b->count - 1; i >= 0;) {
+        sac_result res = warm_up(b, &b->list[i]);
+        if (res == SAC_OK)
+            i--;
+        else if (sac_buckets_shrink(b, res))
+            i = SAC_MIN(i, b->count - 1);
+        else
+            return res;
     }
-    return res;
+    return SAC_OK;
 }

@@ -57,6 +57,9 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
 /* Plan and run once each bucket, the largest first, so that later runs find all they need. Buckets that find
  * no memory are left out, which is said; the smallest must. */
 sac_result sac_buckets_warm_up(struct sac_buckets *b);
+/* After a call that failed with res: where that was memory, the largest bucket is given up, which is
+ * logged. false: it was not, or there is no smaller one. */
+bool       sac_buckets_shrink(struct sac_buckets *b, sac_result res);
 
 /* All four, or none. destroy accepts none. */
 sac_result sac_marks_create(sac_device *dev, struct sac_marks *marks);

@@ -345,22 +345,24 @@ sac_result sac_detector_time(struct sac_detector *det, bool on)
     return res;
 }
 
-/* A device keeps scratch for as many images as it met at once: those of the largest batch. */
+/* A device keeps scratch for as many images as it met at once: those of the largest batch. One image
+ * it must take, or the first frame would find no memory when all streams are open. */
 static sac_result warm_up_head(struct sac_detector *det)
 {
     struct sac_detector_slot    *slot = &det->device->slots[0];
     struct sac_buckets          *b = &det->device->buckets;
-    const struct sac_bucket     *largest = &b->list[b->count - 1];
     const struct sac_preprocess *pre = &det->contract.pre;
     const struct sac_rect        whole = {0, 0, (float)pre->width, (float)pre->height};
-    for (int i = 0; i < largest->size; i++)
-        slot->maps[i] = sac_fit_map_of(pre, &whole);
-    sac_result res = run_head(det, largest, slot->maps, largest->size, sac_buffer_data(slot->boxes));
-    sac_result waited = det->dev->ops->stream_wait(b->stream);
-    if (res != SAC_ERR_MEMORY && res != SAC_ERR_LIMIT)
-        return res == SAC_OK ? waited : res;
-    sac_error_clear(det->dev->ctx); /* batches will be smaller */
-    return SAC_OK;
+    sac_result                   res;
+    do {
+        const struct sac_bucket *largest = &b->list[b->count - 1];
+        for (int i = 0; i < largest->size; i++)
+            slot->maps[i] = sac_fit_map_of(pre, &whole);
+        res = run_head(det, largest, slot->maps, largest->size, sac_buffer_data(slot->boxes));
+        sac_result waited = det->dev->ops->stream_wait(b->stream);
+        res = res == SAC_OK ? waited : res;
+    } while (sac_buckets_shrink(b, res));
+    return res;
 }
 
 sac_result sac_detector_warm_up(struct sac_detector *det)

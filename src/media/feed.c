@@ -153,8 +153,9 @@ static sac_result at_end_of_input(struct sac_source *src)
                         (unsigned long long)stats.corrupt);
     if (src->input.cut_off)
         return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
-                        "%s: the file is cut off; the %lld frames that it still has were read",
-                        src->name, (long long)stats.frames);
+                        "%s: the file is cut off; the %lld frame%s that it still has %s read", src->name,
+                        (long long)stats.frames, stats.frames == 1 ? "" : "s",
+                        stats.frames == 1 ? "was" : "were");
     return SAC_EOS;
 }
 

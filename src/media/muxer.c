@@ -55,10 +55,12 @@ void sac_container_endings(char *buf, size_t size)
 sac_result sac_muxer_open(struct sac_muxer *mux, const char *file)
 {
     sac_result res = SAC_OK;
+    char      *url = sac_asprintf("file:%s", file); /* else "12:30.mp4" were a protocol's address */
     sac_ffmpeg_log_begin(mux->ctx);
-    int err = avformat_alloc_output_context2(&mux->fmt, NULL, mux->container->format, file);
+    int err = url ? avformat_alloc_output_context2(&mux->fmt, NULL, mux->container->format, url) : AVERROR(ENOMEM);
     if (err >= 0)
-        err = avio_open(&mux->fmt->pb, file, AVIO_FLAG_WRITE);
+        err = avio_open(&mux->fmt->pb, url, AVIO_FLAG_WRITE);
+    sac_free(url);
     if (err < 0) {
         res = sac_ffmpeg_fail(mux->ctx, err, mux->path);
         sac_fail_prefix(mux->ctx, res, "cannot write ");

@@ -101,11 +101,9 @@ static sac_result open_sink(struct sac_sink *sink)
     if (res == SAC_OK)
         res = sac_encoder_check_preset(sink->ctx, sink->preset);
     if (res == SAC_OK)
-        res = sac_outname_choose(sink->ctx, sink->path, &sink->name);
+        res = sac_outname_open(sink->ctx, sink->path, &sink->name, NULL);
     if (res == SAC_OK)
         res = sac_muxer_open(&sink->muxer, sink->name.file);
-    if (res == SAC_OK)
-        sac_outname_created(&sink->name);
     return res == SAC_OK ? prepare(sink) : res;
 }
 
@@ -186,8 +184,8 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
     sac_result res = sac_encoder_open(&sink->encoder, sink->dev, sink->path, &setup);
     if (res != SAC_OK)
         return res;
-    sac_log(sink->ctx, SAC_LOG_DEBUG, "%s: encoder %s, %d threads", sink->path,
-            sac_sink_encoder(sink), setup.threads);
+    sac_log(sink->ctx, SAC_LOG_DEBUG, "%s: encoder %s, %d thread%s", sink->path,
+            sac_sink_encoder(sink), setup.threads, setup.threads == 1 ? "" : "s");
     res = sac_muxer_start(&sink->muxer, sink->encoder.avc, like);
     if (res != SAC_OK)
         return res;

@@ -239,15 +239,16 @@ static void describe_input(const sac_pipeline *pipe, char *buf, size_t size)
     for (int i = 0; i < pipe->stream_count; i++)
         ready += pipe->streams[i].ready;
     if (pipe->stream_count > 1)
-        used = snprintf(buf, size, "%d streams", ready);
+        used = snprintf(buf, size, "%d input%s", ready, ready == 1 ? "" : "s");
     else
-        used = snprintf(buf, size, "%s", s->params.input ? s->name : "none");
+        used = snprintf(buf, size, "%s", s->name);
     if (pipe->stream_count == 1 && s->src && used > 0 && (size_t)used < size)
-        snprintf(buf + used, size - (size_t)used, " (%.31s %dx%d, decoder %.31s)", s->info.codec,
-                 s->info.width, s->info.height, s->info.decoder);
+        snprintf(buf + used, size - (size_t)used, " (%.31s %dx%d)", s->info.codec, s->info.width,
+                 s->info.height);
 }
 
-/* The first line of every run says what it runs on: nothing falls back in silence. */
+/* The first line of every run says what happens and where: nothing falls back in silence. The second is for
+ * who looks into it. */
 static void log_setup(sac_pipeline *pipe)
 {
     struct sac_pipeline_stats stats;
@@ -255,12 +256,12 @@ static void log_setup(sac_pipeline *pipe)
     const char               *detections = pipe->streams[0].params.detections;
     sac_pipeline_get_stats(pipe, &stats);
     describe_input(pipe, input, sizeof input);
-    sac_log(pipe->ctx, SAC_LOG_INFO,
-            "device %s; engine %s; precision %s; detector %s; head %s; tracker %s; reid %s; "
-            "input %s; encoder %s",
-            stats.device, or_none(stats.engine), or_none(stats.precision),
-            or_none(detections ? detections : stats.detector), or_none(stats.head), stats.tracker,
-            or_none(stats.reid), input, or_none(stats.encoder));
+    sac_log(pipe->ctx, SAC_LOG_INFO, "%s on %s: %s %s, tracker %s, reid %s", input, stats.device,
+            detections ? "boxes of" : "detector", detections ? detections : stats.detector, stats.tracker,
+            or_none(stats.reid));
+    sac_log(pipe->ctx, SAC_LOG_DEBUG, "engine %s; precision %s; head %s; decoder %s; encoder %s",
+            or_none(stats.engine), or_none(stats.precision), or_none(stats.head),
+            or_none(pipe->streams[0].info.decoder), or_none(stats.encoder));
     if (stats.classes[0])
         sac_log(pipe->ctx, SAC_LOG_INFO, "classes %s%s", stats.classes,
                 stats.class_kept < stats.class_count ? "; --classes all keeps all" : "");

@@ -8,15 +8,6 @@ struct sac_eval_params sac_eval_params_default(void)
     return (struct sac_eval_params){.preprocess = 1};
 }
 
-static sac_result check_ids(const struct sac_eval_data *data, const char *name)
-{
-    if ((int64_t)data->gt_ids * data->track_ids <= SAC_EVAL_PAIRS_MAX)
-        return SAC_OK;
-    return SAC_FAIL(data->ctx, SAC_ERR_LIMIT,
-                    "%s: %d ground-truth ids times %d track ids; at most %d pairs can be scored",
-                    name, data->gt_ids, data->track_ids, SAC_EVAL_PAIRS_MAX);
-}
-
 static sac_result score(const struct sac_eval_data *data, const char *name,
                         struct sac_eval_result *out)
 {
@@ -36,9 +27,7 @@ static sac_result score(const struct sac_eval_data *data, const char *name,
         out->ml = data->track_dets == 0 ? data->gt_ids : 0;
         return SAC_OK;
     }
-    sac_result res = check_ids(data, name);
-    if (res == SAC_OK)
-        res = sac_eval_hota_score(data, out);
+    sac_result res = sac_eval_hota_score(data, out);
     if (res == SAC_OK)
         res = sac_eval_clear_score(data, out);
     if (res == SAC_OK)

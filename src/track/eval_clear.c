@@ -15,62 +15,63 @@ struct work {
     const struct sac_eval_data *data;
     struct sac_arena            arena;
     struct sac_eval_matcher     matcher;
-    double                     *score;      /* [gt_max,track_max] */
-    int                        *col_of_row; /* [gt_max] */
+    double                     *score;        /* of a frame's touches */
+    int                        *touch_of_row; /* [gt_max] */
+    int                         both; /* frames with both sides so far, this one included */
     /* [gt_ids] */
-    int     *seen, *matched;      /* frames */
-    int     *times_found;         /* beginnings of matched stretches */
-    int     *last_track;          /* whenever it was */
-    int     *track_before, *track_now; /* in the latest frame with both sides */
+    int *seen, *matched;     /* frames */
+    int *times_found;        /* beginnings of matched stretches */
+    int *last_track;         /* whenever it was */
+    int *last_both;          /* and in which of the frames with both sides */
 };
 
-static void fill_score(struct work *w, const struct sac_eval_frame *f)
+/* In the latest frame with both sides before this one. */
+static int track_before(const struct work *w, int gt)
 {
-    const double *s = f->similarity;
-    double       *score = w->score;
-    for (int g = 0; g < f->gt_count; g++)
-        for (int t = 0; t < f->track_count; t++, s++) {
-            double bonus = w->track_before[f->gt[g]] == f->track[t] ? KEEP_BONUS : 0;
-            *score++ = *s < THRESHOLD - SAC_EVAL_EPS ? 0 : bonus + *s;
-        }
+    return w->last_both[gt] == w->both - 1 ? w->last_track[gt] : NOBODY;
+}
+
+static void fill_score(struct work *w, const struct sac_eval_view *f)
+{
+    for (int i = 0; i < f->now.touch_count; i++) {
+        const struct sac_eval_touch *t = &f->touches[i];
+        double bonus = track_before(w, f->gt[t->gt]) == f->track[t->track] ? KEEP_BONUS : 0;
+        w->score[i] = t->similarity < THRESHOLD - SAC_EVAL_EPS ? 0 : bonus + t->similarity;
+    }
 }
 
 static void count_pair(struct work *w, int gt, int track, struct sac_eval_result *out)
 {
     out->idsw += w->last_track[gt] != NOBODY && w->last_track[gt] != track;
-    w->times_found[gt] += w->track_before[gt] == NOBODY;
+    w->times_found[gt] += track_before(w, gt) == NOBODY;
     w->last_track[gt] = track;
-    w->track_now[gt] = track;
+    w->last_both[gt] = w->both;
     w->matched[gt]++;
 }
 
-static void score_frame(struct work *w, const struct sac_eval_frame *f,
-                        struct sac_eval_result *out)
+static void score_frame(struct work *w, const struct sac_eval_view *f, struct sac_eval_result *out)
 {
     int    good = 0;
     double similarity = 0;
-    for (int g = 0; g < f->gt_count; g++)
+    for (int g = 0; g < f->now.gt_count; g++)
         w->seen[f->gt[g]]++;
-    if (f->gt_count > 0 && f->track_count > 0) {
+    if (f->now.gt_count > 0 && f->now.track_count > 0) {
+        w->both++;
         fill_score(w, f);
-        sac_eval_match(&w->matcher, w->score, f->gt_count, f->track_count, w->col_of_row);
-        for (int i = 0; i < w->data->gt_ids; i++)
-            w->track_now[i] = NOBODY;
-        for (int g = 0; g < f->gt_count; g++) {
-            size_t at = (size_t)g * (size_t)f->track_count + (size_t)SAC_MAX(w->col_of_row[g], 0);
-            if (w->col_of_row[g] < 0 || w->score[at] <= SAC_EVAL_EPS)
+        sac_eval_match(&w->matcher, f->touches, w->score, f->now.touch_count, f->now.gt_count,
+                       f->now.track_count, w->touch_of_row);
+        for (int g = 0; g < f->now.gt_count; g++) {
+            const int i = w->touch_of_row[g];
+            if (i < 0)
                 continue;
-            count_pair(w, f->gt[g], f->track[w->col_of_row[g]], out);
-            similarity += f->similarity[at];
+            count_pair(w, f->gt[g], f->track[f->touches[i].track], out);
+            similarity += f->touches[i].similarity;
             good++;
         }
-        int *former = w->track_before;
-        w->track_before = w->track_now;
-        w->track_now = former;
     }
     out->tp += good;
-    out->fn += f->gt_count - good;
-    out->fp += f->track_count - good;
+    out->fn += f->now.gt_count - good;
+    out->fp += f->now.track_count - good;
     out->motp_sum += similarity;
 }
 
@@ -88,29 +89,31 @@ static void close_tracks(const struct work *w, struct sac_eval_result *out)
 static bool allot(struct work *w)
 {
     const struct sac_eval_data *d = w->data;
-    size_t n = (size_t)d->gt_max, m = (size_t)d->track_max, ids = (size_t)d->gt_ids;
-    int   *numbers = sac_arena_alloc(&w->arena, 6 * ids * sizeof(int));
-    w->score = sac_arena_alloc(&w->arena, n * m * sizeof(double));
-    w->col_of_row = sac_arena_alloc(&w->arena, n * sizeof(int));
-    if (!numbers || !w->score || !w->col_of_row ||
-        !sac_eval_matcher_init(&w->matcher, (int)n, (int)m))
+    size_t n = (size_t)d->gt_max, ids = (size_t)d->gt_ids, touches = 0;
+    for (size_t i = 0; i < d->frames_kept; i++)
+        touches = SAC_MAX(touches, (size_t)d->frames[i].touch_count);
+    int *numbers = sac_arena_alloc(&w->arena, 5 * ids * sizeof(int));
+    w->score = sac_arena_alloc(&w->arena, touches * sizeof(double));
+    w->touch_of_row = sac_arena_alloc(&w->arena, n * sizeof(int));
+    if (!numbers || !w->score || !w->touch_of_row ||
+        !sac_eval_matcher_init(&w->matcher, d->gt_max, d->track_max))
         return false;
-    int **const parts[] = {&w->seen,       &w->matched,      &w->times_found,
-                           &w->last_track, &w->track_before, &w->track_now};
+    int **const parts[] = {&w->seen, &w->matched, &w->times_found, &w->last_track, &w->last_both};
     for (size_t i = 0; i < SAC_COUNT(parts); i++)
         *parts[i] = numbers + i * ids;
     for (size_t i = 0; i < ids; i++)
-        w->last_track[i] = w->track_before[i] = NOBODY;
+        w->last_track[i] = w->last_both[i] = NOBODY;
     return true;
 }
 
 sac_result sac_eval_clear_score(const struct sac_eval_data *data, struct sac_eval_result *out)
 {
-    struct work w = {.data = data};
-    bool        ok = allot(&w);
+    struct work          w = {.data = data};
+    struct sac_eval_view f = {0};
+    bool                 ok = allot(&w);
     if (ok) {
-        for (int n = 0; n < data->frame_count; n++)
-            score_frame(&w, &data->frames[n], out);
+        while (sac_eval_next(data, &f))
+            score_frame(&w, &f, out);
         close_tracks(&w, out);
         sac_eval_clear_close(out);
     }

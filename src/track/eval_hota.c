@@ -11,25 +11,25 @@ static double alpha_of(int a)
     return 0.05 + a * 0.05;
 }
 
-/* A matched pair, whatever its similarity. */
+/* A matched pair of boxes that is good enough for the first `good` alphas. */
 struct match {
-    int    gt, track;
-    double similarity;
+    int32_t pair;
+    int     good;
 };
 
 struct work {
     const struct sac_eval_data *data;
     struct sac_arena            arena;
-    double                     *pairs;     /* [gt_ids,track_ids]: alignment, later counts */
-    double                     *gt_dets;   /* [gt_ids] */
-    double                     *track_dets; /* [track_ids] */
-    double                     *gt_sum, *track_sum; /* [gt_max], [track_max] of similarity */
-    double                     *score;     /* [gt_max,track_max] */
-    int                        *col_of_row;
+    double                     *alignment; /* [pair_count] */
+    int                        *matched;   /* [pair_count] at one alpha */
+    int                        *gt_dets, *track_dets;   /* [gt_ids], [track_ids] */
+    double                     *gt_sum, *track_sum;     /* [gt_max], [track_max] of similarity */
+    double                     *line;      /* [gt_max or track_max] of similarities, for a sum */
+    double                     *score;     /* of a frame's touches */
+    int                        *touch_of_row;
     struct sac_eval_matcher     matcher;
     struct match               *matches; /* of all frames */
     size_t                      match_count;
-    int                        *frame_matches; /* [frame_count] */
 };
 
 /* numpy adds contiguous numbers in eight lanes, in blocks of 128: the last digit, and with it a tie
@@ -59,115 +59,127 @@ static double sum_contiguous(const double *x, int n)
     return sum;
 }
 
-static void sum_sides(struct work *w, const struct sac_eval_frame *f)
+/* The sum of a row whose n touches lie at these columns. Two numbers and zeros have the same sum in any order. */
+static double sum_row(struct work *w, const struct sac_eval_touch *touches, int n, int cols)
 {
-    for (int g = 0; g < f->gt_count; g++)
-        w->gt_sum[g] = sum_contiguous(f->similarity + (size_t)g * (size_t)f->track_count,
-                                      f->track_count);
-    if (f->track_count == 1) { /* then the column is contiguous too */
-        w->track_sum[0] = sum_contiguous(f->similarity, f->gt_count);
-        return;
-    }
-    for (int t = 0; t < f->track_count; t++)
-        w->track_sum[t] = 0;
-    const double *s = f->similarity;
-    for (int g = 0; g < f->gt_count; g++)
-        for (int t = 0; t < f->track_count; t++)
-            w->track_sum[t] += *s++;
+    if (n <= 2)
+        return (n > 0 ? touches[0].similarity : 0) + (n > 1 ? touches[1].similarity : 0);
+    memset(w->line, 0, (size_t)cols * sizeof *w->line);
+    for (int i = 0; i < n; i++)
+        w->line[touches[i].track] = touches[i].similarity;
+    return sum_contiguous(w->line, cols);
 }
 
-static double *pair(const struct work *w, int gt, int track)
+static void sum_sides(struct work *w, const struct sac_eval_view *f)
 {
-    return &w->pairs[(size_t)gt * (size_t)w->data->track_ids + (size_t)track];
+    const struct sac_eval_touch *t = f->touches, *end = t + f->now.touch_count;
+    for (int g = 0; g < f->now.gt_count; g++) {
+        const struct sac_eval_touch *row = t;
+        while (t < end && t->gt == g)
+            t++;
+        w->gt_sum[g] = sum_row(w, row, (int)(t - row), f->now.track_count);
+    }
+    memset(w->track_sum, 0, (size_t)f->now.track_count * sizeof *w->track_sum);
+    if (f->now.track_count == 1) { /* then the column is contiguous too */
+        memset(w->line, 0, (size_t)f->now.gt_count * sizeof *w->line);
+        for (t = f->touches; t < end; t++)
+            w->line[t->gt] = t->similarity;
+        w->track_sum[0] = sum_contiguous(w->line, f->now.gt_count);
+        return;
+    }
+    for (t = f->touches; t < end; t++)
+        w->track_sum[t->track] += t->similarity;
 }
 
 /* How well each pair of ids goes together over the whole sequence. */
 static void align(struct work *w)
 {
-    for (int n = 0; n < w->data->frame_count; n++) {
-        const struct sac_eval_frame *f = &w->data->frames[n];
-        const double                *s = f->similarity;
-        sum_sides(w, f);
-        for (int g = 0; g < f->gt_count; g++)
-            for (int t = 0; t < f->track_count; t++, s++) {
-                double whole = w->track_sum[t] + w->gt_sum[g] - *s;
-                if (whole > SAC_EVAL_EPS)
-                    *pair(w, f->gt[g], f->track[t]) += *s / whole;
-            }
-        for (int g = 0; g < f->gt_count; g++)
-            w->gt_dets[f->gt[g]]++;
-        for (int t = 0; t < f->track_count; t++)
-            w->track_dets[f->track[t]]++;
-    }
-    for (int g = 0; g < w->data->gt_ids; g++)
-        for (int t = 0; t < w->data->track_ids; t++) {
-            double common = *pair(w, g, t);
-            *pair(w, g, t) = common / (w->gt_dets[g] + w->track_dets[t] - common);
+    const struct sac_eval_data *d = w->data;
+    struct sac_eval_view        f = {0};
+    while (sac_eval_next(d, &f)) {
+        sum_sides(w, &f);
+        for (int i = 0; i < f.now.touch_count; i++) {
+            const struct sac_eval_touch *t = &f.touches[i];
+            double whole = w->track_sum[t->track] + w->gt_sum[t->gt] - t->similarity;
+            if (whole > SAC_EVAL_EPS)
+                w->alignment[f.pair_of[i]] += t->similarity / whole;
         }
+    }
+    for (int64_t i = 0; i < d->gt_dets; i++)
+        w->gt_dets[d->gt[i]]++;
+    for (int64_t i = 0; i < d->track_dets; i++)
+        w->track_dets[d->track[i]]++;
+    for (size_t i = 0; i < d->pair_count; i++) {
+        double common = w->alignment[i];
+        w->alignment[i] =
+            common / ((double)w->gt_dets[d->pairs[i].gt] + w->track_dets[d->pairs[i].track] - common);
+    }
+}
+
+/* For how many alphas, from the first on, a similarity is good enough. */
+static int good_alphas(double similarity)
+{
+    int a = 0;
+    while (a < SAC_HOTA_ALPHAS && similarity >= alpha_of(a) - SAC_EVAL_EPS)
+        a++;
+    return a;
+}
+
+/* Detections of a frame at all alphas; the sums of similarity run frame by frame. */
+static void count_detections(struct work *w, const struct sac_eval_view *f, struct sac_eval_result *out)
+{
+    double similarity[SAC_HOTA_ALPHAS] = {0};
+    int    good[SAC_HOTA_ALPHAS] = {0};
+    for (int g = 0; g < f->now.gt_count; g++) {
+        const int i = w->touch_of_row[g];
+        const int alphas = i < 0 ? 0 : good_alphas(f->touches[i].similarity);
+        if (alphas == 0)
+            continue;
+        w->matches[w->match_count++] = (struct match){f->pair_of[i], alphas};
+        for (int a = 0; a < alphas; a++) {
+            similarity[a] += f->touches[i].similarity;
+            good[a]++;
+        }
+    }
+    for (int a = 0; a < SAC_HOTA_ALPHAS; a++) {
+        out->hota_tp[a] += good[a];
+        out->hota_fn[a] += f->now.gt_count - good[a];
+        out->hota_fp[a] += f->now.track_count - good[a];
+        out->hota_loc[a] += similarity[a];
+    }
 }
 
 /* One matching serves all alphas: they only differ in which of its pairs are good enough. */
-static void match_frames(struct work *w)
+static void match_frames(struct work *w, struct sac_eval_result *out)
 {
-    for (int n = 0; n < w->data->frame_count; n++) {
-        const struct sac_eval_frame *f = &w->data->frames[n];
-        if (f->gt_count == 0 || f->track_count == 0)
-            continue;
-        const double *s = f->similarity;
-        double       *score = w->score;
-        for (int g = 0; g < f->gt_count; g++)
-            for (int t = 0; t < f->track_count; t++)
-                *score++ = *pair(w, f->gt[g], f->track[t]) * *s++;
-        sac_eval_match(&w->matcher, w->score, f->gt_count, f->track_count, w->col_of_row);
-        for (int g = 0; g < f->gt_count; g++) {
-            int t = w->col_of_row[g];
-            if (t < 0)
-                continue;
-            size_t at = (size_t)g * (size_t)f->track_count + (size_t)t;
-            w->matches[w->match_count++] =
-                (struct match){f->gt[g], f->track[t], f->similarity[at]};
-            w->frame_matches[n]++;
-        }
+    struct sac_eval_view f = {0};
+    while (sac_eval_next(w->data, &f)) {
+        for (int i = 0; i < f.now.touch_count; i++)
+            w->score[i] = w->alignment[f.pair_of[i]] * f.touches[i].similarity;
+        sac_eval_match(&w->matcher, f.touches, w->score, f.now.touch_count, f.now.gt_count, f.now.track_count,
+                       w->touch_of_row);
+        count_detections(w, &f, out);
     }
-}
-
-/* Detections at one alpha; the sums run frame by frame. */
-static void count_detections(const struct work *w, int a, struct sac_eval_result *out)
-{
-    const struct match *m = w->matches;
-    for (int n = 0; n < w->data->frame_count; n++) {
-        const struct sac_eval_frame *f = &w->data->frames[n];
-        double                       similarity = 0;
-        int                          good = 0;
-        for (int i = 0; i < w->frame_matches[n]; i++, m++)
-            if (m->similarity >= alpha_of(a) - SAC_EVAL_EPS) {
-                similarity += m->similarity;
-                good++;
-            }
-        out->hota_tp[a] += good;
-        out->hota_fn[a] += f->gt_count - good;
-        out->hota_fp[a] += f->track_count - good;
-        out->hota_loc[a] += similarity;
-    }
-    out->hota_loc[a] = SAC_MAX(1e-10, out->hota_loc[a]) / SAC_MAX(1e-10, out->hota_tp[a]);
+    for (int a = 0; a < SAC_HOTA_ALPHAS; a++)
+        out->hota_loc[a] = SAC_MAX(1e-10, out->hota_loc[a]) / SAC_MAX(1e-10, out->hota_tp[a]);
 }
 
 /* Association at one alpha: how often each pair of ids was matched, weighted by itself. */
 static void count_associations(struct work *w, int a, struct sac_eval_result *out)
 {
-    size_t pairs = (size_t)w->data->gt_ids * (size_t)w->data->track_ids;
-    double ass_a = 0, ass_re = 0, ass_pr = 0;
-    memset(w->pairs, 0, pairs * sizeof *w->pairs);
+    const struct sac_eval_data *d = w->data;
+    double                      ass_a = 0, ass_re = 0, ass_pr = 0;
+    memset(w->matched, 0, d->pair_count * sizeof *w->matched);
     for (size_t i = 0; i < w->match_count; i++)
-        if (w->matches[i].similarity >= alpha_of(a) - SAC_EVAL_EPS)
-            ++*pair(w, w->matches[i].gt, w->matches[i].track);
-    for (int g = 0; g < w->data->gt_ids; g++)
-        for (int t = 0; t < w->data->track_ids; t++) {
-            double n = *pair(w, g, t), of_gt = w->gt_dets[g], of_track = w->track_dets[t];
-            ass_a += n * sac_eval_share(n, of_gt + of_track - n);
-            ass_re += n * sac_eval_share(n, of_gt);
-            ass_pr += n * sac_eval_share(n, of_track);
-        }
+        w->matched[w->matches[i].pair] += a < w->matches[i].good;
+    for (size_t i = 0; i < d->pair_count; i++) {
+        if (w->matched[i] == 0)
+            continue;
+        double n = w->matched[i], of_gt = w->gt_dets[d->pairs[i].gt], of_track = w->track_dets[d->pairs[i].track];
+        ass_a += n * sac_eval_share(n, of_gt + of_track - n);
+        ass_re += n * sac_eval_share(n, of_gt);
+        ass_pr += n * sac_eval_share(n, of_track);
+    }
     out->hota_ass_a[a] = sac_eval_share(ass_a, out->hota_tp[a]);
     out->hota_ass_re[a] = sac_eval_share(ass_re, out->hota_tp[a]);
     out->hota_ass_pr[a] = sac_eval_share(ass_pr, out->hota_tp[a]);
@@ -176,21 +188,24 @@ static void count_associations(struct work *w, int a, struct sac_eval_result *ou
 static bool allot(struct work *w)
 {
     const struct sac_eval_data *d = w->data;
-    size_t n = (size_t)d->gt_max, m = (size_t)d->track_max, matches = 0;
-    for (int i = 0; i < d->frame_count; i++)
+    const size_t                n = (size_t)d->gt_max, m = (size_t)d->track_max;
+    size_t                      matches = 0, touches = 0;
+    for (size_t i = 0; i < d->frames_kept; i++) {
         matches += (size_t)SAC_MIN(d->frames[i].gt_count, d->frames[i].track_count);
-    w->pairs =
-        sac_arena_alloc(&w->arena, (size_t)d->gt_ids * (size_t)d->track_ids * sizeof(double));
-    w->gt_dets = sac_arena_alloc(&w->arena, (size_t)d->gt_ids * sizeof(double));
-    w->track_dets = sac_arena_alloc(&w->arena, (size_t)d->track_ids * sizeof(double));
+        touches = SAC_MAX(touches, (size_t)d->frames[i].touch_count);
+    }
+    w->alignment = sac_arena_alloc(&w->arena, d->pair_count * sizeof *w->alignment);
+    w->matched = sac_arena_alloc(&w->arena, d->pair_count * sizeof *w->matched);
+    w->gt_dets = sac_arena_alloc(&w->arena, (size_t)d->gt_ids * sizeof *w->gt_dets);
+    w->track_dets = sac_arena_alloc(&w->arena, (size_t)d->track_ids * sizeof *w->track_dets);
     w->gt_sum = sac_arena_alloc(&w->arena, n * sizeof(double));
     w->track_sum = sac_arena_alloc(&w->arena, m * sizeof(double));
-    w->score = sac_arena_alloc(&w->arena, n * m * sizeof(double));
-    w->col_of_row = sac_arena_alloc(&w->arena, n * sizeof(int));
+    w->line = sac_arena_alloc(&w->arena, SAC_MAX(n, m) * sizeof(double));
+    w->score = sac_arena_alloc(&w->arena, touches * sizeof(double));
+    w->touch_of_row = sac_arena_alloc(&w->arena, n * sizeof(int));
     w->matches = sac_arena_alloc(&w->arena, matches * sizeof *w->matches);
-    w->frame_matches = sac_arena_alloc(&w->arena, (size_t)d->frame_count * sizeof(int));
-    return w->pairs && w->gt_dets && w->track_dets && w->gt_sum && w->track_sum && w->score &&
-           w->col_of_row && w->matches && w->frame_matches &&
+    return w->alignment && w->matched && w->gt_dets && w->track_dets && w->gt_sum && w->track_sum &&
+           w->line && w->score && w->touch_of_row && w->matches &&
            sac_eval_matcher_init(&w->matcher, (int)n, (int)m);
 }
 
@@ -200,11 +215,9 @@ sac_result sac_eval_hota_score(const struct sac_eval_data *data, struct sac_eval
     bool        ok = allot(&w);
     if (ok) {
         align(&w);
-        match_frames(&w);
-        for (int a = 0; a < SAC_HOTA_ALPHAS; a++) {
-            count_detections(&w, a, out);
+        match_frames(&w, out);
+        for (int a = 0; a < SAC_HOTA_ALPHAS; a++)
             count_associations(&w, a, out);
-        }
         sac_eval_hota_close(out);
     }
     sac_eval_matcher_finish(&w.matcher);

@@ -23,10 +23,11 @@ bool sac_eval_matcher_init(struct sac_eval_matcher *m, int rows_max, int cols_ma
     m->row_of_col = sac_arena_alloc(&m->arena, n * sizeof *m->row_of_col);
     m->col_of_row = sac_arena_alloc(&m->arena, n * sizeof *m->col_of_row);
     m->remaining = sac_arena_alloc(&m->arena, n * sizeof *m->remaining);
-    m->row_seen = sac_arena_alloc(&m->arena, n);
-    m->col_seen = sac_arena_alloc(&m->arena, n);
+    m->rows_seen = sac_arena_alloc(&m->arena, n * sizeof *m->rows_seen);
+    m->cols_seen = sac_arena_alloc(&m->arena, n * sizeof *m->cols_seen);
+    m->col_round = sac_arena_alloc(&m->arena, n * sizeof *m->col_round);
     return m->cost && m->u && m->v && m->shortest && m->path && m->row_of_col && m->col_of_row &&
-           m->remaining && m->row_seen && m->col_seen;
+           m->remaining && m->rows_seen && m->cols_seen && m->col_round;
 }
 
 void sac_eval_matcher_finish(struct sac_eval_matcher *m)
@@ -34,56 +35,61 @@ void sac_eval_matcher_finish(struct sac_eval_matcher *m)
     sac_arena_finish(&m->arena);
 }
 
-/* The way of least cost from a row to a free column; returns that column, and its cost. */
-static int find_path(struct sac_eval_matcher *m, int cols, int row, double *cost_out)
+/* ---- a search ---- */
+
+/* The first step, from the new row to all columns, in a loop that the compiler makes vectors of: mostly it is the only
+ * one. Among equally near columns the last free one in the order of the search is taken, else the first: the order
+ * goes down, so the lowest free one, else the highest. */
+static int first_step(struct sac_eval_matcher *m, int cols, int row, double *lowest_out)
 {
-    int    left = cols;
-    double reached = 0;
-    memset(m->row_seen, 0, (size_t)m->capacity);
-    memset(m->col_seen, 0, (size_t)m->capacity);
+    const double *restrict cost = m->cost + (size_t)row * (size_t)cols, *restrict v = m->v;
+    double *restrict       shortest = m->shortest;
+    const double           u = m->u[row];
+    double                 lowest = INFINITY;
+    int                    best = -1;
     for (int j = 0; j < cols; j++) {
-        m->remaining[j] = cols - 1 - j;
-        m->shortest[j] = INFINITY;
+        const double way = cost[j] - u - v[j];
+        shortest[j] = way;
+        lowest = way < lowest ? way : lowest;
     }
-    for (;;) {
-        int    best = 0;
-        double lowest = INFINITY;
-        size_t from = (size_t)row * (size_t)cols;
-        m->row_seen[row] = true;
-        for (int k = 0; k < left; k++) {
-            int    j = m->remaining[k];
-            double way = reached + m->cost[from + (size_t)j] - m->u[row] - m->v[j];
-            if (way < m->shortest[j]) {
-                m->shortest[j] = way;
-                m->path[j] = row;
-            }
-            bool is_free = m->row_of_col[j] < 0;
-            if (m->shortest[j] < lowest || (m->shortest[j] == lowest && is_free)) {
-                lowest = m->shortest[j];
-                best = k;
-            }
-        }
-        int j = m->remaining[best];
-        reached = lowest;
-        m->col_seen[j] = true;
-        m->remaining[best] = m->remaining[--left];
-        if (m->row_of_col[j] < 0) {
-            *cost_out = reached;
-            return j;
-        }
-        row = m->row_of_col[j];
-    }
+    for (int j = 0; j < cols && (best < 0 || m->row_of_col[best] >= 0); j++)
+        if (shortest[j] == lowest)
+            best = j;
+    *lowest_out = lowest;
+    return best;
 }
 
-static void update_prices(struct sac_eval_matcher *m, int rows, int cols, int row, double cost)
+/* A later step goes on from a row that was reached; returns the place of the nearest column in `remaining`. */
+static int next_step(struct sac_eval_matcher *m, int cols, int left, int row, double reached, double *lowest_out)
+{
+    const double *cost = m->cost + (size_t)row * (size_t)cols;
+    double        lowest = INFINITY;
+    int           best = 0;
+    for (int k = 0; k < left; k++) {
+        int    j = m->remaining[k];
+        double way = reached + cost[j] - m->u[row] - m->v[j];
+        if (way < m->shortest[j]) {
+            m->shortest[j] = way;
+            m->path[j] = row;
+        }
+        bool is_free = m->row_of_col[j] < 0;
+        if (m->shortest[j] < lowest || (m->shortest[j] == lowest && is_free)) {
+            lowest = m->shortest[j];
+            best = k;
+        }
+    }
+    *lowest_out = lowest;
+    return best;
+}
+
+/* Of the rows and columns that a search saw, the row it began with left out. */
+static void update_prices(struct sac_eval_matcher *m, int row, int seen, double cost)
 {
     m->u[row] += cost;
-    for (int i = 0; i < rows; i++)
-        if (m->row_seen[i] && i != row)
-            m->u[i] += cost - m->shortest[m->col_of_row[i]];
-    for (int j = 0; j < cols; j++)
-        if (m->col_seen[j])
-            m->v[j] -= cost - m->shortest[j];
+    for (int k = 0; k < seen; k++)
+        m->u[m->rows_seen[k]] += cost - m->shortest[m->cols_seen[k]];
+    for (int k = 0; k < seen; k++)
+        m->v[m->cols_seen[k]] -= cost - m->shortest[m->cols_seen[k]];
 }
 
 static void flip_path(struct sac_eval_matcher *m, int row, int col)
@@ -97,36 +103,82 @@ static void flip_path(struct sac_eval_matcher *m, int row, int col)
     }
 }
 
-/* cost = -score, turned so that there are at least as many columns as rows. */
-static void load(struct sac_eval_matcher *m, const double *score, int rows, int cols, bool turned)
+/* The way of least cost from a row to a free column. */
+static void add_row(struct sac_eval_matcher *m, int cols, int row)
 {
-    for (int r = 0; r < rows; r++)
-        for (int c = 0; c < cols; c++) {
-            size_t at = turned ? (size_t)c * (size_t)rows + (size_t)r
-                               : (size_t)r * (size_t)cols + (size_t)c;
-            m->cost[at] = -score[(size_t)r * (size_t)cols + (size_t)c];
-        }
+    double reached;
+    int    col = first_step(m, cols, row, &reached), left = cols, seen = 0;
+    if (m->row_of_col[col] < 0) { /* no other row is in the way */
+        m->u[row] += reached;
+        m->row_of_col[col] = row;
+        m->col_of_row[row] = col;
+        return;
+    }
+    for (int j = 0; j < cols; j++) {
+        m->remaining[j] = cols - 1 - j;
+        m->path[j] = row;
+    }
+    for (int place = cols - 1 - col; m->row_of_col[col] >= 0; col = m->remaining[place]) {
+        m->remaining[place] = m->remaining[--left];
+        m->cols_seen[seen] = col;
+        m->rows_seen[seen] = m->row_of_col[col];
+        place = next_step(m, cols, left, m->rows_seen[seen], reached, &reached);
+        seen++;
+    }
+    update_prices(m, row, seen, reached);
+    flip_path(m, row, col);
 }
 
-void sac_eval_match(struct sac_eval_matcher *m, const double *score, int rows, int cols,
-                    int *col_of_row)
+/* ---- matching ---- */
+
+/* Where no row or column has two scores, nothing is to be chosen. */
+static bool take_single_scores(struct sac_eval_matcher *m, const struct sac_eval_touch *touches,
+                               const double *score, int n, int *touch_of_row)
 {
-    bool turned = rows > cols;
-    int  small = turned ? cols : rows, large = turned ? rows : cols;
-    load(m, score, rows, cols, turned);
-    for (int i = 0; i < small; i++) {
-        m->u[i] = 0;
-        m->col_of_row[i] = -1;
+    m->round++;
+    for (int i = 0; i < n; i++) {
+        const struct sac_eval_touch *t = &touches[i];
+        if (!(score[i] > 0))
+            continue;
+        if (touch_of_row[t->gt] >= 0 || m->col_round[t->track] == m->round)
+            return false;
+        touch_of_row[t->gt] = i;
+        m->col_round[t->track] = m->round;
     }
-    for (int j = 0; j < large; j++) {
-        m->v[j] = 0;
-        m->row_of_col[j] = -1;
+    return true;
+}
+
+/* cost = -score, turned so that there are at least as many columns as rows. */
+static void load(struct sac_eval_matcher *m, const struct sac_eval_touch *touches, const double *score, int n,
+                 int rows, int cols)
+{
+    const bool   turned = rows > cols;
+    const size_t width = (size_t)SAC_MAX(rows, cols);
+    memset(m->cost, 0, width * (size_t)SAC_MIN(rows, cols) * sizeof *m->cost);
+    for (int i = 0; i < n; i++) {
+        const size_t row = (size_t)touches[i].gt, col = (size_t)touches[i].track;
+        m->cost[turned ? col * width + row : row * width + col] = -score[i];
     }
-    for (int row = 0; row < small; row++) {
-        double cost;
-        int    col = find_path(m, large, row, &cost);
-        update_prices(m, small, large, row, cost);
-        flip_path(m, row, col);
-    }
-    memcpy(col_of_row, turned ? m->row_of_col : m->col_of_row, (size_t)rows * sizeof *col_of_row);
+}
+
+void sac_eval_match(struct sac_eval_matcher *m, const struct sac_eval_touch *touches, const double *score,
+                    int n, int rows, int cols, int *touch_of_row)
+{
+    const bool turned = rows > cols;
+    const int  small = SAC_MIN(rows, cols), large = SAC_MAX(rows, cols);
+    memset(touch_of_row, 0xff, (size_t)rows * sizeof *touch_of_row);
+    if (take_single_scores(m, touches, score, n, touch_of_row))
+        return;
+    load(m, touches, score, n, rows, cols);
+    memset(m->u, 0, (size_t)small * sizeof *m->u);
+    memset(m->v, 0, (size_t)large * sizeof *m->v);
+    memset(m->row_of_col, 0xff, (size_t)large * sizeof *m->row_of_col);
+    memset(m->col_of_row, 0xff, (size_t)small * sizeof *m->col_of_row);
+    for (int row = 0; row < small; row++)
+        add_row(m, large, row);
+    const int *col_of_row = turned ? m->row_of_col : m->col_of_row;
+    memset(touch_of_row, 0xff, (size_t)rows * sizeof *touch_of_row);
+    for (int i = 0; i < n; i++)
+        if (score[i] > 0 && col_of_row[touches[i].gt] == touches[i].track)
+            touch_of_row[touches[i].gt] = i;
 }

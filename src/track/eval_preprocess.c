@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From two files to the frames that count. MOTChallenge's ground truth also marks things that a
  * tracker may take for a pedestrian: a track box on one of them is neither right nor wrong. */
+#include <limits.h>
 #include <string.h>
 
 #include "track/eval_data.h"
@@ -44,9 +45,13 @@ static double iou(const struct sac_mot_row *a, const struct sac_mot_row *b)
 {
     double ax1 = a->x + a->w, ay1 = a->y + a->h, bx1 = b->x + b->w, by1 = b->y + b->h;
     double width = SAC_MIN(ax1, bx1) - SAC_MAX(a->x, b->x);
+    if (!(width > 0)) /* most pairs of a frame */
+        return 0;
     double height = SAC_MIN(ay1, by1) - SAC_MAX(a->y, b->y);
+    if (!(height > 0))
+        return 0;
     double area_a = (ax1 - a->x) * (ay1 - a->y), area_b = (bx1 - b->x) * (by1 - b->y);
-    double both = SAC_MAX(width, 0.0) * SAC_MAX(height, 0.0);
+    double both = width * height;
     double either = area_a + area_b - both;
     if (area_a <= SAC_EVAL_EPS || area_b <= SAC_EVAL_EPS || either <= SAC_EVAL_EPS)
         return 0;
@@ -66,17 +71,24 @@ struct preparation {
     const char             *name;
     bool                    preprocess;
     struct sac_eval_matcher matcher;
-    int                    *sorted;     /* [largest frame] scratch */
-    double                 *similarity; /* [gt_max,track_max] scratch */
-    double                 *score;      /* [gt_max,track_max] scratch */
-    int                    *matched;    /* [gt_max] column of each row */
-    bool                   *removed;    /* [track_max] */
+    int                    *sorted;  /* [largest frame] scratch */
+    /* Of one frame, before anything is left out. */
+    struct sac_eval_touch  *touches; /* [touch_count] */
+    double                 *score;   /* [touch_count] */
+    size_t                  touch_count, touch_capacity, score_capacity;
+    int                    *touch_of_row; /* [gt_max] */
+    int                    *place;   /* [track_max] among those that are kept; -1: it is not */
 };
 
 static sac_result check_unique(struct preparation *p, struct span s, const char *what)
 {
-    for (int i = 0; i < s.count; i++)
+    bool grows = true;
+    for (int i = 0; i < s.count; i++) {
         p->sorted[i] = s.rows[i].id;
+        grows = grows && (i == 0 || p->sorted[i] > p->sorted[i - 1]);
+    }
+    if (grows)
+        return SAC_OK;
     qsort(p->sorted, (size_t)s.count, sizeof *p->sorted, compare_ints);
     for (int i = 1; i < s.count; i++)
         if (p->sorted[i] == p->sorted[i - 1])
@@ -110,23 +122,46 @@ static sac_result check_gt(struct preparation *p, struct span s)
 
 /* ---- one frame ---- */
 
-/* Mark the track boxes that lie on a distractor. All ground truth takes part in the matching, so a
- * box that fits a pedestrian better stays. */
-static void remove_distracted(struct preparation *p, struct span gt, struct span tracks)
+static bool find_touches(struct preparation *p, struct span gt, struct span tracks)
 {
-    size_t cols = (size_t)tracks.count, pairs = (size_t)gt.count * cols;
-    memset(p->removed, 0, cols);
-    if (!p->preprocess || pairs == 0)
-        return;
-    for (size_t i = 0; i < pairs; i++)
-        p->score[i] = p->similarity[i] < 0.5 - SAC_EVAL_EPS ? 0 : p->similarity[i];
-    sac_eval_match(&p->matcher, p->score, gt.count, tracks.count, p->matched);
+    p->touch_count = 0;
     for (int g = 0; g < gt.count; g++) {
-        int t = p->matched[g];
-        if (t >= 0 && p->score[(size_t)g * cols + (size_t)t] > SAC_EVAL_EPS &&
-            is_distractor(gt.rows[g].class_id))
-            p->removed[t] = true;
+        if (!sac_grow((void **)&p->touches, &p->touch_capacity, p->touch_count + (size_t)tracks.count,
+                      sizeof *p->touches))
+            return false;
+        for (int t = 0; t < tracks.count; t++) {
+            double similarity = iou(&gt.rows[g], &tracks.rows[t]);
+            if (similarity > 0)
+                p->touches[p->touch_count++] = (struct sac_eval_touch){similarity, g, t};
+        }
     }
+    return true;
+}
+
+static bool has_distractor(const struct preparation *p, struct span gt)
+{
+    for (int g = 0; p->preprocess && g < gt.count; g++)
+        if (is_distractor(gt.rows[g].class_id))
+            return true;
+    return false;
+}
+
+/* The track boxes that lie on a distractor are left out. All ground truth takes part in the matching, so a
+ * box that fits a pedestrian better stays. */
+static bool keep_undistracted(struct preparation *p, struct span gt, struct span tracks)
+{
+    memset(p->place, 0, (size_t)tracks.count * sizeof *p->place);
+    if (!has_distractor(p, gt) || p->touch_count == 0)
+        return true;
+    if (!sac_grow((void **)&p->score, &p->score_capacity, p->touch_count, sizeof *p->score))
+        return false;
+    for (size_t i = 0; i < p->touch_count; i++)
+        p->score[i] = p->touches[i].similarity < 0.5 - SAC_EVAL_EPS ? 0 : p->touches[i].similarity;
+    sac_eval_match(&p->matcher, p->touches, p->score, (int)p->touch_count, gt.count, tracks.count, p->touch_of_row);
+    for (int g = 0; g < gt.count; g++)
+        if (p->touch_of_row[g] >= 0 && is_distractor(gt.rows[g].class_id))
+            p->place[p->touches[p->touch_of_row[g]].track] = -1;
+    return true;
 }
 
 /* The confidence of ground truth is a mark: 0 means not to be scored. */
@@ -135,88 +170,56 @@ static bool is_scored(const struct preparation *p, const struct sac_mot_row *gt)
     return (int)gt->conf != 0 && (!p->preprocess || gt->class_id == MOT_PEDESTRIAN);
 }
 
-static bool allot(struct sac_eval_data *data, struct sac_eval_frame *frame, struct span gt,
-                  struct span tracks)
+static bool allot(struct sac_eval_data *data, size_t gt, size_t tracks, size_t touches)
 {
-    size_t n = (size_t)gt.count, m = (size_t)tracks.count;
-    frame->gt = sac_arena_alloc(&data->arena, n * sizeof *frame->gt);
-    frame->track = sac_arena_alloc(&data->arena, m * sizeof *frame->track);
-    frame->similarity = sac_arena_alloc(&data->arena, n * m * sizeof *frame->similarity);
-    return frame->gt && frame->track && frame->similarity;
+    return sac_grow((void **)&data->frames, &data->frames_capacity, data->frames_kept + 1, sizeof *data->frames) &&
+           sac_grow((void **)&data->gt, &data->gt_capacity, (size_t)data->gt_dets + gt, sizeof *data->gt) &&
+           sac_grow((void **)&data->track, &data->track_capacity, (size_t)data->track_dets + tracks,
+                    sizeof *data->track) &&
+           sac_grow((void **)&data->touches, &data->touch_capacity, data->touch_count + touches,
+                    sizeof *data->touches);
 }
 
 /* What is left of a frame, ids still as in the files. */
-static void keep_rest(struct preparation *p, struct sac_eval_frame *frame, struct span gt,
-                      struct span tracks)
+static void keep_rest(struct preparation *p, struct span gt, struct span tracks)
 {
-    size_t  cols = (size_t)tracks.count;
-    double *to = frame->similarity;
+    struct sac_eval_data *data = p->data;
+    struct sac_eval_frame frame = {0};
+    size_t                next = 0;
     for (int t = 0; t < tracks.count; t++)
-        if (!p->removed[t])
-            frame->track[frame->track_count++] = tracks.rows[t].id;
+        if (p->place[t] >= 0) {
+            p->place[t] = frame.track_count++;
+            data->track[data->track_dets++] = tracks.rows[t].id;
+        }
     for (int g = 0; g < gt.count; g++) {
-        if (!is_scored(p, &gt.rows[g]))
-            continue;
-        frame->gt[frame->gt_count++] = gt.rows[g].id;
-        for (int t = 0; t < tracks.count; t++)
-            if (!p->removed[t])
-                *to++ = p->similarity[(size_t)g * cols + (size_t)t];
+        const bool scored = is_scored(p, &gt.rows[g]);
+        for (; next < p->touch_count && p->touches[next].gt == g; next++)
+            if (scored && p->place[p->touches[next].track] >= 0) {
+                data->touches[data->touch_count++] = (struct sac_eval_touch){
+                    p->touches[next].similarity, frame.gt_count, p->place[p->touches[next].track]};
+                frame.touch_count++;
+            }
+        if (scored) {
+            frame.gt_count++;
+            data->gt[data->gt_dets++] = gt.rows[g].id;
+        }
     }
-    p->data->gt_dets += frame->gt_count;
-    p->data->track_dets += frame->track_count;
+    if (frame.gt_count || frame.track_count)
+        data->frames[data->frames_kept++] = frame;
 }
 
-static sac_result prepare_frame(struct preparation *p, struct sac_eval_frame *frame,
-                                struct span gt, struct span tracks)
+static sac_result prepare_frame(struct preparation *p, struct span gt, struct span tracks)
 {
     sac_result res = check_gt(p, gt);
     if (res == SAC_OK)
         res = check_tracks(p, tracks);
     if (res != SAC_OK)
         return res;
-    if (!allot(p->data, frame, gt, tracks))
+    if (!find_touches(p, gt, tracks) || !keep_undistracted(p, gt, tracks) ||
+        !allot(p->data, (size_t)gt.count, (size_t)tracks.count, p->touch_count))
         return sac_eval_no_memory(p->data);
-    for (int g = 0; g < gt.count; g++)
-        for (int t = 0; t < tracks.count; t++)
-            p->similarity[(size_t)g * (size_t)tracks.count + (size_t)t] =
-                iou(&gt.rows[g], &tracks.rows[t]);
-    remove_distracted(p, gt, tracks);
-    keep_rest(p, frame, gt, tracks);
+    keep_rest(p, gt, tracks);
     return SAC_OK;
-}
-
-/* ---- ids without gaps ---- */
-
-static int *ids_of(struct sac_eval_frame *frame, bool tracks, int *count)
-{
-    *count = tracks ? frame->track_count : frame->gt_count;
-    return tracks ? frame->track : frame->gt;
-}
-
-static bool renumber(struct sac_eval_data *data, bool tracks, int64_t dets, int *unique_out)
-{
-    int   *all = sac_realloc_array(NULL, (size_t)dets, sizeof *all);
-    size_t n = 0, unique = 0;
-    int    count;
-    if (!all)
-        return false;
-    for (int f = 0; f < data->frame_count; f++) {
-        int *ids = ids_of(&data->frames[f], tracks, &count);
-        for (int i = 0; i < count; i++)
-            all[n++] = ids[i];
-    }
-    qsort(all, n, sizeof *all, compare_ints);
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || all[i] != all[i - 1])
-            all[unique++] = all[i];
-    for (int f = 0; f < data->frame_count; f++) {
-        int *ids = ids_of(&data->frames[f], tracks, &count);
-        for (int i = 0; i < count; i++)
-            ids[i] = (int)((int *)bsearch(&ids[i], all, unique, sizeof *all, compare_ints) - all);
-    }
-    sac_free(all);
-    *unique_out = (int)unique;
-    return true;
 }
 
 /* ---- the whole ---- */
@@ -236,27 +239,36 @@ static sac_result prepare_frames(struct preparation *p, const struct sac_mot_fil
 {
     sac_result res = SAC_OK;
     size_t     at_gt = 0, at_track = 0;
-    for (int f = 0; f < p->data->frame_count && res == SAC_OK; f++) {
-        struct span in_gt = take_frame(gt, &at_gt, f + 1);
-        struct span in_tracks = take_frame(tracks, &at_track, f + 1);
-        res = prepare_frame(p, &p->data->frames[f], in_gt, in_tracks);
+    while (res == SAC_OK && (at_gt < gt->count || at_track < tracks->count)) {
+        int frame = at_gt < gt->count ? gt->rows[at_gt].frame : INT_MAX;
+        if (at_track < tracks->count)
+            frame = SAC_MIN(frame, tracks->rows[at_track].frame);
+        struct span in_gt = take_frame(gt, &at_gt, frame);
+        struct span in_tracks = take_frame(tracks, &at_track, frame);
+        res = prepare_frame(p, in_gt, in_tracks);
     }
     return res;
 }
 
-static bool allot_scratch(struct preparation *p)
+static bool preparation_init(struct preparation *p)
 {
     struct sac_eval_data *data = p->data;
-    size_t n = (size_t)data->gt_max, m = (size_t)data->track_max;
-    data->frames =
-        sac_arena_alloc(&data->arena, (size_t)data->frame_count * sizeof *data->frames);
-    p->sorted = sac_arena_alloc(&data->arena, SAC_MAX(n, m) * sizeof *p->sorted);
-    p->similarity = sac_arena_alloc(&data->arena, n * m * sizeof *p->similarity);
-    p->score = sac_arena_alloc(&data->arena, n * m * sizeof *p->score);
-    p->matched = sac_arena_alloc(&data->arena, n * sizeof *p->matched);
-    p->removed = sac_arena_alloc(&data->arena, m * sizeof *p->removed);
-    return data->frames && p->sorted && p->similarity && p->score && p->matched && p->removed &&
-           sac_eval_matcher_init(&p->matcher, (int)n, (int)m);
+    const size_t          n = (size_t)data->gt_max, m = (size_t)data->track_max;
+    p->sorted = sac_realloc_array(NULL, SAC_MAX(n, m), sizeof *p->sorted);
+    p->touch_of_row = sac_realloc_array(NULL, n, sizeof *p->touch_of_row);
+    p->place = sac_realloc_array(NULL, m, sizeof *p->place);
+    return p->sorted && p->touch_of_row && p->place && allot(data, 1, 1, 1) &&
+           sac_eval_matcher_init(&p->matcher, p->preprocess ? (int)n : 0, p->preprocess ? (int)m : 0);
+}
+
+static void preparation_finish(struct preparation *p)
+{
+    sac_eval_matcher_finish(&p->matcher);
+    sac_free(p->sorted);
+    sac_free(p->touch_of_row);
+    sac_free(p->place);
+    sac_free(p->touches);
+    sac_free(p->score);
 }
 
 /* MOT15's ground truth has no classes, and its benchmark no preprocessing. */
@@ -300,15 +312,17 @@ sac_result sac_eval_prepare(struct sac_eval_data *data, const char *name,
         return SAC_FAIL(data->ctx, SAC_ERR_LIMIT,
                         "%s: %d and %d boxes in one frame; at most %d pairs can be scored", name,
                         data->gt_max, data->track_max, SAC_EVAL_PAIRS_MAX);
-    res = allot_scratch(&p) ? prepare_frames(&p, gt, tracks) : sac_eval_no_memory(data);
-    sac_eval_matcher_finish(&p.matcher);
-    if (res == SAC_OK && (!renumber(data, false, data->gt_dets, &data->gt_ids) ||
-                          !renumber(data, true, data->track_dets, &data->track_ids)))
-        res = sac_eval_no_memory(data);
-    return res;
+    res = preparation_init(&p) ? prepare_frames(&p, gt, tracks) : sac_eval_no_memory(data);
+    preparation_finish(&p);
+    return res == SAC_OK ? sac_eval_number(data, name) : res;
 }
 
 void sac_eval_data_finish(struct sac_eval_data *data)
 {
-    sac_arena_finish(&data->arena);
+    sac_free(data->frames);
+    sac_free(data->gt);
+    sac_free(data->track);
+    sac_free(data->touches);
+    sac_free(data->pair_of);
+    sac_free(data->pairs);
 }

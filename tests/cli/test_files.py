@@ -104,3 +104,36 @@ def test_inputs_of_one_run_share_no_output(saccade, video, work):
         shutil.copy(video, work / name)
     fails(saccade('in.mp4', 'other/in.mkv', '--mot', 'out', cwd=work), 2, 'in.mp4', 'in.mkv', 'out/in.txt')
     assert not (work / 'out').exists()
+
+
+# ---- temporary files ----
+
+def test_an_input_with_the_name_of_a_temporary_file_is_kept(saccade, video, work):
+    shutil.copy(video, work / 'x.mp4.part')
+    before = (work / 'x.mp4.part').read_bytes()
+    (work / 'q.txt.part').symlink_to('precious')
+    (work / 'precious').write_text('precious')
+    run = saccade('x.mp4.part', '--detections', 'det/det.txt', '-o', 'x.mp4', '--mot', 'q.txt', cwd=work)
+    assert run.returncode == 0, run.stderr
+    assert (work / 'x.mp4.part').read_bytes() == before
+    assert (work / 'precious').read_text() == 'precious'
+    assert (work / 'q.txt').stat().st_size > 0
+
+
+def test_two_runs_with_one_output_write_it_whole(program, saccade, video, work):
+    command = [program, str(video), '--detections', 'det/det.txt', '-o', 'o.mp4', '--jsonl', 'o.jsonl']
+    runs = [subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    for run in runs:
+        _, said = run.communicate(timeout=60)
+        assert run.returncode == 0, said
+    assert len((work / 'o.jsonl').read_text().splitlines()) == 41
+    run = saccade('o.mp4', '--detections', 'det/det.txt', '--jsonl', 'again.jsonl', cwd=work)
+    assert run.returncode == 0, run.stderr
+    assert len((work / 'again.jsonl').read_text().splitlines()) == 41
+    assert not list(work.glob('*.part'))
+
+
+def test_a_colon_makes_no_protocol_of_an_output(saccade, video, work):
+    run = saccade(video, '--detections', 'det/det.txt', '-o', '12:30.mp4', '--mot', 'a:b.txt', cwd=work)
+    assert run.returncode == 0, run.stderr
+    assert (work / '12:30.mp4').stat().st_size > 0 and (work / 'a:b.txt').stat().st_size > 0

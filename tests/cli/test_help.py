@@ -63,6 +63,21 @@ def test_version(saccade):
     (['in.mp4', '--jsonl', '-', '--mot', '-'], ["two outputs go to '-'"]),
     (['in.mp4', '-o', 'x.mp4', '--labels', 'id,name'], ["--labels 'id,name'", 'id, class and score']),
     (['in.mp4', '--zero-copy', 'strickt'], ["'strickt'", "did you mean 'strict'?"]),
+    (['in.mp4', '--conf', '0.3'], ["'--conf'", "'--score-min SCORE'"]),
+    (['in.mp4', '--conf_thres=0.3'], ["'--conf_thres'", "'--score-min SCORE'"]),
+    (['in.mp4', '--iou', '0.5'], ["'--nms-iou IOU'"]),
+    (['in.mp4', '--show'], ['nothing is shown', '--output']),
+    (['in.mp4', '--imgsz', '640'], ["'--preprocess size=640x640'"]),
+    (['track', '--source', 'in.mp4'], ['without an option', 'saccade in.mp4']),
+    (['-i', 'in.mp4'], ['without an option']),
+    (['in.mp4', '--save'], ["'--output FILE'"]),
+    (['in.mp4', '--save_txt'], ["'--mot FILE'"]),
+    (['in.mp4', '--weights', 'x.pt'], ["'--detector MODEL'"]),
+    (['in.mp4', '--half'], ["'--precision fp16'"]),
+    (['in.mp4', '--vid-stride', '2'], ["'--every N'"]),
+    (['in.mp4', '--project', 'x'], ['-o out/']),
+    (['in.mp4', '-ss', '10'], ["'--start TIME'"]),
+    (['infer', 'x.onnx', '--conf', '0.3'], ["unknown option '--conf'"]),
     (['infer'], ['needs MODEL']),
     (['build'], ['needs MODEL']),
     (['build', 'x.onnx', '--batch', '3:2'], ["'3:2'", 'MIN:OPT:MAX']),
@@ -103,7 +118,7 @@ def test_every_option_is_a_key(saccade):
     template = saccade('config').stdout
     for verb in WORK_VERBS:
         for name in re.findall(r'--(?:\[no-\])?([a-z-]+)', saccade(verb, '--help').stdout.split('Examples')[0]):
-            if name not in ('help', 'version', 'config'):
+            if name not in ('help', 'version', 'config', 'quiet', 'verbose'):
                 assert f'[--{name}]' in template.replace('\n', ' ').replace('  # ', ' '), name
 
 

@@ -105,7 +105,7 @@ def test_each_stream_is_as_it_is_alone(saccade, clips, alone, tmp_path):
     assert all(queue['passed'] == stats['frames'] for queue in stats['queues'])
     for stream in stats['streams']:
         assert stream['input'] in run.stderr and stream['fault'] is None
-    assert run.stderr.count(' frames in ') == 1
+    assert run.stderr.count(' frames: ') == 1
 
 
 @pytest.mark.skipif('SACCADE_SANITIZED' in os.environ, reason='four clips through a detector take minutes there')

@@ -11,6 +11,7 @@ static const char *summary_of(const struct sac_pipeline_stats *stats)
     FILE       *out = fmemopen(text, sizeof text, "w");
     assert_non_null(out);
     summary_print(stats, out);
+    summary_print_details(stats, out);
     assert_int_equal(fclose(out), 0);
     return text;
 }
@@ -59,12 +60,28 @@ static void says_which_classes_are_kept(void **state)
     assert_non_null(strstr(summary_of(&stats), "\nclasses     all 80\n"));
 }
 
+static void a_word_for_one(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats stats = {.frames = 1, .tracks = 1, .elapsed_s = 1, .fps = 1};
+    stats.source.pts_repaired = 1;
+    const char *text = summary_of(&stats);
+    assert_non_null(strstr(text, "1 object in 1 frame: 1.0 frames/s"));
+    assert_non_null(strstr(text, "input       1 timestamp repaired\n"));
+    stats.frames = stats.tracks = stats.source.pts_repaired = 0;
+    assert_non_null(strstr(summary_of(&stats), "0 objects in 0 frames: "));
+    stats.frames = stats.tracks = stats.source.pts_repaired = 2;
+    assert_non_null(strstr(summary_of(&stats), "2 objects in 2 frames: "));
+    assert_non_null(strstr(summary_of(&stats), "input       2 timestamps repaired\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_has_columns_of_its_own),
         cmocka_unit_test(without_one_there_are_none),
         cmocka_unit_test(says_which_classes_are_kept),
+        cmocka_unit_test(a_word_for_one),
     };
     return cmocka_run_group_tests_name("cli/summary", tests, NULL, NULL);
 }

@@ -132,13 +132,18 @@ def test_a_reader_that_leaves_ends_the_run(program, long_clip, tmp_path):
 
 # ---- what is said ----
 
-def test_the_summary_tells_frames_rate_and_device(saccade, clip):
-    run = track(saccade, clip)
+def test_the_summary_tells_objects_speed_and_files(saccade, clip, tmp_path):
+    run = track(saccade, clip, '--mot', tmp_path / 't.txt')
     assert run.returncode == 0
     assert run.stdout == ''
-    assert f'{FRAMES} frames in ' in run.stderr
-    for word in ('frames/s', 'tracks', 'device', 'cpu', 'memory', 'tracking'):
-        assert word in run.stderr
+    lines = run.stderr.splitlines()
+    assert lines[0].startswith(f"{clip / 'img'} (ppm 320x240) on cpu ") and 'tracker botsort' in lines[0]
+    assert lines[1].startswith(f'1 object in {FRAMES} frames: ') and 'frames/s' in lines[1]
+    assert lines[2:] == [f"wrote       {tmp_path / 't.txt'}"]
+    # what an engineer wants stands behind that
+    run = track(saccade, clip, '--verbose', '--mot', tmp_path / 't.txt')
+    for word in ('boxes', 'device', 'memory', '  tracking '):
+        assert word in run.stderr.split('wrote ')[1]
     assert '\r' not in run.stderr and '\033' not in run.stderr
 
 
@@ -163,6 +168,11 @@ def test_log_levels(saccade, clip):
     assert track(saccade, clip, env={'SACCADE_LOG': 'error'}).stderr == ''
     assert track(saccade, clip, '--log-level', 'error', env={'DEBUG': '1'}).stderr == ''
     assert track(saccade, clip, '--log-level', 'warn').stderr == ''  # nothing to warn of
+    for quiet in '--quiet', '-q':
+        assert track(saccade, clip, quiet, env={'DEBUG': '1'}).stderr == ''
+    assert 'debug: ' in track(saccade, clip, '-v', env={'SACCADE_LOG': 'error'}).stderr
+    fails(track(saccade, clip, '-q', '-v'), 2, 'exclude each other')
+    fails(saccade('track', '/nowhere/in.mp4', '-q'), 1, '/nowhere/in.mp4')
 
 
 def test_frames_per_second_are_not_for_videos(saccade, clip, video, tmp_path):
@@ -244,8 +254,8 @@ def test_the_trace_has_an_event_for_each_stage_and_frame(saccade, clip, tmp_path
 
 
 def test_without_timers_nothing_is_timed(saccade, clip, tmp_path):
-    assert '  tracking ' in track(saccade, clip).stderr
-    run = track(saccade, clip, '--no-timers', '--mot', tmp_path / 't.txt')
+    assert '  tracking ' in track(saccade, clip, '-v').stderr
+    run = track(saccade, clip, '--no-timers', '--verbose', '--mot', tmp_path / 't.txt')
     assert run.returncode == 0 and mot_rows(tmp_path / 't.txt')
     assert '  tracking ' not in run.stderr and 'bottleneck' not in run.stderr
 
@@ -266,7 +276,7 @@ def test_the_statistics_follow_the_schema(saccade, clip, tmp_path):
     schema = json.loads((ROOT / 'docs/stats.schema.json').read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    run = track(saccade, clip, '-o', tmp_path / 'o.mp4', '--stats', tmp_path / 's.json')
+    run = track(saccade, clip, '-v', '-o', tmp_path / 'o.mp4', '--stats', tmp_path / 's.json')
     assert run.returncode == 0, run.stderr
     stats = json.loads((tmp_path / 's.json').read_text())
     validator.validate(stats)
@@ -295,7 +305,7 @@ def test_the_statistics_follow_the_schema(saccade, clip, tmp_path):
 def test_the_statistics_of_batches(saccade, shared, tmp_path):
     clip = shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
     run = saccade('track', clip, '--detector', ROOT / 'models/person_det_fast.onnx', '--reid', 'none',
-                  '--max-batch', 4, '--stats', tmp_path / 's.json', '-o', tmp_path / 'o.mp4')
+                  '--max-batch', 4, '--stats', tmp_path / 's.json', '-o', tmp_path / 'o.mp4', '--verbose')
     assert run.returncode == 0, run.stderr
     stats = json.loads((tmp_path / 's.json').read_text())
     jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
@@ -333,11 +343,11 @@ def test_text_is_no_video(saccade, clip, tmp_path):
 def test_the_kept_classes_are_said(saccade, clip, shared, tmp_path):
     """Of 80 classes persons alone are tracked: the log and the summary say so, and what keeps all."""
     arguments = ['track', clip / 'img', '--detector', shared / 'models/yolox_nano_416.onnx', '--reid', 'none']
-    run = saccade(*arguments, '--jsonl', tmp_path / 'o.jsonl')
+    run = saccade(*arguments, '--jsonl', tmp_path / 'o.jsonl', '--verbose')
     assert run.returncode == 0
     assert '\nclasses person (1 of 80); --classes all keeps all\n' in run.stderr
     assert '\nclasses     person (1 of 80); --classes all keeps all\n' in run.stderr
-    run = saccade(*arguments, '--classes', 'all', '--stats', tmp_path / 's.json')
+    run = saccade(*arguments, '--classes', 'all', '--stats', tmp_path / 's.json', '-v')
     assert '\nclasses     all 80\n' in run.stderr and 'keeps all' not in run.stderr
     assert json.loads((tmp_path / 's.json').read_text())['classes'] == 'all 80'
 
@@ -373,11 +383,11 @@ def test_a_full_disk_is_a_failure(saccade, clip, option):
 
 # ---- interruption ----
 
-def start(program, long_clip, tmp_path, *args):
+def start(program, long_clip, tmp_path, *args, **more):
     process = subprocess.Popen([program, 'track', str(long_clip / 'img'), '--detections', str(long_clip / 'det.txt'),
                                 '-o', str(tmp_path / 'o.mp4'), '--jsonl', str(tmp_path / 'o.jsonl'),
                                 '--mot', str(tmp_path / 'o.txt'), *args],
-                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
     deadline = time.monotonic() + 20
     while not any(tmp_path.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -386,7 +396,7 @@ def start(program, long_clip, tmp_path, *args):
     return process
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_run_leaves_whole_files(program, saccade, long_clip, tmp_path, number):
     process = start(program, long_clip, tmp_path)
     assert leftovers(tmp_path) and not (tmp_path / 'o.mp4').exists()  # under a temporary name so far
@@ -410,8 +420,41 @@ def test_a_second_interrupt_ends_at_once(program, long_clip, tmp_path):
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert 'interrupted twice' in said.splitlines()[-1] and 'removed' in said.splitlines()[-1]
+    assert said.splitlines()[-1] == 'saccade: interrupted twice: 3 unfinished output files were removed'
     assert leftovers(tmp_path) == []
+
+
+def test_a_second_interrupt_removes_the_files_of_many(program, long_clip, tmp_path):
+    inputs = []
+    for i in range(40):
+        (tmp_path / f'in{i}').symlink_to(long_clip / 'img')
+        inputs.append(str(tmp_path / f'in{i}'))
+    (tmp_path / 'det').mkdir()
+    for i in range(40):
+        (tmp_path / 'det' / f'in{i}.txt').symlink_to(long_clip / 'det.txt')
+    out = tmp_path / 'out'
+    process = subprocess.Popen([program, 'track', *inputs, '--detections', str(tmp_path / 'det'), '--jsonl', str(out),
+                                '--mot', str(out)], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while process.poll() is None and len(list(out.glob('*'))) < 80 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert 'interrupted twice: 80 unfinished output files were removed' in said
+    assert leftovers(out) == []
+
+
+def test_a_hangup_that_is_ignored_stays_ignored(program, long_clip, tmp_path):
+    process = start(program, long_clip, tmp_path,
+                    preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
 
 
 def test_an_interrupt_while_the_input_says_nothing(program, shared, tmp_path):
@@ -433,7 +476,7 @@ def test_an_interrupted_main_job_with_models(program, saccade, shared, tmp_path)
                                 '-o', str(tmp_path / 'o.mp4'), '--jsonl', str(tmp_path / 'o.jsonl')],
                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while not (tmp_path / 'o.jsonl.part').exists() and time.monotonic() < deadline:
+    while not list(tmp_path.glob('o.jsonl.*.part')) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(1)
     process.send_signal(signal.SIGINT)

@@ -12,6 +12,7 @@
 #include <saccade/sink.h>
 
 #include "tests/media/reading.h"
+#include "tests/temporary.h"
 
 static struct sac_source_params keeping_audio(void)
 {
@@ -53,9 +54,7 @@ static bool exists(const char *path)
 
 static bool part_exists(const char *path)
 {
-    char part[512];
-    snprintf(part, sizeof part, "%s.part", path);
-    return exists(part);
+    return temporaries_of(path, NULL, 0) > 0;
 }
 
 static void assert_even(const struct reading *r, int frames)
@@ -302,7 +301,7 @@ static void says_why_it_cannot_write(void **state)
     clip_write(from, &(struct clip){.frames = 3});
     mkdir(folder, 0700);
     assert_why(transcode(from, scratch("missing/o.mp4"), 3, NULL), SAC_ERR_IO,
-               "o.mp4: No such file or directory");
+               "o.mp4': No such file or directory");
     assert_why(transcode(from, folder, 3, NULL), SAC_ERR_IO, "folder.mp4': it is a folder");
     assert_why(transcode(from, scratch("o.xyz"), 3, NULL), SAC_ERR_ARG, "have .mp4, ");
     assert_why(transcode(from, scratch("mp4"), 3, NULL), SAC_ERR_ARG, "have .mp4, ");

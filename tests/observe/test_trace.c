@@ -8,15 +8,15 @@
 
 #include "base/thread.h"
 #include "observe/trace.h"
+#include "tests/temporary.h"
 #include "tests/test.h"
 
-static char path[64], part[80];
+static char path[64];
 
 static int set_up(void **state)
 {
     (void)state;
     snprintf(path, sizeof path, "/tmp/saccade-test-trace-%d.json", (int)getpid());
-    snprintf(part, sizeof part, "%s.part", path);
     return 0;
 }
 
@@ -24,7 +24,6 @@ static int remove_files(void **state)
 {
     (void)state;
     unlink(path);
-    unlink(part);
     return 0;
 }
 
@@ -82,7 +81,7 @@ static void an_event_is_found_again(void **state)
     assert_sac_ok(sac_trace_finish(trace));
     sac_trace_destroy(&trace);
     assert_null(trace);
-    assert_int_equal(access(part, F_OK), -1);
+    assert_int_equal(temporaries_of(path, NULL, 0), 0);
 
     cJSON *json = read_trace();
     assert_int_equal(count_phase(json, "M"), 3); /* the process and two tracks */
@@ -174,7 +173,7 @@ static void an_unfinished_one_goes_away(void **state)
     sac_trace_add(trace, &(struct sac_trace_event){.name = "x", .track = sac_trace_thread(trace)});
     sac_trace_destroy(&trace);
     assert_int_equal(access(path, F_OK), -1);
-    assert_int_equal(access(part, F_OK), -1);
+    assert_int_equal(temporaries_of(path, NULL, 0), 0);
     assert_sac_error(sac_trace_create(test_context(), "/nowhere/t.json", &trace), SAC_ERR_IO);
 }
 

@@ -21,8 +21,7 @@ static int set_up(void **state)
 static int remove_outputs(void **state)
 {
     (void)state;
-    static const char *const names[] = {"out.jsonl", "out.mot", "out.mp4", "out.jsonl.part",
-                                        "out.mot.part", "out.mp4.part"};
+    static const char *const names[] = {"out.jsonl", "out.mot", "out.mp4"};
     for (size_t i = 0; i < SAC_COUNT(names); i++)
         unlink(in_folder(names[i]));
     return 0;

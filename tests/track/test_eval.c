@@ -88,6 +88,71 @@ static void a_box_on_a_distractor_is_not_wrong(void **state)
     assert_int_equal(r.tp, FRAMES * PEOPLE);
 }
 
+/* Each frame has people of its own: ids by ids there are ten thousand million pairs, of which a few meet. */
+static void ids_that_never_meet_cost_nothing(void **state)
+{
+    (void)state;
+    enum { LENGTH = 100000 };
+    struct sac_mot_row    *gt_rows = calloc(LENGTH, sizeof *gt_rows), *rows = calloc(LENGTH, sizeof *rows);
+    struct sac_eval_result r;
+    assert_non_null(gt_rows);
+    assert_non_null(rows);
+    for (int i = 0; i < LENGTH; i++) {
+        gt_rows[i] = (struct sac_mot_row){.frame = i + 1, .id = i, .w = 40, .h = 80, .conf = 1, .class_id = 1};
+        rows[i] = gt_rows[i];
+        rows[i].id = -i;
+        rows[i].x = i % 4 == 0 ? 100 : 0; /* every fourth is missed */
+    }
+    const struct sac_mot_file gt = file_of(gt_rows, LENGTH), tracks = file_of(rows, LENGTH);
+    r = score(&gt, &tracks);
+    assert_int_equal(r.ids, LENGTH);
+    assert_int_equal(r.tp, LENGTH / 4 * 3);
+    assert_int_equal(r.idtp, LENGTH / 4 * 3);
+    assert_int_equal(r.idsw, 0);
+    assert_float_equal(r.ass_a, 1, 1e-12);
+    assert_float_equal(r.det_a, 0.6, 1e-12);
+    free(gt_rows);
+    free(rows);
+}
+
+static double random_share(uint32_t *seed)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return (*seed >> 8) / 16777216.0;
+}
+
+/* How much the best matching of a few ids has in common, by trying all. */
+static int best_of(int common[5][5], int row, unsigned taken)
+{
+    int best = row == 5 ? 0 : best_of(common, row + 1, taken);
+    for (int col = 0; row < 5 && col < 5; col++)
+        if (!(taken & 1u << col))
+            best = SAC_MAX(best, common[row][col] + best_of(common, row + 1, taken | 1u << col));
+    return best;
+}
+
+static void identity_finds_the_best_matching(void **state)
+{
+    (void)state;
+    uint32_t seed = 1;
+    for (int round = 0; round < 300; round++) {
+        enum { LENGTH = 40 };
+        struct sac_mot_row gt_rows[LENGTH], rows[LENGTH];
+        int                common[5][5] = {{0}};
+        for (int i = 0; i < LENGTH; i++) {
+            const int  a = (int)(random_share(&seed) * 5), b = (int)(random_share(&seed) * 5);
+            const bool meet = random_share(&seed) < 0.8;
+            gt_rows[i] = (struct sac_mot_row){.frame = i + 1, .id = a, .w = 40, .h = 80, .conf = 1, .class_id = 1};
+            rows[i] = gt_rows[i];
+            rows[i].id = b;
+            rows[i].x = meet ? 0 : 35; /* a little overlap all the same */
+            common[a][b] += meet;
+        }
+        const struct sac_mot_file gt = file_of(gt_rows, LENGTH), tracks = file_of(rows, LENGTH);
+        assert_int_equal(score(&gt, &tracks).idtp, best_of(common, 0, 0));
+    }
+}
+
 static void combines_counts_and_not_shares(void **state)
 {
     (void)state;
@@ -149,6 +214,8 @@ int main(void)
         cmocka_unit_test(perfect_tracks_score_one),
         cmocka_unit_test(a_swap_in_the_middle),
         cmocka_unit_test(a_box_on_a_distractor_is_not_wrong),
+        cmocka_unit_test(ids_that_never_meet_cost_nothing),
+        cmocka_unit_test(identity_finds_the_best_matching),
         cmocka_unit_test(combines_counts_and_not_shares),
         cmocka_unit_test(refuses_what_cannot_be_scored),
         cmocka_unit_test(survives_every_failed_allocation),

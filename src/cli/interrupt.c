@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "interrupt.h"
+
+static _Atomic(sac_pipeline *) running;
+static volatile sig_atomic_t   interrupts;
+
+/* ---- in a signal handler: only what is async-signal-safe ---- */
+
+static void say(const char *text)
+{
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+}
+
+static void say_number(int n)
+{
+    char  digits[16];
+    char *at = digits + sizeof digits - 1;
+    *at = '\0';
+    do
+        *--at = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    say(at);
+}
+
+static void say_left(const char *file)
+{
+    say("saccade: could not remove '");
+    say(file);
+    say("'\n");
+}
+
+static void remove_unfinished(const char *how)
+{
+    say("\n");
+    const int count = sac_unfinished_outputs_remove(say_left);
+    say("saccade: ");
+    say(how);
+    say(": ");
+    say_number(count);
+    say(count == 1 ? " unfinished output file was removed\n" : " unfinished output files were removed\n");
+}
+
+/* With the signal's own action, so that a shell's loop ends with it. */
+static void on_end(int number)
+{
+    remove_unfinished("interrupted");
+    signal(number, SIG_DFL);
+    raise(number); /* once this handler is left */
+}
+
+static void on_stop(int number)
+{
+    (void)number;
+    if (interrupts++) {
+        remove_unfinished("interrupted twice");
+        _exit(STATUS_INTERRUPTED);
+    }
+    sac_pipeline *pipe = atomic_load(&running);
+    if (pipe)
+        sac_pipeline_stop(pipe);
+}
+
+/* ---- for the verbs ---- */
+
+static void catch_signals(void (*handler)(int number))
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = handler}, former;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) /* one at a time */
+        sigaddset(&action.sa_mask, numbers[i]);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (numbers[i] != SIGHUP || sigaction(SIGHUP, NULL, &former) != 0 || former.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+}
+
+void interrupt_ends(void)
+{
+    catch_signals(on_end);
+}
+
+void interrupt_stops(void)
+{
+    catch_signals(on_stop);
+}
+
+void interrupt_watch(sac_pipeline *pipe)
+{
+    atomic_store(&running, pipe);
+    if (pipe && interrupts) /* while it was opening */
+        sac_pipeline_stop(pipe);
+}
+
+bool interrupt_came(void)
+{
+    return interrupts != 0;
+}
