@@ -236,6 +236,48 @@ static void read_display_matrix(struct sac_input *in, const AVStream *st)
         memcpy(in->display_matrix, matrix, sizeof in->display_matrix);
 }
 
+static bool is_format(const struct state *st, const char *name)
+{
+    return av_match_name(name, st->fmt->iformat->name);
+}
+
+/* Indices of these list every frame, and none that an edit list leaves out; 0: there is none, or one that was begun
+ * while the file was opened. */
+static int frames_listed(const struct state *st)
+{
+    AVStream *video = st->fmt->streams[st->video_index];
+    const int count = is_format(st, "mp4") || is_format(st, "avi") ? avformat_index_get_entries_count(video) : 0;
+    if (count < 2)
+        return 0;
+    const int64_t span = avformat_index_get_entry(video, count - 1)->timestamp - avformat_index_get_entry(video, 0)->timestamp;
+    return video->duration > 0 && span >= video->duration / count * (count - 1) / 2 ? count : 0;
+}
+
+/* mkvmerge and others count the frames of a track; the header of Matroska has a rate at best. */
+static int64_t frames_counted(const AVStream *video)
+{
+    const AVDictionaryEntry *tag = av_dict_get(video->metadata, "NUMBER_OF_FRAMES", NULL, AV_DICT_IGNORE_SUFFIX);
+    return tag ? strtoll(tag->value, NULL, 10) : 0;
+}
+
+/* libavformat's guess is the rate of the grid that the times lie on. Where the average is about that, it is the
+ * number that people know. */
+static AVRational average_rate(const struct state *st, AVRational guess)
+{
+    const AVStream *video = st->fmt->streams[st->video_index];
+    const int       listed = frames_listed(st);
+    const int64_t   counted = frames_counted(video), duration_us = st->fmt->duration;
+    AVRational      rate = video->avg_frame_rate;
+    if (counted > 1 && counted < INT32_MAX && duration_us > 0)
+        av_reduce(&rate.num, &rate.den, counted * AV_TIME_BASE, duration_us, INT32_MAX);
+    else if (listed > 0)
+        av_reduce(&rate.num, &rate.den, (int64_t)listed * video->time_base.den,
+                  video->duration * video->time_base.num, INT32_MAX);
+    if (rate.num <= 0 || rate.den <= 0)
+        return guess;
+    return guess.num > 0 && fabs(av_q2d(rate) / av_q2d(guess) - 1) < 0.01 ? guess : rate;
+}
+
 static sac_result describe(struct sac_input *in)
 {
     struct state    *st = in->state;
@@ -249,12 +291,14 @@ static sac_result describe(struct sac_input *in)
     in->fps = av_guess_frame_rate(fmt, video, NULL);
     if (in->fps.num <= 0 || in->fps.den <= 0)
         in->fps = (AVRational){0, 1};
+    in->average = average_rate(st, in->fps);
     in->fmt = fmt;
     in->video_index = st->video_index;
     in->duration_us = fmt->duration > 0 ? fmt->duration : 0;
+    const int listed = frames_listed(st);
     in->frames = video->nb_frames > 0
-                     ? video->nb_frames
-                     : llround((double)in->duration_us * av_q2d(in->fps) / 1e6);
+                     ? (listed > 0 ? listed : video->nb_frames)
+                     : llround((double)in->duration_us * av_q2d(in->average) / 1e6);
     in->live = st->network && in->duration_us == 0;
     in->seekable = !in->live && fmt->pb && (fmt->pb->seekable & AVIO_SEEKABLE_NORMAL);
     snprintf(in->container, sizeof in->container, "%s", fmt->iformat->name);
@@ -340,11 +384,6 @@ static void note_packet(struct state *st, const AVPacket *packet)
         st->video_end_us = SAC_MAX(st->video_end_us, at + lasts);
 }
 
-static bool is_format(const struct state *st, const char *name)
-{
-    return av_match_name(name, st->fmt->iformat->name);
-}
-
 /* How far the promised duration was kept. Writers count it from 0 or from the first picture; a file that
  * begins after its promised duration can only have meant the latter. */
 static int64_t came_of(const struct state *st, int64_t promised)
@@ -357,7 +396,7 @@ static int64_t came_of(const struct state *st, int64_t promised)
 static int64_t packets_promised(const struct state *st)
 {
     const AVStream *video = st->fmt->streams[st->video_index];
-    const int       listed = is_format(st, "mp4") ? avformat_index_get_entries_count(video) : 0;
+    const int       listed = frames_listed(st);
     return listed > 0 ? SAC_MIN(video->nb_frames, listed) : video->nb_frames;
 }
 

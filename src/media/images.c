@@ -272,7 +272,7 @@ static sac_result open_images(struct sac_input *in)
     if (res != SAC_OK)
         return res;
     in->video->codec_type = AVMEDIA_TYPE_VIDEO;
-    in->fps = av_d2q(in->params->fps, 100000);
+    in->fps = in->average = av_d2q(in->params->fps, 100000);
     in->time_base = av_inv_q(in->fps);
     in->frames = (int64_t)st->count;
     in->duration_us = av_rescale_q(in->frames, in->time_base, AV_TIME_BASE_Q);

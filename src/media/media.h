@@ -49,7 +49,7 @@ enum sac_colour_range  sac_range_of_av(enum AVColorRange range, enum AVPixelForm
 
 /* ---- timeline.c: timestamps that start at 0 and grow ---- */
 
-#define SAC_TIME_NONE INT64_MIN /* AV_NOPTS_VALUE */
+#define SAC_TIME_NONE SAC_PTS_NONE /* AV_NOPTS_VALUE */
 
 struct sac_timeline {
     int64_t  origin_us; /* what the stream calls our 0 */
@@ -90,7 +90,8 @@ struct sac_input {
     void                           *state;     /* the input's own */
 
     /* Filled by open, constant afterwards. */
-    AVRational time_base, fps; /* of the packets; fps 0/1: unknown */
+    AVRational time_base;
+    AVRational fps, average; /* of the grid that the times lie on; over time, where frames are left out; 0/1: unknown */
     int64_t    duration_us, frames;
     char       container[32];
     bool       live;

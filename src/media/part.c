@@ -12,7 +12,7 @@ static const int64_t margins_us[] = {0, 3000000, 15000000, INT64_MAX};
 /* Frames before a time, at a constant rate. */
 static int64_t frames_before(const struct sac_source *src, int64_t us)
 {
-    return (int64_t)ceil((double)us * av_q2d(src->input.fps) / 1e6 - 1e-6);
+    return (int64_t)ceil((double)us * av_q2d(src->input.average) / 1e6 - 1e-6);
 }
 
 bool sac_part_is_over(const struct sac_source *src, int64_t pts_us)
@@ -94,7 +94,7 @@ static sac_result try_from(struct sac_source *src, int64_t from_us, bool *found)
         return SAC_OK; /* between the last key frame and the end */
     if (res != SAC_OK)
         return res;
-    src->pending->number = llround((double)src->pending->pts_us * av_q2d(in->fps) / 1e6);
+    src->pending->number = llround((double)src->pending->pts_us * av_q2d(in->average) / 1e6);
     src->number = src->pending->number + 1;
     *found = src->pending->pts_us <= src->params.start_us || from_us == 0;
     return SAC_OK;
@@ -139,7 +139,7 @@ static sac_result go_to_start(struct sac_source *src)
         in->ops->seek(in, frames_before(src, src->params.start_us));
     sac_result res = in->numbered ? start_anew(src) : find_origin(src);
     /* Without times, or without a rate to number frames by, all are counted from the first. */
-    const bool can = src->timeline.anchored && src->timeline.repaired == 0 && in->fps.num > 0;
+    const bool can = src->timeline.anchored && src->timeline.repaired == 0 && in->average.num > 0;
     if (res == SAC_OK && !in->numbered)
         res = can ? seek(src) : read_from_the_beginning(src);
     return res == SAC_OK ? sac_feed_next_frame(src, &src->first) : res;

@@ -106,9 +106,9 @@ static void fill_info(struct sac_source *src)
     *info = (struct sac_source_info){
         .width = video->width,
         .height = video->height,
-        .fps_num = in->fps.num,
-        .fps_den = in->fps.den,
-        .fps = av_q2d(in->fps),
+        .fps_num = in->average.num,
+        .fps_den = in->average.den,
+        .fps = av_q2d(in->average),
         .duration_us = in->duration_us,
         .frames = in->frames,
         .format = sac_format_of_av((enum AVPixelFormat)video->format, &direct),

@@ -135,6 +135,8 @@ static void add_stream(struct writer *w, AVCodecContext *avc)
     need(avcodec_parameters_from_context(st->codecpar, avc), "parameters");
     st->time_base = avc->time_base;
     st->avg_frame_rate = avc->framerate;
+    if (avc == w->video && w->clip->counted)
+        av_dict_set_int(&st->metadata, "NUMBER_OF_FRAMES", w->clip->frames, 0);
     if (avc == w->video && w->clip->rotation)
         set_rotation(st, w->clip->rotation);
 }

@@ -27,6 +27,7 @@ struct clip {
     int                first;       /* number in the first picture */
     bool               front_index; /* MP4: the index before the pictures */
     const char        *movflags;    /* MP4: others */
+    bool               counted;     /* Matroska: a tag with the number of frames */
 };
 
 /* Fails the test on any error. */
