@@ -61,6 +61,8 @@ SAC_API const char *sac_orientation_name(enum sac_orientation orientation); /* "
 
 enum { SAC_PLANES_MAX = 3 };
 
+#define SAC_PTS_NONE INT64_MIN /* no time */
+
 typedef struct sac_frame {
     enum sac_pixel_format  format;
     int                    width, height; /* pixels, luma, of the upright picture */
@@ -71,6 +73,8 @@ typedef struct sac_frame {
     enum sac_orientation   orientation; /* of the planes */
     int64_t                pts_us;      /* presentation time, grows from frame to frame */
     int64_t                duration_us; /* 0: unknown */
+    int64_t                source_pts_us; /* what the input itself says, which may begin anywhere and step back;
+                                             SAC_PTS_NONE where it says nothing; of a source's frames only */
     int64_t                number;      /* 0, 1, 2, ... in the whole input */
     int                    stream_id;
     sac_device            *device;  /* where the planes are; borrowed from the frame */

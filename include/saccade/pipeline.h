@@ -95,6 +95,8 @@ struct sac_pipeline_params {
     /* A folder, made where it is missing: CLASS/ID.jpg is the best view of each object, large, sure and not
      * covered by others. Needs a video; on a GPU the crops are copied to the host, which strict mode refuses. */
     const char              *crops_out;
+    int                      clip_boxes;     /* 1 (default): in files, boxes end at the frame's edges and those outside
+                                                are left out; 0: as the tracker has them, which may reach past it */
     struct sac_sink_params   sink;
     unsigned                 labels;         /* what stands beside a box: SAC_LABEL_..., 0: nothing; default
                                                 SAC_LABEL_AUTO */

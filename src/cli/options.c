@@ -109,6 +109,8 @@ const struct option options[] = {
      "write the boxes as COCO results, with track_id; - is standard output. Of several inputs: a folder"},
     {"save-crops", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(crops_out), "output.crops", "DIR",
      "write the best view of each object as DIR/CLASS/ID.jpg; of several inputs: DIR/INPUT/CLASS/ID.jpg"},
+    {"clip-boxes", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(clip_boxes), "output.clip_boxes", NULL,
+     "cut the boxes that are written at the picture's edges, and leave out those beyond"},
     {"audio", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(audio), "output.audio", NULL,
      "copy the input's audio into the annotated video"},
     {"trace", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(trace_out), "output.trace", "FILE",

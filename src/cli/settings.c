@@ -19,6 +19,7 @@ static void init_media(struct settings *s)
     s->decode_prefetch = source.prefetch;
     s->audio = true;
     s->labels = "auto";
+    s->clip_boxes = pipe.clip_boxes;
     s->trails = pipe.draw_trails;
     s->trail_s = pipe.trail_s;
     s->progress = true;

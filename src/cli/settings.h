@@ -38,7 +38,7 @@ struct settings {
     /* track: what goes out */
     const char *video_out, *jsonl_out, *mot_out, *csv_out, *kitti_out, *coco_out, *crops_out;
     const char *trace_out, *stats_out;
-    bool        audio, trails, progress, timers;
+    bool        audio, clip_boxes, trails, progress, timers;
     const char *labels;
     double      trail_s;
     const char *encoder, *encode_preset;

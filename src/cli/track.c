@@ -128,6 +128,7 @@ static void fill_params(struct settings *s, const char *input,
     params->source.keep_packets = s->video_out && s->audio;
     for (size_t i = 0; i < output_kind_count; i++)
         *output_in_pipeline(&output_kinds[i], params) = output_setting(&output_kinds[i], s);
+    params->clip_boxes = s->clip_boxes;
     params->sink.encoder = s->encoder;
     params->sink.threads = s->encode_threads ? s->encode_threads : s->threads;
     params->sink.crf = s->encode_crf;

@@ -178,7 +178,8 @@ static void label(struct sac_source *src, sac_frame *frame, const struct sac_pic
 {
     AVRational tb = src->input.time_base;
     int64_t    duration = note->duration ? sac_time_us(note->duration, tb) : 0;
-    frame->pts_us = sac_timeline_next(&src->timeline, sac_time_us(note->ts, tb), duration);
+    frame->source_pts_us = sac_time_us(note->ts, tb);
+    frame->pts_us = sac_timeline_next(&src->timeline, frame->source_pts_us, duration);
     frame->duration_us = duration > 0 ? duration : src->timeline.step_us;
     frame->number = src->input.numbered && note->ts >= 0 ? note->ts : src->number;
     frame->stream_id = src->params.stream_id;

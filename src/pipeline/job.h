@@ -69,6 +69,7 @@ struct sac_item {
     sac_frame       *frame; /* a reference, or NULL without a video */
     sac_frame       *submitted; /* what the program pushed, where frame is another over its pixels; else NULL */
     int64_t          id, number, pts_us;
+    int64_t          source_pts_us; /* SAC_PTS_NONE: the input says nothing */
     int              stream_id;
 
     struct sac_detections found;

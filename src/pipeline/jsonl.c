@@ -130,10 +130,17 @@ static sac_result jsonl_write(struct sac_output *out, struct sac_item *item)
     sac_text_int(line, item->number);
     sac_text_add(line, ",\"pts\":");
     sac_text_fixed(line, (double)item->pts_us * 1e-6, 6);
+    if (item->source_pts_us != SAC_PTS_NONE) {
+        sac_text_add(line, ",\"source_pts\":");
+        sac_text_fixed(line, (double)item->source_pts_us * 1e-6, 6);
+    }
     sac_text_add(line, ",\"tracks\":[");
-    for (size_t i = 0; i < item->track_count; i++) {
-        sac_text_add(line, i ? "," : "");
-        add_track(j, &item->tracks[i]);
+    for (size_t i = 0, written = 0; i < item->track_count; i++) {
+        struct sac_track track;
+        if (!sac_output_clip(j->setup, item, &item->tracks[i], &track))
+            continue;
+        sac_text_add(line, written++ ? "," : "");
+        add_track(j, &track);
     }
     sac_text_add(line, "]}");
     return write_line(j);

@@ -52,6 +52,11 @@ extern const struct sac_output_row sac_output_rows[SAC_OUTPUT_ROWS];
 const char **sac_output_path(struct sac_pipeline_params *params, int row);
 const char **sac_output_path_of_stream(struct sac_stream_params *params, int row);
 
+/* A track as it is written: its box cut at the frame's edges, unless params.clip_boxes is 0 or nothing tells the
+ * frame's size. false: it lies wholly outside, and is not written. */
+bool sac_output_clip(const struct sac_output_setup *setup, const struct sac_item *item,
+                     const struct sac_track *track, struct sac_track *out);
+
 sac_result sac_crops_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_jsonl_create(const struct sac_output_setup *setup, struct sac_output **out);

@@ -23,6 +23,7 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
         .source = sac_source_params_default(),
         .sink = sac_sink_params_default(),
         .labels = SAC_LABEL_AUTO,
+        .clip_boxes = 1,
         .draw_trails = 1,
         .trail_s = 2,
     };

@@ -13,6 +13,7 @@
 struct records {
     struct sac_output           base;
     const struct record_format *format;
+    const struct sac_output_setup *setup;
     sac_context                *ctx;
     struct sac_job             *job;
     struct sac_outfile          file;
@@ -199,8 +200,11 @@ static sac_result records_write(struct sac_output *out, struct sac_item *item)
 {
     struct records *r = (struct records *)out;
     for (size_t i = 0; i < item->track_count; i++) {
+        struct sac_track track;
+        if (!sac_output_clip(r->setup, item, &item->tracks[i], &track))
+            continue;
         sac_text_add(&r->text, r->any ? r->format->between : "");
-        r->format->add(r, item->number, item->pts_us, &item->tracks[i]);
+        r->format->add(r, item->number, item->pts_us, &track);
         r->any = true;
     }
     return write_text(r);
@@ -245,6 +249,7 @@ static sac_result create(const struct sac_output_setup *setup, const struct reco
         return SAC_FAIL(setup->ctx, SAC_ERR_MEMORY, "no memory for %s", format->what);
     r->base.ops = &format->ops;
     r->format = format;
+    r->setup = setup;
     r->ctx = setup->ctx;
     r->job = setup->job;
     r->coco_classes = has_coco_classes(setup->job);

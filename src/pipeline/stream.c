@@ -273,6 +273,7 @@ static sac_result read_frame(struct sac_stream_run *s, struct sac_item *item)
         return res;
     item->number = item->frame->number;
     item->pts_us = item->frame->pts_us;
+    item->source_pts_us = item->frame->source_pts_us;
     item->stream_id = item->frame->stream_id;
     return SAC_OK;
 }
@@ -285,6 +286,7 @@ static sac_result next_number(struct sac_stream_run *s, int64_t turn, struct sac
         return SAC_EOS;
     item->number = number;
     item->pts_us = llround((double)number * 1e6 / s->params.fps);
+    item->source_pts_us = SAC_PTS_NONE;
     item->stream_id = s->params.source.stream_id;
     return SAC_OK;
 }

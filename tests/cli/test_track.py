@@ -67,6 +67,50 @@ def test_json_lines_follow_the_schema(saccade, clip, tmp_path):
     assert sum(len(line['tracks']) for line in frames) == len(mot_rows(tmp_path / 't.txt'))
 
 
+def test_boxes_end_at_the_pictures_edges(saccade, clip, tmp_path):
+    """One object half outside on the left, one past two edges, one that has left the picture."""
+    boxes = [(-30, 50, 60, 90), (290, 180, 60, 90), (150, 300, 40, 80)]
+    (tmp_path / 'det.txt').write_text(''.join(f'{frame + 1},-1,{x},{y},{w},{h},0.9\n'
+                                              for frame in range(FRAMES) for x, y, w, h in boxes))
+
+    def run(*args):
+        done = saccade('track', clip / 'img', '--detections', tmp_path / 'det.txt', '--jsonl', tmp_path / 't.jsonl',
+                       '--mot', tmp_path / 't.txt', '--csv', tmp_path / 't.csv', *args)
+        assert done.returncode == 0, done.stderr
+        lines = [json.loads(line) for line in (tmp_path / 't.jsonl').read_text().splitlines()[1:]]
+        tracks = [track['box'] for line in lines for track in line['tracks']]
+        rows = [[row[2], row[3], row[2] + row[4], row[3] + row[5]] for row in mot_rows(tmp_path / 't.txt')]
+        assert len(rows) == len(tracks) > FRAMES
+        for row, box in zip(rows, tracks):
+            assert row == pytest.approx(box, abs=0.02)
+        assert tracks == [[float(x) for x in line.split(',')[-4:]]
+                          for line in (tmp_path / 't.csv').read_text().splitlines()[1:]]
+        return tracks
+
+    cut = run()
+    assert all(0 <= x0 < x1 <= 320 and 0 <= y0 < y1 <= 240 for x0, y0, x1, y1 in cut)
+    assert any(x0 == 0 for x0, *_ in cut) and any(x1 == 320 and y1 == 240 for *_, x1, y1 in cut)
+    whole = run('--no-clip-boxes')
+    assert min(x0 for x0, *_ in whole) == pytest.approx(-30, abs=2)
+    assert max(y1 for *_, y1 in whole) > 370 and len(whole) > len(cut)
+
+
+def test_json_lines_have_the_times_of_the_input(saccade, clip, tmp_path):
+    ours = ['--detections', clip / 'det.txt', '--jsonl', tmp_path / 't.jsonl']
+    run = saccade('track', clip / 'img', '--fps', 20, *ours, '-o', tmp_path / 'clip.ts')
+    assert run.returncode == 0, run.stderr
+    run = saccade('track', tmp_path / 'clip.ts', *ours)
+    assert run.returncode == 0, run.stderr
+    lines = [json.loads(line) for line in (tmp_path / 't.jsonl').read_text().splitlines()[1:]]
+    assert len(lines) == FRAMES
+    start = lines[0]['source_pts']
+    for line in lines:
+        assert line['source_pts'] - start == pytest.approx(line['pts'], abs=2e-5)
+    run = saccade('track', '--detections', clip / 'det.txt', '--fps', 20, '--jsonl', tmp_path / 't.jsonl')
+    assert run.returncode == 0, run.stderr
+    assert 'source_pts' not in (tmp_path / 't.jsonl').read_text()  # no input, no times of its own
+
+
 def test_the_annotated_video_has_the_inputs_size_and_rate(saccade, clip, video):
     info = probe(saccade, video)
     assert (info['width'], info['height']) == (320, 240)

@@ -19,7 +19,7 @@ struct reading {
     sac_result              end;
     int                     frames;
     int                     number[512];
-    int64_t                 pts_us[512];
+    int64_t                 pts_us[512], source_us[512];
     struct sac_source_stats stats;
     struct sac_source_info  info;
 };
@@ -39,6 +39,7 @@ static inline struct reading read_all(const char *url, const struct sac_source_p
         if (r.frames < 512) {
             r.number[r.frames] = frame->width >= 96 && frame->height >= 32 ? clip_number(frame) : -1;
             r.pts_us[r.frames] = frame->pts_us;
+            r.source_us[r.frames] = frame->source_pts_us;
         }
         if (r.frames > 0 && r.frames < 512)
             assert_true(frame->pts_us > r.pts_us[r.frames - 1]);

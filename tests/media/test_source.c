@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static struct sac_source_params with_prefetch(int prefetch)
     return params;
 }
 
-static void assert_even_clip(const struct reading *r, int frames, int fps)
+static void assert_even(const struct reading *r, int frames, int fps)
 {
     assert_int_equal(r->end, SAC_EOS);
     assert_int_equal(r->frames, frames);
@@ -30,6 +31,11 @@ static void assert_even_clip(const struct reading *r, int frames, int fps)
         assert_int_equal(r->number[i], i);
         assert_in_range(r->pts_us[i] - (int64_t)i * 1000000 / fps + 1000, 0, 2000);
     }
+}
+
+static void assert_even_clip(const struct reading *r, int frames, int fps)
+{
+    assert_even(r, frames, fps);
     assert_int_equal(r->stats.frames, frames);
     assert_int_equal(r->stats.corrupt, 0);
     assert_int_equal(r->stats.pts_repaired, 0);
@@ -58,6 +64,18 @@ static void reads_every_frame_in_order(void **state)
     }
 }
 
+/* Two files, one behind the other, in a third. */
+static void join(const char *first, const char *second, const char *both)
+{
+    size_t   n1, n2;
+    uint8_t *bytes = file_load(first, &n1), *more = file_load(second, &n2);
+    bytes = realloc(bytes, n1 + n2);
+    memcpy(bytes + n1, more, n2);
+    file_save(both, bytes, n1 + n2);
+    free(bytes);
+    free(more);
+}
+
 static void keeps_variable_frame_rate(void **state)
 {
     (void)state;
@@ -81,6 +99,51 @@ static void starts_at_zero_wherever_the_file_does(void **state)
     clip_write(path, &(struct clip){.frames = 20, .start = 250});
     struct reading r = read_all(path, NULL);
     assert_even_clip(&r, 20, 25);
+}
+
+static void keeps_the_times_of_the_source(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"late.mkv", "own.ts", "late.mp4", "late.nut"};
+    for (size_t n = 0; n < SAC_COUNT(names); n++) {
+        const char *path = scratch("%s", names[n]);
+        clip_write(path, &(struct clip){.frames = 20, .start = 250});
+        struct reading r = read_all(path, NULL);
+        assert_even_clip(&r, 20, 25);
+        for (int i = 0; i < 20; i++)
+            assert_in_range(r.source_us[i] - (10000000 + i * 40000) + 2000, 0, 4000);
+    }
+    /* a clock that is set back: the times go on, the source's are as they are */
+    const char *a = scratch("clock-a.ts"), *b = scratch("clock-b.ts"), *joined = scratch("clock.ts");
+    clip_write(a, &(struct clip){.frames = 20, .start = 250});
+    clip_write(b, &(struct clip){.frames = 20, .first = 20});
+    join(a, b, joined);
+    struct reading r = read_all(joined, NULL);
+    assert_even(&r, 40, 25);
+    assert_true(r.source_us[25] < r.source_us[0]);
+}
+
+/* What libavformat guesses is the rate of the grid that the times lie on. */
+static void says_the_average_rate(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rate.avi", "rate.mp4", "rate.mkv", "rate.mov"};
+    int64_t                  pts[60];
+    for (int i = 0; i < 60; i++)
+        pts[i] = i / 2 * 5 + i % 2; /* of 25 a second, two of five */
+    for (size_t n = 0; n < SAC_COUNT(names); n++) {
+        const char *path = scratch("%s", names[n]);
+        clip_write(path, &(struct clip){.frames = 60, .pts = pts, .counted = true});
+        struct reading r = read_all(path, NULL);
+        assert_int_equal(r.frames, 60);
+        if (fabs(r.info.fps - 10) > 0.4)
+            fail_msg("%s: %g", names[n], r.info.fps);
+        assert_float_equal((double)r.info.fps_num / r.info.fps_den, r.info.fps, 1e-6);
+        if (r.info.frames) /* an estimate */
+            assert_in_range(r.info.frames, 55, 65);
+        for (int i = 0; i < 60; i++)
+            assert_in_range(r.pts_us[i] - pts[i] * 40000 + 1000, 0, 2000);
+    }
 }
 
 static void delivers_our_formats_uncopied_and_converts_others(void **state)
@@ -303,7 +366,6 @@ static void follows_a_change_of_size(void **state)
 {
     (void)state;
     const char *a = scratch("small.mjpeg"), *b = scratch("large.mjpeg"), *joined = scratch("joined.mjpeg");
-    size_t      na, nb;
     struct clip clip = {.frames = 15, .codec = "mjpeg", .format = "mjpeg",
                         .pixels = AV_PIX_FMT_YUVJ420P};
     clip_write(a, &clip);
@@ -311,12 +373,7 @@ static void follows_a_change_of_size(void **state)
     clip.height = 384;
     clip.first = 15;
     clip_write(b, &clip);
-    uint8_t *bytes = file_load(a, &na), *more = file_load(b, &nb);
-    bytes = realloc(bytes, na + nb);
-    memcpy(bytes + na, more, nb);
-    file_save(joined, bytes, na + nb);
-    free(bytes);
-    free(more);
+    join(a, b, joined);
     struct reading r = read_all(joined, NULL);
     assert_int_equal(r.end, SAC_EOS);
     assert_int_equal(r.frames, 30);
@@ -738,6 +795,8 @@ int main(void)
         cmocka_unit_test(reads_every_frame_in_order),
         cmocka_unit_test(keeps_variable_frame_rate),
         cmocka_unit_test(starts_at_zero_wherever_the_file_does),
+        cmocka_unit_test(keeps_the_times_of_the_source),
+        cmocka_unit_test(says_the_average_rate),
         cmocka_unit_test(delivers_our_formats_uncopied_and_converts_others),
         cmocka_unit_test(says_what_is_not_a_video),
         cmocka_unit_test(says_that_there_is_no_video),
