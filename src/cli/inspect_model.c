@@ -18,7 +18,7 @@ struct subject {
     sac_detector                    *detector;
     sac_embedder                    *embedder;
     const struct sac_model_contract *contract;
-    char                             why[512]; /* there is no contract */
+    char                             why[1024]; /* there is no contract */
 };
 
 static const char *source_name(enum sac_contract_source source)
@@ -62,7 +62,7 @@ static void read_contract(struct subject *subject, sac_context *ctx)
         res = sac_embedder_create(subject->device, subject->path, &params, &subject->embedder);
         if (res == SAC_OK)
             subject->contract = sac_embedder_contract(subject->embedder);
-    } else if (subject->head) {
+    } else { /* where no head is recognised, this says why */
         struct sac_detector_params params = sac_detector_params_default();
         params.head = subject->settings->head;
         params.preprocess = subject->settings->preprocess;
@@ -70,9 +70,6 @@ static void read_contract(struct subject *subject, sac_context *ctx)
         res = sac_detector_create(subject->device, subject->path, &params, &subject->detector);
         if (res == SAC_OK)
             subject->contract = sac_detector_contract(subject->detector);
-    } else {
-        snprintf(subject->why, sizeof subject->why, "no head recognised; --head names one");
-        return;
     }
     if (res != SAC_OK)
         sac_context_last_error(ctx, subject->why, sizeof subject->why);

@@ -50,7 +50,7 @@ static sac_result choose_input(struct sac_buckets *b, int batch_max)
 {
     const struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, batch_max);
     enum sac_layout              layout;
-    if (!b->model || b->pre.layout != SAC_LAYOUT_NCHW || b->pre.dtype != SAC_F32)
+    if (!b->model || b->feed.single || b->pre.layout != SAC_LAYOUT_NCHW || b->pre.dtype != SAC_F32)
         return SAC_OK;
     sac_result res = sac_model_take_native(b->model, &desc, &layout);
     if (res != SAC_OK)
@@ -63,10 +63,14 @@ static sac_result choose_input(struct sac_buckets *b, int batch_max)
 }
 
 sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
-                            const struct sac_preprocess *pre, int batch_max, bool patient, const char *owner)
+                            const struct sac_preprocess *pre, const struct sac_feed *feed,
+                            int batch_max, bool patient, const char *owner)
 {
     int sizes[SAC_BUCKETS_MAX], count = 0;
-    *b = (struct sac_buckets){.dev = dev, .model = model, .pre = *pre, .owner = owner};
+    *b = (struct sac_buckets){
+        .dev = dev, .model = model, .pre = *pre, .feed = {.count = 1}, .owner = owner};
+    if (feed)
+        b->feed = *feed;
     for (int size = batch_max; size > 1 && count < SAC_BUCKETS_MAX - 1; size = size / STEP < STEP ? 1 : size / STEP)
         sizes[count++] = size;
     sizes[count++] = 1;
@@ -92,6 +96,10 @@ static void bucket_finish(struct sac_buckets *b, struct sac_bucket *bucket)
 {
     if (bucket->in)
         sac_tensor_used(bucket->in, b->stream);
+    for (int i = 0; i < SAC_FEED_INPUTS_MAX; i++)
+        if (bucket->inputs[i])
+            sac_tensor_used(bucket->inputs[i], b->stream);
+    sac_feed_release(bucket->inputs);
     sac_tensor_unref(&bucket->in);
     drop_outputs(b, bucket);
 }
@@ -137,9 +145,12 @@ struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
 static sac_result ensure_input(struct sac_buckets *b, struct sac_bucket *bucket)
 {
     struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, bucket->size);
-    if (bucket->in)
+    if (bucket->inputs[0])
         return SAC_OK;
+    sac_tensor_unref(&bucket->in); /* of a turn that found no memory for what is beside it */
     sac_result res = sac_tensor_create(b->dev, &desc, b->owner, &bucket->in);
+    if (res == SAC_OK)
+        res = sac_feed_make(&b->feed, b->dev, b->model, bucket->in, bucket->inputs);
     /* Whoever had the memory before may still be at work with it on the device's own stream. */
     return res == SAC_OK ? b->dev->ops->stream_after(b->dev, b->stream, NULL) : res;
 }
@@ -162,7 +173,7 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
     if (bucket->varies)
         drop_outputs(b, bucket);
     if (res == SAC_OK)
-        res = sac_model_run_on(b->model, b->stream, &bucket->in, bucket->out);
+        res = sac_model_run_on(b->model, b->stream, bucket->inputs, bucket->out);
     if (res == SAC_OK && !bucket->varies)
         bucket->varies = sac_model_shapes_vary(b->model);
     if (res == SAC_OK)

@@ -20,7 +20,8 @@ enum { SAC_BUCKETS_MAX = 8 };
 
 struct sac_bucket {
     int         size;
-    sac_tensor *in, *out[SAC_HEAD_OUTPUTS_MAX]; /* out: after the first run */
+    sac_tensor *in, *out[SAC_HEAD_OUTPUTS_MAX]; /* the pixels; out: after the first run */
+    sac_tensor *inputs[SAC_FEED_INPUTS_MAX];    /* all, as the network takes them */
     bool        varies; /* outputs are of another shape each time, so they are made anew */
 };
 
@@ -35,15 +36,18 @@ struct sac_buckets {
     sac_device           *dev;
     sac_model            *model;
     struct sac_preprocess pre;
+    struct sac_feed       feed;
     struct sac_stream    *stream; /* all runs are on it */
     const char           *owner;  /* of the tensors, for the live list */
     int                   count;
     struct sac_bucket     list[SAC_BUCKETS_MAX]; /* from the smallest */
 };
 
-/* batch_max: images of one run. owner lives as long. patient: runs are long, and give way to others. */
+/* feed: NULL where the pixels are all. batch_max: images of one run. owner lives as long. patient:
+ * runs are long, and give way to others. */
 sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
-                            const struct sac_preprocess *pre, int batch_max, bool patient, const char *owner);
+                            const struct sac_preprocess *pre, const struct sac_feed *feed,
+                            int batch_max, bool patient, const char *owner);
 /* Waits for what is queued. Accepts what was never initialised. */
 void       sac_buckets_finish(struct sac_buckets *b);
 /* Which bucket comes next for so many images that are left, and how many of them it takes: as many as it

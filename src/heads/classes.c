@@ -1,19 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "heads/heads.h"
 
 /* The 80 detection classes of COCO (Lin et al., 2014), in the order that detectors use. */
-const char *const sac_coco_names[80] = {
-    "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat",
-    "traffic light", "fire hydrant", "stop sign", "parking meter", "bench", "bird", "cat", "dog",
-    "horse", "sheep", "cow", "elephant", "bear", "zebra", "giraffe", "backpack", "umbrella",
-    "handbag", "tie", "suitcase", "frisbee", "skis", "snowboard", "sports ball", "kite",
-    "baseball bat", "baseball glove", "skateboard", "surfboard", "tennis racket", "bottle",
-    "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana", "apple", "sandwich", "orange",
-    "broccoli", "carrot", "hot dog", "pizza", "donut", "cake", "chair", "couch", "potted plant",
-    "bed", "dining table", "toilet", "tv", "laptop", "mouse", "remote", "keyboard", "cell phone",
-    "microwave", "oven", "toaster", "sink", "refrigerator", "book", "clock", "vase", "scissors",
-    "teddy bear", "hair drier", "toothbrush",
+static const char *const coco_names[80] = {
+    "person",        "bicycle",      "car",
+    "motorcycle",    "airplane",     "bus",
+    "train",         "truck",        "boat",
+    "traffic light", "fire hydrant", "stop sign",
+    "parking meter", "bench",        "bird",
+    "cat",           "dog",          "horse",
+    "sheep",         "cow",          "elephant",
+    "bear",          "zebra",        "giraffe",
+    "backpack",      "umbrella",     "handbag",
+    "tie",           "suitcase",     "frisbee",
+    "skis",          "snowboard",    "sports ball",
+    "kite",          "baseball bat", "baseball glove",
+    "skateboard",    "surfboard",    "tennis racket",
+    "bottle",        "wine glass",   "cup",
+    "fork",          "knife",        "spoon",
+    "bowl",          "banana",       "apple",
+    "sandwich",      "orange",       "broccoli",
+    "carrot",        "hot dog",      "pizza",
+    "donut",         "cake",         "chair",
+    "couch",         "potted plant", "bed",
+    "dining table",  "toilet",       "tv",
+    "laptop",        "mouse",        "remote",
+    "keyboard",      "cell phone",   "microwave",
+    "oven",          "toaster",      "sink",
+    "refrigerator",  "book",         "clock",
+    "vase",          "scissors",     "teddy bear",
+    "hair drier",    "toothbrush",
 };
+
+/* COCO's own numbers go from 1 to 90 and leave these out: networks that keep them have 91 classes.
+ */
+static const int coco_gaps[] = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83};
+
+static int coco_number_of(int index)
+{
+    int number = index + 1;
+    for (size_t i = 0; i < SAC_COUNT(coco_gaps); i++)
+        number += number >= coco_gaps[i];
+    return number;
+}
+
+int sac_coco_number(const char *name)
+{
+    for (int i = 0; i < (int)SAC_COUNT(coco_names); i++)
+        if (!strcmp(name, coco_names[i]))
+            return coco_number_of(i);
+    return 0;
+}
+
+/* By COCO's own number; what the gaps are called is what published lists call them. */
+static const char *coco_name_of_number(int number)
+{
+    for (int i = 0; i < (int)SAC_COUNT(coco_names); i++)
+        if (coco_number_of(i) == number)
+            return coco_names[i];
+    return number ? "N/A" : "background";
+}
+
+static char *default_name(int class_id, int count)
+{
+    if (count == 80)
+        return sac_strdup(coco_names[class_id]);
+    return count == 91 ? sac_strdup(coco_name_of_number(class_id))
+                       : sac_asprintf("class %d", class_id);
+}
 
 sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contract *contract,
                                         int count)
@@ -26,8 +82,7 @@ sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contr
     contract->class_count = count;
     contract->classes_from = SAC_FROM_HEAD;
     for (int i = 0; i < count; i++) {
-        contract->classes[i] =
-            count == 80 ? sac_strdup(sac_coco_names[i]) : sac_asprintf("class %d", i);
+        contract->classes[i] = default_name(i, count);
         if (!contract->classes[i])
             return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for %d class names", count);
     }

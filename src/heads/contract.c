@@ -7,8 +7,9 @@
  * The text form is "bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416"; numbers per
  * channel are written with colons (mean=103.53:116.28:123.675), and 1/255 is a number. Metadata
  * holds it under "saccade.preprocess", the names under "saccade.classes" (and the head's name under
- * "saccade.head", see heads.c); Ultralytics' keys "names" and "imgsz" are read too. M.yaml is a mapping with the same keys, or with "names"/"classes" as a
- * list or a mapping from numbers. */
+ * "saccade.head", see heads.c); Ultralytics' keys "names" and "imgsz" are read too, and lists under
+ * "mean" and "std" or "image_mean" and "image_std". M.yaml is a mapping with the same keys, or with
+ * "names"/"classes" as a list or a mapping from numbers. */
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
@@ -441,6 +442,39 @@ static sac_result classes_of_python(sac_context *ctx, struct sac_model_contract 
     return finish_classes(ctx, io, SAC_FROM_METADATA);
 }
 
+/* "[0.485, 0.456, 0.406]", as trainers write it: of pixels in 0..1 where no number is above 1. */
+static bool parse_list(const char *text, float out[3])
+{
+    int used = 0;
+    if (sscanf(text, " [ %f , %f , %f ] %n", &out[0], &out[1], &out[2], &used) != 3 || !used ||
+        text[used])
+        return false;
+    const bool shares = out[0] <= 1 && out[1] <= 1 && out[2] <= 1;
+    for (int c = 0; c < 3; c++)
+        out[c] *= shares ? 255 : 1;
+    return out[0] >= 0 && out[1] >= 0 && out[2] >= 0 && out[0] <= 255 && out[1] <= 255 &&
+           out[2] <= 255;
+}
+
+/* Mean and deviation belong together: one alone says nothing certain. */
+static void apply_normalisation(const sac_model *model, struct sac_model_contract *io)
+{
+    static const char *const keys_of[][2] = {{"mean", "std"}, {"image_mean", "image_std"}};
+    for (size_t i = 0; i < SAC_COUNT(keys_of); i++) {
+        const char *mean = sac_model_metadata(model, keys_of[i][0]),
+                   *std = sac_model_metadata(model, keys_of[i][1]);
+        float m[3], d[3];
+        if (!mean || !std || !parse_list(mean, m) || !parse_list(std, d) || d[0] == 0 ||
+            d[1] == 0 || d[2] == 0)
+            continue;
+        for (int c = 0; c < 3; c++) {
+            io->pre.mean[c] = m[c];
+            io->pre.scale[c] = 1 / d[c];
+        }
+        io->mean_from = io->scale_from = SAC_FROM_METADATA;
+    }
+}
+
 static sac_result apply_metadata(sac_context *ctx, const sac_model *model,
                                  struct sac_model_contract *io)
 {
@@ -455,6 +489,7 @@ static sac_result apply_metadata(sac_context *ctx, const sac_model *model,
         snprintf(size, sizeof size, "%dx%d", width, height);
         set_size(io, size, SAC_FROM_METADATA);
     }
+    apply_normalisation(model, io);
     if (classes)
         res = classes_of_text(ctx, io, classes);
     else if (names)

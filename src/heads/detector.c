@@ -23,6 +23,31 @@ static bool is_library(const char *head)
     return strchr(head, '/') || (len > 3 && !strcmp(head + len - 3, ".so"));
 }
 
+/* Models that no head reads, though the shapes of some look like it, and those that give no boxes.
+ */
+static sac_result check_head(struct sac_detector *det)
+{
+    sac_context *ctx = det->dev->ctx;
+    const char  *path = sac_model_path(det->model), *unread;
+    char         why[1024];
+    bool         no_boxes =
+        det->view.facts.task == SAC_TASK_ORIENTED || det->view.facts.task == SAC_TASK_OTHER;
+    if (!det->head || no_boxes) {
+        sac_head_why_not(&det->view, why, sizeof why);
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: %s", path, why);
+    }
+    if (!det->head->decode)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: it gives one row of numbers for a picture, as embeddings and "
+                        "classifiers do, and no "
+                        "boxes; a detector is needed",
+                        path);
+    unread = det->head->unread ? det->head->unread(&det->view) : NULL;
+    if (unread)
+        sac_log(ctx, SAC_LOG_INFO, "%s: boxes and classes are used; its %s are not", path, unread);
+    return SAC_OK;
+}
+
 static sac_result choose_head(struct sac_detector *det, const char *wanted)
 {
     sac_context *ctx = det->dev->ctx;
@@ -42,14 +67,7 @@ static sac_result choose_head(struct sac_detector *det, const char *wanted)
         return SAC_FAIL(ctx, SAC_ERR_ARG, "no head '%s'; have %s, or a shared object", wanted,
                         names);
     }
-    if (!det->head)
-        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
-                        "%s: its outputs are not those of a known detector; name one with --head",
-                        path);
-    if (!det->head->decode)
-        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: its head '%s' gives no boxes", path,
-                        det->head->name);
-    return SAC_OK;
+    return check_head(det);
 }
 
 /* A size that the file fixes is not up for choice. */
@@ -99,6 +117,34 @@ static sac_result check_params(sac_context *ctx, const struct sac_detector_param
     return SAC_OK;
 }
 
+static sac_result refuse_shapes(const struct sac_detector *det, const struct sac_head_tensor *t,
+                                int count)
+{
+    char shapes[512];
+    sac_head_shapes_text(t, count, shapes, sizeof shapes);
+    return SAC_FAIL(det->dev->ctx, SAC_ERR_FORMAT,
+                    "%s: head '%s' wants %s; the outputs of one picture are %s",
+                    sac_model_path(det->model), det->head->name, det->head->wants, shapes);
+}
+
+/* Outputs whose shapes the file fixes are looked at before any work; of others the first frame
+ * tells. */
+static sac_result check_outputs(struct sac_detector *det)
+{
+    struct sac_head_tensor       t[SAC_HEAD_OUTPUTS_MAX];
+    const struct sac_preprocess *pre = &det->contract.pre;
+    const struct sac_head_input  in = {t, sac_head_view_tensors(&det->view, t), pre->width,
+                                       pre->height, det->score_min};
+    struct sac_detect_spec       spec = {0};
+    bool                         known = det->head->layout != NULL;
+    for (int i = 0; i < in.count; i++)
+        for (int k = 0; k < t[i].rank; k++)
+            known = known && t[i].shape[k] >= 0;
+    if (!known || det->head->layout(&in, &det->view.facts, &spec))
+        return SAC_OK;
+    return refuse_shapes(det, t, in.count);
+}
+
 static sac_result set_up(struct sac_detector *det, const struct sac_detector_params *p)
 {
     det->score_min = p->score_min;
@@ -110,10 +156,14 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
     if (res == SAC_OK)
         res = read_contract(det, p->preprocess);
     if (res == SAC_OK)
+        res = check_outputs(det);
+    if (res == SAC_OK)
         res = sac_detector_choose_classes(det, p->classes);
     if (res != SAC_OK)
         return res;
-    det->batch = sac_model_batches(det->model) ? p->batch_max : 1;
+    bool alone =
+        det->view.facts.single || det->view.facts.flat; /* rows do not tell their picture */
+    det->batch = !alone && sac_model_batches(det->model) ? p->batch_max : 1;
     det->jobs = sac_calloc((size_t)det->batch, sizeof *det->jobs);
     if (!det->jobs)
         return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for a detector");
@@ -162,22 +212,6 @@ void sac_detector_destroy(sac_detector **det_at)
 
 /* ---- a run ---- */
 
-sac_result sac_detector_refuse_shapes(const struct sac_detector *det)
-{
-    char   shapes[256] = "";
-    size_t used = 0;
-    for (int i = 0; i < det->outputs.count; i++) {
-        const struct sac_head_tensor *t = &det->outputs.tensor[i];
-        for (int k = 0; k < t->rank && used < sizeof shapes; k++)
-            used += (size_t)snprintf(shapes + used, sizeof shapes - used, "%s%lld", k ? "," : " [",
-                                     (long long)t->shape[k]);
-        if (used < sizeof shapes)
-            used += (size_t)snprintf(shapes + used, sizeof shapes - used, t->rank ? "]" : " []");
-    }
-    return SAC_FAIL(det->dev->ctx, SAC_ERR_FORMAT, "%s: head '%s' wants %s; the outputs are%s",
-                    sac_model_path(det->model), det->head->name, det->head->wants, shapes);
-}
-
 sac_result sac_detector_decode_image(struct sac_detector *det, int image, const struct sac_fit_map *map,
                                      struct sac_detections *list)
 {
@@ -192,9 +226,9 @@ sac_result sac_detector_decode_image(struct sac_detector *det, int image, const 
                                        det->score_min};
     sac_head_outputs_image(&det->outputs, image, tensors);
     list->count = 0;
-    sac_result res = det->head->decode(det->head, &in, det->contract.class_count, sac_gather_box, &gather);
+    sac_result res = det->head->decode(det->head, &in, &det->view.facts, sac_gather_box, &gather);
     if (res == SAC_ERR_FORMAT)
-        return sac_detector_refuse_shapes(det);
+        return refuse_shapes(det, det->outputs.tensor, det->outputs.count);
     if (res != SAC_OK)
         return SAC_FAIL(det->dev->ctx, res, "head '%s' failed", det->head->name);
     if (gather.out_of_memory)
@@ -234,15 +268,18 @@ static sac_result decode_batch(struct sac_detector *det, sac_tensor *const *out,
 static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, int n,
                             struct sac_detections *found)
 {
-    sac_tensor *in = NULL, *out[SAC_HEAD_OUTPUTS_MAX] = {NULL};
+    sac_tensor *pixels = NULL, *in[SAC_FEED_INPUTS_MAX] = {NULL},
+               *out[SAC_HEAD_OUTPUTS_MAX] = {NULL};
     int64_t     begin = sac_time_ns();
     sac_range_push("preprocess");
-    sac_result res = make_input(det, frames, n, &in);
+    sac_result res = make_input(det, frames, n, &pixels);
+    if (res == SAC_OK)
+        res = sac_feed_make(&det->view.feed, det->dev, det->model, pixels, in);
     sac_range_pop();
     int64_t prepared = sac_time_ns();
     sac_range_push("inference");
     if (res == SAC_OK)
-        res = sac_model_run(det->model, &in, out);
+        res = sac_model_run(det->model, in, out);
     sac_range_pop();
     int64_t inferred = sac_time_ns();
     sac_range_push("head");
@@ -254,7 +291,8 @@ static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, 
     det->times.head_ns += sac_time_ns() - inferred;
     for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++)
         sac_tensor_unref(&out[i]);
-    sac_tensor_unref(&in);
+    sac_feed_release(in);
+    sac_tensor_unref(&pixels);
     return res;
 }
 

@@ -80,7 +80,6 @@ struct sac_detector {
 sac_result sac_detector_choose_classes(struct sac_detector *det, const char *list);
 
 /* detector.c */
-sac_result sac_detector_refuse_shapes(const struct sac_detector *det);
 /* With the outputs loaded: the boxes of one image of them. */
 sac_result sac_detector_decode_image(struct sac_detector *det, int image, const struct sac_fit_map *map,
                                      struct sac_detections *list);

@@ -50,8 +50,9 @@ sac_result sac_detector_device_open(struct sac_detector *det)
     want_classes(det, &d->spec);
     if (!det->head->layout)
         decode_on_host(det, "a plug-in");
-    sac_result res = sac_buckets_init(&d->buckets, det->dev, det->model, &det->contract.pre, det->batch, true,
-                                      "detector input"); /* as live.c knows preprocessing by */
+    sac_result res =
+        sac_buckets_init(&d->buckets, det->dev, det->model, &det->contract.pre, &det->view.feed,
+                         det->batch, true, "detector input"); /* as live.c knows preprocessing by */
     if (res == SAC_OK)
         res = det->dev->ops->stream_create(det->dev, &d->fetch);
     d->boxes_expected = 100 * BOXES_EXPECTED;
@@ -130,7 +131,7 @@ static sac_result lay_out(struct sac_detector *det, const struct sac_bucket *buc
         decode_on_host(det, "as only the data of each picture tells their shape");
         return SAC_OK;
     }
-    if (!det->head->layout(&in, det->contract.class_count, s)) {
+    if (!det->head->layout(&in, &det->view.facts, s) || !sac_head_has_room(s->cells, s->classes)) {
         decode_on_host(det, "as its outputs are none that the device decodes");
         return SAC_OK;
     }

@@ -2,92 +2,163 @@
 /* Detectors with queries, DETR (Carion et al., 2020) and its heirs: per query a box (centre x, y,
  * width, height as shares of the image) and class scores. No NMS follows.
  *
- * Two outputs, scores [queries; classes] and boxes [queries; 4] in either order, or one with
- * [queries; 4 + classes] (Ultralytics' RT-DETR). Scores may be probabilities already; else they
- * pass a sigmoid (RT-DETR, Deformable DETR), or, in the first DETR, a softmax whose last class
- * means "no object": 92 columns for COCO, or one more than there are names. */
+ * Two outputs, scores [queries; classes] and boxes [queries; 4], among others that are not read, or
+ * one with [queries; 4 + classes] (Ultralytics' RT-DETR). Scores may be probabilities already; else
+ * they pass a sigmoid (RT-DETR, Deformable DETR, RF-DETR), or, in the first DETR, a softmax whose
+ * last class means "no object": 92 columns for COCO, or one more than there are names. */
+#include <string.h>
+
 #include "device/detect.h"
 #include "heads/heads.h"
 
-enum { QUERIES_MAX = 2000, DETR_COCO_COLUMNS = 92 };
+enum { QUERIES_MAX = 2000, BOX = 4, COCO_COLUMNS = 80, DETR_COCO_COLUMNS = 92 };
+
+/* Where the two parts of the queries are. */
+struct parts {
+    int     box, score;     /* outputs; the same where one has both */
+    int64_t count, columns; /* queries; numbers of score */
+    int     classes;
+    bool    no_object; /* behind the classes: logits pass a softmax */
+};
 
 struct queries {
-    int64_t      count;
-    int          classes;
+    struct parts parts;
     const float *boxes, *scores;
     int64_t      box_step, score_step;
 };
 
-/* Which of two outputs [.., queries, a] and [.., queries, b] has the boxes; -1: neither, or no
- * pair. */
-static int boxes_of_pair(int rank_a, const int64_t *a, int rank_b, const int64_t *b, int rank)
+static bool is_called(const struct sac_head_tensor *t, const char *a, const char *b)
 {
-    if (rank_a != rank || rank_b != rank || a[rank - 2] != b[rank - 2])
-        return -1;
-    if (b[rank - 1] == 4)
-        return 1;
-    return a[rank - 1] == 4 ? 0 : -1;
+    return t->name && (strstr(t->name, a) || strstr(t->name, b));
 }
 
+static bool is_box_output(const struct sac_head_tensor *t)
+{
+    return t->rank == 2 && t->shape[1] == BOX &&
+           (t->shape[0] == SAC_DIM_UNKNOWN || t->shape[0] > 0);
+}
+
+/* The boxes: four numbers; of several such outputs that which is called so, else the last. */
+static int find_boxes(const struct sac_head_tensor *t, int count)
+{
+    int found = -1;
+    for (int i = 0; i < count; i++)
+        if (is_box_output(&t[i]) && (found < 0 || !is_called(&t[found], "box", "dets")))
+            found = i;
+    return found;
+}
+
+/* Scores have as many rows. What else has, the states of a decoder, is not called by their names.
+ */
+static int find_scores(const struct sac_head_tensor *t, int count, int boxes)
+{
+    int found = -1, named = -1, candidates = 0;
+    for (int i = 0; i < count; i++) {
+        if (i == boxes || t[i].rank != 2 || t[i].shape[0] != t[boxes].shape[0])
+            continue;
+        found = i;
+        candidates++;
+        if (named < 0 &&
+            (is_called(&t[i], "logits", "labels") || is_called(&t[i], "scores", "class")))
+            named = i;
+    }
+    return named >= 0 ? named : candidates == 1 ? found : -1;
+}
+
+/* Of the columns one may be no class: "no object" (DETR), or a background that RF-DETR, whose
+ * outputs are called dets and labels, trains with but never asks. */
+static void count_classes(const struct sac_head_tensor *t, const struct sac_head_facts *facts,
+                          struct parts *p)
+{
+    const bool rf =
+        is_called(&t[p->box], "dets", "dets") && is_called(&t[p->score], "labels", "labels");
+    const bool one_more = facts->names && p->columns == facts->names + 1;
+    p->no_object = !rf && (one_more || (!facts->names && p->columns == DETR_COCO_COLUMNS));
+    p->classes = (int)p->columns - (one_more || p->no_object);
+}
+
+static bool find_parts(const struct sac_head_tensor *t, int count,
+                       const struct sac_head_facts *facts, struct parts *p)
+{
+    *p = (struct parts){.box = 0, .score = 0};
+    if (count == 1 && t->rank == 2 && t->shape[1] > BOX) {
+        p->count = t->shape[0];
+        p->columns = p->classes = (int)t->shape[1] - BOX;
+        return true;
+    }
+    p->box = count > 1 ? find_boxes(t, count) : -1;
+    p->score = p->box >= 0 ? find_scores(t, count, p->box) : -1;
+    if (p->score < 0)
+        return false;
+    p->count = t[p->box].shape[0];
+    p->columns = t[p->score].shape[1];
+    count_classes(t, facts, p);
+    return p->classes > 0;
+}
+
+/* One output alone is told by its columns: tokens of any backbone come in such rows. */
 static bool recognise(const struct sac_head_view *v)
 {
-    const struct sac_tensor_desc *a = &v->output[0].desc, *b = &v->output[1].desc;
-    if (v->output_count == 2)
-        return boxes_of_pair(a->rank, a->shape, b->rank, b->shape, 3) >= 0;
-    return v->output_count == 1 && a->rank == 3 && a->shape[1] > 0 && a->shape[1] <= QUERIES_MAX &&
-           a->shape[2] > 6;
-}
-
-static bool has_no_object(int columns, int names)
-{
-    return names ? columns == names + 1 : columns == DETR_COCO_COLUMNS;
+    struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
+    const int              count = sac_head_view_tensors(v, t);
+    struct parts           p;
+    if (v->facts.task > SAC_TASK_DETECT || !find_parts(t, count, &v->facts, &p) ||
+        p.count > QUERIES_MAX)
+        return false;
+    if (v->width &&
+        p.count == sac_grid_of(v->width, v->height, 3).cells) /* cells, whose boxes want NMS */
+        return false;
+    if (count > 1)
+        return true;
+    return p.count > 0 &&
+           (v->facts.names ? p.columns == v->facts.names : p.columns == COCO_COLUMNS) &&
+           (v->facts.queries || p.columns != 2); /* rows of 6 are finished boxes, else */
 }
 
 static int class_count(const struct sac_head_view *v)
 {
-    const struct sac_tensor_desc *a = &v->output[0].desc, *b = &v->output[1].desc;
-    if (v->output_count == 1)
-        return SAC_MAX((int)a->shape[2] - 4, 0);
-    int boxes = boxes_of_pair(a->rank, a->shape, b->rank, b->shape, 3);
-    int columns = SAC_MAX((int)(boxes == 0 ? b : a)->shape[2], 0);
-    return has_no_object(columns, v->names) ? columns - 1 : columns;
+    struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
+    const int              count = sac_head_view_tensors(v, t);
+    struct parts           p;
+    return find_parts(t, count, &v->facts, &p) ? p.classes : 0;
 }
 
-/* The first DETR was trained on normalised images, its real-time heirs on plain 0..1. */
+/* DETR's own line, and RF-DETR with its DINOv2, were trained on normalised images, the real-time
+ * ones on plain 0..1. The first are told by a mask of pixels, by "no object", or by COCO's own
+ * numbers. */
 static void defaults(const struct sac_head_view *v, struct sac_preprocess *pre)
 {
-    static const float mean[3] = {123.675f, 116.28f, 103.53f},
-                       deviation[3] = {58.395f, 57.12f, 57.375f};
+    struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
+    const int              count = sac_head_view_tensors(v, t);
+    struct parts           p;
     pre->fit = SAC_FIT_STRETCH;
-    bool normalise = v->output_count == 2 && class_count(v) > 80;
-    for (int c = 0; normalise && c < 3; c++) {
-        pre->mean[c] = mean[c];
-        pre->scale[c] = 1 / deviation[c];
-    }
+    if (count == 1 || !find_parts(t, count, &v->facts, &p))
+        return;
+    if (v->facts.masked || p.no_object || p.classes > COCO_COLUMNS ||
+        is_called(&t[p.box], "dets", "dets"))
+        sac_head_normalise(pre, SAC_ORDER_RGB);
 }
 
-static sac_result find_queries(const struct sac_head_input *in, struct queries *q)
+static sac_result find_queries(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                               struct queries *q)
 {
     const struct sac_head_tensor *t = in->tensors;
-    if (in->count == 1 && t->rank == 2 && t->shape[1] > 4) {
-        /* without numbers when only the layout is asked for */
-        *q = (struct queries){t->shape[0], (int)t->shape[1] - 4, t->data,
-                              t->data ? t->data + 4 : NULL, t->shape[1], t->shape[1]};
-        return SAC_OK;
-    }
-    int boxes =
-        in->count == 2 ? boxes_of_pair(t[0].rank, t[0].shape, t[1].rank, t[1].shape, 2) : -1;
-    if (boxes < 0 || t[1 - boxes].shape[1] < 1)
+    if (!find_parts(t, in->count, facts, &q->parts))
         return SAC_ERR_FORMAT;
-    const struct sac_head_tensor *s = &t[1 - boxes];
-    *q = (struct queries){s->shape[0], (int)s->shape[1], t[boxes].data, s->data, 4, s->shape[1]};
+    const bool one = q->parts.box == q->parts.score;
+    q->box_step = one ? t->shape[1] : BOX;
+    q->score_step = one ? t->shape[1] : q->parts.columns;
+    q->boxes = t[q->parts.box].data;
+    q->scores = t[q->parts.score].data;
+    if (one && q->scores) /* without numbers when only the layout is asked for */
+        q->scores += BOX;
     return SAC_OK;
 }
 
 static bool are_probabilities(const struct queries *q)
 {
-    for (int64_t i = 0; i < q->count; i++)
-        for (int c = 0; c < q->classes; c++) {
+    for (int64_t i = 0; i < q->parts.count; i++)
+        for (int c = 0; c < q->parts.classes + q->parts.no_object; c++) {
             float v = q->scores[i * q->score_step + c];
             if (!(v >= 0 && v <= 1))
                 return false;
@@ -139,44 +210,43 @@ static void emit_query(const struct sac_head_input *in, const float *box, const 
     }
 }
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in, int names,
-                         sac_head_emit emit, void *sink)
+static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
+                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
 {
     (void)self;
     struct queries q;
-    sac_result     res = find_queries(in, &q);
+    sac_result     res = find_queries(in, facts, &q);
     if (res != SAC_OK)
         return res;
-    bool no_object = in->count == 2 && has_no_object(q.classes, names == q.classes ? 0 : names);
+    const bool      no_object = q.parts.no_object;
     enum activation kind = are_probabilities(&q) ? ACTIVE_ALREADY
                            : no_object           ? ACTIVE_SOFTMAX
                                                  : ACTIVE_SIGMOID;
-    for (int64_t i = 0; i < q.count; i++)
-        emit_query(in, q.boxes + i * q.box_step, q.scores + i * q.score_step, q.classes, no_object,
-                   kind, emit, sink);
+    for (int64_t i = 0; i < q.parts.count; i++)
+        emit_query(in, q.boxes + i * q.box_step, q.scores + i * q.score_step,
+                   q.parts.classes + no_object, no_object, kind, emit, sink);
     return SAC_OK;
 }
 
-static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
+static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                   struct sac_detect_spec *out)
 {
-    const struct sac_head_tensor *t = in->tensors;
-    struct queries                q;
-    if (find_queries(in, &q) != SAC_OK || !sac_head_has_room(q.count, q.classes))
+    struct queries q;
+    if (find_queries(in, facts, &q) != SAC_OK)
         return false;
-    const int boxes = in->count == 2 && t[1].shape[1] == 4 ? 1 : 0; /* as find_queries took them */
-    const int scores = in->count == 2 ? 1 - boxes : 0;
+    const bool one = q.parts.box == q.parts.score;
     out->form = SAC_DETECT_QUERIES;
-    out->cells = (int)q.count;
-    out->no_object = in->count == 2 && has_no_object(q.classes, names == q.classes ? 0 : names);
-    out->classes = q.classes - out->no_object;
-    out->box[0] = sac_head_field(in, boxes, 0, q.box_step, 1);
-    out->score[0] = sac_head_field(in, scores, in->count == 2 ? 0 : 4, q.score_step, 1);
-    return out->classes > 0;
+    out->cells = (int)q.parts.count;
+    out->no_object = q.parts.no_object;
+    out->classes = q.parts.classes;
+    out->box[0] = sac_head_field(in, q.parts.box, 0, q.box_step, 1);
+    out->score[0] = sac_head_field(in, q.parts.score, one ? BOX : 0, q.score_step, 1);
+    return true;
 }
 
 const struct sac_head sac_head_detr = {
     .name = "detr",
-    .what = "DETR, RT-DETR: queries with scores and boxes",
+    .what = "DETR, RT-DETR, RF-DETR: queries with scores and boxes",
     .wants = "[queries; classes] and [queries; 4], or [queries; 4 + classes]",
     .needs_nms = false,
     .recognise = recognise,

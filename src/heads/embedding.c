@@ -24,14 +24,14 @@ static bool recognise(const struct sac_head_view *v)
 
 static void defaults(const struct sac_head_view *v, struct sac_preprocess *pre)
 {
-    static const float mean[3] = {123.675f, 116.28f, 103.53f},
-                       deviation[3] = {58.395f, 57.12f, 57.375f};
     pre->fit = SAC_FIT_STRETCH;
-    pre->order = v->channels_last ? SAC_ORDER_BGR : SAC_ORDER_RGB;
-    for (int c = 0; c < 3; c++) {
-        pre->mean[c] = v->channels_last ? 0 : mean[c];
-        pre->scale[c] = v->channels_last ? 1 : 1 / deviation[c];
+    if (!v->channels_last) {
+        sac_head_normalise(pre, SAC_ORDER_RGB);
+        return;
     }
+    pre->order = SAC_ORDER_BGR;
+    for (int c = 0; c < 3; c++)
+        pre->scale[c] = 1;
 }
 
 const struct sac_head sac_head_embedding = {

@@ -1,54 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks that finish by themselves (YOLOv10 and like ones): rows of x0, y0, x1, y1 in pixels,
- * score, class, the unused ones with score 0. No NMS follows. */
+/* Networks that finish by themselves: rows of x0, y0, x1, y1 in pixels, score, class, the unused
+ * ones with score 0 (YOLOv10, YOLO26, exports with their own NMS); behind the class may stand what
+ * siblings for masks and poses give. YOLOv7's own export puts the image's number first,
+ * PaddleDetection's the class and the score. No NMS follows. */
 #include "device/detect.h"
 #include "heads/heads.h"
 
-enum { COLUMNS = 6 };
+enum { COLUMNS = 6, WITH_IMAGE = 7 };
 
-static bool recognise(const struct sac_head_view *v)
+/* Where a row has what. */
+struct row {
+    int columns, box, score, label;
+};
+
+static bool find_row(const struct sac_head_tensor *t, int count, const struct sac_head_facts *facts,
+                     struct row *out)
 {
-    const struct sac_tensor_desc *d = &v->output[0].desc;
-    return v->output_count == 1 && (d->rank == 2 || d->rank == 3) &&
-           d->shape[d->rank - 1] == COLUMNS;
+    const int64_t columns = count > 0 && t->rank > 0 ? t->shape[t->rank - 1] : 0;
+    if (facts->task == SAC_TASK_ORIENTED || columns < COLUMNS || columns > INT16_MAX)
+        return false;
+    if (facts->paddle && columns == COLUMNS)
+        *out = (struct row){COLUMNS, 2, 1, 0};
+    else if (facts->flat && columns == WITH_IMAGE && count == 1)
+        *out = (struct row){WITH_IMAGE, 1, 6, 5};
+    else if (sac_head_beside_row(t, count, facts, columns - COLUMNS) >= 0)
+        *out = (struct row){(int)columns, 0, 4, 5};
+    else
+        return false;
+    return true;
 }
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in, int names,
-                         sac_head_emit emit, void *sink)
+/* Six numbers a picture are a classifier's as well: rows without a batch dimension are boxes where
+ * their number is open and the batch is not. */
+static bool recognise(const struct sac_head_view *v)
 {
-    (void)self, (void)names;
+    struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
+    const int              count = sac_head_view_tensors(v, t);
+    struct row             row;
+    if (v->facts.queries || !find_row(t, count, &v->facts, &row))
+        return false;
+    if (v->facts.paddle)
+        return count <= 2;
+    if (v->facts.flat)
+        return count == 1 && v->output[0].desc.shape[0] != 1 && !v->batch_open;
+    return t->rank == 2 && (count == 1 || (count == 2 && row.columns > COLUMNS));
+}
+
+static const char *unread(const struct sac_head_view *v)
+{
+    struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
+    const int              count = sac_head_view_tensors(v, t);
+    struct row             row;
+    const bool more = find_row(t, count, &v->facts, &row) && row.box == 0 && row.columns > COLUMNS;
+    return more ? sac_head_beside_name(v) : NULL;
+}
+
+/* PaddleDetection's networks: ImageNet's mean and deviation, stretched. */
+static void defaults(const struct sac_head_view *v, struct sac_preprocess *pre)
+{
+    if (!v->facts.paddle)
+        return;
+    pre->fit = SAC_FIT_STRETCH;
+    if (!v->facts.sized) /* its RT-DETR, told the picture's shape, wants plain 0..1 */
+        sac_head_normalise(pre, SAC_ORDER_RGB);
+}
+
+static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
+                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
+{
+    (void)self;
     const struct sac_head_tensor *t = &in->tensors[0];
-    if (in->count != 1 || t->rank != 2 || t->shape[1] != COLUMNS)
+    struct row                    row;
+    if (!find_row(t, in->count, facts, &row))
         return SAC_ERR_FORMAT;
-    for (int64_t i = 0; i < t->shape[0]; i++) {
-        const float *p = t->data + i * COLUMNS;
-        if (!(p[4] >= in->score_min) || !(p[5] >= 0 && p[5] < 1e6f))
+    for (int64_t i = 0, n = sac_head_rows(t, row.columns); i < n; i++) {
+        const float *p = t->data + i * row.columns, *b = p + row.box;
+        const float  label = p[row.label];
+        if (!(p[row.score] >= in->score_min) || !(label >= 0 && label < 1e6f))
             continue;
-        emit(sink, &(struct sac_detection){p[0], p[1], p[2], p[3], p[4], (int)p[5]});
+        emit(sink, &(struct sac_detection){b[0], b[1], b[2], b[3], p[row.score], (int)label});
     }
     return SAC_OK;
 }
 
-static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
+static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                   struct sac_detect_spec *out)
 {
-    const struct sac_head_tensor *t = &in->tensors[0];
-    (void)names;
-    if (in->count != 1 || t->rank != 2 || t->shape[1] != COLUMNS || !sac_head_has_room(t->shape[0], 0))
+    struct row row;
+    if (!find_row(in->tensors, in->count, facts, &row))
         return false;
     out->form = SAC_DETECT_ROWS;
-    out->cells = (int)t->shape[0];
-    out->box[0] = sac_head_field(in, 0, 0, COLUMNS, 1);
-    out->score[0] = sac_head_field(in, 0, 4, COLUMNS, 1);
-    out->label = sac_head_field(in, 0, 5, COLUMNS, 1);
+    out->cells = (int)SAC_MIN(sac_head_rows(in->tensors, row.columns), (int64_t)INT32_MAX);
+    out->box[0] = sac_head_field(in, 0, row.box, row.columns, 1);
+    out->score[0] = sac_head_field(in, 0, row.score, row.columns, 1);
+    out->label = sac_head_field(in, 0, row.label, row.columns, 1);
     return true;
 }
 
 const struct sac_head sac_head_end2end = {
     .name = "end2end",
-    .what = "YOLOv10 and like ones: finished rows of box, score, class",
-    .wants = "[rows; 6]",
+    .what = "YOLOv10, YOLO26 and others with NMS inside: finished rows of box, score, class",
+    .wants = "[rows; 6 (+ mask coefficients or keypoints)], or [rows; 7] with the image's number",
     .needs_nms = false,
     .recognise = recognise,
+    .defaults = defaults,
+    .unread = unread,
     .decode = decode,
     .layout = layout,
 };

@@ -10,19 +10,47 @@
 
 #include <saccade/head.h>
 #include "base/base.h"
+#include "heads/feed.h"
 
 enum { SAC_HEAD_OUTPUTS_MAX = 16 };
 
 struct sac_detect_spec;
 
+/* What a network was trained for, as its metadata says it (Ultralytics' entry "task"). */
+enum sac_head_task {
+    SAC_TASK_UNKNOWN = 0,
+    SAC_TASK_DETECT,
+    SAC_TASK_SEGMENT,
+    SAC_TASK_POSE,
+    SAC_TASK_ORIENTED, /* boxes with an angle */
+    SAC_TASK_OTHER     /* without boxes: a classifier */
+};
+
+/* What the shapes of one image's outputs do not show, and reading them needs. */
+struct sac_head_facts {
+    int                names; /* class names that the file or its YAML brings; 0: none */
+    enum sac_head_task task;
+    int      keypoints; /* numbers of a prediction's pose, by the metadata; 0: it does not say */
+    bool     angles;    /* it computes sines and cosines, as for boxes with an angle */
+    bool     queries;   /* its metadata calls it an RT-DETR */
+    bool     flat;      /* the first output's rows have no batch dimension before them */
+    bool     single;    /* nor has the picture */
+    bool     sized;     /* told the network's size, it gives boxes in pixels of it */
+    bool     paddle;    /* PaddleDetection's inputs */
+    bool     masked;    /* it takes a mask of pixels */
+    unsigned whole;     /* bit i: output i holds whole numbers */
+};
+
 /* What a model looks like from outside, with the facts that recognition needs. */
 struct sac_head_view {
-    const sac_model *model;
-    int              width, height; /* of the input; 0 where the file leaves it open */
-    bool             channels_last;
-    int              names; /* class names that the file or its YAML brings; 0: none */
-    const char      *named; /* the head that the file's metadata names, or NULL */
-    int              output_count;
+    const sac_model      *model;
+    struct sac_feed       feed;
+    int                   width, height; /* of the picture; 0 where the file leaves it open */
+    bool                  channels_last;
+    bool                  batch_open; /* the picture's first dimension */
+    struct sac_head_facts facts;
+    const char           *named; /* the head that the file's metadata names, or NULL */
+    int                   output_count;
     /* Dims with the batch, SAC_DIM_UNKNOWN where open. */
     struct sac_model_port output[SAC_HEAD_OUTPUTS_MAX];
 };
@@ -41,32 +69,44 @@ struct sac_head {
     /* Set what the family's training used; size, layout and dtype are the input's own. NULL: what
      * sac_preprocess_default gives, RGB in 0..1, letterbox in the centre, fill 114. */
     void (*defaults)(const struct sac_head_view *view, struct sac_preprocess *pre);
+    /* What a prediction has beside its box and classes, which nobody reads: "mask coefficients";
+     * NULL: nothing. NULL: the head's predictions never do. */
+    const char *(*unread)(const struct sac_head_view *view);
     /* Emit the boxes of one image, in pixels of the network's input, of at least in->score_min.
-     * class_count: of the contract. SAC_ERR_FORMAT: the shapes are not the head's. NULL: no boxes
-     * (embeddings). */
+     * SAC_ERR_FORMAT: the shapes are not the head's. NULL: no boxes (embeddings). */
     sac_result (*decode)(const struct sac_head *self, const struct sac_head_input *in,
-                         int class_count, sac_head_emit emit, void *sink);
-    /* The same for a device that decodes by itself (device/detect.h): fill form, cells, classes and where
-     * the numbers are; in has no data. false: the shapes are not the head's, or there are more than a device
-     * has room for. NULL: it is decoded on the host. */
-    bool (*layout)(const struct sac_head_input *in, int class_count, struct sac_detect_spec *out);
+                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink);
+    /* The same for a device that decodes by itself (device/detect.h): fill form, cells, classes and
+     * where the numbers are; in has no data. false: the shapes are not the head's. NULL: a plug-in,
+     * which is decoded on the host. */
+    bool (*layout)(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                   struct sac_detect_spec *out);
     const struct sac_head_plugin *plugin; /* of a head from a shared object */
 };
 
 extern const struct sac_head sac_head_yolox, sac_head_yolov5, sac_head_yolov8, sac_head_end2end,
-    sac_head_detr, sac_head_nanodet, sac_head_ssd, sac_head_embedding;
+    sac_head_detr, sac_head_nanodet, sac_head_ssd, sac_head_boxes, sac_head_embedding;
 
 /* heads.c */
 const struct sac_head *sac_head_find(const char *name);               /* NULL: no such row */
 const struct sac_head *sac_head_of(const struct sac_head_view *view); /* NULL: not recognised */
 /* "yolox, yolov5, ...": those that give boxes. */
 void sac_head_names(char *out, size_t size);
-/* Errors   SAC_ERR_UNSUPPORTED for a model without one image input or with too many outputs. */
+/* The outputs as a head sees them, one image's, without numbers: open dims are SAC_DIM_UNKNOWN.
+ * Returns how many; out has room for SAC_HEAD_OUTPUTS_MAX. */
+int sac_head_view_tensors(const struct sac_head_view *view, struct sac_head_tensor *out);
+/* Why no head knows the outputs, for people: what they are, and what would do. */
+void sac_head_why_not(const struct sac_head_view *view, char *out, size_t size);
+/* Errors   SAC_ERR_UNSUPPORTED for a model without a picture among its inputs, with inputs that
+ * nobody fills, or with too many outputs. */
 sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, struct sac_head_view *view);
 /* Size (640 where the file leaves it open), layout and dtype of the input, then the head's
  * defaults. */
 sac_result sac_head_preprocess(sac_context *ctx, const struct sac_head *head,
                                const struct sac_head_view *view, struct sac_preprocess *pre);
+
+/* ImageNet's mean and deviation, of channels in that order. */
+void sac_head_normalise(struct sac_preprocess *pre, enum sac_channel_order order);
 
 /* plugin.c: a head from a shared object, with its handle. */
 struct sac_head_library {
@@ -92,6 +132,24 @@ struct sac_detect_field sac_head_field(const struct sac_head_input *in, int inde
                                        int64_t number);
 /* Is there room for so many on a device? */
 bool sac_head_has_room(int64_t cells, int64_t classes);
+/* How many rows of `columns` numbers the tensor has, however many dimensions stand before them: a
+ * single row may have lost its own. -1: it has other rows; SAC_DIM_UNKNOWN is -1 too, so a view
+ * asks sac_head_has_columns. */
+int64_t sac_head_rows(const struct sac_head_tensor *t, int64_t columns);
+bool    sac_head_has_columns(const struct sac_head_tensor *t, int64_t columns);
+/* "none" where out is empty. */
+void sac_head_shapes_text(const struct sac_head_tensor *t, int count, char *out, size_t size);
+
+/* beside.c: what stands in a prediction behind its classes. */
+/* How many of its `numbers` are no class scores: mask coefficients (as many as the prototypes of a
+ * second output have channels) and a pose's points. -1: classes and these can't be told apart. */
+int sac_head_beside(const struct sac_head_tensor *t, int count, const struct sac_head_facts *facts,
+                    int64_t numbers);
+/* The same of a finished row, whose one class is a number; -1 where columns beyond `least` are not
+ * explained. */
+int         sac_head_beside_row(const struct sac_head_tensor *t, int count,
+                                const struct sac_head_facts *facts, int64_t numbers);
+const char *sac_head_beside_name(const struct sac_head_view *view);
 
 /* nms.c */
 /* Greedy, class by class: best first, drop what overlaps a better box of its class by more than
@@ -115,8 +173,10 @@ struct sac_gather {
 void sac_gather_box(void *gather, const struct sac_detection *box); /* a sac_head_emit */
 
 /* classes.c */
-extern const char *const sac_coco_names[80];
-/* Give the contract names for `count` classes when nobody else did. */
+/* COCO's own number of its class of that name, 1 to 90; 0: it has none. */
+int sac_coco_number(const char *name);
+/* Give the contract names for `count` classes when nobody else did: those of COCO where there are
+ * 80, or 91, its own numbers with their gaps; else "class 7". */
 sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contract *contract,
                                         int count);
 

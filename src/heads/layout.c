@@ -17,3 +17,35 @@ bool sac_head_has_room(int64_t cells, int64_t classes)
 {
     return cells <= SAC_DETECT_CELLS_MAX && classes <= SAC_DETECT_CLASSES_MAX;
 }
+
+bool sac_head_has_columns(const struct sac_head_tensor *t, int64_t columns)
+{
+    return t->rank > 0 && t->shape[t->rank - 1] == columns;
+}
+
+int64_t sac_head_rows(const struct sac_head_tensor *t, int64_t columns)
+{
+    int64_t rows = 1;
+    if (!sac_head_has_columns(t, columns))
+        return -1;
+    for (int i = 0; i < t->rank - 1; i++)
+        rows *= t->shape[i];
+    return rows;
+}
+
+void sac_head_shapes_text(const struct sac_head_tensor *t, int count, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < count && used < size; i++) {
+        used += (size_t)snprintf(out + used, size - used, "%s%s [", i ? ", " : "",
+                                 t[i].name ? t[i].name : "");
+        for (int k = 0; k < t[i].rank && used < size; k++)
+            used += t[i].shape[k] < 0
+                        ? (size_t)snprintf(out + used, size - used, "%s?", k ? "," : "")
+                        : (size_t)snprintf(out + used, size - used, "%s%lld", k ? "," : "",
+                                           (long long)t[i].shape[k]);
+        if (used < size)
+            used += (size_t)snprintf(out + used, size - used, "]");
+    }
+}

@@ -61,17 +61,6 @@ static bool find_pair(const struct sac_head_tensor *t, int count, int64_t cells,
     return out[1]->shape[1] % 4 == 0 && bins >= 2 && bins <= BINS_MAX && out[0]->shape[1] > 0;
 }
 
-static int tensors_of_view(const struct sac_head_view *v, struct sac_head_tensor *out)
-{
-    for (int i = 0; i < v->output_count; i++) {
-        const struct sac_tensor_desc *d = &v->output[i].desc;
-        out[i] = (struct sac_head_tensor){.name = v->output[i].name, .rank = d->rank - 1};
-        for (int k = 1; k < d->rank; k++)
-            out[i].shape[k - 1] = d->shape[k];
-    }
-    return v->output_count;
-}
-
 static bool is_split(const struct sac_head_tensor *t, int count, int width, int height,
                      int *classes)
 {
@@ -91,37 +80,32 @@ static bool recognise(const struct sac_head_view *v)
 {
     struct sac_head_tensor        t[SAC_HEAD_OUTPUTS_MAX];
     const struct sac_tensor_desc *d = &v->output[0].desc;
-    int                           classes = 0, count = tensors_of_view(v, t);
+    int                           classes = 0, count = sac_head_view_tensors(v, t);
     if (!v->width)
         return false;
     if (count != 1)
         return is_split(t, count, v->width, v->height, &classes);
     /* With three strides the rows are YOLOX's too: then the names must decide. */
     int levels = d->rank == 3 ? concat_levels(d->shape[1], v->width, v->height) : 0;
-    return levels && classes_of(d->shape[2], v->names) > 0 && (levels == 4 || v->names) &&
-           (!v->names || classes_of(d->shape[2], v->names) == v->names);
+    return levels && classes_of(d->shape[2], v->facts.names) > 0 &&
+           (levels == 4 || v->facts.names) &&
+           (!v->facts.names || classes_of(d->shape[2], v->facts.names) == v->facts.names);
 }
 
 static int class_count(const struct sac_head_view *v)
 {
     struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
-    int                    classes = 0, count = tensors_of_view(v, t);
+    int                    classes = 0, count = sac_head_view_tensors(v, t);
     if (count == 1)
-        return t[0].rank == 2 ? SAC_MAX(classes_of(t[0].shape[1], v->names), 0) : 0;
+        return t[0].rank == 2 ? SAC_MAX(classes_of(t[0].shape[1], v->facts.names), 0) : 0;
     return is_split(t, count, v->width, v->height, &classes) ? classes : 0;
 }
 
 static void defaults(const struct sac_head_view *v, struct sac_preprocess *pre)
 {
-    static const float mean[3] = {103.53f, 116.28f, 123.675f},
-                       deviation[3] = {57.375f, 57.12f, 58.395f};
     (void)v;
-    pre->order = SAC_ORDER_BGR;
     pre->fit = SAC_FIT_STRETCH;
-    for (int c = 0; c < 3; c++) {
-        pre->mean[c] = mean[c];
-        pre->scale[c] = 1 / deviation[c];
-    }
+    sac_head_normalise(pre, SAC_ORDER_BGR);
 }
 
 /* ---- boxes ---- */
@@ -242,13 +226,13 @@ static sac_result levels_of(const struct sac_head_input *in, int names, struct l
     return in->count == 1 ? levels_of_one(in, names, level, count) : levels_of_many(in, level, count);
 }
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in, int names,
-                         sac_head_emit emit, void *sink)
+static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
+                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
 {
     (void)self;
     struct level level[SAC_GRID_LEVELS_MAX];
     int          count = 0;
-    sac_result   res = levels_of(in, names, level, &count);
+    sac_result   res = levels_of(in, facts->names, level, &count);
     bool         logits = false;
     for (int i = 0; res == SAC_OK && i < count; i++)
         logits = logits || are_logits(&level[i]);
@@ -257,12 +241,13 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
     return res;
 }
 
-static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
+static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                   struct sac_detect_spec *out)
 {
     struct level level[SAC_GRID_LEVELS_MAX];
     int          count = 0;
     int64_t      cells = 0;
-    if (levels_of(in, names, level, &count) != SAC_OK || in->count > SAC_DETECT_TENSORS_MAX)
+    if (levels_of(in, facts->names, level, &count) != SAC_OK || in->count > SAC_DETECT_TENSORS_MAX)
         return false;
     for (int i = 0; i < count; i++) {
         const struct level *l = &level[i];
@@ -279,7 +264,7 @@ static bool layout(const struct sac_head_input *in, int names, struct sac_detect
     for (int i = 1; i < count; i++)
         if (level[i].bins != out->bins)
             return false;
-    return sac_head_has_room(cells, out->classes);
+    return true;
 }
 
 const struct sac_head sac_head_nanodet = {

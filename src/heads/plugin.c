@@ -4,10 +4,10 @@
 
 #include "heads/heads.h"
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in, int names,
-                         sac_head_emit emit, void *sink)
+static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
+                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
 {
-    (void)names;
+    (void)facts;
     int res = self->plugin->decode(in, emit, sink);
     return res < 0 ? (sac_result)res : SAC_OK;
 }

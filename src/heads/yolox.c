@@ -18,7 +18,7 @@ static bool recognise(const struct sac_head_view *v)
     if (v->output_count != 1 || d->rank != 3 || d->shape[2] <= CLASSES)
         return false;
     /* As many rows as cells fits YOLOv8 turned on its side too, which has no objectness. */
-    if (v->names && d->shape[2] != CLASSES + v->names)
+    if (v->facts.names && d->shape[2] != CLASSES + v->facts.names)
         return false;
     return v->width && d->shape[1] == sac_grid_of(v->width, v->height, 3).cells;
 }
@@ -77,10 +77,10 @@ static void emit_classes(const float *p, int classes, float score_min, struct sa
     }
 }
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in, int names,
-                         sac_head_emit emit, void *sink)
+static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
+                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
 {
-    (void)self, (void)names;
+    (void)self, (void)facts;
     const struct sac_head_tensor *t = &in->tensors[0];
     struct sac_grid               g = sac_grid_of(in->input_width, in->input_height, 3);
     if (in->count != 1 || t->rank != 2 || t->shape[0] != g.cells || t->shape[1] <= CLASSES)
@@ -100,13 +100,13 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
     return SAC_OK;
 }
 
-static bool layout(const struct sac_head_input *in, int names, struct sac_detect_spec *out)
+static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                   struct sac_detect_spec *out)
 {
     const struct sac_head_tensor *t = &in->tensors[0];
     const int64_t                 cells = sac_grid_of(in->input_width, in->input_height, 3).cells;
-    (void)names;
-    if (in->count != 1 || t->rank != 2 || t->shape[0] != cells || t->shape[1] <= CLASSES ||
-        !sac_head_has_room(cells, t->shape[1] - CLASSES))
+    (void)facts;
+    if (in->count != 1 || t->rank != 2 || t->shape[0] != cells || t->shape[1] <= CLASSES)
         return false;
     out->form = SAC_DETECT_YOLOX;
     out->objectness = true;

@@ -128,20 +128,6 @@ static void add_kitti(struct records *r, int64_t frame, int64_t pts_us, const st
 
 /* ---- COCO ---- */
 
-/* COCO's number of a class, or 0. Its 80 classes are numbered up to 90, with gaps where classes were given up. */
-static int coco_number(const char *name)
-{
-    static const int gaps[] = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83};
-    for (int i = 0; i < 80; i++)
-        if (strcmp(name, sac_coco_names[i]) == 0) {
-            int number = i + 1;
-            for (size_t k = 0; k < SAC_COUNT(gaps); k++)
-                number += number >= gaps[k];
-            return number;
-        }
-    return 0;
-}
-
 /* Detectors with a place for each of the numbers up to 90 call those in the gaps so. */
 static bool is_gap(const char *name)
 {
@@ -155,7 +141,7 @@ static bool has_coco_classes(const struct sac_job *job)
     for (int i = 0; i < job->class_count; i++) {
         const char *name = sac_job_class_name(job, i);
         const bool  gap = is_gap(name);
-        if (!gap && !coco_number(name))
+        if (!gap && !sac_coco_number(name))
             return false;
         known += !gap;
     }
@@ -165,7 +151,7 @@ static bool has_coco_classes(const struct sac_job *job)
 static int category_of(const struct records *r, int class_id)
 {
     const char *name = sac_job_class_name(r->job, class_id);
-    const int   number = r->coco_classes && name ? coco_number(name) : 0;
+    const int   number = r->coco_classes && name ? sac_coco_number(name) : 0;
     return number ? number : class_id + 1;
 }
 

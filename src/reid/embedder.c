@@ -25,6 +25,9 @@ static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_par
     if (res != SAC_OK)
         return res;
     const char *path = sac_model_path(emb->model);
+    if (view.feed.count != 1 || view.feed.single)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: an embedder has one input, a batch of pictures", path);
     if (!head->recognise(&view))
         return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
                         "%s: it has no output of one row of numbers per image", path);

@@ -14,8 +14,8 @@ sac_result sac_embedder_device_open(struct sac_embedder *emb)
     struct sac_embedder_device *d = emb->device = sac_new(struct sac_embedder_device);
     if (!d)
         return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for an embedder");
-    return sac_buckets_init(&d->buckets, emb->dev, emb->model, &emb->contract.pre, emb->batch, false,
-                            "embedder input");
+    return sac_buckets_init(&d->buckets, emb->dev, emb->model, &emb->contract.pre, NULL, emb->batch,
+                            false, "embedder input");
 }
 
 void sac_embedder_device_close(struct sac_embedder *emb)

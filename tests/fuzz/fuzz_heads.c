@@ -51,10 +51,9 @@ static void look(void *sink, const struct sac_detection *det)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct sac_head *const heads[] = {&sac_head_yolox,   &sac_head_yolov5,
-                                                   &sac_head_yolov8,  &sac_head_nanodet,
-                                                   &sac_head_end2end, &sac_head_ssd,
-                                                   &sac_head_detr};
+    static const struct sac_head *const heads[] = {
+        &sac_head_yolox,   &sac_head_yolov5, &sac_head_yolov8, &sac_head_nanodet,
+        &sac_head_end2end, &sac_head_ssd,    &sac_head_boxes,  &sac_head_detr};
     struct input           in = {data, data + size};
     const struct sac_head *head = heads[(size_t)take(&in) % SAC_COUNT(heads)];
     int                    side = 8 + take(&in) % 8 * 8, count = 1 + take(&in) % TENSORS_MAX;
@@ -63,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool                   fits = true;
     float                  sum = 0;
     for (int i = 0; i < count; i++) {
-        static const char *const names[] = {"scores", "labels", "cls_pred", "output"};
+        static const char *const names[] = {"scores", "labels", "cls_pred", "boxes"};
         t[i].name = names[take(&in) % 4];
         t[i].rank = take(&in) % 4;
         elements[i] = 1;
@@ -74,8 +73,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; fits && i < count; i++)
         t[i].data = numbers(&in, elements[i]);
     struct sac_head_input input = {t, count, side, side, 0.1f};
+    const int             bits = take(&in);
+    struct sac_head_facts facts = {.names = take(&in) % 100,
+                                   .task = (enum sac_head_task)(bits % 6),
+                                   .keypoints = bits % 5,
+                                   .flat = bits & 16,
+                                   .sized = bits & 32,
+                                   .paddle = bits & 64,
+                                   .single = bits & 128,
+                                   .whole = (unsigned)bits};
     if (fits)
-        head->decode(head, &input, take(&in) % 100, look, &sum);
+        head->decode(head, &input, &facts, look, &sum);
     for (int i = 0; i < count; i++)
         sac_free((void *)(uintptr_t)t[i].data);
     return 0;

@@ -17,21 +17,51 @@ rng = np.random.default_rng(3)
 golden = []
 
 
-def save(name, outputs, shape=(1, 3, SIZE, SIZE), metadata=None, half=False):
-    """outputs: list of (name, array with batch 1). half: float16 throughout."""
+def save(name, outputs, shape=(1, 3, SIZE, SIZE), metadata=None, half=False, ones=(), flat=False, pixels=None):
+    """outputs: list of (name, array with batch 1), integers as int64. half: float16 throughout. ones: inputs beside the
+    image, (name, type, shape), whose numbers must all be 1, else the outputs are far off. flat: the outputs have no
+    batch. pixels: type of the image, where it is not that of the outputs."""
     number, port_type = (np.float16, TensorProto.FLOAT16) if half else (np.float32, TensorProto.FLOAT)
     nodes, inits, ports = [], [], []
-    nodes.append(helper.make_node("ReduceMean", ["image"], ["mean"], axes=[1, 2, 3], keepdims=0))
+    every = list(range(len(shape)))
+    if pixels:
+        nodes.append(helper.make_node("Cast", ["image"], ["numbers"], to=port_type))
+    source = "numbers" if pixels else "image"
+    nodes.append(helper.make_node("ReduceMean", [source], ["mean"], axes=every if flat else every[1:], keepdims=0))
     inits.append(numpy_helper.from_array(np.zeros(1, number), "zero"))
     nodes.append(helper.make_node("Mul", ["mean", "zero"], ["nothing"]))
+    inputs = [helper.make_tensor_value_info("image", pixels or port_type, list(shape))]
+    nothing = "nothing"
+    for i, (side, side_type, side_shape) in enumerate(ones):
+        inits += [numpy_helper.from_array(np.ones(1, number), "one%d" % i),
+                  numpy_helper.from_array(np.full(1, 1000, number), "many%d" % i)]
+        axes = list(range(0 if flat else 1, len(side_shape)))
+        nodes += [helper.make_node("Cast", [side], ["side%d" % i], to=port_type),
+                  helper.make_node("ReduceMean", ["side%d" % i], ["side_mean%d" % i], axes=axes, keepdims=0),
+                  helper.make_node("Sub", ["side_mean%d" % i, "one%d" % i], ["off%d" % i]),
+                  helper.make_node("Mul", ["off%d" % i, "many%d" % i], ["far%d" % i]),
+                  helper.make_node("Add", [nothing, "far%d" % i], ["nothing%d" % i])]
+        nothing = "nothing%d" % i
+        inputs.append(helper.make_tensor_value_info(side, side_type, list(side_shape)))
     for port, array in outputs:
-        column = numpy_helper.from_array(np.array([-1] + [1] * (array.ndim - 1), np.int64), port + "_shape")
-        inits += [column, numpy_helper.from_array(array.astype(number), port + "_value")]
-        nodes.append(helper.make_node("Reshape", ["nothing", port + "_shape"], [port + "_nothing"]))
-        nodes.append(helper.make_node("Add", [port + "_value", port + "_nothing"], [port]))
-        ports.append(helper.make_tensor_value_info(port, port_type, list(array.shape)))
-    image = helper.make_tensor_value_info("image", port_type, list(shape))
-    model = helper.make_model(helper.make_graph(nodes, name, [image], ports, inits),
+        whole = array.dtype == np.int64
+        source = nothing
+        if whole:
+            source = port + "_whole"
+            nodes.append(helper.make_node("Cast", [nothing], [source], to=TensorProto.INT64))
+        if not flat:
+            column = numpy_helper.from_array(np.array([-1] + [1] * (array.ndim - 1), np.int64), port + "_shape")
+            inits.append(column)
+            nodes.append(helper.make_node("Reshape", [source, port + "_shape"], [port + "_nothing"]))
+            source = port + "_nothing"
+        inits.append(numpy_helper.from_array(array if whole else array.astype(number), port + "_value"))
+        nodes.append(helper.make_node("Add", [port + "_value", source], [port]))
+        ports.append(helper.make_tensor_value_info(port, TensorProto.INT64 if whole else port_type, list(array.shape)))
+    write(name, nodes, inputs, ports, inits, metadata)
+
+
+def write(name, nodes, inputs, ports, inits, metadata=None):
+    model = helper.make_model(helper.make_graph(nodes, name, inputs, ports, inits),
                               opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     for key, value in (metadata or {}).items():
         model.metadata_props.add(key=key, value=value)
@@ -146,7 +176,8 @@ def detr(name, classes, kind):
             scores[0, i, b[5]] = logit(b[4])
     if kind == "one":
         probabilities = 1 / (1 + np.exp(-scores))
-        save(name, [("output0", np.concatenate([places, probabilities], 2))])
+        names = str({i: "thing %d" % i for i in range(classes)})
+        save(name, [("output0", np.concatenate([places, probabilities], 2))], metadata={"names": names})
     else:
         save(name, [("logits", scores), ("pred_boxes", places)])
     expect(name, boxes)
@@ -209,10 +240,150 @@ def ssd_rows(name):
     expect(name, boxes)
 
 
-def ssd_trio(name):
+def boxes_trio(name):
     boxes = draw_boxes(4, 20, 1)
     rows = np.array(boxes)
     save(name, [("boxes", rows[None, :, :4]), ("labels", rows[None, :, 5]), ("scores", rows[None, :, 4])])
+    expect(name, boxes)
+
+
+NAMES3 = {"task": "segment", "names": "{0: 'cup', 1: 'plate', 2: 'spoon'}"}
+PROTOTYPES = ("output1", np.zeros((1, 8, 16, 16)))
+
+
+def beside(boxes, count):
+    """Numbers beside the classes that would win if they were taken for scores."""
+    return rng.uniform(0.96, 9, (count, boxes))
+
+
+def yolov8_beside(name, classes, more, metadata, prototypes=()):
+    grid, boxes = cells([8, 16, 32]), draw_boxes(5, classes)
+    out = np.zeros((1, 4 + classes + more, len(grid)))
+    out[0, 2:4] = 10
+    out[0, 4 + classes:] = beside(len(grid), more)
+    for i, b in zip(rng.choice(len(grid), len(boxes), False), boxes):
+        out[0, :4, i] = centre(b)
+        out[0, 4 + b[5], i] = b[4]
+    save(name, [("output0", out), *prototypes], metadata=metadata)
+    expect(name, boxes)
+
+
+def yolov5_seg(name, classes=2, more=8):
+    grid, boxes = cells([8, 16, 32]), draw_boxes(4, classes)
+    out = np.zeros((1, 3 * len(grid), 5 + classes + more))
+    out[0, :, 2:4] = 10
+    out[0, :, 5 + classes:] = beside(more, 3 * len(grid))
+    for i, b in zip(rng.choice(out.shape[1], len(boxes), False), boxes):
+        out[0, i, :4] = centre(b)
+        out[0, i, 4] = b[4] ** 0.5
+        out[0, i, 5 + b[5]] = b[4] ** 0.5
+    save(name, [("output0", out), PROTOTYPES])
+    expect(name, boxes)
+
+
+def end2end_beside(name, more, prototypes=(), metadata=None):
+    boxes = draw_boxes(4, 80)
+    out = np.zeros((1, 10, 6 + more))
+    out[0, :, 6:] = beside(more, 10)
+    for i, b in enumerate(boxes):
+        out[0, i, :6] = (*b[:4], b[4], b[5])
+    save(name, [("output0", out), *prototypes], metadata=metadata)
+    expect(name, boxes)
+
+
+def end2end_numbered(name):
+    """YOLOv7: the image's number first."""
+    boxes = draw_boxes(4, 80)
+    save(name, [("output", np.array([(0, *b[:4], b[5], b[4]) for b in boxes]))], flat=True)
+    expect(name, boxes)
+
+
+def end2end_paddle(name):
+    boxes = draw_boxes(4, 80)
+    rows = np.array([(b[5], b[4], *b[:4]) for b in boxes])
+    save(name, [("multiclass_nms3_0.tmp_0", rows), ("multiclass_nms3_0.tmp_2", np.array([len(boxes)], np.int64))],
+         ones=[("scale_factor", TensorProto.FLOAT, [1, 2])], flat=True)
+    expect(name, boxes)
+
+
+def detr_rf(name, classes=91):
+    """Every class by a sigmoid, COCO's own numbers, masks beside them."""
+    boxes, queries = draw_boxes(4, classes), 20
+    scores, places = np.full((1, queries, classes), logit(0.01)), np.full((1, queries, 4), 0.5)
+    for i, b in zip(rng.choice(queries, len(boxes), False), boxes):
+        places[0, i] = np.array(centre(b)) / SIZE
+        scores[0, i, b[5]] = logit(b[4])
+    save(name, [("dets", places), ("labels", scores), ("masks", np.zeros((1, queries, 4, 4)))])
+    expect(name, boxes)
+
+
+def detr_masked(name, classes=91):
+    """transformers' export with the mask of pixels, and the states of its decoder as an output."""
+    boxes, queries = draw_boxes(4, classes), 20
+    scores, places = np.full((1, queries, classes + 1), -40.0), np.full((1, queries, 4), 0.5)
+    scores[0, :, -1] = 6
+    for i, b in zip(rng.choice(queries, len(boxes), False), boxes):
+        places[0, i] = np.array(centre(b)) / SIZE
+        scores[0, i, [b[5], -1]] = np.log(b[4]), np.log(1 - b[4])
+    save(name, [("last_hidden_state", np.ones((1, queries, 8))), ("logits", scores), ("pred_boxes", places)],
+         ones=[("pixel_mask", TensorProto.INT64, [1, SIZE, SIZE])])
+    expect(name, boxes)
+
+
+def boxes_sized(name):
+    """RT-DETR and D-FINE, deployed: boxes in pixels of orig_target_sizes, width first; here half as high as wide."""
+    boxes = draw_boxes(4, 80)
+    rows = np.array(boxes)
+    f32, i64 = TensorProto.FLOAT, TensorProto.INT64
+    values = {"shares": (rows[:, :4] / SIZE)[None].astype(np.float32), "marks": rows[:, 4][None].astype(np.float32),
+              "numbers": rows[:, 5][None].astype(np.int64), "zero": np.zeros(1, np.float32),
+              "row": np.array([-1, 1], np.int64), "rows": np.array([-1, 1, 4], np.int64)}
+    nodes = [helper.make_node("ReduceMean", ["images"], ["mean"], axes=[1, 2, 3], keepdims=0),
+             helper.make_node("Mul", ["mean", "zero"], ["nothing"]),
+             helper.make_node("Reshape", ["nothing", "row"], ["column"]),
+             helper.make_node("Add", ["marks", "column"], ["scores"]),
+             helper.make_node("Cast", ["column"], ["whole"], to=i64),
+             helper.make_node("Add", ["numbers", "whole"], ["labels"]),
+             helper.make_node("Cast", ["orig_target_sizes"], ["sizes"], to=f32),
+             helper.make_node("Concat", ["sizes", "sizes"], ["four"], axis=1),
+             helper.make_node("Reshape", ["four", "rows"], ["edges"]),
+             helper.make_node("Mul", ["shares", "edges"], ["boxes"])]
+    n = len(boxes)
+    write(name, nodes,
+          [helper.make_tensor_value_info("images", f32, ["N", 3, SIZE // 2, SIZE]),
+           helper.make_tensor_value_info("orig_target_sizes", i64, ["N", 2])],
+          [helper.make_tensor_value_info("labels", i64, ["N", n]),
+           helper.make_tensor_value_info("boxes", f32, ["N", n, 4]),
+           helper.make_tensor_value_info("scores", f32, ["N", n])],
+          [numpy_helper.from_array(v, k) for k, v in values.items()])
+    expect(name, boxes)
+
+
+def boxes_torch(name, count):
+    """torchvision: one picture without a batch, outputs whose names say nothing."""
+    boxes = draw_boxes(count, 90, 1)
+    rows = np.array(boxes)
+    save(name, [("2770", rows[:, :4]), ("2771", rows[:, 5].astype(np.int64)), ("2772", rows[:, 4])], (3, SIZE, SIZE),
+         flat=True)
+    expect(name, boxes)
+
+
+def boxes_scored(name):
+    """mmdeploy: the score behind each box; masks."""
+    boxes = draw_boxes(4, 80)
+    rows = np.array(boxes)
+    save(name, [("dets", rows[None, :, :5]), ("labels", rows[None, :, 5].astype(np.int64)),
+                ("masks", np.zeros((1, len(boxes), 4, 4)))])
+    expect(name, boxes)
+
+
+def boxes_tensorflow(name):
+    """Bytes in, channels last; y before x, as shares."""
+    boxes = draw_boxes(4, 90, 1)
+    rows = np.array(boxes)
+    save(name, [("detection_boxes", rows[None, :, [1, 0, 3, 2]] / SIZE), ("detection_classes", rows[None, :, 5]),
+                ("detection_scores", rows[None, :, 4]), ("num_detections", np.full((1,), 4.0))],
+         (1, SIZE, SIZE, 3), pixels=TensorProto.UINT8)
     expect(name, boxes)
 
 
@@ -234,7 +405,7 @@ detr("detr_one", 10, "one")
 nanodet_plus("nanodet_plus")
 nanodet_split("nanodet_split")
 ssd_rows("ssd_rows")
-ssd_trio("ssd_trio")
+boxes_trio("boxes_trio")
 embedding("embedding_nchw", False)
 embedding("embedding_nhwc", True)
 # The contract's places: metadata and, beside it, contract.yaml (written by hand).
@@ -281,5 +452,28 @@ counted = helper.make_model(
     opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 onnx.checker.check_model(counted)
 onnx.save(counted, os.path.join(HERE, "end2end_counted.onnx"))
+yolov8_beside("yolov8_seg", 3, 8, NAMES3, [PROTOTYPES])
+yolov8_beside("yolov8_seg_bare", 3, 8, None, [PROTOTYPES])
+yolov8_beside("yolov8_pose", 1, 15, {"task": "pose", "names": "{0: 'person'}", "kpt_shape": "[5, 3]"})
+yolov5_seg("yolov5_seg")
+end2end_beside("end2end_seg", 8, [PROTOTYPES])
+end2end_beside("end2end_pose", 51)
+end2end_numbered("end2end_numbered")
+end2end_paddle("end2end_paddle")
+detr_rf("detr_rf")
+detr_masked("detr_masked")
+boxes_sized("boxes_sized")
+boxes_torch("boxes_torch", 3)
+boxes_torch("boxes_torch_one", 1)
+boxes_scored("boxes_scored")
+boxes_tensorflow("boxes_tensorflow")
+# What is no detector of upright boxes.
+save("oriented", [("output0", np.zeros((1, 8, 84)))], metadata={"task": "obb", "names": "{0: 'a', 1: 'b', 2: 'c'}"})
+save("classifier", [("output0", np.zeros((1, 10)))], metadata={"task": "classify", "names": str(list("abcdefghij"))})
+save("tokens", [("last_hidden_state", np.zeros((1, 257, 16)))])
+save("fifth_wheel", [("output", np.zeros((1, 7, 84)))], ones=[("prompt", TensorProto.FLOAT, [1, 7])])
+save("miscounted", [("output0", np.zeros((1, 9, 84)))], metadata={"names": "{0: 'a', 1: 'b', 2: 'c'}"})
+save("normalised", [("output0", np.zeros((1, 7, 84)))], metadata={
+    "names": "{0: 'a', 1: 'b', 2: 'c'}", "mean": "[0.5, 0.25, 0.75]", "std": "[0.5, 1.0, 0.25]"})
 with open(os.path.join(HERE, "golden.txt"), "w") as out:
     out.write("\n".join(golden) + "\n")

@@ -11,9 +11,13 @@
 
 enum { FRAMES = 7, BATCH = 8 };
 
-static const char *const models[] = {"yolox_raw",    "yolox_decoded", "yolov5",       "yolov8",        "yolov8_sideways",
-                                     "yolov8_half",  "end2end",       "detr_sigmoid", "detr_softmax",  "detr_one",
-                                     "nanodet_plus", "nanodet_split", "ssd_rows",     "ssd_trio"};
+static const char *const models[] = {
+    "yolox_raw",      "yolox_decoded",   "yolov5",       "yolov8",       "yolov8_sideways",
+    "yolov8_half",    "end2end",         "detr_sigmoid", "detr_softmax", "detr_one",
+    "nanodet_plus",   "nanodet_split",   "ssd_rows",     "boxes_trio",   "yolov8_seg",
+    "yolov8_pose",    "yolov5_seg",      "end2end_seg",  "end2end_pose", "end2end_numbered",
+    "end2end_paddle", "detr_rf",         "detr_masked",  "boxes_sized",  "boxes_torch",
+    "boxes_scored",   "boxes_tensorflow"};
 
 static sac_detector *open_detector(sac_device *dev, const char *model, const char *head)
 {
@@ -165,7 +169,7 @@ static void rows_that_only_the_data_counts(sac_device *dev, sac_device *cpu)
     static const struct {
         int    grey;
         size_t rows;
-    } cases[] = {{255, 5}, {100, 2}, {200, 4}, {0, 0}, {255, 5}, {130, 3}};
+    } cases[] = {{255, 5}, {100, 2}, {200, 4}, {0, 0}, {90, 1}, {255, 5}, {130, 3}};
     sac_detector *det = open_detector(dev, "end2end_counted", "end2end");
     if (dev == cpu)
         assert_sac_ok(sac_detector_device_open(det));
@@ -329,7 +333,7 @@ static void batches_are_cut_at_the_least_cost(void **state)
     struct sac_preprocess pre = sac_preprocess_default();
     struct sac_buckets    b;
     sac_device           *cpu = test_device();
-    assert_sac_ok(sac_buckets_init(&b, cpu, NULL, &pre, 32, true, "test"));
+    assert_sac_ok(sac_buckets_init(&b, cpu, NULL, &pre, NULL, 32, true, "test"));
     assert_int_equal(b.count, 3); /* 1, 8, 32 */
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
         int                n = 0;

@@ -14,13 +14,35 @@ static const struct family {
     const char *model, *head;
     float       tolerance; /* pixels; ten times that of scores */
 } families[] = {
-    {"yolox_raw", "yolox", 1e-3f},        {"yolox_decoded", "yolox", 1e-3f},
-    {"yolov5", "yolov5", 1e-3f},          {"yolov8", "yolov8", 1e-3f},
-    {"yolov8_sideways", "yolov8", 1e-3f}, {"yolov8_half", "yolov8", 0.04f},
-    {"end2end", "end2end", 1e-3f},        {"detr_sigmoid", "detr", 1e-3f},
-    {"detr_softmax", "detr", 1e-3f},      {"detr_one", "detr", 1e-3f},
-    {"nanodet_plus", "nanodet", 1e-2f},   {"nanodet_split", "nanodet", 1e-2f},
-    {"ssd_rows", "ssd", 1e-3f},           {"ssd_trio", "ssd", 1e-3f},
+    {"yolox_raw", "yolox", 1e-3f},
+    {"yolox_decoded", "yolox", 1e-3f},
+    {"yolov5", "yolov5", 1e-3f},
+    {"yolov8", "yolov8", 1e-3f},
+    {"yolov8_sideways", "yolov8", 1e-3f},
+    {"yolov8_half", "yolov8", 0.04f},
+    {"end2end", "end2end", 1e-3f},
+    {"detr_sigmoid", "detr", 1e-3f},
+    {"detr_softmax", "detr", 1e-3f},
+    {"detr_one", "detr", 1e-3f},
+    {"nanodet_plus", "nanodet", 1e-2f},
+    {"nanodet_split", "nanodet", 1e-2f},
+    {"ssd_rows", "ssd", 1e-3f},
+    {"boxes_trio", "boxes", 1e-3f},
+    {"yolov8_seg", "yolov8", 1e-3f},
+    {"yolov8_seg_bare", "yolov8", 1e-3f},
+    {"yolov8_pose", "yolov8", 1e-3f},
+    {"yolov5_seg", "yolov5", 1e-3f},
+    {"end2end_seg", "end2end", 1e-3f},
+    {"end2end_pose", "end2end", 1e-3f},
+    {"end2end_numbered", "end2end", 1e-3f},
+    {"end2end_paddle", "end2end", 1e-3f},
+    {"detr_rf", "detr", 1e-3f},
+    {"detr_masked", "detr", 1e-3f},
+    {"boxes_sized", "boxes", 1e-3f},
+    {"boxes_torch", "boxes", 1e-3f},
+    {"boxes_torch_one", "boxes", 1e-3f},
+    {"boxes_scored", "boxes", 1e-3f},
+    {"boxes_tensorflow", "boxes", 1e-3f},
 };
 
 static sac_device *device(void)
@@ -151,15 +173,19 @@ static void refuses_the_outputs_of_others(void **state)
 {
     (void)state;
     static const char *const names[] = {"yolox",   "yolov5", "yolov8", "nanodet",
-                                        "end2end", "ssd",    "detr"};
+                                        "end2end", "ssd",    "boxes",  "detr"};
     sac_device              *dev = device();
     sac_frame               *frame = grey_frame(dev, SIZE, SIZE);
     int                      refused = 0;
     for (size_t i = 0; i < SAC_COUNT(families); i++)
         for (size_t k = 0; k < SAC_COUNT(names); k++) {
-            sac_detector         *det = detector(dev, families[i].model, names[k], NULL);
-            struct sac_detections found = {0};
-            sac_result            res = sac_detector_run(det, &frame, 1, &found);
+            sac_detector              *det = NULL;
+            struct sac_detections      found = {0};
+            struct sac_detector_params params = sac_detector_params_default();
+            params.head = names[k];
+            sac_result res = sac_detector_create(dev, path_of(families[i].model), &params, &det);
+            if (res == SAC_OK)
+                res = sac_detector_run(det, &frame, 1, &found);
             if (!strcmp(names[k], families[i].head))
                 assert_int_equal(res, SAC_OK);
             else if (res != SAC_OK) {
@@ -174,6 +200,120 @@ static void refuses_the_outputs_of_others(void **state)
         }
     assert_true(refused > 50);
     sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
+/* Models that are no detectors, or none of upright boxes, say what they are; so do heads forced on
+ * them. */
+static void says_what_a_model_is_instead(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *head, *why;
+    } cases[] = {
+        {"oriented", NULL, "its boxes have an angle (its metadata says task obb)"},
+        {"oriented", "yolov8", "its boxes have an angle"},
+        {"classifier", NULL, "it is a classifier by its metadata"},
+        {"classifier", "yolov8", "it is a classifier"},
+        {"embedding_nchw", NULL, "as embeddings and classifiers do, and no boxes"},
+        {"tokens", NULL,
+         "its outputs, of one picture last_hidden_state [257,16], are not those of a known "
+         "detector; "
+         "--head takes yolox, "},
+        {"tokens", "detr", NULL}, /* what the user says */
+        {"tokens", "yolov8", "head 'yolov8' wants [4 + classes"},
+        {"miscounted", NULL, "it is 'yolov8' with 5 classes, but it has 3 class names"},
+        {"miscounted", "yolov8", "head 'yolov8' wants"},
+        {"fifth_wheel", NULL, "input 'prompt', float32 [1,7], is none that a detector is fed"},
+        {"yolov8_seg", "yolov5", "head 'yolov5' wants"},
+    };
+    sac_device *dev = device();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_detector_params params = sac_detector_params_default();
+        sac_detector              *det = NULL;
+        char                       why[1024] = "";
+        params.head = cases[i].head;
+        sac_result res = sac_detector_create(dev, path_of(cases[i].model), &params, &det);
+        assert_int_equal(res == SAC_OK, cases[i].why == NULL);
+        sac_context_last_error(test_context(), why, sizeof why);
+        if (cases[i].why && !strstr(why, cases[i].why))
+            fail_msg("%s: '%s' lacks '%s'", cases[i].model, why, cases[i].why);
+        sac_detector_destroy(&det);
+    }
+    sac_device_unref(&dev);
+}
+
+/* A forced head reads what it would read if it had been recognised. */
+static void a_forced_head_reads_no_masks_as_classes(void **state)
+{
+    (void)state;
+    static const char *const models[][2] = {{"yolov8_seg", "yolov8"},
+                                            {"yolov8_seg_bare", "yolov8"},
+                                            {"yolov8_pose", "yolov8"},
+                                            {"yolov5_seg", "yolov5"}};
+    sac_device              *dev = device();
+    sac_frame               *frame = grey_frame(dev, SIZE, SIZE);
+    for (size_t i = 0; i < SAC_COUNT(models); i++) {
+        const struct family   f = {models[i][0], models[i][1], 1e-3f};
+        struct sac_detections found = {0};
+        sac_detector         *det = detector(dev, models[i][0], models[i][1], NULL);
+        assert_sac_ok(sac_detector_run(det, &frame, 1, &found));
+        check_boxes(&f, &found, 1, 1);
+        sac_detections_finish(&found);
+        sac_detector_destroy(&det);
+    }
+    sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
+static void assert_channels(const float *have, float a, float b, float c)
+{
+    const float want[3] = {a, b, c};
+    for (int i = 0; i < 3; i++)
+        assert_true(fabsf(have[i] - want[i]) < 1e-4f * SAC_MAX(fabsf(want[i]), 1.0f));
+}
+
+/* As their projects publish it. */
+static void pixels_enter_as_each_family_was_trained(void **state)
+{
+    (void)state;
+    static const float r = 123.675f, g = 116.28f, b = 103.53f, one = 1 / 255.0f;
+    static const struct {
+        const char  *model;
+        enum sac_fit fit;
+        float        mean[3], scale[3];
+        int          width;
+    } cases[] = {
+        {"detr_rf", SAC_FIT_STRETCH, {r, g, b}, {1 / 58.395f, 1 / 57.12f, 1 / 57.375f}, 64},
+        {"detr_masked", SAC_FIT_STRETCH, {r, g, b}, {1 / 58.395f, 1 / 57.12f, 1 / 57.375f}, 64},
+        {"detr_sigmoid", SAC_FIT_STRETCH, {0, 0, 0}, {one, one, one}, 64},
+        {"boxes_sized", SAC_FIT_STRETCH, {0, 0, 0}, {one, one, one}, 64},
+        {"boxes_torch", SAC_FIT_LETTERBOX_TOPLEFT, {0, 0, 0}, {one, one, one}, 64},
+        {"boxes_scored",
+         SAC_FIT_LETTERBOX_TOPLEFT,
+         {r, g, b},
+         {1 / 58.395f, 1 / 57.12f, 1 / 57.375f},
+         64},
+        {"boxes_tensorflow", SAC_FIT_STRETCH, {0, 0, 0}, {1, 1, 1}, 64},
+        {"end2end_paddle", SAC_FIT_STRETCH, {r, g, b}, {1 / 58.395f, 1 / 57.12f, 1 / 57.375f}, 64},
+        {"yolov8_seg", SAC_FIT_LETTERBOX_CENTRE, {0, 0, 0}, {one, one, one}, 64},
+        {"normalised",
+         SAC_FIT_LETTERBOX_CENTRE,
+         {127.5f, 63.75f, 191.25f},
+         {1 / 127.5f, one, 1 / 63.75f},
+         64},
+    };
+    sac_device *dev = device();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        sac_detector                *det = detector(dev, cases[i].model, NULL, NULL);
+        const struct sac_preprocess *pre = &sac_detector_contract(det)->pre;
+        if (pre->fit != cases[i].fit || pre->width != cases[i].width)
+            fail_msg("%s: fit %d, width %d", cases[i].model, (int)pre->fit, pre->width);
+        assert_int_equal(pre->order, SAC_ORDER_RGB);
+        assert_channels(pre->mean, cases[i].mean[0], cases[i].mean[1], cases[i].mean[2]);
+        assert_channels(pre->scale, cases[i].scale[0], cases[i].scale[1], cases[i].scale[2]);
+        sac_detector_destroy(&det);
+    }
     sac_device_unref(&dev);
 }
 
@@ -326,7 +466,7 @@ static void survives_without_memory(void **state)
     sac_device_unref(&dev);
 }
 
-static void names_the_80_classes_of_coco(void **state)
+static void names_the_classes_of_coco(void **state)
 {
     (void)state;
     sac_device   *dev = device();
@@ -336,21 +476,44 @@ static void names_the_80_classes_of_coco(void **state)
     sac_detector_destroy(&det);
     det = detector(dev, "detr_softmax", NULL, NULL);
     assert_int_equal(sac_detector_contract(det)->class_count, 91);
-    assert_string_equal(sac_detector_class_name(det, 90), "class 90");
+    assert_string_equal(sac_detector_class_name(det, 0), "background"); /* by COCO's own numbers */
+    assert_string_equal(sac_detector_class_name(det, 1), "person");
+    assert_string_equal(sac_detector_class_name(det, 12), "N/A");
+    assert_string_equal(sac_detector_class_name(det, 13), "stop sign");
+    assert_string_equal(sac_detector_class_name(det, 44), "bottle");
+    assert_string_equal(sac_detector_class_name(det, 67), "dining table");
+    assert_string_equal(sac_detector_class_name(det, 90), "toothbrush");
     sac_detector_destroy(&det);
+    assert_int_equal(sac_coco_number("person"), 1);
+    assert_int_equal(sac_coco_number("toothbrush"), 90);
+    assert_int_equal(sac_coco_number("N/A"), 0);
+    static const char *const published[][2] = {{"detr_rf", "person (1 of 91)"},
+                                               {"boxes_torch", "person (1 of 91)"},
+                                               {"boxes_sized", "person (1 of 80)"},
+                                               {"boxes_tensorflow", "person (1 of 91)"},
+                                               {"boxes_scored", "all"},
+                                               {"yolov8_seg", "all 3"}};
+    for (size_t i = 0; i < SAC_COUNT(published); i++)
+        assert_string_equal(described(published[i][0], "auto"), published[i][1]);
     sac_device_unref(&dev);
 }
 
-enum { PER_FAMILY = 2, OTHERS = 9 };
+enum { PER_FAMILY = 2, OTHERS = 12 };
 
 int main(void)
 {
     struct CMUnitTest tests[PER_FAMILY * SAC_COUNT(families) + OTHERS] = {
-        cmocka_unit_test(refuses_the_outputs_of_others), cmocka_unit_test(says_what_it_cannot_take),
-        cmocka_unit_test(keeps_the_classes_asked_for),   cmocka_unit_test(survives_without_memory),
-        cmocka_unit_test(names_the_80_classes_of_coco), cmocka_unit_test(names_classes),
+        cmocka_unit_test(refuses_the_outputs_of_others),
+        cmocka_unit_test(says_what_it_cannot_take),
+        cmocka_unit_test(keeps_the_classes_asked_for),
+        cmocka_unit_test(survives_without_memory),
+        cmocka_unit_test(names_the_classes_of_coco),
+        cmocka_unit_test(names_classes),
         cmocka_unit_test(auto_keeps_the_persons_of_a_model_that_knows_them),
         cmocka_unit_test(says_which_classes_it_keeps),
+        cmocka_unit_test(says_what_a_model_is_instead),
+        cmocka_unit_test(a_forced_head_reads_no_masks_as_classes),
+        cmocka_unit_test(pixels_enter_as_each_family_was_trained),
         cmocka_unit_test(an_unknown_class_brings_those_that_are_near),
     };
     static char names[PER_FAMILY * SAC_COUNT(families)][64];

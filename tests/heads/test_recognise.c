@@ -12,7 +12,10 @@ static const struct known {
         int64_t     dims[5]; /* up to the first 0 */
         const char *name;
     } output[6];
+    bool                  batch_open;
+    struct sac_head_facts facts; /* names are those above */
 } known[] = {
+    /* clang-format off: a model a row */
     {"yolox", 416, 0, 80, 1, {{{1, 3549, 85}, "output"}}},
     {"yolox", 640, 0, 80, 1, {{{1, 8400, 85}, "output"}}},
     {"yolox", 640, 0, 1, 1, {{{1, 8400, 6}, "output"}}}, /* one class: rows of 6, but as many as
@@ -47,19 +50,110 @@ static const struct known {
     {"detr", 640, 0, 80, 2, {{{1, 300, 4}, "boxes"}, {{1, 300, 80}, "logits"}}},
     {"detr", 640, 80, 80, 1, {{{1, 300, 84}, "output0"}}}, /* RT-DETR in one output */
     {"ssd", 300, 0, 0, 1, {{{1, 1, 200, 7}, "detection_out"}}},
-    {"ssd", 320, 0, 0, 3, {{{-1, 4}, "boxes"}, {{-1}, "labels"}, {{-1}, "scores"}}},
-    {"ssd", 320, 0, 0, 3, {{{1, 100, 4}, "bboxes"}, {{1, 100}, "scores"}, {{1, 100}, "labels"}}},
+    {"boxes", 320, 0, 0, 3, {{{-1, 4}, "boxes"}, {{-1}, "labels"}, {{-1}, "scores"}}},
+    {"boxes", 320, 0, 0, 3, {{{1, 100, 4}, "bboxes"}, {{1, 100}, "scores"}, {{1, 100}, "labels"}}},
+    /* torchvision, whose outputs may have no names that tell; with masks; with keypoints */
+    {"boxes", 0, 0, 91, 3, {{{-1, 4}, "2770"}, {{-1}, "2772"}, {{-1}, "2771"}},
+     .facts = {.single = true, .whole = 2}},
+    {"boxes", 0, 3, 3, 4, {{{-1, 4}, "boxes"}, {{-1}, "labels"}, {{-1}, "scores"},
+     {{-1, 1, -1, -1}, "masks"}},
+     .facts = {.single = true, .whole = 2}},
+    {"boxes", 0, 0, 91, 5, {{{-1, 4}, "boxes"}, {{-1}, "labels"}, {{-1}, "scores"},
+     {{-1, 17, 3}, "keypoints"},
+     {{-1, 17}, "keypoints_scores"}}, .facts = {.single = true, .whole = 2}},
+    /* RT-DETR, D-FINE, DEIM, deployed */
+    {"boxes", 640, 0, 80, 3, {{{-1, 300}, "labels"}, {{-1, 300, 4}, "boxes"},
+     {{-1, 300}, "scores"}}, true,
+     {.sized = true, .whole = 1}},
+    {"boxes", 640, 366, 366, 3, {{{1, 300}, "labels"}, {{1, 300, 4}, "boxes"},
+     {{1, 300}, "scores"}},
+     .facts = {.sized = true, .whole = 1}},
+    /* TensorFlow; YOLO-NAS with NMS inside */
+    {"boxes", 0, 0, 91, 4, {{{1, 100, 4}, "detection_boxes:0"}, {{1, 100}, "detection_classes:0"},
+     {{1, 100}, "detection_scores:0"}, {{1}, "num_detections:0"}}},
+    {"boxes", 640, 0, 0, 4, {{{1, 1}, "num_predictions"}, {{1, 1000, 4}, "pred_boxes"},
+     {{1, 1000}, "pred_scores"},
+     {{1, 1000}, "pred_classes"}}, .facts = {.whole = 9}},
+    /* mmdeploy, its sizes open or not, with masks */
+    {"boxes", 0, 0, 0, 2, {{{-1, -1, 5}, "dets"}, {{-1, -1}, "labels"}}, .facts = {.whole = 2}},
+    {"boxes", 640, 80, 80, 3, {{{1, 100, 5}, "dets"}, {{1, 100}, "labels"},
+     {{1, 100, 28, 28}, "masks"}},
+     .facts = {.whole = 2}},
+    /* Ultralytics' siblings: masks, poses; named or not, of open size */
+    {"yolov8", 640, 80, 80, 2, {{{1, 116, 8400}, "output0"}, {{1, 32, 160, 160}, "output1"}},
+     .facts = {.task = SAC_TASK_SEGMENT}},
+    {"yolov8", 640, 0, 80, 2, {{{1, 116, 8400}, "output0"}, {{1, 32, 160, 160}, "output1"}}},
+    {"yolov8", 0, 80, 80, 2, {{{-1, 116, -1}, "output0"}, {{-1, 32, -1, -1}, "output1"}}},
+    {"yolov8", 640, 80, 80, 1, {{{1, 116, 8400}, "output0"}}, .facts = {.task = SAC_TASK_SEGMENT}},
+    {"yolov8", 640, 1, 1, 1, {{{1, 56, 8400}, "output0"}},
+     .facts = {.task = SAC_TASK_POSE, .keypoints = 51}},
+    {"yolov8", 640, 0, 1, 1, {{{1, 56, 8400}, "output0"}}},
+    {"yolov8", 640, 52, 52, 1, {{{1, 56, 8400}, "output0"}}, .facts = {.task = SAC_TASK_DETECT}},
+    {"yolov8", 640, 2, 2, 1, {{{1, 14, 8400}, "output0"}},
+     .facts = {.task = SAC_TASK_POSE, .keypoints = 8}},
+    /* names count 16 */
+    {"yolov8", 1024, 16, 16, 1, {{{1, 20, 21504}, "output0"}}, .facts = {.angles = true}},
+    {"yolov5", 640, 80, 80, 2, {{{1, 25200, 117}, "output0"}, {{1, 32, 160, 160}, "output1"}},
+     .facts = {.task = SAC_TASK_SEGMENT}},
+    {"yolov5", 640, 0, 80, 2, {{{1, 25200, 117}, "output0"}, {{1, 32, 160, 160}, "output1"}}},
+    {"yolov5", 640, 0, 1, 1, {{{1, 25200, 57}, "output"}}}, /* a pose of YOLOv7 */
+    {"end2end", 640, 80, 0, 2, {{{1, 300, 38}, "output0"}, {{1, 32, 160, 160}, "output1"}}},
+    {"end2end", 640, 1, 0, 1, {{{1, 300, 57}, "output0"}},
+     .facts = {.task = SAC_TASK_POSE, .keypoints = 51}},
+    {"end2end", 640, 0, 0, 1, {{{1, 300, 57}, "output0"}}},
+    {"end2end", 640, 0, 0, 1, {{{-1, 7}, "output"}}}, /* YOLOv7 with NMS */
+    /* PP-YOLOE */
+    {"end2end", 640, 0, 0, 2, {{{-1, 6}, "multiclass_nms"}, {{-1}, "num"}}, true, {.paddle = true}},
+    {"end2end", 640, 2, 0, 1, {{{1, 300, 6}, "output0"}}}, /* YOLOv10 of two classes */
+    /* RT-DETR of two */
+    {"detr", 640, 2, 2, 1, {{{1, 300, 6}, "output0"}}, .facts = {.queries = true}},
+    {"detr", 640, 1, 1, 1, {{{1, 300, 5}, "output0"}}},
+    {"detr", 560, 0, 91, 2, {{{1, 300, 4}, "dets"}, {{1, 300, 91}, "labels"}}}, /* RF-DETR */
+    {"detr", 560, 3, 3, 3, {{{1, 300, 4}, "dets"}, {{1, 300, 4}, "labels"},
+     {{1, 300, 140, 140}, "masks"}}},
+    {"detr", 800, 0, 91, 3, {{{-1, 100, 92}, "logits"}, {{-1, 100, 4}, "pred_boxes"},
+     {{-1, 100, 256}, "last_hidden_state"}},
+     true, {.masked = true}},
     {"embedding", 256, 0, 0, 1, {{{1, 256}, "Identity:0"}}},
     {"embedding", 256, 0, 0, 1, {{{-1, 512, 1, 1}, "feat"}}},
     {NULL, 640, 0, 0, 1, {{{1, 21, 640, 640}, "map"}}}, /* a segmentation */
     {NULL, 0, 0, 0, 1, {{{-1, -1, -1}, "output"}}},     /* everything open */
     {NULL, 640, 0, 0, 2, {{{1, 10}, "a"}, {{1, 4}, "b"}}},
+    /* What only looks like a detector */
+    /* DINOv2 */
+    {NULL, 0, 0, 0, 1, {{{-1, 257, 384}, "last_hidden_state"}}, true},
+    {NULL, 224, 0, 0, 2, {{{-1, 197, 768}, "last_hidden_state"},
+     {{-1, 768}, "pooler_output"}}, true},
+    {NULL, 518, 0, 0, 1, {{{1, 518, 518}, "predicted_depth"}}},
+    /* a classifier of six */
+    {NULL, 640, 0, 0, 1, {{{-1, 6}, "output"}}, true},
+    {NULL, 640, 0, 0, 1, {{{1, 6}, "output"}}},
+    {NULL, 640, 0, 0, 1, {{{1, 7}, "output"}}},
+    {NULL, 1024, 15, 0, 1, {{{1, 20, 21504}, "output0"}}, .facts = {.task = SAC_TASK_ORIENTED}},
+    {NULL, 1024, 0, 0, 1, {{{1, 20, 21504}, "output0"}}, .facts = {.angles = true}},
+    {NULL, 1024, 15, 0, 1, {{{1, 20, 21504}, "output0"}}}, /* 16 columns, 15 names */
+    {NULL, 640, 15, 0, 1, {{{1, 300, 7}, "output0"}}, .facts = {.task = SAC_TASK_ORIENTED}},
+    {NULL, 640, 0, 0, 1, {{{1, 300, 7}, "output0"}}},
+    {NULL, 640, 80, 0, 1, {{{1, 116, 8400}, "output0"}}}, /* masks of unknown kind */
+    {NULL, 640, 80, 0, 2, {{{1, 84, 8400}, "output0"}, {{1, 10}, "other"}}},
+    /* YOLO-NAS: wants NMS */
+    {NULL, 640, 0, 0, 2, {{{1, 8400, 4}, "boxes"}, {{1, 8400, 80}, "scores"}}},
+    {NULL, 256, 0, 0, 2, {{{1, 1344, 4}, "boxes"}, {{1, 1344, 80}, "scores"}}},
+    {NULL, 640, 0, 0, 3, {{{1, 100, 256}, "a"}, {{1, 100, 4}, "b"}, {{1, 100, 32}, "c"}}},
+    {NULL, 112, 0, 0, 3, {{{1, 4}, "box"}, {{1}, "label"}, {{1}, "score"}}}, /* one box a picture */
+    {NULL, 640, 0, 0, 1, {{{1, 300, 38}, "output0"}}},
+    {NULL, 640, 0, 0, 1, {{{1, 300, 58}, "output0"}}},
+    {NULL, 640, 0, 0, 2, {{{1, 300, 5}, "dets"}, {{1, 200}, "labels"}}, .facts = {.whole = 2}},
+    {NULL, 256, 0, 0, 2, {{{1, 17, 3}, "keypoints"}, {{1, 17}, "scores"}}},
+    /* clang-format on */
 };
 
 static struct sac_head_view view_of(const struct known *k)
 {
     struct sac_head_view v = {
-        .width = k->size, .height = k->size, .output_count = k->count, .names = k->names};
+        .width = k->size, .height = k->size, .output_count = k->count, .facts = k->facts};
+    v.batch_open = k->batch_open;
+    v.facts.names = k->names;
     for (int i = 0; i < k->count; i++) {
         v.output[i].name = k->output[i].name;
         v.output[i].desc.dtype = SAC_F32;
@@ -68,6 +162,7 @@ static struct sac_head_view view_of(const struct known *k)
             v.output[i].desc.shape[d] = k->output[i].dims[d];
         }
     }
+    v.facts.flat = v.output[0].desc.rank == 2;
     return v;
 }
 
@@ -98,7 +193,7 @@ static void lists_its_rows(void **state)
     (void)state;
     int rows = 0;
     sac_head_list(count_row, &rows);
-    assert_int_equal(rows, 8);
+    assert_int_equal(rows, 9);
     assert_null(sac_head_find("nobody"));
 }
 

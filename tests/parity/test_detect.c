@@ -32,7 +32,8 @@ struct subject {
     const struct sac_head *head;
     struct sac_head_tensor tensor[SAC_DETECT_TENSORS_MAX]; /* of one image; data of the first */
     enum sac_dtype         dtype[SAC_DETECT_TENSORS_MAX];
-    int                    count, names, width, height;
+    int                    count, width, height;
+    struct sac_head_facts  facts;
     struct sac_detect_spec spec;
     struct sac_fit_map     maps[IMAGES_MAX];
     int                    wanted[64], wanted_count, n;
@@ -104,19 +105,28 @@ static float of_yolo(const struct subject *s, const struct mood *m, int k)
 
 static float of_end2end(const struct subject *s, const struct mood *m, int k)
 {
+    if (s->facts.paddle) /* class, score, box */
+        k = (k + 4) % 6 == 4 ? 5 : (k + 4) % 6 == 5 ? 4 : k - 2;
     if (k < 4)
         return place(k % 2 ? s->height : s->width) / 2 + (k < 2 ? 0 : 20);
     return k == 4 ? score(m, true) : (float)test_between(0, 9);
 }
 
-static float of_ssd(const struct subject *s, const struct mood *m, int tensor, int row, int k)
+static float of_ssd(const struct subject *s, const struct mood *m, int row, int k)
 {
-    if (s->count == 1 && k < 3)
+    if (k < 3)
         return k == 0 ? (row < m->rows ? 0.0f : -1.0f) : k == 1 ? (float)test_between(0, 9) : score(m, true);
-    if (s->tensor[tensor].rank == 1)
-        return strstr(s->tensor[tensor].name, "score") ? score(m, true) : (float)test_between(0, 9);
-    k -= s->count == 1 ? 3 : 0;
-    return share((float)test_between(0, 64) / 128 + (k < 2 ? 0 : 0.3f), s->count > 1 && m->raw,
+    return share((float)test_between(0, 64) / 128 + (k < 5 ? 0 : 0.3f), false,
+                 k % 2 ? s->width : s->height);
+}
+
+static float of_boxes(const struct subject *s, const struct mood *m, int tensor, int k)
+{
+    if (s->tensor[tensor].rank == 1 && !strstr(s->tensor[tensor].name, "score"))
+        return (float)test_between(0, 9);
+    if (s->tensor[tensor].rank == 1 || k == 4)
+        return score(m, true);
+    return share((float)test_between(0, 64) / 128 + (k < 2 ? 0 : 0.3f), m->raw,
                  k % 2 ? s->height : s->width);
 }
 
@@ -129,7 +139,7 @@ static float of_detr(const struct subject *s, const struct mood *m, int tensor, 
 
 static float of_nanodet(const struct subject *s, const struct mood *m, int tensor, int k)
 {
-    if (s->count == 1 ? k < s->names : strstr(s->tensor[tensor].name, "cls") != NULL)
+    if (s->count == 1 ? k < s->facts.names : strstr(s->tensor[tensor].name, "cls") != NULL)
         return m->raw ? logit(m) : score(m, true);
     return unit() * 8 - 4;
 }
@@ -141,7 +151,9 @@ static float number_of(const struct subject *s, const struct mood *m, int tensor
     if (s->head == &sac_head_detr)
         return of_detr(s, m, tensor, k);
     if (s->head == &sac_head_ssd)
-        return of_ssd(s, m, tensor, row, k);
+        return of_ssd(s, m, row, k);
+    if (s->head == &sac_head_boxes)
+        return of_boxes(s, m, tensor, k);
     return s->head == &sac_head_end2end ? of_end2end(s, m, k) : of_yolo(s, m, k);
 }
 
@@ -233,7 +245,7 @@ static void shape_nanodet(struct subject *s, int classes)
     static const char *const cls[] = {"cls8", "cls16", "cls32", "cls64"}, *const dis[] = {"d8", "d16", "d32", "d64"};
     const int             levels = test_between(3, 4), bins = test_between(0, 1) ? 8 : 5;
     const struct sac_grid g = sac_grid_of(s->width, s->height, levels);
-    s->names = classes;
+    s->facts.names = classes;
     const int last = levels - 1; /* maps of equal size could not be told apart */
     const bool distinct = g.columns[last] * g.rows[last] != g.columns[last - 1] * g.rows[last - 1];
     if (!distinct || test_between(0, 1)) {
@@ -246,17 +258,23 @@ static void shape_nanodet(struct subject *s, int classes)
     }
 }
 
-static void shape_ssd(struct subject *s)
+static void shape_boxes(struct subject *s)
 {
-    const int rows = test_between(1, 300);
-    if (test_between(0, 1)) {
-        add_tensor(s, "out", rows, 7);
-        return;
-    }
+    const int  rows = test_between(1, 300);
+    const bool scored = test_between(0, 1);
     add_tensor(s, "labels", rows, 0);
-    add_tensor(s, "boxes", rows, 4);
-    add_tensor(s, "scores", rows, 0);
+    add_tensor(s, test_between(0, 2) ? "boxes" : "detection_boxes", rows, scored ? 5 : 4);
+    if (!scored)
+        add_tensor(s, "scores", rows, 0);
     s->dtype[0] = (enum sac_dtype[]){SAC_I64, SAC_I32, SAC_F32}[test_between(0, 2)];
+    s->facts.sized = test_between(0, 1);
+}
+
+static void shape_end2end(struct subject *s)
+{
+    s->facts.paddle = test_between(0, 3) == 0;
+    s->facts.keypoints = s->facts.paddle ? 0 : test_between(0, 5);
+    add_tensor(s, "out", test_between(1, 300), 6 + s->facts.keypoints);
 }
 
 static void shape_detr(struct subject *s, int classes)
@@ -267,10 +285,10 @@ static void shape_detr(struct subject *s, int classes)
         return;
     }
     const bool first = test_between(0, 1);
-    s->names = test_between(0, 1) ? classes : 0; /* then one column says "no object" */
+    s->facts.names = test_between(0, 1) ? classes : 0; /* then one column says "no object" */
     if (first)
         add_tensor(s, "boxes", queries, 4);
-    add_tensor(s, "scores", queries, classes + (s->names > 0));
+    add_tensor(s, "scores", queries, classes + (s->facts.names > 0));
     if (!first)
         add_tensor(s, "boxes", queries, 4);
 }
@@ -283,9 +301,11 @@ static void shape(struct subject *s, int classes_max)
     else if (s->head == &sac_head_detr)
         shape_detr(s, classes);
     else if (s->head == &sac_head_ssd)
-        shape_ssd(s);
+        add_tensor(s, "out", test_between(1, 300), 7);
+    else if (s->head == &sac_head_boxes)
+        shape_boxes(s);
     else if (s->head == &sac_head_end2end)
-        add_tensor(s, "out", test_between(1, 300), 6);
+        shape_end2end(s);
     else
         shape_cells(s, classes);
 }
@@ -309,8 +329,8 @@ static void choose_classes(struct subject *s)
 static void subject_init(struct subject *s, int round, int side_max, int classes_max)
 {
     static const struct sac_head *const heads[] = {
-        &sac_head_yolox, &sac_head_yolov8,   &sac_head_yolov5, &sac_head_nanodet,
-        &sac_head_detr,  &sac_head_end2end, &sac_head_ssd};
+        &sac_head_yolox, &sac_head_yolov8,  &sac_head_yolov5, &sac_head_nanodet,
+        &sac_head_detr,  &sac_head_end2end, &sac_head_ssd,    &sac_head_boxes};
     *s = (struct subject){.head = heads[(size_t)round % SAC_COUNT(heads)]};
     s->width = test_between(1, side_max / 32) * 32;
     s->height = test_between(1, side_max / 32) * 32;
@@ -326,7 +346,7 @@ static void subject_init(struct subject *s, int round, int side_max, int classes
     s->spec.nms_iou = (float)test_between(0, 100) / 100;
     s->spec.nms = s->head->needs_nms;
     const struct sac_head_input in = input_of(s, s->tensor);
-    assert_true(s->head->layout(&in, s->names, &s->spec));
+    assert_true(s->head->layout(&in, &s->facts, &s->spec));
     sac_detect_set_dtypes(&s->spec, s->dtype);
     s->spec.keep = test_between(1, SAC_MIN(300, s->spec.cells));
     choose_classes(s);
@@ -358,7 +378,7 @@ static void by_head(const struct subject *s, int image, struct sac_detections *o
         t[i] = s->tensor[i];
         t[i].data = s->numbers[i] + (size_t)image * image_numbers(s, i);
     }
-    assert_int_equal(s->head->decode(s->head, &in, s->names, sac_gather_box, &gather), SAC_OK);
+    assert_int_equal(s->head->decode(s->head, &in, &s->facts, sac_gather_box, &gather), SAC_OK);
     assert_false(gather.out_of_memory);
     if (s->head->needs_nms)
         sac_nms(out, s->spec.nms_iou, (size_t)s->spec.keep);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "heads/feed.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "device/device.h"
+#include "engine/op.h"
+
+/* By the names that exports give them. */
+static const struct side {
+    const char        *name;
+    int                rank;
+    enum sac_feed_kind kind;
+} sides[] = {
+    {"orig_target_sizes", 2, SAC_FEED_WIDTH_HEIGHT}, /* RT-DETR, D-FINE, DEIM */
+    {"im_shape", 2, SAC_FEED_HEIGHT_WIDTH},          /* PaddleDetection */
+    {"scale_factor", 2, SAC_FEED_ONES},              /* the same */
+    {"pixel_mask", 3, SAC_FEED_MASK},                /* transformers' DETR */
+};
+
+static bool is_picture(const struct sac_tensor_desc *d)
+{
+    return d->rank == 4 || (d->rank == 3 && (d->shape[0] == 3 || d->shape[0] == SAC_DIM_UNKNOWN));
+}
+
+static const struct side *side_of(const struct sac_model_port *port)
+{
+    const struct sac_tensor_desc *d = &port->desc;
+    for (size_t i = 0; i < SAC_COUNT(sides); i++)
+        if (!strcasecmp(sides[i].name, port->name) && d->rank == sides[i].rank &&
+            (d->rank != 2 || d->shape[1] == 2 || d->shape[1] == SAC_DIM_UNKNOWN))
+            return &sides[i];
+    return NULL;
+}
+
+static sac_result refuse(sac_context *ctx, const sac_model *model,
+                         const struct sac_model_port *port)
+{
+    char shape[128];
+    sac_tensor_desc_print(&port->desc, shape, sizeof shape);
+    return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                    "%s: input '%s', %s, is none that a detector is fed here: a picture of rank 4, "
+                    "or [3,H,W], and "
+                    "beside it orig_target_sizes, im_shape, scale_factor or pixel_mask",
+                    sac_model_path(model), port->name, shape);
+}
+
+sac_result sac_feed_init(sac_context *ctx, const sac_model *model, struct sac_feed *out)
+{
+    struct sac_feed feed = {.count = sac_model_input_count(model), .image = -1};
+    if (feed.count < 1 || feed.count > SAC_FEED_INPUTS_MAX)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: %d inputs; a head needs a picture, and takes %d inputs in all",
+                        sac_model_path(model), feed.count, SAC_FEED_INPUTS_MAX);
+    for (int i = 0; i < feed.count; i++) {
+        const struct sac_model_port *port = sac_model_input(model, i);
+        const struct side           *side = side_of(port);
+        if (side)
+            feed.kind[i] = side->kind;
+        else if (feed.image < 0 && is_picture(&port->desc))
+            feed.image = i;
+        else
+            return refuse(ctx, model, port);
+    }
+    if (feed.image < 0)
+        return refuse(ctx, model, sac_model_input(model, 0));
+    feed.single = sac_model_input(model, feed.image)->desc.rank == 3;
+    *out = feed;
+    return SAC_OK;
+}
+
+bool sac_feed_has(const struct sac_feed *feed, enum sac_feed_kind kind)
+{
+    for (int i = 0; i < feed->count; i++)
+        if (i != feed->image && feed->kind[i] == kind)
+            return true;
+    return false;
+}
+
+/* ---- tensors ---- */
+
+static void fill(enum sac_feed_kind kind, const struct sac_tensor_desc *desc, int64_t width,
+                 int64_t height, void *host)
+{
+    const struct sac_operand o = {.dtype = desc->dtype, .rank = 1, .present = true, .data = host};
+    const int64_t            n = sac_tensor_desc_elements(desc);
+    const double             pair[2] = {(double)(kind == SAC_FEED_WIDTH_HEIGHT ? width : height),
+                                        (double)(kind == SAC_FEED_WIDTH_HEIGHT ? height : width)};
+    const bool               ones = kind == SAC_FEED_ONES || kind == SAC_FEED_MASK;
+    for (int64_t i = 0; i < n; i++)
+        sac_operand_set(&o, i, ones ? 1 : pair[i % 2]);
+}
+
+static sac_result send(sac_device *dev, enum sac_feed_kind kind, int64_t width, int64_t height,
+                       sac_tensor *t)
+{
+    const struct sac_tensor_desc *desc = sac_tensor_describe(t);
+    const size_t                  bytes = (size_t)sac_tensor_desc_bytes(desc);
+    if (dev->ops->host_memory) {
+        fill(kind, desc, width, height, sac_tensor_data(t));
+        return SAC_OK;
+    }
+    void *host = sac_alloc(bytes);
+    if (!host)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for an input of %zu bytes", bytes);
+    fill(kind, desc, width, height, host);
+    sac_result res =
+        sac_device_copy(dev, NULL, sac_tensor_data(t), host, bytes, SAC_COPY_HOST_TO_DEVICE,
+                        SAC_COPY_COMMANDS, "an input beside the picture");
+    sac_free(host);
+    return res;
+}
+
+/* Sizes of the picture as the tensor has them: [N,3,H,W] or [N,H,W,3]. */
+static sac_result make_side(sac_device *dev, enum sac_feed_kind kind,
+                            const struct sac_model_port *port, const struct sac_tensor_desc *pixels,
+                            sac_tensor **out)
+{
+    const bool    last = pixels->shape[3] == 3 && pixels->shape[1] != 3;
+    const int64_t height = pixels->shape[last ? 1 : 2], width = pixels->shape[last ? 2 : 3];
+    const int64_t open[3] = {pixels->shape[0], kind == SAC_FEED_MASK ? height : 2, width};
+    struct sac_tensor_desc desc = port->desc;
+    desc.shape[0] = pixels->shape[0];
+    for (int i = 1; i < desc.rank; i++)
+        desc.shape[i] = desc.shape[i] == SAC_DIM_UNKNOWN ? open[i] : desc.shape[i];
+    sac_result res = sac_tensor_create(dev, &desc, "detector side input", out);
+    return res == SAC_OK ? send(dev, kind, width, height, *out) : res;
+}
+
+static sac_result take_pixels(const struct sac_feed *feed, sac_tensor *pixels, sac_tensor **out)
+{
+    struct sac_tensor_desc desc = *sac_tensor_describe(pixels);
+    if (!feed->single) {
+        *out = sac_tensor_ref(pixels);
+        return SAC_OK;
+    }
+    desc.rank = 3;
+    memmove(desc.shape, desc.shape + 1, 3 * sizeof desc.shape[0]);
+    return sac_tensor_view(pixels, 0, &desc, out);
+}
+
+sac_result sac_feed_make(const struct sac_feed *feed, sac_device *dev, const sac_model *model,
+                         sac_tensor *pixels, sac_tensor **in)
+{
+    sac_result res = SAC_OK;
+    memset(in, 0, SAC_FEED_INPUTS_MAX * sizeof *in);
+    for (int i = 0; i < feed->count && res == SAC_OK; i++)
+        res = i == feed->image ? take_pixels(feed, pixels, &in[i])
+                               : make_side(dev, feed->kind[i], sac_model_input(model, i),
+                                           sac_tensor_describe(pixels), &in[i]);
+    if (res != SAC_OK)
+        sac_feed_release(in);
+    return res;
+}
+
+void sac_feed_release(sac_tensor **in)
+{
+    for (int i = 0; i < SAC_FEED_INPUTS_MAX; i++)
+        sac_tensor_unref(&in[i]);
+}
