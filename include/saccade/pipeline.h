@@ -129,7 +129,9 @@ typedef struct sac_pipeline sac_pipeline;
 SAC_API sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_params *params,
                                        sac_pipeline **out);
 /* Until the input ends. SAC_ERR_CANCELLED after sac_pipeline_stop: the outputs then hold all frames up
- * to there and are whole. On a fault of the input midway the outputs are finished too. */
+ * to there and are whole. On a fault of the input midway the outputs are finished too. An input of which not one
+ * frame came gets none of its outputs, and that is logged: files of an earlier run stay as they are. Trace and
+ * statistics tell of the run itself and are always written. */
 SAC_API sac_result sac_pipeline_run(sac_pipeline *pipe);
 /* Ask a run to end soon: frames already read are finished, then the outputs. Before a run, it ends that
  * run at once. Any thread; async-signal-safe. */

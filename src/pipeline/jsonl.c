@@ -178,6 +178,7 @@ sac_result sac_jsonl_create(const struct sac_output_setup *setup, struct sac_out
     j->file.keep = true;
     if (res == SAC_OK)
         res = write_header(j);
+    j->file.whole = 0; /* a header alone is worth no name */
     if (res == SAC_OK)
         *out = &j->base;
     else

@@ -20,7 +20,7 @@ struct sac_output_ops {
     bool        times_itself; /* its stages have timers; else it counts as SAC_STAGE_WRITE */
     /* One frame's results, in order. */
     sac_result (*write)(struct sac_output *out, struct sac_item *item);
-    /* Make the file whole and give it its name. */
+    /* Make the file whole and give it its name; it has one frame at least. */
     sac_result (*finish)(struct sac_output *out);
     /* Release; what was not finished goes away. */
     void (*destroy)(struct sac_output *out);
@@ -28,7 +28,8 @@ struct sac_output_ops {
 
 struct sac_output {
     const struct sac_output_ops *ops;
-    bool                         empty; /* finished now there is no file */
+    bool                         begun; /* a frame was written; the stream's */
+    bool                         empty; /* finished now there is no file all the same; the output's */
 };
 
 /* What the outputs are told at their start; borrowed for their life. */

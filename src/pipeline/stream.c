@@ -188,7 +188,8 @@ static sac_result add_output(struct sac_stream_run *s, int row)
 static void drop_output(struct sac_stream_run *s, int i)
 {
     s->outputs[i]->ops->destroy(s->outputs[i]);
-    s->outputs[i] = s->outputs[--s->output_count];
+    s->output_count--;
+    memmove(&s->outputs[i], &s->outputs[i + 1], (size_t)(s->output_count - i) * sizeof *s->outputs);
 }
 
 sac_result sac_stream_prepare(struct sac_stream_run *s)
@@ -336,34 +337,40 @@ static void *read_main(void *arg)
 
 /* ---- the sink thread ---- */
 
-/* An output that fails goes; the others are finished with what they have. */
+/* An output that fails goes; the others get the frame all the same, and are finished with what they have. */
 static sac_result write_from(struct sac_stream_run *s, int first, int end, struct sac_item *item)
 {
-    for (int i = first; i < end; i++) {
+    sac_result failed = SAC_OK;
+    for (int i = first; i < end;) {
         sac_result res = s->outputs[i]->ops->write(s->outputs[i], item);
-        if (res != SAC_OK) {
-            sac_stream_fail(s, res);
-            drop_output(s, i);
-            return res;
+        if (res == SAC_OK) {
+            s->outputs[i++]->begun = true;
+            continue;
         }
+        sac_stream_fail(s, res);
+        drop_output(s, i);
+        end--;
+        failed = res;
     }
-    return SAC_OK;
+    return failed;
 }
 
 /* Those that time themselves were opened first. */
 static sac_result write_outputs(struct sac_stream_run *s, struct sac_item *item)
 {
     struct sac_job *job = s->job;
-    int             count = s->output_count, timed = 0;
+    const int       count = s->output_count;
+    int             timed = 0;
     while (timed < count && s->outputs[timed]->ops->times_itself)
         timed++;
     sac_result res = write_from(s, 0, timed, item);
-    if (res != SAC_OK || timed == count)
+    timed -= count - s->output_count;
+    if (timed == s->output_count)
         return res;
-    int64_t begun = sac_job_begin(job, SAC_STAGE_WRITE);
-    res = write_from(s, timed, count, item);
+    int64_t    begun = sac_job_begin(job, SAC_STAGE_WRITE);
+    sac_result others = write_from(s, timed, s->output_count, item);
     sac_job_finish(job, SAC_STAGE_WRITE, begun, item);
-    return res;
+    return res == SAC_OK ? others : res;
 }
 
 /* Several sinks call it in turns. */
@@ -395,16 +402,23 @@ static bool deliver(struct sac_stream_run *s, struct sac_item *item)
     return go_on && res == SAC_OK;
 }
 
+/* Without a frame there is nothing to give a name to: what an earlier run left there is worth more. */
 static void finish_outputs(struct sac_stream_run *s)
 {
+    bool dropped = false;
     while (s->output_count > 0) {
         struct sac_output *out = s->outputs[0];
-        sac_result         res = out->ops->finish(out);
+        sac_result         res = out->begun ? out->ops->finish(out) : SAC_OK;
         sac_stream_fail(s, res);
-        if (res == SAC_OK && !out->empty)
+        if (res == SAC_OK && out->begun && !out->empty)
             atomic_fetch_or(&s->whole, out->ops->bit);
+        dropped |= !out->begun;
         drop_output(s, 0);
     }
+    if (dropped)
+        sac_log(s->pipe->ctx, SAC_LOG_WARN,
+                "%s: not one frame came, so no results are written; files of earlier runs stay as they are",
+                s->params.input ? s->params.input : s->params.detections);
 }
 
 static void *sink_main(void *arg)

@@ -74,8 +74,6 @@ static sac_result video_write(struct sac_output *out, struct sac_item *item)
     if (res == SAC_OK)
         res = sac_sink_write_wait(v->sink, drawn);
     sac_job_finish(v->job, SAC_STAGE_ENCODE, begun, item);
-    if (res == SAC_OK)
-        out->empty = false;
     return res;
 }
 
@@ -132,7 +130,6 @@ sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_out
     if (!v)
         return SAC_FAIL(setup->ctx, SAC_ERR_MEMORY, "no memory for the annotated video");
     v->base.ops = &video_ops;
-    v->base.empty = true;
     v->ctx = setup->ctx;
     v->job = setup->job;
     v->overlay.trail_us = p->draw_trails ? (int64_t)((double)p->trail_s * 1e6) : 0;

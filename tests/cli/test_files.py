@@ -137,3 +137,18 @@ def test_a_colon_makes_no_protocol_of_an_output(saccade, video, work):
     run = saccade(video, '--detections', 'det/det.txt', '-o', '12:30.mp4', '--mot', 'a:b.txt', cwd=work)
     assert run.returncode == 0, run.stderr
     assert (work / '12:30.mp4').stat().st_size > 0 and (work / 'a:b.txt').stat().st_size > 0
+
+
+# ---- nothing to write ----
+
+def test_a_run_without_a_frame_keeps_former_results(saccade, tmp_path):
+    (tmp_path / 'none.txt').write_text('')
+    arguments = ['--detections', 'none.txt', '--fps', '20', '--mot', 'o.txt', '--jsonl', 'o.jsonl', '--stats', 's.json']
+    run = saccade(*arguments, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert 'not one frame came' in run.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['none.txt', 's.json']
+    for name in ('o.txt', 'o.jsonl'):
+        (tmp_path / name).write_text('good')
+    assert saccade(*arguments, cwd=tmp_path).returncode == 0
+    assert (tmp_path / 'o.txt').read_text() == (tmp_path / 'o.jsonl').read_text() == 'good'

@@ -64,6 +64,16 @@ static inline void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
+static inline void expect_text(const char *path, const char *text)
+{
+    char  have[64] = "";
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    have[fread(have, 1, sizeof have - 1, file)] = '\0';
+    fclose(file);
+    assert_string_equal(have, text);
+}
+
 /* An object that walks to the right, and one that stands; frames from 1. */
 static inline void write_detections(const char *path, int frames)
 {

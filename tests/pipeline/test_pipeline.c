@@ -258,7 +258,6 @@ static void a_stop_before_the_run_ends_it_at_once(void **state)
     struct sac_pipeline_params params = from_images();
     struct sac_pipeline_stats  stats;
     sac_pipeline              *pipe = NULL;
-    int                        rows;
     params.jsonl_out = in_folder("out.jsonl");
     assert_sac_ok(sac_pipeline_create(test_context(), &params, &pipe));
     sac_pipeline_stop(pipe);
@@ -267,7 +266,34 @@ static void a_stop_before_the_run_ends_it_at_once(void **state)
     assert_int_equal(stats.frames, 0);
     assert_sac_error(sac_pipeline_run(pipe), SAC_ERR_ARG);
     sac_pipeline_destroy(&pipe);
-    assert_int_equal(check_jsonl(in_folder("out.jsonl"), &rows), 0);
+    assert_int_equal(count_files(".jsonl") + count_files(".part"), 0);
+}
+
+static void no_frame_replaces_no_results(void **state)
+{
+    (void)state;
+    static const char *const   names[] = {"out.jsonl", "out.mot", "out.mp4"};
+    struct sac_pipeline_params params = from_images();
+    sac_pipeline              *pipe = NULL;
+    char                       good[SAC_COUNT(names)][384], stats[384];
+    for (size_t i = 0; i < SAC_COUNT(names); i++) {
+        snprintf(good[i], sizeof good[i], "%s", in_folder(names[i]));
+        write_text(good[i], "good");
+    }
+    snprintf(stats, sizeof stats, "%s", in_folder("stats"));
+    params.jsonl_out = good[0];
+    params.mot_out = good[1];
+    params.video_out = good[2];
+    params.job.stats_out = stats;
+    assert_sac_ok(sac_pipeline_create(test_context(), &params, &pipe));
+    sac_pipeline_stop(pipe);
+    assert_sac_error(sac_pipeline_run(pipe), SAC_ERR_CANCELLED);
+    sac_pipeline_destroy(&pipe);
+    for (size_t i = 0; i < SAC_COUNT(names); i++)
+        expect_text(good[i], "good");
+    assert_int_equal(access(stats, F_OK), 0); /* of the run itself */
+    assert_int_equal(count_files(".part"), 0);
+    unlink(stats);
 }
 
 static void a_full_disk_spares_the_other_outputs(void **state)
@@ -416,6 +442,7 @@ int main(void)
         cmocka_unit_test_teardown(realtime_holds_frames_back, remove_outputs),
         cmocka_unit_test_teardown(a_stop_leaves_whole_outputs, remove_outputs),
         cmocka_unit_test_teardown(a_stop_before_the_run_ends_it_at_once, remove_outputs),
+        cmocka_unit_test_teardown(no_frame_replaces_no_results, remove_outputs),
         cmocka_unit_test_teardown(a_full_disk_spares_the_other_outputs, remove_outputs),
         cmocka_unit_test_teardown(leaves_nothing_when_it_cannot_start, remove_outputs),
         cmocka_unit_test_teardown(refuses_what_needs_a_video_without_one, remove_outputs),

@@ -187,15 +187,21 @@ static void a_stop_ends_all_with_whole_outputs(void **state)
     struct sac_stream_params   streams[STREAMS];
     struct sac_pipeline_params params = several(streams, true);
     struct pause               p = {.alone = true};
+    int                        begun = 0;
     params.job.queue_length = 1;
     params.on_frame = watch;
     params.on_frame_user = &p;
     assert_sac_ok(sac_pipeline_create(test_context(), &params, &p.pipe));
     assert_sac_error(sac_pipeline_run(p.pipe), SAC_ERR_CANCELLED);
+    for (int i = 0; i < STREAMS; i++) {
+        struct sac_stream_stats stream;
+        sac_pipeline_get_stream_stats(p.pipe, i, &stream);
+        begun += stream.frames > 0;
+    }
     sac_pipeline_destroy(&p.pipe);
     assert_true(p.alone);
     assert_in_range(p.frames, 12, STREAMS * FRAMES - 1);
-    assert_int_equal(count_files(".mot"), STREAMS);
+    assert_int_equal(count_files(".mot"), begun);
     assert_int_equal(count_files(".part"), 0);
     assert_sac_ok(sac_pipeline_create(test_context(), &params, &p.pipe));
     sac_pipeline_stop(p.pipe); /* before the run */
