@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES_SOURCE = ROOT / 'examples'
 EXAMPLES = pathlib.Path(os.environ.get('SACCADE_BUILD', ROOT / 'build')) / 'examples'
 
 
@@ -71,6 +72,14 @@ def test_gpu_tensor(detector, pictures):
     assert done.stdout == b'10 frames, 0 bytes between host and device\n'
     assert run('gpu_tensor').returncode == 2
     assert run('gpu_tensor', pictures, 'none.onnx', 'cpu').returncode == 1
+
+
+def test_opencv_compiles():
+    """Against the public headers alone, with a stand-in for OpenCV."""
+    done = subprocess.run(['c++', '-std=c++17', '-fsyntax-only', '-Wall', '-Wextra', '-Werror', f'-I{ROOT}/include',
+                           f'-I{ROOT}/tests/pipeline/opencv_stub', EXAMPLES_SOURCE / 'opencv.cpp'],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
 
 
 def constant_boxes(path):
