@@ -189,8 +189,9 @@ SAC_API const char *sac_session_class_name(const sac_session *s, int class_id);
  *          program's pixels). A session on a GPU copies the latter there before this returns, a frame-upload in
  *          the ledger; one on the CPU reads it where it is. The pixels may change again when the last reference
  *          is gone: see sac_frame_wrap.
- * Errors   SAC_AGAIN when submit_max frames are inside; SAC_ERR_ARG for a frame of another GPU, before start or
- *          after end; SAC_ERR_LIMIT for a frame in host memory where zero-copy is strict on a GPU; SAC_ERR_MEMORY.
+ * Errors   SAC_AGAIN when submit_max frames are inside; SAC_ERR_ARG for a frame of another GPU or of another
+ *          handle to the same, before start or after end; SAC_ERR_LIMIT for a frame in host memory where
+ *          zero-copy is strict on a GPU; SAC_ERR_MEMORY.
  * Threads  any. */
 SAC_API sac_result  sac_session_submit(sac_session *s, sac_frame *frame, int64_t id);
 /* The next result, in the order of submission; the caller owns it. timeout_ns below 0: wait as long as it

@@ -171,7 +171,8 @@ static sac_result check_submit(sac_session *s, const sac_frame *frame)
     if (!frame)
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: no frame was submitted");
     if (frame->device != s->job->dev && !frame->device->ops->host_memory)
-        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: the frame is on %s; it takes those on %s and in host memory",
+        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: a frame of another device '%s'; it takes those of sac_session_device ('%s') and those "
+                        "in host memory",
                         sac_device_name(frame->device), sac_device_name(s->job->dev));
     return SAC_OK;
 }
