@@ -41,6 +41,10 @@ struct sac_source_params {
                                    SAC_ERR_ARG, from open for a file, else from read */
     int64_t     duration_us;    /* frames at start_us + duration_us or later are left out; 0 (default): none */
     int         every;          /* of N frames one: the first that is wanted, then each Nth; default 1, all */
+    /* Pictures in this order as one input, of which the url is then only the name; NULL (default): the url is
+     * opened. Read during the call that opens it. */
+    const char *const *pictures; /* [picture_count] paths */
+    int         picture_count;
     enum sac_decode decode;
     int         decode_threads; /* on the CPU; 0: half of the machine's, beside a GPU all */
     /* Frames that a GPU's decoder lends out at once, those kept ready included: each is a picture of its
@@ -111,6 +115,10 @@ struct sac_source_stats {
  * Errors   SAC_ERR_IO (missing, refused), SAC_ERR_FORMAT (no video in it), SAC_ERR_UNSUPPORTED (codec). */
 SAC_API sac_result sac_source_open(sac_device *dev, const char *url,
                                    const struct sac_source_params *params, sac_source **out);
+/* What a file is by its name's ending, which need not be true: 1 for one that a source reads as a picture, or as
+ * a video. */
+SAC_API int        sac_name_is_picture(const char *path);
+SAC_API int        sac_name_is_video(const char *path);
 SAC_API void       sac_source_close(sac_source **src);
 SAC_API void       sac_source_describe(const sac_source *src, struct sac_source_info *out);
 /* Fill up to max infos, in the container's order; returns how many streams there are. */

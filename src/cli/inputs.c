@@ -5,149 +5,306 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "expand.h"
 #include "inputs.h"
+#include "names.h"
 #include "outputs.h"
 
-enum { PATH_BYTES = 4096 };
+/* More than a machine decodes at once, and fewer than a process may have files open. */
+enum { INPUTS_MAX = 256 };
 
 bool is_standard(const char *file)
 {
     return strcmp(file, "-") == 0;
 }
 
-/* ---- names ---- */
-
-/* "dir/a.mp4" -> "a", "rtsp://user:word@host/door?x=1" -> "door", "dir/img%05d.jpg" -> "img_05d", "-" -> "stdin". */
-static void name_of_input(const char *input, char *name, size_t size)
+static bool is_folder(const char *path)
 {
-    char shown[PATH_BYTES];
-    sac_hide_secrets(input, shown, sizeof shown); /* "rtsp://user:word@host" has no path, and names its files all the same */
-    input = shown;
-    bool   url = strstr(input, "://") != NULL;
-    size_t length = url ? strcspn(input, "?#;") : strlen(input);
-    while (length > 1 && input[length - 1] == '/')
-        length--;
-    size_t begin = length;
-    while (begin > 0 && input[begin - 1] != '/')
-        begin--;
-    bool host = url && begin == (size_t)(strstr(input, "://") + 3 - input);
-    if (host && strncmp(input + begin, "***@", 4) == 0)
-        begin += 4;
-    size_t end = length;
-    while (end > begin && input[end - 1] != '.')
-        end--;
-    end = end > begin + 1 && !host ? end - 1 : length; /* without its ending; ".hidden" and "10.0.0.1" have none */
-    if (strcmp(input, "-") == 0)
-        snprintf(name, size, "stdin");
-    else
-        snprintf(name, size, "%.*s", (int)(end - begin), input + begin);
-    for (char *p = name; *p; p++)
-        if (*p == '%' || *p == ':' || (unsigned char)*p < 0x20)
-            *p = '_';
-    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        snprintf(name, size, "input");
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
+
+static bool is_called_folder(const char *path)
+{
+    return path[0] && path[strlen(path) - 1] == '/';
+}
+
+/* ---- one path ---- */
 
 /* The input's own container where a sink writes it with the usual encoders. */
 static const char *ending_of_video(const char *input)
 {
     static const char *const endings[] = {".mp4", ".mkv", ".mov", ".m4v", ".avi"};
-    const char              *dot = strrchr(input, '.');
+    const char              *dot = input ? strrchr(input, '.') : NULL;
     for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++)
         if (strcasecmp(dot, endings[i]) == 0)
             return endings[i];
     return ".mp4";
 }
 
-static const char *path_in(struct settings *s, const char *folder, const char *input,
-                           const char *ending)
+/* Of several inputs one name can't be that of all. */
+static int check_several(const struct output_kind *kind, const char *value, struct fault *fault)
 {
-    char name[256], path[PATH_BYTES];
-    name_of_input(input, name, sizeof name);
-    size_t length = strlen(folder);
-    snprintf(path, sizeof path, "%s%s%s%s", folder,
-             length > 0 && folder[length - 1] == '/' ? "" : "/", name, ending);
-    return settings_hold(s, path);
+    struct stat about;
+    const char *option = kind->option, *dot = strrchr(value, '.');
+    if (is_standard(value))
+        return fault_usage(fault, "with several inputs %s names a folder, not standard output", option);
+    if (stat(value, &about) == 0 && !S_ISDIR(about.st_mode))
+        return fault_usage(fault, "'%s' is no folder; with several inputs %s names one, or a path with {name} in it",
+                           value, option);
+    if (!is_folder(value) && !is_called_folder(value) && dot &&
+        (kind->ending ? strcmp(dot, kind->ending) == 0 : sac_name_is_video(value)))
+        return fault_usage(fault, "'%s' names one file; with several inputs %s names a folder, or a path with {name} "
+                                  "in it, as '{name}%s'", value, option, dot);
+    return STATUS_OK;
 }
 
-static bool name_files(struct settings *s, const char *input, struct sac_stream_params *p)
+static int path_in(struct settings *s, const char *folder, const char *name, const char *ending, const char **out,
+                   struct fault *fault)
 {
-    p->input = input;
-    if (s->detections && !(p->detections = path_in(s, s->detections, input, ".txt")))
-        return false;
+    char path[PATH_MAX_BYTES];
+    int  length = snprintf(path, sizeof path, "%s%s%s%s", folder, is_called_folder(folder) ? "" : "/", name, ending);
+    if (length >= (int)sizeof path)
+        return fault_usage(fault, "'%.200s...': a path of %d bytes is too long", folder, length);
+    *out = settings_hold(s, path);
+    return *out ? STATUS_OK : fault_failure(fault, "out of memory");
+}
+
+static int path_of_template(struct settings *s, const struct output_kind *kind, const char *text, const struct naming *n,
+                            size_t index, const char **out, struct fault *fault)
+{
+    char path[PATH_MAX_BYTES], unknown[64];
+    if (!template_expand(text, n, index, path, sizeof path, unknown))
+        return fault_usage(fault, "%s '%.200s...': the path is too long", kind->option, text);
+    if (*unknown)
+        return fault_usage(fault, "%s '%s': %s stands for nothing; have {name}, {folder}, {index}, {stream}, and {{ "
+                                  "for a brace", kind->option, text, unknown);
+    *out = settings_hold(s, path);
+    return *out ? STATUS_OK : fault_failure(fault, "out of memory");
+}
+
+static int name_output(struct settings *s, const struct output_kind *kind, const struct naming *n, size_t index, bool many,
+                       struct sac_stream_params *p, struct fault *fault)
+{
+    const char  *value = output_setting(kind, s), *ending = kind->ending;
+    const char **out = output_in_stream(kind, p);
+    const bool   is_one = ending && !*ending; /* a folder itself */
+    *out = value;
+    if (!value)
+        return STATUS_OK;
+    if (template_is(value))
+        return path_of_template(s, kind, value, n, index, out, fault);
+    int status = many ? check_several(kind, value, fault) : STATUS_OK;
+    if (status == STATUS_OK && (many || (!is_one && (is_called_folder(value) || is_folder(value)))))
+        status = path_in(s, value, n->unique, ending ? ending : ending_of_video(p->input), out, fault);
+    return status;
+}
+
+/* ---- ready-made detections ---- */
+
+static int check_detections(const char *path, struct fault *fault)
+{
+    struct stat about;
+    if (is_standard(path))
+        return fault_usage(fault, "with several inputs --detections names a folder, not standard input");
+    if (stat(path, &about) != 0)
+        return fault_failure(fault, "'%s': %s; with several inputs --detections names a folder", path,
+                             strerror(errno));
+    return S_ISDIR(about.st_mode)
+               ? STATUS_OK
+               : fault_usage(fault, "'%s' is no folder; with several inputs --detections names one", path);
+}
+
+/* Each has its own in a folder, under the name that its outputs have or under its plain one. */
+static int find_detections(struct settings *s, const struct naming *n, bool many, struct sac_stream_params *p,
+                           struct fault *fault)
+{
+    p->detections = s->detections;
+    if (!s->detections || !many)
+        return STATUS_OK;
+    int status = check_detections(s->detections, fault);
+    if (status == STATUS_OK)
+        status = path_in(s, s->detections, n->unique, ".txt", &p->detections, fault);
+    if (status == STATUS_OK && access(p->detections, F_OK) != 0)
+        status = path_in(s, s->detections, n->name, ".txt", &p->detections, fault);
+    return status;
+}
+
+/* ---- no output ---- */
+
+/* "none" stands for an output that was thought of. Whoever asks for statistics or a trace has what he wants. */
+static bool wants_default(struct settings *s)
+{
+    bool wants = !s->stats_out && !s->trace_out;
     for (size_t i = 0; i < output_kind_count; i++) {
-        const struct output_kind *kind = &output_kinds[i];
-        const char               *folder = output_setting(kind, s);
-        const char               *ending = kind->ending ? kind->ending : ending_of_video(input);
-        if (folder && !(*output_in_stream(kind, p) = path_in(s, folder, input, ending)))
-            return false;
+        const char *value = output_setting(&output_kinds[i], s);
+        wants &= !value;
+        if (value && strcmp(value, "none") == 0)
+            output_set(&output_kinds[i], s, NULL);
     }
-    return true;
+    return wants;
+}
+
+/* In the current folder, never over a file that is there. */
+static int choose_default(struct settings *s, struct inputs *inputs, const struct naming *names, struct fault *fault)
+{
+    for (size_t i = 0; i < inputs->count; i++) {
+        char path[PATH_MAX_BYTES];
+        snprintf(path, sizeof path, "%s.tracks.jsonl", names[i].unique);
+        inputs->streams[i].jsonl_out = settings_hold(s, path);
+        if (!inputs->streams[i].jsonl_out)
+            return fault_failure(fault, "out of memory");
+        if (access(path, F_OK) == 0)
+            return fault_usage(fault, "no output was named, and '%s' is there already: remove it, or name an output "
+                                      "with --output, --jsonl or --mot (--jsonl none: no file)", path);
+    }
+    s->jsonl_out = "*.tracks.jsonl";
+    return STATUS_OK;
+}
+
+/* ---- the plan ---- */
+
+/* "imgs/1.jpg ... imgs/9.jpg" */
+static int join_pictures(struct settings *s, struct inputs *inputs, struct text_list *list, struct fault *fault)
+{
+    char        name[2 * PATH_MAX_BYTES];
+    const bool  one = s->args.count == 1; /* a pattern is a good name */
+    inputs->given = *list;
+    inputs->pictures = inputs->given.items;
+    inputs->picture_count = list->count;
+    *list = (struct text_list){0};
+    snprintf(name, sizeof name, "%.4000s%s%.4000s", one ? s->args.items[0] : inputs->pictures[0], one ? "" : " ... ",
+             one ? "" : inputs->pictures[inputs->picture_count - 1]);
+    const char *held = settings_hold(s, name);
+    return held && text_list_add(list, held) ? STATUS_OK : fault_failure(fault, "out of memory");
+}
+
+static void name_inputs(const struct settings *s, const struct inputs *inputs, struct naming *names)
+{
+    for (size_t i = 0; i < inputs->count; i++) {
+        const char *input = inputs->streams[i].input, *folder = NULL;
+        char        path[PATH_MAX_BYTES];
+        if (inputs->picture_count > 0) { /* pictures are called as their folder */
+            snprintf(path, sizeof path, "%s", inputs->pictures[0]);
+            folder = strrchr(path, '/') ? path : ".";
+            if (strrchr(path, '/'))
+                *strrchr(path, '/') = '\0';
+        }
+        naming_init(&names[i], folder && *folder ? folder : input ? input : s->detections);
+    }
+    bool lines = !s->video_out;
+    for (size_t i = 0; i < output_kind_count; i++)
+        lines |= output_kinds[i].ending && output_setting(&output_kinds[i], s);
+    naming_part(names, inputs->count, !lines);
+}
+
+static int name_all(struct settings *s, struct inputs *inputs, struct naming *names, struct fault *fault)
+{
+    const bool many = inputs->count > 1;
+    int        status = STATUS_OK;
+    name_inputs(s, inputs, names);
+    for (size_t i = 0; i < inputs->count && status == STATUS_OK; i++) {
+        struct sac_stream_params *p = &inputs->streams[i];
+        status = find_detections(s, &names[i], many, p, fault);
+        for (size_t k = 0; k < output_kind_count && status == STATUS_OK; k++)
+            status = name_output(s, &output_kinds[k], &names[i], i, many, p, fault);
+    }
+    return status;
+}
+
+static int fill(struct settings *s, struct inputs *inputs, struct fault *fault)
+{
+    const bool     by_default = wants_default(s);
+    struct naming *names = calloc(inputs->count, sizeof *names);
+    inputs->streams = calloc(inputs->count, sizeof *inputs->streams);
+    if (!names || !inputs->streams) {
+        free(names);
+        return fault_failure(fault, "out of memory");
+    }
+    for (size_t i = 0; i < s->args.count; i++)
+        inputs->streams[i].input = s->args.items[i];
+    int status = name_all(s, inputs, names, fault);
+    if (status == STATUS_OK && by_default)
+        status = choose_default(s, inputs, names, fault);
+    free(names);
+    for (size_t i = 0; status == STATUS_OK && inputs->count == 1 && i < output_kind_count; i++)
+        output_set(&output_kinds[i], s, *output_in_stream(&output_kinds[i], inputs->streams));
+    return status;
+}
+
+int inputs_plan(struct settings *s, struct inputs *out, struct fault *fault)
+{
+    struct text_list list = {0};
+    *out = (struct inputs){0};
+    int status = expand_inputs(s, &list, fault);
+    if (status == STATUS_OK && are_pictures(&list))
+        status = join_pictures(s, out, &list, fault);
+    if (status == STATUS_OK && list.count > INPUTS_MAX)
+        status = fault_usage(fault, "%zu inputs are too many for one run; up to %d", list.count, (int)INPUTS_MAX);
+    free(s->args.items);
+    s->args = list;
+    out->count = list.count ? list.count : 1;
+    return status == STATUS_OK ? fill(s, out, fault) : status;
+}
+
+void inputs_finish(struct inputs *inputs)
+{
+    free(inputs->streams);
+    free(inputs->given.items);
+    free(inputs->made.items);
+    *inputs = (struct inputs){0};
 }
 
 /* ---- folders ---- */
 
-static int check_folder(const char *option, const char *path, bool may_miss, struct fault *fault)
+static int make_folder(struct settings *s, const char *folder, struct inputs *inputs, struct fault *fault)
 {
-    struct stat st;
-    if (!path)
-        return STATUS_OK;
-    if (is_standard(path))
-        return fault_usage(fault, "with several inputs %s names a folder, not standard %s", option,
-                           may_miss ? "output" : "input");
-    if (stat(path, &st) != 0)
-        return may_miss ? STATUS_OK
-                        : fault_failure(fault, "'%s': %s; with several inputs %s names a folder",
-                                        path, strerror(errno), option);
-    if (!S_ISDIR(st.st_mode))
-        return fault_usage(fault, "'%s' is no folder; with several inputs %s names one", path,
-                           option);
-    return STATUS_OK;
-}
-
-static int make_folder(const char *path, struct fault *fault)
-{
-    char part[PATH_BYTES];
-    if (!path)
-        return STATUS_OK;
-    snprintf(part, sizeof part, "%s", path);
-    for (char *p = part + 1;; p++) {
-        char end = *p;
+    char part[PATH_MAX_BYTES];
+    snprintf(part, sizeof part, "%s", folder);
+    for (char *p = part + 1; part[0]; p++) {
+        const char end = *p;
         if (end && end != '/')
             continue;
         *p = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+        const bool made = mkdir(part, 0777) == 0;
+        if (!made && errno != EEXIST && !is_folder(part))
             return fault_failure(fault, "cannot make folder '%s': %s", part, strerror(errno));
+        const char *held = made ? settings_hold(s, part) : NULL;
+        if (made && (!held || !text_list_add(&inputs->made, held)))
+            return fault_failure(fault, "out of memory");
         if (!end)
-            return STATUS_OK;
+            break;
         *p = end;
     }
+    return STATUS_OK;
 }
 
-int inputs_make_folders(const struct settings *s, struct fault *fault)
+static int make_folder_of(struct settings *s, const char *path, struct inputs *inputs, struct fault *fault)
 {
-    int status = check_folder("--detections", s->detections, false, fault);
-    for (size_t i = 0; i < output_kind_count && status == STATUS_OK; i++)
-        status = check_folder(output_kinds[i].option, output_setting(&output_kinds[i], s), true, fault);
-    for (size_t i = 0; i < output_kind_count && status == STATUS_OK; i++)
-        status = make_folder(output_setting(&output_kinds[i], s), fault);
-    return status;
+    char  folder[PATH_MAX_BYTES];
+    snprintf(folder, sizeof folder, "%s", path ? path : "");
+    char *slash = strrchr(folder, '/');
+    if (!slash || slash == folder)
+        return STATUS_OK;
+    *slash = '\0';
+    return make_folder(s, folder, inputs, fault);
 }
 
-int inputs_plan(struct settings *s, struct sac_stream_params **out, struct fault *fault)
+int inputs_make_folders(struct settings *s, struct inputs *inputs, struct fault *fault)
 {
-    size_t                    n = s->args.count;
-    struct sac_stream_params *all = calloc(n, sizeof *all);
-    int                       status = STATUS_OK;
-    for (size_t i = 0; all && i < n && status == STATUS_OK; i++)
-        if (!name_files(s, s->args.items[i], &all[i]))
-            status = fault_failure(fault, "out of memory");
-    if (!all)
-        status = fault_failure(fault, "out of memory");
+    int status = make_folder_of(s, s->stats_out, inputs, fault);
     if (status == STATUS_OK)
-        *out = all;
-    else
-        free(all);
+        status = make_folder_of(s, s->trace_out, inputs, fault);
+    for (size_t i = 0; i < inputs->count; i++)
+        for (size_t k = 0; k < output_kind_count && status == STATUS_OK; k++)
+            status = make_folder_of(s, *output_in_stream(&output_kinds[k], &inputs->streams[i]), inputs, fault);
     return status;
+}
+
+void inputs_remove_folders(struct inputs *inputs)
+{
+    while (inputs->made.count > 0)
+        rmdir(inputs->made.items[--inputs->made.count]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several inputs in one run: outputs name folders, files take the inputs' names. */
+/* What comes in and where it goes: arguments to inputs, their names to those of outputs. */
 #ifndef SAC_CLI_INPUTS_H
 #define SAC_CLI_INPUTS_H
 
@@ -8,12 +8,25 @@
 #include "fault.h"
 #include "settings.h"
 
-/* One entry for each input of s->args, with the paths of its outputs (owned by s).
- * out: [s->args.count], released by free. Returns the exit status. */
-int inputs_plan(struct settings *s, struct sac_stream_params **out, struct fault *fault);
+struct inputs {
+    struct sac_stream_params *streams; /* [count]; paths are owned by the settings */
+    size_t                    count;   /* 1 also without a video */
+    const char *const        *pictures; /* [picture_count] of the only input, when they were given one by one */
+    size_t                    picture_count;
+    struct text_list          given;    /* what pictures points to */
+    struct text_list          made;     /* folders */
+};
 
-/* Make the outputs' folders where they are missing. Returns the exit status. */
-int inputs_make_folders(const struct settings *s, struct fault *fault);
+/* Arguments become inputs: a folder of videos each of its videos, a pattern (img?.jpg) what fits it, several
+ * pictures one sequence. Each gets the paths of its outputs; without any that of JSON lines, which must not be
+ * there yet. Changes s: args to the inputs' names, and of one input the outputs to its paths. */
+int  inputs_plan(struct settings *s, struct inputs *out, struct fault *fault);
+void inputs_finish(struct inputs *inputs);
+
+/* Make the outputs' folders where they are missing. */
+int  inputs_make_folders(struct settings *s, struct inputs *inputs, struct fault *fault);
+/* Those that were made and are empty. */
+void inputs_remove_folders(struct inputs *inputs);
 
 /* "-": standard input or output. */
 bool is_standard(const char *file);

@@ -94,19 +94,20 @@ const struct option options[] = {
      "N", "decoded frames kept ready; 0: decode when asked", 0, 256},
 
     {"output", 'o', VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(video_out), "output.video", "FILE",
-     "write the annotated video; the name's ending chooses the container. Of several inputs: a folder"},
+     "write the annotated video; the name's ending chooses the container. A folder: under the input's name in it; of "
+     "several inputs a folder, or a path with {name} or {folder} in it"},
     {"jsonl", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(jsonl_out), "output.jsonl", "FILE",
-     "write the tracks as JSON lines, one object a frame; - is standard output. Of several inputs: "
-     "a folder"},
+     "write the tracks as JSON lines, one object a frame; - is standard output. Folders as with --output. Without "
+     "any output: NAME.tracks.jsonl; none: no file"},
     {"mot", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(mot_out), "output.mot", "FILE",
-     "write the tracks as MOTChallenge lines; - is standard output. Of several inputs: a folder"},
+     "write the tracks as MOTChallenge lines; - is standard output. Folders as with --output"},
     {"csv", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(csv_out), "output.csv", "FILE",
-     "write the tracks as CSV, one line for each object in each frame; - is standard output. Of several "
-     "inputs: a folder"},
+     "write the tracks as CSV, one line for each object in each frame; - is standard output. Folders as "
+     "with --output"},
     {"kitti", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(kitti_out), "output.kitti", "FILE",
-     "write the tracks as KITTI tracking labels; - is standard output. Of several inputs: a folder"},
+     "write the tracks as KITTI tracking labels; - is standard output. Folders as with --output"},
     {"coco", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(coco_out), "output.coco", "FILE",
-     "write the boxes as COCO results, with track_id; - is standard output. Of several inputs: a folder"},
+     "write the boxes as COCO results, with track_id; - is standard output. Folders as with --output"},
     {"save-crops", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(crops_out), "output.crops", "DIR",
      "write the best view of each object as DIR/CLASS/ID.jpg; of several inputs: DIR/INPUT/CLASS/ID.jpg"},
     {"clip-boxes", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(clip_boxes), "output.clip_boxes", NULL,

@@ -21,6 +21,11 @@ const char *output_setting(const struct output_kind *kind, const struct settings
     return *(const char *const *)((const char *)s + kind->setting);
 }
 
+void output_set(const struct output_kind *kind, struct settings *s, const char *path)
+{
+    *(const char **)((char *)s + kind->setting) = path;
+}
+
 const char **output_in_pipeline(const struct output_kind *kind, struct sac_pipeline_params *params)
 {
     return (const char **)((char *)params + kind->in_pipeline);

@@ -17,6 +17,7 @@ extern const struct output_kind output_kinds[];
 extern const size_t             output_kind_count;
 
 const char  *output_setting(const struct output_kind *kind, const struct settings *s);
+void         output_set(const struct output_kind *kind, struct settings *s, const char *path);
 const char **output_in_pipeline(const struct output_kind *kind, struct sac_pipeline_params *params);
 const char **output_in_stream(const struct output_kind *kind, struct sac_stream_params *params);
 

@@ -37,7 +37,7 @@ static int check_usage(const struct settings *s, const char *input, struct fault
     if (s->labels && sac_labels_parse(s->labels, &labels) != SAC_OK)
         return fault_usage(fault, "--labels '%s': it takes auto, none, or a list of id, class and score",
                            s->labels);
-    if (!input && s->video_out)
+    if (!input && s->video_out && strcmp(s->video_out, "none") != 0)
         return fault_usage(fault, "--output needs the INPUT video to draw on");
     if (!input && s->crops_out)
         return fault_usage(fault, "--save-crops needs the INPUT video to cut from");
@@ -322,36 +322,52 @@ static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params 
     return status;
 }
 
-int verb_track(struct settings *s, struct fault *fault)
+/* ---- the verb ---- */
+
+static void use_inputs(const struct inputs *inputs, struct sac_pipeline_params *params)
 {
-    const char *input = s->args.count ? s->args.items[0] : NULL;
-    int         status = check_usage(s, input, fault);
-    if (status != STATUS_OK)
-        return status;
-    sac_context *ctx = NULL;
-    status = term_context(s, &ctx, fault);
-    if (status != STATUS_OK)
-        return status;
+    params->source.pictures = inputs->pictures;
+    params->source.picture_count = (int)inputs->picture_count;
+    if (inputs->count > 1) {
+        params->streams = inputs->streams;
+        params->stream_count = (int)inputs->count;
+    }
+}
+
+static int run_planned(struct settings *s, sac_context *ctx, struct inputs *inputs, struct fault *fault)
+{
     struct sac_pipeline_params params;
-    struct sac_stream_params  *streams = NULL;
     struct gpus                gpus;
-    fill_params(s, input, &params);
-    status = read_gpus(s, &gpus, fault);
+    fill_params(s, s->args.count ? s->args.items[0] : NULL, &params);
+    use_inputs(inputs, &params);
+    int status = read_gpus(s, &gpus, fault);
     params.devices = gpus.list;
     params.device_count = gpus.count;
-    if (status == STATUS_OK && s->args.count > 1) {
-        status = inputs_plan(s, &streams, fault);
-        params.streams = streams;
-        params.stream_count = (int)s->args.count;
-        sac_result res = status == STATUS_OK ? sac_pipeline_check_files(ctx, &params) : SAC_OK;
-        if (res != SAC_OK) /* before a folder is made */
-            status = fail_create(ctx, res, fault);
-        if (status == STATUS_OK)
-            status = inputs_make_folders(s, fault);
-    }
+    if (status != STATUS_OK)
+        return status;
+    sac_result res = sac_pipeline_check_files(ctx, &params);
+    if (res != SAC_OK) /* before a folder is made */
+        return fail_create(ctx, res, fault);
+    status = inputs_make_folders(s, inputs, fault);
     if (status == STATUS_OK)
         status = run(s, ctx, &params, fault);
-    free(streams);
+    if (status != STATUS_OK)
+        inputs_remove_folders(inputs);
+    return status;
+}
+
+int verb_track(struct settings *s, struct fault *fault)
+{
+    struct inputs inputs = {0};
+    sac_context  *ctx = NULL;
+    int           status = check_usage(s, s->args.count ? s->args.items[0] : NULL, fault);
+    if (status == STATUS_OK)
+        status = inputs_plan(s, &inputs, fault);
+    if (status == STATUS_OK)
+        status = term_context(s, &ctx, fault);
+    if (status == STATUS_OK)
+        status = run_planned(s, ctx, &inputs, fault);
+    inputs_finish(&inputs);
     sac_context_destroy(&ctx);
     return status;
 }

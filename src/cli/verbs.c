@@ -3,30 +3,33 @@
 
 #include "verbs.h"
 
-/* More than a machine decodes at once, and fewer than a process may have files open. */
-enum { INPUTS_MAX = 256 };
+/* Pictures may be given one by one. */
+enum { ARGUMENTS_MAX = 10000000 };
 
 const struct verb verbs[] = {
     {"track", VERB_TRACK, "[INPUT...]", "find objects in a video and follow them",
-     "INPUT is a video file, a folder of images, a printf pattern (img%05d.jpg), a URL such as "
-     "rtsp://camera/1, or - for standard input. Each frame goes through the detector, boxes are "
+     "INPUT is a video file, a folder of images or of videos, pictures, a pattern (img%05d.jpg, 'imgs/*.jpg'), a URL "
+     "such as rtsp://camera/1, or - for standard input. Several pictures are one sequence, in their order. Each frame goes through the detector, boxes are "
      "joined over time by the tracker, with or without an appearance network, and every object "
      "keeps its number. Models that come with saccade find persons; --detector and --reid take "
      "others. Several INPUTs are tracked at once, in batches over all of them: --output, --jsonl, "
-     "--mot and the other outputs then name folders, made where they are missing, in which files take the inputs' names "
-     "(--detections names one that holds NAME.txt for each); an input that fails does not stop the "
+     "--mot and the other outputs then name folders, in which files take the inputs' names, with the folder's before where two have one, "
+     "or paths with {name}, {folder}, {index} (from 1) or {stream} (from 0) in them (--detections names a folder that "
+     "holds NAME.txt for each); an input that fails does not stop the "
      "others. 'track' is what happens without a verb too. Output files are written under "
      "a temporary name and renamed when they are whole; Ctrl-C ends a run early with whole files "
      "and status 130, a second Ctrl-C at once, and "
-     "without the files that are not whole.",
+     "without the files that are not whole. Without any output NAME.tracks.jsonl is written in the current folder, "
+     "unless it is there.",
      "saccade in.mp4 -o out.mp4\n"
      "saccade track in.mp4 --jsonl - | jq -c .tracks\n"
      "saccade track in.mp4 --detector person_det_fast --reid none --jsonl tracks.jsonl\n"
      "saccade track in.mp4 -o out.mp4 --detector yolox.onnx --classes car,bus\n"
      "saccade track a.mp4 b.mp4 c.mp4 --output out --jsonl out\n"
      "saccade track in.mp4 --csv tracks.csv --save-crops crops\n"
+     "saccade track cam1/a.mp4 cam2/a.mp4 -o 'out/{folder}_{name}.mp4'\n"
      "saccade track --detections det.txt --fps 25 --tracker bytetrack --mot tracks.txt\n",
-     0, INPUTS_MAX, verb_track},
+     0, ARGUMENTS_MAX, verb_track},
     {"infer", VERB_INFER, "MODEL", "run a model on NumPy files",
      "Reads one .npy file for each input of an ONNX model, runs it, writes each output as "
      "DIR/NAME.npy and prints the least, median and 99th percentile time in milliseconds: the way to check a model "

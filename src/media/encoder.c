@@ -335,7 +335,7 @@ static int lend(struct sac_encoder *enc, const sac_frame *frame,
 /* Two frames may fall on one tick of a coarse time base; an encoder wants times that grow. */
 static int64_t tick_of(struct sac_encoder *enc, int64_t pts_us)
 {
-    int64_t pts = av_rescale_q(pts_us - enc->origin_us, AV_TIME_BASE_Q, enc->avc->time_base);
+    int64_t pts = av_rescale_q(pts_us, AV_TIME_BASE_Q, enc->avc->time_base);
     if (enc->last_pts != INT64_MIN && pts <= enc->last_pts)
         pts = enc->last_pts + 1;
     return enc->last_pts = pts;
@@ -362,7 +362,7 @@ static int64_t duration_of(const struct sac_encoder *enc, int64_t pts)
 /* The picture that was lent, unless that failed with err. */
 static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int err)
 {
-    int64_t pts = tick_of(enc, sac_gaps_apply(&enc->gaps, frame->pts_us));
+    int64_t pts = tick_of(enc, sac_gaps_apply(&enc->gaps, frame->pts_us - enc->origin_us));
     remember_duration(enc, pts, frame->duration_us);
     enc->picture->pts = pts;
     enc->picture->quality = enc->avc->global_quality; /* a constant quantiser is read from here */

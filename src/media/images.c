@@ -37,13 +37,27 @@ struct state {
 
 /* ---- names ---- */
 
-static bool is_image_name(const char *name)
+static bool has_ending(const char *path, const char *const *list, size_t count)
 {
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && i < SAC_COUNT(endings); i++)
-        if (strcasecmp(dot + 1, endings[i]) == 0)
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    for (size_t i = 0; dot && i < count; i++)
+        if (strcasecmp(dot + 1, list[i]) == 0)
             return true;
     return false;
+}
+
+int sac_name_is_picture(const char *path)
+{
+    return has_ending(path, endings, SAC_COUNT(endings));
+}
+
+int sac_name_is_video(const char *path)
+{
+    static const char *const videos[] = {
+        "mp4", "m4v", "mov", "mkv", "webm", "avi", "ts",  "m2ts", "mts", "mpg",  "mpeg", "vob", "flv", "wmv", "asf",
+        "3gp", "3g2", "ogv", "mxf", "y4m",  "ivf", "264", "h264", "265", "h265", "hevc", "nut", "dav", "mjpeg", "mjpg",
+    };
+    return has_ending(path, videos, SAC_COUNT(videos));
 }
 
 /* Order as people count: runs of digits by their value, so that img10 comes after img9. */
@@ -140,11 +154,19 @@ static sac_result list_folder(struct sac_input *in, const char *folder,
     struct dirent *entry;
     while (res == SAC_OK && (entry = readdir(dir))) {
         bool wanted = pattern ? matches(pattern, entry->d_name)
-                              : entry->d_name[0] != '.' && is_image_name(entry->d_name);
+                              : entry->d_name[0] != '.' && sac_name_is_picture(entry->d_name);
         if (wanted)
             res = add_path(in, folder, entry->d_name);
     }
     closedir(dir);
+    return res;
+}
+
+static sac_result list_given(struct sac_input *in)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < in->params->picture_count && res == SAC_OK; i++)
+        res = add_path(in, NULL, in->params->pictures[i]);
     return res;
 }
 
@@ -155,6 +177,8 @@ static sac_result list_images(struct sac_input *in)
     struct pattern pattern;
     sac_result     res;
     bool           exists = stat(in->url, &about) == 0;
+    if (in->params->picture_count > 0)
+        return list_given(in);
     if (exists && S_ISDIR(about.st_mode))
         res = list_folder(in, in->url, NULL);
     else if (!exists && parse_pattern(in->url, &pattern))
@@ -179,7 +203,7 @@ static bool claims(const char *url)
     if (strstr(url, "://") || strcmp(url, "-") == 0)
         return false;
     if (stat(url, &about) == 0)
-        return S_ISDIR(about.st_mode) || (S_ISREG(about.st_mode) && is_image_name(url));
+        return S_ISDIR(about.st_mode) || (S_ISREG(about.st_mode) && sac_name_is_picture(url));
     return parse_pattern(url, &pattern);
 }
 

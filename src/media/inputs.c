@@ -22,6 +22,8 @@ sac_result sac_input_open(struct sac_input *in)
     for (size_t i = 0; i < SAC_COUNT(inputs) && !in->ops; i++)
         if (inputs[i]->claims(in->url))
             in->ops = inputs[i];
+    if (in->params->picture_count > 0)
+        in->ops = &sac_input_images;
     return in->ops->open(in);
 }
 

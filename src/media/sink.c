@@ -198,11 +198,12 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
 static void note_time(struct sac_sink *sink, const sac_frame *frame)
 {
     struct sac_gaps *gaps = &sink->encoder.gaps;
+    const int64_t    now_us = frame->pts_us - sink->encoder.origin_us;
     const int64_t    before_us = gaps->last_us, left_us = gaps->left_us;
-    if (sac_gaps_note(gaps, frame->pts_us) && left_us == 0)
+    if (sac_gaps_note(gaps, now_us) && left_us == 0)
         sac_log(sink->ctx, SAC_LOG_WARN,
                 "%s: the next frame comes after %.0f s; %s with %s holds %.0f, and longer gaps are shortened",
-                sink->path, (double)(frame->pts_us - before_us) / 1e6, sink->muxer.container->ending,
+                sink->path, (double)(now_us - before_us) / 1e6, sink->muxer.container->ending,
                 sac_sink_encoder(sink), (double)gaps->max_us / 1e6);
 }
 

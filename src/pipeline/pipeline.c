@@ -233,6 +233,13 @@ static const char *or_none(const char *text)
     return text && text[0] ? text : "none";
 }
 
+/* "person_det.onnx" */
+static const char *file_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static void describe_input(const sac_pipeline *pipe, char *buf, size_t size)
 {
     const struct sac_stream_run *s = &pipe->streams[0];
@@ -258,8 +265,8 @@ static void log_setup(sac_pipeline *pipe)
     sac_pipeline_get_stats(pipe, &stats);
     describe_input(pipe, input, sizeof input);
     sac_log(pipe->ctx, SAC_LOG_INFO, "%s on %s: %s %s, tracker %s, reid %s", input, stats.device,
-            detections ? "boxes of" : "detector", detections ? detections : stats.detector, stats.tracker,
-            or_none(stats.reid));
+            detections ? "boxes of" : "detector", detections ? detections : file_of(stats.detector),
+            stats.tracker, or_none(file_of(stats.reid)));
     sac_log(pipe->ctx, SAC_LOG_DEBUG, "engine %s; precision %s; head %s; decoder %s; encoder %s",
             or_none(stats.engine), or_none(stats.precision), or_none(stats.head),
             or_none(pipe->streams[0].info.decoder), or_none(stats.encoder));

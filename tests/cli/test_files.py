@@ -102,7 +102,7 @@ def test_inputs_of_one_run_share_no_output(saccade, video, work):
     (work / 'other').mkdir()
     for name in ('in.mp4', 'other/in.mkv'):
         shutil.copy(video, work / name)
-    fails(saccade('in.mp4', 'other/in.mkv', '--mot', 'out', cwd=work), 2, 'in.mp4', 'in.mkv', 'out/in.txt')
+    fails(saccade('in.mp4', 'other/in.mkv', '--mot', 'out/{name}.txt', cwd=work), 2, 'in.mp4', 'in.mkv', 'out/in.txt')
     assert not (work / 'out').exists()
 
 

@@ -25,7 +25,7 @@ def test_together_with_another_device(saccade, clip, device):
 
 
 def test_one_that_cannot_be_had(saccade, clip):
-    run = saccade('track', *inputs(clip), '--gpus', '200')
+    run = saccade('track', *inputs(clip), '--gpus', '200', '--jsonl', 'none')
     assert run.returncode == 1
     assert "device 'cuda:200'" in run.stderr.splitlines()[-1]
 
@@ -33,5 +33,5 @@ def test_one_that_cannot_be_had(saccade, clip):
 @pytest.mark.parametrize('numbers, unused', [('200,201', 'cuda:201 is not used'),
                                              ('200,201,202', 'cuda:201 and those behind it are not used')])
 def test_more_than_inputs(saccade, clip, numbers, unused):
-    run = saccade('track', *inputs(clip), '--gpus', numbers)
+    run = saccade('track', *inputs(clip), '--gpus', numbers, '--jsonl', 'none')
     assert '1 input for %d devices: %s' % (numbers.count(',') + 1, unused) in run.stderr

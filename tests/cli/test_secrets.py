@@ -113,7 +113,7 @@ def test_several_inputs_and_files_named_after_them(saccade, clip, server, tmp_pa
         (boxes / f'{name}.txt').write_bytes((clip / 'det.txt').read_bytes())
     folder = tmp_path / 'out'
     run = saccade('track', server.url('door.mkv'), server.url('gate.mkv'), server.url('gate.mkv', 'no'),
-                  '--detections', boxes, '-o', folder, '--jsonl', folder)
+                  '--detections', boxes, '-o', folder / '{name}.mkv', '--jsonl', folder)
     is_clean(tmp_path, run.stderr, run.stdout)  # two of one name: refused
     assert run.returncode == 2
     run = saccade('track', server.url('door.mkv'), server.url('gate.mkv'), '--detections', boxes, '-o', folder,

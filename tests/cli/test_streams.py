@@ -169,17 +169,18 @@ def test_names_that_clash_are_refused_before_the_work(saccade, clips, tmp_path):
     other.mkdir()
     shutil.copy(clips / 'one.mp4', other / 'one.mkv')
     out = tmp_path / 'out'
-    fails(saccade('track', clips / 'one.mp4', other / 'one.mkv', '--detections', clips / 'det', '--jsonl', out), 2,
-          'one.mp4', 'one.mkv', str(out / 'one.jsonl'))
-    fails(saccade('track', clips / 'one.mp4', clips / 'one.mp4', '--detections', clips / 'det', '--mot', out), 2,
-          'would both write')
+    fails(saccade('track', clips / 'one.mp4', other / 'one.mkv', '--detections', clips / 'det',
+                  '--jsonl', out / '{name}.jsonl'), 2, 'one.mp4', 'one.mkv', str(out / 'one.jsonl'))
+    fails(saccade('track', clips / 'one.mp4', clips / 'one.mp4', '--detections', clips / 'det',
+                  '--mot', out / '{name}.txt'), 2, 'would both write')
     fails(saccade('track', *inputs(clips), '--detections', clips / 'det', '-o', clips), 2, 'overwrite an input')
     fails(saccade('track', *inputs(clips), '--detections', clips / 'det', '--mot', clips / 'det'), 2,
           'overwrite an input')
     fails(saccade('track', '-', '-', '--detections', clips / 'det', '--mot', out), 2, 'standard input')
     assert not out.exists()
     # nothing is written twice where nothing is written
-    assert saccade('track', clips / 'one.mp4', clips / 'one.mp4', '--detections', clips / 'det').returncode == 0
+    assert saccade('track', clips / 'one.mp4', clips / 'one.mp4', '--detections', clips / 'det',
+                   '--jsonl', 'none').returncode == 0
 
 
 def test_folders_are_folders(saccade, clips, tmp_path):
