@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "device/device.h"
 #include "device/fit.h"
@@ -43,7 +44,7 @@ struct crops {
 
 /* ---- files ---- */
 
-/* With those that it stands in. */
+/* With those that it stands in, where they are missing. */
 static sac_result make_folder(sac_context *ctx, const char *path)
 {
     char part[4096];
@@ -58,9 +59,14 @@ static sac_result make_folder(sac_context *ctx, const char *path)
         if (mkdir(part, 0777) != 0 && errno != EEXIST)
             return SAC_FAIL(ctx, SAC_ERR_IO, "cannot make folder '%s': %s", part, strerror(errno));
         if (!end)
-            return SAC_OK;
+            break;
         *p = end;
     }
+    struct stat st;
+    errno = ENOTDIR;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0)
+        return SAC_OK;
+    return SAC_FAIL(ctx, SAC_ERR_IO, "cannot write crops to '%s': %s", path, strerror(errno));
 }
 
 /* A class name is any text; as a folder's it stays below ours. */
@@ -337,6 +343,8 @@ static sac_result check(const struct sac_output_setup *setup)
 {
     const sac_device *dev = setup->job->dev;
     const char       *folder = setup->params->crops_out;
+    if (strcmp(folder, "-") == 0)
+        return SAC_FAIL(setup->ctx, SAC_ERR_ARG, "crops are files of a folder: they can't go to standard output");
     if (!setup->src)
         return SAC_FAIL(setup->ctx, SAC_ERR_ARG, "'%s': crops need the video that they are cut from", folder);
     if (!dev->ops->host_memory && atomic_load(&dev->strict))
