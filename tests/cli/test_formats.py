@@ -203,6 +203,23 @@ def test_each_input_has_its_own_files(saccade, clip, tmp_path):
         assert [path.name for path in (tmp_path / 'crops' / name / '0').iterdir()] == [f'{number:05d}.jpg']
 
 
+@pytest.mark.parametrize('keep', [False, True])
+def test_all_formats_end_at_the_pictures_edges(saccade, clip, tmp_path, keep):
+    (tmp_path / 'det.txt').write_text(''.join('%d,-1,-30,%d,80,90,0.9\n' % (frame + 1, HEIGHT - 60)
+                                              for frame in range(FRAMES)))
+    out = {option: tmp_path / option.strip('-') for option in FORMATS}
+    run = saccade('track', clip / 'img', '--fps', 20, '--detections', tmp_path / 'det.txt',
+                  *(['--no-clip-boxes'] if keep else []), *(word for item in out.items() for word in item))
+    assert run.returncode == 0, run.stderr
+    expected = (-30, HEIGHT - 60, 80, 90) if keep else (0, HEIGHT - 60, 50, 60)
+    x, y, w, h = expected
+    assert mot_rows(out)[9][2:6] == pytest.approx(expected, abs=1)
+    assert json.loads(out['--coco'].read_text())[9]['bbox'] == pytest.approx(expected, abs=1)
+    corners = pytest.approx((x, y, x + w, y + h), abs=1)
+    assert [float(field) for field in out['--kitti'].read_text().splitlines()[9].split()[6:10]] == corners
+    assert [float(field) for field in out['--csv'].read_text().splitlines()[10].split(',')[6:]] == corners
+
+
 # ---- crops ----
 
 def test_a_crop_shows_the_object_and_nothing_drawn(saccade, clip, tmp_path):
