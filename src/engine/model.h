@@ -114,6 +114,11 @@ sac_result sac_model_run_plain(sac_model *model, sac_tensor *const *in, sac_tens
 sac_result sac_graph_probe(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit,
                            bool tolerant);
 
+/* What the outputs would be with such inputs, in [inputs], out [outputs]: as far as shapes tell,
+ * else as the ports say. Nothing runs and nothing is planned. */
+sac_result sac_model_probe(sac_model *model, const struct sac_tensor_desc *in,
+                           struct sac_tensor_desc *out);
+
 /* Make a baked-in batch of 1 open in graph and inputs. SAC_ERR_UNSUPPORTED, with the sentence kept:
  * some layer does not allow it; the graph is then unchanged. */
 sac_result sac_graph_free_batch(struct sac_graph *g);

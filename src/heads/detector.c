@@ -7,6 +7,7 @@
 #include "base/range.h"
 #include "device/device.h"
 #include "device/fit.h"
+#include "engine/model.h"
 #include "heads/detector.h"
 
 struct sac_detector_params sac_detector_params_default(void)
@@ -28,7 +29,7 @@ static bool is_library(const char *head)
 static sac_result check_head(struct sac_detector *det)
 {
     sac_context *ctx = det->dev->ctx;
-    const char  *path = sac_model_path(det->model), *unread;
+    const char  *path = sac_model_path(det->model);
     char         why[1024];
     bool         no_boxes =
         det->view.facts.task == SAC_TASK_ORIENTED || det->view.facts.task == SAC_TASK_OTHER;
@@ -37,14 +38,11 @@ static sac_result check_head(struct sac_detector *det)
         return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: %s", path, why);
     }
     if (!det->head->decode)
-        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
-                        "%s: it gives one row of numbers for a picture, as embeddings and "
-                        "classifiers do, and no "
-                        "boxes; a detector is needed",
-                        path);
-    unread = det->head->unread ? det->head->unread(&det->view) : NULL;
-    if (unread)
-        sac_log(ctx, SAC_LOG_INFO, "%s: boxes and classes are used; its %s are not", path, unread);
+        return SAC_FAIL(
+            ctx, SAC_ERR_UNSUPPORTED,
+            "%s: it gives one row of numbers for a picture, as embeddings and classifiers "
+            "do, and no boxes; a detector is needed",
+            path);
     return SAC_OK;
 }
 
@@ -127,22 +125,46 @@ static sac_result refuse_shapes(const struct sac_detector *det, const struct sac
                     sac_model_path(det->model), det->head->name, det->head->wants, shapes);
 }
 
-/* Outputs whose shapes the file fixes are looked at before any work; of others the first frame
- * tells. */
+/* The outputs' shapes as they will be: sizes that the file leaves open are the contract's now. */
+static sac_result probe_outputs(struct sac_detector *det, struct sac_head_view *view)
+{
+    const struct sac_tensor_desc pixels = sac_preprocess_desc(&det->contract.pre, 1);
+    struct sac_tensor_desc       in[SAC_FEED_INPUTS_MAX], out[SAC_HEAD_OUTPUTS_MAX];
+    sac_feed_describe(&view->feed, det->model, &pixels, in);
+    sac_result res = sac_model_probe(det->model, in, out);
+    for (int i = 0; i < view->output_count && res == SAC_OK; i++)
+        view->output[i].desc = out[i];
+    return res;
+}
+
+/* A head that can't read them is told before any work; where only the data tells their shapes, by
+ * the first frame. */
 static sac_result check_outputs(struct sac_detector *det)
 {
     struct sac_head_tensor       t[SAC_HEAD_OUTPUTS_MAX];
     const struct sac_preprocess *pre = &det->contract.pre;
-    const struct sac_head_input  in = {t, sac_head_view_tensors(&det->view, t), pre->width,
-                                       pre->height, det->score_min};
+    struct sac_head_view         view = det->view;
     struct sac_detect_spec       spec = {0};
     bool                         known = det->head->layout != NULL;
+    sac_result                   res = known ? probe_outputs(det, &view) : SAC_OK;
+    if (res != SAC_OK)
+        return res;
+    const struct sac_head_input in = {t, sac_head_view_tensors(&view, t), pre->width, pre->height,
+                                      det->score_min};
     for (int i = 0; i < in.count; i++)
         for (int k = 0; k < t[i].rank; k++)
             known = known && t[i].shape[k] >= 0;
     if (!known || det->head->layout(&in, &det->view.facts, &spec))
         return SAC_OK;
     return refuse_shapes(det, t, in.count);
+}
+
+static void log_unread(const struct sac_detector *det)
+{
+    const char *unread = det->head->unread ? det->head->unread(&det->view) : NULL;
+    if (unread)
+        sac_log(det->dev->ctx, SAC_LOG_INFO, "%s: boxes and classes are used; its %s are not",
+                sac_model_path(det->model), unread);
 }
 
 static sac_result set_up(struct sac_detector *det, const struct sac_detector_params *p)
@@ -161,6 +183,7 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
         res = sac_detector_choose_classes(det, p->classes);
     if (res != SAC_OK)
         return res;
+    log_unread(det);
     bool alone =
         det->view.facts.single || det->view.facts.flat; /* rows do not tell their picture */
     det->batch = !alone && sac_model_batches(det->model) ? p->batch_max : 1;

@@ -112,32 +112,66 @@ static sac_result send(sac_device *dev, enum sac_feed_kind kind, int64_t width, 
     return res;
 }
 
-/* Sizes of the picture as the tensor has them: [N,3,H,W] or [N,H,W,3]. */
+/* Sizes of the picture as its tensor has them: [N,3,H,W] or [N,H,W,3]. */
+struct picture {
+    int64_t count, width, height;
+};
+
+static struct picture picture_of(const struct sac_tensor_desc *pixels)
+{
+    const bool last = pixels->shape[3] == 3 && pixels->shape[1] != 3;
+    return (struct picture){pixels->shape[0], pixels->shape[last ? 2 : 3],
+                            pixels->shape[last ? 1 : 2]};
+}
+
+static struct sac_tensor_desc side_desc(enum sac_feed_kind kind, const struct sac_model_port *port,
+                                        const struct picture *p)
+{
+    const int64_t          open[3] = {p->count, kind == SAC_FEED_MASK ? p->height : 2, p->width};
+    struct sac_tensor_desc desc = port->desc;
+    desc.shape[0] = p->count;
+    for (int i = 1; i < desc.rank; i++)
+        desc.shape[i] = desc.shape[i] == SAC_DIM_UNKNOWN ? open[i] : desc.shape[i];
+    return desc;
+}
+
+static struct sac_tensor_desc pixels_desc(const struct sac_feed        *feed,
+                                          const struct sac_tensor_desc *pixels)
+{
+    struct sac_tensor_desc desc = *pixels;
+    if (feed->single) {
+        desc.rank = 3;
+        memmove(desc.shape, desc.shape + 1, 3 * sizeof desc.shape[0]);
+    }
+    return desc;
+}
+
+void sac_feed_describe(const struct sac_feed *feed, const sac_model *model,
+                       const struct sac_tensor_desc *pixels, struct sac_tensor_desc *in)
+{
+    const struct picture p = picture_of(pixels);
+    for (int i = 0; i < feed->count; i++)
+        in[i] = i == feed->image ? pixels_desc(feed, pixels)
+                                 : side_desc(feed->kind[i], sac_model_input(model, i), &p);
+}
+
 static sac_result make_side(sac_device *dev, enum sac_feed_kind kind,
                             const struct sac_model_port *port, const struct sac_tensor_desc *pixels,
                             sac_tensor **out)
 {
-    const bool    last = pixels->shape[3] == 3 && pixels->shape[1] != 3;
-    const int64_t height = pixels->shape[last ? 1 : 2], width = pixels->shape[last ? 2 : 3];
-    const int64_t open[3] = {pixels->shape[0], kind == SAC_FEED_MASK ? height : 2, width};
-    struct sac_tensor_desc desc = port->desc;
-    desc.shape[0] = pixels->shape[0];
-    for (int i = 1; i < desc.rank; i++)
-        desc.shape[i] = desc.shape[i] == SAC_DIM_UNKNOWN ? open[i] : desc.shape[i];
-    sac_result res = sac_tensor_create(dev, &desc, "detector side input", out);
-    return res == SAC_OK ? send(dev, kind, width, height, *out) : res;
+    const struct picture         p = picture_of(pixels);
+    const struct sac_tensor_desc desc = side_desc(kind, port, &p);
+    sac_result                   res = sac_tensor_create(dev, &desc, "detector side input", out);
+    return res == SAC_OK ? send(dev, kind, p.width, p.height, *out) : res;
 }
 
 static sac_result take_pixels(const struct sac_feed *feed, sac_tensor *pixels, sac_tensor **out)
 {
-    struct sac_tensor_desc desc = *sac_tensor_describe(pixels);
-    if (!feed->single) {
-        *out = sac_tensor_ref(pixels);
-        return SAC_OK;
-    }
-    desc.rank = 3;
-    memmove(desc.shape, desc.shape + 1, 3 * sizeof desc.shape[0]);
-    return sac_tensor_view(pixels, 0, &desc, out);
+    const struct sac_tensor_desc desc = pixels_desc(feed, sac_tensor_describe(pixels));
+    if (feed->single)
+        return sac_tensor_view(pixels, 0, &desc, out);
+    *out = sac_tensor_ref(pixels);
+    return SAC_OK;
 }
 
 sac_result sac_feed_make(const struct sac_feed *feed, sac_device *dev, const sac_model *model,

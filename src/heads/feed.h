@@ -35,6 +35,9 @@ struct sac_feed {
 sac_result sac_feed_init(sac_context *ctx, const sac_model *model, struct sac_feed *out);
 /* Is there an input of that kind? */
 bool sac_feed_has(const struct sac_feed *feed, enum sac_feed_kind kind);
+/* What the inputs are where the pixels are so: in [feed->count]. */
+void sac_feed_describe(const struct sac_feed *feed, const sac_model *model,
+                       const struct sac_tensor_desc *pixels, struct sac_tensor_desc *in);
 /* pixels   [N,3,H,W] or [N,H,W,3]; in holds a reference of its own.
  * in       [SAC_FEED_INPUTS_MAX], in the model's order; NULL behind the last, all NULL on failure.
  * Errors   as of sac_tensor_create. */

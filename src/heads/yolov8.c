@@ -77,7 +77,7 @@ static const char *unread(const struct sac_head_view *v)
     const int              count = sac_head_view_tensors(v, t);
     struct cells           c;
     const bool             found = find_cells(t, count, v->width, v->height, &v->facts, &c);
-    const bool             open = t->rank == 2 && t->shape[1] == SAC_DIM_UNKNOWN;
+    const bool             open = v->facts.names && t->rank == 2 && t->shape[1] == SAC_DIM_UNKNOWN;
     return (found && c.beside) || (open && t->shape[0] > CLASSES + v->facts.names)
                ? sac_head_beside_name(v)
                : NULL;

@@ -386,6 +386,29 @@ def test_text_is_no_video(saccade, clip, tmp_path):
     assert leftovers(tmp_path) == ['in.mp4']
 
 
+@pytest.mark.parametrize('model, head, word', [('oriented', None, 'angle'), ('tokens', None, '--head takes'),
+                                               ('classifier', None, 'classifier'), ('oriented', 'yolov8', 'angle'),
+                                               ('open_masks', 'yolov8', '[15,6400]'), ('fifth_wheel', None, 'prompt')])
+def test_what_is_no_detector_is_refused_before_any_output(saccade, clip, tmp_path, model, head, word):
+    path = pathlib.Path(__file__).parents[1] / 'heads' / (model + '.onnx')
+    out = tmp_path / 'o.jsonl'
+    out.write_text('kept')
+    run = saccade('track', clip / 'img', '--detector', path, '--reid', 'none', *(['--head', head] if head else []),
+                  '-o', tmp_path / 'o.mp4', '--jsonl', out)
+    fails(run, 1, word)
+    assert leftovers(tmp_path) == ['o.jsonl'] and out.read_text() == 'kept'
+
+
+def test_the_boxes_of_a_model_for_masks_are_tracked(saccade, clip, tmp_path):
+    path = pathlib.Path(__file__).parents[1] / 'heads' / 'yolov8_seg.onnx'
+    run = saccade('track', clip / 'img', '--detector', path, '--reid', 'none', '--jsonl', tmp_path / 'o.jsonl')
+    assert run.returncode == 0
+    assert 'its mask coefficients are not' in run.stderr
+    frames = [json.loads(line) for line in (tmp_path / 'o.jsonl').read_text().splitlines()[1:]]
+    labels = {track['class'] for frame in frames for track in frame['tracks']}
+    assert labels and labels <= {'cup', 'plate', 'spoon'}
+
+
 def test_the_kept_classes_are_said(saccade, clip, shared, tmp_path):
     """Of 80 classes persons alone are tracked: the log and the summary say so, and what keeps all."""
     arguments = ['track', clip / 'img', '--detector', shared / 'models/yolox_nano_416.onnx', '--reid', 'none']

@@ -473,6 +473,15 @@ save("classifier", [("output0", np.zeros((1, 10)))], metadata={"task": "classify
 save("tokens", [("last_hidden_state", np.zeros((1, 257, 16)))])
 save("fifth_wheel", [("output", np.zeros((1, 7, 84)))], ones=[("prompt", TensorProto.FLOAT, [1, 7])])
 save("miscounted", [("output0", np.zeros((1, 9, 84)))], metadata={"names": "{0: 'a', 1: 'b', 2: 'c'}"})
+# Of open size, as an export with dynamic axes: only the size that is chosen tells that 15 rows are no plain detector's.
+F32 = TensorProto.FLOAT
+write("open_masks", [helper.make_node("AveragePool", ["image"], ["cells"], kernel_shape=[8, 8], strides=[8, 8]),
+                     helper.make_node("Conv", ["cells", "weights"], ["numbers"]),
+                     helper.make_node("Reshape", ["numbers", "flat"], ["output0"])],
+      [helper.make_tensor_value_info("image", F32, ["N", 3, "H", "W"])],
+      [helper.make_tensor_value_info("output0", F32, ["N", 15, "cells"])],
+      [numpy_helper.from_array(np.zeros((15, 3, 1, 1), np.float32), "weights"),
+       numpy_helper.from_array(np.array([0, 15, -1], np.int64), "flat")])
 save("normalised", [("output0", np.zeros((1, 7, 84)))], metadata={
     "names": "{0: 'a', 1: 'b', 2: 'c'}", "mean": "[0.5, 0.25, 0.75]", "std": "[0.5, 1.0, 0.25]"})
 with open(os.path.join(HERE, "golden.txt"), "w") as out:
