@@ -32,7 +32,7 @@ static sac_result look(sac_context *ctx, sac_model *net, sac_frame *frame)
     struct sac_tensor_spec    want = {.device = dev, .rank = 2, .shape = {-1, -1}};
     struct sac_tensor_desc    desc = {.dtype = SAC_F32, .rank = 4, .shape = {1, 3, pre.height, pre.width}};
     sac_tensor               *plane = NULL, *in = NULL, *out[OUTPUTS_MAX] = {NULL};
-    sac_result                res = sac_frame_plane_tensor(frame, 0, &plane); /* the decoder's own memory */
+    sac_result                res = sac_frame_plane_tensor(frame, 0, &plane); /* the decoder's own memory: as stored */
     if (res == SAC_OK)
         res = sac_tensor_check(ctx, "the first plane", plane, &want);
     if (res == SAC_OK)

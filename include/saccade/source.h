@@ -31,6 +31,17 @@ enum sac_decode {
     SAC_DECODE_CPU          /* on the CPU; the frames are uploaded */
 };
 
+/* Whether frames are turned. What a container, or a picture itself, says of how it is to be shown (a phone held
+ * upright stores pictures that lie on their side; its front camera may mirror them) is one of eight orientations:
+ * see saccade/frame.h. Another angle is logged, and the frames come as they are stored. */
+enum sac_rotate {
+    SAC_ROTATE_AUTO = 0, /* as the file says */
+    SAC_ROTATE_NONE,     /* as they are stored */
+    SAC_ROTATE_90,       /* clockwise, whatever the file says */
+    SAC_ROTATE_180,
+    SAC_ROTATE_270
+};
+
 struct sac_source_params {
     double      fps;            /* image folders and patterns: frames per second; default 25 */
     /* The part that is wanted, in the input's own time, whose 0 is its first frame. Frames keep the pts and the
@@ -46,6 +57,7 @@ struct sac_source_params {
     const char *const *pictures; /* [picture_count] paths */
     int         picture_count;
     enum sac_decode decode;
+    enum sac_rotate rotate;     /* default SAC_ROTATE_AUTO */
     int         decode_threads; /* on the CPU; 0: half of the machine's, beside a GPU all */
     /* Frames that a GPU's decoder lends out at once, those kept ready included: each is a picture of its
      * memory. With all of them lent out, reading waits until one is given back. 0 (default): 8 and those
@@ -82,8 +94,9 @@ struct sac_source_info {
     enum sac_pixel_format  format;      /* of the frames delivered */
     enum sac_colour_matrix matrix;
     enum sac_colour_range  range;
-    int                    rotation;    /* degrees clockwise that a player turns it by: 0, 90, 180 or 270;
-                                           the frames come as they are stored */
+    double                 rotation;    /* degrees clockwise that a player turns it by, 0 up to 360 */
+    int                    mirrored;    /* 1: and before that it mirrors it from left to right */
+    enum sac_orientation   orientation; /* what is done to the frames, see params.rotate */
     int                    audio_streams;
     int                    live;        /* 1: a camera or network stream */
 };

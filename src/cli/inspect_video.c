@@ -55,9 +55,10 @@ static void print_text(const char *path, const struct sac_source_info *info,
     printf("frames are  %dx%d, %s, %s, %s range, decoder %s\n", info->width, info->height,
            sac_pixel_format_name(info->format), matrix_name(info->matrix),
            range_name(info->range), info->decoder);
-    if (info->rotation)
-        printf("rotation    %d degrees clockwise in a player; frames come as stored\n",
-               info->rotation);
+    if (info->rotation > 0 || info->mirrored)
+        printf("rotation    %s%.4g degrees clockwise; frames are %s\n", info->mirrored ? "mirrored, then " : "",
+               info->rotation,
+               info->orientation ? "turned upright" : "left as they are stored: only quarter turns are made");
     puts("streams");
     for (int i = 0; i < count; i++)
         print_stream(&streams[i]);
@@ -102,7 +103,9 @@ static void print_json(const char *path, const struct sac_source_info *info,
     json_text(&json, "format", sac_pixel_format_name(info->format));
     json_text(&json, "matrix", matrix_name(info->matrix));
     json_text(&json, "range", range_name(info->range));
-    json_int(&json, "rotation", info->rotation);
+    json_real(&json, "rotation", info->rotation);
+    json_bool(&json, "mirrored", info->mirrored);
+    json_bool(&json, "turned", info->orientation != SAC_UPRIGHT);
     json_bool(&json, "live", info->live);
     json_open(&json, "streams", '[');
     for (int i = 0; i < count; i++)

@@ -13,6 +13,7 @@ static const char *const zero_copy_modes[] = {"off", "on", "strict", NULL};
 static const char *const precisions[] = {"default", "fp32", "tf32", "fp16", NULL};
 static const char *const decode_modes[] = {"device", "auto", "gpu", "cpu", NULL};
 static const char *const class_words[] = {"auto", "all", NULL};
+static const char *const rotations[] = {"auto", "none", "0", "90", "180", "270", NULL};
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -84,6 +85,9 @@ const struct option options[] = {
      "look at each Nth frame only", 1, 1000000},
     {"realtime", 0, VERB_TRACK, SECTION_IN, OPTION_FLAG, AT(realtime), "input.realtime", NULL,
      "hold the frames of a file back until their time has come, as a camera would give them"},
+    {"rotate", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(rotate), "input.rotate", "DEGREES",
+     "turn the frames clockwise; auto: as the file says (phones mark how they were held), none or 0: as they are "
+     "stored", .choices = rotations},
 
     {"decode", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(decode), "decode.where", "WHERE",
      "where video is decoded; device: where the work runs (images on the CPU), auto: on the CPU what the "

@@ -14,6 +14,7 @@ static void init_media(struct settings *s)
     struct sac_pipeline_params pipe = sac_pipeline_params_default();
     s->input_timeout_s = (double)source.timeout_us / 1e6;
     s->every = source.every;
+    s->rotate = "auto";
     s->decode = "device";
     s->decode_threads = source.decode_threads;
     s->decode_prefetch = source.prefetch;

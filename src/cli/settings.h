@@ -32,6 +32,7 @@ struct settings {
     double      start_s, duration_s; /* 0: from the beginning; to the end */
     int         every;
     bool        realtime;
+    const char *rotate;
     const char *decode;
     int         decode_threads, decode_prefetch;
 

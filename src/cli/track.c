@@ -106,6 +106,14 @@ static enum sac_decode decode_of(const char *name)
     return SAC_DECODE_DEFAULT; /* "device": the option takes known names alone */
 }
 
+/* "auto", "none" or degrees, which the option takes by quarter turns. */
+static enum sac_rotate rotate_of(const char *name)
+{
+    if (strcmp(name, "auto") == 0)
+        return SAC_ROTATE_AUTO;
+    return (enum sac_rotate)(SAC_ROTATE_NONE + atoi(name) / 90);
+}
+
 static void fill_params(struct settings *s, const char *input,
                         struct sac_pipeline_params *params)
 {
@@ -117,6 +125,7 @@ static void fill_params(struct settings *s, const char *input,
     params->realtime = s->realtime;
     if (s->fps > 0)
         params->source.fps = s->fps;
+    params->source.rotate = rotate_of(s->rotate);
     params->source.decode = decode_of(s->decode);
     params->source.round_trip = strcmp(s->zero_copy, "off") == 0;
     params->source.decode_threads = s->decode_threads ? s->decode_threads : s->threads;

@@ -365,6 +365,8 @@ int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[
 
 /* ---- turn.c ---- */
 
+/* Whether the stored picture is as wide as the upright one is high. */
+bool sac_orientation_swaps_sides(enum sac_orientation orientation);
 /* The same planes, were they of that orientation; SAC_UPRIGHT: the picture as it is stored. */
 sac_frame sac_frame_as_turned(const sac_frame *frame, enum sac_orientation orientation);
 /* A plane as the upright picture has it: its first sample, and the way to the one on its right and to the one

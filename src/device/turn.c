@@ -19,10 +19,15 @@ const char *sac_orientation_name(enum sac_orientation orientation)
     return (unsigned)orientation < SAC_ORIENTATION_COUNT ? names[orientation] : "unknown";
 }
 
+bool sac_orientation_swaps_sides(enum sac_orientation orientation)
+{
+    return orientation & SAC_TURN_90; /* the lowest bit: a turn by 90 or 270 degrees */
+}
+
 sac_frame sac_frame_as_turned(const sac_frame *frame, enum sac_orientation orientation)
 {
     sac_frame out = *frame;
-    if ((orientation ^ frame->orientation) & 1) { /* a quarter turn swaps the sides */
+    if (sac_orientation_swaps_sides(orientation) != sac_orientation_swaps_sides(frame->orientation)) {
         out.width = frame->height;
         out.height = frame->width;
     }

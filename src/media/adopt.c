@@ -58,7 +58,7 @@ static size_t bytes_of(const sac_frame *frame)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     size_t                  bytes = 0;
-    int n = sac_frame_planes(frame->format, frame->width, frame->height, planes);
+    int n = sac_frame_stored_planes(frame, planes);
     for (int i = 0; i < n; i++)
         bytes += planes[i].row_bytes * (size_t)planes[i].rows;
     return bytes;
@@ -91,15 +91,26 @@ static sac_result count_conversion(sac_device *dev, const sac_frame *desc, const
     return sac_device_count_copy(dev, bytes_of(desc), SAC_COPY_FRAME_CONVERT, what);
 }
 
+static void release_frame(void *user)
+{
+    sac_frame *frame = user;
+    sac_frame_unref(&frame);
+}
+
 static sac_result convert(struct sac_adopter *adopter, sac_device *dev, const sac_frame *desc,
                           AVFrame *picture, sac_frame **out)
 {
-    sac_frame *frame = NULL;
-    sac_result res = count_conversion(dev, desc, picture);
+    const sac_frame stored = sac_frame_as_turned(desc, SAC_UPRIGHT);
+    sac_frame      *frame = NULL;
+    sac_result      res = count_conversion(dev, desc, picture);
     if (res == SAC_OK)
-        res = sac_frame_create(dev, desc, &frame);
+        res = sac_frame_create(dev, &stored, &frame);
     if (res == SAC_OK)
         res = scale(adopter, sac_device_context(dev), picture, frame);
+    if (res == SAC_OK && desc->orientation != SAC_UPRIGHT) {
+        const sac_frame lying = sac_frame_as_turned(frame, desc->orientation);
+        res = sac_frame_wrap(dev, &lying, release_frame, frame, &frame);
+    }
     if (res == SAC_OK)
         *out = frame;
     else
@@ -123,10 +134,11 @@ static sac_result upload(struct sac_adopter *adopter, sac_device *dev, const sac
     sac_result res = converted ? count_conversion(dev, desc, picture) : SAC_OK;
     if (res == SAC_OK)
         res = sac_upload_begin(adopter->up, &staging);
+    const sac_frame stored = sac_frame_as_turned(&staging, SAC_UPRIGHT); /* the GPU reads it turned */
     if (res == SAC_OK && converted)
-        res = scale(adopter, sac_device_context(dev), picture, &staging);
+        res = scale(adopter, sac_device_context(dev), picture, &stored);
     else if (res == SAC_OK)
-        copy_planes(picture, &staging);
+        copy_planes(picture, &stored);
     return res == SAC_OK ? sac_upload_end(adopter->up, &staging, out) : res;
 }
 
@@ -140,7 +152,7 @@ static bool is_top_down(const AVFrame *picture)
 }
 
 sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFrame *picture,
-                             sac_frame **out, bool *converted)
+                             enum sac_orientation orientation, sac_frame **out, bool *converted)
 {
     enum AVPixelFormat format = (enum AVPixelFormat)picture->format;
     bool               direct;
@@ -152,6 +164,7 @@ sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFra
         .range = sac_range_of_av(picture->color_range, format),
     };
     sac_result res;
+    desc = sac_frame_as_turned(&desc, orientation);
     *converted = !direct || !is_top_down(picture);
     if (desc.format == SAC_PIXEL_NONE)
         res = SAC_FAIL(sac_device_context(dev), SAC_ERR_UNSUPPORTED, "pixel format '%s'",

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <libavutil/avstring.h>
-#include <libavutil/display.h>
 
 #include "media/media.h"
 

@@ -75,7 +75,8 @@ static sac_result receive(struct sac_decoder *dec, sac_frame **out, struct sac_p
         av_frame_unref(st->picture);
         return SAC_ERR_FORMAT;
     }
-    res = sac_adopt_picture(&st->adopter, dec->dev, st->picture, out, &note->converted);
+    res = sac_adopt_picture(&st->adopter, dec->dev, st->picture, sac_picture_orientation(dec, st->picture), out,
+                            &note->converted);
     if (res != SAC_OK)
         sac_fail_prefix(sac_device_context(dec->dev), res, "%s: ", dec->source_name);
     return res;

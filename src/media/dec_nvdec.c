@@ -313,6 +313,7 @@ static sac_result lend(struct sac_decoder *dec, sac_frame **out)
     if ((size_t)(picture->data[1] - picture->data[0]) / desc.pitch_bytes[0] % 2)
         desc.plane[1] += desc.pitch_bytes[0];
     crop(picture, &desc);
+    desc = sac_frame_as_turned(&desc, sac_picture_orientation(dec, picture));
     if (st->round_trip)
         return sac_upload_round_trip(st->round_trip, picture, &desc, st->stream, out);
     return sac_surfaces_lend(st->surfaces, picture, &desc, st->stream, out);

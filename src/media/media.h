@@ -78,6 +78,21 @@ bool    sac_gaps_note(struct sac_gaps *gaps, int64_t us);
 /* A frame's time, or a sound's beside it, as the file has it. SAC_TIME_NONE: it lies in what is left out. */
 int64_t sac_gaps_apply(const struct sac_gaps *gaps, int64_t us);
 
+/* ---- display.c: how pictures are to be shown ---- */
+
+struct sac_display {
+    double               degrees; /* clockwise, 0 up to 360 */
+    bool                 mirrored; /* before that, from left to right */
+    bool                 can_turn; /* it is one of the orientations */
+    enum sac_orientation orientation; /* that one, else SAC_UPRIGHT */
+};
+struct sac_display sac_display_of(const int32_t matrix[9]);
+/* What is to be done to pictures that are to be shown so. */
+enum sac_orientation sac_display_turn(enum sac_rotate rotate, const struct sac_display *display);
+/* The same for a picture, whose own word goes before the container's; noted in dec->shown. */
+struct sac_decoder;
+enum sac_orientation sac_picture_orientation(struct sac_decoder *dec, const AVFrame *picture);
+
 /* ---- inputs: packets ---- */
 
 struct sac_input {
@@ -153,6 +168,8 @@ struct sac_decoder {
     bool                            images;      /* a list of them: each is a stream of its own */
     int                             threads;
     AVRational                      time_base;
+    struct sac_display              display; /* what the container says */
+    struct sac_display              shown;   /* how the latest picture is to be shown */
     char                            name[32];  /* libavcodec's; "nvdec h264" of a GPU's */
     char                            note[256]; /* why it is not the GPU's; empty: it is, or there is none */
     uint64_t                        surface_bytes; /* of the GPU's memory, for decoded pictures */
@@ -237,10 +254,10 @@ struct sac_adopter {
     struct sac_uploader *up;     /* NULL: the device works in host memory */
 };
 void sac_adopter_finish(struct sac_adopter *adopter);
-/* Takes the picture's reference: the frame's planes are the picture's where format and device allow, and
- * a copy, counted as frame-convert or frame-upload, where not. */
+/* Takes the picture's reference: the frame's planes are the picture's where format, orientation and device
+ * allow, and a copy, counted as frame-convert or frame-upload, where not. */
 sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFrame *picture,
-                             sac_frame **out, bool *converted);
+                             enum sac_orientation orientation, sac_frame **out, bool *converted);
 
 /* ---- kept.c: packets of other streams, waiting for a sink ---- */
 
@@ -390,8 +407,9 @@ struct sac_muxer {
     bool                        header;
 };
 sac_result sac_muxer_open(struct sac_muxer *mux, const char *file);
+/* turned: frames came as `like` says that they are to be shown, so players need not do it. */
 sac_result sac_muxer_start(struct sac_muxer *mux, const AVCodecContext *video,
-                           const struct sac_input *like);
+                           const struct sac_input *like, bool turned);
 sac_result sac_muxer_write_video(struct sac_muxer *mux, AVPacket *packet);
 sac_result sac_muxer_write_kept(struct sac_muxer *mux, AVPacket *packet, int kept,
                                 AVRational time_base, int64_t origin_us, const struct sac_gaps *gaps);

@@ -86,7 +86,7 @@ static void set_display_matrix(AVStream *st, const struct sac_input *like)
 }
 
 static int add_video(struct sac_muxer *mux, const AVCodecContext *avc,
-                     const struct sac_input *like)
+                     const struct sac_input *like, bool turned)
 {
     AVStream *st = mux->video = avformat_new_stream(mux->fmt, NULL);
     if (!st)
@@ -96,7 +96,7 @@ static int add_video(struct sac_muxer *mux, const AVCodecContext *avc,
     st->sample_aspect_ratio = avc->sample_aspect_ratio;
     st->disposition = AV_DISPOSITION_DEFAULT;
     int err = avcodec_parameters_from_context(st->codecpar, avc);
-    if (err >= 0 && like && like->has_display_matrix)
+    if (err >= 0 && like && like->has_display_matrix && !turned)
         set_display_matrix(st, like);
     return err;
 }
@@ -123,7 +123,7 @@ static int try_header(const struct sac_muxer *mux, const AVCodecContext *video, 
     if (err >= 0)
         err = avio_open_dyn_buf(&trial.fmt->pb);
     if (err >= 0)
-        err = add_video(&trial, video, NULL);
+        err = add_video(&trial, video, NULL, false);
     if (err >= 0 && kept)
         err = add_kept(trial.fmt, kept);
     if (err >= 0)
@@ -200,11 +200,11 @@ static int64_t step_max_us(const struct sac_muxer *mux, bool reorders)
 }
 
 sac_result sac_muxer_start(struct sac_muxer *mux, const AVCodecContext *video,
-                           const struct sac_input *like)
+                           const struct sac_input *like, bool turned)
 {
     sac_result res = SAC_OK;
     sac_ffmpeg_log_begin(mux->ctx);
-    int err = add_video(mux, video, like);
+    int err = add_video(mux, video, like, turned);
     if (err >= 0)
         err = add_all_kept(mux, video, like);
     if (err >= 0)

@@ -80,11 +80,20 @@ static sac_result check_strict(const struct sac_sink *sink)
                     sink->path, sac_device_name(sink->dev));
 }
 
+/* Of the source; without one, nothing is known. */
+static struct sac_source_info info_of(const struct sac_sink *sink)
+{
+    struct sac_source_info info = {0};
+    if (sink->like)
+        sac_source_describe(sink->like, &info);
+    return info;
+}
+
 /* What an encoder needs of a device, where the frames' size is known. */
 static sac_result prepare(struct sac_sink *sink)
 {
-    const struct sac_input *like = sink->like ? sac_source_input(sink->like) : NULL;
-    const int               width = like ? like->video->width & ~1 : 0, height = like ? like->video->height & ~1 : 0;
+    const struct sac_source_info info = info_of(sink);
+    const int                    width = info.width & ~1, height = info.height & ~1;
     return width > 0 && height > 0 ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height) : SAC_OK;
 }
 
@@ -154,12 +163,20 @@ static AVRational tick(const struct sac_sink *sink, const struct sac_input *like
                                                                      : like->time_base;
 }
 
+/* Of a pixel: of frames that were turned to the side it is the other way round. */
+static AVRational sample_aspect(const struct sac_input *like, enum sac_orientation orientation)
+{
+    const AVRational stored = like ? like->video->sample_aspect_ratio : (AVRational){0, 1};
+    return sac_orientation_swaps_sides(orientation) && stored.num > 0 ? av_inv_q(stored) : stored;
+}
+
 /* The first frame gives the size; time base, aspect and colour tags come from the source. */
 static sac_result start(struct sac_sink *sink, const sac_frame *first)
 {
     const struct sac_input *like = sink->like ? sac_source_input(sink->like) : NULL;
     sink->encoder.origin_us = sink->like ? sac_source_start_us(sink->like) : 0;
     const char *const       named[] = {sink->encoder_name, NULL};
+    const enum sac_orientation orientation = info_of(sink).orientation;
     struct sac_encoder_setup setup = {
         .names = sink->encoder_name ? named : sink->muxer.container->encoders,
         .named = sink->encoder_name != NULL,
@@ -171,7 +188,7 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
         .height = first->height & ~1,
         .time_base = tick(sink, like),
         .fps = rate_of(like),
-        .sample_aspect = like ? like->video->sample_aspect_ratio : (AVRational){0, 1},
+        .sample_aspect = sample_aspect(like, orientation),
         .matrix = first->matrix,
         .range = sac_rgb_step(first->format) ? SAC_RANGE_LIMITED : first->range,
         .like = like ? like->video : NULL,
@@ -186,7 +203,7 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
         return res;
     sac_log(sink->ctx, SAC_LOG_DEBUG, "%s: encoder %s, %d thread%s", sink->path,
             sac_sink_encoder(sink), setup.threads, setup.threads == 1 ? "" : "s");
-    res = sac_muxer_start(&sink->muxer, sink->encoder.avc, like);
+    res = sac_muxer_start(&sink->muxer, sink->encoder.avc, like, orientation != SAC_UPRIGHT);
     if (res != SAC_OK)
         return res;
     const int64_t encoder_us = sac_encoder_step_max_us(&sink->encoder), muxer_us = sink->muxer.step_max_us;

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <libavutil/display.h>
 
 #include "device/device.h"
 #include "media/source.h"
@@ -89,12 +86,27 @@ void sac_source_cancel(sac_source *src)
 
 /* ---- open, describe, close ---- */
 
-static int rotation_of(const struct sac_input *in)
+/* How the pictures are to be shown, and what is done about it. */
+static void fill_orientation(struct sac_source *src)
 {
-    if (!in->has_display_matrix)
-        return 0;
-    double counterclockwise = av_display_rotation_get(in->display_matrix); /* -180..180 or NaN */
-    return isnan(counterclockwise) ? 0 : ((int)lround(-counterclockwise / 90) + 4) % 4 * 90;
+    const struct sac_display *shown = src->first ? &src->decoder.shown : &src->decoder.display;
+    struct sac_source_info   *info = &src->info;
+    info->rotation = shown->degrees;
+    info->mirrored = shown->mirrored;
+    info->orientation = sac_display_turn(src->params.rotate, shown);
+    if (sac_orientation_swaps_sides(info->orientation) && !src->first) {
+        const int width = info->width;
+        info->width = info->height;
+        info->height = width;
+    }
+    if (src->params.rotate == SAC_ROTATE_AUTO && !shown->can_turn)
+        sac_log(src->ctx, SAC_LOG_WARN,
+                "%s: marked to be shown turned by %.4g degrees; only quarter turns are made, so its frames come as "
+                "they are stored",
+                src->name, shown->degrees);
+    else if (info->orientation != SAC_UPRIGHT)
+        sac_log(src->ctx, SAC_LOG_INFO, "%s: its frames are %s%s", src->name, sac_orientation_name(info->orientation),
+                src->params.rotate == SAC_ROTATE_AUTO ? ", as it says" : "");
 }
 
 static void fill_info(struct sac_source *src)
@@ -114,7 +126,6 @@ static void fill_info(struct sac_source *src)
         .format = sac_format_of_av((enum AVPixelFormat)video->format, &direct),
         .matrix = sac_matrix_of_av(video->color_space, video->height),
         .range = sac_range_of_av(video->color_range, (enum AVPixelFormat)video->format),
-        .rotation = rotation_of(in),
         .audio_streams = in->audio_streams,
         .live = in->live,
     };
@@ -127,6 +138,7 @@ static void fill_info(struct sac_source *src)
     }
     snprintf(info->container, sizeof info->container, "%s", in->container);
     snprintf(info->codec, sizeof info->codec, "%s", avcodec_get_name(video->codec_id));
+    fill_orientation(src);
     sac_feed_describe_decoder(src);
     sac_part_describe(src, info);
 }
@@ -148,6 +160,8 @@ sac_result sac_source_open_input(struct sac_source *src)
     src->decoder.images = src->input.fmt == NULL;
     src->decoder.threads = src->params.decode_threads > 0 ? src->params.decode_threads : sac_video_threads(src->dev);
     src->decoder.time_base = src->input.time_base;
+    src->decoder.display = src->input.has_display_matrix ? sac_display_of(src->input.display_matrix)
+                                                         : (struct sac_display){.can_turn = true};
     if (src->input.fps.num > 0)
         src->timeline.step_us = av_rescale_q(1, av_inv_q(src->input.fps), AV_TIME_BASE_Q);
     src->timeline.anchored = src->input.numbered;
@@ -179,10 +193,6 @@ static sac_result open_source(struct sac_source *src)
     src->opening = false;
     if (res != SAC_OK)
         return res;
-    if (src->info.rotation)
-        sac_log(src->ctx, SAC_LOG_WARN,
-                "%s: marked to be shown turned by %d degrees; its frames are used unturned",
-                src->name, src->info.rotation);
     return start_prefetch(src);
 }
 

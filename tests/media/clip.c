@@ -104,6 +104,7 @@ static AVCodecContext *open_video(struct writer *w)
     avc->pix_fmt = c->pixels > 0 ? c->pixels : AV_PIX_FMT_YUV420P;
     avc->time_base = (AVRational){1, c->time_base ? c->time_base : fps};
     avc->framerate = (AVRational){fps, 1};
+    avc->sample_aspect_ratio = (AVRational){c->aspect, 1};
     avc->gop_size = c->gop ? c->gop : 12;
     avc->bit_rate = 4000000;
     avc->strict_std_compliance = FF_COMPLIANCE_UNOFFICIAL;
@@ -114,10 +115,14 @@ static AVCodecContext *open_video(struct writer *w)
     return avc;
 }
 
-static void set_rotation(AVStream *st, int degrees)
+static void set_rotation(AVStream *st, int degrees, bool mirrored)
 {
     int32_t matrix[9];
     av_display_rotation_set(matrix, degrees);
+    if (mirrored) { /* where right goes to */
+        matrix[0] = -matrix[0];
+        matrix[1] = -matrix[1];
+    }
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
     AVPacketSideData *side = av_packet_side_data_new(
         &st->codecpar->coded_side_data, &st->codecpar->nb_coded_side_data,
@@ -134,11 +139,12 @@ static void add_stream(struct writer *w, AVCodecContext *avc)
     AVStream *st = avformat_new_stream(w->fmt, NULL);
     need(avcodec_parameters_from_context(st->codecpar, avc), "parameters");
     st->time_base = avc->time_base;
+    st->sample_aspect_ratio = avc->sample_aspect_ratio;
     st->avg_frame_rate = avc->framerate;
     if (avc == w->video && w->clip->counted)
         av_dict_set_int(&st->metadata, "NUMBER_OF_FRAMES", w->clip->frames, 0);
-    if (avc == w->video && w->clip->rotation)
-        set_rotation(st, w->clip->rotation);
+    if (avc == w->video && (w->clip->rotation || w->clip->mirrored))
+        set_rotation(st, w->clip->rotation, w->clip->mirrored);
 }
 
 static AVCodecContext *open_audio(struct writer *w)

@@ -24,6 +24,8 @@ struct clip {
     const char        *audio_codec; /* NULL: "aac" */
     int                audio_ms;    /* 0: as long as the pictures */
     int                rotation;    /* degrees clockwise to show it by */
+    bool               mirrored;    /* and before that from left to right */
+    int                aspect;      /* a pixel's width for a height of 1; 0: not said */
     int                first;       /* number in the first picture */
     bool               front_index; /* MP4: the index before the pictures */
     const char        *movflags;    /* MP4: others */

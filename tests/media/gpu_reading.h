@@ -109,16 +109,18 @@ struct both {
     char                    why[512];
 };
 
-/* Read a clip on both devices side by side. */
+/* Read a clip on both devices side by side; params are the GPU's, but for rotate, which is of both. */
 static inline struct both read_both(const char *path, const struct sac_source_params *params)
 {
     struct both r = {0};
     sac_source *on_gpu = NULL, *on_cpu = NULL;
+    struct sac_source_params plain = sac_source_params_default();
+    plain.rotate = params ? params->rotate : SAC_ROTATE_AUTO;
     r.opened = r.end = sac_source_open(gpu, path, params, &on_gpu);
     snprintf(r.why, sizeof r.why, "%s", r.opened == SAC_OK ? "" : last_error());
     if (r.opened != SAC_OK)
         return r;
-    assert_sac_ok(sac_source_open(cpu, path, NULL, &on_cpu));
+    assert_sac_ok(sac_source_open(cpu, path, &plain, &on_cpu));
     sac_source_describe(on_gpu, &r.info);
     while (r.end == SAC_OK || r.cpu_end == SAC_OK) {
         sac_frame *a = NULL, *b = NULL;

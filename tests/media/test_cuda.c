@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Video decoded on a GPU: every frame equals the CPU's to the last bit where the codec defines that, what the GPU
  * refuses or a file lacks ends in a sentence, and what crosses is in the ledger. */
+#include "tests/display.h"
 #include "tests/media/gpu_reading.h"
 
 struct exact {
@@ -40,6 +41,39 @@ static void decodes_as_the_cpu_does(void **state)
     for (size_t i = 0; i < SAC_COUNT(clips); i++)
         bad += check_clip(&clips[i]);
     assert_int_equal(bad, 0);
+}
+
+static void expect_equal(const char *path, const struct sac_source_params *params, const char *what)
+{
+    const struct both r = read_both(path, params);
+    print_message("%s, %s: %d frames of %d, greatest difference %d%s%s\n", path, what, r.frames, r.cpu_frames,
+                  r.diff.greatest, r.diff.greatest ? ": " : "", r.diff.where);
+    assert_int_equal(r.end, SAC_EOS);
+    assert_true(r.frames > 0 && r.frames == r.cpu_frames);
+    assert_int_equal(r.diff.greatest, 0);
+}
+
+/* The GPU hands them out as they are stored; brought to the host they are upright. */
+static void frames_are_turned_as_on_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"people_h264.mp4", "people_hevc10.mkv", "odd_vp9.webm", "cropped_h264.mp4"};
+    const char              *path = scratch("shown.mp4");
+    struct sac_source_params ways[] = {decode_with(SAC_DECODE_GPU), decode_with(SAC_DECODE_CPU), decode_with(SAC_DECODE_GPU)};
+    need_gpu();
+    ways[2].round_trip = 1;
+    for (size_t i = 0; i < SAC_COUNT(names); i++)
+        for (int k = 0; k < 3; k++) {
+            ways[0].rotate = (enum sac_rotate)(SAC_ROTATE_90 + k);
+            expect_equal(clip_path(names[i]), &ways[0], "turned by the user");
+        }
+    for (int o = 1; o < SAC_ORIENTATION_COUNT; o++) {
+        display_copy(clip_path("people_h264.mp4"), path, (enum sac_orientation)o);
+        for (size_t i = 0; i < SAC_COUNT(ways); i++) {
+            ways[i].rotate = SAC_ROTATE_AUTO;
+            expect_equal(path, &ways[i], sac_orientation_name((enum sac_orientation)o));
+        }
+    }
 }
 
 static void counts_a_change_of_size(void **state)
@@ -221,6 +255,7 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_as_the_cpu_does),
+        cmocka_unit_test(frames_are_turned_as_on_the_cpu),
         cmocka_unit_test(counts_a_change_of_size),
         cmocka_unit_test(what_the_gpu_refuses_is_said),
         cmocka_unit_test(a_refusal_midway_keeps_what_came_before),

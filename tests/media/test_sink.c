@@ -426,16 +426,6 @@ static void uses_the_encoder_asked_for(void **state)
     assert_string_equal(r.info.codec, "mpeg4");
 }
 
-static void keeps_rotation(void **state)
-{
-    (void)state;
-    const char *from = scratch("turned.mp4"), *to = scratch("turned-out.mp4");
-    clip_write(from, &(struct clip){.frames = 3, .rotation = 270});
-    assert_sac_ok(transcode(from, to, 1000, NULL));
-    struct reading r = read_all(to, NULL);
-    assert_int_equal(r.info.rotation, 270);
-}
-
 static void survives_every_failed_allocation(void **state)
 {
     (void)state;
@@ -514,7 +504,6 @@ int main(void)
         cmocka_unit_test(takes_any_format_and_size),
         cmocka_unit_test(scales_to_the_first_frame),
         cmocka_unit_test(uses_the_encoder_asked_for),
-        cmocka_unit_test(keeps_rotation),
         cmocka_unit_test(survives_every_failed_allocation),
         cmocka_unit_test(memory_stays_flat),
     };

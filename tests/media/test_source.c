@@ -730,18 +730,6 @@ static void datagrams_that_stop_are_a_fault(void **state)
     assert_in_range(r.frames, 100, 160); /* the first datagram may have been heard three times */
 }
 
-static void reports_rotation(void **state)
-{
-    (void)state;
-    for (int degrees = 0; degrees < 360; degrees += 90) {
-        const char *path = scratch("turned%d.mp4", degrees);
-        clip_write(path, &(struct clip){.frames = 2, .rotation = degrees});
-        struct reading r = read_all(path, NULL);
-        assert_int_equal(r.info.rotation, degrees);
-        assert_int_equal(r.info.width, 320);
-    }
-}
-
 static void survives_every_failed_allocation(void **state)
 {
     (void)state;
@@ -813,7 +801,6 @@ int main(void)
         cmocka_unit_test(a_stream_that_stalls_is_a_fault),
         cmocka_unit_test(a_connection_that_ends_early_is_a_fault),
         cmocka_unit_test(datagrams_that_stop_are_a_fault),
-        cmocka_unit_test(reports_rotation),
         cmocka_unit_test(survives_every_failed_allocation),
         cmocka_unit_test(memory_stays_flat),
     };

@@ -8,6 +8,7 @@
 
 #include "pipeline/job.h"
 #include "tests/gpu.h"
+#include "tests/pipeline/agreement.h"
 #include "tests/pipeline/folder.h"
 
 enum { STREAMS = 16 };
@@ -102,41 +103,12 @@ static struct sac_mot_file read_mot(int i)
 
 /* ---- how far two runs agree ---- */
 
-static double overlap(const struct sac_mot_row *a, const struct sac_mot_row *b)
-{
-    double w = fmin(a->x + a->w, b->x + b->w) - fmax(a->x, b->x);
-    double h = fmin(a->y + a->h, b->y + b->h) - fmax(a->y, b->y);
-    return w > 0 && h > 0 ? w * h / (a->w * a->h + b->w * b->h - w * h) : 0;
-}
-
-/* The share of the rows that have a partner, one of the same place in the same frame, whose identity is the
- * one that its identity was paired with first. */
-static double agreement(const struct sac_mot_file *a, const struct sac_mot_file *b)
-{
-    int    map[1024] = {0};
-    size_t paired = 0;
-    for (size_t i = 0; i < a->count; i++)
-        for (size_t k = 0; k < b->count; k++) {
-            const struct sac_mot_row *x = &a->rows[i], *y = &b->rows[k];
-            if (x->frame != y->frame || overlap(x, y) < 0.8)
-                continue;
-            int *known = &map[x->id % 1024];
-            if (!*known)
-                *known = y->id;
-            paired += *known == y->id;
-            break;
-        }
-    return a->count + b->count ? 2.0 * (double)paired / (double)(a->count + b->count) : 1;
-}
-
-static void expect_agreement(const struct sac_mot_file *want, int stream, double least, const char *what)
+static void expect_stream(const struct sac_mot_file *want, int stream, double least, const char *what)
 {
     struct sac_mot_file got = read_mot(stream);
-    double              share = agreement(want, &got);
-    print_message("%s, stream %d: %zu rows, %zu expected, %.1f %% agree\n", what, stream, got.count, want->count,
-                  100 * share);
-    if (share < least)
-        fail_msg("%s, stream %d: %.1f %% of the rows agree", what, stream, 100 * share);
+    char                name[128];
+    snprintf(name, sizeof name, "%s, stream %d", what, stream);
+    expect_agreement(want, &got, least, name);
     sac_mot_finish(&got);
 }
 
@@ -159,7 +131,7 @@ static void tracks_as_the_cpu_does(void **state)
     assert_true(want.count > 100);
     struct sac_mot_file got = alone_on("cuda", 8);
     sac_mot_finish(&got);
-    expect_agreement(&want, 0, 0.95, "CPU and GPU");
+    expect_stream(&want, 0, 0.95, "CPU and GPU");
     sac_mot_finish(&want);
 }
 
@@ -176,7 +148,7 @@ static void batches_and_neighbours_change_little(void **state)
     assert_int_equal(stats.frames, STREAMS * alone.frame_max);
     print_message("16 streams: %.0f frames/s, batches of %.1f in the mean\n", stats.fps, stats.batch.mean);
     for (int i = 0; i < STREAMS; i++)
-        expect_agreement(&alone, i, 0.97, "alone and among 16");
+        expect_stream(&alone, i, 0.97, "alone and among 16");
     sac_mot_finish(&alone);
 }
 
@@ -348,7 +320,7 @@ static void a_bad_input_leaves_fifteen(void **state)
     sac_pipeline_destroy(&pipe);
     for (int i = 0; i < STREAMS; i++)
         if (i != 5)
-            expect_agreement(&alone, i, 0.97, "beside a bad input");
+            expect_stream(&alone, i, 0.97, "beside a bad input");
     sac_mot_finish(&alone);
 }
 
