@@ -85,6 +85,8 @@ int verb_build(struct settings *s, struct fault *fault)
         printf("wrote       %s\n", out);
     else
         status = fault_library(fault, ctx, res);
+    if (res == SAC_ERR_ARG) /* a size that the model leaves open, an output that is the model */
+        status = STATUS_USAGE;
     sac_device_unref(&device);
     sac_context_destroy(&ctx);
     return status;

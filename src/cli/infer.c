@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <saccade/files.h>
 #include <saccade/model.h>
 
+#include "array_files.h"
 #include "interrupt.h"
 #include "json.h"
 #include "shape_text.h"
@@ -21,6 +23,8 @@ struct inference {
     sac_model       *model;
     int              input_count, output_count;
     sac_tensor     **inputs, **outputs; /* [input_count], [output_count] */
+    const char     **input_files;       /* [input_count] */
+    struct array_files files;           /* of the outputs, with --output */
     double          *times_ms;          /* [repeat] */
     struct fault    *fault;
 };
@@ -68,6 +72,7 @@ static int load_input(struct inference *inf, const char *text)
     if (inf->inputs[slot])
         return fault_usage(inf->fault, "--input: '%s' is given twice",
                            sac_model_input(inf->model, slot)->name);
+    inf->input_files[slot] = path;
     sac_result res = sac_tensor_load_npy(inf->device, path, &inf->inputs[slot]);
     return res == SAC_OK ? STATUS_OK : fault_library(inf->fault, inf->ctx, res);
 }
@@ -122,17 +127,51 @@ static int run_all(struct inference *inf)
 
 /* ---- outputs ---- */
 
-/* An output's name as a file's: the model chose it, so it must not lead out of the folder. */
-static void output_path(const struct inference *inf, int i, char *buf, size_t size)
+static int name_outputs(struct inference *inf)
 {
-    const char *name = sac_model_output(inf->model, i)->name;
-    size_t      used = (size_t)snprintf(buf, size, "%s/", inf->settings->infer_output);
-    if (used >= size)
-        return;
-    snprintf(buf + used, size - used, "%.200s.npy", *name ? name : "output");
-    for (char *p = buf + used; *p; p++)
-        if (*p == '/')
-            *p = '_';
+    const char **names = calloc((size_t)inf->output_count + 1, sizeof *names);
+    for (int i = 0; names && i < inf->output_count; i++)
+        names[i] = sac_model_output(inf->model, i)->name;
+    bool ok = names && array_files_plan(&inf->files, inf->settings->infer_output, names, (size_t)inf->output_count);
+    free(names);
+    return ok ? STATUS_OK : fault_failure(inf->fault, "out of memory");
+}
+
+/* What was read: the model's files, the inputs and the configuration. *count: how many. */
+static const char **list_read(const struct inference *inf, size_t *count)
+{
+    int files = 0;
+    while (sac_model_file(inf->model, files))
+        files++;
+    const char **read = calloc((size_t)(files + inf->input_count) + 1, sizeof *read);
+    for (int i = 0; read && i < files; i++)
+        read[i] = sac_model_file(inf->model, i);
+    for (int i = 0; read && i < inf->input_count; i++)
+        read[files + i] = inf->input_files[i];
+    if (read)
+        read[files + inf->input_count] = inf->settings->config;
+    *count = (size_t)(files + inf->input_count) + 1;
+    return read;
+}
+
+/* Before the work: each output has a file of its own, and none is one that was read. */
+static int plan_outputs(struct inference *inf)
+{
+    size_t count;
+    if (!inf->settings->infer_output)
+        return STATUS_OK;
+    int          status = name_outputs(inf);
+    const char **read = status == STATUS_OK ? list_read(inf, &count) : NULL;
+    if (status == STATUS_OK && !read)
+        return fault_failure(inf->fault, "out of memory");
+    if (status == STATUS_OK) {
+        sac_result res = sac_files_check(inf->ctx, (const char *const *)inf->files.path, inf->files.count, read, count);
+        if (res != SAC_OK)
+            fault_library(inf->fault, inf->ctx, res);
+        status = res == SAC_OK ? STATUS_OK : res == SAC_ERR_ARG ? STATUS_USAGE : STATUS_FAILURE;
+    }
+    free(read);
+    return status;
 }
 
 static int save_outputs(struct inference *inf)
@@ -143,9 +182,9 @@ static int save_outputs(struct inference *inf)
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return fault_failure(inf->fault, "%s: %s", folder, strerror(errno));
     for (int i = 0; i < inf->output_count; i++) {
-        char path[4096];
-        output_path(inf, i, path, sizeof path);
-        sac_result res = sac_tensor_save_npy(inf->outputs[i], path);
+        if (!array_files_settle(&inf->files, (size_t)i))
+            return fault_failure(inf->fault, "out of memory");
+        sac_result res = sac_tensor_save_npy(inf->outputs[i], inf->files.path[i]);
         if (res != SAC_OK)
             return fault_library(inf->fault, inf->ctx, res);
     }
@@ -194,6 +233,7 @@ static void report_json(struct inference *inf, struct times times)
         const struct sac_tensor_desc *desc = sac_tensor_describe(inf->outputs[i]);
         json_open(&json, NULL, '{');
         json_text(&json, "name", sac_model_output(inf->model, i)->name);
+        json_text(&json, "file", inf->files.path ? inf->files.path[i] : NULL);
         json_text(&json, "dtype", sac_dtype_name(desc->dtype));
         json_open(&json, "shape", '[');
         for (int d = 0; d < desc->rank; d++)
@@ -216,11 +256,10 @@ static void report(struct inference *inf)
     if (inf->settings->infer_layers)
         sac_model_dump_steps(inf->model, print_line, NULL);
     for (int i = 0; i < inf->output_count; i++) {
-        char shape[128], path[4096] = "";
+        char shape[128];
         shape_text(sac_tensor_describe(inf->outputs[i]), shape, sizeof shape);
-        if (inf->settings->infer_output)
-            output_path(inf, i, path, sizeof path);
-        printf("output  %s  %s  %s\n", sac_model_output(inf->model, i)->name, shape, path);
+        printf("output  %s  %s  %s\n", sac_model_output(inf->model, i)->name, shape,
+               inf->files.path ? inf->files.path[i] : "");
     }
     printf("min %.3f ms  median %.3f ms  p99 %.3f ms  (%d runs, %s, %s, %d thread%s)\n", times.min,
            times.median, times.p99, inf->settings->infer_repeat, sac_device_name(inf->device),
@@ -250,8 +289,9 @@ static int open_model(struct inference *inf)
     inf->output_count = sac_model_output_count(inf->model);
     inf->inputs = calloc((size_t)inf->input_count + 1, sizeof(sac_tensor *));
     inf->outputs = calloc((size_t)inf->output_count + 1, sizeof(sac_tensor *));
+    inf->input_files = calloc((size_t)inf->input_count + 1, sizeof *inf->input_files);
     inf->times_ms = calloc((size_t)s->infer_repeat, sizeof *inf->times_ms);
-    if (!inf->inputs || !inf->outputs || !inf->times_ms)
+    if (!inf->inputs || !inf->outputs || !inf->input_files || !inf->times_ms)
         return fault_failure(inf->fault, "out of memory");
     return STATUS_OK;
 }
@@ -263,6 +303,8 @@ static void close_model(struct inference *inf)
         sac_tensor_unref(&inf->inputs[i]);
     free(inf->inputs);
     free(inf->outputs);
+    free(inf->input_files);
+    array_files_finish(&inf->files);
     free(inf->times_ms);
     sac_model_unref(&inf->model);
     sac_device_unref(&inf->device);
@@ -277,6 +319,8 @@ int verb_infer(struct settings *s, struct fault *fault)
         status = open_model(&inf);
     if (status == STATUS_OK)
         status = load_inputs(&inf);
+    if (status == STATUS_OK)
+        status = plan_outputs(&inf);
     if (status == STATUS_OK)
         status = run_all(&inf);
     if (status == STATUS_OK)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans made ahead: for each bucket a plan by measurement, a check against the CPU, and all in one file. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <saccade/files.h>
+#include <saccade/models.h>
 
 #include "base/outfile.h"
 #include "engine/difference.h"
@@ -324,6 +328,15 @@ static sac_result write_file(struct build *b, const char *out)
     return res;
 }
 
+/* The model is read while the plan is written: a plan of a plan wants another name too. */
+static sac_result check_files(struct build *b, const char *model, const char *out)
+{
+    char       path[PATH_MAX];
+    const char *const in = path;
+    sac_result res = sac_models_find(b->ctx, model, path, sizeof path);
+    return res == SAC_OK ? sac_files_check(b->ctx, &out, 1, &in, 1) : res;
+}
+
 static void finish(struct build *b)
 {
     drop_tensors(b);
@@ -341,6 +354,8 @@ sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_b
 {
     struct build b = {.params = params ? *params : sac_build_params_default(), .ctx = dev->ctx};
     sac_result   res = choose_batches(&b);
+    if (res == SAC_OK)
+        res = check_files(&b, path, out);
     if (res == SAC_OK)
         res = load(&b, dev, path);
     if (res == SAC_OK && b.model->onnx.blobs)

@@ -229,3 +229,37 @@ def test_inspect_describes_a_video(saccade, video):
     text = saccade('inspect', video).stdout
     assert '320x240' in text and '20 frames/s' in text
     fails(saccade('inspect', '/nowhere/in.mp4'), 1, '/nowhere/in.mp4')
+
+
+def test_outputs_of_infer_have_a_file_each(saccade, tmp_path):
+    names = ['a/b', 'a_b', 'a_b-2', '..', 'A_b', 'x' * 300, 'x' * 300 + 'y', '/../../up']
+    nodes = [helper.make_node('Constant', [], [f'c{i}'], value=numpy_helper.from_array(numpy.array([i + 1], numpy.float32)))
+             for i in range(len(names))]
+    nodes += [helper.make_node('Add', ['x', f'c{i}'], [name]) for i, name in enumerate(names)]
+    model = save(tmp_path / 'odd.onnx', nodes, [value('x', [1])], [value(name, [1]) for name in names])
+    numpy.save(tmp_path / 'x.npy', numpy.zeros(1, numpy.float32))
+    run = saccade('infer', model, '--input', tmp_path / 'x.npy', '--output', tmp_path / 'out', '--json')
+    assert run.returncode == 0, run.stderr
+    outputs = json.loads(run.stdout)['outputs']
+    assert [output['name'] for output in outputs] == names
+    for i, output in enumerate(outputs):
+        assert numpy.load(output['file'])[0] == i + 1
+    files = sorted(path.name for path in (tmp_path / 'out').iterdir())
+    assert len(files) == len(names) and {'a_b.npy', 'a_b-2.npy', 'A_b.npy', 'a_b-3.npy'} <= set(files)
+    assert pathlib.Path(outputs[1]['file']).name == 'a_b.npy'  # who has a file's name keeps it
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['odd.onnx', 'out', 'x.npy']
+
+
+def test_infer_and_build_overwrite_nothing_that_they_read(saccade, tmp_path):
+    model = save(tmp_path / 'net.onnx', [helper.make_node('Relu', ['x'], ['x_out'])], [value('x', [1])],
+                 [value('x_out', [1])])
+    numpy.save(tmp_path / 'x_out.npy', numpy.ones(1, numpy.float32))
+    (tmp_path / 'link').symlink_to('.')
+    before = (tmp_path / 'x_out.npy').read_bytes()
+    fails(saccade('infer', model, '--input', tmp_path / 'x_out.npy', '--output', tmp_path / 'link'), 2,
+          'overwrite an input', 'x_out.npy')
+    assert (tmp_path / 'x_out.npy').read_bytes() == before
+    former = model.read_bytes()
+    run = saccade('build', 'net.onnx', '--output', './net.onnx', '--device', 'cpu', cwd=tmp_path)
+    assert run.returncode == 2 and 'overwrite an input' in run.stderr.splitlines()[-1]
+    assert model.read_bytes() == former
