@@ -15,6 +15,7 @@
 enum {
     STDIN_BUFFER_BYTES = 64 * 1024,
     STDIN_POLL_MS = 100,      /* how soon a cancelled read of standard input returns */
+    SOUND_BEHIND_BYTES = 256 * 1024, /* sound lies that far behind its pictures at most */
     DAMAGED_IN_A_ROW_MAX = 64 /* refused reads without one packet between: the rest is lost */
 };
 
@@ -26,6 +27,14 @@ struct state {
     int64_t          bytes_seen;     /* of the network, when the deadline was set last */
     bool             timed_out;      /* libavformat was told so: what it still has is the last of it */
     int              video_index;
+    /* A file that is a transport stream: where its video's codec changes, it is opened anew. The contexts before
+     * live on, since sinks look at their streams. */
+    struct sac_program program;
+    int64_t            change_at; /* bytes; 0: none is known */
+    AVFormatContext  **former; /* [former_count] */
+    size_t             former_count, former_capacity;
+
+    enum AVCodecID  *kept_codec;     /* [kept_count] NONE: it has become another, and is kept no more */
 
     /* To tell a file that was cut off from one that ends. */
     int64_t video_packets, video_end_us;
@@ -142,6 +151,25 @@ static sac_result look_at_file(struct sac_input *in)
     return SAC_OK;
 }
 
+static bool is_format(const struct state *st, const char *name)
+{
+    return av_match_name(name, st->fmt->iformat->name);
+}
+
+static bool is_transport_file(const struct state *st)
+{
+    const AVIOContext *pb = st->fmt->pb;
+    return is_format(st, "mpegts") && !st->network && pb && (pb->seekable & AVIO_SEEKABLE_NORMAL);
+}
+
+/* A transport stream may move its video to another PID anywhere. While libavformat learns what the streams
+ * are, it keeps to what it saw first, and takes what follows for that; afterwards it follows. */
+static void read_again(struct state *st)
+{
+    if (is_transport_file(st))
+        av_seek_frame(st->fmt, -1, 0, AVSEEK_FLAG_BYTE);
+}
+
 static int open_format(struct sac_input *in)
 {
     struct state *st = in->state;
@@ -163,7 +191,10 @@ static int open_format(struct sac_input *in)
     if (err < 0)
         return err;
     start_deadline(in);
-    return avformat_find_stream_info(st->fmt, NULL);
+    err = avformat_find_stream_info(st->fmt, NULL);
+    if (err >= 0)
+        read_again(st);
+    return err;
 }
 
 /* The video to play: not a cover picture; the one marked as default, then the largest. */
@@ -200,16 +231,18 @@ static sac_result keep_streams(struct sac_input *in)
     AVFormatContext *fmt = ((struct state *)in->state)->fmt;
     int              video = ((struct state *)in->state)->video_index;
     bool             network = ((struct state *)in->state)->network;
+    enum AVCodecID  *codecs = ((struct state *)in->state)->kept_codec = sac_calloc(fmt->nb_streams, sizeof *codecs);
     in->kept = sac_calloc(fmt->nb_streams, sizeof *in->kept);
-    if (!in->kept)
+    if (!in->kept || !codecs)
         return SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", in->name);
     for (int i = 0; i < (int)fmt->nb_streams; i++) {
         AVStream *st = fmt->streams[i];
         bool      audio = st->codecpar->codec_type == AVMEDIA_TYPE_AUDIO;
         in->audio_streams += audio;
-        if (audio && in->params->keep_packets)
+        if (audio && in->params->keep_packets) {
+            codecs[in->kept_count] = st->codecpar->codec_id;
             in->kept[in->kept_count++] = st;
-        else if (i != video && network) /* a file's other streams tell where it ends */
+        } else if (i != video && network) /* a file's other streams tell where it ends */
             st->discard = AVDISCARD_ALL;
     }
     return SAC_OK;
@@ -235,11 +268,6 @@ static void read_display_matrix(struct sac_input *in, const AVStream *st)
         memcpy(in->display_matrix, matrix, sizeof in->display_matrix);
 }
 
-static bool is_format(const struct state *st, const char *name)
-{
-    return av_match_name(name, st->fmt->iformat->name);
-}
-
 /* Indices of these list every frame, and none that an edit list leaves out; 0: there is none, or one that was begun
  * while the file was opened. */
 static int frames_listed(const struct state *st)
@@ -248,7 +276,8 @@ static int frames_listed(const struct state *st)
     const int count = is_format(st, "mp4") || is_format(st, "avi") ? avformat_index_get_entries_count(video) : 0;
     if (count < 2)
         return 0;
-    const int64_t span = avformat_index_get_entry(video, count - 1)->timestamp - avformat_index_get_entry(video, 0)->timestamp;
+    const int64_t last = avformat_index_get_entry(video, count - 1)->timestamp;
+    const int64_t span = last - avformat_index_get_entry(video, 0)->timestamp;
     return video->duration > 0 && span >= video->duration / count * (count - 1) / 2 ? count : 0;
 }
 
@@ -298,6 +327,9 @@ static sac_result describe(struct sac_input *in)
     in->frames = video->nb_frames > 0
                      ? (listed > 0 ? listed : video->nb_frames)
                      : llround((double)in->duration_us * av_q2d(in->average) / 1e6);
+    in->provisional = is_format(st, "mpegts");
+    if (is_transport_file(st) && sac_program_open(in->ctx, sac_input_path(in->url), video->id, &st->program) != SAC_OK)
+        sac_error_clear(in->ctx);
     in->live = st->network && in->duration_us == 0;
     in->seekable = !in->live && fmt->pb && (fmt->pb->seekable & AVIO_SEEKABLE_NORMAL);
     snprintf(in->container, sizeof in->container, "%s", fmt->iformat->name);
@@ -341,8 +373,10 @@ static sac_result open_container(struct sac_input *in)
 
 static int kept_of(const struct sac_input *in, int stream)
 {
+    const struct state *st = in->state;
+    const AVStream     *now = st->fmt->streams[stream];
     for (int i = 0; i < in->kept_count; i++)
-        if (in->kept[i]->index == stream)
+        if (in->kept[i]->id == now->id && (st->former_count || in->kept[i]->index == stream))
             return i;
     return -1;
 }
@@ -430,6 +464,117 @@ static sac_result end_of_input(struct sac_input *in)
     return SAC_EOS;
 }
 
+/* ---- changes of a transport stream's program ---- */
+
+static sac_result go_on_with(struct sac_input *in, const AVCodecParameters *video)
+{
+    AVCodecParameters *plain = avcodec_parameters_alloc();
+    if (!plain)
+        return SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", in->name);
+    sac_log(in->ctx, SAC_LOG_INFO, "%s: the video goes on as %s, after %s", in->name,
+            avcodec_get_name(video->codec_id), avcodec_get_name(in->video->codec_id));
+    plain->codec_type = video->codec_type; /* all else may still be the former codec's */
+    plain->codec_id = video->codec_id;
+    plain->codec_tag = video->codec_tag;
+    plain->sample_aspect_ratio = in->video->sample_aspect_ratio;
+    const int err = avcodec_parameters_copy(in->video, plain);
+    avcodec_parameters_free(&plain);
+    in->generation++;
+    return err < 0 ? SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", in->name) : SAC_OK;
+}
+
+static bool is_in_a_program(const struct state *st, int stream)
+{
+    return av_find_program_from_stream(st->fmt, NULL, stream) != NULL;
+}
+
+/* The program map may name another stream for the video, and the former then is in no program. */
+static bool takes_over(const struct sac_input *in, const AVPacket *packet)
+{
+    const struct state *st = in->state;
+    const AVStream     *stream = st->fmt->streams[packet->stream_index];
+    return packet->stream_index != st->video_index && st->fmt->nb_programs > 0 &&
+           stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+           av_cmp_q(stream->time_base, in->time_base) == 0 && !is_in_a_program(st, st->video_index) &&
+           is_in_a_program(st, packet->stream_index);
+}
+
+/* The file from a place on, in a context of its own. */
+static sac_result open_from(struct sac_input *in, int64_t place, int pid)
+{
+    struct state    *st = in->state;
+    AVFormatContext *fmt = avformat_alloc_context();
+    int              err = fmt ? avio_open2(&fmt->pb, in->url, AVIO_FLAG_READ, NULL, NULL) : AVERROR(ENOMEM);
+    if (fmt)
+        fmt->interrupt_callback = (AVIOInterruptCB){interrupted, in};
+    if (err >= 0)
+        err = (int)SAC_MIN(avio_seek(fmt->pb, place, SEEK_SET), 0);
+    AVIOContext *pb = fmt ? fmt->pb : NULL;
+    if (err >= 0) /* which frees the context on failure, but not the file */
+        err = avformat_open_input(&fmt, NULL, st->fmt->iformat, NULL);
+    if (err >= 0)
+        err = avformat_find_stream_info(fmt, NULL);
+    int video = -1;
+    for (unsigned i = 0; err >= 0 && i < fmt->nb_streams; i++)
+        if (fmt->streams[i]->id == pid && fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO)
+            video = (int)i;
+    if (err < 0 || video < 0 ||
+        !sac_grow((void **)&st->former, &st->former_capacity, st->former_count + 1, sizeof *st->former)) {
+        avformat_close_input(&fmt);
+        avio_closep(&pb);
+        return err < 0 ? fail(in, err) : SAC_AGAIN;
+    }
+    fmt->flags &= ~AVFMT_FLAG_CUSTOM_IO; /* it closes the file as its own */
+    st->former[st->former_count++] = st->fmt;
+    st->fmt = fmt;
+    st->video_index = video;
+    return go_on_with(in, fmt->streams[video]->codecpar);
+}
+
+/* After a packet, or NULL at the end. SAC_AGAIN: the video's codec changes, and the file was opened anew from there
+ * on. What the former parser makes of the new codec need not be a packet: then sound behind it tells. */
+static sac_result follow_codec(struct sac_input *in, const AVPacket *packet)
+{
+    struct state *st = in->state;
+    if (st->change_at == 0 && st->program.file)
+        st->change_at = sac_program_change(&st->program, packet ? avio_tell(st->fmt->pb) : avio_size(st->fmt->pb));
+    const int64_t behind = packet && packet->stream_index == st->video_index ? 0 : SOUND_BEHIND_BYTES;
+    if (st->change_at == 0 || (packet && packet->pos < st->change_at + behind))
+        return SAC_OK;
+    sac_result res = open_from(in, st->change_at, st->program.pid);
+    st->change_at = 0;
+    return res == SAC_OK ? SAC_AGAIN : res == SAC_AGAIN ? SAC_OK : res;
+}
+
+static sac_result follow_program(struct sac_input *in, const AVPacket *packet)
+{
+    struct state *st = in->state;
+    const bool    other = takes_over(in, packet);
+    if (other)
+        st->video_index = packet->stream_index;
+    const AVCodecParameters *video = st->fmt->streams[st->video_index]->codecpar;
+    if (other) {
+        st->program.pid = st->fmt->streams[st->video_index]->id;
+        st->program.type = -1;
+    }
+    if (other || (packet->stream_index == st->video_index && video->codec_id != in->video->codec_id))
+        return go_on_with(in, video);
+    return follow_codec(in, packet);
+}
+
+/* A sink copies one codec's packets to a stream. */
+static bool still_fits(struct sac_input *in, int kept, int stream)
+{
+    struct state            *st = in->state;
+    const AVCodecParameters *now = st->fmt->streams[stream]->codecpar;
+    if (st->kept_codec[kept] != AV_CODEC_ID_NONE && st->kept_codec[kept] != now->codec_id) {
+        sac_log(in->ctx, SAC_LOG_WARN, "%s: its audio changes from %s to %s, and is left out from here on", in->name,
+                avcodec_get_name(st->kept_codec[kept]), avcodec_get_name(now->codec_id));
+        st->kept_codec[kept] = AV_CODEC_ID_NONE;
+    }
+    return st->kept_codec[kept] == now->codec_id;
+}
+
 static sac_result read_packet(struct sac_input *in, AVPacket *packet, int *kept)
 {
     struct state *st = in->state;
@@ -443,8 +588,12 @@ static sac_result read_packet(struct sac_input *in, AVPacket *packet, int *kept)
         }
         if (err < 0 && err != AVERROR(EAGAIN))
             err = cause_of(st, err);
-        if (err == AVERROR_EOF)
-            return end_of_input(in);
+        if (err == AVERROR_EOF) {
+            sac_result res = follow_codec(in, NULL);
+            if (res == SAC_AGAIN)
+                continue;
+            return res == SAC_OK ? end_of_input(in) : res;
+        }
         if (err == AVERROR(EAGAIN) && !st->timed_out)
             continue;
         if (err < 0) {
@@ -455,9 +604,16 @@ static sac_result read_packet(struct sac_input *in, AVPacket *packet, int *kept)
             st->last_is_damaged = true;
             continue;
         }
+        sac_result res = follow_program(in, packet);
+        if (res == SAC_AGAIN) { /* the packet comes anew */
+            av_packet_unref(packet);
+            continue;
+        }
+        if (res != SAC_OK)
+            return res;
         note_packet(st, packet);
         *kept = packet->stream_index == st->video_index ? -1 : kept_of(in, packet->stream_index);
-        if (*kept < 0 && packet->stream_index != st->video_index) {
+        if (*kept < 0 ? packet->stream_index != st->video_index : !still_fits(in, *kept, packet->stream_index)) {
             av_packet_unref(packet);
             continue;
         }
@@ -475,6 +631,8 @@ static bool seek(struct sac_input *in, int64_t ts)
     const int err = av_seek_frame(st->fmt, st->video_index, ts, AVSEEK_FLAG_BACKWARD);
     sac_ffmpeg_log_end();
     st->sought = true;
+    st->program.at = -1;
+    st->change_at = 0;
     return err >= 0;
 }
 
@@ -491,11 +649,16 @@ static void close_container(struct sac_input *in)
         return;
     in->fmt = NULL;
     avformat_close_input(&st->fmt);
+    while (st->former_count > 0)
+        avformat_close_input(&st->former[--st->former_count]);
+    sac_free(st->former);
+    sac_program_close(&st->program);
     if (st->standard_input) {
         av_freep(&st->standard_input->buffer);
         avio_context_free(&st->standard_input);
     }
     sac_free(in->kept);
+    sac_free(st->kept_codec);
     sac_free(st);
     in->state = NULL;
 }

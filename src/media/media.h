@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inside src/media: how the work is cut.
  *
- *   input     gives packets: a container (container.c) or a list of images (images.c); inputs.c
+ *   input     gives packets: a container (container.c; program.c) or a list of images (images.c); inputs.c
  *   decoder   packets to frames: one row per decoder; decoders.c, dec_avcodec.c, dec_nvdec.c, surfaces.c
  *   source    drives both (feed.c), mends the timestamps (timeline.c), leaves out what is not wanted
  *             (part.c), reads ahead on a thread
@@ -10,6 +10,8 @@
  */
 #ifndef SAC_MEDIA_MEDIA_H
 #define SAC_MEDIA_MEDIA_H
+
+#include <stdio.h>
 
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
@@ -93,6 +95,18 @@ enum sac_orientation sac_display_turn(enum sac_rotate rotate, const struct sac_d
 struct sac_decoder;
 enum sac_orientation sac_picture_orientation(struct sac_decoder *dec, const AVFrame *picture);
 
+/* ---- program.c: changes of codec in a transport stream's file ---- */
+
+struct sac_program {
+    FILE   *file; /* NULL: it is not looked at */
+    int64_t at; /* the next packet; -1: where the next call's place is */
+    int     pid, map_pid, type; /* the stream's; of the packets of its program map; its type there; -1: unknown */
+};
+sac_result sac_program_open(sac_context *ctx, const char *path, int pid, struct sac_program *program);
+void       sac_program_close(struct sac_program *program); /* zeroed too */
+/* The next place before `until`, bytes, from which on the stream is of another type; 0: none. */
+int64_t    sac_program_change(struct sac_program *program, int64_t until);
+
 /* ---- inputs: packets ---- */
 
 struct sac_input {
@@ -111,6 +125,7 @@ struct sac_input {
     char       container[32];
     bool       live;
     bool       seekable;       /* ops->seek may be asked */
+    bool       provisional;    /* video's size and format may be those of a later picture, not of the first */
     bool       numbered;       /* a timestamp is the frame's number, and 0 is the beginning */
     bool       has_display_matrix;
     int32_t    display_matrix[9];

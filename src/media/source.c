@@ -168,11 +168,12 @@ sac_result sac_source_open_input(struct sac_source *src)
     return SAC_OK;
 }
 
-/* A GPU's decoder refuses a stream with its first picture, so that one is asked for while it opens. */
+/* A GPU's decoder refuses a stream with its first picture, so that one is asked for while it opens; so it is where
+ * it may be another than the container tells. */
 static sac_result read_first(struct sac_source *src)
 {
     const AVCodecParameters *video = src->input.video;
-    if (video->width > 0 && video->format >= 0 && src->decoder.ops != &sac_decoder_nvdec)
+    if (video->width > 0 && video->format >= 0 && !src->input.provisional && src->decoder.ops != &sac_decoder_nvdec)
         return SAC_OK;
     return src->params.start_us > 0 ? sac_feed_any_frame(src, &src->first)
                                     : sac_feed_next_frame(src, &src->first);

@@ -243,8 +243,8 @@ void clip_write(const char *path, const struct clip *clip)
     need(avio_open(&w.fmt->pb, path, AVIO_FLAG_WRITE), path);
     if (clip->front_index)
         av_dict_set(&options, "movflags", "+faststart", 0);
-    if (clip->movflags)
-        av_dict_set(&options, "movflags", clip->movflags, 0);
+    if (clip->options)
+        need(av_dict_parse_string(&options, clip->options, "=", ":", 0), "options");
     need(avformat_write_header(w.fmt, &options), path);
     av_dict_free(&options);
     write_video(&w);

@@ -28,7 +28,7 @@ struct clip {
     int                aspect;      /* a pixel's width for a height of 1; 0: not said */
     int                first;       /* number in the first picture */
     bool               front_index; /* MP4: the index before the pictures */
-    const char        *movflags;    /* MP4: others */
+    const char        *options;     /* of the muxer, "key=value:..." */
     bool               counted;     /* Matroska: a tag with the number of frames */
 };
 

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <libavcodec/avcodec.h>
+
 #include <saccade/source.h>
 
 #include "device/device.h"
@@ -382,6 +384,40 @@ static void follows_a_change_of_size(void **state)
         assert_int_equal(r.number[i], i);
 }
 
+/* A transport stream whose program changes: on one PID to another codec, size or depth, or to another PID. */
+static void follows_a_change_of_the_program(void **state)
+{
+    (void)state;
+    static const struct clip after[] = {
+        {.codec = "mpeg2video"},
+        {.codec = "mpeg2video", .options = "mpegts_start_pid=0x200"},
+        {.codec = "mpeg4", .options = "mpegts_start_pid=0x200"},
+        {.codec = "mpeg4", .width = 640, .height = 384},
+        {.codec = "libx264"},
+        {.codec = "libx264", .pixels = AV_PIX_FMT_YUV420P10},
+    };
+    const char *a = scratch("program-a.ts"), *b = scratch("program-b.ts"), *joined = scratch("program.ts");
+    for (size_t i = 0; i < 2 * SAC_COUNT(after); i++) {
+        struct clip one = {.frames = 30}, other = after[i / 2];
+        if (!avcodec_find_encoder_by_name(other.codec))
+            continue;
+        other.frames = 30;
+        other.first = i % 2 ? 0 : 30;
+        one.first = i % 2 ? 30 : 0;
+        clip_write(a, &one);
+        clip_write(b, &other);
+        join(i % 2 ? b : a, i % 2 ? a : b, joined);
+        struct reading r = read_all(joined, NULL);
+        if (r.end != SAC_EOS || r.frames < 58)
+            fail_msg("%s, %zu: %d frames", other.codec, i % 2, r.frames);
+        assert_int_equal(r.info.width, i % 2 && other.width ? other.width : 320);
+        for (int k = 0; k < r.frames - 1; k++)
+            assert_true(r.number[k] < r.number[k + 1]);
+        assert_int_equal(r.number[0], 0);
+        assert_int_equal(r.number[r.frames - 1], 59);
+    }
+}
+
 static void reads_folders_of_images_in_natural_order(void **state)
 {
     (void)state;
@@ -628,7 +664,7 @@ static struct reading read_from(struct server *s, const char *path)
 static const struct clip streamed[] = {
     {.frames = 150, .gop = 12, .format = "mpegts"},
     {.frames = 150, .gop = 12, .format = "m4v"}, /* raw, as H.264 comes from some cameras */
-    {.frames = 150, .gop = 12, .format = "mp4", .movflags = "frag_keyframe+empty_moov"},
+    {.frames = 150, .gop = 12, .format = "mp4", .options = "movflags=frag_keyframe+empty_moov"},
     {.frames = 150, .gop = 12, .format = "matroska"},
     {.frames = 150, .gop = 12, .format = "flv", .codec = "flv"},
 };
@@ -793,6 +829,7 @@ int main(void)
         cmocka_unit_test(a_trimmed_file_is_whole),
         cmocka_unit_test(survives_damaged_bytes),
         cmocka_unit_test(follows_a_change_of_size),
+        cmocka_unit_test(follows_a_change_of_the_program),
         cmocka_unit_test(reads_folders_of_images_in_natural_order),
         cmocka_unit_test(reads_standard_input),
         cmocka_unit_test(cancel_ends_a_waiting_read),
