@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames into a network without leaving the device: gpu_tensor in.mp4 net.onnx cuda (or cpu). The network has one
- * input, an image, and up to 8 outputs. */
+/* Frames into a network without leaving the device: gpu_tensor in.mp4 net.onnx cuda (or cpu). The
+ * network has one input, an image, and up to 8 outputs. */
 #include <stdio.h>
 
 #include <saccade/saccade.h>
@@ -30,17 +30,18 @@ static sac_result look(sac_context *ctx, sac_model *net, sac_frame *frame)
     struct sac_preprocess     pre = preprocess_of(net);
     struct sac_preprocess_job job = {.frame = frame};
     struct sac_tensor_spec    want = {.device = dev, .rank = 2, .shape = {-1, -1}};
-    struct sac_tensor_desc    desc = {.dtype = SAC_F32, .rank = 4, .shape = {1, 3, pre.height, pre.width}};
-    sac_tensor               *plane = NULL, *in = NULL, *out[OUTPUTS_MAX] = {NULL};
-    sac_result                res = sac_frame_plane_tensor(frame, 0, &plane); /* the decoder's own memory: as stored */
+    struct sac_tensor_desc    desc = {
+           .dtype = SAC_F32, .rank = 4, .shape = {1, 3, pre.height, pre.width}};
+    sac_tensor *plane = NULL, *in = NULL, *out[OUTPUTS_MAX] = {NULL};
+    sac_result  res = sac_frame_plane_tensor(frame, 0, &plane); /* as decoded */
     if (res == SAC_OK)
         res = sac_tensor_check(ctx, "the first plane", plane, &want);
     if (res == SAC_OK)
         res = sac_tensor_create(dev, &desc, "network input", &in);
     if (res == SAC_OK)
         res = sac_preprocess_run(dev, &pre, &job, 1, in); /* a GPU does it later, nobody waits */
-    if (res == SAC_OK)
-        res = sac_model_run(net, &in, out); /* sac_tensor_download would bring an output to the host */
+    if (res == SAC_OK) /* sac_tensor_download would bring an output to the host */
+        res = sac_model_run(net, &in, out);
     for (int i = 0; i < OUTPUTS_MAX; i++)
         sac_tensor_unref(&out[i]);
     sac_tensor_unref(&in);
@@ -77,7 +78,8 @@ int main(int argc, char **argv)
     if (res == SAC_OK)
         res = sac_model_load(dev, argv[2], NULL, &net);
     if (res == SAC_OK && !takes_an_image(net)) {
-        fprintf(stderr, "gpu_tensor: %s wants other inputs than one image, or has many outputs\n", argv[2]);
+        fprintf(stderr, "gpu_tensor: %s wants other inputs than one image, or has many outputs\n",
+                argv[2]);
         res = SAC_ERR_UNSUPPORTED;
     } else if (res == SAC_OK && (res = sac_source_open(dev, argv[1], NULL, &src)) == SAC_OK) {
         res = look_at_all(ctx, net, src, &frames);
@@ -86,7 +88,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "gpu_tensor: %s\n", why);
     if (dev)
         sac_device_ledger(dev, &ledger);
-    printf("%ld frames, %llu bytes between host and device\n", frames, (unsigned long long)ledger.crossed_bytes);
+    printf("%ld frames, %llu bytes between host and device\n", frames,
+           (unsigned long long)ledger.crossed_bytes);
     sac_source_close(&src);
     sac_model_unref(&net);
     sac_device_unref(&dev);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames from the program's own memory: here raw BGR from the standard input, in a camera's program whatever its
- * driver fills. Results come back with tracks and the time that each stage took. On a GPU the frames are copied
- * there by the session.
+/* Frames from the program's own memory: here raw BGR from the standard input, in a camera's program
+ * whatever its driver fills. Results come back with tracks and the time that each stage took. On a
+ * GPU the frames are copied there by the session.
  *
  *     ffmpeg -i in.mp4 -f rawvideo -pix_fmt bgr24 - | push person_det_fast 768 576 10
  */
@@ -15,7 +15,8 @@ static int read_pixels(FILE *in, sac_frame *frame)
 {
     size_t row_bytes = (size_t)frame->width * 3;
     for (int y = 0; y < frame->height; y++)
-        if (fread(frame->plane[0] + (size_t)y * frame->pitch_bytes[0], 1, row_bytes, in) != row_bytes)
+        if (fread(frame->plane[0] + (size_t)y * frame->pitch_bytes[0], 1, row_bytes, in) !=
+            row_bytes)
             return 0;
     return 1;
 }
@@ -28,11 +29,12 @@ static sac_result take(sac_session *s)
     if (res != SAC_OK)
         return res;
     res = r.status; /* others would go on without this frame; here it ends the program */
-    printf("frame %lld: %zu tracks, %.1f ms of which inference %.1f\n", (long long)r.id, r.count, r.total_ms,
-           r.inference_ms);
+    printf("frame %lld: %zu tracks, %.1f ms of which inference %.1f\n", (long long)r.id, r.count,
+           r.total_ms, r.inference_ms);
     for (size_t i = 0; i < r.count; i++)
-        printf("    %lld at %.0f,%.0f to %.0f,%.0f\n", (long long)r.tracks[i].id, (double)r.tracks[i].x0,
-               (double)r.tracks[i].y0, (double)r.tracks[i].x1, (double)r.tracks[i].y1);
+        printf("    %lld at %.0f,%.0f to %.0f,%.0f\n", (long long)r.tracks[i].id,
+               (double)r.tracks[i].x0, (double)r.tracks[i].y0, (double)r.tracks[i].x1,
+               (double)r.tracks[i].y1);
     sac_session_result_finish(&r);
     return res;
 }
@@ -52,10 +54,12 @@ static sac_result push_all(sac_session *s, sac_device *host, int width, int heig
 {
     sac_result res = SAC_OK;
     for (int64_t number = 0; res == SAC_OK; number++) {
-        sac_frame *frame = NULL, desc = {.format = SAC_PIXEL_BGR24, .width = width, .height = height};
+        sac_frame *frame = NULL,
+                  desc = {.format = SAC_PIXEL_BGR24, .width = width, .height = height};
         desc.number = number;
         desc.pts_us = (int64_t)((double)number * 1e6 / fps);
-        res = sac_frame_create(host, &desc, &frame); /* sac_frame_wrap takes pixels that are there already */
+        res = sac_frame_create(host, &desc,
+                               &frame); /* sac_frame_wrap takes pixels that are there already */
         if (res == SAC_OK && !read_pixels(stdin, frame)) {
             sac_frame_unref(&frame);
             break;

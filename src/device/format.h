@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of a pixel format, one row each (format.c). The functions are for kernels as well, where a format
- * that is known when they are compiled leaves a constant. */
+/* What is known of a pixel format, one row each (format.c). The functions are for kernels as well,
+ * where a format that is known when they are compiled leaves a constant. */
 #ifndef SAC_DEVICE_FORMAT_H
 #define SAC_DEVICE_FORMAT_H
 
@@ -12,16 +12,17 @@
 
 struct sac_format_info {
     const char *name;
-    int         planes;               /* those after the first are 4:2:0 chroma */
-    int         number_bytes;         /* 2: ten bits in the high ones of 16 */
-    int         step[SAC_PLANES_MAX]; /* numbers from a pixel, or a chroma sample, to the next one */
+    int         planes;       /* those after the first are 4:2:0 chroma */
+    int         number_bytes; /* 2: ten bits in the high ones of 16 */
+    int step[SAC_PLANES_MAX]; /* numbers from a pixel, or a chroma sample, to the next one */
 };
 /* NULL: no such format. */
 const struct sac_format_info *sac_format_info_of(enum sac_pixel_format format);
 /* "nv12, p010, ...", for sentences. */
 const char *sac_format_names(void);
 
-/* Numbers a pixel where R, G and B lie side by side, four with alpha, which nobody reads; 0 for other formats. */
+/* Numbers a pixel where R, G and B lie side by side, four with alpha, which nobody reads; 0 for
+ * other formats. */
 SAC_ANYWHERE int sac_rgb_step(enum sac_pixel_format format)
 {
     if (format == SAC_PIXEL_RGB24 || format == SAC_PIXEL_BGR24)

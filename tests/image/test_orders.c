@@ -40,8 +40,8 @@ static void assert_same_picture(const sac_frame *rgb, const sac_frame *f)
                     fail_msg("%s at %d,%d,%d", sac_pixel_format_name(f->format), x, y, c);
 }
 
-static sac_tensor *preprocessed(sac_device *dev, const struct sac_preprocess *pre, const sac_frame *f,
-                                struct sac_rect crop)
+static sac_tensor *preprocessed(sac_device *dev, const struct sac_preprocess *pre,
+                                const sac_frame *f, struct sac_rect crop)
 {
     struct sac_tensor_desc    desc = sac_preprocess_desc(pre, 1);
     struct sac_preprocess_job job = {f, crop};
@@ -69,7 +69,8 @@ static void networks_see_the_same_numbers(void **state)
         struct sac_rect       crop = test_random_crop(rgb);
         for (size_t i = 0; i < SAC_COUNT(others); i++) {
             sac_frame *f = reordered(dev, rgb, others[i]);
-            assert_same_tensor(&pre, preprocessed(dev, &pre, rgb, crop), preprocessed(dev, &pre, f, crop));
+            assert_same_tensor(&pre, preprocessed(dev, &pre, rgb, crop),
+                               preprocessed(dev, &pre, f, crop));
             sac_frame_unref(&f);
         }
         sac_frame_unref(&rgb);
@@ -126,7 +127,8 @@ static void alpha_is_kept_by_copies_and_whole_after_conversions(void **state)
     sac_device *dev = test_device();
     sac_frame  *rgb = random_rgb(dev);
     for (size_t i = 1; i < SAC_COUNT(others); i++) {
-        sac_frame *f = reordered(dev, rgb, others[i]), *copy = test_frame(dev, f->format, f->width, f->height);
+        sac_frame *f = reordered(dev, rgb, others[i]),
+                  *copy = test_frame(dev, f->format, f->width, f->height);
         sac_frame *made = converted(dev, rgb, f);
         assert_sac_ok(sac_frame_copy(f, copy));
         assert_same_planes(f, copy);
@@ -148,8 +150,16 @@ static void drawing_leaves_alpha_alone(void **state)
     sac_device            *dev = test_device();
     const struct sac_shape shapes[] = {
         {.kind = SAC_SHAPE_FILL, .rect = {2, 3, 30, 20}, .colour = {200, 60, 30}, .alpha = 0.7f},
-        {.kind = SAC_SHAPE_BOX, .rect = {-4, 1, 60, 40}, .colour = {10, 250, 90}, .alpha = 1, .thickness = 3},
-        {.kind = SAC_SHAPE_TEXT, .rect = {5, 5, 0, 0}, .colour = {0, 0, 255}, .alpha = 1, .thickness = 16,
+        {.kind = SAC_SHAPE_BOX,
+         .rect = {-4, 1, 60, 40},
+         .colour = {10, 250, 90},
+         .alpha = 1,
+         .thickness = 3},
+        {.kind = SAC_SHAPE_TEXT,
+         .rect = {5, 5, 0, 0},
+         .colour = {0, 0, 255},
+         .alpha = 1,
+         .thickness = 16,
          .text = "id 7"}};
     for (int round = 0; round < 30; round++) {
         sac_frame *rgb = random_rgb(dev), *f = reordered(dev, rgb, others[round % 3]);
@@ -184,8 +194,8 @@ static void the_camera_sees_the_same_brightness(void **state)
     sac_device_unref(&dev);
 }
 
-/* As cv::Mat has it: rows longer than their pixels, of any length, and a part of a larger picture, which begins at
- * any address. What lies around it changes nothing. */
+/* As cv::Mat has it: rows longer than their pixels, of any length, and a part of a larger picture,
+ * which begins at any address. What lies around it changes nothing. */
 static void part_of_a_larger_picture_is_a_frame(void **state)
 {
     (void)state;
@@ -207,7 +217,8 @@ static void part_of_a_larger_picture_is_a_frame(void **state)
             for (int x = 0; x < 3 * WIDTH; x++)
                 first[y * PITCH + x] = (uint8_t)(x * 5 + y * 11);
         assert_sac_ok(sac_frame_wrap(dev, &desc, NULL, NULL, &part));
-        seen[round] = preprocessed(dev, &pre, part, (struct sac_rect){-3, -2, WIDTH + 4, HEIGHT + 5});
+        seen[round] =
+            preprocessed(dev, &pre, part, (struct sac_rect){-3, -2, WIDTH + 4, HEIGHT + 5});
         sac_frame_unref(&part);
     }
     assert_same_tensor(&pre, seen[0], seen[1]);

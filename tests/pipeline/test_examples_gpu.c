@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The examples that work on a GPU, as a reader would run them; test_examples.py runs all of them on the CPU. */
+/* The examples that work on a GPU, as a reader would run them; test_examples.py runs all of them on
+ * the CPU. */
 #include "tests/clips.h"
 #include "tests/gpu.h"
 #include "tests/pipeline/folder.h"
@@ -21,7 +22,8 @@ static void need_gpu(void)
 }
 
 /* What the example prints; its status must be 0. */
-static void run(int (*example)(int, char **), int argc, const char *const *argv, char *text, size_t size)
+static void run(int (*example)(int, char **), int argc, const char *const *argv, char *text,
+                size_t size)
 {
     const int kept = dup(STDOUT_FILENO);
     fflush(stdout);
@@ -51,11 +53,13 @@ static void write_pixels(const char *path, int frames, struct sac_source_info *i
     for (int i = 0; i < frames; i++) {
         sac_frame *frame = NULL, *bgr = NULL;
         assert_sac_ok(sac_source_read_wait(src, &frame));
-        sac_frame like = {.format = SAC_PIXEL_BGR24, .width = frame->width, .height = frame->height};
+        sac_frame like = {
+            .format = SAC_PIXEL_BGR24, .width = frame->width, .height = frame->height};
         assert_sac_ok(sac_frame_create(cpu, &like, &bgr));
         assert_sac_ok(sac_frame_convert(frame, SAC_FILTER_BILINEAR, bgr));
         for (int y = 0; y < bgr->height; y++)
-            assert_int_equal(fwrite(bgr->plane[0] + (size_t)y * bgr->pitch_bytes[0], 3, (size_t)bgr->width, file),
+            assert_int_equal(fwrite(bgr->plane[0] + (size_t)y * bgr->pitch_bytes[0], 3,
+                                    (size_t)bgr->width, file),
                              bgr->width);
         sac_frame_unref(&frame);
         sac_frame_unref(&bgr);
@@ -107,5 +111,6 @@ int main(void)
         cmocka_unit_test(frames_reach_a_network_without_crossing),
         cmocka_unit_test(a_programs_own_pixels_are_tracked),
     };
-    return cmocka_run_group_tests_name("pipeline/examples_gpu", tests, folder_create, folder_remove);
+    return cmocka_run_group_tests_name("pipeline/examples_gpu", tests, folder_create,
+                                       folder_remove);
 }

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of OpenCV as examples/opencv.cpp names, with OpenCV's types, so that the tests compile it without OpenCV.
+// As much of OpenCV as examples/opencv.cpp names, with OpenCV's types, so that the tests compile it
+// without OpenCV.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
-namespace cv {
+namespace cv
+{
 
 struct MatStep {
-    operator size_t() const { return 0; }
+    operator size_t() const
+    {
+        return 0;
+    }
 };
 
-class Mat {
-public:
+class Mat
+{
+  public:
     int            channels() const;
     int            rows, cols;
     unsigned char *data;
@@ -29,8 +35,9 @@ void rectangle(Mat &picture, Point2f a, Point2f b, const Scalar &colour, int thi
 
 enum VideoCaptureProperties { CAP_PROP_POS_MSEC = 0 };
 
-class VideoCapture {
-public:
+class VideoCapture
+{
+  public:
     bool   open(const std::string &name);
     bool   open(int camera);
     bool   read(Mat &picture);
