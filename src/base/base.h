@@ -25,6 +25,28 @@
 #define SAC_FAIL(ctx, res, ...) sac_fail(ctx, res, __VA_ARGS__)
 sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...) SAC_PRINTF(3, 4);
 
+/* First in a public function: what its caller must give, an array where its count is not 0. A context that can't be
+ * had is NULL. */
+#define SAC_NEEDS(ctx, arg)                                                                        \
+    do {                                                                                           \
+        if (!(arg))                                                                                \
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s is NULL", __func__, #arg);                   \
+    } while (0)
+#define SAC_NEEDS_ARRAY(ctx, array, count)                                                         \
+    do {                                                                                           \
+        if ((count) != 0 && !(array))                                                              \
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s is NULL, and there should be %lld", __func__, \
+                            #array, (long long)(count));                                           \
+    } while (0)
+
+/* Numbers of a caller's params; both ends belong to the range. SAC_ERR_ARG names the first that is outside, as what is
+ * no number at all is. */
+struct sac_number {
+    const char *name;
+    double      value, min, max;
+};
+sac_result sac_numbers_check(sac_context *ctx, const char *of, const struct sac_number *numbers, size_t n);
+
 /* Put a place before the sentence that a callee just kept: "model.onnx: " + sentence; passes res
  * through. Does not log again. */
 sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ...)

@@ -38,6 +38,7 @@ struct sac_context_params sac_context_params_default(void)
 
 sac_result sac_context_create(const struct sac_context_params *params, sac_context **out)
 {
+    SAC_NEEDS(NULL, out);
     static atomic_uint_fast64_t serial;
     sac_context *ctx = sac_new(sac_context);
     if (!ctx)
@@ -64,6 +65,7 @@ void sac_context_destroy(sac_context **ctx)
 size_t sac_context_last_error(const sac_context *ctx, char *buf, size_t size)
 {
     size_t len = 0;
+    size = buf ? size : 0;
     if (size)
         buf[0] = '\0';
     if (!ctx)
@@ -86,6 +88,8 @@ size_t sac_context_last_error(const sac_context *ctx, char *buf, size_t size)
 
 void sac_context_set_log_level(sac_context *ctx, enum sac_log_level level)
 {
+    if (!ctx)
+        return;
     atomic_store(&ctx->level, (int)level);
 }
 
@@ -156,6 +160,15 @@ sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...)
      * else a command line would print it twice. */
     sac_log(ctx, SAC_LOG_DEBUG, "%s: %s", sac_result_name(res), sentence);
     return res;
+}
+
+sac_result sac_numbers_check(sac_context *ctx, const char *of, const struct sac_number *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(numbers[i].value >= numbers[i].min && numbers[i].value <= numbers[i].max))
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s is %.10g; it takes %.10g to %.10g", of, numbers[i].name,
+                            numbers[i].value, numbers[i].min, numbers[i].max);
+    return SAC_OK;
 }
 
 sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ...)

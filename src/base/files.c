@@ -202,6 +202,8 @@ void sac_files_finish(struct sac_files *files)
 sac_result sac_files_check(sac_context *ctx, const char *const *outputs, size_t output_count,
                            const char *const *inputs, size_t input_count)
 {
+    SAC_NEEDS_ARRAY(ctx, outputs, output_count);
+    SAC_NEEDS_ARRAY(ctx, inputs, input_count);
     struct sac_files files = {.ctx = ctx};
     for (size_t i = 0; i < output_count; i++)
         sac_files_add_output(&files, outputs[i], NULL);

@@ -166,6 +166,7 @@ static const char *put_address(struct copy *c, const char *at)
 
 size_t sac_hide_secrets(const char *text, char *buf, size_t size)
 {
+    size = buf ? size : 0;
     struct copy c = {buf, size, 0};
     const char *at = text ? text : "";
     for (const char *colon; (colon = strchr(at, ':'));) {

@@ -125,6 +125,43 @@ static int read_mapping(struct reader *reader, const yaml_node_t *node, const ch
     return status;
 }
 
+/* What libyaml takes minutes and gigabytes for is told by its own events, before it builds a document of them: keys have
+ * two levels and a list below, and a page or two has some hundred. */
+enum { DEPTH_MAX = 8, EVENTS_MAX = 20000 };
+
+static int check_event(const struct reader *reader, const yaml_event_t *event, int *depth, int count)
+{
+    const unsigned long line = (unsigned long)event->start_mark.line + 1;
+    *depth += (event->type == YAML_SEQUENCE_START_EVENT) + (event->type == YAML_MAPPING_START_EVENT) -
+              (event->type == YAML_SEQUENCE_END_EVENT) - (event->type == YAML_MAPPING_END_EVENT);
+    if (*depth > DEPTH_MAX)
+        return fault_usage(reader->fault, "%s:%lu: lists and mappings %d deep, so no configuration of saccade",
+                           reader->name, line, *depth);
+    if (count > EVENTS_MAX)
+        return fault_usage(reader->fault, "%s:%lu: over %d values and keys, so no configuration of saccade",
+                           reader->name, line, (int)EVENTS_MAX);
+    return STATUS_OK;
+}
+
+/* A text that is no YAML is left to read_document, which says what is wrong with it. */
+static int check_effort(const struct reader *reader, const void *bytes, size_t size)
+{
+    yaml_parser_t parser;
+    yaml_event_t  event;
+    int           status = STATUS_OK, depth = 0;
+    bool          more = true;
+    if (!yaml_parser_initialize(&parser))
+        return fault_failure(reader->fault, "%s: out of memory", reader->name);
+    yaml_parser_set_input_string(&parser, bytes, size);
+    for (int count = 0; more && status == STATUS_OK && yaml_parser_parse(&parser, &event); count++) {
+        status = check_event(reader, &event, &depth, count);
+        more = event.type != YAML_STREAM_END_EVENT;
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+    return status;
+}
+
 static int read_document(struct reader *reader, yaml_parser_t *parser)
 {
     if (!yaml_parser_load(parser, &reader->document)) {
@@ -152,16 +189,19 @@ int config_read_memory(struct settings *s, const void *bytes, size_t size, const
 {
     struct reader reader = {.settings = s, .name = name, .fault = fault};
     yaml_parser_t parser;
+    int           status = check_effort(&reader, bytes, size);
+    if (status != STATUS_OK)
+        return status;
     if (!yaml_parser_initialize(&parser))
         return fault_failure(fault, "%s: out of memory", name);
     yaml_parser_set_input_string(&parser, bytes, size);
-    int status = read_document(&reader, &parser);
+    status = read_document(&reader, &parser);
     yaml_parser_delete(&parser);
     return status;
 }
 
 /* A configuration is a page or two; what is longer is some other file. */
-enum { CONFIG_BYTES_MAX = 1 << 20 };
+enum { CONFIG_BYTES_MAX = 1 << 17 };
 
 int config_read(struct settings *s, const char *path, struct fault *fault)
 {
@@ -176,7 +216,7 @@ int config_read(struct settings *s, const char *path, struct fault *fault)
     else if (ferror(file))
         status = fault_failure(fault, "%s: %s", path, strerror(errno));
     else if (size == CONFIG_BYTES_MAX)
-        status = fault_usage(fault, "%s: over 1 MiB, so no configuration of saccade", path);
+        status = fault_usage(fault, "%s: over 128 KiB, so no configuration of saccade", path);
     else
         status = config_read_memory(s, bytes, size, path, fault);
     free(bytes);

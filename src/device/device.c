@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -140,14 +141,26 @@ sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *op
 sac_result sac_device_open(sac_context *ctx, const char *name,
                            const struct sac_device_params *params, sac_device **out)
 {
+    SAC_NEEDS(ctx, ctx);
+    SAC_NEEDS(ctx, name);
+    SAC_NEEDS(ctx, out);
     const struct sac_device_ops *ops = NULL;
     int                          index = 0;
-    sac_result                   res = resolve(ctx, name, &ops, &index);
+    const struct sac_number      numbers[] = {
+        {"threads", params ? params->threads : 0, 0, 4096},
+        {"leak_age_s", params ? params->leak_age_s : 0, 0, INT_MAX},
+        {"trim_frames", params ? params->trim_frames : 0, 0, INT_MAX},
+    };
+    sac_result res = sac_numbers_check(ctx, "device", numbers, SAC_COUNT(numbers));
+    if (res == SAC_OK)
+        res = resolve(ctx, name, &ops, &index);
     return res == SAC_OK ? sac_device_open_ops(ctx, ops, index, params, out) : res;
 }
 
 sac_device *sac_device_ref(sac_device *dev)
 {
+    if (!dev)
+        return NULL;
     sac_refcount_inc(&dev->refs);
     sac_device_hold(dev);
     return dev;
@@ -182,16 +195,22 @@ void sac_device_release(sac_device *dev)
 
 const char *sac_device_name(const sac_device *dev)
 {
+    if (!dev)
+        return NULL;
     return dev->name;
 }
 
 const char *sac_device_description(const sac_device *dev)
 {
+    if (!dev)
+        return NULL;
     return dev->description;
 }
 
 int sac_device_threads(const sac_device *dev)
 {
+    if (!dev)
+        return 0;
     return dev->params.threads;
 }
 
@@ -202,11 +221,14 @@ int sac_video_threads(const sac_device *dev)
 
 sac_context *sac_device_context(const sac_device *dev)
 {
+    if (!dev)
+        return NULL;
     return dev->ctx;
 }
 
 sac_result sac_device_wait(sac_device *dev)
 {
+    SAC_NEEDS(NULL, dev);
     struct sac_event *reached = NULL;
     if (dev->ops->host_memory)
         return SAC_OK;

@@ -130,6 +130,9 @@ sac_result sac_frame_create_in(sac_device *dev, const sac_frame *desc, struct sa
 
 sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), desc);
+    SAC_NEEDS(sac_device_context(dev), out);
     sac_frame          layout = *desc;
     struct sac_buffer *buf = NULL;
     char               name[32];
@@ -185,6 +188,9 @@ static sac_result wrap_turned(sac_device *dev, const sac_frame *desc, void (*rel
 sac_result sac_frame_wrap(sac_device *dev, const sac_frame *desc, void (*release)(void *user),
                           void *user, sac_frame **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), desc);
+    SAC_NEEDS(sac_device_context(dev), out);
     struct sac_frame_owner *owner = NULL;
     sac_result              res = check(dev, desc);
     if (res == SAC_OK)
@@ -203,6 +209,8 @@ sac_result sac_frame_wrap(sac_device *dev, const sac_frame *desc, void (*release
 
 sac_frame *sac_frame_ref(sac_frame *frame)
 {
+    if (!frame || !frame->owner)
+        return NULL;
     sac_refcount_inc(&frame->owner->refs);
     return frame;
 }
@@ -243,6 +251,8 @@ void sac_frame_used(const sac_frame *frame, struct sac_stream *stream)
 
 bool sac_frame_is_writable(const sac_frame *frame)
 {
+    if (!frame || !frame->owner)
+        return false;
     return frame->owner->buffer && frame->orientation == SAC_UPRIGHT &&
            atomic_load_explicit(&frame->owner->refs.count, memory_order_acquire) == 1;
 }
@@ -265,6 +275,7 @@ sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream)
 /* A frame of our own may have been copied, converted or drawn to since it was made. */
 sac_result sac_frame_wait(const sac_frame *frame)
 {
+    SAC_NEEDS(NULL, frame);
     const struct sac_frame_owner *owner = frame->owner;
     sac_result res = owner && owner->ready ? frame->device->ops->event_wait(owner->ready) : SAC_OK;
     return res == SAC_OK && owner && owner->buffer ? sac_device_wait(frame->device) : res;
@@ -280,6 +291,9 @@ static void release_frame(void *user)
 
 sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out)
 {
+    SAC_NEEDS(NULL, frame);
+    SAC_NEEDS(sac_device_context(frame->device), frame->owner);
+    SAC_NEEDS(frame->device->ctx, out);
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     const int    n = sac_frame_stored_planes(frame, planes);
     const size_t size = n ? (size_t)sac_format_info_of(frame->format)->number_bytes : 1;
@@ -371,6 +385,10 @@ static sac_result copy_turned(const sac_frame *src, sac_frame *dst)
 
 sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst)
 {
+    SAC_NEEDS(sac_device_context(dst ? dst->device : NULL), src);
+    SAC_NEEDS(sac_device_context(src->device), dst);
+    SAC_NEEDS(sac_device_context(dst->device), src->owner);
+    SAC_NEEDS(sac_device_context(src->device), dst->owner);
     sac_result res = check_copy(src, dst);
     if (res != SAC_OK)
         return res;

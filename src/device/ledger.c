@@ -82,6 +82,8 @@ sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
 
 void sac_device_ledger(const sac_device *dev, struct sac_ledger *out)
 {
+    if (!dev || !out)
+        return;
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++)
         out->reason[i] = (struct sac_ledger_entry){.calls = atomic_load(&dev->ledger[i].calls),
                                                    .bytes = atomic_load(&dev->ledger[i].bytes)};

@@ -50,6 +50,8 @@ static void dump_live(struct sac_buffer_pool *pool, void (*fn)(void *user, const
 void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const char *line),
                           void *user)
 {
+    if (!dev || !fn)
+        return;
     dump_live(dev->pool, fn, user);
     if (dev->host_pool)
         dump_live(dev->host_pool, fn, user);
@@ -126,11 +128,15 @@ static void stats_of(struct sac_buffer_pool *pool, struct sac_pool_stats *out)
 
 void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats *out)
 {
+    if (!dev || !out)
+        return;
     stats_of(dev->pool, out);
 }
 
 void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *out)
 {
+    if (!dev || !out)
+        return;
     *out = (struct sac_pool_stats){0};
     if (dev->host_pool)
         stats_of(dev->host_pool, out);

@@ -259,6 +259,9 @@ static sac_result read_numbers(const char *path, FILE *file, sac_tensor *t)
 
 sac_result sac_tensor_load_npy(sac_device *dev, const char *path, sac_tensor **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), path);
+    SAC_NEEDS(sac_device_context(dev), out);
     struct header h = {0};
     sac_tensor   *t = NULL;
     FILE         *file = fopen(path, "re");
@@ -329,6 +332,8 @@ static sac_result write_numbers(FILE *file, const char *path, const sac_tensor *
 
 sac_result sac_tensor_save_npy(const sac_tensor *t, const char *path)
 {
+    SAC_NEEDS(sac_device_context(sac_tensor_device(t)), t);
+    SAC_NEEDS(sac_device_context(sac_tensor_device(t)), path);
     struct sac_outfile out;
     sac_result         res = sac_outfile_open(sac_tensor_device(t)->ctx, path, &out);
     if (res != SAC_OK)

@@ -36,6 +36,8 @@ const char *sac_dtype_name(enum sac_dtype dtype)
 
 int64_t sac_tensor_desc_elements(const struct sac_tensor_desc *desc)
 {
+    if (!desc)
+        return -1;
     int64_t n = 1;
     bool    empty = false;
     if (desc->rank < 0 || desc->rank > SAC_RANK_MAX)
@@ -53,6 +55,8 @@ int64_t sac_tensor_desc_elements(const struct sac_tensor_desc *desc)
 
 int64_t sac_tensor_desc_bytes(const struct sac_tensor_desc *desc)
 {
+    if (!desc)
+        return -1;
     int64_t n = sac_tensor_desc_elements(desc), bytes;
     if (n < 0 || __builtin_mul_overflow(n, (int64_t)sac_dtype_bytes(desc->dtype), &bytes))
         return -1;
@@ -113,6 +117,9 @@ static sac_result tensor_new(sac_device *dev, const struct sac_tensor_desc *desc
 sac_result sac_tensor_create(sac_device *dev, const struct sac_tensor_desc *desc, const char *owner,
                              sac_tensor **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), desc);
+    SAC_NEEDS(sac_device_context(dev), out);
     int64_t     bytes;
     sac_tensor *t = NULL;
     if (!owner)
@@ -135,6 +142,9 @@ sac_result sac_tensor_create(sac_device *dev, const struct sac_tensor_desc *desc
 sac_result sac_tensor_wrap(sac_device *dev, const struct sac_tensor_desc *desc, void *data,
                            void (*release)(void *user), void *user, sac_tensor **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), desc);
+    SAC_NEEDS(sac_device_context(dev), out);
     int64_t     bytes;
     sac_tensor *t = NULL;
     sac_result  res = check(dev, desc, "wrapped tensor", &bytes);
@@ -154,6 +164,9 @@ sac_result sac_tensor_wrap(sac_device *dev, const struct sac_tensor_desc *desc, 
 sac_result sac_tensor_view(sac_tensor *base, size_t offset_bytes,
                            const struct sac_tensor_desc *desc, sac_tensor **out)
 {
+    SAC_NEEDS(base ? base->dev->ctx : NULL, base);
+    SAC_NEEDS(base ? base->dev->ctx : NULL, desc);
+    SAC_NEEDS(base ? base->dev->ctx : NULL, out);
     int64_t     bytes;
     sac_tensor *t = NULL;
     sac_result  res = check(base->dev, desc, "tensor view", &bytes);
@@ -174,6 +187,8 @@ sac_result sac_tensor_view(sac_tensor *base, size_t offset_bytes,
 
 sac_tensor *sac_tensor_ref(sac_tensor *t)
 {
+    if (!t)
+        return NULL;
     sac_refcount_inc(&t->refs);
     return t;
 }
@@ -213,16 +228,22 @@ void sac_tensor_used(sac_tensor *t, struct sac_stream *stream)
 
 const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t)
 {
+    if (!t)
+        return NULL;
     return &t->desc;
 }
 
 void *sac_tensor_data(const sac_tensor *t)
 {
+    if (!t)
+        return NULL;
     return t->data;
 }
 
 sac_device *sac_tensor_device(const sac_tensor *t)
 {
+    if (!t)
+        return NULL;
     return t->dev;
 }
 
@@ -239,6 +260,8 @@ void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t s
 
 sac_result sac_tensor_upload(sac_tensor *t, const void *src)
 {
+    SAC_NEEDS(t ? t->dev->ctx : NULL, t);
+    SAC_NEEDS_ARRAY(t ? t->dev->ctx : NULL, src, sac_tensor_desc_bytes(&t->desc));
     char what[200];
     sac_tensor_name(t, "upload of", what, sizeof what);
     return sac_device_copy(t->dev, NULL, t->data, src, (size_t)sac_tensor_desc_bytes(&t->desc),
@@ -247,6 +270,8 @@ sac_result sac_tensor_upload(sac_tensor *t, const void *src)
 
 sac_result sac_tensor_download(const sac_tensor *t, void *dst)
 {
+    SAC_NEEDS(t ? t->dev->ctx : NULL, t);
+    SAC_NEEDS_ARRAY(t ? t->dev->ctx : NULL, dst, sac_tensor_desc_bytes(&t->desc));
     char what[200];
     sac_tensor_name(t, "download of", what, sizeof what);
     return sac_device_copy(t->dev, NULL, dst, t->data, (size_t)sac_tensor_desc_bytes(&t->desc),
@@ -282,6 +307,8 @@ static void print_spec(const struct sac_tensor_spec *spec, char *out, size_t siz
 sac_result sac_tensor_check(sac_context *ctx, const char *what, const sac_tensor *t,
                             const struct sac_tensor_spec *spec)
 {
+    SAC_NEEDS(ctx, what);
+    SAC_NEEDS(ctx, spec);
     char have[160], want[280];
     if (spec->rank < 0 || spec->rank > SAC_RANK_MAX)
         return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: a tensor of rank %d cannot be wanted", what, spec->rank);

@@ -352,6 +352,9 @@ sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_b
                            const char *out, void (*on_bucket)(void *, const struct sac_build_bucket *),
                            void *user)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), path);
+    SAC_NEEDS(sac_device_context(dev), out);
     struct build b = {.params = params ? *params : sac_build_params_default(), .ctx = dev->ctx};
     sac_result   res = choose_batches(&b);
     if (res == SAC_OK)

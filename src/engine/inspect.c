@@ -231,6 +231,8 @@ static void note_plan(sac_model *m, const struct sac_plan *plan)
 
 void sac_model_inspect(sac_model *m, struct sac_model_info *out)
 {
+    if (!m || !out)
+        return;
     pthread_mutex_lock(&m->lock);
     struct sac_plan *plan = plan_to_show(m);
     if (plan)
@@ -270,6 +272,8 @@ static void step_line(const struct sac_plan *plan, size_t i, char *buf, size_t s
 
 void sac_model_dump_steps(sac_model *m, void (*fn)(void *user, const char *line), void *user)
 {
+    if (!m || !fn)
+        return;
     char line[320], label[256];
     pthread_mutex_lock(&m->lock);
     const struct sac_plan *plan = plan_to_show(m);

@@ -245,18 +245,28 @@ static sac_result load_path(sac_device *dev, const char *given,
 sac_result sac_model_load(sac_device *dev, const char *path, const struct sac_model_params *params,
                           sac_model **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), path);
+    SAC_NEEDS(sac_device_context(dev), out);
     return load_path(dev, path, params, false, out);
 }
 
 sac_result sac_model_open_for_inspection(sac_device *dev, const char *path,
                                          const struct sac_model_params *params, sac_model **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), path);
+    SAC_NEEDS(sac_device_context(dev), out);
     return load_path(dev, path, params, true, out);
 }
 
 sac_result sac_model_load_memory(sac_device *dev, const void *bytes, size_t size, const char *name,
                                  const struct sac_model_params *params, sac_model **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), name);
+    SAC_NEEDS(sac_device_context(dev), out);
+    SAC_NEEDS_ARRAY(sac_device_context(dev), bytes, size);
     sac_model *m = NULL;
     sac_result res = model_new(dev, name, params, &m);
     if (res == SAC_OK)
@@ -270,6 +280,8 @@ sac_result sac_model_load_memory(sac_device *dev, const void *bytes, size_t size
 
 sac_model *sac_model_ref(sac_model *model)
 {
+    if (!model)
+        return NULL;
     sac_refcount_inc(&model->refs);
     return model;
 }
@@ -296,26 +308,36 @@ void sac_model_unref(sac_model **model)
 
 int sac_model_input_count(const sac_model *m)
 {
+    if (!m)
+        return 0;
     return m->graph->input_count;
 }
 
 int sac_model_output_count(const sac_model *m)
 {
+    if (!m)
+        return 0;
     return m->graph->output_count;
 }
 
 const struct sac_model_port *sac_model_input(const sac_model *m, int i)
 {
+    if (!m)
+        return NULL;
     return i >= 0 && i < m->graph->input_count ? &m->inputs[i] : NULL;
 }
 
 const struct sac_model_port *sac_model_output(const sac_model *m, int i)
 {
+    if (!m)
+        return NULL;
     return i >= 0 && i < m->graph->output_count ? &m->outputs[i] : NULL;
 }
 
 const char *sac_model_metadata(const sac_model *m, const char *key)
 {
+    if (!m || !key)
+        return NULL;
     for (int i = 0; i < m->onnx.metadata_count; i++)
         if (strcmp(m->onnx.metadata[i].key, key) == 0)
             return m->onnx.metadata[i].value;
@@ -324,11 +346,15 @@ const char *sac_model_metadata(const sac_model *m, const char *key)
 
 const char *sac_model_path(const sac_model *m)
 {
+    if (!m)
+        return NULL;
     return m->path;
 }
 
 const char *sac_model_file(const sac_model *m, int i)
 {
+    if (!m)
+        return NULL;
     if (!m->file.bytes || i < 0)
         return NULL;
     return i == 0 ? m->path : sac_onnx_data_file(&m->onnx, i - 1);
@@ -336,15 +362,21 @@ const char *sac_model_file(const sac_model *m, int i)
 
 sac_device *sac_model_device(const sac_model *m)
 {
+    if (!m)
+        return NULL;
     return m->dev;
 }
 
 enum sac_precision sac_model_precision(const sac_model *m)
 {
+    if (!m)
+        return SAC_PRECISION_DEFAULT;
     return m->params.precision;
 }
 
 void sac_model_profile(sac_model *m, int on)
 {
+    if (!m)
+        return;
     m->profile = on != 0;
 }

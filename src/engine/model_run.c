@@ -243,6 +243,9 @@ static void unref_outputs(sac_model *m, sac_tensor **out)
 
 sac_result sac_model_run(sac_model *m, sac_tensor *const *in, sac_tensor **out)
 {
+    SAC_NEEDS(m ? m->ctx : NULL, m);
+    SAC_NEEDS_ARRAY(m ? m->ctx : NULL, in, m->graph->input_count);
+    SAC_NEEDS_ARRAY(m ? m->ctx : NULL, out, m->graph->output_count);
     for (int i = 0; i < m->graph->output_count; i++)
         out[i] = NULL;
     sac_result res = sac_model_run_on(m, NULL, in, out);
@@ -258,6 +261,8 @@ sac_result sac_model_run(sac_model *m, sac_tensor *const *in, sac_tensor **out)
 
 int sac_model_batches(sac_model *m)
 {
+    if (!m)
+        return 0;
     pthread_mutex_lock(&m->lock);
     sac_model_settle(m);
     if (m->batching == SAC_BATCH_UNCHECKED && sac_model_check_batch(m) != SAC_OK)

@@ -211,6 +211,8 @@ static const char *const precision_names[] = {"default", "fp32", "tf32", "fp16"}
 
 sac_result sac_precision_parse(const char *name, enum sac_precision *out)
 {
+    SAC_NEEDS(NULL, name);
+    SAC_NEEDS(NULL, out);
     for (size_t i = 0; i < SAC_COUNT(precision_names); i++)
         if (strcmp(name, precision_names[i]) == 0) {
             *out = (enum sac_precision)i;

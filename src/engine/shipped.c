@@ -172,6 +172,8 @@ static sac_result refuse(sac_context *ctx, const char *name)
 
 sac_result sac_models_find(sac_context *ctx, const char *model, char *path, size_t size)
 {
+    SAC_NEEDS(ctx, model);
+    SAC_NEEDS_ARRAY(ctx, path, size);
     bool fits = true;
     if (!is_name(model) || is_file(model))
         fits = (size_t)snprintf(path, size, "%s", model) < size;
@@ -185,6 +187,8 @@ sac_result sac_models_find(sac_context *ctx, const char *model, char *path, size
 
 void sac_models_list(void (*fn)(void *user, const struct sac_shipped_model *model), void *user)
 {
+    if (!fn)
+        return;
     for (size_t i = 0; i < SAC_COUNT(shipped); i++) {
         char path[PATH_MAX];
         bool fits = false;

@@ -504,6 +504,8 @@ static sac_result apply_metadata(sac_context *ctx, const sac_model *model,
 sac_result sac_model_contract_read(const sac_model *model, const char *user,
                                    struct sac_model_contract *io)
 {
+    SAC_NEEDS(sac_device_context(sac_model_device(model)), model);
+    SAC_NEEDS(sac_device_context(sac_model_device(model)), io);
     sac_context *ctx = sac_device_context(sac_model_device(model));
     sac_result   res = apply_yaml_file(ctx, model, io);
     if (res == SAC_OK)

@@ -196,6 +196,9 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
 sac_result sac_detector_create(sac_device *dev, const char *model_path,
                                const struct sac_detector_params *params, sac_detector **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), model_path);
+    SAC_NEEDS(sac_device_context(dev), out);
     struct sac_detector_params p = params ? *params : sac_detector_params_default();
     sac_result                 res = check_params(dev->ctx, &p);
     if (res != SAC_OK)
@@ -350,6 +353,9 @@ static sac_result run_there(struct sac_detector *det, sac_frame *const *frames, 
 sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
                             struct sac_detections *found)
 {
+    SAC_NEEDS(det ? det->dev->ctx : NULL, det);
+    SAC_NEEDS_ARRAY(det ? det->dev->ctx : NULL, frames, n);
+    SAC_NEEDS_ARRAY(det ? det->dev->ctx : NULL, found, n);
     sac_result res = SAC_OK;
     det->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
     for (int i = 0, batch; i < n && res == SAC_OK; i += batch) {
@@ -364,20 +370,28 @@ sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
 
 void sac_detector_get_times(const sac_detector *det, struct sac_run_times *out)
 {
+    if (!det || !out)
+        return;
     *out = det->times;
 }
 
 const char *sac_detector_head_name(const sac_detector *det)
 {
+    if (!det)
+        return NULL;
     return det->head->name;
 }
 
 const struct sac_model_contract *sac_detector_contract(const sac_detector *det)
 {
+    if (!det)
+        return NULL;
     return &det->contract;
 }
 
 sac_model *sac_detector_model(const sac_detector *det)
 {
+    if (!det)
+        return NULL;
     return det->model;
 }

@@ -118,17 +118,23 @@ sac_result sac_detector_choose_classes(struct sac_detector *det, const char *lis
 
 const char *sac_detector_class_name(const sac_detector *det, int class_id)
 {
+    if (!det)
+        return "unknown";
     bool known = class_id >= 0 && class_id < det->contract.class_count;
     return known ? det->contract.classes[class_id] : "unknown";
 }
 
 int sac_detector_kept_classes(const sac_detector *det)
 {
+    if (!det)
+        return 0;
     return det->wanted ? (int)det->wanted_count : det->contract.class_count;
 }
 
 int sac_detector_keeps_only(const sac_detector *det, const char *name)
 {
+    if (!det || !name)
+        return 0;
     if (sac_detector_kept_classes(det) != 1)
         return 0;
     return strcmp(sac_detector_class_name(det, det->wanted ? det->wanted[0] : 0), name) == 0;
@@ -136,6 +142,8 @@ int sac_detector_keeps_only(const sac_detector *det, const char *name)
 
 void sac_detector_describe_classes(const sac_detector *det, char *out, size_t size)
 {
+    if (!det || !out)
+        return;
     const int       count = det->contract.class_count, kept = sac_detector_kept_classes(det);
     struct sentence text = {out, size, 0};
     add(&text, "%s", "");

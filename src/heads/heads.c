@@ -40,6 +40,8 @@ const struct sac_head *sac_head_of(const struct sac_head_view *view)
 
 void sac_head_list(void (*fn)(void *user, const char *name, const char *what), void *user)
 {
+    if (!fn)
+        return;
     for (size_t i = 0; i < SAC_COUNT(heads); i++)
         fn(user, heads[i]->name, heads[i]->what);
 }
@@ -56,6 +58,8 @@ void sac_head_names(char *out, size_t size)
 
 const char *sac_head_recognise(const sac_model *model)
 {
+    if (!model)
+        return NULL;
     struct sac_head_view view;
     if (sac_head_view_init(NULL, model, &view) != SAC_OK)
         return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checking side of the image operations: arguments are looked at once here, so that each device
  * may trust them. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -33,6 +34,8 @@ struct sac_preprocess sac_preprocess_default(void)
 
 struct sac_fit_map sac_fit_map_of(const struct sac_preprocess *pre, const struct sac_rect *crop)
 {
+    if (!pre || !crop)
+        return (struct sac_fit_map){0};
     struct sac_fit_box box = sac_fit_box_of(pre, crop);
     float              scale_x = (float)box.width / (crop->x1 - crop->x0);
     float              scale_y = (float)box.height / (crop->y1 - crop->y0);
@@ -52,6 +55,17 @@ static sac_result check_preprocess(sac_context *ctx, const struct sac_preprocess
     if (pre->width < 1 || pre->height < 1 || pre->width > 32768 || pre->height > 32768)
         return SAC_FAIL(ctx, SAC_ERR_ARG, "preprocess: size %dx%d; have 1x1 to 32768x32768",
                         pre->width, pre->height);
+    const struct sac_number numbers[] = {
+        {"fit", (int)pre->fit, 0, SAC_FIT_LETTERBOX_CENTRE},     {"filter", (int)pre->filter, 0, SAC_FILTER_AREA},
+        {"order", (int)pre->order, 0, SAC_ORDER_BGR},            {"layout", (int)pre->layout, 0, SAC_LAYOUT_NHWC},
+        {"mean[0]", pre->mean[0], -FLT_MAX, FLT_MAX},   {"mean[1]", pre->mean[1], -FLT_MAX, FLT_MAX},
+        {"mean[2]", pre->mean[2], -FLT_MAX, FLT_MAX},   {"scale[0]", pre->scale[0], -FLT_MAX, FLT_MAX},
+        {"scale[1]", pre->scale[1], -FLT_MAX, FLT_MAX}, {"scale[2]", pre->scale[2], -FLT_MAX, FLT_MAX},
+        {"fill[0]", pre->fill[0], -FLT_MAX, FLT_MAX},   {"fill[1]", pre->fill[1], -FLT_MAX, FLT_MAX},
+        {"fill[2]", pre->fill[2], -FLT_MAX, FLT_MAX},
+    };
+    if (sac_numbers_check(ctx, "preprocess", numbers, SAC_COUNT(numbers)) != SAC_OK)
+        return SAC_ERR_ARG;
     if (pre->dtype != SAC_F32 && pre->dtype != SAC_F16 && pre->dtype != SAC_U8)
         return SAC_FAIL(ctx, SAC_ERR_ARG, "preprocess: dtype %s; have float32, float16, uint8",
                         sac_dtype_name(pre->dtype));
@@ -66,7 +80,7 @@ static bool is_frame_format(const sac_frame *f)
 static sac_result check_job(sac_device *dev, const struct sac_preprocess_job *job, int index)
 {
     const sac_frame *f = job->frame;
-    if (!f || !is_frame_format(f) || f->device != dev)
+    if (!f || !f->owner || !is_frame_format(f) || f->device != dev)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "preprocess: job %d has no frame on device %s",
                         index, dev->name);
     const float edge[4] = {job->crop.x0, job->crop.y0, job->crop.x1, job->crop.y1};
@@ -144,6 +158,10 @@ sac_result sac_preprocess_boxes(sac_device *dev, struct sac_stream *stream, cons
 sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
                               const struct sac_preprocess_job *jobs, int n, sac_tensor *dst)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), pre);
+    SAC_NEEDS(sac_device_context(dev), dst);
+    SAC_NEEDS_ARRAY(sac_device_context(dev), jobs, n);
     return sac_preprocess_run_on(dev, NULL, pre, jobs, n, dst);
 }
 
@@ -191,6 +209,10 @@ sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, s
 
 sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst)
 {
+    SAC_NEEDS(sac_device_context(dst ? dst->device : NULL), src);
+    SAC_NEEDS(sac_device_context(src->device), dst);
+    SAC_NEEDS(sac_device_context(dst->device), src->owner);
+    SAC_NEEDS(sac_device_context(src->device), dst->owner);
     char what[128];
     sac_frame_name(src, "conversion of", what, sizeof what);
     return sac_frame_convert_for(src, filter, dst, SAC_COPY_FRAME_CONVERT, what);
@@ -232,11 +254,16 @@ sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame, const 
 
 sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int n)
 {
+    SAC_NEEDS(NULL, frame);
+    SAC_NEEDS(sac_device_context(frame->device), frame->owner);
+    SAC_NEEDS_ARRAY(frame->device->ctx, shapes, n);
     return sac_frame_draw_on(NULL, frame, shapes, n);
 }
 
 int sac_text_width(const char *text, int height)
 {
+    if (!text)
+        return 0;
     return (int)ceilf((float)strlen(text) * sac_font_advance(height));
 }
 

@@ -48,7 +48,7 @@ static bool has_ending(const char *path, const char *const *list, size_t count)
 
 int sac_name_is_picture(const char *path)
 {
-    return has_ending(path, endings, SAC_COUNT(endings));
+    return path && has_ending(path, endings, SAC_COUNT(endings));
 }
 
 int sac_name_is_video(const char *path)
@@ -57,7 +57,7 @@ int sac_name_is_video(const char *path)
         "mp4", "m4v", "mov", "mkv", "webm", "avi", "ts",  "m2ts", "mts", "mpg",  "mpeg", "vob", "flv", "wmv", "asf",
         "3gp", "3g2", "ogv", "mxf", "y4m",  "ivf", "264", "h264", "265", "h265", "hevc", "nut", "dav", "mjpeg", "mjpg",
     };
-    return has_ending(path, videos, SAC_COUNT(videos));
+    return path && has_ending(path, videos, SAC_COUNT(videos));
 }
 
 /* Order as people count: runs of digits by their value, so that img10 comes after img9. */

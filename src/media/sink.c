@@ -61,6 +61,7 @@ static sac_result check_encoder(struct sac_sink *sink)
 
 sac_result sac_sink_check_path(sac_context *ctx, const char *path)
 {
+    SAC_NEEDS(ctx, path);
     char endings[128];
     if (sac_container_of_path(path))
         return SAC_OK;
@@ -116,12 +117,26 @@ static sac_result open_sink(struct sac_sink *sink)
     return res == SAC_OK ? prepare(sink) : res;
 }
 
+static sac_result check_params(sac_context *ctx, const struct sac_sink_params *p)
+{
+    const struct sac_number numbers[] = {
+        {"threads", p->threads, 0, 1024},
+        {"beside", p->beside, 0, 1 << 20},
+        {"crf", p->crf, 0, 255}, /* encoders have scales of their own */
+    };
+    return sac_numbers_check(ctx, "sink", numbers, SAC_COUNT(numbers));
+}
+
 sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
                            const struct sac_sink_params *params, sac_sink **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), out);
     sac_context *ctx = sac_device_context(dev);
     if (!path || !path[0])
         return SAC_FAIL(ctx, SAC_ERR_ARG, "a sink needs a path");
+    if (params && check_params(ctx, params) != SAC_OK)
+        return SAC_ERR_ARG;
     struct sac_sink *sink = sac_new(struct sac_sink);
     if (!sink)
         return no_memory(ctx, path);
@@ -267,6 +282,8 @@ static sac_result write_frame(struct sac_sink *sink, sac_frame *frame)
 
 sac_result sac_sink_write_wait(sac_sink *sink, sac_frame *frame)
 {
+    SAC_NEEDS(sink ? sink->ctx : NULL, sink);
+    SAC_NEEDS(sink ? sink->ctx : NULL, frame);
     if (sink->failed == SAC_OK)
         sink->failed = write_frame(sink, frame);
     return sink->failed;
@@ -292,6 +309,7 @@ static sac_result finish_file(struct sac_sink *sink)
 
 sac_result sac_sink_finish(sac_sink *sink)
 {
+    SAC_NEEDS(NULL, sink);
     if (sink->finished || sink->failed != SAC_OK)
         return sink->failed;
     if (sink->encoder.avc) {
@@ -321,5 +339,7 @@ void sac_sink_destroy(sac_sink **sink_at)
 
 const char *sac_sink_encoder(const sac_sink *sink)
 {
+    if (!sink)
+        return NULL;
     return sink->encoder.avc ? sink->encoder.avc->codec->name : sink->planned;
 }

@@ -63,6 +63,8 @@ static sac_result pop_ready(struct sac_source *src, sac_frame **out)
 
 sac_result sac_source_read_wait(sac_source *src, sac_frame **out)
 {
+    SAC_NEEDS(src ? src->ctx : NULL, src);
+    SAC_NEEDS(src ? src->ctx : NULL, out);
     sac_result res = SAC_OK;
     if (src->first) {
         *out = src->first;
@@ -79,6 +81,8 @@ sac_result sac_source_read_wait(sac_source *src, sac_frame **out)
 
 void sac_source_cancel(sac_source *src)
 {
+    if (!src)
+        return;
     atomic_store(&src->cancelled, 1);
     if (src->ready)
         sac_queue_abort(src->ready);
@@ -197,12 +201,29 @@ static sac_result open_source(struct sac_source *src)
     return start_prefetch(src);
 }
 
+static sac_result check_params(sac_context *ctx, const struct sac_source_params *p)
+{
+    const struct sac_number numbers[] = {
+        {"fps", p->fps, 0, 1e6}, /* 0: the default */
+        {"decode", (int)p->decode, 0, SAC_DECODE_CPU},
+        {"decode_threads", p->decode_threads, 0, 1024},
+        {"surfaces", p->surfaces, 0, 1024},
+        {"prefetch", p->prefetch, 0, 1 << 20},
+        {"timeout_us", (double)p->timeout_us, 0, 1e15},
+    };
+    return sac_numbers_check(ctx, "source", numbers, SAC_COUNT(numbers));
+}
+
 sac_result sac_source_open(sac_device *dev, const char *url,
                            const struct sac_source_params *params, sac_source **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), out);
     sac_context *ctx = sac_device_context(dev);
     if (!url || !url[0])
         return SAC_FAIL(ctx, SAC_ERR_ARG, "a source needs an address");
+    if (params && check_params(ctx, params) != SAC_OK)
+        return SAC_ERR_ARG;
     struct sac_source *src = sac_new(struct sac_source);
     if (!src)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory", url);
@@ -266,6 +287,8 @@ void sac_source_close(sac_source **source)
 
 void sac_source_describe(const sac_source *src, struct sac_source_info *out)
 {
+    if (!src || !out)
+        return;
     pthread_mutex_t *lock = &((sac_source *)src)->lock; /* a lock is no part of what the source is */
     pthread_mutex_lock(lock);
     *out = src->info;
@@ -274,6 +297,8 @@ void sac_source_describe(const sac_source *src, struct sac_source_info *out)
 
 void sac_source_get_stats(sac_source *src, struct sac_source_stats *out)
 {
+    if (!src || !out)
+        return;
     pthread_mutex_lock(&src->lock);
     *out = src->stats;
     out->corrupt += src->corrupt_packets;

@@ -56,7 +56,10 @@ static void describe(const AVCodecParameters *par, AVRational fps, const char *l
 
 int sac_source_streams(const sac_source *src, struct sac_stream_info *out, int max)
 {
+    if (!src)
+        return 0;
     const struct sac_input *in = sac_source_input(src);
+    max = out ? max : 0;
     if (!in->fmt) {
         if (max > 0) {
             struct sac_source_info info; /* images have their size in the first frame alone */

@@ -216,6 +216,8 @@ static void look_at_models(struct sac_doctor *doc)
 void sac_doctor_run(sac_context *ctx, void (*fn)(void *user, const struct sac_finding *finding),
                     void *user)
 {
+    if (!fn)
+        return;
     struct sac_doctor doc = {.ctx = ctx, .fn = fn, .user = user};
 #ifndef SAC_BUNDLE /* a package can't mend what is linked in */
     char line[8];

@@ -34,6 +34,7 @@ struct sac_timers {
 
 sac_result sac_timers_create(sac_context *ctx, sac_timers **out)
 {
+    SAC_NEEDS(ctx, out);
     sac_timers *timers = sac_new(sac_timers);
     if (!timers)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a set of timers");
@@ -57,6 +58,8 @@ void sac_timers_destroy(sac_timers **timers)
 
 void sac_timers_enable(sac_timers *timers, int on)
 {
+    if (!timers)
+        return;
     atomic_store(&timers->on, on);
 }
 
@@ -84,6 +87,8 @@ static int add(sac_timers *timers, const char *name)
 
 int sac_timers_id(sac_timers *timers, const char *name)
 {
+    if (!timers || !name)
+        return -1;
     pthread_mutex_lock(&timers->lock);
     int id = find(timers, name);
     if (id < 0)
@@ -96,11 +101,15 @@ int sac_timers_id(sac_timers *timers, const char *name)
 
 int64_t sac_timer_begin(sac_timers *timers)
 {
+    if (!timers)
+        return 0;
     return atomic_load_explicit(&timers->on, memory_order_relaxed) ? sac_time_ns() : 0;
 }
 
 void sac_timer_end(sac_timers *timers, int id, int64_t begun)
 {
+    if (!timers)
+        return;
     if (begun)
         sac_timer_add(timers, id, sac_time_ns() - begun);
 }
@@ -136,6 +145,8 @@ static void raise_to(atomic_uint_fast64_t *max, uint64_t value)
 
 void sac_timer_add(sac_timers *timers, int id, int64_t duration_ns)
 {
+    if (!timers)
+        return;
     if (!atomic_load_explicit(&timers->on, memory_order_relaxed) || id < 0 ||
         id >= atomic_load_explicit(&timers->count, memory_order_acquire))
         return;
@@ -189,8 +200,8 @@ static void summarise(const struct timer *timer, struct sac_timer_summary *out)
 
 int sac_timers_summary(sac_timers *timers, struct sac_timer_summary *out, int max)
 {
-    int count = atomic_load_explicit(&timers->count, memory_order_acquire);
-    for (int i = 0; i < SAC_MIN(count, max); i++)
+    int count = timers ? atomic_load_explicit(&timers->count, memory_order_acquire) : 0;
+    for (int i = 0; out && i < SAC_MIN(count, max); i++)
         summarise(timers->timer[i], &out[i]);
     return count;
 }

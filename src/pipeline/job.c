@@ -227,9 +227,25 @@ static sac_result create_queues(struct sac_job *job, size_t queue_min)
     return res;
 }
 
+static sac_result check_params(sac_context *ctx, const struct sac_track_job_params *p)
+{
+    const struct sac_number numbers[] = {
+        {"timeout_ms", p->timeout_ms, 0, 3600000},
+        {"inference_batch_max", p->inference_batch_max, 0, 1024},
+        {"batches_ahead", p->batches_ahead, 0, 2},
+        {"queue_length", p->queue_length, 0, 1 << 20},
+        {"reid_params.batch_max", p->reid_params.batch_max, 0, 1024},
+    };
+    SAC_NEEDS(ctx, p->device);
+    return sac_numbers_check(ctx, "job", numbers, SAC_COUNT(numbers));
+}
+
 sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *params,
                           size_t queue_min, struct sac_job *leader, struct sac_job **out)
 {
+    sac_result res = check_params(ctx, params);
+    if (res != SAC_OK)
+        return res;
     struct sac_job *job = sac_new(struct sac_job);
     if (!job)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a tracking job");
@@ -238,7 +254,7 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *p
     pthread_mutex_init(&job->free_lock, NULL);
     sem_init(&job->opened, 0, 0);
     sac_fault_init(&job->fault);
-    sac_result res = copy_params(job, params);
+    res = copy_params(job, params);
     if (res == SAC_OK)
         res = find_models(job);
     if (res == SAC_OK)

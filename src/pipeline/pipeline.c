@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pull form: opening all that a run needs, and the run itself. */
+#include <limits.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
 
 sac_result sac_labels_parse(const char *text, unsigned *out)
 {
+    SAC_NEEDS(NULL, text);
+    SAC_NEEDS(NULL, out);
     static const struct {
         const char *name;
         unsigned    bits;
@@ -302,9 +305,29 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
     return res;
 }
 
+static sac_result check_params(sac_context *ctx, const struct sac_pipeline_params *p)
+{
+    const struct sac_number numbers[] = {
+        {"stream_count", p->stream_count, 0, INT_MAX},
+        {"device_count", p->device_count, 0, INT_MAX},
+        {"read_count", p->read_count, 0, INT_MAX},
+        {"fps", p->fps, 0, 1e6},
+        {"labels", p->labels, 0, SAC_LABEL_ID | SAC_LABEL_CLASS | SAC_LABEL_SCORE | SAC_LABEL_AUTO},
+        {"trail_s", p->trail_s, 0, 3600},
+    };
+    SAC_NEEDS_ARRAY(ctx, p->streams, p->stream_count);
+    SAC_NEEDS_ARRAY(ctx, p->devices, p->device_count);
+    SAC_NEEDS_ARRAY(ctx, p->reads, p->read_count);
+    for (int i = 0; i < p->device_count; i++)
+        SAC_NEEDS(ctx, p->devices[i]);
+    return sac_numbers_check(ctx, "pipeline", numbers, SAC_COUNT(numbers));
+}
+
 sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_params *params,
                                sac_pipeline **out)
 {
+    SAC_NEEDS(ctx, ctx);
+    SAC_NEEDS(ctx, out);
     const struct sac_pipeline_params defaults = sac_pipeline_params_default();
     sac_pipeline                    *pipe = sac_new(sac_pipeline);
     if (!pipe)
@@ -312,7 +335,10 @@ sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_param
     pipe->ctx = ctx;
     sem_init(&pipe->wake, 0, 0);
     pthread_mutex_init(&pipe->on_frame_lock, NULL);
-    sac_result res = pipeline_init(pipe, params ? params : &defaults);
+    params = params ? params : &defaults;
+    sac_result res = check_params(ctx, params);
+    if (res == SAC_OK)
+        res = pipeline_init(pipe, params);
     if (res == SAC_OK)
         *out = pipe;
     else
@@ -369,6 +395,7 @@ static sac_result write_reports(sac_pipeline *pipe)
 
 sac_result sac_pipeline_run(sac_pipeline *pipe)
 {
+    SAC_NEEDS(NULL, pipe);
     if (pipe->ran)
         return SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "pipeline: a second run; create another");
     pipe->ran = true;
@@ -391,6 +418,8 @@ sac_result sac_pipeline_run(sac_pipeline *pipe)
 
 void sac_pipeline_stop(sac_pipeline *pipe)
 {
+    if (!pipe)
+        return;
     atomic_store(&pipe->stopped, true);
     sem_post(&pipe->wake);
 }
@@ -399,11 +428,15 @@ void sac_pipeline_stop(sac_pipeline *pipe)
 
 const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id)
 {
+    if (!pipe)
+        return NULL;
     return sac_job_class_name(pipe->jobs[0], class_id);
 }
 
 void sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, const char *line), void *user)
 {
+    if (!pipe || !fn)
+        return;
     for (int i = 0; i < pipe->job_count; i++)
         sac_device_dump_live(pipe->jobs[i]->dev, fn, user);
 }
@@ -456,6 +489,8 @@ static void add_queues(sac_pipeline *pipe, struct sac_pipeline_stats *out)
 
 void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
 {
+    if (!pipe || !out)
+        return;
     int  running = 0;
     bool known = true;
     sac_pipeline_add_jobs(pipe, out);
@@ -482,6 +517,8 @@ void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
 
 void sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream, struct sac_stream_stats *out)
 {
+    if (!pipe || !out || stream < 0 || stream >= pipe->stream_count)
+        return;
     struct sac_stream_run *s = &pipe->streams[stream];
     int64_t first_ns = atomic_load(&s->lane.first_ns), last_ns = atomic_load(&s->lane.last_ns);
     *out = (struct sac_stream_stats){

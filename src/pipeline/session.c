@@ -33,6 +33,8 @@ static sac_result check_files(sac_session *s)
 sac_result sac_session_create(sac_context *ctx, const struct sac_session_params *params,
                               sac_session **out)
 {
+    SAC_NEEDS(ctx, ctx);
+    SAC_NEEDS(ctx, out);
     struct sac_session_params p = params ? *params : sac_session_params_default();
     sac_session              *s = sac_new(sac_session);
     if (!s)
@@ -81,11 +83,14 @@ void sac_session_destroy(sac_session **s)
 
 sac_device *sac_session_device(const sac_session *s)
 {
+    if (!s)
+        return NULL;
     return s->job->dev;
 }
 
 sac_result sac_session_start(sac_session *s)
 {
+    SAC_NEEDS(NULL, s);
     if (s->started)
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: started already");
     sac_result res = sac_job_start(s->job, false);
@@ -97,6 +102,8 @@ sac_result sac_session_start(sac_session *s)
 
 const char *sac_session_class_name(const sac_session *s, int class_id)
 {
+    if (!s)
+        return NULL;
     return sac_job_class_name(s->job, class_id);
 }
 
@@ -168,8 +175,7 @@ static sac_result check_submit(sac_session *s, const sac_frame *frame)
     if (!s->started || atomic_load(&s->ended))
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: frame submitted %s",
                         s->started ? "after its end" : "before its start");
-    if (!frame)
-        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: no frame was submitted");
+    SAC_NEEDS(s->ctx, frame->owner);
     if (frame->device != s->job->dev && !frame->device->ops->host_memory)
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: a frame of another device '%s'; it takes those of sac_session_device ('%s') and those "
                         "in host memory",
@@ -179,6 +185,8 @@ static sac_result check_submit(sac_session *s, const sac_frame *frame)
 
 sac_result sac_session_submit(sac_session *s, sac_frame *frame, int64_t id)
 {
+    SAC_NEEDS(s ? s->ctx : NULL, s);
+    SAC_NEEDS(s ? s->ctx : NULL, frame);
     sac_result res = check_submit(s, frame);
     if (res != SAC_OK)
         return res;
@@ -202,6 +210,8 @@ sac_result sac_session_submit(sac_session *s, sac_frame *frame, int64_t id)
 
 void sac_session_end(sac_session *s)
 {
+    if (!s)
+        return;
     atomic_store(&s->ended, true);
     sac_job_end(s->job);
 }
@@ -245,6 +255,8 @@ static void fill_result(struct sac_item *item, struct sac_session_result *out)
 sac_result sac_session_result_wait(sac_session *s, int64_t timeout_ns,
                                    struct sac_session_result *out)
 {
+    SAC_NEEDS(s ? s->ctx : NULL, s);
+    SAC_NEEDS(s ? s->ctx : NULL, out);
     struct sac_item *item;
     if (!s->started)
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: a result is asked for before its start");
@@ -261,6 +273,8 @@ sac_result sac_session_result_wait(sac_session *s, int64_t timeout_ns,
 
 void sac_session_result_finish(struct sac_session_result *result)
 {
+    if (!result)
+        return;
     sac_frame_unref(&result->frame);
     sac_free(result->tracks);
     *result = (struct sac_session_result){0};
@@ -268,6 +282,8 @@ void sac_session_result_finish(struct sac_session_result *result)
 
 void sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out)
 {
+    if (!s || !out)
+        return;
     sac_job_get_stats(s->job, out);
     sac_job_add_queue(out, "write", s->job->done);
     sac_job_judge(s->job, 1, out);

@@ -54,6 +54,9 @@ static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_par
 sac_result sac_embedder_create(sac_device *dev, const char *model_path,
                                const struct sac_embedder_params *params, sac_embedder **out)
 {
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), model_path);
+    SAC_NEEDS(sac_device_context(dev), out);
     struct sac_embedder_params p = params ? *params : sac_embedder_params_default();
     if (p.batch_max < 1 || p.batch_max > 1024)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "batch_max is %d; have 1 to 1024", p.batch_max);
@@ -150,6 +153,10 @@ static int batch_for(const struct sac_embedder *emb, size_t left)
 sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                             const struct sac_detection *boxes, size_t n, float *out)
 {
+    SAC_NEEDS(emb ? emb->dev->ctx : NULL, emb);
+    SAC_NEEDS(emb ? emb->dev->ctx : NULL, frame);
+    SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, boxes, n);
+    SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, out, n);
     sac_result res = SAC_OK;
     emb->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
     if (emb->device)
@@ -165,20 +172,28 @@ sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
 
 void sac_embedder_get_times(const sac_embedder *emb, struct sac_run_times *out)
 {
+    if (!emb || !out)
+        return;
     *out = emb->times;
 }
 
 int sac_embedder_dim(const sac_embedder *emb)
 {
+    if (!emb)
+        return 0;
     return emb->dim;
 }
 
 const struct sac_model_contract *sac_embedder_contract(const sac_embedder *emb)
 {
+    if (!emb)
+        return NULL;
     return &emb->contract;
 }
 
 sac_model *sac_embedder_model(const sac_embedder *emb)
 {
+    if (!emb)
+        return NULL;
     return emb->model;
 }

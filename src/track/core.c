@@ -31,9 +31,9 @@ static sac_result check_params(sac_context *ctx, const struct sac_tracker_params
                         p->score_low, p->score_high, p->score_new);
     if (!(p->match_iou >= 0 && p->match_iou <= 1))
         return SAC_FAIL(ctx, SAC_ERR_ARG, "tracker: match_iou is %g; want 0..1", p->match_iou);
-    if (!(p->lost_max_s > 0 && p->lost_max_s <= 3600 && p->confirm_s >= 0))
+    if (!(p->lost_max_s > 0 && p->lost_max_s <= 3600 && p->confirm_s >= 0 && p->confirm_s <= 3600))
         return SAC_FAIL(ctx, SAC_ERR_ARG,
-                        "tracker: lost_max_s is %g and confirm_s %g; want (0, 3600] and 0 or more",
+                        "tracker: lost_max_s is %g and confirm_s %g; want (0, 3600] and 0..3600",
                         p->lost_max_s, p->confirm_s);
     if (!(p->reid_distance_max > 0 && p->reid_distance_max <= 2))
         return SAC_FAIL(ctx, SAC_ERR_ARG, "tracker: reid_distance_max is %g; want (0, 2]",
@@ -51,6 +51,8 @@ static sac_result check_params(sac_context *ctx, const struct sac_tracker_params
 sac_result sac_tracker_create(sac_context *ctx, const struct sac_tracker_params *params,
                               sac_tracker **out)
 {
+    SAC_NEEDS(ctx, ctx);
+    SAC_NEEDS(ctx, out);
     struct sac_tracker_params p =
         params ? *params : sac_tracker_params_default(SAC_TRACKER_BOTSORT);
     const struct sac_tracker_row *row = sac_tracker_row_of(p.kind);
@@ -282,5 +284,7 @@ void sac_tracker_live(sac_tracker *trk, const struct sac_similarity *camera, dou
 
 int sac_tracker_wants_embeddings(const sac_tracker *trk)
 {
+    if (!trk)
+        return 0;
     return trk->row->appearance && trk->params.embedding_dim > 0;
 }

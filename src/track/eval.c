@@ -39,6 +39,12 @@ sac_result sac_eval_sequence(sac_context *ctx, const char *name, const struct sa
                              const struct sac_mot_file *tracks,
                              const struct sac_eval_params *params, struct sac_eval_result *out)
 {
+    SAC_NEEDS(ctx, name);
+    SAC_NEEDS(ctx, gt);
+    SAC_NEEDS(ctx, tracks);
+    SAC_NEEDS(ctx, out);
+    SAC_NEEDS_ARRAY(ctx, gt->rows, gt->count);
+    SAC_NEEDS_ARRAY(ctx, tracks->rows, tracks->count);
     struct sac_eval_params defaults = sac_eval_params_default();
     struct sac_eval_data   data = {.ctx = ctx};
     struct sac_eval_result result;
@@ -54,6 +60,9 @@ sac_result sac_eval_sequence(sac_context *ctx, const char *name, const struct sa
 void sac_eval_combine(const struct sac_eval_result *parts, size_t n, struct sac_eval_result *out)
 {
     struct sac_eval_result sum = {.name = "combined"};
+    if (!out)
+        return;
+    n = parts ? n : 0;
     for (size_t i = 0; i < n; i++) {
         const struct sac_eval_result *p = &parts[i];
         sum.tp += p->tp;

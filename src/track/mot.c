@@ -260,6 +260,8 @@ sac_result sac_mot_parse(sac_context *ctx, const char *name, const char *text, s
 
 void sac_mot_finish(struct sac_mot_file *file)
 {
+    if (!file)
+        return;
     sac_free(file->rows);
     *file = (struct sac_mot_file){0};
 }
@@ -391,6 +393,8 @@ static sac_result slurp(sac_context *ctx, const char *path, char **text, size_t 
 
 sac_result sac_mot_read(sac_context *ctx, const char *path, struct sac_mot_file *out)
 {
+    SAC_NEEDS(ctx, path);
+    SAC_NEEDS(ctx, out);
     char      *text;
     size_t     size;
     sac_result res = slurp(ctx, path, &text, &size);
@@ -403,6 +407,8 @@ sac_result sac_mot_read(sac_context *ctx, const char *path, struct sac_mot_file 
 
 sac_result sac_mot_read_seqinfo(sac_context *ctx, const char *path, struct sac_mot_seqinfo *out)
 {
+    SAC_NEEDS(ctx, path);
+    SAC_NEEDS(ctx, out);
     char      *text;
     size_t     size;
     sac_result res = slurp(ctx, path, &text, &size);

@@ -27,6 +27,8 @@ const char *sac_tracker_kind_name(enum sac_tracker_kind kind)
 
 sac_result sac_tracker_kind_parse(const char *name, enum sac_tracker_kind *out)
 {
+    SAC_NEEDS(NULL, name);
+    SAC_NEEDS(NULL, out);
     for (size_t i = 0; i < SAC_COUNT(rows); i++) {
         if (strcmp(rows[i]->name, name) != 0)
             continue;
@@ -44,6 +46,8 @@ int sac_tracker_kind_uses_appearance(enum sac_tracker_kind kind)
 
 void sac_tracker_list(void (*fn)(void *user, const char *name, const char *what), void *user)
 {
+    if (!fn)
+        return;
     for (size_t i = 0; i < SAC_COUNT(rows); i++)
         fn(user, rows[i]->name, rows[i]->what);
 }

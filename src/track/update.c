@@ -322,6 +322,8 @@ sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det,
                               const float *feat, const sac_frame *frame, int64_t pts_us,
                               struct sac_track_view *out)
 {
+    SAC_NEEDS(trk ? trk->ctx : NULL, trk);
+    SAC_NEEDS(trk ? trk->ctx : NULL, out);
     const struct sac_tracker_input in = {
         .det = det,
         .count = n,
@@ -351,6 +353,8 @@ sac_result sac_tracker_update_tensor(sac_tracker *trk, const struct sac_detectio
                                      sac_tensor *feat, const int32_t *feat_row, const sac_frame *frame,
                                      int64_t pts_us, struct sac_track_view *out)
 {
+    SAC_NEEDS(trk ? trk->ctx : NULL, trk);
+    SAC_NEEDS(trk ? trk->ctx : NULL, out);
     struct sac_tracker_input in = {.det = det, .count = n, .frame = frame, .pts_us = pts_us};
     sac_result               res = feat ? rows_of_tensor(trk, feat, &in.looks) : SAC_OK;
     in.looks.row = feat_row;

@@ -36,6 +36,21 @@ def track_args(source, clip, folder):
             *(part for option, name in OUTPUTS.items() for part in (option, folder / name))]
 
 
+def test_a_configuration_that_only_costs_time(saccade, tmp_path):
+    """What libyaml would take minutes for is refused at once, with a sentence."""
+    path = tmp_path / 'c.yaml'
+    for text, word in (('[' * 200000, '128 KiB'), ('[' * 100000, 'deep'), ('{' * 100000, 'deep'),
+                       ('- ' * 60000, 'deep'), ('? ' * 60000, 'deep'),
+                       ('a: &a [1]\nb: [' + '*a, ' * 30000 + ']\n', 'over 20000'),
+                       (''.join(f'- &a{i} 1\n' for i in range(9000)), 'expected'),
+                       (''.join(f'%TAG !{i}! x\n' for i in range(6000)) + '---\n', 'c.yaml')):
+        path.write_text(text)
+        begun = time.monotonic()
+        run = saccade('in.mp4', '--config', path, timeout=20)
+        assert time.monotonic() - begun < 10
+        fails(run, 2, 'c.yaml', word)
+
+
 def sentence(run, status=1):
     """The last line of a run that got as far as working."""
     assert run.returncode == status, run.stderr
