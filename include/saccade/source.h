@@ -124,7 +124,8 @@ struct sac_source_stats {
     uint64_t converted;    /* frames in a pixel format that needed a conversion */
 };
 
-/* url      a file, a folder of images, a printf pattern (img%05d.jpg), rtsp://..., or "-" (standard input).
+/* url      a file, a folder of images, a printf pattern (img%05d.jpg), rtsp://..., a webcam (/dev/video0), another
+ *          device of FFmpeg's (v4l2:/dev/video0, x11grab::0.0), or "-" (standard input).
  * Errors   SAC_ERR_IO (missing, refused), SAC_ERR_FORMAT (no video in it), SAC_ERR_UNSUPPORTED (codec). */
 SAC_API sac_result sac_source_open(sac_device *dev, const char *url,
                                    const struct sac_source_params *params, sac_source **out);

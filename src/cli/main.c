@@ -31,6 +31,8 @@ static int choose_verb(const char *word, const struct verb **out, int *skip, str
     *out = verb_find("track");
     if ((word[0] == '-' && word[1]) || looks_like_input(word))
         return STATUS_OK;
+    if (word[strspn(word, "0123456789")] == '\0')
+        return fault_usage(fault, "'%s' is neither a verb nor a file; a webcam is /dev/video%s", word, word);
     for (size_t i = 0; i < verb_count; i++)
         sac_nearest_offer(&best, word, verbs[i].name);
     if (best.word)

@@ -9,7 +9,7 @@ enum { ARGUMENTS_MAX = 10000000 };
 const struct verb verbs[] = {
     {"track", VERB_TRACK, "[INPUT...]", "find objects in a video and follow them",
      "INPUT is a video file, a folder of images or of videos, pictures, a pattern (img%05d.jpg, 'imgs/*.jpg'), a URL "
-     "such as rtsp://camera/1, or - for standard input. Several pictures are one sequence, in their order. Each frame goes through the detector, boxes are "
+     "such as rtsp://camera/1, a webcam (/dev/video0), or - for standard input. Several pictures are one sequence, in their order. Each frame goes through the detector, boxes are "
      "joined over time by the tracker, with or without an appearance network, and every object "
      "keeps its number. Models that come with saccade find persons; --detector and --reid take "
      "others. Several INPUTs are tracked at once, in batches over all of them: --output, --jsonl, "

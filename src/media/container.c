@@ -10,6 +10,7 @@
 
 #include <libavutil/avstring.h>
 
+#include "media/capture.h"
 #include "media/media.h"
 
 enum {
@@ -22,7 +23,7 @@ enum {
 struct state {
     AVFormatContext *fmt;
     AVIOContext     *standard_input; /* NULL: libavformat opens the address itself */
-    bool             network, opened;
+    bool             network, capture, opened;
     int64_t          deadline_ns;    /* network: the present call must be done; 0: none */
     int64_t          bytes_seen;     /* of the network, when the deadline was set last */
     bool             timed_out;      /* libavformat was told so: what it still has is the last of it */
@@ -175,6 +176,10 @@ static int open_format(struct sac_input *in)
     struct state *st = in->state;
     AVDictionary *options = NULL;
     bool          standard = strcmp(in->url, "-") == 0;
+    const char          *address = standard ? "" : in->url;
+    const AVInputFormat *format = NULL;
+    if (st->capture && sac_capture_find(in, &format, &address) != SAC_OK)
+        return AVERROR_DEMUXER_NOT_FOUND;
     st->fmt = avformat_alloc_context();
     if (!st->fmt)
         return AVERROR(ENOMEM);
@@ -186,7 +191,7 @@ static int open_format(struct sac_input *in)
     av_dict_set(&options, "rtsp_flags", "prefer_tcp", 0);
     start_deadline(in);
     /* On failure it frees the context, but not a pb of ours. */
-    err = avformat_open_input(&st->fmt, standard ? "" : in->url, NULL, &options);
+    err = avformat_open_input(&st->fmt, address, format, &options);
     av_dict_free(&options);
     if (err < 0)
         return err;
@@ -330,7 +335,7 @@ static sac_result describe(struct sac_input *in)
     in->provisional = is_format(st, "mpegts");
     if (is_transport_file(st) && sac_program_open(in->ctx, sac_input_path(in->url), video->id, &st->program) != SAC_OK)
         sac_error_clear(in->ctx);
-    in->live = st->network && in->duration_us == 0;
+    in->live = st->capture || (st->network && in->duration_us == 0);
     in->seekable = !in->live && fmt->pb && (fmt->pb->seekable & AVIO_SEEKABLE_NORMAL);
     snprintf(in->container, sizeof in->container, "%s", fmt->iformat->name);
     read_display_matrix(in, video);
@@ -355,15 +360,17 @@ static sac_result open_container(struct sac_input *in)
     if (!st)
         return SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", in->name);
     in->state = st;
-    st->network = is_network(in->url);
-    if (!st->network && strcmp(in->url, "-") != 0) {
+    st->capture = sac_capture_is(in->url);
+    st->network = !st->capture && is_network(in->url);
+    if (!st->network && !st->capture && strcmp(in->url, "-") != 0) {
         sac_result res = look_at_file(in);
         if (res != SAC_OK)
             return res;
     }
     sac_ffmpeg_log_begin(in->ctx);
     int        err = open_format(in);
-    sac_result res = err < 0 ? fail(in, err) : choose_and_describe(in);
+    sac_result res = err == AVERROR_DEMUXER_NOT_FOUND && st->capture ? SAC_ERR_UNSUPPORTED
+                     : err < 0 ? fail(in, err) : choose_and_describe(in);
     st->opened = true;
     sac_ffmpeg_log_end();
     return res;

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "device/device.h"
 #include "engine/kernel.h"
+#include "media/capture.h"
 #include "engine/model.h"
 #include "observe/doctor.h"
 
@@ -157,6 +158,17 @@ static void look_at_ffmpeg(struct sac_doctor *doc)
          rtsp ? "RTSP cameras can be opened" : "this FFmpeg was built without RTSP");
 }
 
+static void look_for_capture(struct sac_doctor *doc)
+{
+    const char *why = sac_capture_missing();
+    if (why)
+        sac_doctor_find(doc, "ffmpeg", SAC_FINDING_NOTE,
+             doc->has_apt ? "apt-get install libavdevice" AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR) : NULL,
+             "no webcams: %s", why);
+    else
+        sac_doctor_find(doc, "ffmpeg", SAC_FINDING_OK, NULL, "webcams can be opened, as /dev/video0");
+}
+
 /* ---- the engine's fast kernels ---- */
 
 /* A device of its own, in a context that says nothing: the doctor reports, the engine need not. */
@@ -225,6 +237,7 @@ void sac_doctor_run(sac_context *ctx, void (*fn)(void *user, const struct sac_fi
 #endif
     look_at_cpu(&doc);
     look_at_ffmpeg(&doc);
+    look_for_capture(&doc);
     look_at_kernels(&doc);
     look_at_models(&doc);
     struct sac_gpu_facts facts;

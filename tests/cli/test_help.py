@@ -50,6 +50,7 @@ def test_version(saccade):
 
 @pytest.mark.parametrize('args, words', [
     (['trak', 'in.mp4'], ["'trak'", "did you mean 'track'?"]),
+    (['0'], ["'0'", '/dev/video0']),
     (['qwertyuiop'], ["'qwertyuiop'", 'neither a verb nor a file']),
     (['track', '--detektor', 'x'], ["'--detektor'", "did you mean '--detector'?"]),
     (['track', '--tracker', 'bytrack'], ["'bytrack'", "did you mean 'bytetrack'?"]),
