@@ -12,6 +12,12 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+def pytest_configure(config):
+    config.addinivalue_line('markers', 'sanitized: runs with the program that is built with the sanitizers, and with '
+                                       'no other: about memory, leaks, and ends in the middle of work')
+
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 

@@ -27,7 +27,7 @@ const struct sac_format_info *sac_format_info_of(enum sac_pixel_format format)
 
 const char *sac_format_names(void)
 {
-    return FORMATS(NAME) + 2; /* behind the first comma */
+    return &FORMATS(NAME)[2]; /* behind the first comma */
 }
 
 const char *sac_pixel_format_name(enum sac_pixel_format format)

@@ -10,6 +10,8 @@ static void nothing_happens_before_it_is_opened(void **state)
     (void)state;
     sac_range_push("early");
     sac_range_pop();
+    assert_null(atomic_load(&sac_range_ops));
+    assert_null(dlopen(FAKE_NVTX "/libnvtx3interop.so.1", RTLD_NOW | RTLD_NOLOAD));
 }
 
 static void ranges_reach_the_library(void **state)

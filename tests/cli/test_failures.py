@@ -13,6 +13,8 @@ import pytest
 
 from support import FRAMES, HEIGHT, WIDTH, fails, write_detections
 
+pytestmark = pytest.mark.sanitized
+
 OUTPUTS = {'-o': 'o.mp4', '--jsonl': 'o.jsonl', '--mot': 'o.txt'}
 
 

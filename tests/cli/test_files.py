@@ -11,6 +11,8 @@ import pytest
 
 from support import fails
 
+pytestmark = pytest.mark.sanitized
+
 HEADS = pathlib.Path(__file__).resolve().parents[1] / 'heads'
 
 

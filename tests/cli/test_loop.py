@@ -5,7 +5,10 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
 from support import FRAMES
+
+pytestmark = pytest.mark.sanitized
 
 LOOP = pathlib.Path(__file__).resolve().parents[2] / 'bench/loop.py'
 

@@ -9,6 +9,8 @@ import threading
 
 import pytest
 
+pytestmark = pytest.mark.sanitized
+
 WORD, TOKEN = 'PaSsw0rd-7Q', 'T0keN-9X'
 USER = 'Us3r-4K'
 SECRETS = (WORD, TOKEN, USER)
