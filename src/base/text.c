@@ -17,6 +17,8 @@ void sac_text_clear(struct sac_text *text)
 
 static void add_bytes(struct sac_text *text, const char *bytes, size_t n)
 {
+    if (n == 0) /* there may be no memory yet, and memcpy wants some */
+        return;
     if (!sac_grow((void **)&text->data, &text->capacity, text->length + n, 1)) {
         text->failed = true;
         return;
