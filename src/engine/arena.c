@@ -16,7 +16,8 @@ static int larger_first(const void *a, const void *b)
     const struct sac_arena_item *y = *(struct sac_arena_item *const *)b;
     if (x->bytes != y->bytes)
         return x->bytes > y->bytes ? -1 : 1;
-    return x < y ? -1 : x > y; /* a fixed order, whatever qsort does */
+    /* orders ties, which qsort would not */
+    return x < y ? -1 : x > y;
 }
 
 static bool alive_together(const struct sac_arena_item *a, const struct sac_arena_item *b)
@@ -24,7 +25,7 @@ static bool alive_together(const struct sac_arena_item *a, const struct sac_aren
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* placed[0..count) are in order of their offsets. Returns where item belongs in that order. */
+/* placed[0..count) is sorted by offset. Returns the index at which item belongs. */
 static size_t lowest_gap(struct sac_arena_item *const *placed, size_t count,
                          struct sac_arena_item *item)
 {

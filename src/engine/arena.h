@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places buffers of known lifetimes in one arena so that those alive together never overlap. */
+/* Places buffers of known lifetimes in one arena so that buffers alive at the same time never
+ * overlap. */
 #ifndef SAC_ENGINE_ARENA_H
 #define SAC_ENGINE_ARENA_H
 
@@ -8,8 +9,8 @@
 enum { SAC_ARENA_ALIGN = 64 }; /* a cache line, and the widest vector register */
 
 struct sac_arena_item {
-    size_t bytes;       /* 0: takes no room */
-    int    first, last; /* steps from and to which it is alive, both included */
+    size_t bytes;       /* 0: needs no memory */
+    int    first, last; /* steps between which it is alive, both included */
     size_t offset;      /* out: a multiple of SAC_ARENA_ALIGN */
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running stacks of inputs: one by one where the model cannot take them at once, and the check that
- * a batch which we freed ourselves means what it should. */
+/* Runs stacks of inputs one by one where the model cannot take them at once, and checks that a
+ * batch dimension which saccade itself opened gives the right results. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "engine/layout.h"
 #include "engine/model.h"
 
-/* Another batch size, or another blocking of a kernel, adds up in another order. In half precision, or with
- * TF32's ten bits, each layer rounds differently then. */
+/* With another batch size or another kernel blocking, sums are added in another order. In half
+ * precision, or with TF32's ten bits, each layer then rounds differently. */
 static double tolerance_of(const sac_model *m)
 {
     return m->params.precision == SAC_PRECISION_FP32 ? 1e-3 : 3e-2;
@@ -22,7 +22,7 @@ static void unref_all(sac_tensor **t, int count)
         sac_tensor_unref(&t[i]);
 }
 
-/* Bytes from one tensor of the model's to another, as part of the run. */
+/* Copies between two tensors of the model, as part of the run. */
 static sac_result copy_bytes(sac_model *m, void *dst, const void *src, int64_t bytes)
 {
     const struct sac_operand o = {.dtype = SAC_U8, .rank = 1, .dims = {bytes}, .present = true};
@@ -33,13 +33,13 @@ static sac_result copy_bytes(sac_model *m, void *dst, const void *src, int64_t b
     return SAC_OK;
 }
 
-/* Before tensors that queued work uses go back to their pool. */
+/* Called before tensors that queued work uses return to their pool. */
 static sac_result settle(sac_model *m)
 {
     return m->dev->ops->host_memory ? SAC_OK : m->dev->ops->stream_wait(m->on);
 }
 
-/* Kernels of other devices want tensors to begin at a multiple of some bytes. */
+/* Kernels of other devices need tensors to begin at an aligned address. */
 static sac_result align(sac_model *m, sac_tensor **t)
 {
     sac_tensor *copy = NULL;
@@ -54,7 +54,8 @@ static sac_result align(sac_model *m, sac_tensor **t)
     return res;
 }
 
-/* Entry i of each stack of n, as a view; an input that is no stack (a threshold, say) as it is. */
+/* Entry i of each stack of n, as a view. An input that is no stack (a threshold, say) is passed
+ * unchanged. */
 static sac_result slice(sac_model *m, sac_tensor *const *in, int64_t n, int64_t i, sac_tensor **out)
 {
     const int  count = m->graph->input_count;
@@ -73,7 +74,7 @@ static sac_result slice(sac_model *m, sac_tensor *const *in, int64_t n, int64_t 
     return res;
 }
 
-/* Put one run's outputs in place i of the stacks, which are made when i is 0. */
+/* Copies one run's outputs to entry i of the stacks, which are created when i is 0. */
 static sac_result stack_outputs(sac_model *m, int64_t n, int64_t i, sac_tensor *const *one,
                                 sac_tensor **out)
 {
@@ -127,8 +128,8 @@ sac_result sac_model_run_one_by_one(sac_model *m, int64_t n, sac_tensor *const *
 
 /* ---- the check ---- */
 
-/* Two unlike halves, so that a result which mixes them shows. A fixed sequence: a check that passes
- * once passes always. */
+/* The two halves differ, so that a result which mixes them is noticed. The sequence is fixed, so
+ * that a check that passes once always passes. */
 static void fill_random(const struct sac_tensor_desc *desc, void *host, uint32_t seed)
 {
     struct sac_operand o = {.dtype = desc->dtype, .rank = 1, .present = true, .data = host};
@@ -142,7 +143,7 @@ static void fill_random(const struct sac_tensor_desc *desc, void *host, uint32_t
     }
 }
 
-/* What a check sends and fetches belongs to loading the model, as its weights do: strict mode is about
+/* The copies of a check count as part of loading the model, as its weights do: strict mode is about
  * frames and their tensors. */
 static sac_result exchange(sac_model *m, const sac_tensor *t, void *host, enum sac_copy_kind kind)
 {
@@ -194,14 +195,15 @@ static sac_result make_pair(sac_model *m, sac_tensor **in)
     return res;
 }
 
-/* Largest difference between two tensors of one shape over the largest number in them. */
+/* Largest difference between two tensors of the same shape, divided by the largest number in
+ * them. */
 static double difference(const struct sac_tensor_desc *desc, void *a, void *b)
 {
     struct sac_operand x = {.dtype = desc->dtype, .data = a}, y = {.dtype = desc->dtype, .data = b};
     double             worst = 0, scale = 1e-6;
     for (int64_t i = 0, n = sac_tensor_desc_elements(desc); i < n; i++) {
         double u = sac_operand_get(&x, i), v = sac_operand_get(&y, i);
-        if (u == v || (isnan(u) && isnan(v))) /* infinities have no difference */
+        if (u == v || (isnan(u) && isnan(v))) /* inf - inf would be NaN */
             continue;
         if (!isfinite(u) || !isfinite(v))
             return INFINITY;
@@ -256,7 +258,7 @@ sac_result sac_model_check_batch(sac_model *m)
     if (res == SAC_OK)
         res = compare(m, in, out, out + outputs, &worst);
     m->checking = false;
-    if (!m->dev->ops->host_memory) { /* of the likely best kernels, where runs want the best */
+    if (!m->dev->ops->host_memory) { /* these plans have unmeasured kernels */
         settle(m);
         sac_model_drop_plans(m);
     }
@@ -268,13 +270,13 @@ sac_result sac_model_check_batch(sac_model *m)
         return res;
     m->batching = worst <= tolerance_of(m) ? SAC_BATCH_FREE : SAC_BATCH_WRONG;
     if (m->batching == SAC_BATCH_FREE)
-        sac_log(m->ctx, SAC_LOG_DEBUG, "%s: its batch of 1 is freed (difference %.2g)", m->path,
+        sac_log(m->ctx, SAC_LOG_DEBUG, "%s: its batch of 1 is opened (difference %.2g)", m->path,
                 worst);
     else if (res != SAC_OK)
         sac_context_last_error(m->ctx, m->why_fixed, sizeof m->why_fixed);
     else
         snprintf(m->why_fixed, sizeof m->why_fixed,
-                 "freed of its batch of 1, a stack of two differs by %.2g", worst);
+                 "with its batch of 1 opened, a stack of two differs by %.2g", worst);
     sac_error_clear(m->ctx);
     return SAC_OK;
 }

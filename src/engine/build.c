@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans made ahead: for each bucket a plan by measurement, a check against the CPU, and all in one file. */
+/* Builds plans ahead of time: for each bucket a plan with measured kernels and a check against the
+ * CPU, all written to one file. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ struct build {
     sac_device             *cpu;
     int                     batches[BUCKETS_MAX], count;
     sac_tensor            **in, **out; /* [ports] of the bucket, on the device */
-    void                  **numbers;   /* [inputs] the same numbers in host memory */
+    void                  **numbers;   /* [inputs] the same data in host memory */
 };
 
 struct sac_build_params sac_build_params_default(void)
@@ -73,8 +74,9 @@ static sac_result load(struct build *b, sac_device *dev, const char *path)
     struct sac_model_params        plain = sac_model_params_default();
     if (dev->ops->host_memory)
         return SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED,
-                        "build: on %s a plan takes a millisecond and is made when a model runs; plans are "
-                        "built for GPUs", dev->name);
+                        "build: on %s a plan takes a millisecond and is created when a model "
+                        "runs; plans are built for GPUs",
+                        dev->name);
     b->params.model.tune = 1;
     sac_result res = sac_model_load(dev, path, &b->params.model, &b->model);
     if (res == SAC_OK)
@@ -111,7 +113,7 @@ static sac_result input_desc(const struct build *b, int i, int batch, struct sac
                     desc->rank == 4 ? "; --size WIDTHxHEIGHT gives it" : ", which a build cannot choose");
 }
 
-/* Like an image's: 0 to 1. Of integers 0 or 1, which index any table. */
+/* From 0 to 1, as in images. Integers are 0 or 1, which are valid indices of any table. */
 static void fill(const struct sac_tensor_desc *desc, void *host, uint32_t seed)
 {
     struct sac_operand o = {.dtype = desc->dtype, .rank = 1, .present = true, .data = host};
@@ -181,13 +183,13 @@ static sac_result run_reference(struct build *b, int n, int batch, sac_tensor **
     return res;
 }
 
-/* Output i of sample n against the CPU's. */
+/* Compares output i of sample n with the CPU's. */
 static sac_result compare(struct build *b, int i, int n, const sac_tensor *want, double *error)
 {
     const struct sac_tensor_desc *whole = sac_tensor_describe(b->out[i]), *one = sac_tensor_describe(want);
     const size_t  bytes = (size_t)sac_tensor_desc_bytes(whole), part = (size_t)sac_tensor_desc_bytes(one);
     if (whole->dtype != one->dtype || part * (size_t)(n + 1) > bytes) {
-        *error = INFINITY; /* of another size, as the data decides it: nothing to compare */
+        *error = INFINITY; /* its size depends on the data and differs: nothing to compare */
         return SAC_OK;
     }
     char      *host = sac_alloc(bytes);
@@ -217,7 +219,7 @@ static sac_result time_runs(struct build *b, double *ms)
 {
     const struct sac_device_ops *ops = b->model->dev->ops;
     sac_result                   res = SAC_OK;
-    for (int i = 0; i < 3 && res == SAC_OK; i++) /* captured and warm */
+    for (int i = 0; i < 3 && res == SAC_OK; i++) /* until it is captured and warm */
         res = sac_model_run_on(b->model, NULL, b->in, b->out);
     if (res == SAC_OK)
         res = ops->event_wait(b->model->done);
@@ -257,12 +259,12 @@ static sac_result build_bucket(struct build *b, int batch, struct sac_build_buck
     return res;
 }
 
-/* ---- which step is off ---- */
+/* ---- which step differs ---- */
 
 struct suspects {
     double limit, worst;
     int    steps, over;
-    char   label[320]; /* of the worst */
+    char   label[320]; /* of the worst step */
 };
 
 static void look_at_step(void *user, const struct sac_step_check *check)
@@ -276,7 +278,7 @@ static void look_at_step(void *user, const struct sac_step_check *check)
     sac_step_label(check->step, s->label, sizeof s->label);
 }
 
-/* What the sentence says of the steps, each checked by itself on what it was given. */
+/* The sentence about the steps, each checked by itself on its own inputs. */
 static void find_suspects(struct build *b, double limit, char *out, size_t size)
 {
     struct suspects  s = {.limit = limit};
@@ -363,8 +365,9 @@ sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_b
         res = load(&b, dev, path);
     if (res == SAC_OK && b.model->onnx.blobs)
         res = SAC_FAIL(b.ctx, SAC_ERR_UNSUPPORTED,
-                       "%s: its weights lie in other files, and a plan holds its whole model; run it as it is, "
-                       "the cache keeps its plans too", b.model->path);
+                       "%s: its weights are in other files, and a plan holds its whole model; "
+                       "run it as it is, the cache keeps its plans too",
+                       b.model->path);
     for (int i = 0; i < b.count && res == SAC_OK; i++) {
         struct sac_build_bucket bucket;
         res = build_bucket(&b, b.batches[i], &bucket);

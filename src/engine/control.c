@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* If, Loop and Scan: the subgraph's nodes run in the same table of values as all others. What the
- * shapes of bodies must be, op_control.c has checked. */
+/* If, Loop and Scan: the subgraph's nodes use the same table of values as all others. op_control.c
+ * has already checked the inputs and outputs of the bodies. */
 #include <string.h>
 
 #include "engine/dynamic.h"
 
-/* A file may ask for any number of turns; no network for video takes this many. */
+/* A file may ask for any number of iterations; no network for video needs this many. */
 static const int64_t TURNS_MAX = 1000000;
 
 static sac_result fault(const struct sac_dynamic *d, const struct sac_node *n, sac_result res,
@@ -21,7 +21,7 @@ static sac_result run_graph(struct sac_dynamic *d, const struct sac_graph *g)
     return sac_dynamic_nodes(d, (const struct sac_node *const *)g->nodes, g->node_count);
 }
 
-/* A scalar of dtype bool or int64, or a tensor with one element, as files have it. */
+/* A scalar of dtype bool or int64, or a tensor with one element: files have both. */
 static sac_result scalar(const struct sac_dynamic *d, const struct sac_node *n,
                          const struct sac_value *v, enum sac_dtype dtype, int64_t *out)
 {
@@ -47,10 +47,10 @@ static sac_result run_if(struct sac_dynamic *d, const struct sac_node *n)
     return res;
 }
 
-/* ---- stacks: what each turn adds to an output ---- */
+/* ---- stacks: what each iteration appends to an output ---- */
 
 struct stack {
-    struct sac_operand shape; /* of one turn */
+    struct sac_operand shape; /* of one iteration */
     char              *bytes;
     size_t             used, cap;
     int64_t            turns;
@@ -67,7 +67,7 @@ static sac_result stack_push(struct sac_dynamic *d, const struct sac_node *n, st
     if (o->dtype != s->shape.dtype || o->rank != s->shape.rank ||
         memcmp(o->dims, s->shape.dims, (size_t)o->rank * sizeof(int64_t)) != 0)
         return fault(d, n, SAC_ERR_FORMAT,
-                     "a result of its body changes its shape from turn to turn");
+                     "a result of its body changes its shape between iterations");
     size_t size = sac_operand_bytes(o);
     if (size > d->plan->params.memory_limit - s->used)
         return fault(d, n, SAC_ERR_LIMIT, "what it stacks is over the memory limit");
@@ -180,7 +180,7 @@ static sac_result loop_turns(struct sac_dynamic *d, const struct sac_node *n,
         res = carry(d, n, body->inputs + 2, n->inputs + n->input_count - carried, carried);
     for (int64_t i = 0; i < turns && go && res == SAC_OK; i++) {
         if (i == TURNS_MAX)
-            return fault(d, n, SAC_ERR_LIMIT, "it takes over a million turns");
+            return fault(d, n, SAC_ERR_LIMIT, "it takes over a million iterations");
         res = set_scalar(d, n, body->inputs[0], SAC_I64, i);
         if (res == SAC_OK)
             res = set_scalar(d, n, body->inputs[1], SAC_BOOL, go);
@@ -239,7 +239,7 @@ static sac_result scan_length(struct sac_dynamic *d, const struct sac_node *n, i
         *turns = o->dims[0];
     }
     return *turns <= TURNS_MAX ? SAC_OK
-                               : fault(d, n, SAC_ERR_LIMIT, "it takes over a million turns");
+                               : fault(d, n, SAC_ERR_LIMIT, "it takes over a million iterations");
 }
 
 static sac_result scan_turns(struct sac_dynamic *d, const struct sac_node *n,

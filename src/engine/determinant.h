@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Determinants, by elimination with pivots: of the reference row and of the CUDA kernel. */
+/* Determinants by elimination with pivots, for both the reference row and the CUDA kernel. */
 #ifndef SAC_ENGINE_DETERMINANT_H
 #define SAC_ENGINE_DETERMINANT_H
 
@@ -8,7 +8,7 @@
 
 #include "base/anywhere.h"
 
-/* a   [n,n], used up. */
+/* a   [n,n], overwritten. */
 SAC_ANYWHERE double sac_determinant(double *a, int64_t n)
 {
     double det = 1;

@@ -56,15 +56,15 @@ static sac_result check_inputs(const struct sac_dynamic *d, const struct sac_nod
     return SAC_OK;
 }
 
-/* Infer with the data at hand, then compute. The call is the plan's own, so nothing that runs a
- * subgraph may come between. */
+/* Infers with the data at hand, then computes. The call struct is the plan's own, so no subgraph
+ * may run in between. */
 static sac_result run_node(struct sac_dynamic *d, const struct sac_node *n)
 {
     struct sac_op_call *c = d->plan->call;
     sac_call_fill(c, d->plan->graph->ctx, n, d->values);
     sac_result res = n->op->shape(c);
     if (res == SAC_AGAIN)
-        res = SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "its shape cannot be told even from the data");
+        res = SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "its shape is unknown even with the data");
     if (res == SAC_OK)
         res = sac_call_check_outputs(c, d->plan->params.memory_limit);
     for (int i = 0; i < n->output_count && res == SAC_OK; i++) {
@@ -91,7 +91,7 @@ sac_result sac_dynamic_nodes(struct sac_dynamic *d, const struct sac_node *const
     return res;
 }
 
-/* Is the value the whole of its tensor? An entry of a scanned one is not. */
+/* Is the value its whole tensor? An entry of a scanned input is only a part of one. */
 static bool whole_tensor(const sac_tensor *t, const struct sac_operand *o)
 {
     return t && sac_tensor_data(t) == o->data &&
@@ -101,7 +101,7 @@ static bool whole_tensor(const sac_tensor *t, const struct sac_operand *o)
 
 /* ---- outputs ---- */
 
-/* An output that the tail made, into `out` on the plan's device. */
+/* Copies an output of the tail to `out` on the plan's device. */
 static sac_result deliver(struct sac_dynamic *d, const struct sac_value *v, const struct sac_operand *o,
                           sac_tensor *out)
 {
@@ -126,7 +126,7 @@ static sac_result fits_given(const struct sac_dynamic *d, const struct sac_value
                     "output '%s': the tensor to write to is of another shape or dtype", v->name);
 }
 
-/* One whose memory is the plan's is copied. */
+/* A value whose memory is the plan's is copied. */
 static sac_result hand_out(struct sac_dynamic *d, const struct sac_value *v, sac_tensor **out)
 {
     const struct sac_operand *o = &d->values[v->id];
@@ -142,7 +142,7 @@ static sac_result hand_out(struct sac_dynamic *d, const struct sac_value *v, sac
     return res == SAC_OK ? deliver(d, v, o, *out) : res;
 }
 
-/* ---- what the steps made, on the host ---- */
+/* ---- results of the steps, copied to the host ---- */
 
 struct fetch {
     struct sac_dynamic    *d;
@@ -176,7 +176,8 @@ static sac_result fetch_all(struct sac_dynamic *d)
         f.node = d->plan->tail[i];
         sac_node_each_read(f.node, fetch_value, &f);
     }
-    sac_result res = sac_plan_settle(d->plan, d->stream); /* also after a fault: copies write here */
+    /* also after an error: copies may be queued */
+    sac_result res = sac_plan_settle(d->plan, d->stream);
     return f.res == SAC_OK ? res : f.res;
 }
 

@@ -7,7 +7,7 @@
 #include "engine/layout.h"
 #include "engine/plan.h"
 
-/* What a slot without bytes points to: kernels get a pointer all the same. */
+/* Address of empty slots, because kernels never get NULL. */
 static char nothing[64];
 
 static void *storage_address(const struct sac_storage *s, bool on_host, void *arena,
@@ -15,7 +15,7 @@ static void *storage_address(const struct sac_storage *s, bool on_host, void *ar
 {
     switch (s->place) {
     case SAC_PLACE_CONSTANT:
-        return on_host ? (void *)s->data : s->device; /* kernels only read constants */
+        return on_host ? (void *)s->data : s->device; /* kernels never write constants */
     case SAC_PLACE_INPUT:
         return sac_tensor_data(in[s->port]);
     case SAC_PLACE_OUTPUT:
@@ -157,7 +157,7 @@ static sac_result check_given(const struct sac_plan *plan, const struct sac_slot
                     plan->graph->outputs[s->port]->name);
 }
 
-/* Tensors for the outputs that the steps make; the tail brings its own. */
+/* Tensors for the outputs that the steps compute; the tail creates its own. */
 static sac_result make_outputs(struct sac_plan *plan, struct sac_stream *stream, sac_tensor **out)
 {
     sac_result res = SAC_OK;
@@ -174,7 +174,7 @@ static sac_result make_outputs(struct sac_plan *plan, struct sac_stream *stream,
         res = sac_tensor_create(plan->dev, &desc, plan->graph->outputs[s->port]->name, &out[s->port]);
         fresh = true;
     }
-    /* Whoever had that memory may still be at work on the device's own stream. */
+    /* Work queued on the device's own stream may still use this memory. */
     if (res == SAC_OK && fresh && !plan->dev->ops->host_memory)
         res = plan->dev->ops->stream_after(plan->dev, stream, NULL);
     return res;
@@ -203,7 +203,8 @@ sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *
     memcpy(made, out, (size_t)count * sizeof *made);
     sac_result res = run_all(plan, stream, arena, in, made);
     if (res != SAC_OK && !plan->dev->ops->host_memory)
-        sac_plan_settle(plan, stream); /* before what it writes to goes back to its pool */
+        /* before its tensors return to their pool */
+        sac_plan_settle(plan, stream);
     for (int i = 0; i < count; i++) {
         if (res == SAC_OK)
             out[i] = made[i];

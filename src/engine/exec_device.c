@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a plan's steps on a device whose memory is not the host's: queued one by one, or, once they have run
- * so, launched as one graph. A node that no kernel of the device takes runs here on the host, between
- * copies that the ledger counts; zero-copy strict refuses those. */
+/* Runs a plan's steps on a device whose memory is not the host's: queued one by one the first time,
+ * then launched as one graph. A node without a kernel for the device runs here on the host, between
+ * copies that the ledger counts and that zero-copy strict forbids. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_stream *strea
 
 enum { LABEL_BYTES = 400 };
 
-/* "layer 14 (Foo) on the host, 'x'": what strict mode's sentence begins with. */
+/* "layer 14 (Foo) on the host, 'x'": the beginning of strict mode's sentence. */
 static const char *crossing(const struct sac_step *step, int slot, char *buf)
 {
     char label[256];
@@ -28,7 +28,8 @@ static const char *crossing(const struct sac_step *step, int slot, char *buf)
     return buf;
 }
 
-/* Where each operand of the step lies on the host: constants where they are, the others in staging. */
+/* Sets the host address of each operand: constants stay where they are, the others are in
+ * staging. */
 static void stage(struct sac_plan *plan, const struct sac_step *step, void **host)
 {
     char *at = plan->staging ? sac_buffer_data(plan->staging) : NULL;
@@ -64,7 +65,7 @@ static sac_result run_on_host(struct sac_plan *plan, const struct sac_step *step
     for (int k = 0; k < step->in_count && res == SAC_OK; k++)
         if (step->slots[k] >= 0 && sac_plan_staged_bytes(plan, step->slots[k]))
             res = copy_operand(plan, step, k, host[k], SAC_COPY_DEVICE_TO_HOST, stream);
-    if (res == SAC_OK) /* also for what a step before still reads from the staging */
+    if (res == SAC_OK) /* also because an earlier step may still read from the staging */
         res = sac_plan_settle(plan, stream);
     if (res != SAC_OK)
         return res;
@@ -92,7 +93,7 @@ sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step 
         return run_on_host(plan, step, stream);
     case SAC_STEP_KERNEL:
         return sac_step_run_kernel(plan, step, stream);
-    case SAC_STEP_COPY: /* the bytes of a view: both sides lie alike */
+    case SAC_STEP_COPY: /* the bytes of a view: both have the same layout */
     case SAC_STEP_CONVERT:
         return plan->dev->ops->relayout(plan->dev, stream, &from->desc, plan->address[step->slots[1]],
                                         step->kind == SAC_STEP_COPY
@@ -105,7 +106,8 @@ sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step 
     return SAC_OK;
 }
 
-/* marks: NULL, or an event for before the first step and one for behind each; NULL entries are left out. */
+/* marks: NULL, or an event before the first step and one after each step; NULL entries are
+ * skipped. */
 static sac_result queue_steps(struct sac_plan *plan, struct sac_stream *stream, struct sac_event *const *marks)
 {
     sac_result res = marks ? plan->dev->ops->event_record(marks[0], stream) : SAC_OK;
@@ -144,7 +146,7 @@ static void *address_at(const struct sac_plan *plan, int i, void *arena, sac_ten
     const int inputs = plan->graph->input_count, outputs = plan->graph->output_count;
     if (i < inputs)
         return sac_tensor_data(in[i]);
-    if (i < inputs + outputs) /* NULL: the tail will make it */
+    if (i < inputs + outputs) /* NULL: the tail computes it */
         return out[i - inputs] ? sac_tensor_data(out[i - inputs]) : NULL;
     return arena;
 }
@@ -158,8 +160,8 @@ static bool holds(const struct sac_plan *plan, const struct sac_plan_graph *g, v
     return same;
 }
 
-/* The entry of these addresses, in place of the one that was not used for longest when it is new. NULL: no
- * memory, and nothing depends on it. */
+/* The entry of these addresses. A new entry replaces the least recently used one. NULL: no memory,
+ * in which case the steps run one by one. */
 static struct sac_plan_graph *entry_of(struct sac_plan *plan, void *arena, sac_tensor *const *in,
                                        sac_tensor *const *out)
 {
@@ -177,7 +179,8 @@ static struct sac_plan_graph *entry_of(struct sac_plan *plan, void *arena, sac_t
     return oldest->address ? oldest : NULL;
 }
 
-/* What fails here runs step by step ever after, which works the same and takes longer: NULL. */
+/* NULL when the capture fails: the plan then always runs step by step, with the same results but
+ * more slowly. */
 static struct sac_device_graph *capture(struct sac_plan *plan, struct sac_event *const *marks)
 {
     const struct sac_device_ops *ops = plan->dev->ops;
@@ -249,7 +252,8 @@ static sac_result add_times(struct sac_plan *plan, struct sac_event *const *mark
     return res;
 }
 
-/* In one launch, so that no step waits for the host: what lies between two events is the device's own time. */
+/* In one launch, so that no step waits for the host: the time between two events is the device's
+ * own. */
 static sac_result run_marked(struct sac_plan *plan, struct sac_stream *stream, struct sac_event *const *marks,
                              struct sac_device_graph *graph)
 {
@@ -259,7 +263,8 @@ static sac_result run_marked(struct sac_plan *plan, struct sac_stream *stream, s
     return res == SAC_OK ? add_times(plan, marks) : res;
 }
 
-/* Each step from its launch until it is done: a step of microseconds looks longer than it is. */
+/* Times each step from its launch until it is done, so a step of microseconds appears longer than
+ * it is. */
 static sac_result run_waiting(struct sac_plan *plan, struct sac_stream *stream)
 {
     sac_result res = sac_plan_settle(plan, stream);
@@ -275,7 +280,7 @@ static sac_result run_waiting(struct sac_plan *plan, struct sac_stream *stream)
     return res;
 }
 
-/* What has never run may still have to be loaded, which a capture does not take. */
+/* A kernel that has never run may still have to be loaded, which is not allowed during capture. */
 static sac_result run_profiled(struct sac_plan *plan, struct sac_stream *stream)
 {
     struct sac_event       **marks = can_capture(plan) && plan->runs > 0 ? make_marks(plan) : NULL;

@@ -15,7 +15,7 @@ static sac_result map_open_file(sac_context *ctx, const char *path, int fd,
     if (fstat(fd, &st) != 0)
         return SAC_FAIL(ctx, SAC_ERR_IO, "cannot read '%s': %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return SAC_FAIL(ctx, SAC_ERR_FORMAT, "'%s' is no regular file", path);
+        return SAC_FAIL(ctx, SAC_ERR_FORMAT, "'%s' is not a regular file", path);
     *out = (struct sac_mapped_file){.size = (size_t)st.st_size};
     if (st.st_size == 0)
         return SAC_OK;

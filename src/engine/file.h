@@ -10,7 +10,8 @@ struct sac_mapped_file {
     size_t      size;
 };
 
-/* Errors   SAC_ERR_IO, and SAC_ERR_FORMAT for what is no regular file; the sentence names the path. */
+/* Errors   SAC_ERR_IO; SAC_ERR_FORMAT when it is not a regular file. The sentence names the
+ *          path. */
 sac_result sac_file_map(sac_context *ctx, const char *path, struct sac_mapped_file *out);
 void       sac_file_unmap(struct sac_mapped_file *file);
 

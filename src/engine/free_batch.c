@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many files fix a batch of 1 although the network does not care: it stands in the inputs' shapes, in
- * targets of Reshape, in the axes of a reduction. This pass follows the batch axis from the inputs
- * through every node to the outputs, and opens it: a 1 in a Reshape becomes "as in the input", a
- * reduction over the batch, which over one entry is the identity, leaves it out.
+/* Many files fix the batch at 1 although the network works with any batch: the 1 is in the inputs'
+ * shapes, in targets of Reshape, in the axes of a reduction. This pass follows the batch axis from
+ * the inputs through every node to the outputs and opens it: a 1 in a Reshape becomes "as in the
+ * input", and the batch is removed from the axes of a reduction (over one entry it is the
+ * identity).
  *
- * It believes nothing it cannot follow: an operator without a rule, a value that loses the axis, and
- * the graph stays as it was. sac_model_check_batch then compares real results.
+ * An operator without a rule or a value that loses the axis leaves the whole graph unchanged.
+ * sac_model_check_batch then compares real results.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 enum edit_kind { EDIT_SHAPE, EDIT_AXES_ATTR, EDIT_AXES_INPUT };
 
-/* A change to make once the whole graph is known to allow it. */
+/* A change that is applied once the whole graph is known to allow it. */
 struct edit {
     struct sac_node *node;
     enum edit_kind   kind;
@@ -24,15 +25,15 @@ struct edit {
 
 struct freeing {
     struct sac_graph *g;
-    int              *axis; /* by value id: where the batch is, -1: nowhere */
+    int              *axis; /* by value id: the batch axis, -1: none */
     struct edit      *edits;
     size_t            edit_count, edit_cap;
-    bool              reads_batch; /* what note_batch found */
+    bool              reads_batch; /* set by note_batch */
     char              why[128];
 };
 
-/* Rule of an operator: sets *out to the batch axis of its outputs; false (and why) when it cannot be
- * free. k: axis of the batch in input 0. */
+/* Rule of an operator: sets *out to the batch axis of its outputs. Returns false, and sets why,
+ * when the batch cannot be opened. k: batch axis of input 0. */
 typedef bool (*rule_fn)(struct freeing *f, struct sac_node *n, int k, int *out);
 
 static bool refuse(struct freeing *f, const char *why)
@@ -54,7 +55,7 @@ static bool add_edit(struct freeing *f, struct edit e)
     return true;
 }
 
-/* Numbers of an int64 constant input, up to SAC_RANK_MAX; false when it is none. */
+/* Numbers of an int64 constant input, up to SAC_RANK_MAX; false when it is not one. */
 static bool constant_ints(const struct sac_node *n, int input, int64_t *out, size_t *count)
 {
     const struct sac_value *v = input < n->input_count ? n->inputs[input] : NULL;
@@ -67,7 +68,7 @@ static bool constant_ints(const struct sac_node *n, int input, int64_t *out, siz
     return true;
 }
 
-/* Axes given as an attribute or, in later opsets, as an input. false: given, but not known. */
+/* Axes from an attribute or, in later opsets, an input. false: given, but not constant. */
 static bool axes_of(const struct sac_node *n, int input, int rank, int64_t *axes, size_t *count)
 {
     const int64_t *list;
@@ -93,7 +94,7 @@ static bool contains(const int64_t *list, size_t count, int64_t v)
 
 /* ---- rules ---- */
 
-/* Numpy broadcasting lines axes up from the right: all inputs must agree on the batch. */
+/* NumPy broadcasting aligns axes from the right, so all inputs must agree on the batch. */
 static bool rule_elementwise(struct freeing *f, struct sac_node *n, int k, int *out)
 {
     int from_right = -1, rank = 0;
@@ -159,7 +160,7 @@ static bool last_by_default(const char *op_type)
     return strcmp(op_type, "LpNormalization") == 0 || strcmp(op_type, "TopK") == 0;
 }
 
-/* Operators that work along one axis: it must not be the batch's. */
+/* Operators that work along one axis, which must not be the batch. */
 static bool rule_one_axis(struct freeing *f, struct sac_node *n, int k, int *out)
 {
     int64_t axis = sac_attr_int(n, "axis", last_by_default(n->op_type) ? -1 : 0);
@@ -168,7 +169,8 @@ static bool rule_one_axis(struct freeing *f, struct sac_node *n, int k, int *out
     return axis != k || refuse(f, "it works along the batch");
 }
 
-/* Before opset 13 the axes from `axis` on were one; then only `axis` itself counts. */
+/* Before opset 13 all axes from `axis` on were flattened into one; since then only `axis`
+ * counts. */
 static bool rule_softmax(struct freeing *f, struct sac_node *n, int k, int *out)
 {
     int64_t axis = sac_attr_int(n, "axis", n->opset >= 13 ? -1 : 1);
@@ -324,7 +326,8 @@ static bool rule_reshape(struct freeing *f, struct sac_node *n, int k, int *out)
     *out = reshaped_axis(n->inputs[0], k, n->outputs[0]);
     if (*out < 0)
         return refuse(f, "it joins the batch with other axes");
-    if (!n->inputs[1]->data) /* computed from shapes, so it follows by itself; the check will tell */
+    /* computed from shapes, so it adapts; the check verifies that */
+    if (!n->inputs[1]->data)
         return true;
     if (!constant_ints(n, 1, e.ints, &e.count) || (int)e.count <= *out)
         return refuse(f, "its shape is not known");
@@ -376,7 +379,7 @@ static bool rule_layer_norm(struct freeing *f, struct sac_node *n, int k, int *o
     return axis > k || refuse(f, "it normalises along the batch");
 }
 
-/* Scales leave the batch alone when they are 1 there; sizes would fix it. */
+/* A scale of 1 leaves the batch unchanged; sizes would fix it. */
 static bool rule_resize(struct freeing *f, struct sac_node *n, int k, int *out)
 {
     const struct sac_value *sizes = n->input_count > 3 ? n->inputs[3] : NULL;
@@ -390,7 +393,7 @@ static bool rule_resize(struct freeing *f, struct sac_node *n, int k, int *out)
     return !sizes || !sizes->data || refuse(f, "its sizes fix the batch");
 }
 
-/* A 1 in the target, or one computed from shapes, lets the batch pass. */
+/* A 1 in the target, or a target computed from shapes, keeps the batch. */
 static bool rule_expand(struct freeing *f, struct sac_node *n, int k, int *out)
 {
     const struct sac_value *y = n->outputs[0];
@@ -421,7 +424,7 @@ static bool rule_grid_sample(struct freeing *f, struct sac_node *n, int k, int *
 static bool rule_shape(struct freeing *f, struct sac_node *n, int k, int *out)
 {
     (void)f, (void)n, (void)k;
-    *out = -1; /* follows by itself when a plan is made */
+    *out = -1; /* adapts by itself when a plan is created */
     return true;
 }
 
@@ -502,20 +505,20 @@ static bool follow(struct freeing *f, struct sac_node *n)
         return refuse(f, "its shapes are not known");
     if (!n->inputs[0] || (rule != rule_elementwise && rule != rule_matmul && rule != rule_concat &&
                           axis_of(f, n->inputs[0]) < 0))
-        return refuse(f, "the batch comes in by a side input");
+        return refuse(f, "the batch enters through another input than the first");
     if (!rule(f, n, axis_of(f, n->inputs[0]), &axis))
         return false;
     for (int i = 0; i < n->output_count; i++) {
         if (!n->outputs[i])
             continue;
-        if (axis >= n->outputs[i]->rank) /* declared by the file, and untrue */
+        if (axis >= n->outputs[i]->rank) /* the file declares a wrong rank */
             return refuse(f, "its output has no such axis");
         f->axis[n->outputs[i]->id] = axis;
     }
     return true;
 }
 
-/* Which inputs have a batch of 1 to free, and nothing that contradicts it. */
+/* Finds the inputs whose batch of 1 can be opened. */
 static bool mark_inputs(struct freeing *f)
 {
     for (int i = 0; i < f->g->input_count; i++) {
@@ -545,7 +548,7 @@ static sac_result analyse(struct freeing *f)
 
 /* ---- the changes ---- */
 
-/* The new numbers as a constant of the node's own: others may share the old one. */
+/* The new numbers become a constant of this node only: other nodes may share the old one. */
 static sac_result set_input(struct sac_graph *g, const struct edit *e, int input)
 {
     struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {(int64_t)e->count}};

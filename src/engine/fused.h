@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fused groups, the operators of the domain "saccade": what the passes make of several nodes, so that
- * a device can run them as one. Each has a row with a reference like any other operator.
+/* Fused groups, the operators of the domain "saccade": the passes replace several nodes by one of
+ * them, so that a device can run them as one. Each has a row with a reference like any other
+ * operator.
  *
  *   Activation(X)             activation, alpha, beta
  *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
@@ -19,7 +20,8 @@ struct sac_activation {
     float                    alpha, beta;
 };
 
-/* Which activation a node is, ours or one of ONNX's. Clip's bounds may be inputs: the caller looks. */
+/* The activation that a node computes, a fused one or one of ONNX's. Clip's bounds may be inputs,
+ * which the caller reads. */
 bool                  sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *out);
 struct sac_activation sac_activation_read(const struct sac_node *n);
 float                 sac_activate(float x, const struct sac_activation *a);

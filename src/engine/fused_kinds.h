@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers in fused nodes' attributes, alone, so that kernels in other languages than C can see them. */
+/* The enums used in attributes of fused nodes, in a header of their own, so that CUDA kernels can
+ * include them. */
 #ifndef SAC_ENGINE_FUSED_KINDS_H
 #define SAC_ENGINE_FUSED_KINDS_H
 
-/* What a fused node applies to each number it stores; the attribute "activation" holds the kind. */
+/* The activation that a fused node applies to its output; the attribute "activation" holds the
+ * kind. */
 enum sac_activation_kind {
     SAC_ACT_NONE = 0,
     SAC_ACT_RELU,

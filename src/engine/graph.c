@@ -27,8 +27,8 @@ static void *graph_alloc(struct sac_graph *g, size_t count, size_t size, const c
     return p ? p : no_memory(g, what);
 }
 
-/* Arrays of pointers live in the arena as all else does: a grown one leaves its old half behind,
- * and nothing needs freeing on its own. */
+/* Arrays of pointers are in the arena too: growing one abandons its old memory, which is freed with
+ * the arena. */
 static bool append(struct sac_graph *g, void ***items, size_t *count, size_t *cap, void *item)
 {
     if (*count == *cap) {
@@ -163,7 +163,7 @@ size_t sac_attr_floats(const struct sac_node *n, const char *name, const float *
     return a ? a->count : 0;
 }
 
-/* Room for an attribute of that name; an older one of the same name is overwritten. */
+/* Returns the entry for an attribute of that name; an existing one is overwritten. */
 static struct sac_attr *attr_slot(struct sac_graph *g, struct sac_node *n, const char *name)
 {
     for (int i = 0; i < n->attr_count; i++)
@@ -298,11 +298,11 @@ const char *sac_node_label(const struct sac_node *n, char *buf, size_t size)
 
 /* ---- refresh ---- */
 
-/* What each node reads of its own graph's products, as one flat list: node i reads the nodes
+/* The dependencies between the nodes of one graph as a flat list: node i reads results of the nodes
  * reads[start[i]..start[i+1]). */
 struct order {
     struct sac_graph *g;
-    int              *maker; /* value id -> node of g that makes it, -1 */
+    int              *maker; /* value id -> node of g that computes it, -1 */
     size_t           *start;
     int              *reads;
     size_t            read_count, read_cap;
@@ -358,8 +358,9 @@ static void order_finish(struct order *o)
     sac_free(o->sorted);
 }
 
-/* Place a node after all that it needs. Its own stack, as a chain may be longer than the C stack is
- * deep; start[] moves along each node's reads, so each is looked at once. */
+/* Places a node after all its dependencies. Uses a stack of its own, since recursion over a long
+ * chain would overflow the C stack. start[] advances along each node's reads, so each is visited
+ * once. */
 static sac_result place(struct order *o, int node, const size_t *end)
 {
     int depth = 0;
@@ -389,7 +390,7 @@ static sac_result place(struct order *o, int node, const size_t *end)
     return SAC_OK;
 }
 
-/* Mark what the outputs need, in state[]. */
+/* Marks the nodes that the outputs need in state[]. */
 static void mark_needed(struct order *o, const size_t *end)
 {
     int depth = 0;

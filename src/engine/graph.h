@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph: values and the nodes that make them, as read from the file and then rewritten by passes.
+/* The graph: values and the nodes that compute them, as read from the file and then rewritten by
+ * passes.
  *
- * All of it lives in one arena and goes away at once. Constant data either points into the mapped
- * model file or into the arena. Nodes are kept in an order in which each comes after its inputs.
+ * The whole graph is in one arena and is freed at once. Constant data points into the mapped model
+ * file or into the arena. Nodes are in topological order.
  */
 #ifndef SAC_ENGINE_GRAPH_H
 #define SAC_ENGINE_GRAPH_H
@@ -16,8 +17,8 @@ enum { SAC_DIM_OPEN = -1 };
 enum sac_layout {
     SAC_LAYOUT_PLAIN = 0,
     SAC_LAYOUT_CHANNELS_LAST, /* [N,spatial...,C] for a logical [N,C,spatial...] */
-    /* The same two, a float32 value's numbers kept as float16: the precision that a device computes in is
-     * how a value lies in memory, so the planner puts conversions where two kernels disagree on it. */
+    /* The same two layouts with a float32 value stored as float16: half precision is treated as a
+     * layout, so the planner inserts a conversion where two kernels disagree on it. */
     SAC_LAYOUT_PLAIN_HALF,
     SAC_LAYOUT_CHANNELS_LAST_HALF,
     SAC_LAYOUT_COUNT
@@ -96,17 +97,19 @@ struct sac_graph {
     int                 id_count; /* outermost graph only: values of it and all its subgraphs */
 };
 
-/* ---- building and rewriting; NULL or SAC_ERR_MEMORY when memory runs out, said by then ---- */
+/* ---- building and rewriting; NULL or SAC_ERR_MEMORY, with the sentence set, when memory runs out
+ * ---- */
 
 struct sac_graph *sac_graph_create(sac_context *ctx, struct sac_arena *arena,
                                    struct sac_graph *outer);
-/* A new value; name is copied, need not be unique and is for people. */
+/* A new value. name is copied; it is for messages and need not be unique. */
 struct sac_value *sac_graph_value(struct sac_graph *g, const char *name);
 /* A new constant; data is copied into the arena (NULL: zeroed, to be filled through the result). */
 struct sac_value *sac_graph_constant(struct sac_graph *g, const char *name,
                                      const struct sac_tensor_desc *desc, const void *data);
-/* A new node at the end (sac_graph_refresh puts it where it belongs), its row looked up, its inputs
- * and outputs NULL. opset and index are those of `like`, the node that it replaces or joins. */
+/* A new node at the end (sac_graph_refresh moves it to its place) with its row looked up and its
+ * inputs and outputs NULL. opset and index are those of `like`, the node that it replaces or
+ * joins. */
 struct sac_node  *sac_graph_node(struct sac_graph *g, const char *domain, const char *op_type,
                                  int inputs, int outputs, const struct sac_node *like);
 sac_result        sac_node_set_int(struct sac_graph *g, struct sac_node *n, const char *name, int64_t v);
@@ -118,14 +121,15 @@ sac_result        sac_node_copy_attr(struct sac_graph *g, struct sac_node *n, co
                                      const struct sac_node *from);
 /* Let every reader of `from` (nodes, subgraphs, graph outputs) read `to`. */
 void              sac_graph_replace(struct sac_graph *g, struct sac_value *from, struct sac_value *to);
-/* After rewriting: drop nodes that nobody reads, order the rest, renew producer and uses.
+/* After rewriting: removes nodes whose results are unused, sorts the rest, updates producer and
+ * uses.
  * Errors   SAC_ERR_FORMAT for a cycle. */
 sac_result        sac_graph_refresh(struct sac_graph *g);
-/* The one node of g that reads v, or NULL when there are several, none, a subgraph reads it, or v is
- * a graph output. Looks through all nodes. */
+/* The only node of g that reads v. NULL when there is none or more than one, when a subgraph reads
+ * v, or when v is a graph output. Searches all nodes. */
 struct sac_node  *sac_graph_only_reader(const struct sac_graph *g, const struct sac_value *v);
-/* Call fn for each value that the node reads, those that its subgraphs take from outside included
- * (and those inside them, which the callee can tell by the id). */
+/* Calls fn for each value that the node reads, including those that its subgraphs read: values from
+ * outside and values inside them, which the callee can tell apart by the id. */
 void              sac_node_each_read(const struct sac_node *n,
                                      void (*fn)(void *user, struct sac_value *v), void *user);
 bool              sac_node_has_subgraph(const struct sac_node *n);

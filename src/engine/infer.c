@@ -5,11 +5,12 @@
 #include "engine/infer.h"
 
 enum {
-    FOLD_FREE_BYTES = 16 << 20,   /* folding may make this much out of nothing (Range, Expand) */
-    FOLD_GROWTH = 8               /* and this many times the constants of the file, all in all */
+    /* folding may create this much anyway (Range, Expand) */
+    FOLD_FREE_BYTES = 16 << 20,
+    FOLD_GROWTH = 8               /* plus this many times the file's constants, in total */
 };
-/* A product of matrices that takes seconds is not folded at load: its operands are constants, but a
- * file may ask for any amount of work. */
+/* A matrix product that takes seconds is not folded at load, even when its operands are constants:
+ * a file may ask for any amount of work. */
 static const int64_t FOLD_FLOPS_MAX = 200000000;
 
 sac_result sac_infer_init(struct sac_infer *inf, struct sac_device *dev, struct sac_graph *g,
@@ -108,8 +109,8 @@ static struct sac_operand operand_of(const struct sac_value *v)
 void sac_call_fill(struct sac_op_call *c, sac_context *ctx, const struct sac_node *n,
                    const struct sac_operand *values)
 {
-    /* Rows look at optional operands by position without asking how many the node has, so nothing
-     * of the node before may be left. */
+    /* Rows access optional operands by position without checking the node's count, so nothing of
+     * the previous node may be left in the call. */
     for (int i = n->input_count; i < c->in_count; i++)
         c->in[i] = (struct sac_operand){0};
     for (int i = n->output_count; i < c->out_count; i++)
@@ -154,8 +155,9 @@ static uint64_t operand_list_bytes(const struct sac_operand *o, int count)
     return sum;
 }
 
-/* Shapes of c are inferred: can it be computed now, and is it worth it? A chain of nodes that each
- * make a few times what they read would grow without end, so all of them share one limit. */
+/* The shapes of c are known: can it be computed now, and is that worth it? All nodes share one
+ * limit, since a chain of nodes whose outputs are each a few times larger than their inputs would
+ * grow without bound. */
 static bool foldable(const struct sac_infer *inf, const struct sac_op_call *c)
 {
     const struct sac_op *op = c->node->op;
@@ -169,7 +171,7 @@ static bool foldable(const struct sac_infer *inf, const struct sac_op_call *c)
            (!op->flops || op->flops(c) <= FOLD_FLOPS_MAX);
 }
 
-/* Compute c on the host, its outputs in the arena. */
+/* Computes c on the host, with its outputs in the arena. */
 static sac_result evaluate(struct sac_op_call *c, struct sac_arena *arena, uint64_t *folded_bytes)
 {
     for (int i = 0; i < c->out_count; i++) {
@@ -205,7 +207,7 @@ static bool inputs_known(const struct sac_infer *inf, const struct sac_node *n)
     return true;
 }
 
-/* A node that only renames, in the plan alone: the graph stays as it is. */
+/* A node that only renames a value. It is removed from the plan only; the graph is unchanged. */
 static struct sac_node *make_identity(struct sac_infer *inf, const struct sac_node *like,
                                       struct sac_value *from, struct sac_value *to)
 {
@@ -224,7 +226,7 @@ static struct sac_node *make_identity(struct sac_infer *inf, const struct sac_no
 
 static sac_result visit(struct sac_infer *inf, const struct sac_node *n);
 
-/* If with a condition that is known by now: its branch takes its place. */
+/* An If whose condition is known is replaced by its branch. */
 static sac_result inline_branch(struct sac_infer *inf, const struct sac_node *n, bool taken)
 {
     const struct sac_attr *a = sac_node_attr(n, taken ? "then_branch" : "else_branch");

@@ -5,7 +5,7 @@
 
 #include "engine/model.h"
 
-/* The shapes that a model is looked at with: open dims are 1. */
+/* The shapes for inspecting a model: open dims are 1. */
 static struct sac_operand *default_shapes(const sac_model *m)
 {
     struct sac_operand *shapes = sac_calloc((size_t)m->graph->input_count, sizeof *shapes);
@@ -19,8 +19,8 @@ static struct sac_operand *default_shapes(const sac_model *m)
     return shapes;
 }
 
-/* The plan that ran last, or, when none did, one for the default shapes; NULL when that cannot be
- * made. */
+/* The plan that ran last or, when none did, one for the default shapes. NULL when it cannot be
+ * created. */
 static struct sac_plan *plan_to_show(sac_model *m)
 {
     struct sac_plan *plan = sac_model_latest_plan(m);
@@ -167,14 +167,14 @@ sac_result sac_model_measure(sac_model *m)
         m->info.flops = sum_flops(&inf);
     sac_infer_finish(&inf);
     if (res == SAC_OK)
-        sac_error_clear(m->ctx); /* with 1 for what is open some layers make no sense */
+        sac_error_clear(m->ctx); /* with 1 for open dims some layers are invalid */
     return res;
 }
 
 /* ---- the plan ---- */
 
-/* The file's operator that a step came from: of the same name, or, of a fused one, that of the node
- * whose place it took. */
+/* The file's operator that a step came from: the one of the same name or, for a fused node, that of
+ * the node it replaced. */
 static int operator_of_step(const sac_model *m, const struct sac_step *step)
 {
     if (step->kind != SAC_STEP_REFERENCE && step->kind != SAC_STEP_KERNEL)
@@ -223,7 +223,8 @@ static void note_plan(sac_model *m, const struct sac_plan *plan)
     m->info.step_count = (int)(plan->step_count + plan->tail_count);
     for (int i = 0; i < m->info.operator_count; i++) {
         const char *kernel = usual_kernel(m, plan, op_of, i);
-        if (m->operators[i].supported && !m->operators[i].kernel) /* copied: plans come and go */
+        /* copied: the plan may be freed */
+        if (m->operators[i].supported && !m->operators[i].kernel)
             m->operators[i].kernel = sac_arena_strndup(&m->memory, kernel, strlen(kernel));
     }
     sac_free(op_of);

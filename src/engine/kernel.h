@@ -15,9 +15,9 @@
 
 enum { SAC_KERNEL_ABI = 4 };
 
-/* Constants on a device whose memory is not the host's, one copy for all plans of a model: kernels keep
- * weights in the form that they read. fill writes `bytes` of the form into host memory; it is called when
- * no plan has made it yet. Valid as long as the model; entries tell apart by data and form. */
+/* Constants on a device whose memory is not the host's, one copy for all plans of a model, in the
+ * form that the kernel reads. fill writes `bytes` of that form to host memory; it is called when no
+ * plan has done so before. The key is data and form. Valid as long as the model. */
 struct sac_weights;
 struct sac_weights_ops {
     sac_result (*get)(struct sac_weights *w, const void *data, const char *form, size_t bytes,
@@ -29,26 +29,28 @@ struct sac_weights {
 
 enum { SAC_KERNEL_CHOICE_MAX = 512 };
 
-/* What the planner and a kernel settle for one node. Dims in call.in/out are the logical ones (ONNX
- * order) whatever the layout. */
+/* What the planner and a kernel agree on for one node. Dims in call.in/out are the logical ones
+ * (ONNX order) whatever the layout. */
 struct sac_kernel_plan {
-    struct sac_op_call *call;    /* shapes; data of constants, in host memory, as the file has them */
+    struct sac_op_call *call;    /* shapes; data of constants, in host memory, as in the file */
     enum sac_precision  precision; /* never SAC_PRECISION_DEFAULT */
-    struct sac_weights *weights; /* NULL: run may read constants where they are */
-    /* in: what prepare wrote into chosen for the same node, shapes, device and libraries (it comes from a
-     * plan file, so text that makes no sense must do no harm): take that variant and measure nothing.
-     * NULL: none. Then, with measure, prepare may try its variants on the device; the caller holds no
-     * lock that kernels need and nothing else of this model runs. Without: the likely best one. */
+    struct sac_weights *weights; /* NULL: run reads constants in place */
+    /* in: what prepare wrote to chosen for the same node, shapes, device and libraries. prepare
+     * takes that variant and measures nothing. It comes from a plan file, so invalid text must do
+     * no harm. NULL: none. Then, with measure, prepare may try its variants on the device; the
+     * caller holds no lock that kernels need and nothing else of this model runs. Without measure,
+     * it takes the variant that is probably best. */
     const char         *choice;
     bool                measure;
-    /* out of prepare: one printable line that says which variant it took; empty: it has but one. */
+    /* out of prepare: one printable line that names the variant it took; empty: it has only one. */
     char                chosen[SAC_KERNEL_CHOICE_MAX];
-    /* out of prepare: a constant that the state has taken (through weights): run's pointer is NULL. Of the
-     * others the planner puts a copy in in_layout on the device. */
+    /* out of prepare: the state has its own copy of this constant (through weights), and run's
+     * pointer is NULL. The planner copies the others to the device, in in_layout. */
     bool                in_taken[SAC_OP_INPUTS_MAX];
-    enum sac_layout     in_layout[SAC_OP_INPUTS_MAX];   /* in: as they are; kernels may ask for others in supports */
+    /* in: current; supports may ask for others */
+    enum sac_layout     in_layout[SAC_OP_INPUTS_MAX];
     enum sac_layout     out_layout[SAC_OP_OUTPUTS_MAX];
-    /* out of supports: output 0 may lie in any layout, whatever out_layout[0] says until prepare. */
+    /* out of supports: output 0 may have any layout; out_layout[0] is final only in prepare. */
     bool                writes_any;
     /* Concat by placement: a CHANNELS_LAST operand may be a slice of the channels (or of the outermost
      * spatial axis) of a wider value. strided (out of supports): run takes such inputs and outputs.
@@ -57,7 +59,7 @@ struct sac_kernel_plan {
     bool                strided;
     int64_t             in_pixel[SAC_OP_INPUTS_MAX], in_sample[SAC_OP_INPUTS_MAX];
     int64_t             out_pixel[SAC_OP_OUTPUTS_MAX], out_sample[SAC_OP_OUTPUTS_MAX];
-    /* From prepare on: addresses are multiples of so many bytes (parts may begin anywhere). */
+    /* From prepare on: alignment of the addresses in bytes (parts may begin anywhere). */
     int                 in_align[SAC_OP_INPUTS_MAX], out_align[SAC_OP_OUTPUTS_MAX];
     size_t              scratch_bytes;       /* out: from the arena, during run only */
     int                 in_place;            /* out: input whose memory out[0] may take over when nobody
@@ -70,7 +72,8 @@ struct sac_kernel_plan {
 
 struct sac_kernel {
     enum sac_op_id id;
-    /* Can it run with these shapes and dtypes? Fills wanted layouts. why: for inspect and debug. */
+    /* Can it run with these shapes and dtypes? Sets the wanted layouts. why: for inspect and
+     * debug. */
     bool       (*supports)(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
                            size_t why_size);
     sac_result (*prepare)(struct sac_device *dev, struct sac_kernel_plan *plan);
@@ -85,32 +88,36 @@ struct sac_kernel_provider {
     uint32_t    op_count;    /* SAC_OP_COUNT it was built with: ids must agree */
     const char *name;        /* "onednn 2.6.3": with the library's version, as plan files are keyed by
                                 it; complete once open was called */
-    /* Before any kernel of this device (of the CPU: once for all of them), with the sentence of what is
-     * missing; and when the device closes, with all work done and all states released. NULL: nothing. */
+    /* open is called before any kernel of this device (for the CPU: once for all CPU devices) and
+     * sets the error when something is missing. close is called when the device closes, with all
+     * work done and all states released. NULL: nothing to do. */
     sac_result (*open)(struct sac_device *dev);
     void       (*close)(struct sac_device *dev);
     const struct sac_kernel *const *kernels; /* [SAC_OP_COUNT], NULL where it has none */
 };
 /* A plug-in exports `const struct sac_kernel_provider *sac_kernel_provider_v1(void)`. */
 
-/* On a device whose memory is not the host's (sac_device_ops.providers) run queues its work on the stream
- * and returns; it allocates nothing, waits for nothing and copies nothing from or to the host, so a plan's
- * steps can be captured into one graph that is launched again and again. Operands of float32 come and go
- * in the layouts that supports asked for: with FP16 a kernel should take the *_HALF ones. */
+/* On a device whose memory is not the host's (sac_device_ops.providers) run queues its work on the
+ * stream and returns. It allocates nothing, waits for nothing and copies nothing from or to the
+ * host, so that a plan's steps can be captured into one graph that is launched repeatedly. float32
+ * operands have the layouts that supports asked for: with FP16 a kernel should ask for the *_HALF
+ * ones. */
 
-/* The plug-in is looked for in the folders of SACCADE_PLUGIN_PATH (separated by ':'), or else beside
- * the library: in its own folder, in saccade/ under it, and where the build puts it. */
+/* The plug-in is searched for in the folders of SACCADE_PLUGIN_PATH (separated by ':') or, when
+ * that is not set, near the library: in its folder, in saccade/ under it, and where the build puts
+ * it. */
 
-/* The providers of a device in the order in which they are asked, opened on first use, when the log
- * says which they are (at debug; where one is missing, at info); *count of them. The reference rows come
- * after all of them and are not listed. Any thread. */
+/* The *count providers of a device in the order in which they are asked, opened on first use. The
+ * log then names them (at debug; at info when one is missing). The reference rows come after all of
+ * them and are not listed. Any thread. */
 const struct sac_kernel_provider *const *sac_kernel_providers(struct sac_device *dev, int *count);
-/* What computes on a device, in words: "avx512 kernels and onednn 2.6.3", or why there is no oneDNN. Any
- * thread. */
+/* The kernels of a device, in words: "avx512 kernels and onednn 2.6.3", or why there is no oneDNN.
+ * Any thread. */
 void sac_engine_describe(struct sac_device *dev, char *out, size_t size);
-/* After that: why a provider of the device is not there, or NULL when all are. */
+/* After that call: why a provider of the device is missing, or NULL when none is. */
 const char *sac_kernel_plugin_missing(struct sac_device *dev);
-/* What a network runs in on a device when this was asked for. Never SAC_PRECISION_DEFAULT. */
+/* The precision that a network runs in on a device when this one was asked for. Never
+ * SAC_PRECISION_DEFAULT. */
 enum sac_precision sac_engine_precision(const struct sac_device *dev, enum sac_precision asked);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include "engine/layout.h"
 
-/* A shape as the layouts see it. Below rank 2 there are no channels and all layouts are plain. */
+/* A shape reduced to three dimensions. Below rank 2 there are no channels and all layouts are
+ * plain. */
 struct extent {
     int64_t n, c, s; /* batch, channels, product of the spatial dims */
 };
@@ -66,7 +67,7 @@ static struct strides strides_of(const struct extent *e, enum sac_layout layout)
             out[i * dst_step] = convert(in[i * src_step]);                                         \
     } while (0)
 
-/* What a number goes through on its way. */
+/* The conversion of each number. */
 enum crossing { CROSS_1, CROSS_2, CROSS_4, CROSS_8, CROSS_TO_HALF, CROSS_FROM_HALF };
 
 static enum crossing crossing_of(enum sac_dtype to, enum sac_dtype from)
@@ -90,8 +91,8 @@ static void copy_row(enum crossing crossing, void *dst, int64_t dst_step, const 
     }
 }
 
-/* One side is walked along its rows, the other across them: short stretches keep the cache lines of
- * the latter until all channels have passed. */
+/* One side is read or written along its rows, the other across them: short stretches keep the cache
+ * lines of the latter until all channels are done. */
 enum { STRETCH = 16 };
 
 void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to,

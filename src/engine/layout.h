@@ -13,7 +13,7 @@ enum sac_dtype sac_layout_dtype(enum sac_dtype dtype, enum sac_layout layout);
 /* Bytes of an operand in a layout. */
 size_t sac_layout_bytes(const struct sac_operand *o, enum sac_layout layout);
 
-/* Do the two layouts put this shape's numbers, in the same form, at the same places? */
+/* Are the bytes of this shape the same in both layouts? */
 bool sac_layout_same(const struct sac_operand *o, enum sac_layout a, enum sac_layout b);
 
 /* Copy o's numbers from one layout into another, host memory. */

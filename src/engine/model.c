@@ -8,14 +8,15 @@
 #include "engine/model.h"
 #include "engine/passes/pass.h"
 
-/* Activations over this are refused when the caller sets no limit: more than any network that these
- * devices run, and far under what a small, lying file can ask for. What the machine, or the control group
- * that the process is in, does not have is refused too: the system would grant it and end the program
- * when it is touched. */
+/* The limit of activation memory when the caller sets none: more than any network for these devices
+ * needs, and far less than a small malicious file can ask for. Memory that the machine, or the
+ * process's control group, does not have is an error too: the system would grant it and kill the
+ * program when it is touched. */
 static uint64_t default_memory_limit(const sac_device *dev)
 {
     const uint64_t most = (uint64_t)64 << 30, allowed = sac_memory_allowed();
-    return dev->ops->host_memory ? SAC_MIN(most, allowed) : most; /* else the device's pool knows */
+    /* On other devices the pool limits it. */
+    return dev->ops->host_memory ? SAC_MIN(most, allowed) : most;
 }
 
 struct sac_model_params sac_model_params_default(void)
@@ -31,7 +32,7 @@ static bool ends_with(const char *s, const char *end)
     return len >= n && strcasecmp(s + len - n, end) == 0;
 }
 
-/* Files that are often taken for models: say what to bring instead. */
+/* Files that are often mistaken for ONNX models: the sentence names what to use instead. */
 static sac_result refuse_others(sac_model *m, const void *bytes, size_t size)
 {
     if (size == 0)
@@ -49,7 +50,7 @@ static sac_result refuse_others(sac_model *m, const void *bytes, size_t size)
     return SAC_OK;
 }
 
-/* The first node that nothing covers is a fault, unless the model is only to be looked at. */
+/* The first unsupported node is an error, unless the model is only inspected. */
 static sac_result check_supported(sac_model *m)
 {
     sac_result res = SAC_OK;
@@ -159,14 +160,15 @@ static sac_result read_model(sac_model *m, const void *bytes, size_t size, const
     return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
 }
 
-/* A device that is no host runs networks only when all its kernels are there: convolutions in plain C on
- * the host would be no use to anybody. */
+/* A device whose memory is not the host's runs networks only when all its kernels are there:
+ * convolutions in plain C on the host would be uselessly slow. */
 static sac_result check_device(sac_device *dev, const char *name, const struct sac_model_params *params)
 {
     const enum sac_precision precision = params ? params->precision : SAC_PRECISION_DEFAULT;
     int                      count;
     if ((unsigned)precision > SAC_PRECISION_FP16)
-        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: precision %d is none of the list", name, (int)precision);
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: precision %d does not exist", name,
+                        (int)precision);
     if (dev->ops->host_memory && precision > SAC_PRECISION_FP32)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: %s computes in fp32; %s needs a GPU", name,
                         dev->name, sac_precision_name(precision));
@@ -304,7 +306,7 @@ void sac_model_unref(sac_model **model)
     sac_free(m);
 }
 
-/* ---- looking ---- */
+/* ---- inspection ---- */
 
 int sac_model_input_count(const sac_model *m)
 {

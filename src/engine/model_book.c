@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's book of plans: found in the .plan that was loaded or in the cache, filled as shapes come. */
+/* A model's book of plans: read from the loaded .plan or from the cache, and extended for each new
+ * shape. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +26,8 @@ static bool set_keys(sac_model *m, const void *onnx, size_t size, struct sac_pla
 
 /* ---- reading ---- */
 
-/* Take the pages of a file when it is whole and ours; else say why not, once, as one line. */
+/* Takes the pages of a file when it is valid and its key matches; otherwise logs why not, once, in
+ * one line. */
 static bool take_pages(sac_model *m, const void *bytes, size_t size, const char *path)
 {
     struct sac_plan_book book = {.count = 0};
@@ -34,9 +36,11 @@ static bool take_pages(sac_model *m, const void *bytes, size_t size, const char 
     const bool           whole = sac_book_parse(bytes, size, &book, &model, why, sizeof why);
     const enum sac_book_key differs = whole ? sac_book_differs(&book, &m->book) : SAC_BOOK_KEYS;
     if (!whole)
-        sac_log(m->ctx, SAC_LOG_WARN, "%s: the plan is damaged (%s); it is made anew", path, why);
+        sac_log(m->ctx, SAC_LOG_WARN, "%s: the plan is damaged (%s); it is created again", path,
+                why);
     else if (differs < SAC_BOOK_KEYS)
-        sac_log(m->ctx, SAC_LOG_WARN, "%s: the plan was made for another %s ('%s', and here is '%s'); it is made anew",
+        sac_log(m->ctx, SAC_LOG_WARN,
+                "%s: the plan was made for another %s ('%s', and here it is '%s'); it is created again",
                 path, sac_book_key_name(differs), book.key[differs] ? book.key[differs] : "",
                 m->book.key[differs]);
     const bool take = whole && differs == SAC_BOOK_KEYS;
@@ -91,10 +95,12 @@ sac_result sac_model_look_into_plan(sac_model *m, const void *bytes, size_t size
     const bool           whole = sac_book_parse(bytes, size, &book, offset, why, sizeof why);
     sac_result           res = SAC_OK;
     if (!whole)
-        res = SAC_FAIL(m->ctx, SAC_ERR_FORMAT, "the plan is damaged (%s); make it anew with saccade build", why);
+        res = SAC_FAIL(m->ctx, SAC_ERR_FORMAT,
+                       "the plan is damaged (%s); create it again with saccade build", why);
     else if (*offset == size)
         res = SAC_FAIL(m->ctx, SAC_ERR_FORMAT, "the plan is one of the cache, without its model; give the model");
-    /* What it was built in is what it runs in, unless the caller or the CPU wants another. */
+    /* A plan runs in the precision that it was built in, unless the caller or the CPU needs
+     * another. */
     if (res == SAC_OK && !m->asked && !m->dev->ops->host_memory && book.key[SAC_BOOK_PRECISION])
         sac_precision_parse(book.key[SAC_BOOK_PRECISION], &m->params.precision);
     m->params.precision = sac_engine_precision(m->dev, m->params.precision);
@@ -104,8 +110,8 @@ sac_result sac_model_look_into_plan(sac_model *m, const void *bytes, size_t size
 
 /* ---- writing ---- */
 
-/* Other processes, and other models of this file here, may have written pages since it was read: they stay. Its
- * damage was said when it was read, or is mended now. */
+/* Other processes, or other models in this process that use the file, may have added pages since it
+ * was read: those are kept. Damage was logged when the file was read and is repaired by writing. */
 static void take_others_pages(sac_model *m)
 {
     struct sac_plan_book   book = {.count = 0};
@@ -139,7 +145,8 @@ void sac_model_note_plan(sac_model *m, const char *shapes, const struct sac_plan
     if (!m->book_path)
         return;
     take_others_pages(m);
-    if (sac_book_save(m->ctx, &m->book, m->book_path) != SAC_OK) { /* said; it costs the next run's start */
+    /* has been logged; the next start measures again */
+    if (sac_book_save(m->ctx, &m->book, m->book_path) != SAC_OK) {
         sac_error_clear(m->ctx);
         sac_free(m->book_path);
         m->book_path = NULL;

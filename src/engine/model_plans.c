@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model's plans: one for each set of input shapes, the latest of them kept. */
+/* A model's plans: one for each set of input shapes; the most recently used are kept. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void add_name(struct names *n, const char *name)
         n->at += (size_t)snprintf(n->text + n->at, sizeof n->text - n->at, "%s%s", n->at ? ", " : "", name);
 }
 
-/* Once a model: it costs transfers in each run. */
+/* Logged once per model: it costs transfers in each run. */
 static void say_host_work(sac_model *m, const struct sac_plan *plan)
 {
     struct names names = {.at = 0};
@@ -69,8 +69,8 @@ static struct sac_plan *cached_plan(sac_model *m, const struct sac_operand *shap
     return NULL;
 }
 
-/* A plan with what the book says of these shapes, or, when it has no such page, with kernels that are
- * measured now. */
+/* Creates a plan with the book's choices for these shapes or, when it has no such page, with
+ * kernels that are measured now. */
 static sac_result create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
                               bool measure, struct sac_plan **out)
 {
@@ -106,7 +106,7 @@ static sac_result make_plan(sac_model *m, const struct sac_operand *shapes, stru
     const bool measure = m->book.key[SAC_BOOK_MODEL] && !m->checking && !sac_book_find(&m->book, text);
     if (measure)
         sac_log(m->ctx, SAC_LOG_INFO, "%s: trying kernels for %s on %s, once", m->path, text, m->dev->name);
-    sac_model_settle(m); /* measuring wants the device alone, and the oldest plan may go */
+    sac_model_settle(m); /* measuring needs an idle device, and the oldest plan may be freed */
     sac_result res = create_plan(m, shapes, text, measure, out);
     if (res != SAC_OK || !measure)
         return res;
@@ -161,9 +161,9 @@ void sac_model_drop_plans(sac_model *m)
         sac_plan_destroy(&m->plans[i]);
 }
 
-/* ---- tensors as the kernels have them ---- */
+/* ---- tensors in the kernels' layout ---- */
 
-/* The layout in which all steps that read the plan's first input want it. */
+/* The layout of the plan's first input that all steps reading it want. */
 static enum sac_layout wanted_input(const struct sac_plan *plan)
 {
     const int       input = plan->slot_of[plan->graph->inputs[0]->id];
@@ -174,7 +174,7 @@ static enum sac_layout wanted_input(const struct sac_plan *plan)
             if (step->slots[k] != input)
                 continue;
             if (step->kind != SAC_STEP_CONVERT || wanted != SAC_LAYOUT_COUNT)
-                return SAC_LAYOUT_PLAIN; /* it is read as it is, or in two ways */
+                return SAC_LAYOUT_PLAIN; /* it is read as PLAIN, or in two layouts */
             wanted = plan->slots[step->slots[step->in_count]].layout;
         }
     return wanted == SAC_LAYOUT_COUNT || plan->tail_count > 0 ? SAC_LAYOUT_PLAIN : wanted;
@@ -202,7 +202,7 @@ sac_result sac_model_take_native(sac_model *m, const struct sac_tensor_desc *fir
     *layout = SAC_LAYOUT_PLAIN;
     if (m->dev->ops->host_memory || m->graph->input_count != 1 || m->partial)
         return SAC_OK;
-    sac_model_batches(m); /* checks with tensors of the ports' kinds */
+    sac_model_batches(m); /* the check needs tensors as the ports say */
     pthread_mutex_lock(&m->lock);
     if (!m->native)
         res = find_native(m, first);

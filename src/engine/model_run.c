@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a model: the arena that its plans share, what comes in, and the order of runs on a device. */
+/* Running a model: the arena that its plans share, the inputs, and the order of runs on a
+ * device. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 
 /* ---- what runs need ---- */
 
-/* Runs of a model take turns, on whatever streams: they share its arena. */
+/* Runs of a model take turns, whatever their streams, because they share its arena. */
 sac_result sac_model_begin_runs(sac_model *m)
 {
     const struct sac_device_ops *ops = m->dev->ops;
@@ -48,7 +49,7 @@ void sac_model_finish_runs(sac_model *m)
 
 /* ---- memory ---- */
 
-/* Plans take turns in one arena, as big as the biggest of them. */
+/* All plans share one arena, as large as the largest of them needs. */
 static sac_result ensure_arena(sac_model *m, size_t bytes)
 {
     struct sac_buffer *grown = NULL;
@@ -58,16 +59,16 @@ static sac_result ensure_arena(sac_model *m, size_t bytes)
     sac_buffer_unref(&m->arena);
     sac_result res = sac_buffer_create(m->dev, bytes, m->path, &grown);
     if (res == SAC_ERR_LIMIT && !m->dev->ops->host_memory)
-        res = SAC_ERR_MEMORY; /* over the budget: a smaller batch may do */
+        res = SAC_ERR_MEMORY; /* over the budget: a smaller batch may fit */
     if (res != SAC_OK)
         return res;
-    sac_buffer_keep(grown); /* as long as the model: no leak */
+    sac_buffer_keep(grown); /* lives as long as the model: no leak */
     m->arena = grown;
     return m->dev->ops->host_memory ? SAC_OK : m->dev->ops->stream_after(m->dev, m->on, NULL);
 }
 
-/* What a tensor of input i means: with the kernels' own layout taken, the first one's is [N,H,W,C] or float16
- * for a port [N,C,H,W] of float32. */
+/* The logical shape and dtype of input i's tensor: when the kernels' layout is used, the first
+ * input is [N,H,W,C] or float16 where the port says [N,C,H,W] of float32. */
 static struct sac_tensor_desc logical_desc(const sac_model *m, int i, const struct sac_tensor_desc *d)
 {
     struct sac_tensor_desc desc = *d;
@@ -125,7 +126,8 @@ static void shape_text(const struct sac_tensor_desc *d, char *buf, size_t size)
         snprintf(buf + at, size - at, "]");
 }
 
-/* Do the tensors fit the ports? *stack: how many inputs are stacked where the port has a batch of 1. */
+/* Do the tensors fit the ports? *stack: the number of stacked inputs where the port has a batch of
+ * 1. */
 static sac_result check_inputs(const sac_model *m, sac_tensor *const *in, int64_t *stack)
 {
     *stack = 1;
@@ -178,7 +180,7 @@ static sac_result run_locked(sac_model *m, sac_tensor *const *in, sac_tensor **o
         res = sac_model_check_batch(m);
     if (res != SAC_OK)
         return res;
-    if (m->batching == SAC_BATCH_WRONG) /* open in the ports all the same */
+    if (m->batching == SAC_BATCH_WRONG) /* the ports still say open */
         stack = batch_of(m, in);
     if (stack <= 1)
         return sac_model_run_plain(m, in, out);
@@ -189,7 +191,7 @@ static sac_result run_locked(sac_model *m, sac_tensor *const *in, sac_tensor **o
     return sac_model_run_one_by_one(m, stack, in, out);
 }
 
-/* On the stream, behind the last run; the lock is held. */
+/* Runs on the stream, after the last run. The lock is held. */
 static sac_result run_queued(sac_model *m, struct sac_stream *stream, sac_tensor *const *in,
                              sac_tensor **out)
 {
@@ -200,7 +202,8 @@ static sac_result run_queued(sac_model *m, struct sac_stream *stream, sac_tensor
     m->on = m->last = stream;
     if (res == SAC_OK)
         res = run_locked(m, in, out);
-    sac_result marked = ops->event_record(m->done, stream); /* also what a fault left queued */
+    /* also after an error: work may be queued */
+    sac_result marked = ops->event_record(m->done, stream);
     m->queued = marked == SAC_OK;
     m->on = m->stream;
     return res == SAC_OK ? marked : res;
@@ -224,7 +227,7 @@ sac_result sac_model_run_on(sac_model *m, struct sac_stream *stream, sac_tensor 
     pthread_mutex_lock(&m->lock);
     if (stream || ops->host_memory) {
         res = run_queued(m, stream, in, out);
-    } else { /* the device's own, where nothing can be captured */
+    } else { /* the device's own stream cannot be captured */
         res = ops->stream_after(m->dev, m->stream, NULL);
         if (res == SAC_OK)
             res = run_queued(m, m->stream, in, out);

@@ -18,10 +18,11 @@ enum sac_op_id {
     SAC_OP_COUNT
 };
 
-enum { SAC_OPSET_NEWEST = 28 }; /* of ONNX 1.23; a row that reaches it takes newer files too */
+/* of ONNX 1.23; rows up to this one take newer files too */
+enum { SAC_OPSET_NEWEST = 28 };
 enum { SAC_OP_INPUTS_MAX = 64, SAC_OP_OUTPUTS_MAX = 64 };
 
-/* One input or output at the moment a shape function or kernel looks at it. */
+/* One input or output as a shape function or kernel sees it. */
 struct sac_operand {
     enum sac_dtype dtype;
     int            rank;
@@ -35,7 +36,8 @@ struct sac_op_call {
     const struct sac_node *node;
     struct sac_operand     in[SAC_OP_INPUTS_MAX];
     struct sac_operand     out[SAC_OP_OUTPUTS_MAX];
-    int                    in_count, out_count; /* as the node has them; missing ones at the end are not present */
+    /* of the node; the rest are not present */
+    int                    in_count, out_count;
     struct sac_pool       *workers; /* may be NULL */
 };
 
@@ -44,8 +46,8 @@ enum sac_op_flags {
                                     broadcasting); may run in place on an input of out[0]'s size and dtype */
     SAC_OP_VIEW        = 1 << 1, /* out[0] holds in[0]'s bytes in the same order: Reshape, Squeeze, ... */
     SAC_OP_RANDOM      = 1 << 2, /* never folded */
-    SAC_OP_OF_SHAPE    = 1 << 3, /* reads the inputs' shapes only, so it may run while their data is
-                                    NULL: Shape, Size */
+    /* reads only the inputs' shapes; their data may be NULL: Shape, Size */
+    SAC_OP_OF_SHAPE    = 1 << 3,
     SAC_OP_CONTROL     = 1 << 4  /* If, Loop, Scan: the executor runs its subgraphs, ref is NULL */
 };
 
@@ -60,25 +62,27 @@ struct sac_op {
     unsigned       flags;
     float          tolerance_abs, tolerance_rel; /* of another kernel against this reference */
 
-    /* NULL: everything. Says in why[] what about this node is not covered. */
+    /* NULL: all nodes are supported. Otherwise why[] gets what is not supported about this node. */
     bool       (*supports)(const struct sac_node *node, char *why, size_t why_size);
-    /* Set dtype, rank and dims of every present output from the inputs' (and from the data of those that
-     * are constant or already computed). SAC_AGAIN: the values of some input decide and are not known
-     * yet (data NULL). Faults name the node through SAC_OP_FAIL. Inputs come from outside: check ranks,
-     * dims, divisions by zero, overflow here, so that ref and the devices' kernels can trust them. */
+    /* Sets dtype, rank and dims of every present output from the inputs' (and from the data of
+     * those that are constant or already computed). SAC_AGAIN: the shape depends on values that are
+     * not known yet (data NULL). Errors name the node through SAC_OP_FAIL. Inputs come from files:
+     * ranks, dims, divisions by zero and overflow are checked here, so that ref and the devices'
+     * kernels can trust them. */
     sac_result (*shape)(struct sac_op_call *c);
     /* Compute. Inputs and outputs are dense and plain; all data pointers are set (0-sized ones too). */
     sac_result (*ref)(struct sac_op_call *c);
-    /* Multiply-adds times two, after shape; NULL: one per output element is not counted. */
+    /* Multiply-adds times two, after shape; NULL: too few to count (about one per output
+     * element). */
     int64_t    (*flops)(const struct sac_op_call *c);
 };
 
-/* The row for a name, or NULL. opset picks nothing (one row covers a range) but is checked by the caller. */
+/* The row for a name, or NULL. One row covers a range of opsets; the caller checks the node's. */
 const struct sac_op *sac_op_find(const char *domain, const char *name);
 const struct sac_op *sac_op_row(enum sac_op_id id);
 
 /* "layer 14 (Resize): mode 'cubic'; have nearest, linear" */
-/* Yields the code itself, so that the compiler sees that it is not SAC_OK. */
+/* Evaluates to the code itself, so that the compiler knows that it is not SAC_OK. */
 #define SAC_OP_FAIL(c, res, ...) (sac_op_fail(c, res, __VA_ARGS__), (res))
 sac_result sac_op_fail(const struct sac_op_call *c, sac_result res, const char *fmt, ...)
     SAC_PRINTF(3, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which, not only how much: ArgMax, ArgMin and TopK. */
+/* ArgMax, ArgMin and TopK. */
 #include <math.h>
 
 #include "engine/op_util.h"
@@ -89,7 +89,7 @@ static sac_result topk_shape(struct sac_op_call *c)
     return sac_shape_out(c, 1, SAC_I64, in->rank, dims);
 }
 
-/* Merge sort keeps equal elements in their order, as the specification wants. sign: -1 for the
+/* Merge sort keeps equal elements in their order, as the specification requires. sign: -1 for the
  * smallest first. */
 static void sort_line(const struct line *l, int sign, int64_t *order, int64_t *spare, int64_t n)
 {
@@ -105,7 +105,7 @@ static void sort_line(const struct line *l, int sign, int64_t *order, int64_t *s
     memcpy(order, spare, (size_t)n * sizeof *order);
 }
 
-/* A heap of the k best so far, the worst of them on top, spares the sorting of long lines. */
+/* A heap of the k best so far, the worst of them on top, avoids sorting long lines. */
 static bool worse(const struct line *l, int sign, int64_t a, int64_t b)
 {
     int order = sign * compare(l, a, b);
@@ -159,7 +159,7 @@ static sac_result topk_ref(struct sac_op_call *c)
     for (int64_t i = 0; i < outer * inner; i++) {
         struct line l = {in, i / inner * in->dims[axis] * inner + i % inner, inner, in->dims[axis]};
         select_best(&l, sign, order, k);
-        qsort(order, (size_t)k, sizeof *order, by_number); /* then a stable sort settles ties */
+        qsort(order, (size_t)k, sizeof *order, by_number); /* then a stable sort orders ties */
         sort_line(&l, sign, order, order + k, k);
         for (int64_t j = 0; j < k; j++) {
             int64_t to = (i / inner * k + j) * inner + i % inner;

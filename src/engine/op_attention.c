@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention: softmax(Q K' scale, capped, + masks) V, with grouped heads and a cache of keys and
- * values; and RotaryEmbedding, which turns pairs of numbers by their position's angle. */
+ * values; and RotaryEmbedding, which rotates pairs of numbers by the angle of their position. */
 #include <math.h>
 
 #include "engine/op_reads.h"
@@ -48,7 +48,7 @@ static sac_result check_cache(struct sac_op_call *c, const struct sac_attention 
                       "cache %d does not fit keys and values", i);
     }
     SAC_CHECK(c, sac_op_has(c, PAST_KEY) == sac_op_has(c, PAST_VALUE),
-              "a cache of keys or values alone");
+              "a cache of only keys or only values");
     if (sac_op_has(c, VALID_LENGTH))
         SAC_CHECK(c, c->in[VALID_LENGTH].rank == 1 && c->in[VALID_LENGTH].dims[0] == a->q.batch &&
                   c->in[VALID_LENGTH].dtype == SAC_I64, "not one length for each of %lld samples",
@@ -89,7 +89,7 @@ static sac_result attention_shape(struct sac_op_call *c)
         SAC_CHECK(c, mask.rank >= 1 && mask.rank <= 4 && mask.dims[mask.rank - 1] <= a.total &&
                   (mask.dtype == SAC_BOOL || sac_dtype_is_float(mask.dtype)), "mask of dtype %s",
                   sac_in_dtype(c, MASK));
-        mask.dims[mask.rank - 1] = a.total; /* shorter ones are filled up */
+        mask.dims[mask.rank - 1] = a.total; /* a shorter mask is extended */
         SAC_CHECK(c, sac_broadcast_dims(&rank, dims, mask.rank, mask.dims) && rank == 4 &&
                   memcmp(dims, scores, sizeof scores) == 0, "the mask does not broadcast");
     }
@@ -122,7 +122,7 @@ static double *joined(const struct sac_op_call *c, int input, int past, const st
     return all;
 }
 
-/* What masks add to the score of query i and key j: 0, -inf or a number. */
+/* The masks' addend to the score of query i and key j: 0, -inf or a number. */
 static double bias_at(const struct sac_op_call *c, const struct sac_attention *a, int64_t batch,
                       int64_t head, int64_t i, int64_t j)
 {
@@ -139,7 +139,7 @@ static double bias_at(const struct sac_op_call *c, const struct sac_attention *a
     if (!sac_op_has(c, MASK))
         return 0;
     int64_t index[4] = {batch, head, i, j}, from = 0;
-    if (j >= mask->dims[mask->rank - 1]) /* a mask that is too short is filled up with -inf */
+    if (j >= mask->dims[mask->rank - 1]) /* a shorter mask is extended with -inf */
         return -INFINITY;
     for (int d = 0; d < mask->rank; d++)
         from = from * mask->dims[d] + (mask->dims[d] == 1 ? 0 : index[4 - mask->rank + d]);
@@ -147,7 +147,7 @@ static double bias_at(const struct sac_op_call *c, const struct sac_attention *a
     return mask->dtype == SAC_BOOL ? (v != 0 ? 0 : -INFINITY) : v;
 }
 
-/* One row of scores becomes weights; a row with every key masked becomes zeros. */
+/* Turns one row of scores into weights; a row with every key masked becomes zeros. */
 static void softmax_row(double *x, const double *bias, int64_t n)
 {
     double max = -INFINITY, open = -INFINITY, sum = 0;
@@ -257,7 +257,7 @@ sac_result sac_rotary_read(struct sac_op_call *c, struct sac_rotary *r)
         r->turned = r->x.size;
     r->interleaved = sac_attr_int(c->node, "interleaved", 0);
     SAC_CHECK(c, r->turned > 0 && r->turned % 2 == 0 && r->turned <= r->x.size,
-              "%lld of %lld numbers are to be turned", (long long)r->turned, (long long)r->x.size);
+              "%lld of %lld numbers are to be rotated", (long long)r->turned, (long long)r->x.size);
     return SAC_OK;
 }
 

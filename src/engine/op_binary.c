@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two numbers in, one out, broadcast over each other: arithmetic, comparison, logic, bits; and the
- * ones that take any number of inputs (Max, Min, Sum, Mean), as a chain of those. */
+/* Binary operators with broadcasting: arithmetic, comparison, logic, bits; and the operators with
+ * any number of inputs (Max, Min, Sum, Mean), as a chain of those. */
 #include <tgmath.h>
 
 #include "engine/op_util.h"
@@ -35,7 +35,7 @@ struct binary {
     EXPRESSION(op, i64, int64_t, int64_t, expr)                                                    \
     EXPRESSION(op, u64, uint64_t, int64_t, expr)
 
-/* Integer division as the models mean it: towards zero; by zero it gives 0 rather than a trap. */
+/* Integer division rounds towards zero; division by zero gives 0 instead of a trap. */
 static int64_t divide(int64_t a, int64_t b)
 {
     return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
@@ -69,7 +69,7 @@ FLOATS(Div, a / b)
 SIGNED(Div, divide(a, b))
 UNSIGNED(Div, b ? a / b : 0)
 FLOATS(Pow, b == 2 ? a * a : pow(a, b))
-/* A negative exponent leaves 1, -1 or nothing. */
+/* A negative exponent gives 1, -1 or 0. */
 SIGNED(Pow, b >= 0 ? (int64_t)power((uint64_t)a, (uint64_t)b)
             : a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0)
 UNSIGNED(Pow, power(a, b))
@@ -100,7 +100,7 @@ WRAPPING(BitwiseAnd, a & b)
 WRAPPING(BitwiseOr, a | b)
 WRAPPING(BitwiseXor, a ^ b)
 WRAPPING(ShiftLeft, b < 64 ? a << b : 0)
-/* A negative count is a huge one; on the right the sign moves in. */
+/* A negative count counts as a huge one; right shifts copy the sign. */
 SIGNED(ShiftRight, a >> (b >= 0 && b < 64 ? b : 63))
 UNSIGNED(ShiftRight, b < 64 ? a >> b : 0)
 
@@ -146,7 +146,8 @@ static binary_fn *kernel_of(const struct sac_op_call *c)
     return kernels[n->op->id].fn[k];
 }
 
-/* n elements of an operand in its class: in place where that is how they lie, else in chunk. */
+/* n elements of an operand in its class: in place when they are dense and of that type, else in
+ * chunk. */
 static const void *view(const struct sac_operand *o, int64_t start, int64_t step, int64_t n,
                         void *chunk)
 {
@@ -282,7 +283,7 @@ ROW(And, 7, 2, compare_shape, binary_ref);
 ROW(Or, 7, 2, compare_shape, binary_ref);
 ROW(Xor, 7, 2, compare_shape, binary_ref);
 
-/* Not in place: an input of the output's size may come after the output was first written. */
+/* Not in place: an input of the output's size may be read after the output was first written. */
 #define VARIADIC(op, ref_fn)                                                                       \
     const struct sac_op sac_row_##op = {SAC_ROW(op, 6, 1, SAC_OP_INPUTS_MAX, 1),                   \
                                         SAC_TOLERANCE(1e-6f, 1e-6f), .shape = arithmetic_shape,    \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cast and CastLike change the dtype, BitCast only the name of the bits. */
+/* Cast and CastLike convert the dtype; BitCast reinterprets the bits. */
 #include "engine/op_util.h"
 
 enum sac_dtype sac_dtype_from_onnx(int64_t type)
@@ -11,7 +11,8 @@ enum sac_dtype sac_dtype_from_onnx(int64_t type)
     return type >= 0 && type < (int64_t)SAC_COUNT(of) ? of[type] : SAC_DTYPE_NONE;
 }
 
-/* Towards zero; what does not fit saturates, NaN is 0, as a plain conversion would be undefined. */
+/* Rounds towards zero. Values out of range saturate and NaN becomes 0, because a plain conversion
+ * would be undefined. */
 static int64_t truncate_i64(double v)
 {
     return v != v ? 0 : v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;
@@ -48,7 +49,7 @@ static void convert(enum sac_class from, enum sac_class to, const void *in, void
     }
 }
 
-/* True is whatever is not 0, a fraction too. */
+/* Everything but 0 is true, fractions included. */
 static void to_bool(const struct sac_operand *in, uint8_t *out)
 {
     for (int64_t i = 0, n = sac_operand_elements(in); i < n; i++)

@@ -59,7 +59,7 @@ static sac_result col2im_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, c->in[0].dtype, p.rank + 2, dims);
 }
 
-/* Where tap t of a block at place l lies in the image; -1: in the padding. */
+/* The place in the image of tap t of the block at place l; -1: in the padding. */
 static int64_t image_index(const struct sac_col2im *p, int64_t t, int64_t l)
 {
     int64_t index = 0, step = 1;

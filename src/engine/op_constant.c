@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors out of attributes, shapes and counters: Constant, ConstantOfShape, Shape, Size, Range,
+/* Tensors made from attributes, shapes and counters: Constant, ConstantOfShape, Shape, Size, Range,
  * EyeLike. */
 #include <math.h>
 

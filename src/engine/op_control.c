@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* If, Loop, Scan: rows that say what is covered. The executor runs their subgraphs (control.c), so
- * they have no kernel, and their outputs' shapes are known only then. */
+/* If, Loop, Scan: these rows check what is supported. The executor runs the subgraphs (control.c),
+ * so there is no kernel, and the outputs' shapes are known only then. */
 #include <stdio.h>
 
 #include "engine/op_util.h"
@@ -31,7 +31,8 @@ static bool if_supports(const struct sac_node *n, char *why, size_t why_size)
 static bool loop_supports(const struct sac_node *n, char *why, size_t why_size)
 {
     const struct sac_graph *body = subgraph(n, "body");
-    int                     carried = SAC_MAX(n->input_count - 2, 0); /* both limits are optional */
+    /* Trip count and condition are optional. */
+    int                     carried = SAC_MAX(n->input_count - 2, 0);
     bool fits = body && body->input_count == carried + 2 && n->output_count >= carried &&
                 body->output_count == n->output_count + 1;
     for (int i = 2; fits && i < n->input_count; i++)

@@ -11,7 +11,7 @@ struct job {
     int64_t                  in_channels, out_channels, group;
 };
 
-/* y[o] += weight * x[o * stride + offset] over the plane, where the tap lies inside. */
+/* y[o] += weight * x[o * stride + offset] over the plane, where the tap is inside. */
 #define TAP(type)                                                                               \
     static void tap_##type(const struct sac_window *w, const type *x, type weight,              \
                            const int64_t *k, type *y)                                           \
@@ -35,7 +35,7 @@ struct job {
             }                                                                                   \
     }
 
-/* One output plane: piece counts them over the batch. */
+/* One output plane: piece is its number over the whole batch. */
 #define PLANE(type)                                                                             \
     static void plane_##type(void *arg, int piece, int worker)                                  \
     {                                                                                           \
@@ -97,7 +97,7 @@ void sac_conv_run(struct sac_op_call *c, int input, int weights, enum sac_dtype 
 {
     struct sac_window win;
     if (sac_window_read(c, input, c->in[weights].dims + 2, &win) != SAC_OK)
-        return; /* cannot be: the shape function read it */
+        return; /* cannot happen: the shape function has checked it */
     struct job j = {.w = &win, .x = x, .weights = w, .bias = bias, .y = y,
                     .in_channels = c->in[input].dims[1], .out_channels = c->in[weights].dims[0],
                     .group = sac_attr_int(c->node, "group", 1)};

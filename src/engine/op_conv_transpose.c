@@ -35,7 +35,7 @@ static sac_result transpose_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, x->dtype, x->rank, dims);
 }
 
-/* y[i * stride + offset] += weight * x[i] over the plane, where that lies inside the output. */
+/* y[i * stride + offset] += weight * x[i] over the plane, where that is inside the output. */
 static void add_tap(const struct sac_window *w, const double *x, double weight, const int64_t *k,
                     double *y)
 {

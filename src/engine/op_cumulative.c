@@ -19,7 +19,7 @@ static sac_result cumulative_shape(struct sac_op_call *c)
     return sac_shape_same(c);
 }
 
-/* One line: element k at start + k * step. exclusive: what comes before, without the element. */
+/* One line: element k at start + k * step. exclusive: the total without the element itself. */
 #define RUN(type, get, put)                                                                        \
     {                                                                                              \
         type acc = product;                                                                        \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DeformConv (2-D): a convolution whose taps are moved by offsets and weighed by a mask, both given
- * for each output place; taps between pixels blend their four neighbours. */
+/* DeformConv (2-D): a convolution whose taps are moved by offsets and weighted by a mask, both
+ * given for each output place. Taps between pixels are interpolated from their four neighbours. */
 #include <math.h>
 
 #include "engine/op_util.h"

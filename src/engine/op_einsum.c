@@ -123,7 +123,7 @@ static sac_result einsum_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, c->in[0].dtype, e.out.count, e.dims);
 }
 
-/* A walk over all labels, with each input's place and that of the sum. */
+/* A walk over all labels, with the offsets of each input and of the sum. */
 static void walk_labels(struct sac_op_call *c, const struct sac_einsum *e, struct sac_walk *w)
 {
     int64_t strides[SAC_EINSUM_LABELS_MAX], dense[SAC_RANK_MAX];
@@ -131,7 +131,7 @@ static void walk_labels(struct sac_op_call *c, const struct sac_einsum *e, struc
     for (int i = 0; i < c->in_count; i++) {
         memset(strides, 0, sizeof strides);
         sac_dense_strides(c->in[i].rank, c->in[i].dims, dense);
-        for (int k = 0; k < c->in[i].rank; k++) /* a repeated letter walks along the diagonal */
+        for (int k = 0; k < c->in[i].rank; k++) /* a repeated letter selects the diagonal */
             strides[find_label(e, e->in[i].labels[k])] += c->in[i].dims[k] == 1 ? 0 : dense[k];
         sac_walk_strides(w, 0, strides);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Outputs whose size the values decide: NonZero, Compress, Unique. Their shape functions count, and
- * say SAC_AGAIN until the values are known. */
+/* Operators whose output size depends on the values: NonZero, Compress, Unique. Their shape
+ * functions count, and return SAC_AGAIN until the values are known. */
 #include "engine/op_util.h"
 
 /* ---- NonZero: the places, one column each ---- */
@@ -96,7 +96,7 @@ const struct sac_op sac_row_Compress = {SAC_ROW(Compress, 9, 2, 2, 1), .shape = 
 
 struct unique {
     const struct sac_operand *in;
-    int64_t  count, outer, inner; /* slices along the axis; what lies around it */
+    int64_t  count, outer, inner; /* slices along the axis; elements before and after it */
     int64_t *order;               /* slice numbers, equal ones together */
     int64_t *group;               /* of each place in order: 0, 1, ... by value */
     int64_t  groups;
@@ -174,7 +174,7 @@ static sac_result unique_shape(struct sac_op_call *c)
     return sac_shape_out(c, 3, SAC_I64, 1, &u.groups);
 }
 
-/* Group g of the sorted order comes out as number rank[g]: its own, or by first appearance. */
+/* Group g of the sorted order is output as number rank[g]: g itself, or by first appearance. */
 static void rank_groups(const struct unique *u, const int64_t *first, bool sorted, int64_t *rank)
 {
     for (int64_t g = 0; g < u->groups; g++) {
@@ -216,7 +216,8 @@ static sac_result unique_ref(struct sac_op_call *c)
     SAC_TRY(unique_find(c, &u, &axis));
     int64_t *first = sac_calloc((size_t)u.groups, 2 * sizeof *first), *rank = first + u.groups;
     if (first) {
-        for (int64_t i = u.count - 1; i >= 0; i--) /* backwards: the first of a group stays */
+        /* backwards, so that the first of a group remains */
+        for (int64_t i = u.count - 1; i >= 0; i--)
             first[u.group[i]] = u.order[i];
         rank_groups(&u, first, sac_attr_int(c->node, "sorted", 1), rank);
         unique_write(c, &u, first, rank);

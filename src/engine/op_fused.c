@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of the fused groups: engine/fused.h says what they mean. */
+/* The rows of the fused groups, which engine/fused.h defines. */
 #include <math.h>
 
 #include "engine/fused.h"
@@ -57,7 +57,7 @@ static float sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* NaN stays NaN; where low is above high, as a Clip may have it, high counts. */
+/* NaN stays NaN. A Clip may have low above high: then the result is high. */
 static float clamp(float x, float low, float high)
 {
     x = x < low ? low : x;
@@ -80,7 +80,7 @@ float sac_activate(float x, const struct sac_activation *a)
     }
 }
 
-/* A file can name the domain too, so nothing about the node is trusted. */
+/* A file can use the domain too, so nothing about the node is trusted. */
 static sac_result check_common(struct sac_op_call *c)
 {
     for (int i = 0; i < c->in_count; i++)

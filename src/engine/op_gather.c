@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements picked by index: Gather, GatherElements, GatherND. Indices count from the end when
- * negative; they come at run time, so the kernels check them. */
+/* Elements selected by index: Gather, GatherElements, GatherND. Negative indices count from the
+ * end. Indices are known only at run time, so the kernels check them. */
 #include "engine/op_util.h"
 
 static sac_result index_dtype(struct sac_op_call *c)
@@ -88,7 +88,7 @@ static sac_result gather_elements_ref(struct sac_op_call *c)
     SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
     sac_dense_strides(in->rank, in->dims, stride);
     int64_t along = stride[axis];
-    stride[axis] = 0; /* the walk gives the place without the axis; the index adds it */
+    stride[axis] = 0; /* the walk gives the offset without this axis; the index adds to it */
     struct sac_walk w;
     sac_walk_init(&w, out->rank, out->dims);
     int io = sac_walk_operand(&w, out), ii = sac_walk_strides(&w, 0, stride);

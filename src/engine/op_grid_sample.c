@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GridSample reads an image at places that another tensor gives; AffineGrid makes such places from
- * a matrix. Two or three spatial dimensions; two count as three, the first of size one. */
+/* GridSample reads an image at the places given by another tensor; AffineGrid computes such places
+ * from a matrix. Two or three spatial dimensions; two are treated as three with the first of size
+ * one. */
 #include <math.h>
 
 #include "engine/op_reads.h"
@@ -8,7 +9,7 @@
 
 enum { TAPS_MAX = 4 };
 
-/* What one place reads along one dimension; index -1 reads zero. */
+/* The input indices that one place reads along one dimension; index -1 reads zero. */
 struct taps {
     int     count;
     int64_t index[TAPS_MAX];
@@ -57,7 +58,7 @@ static sac_result grid_sample_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, in->dtype, in->rank, dims);
 }
 
-/* Mirror x at lo and hi until it lies between. */
+/* Mirrors x at lo and hi until it is between them. */
 static double reflect(double x, double lo, double hi)
 {
     double span = hi - lo;
@@ -67,7 +68,7 @@ static double reflect(double x, double lo, double hi)
     return off <= span ? lo + off : hi - (off - span);
 }
 
-/* The pixel that index `at`, inside or not, stands for; -1: zero. */
+/* The pixel that index `at`, inside the image or not, refers to; -1: zero. */
 static int64_t padded_index(const struct sac_sampler *s, int d, double at)
 {
     double last = (double)(s->size[d] - 1);
@@ -137,7 +138,8 @@ static sac_result grid_sample_ref(struct sac_op_call *c)
     int64_t places = sac_dims_product(rank, grid->dims + 1), channels = in->dims[1];
     for (int64_t i = 0; i < in->dims[0] * places; i++) {
         struct taps t[SAC_SAMPLE_DIMS] = {{.count = 1, .weight = {1}}};
-        for (int d = SAC_SAMPLE_DIMS - rank; d < SAC_SAMPLE_DIMS; d++) /* the grid names the last dimension first */
+        /* the grid has the last dimension first */
+        for (int d = SAC_SAMPLE_DIMS - rank; d < SAC_SAMPLE_DIMS; d++)
             t[d] = taps_at(&s, d, sac_operand_get(grid, i * rank + SAC_SAMPLE_DIMS - 1 - d));
         for (int64_t k = 0; k < channels; k++) {
             int64_t plane = i / places * channels + k;

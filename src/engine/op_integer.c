@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions and matrix products of 8-bit numbers: ConvInteger and MatMulInteger give int32,
- * QLinearConv and QLinearMatMul scale back to 8 bits. Zero points are taken off first, then the
+ * QLinearConv and QLinearMatMul scale back to 8 bits. Zero points are subtracted first, then the
  * plain kernels run on int32 and int64. */
 #include <math.h>
 
@@ -55,7 +55,8 @@ static sac_result integer_dtypes(struct sac_op_call *c, enum sac_dtype *out)
     return check_parameter(c, r->y_zero, 1);
 }
 
-/* Element i of the product sums to v: as it is, or scaled back with that row's and column's scale.
+/* Element i of the product is v: stored as it is, or scaled back with the scales of its row and
+ * column.
  */
 static void write_result(struct sac_op_call *c, int64_t i, int64_t v, double scale)
 {
@@ -83,7 +84,7 @@ static sac_result conv_shape(struct sac_op_call *c)
     return check_parameter(c, r->b_zero, c->in[r->b].dims[0]);
 }
 
-/* Less the zero point, which changes every `run` elements. */
+/* Subtracts the zero point, which changes every `run` elements. */
 static int32_t *centred(const struct sac_op_call *c, int operand, int zero, int64_t run)
 {
     const struct sac_operand *o = &c->in[operand];
@@ -146,7 +147,7 @@ static sac_result matmul_shape(struct sac_op_call *c)
     return check_parameter(c, r->b_zero, columns);
 }
 
-/* Less the zero point of its row (period after `run`) or column (run 1). */
+/* Subtracts the zero point of the row (period after `run`) or column (run 1). */
 static uint64_t *centred_matrix(const struct sac_op_call *c, int operand, int zero, int64_t run,
                                 int64_t period)
 {

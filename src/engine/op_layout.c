@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers moved, cut, repeated and joined, never changed: Transpose, Concat, Split, Slice, Expand,
- * Tile, DepthToSpace, SpaceToDepth. Each is one strided copy, or one per piece. */
+/* Operators that only move data: Transpose, Concat, Split, Slice, Expand, Tile, DepthToSpace,
+ * SpaceToDepth. Each is one strided copy, or one per piece. */
 #include "engine/op_reads.h"
 #include "engine/op_util.h"
 
@@ -109,7 +109,8 @@ static sac_result concat_ref(struct sac_op_call *c)
 const struct sac_op sac_row_Concat = {SAC_ROW(Concat, 4, 1, SAC_OP_INPUTS_MAX, 1),
                                       .shape = concat_shape, .ref = concat_ref};
 
-/* Sizes come from the attribute, the input, or are even, the last then smaller when that must be.
+/* Sizes come from the attribute or the input. Without either they are equal, and the last may be
+ * smaller.
  */
 static sac_result split_shape(struct sac_op_call *c)
 {
@@ -188,7 +189,7 @@ sac_result sac_slice_read(struct sac_op_call *c, struct sac_slice *s)
         seen[d] = true;
         int64_t dim = in->dims[d], step = step_count ? steps[i] : 1;
         SAC_CHECK(c, step != 0, "a step of 0 along axis %d", d);
-        step = SAC_CLAMP(step, -dim - 1, dim + 1); /* longer ones reach no further */
+        step = SAC_CLAMP(step, -dim - 1, dim + 1); /* a larger step has the same effect */
         int64_t lo = step < 0 ? -1 : 0, hi = step < 0 ? dim - 1 : dim;
         int64_t start = starts[i] < 0 ? starts[i] + dim : starts[i];
         int64_t end = ends[i] < 0 ? ends[i] + dim : ends[i];
@@ -318,7 +319,7 @@ static sac_result block_size(struct sac_op_call *c, int64_t *b)
     return SAC_OK;
 }
 
-/* Where in depth the block's offset lies: "DCR" before the channels, "CRD" after them. */
+/* The position of the block's offset in depth: "DCR" before the channels, "CRD" after them. */
 static bool depth_first(const struct sac_op_call *c)
 {
     return strcmp(sac_attr_string(c->node, "mode", "DCR"), "CRD") != 0;

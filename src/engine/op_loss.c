@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: minus the (log of the) score of the right
- * class, weighed by class; whole, summed or the weighted mean. */
+ * class, weighted by class; each one, their sum or weighted mean. */
 #include <math.h>
 
 #include "engine/op_util.h"

@@ -3,7 +3,7 @@
 #include "engine/op_matmul.h"
 #include "engine/op_util.h"
 
-/* Y[m,n] = A[m,k] B[k,n], rows of strides; the inner loop runs along rows of B and Y. */
+/* Y[m,n] = A[m,k] B[k,n] with strides; the inner loop runs along rows of B and Y. */
 #define PRODUCT(type, name)                                                                   \
     static void product_##name(int64_t m, int64_t n, int64_t k, const type *a, int64_t a_row, \
                                int64_t a_col, const type *b, int64_t b_row, int64_t b_col,    \
@@ -66,7 +66,7 @@ sac_result sac_matmul_shape(struct sac_op_call *c, int ia, int ib, enum sac_dtyp
     return sac_shape_out(c, 0, dtype, rank, dims);
 }
 
-/* The batch dimensions of an operand: what is before its last two. */
+/* The batch dimensions of an operand: all but its last two. */
 static struct sac_operand batch_of(const struct sac_operand *o)
 {
     struct sac_operand batch = {.rank = SAC_MAX(o->rank - 2, 0)};

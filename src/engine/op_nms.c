@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NonMaxSuppression: boxes in the order of their scores, without those that overlap one already
- * taken; per image and class. */
+/* NonMaxSuppression: boxes in the order of their scores, without those that overlap a box already
+ * kept; per image and class. */
 #include <math.h>
 
 #include "engine/op_util.h"

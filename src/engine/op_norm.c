@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations. Batch: by stored statistics. Instance, Group, Layer, RMS: by those of each dense
- * row of the input. MeanVariance, Lp and LRN: along axes and channels. */
+/* Normalisations. Batch uses stored statistics; Instance, Group, Layer and RMS those of each dense
+ * row of the input; MeanVariance, Lp and LRN those along axes and channels. */
 #include <math.h>
 
 #include "engine/op_reads.h"
@@ -13,7 +13,7 @@ static sac_result float_input(struct sac_op_call *c)
     return SAC_OK;
 }
 
-/* Inputs first..last: one number for each of `count`. */
+/* Inputs first..last each hold `count` numbers. */
 static sac_result check_vectors(struct sac_op_call *c, int first, int last, int64_t count)
 {
     for (int i = first; i <= last; i++)
@@ -73,12 +73,12 @@ const struct sac_op sac_row_BatchNormalization = {
 struct row_norm {
     int64_t rows, size;
     double  epsilon;
-    bool    centred; /* about the mean; else by the root of the mean square alone */
+    bool    centred; /* subtract the mean; else divide by the root mean square only */
     /* Broadcast over the input as if it had this shape; bias may be absent. */
     struct sac_operand shape, scale, bias;
 };
 
-/* One row in place; the mean and 1 / deviation it was normalised by. */
+/* Normalises one row in place; returns its mean and 1 / deviation. */
 static void normalise(double *x, int64_t n, const struct row_norm *norm, double *mean,
                       double *inverse)
 {
@@ -167,7 +167,7 @@ static sac_result instance_ref(struct sac_op_call *c)
     return run_rows(c, &norm);
 }
 
-/* Opset 18 gave scale and bias by group, opset 21 by channel. */
+/* Scale and bias are per group in opset 18 and per channel since opset 21. */
 static sac_result group_shape(struct sac_op_call *c)
 {
     int64_t groups = sac_attr_int(c->node, "num_groups", 0);
@@ -265,7 +265,7 @@ static sac_result mean_variance_shape(struct sac_op_call *c)
     return sac_shape_same(c);
 }
 
-/* Index of the statistics that element `at` counts to. */
+/* Index of the statistics that element `at` belongs to. */
 static int64_t group_of(const struct sac_operand *in, const bool *reduced, int64_t at)
 {
     int64_t group = 0, step = 1;

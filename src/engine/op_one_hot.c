@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OneHot: each index becomes a line that is off but for one place. */
+/* OneHot: each index becomes a line with the on value in one place and the off value elsewhere. */
 #include "engine/op_util.h"
 
 static sac_result one_hot_axis(struct sac_op_call *c, int *axis)
@@ -27,7 +27,7 @@ static sac_result one_hot_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, c->in[2].dtype, in->rank + 1, dims);
 }
 
-/* Negative indices count from the end; those out of range leave their line off. */
+/* Negative indices count from the end; an index out of range gives a line of off values. */
 static sac_result one_hot_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *values = &c->in[2], *out = &c->out[0];

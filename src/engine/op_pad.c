@@ -64,7 +64,7 @@ static int64_t positive_mod(int64_t a, int64_t n)
     return (a % n + n) % n;
 }
 
-/* Where index x, counted from the input's first element, is taken from; -1: nowhere. */
+/* The input index that index x, counted from the input's first element, is read from; -1: none. */
 static int64_t pad_source(enum sac_pad_mode mode, int64_t x, int64_t n)
 {
     if (x >= 0 && x < n)
@@ -84,7 +84,7 @@ static int64_t pad_source(enum sac_pad_mode mode, int64_t x, int64_t n)
     }
 }
 
-/* Elements of out, one after the other, with their place in the input worked out per axis. */
+/* Fills out element by element, computing the place in the input per axis. */
 static void pad_copy(const struct sac_operand *in, const struct sac_operand *out,
                      const int64_t *begin, enum sac_pad_mode mode, const void *constant)
 {

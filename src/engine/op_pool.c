@@ -33,7 +33,7 @@ static sac_result pool_shape(struct sac_op_call *c)
     bool bytes = in->dtype == SAC_I8 || in->dtype == SAC_U8;
     SAC_CHECK(c, sac_dtype_is_float(in->dtype) || (p.kind == SAC_POOL_MAX && bytes),
               "input of dtype %s", sac_in_dtype(c, 0));
-    for (int d = 0; d < SAC_WINDOW_DIMS; d++) /* else a window could lie in the padding alone */
+    for (int d = 0; d < SAC_WINDOW_DIMS; d++) /* else a window could cover only padding */
         SAC_CHECK(c, p.w.pad_begin[d] < (p.w.kernel[d] - 1) * p.w.dilation[d] + 1 &&
                   p.w.pad_end[d] < (p.w.kernel[d] - 1) * p.w.dilation[d] + 1,
                   "padding as wide as the window");
@@ -43,10 +43,10 @@ static sac_result pool_shape(struct sac_op_call *c)
     return sac_shape_out(c, 1, SAC_I64, in->rank, dims);
 }
 
-/* The taps of one output position along one dimension that lie inside the input. */
+/* The taps of one output position along one dimension that are inside the input. */
 struct taps {
     int64_t start, first, last; /* input index of tap k: start + k * dilation */
-    int64_t padded;             /* how many lie inside the padded input */
+    int64_t padded;             /* how many are inside the padded input */
 };
 
 static struct taps taps_at(const struct sac_window *w, int d, int64_t out)
@@ -135,7 +135,7 @@ POOL(GlobalLpPool, 1, 1e-5f);
 
 /* ---- MaxUnpool: each value back to where MaxPool's index says it came from ---- */
 
-/* The tensor that the indices count over: what MaxPool is taken to have seen. */
+/* The tensor that the indices refer to: MaxPool's assumed input. */
 sac_result sac_unpool_whole(struct sac_op_call *c, int64_t *dims)
 {
     struct sac_window w;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between numbers and small integers: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. */
+/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear. */
 #include <math.h>
 
 #include "engine/op_reads.h"
@@ -73,7 +73,7 @@ static sac_result quantize_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, t, c->in[0].rank, c->in[0].dims);
 }
 
-/* How many elements from one on share a scale. */
+/* How many consecutive elements share a scale. */
 static int64_t scale_run(const struct sac_scaling *s, int64_t n)
 {
     return !s->count ? n : s->blocked ? 1 : s->inner;
@@ -89,7 +89,8 @@ static sac_result quantize_ref(struct sac_op_call *c)
         float   scale = (float)sac_operand_get(&c->in[1], k);
         double  zero = zero_point(c, k);
         for (int64_t i = start; i < start + run; i++) {
-            /* The quotient in float, as everyone computes it: its rounding decides ties. */
+            /* The quotient is computed in float, as other implementations do, because its rounding
+             * decides ties. */
             float q = (float)sac_operand_get(&c->in[0], i) / scale;
             sac_operand_set(&c->out[0], i, rint((double)q) + zero);
         }
@@ -146,7 +147,7 @@ static sac_result dynamic_ref(struct sac_op_call *c)
 {
     const float *x = c->in[0].data;
     int64_t      n = sac_operand_elements(&c->in[0]);
-    float        lo = 0, hi = 0; /* zero must be exact, so it always lies in the range */
+    float        lo = 0, hi = 0; /* zero must be exact, so the range always includes it */
     for (int64_t i = 0; i < n; i++) {
         lo = fminf(lo, x[i]);
         hi = fmaxf(hi, x[i]);

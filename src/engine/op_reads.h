@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes and constant inputs, read and checked: what a reference row and the kernels of devices both
- * make of a node. Called after the shape function has agreed, they cannot fail but for SAC_AGAIN, when the
- * value of an input that decides is not known. */
+/* Functions that read and check a node's attributes and constant inputs, shared by the reference
+ * rows and the devices' kernels. After the shape function has succeeded they fail only with
+ * SAC_AGAIN, when the value of a required input is not known. */
 #ifndef SAC_ENGINE_OP_READS_H
 #define SAC_ENGINE_OP_READS_H
 
@@ -14,14 +14,16 @@ struct sac_slice {
 };
 sac_result sac_transpose_perm(struct sac_op_call *c, int *perm);
 sac_result sac_slice_read(struct sac_op_call *c, struct sac_slice *s);
-/* Expand: own [in rank] are the input's steps, from [out rank] those of a copy into the whole output. */
+/* Expand: own [in rank] are the input's strides, from [out rank] the strides of a copy into the
+ * whole output. */
 void sac_expand_steps(const struct sac_op_call *c, const int64_t *own, int64_t *from);
-/* Tile as one copy over [repeat, dim, repeat, dim, ...], the source standing still along repeats. */
+/* Tile as one copy over [repeat, dim, repeat, dim, ...], with a source stride of 0 along
+ * repeats. */
 struct sac_tiling {
     int     rank;
     int64_t dims[2 * SAC_RANK_MAX], from[2 * SAC_RANK_MAX], to[2 * SAC_RANK_MAX];
 };
-/* in, out [rank] the operands' steps. */
+/* in, out [rank] are the operands' strides. */
 struct sac_tiling sac_tiling_of(const struct sac_op_call *c, const int64_t *in, const int64_t *out);
 
 /* op_pad.c */
@@ -117,10 +119,10 @@ sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out);
 sac_result sac_cache_axis(struct sac_op_call *c, int *axis);
 
 /* op_quantize.c */
-/* How scale and zero point lie along the input: one for all, one per index of an axis, or one per
+/* How scale and zero point apply to the input: one for all, one per index of an axis, or one per
  * block of `block` indices. Their index: (outer * count + along / block) * inner' + inner. */
 struct sac_scaling {
-    int64_t length, inner; /* of the axis; of what follows it */
+    int64_t length, inner; /* of the axis; of the dimensions after it */
     int64_t count, block;  /* scales along the axis; 0 count: one for all */
     bool    blocked;
 };
@@ -130,22 +132,22 @@ sac_result sac_read_scaling(struct sac_op_call *c, struct sac_scaling *s);
 int64_t sac_mel_corner(const struct sac_op_call *c, int64_t i);
 
 /* op_attention.c */
-/* A [B,H,S,D] view, whether it lies so or as [B,S,H*D]. */
+/* A [B,H,S,D] view of memory in that order or as [B,S,H*D]. */
 struct sac_heads {
     int64_t batch, count, length, size;
     int64_t step[3]; /* elements from one batch, head and position to the next */
 };
 struct sac_attention {
     struct sac_heads q, k, v;
-    int64_t      past, total, group; /* cached keys; all keys; query heads for one of keys */
+    int64_t      past, total, group; /* cached keys; all keys; query heads per key head */
     double       scale, softcap;
     bool         causal;
     int64_t      left, right; /* window, -1: open */
-    int          mode;        /* what SCORES holds: 0 scores, 1 capped, 2 with bias, 3 weights */
+    int          mode;        /* contents of SCORES: 0 scores, 1 capped, 2 with bias, 3 weights */
 };
 struct sac_rotary {
     struct sac_heads x;
-    int64_t      turned; /* numbers of a head that are turned; the rest stay */
+    int64_t      turned; /* numbers of a head that are rotated; the rest are copied */
     bool         interleaved;
 };
 sac_result sac_read_heads(struct sac_op_call *c, int input, const char *count, struct sac_heads *h);
@@ -173,7 +175,7 @@ sac_result sac_rnn_read(struct sac_op_call *c, struct sac_rnn *r);
 struct sac_dft {
     int     axis;
     int64_t length, out;    /* of the transform; of the output's axis */
-    bool    inverse, half;  /* half: of a real signal, whose other half mirrors this one */
+    bool    inverse, half;  /* half: of a real signal, whose spectrum is symmetric */
     int64_t parts;          /* numbers of an output element: 1, 2 */
 };
 struct sac_stft {

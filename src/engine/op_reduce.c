@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions: many numbers along some axes become one. Sums run in double (floats) or int64, so the
- * order of adding does not show. */
+/* Reductions along some axes. Sums are in double (floats) or int64, so that the order of adding
+ * does not matter. */
 #include <math.h>
 
 #include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-/* Fold x[0..n-1] into accumulators `step` apart: 0, all into one; else each into its own. */
+/* Folds x[0..n-1] into accumulators `step` apart; step 0: all into one. */
 #define FOLD(name, type, expr)                                                                     \
     static void name(type *to, int64_t step, const type *values, int64_t n)                        \
     {                                                                                              \
@@ -28,7 +28,7 @@ FLOATS(square, acc + x * x)
 INTS(square, (uint64_t)acc + (uint64_t)x * (uint64_t)x)
 FLOATS(product, acc * x)
 INTS(product, (uint64_t)acc * (uint64_t)x)
-FLOATS(max, x > acc || isnan(x) ? x : acc) /* NaN stays: nothing is over it */
+FLOATS(max, x > acc || isnan(x) ? x : acc) /* NaN stays: no comparison with it is true */
 INTS(max, SAC_MAX(acc, x))
 FLOATS(min, x < acc || isnan(x) ? x : acc)
 INTS(min, SAC_MIN(acc, x))
@@ -70,7 +70,7 @@ static const struct reduce kernels[SAC_OP_COUNT] = {
     [SAC_OP_ReduceSumSquare] = {square_floats, square_ints, NULL, 0, 0},
 };
 
-/* Which dimensions go. No axes: all of them, or none with noop_with_empty_axes. */
+/* Which dimensions are reduced. No axes: all, or none with noop_with_empty_axes. */
 sac_result sac_reduced_axes(struct sac_op_call *c, bool *reduced)
 {
     int axes[SAC_RANK_MAX], count, rank = c->in[0].rank;
@@ -99,7 +99,7 @@ static sac_result reduce_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, in->dtype, rank, dims);
 }
 
-/* A walk over the input in its own order, beside the place in the output that each element goes to.
+/* A walk over the input in its own order, with the output offset of each element.
  */
 static void walk_reduced(struct sac_walk *w, const struct sac_operand *in, const bool *reduced)
 {
@@ -142,7 +142,7 @@ static void reduce_ints(struct sac_op_call *c, const struct reduce *r, const boo
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
     int64_t results = sac_operand_elements(out), x[CHUNK];
-    /* Largest and smallest of uint64 compare as int64 with the sign bit turned over. */
+    /* uint64 values compare as int64 after their top bit is flipped. */
     bool            ordered = r->ints == max_ints || r->ints == min_ints;
     uint64_t        flip = in->dtype == SAC_U64 && ordered ? (uint64_t)1 << 63 : 0;
     struct sac_walk w;
@@ -183,7 +183,7 @@ static sac_result reduce_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-/* log(sum(exp(x))) in two passes: with the maximum taken out, exp cannot overflow. */
+/* log(sum(exp(x))) in two passes: exp cannot overflow once the maximum is subtracted. */
 static void log_sum_exp(struct sac_op_call *c, const bool *reduced, double *max, double *sum)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize and Upsample. Every mode is separable: for each axis a table says which input indices an
- * output index reads, with which weights; the axes are then done one after the other. */
+/* Resize and Upsample. Every mode is separable: for each axis a table holds the input indices that
+ * each output index reads, and their weights. The axes are resized one after the other. */
 #include <math.h>
 
 #include "engine/op_reads.h"
@@ -51,7 +51,7 @@ static sac_result read_modes(struct sac_op_call *c, struct sac_resize *r)
     return SAC_OK;
 }
 
-/* Numbers of a float input; *count 0 when it is left out or empty. */
+/* Values of a float input; *count is 0 when it is left out or empty. */
 static sac_result read_floats(struct sac_op_call *c, int input, double *out, size_t max,
                               size_t *count)
 {
@@ -105,7 +105,7 @@ static sac_result size_from_sizes(struct sac_op_call *c, struct sac_resize *r, c
     return SAC_OK;
 }
 
-/* Where scales, sizes and the region of interest are has changed from version to version. */
+/* The inputs that hold scales, sizes and the region of interest differ between opsets. */
 sac_result sac_resize_read(struct sac_op_call *c, struct sac_resize *r)
 {
     const struct sac_operand *in = &c->in[0];
@@ -158,7 +158,7 @@ static sac_result resize_shape(struct sac_op_call *c)
 
 /* ---- the plan of one axis ---- */
 
-/* Where output index x lies on the input's axis. */
+/* The position of output index x on the input's axis. */
 static double source_at(const struct sac_resize *r, int d, int64_t in, int64_t x)
 {
     const char *mode = r->coordinates;
@@ -299,7 +299,8 @@ static void extrapolate(const struct sac_operand *out, const struct axis_plan *p
     }
 }
 
-/* Axis by axis between two buffers of the class's elements; takes `from`, gives the result. */
+/* Resizes axis by axis between two buffers of the class's elements. Takes ownership of `from`;
+ * returns the result. */
 static void *resize_axes(const struct sac_resize *r, const struct sac_operand *in,
                          const struct axis_plan *plans, void *from)
 {

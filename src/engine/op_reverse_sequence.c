@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ReverseSequence: the front of each line is turned round. */
+/* ReverseSequence: the first part of each line is reversed. */
 #include "engine/op_util.h"
 
 static sac_result reverse_axes(struct sac_op_call *c, int64_t *batch, int64_t *time)

@@ -149,7 +149,7 @@ static double dot(const double *a, const double *b, int64_t n)
     return sum;
 }
 
-/* Row of the gates: input part and recurrent part, each with its bias. */
+/* One row of the gates: input and recurrent parts, each with its bias. */
 static double input_part(const struct sac_rnn *r, int d, int64_t row, const double *x)
 {
     int64_t rows = r->gates * r->hidden;

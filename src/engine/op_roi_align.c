@@ -39,7 +39,7 @@ static sac_result roi_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, x->dtype, 4, dims);
 }
 
-/* The four neighbours of a place and their weights; all 0 when it lies off the image. */
+/* The four neighbours of a place and their weights; all 0 when it is outside the image. */
 static void neighbours(const struct sac_operand *x, double py, double px, int64_t *at,
                        double *weight)
 {
@@ -60,8 +60,8 @@ static void neighbours(const struct sac_operand *x, double py, double px, int64_
     weight[3] = off ? 0 : fy * fx;
 }
 
-/* One cell that begins at (y, x) and is bin_h by bin_w: the mean of its samples, or, as the
- * specification's own implementation has it, the largest weighted neighbour of any. */
+/* One cell that begins at (y, x) and is bin_h by bin_w: the mean of its samples or, as in the
+ * specification's reference implementation, the largest weighted neighbour of any sample. */
 static double cell(const struct sac_operand *x, int64_t plane, const struct sac_roi_align *r,
                    double top, double left, double bin_h, double bin_w)
 {

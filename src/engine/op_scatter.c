@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A copy of the data with some elements replaced, or combined with what was there: Scatter,
- * ScatterElements, ScatterND, TensorScatter. Indices come at run time, so the kernels check them.
+/* A copy of the data with some elements replaced or combined with the old ones: Scatter,
+ * ScatterElements, ScatterND, TensorScatter. Indices are known only at run time, so the kernels
+ * check them.
  */
 #include <math.h>
 
@@ -20,7 +21,7 @@ sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out)
                        wanted);
 }
 
-/* out[to] = combine(out[to], updates[from]); 64-bit integers exactly. */
+/* out[to] = combine(out[to], updates[from]); 64-bit integers are exact. */
 static void put(const struct sac_operand *out, int64_t to, const struct sac_operand *updates,
                 int64_t from, enum sac_combine how)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals: DFT, STFT, the windows and MelWeightMatrix. */
+/* DFT, STFT, the windows and MelWeightMatrix. */
 #include <math.h>
 
 #include "engine/op_reads.h"
@@ -79,7 +79,7 @@ static sac_result dft_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, c->in[0].dtype, c->in[0].rank, dims);
 }
 
-/* A line of the input as pairs, cut or filled with zeros to the transform's length. */
+/* A line of the input as pairs, truncated or padded with zeros to the transform's length. */
 static void dft_line(const struct sac_operand *in, const struct sac_dft *d, int64_t start, int64_t step,
                      double *x)
 {
@@ -248,7 +248,7 @@ static double to_mel(double hertz)
     return 2595 * log10(1 + hertz / 700);
 }
 
-/* The spectrum bin of the i-th of the triangles' corners, which lie evenly in mel. */
+/* The spectrum bin of the i-th corner of the triangles; corners are evenly spaced in mel. */
 int64_t sac_mel_corner(const struct sac_op_call *c, int64_t i)
 {
     double low = to_mel(sac_operand_get(&c->in[MEL_LOWER], 0));

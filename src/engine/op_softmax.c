@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Softmax, LogSoftmax and Hardmax: each line of numbers becomes a distribution. */
+/* Softmax, LogSoftmax and Hardmax. */
 #include <math.h>
 
 #include "engine/op_util.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One number in, one out: the activation and rounding functions, each an expression of x and of up
- * to two attributes a and b. */
+/* Unary operators: activation and rounding functions, each an expression of x and up to two
+ * attributes a and b. */
 #include <tgmath.h>
 
 #include "engine/op_util.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operators' files share: the start of a row, checks, walks over broadcast operands, and
+/* Shared by the operators' files: the start of a row, checks, walks over broadcast operands, and
  * the four classes in which every dtype is computed. */
 #ifndef SAC_ENGINE_OP_UTIL_H
 #define SAC_ENGINE_OP_UTIL_H
@@ -22,7 +22,7 @@
             return try_;                                                                           \
     } while (0)
 
-/* The model is at fault unless cond holds. */
+/* The model is invalid unless cond holds. */
 #define SAC_CHECK(c, cond, ...)                                                                    \
     do {                                                                                           \
         if (!(cond))                                                                               \
@@ -36,15 +36,15 @@ static inline const char *sac_in_dtype(const struct sac_op_call *c, int i)
 
 /* ---- outputs, in shape functions ---- */
 
-/* Set output i; refuses ranks over SAC_RANK_MAX, negative dims and sizes that overflow. An output
- * that the node left out is skipped. */
+/* Sets output i. Ranks over SAC_RANK_MAX, negative dims and sizes that overflow are errors. An
+ * output that the node leaves out is skipped. */
 sac_result sac_shape_out(struct sac_op_call *c, int i, enum sac_dtype dtype, int rank,
                          const int64_t *dims);
 static inline sac_result sac_shape_out_like(struct sac_op_call *c, int i, int in)
 {
     return sac_shape_out(c, i, c->in[in].dtype, c->in[in].rank, c->in[in].dims);
 }
-/* One shape over another by NumPy's rule; false when they do not fit. */
+/* Broadcasts two shapes by NumPy's rule; false when they do not fit. */
 bool sac_broadcast_dims(int *rank, int64_t *dims, int other_rank, const int64_t *other);
 
 /* ---- attributes that became inputs ---- */
@@ -52,13 +52,13 @@ bool sac_broadcast_dims(int *rank, int64_t *dims, int other_rank, const int64_t 
 /* From the attribute if the node has it, else from the input; count 0 when neither is there. */
 sac_result sac_op_ints(struct sac_op_call *c, const char *attr, int input, int64_t *out, size_t max,
                        size_t *count);
-/* The same for axes of a rank: normalised and distinct. */
+/* The same for axes: checked against the rank, non-negative and distinct. */
 sac_result sac_op_axes(struct sac_op_call *c, const char *attr, int input, int rank, int *axes,
                        int *count);
 
 /* The attribute 'axis', counted from the end when negative. */
 sac_result sac_op_axis(struct sac_op_call *c, int64_t fallback, int rank, int *axis);
-/* Beyond what the node has, outputs are not even said to be missing. */
+/* Outputs beyond the node's count are not set at all. */
 static inline bool sac_op_wants(const struct sac_op_call *c, int output)
 {
     return output < c->out_count && c->out[output].present;
@@ -78,7 +78,8 @@ bool sac_dtype_is_integer(enum sac_dtype t); /* without bool */
 enum sac_class { SAC_CLASS_F32, SAC_CLASS_F64, SAC_CLASS_I64, SAC_CLASS_U64, SAC_CLASS_COUNT };
 enum sac_class sac_dtype_class(enum sac_dtype t);
 
-/* n elements from `start` on, `stride` apart, to the class's type and back. Integers wrap. */
+/* Converts n elements from `start` on, `stride` apart, to the class's type and back. Integers
+ * wrap. */
 void sac_load(enum sac_dtype t, const void *base, int64_t start, int64_t stride, int64_t n,
               void *out);
 void sac_store(enum sac_dtype t, void *base, int64_t start, int64_t n, const void *values);
@@ -89,8 +90,8 @@ void sac_read_doubles(const struct sac_operand *o, int64_t start, int64_t stride
 void sac_write_doubles(const struct sac_operand *o, int64_t start, int64_t stride, int64_t n,
                        const double *values);
 
-/* An operand of floats as dense float or double: its own memory when it is that already, else a
- * copy that sac_floats_done releases (NULL: no memory). */
+/* A floating-point operand as dense float or double: its own memory when it already has that type,
+ * else a copy that sac_floats_done frees (NULL: no memory). */
 const float  *sac_floats(const struct sac_operand *o);
 void          sac_floats_done(const struct sac_operand *o, const float *f);
 const double *sac_doubles(const struct sac_operand *o);

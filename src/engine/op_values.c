@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of any dtype: the classes that they are computed in, and the way there and back. */
+/* Numbers of any dtype: the classes that they are computed in, and the conversions. */
 #include <math.h>
 
 #include "engine/op_util.h"
@@ -44,7 +44,7 @@ uint16_t sac_float_to_half(float f)
     memcpy(&bits, &f, sizeof bits);
     uint16_t sign = bits >> 16 & 0x8000;
     uint32_t magnitude = bits & 0x7fffffff;
-    if (magnitude > 0x7f800000) /* NaN stays one, whatever its payload */
+    if (magnitude > 0x7f800000) /* NaN stays NaN, whatever its payload */
         return sign | 0x7e00;
     if (magnitude >= 0x477ff000) /* 65520 and up round to infinity */
         return sign | 0x7c00;
@@ -138,7 +138,7 @@ double sac_operand_get(const struct sac_operand *o, int64_t i)
     }
 }
 
-/* Bounds of the integers as doubles: v fits from lo up to, but without, hi. */
+/* Bounds of the integers as doubles: v fits when lo <= v < hi. */
 static const struct bounds {
     double lo, hi;
 } bounds[SAC_DTYPE_COUNT] = {
@@ -147,7 +147,7 @@ static const struct bounds {
     [SAC_I64] = {-0x1p63, 0x1p63}, [SAC_U64] = {0, 0x1p64},
 };
 
-/* The extreme of the dtype on that side. */
+/* The smallest or largest value of the dtype. */
 static void set_bound(const struct sac_operand *o, int64_t i, bool upper)
 {
     uint64_t max = o->dtype == SAC_U64   ? UINT64_MAX
@@ -161,7 +161,7 @@ void sac_operand_set(const struct sac_operand *o, int64_t i, double v)
 {
     const struct bounds *b = &bounds[o->dtype];
     if (o->dtype == SAC_BOOL)
-        v = v != 0; /* before it becomes an integer, which a large number does not fit */
+        v = v != 0; /* before the conversion to an integer, which a large number would not fit */
     if (b->hi != 0) {
         v = isnan(v) ? 0 : rint(v);
         if (v >= b->hi || v < b->lo) {

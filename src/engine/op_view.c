@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same numbers under another shape: Reshape, Flatten, Squeeze, Unsqueeze, Identity, and
- * Dropout, which at inference is one. */
+/* The same data under another shape: Reshape, Flatten, Squeeze, Unsqueeze, Identity, and Dropout,
+ * which is an identity at inference. */
 #include "engine/op_util.h"
 
 static sac_result copy_ref(struct sac_op_call *c)
@@ -10,7 +10,7 @@ static sac_result copy_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-/* 0 takes the input's dimension (unless allowzero), one -1 takes what is left over. */
+/* 0 keeps the input's dimension (unless allowzero); one -1 takes the remaining elements. */
 static sac_result reshape_shape(struct sac_op_call *c)
 {
     int64_t dims[SAC_RANK_MAX], known = 1, elements = sac_operand_elements(&c->in[0]);
@@ -80,7 +80,8 @@ static sac_result unsqueeze_shape(struct sac_op_call *c)
     int     axes[SAC_RANK_MAX], count;
     int64_t raw[SAC_RANK_MAX], dims[SAC_RANK_MAX];
     size_t  added;
-    SAC_TRY(sac_op_ints(c, "axes", 1, raw, SAC_RANK_MAX, &added)); /* the rank needs their count */
+    /* their count gives the output's rank */
+    SAC_TRY(sac_op_ints(c, "axes", 1, raw, SAC_RANK_MAX, &added));
     int rank = in->rank + (int)added;
     SAC_CHECK(c, rank <= SAC_RANK_MAX, "%d dimensions; at most %d", rank, SAC_RANK_MAX);
     SAC_TRY(sac_op_axes(c, "axes", 1, rank, axes, &count));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks over the index space of several operands, and the strided copy that most operators which move
- * numbers come down to. */
+/* Walks over the index space of several operands, and the strided copy that most operators of
+ * op_layout.c use. */
 #include "engine/op_util.h"
 
 void sac_dense_strides(int rank, const int64_t *dims, int64_t *strides)
@@ -15,7 +15,7 @@ void sac_dense_strides(int rank, const int64_t *dims, int64_t *strides)
 void sac_walk_init(struct sac_walk *w, int rank, const int64_t *dims)
 {
     memset(w, 0, sizeof *w);
-    w->rank = rank + 1; /* a first dimension of one: a scalar is a walk too */
+    w->rank = rank + 1; /* a first dimension of one, so that a scalar needs no special case */
     w->dims[0] = 1;
     for (int d = 0; d < rank; d++)
         w->dims[d + 1] = dims[d];
@@ -48,8 +48,8 @@ static bool dims_join(const struct sac_walk *w, int d)
     return true;
 }
 
-/* Drop dimensions of one and join neighbours that every operand passes through evenly: runs get
- * long. */
+/* Drops dimensions of one and merges neighbours that are contiguous for every operand, for longer
+ * runs. */
 static void simplify(struct sac_walk *w)
 {
     int rank = 0;

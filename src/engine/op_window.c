@@ -4,7 +4,7 @@
 
 enum { EXTENT_MAX = 1 << 24 }; /* of kernels, strides, dilations and pads: products stay small */
 
-/* An attribute of `count` numbers between lo and EXTENT_MAX, or its default throughout. */
+/* An attribute of `count` numbers between lo and EXTENT_MAX, or `count` times its default. */
 static sac_result read_extents(struct sac_op_call *c, const char *name, int64_t lo, size_t count,
                                int64_t fallback, int64_t *out)
 {
@@ -54,7 +54,8 @@ static int64_t extent(const struct sac_window *w, int d)
     return (w->kernel[d] - 1) * w->dilation[d] + 1;
 }
 
-/* SAME: as many outputs as the input has strides, the odd pad at the end (UPPER) or the begin. */
+/* SAME: as many outputs as the input has strides; the odd pad is at the end (UPPER) or the
+ * beginning. */
 static void pad_same(struct sac_window *w, int d, bool lower)
 {
     w->out[d] = (w->in[d] + w->stride[d] - 1) / w->stride[d];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sliding window of convolutions and poolings, resolved: auto_pad, defaults and ceil_mode are
- * worked in. One to three spatial dimensions; fewer are filled up in front with dimensions of one,
- * so that a kernel is written once, for [depth, height, width]. */
+/* The sliding window of convolutions and poolings, with auto_pad, defaults and ceil_mode resolved.
+ * One to three spatial dimensions; leading dimensions of one are added up to three, so that a
+ * kernel is written once, for [depth, height, width]. */
 #ifndef SAC_ENGINE_OP_WINDOW_H
 #define SAC_ENGINE_OP_WINDOW_H
 

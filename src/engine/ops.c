@@ -20,7 +20,7 @@ const struct sac_op *sac_op_row(enum sac_op_id id)
 
 const struct sac_op *sac_op_find(const char *domain, const char *name)
 {
-    if (strcmp(domain, "ai.onnx") == 0) /* the specification's alias of "" */
+    if (strcmp(domain, "ai.onnx") == 0) /* the specification's alias for "" */
         domain = "";
     for (int i = 0; i < SAC_OP_COUNT; i++)
         if (strcmp(rows[i]->name, name) == 0 && strcmp(rows[i]->domain, domain) == 0)

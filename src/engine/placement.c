@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Concat by placement: in channels last, the inputs of a Concat along the channels (or along the
- * outermost spatial axis) can be written where the Concat would copy them, as parts of its output,
- * when those who write and read them can step over what lies between. Views on the way stay views.
- * The other way round, the outputs of a Split along the channels are read where its input lies. */
+ * outermost spatial axis) can be written directly to their part of its output, when the kernels
+ * that write and read them support strides. Views in between stay views. Likewise, the outputs of a
+ * Split along the channels are read directly from its input. */
 #include "engine/plan.h"
 
-/* The step that makes a slot, or NULL: a graph input or a constant. */
+/* The step that writes a slot, or NULL: a graph input or a constant. */
 static struct sac_step *maker_of(const struct sac_plan *plan, int slot)
 {
     for (size_t i = 0; i < plan->step_count; i++)
@@ -23,7 +23,7 @@ static bool reads_once(const struct sac_step *step, int slot)
     return count == 1;
 }
 
-/* All readers but one, which is handled by the caller, take parts. */
+/* Do all readers other than `but`, which the caller handles, take parts? */
 static bool readers_take_parts(const struct sac_plan *plan, int slot, const struct sac_step *but)
 {
     for (size_t i = 0; i < plan->step_count; i++) {
@@ -37,7 +37,7 @@ static bool readers_take_parts(const struct sac_plan *plan, int slot, const stru
     return true;
 }
 
-/* The tail's reference kernels know dense operands alone. */
+/* The tail's reference kernels take only dense operands. */
 static bool tail_reads(const struct sac_plan *plan, int value)
 {
     for (size_t i = 0; i < plan->tail_count; i++)
@@ -144,7 +144,8 @@ static void place_outputs(struct sac_plan *plan, struct sac_step *step)
 
 void sac_plan_place_concats(struct sac_plan *plan)
 {
-    for (size_t i = plan->step_count; i-- > 0;) { /* the last first: parts of parts know theirs */
+    /* backwards, so that parents are placed first */
+    for (size_t i = plan->step_count; i-- > 0;) {
         struct sac_step *step = &plan->steps[i];
         if (step->kind != SAC_STEP_KERNEL || !step->strided || step->node->op->id != SAC_OP_Concat)
             continue;
@@ -154,7 +155,7 @@ void sac_plan_place_concats(struct sac_plan *plan)
         if (axis == 1 || axis == 2)
             place_inputs(plan, step, axis);
     }
-    for (size_t i = 0; i < plan->step_count; i++) /* the first ones first: parts of parts again */
+    for (size_t i = 0; i < plan->step_count; i++) /* forwards, for the same reason */
         if (plan->steps[i].kind == SAC_STEP_KERNEL && plan->steps[i].strided &&
             plan->steps[i].node->op->id == SAC_OP_Split)
             place_outputs(plan, &plan->steps[i]);

@@ -14,7 +14,7 @@ sac_result sac_plan_no_memory(const struct sac_plan *plan)
 sac_result sac_plan_add_slot(struct sac_plan *plan, const struct sac_operand *desc, int value,
                            enum sac_layout layout, int *out)
 {
-    struct sac_operand shape = *desc; /* which may be another slot's */
+    struct sac_operand shape = *desc; /* copied: desc may point into the array that grows */
     if (!sac_grow((void **)&plan->slots, &plan->slot_cap, plan->slot_count + 1,
                   sizeof *plan->slots))
         return sac_plan_no_memory(plan);
@@ -26,7 +26,7 @@ sac_result sac_plan_add_slot(struct sac_plan *plan, const struct sac_operand *de
         s->next = plan->slot_of[value];
         if (s->next < 0) {
             plan->slot_of[value] = index;
-        } else { /* the first slot stays the value's own */
+        } else { /* the first slot remains the head of the value's list */
             int first = plan->slot_of[value];
             s->next = plan->slots[first].next;
             plan->slots[first].next = index;
@@ -61,7 +61,7 @@ sac_result sac_plan_add_storage(struct sac_plan *plan, struct sac_storage s, int
     return SAC_OK;
 }
 
-/* A slot with a place of its own: a graph input or a constant. */
+/* A slot with its own storage: a graph input or a constant. */
 static sac_result add_placed(struct sac_plan *plan, int value, enum sac_layout layout,
                              struct sac_storage storage)
 {
@@ -75,7 +75,8 @@ static sac_result add_placed(struct sac_plan *plan, int value, enum sac_layout l
     return res;
 }
 
-/* On a device whose memory is not the host's a constant is uploaded in each layout that kernels ask for. */
+/* On a device whose memory is not the host's, a constant is uploaded in each layout that kernels
+ * ask for. */
 static sac_result constant_in_layout(struct sac_plan *plan, int value, enum sac_layout layout, int *out)
 {
     const struct sac_storage *first = &plan->storages[plan->slots[plan->slot_of[value]].storage];
@@ -91,7 +92,7 @@ static bool is_placed_constant(const struct sac_plan *plan, int slot)
     return storage >= 0 && plan->storages[storage].place == SAC_PLACE_CONSTANT;
 }
 
-/* The slot of a value in a layout; a conversion is put in when there is none yet. */
+/* The slot of a value in a layout; a conversion is added when there is none yet. */
 sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_layout layout,
                                  const struct sac_node *reader, int *out)
 {
@@ -127,7 +128,7 @@ sac_result sac_plan_ensure_constant(struct sac_plan *plan, int value)
                       (struct sac_storage){.place = SAC_PLACE_CONSTANT, .data = o->data});
 }
 
-/* ---- what leaves the steps ---- */
+/* ---- outputs of the steps ---- */
 
 struct tail_reads {
     struct sac_plan       *plan;
@@ -143,7 +144,7 @@ static void plan_tail_read(void *user, struct sac_value *v)
         t->res = sac_plan_slot_in_layout(t->plan, v->id, SAC_LAYOUT_PLAIN, t->node, &slot);
 }
 
-/* The tail runs reference kernels, which know the plain layout alone. */
+/* The tail runs reference kernels, which take only the plain layout. */
 static sac_result plan_tail_reads(struct sac_plan *plan)
 {
     struct tail_reads t = {.plan = plan, .res = SAC_OK};
@@ -154,7 +155,7 @@ static sac_result plan_tail_reads(struct sac_plan *plan)
     return t.res;
 }
 
-/* Let the kernel that makes a slot write it in another layout, when nobody else reads it. */
+/* Lets the kernel that writes a slot write it in another layout, when nobody else reads it. */
 static bool write_as(struct sac_plan *plan, int slot, enum sac_layout layout)
 {
     struct sac_step *maker = NULL;
@@ -173,20 +174,20 @@ static bool write_as(struct sac_plan *plan, int slot, enum sac_layout layout)
     return true;
 }
 
-/* Let output number `port` be written where the caller gets it: by the node that makes it when it
- * can be, else by a copy at the end (of an input, a constant, a second output of the same value, or
- * from another layout). */
+/* Has output number `port` written to the caller's tensor: by the node that computes it where
+ * possible, else by a copy at the end (of an input, a constant, a second output of the same value,
+ * or from another layout). */
 static sac_result plan_output(struct sac_plan *plan, int port)
 {
     int        value = plan->graph->outputs[port]->id, slot = -1;
     sac_result res = sac_plan_ensure_constant(plan, value);
-    if (res != SAC_OK || plan->slot_of[value] < 0) /* the tail makes it */
+    if (res != SAC_OK || plan->slot_of[value] < 0) /* the tail computes it */
         return res;
     int first = plan->slot_of[value];
     const bool half = plan->params.half_outputs && sac_layout_is_half(plan->slots[first].layout);
     const enum sac_layout layout = sac_layout_of(false, half);
     bool plain = sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout,
-                                 layout); /* a single channel: it does not matter which */
+                                 layout); /* with a single channel, both layouts are the same */
     plain = plain || write_as(plan, first, layout);
     if (plain && plan->slots[first].storage < 0 && plan->slots[first].port < 0) {
         plan->slots[first].port = port;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan: a graph made ready to run for one set of input shapes.
+/* A plan: a graph prepared to run for one set of input shapes.
  *
- * Making one infers all shapes, folds what is constant, picks a kernel for each node that is left,
- * puts conversions where two kernels disagree on the layout, lets the inputs of a Concat be written
- * where it would copy them, lets views and in-place nodes share memory, and places the rest in one
- * arena by lifetime. What cannot be known before the data is (the
- * count of NonZero, a Loop) is left to the tail, which runs node by node after the steps (dynamic.h).
+ * Creating one infers all shapes, folds constants, selects a kernel for each remaining node, adds
+ * conversions where two kernels disagree on the layout, has the inputs of a Concat written directly
+ * to its output, lets views and in-place nodes share memory, and places the rest in one arena by
+ * lifetime. Nodes whose shapes depend on the data (the count of NonZero, a Loop) are left to the
+ * tail, which runs node by node after the steps (dynamic.h).
  *
  *     struct sac_plan *plan = NULL;
  *     res = sac_plan_create(dev, graph, shapes, &params, &plan);
@@ -21,14 +21,16 @@
 
 struct sac_plan_params {
     bool     reference;    /* plain C kernels only */
-    bool     tolerant;     /* for inspection: leave out what cannot run. Such a plan is never run */
+    bool     tolerant;     /* for inspection: skip what cannot run. Such a plan is never run */
     uint64_t memory_limit; /* bytes of activations */
     enum sac_precision precision; /* never SAC_PRECISION_DEFAULT */
-    enum sac_layout first_input; /* how the caller's tensor of input 0 lies; PLAIN unless asked for */
-    bool     half_outputs; /* float32 outputs that lie as float16 go out so */
+    /* of the caller's input 0; PLAIN unless asked for */
+    enum sac_layout first_input;
+    bool     half_outputs; /* float32 outputs that are stored as float16 are returned so */
     struct sac_weight_store *weights; /* of the model; NULL on a device whose memory is the host's */
     bool     measure;      /* kernels may try their variants on the device */
-    /* What kernels chose when this plan was made before, by number of the kernel step; entries may be NULL. */
+    /* The kernels' choices from an earlier plan, by number of the kernel step; entries may be
+     * NULL. */
     const char *const *choices;
     size_t             choice_count;
 };
@@ -37,7 +39,7 @@ enum sac_place {
     SAC_PLACE_ARENA = 0,
     SAC_PLACE_CONSTANT, /* data */
     SAC_PLACE_INPUT,    /* the caller's tensor number port */
-    SAC_PLACE_OUTPUT    /* the tensor that output number port will be */
+    SAC_PLACE_OUTPUT    /* the tensor of output number port */
 };
 
 /* A piece of memory that one or more slots share. */
@@ -45,13 +47,13 @@ struct sac_storage {
     enum sac_place place;
     int            port;
     const void    *data;   /* of a constant, in host memory */
-    int            slot;   /* of a constant: the slot that tells its shape and layout */
+    int            slot;   /* of a constant: the slot with its shape and layout */
     void          *device; /* of a constant that kernels of another device read: its copy there */
     size_t         bytes, offset; /* offset: in the arena */
     int            first, last;   /* steps; last also the plan's step_count: until the end */
 };
 
-/* A value in one layout. A value that several kernels want in several layouts has several slots. */
+/* A value in one layout. A value that kernels read in several layouts has several slots. */
 struct sac_slot {
     struct sac_operand desc; /* dtype and dims; data unused */
     enum sac_layout    layout;
@@ -60,8 +62,8 @@ struct sac_slot {
     int                storage; /* -1 until placed */
     int                last;    /* last step that reads it */
     int                port;    /* the graph output that it becomes, -1 */
-    /* Part of another slot (placement.c); then, in elements, where it begins there and how far apart
-     * its pixels and samples are. */
+    /* Part of another slot (placement.c); then, in elements, its offset there and the distance
+     * between its pixels and between its samples. */
     int                parent;  /* -1: none */
     int64_t            part_offset, pixel, sample; /* pixel, sample 0: dense */
     size_t             offset;  /* bytes from the storage's start */
@@ -77,17 +79,17 @@ enum sac_step_kind {
 
 struct sac_step {
     enum sac_step_kind         kind;
-    const struct sac_node     *node; /* of CONVERT: the one that wanted it, or NULL */
+    const struct sac_node     *node; /* of CONVERT: the node that needs it, or NULL */
     const struct sac_kernel   *kernel;
     void                      *state;
     int                       *slots; /* inputs, then outputs; -1: left out */
     int                        in_count, out_count;
     int                        scratch;  /* slot, -1: none */
     int                        in_place; /* input whose memory slots[in_count] may take, -1 */
-    bool                       strided;  /* the kernel takes parts of other slots */
-    bool                       writes_any; /* and writes slots[in_count] in any layout */
-    uint64_t                   taken;    /* by bit: inputs that the kernel's state holds */
-    char                      *chosen;   /* what the kernel settled on, NULL: nothing to choose */
+    bool                       strided;  /* the kernel can read and write parts of other slots */
+    bool                       writes_any; /* the kernel can write slots[in_count] in any layout */
+    uint64_t                   taken;    /* bit i: the kernel's state holds input i */
+    char                      *chosen;   /* the kernel's choice, NULL: nothing to choose */
     int64_t                    time_ns, runs; /* when profiling */
     char                       implementation[80];
 };
@@ -125,10 +127,11 @@ struct sac_plan {
     uint64_t               used_at; /* the cache's clock */
     /* On a device whose memory is not the host's: */
     struct sac_device     *host;      /* a CPU device, once the plan needs one; borrowed */
-    struct sac_weight_store weights;  /* of what this plan alone folded */
+    struct sac_weight_store weights;  /* of constants that this plan folded */
     struct sac_buffer     *staging;   /* host memory for the steps that run on the host */
     int                    host_steps;
-    struct sac_stream     *capture;   /* nobody else queues on it; borrowed; NULL: nothing is captured */
+    /* for capturing only; borrowed; NULL: no capture */
+    struct sac_stream     *capture;
     struct sac_plan_graph  graphs[SAC_PLAN_GRAPHS_MAX];
     uint64_t               runs;
 };
@@ -140,11 +143,11 @@ sac_result sac_plan_create(struct sac_device *dev, struct sac_graph *graph,
                            struct sac_plan **out);
 void       sac_plan_destroy(struct sac_plan **plan);
 
-/* Once all steps are there: let inputs of channels-last Concats be parts of their outputs,
- * and outputs of Splits parts of their inputs. */
+/* Called with all steps added: makes inputs of channels-last Concats parts of their outputs, and
+ * outputs of Splits parts of their inputs. */
 void sac_plan_place_concats(struct sac_plan *plan);
 
-/* Does the plan hold for these input shapes? */
+/* Is the plan for these input shapes? */
 bool sac_plan_fits(const struct sac_plan *plan, const struct sac_operand *shapes);
 
 /* stream   of a device whose memory is not the host's: the steps are queued there, and the call returns;
@@ -152,7 +155,7 @@ bool sac_plan_fits(const struct sac_plan *plan, const struct sac_operand *shapes
  * arena    plan->arena_bytes at least; may be NULL when that is 0.
  * in       as of sac_model_run.
  * out      entries that are not NULL are written to (shape and dtype must be the output's); the others are
- *          filled, and NULL again after a fault. */
+ *          filled, and NULL again after an error. */
 sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *arena,
                         sac_tensor *const *in, sac_tensor **out);
 
@@ -163,18 +166,19 @@ void       sac_plan_drop_graphs(struct sac_plan *plan);
 /* One step, as sac_plan_queue would queue it. */
 sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step *step,
                                    struct sac_stream *stream);
-/* Until all that is queued on the stream is done. */
+/* Waits until all work queued on the stream is done. */
 sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_stream *stream);
 
-/* How far a step is from its reference row, over the largest number of the output. */
+/* The difference between a step and its reference row, relative to the output's largest number. */
 struct sac_step_check {
     const struct sac_step *step;
     int                    number, output;
-    int64_t                sample; /* where it is farthest off */
+    int64_t                sample; /* the sample with the largest difference */
     double                 off;
 };
-/* verify.c: run the steps one by one with the addresses of the latest run, whose inputs must still be there,
- * and tell of each how far off it is. On a device whose memory is not the host's; stream not NULL.
+/* verify.c: runs the steps one by one with the addresses of the latest run, whose inputs must still
+ * exist, and reports the difference of each. On a device whose memory is not the host's; stream not
+ * NULL.
  * cpu   whose workers the reference rows may use. */
 sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream, struct sac_device *cpu,
                            void (*fn)(void *user, const struct sac_step_check *check), void *user);
@@ -186,18 +190,20 @@ void       sac_step_fill_call(struct sac_plan *plan, const struct sac_step *step
 sac_result sac_step_run_kernel(struct sac_plan *plan, const struct sac_step *step,
                                struct sac_stream *stream);
 
-/* Does a step make output number `port`? Else the tail does. */
+/* Does a step, not the tail, compute output number `port`? */
 bool   sac_plan_makes(const struct sac_plan *plan, int port);
-/* Room that a slot takes in the staging of a step on the host; 0: a constant, which is there. */
+/* Bytes that a slot needs in the staging of a step on the host; 0: a constant, which the host
+ * has. */
 size_t sac_plan_staged_bytes(const struct sac_plan *plan, int slot);
 
-/* Does the plan run nodes in host memory although its device's is another? */
+/* Does the plan run nodes on the host although its device's memory is not the host's? */
 bool sac_plan_needs_host(const struct sac_plan *plan);
 
-/* Run a node's reference kernel on host memory, on a CPU device's workers when no other thread has them just now. */
+/* Runs a node's reference kernel on host memory, with a CPU device's workers when no other thread
+ * is using them. */
 sac_result sac_reference_run(struct sac_device *dev, struct sac_op_call *c);
 
-/* The operand of a value that the plan knows, with its address for this run. */
+/* The operand of a value of the plan, with its address for this run. */
 struct sac_operand sac_plan_operand(const struct sac_plan *plan, int value);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan needs besides on a device whose memory is not the host's: copies of the constants there, and
- * room for what the steps that run on the host exchange with it. */
+/* What a plan also needs on a device whose memory is not the host's: copies of the constants there,
+ * and staging for the steps that run on the host. */
 #include <string.h>
 
 #include "engine/layout.h"
@@ -29,7 +29,7 @@ static sac_result upload_constants(struct sac_plan *plan)
     return res;
 }
 
-/* The most that one step on the host reads and writes, constants left out. */
+/* The most bytes that one step on the host reads and writes, without constants. */
 static size_t staging_bytes(struct sac_plan *plan)
 {
     size_t most = 0;
@@ -51,7 +51,8 @@ size_t sac_plan_staged_bytes(const struct sac_plan *plan, int slot)
     const struct sac_slot *s = &plan->slots[slot];
     if (s->storage >= 0 && plan->storages[s->storage].place == SAC_PLACE_CONSTANT)
         return 0;
-    return (sac_layout_bytes(&s->desc, s->layout) + 63) / 64 * 64 + 64; /* vector code reads on */
+    /* vector code may read past the end */
+    return (sac_layout_bytes(&s->desc, s->layout) + 63) / 64 * 64 + 64;
 }
 
 bool sac_plan_makes(const struct sac_plan *plan, int port)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the slots of a plan lie: views, parts and in-place steps share memory, outputs lie in the
- * caller's tensors, the rest in one arena by lifetime. */
+/* Memory of a plan's slots: views, parts and in-place steps share memory, outputs are the caller's
+ * tensors, the rest is placed in one arena by lifetime. */
 #include <string.h>
 
 #include "engine/arena.h"
@@ -33,7 +33,7 @@ static void find_last_reads(struct sac_plan *plan)
 
 static sac_result place_slot(struct sac_plan *plan, int slot, int step);
 
-/* A part lies where its whole does, which must have its place from the first part on. */
+/* A part is inside its parent, which must be allocated when its first part is written. */
 static sac_result place_part(struct sac_plan *plan, int slot, int step)
 {
     struct sac_slot *s = &plan->slots[slot];
@@ -62,8 +62,8 @@ static sac_result place_slot(struct sac_plan *plan, int slot, int step)
     return res;
 }
 
-/* Put slot `out` into the storage of slot `in`. False when both cannot be: an output of the graph
- * must not lie in an input, a constant or another output. */
+/* Puts slot `out` into the storage of slot `in`. False when that is impossible: an output of the
+ * graph must not share memory with an input, a constant or another output. */
 static bool share(struct sac_plan *plan, int in, int out)
 {
     struct sac_slot    *s = &plan->slots[out];
@@ -80,9 +80,9 @@ static bool share(struct sac_plan *plan, int in, int out)
     return true;
 }
 
-/* May the step overwrite its input? Nobody may read the memory later, and no other input of the same
- * step may lie there unless it is read element by element alike (a convolution whose residual is its
- * own input is not). */
+/* May the step overwrite its input? Only if nobody reads the memory later and no other input of the
+ * same step shares it, unless that one is read element by element too (a convolution's input that
+ * is also its residual is not). */
 static bool may_overwrite(const struct sac_plan *plan, const struct sac_step *step, int index)
 {
     int                    in = step->slots[step->in_place], out = step->slots[step->in_count];
@@ -148,7 +148,7 @@ static sac_result place_arena(struct sac_plan *plan)
     return SAC_OK;
 }
 
-/* A view shares memory: nothing of it is left to do. */
+/* A view shares memory, so the step does nothing. */
 static void drop_views(struct sac_plan *plan)
 {
     size_t kept = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From nodes to steps: which kernel runs each node, in which layouts, and what stands between. */
+/* From nodes to steps: which kernel runs each node, in which layouts, with which conversions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 /* ---- kernels ---- */
 
-/* The first input that an elementwise node may overwrite, as far as its shape tells. */
+/* The first input that an elementwise node may overwrite, judging by its shape. */
 static int elementwise_in_place(const struct sac_op_call *c)
 {
     if (!(c->node->op->flags & SAC_OP_ELEMENTWISE) || !c->out[0].present)
@@ -48,8 +48,8 @@ static void reset_kernel_plan(const struct sac_plan *plan, struct sac_kernel_pla
             kp->in_layout[i] = plan->slots[plan->slot_of[c->node->inputs[i]->id]].layout;
 }
 
-/* The first provider that can, or NULL in *kernel for the reference; layouts in kp. What is prepared
- * from it comes later, when the places of all operands are known. */
+/* The first provider that supports the node, or NULL in *kernel for the reference; layouts in kp.
+ * prepare is called later, when the places of all operands are known. */
 static sac_result choose_kernel(struct sac_plan *plan, struct sac_kernel_plan *kp,
                                 const struct sac_kernel **kernel, char *provider, size_t size)
 {
@@ -94,7 +94,7 @@ static void fill_call(struct sac_plan *plan, const struct sac_node *n)
             c->out[i] = plan->infer.values[n->outputs[i]->id];
 }
 
-/* in: the slots of the inputs; those of the outputs are made here. */
+/* in: the slots of the inputs; those of the outputs are created here. */
 static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node *n,
                                    const struct sac_kernel_plan *kp, const struct sac_kernel *kernel,
                                    const int *in, struct sac_step **out)
@@ -144,7 +144,7 @@ static sac_result plan_node(struct sac_plan *plan, const struct sac_node *n)
     return res;
 }
 
-/* The address of a slot is a multiple of so many bytes; a part's depends on where it begins. */
+/* The alignment of a slot's address in bytes; a part's depends on where it begins. */
 static int align_of(const struct sac_plan *plan, int slot)
 {
     const struct sac_slot *s = &plan->slots[slot];
@@ -188,7 +188,7 @@ static sac_result keep_results(struct sac_plan *plan, struct sac_step *step,
     return step->chosen ? SAC_OK : sac_plan_no_memory(plan);
 }
 
-/* Let a step's kernel make its state, now that all its operands have their final form. */
+/* Has a step's kernel create its state, now that all its operands have their final layouts. */
 static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, size_t number)
 {
     struct sac_kernel_plan kp = {.call = plan->call};
@@ -218,7 +218,7 @@ sac_result sac_plan_prepare(struct sac_plan *plan)
     return res;
 }
 
-/* Is there a slot of the value in that layout, or is its only memory the same in it? */
+/* Has the value a slot in that layout, or one whose bytes are the same in it? */
 static bool lies_in(const struct sac_plan *plan, int value, enum sac_layout layout)
 {
     for (int s = plan->slot_of[value]; s >= 0; s = plan->slots[s].next)
@@ -235,7 +235,8 @@ static bool is_half(const struct sac_plan *plan, int value)
     return slot >= 0 && sac_layout_is_half(plan->slots[slot].layout);
 }
 
-/* A Transpose between channels first and channels last, where the memory already lies as wanted. */
+/* A Transpose between channels first and channels last whose input is already in the wanted
+ * layout. */
 static bool is_layout_change(const struct sac_plan *plan, const struct sac_node *n,
                              enum sac_layout *from, enum sac_layout *to)
 {
@@ -255,8 +256,8 @@ static bool is_layout_change(const struct sac_plan *plan, const struct sac_node 
     return (last || first) && lies_in(plan, n->inputs[0]->id, *from);
 }
 
-/* Reshape and its like give the same bytes another shape; so they do in channels last when batch and
- * channels stay. */
+/* Reshape and similar operators give the same bytes another shape. That also holds in channels last
+ * when batch and channels stay the same. */
 static enum sac_layout view_layout(const struct sac_plan *plan, const struct sac_node *n)
 {
     const struct sac_operand *in = &plan->infer.values[n->inputs[0]->id];

@@ -9,7 +9,7 @@ static const char *const  key_names[SAC_BOOK_KEYS] = {"model", "device", "kernel
                                                       "saccade"};
 enum { LINE_MAX_BYTES = 4096, PAGES_MAX = 256, CHOICES_MAX = 100000 };
 
-/* ---- hashes: against damage and mistakes, not against malice ---- */
+/* ---- hashes: they detect damage and mistakes, not attacks ---- */
 
 static uint64_t mixed(uint64_t h)
 {
@@ -44,7 +44,7 @@ bool sac_book_set_key(struct sac_plan_book *book, enum sac_book_key key, const c
 {
     char *copy = sac_strdup(value);
     for (char *c = copy; c && *c; c++)
-        if ((unsigned char)*c < ' ') /* a line is a line */
+        if ((unsigned char)*c < ' ') /* a value must not break its line */
             *c = ' ';
     sac_free(book->key[key]);
     book->key[key] = copy;
@@ -102,7 +102,7 @@ const struct sac_book_page *sac_book_find(const struct sac_plan_book *book, cons
     return page_of(book, shapes);
 }
 
-/* An empty page of these shapes; NULL: memory. */
+/* Adds an empty page for these shapes; NULL: no memory. */
 static struct sac_book_page *page_add(struct sac_plan_book *book, const char *shapes)
 {
     struct sac_book_page *page = page_of(book, shapes);
@@ -252,7 +252,7 @@ static bool read_key(const char *rest, struct sac_plan_book *out)
         if (value)
             return sac_book_set_key(out, (enum sac_book_key)k, value);
     }
-    return true; /* of a later version: the rest decides */
+    return true; /* written by a later version: the other lines decide */
 }
 
 static bool read_choice(const char *rest, struct sac_plan_book *out)
@@ -294,7 +294,7 @@ bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, s
     size_t model_bytes = 0;
     char   hash[33];
     if (!sac_book_recognise(bytes, size))
-        return wrong(why, why_size, "it does not begin as a plan of saccade does");
+        return wrong(why, why_size, "it does not begin like a plan of saccade");
     struct reader r = {.at = bytes, .begin = bytes, .end = (const char *)bytes + size};
     r.at += sizeof magic - 1;
     for (;;) {
@@ -308,10 +308,10 @@ bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, s
             break;
         }
         if (!read_line(r.line, out, &model_bytes))
-            return wrong(why, why_size, "it has a line that makes no sense");
+            return wrong(why, why_size, "it has an invalid line");
     }
     *model = (size_t)(r.at - r.begin);
     if (model_bytes != size - *model)
-        return wrong(why, why_size, "the model in it is not whole");
+        return wrong(why, why_size, "the model in it is incomplete");
     return true;
 }

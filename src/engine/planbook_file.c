@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where books of plans lie on the disk. */
+/* The files of books of plans. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

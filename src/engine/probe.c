@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which dims of which values depend on the open dims of the inputs? Inferring twice, with two sizes
- * for whatever is open, tells: what differs is open. Shape functions then need to know nothing of
- * symbols. */
+/* Which dims of which values depend on the open dims of the inputs? Shapes are inferred twice, with
+ * two sizes for all open dims: dims that differ are open. Shape functions then need no symbolic
+ * dims. */
 #include <string.h>
 
 #include "engine/model.h"
 
-/* Stand-ins for open dims. Sizes other than the batch are multiples of 64: networks that halve a
- * picture many times take no others. */
+/* Sizes used for open dims. All but the batch are multiples of 64: networks that halve an image
+ * many times take no others. */
 static const struct {
     int64_t batch, size;
 } stand_ins[2] = {{1, 128}, {2, 192}};
@@ -41,7 +41,7 @@ static sac_result probe_once(struct sac_infer *inf, int which)
     return sac_infer_run(inf);
 }
 
-/* What both runs say of a value; nothing when one of them could not tell. */
+/* Combines what both runs inferred for a value; nothing when one of them could not infer it. */
 static void note_shape(struct sac_value *v, const struct sac_operand *a, const struct sac_operand *b)
 {
     if (!a->present || !b->present || a->rank != b->rank)
@@ -68,7 +68,8 @@ sac_result sac_graph_probe(struct sac_graph *g, struct sac_device *dev, uint64_t
     bool             open = any_open(g);
     for (int k = 0; k < 2 && res == SAC_OK; k++) {
         res = sac_infer_init(&inf[k], dev, g, memory_limit);
-        inf[k].tolerant = tolerant || open; /* an unlucky stand-in is no fault of the model */
+        /* a substituted size that does not fit is not the model's error */
+        inf[k].tolerant = tolerant || open;
         if (res == SAC_OK)
             res = probe_once(&inf[k], k);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels a device has. The CPU: the oneDNN plug-in, opened at run time, then its own, the same for
- * all CPU devices of the process. Another device lists its own (sac_device_ops.providers), and each open
- * device has them opened for itself. */
+/* The kernels of a device. For the CPU: the oneDNN plug-in, opened at run time, then saccade's own,
+ * shared by all CPU devices of the process. Other devices list their own
+ * (sac_device_ops.providers), which are opened once per open device. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ struct sac_kernels {
     bool                              opened;
     const struct sac_kernel_provider *list[PROVIDERS_MAX];
     int                               count;
-    char                              missing[400]; /* which are not there, and why; empty: none */
+    char                              missing[400]; /* missing providers, and why; empty: none */
 };
 
 static const char         plugin_name[] = "libsaccade-onednn.so";
@@ -32,7 +32,7 @@ static bool is_ours(const struct sac_kernel_provider *p)
     return p && p->abi == SAC_KERNEL_ABI && p->struct_size == sizeof *p && p->op_count == SAC_OP_COUNT;
 }
 
-/* A plug-in of another build would misread our structs: it is refused with a sentence. */
+/* A plug-in of another build would misread our structs, so it is rejected with an error. */
 static const struct sac_kernel_provider *open_plugin(void)
 {
     const struct sac_kernel_provider *(*get)(void) = NULL;
@@ -88,7 +88,7 @@ static void open_own(struct sac_device *dev, struct sac_kernels *k)
     for (int i = 0; i < dev->ops->provider_count && k->count < PROVIDERS_MAX; i++) {
         const struct sac_kernel_provider *p = dev->ops->providers[i];
         if (!is_ours(p))
-            continue; /* compiled with the device, whose table was checked */
+            continue; /* compiled with the device, so the table has the right version */
         if (!p->open || p->open(dev) == SAC_OK)
             k->list[k->count++] = p;
         else
@@ -97,7 +97,7 @@ static void open_own(struct sac_device *dev, struct sac_kernels *k)
     k->opened = true;
 }
 
-/* Under the lock; NULL: no memory. */
+/* The lock is held; NULL: no memory. */
 static struct sac_kernels *kernels_of(struct sac_device *dev)
 {
     if (is_cpu(dev))
@@ -111,7 +111,7 @@ static struct sac_kernels *kernels_of(struct sac_device *dev)
 
 /* ---- words ---- */
 
-/* Under the lock. */
+/* The lock is held. */
 static void describe_cpu(char *out, size_t size)
 {
     const char *own = sac_cpu_level() >= SAC_CPU_AVX2 ? sac_simd_name() : "plain C";
@@ -139,8 +139,8 @@ static void describe(const struct sac_kernels *k, char *out, size_t size)
 
 /* Debian's oneDNN runs on OpenMP, whose workers spin between frames: 118 % CPU with the default; with
  * 'passive' small networks take 2.5 times as long (measured). The environment is read once, when
- * libgomp is loaded, which is at the program's start where FFmpeg's libraries bring it along; and it
- * is the program's, not this library's to change. So the program has to see to it; ours does
+ * libgomp is loaded, which is at the program's start where FFmpeg's libraries depend on it; and a
+ * library must not change the program's environment. So the program has to set it, as ours does
  * (cli/main.c). */
 static bool workers_spin(const struct sac_device *dev)
 {
@@ -155,8 +155,8 @@ static void say(struct sac_device *dev, const struct sac_kernels *k)
             dev->description, text);
     if (k == &cpu && cpu.count > 1 && workers_spin(dev))
         sac_log(dev->ctx, SAC_LOG_INFO,
-                "oneDNN's threads spin between frames, which costs most beside other work; a program "
-                "that is started with GOMP_SPINCOUNT=1000 in its environment has calm ones");
+                "oneDNN's threads spin between frames, which slows down other work; a program "
+                "started with GOMP_SPINCOUNT=1000 in its environment avoids that");
 }
 
 void sac_engine_describe(struct sac_device *dev, char *out, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the models that come with saccade are; saccade/models.h tells the order. */
+/* Finds the models that come with saccade, in the order that saccade/models.h describes. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,20 +14,20 @@ static const struct {
     const char *name, *what;
 } shipped[] = {
     {"person_det", "persons as boxes; what track uses by default"},
-    {"person_det_fast", "persons as boxes in half the work, less surely"},
+    {"person_det_fast", "persons as boxes at half the cost, less accurate"},
     {"person_reid", "a person's appearance as 256 numbers"},
     {"person_seg", "a matte of the persons in a picture"},
 };
 
 /* ---- the folders ---- */
 
-/* Cut the last part of a path off; false: there is no other. */
+/* Removes the last part of a path; false: it has only one. */
 static bool cut_last(char *path)
 {
     char *slash = strrchr(path, '/');
     if (!slash)
         return false;
-    slash[slash == path] = '\0'; /* the root keeps its slash */
+    slash[slash == path] = '\0'; /* keep the root's slash */
     return true;
 }
 
@@ -62,7 +62,7 @@ static bool in_build_folder(const char *folder)
            (folder[length] == '/' || !folder[length]);
 }
 
-/* From the folder of a program or a library on; a build folder holds no models. */
+/* Searches from the folder of a program or library upwards; a build folder holds no models. */
 static bool models_beside(char *folder, size_t size)
 {
     return !in_build_folder(folder) && append(folder, size, "/models");
@@ -76,7 +76,7 @@ static bool models_in_share(char *folder, size_t size)
 
 enum { BY_ENVIRONMENT, BESIDE_PROGRAM, SHARED, SHARED_LIBRARY, SOURCE_TREE, INSTALLED, PLACES };
 
-/* The folder of one place; false where there is no such place here. */
+/* The folder of one place; false when this system has no such place. */
 static bool folder_of(int place, char *buf, size_t size)
 {
     const char *chosen = getenv("SACCADE_MODELS");
@@ -86,7 +86,7 @@ static bool folder_of(int place, char *buf, size_t size)
     case BESIDE_PROGRAM: return program_folder(buf, size) && models_beside(buf, size);
     case SHARED:         return program_folder(buf, size) && models_in_share(buf, size);
     case SHARED_LIBRARY: return library_folder(buf, size) && models_in_share(buf, size);
-    /* Ahead of an installed saccade, whose models may be older than this program. */
+    /* Before those of an installed saccade, whose models may be older than this program. */
     case SOURCE_TREE:
         return program_folder(buf, size) && in_build_folder(buf) &&
                (size_t)snprintf(buf, size, "%s", SAC_SOURCE_ROOT "/models") < size;
@@ -94,7 +94,7 @@ static bool folder_of(int place, char *buf, size_t size)
     }
 }
 
-/* A program and its library often share a prefix: a place named before is not named again. */
+/* A program and its library often share a prefix: each folder is listed once. */
 static bool is_new(int place, const char *folder)
 {
     char other[PATH_MAX];
@@ -127,7 +127,7 @@ static bool is_name(const char *model)
     return *model && !strpbrk(model, "/.");
 }
 
-/* fits: whether the path of what was found does. */
+/* fits: whether the path fits the buffer. */
 static bool find(const char *name, char *path, size_t size, bool *fits)
 {
     char folder[PATH_MAX], file[PATH_MAX + NAME_MAX + 8];
@@ -161,7 +161,7 @@ static sac_result refuse(sac_context *ctx, const char *name)
     }
     if (is_shipped(name))
         return SAC_FAIL(ctx, SAC_ERR_IO,
-                        "saccade's own model '%s' is not there: give the file of another, or set "
+                        "saccade's own model '%s' is missing: give the file of another, or set "
                         "SACCADE_MODELS to the folder that has %s.onnx; looked in %s",
                         name, name, places);
     return SAC_FAIL(ctx, SAC_ERR_IO,

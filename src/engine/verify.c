@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each step of a plan against its reference row, on the numbers that the step itself was given: which kernel
- * is off, and not only that the network is. Slow: every operand comes to the host. */
+/* Compares each step of a plan with its reference row on the step's own inputs, to find which
+ * kernel is wrong and not only that the network is. Slow: every operand is copied to the host. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* ---- operands ---- */
 
-/* Where element (n, c, s) of a slot lies, which may be a part of another. */
+/* The address of element (n, c, s) of a slot, which may be a part of another. */
 struct placed {
     int64_t batch, channels, pixels, sample, pixel;
     bool    strided;
@@ -26,7 +26,7 @@ static struct placed place_of(const struct sac_slot *s)
     return p;
 }
 
-/* The numbers of a part side by side, channels last. */
+/* Copies a part to dense channels last. */
 static void gather(const struct placed *p, size_t size, char *dst, const char *src)
 {
     const size_t row = (size_t)p->channels * size;
@@ -35,7 +35,7 @@ static void gather(const struct placed *p, size_t size, char *dst, const char *s
             memcpy(dst, src + (size_t)(n * p->sample + s * p->pixel) * size, row);
 }
 
-/* A slot's numbers as a plain operand's; *out is to be freed. */
+/* Copies a slot to a plain operand; the caller frees *out. */
 static sac_result fetch(struct sac_plan *plan, struct sac_stream *stream, int slot, void **out)
 {
     const struct sac_slot *s = &plan->slots[slot];
@@ -64,7 +64,7 @@ static sac_result fetch(struct sac_plan *plan, struct sac_stream *stream, int sl
 
 /* ---- a step ---- */
 
-/* The largest difference over the largest number; *sample: where it is. */
+/* The largest difference, relative to the largest number; *sample: the sample it is in. */
 static double difference(const struct sac_operand *is, const struct sac_operand *wanted, int64_t *sample)
 {
     const int64_t count = sac_operand_elements(wanted);
@@ -161,7 +161,7 @@ static sac_result check_kernel(struct sac_plan *plan, const struct sac_step *ste
     return res;
 }
 
-/* A change of layout keeps the numbers, but for what float16 rounds. */
+/* A change of layout keeps the numbers, except for rounding to float16. */
 static sac_result check_relayout(struct sac_plan *plan, const struct sac_step *step, struct sac_stream *stream,
                                  struct sac_step_check *check)
 {

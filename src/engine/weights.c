@@ -6,7 +6,7 @@
 #include "engine/weights.h"
 
 enum {
-    ALIGN = 256,         /* what the GPU's libraries ask for at most */
+    ALIGN = 256,         /* the largest alignment that the GPU's libraries need */
     BLOCK_BYTES = 4 << 20 /* a network has hundreds of constants, most of them a few bytes */
 };
 
@@ -45,7 +45,7 @@ static sac_result add_block(struct sac_weight_store *s, size_t bytes)
     if (!sac_grow((void **)&s->blocks, &s->block_cap, s->block_count + 1, sizeof *s->blocks))
         return no_memory(s);
     sac_result res = sac_buffer_create(s->dev, SAC_MAX(bytes, (size_t)BLOCK_BYTES), owner, &buffer);
-    if (res != SAC_OK) /* more than the device or its budget has: what a smaller batch may mend */
+    if (res != SAC_OK) /* over the device's memory or budget: a smaller batch may fit */
         return res == SAC_ERR_LIMIT ? SAC_ERR_MEMORY : res;
     sac_buffer_keep(buffer);
     s->blocks[s->block_count++] = (struct sac_weight_block){.buffer = buffer};
@@ -53,7 +53,7 @@ static sac_result add_block(struct sac_weight_store *s, size_t bytes)
     return SAC_OK;
 }
 
-/* Room in the block that was begun last, or in a new one. */
+/* Allocates from the newest block, or from a new one. */
 static sac_result take_room(struct sac_weight_store *s, size_t bytes, void **out)
 {
     const size_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
@@ -150,7 +150,7 @@ sac_result sac_weight_upload(struct sac_weights *w, const struct sac_operand *o,
     int64_t       pixels = 1;
     for (int i = 2; i < o->rank; i++)
         pixels *= o->dims[i];
-    /* The same bytes seen as another shape lie elsewhere in channels last. */
+    /* The same bytes with another shape have another order in channels last. */
     snprintf(form, sizeof form, "%s %lldx%lld", sac_layout_name(layout),
              (long long)(o->rank > 1 && sac_layout_is_last(layout) ? o->dims[1] : 1),
              (long long)(sac_layout_is_last(layout) ? pixels : 1));

@@ -205,14 +205,14 @@ static char *read_file(const char *path, size_t *size)
     return bytes;
 }
 
-/* The cache's file is so now: made anew, which is said, and right again afterwards. */
+/* The cache file is damaged now: it is created again with a warning, and valid afterwards. */
 static void expect_anew(const char *bytes, size_t size, const char *sentence)
 {
     write_file(one_file, bytes, size);
     run(model_path);
     if (!strstr(said, sentence))
         fail_msg("'%s' does not say '%s'", said, sentence);
-    assert_non_null(strstr(said, "it is made anew"));
+    assert_non_null(strstr(said, "it is created again"));
     assert_true(far_counts.measured > 10);
     run(model_path);
     assert_int_equal(far_counts.measured, 0);
@@ -234,8 +234,8 @@ static void damaged_files_are_made_anew(void **state)
     assert_int_equal(count_files(), 1);
     char *bytes = read_file(one_file, &size);
     expect_anew(bytes, size / 2, "damaged (it ends early)");
-    expect_anew(bytes, 0, "damaged (it does not begin as a plan of saccade does)");
-    expect_anew("ONNX or so\n", 11, "damaged (it does not begin as a plan of saccade does)");
+    expect_anew(bytes, 0, "damaged (it does not begin like a plan of saccade)");
+    expect_anew("ONNX or so\n", 11, "damaged (it does not begin like a plan of saccade)");
     bytes[size / 2] ^= 4;
     expect_anew(bytes, size, "damaged (");
     free(bytes);
@@ -354,8 +354,8 @@ static void a_foreign_plan_is_made_anew(void **state)
     each_file(remove_file); /* the cache knows these shapes by now */
     write_file(out, whole, length + size - model);
     run(out);
-    assert_non_null(strstr(said, "the plan was made for another device ('NVIDIA T4', and here is 'a device for "
-                                 "tests'); it is made anew"));
+    assert_non_null(strstr(said, "the plan was made for another device ('NVIDIA T4', and here it is 'a device for "
+                                 "tests'); it is created again"));
     assert_true(far_counts.measured > 10);
     run(out);
     assert_int_equal(far_counts.measured, 0); /* from the cache */
@@ -374,7 +374,7 @@ static void cut_plans_are_refused(void **state)
     char *bytes = read_file(out, &size);
     write_file(out, bytes, size - 1);
     assert_int_equal(sac_model_load(far, out, NULL, &m), SAC_ERR_FORMAT);
-    assert_non_null(strstr(last_error(), "the plan is damaged (the model in it is not whole)"));
+    assert_non_null(strstr(last_error(), "the plan is damaged (the model in it is incomplete)"));
     write_file(out, bytes, 100);
     assert_int_equal(sac_model_load(far, out, NULL, &m), SAC_ERR_FORMAT);
     assert_non_null(strstr(last_error(), "the plan is damaged (it ends early)"));
