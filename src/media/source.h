@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two halves of a source share: source.c opens, reads ahead and closes; feed.c makes frames of
- * packets. */
+/* Shared by the two halves of a source: source.c opens, reads ahead and closes; feed.c turns
+ * packets into frames. */
 #ifndef SAC_MEDIA_SOURCE_H
 #define SAC_MEDIA_SOURCE_H
 
@@ -15,26 +15,26 @@ struct sac_source {
     struct sac_source_params params;
     atomic_int               cancelled;
 
-    /* The reading side: the prefetch thread, or the reader where there is none. */
+    /* Used by the prefetch thread or, without one, by the caller's. */
     struct sac_input    input;
     struct sac_decoder  decoder;
-    int                 generation; /* of the parameters that the decoder was opened with */
+    int                 generation; /* input.generation when the decoder was opened */
     struct sac_timeline timeline;
     AVPacket           *packet;
-    bool                packet_waits; /* read, but the decoder has not taken it */
+    bool                packet_waits; /* packet is read but not yet sent to the decoder */
     bool                draining;     /* the decoder was told that no packet follows */
     bool                input_ended;
-    sac_result          fault;        /* what ended the input; SAC_OK: its own end */
+    sac_result          fault;        /* the error that ended the input; SAC_OK: none */
     char                fault_sentence[512];
     bool                opening;
     int64_t             number;
     int                 width, height; /* of the last frame */
     sac_frame          *first;         /* decoded while opening, to learn the size */
-    int64_t             decoded;       /* frames, those that are not wanted too */
-    int64_t             part_first;    /* number of the first wanted frame; -1: it has not come */
+    int64_t             decoded;       /* frames decoded, including unwanted ones */
+    int64_t             part_first;    /* number of the first wanted frame; -1: not seen yet */
     sac_frame          *pending;       /* the first frame after a seek */
-    bool                wants_key;     /* packets are left out up to a key frame's */
-    bool                seeks;         /* an end may mean: too far */
+    bool                wants_key;     /* packets before the next key frame are skipped */
+    bool                seeks;         /* during a seek: an end may mean that it went too far */
     struct sac_source_info info;
 
     struct sac_queue *ready; /* NULL: no prefetch */
@@ -45,7 +45,7 @@ struct sac_source {
     atomic_int        at_end;
 
     pthread_mutex_t         lock; /* guards all below */
-    struct sac_source_stats stats; /* corrupt without those that the input counts */
+    struct sac_source_stats stats; /* stats.corrupt: without those that the input counts */
     uint64_t                corrupt_packets;
     struct sac_kept         kept;
     int64_t                 origin_us; /* the timeline's, for sinks */
@@ -53,15 +53,16 @@ struct sac_source {
 
 /* ---- feed.c ---- */
 
-/* The decoder of the input's present parameters; the one before goes. */
+/* Open the decoder for the input's present parameters; the former one is closed. */
 sac_result sac_feed_open_decoder(struct sac_source *src);
 /* The next frame, from the input through the decoder. */
 sac_result sac_feed_next_frame(struct sac_source *src, sac_frame **out);
 /* The next frame, wanted or not. */
 sac_result sac_feed_any_frame(struct sac_source *src, sac_frame **out);
-/* src->packet, of the input's kept[stream]. */
+/* Keep src->packet, which belongs to the input's kept[stream]. */
 sac_result sac_feed_keep_packet(struct sac_source *src, int stream);
-/* What the decoder is, and what it holds of a GPU: a change of the stream may change them. Under the lock. */
+/* Update the decoder's name and GPU memory in info; a change of the stream may change them. Under
+ * the lock. */
 void       sac_feed_describe_decoder(struct sac_source *src);
 
 /* ---- source.c ---- */
@@ -70,19 +71,20 @@ sac_result sac_source_open_input(struct sac_source *src);
 
 /* ---- part.c ---- */
 
-/* Go to the beginning of the wanted part; src->first may be a frame that was decoded before. */
+/* Go to the start of the wanted part. src->first may hold a frame that was decoded before. */
 sac_result sac_part_begin(struct sac_source *src);
-/* A frame of this time, and all that follow, are past the end of the part. */
+/* Whether a frame at this time, and so all later ones, lie past the end of the part. */
 bool       sac_part_is_over(const struct sac_source *src, int64_t pts_us);
-/* Whether it is wanted; frames come in order, and the first that is decides which follow. */
+/* Whether the frame is wanted. Call it in order: the first wanted frame decides which others
+ * are. */
 bool       sac_part_takes(struct sac_source *src, const sac_frame *frame);
-/* Of src->packet, of kept[stream]. */
+/* Whether src->packet, of kept[stream], lies in the part. */
 bool       sac_part_keeps(const struct sac_source *src, const AVPacket *packet, int stream);
-/* At the end of the part: the audio that lies behind it in the file. SAC_EOS. */
+/* At the end of the part: read the rest of its audio, which comes later in the file. SAC_EOS. */
 sac_result sac_part_read_rest(struct sac_source *src);
-/* Not one frame was in the part. */
+/* Fails with the reason why the part has no frame. */
 sac_result sac_part_fail_empty(struct sac_source *src);
-/* From what the whole input has to what the part has. */
+/* Change duration and frame count from the whole input's to the part's. */
 void       sac_part_describe(const struct sac_source *src, struct sac_source_info *info);
 
 #endif
