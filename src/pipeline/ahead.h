@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the inference thread's work ahead share: see ahead.c. */
+/* Shared by ahead.c and ahead_embed.c: see ahead.c. */
 #ifndef SAC_PIPELINE_AHEAD_H
 #define SAC_PIPELINE_AHEAD_H
 
@@ -11,15 +11,15 @@ struct sac_ahead_batch {
     size_t            count, capacity;
     int               frames;
     int               slot; /* of the detector; -1: none */
-    sac_result        begun; /* what beginning said */
+    sac_result        begun; /* the result of starting it */
 };
 
 struct sac_ahead {
     struct sac_job *job;
     struct sac_ahead_batch    ring[SAC_DETECTOR_SLOTS + 1];
-    int             first, under_way; /* the oldest, and how many */
+    int             first, under_way; /* the oldest batch, and the number of batches */
     unsigned        turn;
-    /* Frames of a batch beside each other, with room for what the detector finds in them. */
+    /* The items of a batch that have frames, without the lane ends between them. */
     struct sac_item **seen;
     size_t            seen_capacity;
     /* All crops of a batch. */
@@ -32,11 +32,11 @@ struct sac_ahead {
     int     refused_from; /* streams from this number on found no memory; INT_MAX: none */
 };
 
-/* The frames of a batch beside each other in a->seen and job->frames; their lists lie in job->found meanwhile.
- * Returns how many. */
+/* List a batch's items with frames in a->seen and their frames in job->frames; their detection
+ * lists move to job->found meanwhile. Returns how many. */
 int  sac_ahead_line_up(struct sac_ahead *a, const struct sac_ahead_batch *b);
-/* ahead_embed.c: queue the embeddings of a batch whose boxes are there. A frame whose crops can't be had does
- * not take its neighbours along. */
+/* ahead_embed.c: queue the embeddings of a batch whose boxes have arrived. A frame whose crops fail
+ * does not make the other frames fail. */
 void sac_ahead_embed(struct sac_ahead *a, struct sac_ahead_batch *b);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the figures of a run say: which stage holds the others up, and what would help. */
+/* Finds from a run's statistics which stage limits the speed, and what would help. */
 #ifndef SAC_PIPELINE_FLOW_H
 #define SAC_PIPELINE_FLOW_H
 
@@ -7,10 +7,10 @@
 
 #include "base/base.h"
 
-/* What the statistics do not tell. */
+/* Facts that the statistics do not contain. */
 struct sac_flow_facts {
-    int  streams;        /* threads that decode, and that write */
-    int  cpus, threads;  /* of the machine; of models and image work */
+    int  streams;        /* each has a thread that decodes and one that writes */
+    int  cpus, threads;  /* CPUs of the machine; threads of models and image work */
     bool camera_motion;  /* the tracker looks at pixels */
     bool host_memory;    /* the device is the host */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where results go: an output is one row with its state. A stream has up to one of each, written by one thread,
- * each under a temporary name until it is whole.
+/* Outputs: files that results are written to. A stream has at most one of each kind; one thread
+ * writes them all. A file has a temporary name until it is whole.
  *
  *   outputs.c    the rows
  *   crops.c      the best view of each object
@@ -20,19 +20,19 @@ struct sac_output_ops {
     bool        times_itself; /* its stages have timers; else it counts as SAC_STAGE_WRITE */
     /* One frame's results, in order. */
     sac_result (*write)(struct sac_output *out, struct sac_item *item);
-    /* Make the file whole and give it its name; it has one frame at least. */
+    /* Complete the file and give it its final name; at least one frame was written. */
     sac_result (*finish)(struct sac_output *out);
-    /* Release; what was not finished goes away. */
+    /* Free; an unfinished file is deleted. */
     void (*destroy)(struct sac_output *out);
 };
 
 struct sac_output {
     const struct sac_output_ops *ops;
-    bool                         begun; /* a frame was written; the stream's */
-    bool                         empty; /* finished now there is no file all the same; the output's */
+    bool                         begun; /* a frame was written; set by the stream */
+    bool                         empty; /* finishing now would give no file; set by the output */
 };
 
-/* What the outputs are told at their start; borrowed for their life. */
+/* Passed to the outputs at creation; must outlive them. */
 struct sac_output_setup {
     sac_context                      *ctx;
     struct sac_job                   *job;
@@ -41,11 +41,11 @@ struct sac_output_setup {
     int                               width, height; /* of the frames; 0: unknown */
     double                            fps;           /* 0: unknown */
 };
-/* The outputs that a stream can have, in the order in which they are opened and written. A new one is a
- * field in both structs of parameters and a row. */
+/* The outputs that a stream can have, in the order in which they are opened and written. A new one
+ * needs a row and a path in both structs of parameters. */
 enum { SAC_OUTPUT_ROWS = 7 };
 struct sac_output_row {
-    size_t in_pipeline, in_stream; /* where sac_pipeline_params and sac_stream_params have its path */
+    size_t in_pipeline, in_stream; /* offsets of its path in the pipeline's and the stream's params */
     sac_result (*create)(const struct sac_output_setup *setup, struct sac_output **out);
 };
 extern const struct sac_output_row sac_output_rows[SAC_OUTPUT_ROWS];
@@ -53,8 +53,8 @@ extern const struct sac_output_row sac_output_rows[SAC_OUTPUT_ROWS];
 const char **sac_output_path(struct sac_pipeline_params *params, int row);
 const char **sac_output_path_of_stream(struct sac_stream_params *params, int row);
 
-/* A track as it is written: its box cut at the frame's edges, unless params.clip_boxes is 0 or nothing tells the
- * frame's size. false: it lies wholly outside, and is not written. */
+/* A track as it is written: its box is clipped to the frame unless params.clip_boxes is 0 or the
+ * frame's size is unknown. false: the box lies outside the frame, and the track is not written. */
 bool sac_output_clip(const struct sac_output_setup *setup, const struct sac_item *item,
                      const struct sac_track *track, struct sac_track *out);
 
@@ -65,7 +65,7 @@ sac_result sac_mot_create(const struct sac_output_setup *setup, struct sac_outpu
 sac_result sac_csv_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_kitti_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_coco_create(const struct sac_output_setup *setup, struct sac_output **out);
-/* What encodes the output that sac_video_create made: "libx264". */
+/* The encoder of an output created by sac_video_create: "libx264". */
 const char *sac_video_encoder(const struct sac_output *video);
 
 #endif
