@@ -512,8 +512,10 @@ static sac_result open_from(struct sac_input *in, int64_t place, int pid)
     struct state    *st = in->state;
     AVFormatContext *fmt = avformat_alloc_context();
     int              err = fmt ? avio_open2(&fmt->pb, in->url, AVIO_FLAG_READ, NULL, NULL) : AVERROR(ENOMEM);
-    if (fmt)
+    if (fmt) {
         fmt->interrupt_callback = (AVIOInterruptCB){interrupted, in};
+        fmt->flags |= AVFMT_FLAG_CUSTOM_IO; /* until it is open, we close the file */
+    }
     if (err >= 0)
         err = (int)SAC_MIN(avio_seek(fmt->pb, place, SEEK_SET), 0);
     AVIOContext *pb = fmt ? fmt->pb : NULL;

@@ -244,6 +244,7 @@ static sac_result create(const struct sac_output_setup *setup, const struct reco
     sac_text_add(&r->text, format->begin);
     if (res == SAC_OK)
         res = write_text(r);
+    r->file.whole = 0; /* a header alone is worth no name */
     if (res == SAC_OK)
         *out = &r->base;
     else

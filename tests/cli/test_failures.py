@@ -164,6 +164,20 @@ def test_whole_lines_are_kept_when_the_disk_fills_up(saccade, clip, tmp_path, op
     assert 5 < len(lines) < len(all_lines) and lines == all_lines[:len(lines)]
 
 
+@pytest.mark.parametrize('option', ['--csv', '--jsonl', '--mot', '--kitti', '--coco'])
+def test_a_header_alone_replaces_nothing(saccade, tmp_path, option):
+    """Not one frame's lines fit: what an earlier run left stays."""
+    rows = ''.join(f'1,{i},{20 * i},0,15,40,1,-1,-1,-1\n' for i in range(60))
+    (tmp_path / 'many.txt').write_text(rows)
+    out = tmp_path / 'out'
+    out.mkdir()
+    (out / 'o').write_text('former')
+    run = saccade('track', '--detections', tmp_path / 'many.txt', '--fps', '10', option, out / 'o',
+                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
+    assert 'File too large' in sentence(run)
+    assert names(out) == ['o'] and (out / 'o').read_text() == 'former'
+
+
 def test_a_file_over_the_limit(saccade, noise, tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000))
