@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preparing a convolution for its inner loops: packed weights, and the form of a pointwise one. */
+/* Prepares a convolution for its inner loops: packs weights and reshapes pointwise convolutions. */
 #include "engine/cpu/conv.h"
 #include "engine/cpu/cpu.h"
 
@@ -32,7 +32,8 @@ void sac_conv_flatten(struct sac_conv *v)
     v->residual.row = v->out_w * v->residual.pixel;
 }
 
-/* Vectors of output channels per tile: as many as leave no thin rest (5 is 3 + 2, 7 is 4 + 3). */
+/* Vectors of output channels per tile, chosen to leave no thin remainder (5 is 3 + 2, 7 is 4 +
+ * 3). */
 static int block_of(int64_t vecs)
 {
     if (sac_simd_lanes() == 8)
@@ -42,7 +43,7 @@ static int block_of(int64_t vecs)
     return vecs == 5 || vecs == 6 || vecs == 9 ? 3 : 4;
 }
 
-/* One group to [blocks][planes][kh][kw][I][lanes of the block]. */
+/* Packs one group to [blocks][planes][kh][kw][I][lanes of the block]. */
 static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *w, const float *from,
                        float *packed)
 {

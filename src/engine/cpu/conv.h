@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution on the CPU, channels last: out = act(conv(in) + bias [+ residual]) [+ residual].
  *
- * A matrix product without the matrix: a tile of output pixels times a few vectors of output channels
- * stays in registers while all taps and input channels stream by. Input pixels are read in place
+ * An implicit matrix product: a tile of output pixels times a few vectors of output channels stays
+ * in registers during the loop over all taps and input channels. Input pixels are read in place
  * through strides, so a slice of channels (concat by placement) costs nothing, nor does the plain
  * layout of a network's first image.
  */
@@ -14,7 +14,7 @@
 
 #include "engine/fused.h"
 
-/* Distances in elements. channel is 1 but for a plain input. */
+/* Distances in elements. channel is 1 except for a plain input. */
 struct sac_conv_strides {
     int64_t sample, row, pixel, channel;
 };
@@ -23,19 +23,19 @@ struct sac_conv {
     int64_t n, group_in_c, group_out_c, groups;
     int64_t in_h, in_w, out_h, out_w;
     int     kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
-    bool    depthwise; /* one input and one output channel a group */
-    /* A plain input is taken as `planes` maps of one channel, each with its own taps. */
+    bool    depthwise; /* one input and one output channel per group */
+    /* A plain input is treated as `planes` maps of one channel, each with its own taps. */
     int64_t planes;
-    /* The taps of a line and their channels lie one after the other in memory: one long run. */
+    /* The taps of a line and their channels are contiguous in memory: one long run. */
     bool    merged;
     struct sac_conv_strides in, out, residual; /* out and residual: channel is 1 */
     enum sac_residual       residual_kind;
     struct sac_activation   act;
-    float clamp_min, clamp_max; /* applied as the sums are stored: none, relu and clip are only that */
+    float clamp_min, clamp_max; /* applied when sums are stored; enough for none, relu and clip */
     bool  two_passes;           /* any other activation, or a residual after it */
 
-    /* Work is cut into rows: row r is sample r / out_h, line r % out_h. A pointwise convolution takes
-     * its map as lines of a convenient length, of which the last is shorter. */
+    /* Work is split into rows: row r is sample r / out_h, line r % out_h. A pointwise convolution
+     * treats its map as lines of a convenient length; the last may be shorter. */
     int64_t rows, last_w;
 
     int     block;   /* most vectors of output channels in a tile (not depthwise) */
@@ -45,8 +45,8 @@ struct sac_conv {
     int64_t group_weights, group_bias; /* floats a group; depthwise: floats in all */
 };
 
-/* Where weight (output channel, input channel, tap) of a group lies: data[o * out_stride +
- * i * in_stride + tap], groups one after the other; bias may be NULL. */
+/* Weight (output channel, input channel, tap) of a group is data[o * out_stride + i * in_stride +
+ * tap]; groups are contiguous; bias may be NULL. */
 struct sac_conv_weights {
     const float *data;
     int64_t      out_stride, in_stride;
@@ -55,8 +55,8 @@ struct sac_conv_weights {
 /* Fills block, weights, bias and their strides from the rest of v; false: no memory. */
 bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w);
 void sac_conv_unpack(struct sac_conv *v);
-/* A pointwise convolution does not care where lines end: see its map, or the maps of all samples, as
- * lines of a convenient length. */
+/* In a pointwise convolution line ends do not matter: treats its map, or the maps of all samples,
+ * as lines of a convenient length. */
 void sac_conv_flatten(struct sac_conv *v);
 
 /* Rows row0..row1-1, all channels. */

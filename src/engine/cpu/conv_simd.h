@@ -3,8 +3,8 @@
 #include "engine/cpu/conv.h"
 #include "engine/cpu/simd.h"
 
-/* What a tile needs besides the convolution: its taps (clipped at the borders), where its first pixel
- * reads and writes, and how many channels of the block exist. */
+/* Parameters of a tile besides the convolution: its taps (clipped at the borders), the addresses of
+ * its first pixel, and how many channels of the block exist. */
 struct tile {
     const struct sac_conv *c;
     int          ky0, ky1, kx0, kx1;
@@ -17,8 +17,8 @@ struct tile {
     int          block;    /* vectors of channels in a tile */
 };
 
-/* Where and how a tile's results go. Copied out of the tile first: the compiler must assume that a
- * vector store changes any memory, and would reload all of it after each one. */
+/* Where and how a tile's results are stored. Copied to locals first: the compiler must assume that
+ * a vector store changes any memory, and would reload the tile after each store. */
 struct ending {
     const float *residual; /* NULL: none is added here */
     float       *out;
@@ -40,7 +40,7 @@ SIMD_INLINE struct ending ending_of(const struct tile *t)
     };
 }
 
-/* Store [pixels, block] vectors; of the last channels only those that exist. */
+/* Stores [pixels, block] vectors, without the padding of the last channels. */
 SIMD_INLINE void finish(const struct ending *e, vec *acc, const int pixels, const int block)
 {
     if (e->residual)
@@ -79,8 +79,8 @@ SIMD_INLINE void finish(const struct ending *e, vec *acc, const int pixels, cons
     }
 }
 
-/* What finish leaves to a second pass while the line is in the nearest cache: curved activations
- * (their code in every tile costs more than the extra load and store) and a residual after them. */
+/* What finish leaves to a second pass while the line is in the L1 cache: curved activations (their
+ * code in every tile costs more than the extra load and store) and a residual after them. */
 SIMD_INLINE void second_pass(const struct tile *t, int64_t x0, int64_t x1, int64_t channels,
                              enum sac_activation_kind kind)
 {
@@ -118,8 +118,9 @@ SIMD_FN static void curve(const struct tile *t, int64_t x0, int64_t x1, int64_t 
 }
 
 /* pixels x block vectors of accumulators; both are constants where this is inlined, so that the loops
- * unroll and the accumulators stay in registers. Pixels are addressed from every fourth one: x86 can
- * add one or two steps in the address, and runs out of registers when each has a pointer. */
+ * unroll and the accumulators stay in registers. Pixels are addressed relative to every fourth
+ * one: x86 can add one or two strides in an address, and has too few registers for a pointer per
+ * pixel. */
 SIMD_INLINE void tile_run(const struct tile *t, const int pixels, const int block)
 {
     const struct sac_conv *c = t->c;
@@ -187,7 +188,7 @@ struct tile_size {
 };
 
 /* The largest tiles fill the registers (32 or 16, less the weights and one pixel); the rest of a row
- * is served by powers of two. */
+ * uses powers of two. */
 #if SAC_SIMD_BITS == 512
 TILE(24, 1) TILES(1) TILE(14, 2) TILES(2) TILE(9, 3) TILES(3) TILE(6, 4) TILE(4, 4) TILE(2, 4) TILE(1, 4)
 static const struct tile_size tile_sizes[4][5] = {
@@ -203,7 +204,8 @@ static const struct tile_size tile_sizes[3][5] = {
 };
 #endif
 
-/* Pixels x0..x1-1 of one line, which all have its taps: as many large tiles as fit, then smaller. */
+/* Pixels x0..x1-1 of one line, which all have the tile's taps: as many large tiles as fit, then
+ * smaller ones. */
 SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1)
 {
     const struct sac_conv *c = line->c;
@@ -220,7 +222,7 @@ SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1)
     }
 }
 
-/* The taps of a kernel that lie inside 0..size-1 for the output at o. */
+/* The taps of a kernel that are inside 0..size-1 for the output at o. */
 static void clip_taps(int64_t origin, int dilation, int kernel, int64_t size, int *k0, int *k1)
 {
     int64_t first = origin < 0 ? (-origin + dilation - 1) / dilation : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU's own fast kernels: AVX2 and AVX-512, channels last, without any library. Their provider is
- * sac_kernels_cpu; on other CPUs it has none and the reference rows run. */
+/* saccade's own fast CPU kernels: AVX2 and AVX-512, channels last, without any library. Their
+ * provider is sac_kernels_cpu; on other CPUs it is empty and the reference rows run. */
 #ifndef SAC_ENGINE_CPU_CPU_H
 #define SAC_ENGINE_CPU_CPU_H
 
@@ -8,7 +8,7 @@
 
 extern const struct sac_kernel_provider sac_kernels_cpu;
 
-/* SAC_CPU_KERNEL(op): every operator that has one, the same list for declarations and the table. */
+/* SAC_CPU_KERNEL(op) for every operator with a kernel, for both the declarations and the table. */
 #define SAC_CPU_KERNELS(KERNEL)                    \
     KERNEL(Activation) \
     KERNEL(Add) \
@@ -45,7 +45,7 @@ SAC_CPU_KERNELS(KERNEL)
 
 /* ---- shared by the kernels ---- */
 
-/* The variant of fn for this CPU; only reached from AVX2 on. */
+/* The variant of fn for this CPU, which has at least AVX2. */
 #if defined(__x86_64__)
 #define SAC_SIMD_PICK(fn) (sac_cpu_level() == SAC_CPU_AVX512 ? fn##_avx512 : fn##_avx2)
 #else
@@ -58,14 +58,14 @@ static inline int sac_simd_lanes(void)
     return sac_cpu_level() == SAC_CPU_AVX512 ? 16 : 8;
 }
 
-/* Say no: fills why, yields false. */
+/* Sets why; returns false. */
 bool sac_kernel_refuse(char *why, size_t why_size, const char *fmt, ...) SAC_PRINTF(3, 4);
 
 /* All present inputs and outputs are float32. */
 bool sac_plan_is_float(const struct sac_kernel_plan *plan);
 
-/* An operand as channels-last kernels see it: [n, pixels of width x height, c], with its strides.
- * Ranks 3 and 4; a rank 3 operand is one line high. */
+/* An operand in channels last: [n, pixels of width x height, c], with its strides. Ranks 3 and 4; a
+ * rank 3 operand has a height of one. */
 struct sac_map {
     int64_t n, c, h, w;
     int64_t sample, pixel; /* elements from one to the next */
@@ -74,8 +74,8 @@ bool           sac_map_fits(const struct sac_operand *o);
 struct sac_map sac_map_in(const struct sac_kernel_plan *plan, int input);
 struct sac_map sac_map_out(const struct sac_kernel_plan *plan, int output);
 
-/* Into how many pieces to cut work of `units` equal units that take about `ns` in all: enough for
- * every thread and for an uneven start, none so small that handing it over costs more. */
+/* The number of pieces for work of `units` equal units that take about `ns` in total: enough to
+ * keep all threads busy, but no piece so small that starting it costs more. */
 int sac_pieces(const struct sac_device *dev, int64_t units, int64_t ns);
 
 #endif

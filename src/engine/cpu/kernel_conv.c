@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv and FusedConv for the planner: which ones, how the weights are packed, how the work is cut. */
+/* Conv and FusedConv for the planner: which are supported, how weights are packed, how work is
+ * split. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #include "engine/op_window.h"
 
 enum {
-    PLAIN_CHANNELS = 4, /* up to so many, a plain input is read in place: a network's first image */
+    /* up to this many, a plain input is read in place: a network's first image */
+    PLAIN_CHANNELS = 4,
     FLOPS_PER_NS = 100  /* for cutting work into pieces only */
 };
 

@@ -7,16 +7,17 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
 
-enum { CHUNK = 8192 }; /* floats of one piece of work: two of them fit the nearest cache */
+enum { CHUNK = 8192 }; /* floats per piece of work: two pieces fit the L1 cache */
 
 struct flat_state {
     int64_t               count;
     struct sac_activation act;
     enum sac_binary       op;
     bool                  swap;     /* the second input is the wide one */
-    bool                  constant; /* pattern is ready; else it is spread in each run */
+    bool                  constant; /* pattern is ready; else it is filled in each run */
     int64_t               period, length; /* 0: both inputs are as long */
-    int64_t               unit;     /* floats a piece starts at multiples of: whole patterns */
+    /* pieces start at multiples of this many floats: whole patterns */
+    int64_t               unit;
     int                   pieces;
     float                *pattern;
 };

@@ -13,7 +13,7 @@ struct product_state {
     int             pieces;
 };
 
-/* [rows,K] x [K,N] and where B's numbers lie. */
+/* [rows,K] x [K,N] and the strides of B. */
 struct product {
     int64_t                 rows, depth, columns;
     struct sac_conv_weights weights;

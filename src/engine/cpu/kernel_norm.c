@@ -7,7 +7,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
 
-enum { STRETCH = 4096 }; /* floats whose moments are taken at once: half of the nearest cache */
+enum { STRETCH = 4096 }; /* floats whose moments are computed at once: half of the L1 cache */
 
 struct norm_state {
     int64_t               n, c, count; /* count: numbers of one sample */
@@ -101,7 +101,7 @@ static void moments_piece(void *arg, int piece, int worker)
                                        &j->moments[2 * k], &j->moments[2 * k + 1]);
 }
 
-/* Chan et al.'s way to join the moments of parts ("Updating Formulae", 1979): no cancellation. */
+/* Combines the moments of parts as Chan et al. do ("Updating Formulae", 1979): no cancellation. */
 static void join(const struct norm_state *s, const double *moments, double *mean, double *variance)
 {
     double all = 0, squares = 0, middle = 0;

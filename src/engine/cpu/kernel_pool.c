@@ -89,7 +89,7 @@ const struct sac_kernel sac_cpu_AveragePool = {SAC_OP_AveragePool, pool_supports
 
 /* ---- means per channel ---- */
 
-/* ReduceMean counts only over all spatial dims and nothing else; the result is [N,C(,1,1)]. */
+/* Only a ReduceMean over exactly the spatial dims is supported; the result is [N,C(,1,1)]. */
 static bool reduces_maps(struct sac_op_call *c)
 {
     int axes[SAC_RANK_MAX], count = 0;

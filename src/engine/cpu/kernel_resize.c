@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize and Upsample, nearest and linear, channels last.
  *
- * ONNX has seven ways to map coordinates and four ways to round. The reference row knows them, so it
- * is asked: a ramp of row (or column) numbers resized by it says, for each output row, which input row
- * is read, and its fraction the weight of the next. */
+ * ONNX has seven ways to map coordinates and four ways to round. The reference row implements them
+ * all, so it is used to resize a ramp of row (or column) numbers: the result gives, for each output
+ * row, the input row to read, and its fraction the weight of the next row. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +56,8 @@ static void resize_release(void *state)
     sac_free(s);
 }
 
-/* Fill in with each pixel's row (or column) number, resize, and read off one column (row). */
+/* Fills the input with each pixel's row (or column) number, resizes it, and reads one column (row)
+ * of the result. */
 static sac_result trace(struct sac_op_call *c, bool rows, double *in, double *out, struct source *to)
 {
     const int64_t *from = c->in[0].dims, *size = c->out[0].dims;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Split and Slice along the channels of channels-last maps. Parts that lie in the input already
- * (engine/placement.c) are skipped. */
+/* Split and Slice along the channels of channels-last maps. Outputs that are already parts of the
+ * input (engine/placement.c) are skipped. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static bool split_supports(struct sac_device *dev, struct sac_kernel_plan *plan,
     return true;
 }
 
-/* The first channel of a Slice that cuts nothing else; -1: it is not one. */
+/* The first channel of a Slice along the channels only; -1: it is not one. */
 static int64_t slice_first(struct sac_op_call *c)
 {
     int64_t starts[SAC_RANK_MAX], axes[SAC_RANK_MAX], steps[SAC_RANK_MAX];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops over whole maps, in two vector widths.
  *
- * What differs per channel is spread into a pattern: the per-channel numbers repeated until they fill
- * whole vectors (3 channels and 16 lanes: 48 numbers). A dense channels-last map is then one flat
- * array read in step with its pattern, whatever the number of channels. */
+ * Per-channel numbers are expanded to a pattern: they are repeated until they fill whole vectors (3
+ * channels and 16 lanes: 48 numbers). A dense channels-last map is then a flat array that is
+ * processed together with its pattern, whatever the number of channels. */
 #ifndef SAC_ENGINE_CPU_MAP_H
 #define SAC_ENGINE_CPU_MAP_H
 
@@ -55,7 +55,7 @@ struct sac_window_pool {
                                  int64_t length, float *y, int64_t count);                         \
     void sac_map_gated_sum_##suffix(int gates, const float *const *x, const float *const *pattern, \
                                     int64_t length, int64_t offset, float *y, int64_t count);      \
-    /* mean and sum of squared distances from it, of a stretch that fits the nearest cache */      \
+    /* mean and sum of squared distances from it, of a stretch that fits the L1 cache */      \
     void sac_map_moments_##suffix(const float *x, int64_t count, double *mean, double *squares);   \
     /* mean per channel over pixels that lie `pixel` apart */                                      \
     void sac_map_means_##suffix(const float *x, int64_t pixels, int64_t pixel, int64_t c, float *y); \

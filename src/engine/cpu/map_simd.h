@@ -5,8 +5,8 @@
 #include "engine/cpu/map.h"
 #include "engine/cpu/simd.h"
 
-/* The body is run on whole vectors, then once on the rest: `i` is the place, LOAD and STORE know how
- * much of it exists. */
+/* The body runs on whole vectors, then once on the remainder: `i` is the index; LOAD and STORE mask
+ * what does not exist. */
 #define FLAT(count, ...)                                                                           \
     do {                                                                                           \
         int64_t i = 0;                                                                             \
@@ -155,7 +155,7 @@ SIMD_FN void SIMD_NAME(sac_map_lerp)(const float *a, const float *b, const float
     });
 }
 
-/* The taps of one axis that lie inside. */
+/* The taps of one axis that are inside the input. */
 static void inside(int64_t origin, int dilation, int kernel, int64_t size, int64_t *k0, int64_t *k1)
 {
     *k0 = origin < 0 ? (-origin + dilation - 1) / dilation : 0;
@@ -166,7 +166,8 @@ static void inside(int64_t origin, int dilation, int kernel, int64_t size, int64
         *k0 = *k1;
 }
 
-/* Taps that count in an average with padding: those up to the padded edge (ceil_mode may go past). */
+/* The taps that an average with padding counts: those up to the padded edge (ceil_mode may go past
+ * it). */
 static int64_t counted(int64_t origin, int dilation, int kernel, int64_t size, int pad_after)
 {
     int64_t k0, k1;

@@ -113,8 +113,8 @@ SIMD_INLINE vec v_reciprocal(vec a) { return _mm256_div_ps(_mm256_set1_ps(1.0f),
 #error "define SAC_SIMD_BITS as 256 or 512 before including this"
 #endif
 
-/* The first n < LANES lanes. AMD's masked stores cost tens of cycles; stores of halves, with n the same
- * for a whole map and so well predicted, cost a few. */
+/* The first n < LANES lanes. AMD's masked stores cost tens of cycles; storing halves costs a few,
+ * as n is the same for a whole map and its branches are predicted well. */
 SIMD_INLINE void v_store_quarter(float *p, __m128 v, int64_t n)
 {
     if (n & 2) {
@@ -150,8 +150,8 @@ SIMD_INLINE void v_store_count(float *p, vec v, int64_t n)
 #endif
 }
 
-/* The instructions yield their second operand when one is no number: in this order NaN stays NaN,
- * where a broken network would else be sure of everything it sees (sigmoid would say 1). */
+/* The instructions return their second operand when either is NaN: in this order NaN stays NaN.
+ * Otherwise a broken network would be certain of everything it sees (sigmoid would give 1). */
 SIMD_INLINE vec v_clamp(vec v, float low, float high)
 {
     return v_min(v_set(high), v_max(v_set(low), v));

@@ -38,7 +38,7 @@ struct attention_body {
         const int64_t index[4] = {batch, head, i, j};
         int64_t       from = 0;
         OPS_UNROLL
-        for (int d = 0; d < 4; d++) { /* mask_dim is filled up with ones in front */
+        for (int d = 0; d < 4; d++) { /* mask_dim has leading ones */
             const int64_t dim = d < 4 - p.mask_rank ? 1 : p.mask_dim[d - (4 - p.mask_rank)];
             from = from * dim + (dim == 1 ? 0 : index[d]);
         }
@@ -115,7 +115,8 @@ struct rotary_body {
     const void       *in, *cosine, *sine;
     const int64_t    *position;
     void             *out;
-    OPS_BODY void operator()(int64_t i) const /* pairs that turn, then numbers that stay */
+    /* pairs that are rotated, then numbers that are copied */
+    OPS_BODY void operator()(int64_t i) const
     {
         const int64_t half = p.turned / 2, items = p.x.size - half, k = i % items, row = i / items;
         const int64_t head = row % p.x.count, token = row / p.x.count;

@@ -16,7 +16,7 @@ static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, 
     plan->in_layout[0] = plan->in_layout[3] = plan->out_layout[0] = last;
     plan->in_layout[1] = plan->in_layout[2] = SAC_LAYOUT_PLAIN;
     plan->strided = true;
-    plan->in_place = -1; /* a plan of cuDNN's may write before it has read all */
+    plan->in_place = -1; /* a cuDNN plan may write before it has read all its input */
     return true;
 }
 
@@ -42,7 +42,7 @@ static sac_result get_weights(void *arg, enum conv_form form, const void **devic
     char                     text[64];
     void                    *found = NULL;
     s->form = form;
-    /* What the form of the stem looks like depends on the window's steps, which no other form does. */
+    /* Only the stem's form depends on the window's strides. */
     snprintf(text, sizeof text, "conv %s %s g%lld s%lld", names[form],
              s->spec->precision == SAC_PRECISION_FP16 ? "f16" : "f32", (long long)s->spec->groups,
              (long long)(form == CONV_FORM_STEM ? s->spec->stride[2] * 16 + s->spec->pad_begin[2] : 0));

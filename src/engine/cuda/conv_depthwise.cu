@@ -7,7 +7,7 @@ namespace conv {
 
 enum { DEPTHWISE_THREADS = 128 };
 
-// KERNEL and STRIDE 0: whatever the parameters say, one pixel a thread.
+// KERNEL and STRIDE 0: any, from the parameters, with one pixel per thread.
 template <class T, int WIDTH, int KERNEL, int STRIDE, int PIXELS>
 __global__ void __launch_bounds__(DEPTHWISE_THREADS) depthwise_kernel(const __grid_constant__ conv_depthwise_params p)
 {

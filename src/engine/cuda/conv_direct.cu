@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any convolution, plainly: a thread for each number of the output. What computes when nothing faster does.
+// Any convolution, with one thread per output element. The fallback when no faster kernel applies.
 #include "engine/cuda/conv_numbers.cuh"
 
 namespace conv {
@@ -25,7 +25,7 @@ __device__ __forceinline__ place place_of(const conv_direct_params &p, int64_t i
     return o;
 }
 
-// Where a tap reads, along one dimension; -1: outside, or between the pixels of a transposed one.
+// The input index of a tap along one dimension; -1: outside, or between pixels when transposed.
 __device__ __forceinline__ int source(const conv_direct_params &p, int d, int at, int tap)
 {
     if (!p.transposed) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of convolutions as the host code sees them. Numbers are float16 or float32 in memory, sums
- * float32; maps lie channels last, with the elements from one pixel and one sample to the next. */
+/* Launchers of the convolution kernels. Numbers are float16 or float32 in memory, sums float32;
+ * maps are channels last, with pixel and sample strides in elements. */
 #ifndef SAC_ENGINE_CUDA_CONV_LAUNCH_H
 #define SAC_ENGINE_CUDA_CONV_LAUNCH_H
 
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* What is done to each sum before it is stored. Kinds as in engine/fused.h. */
+/* What is applied to each sum before it is stored. Kinds as in engine/fused.h. */
 struct conv_finish {
     int         act;
     float       alpha, beta;
@@ -34,7 +34,7 @@ struct conv_pass_params {
 };
 cudaError_t conv_launch_pass(const struct conv_pass_params *p, cudaStream_t stream);
 
-/* Each channel by itself: weights [taps][channels], taps = kernel_h * kernel_w. */
+/* Depthwise: weights [taps][channels], taps = kernel_h * kernel_w. */
 struct conv_depthwise_params {
     struct conv_finish finish;
     bool               half;
@@ -83,9 +83,9 @@ struct conv_tile_params {
 };
 cudaError_t conv_launch_tile(const struct conv_tile_params *p, int variant, cudaStream_t stream);
 
-/* How far a sample of two maps is apart: out[0] becomes the largest difference (infinite where one has no number,
- * and where `got` was written beside its channels: it was full of set bits before), out[1] the largest number of
- * `want`; both are taken up from what they are. */
+/* Compares a sample of two maps: out[0] is raised to the largest difference (infinite where one is
+ * not a number, or where `got` was written outside its channels, which held set bits before),
+ * out[1] to the largest number of `want`. */
 struct conv_compare_params {
     bool        half;
     const void *got, *want;

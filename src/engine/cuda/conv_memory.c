@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of the same text share what is ready: the table of those that are in use. */
+/* The table of ready convolutions in use, which convolutions with the same text share. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ struct known {
 };
 
 static struct {
-    pthread_mutex_t lock; /* guards the rest, and the users of what is ready */
+    pthread_mutex_t lock; /* guards the rest, and the users of ready convolutions */
     struct known   *items;
     size_t          count, capacity;
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -22,7 +22,7 @@ bool conv_key(const struct sac_device *dev, const struct conv_spec *s, char key[
     return conv_spec_text(s, key + at, (size_t)(CONV_KEY_MAX - at)) > 0;
 }
 
-/* Under the lock. NULL: unknown. */
+/* The lock is held. NULL: unknown. */
 static struct known *find(const char *key)
 {
     for (size_t i = 0; i < memory.count; i++)
@@ -31,7 +31,7 @@ static struct known *find(const char *key)
     return NULL;
 }
 
-/* Under the lock. NULL: no memory, and it is found out again next time. */
+/* The lock is held. NULL: no memory; it is measured again next time. */
 static struct known *find_or_add(const char *key)
 {
     struct known *k = find(key);

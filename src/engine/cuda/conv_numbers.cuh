@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in memory, eight (float16) or four (float32) at a time, and what is done to a sum. */
+/* Loads and stores of eight (float16) or four (float32) numbers, and what is applied to a sum. */
 #pragma once
 
 #include <cuda_fp16.h>
@@ -73,7 +73,8 @@ template <class T, int WIDTH> __device__ __forceinline__ void store(T *p, const 
     }
 }
 
-/* As sac_activate: NaN stays NaN; where a clip's low end lies above its high one, that counts. */
+/* As sac_activate: NaN stays NaN; where a clip's low end is above its high end, the result is the
+ * high end. */
 __device__ __forceinline__ float clamp(float x, float low, float high)
 {
     x = x < low ? low : x;
@@ -96,8 +97,9 @@ __device__ __forceinline__ float activate(int kind, float alpha, float beta, flo
     }
 }
 
-/* The same of many numbers. Which it is, is asked once: where each number asks by itself, the code of all kinds
- * stands there as often (200 KB for a kernel), and warps that jump through it wait for instructions. */
+/* The same for many numbers. The kind is tested once: with a test per number the code of all
+ * kinds is repeated for each (200 KB per kernel), and warps that jump through it wait for
+ * instructions. */
 template <int N> __device__ __forceinline__ void activate_all(int kind, float alpha, float beta, float (&v)[N])
 {
 #define CONV_ACTIVATE(name)                              \

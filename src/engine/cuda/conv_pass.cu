@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass behind a plan of cuDNN's that gives the sums alone; and numbers to measure on.
+// The pass after a cuDNN plan that computes only the sums; and test data for measuring.
 #include "engine/cuda/conv_numbers.cuh"
 
 namespace conv {
@@ -15,7 +15,7 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(THREADS) pass_ke
         const int64_t n = at / p.pixels, pixel = at - n * p.pixels;
         T            *y = (T *)p.y + n * p.y_sample + pixel * p.y_pixel + c;
         float         v[WIDTH];
-        // Not through the read-only path: this very kernel writes it.
+        // Not through the read-only path, because this kernel also writes it.
         if (WIDTH == 1) {
             v[0] = (float)y[0];
         } else {
@@ -43,7 +43,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) fill_kernel(T *p, 
 __device__ __forceinline__ bool untouched(__half v) { return __half_as_ushort(v) == 0xffff; }
 __device__ __forceinline__ bool untouched(float v) { return __float_as_uint(v) == 0xffffffff; }
 
-// Between the channels of two pixels, where others' channels lie, bits must all be set, as they were before.
+// Between the channels of two pixels, where other maps have theirs, all bits must still be set.
 template <class T> __global__ void __launch_bounds__(THREADS) compare_kernel(const __grid_constant__ conv_compare_params p)
 {
     const int64_t count = p.pixels * p.pixel - (p.pixel - p.c), step = (int64_t)gridDim.x * THREADS;
@@ -58,7 +58,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) compare_kernel(con
         most[0] = off <= most[0] ? most[0] : off == off ? off : INFINITY;
         most[1] = fmaxf(most[1], fabsf(want));
     }
-    for (int k = 0; k < 2; k++) { // of numbers that are not negative, the larger has the larger bits
+    for (int k = 0; k < 2; k++) { // non-negative floats compare like their bits
         for (int lanes = 16; lanes > 0; lanes /= 2)
             most[k] = fmaxf(most[k], __shfl_xor_sync(~0u, most[k], lanes));
         if ((threadIdx.x & 31) == 0)

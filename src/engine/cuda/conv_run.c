@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution that is ready, put on a stream. */
+/* Queues a ready convolution on a stream. */
 #include "engine/cuda/conv_kernel.h"
 
 enum { WORKSPACE_ALIGN = 256 };
@@ -32,7 +32,7 @@ static cudaError_t run_pass(const struct conv_state *s, const struct conv_pointe
     return conv_launch_pass(&params, stream);
 }
 
-/* The handle's stream is the handle's: whoever runs has it to himself until the work is queued. */
+/* The stream is set on the shared handle, so the lock is held until the work is queued. */
 static cudaError_t run_cudnn(const struct conv_state *s, const struct conv_pointers *p, cudaStream_t stream)
 {
     const uintptr_t            scratch = ((uintptr_t)p->scratch + WORKSPACE_ALIGN - 1) & ~(uintptr_t)(WORKSPACE_ALIGN - 1);

@@ -39,8 +39,9 @@ static struct conv_map map_of(const struct sac_operand *o, int64_t pixel, int64_
     return m;
 }
 
-/* How far the last window really reaches: what a file pads beyond that does nothing, and cuDNN checks.
- * Windows that end before the map does leave less than a stride, which its rounding down drops too. */
+/* The padding that the last window really reaches: any padding beyond it has no effect, and cuDNN
+ * checks. Windows that end before the map leave less than a stride, which cuDNN's rounding down
+ * drops too. */
 static void set_pads(struct conv_spec *s)
 {
     for (int d = 0; d < CONV_DIMS; d++) {
@@ -158,8 +159,8 @@ size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form)
     return (size_t)weights_count(s) * conv_element(s);
 }
 
-/* A thread of a warp holds, of each 16 taps by 8 channels, two words: taps 2t and 2t+1 of channel g, and those
- * eight further on, where its number is 4g+t. */
+/* Of each 16 taps by 8 channels, thread 4g+t of a warp holds two words: taps 2t and 2t+1 of channel
+ * g, and the taps eight further on. */
 static void pack_stem(const struct conv_spec *s, const float *from, uint16_t *to)
 {
     struct conv_stem_shape stem;
@@ -239,7 +240,8 @@ bool conv_tile_fits(const struct conv_spec *s, int64_t variant)
            s->in.align >= 16 && product(s->kernel) * s->in.c <= INT32_MAX / 2;
 }
 
-/* Half of a tile at least is used, and small tiles are for maps that large ones would not spread over a GPU. */
+/* At least half of a tile is used. Small tiles are for maps that large tiles would not spread over
+ * a whole GPU. */
 bool conv_tile_worth(const struct conv_spec *s, int variant)
 {
     const struct conv_tile_size t = conv_tile_sizes[variant];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution as all who compute it on a GPU see it, and the variant of computing that was chosen. Host
- * code without CUDA, so that it is tested where no GPU is. */
+/* The description of a convolution that all its GPU implementations use, and the chosen variant.
+ * Host code without CUDA, so that it can be tested without a GPU. */
 #ifndef SAC_ENGINE_CUDA_CONV_SPEC_H
 #define SAC_ENGINE_CUDA_CONV_SPEC_H
 
@@ -8,12 +8,12 @@
 #include "engine/fused.h"
 #include "engine/kernel.h"
 
-enum { CONV_DIMS = 3 }; /* depth, height, width; a convolution over fewer has ones in front */
+enum { CONV_DIMS = 3 }; /* depth, height, width; with fewer, the leading ones are 1 */
 
 /* A map in channels-last order: elements from one pixel, and from one sample, to the next. */
 struct conv_map {
     int64_t c, size[CONV_DIMS], pixel, sample;
-    int     align; /* bytes that its address is a multiple of, 16 at most */
+    int     align; /* alignment of its address in bytes, 16 at most */
 };
 
 struct conv_spec {
@@ -30,11 +30,11 @@ struct conv_spec {
 
 /* false: why says what is not covered. Checks everything that the kernels trust. */
 bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why, size_t why_size);
-/* One printable line; equal for convolutions that cost the same to compute. Returns its length, or 0
- * when it does not fit. */
+/* One printable line, equal for convolutions with the same cost. Returns its length, or 0 when it
+ * does not fit. */
 size_t  conv_spec_text(const struct conv_spec *s, char *out, size_t size);
 int64_t conv_spec_flops(const struct conv_spec *s);
-/* Read and written once, weights included. */
+/* Bytes read and written, each counted once, weights included. */
 int64_t conv_spec_bytes(const struct conv_spec *s);
 size_t  conv_element(const struct conv_spec *s); /* bytes: 2 or 4 */
 /* Elements that a map spans from its first to its last. */
@@ -46,7 +46,7 @@ int64_t conv_map_span(const struct conv_map *m, int64_t n);
 enum conv_form {
     CONV_FORM_LAST = 0, /* the channels last: [K,k..,C/g] */
     CONV_FORM_TAPS,     /* the first ones last: [k..,C/g,K] (or [k..,C,K/g]) */
-    CONV_FORM_STEM      /* as the threads of a warp hold them: see conv_stem_shape_of */
+    CONV_FORM_STEM      /* in the order of a warp's registers: see conv_stem_shape_of */
 };
 size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form);
 void   conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to);
@@ -55,7 +55,8 @@ void   conv_weights_pack(const struct conv_spec *s, enum conv_form form, const f
 
 /* Is every channel computed by itself, over two dimensions at most? */
 bool conv_is_depthwise(const struct conv_spec *s);
-/* Few input channels, in float16? Then how the window is laid out in words of two taps (conv_stem.h). */
+/* Few input channels, in float16? If so, returns the window's layout in words of two taps
+ * (conv_stem.h). */
 bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out);
 
 /* Pixels and channels of a block of conv_tile.cu, by variant. */
@@ -63,7 +64,7 @@ enum { CONV_TILE_VARIANTS = 8 };
 extern const struct conv_tile_size {
     int pixels, channels;
 } conv_tile_sizes[CONV_TILE_VARIANTS];
-/* Can a variant compute it? Its worth is another matter: that of too large a tile is little. */
+/* Can a variant compute it? This says nothing about speed: too large a tile is slow. */
 bool conv_tile_fits(const struct conv_spec *s, int64_t variant);
 bool conv_tile_worth(const struct conv_spec *s, int variant);
 
@@ -71,18 +72,18 @@ bool conv_tile_worth(const struct conv_spec *s, int variant);
 
 enum conv_way {
     CONV_CUDNN_FUSED = 0, /* one cuDNN plan does everything */
-    CONV_CUDNN_PLAIN,     /* a cuDNN plan for the sums, then one pass of ours over them */
-    CONV_DEPTHWISE,       /* our own kernel, each channel by itself */
-    CONV_DIRECT,          /* our own plain one, for want of others */
-    CONV_STEM,            /* our own for few input channels */
-    CONV_TILE,            /* our own for channels by eights */
+    CONV_CUDNN_PLAIN,     /* a cuDNN plan for the sums, then saccade's pass over them */
+    CONV_DEPTHWISE,       /* saccade's own depthwise kernel */
+    CONV_DIRECT,          /* saccade's own plain kernel, when there is no other */
+    CONV_STEM,            /* saccade's own for few input channels */
+    CONV_TILE,            /* saccade's own for multiples of 8 channels */
     CONV_WAY_COUNT
 };
 enum { CONV_KNOBS_MAX = 24 };
 
 struct conv_choice {
     enum conv_way way;
-    int64_t       engine; /* of cuDNN; or the variant of our own kernel */
+    int64_t       engine; /* of cuDNN, or the variant of saccade's own kernel */
     int           knob_count;
     struct {
         int64_t type, value;

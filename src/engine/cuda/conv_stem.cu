@@ -45,15 +45,15 @@ __device__ __forceinline__ void stem_load_weights(const conv_stem_params &p, con
     const uint4 *from = (const uint4 *)p.w + (int64_t)block * count;
     for (int i = threadIdx.x; i < count; i += STEM_THREADS)
         stem_fetch16(reinterpret_cast<uint4 *>(m.weights) + i, from + i);
-    // Pairs behind the last row have weights of zero: any place will do.
+    // Pairs after the last row have weights of zero, so their offset does not matter.
     for (int i = threadIdx.x; i < p.shape.steps * 8; i += STEM_THREADS) {
         const int r = i / p.shape.pairs;
         m.offsets[i] = r < p.kernel_h ? r * pitch + i - r * p.shape.pairs : 0;
     }
 }
 
-// Rows as they lie, a word at a time. All fetches are under way at once; row by row and through registers they
-// took seven microseconds for a block (measured on one H200).
+// Copies rows word by word. All copies are in flight at once; row by row and through registers they
+// took seven microseconds per block (measured on one H200).
 __device__ __forceinline__ void stem_fetch_part(const conv_stem_params &p, const stem_memory &m, const __half *image,
                                                 int first_y, int first, int pitch)
 {
@@ -70,7 +70,7 @@ __device__ __forceinline__ void stem_fetch_part(const conv_stem_params &p, const
     }
 }
 
-// Number by number, for channels that are spread or rows that begin between words.
+// Element by element, for channels that are not contiguous or rows that are not word-aligned.
 __device__ __forceinline__ void stem_spread_part(const conv_stem_params &p, const stem_memory &m, const __half *image,
                                                  int first_y, int first_pixel, int pitch)
 {
@@ -128,7 +128,7 @@ __device__ __forceinline__ void stem_sums(const conv_stem_params &p, const stem_
     }
 }
 
-// Sums of the channels from k on become what is stored.
+// Finishes and stores the sums of the channels from k on.
 template <int TILES>
 __device__ __forceinline__ void stem_finish(const conv_finish &f, int k, float (&sum)[STEM_ROWS][TILES][4])
 {

@@ -10,11 +10,12 @@
 #define CONV_ANYWHERE static inline
 #endif
 
-/* The taps of a window's row lie side by side in memory, so that a pair of them is one word for the matrix
- * units. Output channels go in tiles of 8, `tiles` of them to a block. */
+/* The taps of a window's row are contiguous in memory, so that a pair of them is one word for the
+ * matrix units. Output channels are in tiles of 8, `tiles` of them per block. */
 struct conv_stem_shape {
-    int channels; /* of the input as they lie in shared memory: one more where pairs would not lie at words */
-    int lead;     /* 1: a tap of weight zero stands before each row, so that windows begin at words */
+    /* of the input in shared memory: one more where pairs would not be word-aligned */
+    int channels;
+    int lead;     /* 1: a tap of weight zero precedes each row, so that windows are word-aligned */
     int pairs;    /* in a row of the window */
     int steps;    /* of 16 multiplications over the window */
     int tiles;    /* 2, 4 or 6 */

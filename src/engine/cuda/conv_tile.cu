@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions as one matrix product whose left matrix is never made: pixels by taps, times taps by output
+// Convolutions as an implicit matrix product: pixels by taps, times taps by output
 // channels, float16 with sums in float32. A block computes MS pixels by NS channels; pieces of 64 taps go through
 // shared memory in STAGES turns, fetched ahead. What cuDNN compiles for curved activations is its generic kernel;
 // this one has tiles for few pixels (batch 1) and for few channels, where that is far from what memory allows.
@@ -26,7 +26,7 @@ __device__ __forceinline__ void tile_fetch(__half *to, const __half *from, bool 
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes));
 }
 
-// Where chunk of a row lies: turned by the row, so that neighbouring rows' chunks lie in other banks.
+// The place of a row's chunk, rotated by the row, so that neighbouring rows use other banks.
 __device__ __forceinline__ int tile_at(int row, int chunk)
 {
     return row * TAPS + ((chunk ^ (row & 7)) << 3);
@@ -135,7 +135,7 @@ __device__ __forceinline__ void tile_turn(const __half *pixels, const __half *we
     }
 }
 
-// The sums of the warps that had other taps come to the first of them; the others are done.
+// The first warp adds the sums of the warps that had other taps; those are then done.
 template <class S> __device__ __forceinline__ bool tile_reduce(float *shared, int wk, float (&sum)[S::MT][S::NT][4])
 {
     if (S::WK == 1)
@@ -158,7 +158,7 @@ template <class S> __device__ __forceinline__ bool tile_reduce(float *shared, in
     return true;
 }
 
-// Sums of a pixel's channels become what is stored: two neighbouring ones of each tile from k on.
+// Finishes and stores the sums of a pixel's channels: two neighbouring ones of each tile from k on.
 template <int N> __device__ __forceinline__ void tile_finish(const conv_tile_params &p, const __half *residual, int k, float (&v)[N])
 {
     const conv_finish &f = p.finish;

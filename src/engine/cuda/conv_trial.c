@@ -15,9 +15,9 @@ struct conv_pointers conv_trial_pointers(const struct conv_trial *t)
                                   .scratch = t->workspace ? sac_buffer_data(t->workspace) : NULL};
 }
 
-/* ---- what must come out ---- */
+/* ---- the expected result ---- */
 
-/* In the plain kernel's form, for the time of the trial only. */
+/* In the plain kernel's form, only during the trial. */
 static sac_result upload_weights(struct conv_trial *t, const float *from)
 {
     const size_t bytes = conv_weights_bytes(&t->state->spec, CONV_FORM_TAPS);
@@ -32,7 +32,8 @@ static sac_result upload_weights(struct conv_trial *t, const float *from)
     return res;
 }
 
-/* The plain kernel is slow, so of large batches it computes some samples: the first, the last, two between. */
+/* The plain kernel is slow, so only some samples of a large batch are computed: the first, the
+ * last, two in between. */
 enum { SAMPLES_MAX = 4 };
 
 static int64_t sample_of(const struct conv_spec *s, int i)
@@ -103,7 +104,7 @@ static sac_result take_memory(struct conv_trial *t)
     return res;
 }
 
-/* Zeros would be computed faster than what networks hold. */
+/* Kernels run faster on zeros than on real data. */
 static void fill_memory(const struct conv_trial *t)
 {
     const struct conv_spec *s = &t->state->spec;
@@ -116,7 +117,7 @@ static void fill_memory(const struct conv_trial *t)
 sac_result conv_trial_begin(struct conv_trial *t, const float *weights)
 {
     sac_result res = take_memory(t);
-    if (res == SAC_OK) /* whoever had the memory may still be working with it on the device's own stream */
+    if (res == SAC_OK) /* work queued on the device's own stream may still use this memory */
         res = cuda_check(t->dev, cudaStreamSynchronize(cuda_stream_of(t->dev, NULL)), "queued work");
     if (res != SAC_OK)
         return res;
@@ -134,7 +135,7 @@ void conv_trial_finish(struct conv_trial *t)
 
 /* ---- judging ---- */
 
-/* What is wrong is wrong by far more than rounding: whole tiles or samples. */
+/* Errors are far larger than rounding: whole tiles or samples are wrong. */
 static double allowed(const struct conv_trial *t, double most)
 {
     return (t->state->spec.precision == SAC_PRECISION_FP32 ? 1e-3 : 2e-2) * most + 1e-6;
@@ -167,7 +168,8 @@ static bool same(struct conv_trial *t, struct sac_buffer *y, const char *when)
     const cudaError_t res = compare(t, y, found);
     if (res != cudaSuccess)
         cudaGetLastError();
-    else if (!isfinite(found[1]) || (double)found[0] <= allowed(t, found[1])) /* sums beyond float16 tell nothing */
+    /* sums beyond float16's range prove nothing */
+    else if (!isfinite(found[1]) || (double)found[0] <= allowed(t, found[1]))
         return true;
     conv_choice_print(&t->state->ready->choice, text, sizeof text);
     sac_log(t->dev->ctx, SAC_LOG_DEBUG, "cudnn: %s: '%s' computes wrong numbers %s (off by %g of %g): left out",
@@ -195,7 +197,8 @@ static cudaGraphExec_t capture(const struct conv_trial *t, const struct conv_poi
     return exec;
 }
 
-/* The graph computes from other_x to other_y; in between the plan computes from x to y, and x is spoilt. */
+/* The graph computes from other_x to other_y; in between the plan computes from x to y, and x is
+ * overwritten. */
 static cudaError_t run_elsewhere(const struct conv_trial *t, cudaGraphExec_t exec)
 {
     const struct conv_pointers here = conv_trial_pointers(t);

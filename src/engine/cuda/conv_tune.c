@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fastest way to compute a convolution: what there is, made ready beside each other, then measured on maps
- * of the real size. What was found serves all convolutions of the same text. A way whose numbers are not those of
- * our plain kernel is left out: libraries have faults too. */
+/* Finds the fastest way to compute a convolution: all ways are compiled in parallel, then measured
+ * on maps of the real size. The result serves all convolutions with the same text. A way whose
+ * results differ from saccade's plain kernel is left out: libraries have bugs too. */
 #include <string.h>
 
 #include "engine/cuda/conv_trial.h"
 
-/* ---- making ready ---- */
+/* ---- compiling ---- */
 
-/* A handle for one thread; made on first use, by the only piece that uses it. */
+/* A handle for one thread, created on first use by the only piece that uses it. */
 static cudnnHandle_t spare_handle(struct cudnn_gpu *gpu, int i)
 {
     if (!gpu->spare[i] && gpu->cudnn.api->create(&gpu->spare[i]) != CUDNN_STATUS_SUCCESS)
@@ -45,7 +45,7 @@ static cudaError_t queue_turn(void *arg, cudaStream_t stream)
     return conv_execute(turn->state, &turn->pointers, stream);
 }
 
-/* Negative: it does not run, or computes something else. */
+/* Negative: it does not run, or its results are wrong. */
 static double measure_one(struct conv_trial *t, int i, double best_us)
 {
     struct turn turn = {.state = t->state, .pointers = conv_trial_pointers(t)};
@@ -54,7 +54,7 @@ static double measure_one(struct conv_trial *t, int i, double best_us)
     if (!conv_trial_right(t, "at first"))
         return -1;
     const double us = measure_us(&m);
-    /* Once more, by what a graph that is launched again and again leaves behind. */
+    /* Checks again after repeated launches of a graph. */
     const bool better = us >= 0 && (best_us <= 0 || us < best_us);
     return better && (!conv_trial_same(t, "in a graph") || !conv_trial_captures(t)) ? -1 : us;
 }
@@ -120,13 +120,14 @@ static bool try_all(struct sac_device *dev, struct conv_state *state, const stru
     double             best_us = 0;
     if (!t)
         return false;
-    pthread_mutex_lock(&state->gpu->tuning); /* one at a time, so that none slows another */
+    /* one at a time, so that measurements do not disturb each other */
+    pthread_mutex_lock(&state->gpu->tuning);
     *t = (struct conv_trial){.dev = dev, .state = state, .key = key, .began_ns = sac_time_ns()};
     conv_ways_list(&state->gpu->cudnn, &state->spec, &t->list);
     sac_device_parallel(dev, SAC_MIN(t->list.count, (int)CUDNN_SPARE_HANDLES), make_piece, t);
     const int64_t made_ns = sac_time_ns();
     const int     best = conv_trial_begin(t, numbers) == SAC_OK ? measure_all(t, weights, &best_us) : first_made(t);
-    cudaStreamSynchronize(state->gpu->stream); /* a way that was given up may still be running */
+    cudaStreamSynchronize(state->gpu->stream); /* a way that was abandoned may still be running */
     finish_trial(t, best);
     if (best >= 0)
         say_best(t, best_us, made_ns);
@@ -147,7 +148,7 @@ static bool take(struct sac_device *dev, struct conv_state *s, const char *key, 
     return s->ready != NULL;
 }
 
-/* Does the one way that is ready compute what it should? */
+/* Does the only ready way compute the right result? */
 static bool is_right(struct sac_device *dev, struct conv_state *s, const struct conv_weights_source *weights,
                      const char *key, const float *numbers)
 {
@@ -157,7 +158,8 @@ static bool is_right(struct sac_device *dev, struct conv_state *s, const struct 
     *t = (struct conv_trial){.dev = dev, .state = s, .key = key, .list.count = 1, .ready = {s->ready}};
     pthread_mutex_lock(&s->gpu->tuning);
     bool right = weights->get(weights->arg, conv_form_of(s->ready->choice.way), &s->weights) == SAC_OK;
-    if (right && conv_trial_begin(t, numbers) == SAC_OK) /* without memory for a trial it is believed */
+    /* without memory for a trial it is trusted */
+    if (right && conv_trial_begin(t, numbers) == SAC_OK)
         right = conv_trial_right(t, "at first") && conv_trial_captures(t);
     cudaStreamSynchronize(s->gpu->stream);
     conv_trial_finish(t);
@@ -201,7 +203,7 @@ static bool choose(struct sac_device *dev, struct conv_state *state, const struc
     return plan->measure ? try_all(dev, state, weights, key, numbers) : take_likely(dev, state, weights, key, numbers);
 }
 
-/* For what cuDNN does not compute, or where it is missing. It is slow, so it is said. */
+/* For convolutions that cuDNN does not support, or without cuDNN. It is slow, so it is logged. */
 static bool take_direct(struct sac_device *dev, struct conv_state *state, const char *key)
 {
     const struct conv_choice direct = {.way = CONV_DIRECT};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ways to compute a convolution: our own kernels and what cuDNN's heuristics offer; and one of them made
- * ready. */
+/* The ways to compute a convolution, saccade's own kernels and those that cuDNN's heuristics offer,
+ * and how one of them is compiled. */
 #include <stdio.h>
 
 #include "engine/cuda/conv_kernel.h"
 #include "engine/cuda/cudnn_store.h"
 
-/* NVRTC compiles one after the other, whoever asks: with four of them YOLOX-S took 12 to 18 seconds for a batch
- * size (one H200), so there are two. */
+/* NVRTC serialises compilations: with four threads YOLOX-S took 12 to 18 seconds per batch size
+ * (one H200), so there are two. */
 enum { LIST_MAX = 32, FUSED_MAX = 6, COMPILED_MAX = 2, PLAIN_MAX = 5, ENOUGH = 4 };
 static const int64_t WORKSPACE_MAX = 512 << 20;
 
@@ -18,7 +18,7 @@ enum conv_form conv_form_of(enum conv_way way)
                                                        : CONV_FORM_LAST;
 }
 
-/* ---- making ready ---- */
+/* ---- compiling ---- */
 
 static void say_refused(struct sac_device *dev, const struct conv_choice *choice, const struct cudnn_set *set)
 {
@@ -28,7 +28,8 @@ static void say_refused(struct sac_device *dev, const struct conv_choice *choice
     sac_log(dev->ctx, SAC_LOG_DEBUG, "cudnn: not %s: %s", text, why);
 }
 
-/* Compiling takes a quarter of a second and more; what lies ready takes less than a millisecond. */
+/* Compiling takes a quarter of a second and more; a precompiled plan takes less than a
+ * millisecond. */
 static const int64_t LONG_NS = 30 * 1000 * 1000;
 
 /* What a kept plan depends on. */
@@ -62,7 +63,7 @@ void conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready 
     char  *name = store_key(key, &r->choice);
     size_t size = 0;
     char  *text = name ? cudnn_plan_text(&r->plan, &size) : NULL;
-    r->kept = true; /* or cannot be, which is no reason to try again */
+    r->kept = true; /* or cannot be kept: no second attempt */
     if (text && cudnn_store_save(name, text, size))
         sac_log(dev->ctx, SAC_LOG_DEBUG, "cudnn: a plan of %zu bytes is kept in the cache", size);
     sac_free(text);
@@ -139,7 +140,7 @@ static void add(struct conv_ways *l, const struct cudnn_candidate *c)
     l->items[l->count++] = *c;
 }
 
-/* Of one kind of graph: the first few. Where kernels lie ready, none are compiled. */
+/* The first few of one kind of graph. Where precompiled kernels exist, none are compiled. */
 static void add_from(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s, bool fused,
                      cudnnBackendHeurMode_t mode, int max)
 {
@@ -190,7 +191,7 @@ void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, str
         add_from(out, t, s, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
     const bool first_fused = out->count > own;
     add_from(out, t, s, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
-    if (fuse && !first_fused) /* what is compiled from this list takes up to four seconds */
+    if (fuse && !first_fused) /* compiling from this list takes up to four seconds */
         add_from(out, t, s, true, CUDNN_HEUR_MODE_FALLBACK, 1);
     if (out->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer */
         add_from(out, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);

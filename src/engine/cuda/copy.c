@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows that move numbers: each is one strided copy, or one per piece. */
+/* The rows that move data: each is one strided copy, or one per piece. */
 #include "engine/cuda/copy.h"
 
 #include "engine/cuda/ops.h"
@@ -8,7 +8,7 @@
 
 /* ---- layouts ---- */
 
-/* Outputs as precise as the input: bytes are moved. */
+/* Outputs have the input's precision: bytes are moved. */
 static void like_input(struct sac_kernel_plan *plan, bool last)
 {
     const bool half = sac_layout_is_half(plan->in_layout[0]);
@@ -24,7 +24,7 @@ static bool plain_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     return true;
 }
 
-/* The bits themselves count. */
+/* The bits must not change. */
 static bool bit_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     (void)why, (void)size;
@@ -38,7 +38,7 @@ static bool comes_last(const struct sac_kernel_plan *plan)
            ops_can_be_last(&plan->call->out[0]);
 }
 
-/* The dimensions keep their meaning, so channels last stays what it is. */
+/* The dimensions keep their meaning, so channels last stays channels last. */
 static bool same_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     (void)why, (void)size;
@@ -47,7 +47,8 @@ static bool same_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     return true;
 }
 
-/* A vector of channels in every pixel lies as its reader wants it, a pooled map before a Concat for one. */
+/* A vector of channels per pixel takes the layout that its reader wants, for example a pooled map
+ * before a Concat. */
 static bool expand_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     if (plan->call->in[0].rank == plan->call->out[0].rank)
@@ -149,8 +150,8 @@ static sac_result concat_fill(struct sac_kernel_plan *plan, void *params)
     return res;
 }
 
-/* The outputs' own sizes tell where each begins; one that the node leaves out has none, so then the sizes
- * must be known otherwise. */
+/* The outputs' sizes give their offsets. An output that the node leaves out has no size, so then
+ * the sizes must come from elsewhere. */
 static bool split_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     for (int i = 0; i < plan->call->out_count; i++)
@@ -327,7 +328,8 @@ static sac_result pad_fill(struct sac_kernel_plan *plan, void *params)
     }
     pad_constant(plan, p);
     pad_order(p);
-    if (!plan->strided || !(plan->in_pixel[0] || plan->out_pixel[0])) /* parts need not lie at 16 bytes */
+    /* parts need not be 16-byte aligned */
+    if (!plan->strided || !(plan->in_pixel[0] || plan->out_pixel[0]))
         pad_widen(p);
     p->count = sac_dims_product(p->rank, p->size);
     for (int i = 1; i < c->in_count; i++)

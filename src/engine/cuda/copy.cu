@@ -25,7 +25,8 @@ template <class UNIT> int copy(const struct ops_view &view, void *to, const void
 }
 
 #ifdef __CUDACC__
-/* ---- planes whose rows become columns: through a tile, so that both sides are read and written in rows ---- */
+/* ---- transposed planes, through a tile in shared memory, so that both sides are accessed in rows
+ * ---- */
 
 constexpr int TILE = 32, TILE_ROWS = 8;
 
@@ -112,7 +113,7 @@ int piece(const struct ops_copy &p, const struct ops_ports *ports, void *stream)
     void       *to = ports->out[p.out];
     const void *from = ports->in[p.in];
     if ((const char *)to + p.view.start[0] * p.bytes == (const char *)from + p.view.start[1] * p.bytes)
-        return 0; /* it was written where it belongs */
+        return 0; /* already written in place */
     const bool wide = p.unit_bytes > p.bytes && (uintptr_t)to % p.unit_bytes == 0 && (uintptr_t)from % p.unit_bytes == 0;
     const struct ops_view &view = wide ? p.units : p.view;
     switch (wide ? p.unit_bytes : p.bytes) {
@@ -128,7 +129,7 @@ int piece(const struct ops_copy &p, const struct ops_ports *ports, void *stream)
 
 OPS_BODY int64_t positive_mod(int64_t a, int64_t n) { return (a % n + n) % n; }
 
-/* Where index x is taken from; -1: nowhere. */
+/* The input index of x; -1: none. */
 OPS_BODY int64_t pad_source(int mode, int64_t x, int64_t n)
 {
     if (x >= 0 && x < n)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers moved and never changed: each piece is one walk over source and destination. */
+/* Copies: each piece is one walk over source and destination. */
 #ifndef SAC_ENGINE_CUDA_COPY_H
 #define SAC_ENGINE_CUDA_COPY_H
 

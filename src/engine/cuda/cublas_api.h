@@ -30,7 +30,7 @@ struct cublas_api {
                                  cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                  const cublasLtMatmulAlgo_t *, cublasLtMatmulHeuristicResult_t *);
 };
-/* From an open library; the name of what it lacks, or NULL. */
+/* Loads them from an open library. Returns the name of the missing function, or NULL. */
 const char *cublas_api_read(void *library, struct cublas_api *out);
 
 #endif

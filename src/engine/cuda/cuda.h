@@ -8,6 +8,7 @@
 
 /* The rows of device/cuda/device.c, in the order in which they are asked. */
 extern const struct sac_kernel_provider sac_kernels_cudnn; /* convolutions and matrix products */
-extern const struct sac_kernel_provider sac_kernels_cuda;  /* everything else, and those without cuDNN */
+/* everything else, and those too without cuDNN */
+extern const struct sac_kernel_provider sac_kernels_cuda;
 
 #endif

@@ -13,7 +13,7 @@ static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
     [SAC_OP_MatMul] = &cudnn_MatMul,
 };
 
-/* With the versions once open was called: plan files are keyed by it. */
+/* Includes the versions once open was called: it is part of the plan files' key. */
 static char name[96] = "cudnn";
 
 static void write_name(void)
@@ -25,7 +25,8 @@ static void write_name(void)
              dnn->version[2], lt->version[0], lt->version[1], lt->version[2], rtc->version[0], rtc->version[1]);
 }
 
-/* The name is the process's: the first device writes it, before any other thread can ask. */
+/* The name belongs to the process: the first device writes it, before any other thread can read
+ * it. */
 static sac_result provider_open(struct sac_device *dev)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -7,9 +7,10 @@
 
 extern const struct sac_kernel cudnn_Conv, cudnn_FusedConv, cudnn_ConvTranspose, cudnn_Gemm, cudnn_MatMul;
 
-/* Microseconds that work takes on the GPU, launched from a graph as a plan's steps are; negative: it does
- * not run, or cannot be captured. queue puts the work once on the stream. In the GPU's context.
- * stop_us   give up after one turn that took longer than this (0: never). */
+/* Microseconds that work takes on the GPU, launched from a graph as a plan's steps are; negative:
+ * it does not run, or cannot be captured. queue queues the work once on the stream. The GPU's
+ * context must be current.
+ * stop_us   give up after one iteration that took longer than this (0: never). */
 struct measure {
     cudaError_t (*queue)(void *arg, cudaStream_t stream);
     void        *arg;

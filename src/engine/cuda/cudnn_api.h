@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN's functions, opened at run time, and its descriptors with fewer words. */
+/* cuDNN's functions, opened at run time, and shorthands for its descriptors. */
 #ifndef SAC_ENGINE_CUDA_CUDNN_API_H
 #define SAC_ENGINE_CUDA_CUDNN_API_H
 
@@ -23,10 +23,10 @@ struct cudnn_api {
                               cudnnBackendAttributeType_t, int64_t, int64_t *, void *);
     cudnnStatus_t (*execute)(cudnnHandle_t, cudnnBackendDescriptor_t, cudnnBackendDescriptor_t);
 };
-/* From an open library; the name of what it lacks, or NULL. */
+/* Loads them from an open library. Returns the name of the missing function, or NULL. */
 const char *cudnn_api_read(void *library, struct cudnn_api *out);
 
-/* For whom plans are made: an open GPU, or one that is described only, on which nothing runs. */
+/* The GPU that plans are made for: an open one, or only its description, on which nothing runs. */
 struct cudnn_target {
     const struct cudnn_api  *api;
     cudnnHandle_t            handle;
@@ -35,13 +35,13 @@ struct cudnn_target {
 
 typedef cudnnBackendDescriptor_t cudnn_desc;
 
-/* Descriptors that go together: the first fault is kept and everything behind it does nothing, so that a
- * graph reads as a list. */
+/* Descriptors that belong together. The first error is kept and all later calls do nothing, so that
+ * a graph can be written as a list. */
 enum { CUDNN_DESCS_MAX = 48 };
 struct cudnn_set {
     const struct cudnn_api *api;
     cudnnStatus_t           status;
-    const char             *doing; /* at the fault */
+    const char             *doing; /* when the error occurred */
     cudnn_desc              made[CUDNN_DESCS_MAX];
     int                     count;
 };
@@ -54,7 +54,7 @@ void cudnn_put_float(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeNam
 void cudnn_put_type(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name, cudnnDataType_t value);
 cudnn_desc cudnn_done(struct cudnn_set *s, cudnn_desc d); /* finalised, and passed through */
 bool       cudnn_good(const struct cudnn_set *s);
-/* All of them go, but for those taken out. */
+/* Destroys all of them except those taken out. */
 void       cudnn_set_finish(struct cudnn_set *s);
 cudnn_desc cudnn_take(struct cudnn_set *s, cudnn_desc d);
 /* "finalise plan: CUDNN_STATUS_NOT_SUPPORTED: ..." */

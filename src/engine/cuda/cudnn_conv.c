@@ -12,7 +12,8 @@ enum { RANK_MAX = 2 + CONV_DIMS };
 struct graph_builder {
     struct cudnn_set       *set;
     const struct conv_spec *s;
-    int                     first;   /* of the spatial dimensions that are said: 2-D ones are two */
+    /* first spatial dimension that is passed on: 2-D convolutions pass two */
+    int                     first;
     cudnnDataType_t         numbers; /* of maps and weights */
     cudnn_desc              ops[6];
     int                     op_count, virtual_count;
@@ -74,7 +75,7 @@ static struct shape weights_shape(const struct graph_builder *b)
     return shape;
 }
 
-/* Between two operations: never in memory, so dense and exact. */
+/* Between two operations: never in memory, so dense and float32. */
 static cudnn_desc between(struct graph_builder *b)
 {
     struct conv_map m = b->s->out;
@@ -191,7 +192,7 @@ static bool mode_of(enum sac_activation_kind kind, cudnnPointwiseMode_t *out)
 bool cudnn_graph_can_fuse(const struct conv_spec *s)
 {
     cudnnPointwiseMode_t mode;
-    if (s->act.kind == SAC_ACT_CLIP) /* an open end, or one that lies the wrong way round, is ours */
+    if (s->act.kind == SAC_ACT_CLIP) /* saccade handles open and reversed ranges */
         return isfinite(s->act.alpha) && isfinite(s->act.beta) && s->act.alpha <= s->act.beta;
     return s->act.kind == SAC_ACT_NONE || mode_of(s->act.kind, &mode);
 }
@@ -211,7 +212,8 @@ static cudnn_desc activation_desc(struct graph_builder *b)
     return cudnn_done(b->set, d);
 }
 
-/* The steps behind the sums, in the order of cuDNN's own fused kernels: residual, bias, activation. */
+/* The steps after the sums, in the order of cuDNN's own fused kernels: residual, bias,
+ * activation. */
 struct step {
     enum { STEP_RESIDUAL, STEP_BIAS, STEP_ACTIVATION } kind;
 };

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution as a graph of cuDNN's: what its heuristics offer for it, and plans that compute it. Needs
- * no CUDA runtime. */
+/* A convolution as a cuDNN graph: the engines that the heuristics offer, and plans that compute it.
+ * Needs no CUDA runtime. */
 #ifndef SAC_ENGINE_CUDA_CUDNN_CONV_H
 #define SAC_ENGINE_CUDA_CUDNN_CONV_H
 
 #include "engine/cuda/conv_spec.h"
 #include "engine/cuda/cudnn_api.h"
 
-/* Its operations. fused: with bias, residual and activation; else the sums alone. */
+/* Its operations. fused: with bias, residual and activation; else only the sums. */
 struct cudnn_graph {
     struct cudnn_set set;
     cudnn_desc       graph;
     bool             fused;
 };
-/* false: cudnn_say tells from the set; finish it in any case. */
+/* false: cudnn_say describes the set's error. Finish it in any case. */
 bool cudnn_graph_make(const struct cudnn_target *t, const struct conv_spec *s, bool fused,
                       struct cudnn_graph *out);
 void cudnn_graph_finish(struct cudnn_graph *g);
-/* Can the graph say this convolution's activation? */
+/* Can the graph express this convolution's activation? */
 bool cudnn_graph_can_fuse(const struct conv_spec *s);
 
 struct cudnn_candidate {
     struct conv_choice choice;
     bool               runtime; /* NVRTC compiles it when the plan is made */
 };
-/* In the heuristics' order; those that are less exact than the precision asks for are left out. */
+/* In the heuristics' order, without those that are less exact than the precision requires. */
 int cudnn_graph_candidates(const struct cudnn_target *t, const struct cudnn_graph *g,
                            const struct conv_spec *s, cudnnBackendHeurMode_t mode,
                            struct cudnn_candidate *out, int max);
@@ -39,10 +39,10 @@ bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
 void cudnn_plan_finish(struct cudnn_plan *p);
 /* A plan as text, with the kernels that were compiled for it (sac_free); NULL: this cuDNN cannot. */
 char *cudnn_plan_text(const struct cudnn_plan *p, size_t *size);
-/* A plan from such a text, which must be whole: cuDNN trusts it. */
+/* A plan from such a text, which must be undamaged: cuDNN does not check it. */
 bool  cudnn_plan_read(const struct cudnn_target *t, const char *text, size_t size, struct cudnn_plan *out);
 
-/* What a plan reads and writes; pointers that its graph does not have are not looked at. */
+/* A plan's operands; pointers that its graph does not have are ignored. */
 struct cudnn_tensors {
     const void *x, *w, *bias, *residual;
     void       *y, *workspace;

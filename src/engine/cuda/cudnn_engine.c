@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engines of cuDNN for a graph: what the heuristics offer, and the plan that one of them makes. */
+/* cuDNN's engines for a graph: those that the heuristics offer, and the plan of one of them. */
 #include <string.h>
 
 #include "engine/cuda/cudnn_conv.h"
@@ -34,7 +34,7 @@ static void read_notes(const struct cudnn_api *api, cudnn_desc engine, struct no
         out->runtime |= behaviour[i] == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
 }
 
-/* Sums in float32 and the same result each time, always. TF32 rounds inputs; FP32 nothing. */
+/* Sums are always in float32 and results deterministic. TF32 rounds inputs; FP32 rounds nothing. */
 static bool exact_enough(const struct notes *n, enum sac_precision precision)
 {
     if (n->reduced_sums || n->nondeterministic || n->fft)

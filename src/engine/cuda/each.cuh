@@ -10,7 +10,7 @@
 #include <cuda_runtime.h>
 #define OPS_BODY __device__ __forceinline__
 #define OPS_UNROLL _Pragma("unroll")
-#define OPS_UNROLL_SOME _Pragma("unroll 8") /* so that several loads are under way at once */
+#define OPS_UNROLL_SOME _Pragma("unroll 8") /* so that several loads are in flight at once */
 #else
 #define OPS_BODY inline __attribute__((always_inline))
 #define OPS_UNROLL
@@ -59,7 +59,7 @@ OPS_BODY uint32_t divide(uint32_t n, const ops_divisor &d)
 #endif
 }
 
-/* Where index i of the view lies in each of N operands. */
+/* The offset of index i of the view in each of N operands. */
 template <int N> OPS_BODY void place(const ops_view &v, int64_t i, int64_t (&at)[N])
 {
     OPS_UNROLL

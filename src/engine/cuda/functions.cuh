@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of enum ops_fn, as engine/op_unary.c and op_binary.c have them. With a function that is
- * known when it is compiled, only that one is left of them. */
+/* The functions of enum ops_fn, as engine/op_unary.c and op_binary.c have them. With a function
+ * that is known at compile time, the compiler drops all others. */
 #pragma once
 
 #include "engine/cuda/map.h"
@@ -121,7 +121,7 @@ OPS_BODY bool negative(uint64_t) { return false; }
 OPS_BODY int64_t shift_right(int64_t x, int64_t y) { return x >> (y >= 0 && y < 64 ? y : 63); }
 OPS_BODY uint64_t shift_right(uint64_t x, uint64_t y) { return y < 64 ? x >> y : 0; }
 
-/* int64_t and uint64_t; what may overflow is computed without a sign. */
+/* int64_t and uint64_t; what may overflow is computed as unsigned. */
 template <class T> OPS_BODY T int_function(int fn, T x, T y, T z, double a, double b)
 {
     const uint64_t ux = (uint64_t)x, uy = (uint64_t)y;

@@ -6,7 +6,7 @@
 #include "engine/layout.h"
 #include "engine/op_reads.h"
 
-/* Bytes are moved: the output is as precise as the data. */
+/* Bytes are moved: the output has the data's precision. */
 static bool like_data(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     const struct sac_op_call *c = plan->call;
@@ -224,7 +224,7 @@ static sac_result cache_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- TopK ---- */
 
-/* Every element looks at its whole line: right for a few thousand of them. */
+/* Every element reads its whole line, which is fine for a few thousand of them. */
 enum { TOPK_LINE_MAX = 1 << 16 };
 
 static bool topk_layouts(struct sac_kernel_plan *plan, char *why, size_t size)

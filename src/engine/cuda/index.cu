@@ -57,7 +57,7 @@ struct bytes_body {
     }
 };
 
-/* The data, before some of it is replaced. Buffers begin at 16 bytes at least. */
+/* Copies the data before some of it is replaced. Buffers are aligned to 16 bytes at least. */
 int copy_data(const struct ops_ports *ports, int64_t bytes, void *stream)
 {
     if (ports->out[0] == ports->in[0])
@@ -94,7 +94,7 @@ template <class P> OPS_BODY void put_combined(const P &p, void *out, int64_t to,
         put_int(out, p.type, to, combined(p.combine, get<int64_t>(out, p.type, to), get<int64_t>(updates, p.type, from)));
 }
 
-/* One thread a line, in order: two indices that name one place can only meet within it. */
+/* One thread per line, in order: two equal indices can only occur within a line. */
 struct scatter_lines_body {
     struct ops_scatter_lines p;
     void                    *out;
@@ -143,8 +143,8 @@ struct scatter_nd_in_order {
     }
 };
 
-/* Replacing: of places that coincide the last counts; a few are compared, of many ONNX asks that they
- * don't. */
+/* Replacement: the last of several equal places wins. Only a few places are compared; for many,
+ * ONNX requires that they are distinct. */
 struct scatter_nd_body {
     enum { COMPARED = 1024 };
     struct ops_scatter_nd p;
@@ -182,8 +182,8 @@ struct cache_body {
 
 /* ---- TopK ---- */
 
-/* Each element counts those before it in order: its place among the best, if it has one. NaN is largest;
- * of equal ones the first comes first. */
+/* Each element counts the elements that come before it in order, which gives its rank. NaN is
+ * largest; equal elements keep their order. */
 template <class T> OPS_BODY bool precedes(T a, int64_t ia, T b, int64_t ib, bool least)
 {
     const bool nan_a = is_nan(a), nan_b = is_nan(b);

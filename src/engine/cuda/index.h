@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements picked or placed by index: the Gather and Scatter families, TopK. Nobody can refuse an index
- * while a graph of kernels runs: one out of range takes the nearest element when it picks, and is left out
- * when it places. */
+/* Elements read or written by index: the Gather and Scatter families, TopK. A running graph of
+ * kernels cannot report a bad index: one out of range reads the nearest element, and is skipped
+ * when writing. */
 #ifndef SAC_ENGINE_CUDA_INDEX_H
 #define SAC_ENGINE_CUDA_INDEX_H
 
@@ -35,7 +35,7 @@ struct ops_scatter_nd {
 };
 OPS_LAUNCHER(ops_launch_scatter_nd);
 
-/* TensorScatter: count slices of `run` bytes into a room of `room`, from each image's index on. */
+/* TensorScatter: count slices of `run` bytes into a cache of `room`, from each image's index on. */
 struct ops_cache {
     int64_t outer, per_image, room, count, run, copy_bytes;
     int32_t circular, has_index;

@@ -91,7 +91,7 @@ struct cudnn_gpu *cudnn_gpu_of(struct sac_device *dev)
     return &gpus[SAC_CLAMP(dev->index, 0, GPUS_MAX - 1)];
 }
 
-/* One of the two may be missing: it is said, and its operators are for others. */
+/* One of the two may be missing: that is logged, and its operators run on other kernels. */
 static void say_missing(struct sac_device *dev, const char *what, const char *why)
 {
     sac_log(dev->ctx, SAC_LOG_INFO, "engine on %s: %s; %s run on saccade's own kernels, which are slower", dev->name,
@@ -124,7 +124,7 @@ static void make_handles(struct sac_device *dev, struct cudnn_gpu *gpu, const st
                 libs->found[SAC_NVIDIA_NVRTC].missing);
 }
 
-/* Under the GPU's lock, in its context. */
+/* The GPU's lock is held and its context is current. */
 static sac_result make_gpu(struct sac_device *dev, struct cudnn_gpu *gpu)
 {
     const struct cuda_libraries *libs = cuda_libraries();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's libraries for networks, as one process has them. */
+/* NVIDIA's libraries for networks, opened once per process. */
 #ifndef SAC_ENGINE_CUDA_LIBRARIES_H
 #define SAC_ENGINE_CUDA_LIBRARIES_H
 
@@ -13,23 +13,24 @@ struct cuda_libraries {
     struct cudnn_api          cudnn;
     struct cublas_api         cublas;
 };
-/* Opened by the first call; what is missing says so in found. Any thread. */
+/* Opened by the first call; found says what is missing. Any thread. */
 const struct cuda_libraries *cuda_libraries(void);
 
-/* What the provider keeps for a GPU. Made once and kept: devices come and go, and what the libraries hold
- * in the GPU's primary context stays with the process. */
+/* The provider's state for a GPU. Created once and kept until the process ends, like the libraries'
+ * own state in the GPU's primary context, although devices open and close. */
 enum { CUDNN_SPARE_HANDLES = 8 };
 struct cudnn_gpu {
-    pthread_mutex_t      lock; /* guards the handle's stream, and the rest while it is made */
+    pthread_mutex_t      lock; /* guards the handle's stream, and the rest during creation */
     bool                 known;
     struct cudnn_target  cudnn;  /* handle NULL: no cuDNN */
     cublasLtHandle_t     cublas; /* NULL: none */
     pthread_mutex_t      tuning; /* held while ways are measured; guards the rest */
     cudaStream_t         stream;
-    /* Each for one thread that makes plans beside others. */
+    /* One per thread, for compiling plans in parallel. */
     cudnnHandle_t        spare[CUDNN_SPARE_HANDLES];
 };
-/* Of an open device. Errors: SAC_ERR_UNSUPPORTED, with the sentence, when neither library is there. */
+/* For an open device. Errors: SAC_ERR_UNSUPPORTED, with the sentence, when neither library is
+ * found. */
 sac_result        cudnn_gpu_open(struct sac_device *dev);
 struct cudnn_gpu *cudnn_gpu_of(struct sac_device *dev);
 

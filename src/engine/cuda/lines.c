@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which dimensions a line runs along and who works on it; the rows of reductions and softmax. */
+/* Which dimensions form a line and which threads work on it; the rows of reductions and softmax. */
 #include "engine/cuda/lines.h"
 
 #include <math.h>
@@ -36,8 +36,8 @@ sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape 
     return SAC_OK;
 }
 
-/* Who reads in rows of memory: threads side by side along a line that is contiguous, or on neighbouring
- * lines that are. The counts of threads are those that a card of 132 multiprocessors wants. */
+/* Chooses the team so that neighbouring threads read neighbouring memory: along a contiguous line,
+ * or across neighbouring lines. The thread counts suit a GPU of 132 multiprocessors. */
 void ops_choose_team(struct ops_lines *l, bool parts_allowed)
 {
     enum { THREADS_WANTED = 64 << 10, BLOCKS_WANTED = 264, PART_MIN = 32, BLOCK_PART_MIN = 4096, PARTS_MAX = 256 };
@@ -57,7 +57,7 @@ void ops_choose_team(struct ops_lines *l, bool parts_allowed)
         l->parts = (int)SAC_CLAMP(SAC_MIN(BLOCKS_WANTED / rows, n / BLOCK_PART_MIN), 1, PARTS_MAX);
 }
 
-/* Channels last stays where the output has the input's dimensions. */
+/* Channels last is kept where the output has the input's dimensions. */
 void ops_line_layouts(struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
@@ -262,7 +262,7 @@ static bool cumulate_layouts(struct sac_kernel_plan *plan, char *why, size_t siz
     int axis;
     if (sac_cumulative_axis(plan->call, &axis) != SAC_OK)
         return ops_refuse(why, size, "its axis is not known");
-    ops_line_layouts(plan); /* sums stay float32: they grow */
+    ops_line_layouts(plan); /* sums stay float32, because they grow */
     return true;
 }
 

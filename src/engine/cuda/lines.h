@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that look at whole lines of numbers: reductions, softmax, norms. A line is what the inner view
- * walks; the outer view says where each begins. A team of threads works on a line, or on a part of it when
- * there are few lines and long ones; the parts' results then meet in scratch. */
+/* Operators over whole lines of numbers: reductions, softmax, norms. The inner view walks a line;
+ * the outer view gives the start of each. A team of threads works on a line, or on a part of it
+ * when there are only a few long lines; the parts' results are then combined in scratch. */
 #ifndef SAC_ENGINE_CUDA_LINES_H
 #define SAC_ENGINE_CUDA_LINES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of tensors that are made, and of quantisation. */
+/* The rows that generate tensors, and those of quantisation. */
 #include "engine/cuda/make.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "engine/layout.h"
 #include "engine/op_reads.h"
 
-/* What follows a shape, or ends in integers, is float32 in ONNX's order. */
+/* Inputs of shape-like and integer outputs are float32 in ONNX's order. */
 static bool exact_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     (void)why, (void)size;
@@ -54,7 +54,7 @@ static sac_result pattern(struct sac_kernel_plan *plan, struct ops_make *p, cons
     return SAC_OK;
 }
 
-/* What the reference makes of it, when that is small: Constant, Shape, Size. */
+/* The reference row's result, when that is small: Constant, Shape, Size. */
 static bool literal_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     if (sac_operand_bytes(&plan->call->out[0]) > sizeof ((struct ops_make *)0)->pattern)

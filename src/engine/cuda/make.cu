@@ -104,7 +104,8 @@ struct quantize_body {
             put_float(out, p.out_type, i, (get<double>(in, p.in_type, i) - z) * get_double(scale, p.scale_type, k));
             return;
         }
-        /* The quotient in float, as everyone computes it: its rounding decides ties. */
+        /* The quotient is computed in float, as other implementations do, because its rounding
+         * decides ties. */
         const float q = (float)get<double>(in, p.in_type, i) / get_float(scale, p.scale_type, k);
         put(out, p.out_type, i, rint((double)q) + z);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors made of few numbers, and numbers moved by a rule: constants, ranges, identity matrices, one-hot
- * lines, triangles, reversed lines; quantisation. */
+/* Generated tensors and simple rearrangements: constants, ranges, identity matrices, one-hot lines,
+ * triangles, reversed lines; quantisation. */
 #ifndef SAC_ENGINE_CUDA_MAKE_H
 #define SAC_ENGINE_CUDA_MAKE_H
 
@@ -35,7 +35,7 @@ struct ops_reverse {
 };
 OPS_LAUNCHER(ops_launch_reverse);
 
-/* MelWeightMatrix: triangles between corners, which the host has worked out. */
+/* MelWeightMatrix: triangles between corners that the host computed. */
 enum { OPS_MEL_BINS = 512 };
 struct ops_mel {
     int64_t rows, columns;

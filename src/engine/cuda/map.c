@@ -15,9 +15,9 @@ static bool is_wide(const struct sac_op_call *c, int i)
     return c->in[i].present && sac_operand_same_dims(&c->in[i], &c->out[0]);
 }
 
-/* Any input that float16 would spoil or that keeps what came before exact: then the result is float32.
- * Constants over 16 are places and sizes (grids, strides, anchors), which eleven bits are too few for;
- * those under float16's smallest are there to be added (the epsilon of a norm). */
+/* Does any input need float32, so that the result stays float32? Constants over 16 are places and
+ * sizes (grids, strides, anchors), for which eleven bits are too few; those below float16's
+ * smallest number are epsilons (of a norm). */
 static bool constant_needs_float(const struct sac_operand *o)
 {
     for (int64_t i = 0, n = sac_operand_elements(o); i < n; i++) {
@@ -47,7 +47,7 @@ static bool follows_half(const struct sac_kernel_plan *plan)
     return any;
 }
 
-/* What grows or shrinks fast leaves float16's range. */
+/* These grow or shrink so fast that they leave float16's range. */
 static bool leaves_range(enum sac_op_id id)
 {
     return id == SAC_OP_Exp || id == SAC_OP_Pow || id == SAC_OP_Reciprocal || id == SAC_OP_Cosh ||
@@ -211,13 +211,13 @@ static bool clip_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     if (c->node->opset < 11 && ops_class_of(c->in[0].dtype) != OPS_FLOAT)
         return ops_refuse(why, size, "dtype %s in opset %d", sac_dtype_name(c->in[0].dtype), c->node->opset);
     map_layouts(plan, why, size);
-    for (int i = 0; i < c->out_count; i++) /* its bounds say nothing about precision */
+    for (int i = 0; i < c->out_count; i++) /* bounds do not affect the precision */
         ops_halve_output(plan, i, sac_layout_is_half(plan->in_layout[0]));
     settle_in_place(plan);
     return true;
 }
 
-/* To float32: as precise as the input; other casts give what they name. */
+/* A cast to float32 keeps the input's precision; other casts give the named dtype. */
 static bool cast_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     map_layouts(plan, why, size);
@@ -325,7 +325,7 @@ static bool gated_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     if (!ops_can_be_last(&c->out[0]) || c->in_count > 2 * OPS_GATES_MAX)
         return ops_refuse(why, size, "%d dimensions and %d inputs", c->out[0].rank, c->in_count);
     map_layouts(plan, why, size);
-    for (int i = 0; i < c->in_count; i++) /* one view for all: they must lie alike */
+    for (int i = 0; i < c->in_count; i++) /* one view for all: they must have the same strides */
         plan->in_layout[i] = ops_with_last(plan->in_layout[i], sac_layout_is_last(plan->out_layout[0]));
     plan->strided = false;
     return true;

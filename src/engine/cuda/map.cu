@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise operators: see map.h. Float16 and float32 whose innermost dimension falls into eights are
- * read and written 16 bytes at a time; everything else goes one by one. */
+/* Elementwise operators: see map.h. Float16 and float32 whose innermost dimension is a multiple of
+ * eight are read and written 16 bytes at a time; everything else element by element. */
 #include "engine/cuda/functions.cuh"
 
 using namespace ops;
@@ -22,7 +22,8 @@ template <class T> struct map_body {
     }
 };
 
-/* The functions that networks spend their time in; the rest would cost these registers. */
+/* The functions that take most of networks' time; including the others would cost these
+ * registers. */
 #define LIGHT(F)                                                                                          \
     F(OPS_FN_IDENTITY) F(OPS_FN_ABS) F(OPS_FN_CLIP) F(OPS_FN_EXP) F(OPS_FN_GELU) F(OPS_FN_HARD_SIGMOID)   \
     F(OPS_FN_HARD_SWISH) F(OPS_FN_LEAKY_RELU) F(OPS_FN_NEG) F(OPS_FN_RECIPROCAL) F(OPS_FN_RELU)           \
@@ -102,7 +103,7 @@ int launch(const struct ops_map &p, const struct ops_ports *ports, void *stream)
 
 /* ---- casts ---- */
 
-/* Towards zero; what does not fit saturates, NaN is 0. */
+/* Rounds towards zero; values out of range saturate, NaN is 0. */
 OPS_BODY int64_t truncate_i64(double v)
 {
     return v != v ? 0 : v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : (int64_t)v;

@@ -88,7 +88,7 @@ static sac_result take_constants(struct matmul_state *s, struct sac_kernel_plan 
 
 static cudaError_t execute(struct matmul_state *s, const struct matmul_pointers *p, cudaStream_t stream)
 {
-    pthread_mutex_lock(&s->gpu->lock); /* of the descriptor, which holds the bias */
+    pthread_mutex_lock(&s->gpu->lock); /* guards the descriptor, which holds the bias */
     const cublasStatus_t res = matmul_lt_run(&s->lt, &s->spec, p, stream);
     pthread_mutex_unlock(&s->gpu->lock);
     return res == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown;
@@ -153,7 +153,7 @@ static sac_result take_memory(struct sac_device *dev, struct trial *t)
         res = sac_buffer_create(dev, (size_t)counts[i] * matmul_element(s), "measuring products", &t->memory[i]);
     if (res == SAC_OK)
         res = sac_buffer_create(dev, 33 << 20, "measuring products", &t->memory[4]);
-    if (res == SAC_OK) /* whoever had the memory may still be working with it on the device's own stream */
+    if (res == SAC_OK) /* work queued on the device's own stream may still use this memory */
         res = cuda_check(dev, cudaStreamSynchronize(cuda_stream_of(dev, NULL)), "queued work");
     if (res != SAC_OK)
         return res;
@@ -217,7 +217,7 @@ static bool take_text(struct matmul_state *s, const char *text)
     return matmul_lt_take(&s->lt, &algo);
 }
 
-/* In the GPU's context. */
+/* The GPU's context must be current. */
 static bool choose(struct sac_device *dev, struct matmul_state *s, struct sac_kernel_plan *plan)
 {
     cublasLtMatmulHeuristicResult_t found[CANDIDATES_MAX];

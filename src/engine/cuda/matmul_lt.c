@@ -94,7 +94,7 @@ static void prefer(struct matmul_lt *lt, cublasLtMatmulPreference_t p, cublasLtM
         note(lt, lt->api->preference_set(p, attribute, value, bytes));
 }
 
-/* Sums are never kept in float16 between the parts of a product. */
+/* Partial sums of a product are never stored in float16. */
 static void make_preference(struct matmul_lt *lt, const struct matmul_spec *s, cublasLtMatmulPreference_t p)
 {
     const size_t   workspace = WORKSPACE_MAX;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A matrix product in cuBLASLt's descriptors. It counts columns first: our rows are its columns, so Y = A B is
- * computed as Y' = B' A'. */
+/* A matrix product in cuBLASLt's descriptors. cuBLASLt is column-major: our rows are its columns,
+ * so Y = A B is computed as Y' = B' A'. */
 #ifndef SAC_ENGINE_CUDA_MATMUL_LT_H
 #define SAC_ENGINE_CUDA_MATMUL_LT_H
 
@@ -10,7 +10,7 @@
 struct matmul_lt {
     const struct cublas_api *api;
     cublasLtHandle_t         handle;
-    cublasStatus_t           status; /* the first fault; what comes behind it does nothing */
+    cublasStatus_t           status; /* the first error; later calls do nothing */
     cublasLtMatmulDesc_t     op;
     cublasLtMatrixLayout_t   a, b, y; /* ours */
     cublasLtMatmulAlgo_t     algo;
@@ -24,7 +24,7 @@ void matmul_lt_finish(struct matmul_lt *lt);
 /* What the heuristics offer, likely best first. */
 int  matmul_lt_candidates(struct matmul_lt *lt, const struct matmul_spec *s, cublasLtMatmulHeuristicResult_t *out,
                           int max);
-/* Take a variant; false: it does not fit this product. */
+/* Selects a variant; false: it does not fit this product. */
 bool matmul_lt_take(struct matmul_lt *lt, const cublasLtMatmulAlgo_t *algo);
 
 struct matmul_pointers {

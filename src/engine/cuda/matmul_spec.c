@@ -31,7 +31,8 @@ static void batch_steps(const struct sac_operand *o, const struct sac_operand *y
     }
 }
 
-/* From the innermost dimension on, as many as one step over both operands describes; the rest are turns. */
+/* From the innermost dimension on, as many as one stride per operand describes; the rest are
+ * separate calls. */
 static bool split_batch(struct matmul_spec *s, const struct sac_operand *y, const int64_t *a, const int64_t *b)
 {
     int d = y->rank - 3;
@@ -63,7 +64,8 @@ static bool split_batch(struct matmul_spec *s, const struct sac_operand *y, cons
 
 /* ---- reading a node ---- */
 
-/* [k] is a row before a matrix and a column behind one; the result lies the same without those ones. */
+/* [k] is a row on the left of a matrix and a column on the right; the result's memory is the same
+ * without those ones. */
 static struct sac_operand as_matrix(const struct sac_operand *o, bool left)
 {
     struct sac_operand m = *o;

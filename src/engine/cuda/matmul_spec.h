@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A matrix product as cuBLASLt is asked for it, Y = alpha A B + beta C + bias over a batch, and the text of the
- * variant that was chosen. Host code without CUDA, so that it is tested where no GPU is. */
+/* A matrix product for cuBLASLt, Y = alpha A B + beta C + bias over a batch, and the text of the
+ * chosen variant. Host code without CUDA, so that it can be tested without a GPU. */
 #ifndef SAC_ENGINE_CUDA_MATMUL_SPEC_H
 #define SAC_ENGINE_CUDA_MATMUL_SPEC_H
 
@@ -19,7 +19,7 @@ struct matmul_spec {
     float              bias_scale;
     bool               matrix;                     /* C is [m,n] */
     int                a_align, b_align, c_align, y_align; /* bytes */
-    /* Batches that do not broadcast evenly: several calls, each with its places. */
+    /* Batches that do not broadcast evenly: several calls, each with its own offsets. */
     int                turns;
     int64_t            a_at[MATMUL_TURNS_MAX], b_at[MATMUL_TURNS_MAX];
 };
@@ -30,7 +30,8 @@ bool   matmul_spec_read(const struct sac_kernel_plan *plan, struct matmul_spec *
 size_t matmul_spec_text(const struct matmul_spec *s, char *out, size_t size);
 size_t matmul_element(const struct matmul_spec *s);
 
-/* The bytes of a variant as text with a check sum: what a damaged file holds must never reach the library. */
+/* The bytes of a variant as text with a checksum: contents of a damaged file must never reach the
+ * library. */
 enum { MATMUL_CHOICE_BYTES = 64 };
 void matmul_choice_print(const unsigned char bytes[MATMUL_CHOICE_BYTES], char *out, size_t size);
 bool matmul_choice_parse(const char *text, unsigned char bytes[MATMUL_CHOICE_BYTES]);

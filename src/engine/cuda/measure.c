@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long work takes on the GPU. A kernel of 4 microseconds takes less than its launch from the host, so
- * several turns are captured into one graph, which is launched as a whole: as plans run later. */
+/* Measures how long work takes on the GPU. A kernel of 4 microseconds takes less time than its
+ * launch from the host, so several iterations are captured into one graph and launched together, as
+ * plans run later. */
 #include "engine/cuda/cudnn.h"
 
 enum { TURNS_MAX = 16, ROUNDS = 3 };
@@ -88,6 +89,6 @@ double measure_us(const struct measure *m)
     if (c.end)
         cudaEventDestroy(c.end);
     if (us < 0)
-        cudaGetLastError(); /* the next call starts clean */
+        cudaGetLastError(); /* clear the error for the next call */
     return us;
 }

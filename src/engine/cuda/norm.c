@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of norms: lines, and what stands along them. */
+/* The rows of norms. */
 #include "engine/cuda/lines.h"
 #include "engine/cuda/map.h"
 #include "engine/cuda/ops.h"
@@ -24,7 +24,7 @@ static void norm_vector(struct sac_kernel_plan *plan, struct ops_shape *s, int i
     ops_shape_add(s, 0, steps);
 }
 
-/* What all norms end with. */
+/* The common end of all norms. */
 static sac_result finish_norm(struct sac_kernel_plan *plan, struct ops_norm *p, const struct ops_shape *s,
                               const bool *along)
 {
@@ -101,7 +101,7 @@ static sac_result group_fill(struct sac_kernel_plan *plan, void *params)
     return finish_norm(plan, p, &s, along);
 }
 
-/* The steps of an operand that is broadcast over the input. */
+/* The strides of an operand that is broadcast over the input. */
 static void broadcast_steps(const struct sac_kernel_plan *plan, int input, int64_t *out)
 {
     const struct sac_operand *o = &plan->call->in[input];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Norms of lines: mean and variance (or what stands for them), then each number by them. Means are taken
- * first and squares about them after, as the difference of two large sums would lose all digits. */
+/* Norms of lines: first mean and variance (or their substitutes), then each number is normalised.
+ * The squares are summed about the mean in a second pass, because the difference of two large sums
+ * would lose all digits. */
 #include "engine/cuda/functions.cuh"
 #include "engine/cuda/team.cuh"
 
@@ -51,7 +52,7 @@ struct norm_body {
             m.mean = sum_of(x, first, last, team) / (double)(last - first);
         m.squares = p.kind == OPS_NORM_L1 ? sum_of(magnitude{x}, first, last, team)
                                           : sum_of(square{x, (float)m.mean}, first, last, team);
-        if (centred() && last > first) { /* the mean that was taken off was rounded */
+        if (centred() && last > first) { /* corrects for the rounded mean */
             const double off = m.mean - (float)m.mean;
             m.squares -= off * off * (double)(last - first);
         }

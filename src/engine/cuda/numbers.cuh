@@ -78,7 +78,7 @@ template <class T> OPS_BODY T get(const void *p, int type, int64_t i)
     }
 }
 
-/* Of floats alone: less code where nothing else can come. */
+/* Only float dtypes, which takes less code. */
 OPS_BODY float get_float(const void *p, int type, int64_t i)
 {
     switch (type) {

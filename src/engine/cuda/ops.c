@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the rows share: layouts, and the way from a plan to a launch. */
+/* Shared by the rows: layouts, and the path from a plan to a launch. */
 #include <stdio.h>
 
 #include "engine/cuda/ops.h"

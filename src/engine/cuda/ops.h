@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the rows' files share. */
+/* Shared by the rows' files. */
 #ifndef SAC_ENGINE_CUDA_OPS_H
 #define SAC_ENGINE_CUDA_OPS_H
 
@@ -13,22 +13,24 @@
 /* ---- layouts ---- */
 
 bool ops_refuse(char *why, size_t size, const char *fmt, ...) SAC_PRINTF(3, 4);
-/* All inputs and outputs in ONNX order, each as precise as it lies; outputs like input 0. */
+/* All inputs and outputs in ONNX order, each in its current precision; outputs like input 0. */
 void ops_want_plain(struct sac_kernel_plan *plan);
-/* Channels last, if it can be, for output 0 and for the inputs of its rank as they lie. */
+/* Channels last, where possible, for output 0 and the inputs of its rank, in their current
+ * precision. */
 bool ops_can_be_last(const struct sac_operand *o);
 enum sac_layout ops_with_half(enum sac_layout layout, bool half);
 enum sac_layout ops_with_last(enum sac_layout layout, bool last);
-/* Float16 for output i of float32 when the plan's precision is that. */
+/* Float16 for float32 output i when the plan's precision is FP16. */
 void ops_halve_output(struct sac_kernel_plan *plan, int i, bool half);
-/* The dtype in which an operand lies in memory. */
+/* The dtype of an operand in memory. */
 int  ops_in_type(const struct sac_kernel_plan *plan, int i);
 int  ops_out_type(const struct sac_kernel_plan *plan, int i);
 enum ops_class ops_class_of(enum sac_dtype t);
 
 /* ---- index spaces ---- */
 
-/* One being described: dims outermost first, each operand's start and steps in elements. */
+/* An index space under construction: dims outermost first, each operand's start and strides in
+ * elements. */
 enum { OPS_SHAPE_DIMS = 2 * SAC_RANK_MAX + 1 };
 struct ops_shape {
     int     rank, operands;
@@ -38,7 +40,7 @@ struct ops_shape {
 };
 void ops_shape_init(struct ops_shape *s, int rank, const int64_t *dims);
 int  ops_shape_add(struct ops_shape *s, int64_t start, const int64_t *steps);
-/* An operand of the plan as it lies, broadcast over the space. */
+/* Adds an operand of the plan in its layout, broadcast over the space. */
 int  ops_shape_in(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
 int  ops_shape_out(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
 /* Steps of an operand's own dims. */
@@ -58,7 +60,7 @@ sac_result ops_view_fail(struct sac_kernel_plan *plan);
 sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s, const bool *along,
                            struct ops_lines *out);
 void       ops_choose_team(struct ops_lines *l, bool parts_allowed);
-/* Outputs lie as input 0 does where they have its dimensions. */
+/* Outputs have the layout of input 0 where they have its dimensions. */
 void       ops_line_layouts(struct sac_kernel_plan *plan);
 
 /* What kernels over [N,C,spatial...] need: steps and sizes of input x and output 0; the whole window (false:

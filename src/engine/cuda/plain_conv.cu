@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions that no library takes: each output is one thread's sum. Right for every shape and dtype, and
- * slow. */
+/* Convolutions that no library supports: one thread per output. Works for every shape and dtype,
+ * but slowly. */
 #include "engine/cuda/functions.cuh"
 #include "engine/cuda/window.cuh"
 
@@ -19,7 +19,7 @@ template <class T> struct conv_body {
     const void     *in[4];
     void           *out;
 
-    /* Where the weights of a kernel's row begin. */
+    /* The offset of the weights of a kernel's row. */
     OPS_BODY int64_t weights_at(int64_t row, int32_t channel, int32_t a, int32_t b) const
     {
         const int32_t *size = p.w.kernel;
@@ -48,7 +48,7 @@ template <class T> struct conv_body {
         return sum;
     }
 
-    /* The input that kernel position k brings to output `at`; -1: none. */
+    /* The input index of kernel position k for output `at`; -1: none. */
     OPS_BODY int32_t source(int d, int32_t at, int32_t k) const
     {
         const int32_t x = at + p.w.pad_begin[d] - k * p.w.dilation[d], i = x / p.w.stride[d];

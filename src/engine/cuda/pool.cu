@@ -99,8 +99,8 @@ template <bool MAX> struct pool8_body {
     }
 };
 
-/* The largest of windows of SIZE columns: a row's loads are all under way at once, and what lies outside is
- * read at the edge once more, which changes no maximum. */
+/* The maximum of windows of SIZE columns: all loads of a row are in flight at once, and positions
+ * outside read the edge again, which changes no maximum. */
 template <int SIZE> struct max8_body {
     struct ops_pool p;
     const void     *in;

@@ -13,8 +13,8 @@ static bool product_layouts(struct sac_kernel_plan *plan, char *why, size_t size
     return true;
 }
 
-/* The outer walk goes along the output, so that neighbouring threads share a row; a warp takes a long sum
- * where there are few. */
+/* The outer walk follows the output, so that neighbouring threads share a row. Where there are only
+ * a few long sums, a warp computes each. */
 static sac_result finish(struct sac_kernel_plan *plan, const struct ops_shape *outer, const struct ops_shape *inner,
                          struct ops_lines *l)
 {
@@ -146,7 +146,7 @@ static sac_result einsum_fill(struct sac_kernel_plan *plan, void *params)
     for (int i = 0; i < c->in_count; i++) {
         int64_t own[SAC_RANK_MAX], steps[OPS_SHAPE_DIMS] = {0};
         ops_steps_in(plan, i, own);
-        for (int k = 0; k < c->in[i].rank; k++) /* a repeated letter walks along the diagonal */
+        for (int k = 0; k < c->in[i].rank; k++) /* a repeated letter selects the diagonal */
             steps[label_index(&e, e.in[i].labels[k])] += c->in[i].dims[k] == 1 ? 0 : own[k];
         ops_shape_add(&side[0], 0, steps);
         ops_shape_add(&side[1], 0, steps + kept);

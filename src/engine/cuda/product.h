@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of products: MatMul, Gemm and their integer relatives when no library takes them, and Einsum. */
+/* Sums of products: MatMul, Gemm and their integer relatives when no library supports them, and
+ * Einsum. */
 #ifndef SAC_ENGINE_CUDA_PRODUCT_H
 #define SAC_ENGINE_CUDA_PRODUCT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RNN, GRU and LSTM: a block of threads per sample and direction goes through its steps, each thread with
- * some hidden units. */
+/* RNN, GRU and LSTM: one block per sample and direction runs its steps, each thread computing some
+ * hidden units. */
 #include "engine/cuda/sequence.h"
 #include "engine/cuda/team.cuh"
 

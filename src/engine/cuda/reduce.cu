@@ -122,7 +122,7 @@ OPS_BODY void store(const struct ops_reduce &p, void *out, int64_t at, double v)
     put(out, p.out_type, at, p.out_type <= SAC_BF16 ? v : trunc(v));
 }
 
-/* What a team found of its part of a line; one thread of the team calls. */
+/* Stores a team's result for its part of a line; called by one thread of the team. */
 struct result {
     const struct ops_reduce &p;
     void                    *out;

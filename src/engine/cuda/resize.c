@@ -27,7 +27,7 @@ static bool resize_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
         return ops_refuse(why, size, "%d of %d dimensions change", axes, in->rank);
     const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(in);
     plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
-    /* Copies are as precise as what they copy; blends feed networks. */
+    /* Copies keep the input's precision; interpolated results may be float16. */
     ops_halve_output(plan, 0, r.mode != SAC_RESIZE_NEAREST || sac_layout_is_half(plan->in_layout[0]));
     plan->strided = last;
     plan->writes_any = true;
@@ -42,7 +42,7 @@ static int find(const char *name, const char *const *list)
     return i;
 }
 
-/* Output x reads input x / n: nearest, with a whole scale and a rounding that comes to that. */
+/* Output x reads input x / n: nearest, with an integer scale and a suitable rounding. */
 static struct ops_divisor whole_scale(const struct ops_resize *p, const struct ops_resize_axis *a)
 {
     const int64_t n = (int64_t)a->scale;
@@ -53,7 +53,7 @@ static struct ops_divisor whole_scale(const struct ops_resize *p, const struct o
     return ops_divisor_of(n);
 }
 
-/* The line on which outputs lie, but for what nearest makes of it. */
+/* The linear map from outputs to inputs, before nearest rounds it. */
 static void set_line(const struct ops_resize *p, struct ops_resize_axis *a)
 {
     const double size = a->in, out = a->scale * size, span = (a->roi_end - a->roi_start) * (size - 1);
@@ -133,7 +133,8 @@ static bool by_eights(const struct ops_resize *p, int64_t channels)
     return fits;
 }
 
-/* Enlarged maps: four neighbouring columns blend at most four of the input's, so a thread takes them together. */
+/* Enlarged maps: four neighbouring columns interpolate at most four columns of the input, so one
+ * thread computes them together. */
 static void set_run(struct ops_resize *p, const int64_t *in, const int64_t *out)
 {
     const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) && (p->out_type == SAC_F16 || p->out_type == SAC_F32);

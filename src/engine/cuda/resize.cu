@@ -6,8 +6,8 @@ using namespace ops;
 
 namespace {
 
-/* Where output index x lies on the input's axis, for nearest: divided as the reference divides, since
- * what is taken jumps. */
+/* The position of output index x on the input's axis, for nearest: divided exactly as in the
+ * reference, because rounding could select another element. */
 OPS_BODY double source_at(const ops_resize &r, const ops_resize_axis &a, int32_t x)
 {
     switch (r.coordinates) {
@@ -97,7 +97,7 @@ OPS_BODY int32_t along(const at5 &at, int dim)
     return dim == 4 ? at.x : dim == 3 ? at.y : dim == 2 ? at.z : dim == 1 ? at.c : at.n;
 }
 
-/* What the axes that are not resized leave of the place. */
+/* The offset along the axes that are not resized. */
 OPS_BODY int64_t rest_of(const ops_resize &r, const at5 &at)
 {
     int64_t from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2] + at.y * r.w.x_step[3] +
@@ -146,7 +146,7 @@ template <class VISIT> OPS_BODY bool each_tap(const ops_resize &r, const at5 &at
     return outside;
 }
 
-/* How an element is read: of a type that is known when this is compiled, or of any. */
+/* How an element is read: of a type known at compile time, or of any. */
 struct of_halves {
     static OPS_BODY float get(const void *p, int, int64_t i) { return half_to_float(((const uint16_t *)p)[i]); }
 };
@@ -157,8 +157,8 @@ struct of_any {
     static OPS_BODY double get(const void *p, int type, int64_t i) { return ops::get<double>(p, type, i); }
 };
 
-/* The channels of a unit: every `step`-th from the place on, so that neighbouring threads read and write
- * neighbouring ones. */
+/* The channels of a unit: every `step`-th from its offset on, so that neighbouring threads access
+ * neighbouring channels. */
 struct channels {
     int32_t first, step, count;
     OPS_BODY channels(const ops_resize &r, const at5 &at)
@@ -167,8 +167,8 @@ struct channels {
     }
 };
 
-/* T: float, or double for what float does not hold. Where the taps lie is worked out once for all channels
- * of the unit. */
+/* T: float, or double for types that float cannot hold. The taps' positions are computed once for
+ * all channels of the unit. */
 template <class T, class FROM> struct blend_body {
     struct ops_resize r;
     const void       *in;
@@ -237,7 +237,7 @@ struct blend8_body {
 
 /* ---- runs of four columns ---- */
 
-/* What four neighbouring outputs of a row take of four columns of two rows. */
+/* The weights of four neighbouring outputs of a row for four columns of two rows. */
 struct run {
     float   of[4][4], row[2]; /* of[output][column] */
     int32_t at[2][4];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize and Upsample: each output blends the product of up to three axes' taps, worked out on the way. */
+/* Resize and Upsample: each output interpolates over the taps of up to three axes, computed on the
+ * fly. */
 #ifndef SAC_ENGINE_CUDA_RESIZE_H
 #define SAC_ENGINE_CUDA_RESIZE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider of all operators but the large products: each is a row that settles layouts, fills a
- * struct of parameters when a plan is made, and launches with them. Nothing here names CUDA, so the tests
- * compile it a second time with bodies that run on the host (each.cuh). */
+/* The provider of all operators but the large products: each is a row that decides layouts, fills a
+ * struct of parameters when a plan is created, and launches with them. This code does not use CUDA,
+ * so the tests compile it a second time with bodies that run on the host (each.cuh). */
 #ifndef SAC_ENGINE_CUDA_ROW_H
 #define SAC_ENGINE_CUDA_ROW_H
 
@@ -11,10 +11,10 @@
 #include "engine/kernel.h"
 
 struct ops_row {
-    /* Fills the wanted layouts; false with a reason. NULL: everything plain. Float16 or not: an input is
-     * taken as it lies; ops_halve_output decides outputs. */
+    /* Sets the wanted layouts; false with a reason. NULL: everything plain. Precision: inputs keep
+     * theirs; ops_halve_output decides that of outputs. */
     bool (*layouts)(struct sac_kernel_plan *plan, char *why, size_t size);
-    /* Parameters from shapes, attributes and constants, once the layouts are settled. */
+    /* Parameters from shapes, attributes and constants, once the layouts are decided. */
     sac_result (*fill)(struct sac_kernel_plan *plan, void *params);
     ops_launch *launch;
     size_t      bytes; /* of the parameters */
@@ -22,7 +22,7 @@ struct ops_row {
 };
 
 extern const struct ops_row *const ops_rows[SAC_OP_COUNT];
-/* The kernels of a provider: they look the row up by the node's operator. */
+/* The provider's kernels, which find the row by the node's operator. */
 bool       ops_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t size);
 sac_result ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan);
 sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *const *out, void *scratch,
@@ -45,7 +45,7 @@ static inline struct ops_ports ops_ports_of(const struct ops_state *s, void *con
         ports.out[i] = out[i];
     return ports;
 }
-/* Queue it: the two builds differ in this. */
+/* Queues the launch; only this differs between the two builds. */
 sac_result ops_queue(struct sac_device *dev, struct sac_stream *stream, const struct ops_state *s,
                      const struct ops_ports *ports);
 

@@ -10,7 +10,7 @@ struct ops_heads {
     int64_t batch, count, length, size, step[3];
 };
 
-/* Scores of a row of queries stand in scratch, [rows][total] float. Ports as the node has them. */
+/* Scores of a row of queries are in scratch, [rows][total] float. Ports as in the node. */
 struct ops_attention {
     struct ops_heads q, k, v;
     int64_t          past, total, group, left, right;

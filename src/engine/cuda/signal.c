@@ -6,7 +6,7 @@
 #include "engine/layout.h"
 #include "engine/op_reads.h"
 
-/* All of them give float32: sums of many, products of many, logarithms. */
+/* All results are float32: sums and products of many numbers, logarithms. */
 static bool exact_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     (void)why, (void)size;

@@ -6,7 +6,7 @@
 #include "engine/cuda/types.h"
 
 /* DFT: lines [outer][size][inner] of `given` numbers each, to [outer][out][inner] of `parts`.
- * STFT: frames of a signal [batch][size], `hop` apart, weighed by a window. */
+ * STFT: frames of a signal [batch][size], `hop` apart, weighted by a window. */
 struct ops_dft {
     int64_t outer, inner, size, length, out, frames, hop;
     int32_t given, parts, inverse, mirrors, stft;
@@ -20,7 +20,8 @@ struct ops_det {
 };
 OPS_LAUNCHER(ops_launch_det);
 
-/* Scores [N,classes,plane]. Without reduction each loss is an output; else all meet in scratch. */
+/* Scores [N,classes,plane]. Without reduction each loss is an output; else they are summed through
+ * scratch. */
 struct ops_loss {
     int64_t count, classes, plane, ignored;
     int32_t cross_entropy, reduces, mean, ignores;

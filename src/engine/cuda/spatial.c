@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of images that are read or written at places which other tensors give. */
+/* The rows of operators that read or write images at positions given by other tensors. */
 #include "engine/cuda/spatial.h"
 
 #include "engine/cuda/ops.h"
 #include "engine/layout.h"
 #include "engine/op_reads.h"
 
-/* The image may lie in channels last, what tells the places lies in ONNX's order. */
+/* The image may be in channels last; the positions are in ONNX's order. */
 static bool image_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     const struct sac_op_call *c = plan->call;
@@ -18,7 +18,7 @@ static bool image_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     return ops_count_out(plan, 0) < INT32_MAX || ops_refuse(why, size, "more than 2^31 numbers");
 }
 
-/* Places are float32: they count pixels. */
+/* Positions are float32, because they are pixel coordinates. */
 static bool places_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     (void)why, (void)size;

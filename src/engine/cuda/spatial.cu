@@ -87,7 +87,7 @@ struct grid_body {
         const int64_t spot = (((int64_t)at.n * p.w.out[0] + at.z) * p.w.out[1] + at.y) * p.w.out[2] + at.x;
         grid_taps     t[3];
         OPS_UNROLL
-        for (int d = 0; d < 3; d++) { /* the grid names the last dimension first */
+        for (int d = 0; d < 3; d++) { /* the grid has the last dimension first */
             t[d] = grid_taps{0, 0, 1};
             if (d >= 3 - p.rank)
                 t[d] = grid_taps_at(p, d, get_double(grid, p.grid_type, spot * p.rank + 2 - d));

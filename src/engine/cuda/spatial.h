@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images read at places that other tensors give, and written back to such places. */
+/* Images read or written at positions given by other tensors. */
 #ifndef SAC_ENGINE_CUDA_SPATIAL_H
 #define SAC_ENGINE_CUDA_SPATIAL_H
 

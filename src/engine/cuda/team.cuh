@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Teams of threads over lines: see lines.h. A body's call operator takes a line's number, its part and a
- * team, whose threads it all runs in and whose folds give every thread the same. On the host a team is
- * one thread. */
+/* Teams of threads over lines: see lines.h. A body's call operator takes a line's number, its part
+ * and a team. All threads of the team run it, and the team's folds give every thread the same
+ * result. On the host a team is one thread. */
 #pragma once
 
 #include "engine/cuda/lines.h"
@@ -9,7 +9,7 @@
 
 namespace ops {
 
-/* The teams that a body may get: each is a kernel more, and as much code. */
+/* The teams that a body may get: each adds a kernel and its code. */
 constexpr unsigned SOLO = 1u << OPS_TEAM_SOLO, WARPS = 1u << OPS_TEAM_WARP, BLOCKS = 1u << OPS_TEAM_BLOCK,
                    COLUMNS = 1u << OPS_TEAM_COLUMN;
 constexpr unsigned CHOSEN = SOLO | WARPS | BLOCKS; /* by ops_choose_team */
@@ -17,7 +17,7 @@ constexpr unsigned CHOSEN = SOLO | WARPS | BLOCKS; /* by ops_choose_team */
 struct solo {
     OPS_BODY int lane() const { return 0; }
     OPS_BODY int lanes() const { return 1; }
-    OPS_BODY void sync() const {} /* what the team's threads wrote before, all of them may read */
+    OPS_BODY void sync() const {} /* makes writes of the team's threads visible to all of them */
     template <class T, class FOLD> OPS_BODY T all(T v, FOLD) const { return v; }
     /* write(line, k, what the team's threads have of v[k], folded) for eight numbers of a line. */
     template <class FOLD, class WRITE>
@@ -57,7 +57,7 @@ struct block {
     {
         T *each_warp = (T *)room;
         v = fold_warp(v, fold);
-        __syncthreads(); /* what the fold before left has been read */
+        __syncthreads(); /* the previous fold's result has been read */
         if (threadIdx.x % WARP == 0)
             each_warp[threadIdx.x / WARP] = v;
         __syncthreads();
@@ -78,7 +78,7 @@ struct column {
     template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
     {
         T *each_thread = (T *)room;
-        __syncthreads(); /* what the fold before left has been read */
+        __syncthreads(); /* the previous fold's result has been read */
         each_thread[threadIdx.x] = v;
         __syncthreads();
         v = each_thread[threadIdx.x % WARP];
@@ -87,7 +87,8 @@ struct column {
             v = fold(v, each_thread[i * WARP + threadIdx.x % WARP]);
         return v;
     }
-    /* The block's 32 lines by eight numbers are a number for each thread. The row's length keeps banks apart. */
+    /* The block's 32 lines by eight numbers are one number per thread. The row's length avoids bank
+     * conflicts. */
     template <class FOLD, class WRITE>
     __device__ void eight(int64_t line, int64_t lines, double (&v)[LANES], FOLD fold, const WRITE &write) const
     {
@@ -133,7 +134,8 @@ __global__ void __launch_bounds__(THREADS) block_kernel(const __grid_constant__ 
         body(i / parts, (int)(i % parts), block{room});
 }
 
-/* Where the lines are no multiple of a warp, the last is worked on more than once, to the same end. */
+/* Where the number of lines is not a multiple of a warp, the last is computed more than once, with
+ * the same result. */
 template <class BODY>
 __global__ void __launch_bounds__(THREADS) column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
@@ -212,7 +214,7 @@ template <class T> struct smaller {
     OPS_BODY T operator()(T a, T b) const { return b < a || is_nan(b) ? b : a; }
 };
 
-/* Where part `part` of a line of n begins. */
+/* The start of part `part` of a line of n. */
 OPS_BODY int64_t part_start(int64_t n, int part, int parts) { return parts == 1 ? n * part : n * part / parts; }
 
 /* Of elements first, first + lanes, ... below last, those that are added up in float before double takes over. */

@@ -12,7 +12,7 @@ static struct {
     size_t count, capacity;
 } tuned = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Under the lock. */
+/* The lock is held. */
 static struct tuned *find(const char *key)
 {
     for (size_t i = 0; i < tuned.count; i++)

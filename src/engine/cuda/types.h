@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What host code tells the operators' kernels. They don't know layouts: an operand is an address, the
- * dtype in which its numbers lie in memory (float16 for a float32 value in a half layout) and the steps
- * from one index to the next along each dimension. */
+/* Parameters that host code passes to the operators' kernels. Kernels don't know layouts: an
+ * operand is an address, the dtype of its numbers in memory (float16 for a float32 value in a half
+ * layout) and a stride for each dimension. */
 #ifndef SAC_ENGINE_CUDA_TYPES_H
 #define SAC_ENGINE_CUDA_TYPES_H
 
@@ -24,8 +24,8 @@ struct ops_divisor {
     uint32_t d, factor, shift;
 };
 
-/* An index space over several operands, outermost dimension first, simplified: no dimension of one, and
- * neighbours joined that all operands pass through evenly. */
+/* An index space over several operands, outermost dimension first, simplified: no dimension of one,
+ * and neighbours merged that are contiguous for all operands. */
 struct ops_view {
     int32_t            rank; /* at least 1 */
     int32_t            wide; /* more elements than 31 bits count: divide in 64 bits */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Index spaces of operands in any layout, made small before a kernel walks them. */
+/* Index spaces of operands in any layout, simplified before a kernel walks them. */
 #include "engine/cuda/ops.h"
 #include "engine/layout.h"
 
-/* ---- how an operand lies ---- */
+/* ---- strides of an operand ---- */
 
 static void steps_of(const struct sac_operand *o, enum sac_layout layout, int64_t pixel, int64_t sample,
                      int64_t *steps)
@@ -74,7 +74,7 @@ int ops_shape_out(struct ops_shape *s, const struct sac_kernel_plan *plan, int i
     return add_broadcast(s, &plan->call->out[i], own);
 }
 
-/* ---- making it small ---- */
+/* ---- simplifying ---- */
 
 static void drop_ones(struct ops_shape *s)
 {
@@ -107,7 +107,8 @@ static void swap_dims(struct ops_shape *s, int a, int b)
     }
 }
 
-/* Largest step of the leading operand outermost; dims along which it stands still keep their place. */
+/* Sorts dims by the leading operand's stride, largest outermost; dims with a stride of 0 keep their
+ * place. */
 static void sort(struct ops_shape *s, int order)
 {
     for (int i = 1; i < s->rank; i++)
@@ -146,7 +147,7 @@ static void join(struct ops_shape *s)
  * bit short, which the sum in divide() gives back; right for numbers below 2^31. */
 struct ops_divisor ops_divisor_of(int64_t d)
 {
-    d = SAC_MAX(d, 1); /* of an empty dimension: nothing is divided then */
+    d = SAC_MAX(d, 1); /* an empty dimension: no division takes place */
     struct ops_divisor v = {.d = (uint32_t)d};
     while (v.shift < 32 && (1ull << v.shift) < (uint64_t)d)
         v.shift++;

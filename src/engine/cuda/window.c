@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of sliding windows: pooling, and convolutions for when cuDNN is not there or does not want
- * them. */
+/* The rows of sliding windows: pooling, and the convolutions without cuDNN or that it does not
+ * support. */
 #include "engine/cuda/window.h"
 
 #include "engine/cuda/map.h"
@@ -68,7 +68,7 @@ static bool pool_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&plan->call->in[0]);
     plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
-    /* A maximum is as precise as the input; a mean may be float16. */
+    /* A maximum has the input's precision; a mean may be float16. */
     ops_halve_output(plan, 0, plan->call->node->op->id == SAC_OP_AveragePool || sac_layout_is_half(plan->in_layout[0]));
     plan->strided = last && !sac_op_wants(plan->call, 1);
     return small_enough(plan, why, size);

@@ -32,7 +32,8 @@ OPS_BODY at5 place5(const ops_places &p, int64_t i)
     return at;
 }
 
-/* The kernel positions of an output that lie inside the input: first..last-1, and the input at first. */
+/* The kernel positions of an output that are inside the input: first..last-1, and the input index
+ * at first. */
 struct span {
     int32_t start, first, last, padded;
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sliding windows: pooling, and the convolutions that run when no library takes them. */
+/* Sliding windows: pooling, and the convolutions that no library supports. */
 #ifndef SAC_ENGINE_CUDA_WINDOW_H
 #define SAC_ENGINE_CUDA_WINDOW_H
 
 #include "engine/cuda/types.h"
 
-/* Every element of an output [N,C,depth,height,width], in the order in which it lies in memory. */
+/* Every element of an output [N,C,depth,height,width], in memory order. */
 struct ops_places {
     int64_t            count;
     int32_t            last; /* channels innermost */

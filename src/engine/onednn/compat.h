@@ -16,7 +16,7 @@ typedef dnnl_memory_desc_t *memory_desc; /* on the heap, so that both are handle
 #endif
 typedef const_dnnl_primitive_desc_t const_primitive_desc;
 
-/* strides NULL: the library chooses. Returns NULL when it refuses. */
+/* strides NULL: the library chooses. Returns NULL when it fails. */
 memory_desc desc_create(int rank, const int64_t *dims, const int64_t *strides);
 void        desc_destroy(memory_desc *d);
 
@@ -46,7 +46,7 @@ size_t        scratchpad_bytes(const_primitive_desc pd);
 dnnl_memory_t memory_for(const_primitive_desc pd, dnnl_query_t what, dnnl_engine_t engine,
                          void *handle);
 size_t        bytes_for(const_primitive_desc pd, dnnl_query_t what);
-/* Numbers in the layout of `from` into the layout of the weights that pd wants. */
+/* Converts numbers from the layout of `from` to the layout of the weights that pd wants. */
 dnnl_status_t reorder_weights(const_primitive_desc pd, dnnl_engine_t engine, dnnl_stream_t stream,
                               memory_desc from, const void *src, void *dst);
 

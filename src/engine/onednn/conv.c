@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv, FusedConv and ConvTranspose by oneDNN, channels last.
  *
- * Only what oneDNN does faster than the CPU's own kernels (measured, see WORTH_FLOPS), and only where
- * it has a compiled implementation: a `ref:` one can be hundreds of times slower. Its own SiLU costs
- * more than a vectorised polynomial in a second pass, so curved activations are left to that. */
+ * Only where oneDNN is faster than saccade's own kernels (measured, see WORTH_FLOPS) and has a
+ * compiled implementation: a `ref:` one can be hundreds of times slower. Its own SiLU costs more
+ * than a vectorised polynomial in a second pass, so curved activations use that. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,10 +13,10 @@
 #include "engine/onednn/primitive.h"
 #include "engine/op_window.h"
 
-/* Below, the way to the worker thread and back (about 10 microseconds) outweighs the gain. */
+/* Below this, the round trip to the worker thread (about 10 microseconds) outweighs the gain. */
 static const double WORTH_FLOPS = 40e6;
-/* In and out; with fewer the own kernels are as fast. With AVX-512 they win longer, and inside a network
- * more than alone: oneDNN's thread finds the map in another core's cache. */
+/* In and out; with fewer, saccade's own kernels are as fast. With AVX-512 they win for longer, and
+ * more so inside a network: oneDNN's thread finds the map in another core's cache. */
 enum { WORTH_CHANNELS_AVX2 = 32, WORTH_CHANNELS_AVX512 = 48 };
 
 struct conv {
@@ -28,7 +28,7 @@ struct conv {
     int                   pieces;
 };
 
-/* A descriptor made on the worker thread. */
+/* A descriptor created on the worker thread. */
 struct request {
     struct sac_kernel_plan *plan;
     struct after            after;
@@ -111,7 +111,7 @@ static void drop_desc(void *arg)
     desc_destroy(&r->from);
 }
 
-/* What oneDNN does itself behind the sums; the rest is `second`. */
+/* What oneDNN does itself after the sums; the rest is `second`. */
 static void split_activation(const struct sac_node *n, struct after *after, struct sac_activation *second,
                              bool *add_after)
 {
@@ -148,7 +148,7 @@ static bool read_request(struct request *r, struct sac_kernel_plan *plan)
         r->window.dilation[d] = w.dilation[from];
         r->window.pad_begin[d] = w.pad_begin[from];
         r->window.pad_end[d] = w.pad_end[from];
-        if (!r->deconv) { /* exactly as far as the last window reaches: oneDNN checks */
+        if (!r->deconv) { /* exactly what the last window reaches: oneDNN checks */
             const int64_t size = c->in[0].dims[2 + d], out = c->out[0].dims[2 + d];
             const int64_t reach = (w.kernel[from] - 1) * w.dilation[from] + 1;
             r->window.pad_end[d] = (out - 1) * w.stride[from] + reach - size - w.pad_begin[from];

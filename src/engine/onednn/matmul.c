@@ -8,8 +8,8 @@
 
 enum { RANK_MAX = 6 }; /* of oneDNN's matrix product in all versions */
 
-/* A constant second matrix is served by the CPU's own kernel below this; a computed one from there on
- * makes up for the way to the worker thread and back. */
+/* Below this, saccade's own kernel handles a constant second matrix. From this size on, a computed
+ * one is worth the round trip to the worker thread. */
 static const double WORTH_CONSTANT_FLOPS = 200e6, WORTH_FLOPS = 1e6;
 
 struct product {

@@ -25,7 +25,7 @@ void          primitive_destroy(struct primitive *p);
 dnnl_status_t primitive_run(struct primitive *p, const void *src, const void *weights,
                             const void *bias, void *dst, void *scratch);
 
-/* A fault of oneDNN as one of ours. */
+/* Turns an error of oneDNN into one of ours. */
 sac_result onednn_fail(const struct sac_op_call *c, dnnl_status_t status, const char *doing);
 
 extern const struct sac_kernel onednn_Conv, onednn_FusedConv, onednn_ConvTranspose, onednn_MatMul,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plug-in exports, and what its kernels share. */
+/* The plug-in's export, and functions that its kernels share. */
 #include <stdio.h>
 
 #include "engine/onednn/primitive.h"
@@ -15,7 +15,7 @@ static void create_engine(void *result)
         *res = dnnl_stream_create(&onednn_stream, onednn_engine, dnnl_stream_default_flags);
 }
 
-/* Engine and thread are made once and stay: devices come and go. */
+/* Engine and thread are created once and kept, although devices open and close. */
 static sac_result provider_open(struct sac_device *dev)
 {
     dnnl_status_t made = dnnl_success;

@@ -3,7 +3,8 @@
 
 #include "engine/onednn/worker.h"
 
-/* Both sides watch for this long before they sleep: the next layer, or its end, is mostly near. */
+/* Both sides spin for this long before they sleep: the next layer, or its end, usually comes
+ * soon. */
 enum { WATCH_NS = 30000 };
 
 static struct {
@@ -40,8 +41,8 @@ static void change(int to, pthread_cond_t *cond)
     pthread_mutex_unlock(&worker.lock);
 }
 
-/* The number belongs to the calling thread alone: a program's own OpenMP regions are not touched. The
- * runtime is the one that oneDNN brought along. */
+/* The number applies only to the calling thread: a program's own OpenMP regions are not affected.
+ * The runtime is the one that oneDNN loaded. */
 static void set_team(int threads)
 {
     void *runtime = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);

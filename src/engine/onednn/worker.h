@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one thread from which all calls into oneDNN come. Debian builds oneDNN on OpenMP, whose team
- * of workers belongs to the thread that calls: more calling threads would mean more teams. */
+/* The only thread that calls oneDNN. Debian builds oneDNN on OpenMP, whose team of workers belongs
+ * to the calling thread: more calling threads would mean more teams. */
 #ifndef SAC_ENGINE_ONEDNN_WORKER_H
 #define SAC_ENGINE_ONEDNN_WORKER_H
 
@@ -8,7 +8,8 @@
 
 /* Start it; once for the process, whose end also ends it. */
 sac_result worker_start(sac_context *ctx);
-/* Run fn(arg) there, with a team of `threads`, and wait for it. One caller at a time; others wait. */
+/* Runs fn(arg) there, with a team of `threads`, and waits for it. One caller at a time; others
+ * wait. */
 void       worker_call(int threads, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AttributeProto, and in the bodies of functions the attributes that stand for the call's. */
+/* AttributeProto, and the references to the call's attributes in the bodies of functions. */
 #include <string.h>
 
 #include "engine/onnx/reader.h"
@@ -85,7 +85,7 @@ static sac_result attr_graph(const struct sac_onnx_place *p, struct sac_wire g, 
     return a->graph ? sac_onnx_read_graph(p, g, a->graph) : SAC_ERR_MEMORY;
 }
 
-/* Scalars and the kind. A kind that is not written down (files before 2017) is told from the field. */
+/* Scalars and the kind. A missing kind (files before 2017) is derived from the field. */
 static bool attr_scalars(struct sac_wire w, struct sac_attr *a, uint64_t *kind)
 {
     static const uint8_t kind_of_field[] = {[A_F] = SAC_ATTR_FLOAT, [A_I] = SAC_ATTR_INT,
@@ -150,7 +150,8 @@ static sac_result read_attr(const struct sac_onnx_place *p, struct sac_wire w, s
     return SAC_OK;
 }
 
-/* In a function's body an attribute may stand for one of the call's, or for the function's default. */
+/* In a function's body an attribute may refer to one of the call's, or to the function's
+ * default. */
 static sac_result read_reference(const struct sac_onnx_place *p, struct sac_wire w,
                                  struct sac_wire target, struct sac_attr *a)
 {

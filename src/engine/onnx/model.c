@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ModelProto: what is around the graph, and whether the bytes are a model at all. */
+/* ModelProto: everything around the graph, and the check that the bytes are a model at all. */
 #include "engine/onnx/reader.h"
 
 sac_result sac_onnx_damaged(struct sac_onnx_reader *r, const char *what, const struct sac_wire *w)
@@ -55,7 +55,7 @@ static sac_result check_origins(struct sac_onnx_reader *r, const struct sac_grap
 {
     sac_result res = SAC_OK;
     for (int i = 0; i < g->input_count && res == SAC_OK; i++) {
-        if (g->inputs[i]->data) /* by a Constant in a function that was called with it */
+        if (g->inputs[i]->data) /* set by a Constant in a function that was called with it */
             res = SAC_FAIL(r->ctx, SAC_ERR_FORMAT, "input '%.128s' is made inside", g->inputs[i]->name);
         seen[g->inputs[i]->id] = 1;
     }
@@ -119,7 +119,7 @@ static sac_result list_functions(struct sac_onnx_reader *r, struct sac_wire w)
     return SAC_OK;
 }
 
-/* The top level, looked through once for damage and for what makes it an ONNX model. */
+/* Scans the top level once for damage and for what makes it an ONNX model. */
 static sac_result read_header(struct sac_onnx_reader *r, struct sac_wire w, struct sac_wire *graph)
 {
     struct sac_field f;

@@ -6,9 +6,9 @@
  *     ... file.graph ...
  *
  * Models are untrusted input. Every length, count, offset and product of dims is checked against
- * the bytes that are there; nesting and names are bounded; what the file says without the bytes to
- * show for it allocates nothing. Constants point into the source's bytes where they lie aligned, so
- * these must stay until the graph is gone; else they are copied into the arena.
+ * the bytes that are there; nesting and names are bounded; a claimed size without the bytes to
+ * match allocates nothing. Aligned constants point into the source's bytes, which must therefore
+ * outlive the graph; others are copied into the arena.
  *
  * Source: github.com/onnx/onnx, onnx.proto and docs/IR.md; IR versions 3 to 14.
  */
@@ -39,7 +39,7 @@ struct sac_onnx {
     struct sac_onnx_blob *blobs;
 };
 
-/* All that out holds lives in the arena; only the mapped files need sac_onnx_finish.
+/* Everything in out is in the arena; only the mapped files need sac_onnx_finish.
  * Errors   SAC_ERR_FORMAT, SAC_ERR_UNSUPPORTED (a tensor type, a sparse tensor), SAC_ERR_IO (external
  *          data), SAC_ERR_LIMIT, SAC_ERR_MEMORY. */
 sac_result sac_onnx_read(sac_context *ctx, const struct sac_onnx_source *source,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GraphProto, NodeProto and FunctionProto, read into our graph. Fields are looked through more than
- * once, as what one needs may come after it. */
+/* GraphProto, NodeProto and FunctionProto, read into our graph. Fields are scanned more than once,
+ * because a field may need another that comes after it. */
 #include <string.h>
 
 #include "engine/onnx/reader.h"
 #include "engine/op.h"
 
-/* A graph in memory takes some times the bytes of its file; a small file of functions that call
- * functions could ask for any amount. */
+/* A graph in memory takes a few times its file's bytes; a small file of functions that call
+ * functions could need any amount. */
 enum { EXPANSION_FREE_BYTES = 8 << 20 };
 
 /* ---- values ---- */
@@ -91,8 +91,8 @@ static sac_result read_type(const struct sac_onnx_place *p, struct sac_wire type
     return more < 0 ? sac_onnx_damaged(p->r, "the type of a value", &w) : SAC_OK;
 }
 
-/* A caller can hand over tensors of numbers alone: better told now than by the first layer that reads
- * something else. The inputs of a body may have no type; its node gives it. */
+/* A caller can pass only tensors of numbers: an error now is better than one from the first layer
+ * that reads something else. The inputs of a body may have no type; its node gives it. */
 static sac_result check_input_type(const struct sac_onnx_place *p, struct sac_wire type,
                                    const struct sac_value *v)
 {
@@ -201,7 +201,7 @@ static void connect_outputs(const struct sac_onnx_place *p, struct sac_wire w, s
             n->outputs[i] = sac_onnx_scope_own(p->names, name)->value;
 }
 
-/* A tensor written into the file as a node is a constant like any other. */
+/* A Constant node is a constant like any other. */
 static bool take_constant(struct sac_graph *g, struct sac_node *n)
 {
     const struct sac_attr *a = sac_node_attr(n, "value");
@@ -283,7 +283,7 @@ static sac_result read_node(const struct sac_onnx_place *p, struct sac_wire w, i
     const struct sac_onnx_function *function = function_of(p->r, w);
     if (!function)
         return SAC_OK;
-    p->g->node_count--; /* its body stands in its place */
+    p->g->node_count--; /* replaced by its body */
     return read_function(p, &function->body, n);
 }
 

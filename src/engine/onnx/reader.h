@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the ONNX reader share. */
+/* Shared by the files of the ONNX reader. */
 #ifndef SAC_ENGINE_ONNX_READER_H
 #define SAC_ENGINE_ONNX_READER_H
 
@@ -9,7 +9,7 @@
 enum {
     SAC_ONNX_NAME_MAX = 4096,         /* bytes */
     SAC_ONNX_DEPTH_MAX = 16,          /* subgraphs in subgraphs, functions in functions */
-    SAC_ONNX_NODES_MAX = 1 << 16,     /* after expanding functions, which could multiply */
+    SAC_ONNX_NODES_MAX = 1 << 16,     /* after expanding functions, which may multiply them */
     SAC_ONNX_DOMAINS_MAX = 32
 };
 
@@ -33,10 +33,10 @@ struct sac_onnx_reader {
     struct sac_onnx              *out;
     struct sac_onnx_function     *functions; /* [function_count] */
     int                           function_count;
-    int                           node_total; /* made so far, in all graphs */
+    int                           node_total; /* created so far, in all graphs */
 };
 
-/* Names of one graph, or of one call of a function; the outer ones are looked through. */
+/* Names of one graph, or of one call of a function; outer scopes are searched too. */
 struct sac_onnx_scope {
     const struct sac_onnx_scope *outer;
     struct sac_onnx_name        *slots; /* open addressing, NULL name: free */
@@ -54,7 +54,7 @@ void sac_onnx_scope_finish(struct sac_onnx_scope *s);
 
 bool sac_wire_equals(struct sac_wire a, struct sac_wire b);
 bool sac_wire_is(struct sac_wire a, const char *s);
-/* For messages: cut to size, control characters as '?'. Returns buf. */
+/* For messages: truncated to size, control characters as '?'. Returns buf. */
 const char *sac_onnx_printable(struct sac_wire s, char *buf, size_t size);
 /* Copied into the arena, checked against SAC_ONNX_NAME_MAX, control characters as '?'. */
 sac_result sac_onnx_name_copy(struct sac_onnx_reader *r, struct sac_wire s, const char **out);
@@ -82,7 +82,7 @@ sac_result      sac_onnx_read_opsets(struct sac_onnx_reader *r, struct sac_wire 
 int             sac_onnx_opset_of(const struct sac_onnx_opsets *opsets, struct sac_wire domain);
 struct sac_wire sac_onnx_plain_domain(struct sac_wire domain);
 
-/* Say so; return SAC_ERR_FORMAT and SAC_ERR_MEMORY. */
+/* Set the error; return SAC_ERR_FORMAT and SAC_ERR_MEMORY. */
 sac_result sac_onnx_damaged(struct sac_onnx_reader *r, const char *what, const struct sac_wire *w);
 sac_result sac_onnx_no_memory(struct sac_onnx_reader *r);
 

@@ -57,7 +57,7 @@ static bool decimal(struct sac_wire s, uint64_t *out)
     return true;
 }
 
-/* StringStringEntryProto: where the bytes lie. Other keys (checksum) tell nothing that we need. */
+/* StringStringEntryProto: the location of the bytes. Other keys (checksum) are ignored. */
 static bool external_entry(struct tensor *t, struct sac_wire w)
 {
     struct sac_wire  key = {0}, value = {0};
@@ -149,7 +149,7 @@ static sac_result no_memory(const struct tensor *t)
                     t->bytes);
 }
 
-/* Used where they lie, unless unaligned or, of a bool, other than 0 and 1. */
+/* Used in place, unless unaligned or bools other than 0 and 1. */
 static sac_result take_bytes(struct tensor *t, const uint8_t *at, size_t size, const void **out)
 {
     if (size != t->bytes)

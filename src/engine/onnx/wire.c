@@ -29,7 +29,7 @@ bool sac_wire_varint(struct sac_wire *w, uint64_t *out)
     return false;
 }
 
-/* The file is little-endian; so is every host we build for, but the bytes may lie unaligned. */
+/* The file is little-endian, as is every host we build for, but the bytes may be unaligned. */
 static bool fixed(struct sac_wire *w, size_t size, uint64_t *out)
 {
     if (sac_wire_left(w) < size)
@@ -95,7 +95,7 @@ bool sac_wire_ints(const struct sac_field *f, int64_t *out, size_t max, size_t *
     return true;
 }
 
-/* Elements of a fixed size: copied as they lie. */
+/* Elements of a fixed size are copied unchanged. */
 static bool fixed_elements(const struct sac_field *f, size_t size, enum sac_wire_type single,
                            void *out, size_t max, size_t *count)
 {

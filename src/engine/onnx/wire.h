@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Protobuf's wire format, as much of it as ONNX needs: a message is a row of fields, each a number,
- * a type and a value. Nothing is copied; no read goes past the end that the outer message gave.
+/* The part of protobuf's wire format that ONNX needs: a message is a sequence of fields, each a
+ * number, a type and a value. Nothing is copied; no read goes past the end of the outer message.
  *
  *     struct sac_wire  w = sac_wire_of(bytes, size);
  *     struct sac_field f;
@@ -35,7 +35,7 @@ struct sac_field {
     uint32_t           number;
     enum sac_wire_type type;
     uint64_t           value; /* of VARINT, FIXED64, FIXED32 */
-    struct sac_wire    bytes; /* of BYTES: what is inside, for another sac_wire_next */
+    struct sac_wire    bytes; /* of BYTES: the contents, for another sac_wire_next */
 };
 
 struct sac_wire sac_wire_of(const void *bytes, size_t size);
@@ -48,7 +48,8 @@ bool sac_wire_varint(struct sac_wire *w, uint64_t *out);
 /* The next field of that number and type BYTES; others are passed over. As sac_wire_next. */
 int             sac_wire_next_bytes(struct sac_wire *w, uint32_t number, struct sac_wire *out);
 size_t          sac_wire_count_bytes(struct sac_wire w, uint32_t number);
-/* The last of them, as protobuf wants for what is not repeated; empty when there is none. */
+/* The last of them, as protobuf requires for fields that are not repeated; empty when there is
+ * none. */
 struct sac_wire sac_wire_last_bytes(struct sac_wire w, uint32_t number);
 
 /* Repeated numbers come packed (one BYTES field) or one by one (a field each): append what f holds.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations that exporters spell out: x * Sigmoid(x) is SiLU, x * HardSigmoid(x) is HardSwish, and
- * x * Clip(x + 3, 0, 6) / 6 is too; Relu(x) + s * Relu(-x) is a LeakyRelu. */
+/* Activations that exporters write as several nodes: x * Sigmoid(x) is SiLU, x * HardSigmoid(x) and
+ * x * Clip(x + 3, 0, 6) / 6 are HardSwish, Relu(x) + s * Relu(-x) is a LeakyRelu. */
 #include <math.h>
 
 #include "engine/passes/pass.h"
@@ -51,7 +51,7 @@ static struct sac_value *spelled_hard_swish(const struct sac_node *n)
     return NULL;
 }
 
-/* n = Relu(x) + s * Relu(-x), as a PRelu of one slope is written. */
+/* n = Relu(x) + s * Relu(-x), which is a PRelu with one slope. */
 static struct sac_value *spelled_leaky_relu(const struct sac_node *n, struct sac_activation *out)
 {
     float slope;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network that turns RGB into BGR itself (Split, Concat in another order) does so for every frame.
- * The order moves down through what works channel by channel, and ends in the weights of the first
- * convolution. */
+/* A network that swaps RGB and BGR itself (Split, Concat in another order) does so for every frame.
+ * This pass moves the swap down through operators that work per channel, into the weights of the
+ * first convolution. */
 #include <string.h>
 
 #include "engine/passes/pass.h"
@@ -35,7 +35,7 @@ static bool reads_order(const struct sac_node *concat, struct sac_value **in, in
     return true;
 }
 
-/* One number per channel c, for the channels in their order before: out[order[i]] = c[i]. */
+/* One number per channel c, for the channels in their original order: out[order[i]] = c[i]. */
 static struct sac_value *reordered(struct sac_graph *g, const struct sac_value *c, int rank,
                                    int64_t channels, const int64_t *order, bool as_vector)
 {

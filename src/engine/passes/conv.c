@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What surrounds a convolution goes into it: a batch normalisation or constants per channel behind it
- * become part of the weights, a constant Pad before it part of its pads, and an activation and a
- * residual sum part of the fused node. */
+/* Merges neighbours into a convolution: a following batch normalisation or per-channel constants
+ * into the weights, a preceding constant Pad into its pads, and an activation and a residual sum
+ * into the fused node. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static bool is_bare(const struct sac_node *n)
     return sac_attr_int(n, "activation", SAC_ACT_NONE) == SAC_ACT_NONE && !sac_node_input(n, 3);
 }
 
-/* A FusedConv like n, whose output takes over that of `last`. */
+/* A FusedConv like n, whose output replaces that of `last`. */
 static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n, struct sac_node *last)
 {
     struct sac_node *made = sac_graph_node(g, "saccade", "FusedConv", 4, 1, n);
@@ -131,7 +131,7 @@ static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n, str
     return made ? sac_set_activation(g, made, &act) : SAC_ERR_MEMORY;
 }
 
-/* Without an activation so far the sum counts as before one, which may still come. */
+/* Without an activation so far, the residual is added before one, which may still follow. */
 static sac_result absorb_residual(struct sac_graph *g, struct sac_node *n, struct sac_node *reader,
                                   bool *changed)
 {

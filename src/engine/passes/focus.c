@@ -8,13 +8,14 @@
 
 enum { PARTS = 4 };
 
-/* Where a chain of Slices starts: every second row from y on, every second column from x on. */
+/* The start of a chain of Slices: every second row from y on, every second column from x on. */
 struct start {
     struct sac_value *image;
     int64_t           y, x;
 };
 
-/* One Slice's start, step per axis of an operand of rank 4; false when it cuts anything off. */
+/* One Slice's start and step per axis of an operand of rank 4; false when it removes anything at
+ * the ends. */
 static bool read_slice(const struct sac_node *n, int64_t *start, int64_t *step)
 {
     int64_t begin[4], end[4], axes[4] = {0, 1, 2, 3}, steps[4] = {1, 1, 1, 1};

@@ -49,8 +49,8 @@ static bool changes_nothing(const struct sac_node *n)
     return (sac_is(n, "Concat") || sac_is(n, "Sum")) && n->input_count == 1;
 }
 
-/* Only the last of several views in a row says what the shape is. One that copies dims ('0') looks at
- * its own input and stays. */
+/* Only the last of several consecutive views determines the shape. One that copies dims ('0')
+ * depends on its own input and stays. */
 static bool skips_a_view(struct sac_node *n)
 {
     int64_t target[SAC_RANK_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the passes share: looking at nodes and constants, and putting new ones in place. */
+/* Shared by the passes: matching nodes and constants, and inserting new ones. */
 #include <string.h>
 
 #include "engine/passes/pass.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), over all numbers of a sample, with the scale
  * and shift per channel that follow, is one SampleNorm. Exporters without an instance normalisation
- * spell it out so. */
+ * write it this way. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static bool moves_within_samples(const struct sac_node *n)
            n->inputs[0]->dims[0] == n->outputs[0]->dims[0];
 }
 
-/* Moving numbers around does not change a mean over all of them. */
+/* Reordering numbers does not change a mean over all of them. */
 static struct sac_value *before_moves(struct sac_value *v)
 {
     while (v && moves_within_samples(v->producer))
@@ -25,8 +25,8 @@ static struct sac_value *before_moves(struct sac_value *v)
     return v;
 }
 
-/* Broadcast over x, does v reach each sample with a number of its own? A mean per sample of shape [N]
- * would meet the last axis instead. */
+/* Broadcast over x, does v have one number per sample? A mean per sample of shape [N] would align
+ * with the last axis instead. */
 static bool one_per_sample(const struct sac_value *v, const struct sac_value *x)
 {
     if (sac_value_elements(v) == 1)

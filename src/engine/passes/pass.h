@@ -5,8 +5,8 @@
  * A pass may rely on a value's dtype and dims where they are known (rank >= 0): the driver fills them
  * in by inference, open dims as SAC_DIM_OPEN, and again after each pass that changed something. Only
  * nodes whose outputs are known are visited, so that the node and all before it have passed their shape
- * functions: attributes, ranks and the presence of inputs need no second check; of what comes after the
- * node they do. A pass may leave nodes behind that nobody reads; the driver drops them.
+ * functions: their attributes, ranks and the presence of inputs need no second check, but those of
+ * later nodes do. A pass may leave unused nodes behind; the driver removes them.
  */
 #ifndef SAC_ENGINE_PASSES_PASS_H
 #define SAC_ENGINE_PASSES_PASS_H
@@ -17,7 +17,7 @@
 
 struct sac_pass {
     const char *name;
-    /* Try to rewrite around one node; *changed says that it did. */
+    /* Tries to rewrite around one node; sets *changed when it did. */
     sac_result (*visit)(struct sac_graph *g, struct sac_node *n, bool *changed);
 };
 extern const struct sac_pass sac_pass_identity, sac_pass_transpose, sac_pass_activation,
@@ -56,12 +56,13 @@ bool sac_constant_ints(const struct sac_value *v, int64_t *out, size_t max, size
 
 /* A new value of v's dtype and shape. */
 struct sac_value *sac_value_like(struct sac_graph *g, const struct sac_value *v);
-/* Let n compute old's output: readers of it now read n's first output, which takes its shape. */
+/* Replaces old's output by n's first output, which takes its shape. */
 sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_node *old);
 /* A new float32 constant of these dims, numbers to be filled in through *data. */
 struct sac_value *sac_new_floats(struct sac_graph *g, const char *name, int rank, const int64_t *dims,
                                  float **data);
-/* Which activation a node is, ours or one of ONNX's, with constant bounds; its data input is input 0. */
+/* The activation that a node computes, a fused one or one of ONNX's, with constant bounds; its data
+ * is input 0. */
 bool       sac_activation_of(const struct sac_node *n, struct sac_activation *out);
 sac_result sac_set_activation(struct sac_graph *g, struct sac_node *n,
                               const struct sac_activation *act);

@@ -4,7 +4,7 @@
 
 static const struct sac_pass *const passes[] = {
     &sac_pass_identity,
-    &sac_pass_transpose,  /* channels first everywhere: the patterns below know one form */
+    &sac_pass_transpose,  /* channels first everywhere: the patterns below match only that */
     &sac_pass_activation,
     &sac_pass_focus,
     &sac_pass_norm,
@@ -17,7 +17,7 @@ static const struct sac_pass *const passes[] = {
     &sac_pass_identity,
 };
 
-/* Did the shape functions of a node, and so of all before it, accept what they saw? */
+/* Did the shape functions of a node, and so of all before it, succeed? */
 static bool is_sound(const struct sac_node *n)
 {
     for (int i = 0; i < n->output_count; i++)
@@ -26,8 +26,8 @@ static bool is_sound(const struct sac_node *n)
     return true;
 }
 
-/* With open dims a node that does not fit is no fault yet (probe.c). The type that the file declares
- * for such a node's output must not make it look sound: what inference does not say is not known. */
+/* With open dims a node that does not fit is not an error yet (probe.c). The type that the file
+ * declares for its output must not make it look valid: only inferred shapes count as known. */
 static void forget_declared(struct sac_graph *g)
 {
     for (size_t i = 0; i < g->value_count; i++)
@@ -37,7 +37,8 @@ static void forget_declared(struct sac_graph *g)
         }
 }
 
-/* Visit all nodes until nothing changes. The bound only guards against a pass that undoes itself. */
+/* Visits all nodes until nothing changes. The bound only guards against a pass that undoes its own
+ * work. */
 static sac_result run_pass(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit,
                            const struct sac_pass *pass)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Spatial pyramid pooling: several MaxPools of growing odd kernels over the same map, stride 1 and
- * padded to its size. The largest number of a wide window is the largest among those of narrower,
- * overlapping ones, so each pool may read the next smaller pool's result: 5, 9 and 13 become 5 three
- * times over, 75 taps in place of 275. */
+ * padded to its size. The maximum of a wide window is the maximum over narrower, overlapping ones,
+ * so each pool can read the next smaller pool's result: 5, 9 and 13 become three pools of 5, 75
+ * taps instead of 275. */
 #include "engine/passes/pass.h"
 
 static bool all_are(const struct sac_node *n, const char *name, int64_t wanted)

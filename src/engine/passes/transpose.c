@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks that came from a channels-last framework are full of Transposes. Those that go to channels
- * last sink through what works element by element, those that come back rise through it, until they
- * meet and cancel or stand at the border of the graph, where the layout of the memory makes them free.
+/* Networks from a channels-last framework are full of Transposes. Those to channels last are moved
+ * down through elementwise operators, those back to channels first are moved up, until they meet
+ * and cancel or reach the border of the graph, where the memory layout makes them free.
  *
  * In what follows `last` is the permutation 0,2,..,r-1,1 and `first` its inverse 0,r-1,1,..,r-2. */
 #include <string.h>
@@ -61,7 +61,7 @@ static void permute_dims(struct sac_value *v, const struct sac_value *from, cons
         v->dims[i] = from->dims[p->at[i]];
 }
 
-/* A Transpose of v, or what undoes it when v is one already. */
+/* A Transpose of v, or v's input when v is the inverse Transpose. */
 static struct sac_value *transpose(struct sac_graph *g, struct sac_value *v, const struct perm *p,
                                    const struct sac_node *like)
 {
@@ -92,7 +92,7 @@ static struct sac_node *copy_node(struct sac_graph *g, const struct sac_node *n)
     return copy;
 }
 
-/* A constant, filled up with leading ones to the rank and permuted. */
+/* A constant, extended to the rank with leading ones and permuted. */
 static struct sac_value *permuted_constant(struct sac_graph *g, const struct sac_value *v,
                                            const struct perm *p)
 {
@@ -135,8 +135,8 @@ static bool is_narrow(const struct sac_value *v, int channel_dim)
     return v->rank >= 3;
 }
 
-/* What to read instead of v when all operands are permuted by `by`; `undo` is its inverse. NULL and
- * *fits false: it cannot be had cheaply. */
+/* The value to read instead of v when all operands are permuted by `by`; `undo` is its inverse.
+ * NULL and *fits false: there is no cheap one. */
 static struct sac_value *moved_input(struct sac_graph *g, struct sac_value *v, const struct perm *by,
                                      const struct perm *undo, int channel_dim,
                                      const struct sac_node *like, bool commit, bool *fits)
@@ -189,7 +189,8 @@ static sac_result sink(struct sac_graph *g, struct sac_node *n, bool *changed)
     return SAC_OK;
 }
 
-/* Transpose `first` of something elementwise that nobody else reads: its operand is turned instead. */
+/* Transpose `first` of an elementwise result that nobody else reads: its operands are permuted
+ * instead. */
 static sac_result rise(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct perm      p;
@@ -264,7 +265,7 @@ static sac_result rise_through_split(struct sac_graph *g, struct sac_node *n, bo
     return sac_take_over(g, new_concat, n);
 }
 
-/* A reduction that keeps its dims, after a Transpose: reduce what the axes were before. */
+/* A reduction that keeps its dims, after a Transpose: reduces the original axes instead. */
 static sac_result reduce_before(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     struct perm p;
