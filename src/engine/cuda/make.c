@@ -8,7 +8,7 @@
 #include "engine/layout.h"
 #include "engine/op_reads.h"
 
-/* Inputs of shape-like and integer outputs are float32 in ONNX's order. */
+/* Values that follow from a shape or become integers are float32 in ONNX's order. */
 static bool exact_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     (void)why, (void)size;

@@ -15,7 +15,7 @@ static bool is_wide(const struct sac_op_call *c, int i)
     return c->in[i].present && sac_operand_same_dims(&c->in[i], &c->out[0]);
 }
 
-/* Does any input need float32, so that the result stays float32? Constants over 16 are places and
+/* Does a constant need float32? Then the result stays float32. Constants over 16 are places and
  * sizes (grids, strides, anchors), for which eleven bits are too few; those below float16's
  * smallest number are epsilons (of a norm). */
 static bool constant_needs_float(const struct sac_operand *o)
