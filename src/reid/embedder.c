@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An embedder: crops of one frame through a network, rows of length 1 out, so that the dot product
- * of two rows is their cosine. */
+/* An embedder runs crops of one frame through a network and returns rows of length 1, so that the
+ * dot product of two rows is their cosine. */
 #include <math.h>
 #include <string.h>
 
@@ -140,8 +140,8 @@ static sac_result run_batch(struct sac_embedder *emb, const sac_frame *frame,
     return res;
 }
 
-/* Powers of two: a network is planned once for each batch that it meets, and every number of people
- * would be one more plan, with its memory. */
+/* Batches are powers of two: a network is planned once for each batch size, and each number of
+ * people would need another plan, with its memory. */
 static int batch_for(const struct sac_embedder *emb, size_t left)
 {
     int n = 1;

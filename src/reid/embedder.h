@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An embedder from inside. On a device whose memory is not the host's (embedder_device.c) the crops of
- * many frames are queued at once, and the rows stay there; nobody waits. */
+/* Internals of an embedder. On a device whose memory is not the host's (embedder_device.c) the
+ * crops of many frames are queued at once, the rows stay there, and no thread waits. */
 #ifndef SAC_REID_EMBEDDER_H
 #define SAC_REID_EMBEDDER_H
 
@@ -9,9 +9,9 @@
 
 enum { SAC_EMBEDDER_SLOTS = 4 }; /* calls whose marks are kept until they can be read */
 
-/* A call under way. */
+/* A call in flight. */
 struct sac_embedder_slot {
-    struct sac_marks *marks; /* [mark_capacity], one a run of the network; made on first use */
+    struct sac_marks *marks; /* [mark_capacity], one per run of the network; created on first use */
     size_t            mark_count, mark_capacity;
 };
 
@@ -23,8 +23,8 @@ struct sac_embedder_device {
     size_t                     frames_capacity;
     bool                       timed;
     struct sac_embedder_slot   slots[SAC_EMBEDDER_SLOTS];
-    uint64_t                   begun, taken; /* calls; those whose marks were read */
-    struct sac_feature_store  *store; /* NULL: every call takes memory from the pool */
+    uint64_t                   begun, taken; /* number of calls; of those whose marks were read */
+    struct sac_feature_store  *store; /* NULL: every call allocates from the pool */
 };
 
 struct sac_embedder {
@@ -38,20 +38,22 @@ struct sac_embedder {
     struct sac_embedder_device *device; /* NULL: the device's memory is the host's */
 };
 
-/* embedder_device.c; only where emb->device, which open makes. */
+/* embedder_device.c; only with emb->device, which open creates. */
 sac_result sac_embedder_device_open(struct sac_embedder *emb);
 void       sac_embedder_device_close(struct sac_embedder *emb); /* waits for what is queued */
 sac_result sac_embedder_warm_up(struct sac_embedder *emb);
 void       sac_embedder_time(struct sac_embedder *emb, bool on);
-/* Memory for the rows of up to so many boxes a call, less where there is none, so that calls take none. */
+/* Reserves memory for the rows of up to this many boxes per call, or less where memory is short, so
+ * that calls allocate none. */
 sac_result sac_embedder_reserve(struct sac_embedder *emb, size_t boxes);
-/* Queue the embeddings of n >= 1 boxes, boxes[i] of frames[i]; those of one frame stand together. Frames
- * may be released at once: their planes stay until the work is done.
- * wait     for earlier rows to be given back, when all of what was reserved is out: as sac_feature_store_take.
+/* Queues the embeddings of n >= 1 boxes, boxes[i] of frames[i]; boxes of one frame are adjacent.
+ * Frames may be released at once: their planes are kept until the work is done.
+ * wait     whether to wait for earlier rows to be released when all reserved rows are in use: as
+ *          sac_feature_store_take.
  * out      a reference of the caller's. */
 sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames,
                               const struct sac_detection *boxes, int n, bool wait, struct sac_features **out);
-/* The device's own time for an earlier call, each once, in order; false: none is done that was timed. */
+/* The device's time for an earlier call, each once, in order; false: no timed call is done. */
 bool       sac_embedder_take_gpu_ns(struct sac_embedder *emb, int64_t *ns);
 /* The public run. */
 sac_result sac_embedder_run_there(struct sac_embedder *emb, const sac_frame *frame,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embeddings on a device whose memory the host does not read: crops of all frames of a batch in one launch,
- * as few runs of the network as its buckets allow, rows to length 1 where they are. */
+/* Embeddings on a device whose memory the host does not read: crops of all frames of a batch in one
+ * launch, as few runs of the network as its buckets allow, rows normalised to length 1 on the
+ * device. */
 #include "device/embed.h"
 #include "device/place.h"
 #include "reid/embedder.h"
@@ -50,7 +51,7 @@ sac_result sac_embedder_reserve(struct sac_embedder *emb, size_t boxes)
         sac_error_clear(emb->dev->ctx);
         res = sac_feature_store_open(emb->dev, rows, emb->dim, &d->store);
     }
-    sac_error_clear(emb->dev->ctx); /* the pool may have some later */
+    sac_error_clear(emb->dev->ctx); /* the pool may have memory later */
     return d->store ? emb->dev->ops->stream_after(emb->dev, d->buckets.stream, NULL) : SAC_OK;
 }
 
@@ -61,7 +62,8 @@ void sac_embedder_time(struct sac_embedder *emb, bool on)
 
 /* ---- marks ---- */
 
-/* The next run's, or NULL: nobody measures. Those beyond the count are left from before, or zero. */
+/* The next run's marks; NULL: nothing is measured. Marks beyond the count are from earlier calls,
+ * or zero. */
 static sac_result next_marks(struct sac_embedder *emb, struct sac_embedder_slot *slot, struct sac_marks **out)
 {
     const size_t had = slot->mark_capacity;
@@ -101,7 +103,7 @@ bool sac_embedder_take_gpu_ns(struct sac_embedder *emb, int64_t *ns)
     return false;
 }
 
-/* The slot of a new call. Its marks of long ago were read, or are given up. */
+/* The slot of a new call. Its previous marks were read, or are discarded. */
 static struct sac_embedder_slot *next_slot(struct sac_embedder_device *d)
 {
     struct sac_embedder_slot *slot = &d->slots[d->begun++ % SAC_EMBEDDER_SLOTS];
@@ -124,7 +126,7 @@ static sac_result make_jobs(struct sac_embedder *emb, sac_frame *const *frames,
     return SAC_OK;
 }
 
-/* Rows of a run to their place, at length 1. */
+/* Copies a run's rows to their place, normalised to length 1. */
 static sac_result take_rows(struct sac_embedder *emb, const struct sac_bucket *bucket, int n, float *rows)
 {
     const struct sac_tensor_desc *desc = sac_tensor_describe(bucket->out[0]);
@@ -163,7 +165,7 @@ static sac_result take_room(struct sac_embedder *emb, int n, bool wait, struct s
     if (d->store && sac_feature_store_take(d->store, n, wait, out))
         return SAC_OK;
     sac_result res = sac_features_create(emb->dev, n, emb->dim, out);
-    /* Whoever had the memory before may still be at work with it. */
+    /* Work queued on the device's own stream may still use this memory. */
     return res == SAC_OK ? emb->dev->ops->stream_after(emb->dev, d->buckets.stream, NULL) : res;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "reid/features.h"
 
-/* ---- memory of their own ---- */
+/* ---- features with memory of their own ---- */
 
-/* Batches have more and fewer boxes: mostly one size, which the pool meets again. */
+/* The number of boxes varies: sizes are rounded so that the pool can reuse the memory. */
 static size_t room_for(int count)
 {
     size_t rows = 256;
@@ -36,18 +36,19 @@ sac_result sac_features_create(sac_device *dev, int count, int dim, struct sac_f
 
 /* ---- memory of a store ---- */
 
-enum { OUT_MAX = 128 }; /* batches whose rows are out at once */
+enum { OUT_MAX = 128 }; /* batches whose rows are in use at once */
 
-/* Rows go out and come back nearly in order: a ring, whose oldest piece is given up when it is back. */
+/* A ring, because rows are taken and released nearly in order. The oldest piece is freed once it is
+ * released. */
 struct sac_feature_store {
-    sac_refcount        refs; /* its owner's, and one of each piece that is out */
+    sac_refcount        refs; /* its owner's, and one for each piece in use */
     sac_device         *dev;
     struct sac_buffer  *memory;
     int                 dim;
     size_t              rows;
     pthread_mutex_t     lock; /* guards what follows, and whether a piece is held */
     pthread_cond_t      returned;
-    unsigned            first, count; /* of the pieces: the oldest, and how many until the newest */
+    unsigned            first, count; /* index of the oldest piece, and number of pieces */
     struct sac_features piece[OUT_MAX];
 };
 
@@ -99,7 +100,7 @@ static struct sac_features *nth(struct sac_feature_store *s, unsigned n)
     return &s->piece[(s->first + n) % OUT_MAX];
 }
 
-/* Where so many rows fit behind the newest piece, or before the oldest; under the lock. */
+/* Finds room for this many rows after the newest piece or before the oldest. The lock is held. */
 static bool find_room(struct sac_feature_store *s, size_t rows, size_t *at)
 {
     *at = 0;
@@ -165,7 +166,8 @@ struct sac_features *sac_features_ref(struct sac_features *f)
     return f;
 }
 
-/* The buffer goes back to a pool that other streams take from: nothing may be left to write into it. */
+/* The buffer returns to a pool that other streams allocate from, so no queued work may still write
+ * to it. */
 void sac_features_unref(struct sac_features **f_at)
 {
     struct sac_features *f = f_at ? *f_at : NULL;
