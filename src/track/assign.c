@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every row owns one more column, "alone", that costs alone_cost and that no other row can take. So
- * each row always finds a place, and rectangular matrices, limits and forbidden pairs need no cases
- * of their own.
+/* Every row has one additional column, "alone", that costs alone_cost and that no other row can
+ * take. So each row always finds a column, and rectangular matrices, limits and forbidden pairs are
+ * not special cases.
  *
  * Invariant: cost[i][j] - u[i] - v[j] >= 0 for all pairs and 0 for chosen ones; v <= 0, and 0 for
  * columns that nobody has; u[i] <= alone_cost, and equal for rows that are alone. */
@@ -53,7 +53,7 @@ static double cost_at(const struct problem *p, int row, int col)
     return isfinite(c) ? c : INFINITY;
 }
 
-/* Without a limit the price of being alone is so high that no saving elsewhere pays for it. */
+/* Without a limit, alone_cost is so high that no saving elsewhere outweighs it. */
 static double price_of_alone(const double *cost, int rows, int cols)
 {
     double low = INFINITY, high = -INFINITY;
@@ -72,7 +72,7 @@ static void give(const struct problem *p, int row, int col)
     p->row_of_col[col] = row;
 }
 
-/* The cheapest and second cheapest place of a row at today's prices; column -1 is "alone". */
+/* The cheapest and second cheapest column of a row at current prices; column -1 is "alone". */
 struct choice {
     int    col, second_col;
     double price, second;
@@ -98,8 +98,8 @@ static struct choice choose(const struct problem *p, int row)
     return c;
 }
 
-/* Let a row take its best column and raise that column's price until its second choice is as good.
- * Returns the row that had the column before, or -1. */
+/* Gives a row its best column and raises that column's price until the row's second choice is as
+ * good. Returns the row that had the column before, or -1. */
 static int reduce_row(const struct problem *p, int row)
 {
     struct choice c = choose(p, row);
@@ -119,8 +119,8 @@ static int reduce_row(const struct problem *p, int row)
     return owner;
 }
 
-/* Augmenting row reduction: settles most rows in one look each. Returns how many are left in the
- * queue; the budget ends price wars, which the shortest paths then decide. */
+/* Augmenting row reduction: assigns most rows with one scan each. Returns how many are left in the
+ * queue; the budget ends long price wars, which the shortest paths then decide. */
 static int reduce_rows(const struct problem *p)
 {
     int  left = 0;
@@ -163,8 +163,8 @@ static void relax(const struct problem *p, struct search *s, int row)
     }
 }
 
-/* Move the nearest open column to the done ones and return it; -1 when "alone" is nearer. Among
- * equals a free column is best: the search ends there. */
+/* Moves the nearest open column to the done ones and returns it; -1 when "alone" is nearer. Among
+ * equals a free column is preferred, because the search ends there. */
 static int settle(const struct problem *p, struct search *s)
 {
     struct sac_assign *as = p->as;
@@ -187,7 +187,8 @@ static int settle(const struct problem *p, struct search *s)
     return col;
 }
 
-/* Columns reached earlier get dearer and their rows richer, so that the path costs nothing. */
+/* Lowers v of the columns reached earlier and raises u of their rows, so that the path's reduced
+ * cost is 0. */
 static void update_prices(const struct problem *p, const struct search *s, int start)
 {
     struct sac_assign *as = p->as;

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-/* Working memory, kept over calls. Zero-initialise. One thread at a time. */
+/* Working memory, kept between calls. Zero-initialise. One thread at a time. */
 struct sac_assign {
     double *u, *v;    /* [rows], [cols] dual prices */
     double *distance; /* [cols] of the shortest path found so far */
@@ -23,7 +23,7 @@ struct sac_assign {
     int     rows, cols; /* capacity */
 };
 
-/* Room for a matrix of that size. false: no memory; the former capacity stays usable. */
+/* Allocates for a matrix of that size. false: no memory; the previous capacity stays usable. */
 bool sac_assign_reserve(struct sac_assign *as, int rows, int cols);
 void sac_assign_finish(struct sac_assign *as);
 

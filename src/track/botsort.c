@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BoT-SORT: ByteTrack's rounds with the camera's motion taken out and, where embeddings are given,
- * appearance beside overlap.
- * Source   Aharon et al., "BoT-SORT: Robust Associations Multi-Pedestrian Tracking", 2022. There the
- *          lesser of the two distances counts; here appearance shifts the cost either way, as on
- *          small people it is weak evidence alone but good at telling two neighbours apart. */
+/* BoT-SORT: ByteTrack's rounds with camera motion compensated and, where embeddings are given,
+ * appearance in addition to overlap.
+ * Source   Aharon et al., "BoT-SORT: Robust Associations Multi-Pedestrian Tracking", 2022. There
+ *          the smaller of the two distances counts; here appearance shifts the cost either way,
+ *          because on small people it is weak evidence by itself but good at distinguishing two
+ *          neighbours. */
 #include "track/core.h"
 
-/* Of appearance at its limit against overlap. */
+/* Weight of appearance at its limit, relative to overlap. */
 static const double WEIGHT = 0.2;
 /* This share of the limit speaks neither for nor against. */
 static const double NEUTRAL = 0.7;

@@ -20,30 +20,31 @@
 #include "track/kalman.h"
 
 struct sac_cmc {
-    sac_device               *dev;    /* whose memory it is; NULL: the host's */
+    sac_device               *dev;    /* the device that the memory is on; NULL: the host */
     uint8_t                  *memory; /* both pyramids */
     struct sac_buffer        *buffer; /* behind it on a device */
     struct sac_camera_pyramid now, before;
     int                       width, height; /* of the frames that the memory is for */
     int                       shrink;
     bool                      has_before;
-    bool                      is_new; /* a device's memory that no stream but its own may touch yet */
+    /* device memory that only the device's own stream may use so far */
+    bool                      is_new;
 };
 
 /* Whether the frame's pixels can be read: a known format, and a device that has an entry for it. */
 bool sac_cmc_can_read(const sac_frame *frame);
-/* Whether that is for a device to do, rather than for the host. */
+/* Whether a device computes it, rather than the host. */
 bool sac_cmc_is_remote(const sac_frame *frame);
-/* Room for frames of this size where this one lies; after a change the next move is none. false: no
- * memory, and nothing has changed. */
+/* Allocates for frames of this size on this frame's device. After a change of size the next frame
+ * has no motion. false: no memory, and nothing has changed. */
 bool sac_cmc_reserve(struct sac_cmc *cmc, const sac_frame *frame);
 void sac_cmc_finish(struct sac_cmc *cmc);
 
-/* What is to be done for the move from the former frame to this one.
+/* The job that computes the motion from the previous frame to this one.
  * moving   [n] boxes of the former frame whose inside does not count; borrowed by *out. */
 void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_rect *moving, size_t n,
                   struct sac_camera_job *out);
-/* The work could not be done: the next frame is a first one. */
+/* The job failed: the next frame counts as the first. */
 void sac_cmc_forget(struct sac_cmc *cmc);
 /* In pixels of the frame. */
 struct sac_similarity sac_cmc_similarity(const struct sac_cmc *cmc, const struct sac_camera_move *move);

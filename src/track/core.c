@@ -140,13 +140,13 @@ static void confirm(sac_tracker *trk, struct sac_target *t)
 
 /* ---- the steps of a frame ---- */
 
-/* Faint detections alone do not keep a target: clutter that sits still would live for ever. */
+/* Faint detections do not keep a target alive by themselves: static clutter would stay for ever. */
 static bool is_gone(const sac_tracker *trk, const struct sac_target *t)
 {
     return sac_seconds(t->strong_us, trk->now_us) > trk->params.lost_max_s;
 }
 
-/* Asked after the matching, so that at any frame rate it had a chance to be seen again. */
+/* Called after the matching, so that at any frame rate the target had a chance to be seen again. */
 static bool is_unfounded(const sac_tracker *trk, const struct sac_target *t)
 {
     return t->state == SAC_TRACK_TENTATIVE && t->item < 0 &&
@@ -204,8 +204,8 @@ static void update_targets(sac_tracker *trk)
     }
 }
 
-/* Where a new target goes: behind the others or, at the limit, in place of the lost one that was
- * not seen for longest. NULL: all are in sight. */
+/* The place of a new target: after the others or, at the limit, that of the lost target not seen
+ * for longest. NULL: all are visible. */
 static struct sac_target *place_for_one(sac_tracker *trk)
 {
     if (trk->target_count < (size_t)trk->params.track_max)
@@ -271,7 +271,7 @@ struct sac_track_view sac_tracker_show(sac_tracker *trk)
 
 void sac_tracker_live(sac_tracker *trk, const struct sac_similarity *camera, double dt_s)
 {
-    /* From here on all stand in this frame's pixels. */
+    /* From here on all targets are in this frame's pixels. */
     for (size_t i = 0; camera && i < trk->target_count; i++)
         sac_kalman_move(&trk->targets[i].filter, camera);
     predict(trk, dt_s);

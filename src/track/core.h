@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all trackers share: the life of a track from its first detection to its end. A kind of
+/* Shared by all trackers: the life of a track from its first detection to its end. A kind of
  * tracker is one row: its defaults and the functions in which it differs, mostly a few rounds of
  * matching. trackers.c holds the table.
  *
- * A frame: predict all targets to its time, forget those gone for too long, let the row pair targets
- * with items, update the filters, start targets from items that nobody took. */
+ * For each frame: all targets are predicted to its time, those lost for too long are dropped, the
+ * row pairs targets with items, the filters are updated, and unmatched items start targets. */
 #ifndef SAC_TRACK_CORE_H
 #define SAC_TRACK_CORE_H
 
@@ -37,13 +37,13 @@ struct sac_target {
     struct sac_box       trail[SAC_TRAIL_MAX]; /* ring of detections some time apart, for directions */
     int64_t              trail_us;    /* of its newest */
     unsigned             trail_count; /* ever added */
-    float                reach_x, reach_y; /* by how much the box may be wrong, pixels */
+    float                reach_x, reach_y; /* possible error of the box, pixels */
     int                  slot; /* in the gallery, or -1 */
     int                  asked; /* which object of the tracker's ask it is; with a slot on a device, in one of
                                    the row's look_states */
 };
 
-/* A detection of this frame that makes sense. */
+/* A valid detection of this frame. */
 struct sac_item {
     struct sac_box box;
     float          score;
@@ -58,9 +58,10 @@ struct sac_item {
 struct sac_round {
     unsigned states;               /* bits 1 << state of the targets that take part */
     float    score_min, score_max; /* of the items, the upper one not included */
-    bool     at_seen_box;          /* targets stand where they were seen last, not where predicted */
-    /* How badly the two fit, given how far their boxes overlap, 0..1; pairs that do not overlap are
-     * never asked about. */
+    /* compare targets at their last detection, not at the prediction */
+    bool     at_seen_box;
+    /* The cost of the pair, given the overlap of their boxes, 0..1; never called for pairs that do
+     * not overlap. */
     double (*cost)(const sac_tracker *trk, const struct sac_target *t, const struct sac_item *item,
                    double overlap);
     double cost_max;
@@ -97,7 +98,7 @@ struct sac_tracker {
     int64_t                       now_us;
     bool                          started;     /* a frame was seen */
     bool                          first_frame; /* this is the first one */
-    bool                          blind_said;  /* that camera motion can't be had was logged */
+    bool                          blind_said;  /* the lack of camera motion has been logged */
     struct sac_target            *targets;
     struct sac_item              *items;
     struct sac_track             *view;
@@ -112,7 +113,7 @@ struct sac_tracker {
     /* Of the frame between sac_tracker_begin and sac_tracker_end. */
     struct sac_tracker_input input; /* frame: only where its motion is to be had */
     struct sac_camera_job    look;  /* with input.frame */
-    struct sac_camera_move   move;  /* of a frame on a device: the answer */
+    struct sac_camera_move   move;  /* of a frame on a device: the result */
     struct sac_look_ask      ask;   /* items: 0 where no looks are on a device */
     void                   **ask_slots;
     const float            **ask_rows;
@@ -120,7 +121,7 @@ struct sac_tracker {
     const float             *apart; /* the answer: [1 + ask.objects, ask.items] */
 
     struct sac_look_rows held; /* the rows that the gallery's updates read */
-    struct sac_wave     *own;  /* for sac_tracker_track, once a device was needed */
+    struct sac_wave     *own;  /* for sac_tracker_track, created when a device is first needed */
 };
 
 extern const struct sac_motion sac_tracker_motion;
@@ -140,8 +141,8 @@ double sac_cost_overlap(const sac_tracker *trk, const struct sac_target *t,
                         const struct sac_item *item, double overlap);
 double sac_cost_scored(const sac_tracker *trk, const struct sac_target *t,
                        const struct sac_item *item, double overlap);
-/* The second and third round that ByteTrack brought in: faint items for visible targets, then
- * strong ones for targets that are not yet confirmed. */
+/* The second and third round of ByteTrack: faint items for visible targets, then strong ones for
+ * unconfirmed targets. */
 void sac_tracker_round_faint(sac_tracker *trk);
 void sac_tracker_round_tentative(sac_tracker *trk);
 
@@ -160,18 +161,18 @@ void sac_target_correct(struct sac_target *t, const struct sac_box *box, float s
 void sac_tracker_live(sac_tracker *trk, const struct sac_similarity *camera, double dt_s);
 struct sac_track_view sac_tracker_show(sac_tracker *trk);
 
-/* update.c: a frame in two halves. After begin the answers are due that the tracker waits for: ask, when it
- * has items, and move, for a frame on a device. */
+/* update.c: a frame in two halves. Between them the caller provides the device's results: for ask,
+ * when it has items, and move, for a frame on a device. */
 sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *in);
 bool       sac_tracker_needs_device(const sac_tracker *trk);
-/* The device is done with the gallery's updates and the answers are there. */
+/* The device has finished the gallery's updates and the results are available. */
 void sac_tracker_answer(sac_tracker *trk, const float *apart, const struct sac_camera_move *move);
 void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out);
-/* There is no answer: what lay on the device starts anew. */
+/* There is no result: the state on the device is reset. */
 void sac_tracker_cancel(sac_tracker *trk);
-/* Let go of the rows that the gallery's updates read. */
+/* Releases the rows that the gallery's updates read. */
 void sac_tracker_release(sac_tracker *trk);
-/* The updates are queued: who holds their rows from now on is *out. */
+/* The updates are queued: the references to their rows move to *out. */
 void sac_tracker_let_go(sac_tracker *trk, struct sac_look_rows *out);
 
 enum {

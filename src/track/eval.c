@@ -20,7 +20,7 @@ static sac_result score(const struct sac_eval_data *data, const char *name,
     };
     snprintf(out->name, sizeof out->name, "%s", name);
     if (data->gt_dets == 0 || data->track_dets == 0) {
-        /* Nothing to share: the counts are there for the combined row, the shares are 0. */
+        /* Nothing to divide by: the counts are kept for the combined row, the ratios are 0. */
         sac_eval_hota_empty(data, out);
         out->fn = out->idfn = data->gt_dets;
         out->fp = out->idfp = data->track_dets;

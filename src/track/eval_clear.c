@@ -5,8 +5,8 @@
 
 static const double THRESHOLD = 0.5;
 
-/* A pair of the frame before stays together before anything else: no sum of similarities reaches it
- * below 1,000 objects in a frame. */
+/* Keeping a pair of the previous frame has priority: no sum of similarities outweighs it below
+ * 1,000 objects in a frame. */
 static const double KEEP_BONUS = 1000;
 
 enum { NOBODY = -1 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the evaluation: a sequence as the metrics take it, and what they share.
+/* Internals of the evaluation: a sequence as input of the metrics, and functions that they share.
  *
- * Most boxes of a frame touch few others, and most ids of a sequence never meet: pairs that overlap nowhere are
- * not kept, so that memory and time grow with the boxes, and not with their square.
+ * Most boxes of a frame overlap few others, and most ids of a sequence never meet: pairs that never
+ * overlap are not stored, so that memory and time grow linearly with the boxes.
  *
- * The scores are to be those of TrackEval to the last digit. Where several matchings are equally
- * good, the scores depend on which one is taken, so sums and searches here run in its order. */
+ * The scores must equal those of TrackEval to the last digit. Where several matchings are equally
+ * good, the scores depend on the choice, so sums and searches here use its order. */
 #ifndef SAC_TRACK_EVAL_DATA_H
 #define SAC_TRACK_EVAL_DATA_H
 

@@ -91,7 +91,7 @@ static void sum_sides(struct work *w, const struct sac_eval_view *f)
         w->track_sum[t->track] += t->similarity;
 }
 
-/* How well each pair of ids goes together over the whole sequence. */
+/* The alignment of each pair of ids over the whole sequence. */
 static void align(struct work *w)
 {
     const struct sac_eval_data *d = w->data;

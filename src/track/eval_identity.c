@@ -5,9 +5,9 @@
 
 static const double THRESHOLD = 0.5;
 
-/* The metric asks for the matching of ids, each with a partner or with nobody, that leaves the fewest
- * boxes wrong. Wrong boxes are all boxes less twice those in common, so the matching with the most in
- * common is it, and its count is the same whichever of equally good ones is taken.
+/* The metric needs the matching of ids, each with at most one partner, that leaves the fewest boxes
+ * wrong. Wrong boxes are all boxes minus twice those in common, so it is the matching with the most
+ * in common, and its count is the same for all equally good ones.
  *
  * Few of the ids meet, so the search goes along the pairs that do: rows are ground-truth ids, columns track
  * ids, a pair costs what it has in common, less than nothing, and staying alone costs nothing. Row by row, the
@@ -121,7 +121,7 @@ static void add_row(struct search *s, int first)
     int64_t cost;
     int     col = find_end(s, first, &row, &cost);
     update_prices(s, first, cost);
-    if (col < 0) { /* what the row had falls to the one before it on the way */
+    if (col < 0) { /* the row's column goes to the row before it on the path */
         col = s->col_of_row[row];
         s->col_of_row[row] = -1;
     }

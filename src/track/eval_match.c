@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matching for scores. The trackers' assignment (assign.c) is faster, but its ties fall otherwise
- * than those of scipy.optimize.linear_sum_assignment, which TrackEval uses; here they fall alike:
- * rows (of the smaller side) in order, columns from the last to the first at the start of each
- * search, a free column before a taken one at equal distance.
+/* Matching for scores. The trackers' assignment (assign.c) is faster, but it breaks ties
+ * differently from scipy.optimize.linear_sum_assignment, which TrackEval uses. This one breaks them
+ * in the same way: rows (of the smaller side) in order, columns from the last to the first at the
+ * start of each search, a free column before a taken one at equal distance.
  *
  * Source   Crouse, "On implementing 2D rectangular assignment algorithms", IEEE Transactions on
  *          Aerospace and Electronic Systems 52(4), 2016. */
@@ -82,7 +82,8 @@ static int next_step(struct sac_eval_matcher *m, int cols, int left, int row, do
     return best;
 }
 
-/* Of the rows and columns that a search saw, the row it began with left out. */
+/* Updates the prices of the rows and columns that a search reached; rows_seen lacks its first
+ * row. */
 static void update_prices(struct sac_eval_matcher *m, int row, int seen, double cost)
 {
     m->u[row] += cost;
@@ -103,7 +104,7 @@ static void flip_path(struct sac_eval_matcher *m, int row, int col)
     }
 }
 
-/* The way of least cost from a row to a free column. */
+/* The path of least cost from a row to a free column. */
 static void add_row(struct sac_eval_matcher *m, int cols, int row)
 {
     double reached;
@@ -131,7 +132,7 @@ static void add_row(struct sac_eval_matcher *m, int cols, int row)
 
 /* ---- matching ---- */
 
-/* Where no row or column has two scores, nothing is to be chosen. */
+/* Where no row or column has two scores, there is no choice. */
 static bool take_single_scores(struct sac_eval_matcher *m, const struct sac_eval_touch *touches,
                                const double *score, int n, int *touch_of_row)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From two files to the frames that count. MOTChallenge's ground truth also marks things that a
- * tracker may take for a pedestrian: a track box on one of them is neither right nor wrong. */
+/* From two files to the frames that are scored. MOTChallenge's ground truth also marks objects that
+ * a tracker may mistake for a pedestrian: a track box on one of them is neither right nor wrong. */
 #include <limits.h>
 #include <string.h>
 
@@ -164,7 +164,7 @@ static bool keep_undistracted(struct preparation *p, struct span gt, struct span
     return true;
 }
 
-/* The confidence of ground truth is a mark: 0 means not to be scored. */
+/* The confidence of ground truth is a flag: 0 means not scored. */
 static bool is_scored(const struct preparation *p, const struct sac_mot_row *gt)
 {
     return (int)gt->conf != 0 && (!p->preprocess || gt->class_id == MOT_PEDESTRIAN);
@@ -180,7 +180,7 @@ static bool allot(struct sac_eval_data *data, size_t gt, size_t tracks, size_t t
                     sizeof *data->touches);
 }
 
-/* What is left of a frame, ids still as in the files. */
+/* The rest of a frame, with ids as in the files. */
 static void keep_rest(struct preparation *p, struct span gt, struct span tracks)
 {
     struct sac_eval_data *data = p->data;

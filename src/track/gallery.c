@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "track/gallery.h"
 
-/* Slots made at once: on a device as many as a busy scene needs, so that the frames' way seldom allocates. */
+/* Slots allocated at once: on a device as many as a busy scene needs, so that processing frames
+ * seldom allocates. */
 enum { PIECE_HOST = 16, PIECE_DEVICE = 64, PIECE_BYTES = 1 << 20 };
 
 static size_t piece_slots(const struct sac_gallery *g)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tracked objects look like: a few embeddings per object, in bounded memory.
+/* The appearance of tracked objects: a few embeddings per object, in bounded memory.
  *
- * An object owns a slot with up to `views` embeddings of length 1. A new one is blended into the view
- * that it resembles, or starts a view of its own (front, back, half hidden); the view that was not
- * met for longest makes room.
+ * An object owns a slot with up to `views` embeddings of length 1. A new one is blended into the
+ * view that it resembles, or starts a new view (front, back, half hidden), which replaces the least
+ * recently matched one.
  *
- * The slots lie in host memory, or on the device that the embeddings are on: then the gallery only notes
- * what is to be added, and a wave (track/wave.h) has the device do it. */
+ * The slots are in host memory, or on the device that the embeddings are on: then the gallery only
+ * records the additions, and a wave (track/wave.h) has the device do them. */
 #ifndef SAC_TRACK_GALLERY_H
 #define SAC_TRACK_GALLERY_H
 
@@ -28,22 +28,22 @@ struct sac_gallery {
     struct sac_gallery_slot *slots;
     size_t                   slots_capacity, count;
     int                      free;  /* first free slot, or -1 */
-    struct sac_gallery_piece {      /* slots that were made at once */
+    struct sac_gallery_piece {      /* slots that were allocated together */
         void              *memory;
         struct sac_buffer *buffer;  /* behind it on a device */
     }     *pieces;
     size_t piece_count, pieces_capacity;
-    bool   is_new; /* memory of a device that no stream but its own may touch yet */
-    /* What a device is to add. */
+    bool   is_new; /* device memory that only the device's own stream may use so far */
+    /* Additions for the device. */
     struct sac_look_update *updates;
     size_t                  update_count, updates_capacity;
 };
 
 void sac_gallery_init(struct sac_gallery *g, int dim, int views_max);
 void sac_gallery_finish(struct sac_gallery *g);
-/* Where the looks are from now on, while there are none: NULL is the host. The device must stay. */
+/* Sets the device of an empty gallery; NULL: the host. The device must outlive the gallery. */
 void sac_gallery_move(struct sac_gallery *g, sac_device *dev);
-/* Room for so many slots in use. false: no memory, nothing changed. */
+/* Allocates for this many slots in use. false: no memory, nothing changed. */
 bool sac_gallery_reserve(struct sac_gallery *g, size_t slots);
 
 /* An empty slot; there must be room. */

@@ -54,7 +54,8 @@ static struct measured measure(const struct sac_box *b)
     return (struct measured){{b->x0 + w / 2, b->y0 + h / 2, w, h}};
 }
 
-/* Heights to pixels. A box that was predicted away to nothing is still a pixel tall. */
+/* Heights to pixels. The height is at least one pixel, even for a box whose prediction has shrunk
+ * to nothing. */
 static double scale_of(const struct sac_kalman *f)
 {
     return SAC_MAX(f->axis[SAC_AXIS_HEIGHT].x, 1);
@@ -111,7 +112,7 @@ void sac_kalman_move(struct sac_kalman *f, const struct sac_similarity *s)
     }
 }
 
-/* A long prediction can shrink a size below nothing; a pixel stays. */
+/* A long prediction can make a size negative; it is at least one pixel. */
 struct sac_box sac_kalman_box(const struct sac_kalman *f)
 {
     double w = SAC_MAX(f->axis[SAC_AXIS_WIDTH].x, 1), h = SAC_MAX(f->axis[SAC_AXIS_HEIGHT].x, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rounds of matching: who may pair with whom, at what cost, and the assignment. */
+/* Rounds of matching: which pairs are allowed, their costs, and the assignment. */
 #include "track/core.h"
 
 /* Least overlap in the later rounds. A faint box must sit well on its target, or it is clutter. */

@@ -24,7 +24,7 @@ struct text {
 static struct text open_text(sac_context *ctx, const char *name, const char *text, size_t size)
 {
     struct text t = {.ctx = ctx, .name = name, .at = text, .end = text + size, .line = 1};
-    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* the mark some editors put in front */
+    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) /* a byte order mark */
         t.at += 3;
     return t;
 }
@@ -47,7 +47,7 @@ static void next_line(struct text *t)
     t->line++;
 }
 
-/* What stands at a place, cut and made printable for a message. */
+/* The text at a position, shortened and made printable for a message. */
 struct quote {
     char text[24];
 };
@@ -134,7 +134,7 @@ enum { FIELDS_NEEDED = FIELD_CONF };
 static const char *const field_names[FIELD_COUNT] = {"frame", "id", "x", "y", "width", "height",
                                                      "confidence", "class", "visibility"};
 
-/* Fields of a line into v; those that are not there keep their value. */
+/* Reads a line's fields into v; missing ones keep their value. */
 static sac_result read_fields(struct text *t, double v[FIELD_COUNT])
 {
     for (int i = 0; i < FIELD_COUNT; i++) {

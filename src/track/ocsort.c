@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OC-SORT: what was observed counts more than what the filter makes of it. Three means: a detection
- * should lie in the direction in which the target was seen moving; targets that still have no box
- * are looked for where they were last seen; and a target found again gets the filter it would have
- * had, had it moved on a straight line meanwhile.
+/* OC-SORT: observations count more than the filter's estimates. Three measures: a detection should
+ * lie in the direction in which the target was seen moving; targets that still have no box are
+ * searched for where they were last seen; and a target that is found again gets the filter of a
+ * straight-line move from its last detection.
  * Source   Cao et al., "Observation-Centric SORT: Rethinking SORT for Robust Multi-Object Tracking",
  *          CVPR 2023. */
 #include "track/core.h"
