@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames a second that a source gives, with and without its prefetch thread, against a bare loop over
- * libavformat and libavcodec, by turns in one run.
+/* Frames per second of a source, with and without its prefetch thread, compared with a bare loop
+ * over libavformat and libavcodec, alternating in one run.
  *
  *     bench_decode CLIP [ROUNDS] [THREADS]
  *     bench_decode --device cuda --streams 32 CLIP      see decode_streams.c
@@ -140,7 +140,7 @@ static void print_head(sac_device *dev, const char *path, int rounds, int thread
            LIBAVCODEC_VERSION_MINOR, LIBAVCODEC_VERSION_MICRO, date);
 }
 
-/* Ratios are taken round by round, since the machine's other work comes and goes. */
+/* Ratios are computed per round, since other load on the machine varies. */
 static void print_rates(struct sample *samples, int rounds)
 {
     double ratio[WAYS][ROUNDS_MAX];

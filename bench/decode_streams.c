@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What our sources give: N of one clip at once, frames dropped as they come, each begun anew at its end until the
- * time is up. bench_nvdec is the ceiling: libavformat and libavcodec alone. */
+/* Throughput of saccade's sources: N sources of one clip at once, frames dropped as they arrive,
+ * each restarted at its end until the time is up. bench_nvdec is the upper bound: only libavformat
+ * and libavcodec. */
 #include "decode_streams.h"
 
 #include <pthread.h>
@@ -43,7 +44,7 @@ static sac_source *open_source(struct run *r)
 {
     struct sac_source_params params = sac_source_params_default();
     sac_source              *src = NULL;
-    params.prefetch = 0; /* the thread reads ahead itself */
+    params.prefetch = 0; /* the thread itself reads ahead */
     params.surfaces = 4;
     params.decode = r->decode;
     params.decode_threads = r->threads;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of a network alone, at several batches: inputs and outputs lie on the device, and where a device
- * works by itself it is the device that measures, by events.
+/* Time of a network by itself, at several batch sizes: inputs and outputs are on the device, and a
+ * device that runs asynchronously is timed by events.
  *
  *     bench_engine MODEL [--device NAME] [--precision fp32|tf32|fp16] [--batch 1,8,32] [--seconds S] [--steps]
  *

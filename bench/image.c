@@ -2,8 +2,8 @@
 /* Preprocess on one thread: our plain C, AVX2 and AVX-512 row kernels beside libswscale,
  * interleaved.
  *
- * swscale is given less to do: bytes R, G, B at the target size, without letterbox, normalisation
- * and planes of floats.
+ * swscale has less to do: bytes R, G, B at the target size, without letterbox, normalisation and
+ * planes of floats.
  *
  *     build/bench/bench_image [rounds] */
 #include <stdio.h>

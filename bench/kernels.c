@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels before and behind a detector, against the time that their bytes need: preprocessing, boxes and
- * NMS. bench/peers/time_kernels.py has PyTorch's way beside it.
- * usage: bench_kernels [DEVICE] [--json]     default: cuda; --json: a line of JSON each */
+/* The kernels before and after a detector, compared with the time that their bytes need:
+ * preprocessing, boxes and NMS. bench/peers/time_kernels.py measures the same in PyTorch. usage:
+ * bench_kernels [DEVICE] [--json] default: cuda; --json: a line of JSON each */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A benchmark's context, and its end at the first fault, with the sentence. */
+/* A benchmark's context, and its exit at the first error, with the sentence. */
 #ifndef SAC_BENCH_MUST_H
 #define SAC_BENCH_MUST_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ceiling: frames a second that the GPU's decoder gives through plain libavcodec, every frame dropped
- * as soon as it is there. Nothing of saccade takes part.
+/* The upper bound: frames per second of the GPU's decoder through plain libavcodec, with every
+ * frame dropped as soon as it arrives. Uses no part of saccade.
  *
  *     bench_nvdec CLIP [DECODERS] [SECONDS] [GPUS]
  *
@@ -63,7 +63,7 @@ static enum AVPixelFormat choose_cuda(AVCodecContext *avc, const enum AVPixelFor
     return AV_PIX_FMT_NONE;
 }
 
-/* The default decoder of a codec need not know the GPU (libdav1d does not). */
+/* The default decoder of a codec may lack GPU support (libdav1d does). */
 static const AVCodec *find_codec(enum AVCodecID id)
 {
     const AVCodec *codec;

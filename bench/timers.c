@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What it costs to look: a stage's begin and finish on one frame with timers off, on, and with a trace
- * written, and the same for a whole run of the lightest pipeline there is (ready-made detections, no
- * video, tracking and one output), where nothing hides it.
- * usage: bench_timers [FRAMES]   (default 50000) */
+/* The cost of measuring: a stage's begin and finish on one frame with timers off, on, and with a
+ * trace written, and the same for a whole run of the lightest pipeline (ready-made detections, no
+ * video, tracking and one output), where nothing hides it. usage: bench_timers [FRAMES] (default
+ * 50000) */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
     for (size_t m = 0; m < SAC_COUNT(modes); m++)
         printf("  %-18s %8.1f ns\n", modes[m].name, stage_ns(ctx, (int)m));
 
-    /* In turns, so that what else the machine does meets all of them. */
+    /* Alternating, so that other load on the machine affects all of them. */
     for (int round = 0; round < ROUNDS; round++)
         for (size_t m = 0; m < SAC_COUNT(modes); m++)
             run[m][round] = run_ns(ctx, (int)m, frames);

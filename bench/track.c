@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time of a tracker's update, without a video: objects that walk about, all detected, some faint.
- * Camera motion and the matching of embeddings are timed apart.
+/* Time of a tracker's update, without a video: moving objects, all detected, some faint. Camera
+ * motion and the matching of embeddings are timed separately.
  *
  *     bench_track [updates]
  */
@@ -115,7 +115,7 @@ static struct times time_updates(sac_context *ctx, struct scene *s, enum sac_tra
     return summarise(us, updates);
 }
 
-/* A noisy picture that slides by two pixels a frame. */
+/* A noisy image that moves by two pixels per frame. */
 static struct times time_camera(int width, int height, int frames, double *us)
 {
     struct sac_cmc cmc = {0};

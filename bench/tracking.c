@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How well the trackers do on ready-made detections, and what the frame rate does to them.
+/* The trackers' scores on ready-made detections, and the effect of the frame rate.
  *
  *     bench_tracking [DATA [VTEST]]
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tracking with embeddings and 1080p frames on a device: time of a wave, for waves of one frame each of 1, 8
- * and 32 streams, and what crosses to the host and back. On the CPU there are no waves: all is done in turn.
- * usage: bench_waves [DEVICE] [WAVES]     default: cuda 300 */
+ * and 32 streams, and the bytes copied to the host and back. On the CPU there are no waves: frames
+ * are processed one by one. usage: bench_waves [DEVICE] [WAVES] default: cuda 300 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
