@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The convolutions of known networks on a GPU, each with bias, activation and residual as one step, against the
- * time that their bytes and multiplications need. Layers that are equal are measured once and counted.
+/* The convolutions of known networks on a GPU, each with bias, activation and residual as one step,
+ * against the time that their bytes and multiplications need. Equal layers are measured once and
+ * counted.
  * usage: bench_conv [NETWORK [BATCH]] [--likely] [--json FILE]
  *   NETWORK  yolox_s, resnet50_reid, deeplabv3, or all (default)
  *   BATCH    default: 1, 8, 32 (and 128 for ReID)

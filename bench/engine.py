@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inference time of saccade's engine against ONNX Runtime, interleaved on one machine.
 
-Both run in this process with the same number of threads, in turns, so that a neighbour's load hits
-both alike; the ratio of the medians is the figure. Needs numpy and onnxruntime.
+Both alternate in this process with the same number of threads, so that other load on the machine
+affects both alike; the ratio of the medians is the figure. Needs numpy and onnxruntime.
 
     bench/engine.py [--library build/libsaccade.so] [--models DIR] [--rounds N] [--busy] [--steps]
 """

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Make a long MP4 of a short one without more video in it: its index lists the same samples over and over.
+"""Make a long MP4 of a short one without more video data: its index repeats the same samples.
 
-A reader sees a file of so many frames, with times that run on; each round begins with the clip's first key frame.
+A reader sees one long file with growing times; each round begins with the clip's first key frame.
 One video track, as FFmpeg writes it.
 
     bench/loop.py IN.mp4 OUT.mp4 FRAMES

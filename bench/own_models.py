@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Time of saccade's own models beside the networks that taught them, all in saccade's engine, in turns in one
-process: the ratio of the medians is the figure. Needs numpy and onnxruntime (engine.py does).
+"""Time of the included models against the networks that taught them, all in saccade's engine,
+alternating in one process: the ratio of the medians is the figure. Needs numpy and onnxruntime (engine.py does).
 
     bench/own_models.py [--library build/libsaccade.so] [--teachers DIR] [--rounds N]
 """

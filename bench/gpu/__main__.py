@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""All figures of the GPU path, in one run on one GPU: a line of JSON a result, as it is done, and a table.
+"""All figures of the GPU path, in one run on one GPU: a line of JSON per result, as it is made,
+and a table.
 
     python3 bench/gpu [--only PART ...] [--budget S] [--peer-budget S] [--seconds S] [--device NAME] [--out FILE]
 
 --only     parts: {parts} (default: all, in this order)
---budget   leave out the parts that would begin later than after so many seconds (default 900)
---peer-budget  seconds that PyTorch's side may compile, while parts run that time nothing (default 170)
---seconds  of video work a measurement (default 4)
---device   default cuda; with cpu this program can be tried where no GPU is, its figures mean nothing
---out      the JSON lines go there, and one JSON file of all beside it; default: gpu.jsonl in $OUT, or here
+--budget   leave out the parts that would begin after so many seconds (default 900)
+--peer-budget  seconds that PyTorch may compile, while parts without timing run (default 170)
+--seconds  length of a measurement with video (default 4)
+--device   default cuda; cpu tries this program without a GPU, its figures mean nothing
+--out      file for the JSON lines, with one JSON file of all beside it; default: gpu.jsonl in
+           $OUT, else in the current folder
 """
 import argparse
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine, and one run of a program on it: its output, its CPU time and the GPU's memory as it goes."""
+"""The machine, and one run of a program on it: its output, its CPU time and the GPU's memory meanwhile."""
 import ctypes
 import glob
 import json

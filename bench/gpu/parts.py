@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured, a function a part. Each yields rows: a dict with "what" and figures, or "fault"."""
+"""What is measured, one function per part. Each yields rows: a dict with "what" and figures, or "fault"."""
 import json
 import pathlib
 import re

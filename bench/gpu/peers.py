@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts beside PyTorch on the same card, by the scripts of bench/peers.
 
-Some compile for minutes. They are begun early, meanwhile parts run that time nothing; then they hold, and each is
-timed when its turn comes, while nothing else runs.
+Some compile for minutes. They are started early, while parts without timing run; then they wait, and
+each is timed in its turn, while nothing else runs.
 """
 import importlib.util
 import json

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A detection pipeline as one writes it in Python: frames a second, to be set beside `saccade track` on the same clip.
+"""A typical detection pipeline in Python: frames a second, to compare with `saccade track` on the same clip.
 
     bench/peers/pipeline.py [--streams 1,8,16] [--seconds S] [--batch 32] [--folder DIR] [--hold]
 
 PyNvVideoCodec decodes (a thread a stream), torch preprocesses, torch.compile runs YOLOX-S at 640 in float16, ten
-persons a frame, torchvision's NMS; no appearance, no tracker. A line of JSON a number of streams. Without
-PyNvVideoCodec their frames lie ready on the GPU: decoding then costs them nothing, and that is said.
---hold: when all is compiled print "# ready", and go on at a line on standard input. `bench/gpu --only python` does
-that, and has ours beside it.
+persons a frame, torchvision's NMS; no appearance, no tracker. Prints a line of JSON per number of
+streams. Without PyNvVideoCodec the frames are on the GPU from the start: decoding then costs nothing,
+and the output says so.
+--hold: when all is compiled print "# ready", and continue at a line on standard input, as
+`bench/gpu --only python` does, which also runs saccade.
 """
 import argparse
 import json

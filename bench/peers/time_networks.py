@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The engine beside torch.compile: ms of a batch, networks with random weights, float16, one GPU, one run.
+"""The engine against torch.compile: ms of a batch, networks with random weights, float16, one GPU, one run.
 
     bench/peers/time_networks.py [--network NAME ...] [--mode frozen|compiled|max-autotune|none] [--seconds S]
                                  [--ends] [--budget S] [--steps] [--folder DIR] [--hold]
 
 PyTorch gets float16, channels last, cuDNN's benchmark, torch.compile with CUDA graphs ("frozen": weights as
 constants too, its best form in most cases). It compiles all networks at once, a process each, largest batch first;
-each is timed while no other is; then bench_engine. Both count by CUDA events, input and output on the GPU. A line
-of JSON a network and batch, as it is done; last a table. After 0.6 of --budget seconds nothing more is compiled but
-what has begun, after 0.8 nothing at all; what was not compiled is left out, and said. --ends: the smallest and the
-largest batch alone. --hold: when all is compiled print "# ready", and go on at a line on standard input.
+each is timed while no other is; then bench_engine. Both count by CUDA events, input and output on the GPU. Prints a
+line of JSON per network and batch, and a table at the end. After 0.6 of --budget seconds no compilation
+is started, after 0.8 those under way are stopped; what was not compiled is left out, and the output says
+so. --ends: only the smallest and the largest batch. --hold: when all is compiled print "# ready", and
+continue at a line on standard input.
 """
 import argparse
 import fcntl
