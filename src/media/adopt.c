@@ -38,7 +38,8 @@ static sac_result wrap(sac_device *dev, const sac_frame *desc, AVFrame *picture,
     return res;
 }
 
-/* swscale with the picture's own matrix and range on both sides, so that only the layout changes. */
+/* swscale gets the picture's matrix and range for both sides, so that it changes only the
+ * layout. */
 static struct SwsContext *scaler_for(struct sac_adopter *adopter, const AVFrame *picture,
                                      const sac_frame *desc)
 {
@@ -142,7 +143,7 @@ static sac_result upload(struct sac_adopter *adopter, sac_device *dev, const sac
     return res == SAC_OK ? sac_upload_end(adopter->up, &staging, out) : res;
 }
 
-/* A picture may lie bottom up in memory; frames don't. */
+/* A picture may be stored bottom up; a frame may not. */
 static bool is_top_down(const AVFrame *picture)
 {
     for (int i = 0; i < SAC_PLANES_MAX && picture->data[i]; i++)

@@ -16,30 +16,30 @@
 enum {
     STDIN_BUFFER_BYTES = 64 * 1024,
     STDIN_POLL_MS = 100,      /* how soon a cancelled read of standard input returns */
-    SOUND_BEHIND_BYTES = 256 * 1024, /* sound lies that far behind its pictures at most */
-    DAMAGED_IN_A_ROW_MAX = 64 /* refused reads without one packet between: the rest is lost */
+    SOUND_BEHIND_BYTES = 256 * 1024, /* audio follows its pictures in the file by at most this */
+    DAMAGED_IN_A_ROW_MAX = 64 /* failed reads without a packet in between: give up */
 };
 
 struct state {
     AVFormatContext *fmt;
     AVIOContext     *standard_input; /* NULL: libavformat opens the address itself */
     bool             network, capture, opened;
-    int64_t          deadline_ns;    /* network: the present call must be done; 0: none */
-    int64_t          bytes_seen;     /* of the network, when the deadline was set last */
-    bool             timed_out;      /* libavformat was told so: what it still has is the last of it */
+    int64_t          deadline_ns;    /* network: when the present call times out; 0: never */
+    int64_t          bytes_seen;     /* received when the deadline was last set */
+    bool             timed_out;      /* libavformat was interrupted; buffered packets may follow */
     int              video_index;
-    /* A file that is a transport stream: where its video's codec changes, it is opened anew. The contexts before
-     * live on, since sinks look at their streams. */
+    /* A transport stream file is reopened where its video's codec changes. The former contexts stay
+     * open, since sinks refer to their streams. */
     struct sac_program program;
     int64_t            change_at; /* bytes; 0: none is known */
     AVFormatContext  **former; /* [former_count] */
     size_t             former_count, former_capacity;
 
-    enum AVCodecID  *kept_codec;     /* [kept_count] NONE: it has become another, and is kept no more */
+    enum AVCodecID  *kept_codec;     /* [kept_count] NONE: changed, no longer kept */
 
     /* To tell a file that was cut off from one that ends. */
     int64_t video_packets, video_end_us;
-    int64_t end_us; /* of what ends last in any stream */
+    int64_t end_us; /* the latest end of a packet in any stream */
     bool    last_is_damaged;
     bool    sought; /* not all packets were read */
 };
@@ -63,7 +63,7 @@ static void start_deadline(struct sac_input *in)
         st->deadline_ns = sac_time_ns() + in->params->timeout_us * 1000;
 }
 
-/* One call may read for long, to learn what a stream is: while bytes come there is an answer. */
+/* One call may read for long to detect the streams, so the deadline moves on while bytes arrive. */
 static bool has_new_bytes(struct state *st)
 {
     const AVIOContext *pb = st->fmt ? st->fmt->pb : NULL;
@@ -72,7 +72,7 @@ static bool has_new_bytes(struct state *st)
     return st->bytes_seen != before;
 }
 
-/* libavformat asks now and then whether to give up. */
+/* libavformat calls this now and then, to ask whether to give up. */
 static int interrupted(void *arg)
 {
     struct sac_input *in = arg;
@@ -83,7 +83,7 @@ static int interrupted(void *arg)
     return is_cancelled(in) || st->timed_out;
 }
 
-/* A protocol that was interrupted may give any error, so the reason is looked for first. */
+/* An interrupted protocol may return any error, so our own reasons are checked first. */
 static sac_result fail(struct sac_input *in, int err)
 {
     const struct state *st = in->state;
@@ -102,7 +102,7 @@ static sac_result fail(struct sac_input *in, int err)
 
 /* ---- standard input ---- */
 
-/* libavformat's own pipe reader blocks in read(), where cancelling does not reach it. */
+/* libavformat's own pipe reader blocks in read(), which can't be cancelled. */
 static int read_standard_input(void *arg, uint8_t *buf, int size)
 {
     struct sac_input *in = arg;
@@ -140,7 +140,7 @@ static int use_standard_input(struct sac_input *in)
 
 /* ---- open ---- */
 
-/* What the system says of a file before a demuxer guesses. */
+/* Check the file with the system, whose error is clearer than a demuxer's guess. */
 static sac_result look_at_file(struct sac_input *in)
 {
     struct stat about;
@@ -163,8 +163,9 @@ static bool is_transport_file(const struct state *st)
     return is_format(st, "mpegts") && !st->network && pb && (pb->seekable & AVIO_SEEKABLE_NORMAL);
 }
 
-/* A transport stream may move its video to another PID anywhere. While libavformat learns what the streams
- * are, it keeps to what it saw first, and takes what follows for that; afterwards it follows. */
+/* A transport stream may move its video to another PID anywhere. While libavformat detects the
+ * streams it takes the new PID for the first codec that it saw; afterwards it follows the
+ * change. */
 static void read_again(struct state *st)
 {
     if (is_transport_file(st))
@@ -190,7 +191,7 @@ static int open_format(struct sac_input *in)
     /* Over UDP, lost datagrams damage the picture at every hiccup. */
     av_dict_set(&options, "rtsp_flags", "prefer_tcp", 0);
     start_deadline(in);
-    /* On failure it frees the context, but not a pb of ours. */
+    /* On failure it frees the context, but not our own pb. */
     err = avformat_open_input(&st->fmt, address, format, &options);
     av_dict_free(&options);
     if (err < 0)
@@ -202,7 +203,7 @@ static int open_format(struct sac_input *in)
     return err;
 }
 
-/* The video to play: not a cover picture; the one marked as default, then the largest. */
+/* The video to play: no cover picture; the one marked as default is preferred, then the largest. */
 static int choose_video(const AVFormatContext *fmt)
 {
     int     best = -1;
@@ -223,7 +224,8 @@ static int choose_video(const AVFormatContext *fmt)
     return best;
 }
 
-/* libavformat plays text as a terminal would show it; nobody who tracks people wants that. */
+/* libavformat renders a text file as video, as a terminal would show it; that is not wanted
+ * here. */
 static bool is_text(const AVFormatContext *fmt)
 {
     const AVCodecParameters *par = fmt->nb_streams ? fmt->streams[0]->codecpar : NULL;
@@ -247,7 +249,7 @@ static sac_result keep_streams(struct sac_input *in)
         if (audio && in->params->keep_packets) {
             codecs[in->kept_count] = st->codecpar->codec_id;
             in->kept[in->kept_count++] = st;
-        } else if (i != video && network) /* a file's other streams tell where it ends */
+        } else if (i != video && network) /* of a file all are read: they show where it ends */
             st->discard = AVDISCARD_ALL;
     }
     return SAC_OK;
@@ -273,8 +275,8 @@ static void read_display_matrix(struct sac_input *in, const AVStream *st)
         memcpy(in->display_matrix, matrix, sizeof in->display_matrix);
 }
 
-/* Indices of these list every frame, and none that an edit list leaves out; 0: there is none, or one that was begun
- * while the file was opened. */
+/* The indices of these formats list every frame, without those that an edit list leaves out. 0:
+ * there is no index, or only the part that was built while the file was opened. */
 static int frames_listed(const struct state *st)
 {
     AVStream *video = st->fmt->streams[st->video_index];
@@ -286,15 +288,16 @@ static int frames_listed(const struct state *st)
     return video->duration > 0 && span >= video->duration / count * (count - 1) / 2 ? count : 0;
 }
 
-/* mkvmerge and others count the frames of a track; the header of Matroska has a rate at best. */
+/* mkvmerge and others store the number of frames as a tag; Matroska's own header has at best a
+ * rate. */
 static int64_t frames_counted(const AVStream *video)
 {
     const AVDictionaryEntry *tag = av_dict_get(video->metadata, "NUMBER_OF_FRAMES", NULL, AV_DICT_IGNORE_SUFFIX);
     return tag ? strtoll(tag->value, NULL, 10) : 0;
 }
 
-/* libavformat's guess is the rate of the grid that the times lie on. Where the average is about that, it is the
- * number that people know. */
+/* libavformat guesses the rate from the spacing of the timestamps. Where the average is close to
+ * it, the average is the number that people know. */
 static AVRational average_rate(const struct state *st, AVRational guess)
 {
     const AVStream *video = st->fmt->streams[st->video_index];
@@ -388,7 +391,7 @@ static int kept_of(const struct sac_input *in, int stream)
     return -1;
 }
 
-/* The file or the connection gave an error, as opposed to bytes that make no sense. */
+/* Whether the file or the connection failed, as opposed to damaged bytes. */
 static bool is_io_error(const struct state *st, int err)
 {
     return err == AVERROR_EXIT || err == AVERROR(ENOMEM) || err == AVERROR(EIO) ||
@@ -396,8 +399,8 @@ static bool is_io_error(const struct state *st, int err)
            (st->fmt->pb && st->fmt->pb->error == err && err != AVERROR_INVALIDDATA);
 }
 
-/* Why no packet came. Some demuxers make an end of any fault, so the file or the connection is asked; HTTP
- * takes an end whose place nobody promised for a fault. */
+/* Why no packet came. Some demuxers report any error as the end, so the file or connection is
+ * checked. HTTP reports the end as an error when the length was not announced. */
 static int cause_of(const struct state *st, int err)
 {
     AVIOContext *pb = st->fmt->pb;
@@ -424,8 +427,8 @@ static void note_packet(struct state *st, const AVPacket *packet)
         st->video_end_us = SAC_MAX(st->video_end_us, at + lasts);
 }
 
-/* How far the promised duration was kept. Writers count it from 0 or from the first picture; a file that
- * begins after its promised duration can only have meant the latter. */
+/* How much of the stated duration the file holds. Writers count it from 0 or from the first
+ * picture; a file that begins after its stated duration must mean the latter. */
 static int64_t came_of(const struct state *st, int64_t promised)
 {
     const int64_t start = st->fmt->start_time == AV_NOPTS_VALUE ? 0 : st->fmt->start_time;
@@ -440,9 +443,9 @@ static int64_t packets_promised(const struct state *st)
     return listed > 0 ? SAC_MIN(video->nb_frames, listed) : video->nb_frames;
 }
 
-/* Whether there is less than the header promised. AVI counts places, of which the empty ones never come as
- * packets, but a place is a tick. Matroska states a duration, of whichever stream ends last. A transport
- * stream promises nothing. */
+/* Whether the file holds less than its header states. AVI counts chunks; empty ones give no packet,
+ * but each is one tick. Matroska states the duration of the stream that ends last. A transport
+ * stream states nothing. */
 static bool is_cut_off(const struct state *st)
 {
     const AVStream *video = st->fmt->streams[st->video_index];
@@ -480,7 +483,7 @@ static sac_result go_on_with(struct sac_input *in, const AVCodecParameters *vide
         return SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", in->name);
     sac_log(in->ctx, SAC_LOG_INFO, "%s: the video goes on as %s, after %s", in->name,
             avcodec_get_name(video->codec_id), avcodec_get_name(in->video->codec_id));
-    plain->codec_type = video->codec_type; /* all else may still be the former codec's */
+    plain->codec_type = video->codec_type; /* the other fields may still be the former codec's */
     plain->codec_id = video->codec_id;
     plain->codec_tag = video->codec_tag;
     plain->sample_aspect_ratio = in->video->sample_aspect_ratio;
@@ -495,7 +498,7 @@ static bool is_in_a_program(const struct state *st, int stream)
     return av_find_program_from_stream(st->fmt, NULL, stream) != NULL;
 }
 
-/* The program map may name another stream for the video, and the former then is in no program. */
+/* The program map may name another stream for the video; the former one is then in no program. */
 static bool takes_over(const struct sac_input *in, const AVPacket *packet)
 {
     const struct state *st = in->state;
@@ -506,7 +509,7 @@ static bool takes_over(const struct sac_input *in, const AVPacket *packet)
            is_in_a_program(st, packet->stream_index);
 }
 
-/* The file from a place on, in a context of its own. */
+/* Open the file again, from an offset on, in a new context. */
 static sac_result open_from(struct sac_input *in, int64_t place, int pid)
 {
     struct state    *st = in->state;
@@ -533,15 +536,16 @@ static sac_result open_from(struct sac_input *in, int64_t place, int pid)
         avio_closep(&pb);
         return err < 0 ? fail(in, err) : SAC_AGAIN;
     }
-    fmt->flags &= ~AVFMT_FLAG_CUSTOM_IO; /* it closes the file as its own */
+    fmt->flags &= ~AVFMT_FLAG_CUSTOM_IO; /* so that libavformat closes the file */
     st->former[st->former_count++] = st->fmt;
     st->fmt = fmt;
     st->video_index = video;
     return go_on_with(in, fmt->streams[video]->codecpar);
 }
 
-/* After a packet, or NULL at the end. SAC_AGAIN: the video's codec changes, and the file was opened anew from there
- * on. What the former parser makes of the new codec need not be a packet: then sound behind it tells. */
+/* Call after each packet, and with NULL at the end. SAC_AGAIN: the video's codec changes, and the
+ * file was reopened from there. The former codec's parser may give no packet of the new codec; then
+ * the next audio packet behind the change shows it. */
 static sac_result follow_codec(struct sac_input *in, const AVPacket *packet)
 {
     struct state *st = in->state;
@@ -571,7 +575,7 @@ static sac_result follow_program(struct sac_input *in, const AVPacket *packet)
     return follow_codec(in, packet);
 }
 
-/* A sink copies one codec's packets to a stream. */
+/* A sink's stream holds packets of one codec only. */
 static bool still_fits(struct sac_input *in, int kept, int stream)
 {
     struct state            *st = in->state;
@@ -614,7 +618,7 @@ static sac_result read_packet(struct sac_input *in, AVPacket *packet, int *kept)
             continue;
         }
         sac_result res = follow_program(in, packet);
-        if (res == SAC_AGAIN) { /* the packet comes anew */
+        if (res == SAC_AGAIN) { /* the packet will be read again */
             av_packet_unref(packet);
             continue;
         }

@@ -12,7 +12,7 @@ struct state {
     struct sac_adopter adopter;
 };
 
-/* Frames lie in host memory; a device that does not work there gets them uploaded. */
+/* Frames are in host memory; for a device with memory of its own they are uploaded. */
 static bool supports(const sac_device *dev, const AVCodecParameters *video)
 {
     (void)dev;
@@ -61,7 +61,7 @@ static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
 {
     struct state *st = dec->state;
     sac_result    res = sac_ffmpeg_verdict(dec, avcodec_send_packet(st->avc, packet));
-    return res == SAC_EOS ? SAC_OK : res; /* told twice that the packets are over */
+    return res == SAC_EOS ? SAC_OK : res; /* the end was sent twice */
 }
 
 static sac_result receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)

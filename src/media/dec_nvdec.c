@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NVIDIA's decoder through libavcodec's CUDA hwaccel: frames that never leave the GPU.
  *
- * No picture is copied: FFmpeg 5 hands out what the driver maps; later ones copy it unless they are told
- * that the surfaces are looked after (AV_HWACCEL_FLAG_UNSAFE_OUTPUT). A decoder has one number of surfaces,
- * for what it decodes into and for what is mapped; so the pool is sized here for what the stream needs, the
- * picture at hand, and those that may be lent out. */
+ * No picture is copied: FFmpeg 5 hands out the surface that the driver maps; later versions copy it
+ * unless AV_HWACCEL_FLAG_UNSAFE_OUTPUT is set. One number sets both the surfaces that NVDEC decodes
+ * into and those that are mapped, so the pool is sized here for the stream's reference pictures,
+ * the present picture, and those that may be lent out. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,15 +15,15 @@
 #include "media/media.h"
 
 enum {
-    SURFACES_MAX = 32, /* more, and drivers fail */
+    SURFACES_MAX = 32, /* drivers fail with more */
     OPEN_BYTES = 32 << 20, /* for a decoder before its size is known */
-    LENT_MIN = 3, /* as many as are under way in a round trip */
+    LENT_MIN = 3, /* as many as a round trip uses at once */
 };
 
 struct state {
     AVCodecContext      *avc;
     AVFrame             *picture;
-    struct sac_stream   *stream; /* the device's: where pictures are completed */
+    struct sac_stream   *stream; /* the device's, on which pictures are completed */
     struct sac_surfaces *surfaces;
     struct sac_uploader *round_trip; /* with params.round_trip: each picture to the host and back */
     sac_result           refusal; /* SAC_OK: none */
@@ -60,7 +60,8 @@ static bool supports(const sac_device *dev, const AVCodecParameters *video)
 
 /* ---- memory ---- */
 
-/* A decoder's memory is taken beside our pool, whose idle buffers the driver can't have. */
+/* The driver allocates a decoder's memory outside our pool and can't use the pool's idle
+ * buffers. */
 static void make_way(sac_device *dev, uint64_t bytes)
 {
     uint64_t left = 0, total = 0;
@@ -70,7 +71,8 @@ static void make_way(sac_device *dev, uint64_t bytes)
 
 /* ---- surfaces, chosen when a stream's header is known ---- */
 
-/* Returned with its sentence once libavcodec has. What comes first counts. */
+/* Kept until libavcodec's call returns, then returned with its sentence. The first refusal
+ * counts. */
 static enum AVPixelFormat refuse(struct state *st, sac_result res, const char *why)
 {
     if (st->refusal != SAC_OK)
@@ -80,7 +82,7 @@ static enum AVPixelFormat refuse(struct state *st, sac_result res, const char *w
     return AV_PIX_FMT_NONE;
 }
 
-/* What the stream is, in words: "h264 High 10, yuv420p10le, 1920x1080". */
+/* Describes the stream: "h264 High 10, yuv420p10le, 1920x1080". */
 static void describe(const AVCodecContext *avc, char *out, size_t size)
 {
     const char *profile = avcodec_profile_name(avc->codec_id, avc->profile);
@@ -90,7 +92,7 @@ static void describe(const AVCodecContext *avc, char *out, size_t size)
              avc->coded_height);
 }
 
-/* Of other layouts the frames would not be NV12 or P010. */
+/* With other layouts the frames would not be NV12 or P010. */
 static bool is_layout_taken(const AVCodecContext *avc)
 {
     const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(avc->sw_pix_fmt);
@@ -98,7 +100,7 @@ static bool is_layout_taken(const AVCodecContext *avc)
            (desc->comp[0].depth == 8 || desc->comp[0].depth == 10);
 }
 
-/* libavcodec asks its pool for every picture, then puts the decoder's own memory into it. */
+/* libavcodec takes every picture from its pool, then replaces its memory by the decoder's own. */
 static AVBufferRef *no_memory_at_all(size_t size)
 {
     (void)size;
@@ -110,9 +112,9 @@ static void free_pool(AVHWFramesContext *frames)
     av_buffer_pool_uninit(&frames->pool);
 }
 
-/* As the driver's own count has it, within a tenth (H200, driver 580, H.264 and HEVC from 768x576 to 4K,
- * 2026-11-21): each surface twice, one to decode into and one that is mapped, in steps of 1 or 2 MiB, and
- * about four pictures for the decoder. */
+/* Within a tenth of the memory that the driver reports (H200, driver 580, H.264 and HEVC from
+ * 768x576 to 4K, 2026-11-21): each surface twice, once to decode into and once mapped, in steps of
+ * 1 or 2 MiB, and about four pictures for the decoder. */
 static uint64_t bytes_taken(const AVHWFramesContext *frames)
 {
     const uint64_t sample = frames->sw_format == AV_PIX_FMT_P010 ? 2 : 1;
@@ -129,8 +131,9 @@ static sac_result size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
     struct state *st = dec->state;
     int           wanted = dec->params->surfaces > 0 ? dec->params->surfaces
                                                      : SAC_LENT_DEFAULT + SAC_MAX(dec->params->prefetch, 0);
-    /* In every version of nvdec.c: what the stream predicts from and reorders, and two; of these one is the
-     * picture at hand. libavcodec keeps none beside, since it gets a packet only when one more may be lent. */
+    /* Every version of nvdec.c counts the stream's reference and reordering pictures plus two, one
+     * of which is the present picture. libavcodec holds no others, since it gets a packet only when
+     * one more may be lent. */
     const int needed = frames->initial_pool_size - 1;
     const int lent = SAC_MAX(SAC_MIN(wanted, SURFACES_MAX - needed), LENT_MIN);
     frames->initial_pool_size = needed + lent;
@@ -160,12 +163,12 @@ static int make_pool(struct sac_decoder *dec, AVCodecContext *avc)
     if (err < 0)
         av_buffer_unref(&ref);
     else
-        avc->hw_frames_ctx = ref; /* libavcodec gives it up itself */
+        avc->hw_frames_ctx = ref; /* libavcodec unrefs it */
     return err;
 }
 
-/* Called for every header that changes the pictures; a second time, without CUDA among the offers, when the
- * driver refused them. */
+/* Called for every header that changes the picture format, and a second time, with no CUDA format
+ * to choose from, when the driver refused it. */
 static enum AVPixelFormat choose(AVCodecContext *avc, const enum AVPixelFormat *offered)
 {
     struct sac_decoder *dec = avc->opaque;
@@ -177,7 +180,7 @@ static enum AVPixelFormat choose(AVCodecContext *avc, const enum AVPixelFormat *
         offered++;
     if (strstr(complaint, "nvcuvid"))
         return refuse(st, SAC_ERR_UNSUPPORTED,
-                      "NVDEC cannot be had: there is no libnvcuvid.so.1; 'saccade doctor' says what to do");
+                      "NVDEC is not available: libnvcuvid.so.1 is missing; see 'saccade doctor'");
     if (*offered == AV_PIX_FMT_NONE || !is_layout_taken(avc)) {
         const bool full = strstr(complaint, "OUT_OF_MEMORY") != NULL;
         snprintf(why, sizeof why, "NVDEC %s %s%s%s%s", full ? "has no memory for" : "does not decode", what,
@@ -197,7 +200,7 @@ static sac_result open_gpu(struct sac_decoder *dec)
 {
     struct state *st = dec->state;
     AVBufferRef  *ref = av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA);
-    if (!ref) /* this FFmpeg has none; or no memory */
+    if (!ref) /* this FFmpeg has no CUDA, or no memory */
         return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
                         "%s: this FFmpeg was built without NVDEC", dec->source_name);
     st->avc->hw_device_ctx = ref;
@@ -215,7 +218,7 @@ static int open_codec(struct sac_decoder *dec, const AVCodec *codec, const AVCod
     if (err < 0)
         return err;
     avc->pkt_timebase = dec->time_base;
-    avc->thread_count = 1; /* the GPU works by itself; threads would each keep surfaces */
+    avc->thread_count = 1; /* the GPU decodes; each thread would only hold more surfaces */
     avc->opaque = dec;
     avc->get_format = choose;
 #ifdef AV_HWACCEL_FLAG_UNSAFE_OUTPUT
@@ -253,14 +256,14 @@ static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters 
 
 /* ---- packets in, frames out ---- */
 
-/* What libavcodec said; a refusal goes before it. */
+/* libavcodec's result; a refusal overrides it. */
 static sac_result verdict(struct sac_decoder *dec, int err)
 {
     struct state *st = dec->state;
     sac_context  *ctx = sac_device_context(dec->dev);
     if (st->refusal != SAC_OK) {
         sac_result res = st->refusal;
-        st->refusal = SAC_OK; /* once: pictures that came before may still be taken out */
+        st->refusal = SAC_OK; /* returned once: earlier pictures may still be received */
         return st->why[0] ? SAC_FAIL(ctx, res, "%s: %s", dec->source_name, st->why) : res;
     }
     return sac_ffmpeg_verdict(dec, err);
@@ -272,10 +275,10 @@ static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
     sac_ffmpeg_log_begin(sac_device_context(dec->dev));
     sac_result res = verdict(dec, avcodec_send_packet(st->avc, packet));
     sac_ffmpeg_log_end();
-    return res == SAC_EOS ? SAC_OK : res; /* told twice that the packets are over */
+    return res == SAC_EOS ? SAC_OK : res; /* the end was sent twice */
 }
 
-/* libavcodec crops a GPU's picture on the right and below alone. */
+/* libavcodec crops a GPU's picture only on the right and at the bottom. */
 static void crop(const AVFrame *picture, sac_frame *desc)
 {
     const size_t sample = desc->format == SAC_PIXEL_P010 ? 2 : 1;
@@ -309,7 +312,8 @@ static sac_result lend(struct sac_decoder *dec, sac_frame **out)
         desc.plane[i] = picture->data[i];
         desc.pitch_bytes[i] = (size_t)picture->linesize[i];
     }
-    /* libavcodec takes the chroma to follow the last row; the driver puts it behind an even number of them. */
+    /* libavcodec expects chroma right after the last row; the driver puts it after an even number
+     * of rows. */
     if ((size_t)(picture->data[1] - picture->data[0]) / desc.pitch_bytes[0] % 2)
         desc.plane[1] += desc.pitch_bytes[0];
     crop(picture, &desc);

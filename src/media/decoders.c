@@ -6,7 +6,8 @@
 #include "device/device.h"
 #include "media/media.h"
 
-/* The first that supports device and codec decodes; those of a device's own stand before the CPU's. */
+/* The first that supports device and codec is used; a device's own decoders come before the
+ * CPU's. */
 static const struct sac_decoder_ops *const decoders[] = {
     &sac_decoder_nvdec,   /* what an NVIDIA GPU decodes, frames in its memory */
     &sac_decoder_avcodec, /* any codec that libavcodec has; frames in host memory, or uploaded */
@@ -56,7 +57,8 @@ static void note(struct sac_decoder *dec, enum sac_log_level level, const char *
     snprintf(dec->note, sizeof dec->note, "%.255s", why);
 }
 
-/* The GPU's decoder refused; its sentence is the latest. Without leave that is the end. */
+/* The GPU's decoder refused the stream; its sentence is the last one. Fails unless the CPU may take
+ * over. */
 static sac_result refused(struct sac_decoder *dec)
 {
     sac_context *ctx = sac_device_context(dec->dev);
@@ -76,11 +78,12 @@ static sac_result open_on_gpu(struct sac_decoder *dec, const AVCodecParameters *
     if (ops && ops != &sac_decoder_avcodec)
         res = open_with(dec, ops, video);
     else
-        SAC_FAIL(sac_device_context(dec->dev), res, "%s: %s has no decoder for codec '%s' through this FFmpeg",
-                 dec->source_name, sac_device_name(dec->dev), avcodec_get_name(video->codec_id));
+        SAC_FAIL(sac_device_context(dec->dev), res,
+                 "%s: this FFmpeg has no decoder on %s for codec '%s'", dec->source_name,
+                 sac_device_name(dec->dev), avcodec_get_name(video->codec_id));
     dec->may_refuse = res == SAC_OK && dec->params->decode == SAC_DECODE_AUTO;
     if (res == SAC_OK)
-        dec->note[0] = '\0'; /* of a stream before */
+        dec->note[0] = '\0'; /* from a former stream */
     if (res != SAC_ERR_UNSUPPORTED)
         return res;
     res = refused(dec);
@@ -102,7 +105,7 @@ sac_result sac_decoder_open(struct sac_decoder *dec, const AVCodecParameters *vi
     if (!is_gpu(dec->dev))
         return open_on_cpu(dec, video);
     if (decode == SAC_DECODE_CPU || (dec->images && decode != SAC_DECODE_GPU)) {
-        note(dec, SAC_LOG_INFO, decode == SAC_DECODE_CPU ? "as asked for" : "it is images");
+        note(dec, SAC_LOG_INFO, decode == SAC_DECODE_CPU ? "as asked for" : "the input is images");
         return open_on_cpu(dec, video);
     }
     return open_on_gpu(dec, video);
@@ -128,9 +131,10 @@ void sac_decoder_close(struct sac_decoder *dec)
     avcodec_parameters_free(&dec->video);
 }
 
-/* ---- packets and frames, with the way back to the CPU ---- */
+/* ---- packets and frames, with the CPU as fallback ---- */
 
-/* A header that makes a decoder refuse comes with a key frame; a few packets later it has been taken. */
+/* A header that a decoder refuses comes with a key frame; a few packets later it has been
+ * accepted. */
 static sac_result remember(struct sac_decoder *dec, const AVPacket *packet)
 {
     bool begins = packet && (packet->flags & AV_PKT_FLAG_KEY);
@@ -150,7 +154,7 @@ static sac_result remember(struct sac_decoder *dec, const AVPacket *packet)
     return SAC_OK;
 }
 
-/* The CPU's decoder is to take over: once the GPU's has given the pictures that came before. */
+/* Let the CPU's decoder take over, once the GPU's has given its earlier pictures. */
 static sac_result take_over(struct sac_decoder *dec)
 {
     sac_result res = refused(dec);
@@ -162,7 +166,7 @@ static sac_result take_over(struct sac_decoder *dec)
     return SAC_OK;
 }
 
-/* It takes over, and gets the kept packets again. */
+/* The CPU's decoder takes over and gets the kept packets again. */
 static sac_result finish_take_over(struct sac_decoder *dec)
 {
     dec->ops->close(dec);
@@ -195,7 +199,7 @@ static sac_result replay_one(struct sac_decoder *dec)
         return SAC_OK;
     if (++dec->replay_next == dec->replay_count)
         forget_packets(dec);
-    return res == SAC_ERR_FORMAT ? SAC_OK : res; /* it was counted when it was sent first */
+    return res == SAC_ERR_FORMAT ? SAC_OK : res; /* counted when it was first sent */
 }
 
 sac_result sac_decoder_receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a player shows the pictures: what a container's display matrix, a picture's own one (H.264's display
- * orientation, JPEG's EXIF) and the user say, as one of eight orientations. */
+/* How pictures are shown, as one of eight orientations: from the container's display matrix, the
+ * picture's own (H.264's display orientation, JPEG's EXIF) and the user's choice. */
 #include <math.h>
 
 #include "media/media.h"
 
-static const double tolerance = 1; /* degrees: matrices hold 16 bits of a fraction, and some writers round more */
+static const double tolerance = 1; /* degrees: matrix entries are rounded, by some writers a lot */
 
 static double degrees_of(double x, double y)
 {
@@ -13,15 +13,15 @@ static double degrees_of(double x, double y)
     return degrees < 0 ? degrees + 360 : degrees;
 }
 
-/* Between two directions, 0..180. */
+/* The angle between two directions, 0..180. */
 static double apart(double a, double b)
 {
     const double d = fabs(fmod(a - b, 360));
     return d > 180 ? 360 - d : d;
 }
 
-/* The matrix (ISO/IEC 14496-12, 6.2.2) takes x, y to a x + c y, b x + d y. Mirrored from left to right and then
- * turned, down goes to where turning takes it, and right to its opposite. */
+/* The matrix (ISO/IEC 14496-12, 6.2.2) maps x, y to a x + c y, b x + d y. Mirroring left to right
+ * before turning leaves the image of "down" as it is and reverses that of "right". */
 struct sac_display sac_display_of(const int32_t matrix[9])
 {
     const double       a = matrix[0], b = matrix[1], c = matrix[3], d = matrix[4];
@@ -29,7 +29,7 @@ struct sac_display sac_display_of(const int32_t matrix[9])
     const double       turn = degrees_of(d, -c), by_right = mirrored ? degrees_of(-a, -b) : degrees_of(a, b);
     const int          quarters = (int)lround(turn / 90);
     struct sac_display out = {.can_turn = true};
-    if (a * d - b * c == 0) /* it squeezes the picture to a line: as good as none */
+    if (a * d - b * c == 0) /* singular: treated as none */
         return out;
     out.mirrored = mirrored;
     out.degrees = apart(turn, quarters * 90) <= tolerance ? quarters % 4 * 90 : turn;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GPU's frames for an encoder on the host: made what it takes on the GPU, then into page-locked memory. One is
- * under way while the one before is encoded. */
+/* GPU frames for an encoder on the host: converted on the GPU to the encoder's format, then copied
+ * to page-locked memory. One frame is copied while the one before is encoded. */
 #include "device/device.h"
 #include "media/media.h"
 
-enum { PICTURES = 3 }; /* on its way, and with the encoder */
+enum { PICTURES = 3 }; /* being copied, and held by the encoder */
 
-/* Of a picture as nearly all encoders take it. */
+/* A picture in the format that nearly all encoders take. */
 static size_t bytes_of(int width, int height)
 {
     sac_frame picture = {.format = SAC_PIXEL_I420, .width = width, .height = height};
@@ -40,14 +40,14 @@ void sac_download_close(struct sac_download *down)
     down->dev = NULL;
 }
 
-/* The frame as the layout has it, in a frame that is kept for this. */
+/* Convert the frame to the layout, in a frame that is kept for this. */
 static sac_result fit(struct sac_download *down, const sac_frame *frame, const sac_frame *layout)
 {
     char       what[128];
     sac_result res = SAC_OK;
     if (!down->fitted) {
         res = sac_frame_create(down->dev, layout, &down->fitted);
-        if (res == SAC_OK) /* the memory may be somebody's there until now */
+        if (res == SAC_OK) /* work queued there may still use the memory */
             res = down->dev->ops->stream_after(down->dev, down->stream, NULL);
     }
     sac_frame_name(frame, "encode: conversion of", what, sizeof what);
@@ -90,13 +90,13 @@ sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool 
     if (res == SAC_OK)
         res = down->dev->ops->event_record(down->done, down->stream);
     if (res != SAC_OK) {
-        down->dev->ops->stream_wait(down->stream); /* some planes may be on their way */
+        down->dev->ops->stream_wait(down->stream); /* some planes may still be copied */
         sac_buffer_unref(&buf);
         return res;
     }
     down->host = host;
     down->memory = buf;
-    down->reading = fits ? sac_frame_ref(frame) : NULL; /* of another the conversion reads, and has told so */
+    down->reading = fits ? sac_frame_ref(frame) : NULL; /* the conversion holds others */
     return SAC_OK;
 }
 

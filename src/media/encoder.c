@@ -10,26 +10,26 @@
 
 /* How an encoder is told the quality, which is on libx264's scale (crf, 0 to 51). */
 enum quality {
-    QUALITY_OWN,   /* its row's options say it */
+    QUALITY_OWN,   /* set by the row's options */
     QUALITY_CRF,   /* as libx264, with its presets */
     QUALITY_H264,  /* a constant quantiser of H.264 */
     QUALITY_MPEG4, /* a constant quantiser of MPEG-4 part 2 */
     QUALITY_NVENC, /* its own scale, which is close */
 };
 
-/* What we know of an encoder. One that is not here is taken with its own defaults. */
+/* Settings of known encoders. One without a row is used with its own defaults. */
 static const struct encoder {
     const char  *name;
     const char  *options; /* of the encoder, "key=value:..." */
     enum quality quality;
-    int          gop;        /* frames from one key frame to the next at most; 0: its default */
+    int          gop;        /* most frames between key frames; 0: its default */
     int          tick_max;   /* the time base's largest denominator; 0: any */
     bool         full_range; /* marks full range in the stream */
-    int          pool;       /* threads that all such encoders of a process have together; 0: each has its own */
+    int          pool;       /* threads that all such encoders share; 0: each has its own */
     int          step_max_s; /* between frames; 0: any */
 } encoders[] = {
     {"libx264", "", QUALITY_CRF, 0, 0, true, 0, 0},
-    /* Its own default is one key frame at all, where no player could seek. */
+    /* Its default is a single key frame, so that no player could seek. */
     {"libopenh264", "rc_mode=quality:profile=high", QUALITY_H264, 250, 0, true, 4, 0},
     /* 16 bits for ticks a second: ISO/IEC 14496-2, 6.3.3; a key frame before inverse transforms that
      * round differently drift apart: its annex A, 132 frames. Every second that passes is
@@ -116,8 +116,9 @@ static void set_colour(AVCodecContext *avc, const struct encoder *row,
     }
 }
 
-/* Encoders that wait for one pool stand still for each other (eight of OpenH264 with two threads each kept 2.5
- * of 16 cores busy, with one each 8.2): several encode on the threads that call them, one takes the pool. */
+/* Encoders that share a pool block each other (eight of OpenH264 with two threads each kept 2.5 of
+ * 16 cores busy, with one each 8.2). So several encode on their calling threads; a single one uses
+ * the pool. */
 static int threads_of(const struct encoder *row, const struct sac_encoder_setup *setup)
 {
     if (row->pool == 0)
@@ -193,7 +194,7 @@ static sac_result open_one(struct sac_encoder *enc, const char *path, const char
     return res;
 }
 
-/* A GPU's own encoder, where H.264 is wanted and the card has one; else it is said. */
+/* Try the GPU's own encoder for H.264; if the card has none, that is logged. */
 static bool try_gpu(struct sac_encoder *enc, const char *path, const struct sac_encoder_setup *setup)
 {
     static const char name[] = "h264_nvenc";
@@ -208,7 +209,7 @@ static bool try_gpu(struct sac_encoder *enc, const char *path, const struct sac_
     } else {
         avcodec_free_context(&enc->avc);
         enc->on_gpu = false;
-        sac_log(ctx, SAC_LOG_INFO, "%s: no NVENC on %s%s%s: frames come to the host for the encoder", path,
+        sac_log(ctx, SAC_LOG_INFO, "%s: no NVENC on %s%s%s: frames are copied to the host", path,
                 sac_device_name(enc->dev), sac_ffmpeg_complaint()[0] ? ", " : "", sac_ffmpeg_complaint());
     }
     sac_ffmpeg_log_end();
@@ -266,13 +267,13 @@ void sac_encoder_close(struct sac_encoder *enc)
 
 static bool fits(const sac_frame *frame, const sac_frame *layout)
 {
-    /* A size that is one pixel larger is an odd one: the encoder leaves the last column or row out. */
+    /* A frame may be one pixel larger (an odd size): the encoder drops the last column or row. */
     return frame->format == layout->format && frame->orientation == SAC_UPRIGHT &&
            frame->matrix == layout->matrix && frame->range == layout->range && (frame->width & ~1) == layout->width &&
            (frame->height & ~1) == layout->height;
 }
 
-/* One reference to a frame that is as the encoder wants it. */
+/* A new reference to a frame in the encoder's layout. */
 static sac_result fit(struct sac_encoder *enc, sac_frame *frame, sac_frame **out)
 {
     if (fits(frame, &enc->layout)) {
@@ -307,7 +308,7 @@ static void release_memory(void *opaque, uint8_t *data)
     sac_buffer_unref(&memory);
 }
 
-/* Takes the owner's reference: the encoder keeps pictures for a while and then gives it back. */
+/* Takes the owner's reference, which is released once the encoder no longer needs the picture. */
 static int lend(struct sac_encoder *enc, const sac_frame *frame,
                 void (*release)(void *opaque, uint8_t *data), void *owner)
 {
@@ -332,7 +333,7 @@ static int lend(struct sac_encoder *enc, const sac_frame *frame,
     return 0;
 }
 
-/* Two frames may fall on one tick of a coarse time base; an encoder wants times that grow. */
+/* Two frames may fall on one tick of a coarse time base; encoders need growing times. */
 static int64_t tick_of(struct sac_encoder *enc, int64_t pts_us)
 {
     int64_t pts = av_rescale_q(pts_us, AV_TIME_BASE_Q, enc->avc->time_base);
@@ -359,7 +360,7 @@ static int64_t duration_of(const struct sac_encoder *enc, int64_t pts)
     return enc->step;
 }
 
-/* The picture that was lent, unless that failed with err. */
+/* Send the lent picture, unless lending failed with err. */
 static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int err)
 {
     int64_t pts = tick_of(enc, sac_gaps_apply(&enc->gaps, frame->pts_us - enc->origin_us));
@@ -380,7 +381,7 @@ static sac_result send_fitting(struct sac_encoder *enc, sac_frame *frame)
     return res == SAC_OK ? encode(enc, frame, lend(enc, fitting, release_frame, fitting)) : res;
 }
 
-/* The frame, or NULL, begins its way to the host; the one before it is encoded. */
+/* Start copying the frame (or NULL) to the host, and encode the one before it. */
 static sac_result send_downloaded(struct sac_encoder *enc, sac_frame *frame)
 {
     sac_frame          host;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From packets to frames: the half of a source that works on the prefetch thread, or on the reader's where
- * there is none. */
+/* From packets to frames: the half of a source that runs on the prefetch thread or, without one, on
+ * the caller's. */
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ sac_result sac_source_take_kept(sac_source *src, int64_t until_us, AVPacket *pac
 
 /* ---- from packets to frames ---- */
 
-/* Some decoders make up pictures of what refers to packets that they never saw. */
+/* Some decoders invent pictures that refer to packets they never got. */
 static bool leaves_out(struct sac_source *src)
 {
     src->wants_key &= !(src->packet->flags & AV_PKT_FLAG_KEY);
@@ -68,7 +68,7 @@ static sac_result read_packet(struct sac_source *src)
             break;
         if (res != SAC_OK)
             return res;
-        av_packet_unref(src->packet); /* empty: a picture left out; to a decoder it means the end */
+        av_packet_unref(src->packet); /* empty: a skipped picture; it would mean the end */
     }
     src->packet_waits = res == SAC_OK;
     pthread_mutex_lock(&src->lock);
@@ -93,7 +93,7 @@ static sac_result drain(struct sac_source *src)
     return res == SAC_AGAIN || res == SAC_ERR_FORMAT ? SAC_OK : res;
 }
 
-/* No packet follows. A fault is told once the decoder has given what it still holds. */
+/* No packet follows. A fault is reported after the frames that the decoder still holds. */
 static sac_result end_packets(struct sac_source *src, sac_result res)
 {
     if (res == SAC_ERR_CANCELLED)
@@ -201,7 +201,7 @@ static void label(struct sac_source *src, sac_frame *frame, const struct sac_pic
     pthread_mutex_unlock(&src->lock);
 }
 
-/* Opening asks for a first frame, and may be told to give up. */
+/* Opening decodes a first frame, and the caller may give up on it. */
 static bool is_cancelled(const struct sac_source *src)
 {
     const struct sac_source_params *p = &src->params;
@@ -239,7 +239,7 @@ sac_result sac_feed_any_frame(struct sac_source *src, sac_frame **out)
     return res;
 }
 
-/* The next one that is wanted. */
+/* The next wanted frame. */
 static sac_result decode_frame(struct sac_source *src, sac_frame **out)
 {
     for (;;) {

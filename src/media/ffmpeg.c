@@ -5,7 +5,7 @@
 
 #include "media/media.h"
 
-/* Who wants to hear FFmpeg on this thread, and the last complaint it made there. */
+/* The context that FFmpeg's messages on this thread go to, and the last error message. */
 static _Thread_local struct {
     sac_context *ctx;
     char         complaint[160];
@@ -13,7 +13,7 @@ static _Thread_local struct {
 
 static void hear(void *object, int level, const char *fmt, va_list ap)
 {
-    char line[1024]; /* whole, so that no address in it is cut before its secrets are known */
+    char line[1024]; /* long enough that no address is cut before its secrets are hidden */
     if (!listening.ctx || level > AV_LOG_VERBOSE)
         return;
     vsnprintf(line, sizeof line, fmt, ap);
@@ -22,7 +22,7 @@ static void hear(void *object, int level, const char *fmt, va_list ap)
         return;
     const AVClass *class = object ? *(const AVClass *const *)object : NULL;
     sac_log(listening.ctx, SAC_LOG_DEBUG, "ffmpeg %s: %s", class ? class->class_name : "", line);
-    /* This one only says that there was one before. */
+    /* This message only follows the one that gives the reason. */
     if (level <= AV_LOG_ERROR && strncmp(line, "Failed setup for format", 23) != 0)
         sac_hide_secrets(line, listening.complaint, sizeof listening.complaint);
 }
@@ -70,7 +70,7 @@ sac_result sac_ffmpeg_result(int averror)
     }
 }
 
-/* A GPU's decoder says no more than that something went wrong; what it was stands in the log. */
+/* A GPU's decoder returns only a general error; the reason is in FFmpeg's log. */
 static bool is_out_of_memory(int averror)
 {
     return averror == AVERROR(ENOMEM) || strstr(listening.complaint, "OUT_OF_MEMORY");

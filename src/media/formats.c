@@ -3,8 +3,8 @@
 
 #include "media/media.h"
 
-/* Pictures whose planes are a frame's as they are. The alpha plane of a YUVA picture is left behind; that beside
- * R, G and B is not looked at. */
+/* Formats whose planes a frame can use directly. The alpha plane of YUVA is dropped; the alpha of
+ * RGBA is ignored. */
 static const struct {
     enum AVPixelFormat    av;
     enum sac_pixel_format format;
@@ -47,7 +47,8 @@ enum AVPixelFormat sac_format_to_av(enum sac_pixel_format format)
     }
 }
 
-/* Streams that don't say: players and encoders take standard definition as BT.601, larger as BT.709. */
+/* Untagged streams: players and encoders assume BT.601 for standard definition, BT.709 for
+ * larger. */
 enum sac_colour_matrix sac_matrix_of_av(enum AVColorSpace space, int height)
 {
     switch (space) {
@@ -70,7 +71,7 @@ enum AVColorSpace sac_matrix_to_av(enum sac_colour_matrix matrix)
     }
 }
 
-/* Whether a format is one whose name says full range; swscale then assumes it too. */
+/* Whether the format's name implies full range (yuvj...); swscale assumes it too. */
 static bool is_full_by_format(enum AVPixelFormat format)
 {
     const AVPixFmtDescriptor *about = av_pix_fmt_desc_get(format);
@@ -80,7 +81,7 @@ static bool is_full_by_format(enum AVPixelFormat format)
     case AV_PIX_FMT_YUVJ444P:
     case AV_PIX_FMT_YUVJ440P:
     case AV_PIX_FMT_YUVJ411P: return true;
-    default: /* RGB; gray alone is an image's, not a video's luma */
+    default: /* RGB; gray is an image, not a video's luma */
         return about && ((about->flags & (AV_PIX_FMT_FLAG_RGB | AV_PIX_FMT_FLAG_PAL)) ||
                          about->nb_components < 3);
     }

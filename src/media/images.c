@@ -14,7 +14,7 @@
 static const char *const endings[] = {"jpg", "jpeg", "png", "bmp", "webp",
                                       "tif", "tiff", "ppm", "pgm"};
 
-/* Files lie about their ending often enough; their first bytes don't. */
+/* A file's ending is often wrong; its first bytes are not. */
 static const struct {
     const char    *magic;
     size_t         offset, length;

@@ -43,7 +43,7 @@ static int open_encoder(AVCodecContext *avc, const AVCodec *codec, int width, in
     avc->height = height;
     avc->pix_fmt = AV_PIX_FMT_YUV420P;
     avc->color_range = AVCOL_RANGE_JPEG;
-    avc->time_base = (AVRational){1, 25}; /* it wants one */
+    avc->time_base = (AVRational){1, 25}; /* must be set */
     avc->thread_count = 1;
     avc->flags |= AV_CODEC_FLAG_QSCALE;
     avc->global_quality = FF_QP2LAMBDA * QUALITY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "media/media.h"
 
-/* Packets kept for a sink that does not come to fetch them must not fill the memory. */
+/* Limits for packets that no sink fetches. */
 enum { BYTES_MAX = 64 << 20 };
 
 static struct sac_kept_packet *at(const struct sac_kept *kept, size_t i)

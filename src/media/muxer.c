@@ -6,7 +6,7 @@
 #include "media/media.h"
 
 #define H264_OR_MPEG4 {"libx264", "libopenh264", "mpeg4"}
-#define FRONT_INDEX   "movflags=+faststart" /* a player can start before it has the whole file */
+#define FRONT_INDEX   "movflags=+faststart" /* plays before the whole file is loaded */
 
 /* What is too long a step from one packet to the next: MP4 has 31 bits for it, and of pictures in another order than
  * they are shown libavformat reads 28; AVI's muxer refuses to write more than 60000 empty chunks. A transport stream's clock
@@ -16,13 +16,13 @@ enum { AVI_TICKS = 60000 };
 #define MP4_TICKS_REORDERED (1 << 28)
 #define TS_TICKS  (INT64_C(1) << 32)
 
-/* libavformat writes any other as private data, which no reader takes for sound. */
+/* libavformat writes other codecs as private data, which no reader recognises as audio. */
 static const enum AVCodecID ts_audio[] = {
     AV_CODEC_ID_MP1,  AV_CODEC_ID_MP2, AV_CODEC_ID_MP3, AV_CODEC_ID_AAC,    AV_CODEC_ID_AAC_LATM, AV_CODEC_ID_AC3,
     AV_CODEC_ID_EAC3, AV_CODEC_ID_DTS, AV_CODEC_ID_OPUS, AV_CODEC_ID_TRUEHD, AV_CODEC_ID_NONE,
 };
 
-/* AVI has one time for a frame, so its order must be the order of showing. */
+/* AVI stores one time per frame, so frames must be in display order. */
 static const struct sac_container containers[] = {
     {".mp4", "mp4", FRONT_INDEX, true, false, MP4_TICKS, NULL, H264_OR_MPEG4},
     {".m4v", "mp4", FRONT_INDEX, true, false, MP4_TICKS, NULL, H264_OR_MPEG4},
@@ -55,7 +55,7 @@ void sac_container_endings(char *buf, size_t size)
 sac_result sac_muxer_open(struct sac_muxer *mux, const char *file)
 {
     sac_result res = SAC_OK;
-    char      *url = sac_asprintf("file:%s", file); /* else "12:30.mp4" were a protocol's address */
+    char      *url = sac_asprintf("file:%s", file); /* else "12:30.mp4" names a protocol */
     sac_ffmpeg_log_begin(mux->ctx);
     int err = url ? avformat_alloc_output_context2(&mux->fmt, NULL, mux->container->format, url) : AVERROR(ENOMEM);
     if (err >= 0)
@@ -107,14 +107,14 @@ static int add_kept(AVFormatContext *fmt, const AVStream *from)
     if (!st)
         return AVERROR(ENOMEM);
     int err = avcodec_parameters_copy(st->codecpar, from->codecpar);
-    st->codecpar->codec_tag = 0; /* the tag is the former container's */
+    st->codecpar->codec_tag = 0; /* the tag belongs to the input's container */
     st->time_base = from->time_base;
     st->disposition = from->disposition;
     av_dict_copy(&st->metadata, from->metadata, 0);
     return err < 0 ? err : st->index;
 }
 
-/* Whether the container takes a header with the video and that stream (NULL: the video alone). */
+/* Whether the container accepts a header with the video and that stream (NULL: only the video). */
 static int try_header(const struct sac_muxer *mux, const AVCodecContext *video, const AVStream *kept)
 {
     struct sac_muxer trial = {.ctx = mux->ctx, .container = mux->container};
@@ -135,8 +135,8 @@ static int try_header(const struct sac_muxer *mux, const AVCodecContext *video, 
     return err;
 }
 
-/* A muxer answers 1, 0, or that it does not know; what it takes only in some container's version or with a
- * parameter that is missing, it refuses with the header. */
+/* avformat_query_codec answers yes, no or unknown. Codecs that need a container version or a
+ * missing parameter fail only when the header is written. */
 static bool can_hold(const struct sac_muxer *mux, const AVCodecContext *video, const AVStream *kept)
 {
     const enum AVCodecID  codec = kept->codecpar->codec_id;
@@ -182,14 +182,14 @@ static int write_header(struct sac_muxer *mux)
     return err;
 }
 
-/* Of all streams the shortest limit, and a twentieth less: a packet's time is not its frame's. */
+/* The least limit of all streams, less a twentieth, since packet times differ from frame times. */
 static int64_t step_max_us(const struct sac_muxer *mux, bool reorders)
 {
     int64_t least = 0;
     for (unsigned i = 0; i < mux->fmt->nb_streams && mux->container->step_max; i++) {
         const AVStream *st = mux->fmt->streams[i];
         if (mux->container->tick_is_frame && st->codecpar->block_align)
-            continue; /* plain samples: bytes, no ticks */
+            continue; /* PCM counts bytes, not ticks */
         int64_t ticks = mux->container->step_max;
         if (st == mux->video && ticks == MP4_TICKS && reorders)
             ticks = MP4_TICKS_REORDERED;
@@ -221,7 +221,7 @@ sac_result sac_muxer_start(struct sac_muxer *mux, const AVCodecContext *video,
 
 /* ---- write ---- */
 
-/* A muxer does not pass every failed write on, so the file's own state is asked too. */
+/* A muxer does not report every failed write, so the file's own error is checked too. */
 static int write_error(const struct sac_muxer *mux, int err)
 {
     if (mux->fmt->pb && mux->fmt->pb->error < 0)
@@ -235,7 +235,7 @@ static sac_result fail_write(struct sac_muxer *mux, int err)
     return sac_fail_prefix(mux->ctx, res, "cannot write ");
 }
 
-/* A stream whose packets did not all arrive is left out from now on; false: there is none. */
+/* Leave out from now on a stream of which a packet was rejected; false: there is none. */
 static bool leave_out_refused(struct sac_muxer *mux, int err)
 {
     bool any = false;
@@ -251,14 +251,14 @@ static bool leave_out_refused(struct sac_muxer *mux, int err)
     return any;
 }
 
-/* libavformat sorts packets by their times, so what it refuses may be another one than is given; each that it
- * refuses is gone. Rather without sound than without a file. */
+/* libavformat sorts packets by time, so the packet that it rejects may be an earlier one; a
+ * rejected packet is lost. A file without audio is better than no file. */
 static int write_packet(struct sac_muxer *mux, AVPacket *packet)
 {
     int err = write_error(mux, av_interleaved_write_frame(mux->fmt, packet));
     while (err < 0 && write_error(mux, 0) == 0) {
         const int refused = err;
-        err = av_interleaved_write_frame(mux->fmt, NULL); /* all that waits: then the counts tell who it was */
+        err = av_interleaved_write_frame(mux->fmt, NULL); /* flush: the counts show whose it was */
         if (err >= 0)
             return leave_out_refused(mux, refused) ? 0 : refused;
     }
@@ -273,7 +273,7 @@ sac_result sac_muxer_write_video(struct sac_muxer *mux, AVPacket *packet)
     return err < 0 ? fail_write(mux, err) : SAC_OK;
 }
 
-/* Onto the output's timeline. false: a packet that can't stand there. */
+/* Move a packet to the output's timeline. false: it has no place there. */
 static bool retime(struct sac_muxer *mux, AVPacket *packet, struct sac_muxed *kept, AVRational time_base,
                    int64_t origin_us, const struct sac_gaps *gaps)
 {
@@ -314,7 +314,7 @@ sac_result sac_muxer_write_kept(struct sac_muxer *mux, AVPacket *packet, int kep
 
 sac_result sac_muxer_finish(struct sac_muxer *mux)
 {
-    int err = write_packet(mux, NULL); /* the trailer would write what waits, and fail with it */
+    int err = write_packet(mux, NULL); /* flush first: else the trailer would, and fail */
     if (err >= 0)
         err = write_error(mux, av_write_trailer(mux->fmt));
     mux->header = false;

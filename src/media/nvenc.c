@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVENC through libavcodec: a GPU's encoder, which takes the frames where they are. Not one card that it was
- * written beside has NVENC (data-centre cards do not), so of this only the refusal has run. */
+/* NVENC through libavcodec: the GPU's encoder, which takes frames in GPU memory. None of the cards
+ * used in development has NVENC (data-centre cards do not), so only the path without NVENC has been
+ * run. */
 #include <string.h>
 
 #include <libavutil/hwcontext.h>
@@ -14,7 +15,7 @@ bool sac_nvenc_is(const char *encoder)
     return length > 6 && strcmp(encoder + length - 6, "_nvenc") == 0;
 }
 
-/* A pool without pictures: they are ours. */
+/* An empty pool: the pictures are our frames. */
 static AVBufferRef *frames_for(sac_device *dev, int width, int height)
 {
     AVBufferRef       *gpu = av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA), *ref = NULL;
@@ -47,15 +48,15 @@ int sac_nvenc_prepare(struct sac_encoder *enc)
     return avc->hw_frames_ctx ? 0 : AVERROR_EXTERNAL;
 }
 
-/* NVENC is told of one address and one pitch: chroma must begin behind the last row of luma that it encodes, where
- * a decoder's surface and a frame of odd height have other rows. */
+/* NVENC gets one address and one pitch, so chroma must follow the last encoded row of luma. In a
+ * decoder's surface, or a frame of odd height, other rows lie in between. */
 static bool lies_as_wanted(const sac_frame *frame, const sac_frame *layout)
 {
     return frame->pitch_bytes[1] == frame->pitch_bytes[0] &&
            frame->plane[1] == frame->plane[0] + frame->pitch_bytes[0] * (size_t)layout->height;
 }
 
-/* The encoder reads on a stream of its own, so the frame is complete before it gets it. */
+/* The encoder reads on its own stream, so the frame must be complete first. */
 sac_result sac_nvenc_fit(struct sac_encoder *enc, sac_frame *frame, bool fits, sac_frame **out)
 {
     fits = fits && lies_as_wanted(frame, &enc->layout);

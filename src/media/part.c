@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of an input that is wanted: from a time on, for so long, every so manieth frame. */
+/* The wanted part of an input: from a start time, for a duration, every n-th frame. */
 #include <math.h>
 #include <stdio.h>
 
 #include "media/source.h"
 
-/* Not every container finds a key frame before a time (a transport stream has no index), so the second
- * try begins earlier. */
+/* Not every container finds a key frame before a time (a transport stream has no index), so a
+ * second attempt seeks further back. */
 static const int64_t margins_us[] = {0, 3000000, 15000000, INT64_MAX};
 
-/* Frames before a time, at a constant rate. */
+/* The number of frames before a time, at a constant rate. */
 static int64_t frames_before(const struct sac_source *src, int64_t us)
 {
     return (int64_t)ceil((double)us * av_q2d(src->input.average) / 1e6 - 1e-6);
@@ -63,7 +63,7 @@ sac_result sac_part_fail_empty(struct sac_source *src)
 
 /* ---- going to the beginning of the part ---- */
 
-/* Frames follow from the key frame that the input found; the line of time stays. */
+/* Restart decoding at the key frame that the input found; the timeline is kept. */
 static sac_result start_anew(struct sac_source *src)
 {
     av_packet_unref(src->packet);
@@ -77,7 +77,7 @@ static sac_result start_anew(struct sac_source *src)
     return sac_feed_open_decoder(src);
 }
 
-/* *found: it gave a frame that is not past the beginning. */
+/* *found: the first frame after the seek is not past the start. */
 static sac_result try_from(struct sac_source *src, int64_t from_us, bool *found)
 {
     struct sac_input *in = &src->input;
@@ -100,7 +100,7 @@ static sac_result try_from(struct sac_source *src, int64_t from_us, bool *found)
     return SAC_OK;
 }
 
-/* What can't be gone through by time is read from its beginning. */
+/* An input that can't seek by time is read from its beginning. */
 static sac_result read_from_the_beginning(struct sac_source *src)
 {
     sac_input_close(&src->input);
@@ -124,7 +124,7 @@ static sac_result seek(struct sac_source *src)
     return res == SAC_OK && !found ? read_from_the_beginning(src) : res;
 }
 
-/* Times count from the first frame, which is known once it was decoded. */
+/* Times count from the first frame, which must be decoded to be known. */
 static sac_result find_origin(struct sac_source *src)
 {
     sac_result res = src->first ? SAC_OK : sac_feed_any_frame(src, &src->first);
@@ -155,7 +155,7 @@ sac_result sac_part_begin(struct sac_source *src)
         return SAC_OK;
     if (src->input.seekable)
         return go_to_start(src);
-    if (src->first) /* of a camera or a pipe: what comes before is waited for by the reader */
+    if (src->first) /* a camera or pipe: the reader skips what comes before */
         sac_frame_unref(&src->first);
     return SAC_OK;
 }
@@ -183,7 +183,7 @@ bool sac_part_keeps(const struct sac_source *src, const AVPacket *packet, int st
            (us >= src->params.start_us && !sac_part_is_over(src, us));
 }
 
-/* Audio lies behind its pictures in a file, mostly by less than a second. */
+/* Audio comes after its pictures in a file, mostly by less than a second. */
 enum { REST_MAX_US = 3000000 };
 
 sac_result sac_part_read_rest(struct sac_source *src)
@@ -209,5 +209,5 @@ sac_result sac_part_read_rest(struct sac_source *src)
     }
     sac_free(ended);
     av_packet_unref(src->packet);
-    return res == SAC_ERR_CANCELLED ? res : SAC_EOS; /* what was wanted is there */
+    return res == SAC_ERR_CANCELLED ? res : SAC_EOS; /* the wanted part is complete */
 }

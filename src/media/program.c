@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a transport stream's program map gives a stream another codec: libavformat does not look at that again. The
- * sections are those of ISO/IEC 13818-1, 2.4.4; one that does not fit into a packet is passed over. */
+/* Finds where a transport stream's program map changes a stream's codec, which libavformat does not
+ * check again. Sections are as in ISO/IEC 13818-1, 2.4.4; one that does not fit into a packet is
+ * ignored. */
 #include <libavutil/crc.h>
 
 #include "media/media.h"
@@ -36,7 +37,7 @@ static const uint8_t *section_of(const uint8_t *packet, int table, size_t *size)
     return whole ? packet + at : NULL;
 }
 
-/* The type of our stream in a program map; -1: it has none. */
+/* The type of our stream in a program map; -1: it is not listed. */
 static int type_in(const uint8_t *section, size_t size, int pid)
 {
     size_t at = 12 + ((section[10] & 0x0fu) << 8 | section[11]);
@@ -46,7 +47,7 @@ static int type_in(const uint8_t *section, size_t size, int pid)
     return -1;
 }
 
-/* Of the map that has our stream, or of any until one has. */
+/* Note the PID of a program map, until one that lists our stream is known. */
 static void note_maps(struct sac_program *program, const uint8_t *section, size_t size)
 {
     bool found = false;
@@ -55,11 +56,11 @@ static void note_maps(struct sac_program *program, const uint8_t *section, size_
     if (!found)
         program->map_pid = -1;
     for (size_t at = 8; program->map_pid < 0 && at + 4 <= size - 4; at += 4)
-        if (section[at] || section[at + 1]) /* number 0 is the network's */
+        if (section[at] || section[at + 1]) /* program 0 is the network table */
             program->map_pid = (section[at + 2] & 0x1f) << 8 | section[at + 3];
 }
 
-/* Whether this packet says that our stream is of another type than before. */
+/* Whether this packet changes our stream's type. */
 static bool changes(struct sac_program *program, const uint8_t *packet)
 {
     const int pid = (packet[1] & 0x1f) << 8 | packet[2];
@@ -87,7 +88,7 @@ int64_t sac_program_change(struct sac_program *program, int64_t until)
     while (program->at + PACKET <= until) {
         const int64_t at = program->at;
         if (fread(packet, 1, PACKET, program->file) != PACKET || packet[0] != SYNC) {
-            sac_program_close(program); /* of another form: no more than libavformat finds */
+            sac_program_close(program); /* not plain 188-byte packets: give up */
             return 0;
         }
         program->at += PACKET;

@@ -7,7 +7,7 @@
 #include "device/format.h"
 #include "media/media.h"
 
-/* Without a source to be like: ticks that MPEG uses. */
+/* Without a source: MPEG's clock. */
 enum { TICKS_DEFAULT = 90000 };
 
 struct sac_sink {
@@ -17,13 +17,13 @@ struct sac_sink {
     char                  *path;
     struct sac_outname     name;
     char                  *encoder_name, *preset;
-    const char            *planned; /* the encoder that is tried first */
+    const char            *planned; /* the encoder to try first */
     struct sac_sink_params params;
     struct sac_muxer       muxer;
     struct sac_encoder     encoder;
     AVPacket              *packet;
     int64_t                end_us; /* of the last frame written */
-    sac_result             failed; /* the first failure: what follows can't mend the file */
+    sac_result             failed; /* the first failure: later frames can't repair the file */
     bool                   finished;
 };
 
@@ -39,7 +39,7 @@ static sac_result no_memory(sac_context *ctx, const char *path)
     return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a video file", path);
 }
 
-/* Before any frame comes, so that nobody computes for an hour and then learns it. */
+/* Checked before the first frame, so that a long run does not fail at its end. */
 static sac_result check_encoder(struct sac_sink *sink)
 {
     const char *const *names = sink->muxer.container->encoders;
@@ -70,7 +70,7 @@ sac_result sac_sink_check_path(sac_context *ctx, const char *path)
                     "output '%s': the name's ending chooses the container; have %s", path, endings);
 }
 
-/* Said now, not with the first frame. */
+/* Checked now, not with the first frame. */
 static sac_result check_strict(const struct sac_sink *sink)
 {
     if (sink->dev->ops->host_memory || !atomic_load(&sink->dev->strict))
@@ -81,7 +81,7 @@ static sac_result check_strict(const struct sac_sink *sink)
                     sink->path, sac_device_name(sink->dev));
 }
 
-/* Of the source; without one, nothing is known. */
+/* From the source; without one they are unknown. */
 static struct sac_source_info info_of(const struct sac_sink *sink)
 {
     struct sac_source_info info = {0};
@@ -90,7 +90,7 @@ static struct sac_source_info info_of(const struct sac_sink *sink)
     return info;
 }
 
-/* What an encoder needs of a device, where the frames' size is known. */
+/* Allocate what the encoder needs on the device, if the frames' size is known. */
 static sac_result prepare(struct sac_sink *sink)
 {
     const struct sac_source_info info = info_of(sink);
@@ -162,14 +162,14 @@ sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
 
 /* ---- write ---- */
 
-/* Of several frames of the source one may be wanted. */
+/* The source may deliver only every n-th frame. */
 static AVRational rate_of(const struct sac_input *like)
 {
     return like ? av_div_q(like->fps, (AVRational){SAC_MAX(like->params->every, 1), 1}) : (AVRational){0, 1};
 }
 
-/* The source's ticks, so that each frame keeps its very time; where a tick must be a frame, the nearest
- * one. */
+/* The source's time base, so that each frame keeps its exact time. Where every tick is a frame,
+ * times are rounded to the frame rate. */
 static AVRational tick(const struct sac_sink *sink, const struct sac_input *like)
 {
     if (!like)
@@ -178,7 +178,7 @@ static AVRational tick(const struct sac_sink *sink, const struct sac_input *like
                                                                      : like->time_base;
 }
 
-/* Of a pixel: of frames that were turned to the side it is the other way round. */
+/* The pixel aspect; inverted for frames that were turned by a quarter. */
 static AVRational sample_aspect(const struct sac_input *like, enum sac_orientation orientation)
 {
     const AVRational stored = like ? like->video->sample_aspect_ratio : (AVRational){0, 1};
@@ -199,7 +199,7 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
         .crf = sink->params.crf,
         .threads = sink->params.threads > 0 ? sink->params.threads : sac_video_threads(sink->dev),
         .beside = sink->params.beside,
-        .width = first->width & ~1, /* 4:2:0 has one colour for two pixels */
+        .width = first->width & ~1, /* 4:2:0 halves the chroma's width */
         .height = first->height & ~1,
         .time_base = tick(sink, like),
         .fps = rate_of(like),
@@ -226,7 +226,7 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
     return SAC_OK;
 }
 
-/* A container's limit must not cost the file. */
+/* Shorten a step that the container can't hold, rather than fail. */
 static void note_time(struct sac_sink *sink, const sac_frame *frame)
 {
     struct sac_gaps *gaps = &sink->encoder.gaps;
@@ -239,7 +239,7 @@ static void note_time(struct sac_sink *sink, const sac_frame *frame)
                 sac_sink_encoder(sink), (double)gaps->max_us / 1e6);
 }
 
-/* Audio goes in as far as the pictures have come, so an interrupted file ends in both at once. */
+/* Write audio up to the time of the pictures, so that in an interrupted file both end together. */
 static sac_result write_kept(struct sac_sink *sink, int64_t until_us)
 {
     sac_result res = SAC_OK;

@@ -90,7 +90,7 @@ void sac_source_cancel(sac_source *src)
 
 /* ---- open, describe, close ---- */
 
-/* How the pictures are to be shown, and what is done about it. */
+/* The orientation of the pictures, and the turn that is applied. */
 static void fill_orientation(struct sac_source *src)
 {
     const struct sac_display *shown = src->first ? &src->decoder.shown : &src->decoder.display;
@@ -133,7 +133,7 @@ static void fill_info(struct sac_source *src)
         .audio_streams = in->audio_streams,
         .live = in->live,
     };
-    if (src->first) { /* what a frame says outweighs the header */
+    if (src->first) { /* the frame overrides the header */
         info->width = src->first->width;
         info->height = src->first->height;
         info->format = src->first->format;
@@ -172,8 +172,8 @@ sac_result sac_source_open_input(struct sac_source *src)
     return SAC_OK;
 }
 
-/* A GPU's decoder refuses a stream with its first picture, so that one is asked for while it opens; so it is where
- * it may be another than the container tells. */
+/* A GPU's decoder refuses a stream only at its first picture, so one is decoded while opening; also
+ * where the picture may differ from what the container states. */
 static sac_result read_first(struct sac_source *src)
 {
     const AVCodecParameters *video = src->input.video;
@@ -289,7 +289,7 @@ void sac_source_describe(const sac_source *src, struct sac_source_info *out)
 {
     if (!src || !out)
         return;
-    pthread_mutex_t *lock = &((sac_source *)src)->lock; /* a lock is no part of what the source is */
+    pthread_mutex_t *lock = &((sac_source *)src)->lock; /* locking does not change the source */
     pthread_mutex_lock(lock);
     *out = src->info;
     pthread_mutex_unlock(lock);

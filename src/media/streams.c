@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The streams of a container in FFmpeg's words, for people. */
+/* The streams of a container as readable text, with FFmpeg's names. */
 #include <stdio.h>
 #include <string.h>
 
@@ -62,7 +62,7 @@ int sac_source_streams(const sac_source *src, struct sac_stream_info *out, int m
     max = out ? max : 0;
     if (!in->fmt) {
         if (max > 0) {
-            struct sac_source_info info; /* images have their size in the first frame alone */
+            struct sac_source_info info; /* images have their size only in the first frame */
             sac_source_describe(src, &info);
             describe(in->video, in->fps, NULL, out);
             out->width = info.width;

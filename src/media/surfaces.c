@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GPU's decoder has a fixed number of pictures in memory of its own. They are lent out as frames and go
- * back with the frame's last reference, on whatever thread that is; a decoder that finds none left would
- * lose a picture, so it waits for one first. */
+/* A GPU's decoder has a fixed number of pictures in its own memory. They are lent out as frames and
+ * returned with the frame's last reference, on any thread. A decoder without a free one would lose
+ * a picture, so it waits for one first. */
 #include <stdio.h>
 #include <time.h>
 
@@ -16,7 +16,7 @@ struct surface {
 };
 
 struct sac_surfaces {
-    sac_refcount    refs; /* the decoder's and one of each surface lent out */
+    sac_refcount    refs; /* the decoder's, and one for each surface lent out */
     sac_device     *dev;
     const char     *source_name; /* the decoder's, while it waits */
     pthread_mutex_t lock; /* guards the rest */
@@ -84,7 +84,8 @@ void sac_surfaces_limit(struct sac_surfaces *s, int max)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Of a new size the old ones go first, but for those that are lent out: for that while the books are low. */
+/* For a new size the old reservation is released first. Surfaces that are still lent out are then
+ * not counted, so the figure is too low until they are returned. */
 sac_result sac_surfaces_reserve(struct sac_surfaces *s, uint64_t bytes)
 {
     char               owner[96];
@@ -96,7 +97,7 @@ sac_result sac_surfaces_reserve(struct sac_surfaces *s, uint64_t bytes)
     return res;
 }
 
-/* Cancelling posts nothing, so it is looked for. Under the lock. */
+/* Cancelling does not signal the condition, so the flag is polled. Under the lock. */
 static bool wait_a_little(struct sac_surfaces *s, int64_t until_ns)
 {
     struct timespec ts = {until_ns / 1000000000, until_ns % 1000000000};

@@ -3,8 +3,8 @@
 
 enum { STEP_DEFAULT_US = 40000 };
 
-/* A step back by more is a clock that was set anew (a camera that restarted, joined files); less is
- * one bad timestamp among good ones. */
+/* A larger step back means that the clock was reset (a camera restarted, files were joined); a
+ * smaller one is a single bad timestamp. */
 enum { CLOCK_RESET_US = 1000000 };
 
 int64_t sac_time_us(int64_t ts, AVRational time_base)
@@ -12,11 +12,11 @@ int64_t sac_time_us(int64_t ts, AVRational time_base)
     if (ts == AV_NOPTS_VALUE || time_base.num <= 0 || time_base.den <= 0)
         return SAC_TIME_NONE;
     int64_t us = av_rescale_q(ts, time_base, AV_TIME_BASE_Q);
-    /* Damaged files hold any number; a quarter of the range leaves room for sums. */
+    /* Damaged files hold any number; a quarter of the range avoids overflow in sums. */
     return us > INT64_MAX / 4 || us < INT64_MIN / 4 ? SAC_TIME_NONE : us;
 }
 
-/* The time of a frame that continues the line evenly. */
+/* The next time at an even step. */
 static int64_t expected(const struct sac_timeline *line)
 {
     return line->started ? line->last_us + line->step_us : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures on their way to a GPU: through page-locked memory, a few at once, on a stream of their own. Who
- * gets the frame need not wait for it: see sac_frame_await. */
+/* Copies pictures to a GPU through page-locked memory, a few at once, on a stream of their own. The
+ * receiver of the frame need not wait for the copy: see sac_frame_await. */
 #include <stdio.h>
 
 #include "device/spares.h"
@@ -10,8 +10,8 @@ enum { SLOTS = 3 };
 
 struct slot {
     struct sac_buffer *staging; /* page-locked */
-    struct sac_event  *done;    /* the GPU is through with it */
-    AVFrame           *held;    /* a surface that is read; or empty */
+    struct sac_event  *done;    /* the GPU has finished with it */
+    AVFrame           *held;    /* the surface being read; or empty */
 };
 
 struct sac_uploader {
@@ -32,7 +32,7 @@ static sac_result slot_init(sac_device *dev, struct slot *slot)
     return dev->ops->event_create(dev, false, &slot->done);
 }
 
-/* Those that are lent out, as of a GPU's decoder. */
+/* The frames that may be lent out, as with a GPU's decoder. */
 static int frames_of(const struct sac_source_params *params)
 {
     return params->surfaces > 0 ? params->surfaces : SAC_LENT_DEFAULT + SAC_MAX(params->prefetch, 0);
@@ -99,7 +99,7 @@ sac_result sac_upload_begin(struct sac_uploader *up, sac_frame *staging)
     return res;
 }
 
-/* The memory may be somebody's on the device's own stream until what is queued there is done. */
+/* Work queued on the device's own stream may still use this memory. */
 static sac_result queue_upload(struct sac_uploader *up, const sac_frame *staging, sac_frame *frame)
 {
     const struct sac_device_ops *ops = up->dev->ops;
@@ -111,7 +111,7 @@ static sac_result queue_upload(struct sac_uploader *up, const sac_frame *staging
     if (res != SAC_OK)
         return res;
     sac_frame_set_ready(frame, ready, true);
-    /* Both are laid out alike, one plane behind the other. */
+    /* Both have the same layout, one plane after the other. */
     res = sac_device_copy(up->dev, up->stream, frame->plane[0], staging->plane[0],
                           sac_buffer_bytes(slot->staging), SAC_COPY_HOST_TO_DEVICE, SAC_COPY_FRAME_UPLOAD,
                           up->what);
@@ -129,10 +129,11 @@ sac_result sac_upload_end(struct sac_uploader *up, const sac_frame *staging, sac
     const size_t       bytes = sac_buffer_bytes(up->slot[up->next].staging);
     struct sac_buffer *memory = NULL;
     sac_frame         *frame = NULL;
-    /* One more with each frame, so that a source that reads ahead leaves memory for networks yet to be loaded. */
+    /* One more with each frame: a source that reads ahead leaves memory for networks that are
+     * loaded later. */
     const int          wanted = SAC_MIN(up->frames.count + 1, up->frame_count);
     sac_result         res = sac_spares_reserve(&up->frames, bytes, wanted);
-    if (up->frames.count < wanted) /* those will do */
+    if (up->frames.count < wanted) /* memory is short: make do with these */
         up->frame_count = SAC_MAX(up->frames.count, 1);
     if (res == SAC_OK)
         res = sac_spares_take(&up->frames, bytes, &memory);
