@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The doctor: looks at the machine through the same doors as the library itself. */
+/* The doctor: examines the machine with the same calls that the library uses. */
 #include <stdio.h>
 #include <string.h>
 
@@ -171,7 +171,7 @@ static void look_for_capture(struct sac_doctor *doc)
 
 /* ---- the engine's fast kernels ---- */
 
-/* A device of its own, in a context that says nothing: the doctor reports, the engine need not. */
+/* A device in a context that does not log: the doctor reports, not the engine. */
 static void look_at_kernels(struct sac_doctor *doc)
 {
     sac_context *quiet = NULL;
@@ -231,7 +231,7 @@ void sac_doctor_run(sac_context *ctx, void (*fn)(void *user, const struct sac_fi
     if (!fn)
         return;
     struct sac_doctor doc = {.ctx = ctx, .fn = fn, .user = user};
-#ifndef SAC_BUNDLE /* a package can't mend what is linked in */
+#ifndef SAC_BUNDLE /* a package can't replace what is linked in */
     char line[8];
     doc.has_apt = sac_first_line("/etc/debian_version", NULL, line, sizeof line);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the doctor share: how a finding is made, and the GPU's part, whose sentences follow from
- * facts, so that a machine without a GPU can test them. */
+/* Shared by the parts of the doctor: how a finding is reported, and the GPU's part. Its sentences
+ * depend only on a struct of facts, so they can be tested without a GPU. */
 #ifndef SAC_OBSERVE_DOCTOR_H
 #define SAC_OBSERVE_DOCTOR_H
 
@@ -28,16 +28,16 @@ struct sac_gpu_codec {
 enum { SAC_GPU_CODECS = 4 };
 
 struct sac_gpu_facts {
-    int                       cards;      /* NVIDIA's on the PCI bus */
+    int                       cards;      /* NVIDIA cards on the PCI bus */
     char                      module[256]; /* the kernel driver's line; empty: not loaded */
     bool                      libcuda, nvml, nvenc, nvcuvid; /* the driver's libraries are there */
     bool                      plugin;      /* this build has its CUDA part */
     bool                      opened;      /* the first GPU is a device of ours */
-    char                      device[200]; /* what it is; else the sentence why it is none */
+    char                      device[200]; /* its description; else why it did not open */
     char                      build[80];   /* what the CUDA part was built for */
     uint64_t                  free_bytes, total_bytes;
     struct sac_gpu_codec      codec[SAC_GPU_CODECS];
-    struct sac_nvidia_library nvidia[SAC_NVIDIA_COUNT]; /* looked for when it opened */
+    struct sac_nvidia_library nvidia[SAC_NVIDIA_COUNT]; /* searched for if opened */
 };
 void sac_gpu_facts_find(struct sac_gpu_facts *out);
 void sac_doctor_say_gpu(const struct sac_doctor *doc, const struct sac_gpu_facts *facts);

@@ -49,7 +49,7 @@ static void find_codecs(struct sac_gpu_codec out[SAC_GPU_CODECS])
         out[i] = (struct sac_gpu_codec){codecs[i].name, sac_nvdec_codec(codecs[i].id) != NULL};
 }
 
-/* CUDA's major version that the driver is for; 0: not known. */
+/* The CUDA major version that the driver supports; 0: unknown. */
 static int driver_cuda(void)
 {
     void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -73,7 +73,7 @@ static void look_at_device(struct sac_gpu_facts *out, sac_device *dev)
     sac_nvidia_open_all(driver_cuda(), out->nvidia);
 }
 
-/* What the device itself says, in a context that says nothing. */
+/* Facts from the device itself, opened in a context that does not log. */
 static void find_device(struct sac_gpu_facts *out)
 {
     sac_context *quiet = NULL;
@@ -136,8 +136,8 @@ static void say_codecs(const struct sac_doctor *doc, const struct sac_gpu_facts 
     }
     if (!f->nvcuvid)
         sac_doctor_find(doc, "gpu", SAC_FINDING_MISSING,
-                        "start the container with NVIDIA_DRIVER_CAPABILITIES=all; without one, install NVIDIA's driver anew",
-                        "no libnvcuvid.so.1: NVDEC cannot be had; --decode auto lets the CPU decode");
+                        "start the container with NVIDIA_DRIVER_CAPABILITIES=all; without one, reinstall NVIDIA's driver",
+                        "no libnvcuvid.so.1: NVDEC is not available; --decode auto lets the CPU decode");
     else if (have[0])
         sac_doctor_find(doc, "gpu", SAC_FINDING_OK, NULL,
                         "NVDEC through this libavcodec: %s; what of it the card can is found with each video", have);

@@ -7,14 +7,14 @@
 #include "base/thread.h"
 #include "observe/gpu.h"
 
-/* NVML measures utilisation over windows of 1/6 to 1 s, so more samples would tell no more. */
+/* NVML measures utilisation over windows of 1/6 to 1 s, so sampling faster gains nothing. */
 enum {
     SAMPLE_EVERY_MS = 250,
     MINUTE = 60 * 1000 / SAMPLE_EVERY_MS, /* samples */
     KEPT = 5 * MINUTE
 };
 
-/* The part of NVML's interface that is used, as its documentation has it. */
+/* The part of NVML's interface that is used, as in its documentation. */
 typedef void *nvml_device;
 struct nvml_utilisation {
     unsigned gpu, memory; /* per cent */
@@ -46,7 +46,7 @@ struct sac_gpu_watch {
     pthread_cond_t       wake;
     bool                 ended;
     struct sac_gpu_stats stats; /* utilisation and the loads are sums here */
-    uint8_t              busy[KEPT], decoder[KEPT]; /* per cent; the latest samples, from 0 on again when full */
+    uint8_t              busy[KEPT], decoder[KEPT]; /* per cent; a ring of the latest samples */
 };
 
 static bool open_nvml(struct nvml *nvml, const char *library)
@@ -71,7 +71,7 @@ static bool open_nvml(struct nvml *nvml, const char *library)
     return nvml->library != NULL;
 }
 
-/* What a card does not tell (a decoder's load inside some virtual machines) stays 0. */
+/* Figures that a card does not report (decoder load in some virtual machines) stay 0. */
 static void sample(struct sac_gpu_watch *w)
 {
     struct nvml_utilisation utilisation = {0};
@@ -179,7 +179,7 @@ void sac_gpu_watch_restart(struct sac_gpu_watch *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-/* The mean of the last n samples, or of those there are. Under the lock. */
+/* The mean of the last n samples, or of all if there are fewer. Under the lock. */
 static double mean_of_last(const uint8_t percent[KEPT], int samples, int n)
 {
     unsigned sum = 0;

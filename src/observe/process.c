@@ -11,7 +11,7 @@ static double seconds(struct timeval tv)
     return (double)tv.tv_sec + (double)tv.tv_usec * 1e-6;
 }
 
-/* getrusage has no current size, /proc/self/statm does: pages in all, pages resident. */
+/* getrusage lacks the current size; /proc/self/statm has it: total pages, resident pages. */
 static uint64_t resident_bytes(void)
 {
     uint64_t total, resident = 0;

@@ -9,7 +9,7 @@ struct sac_process_usage {
     uint64_t rss_bytes, rss_peak_bytes; /* resident memory now, and the most it ever was */
     double   cpu_s;                     /* user and system time of all threads */
 };
-/* Any thread. What the system does not tell is 0. */
+/* Any thread. Figures that the system does not report are 0. */
 void sac_process_usage(struct sac_process_usage *out);
 
 #endif

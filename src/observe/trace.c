@@ -13,12 +13,12 @@ enum {
     RING = 1 << 14,  /* events: over a second of 1,000 frames/s with ten stages */
     TRACKS_MAX = 1024,
     WRITE_EVERY_MS = 100,
-    LINES_BYTES = 1 << 16 /* of text put together before it goes to the file */
+    LINES_BYTES = 1 << 16 /* text is collected up to this before it is written */
 };
 
 struct sac_trace {
     sac_context       *ctx;
-    uint64_t           serial; /* tells traces apart for the threads' memory of their tracks */
+    uint64_t           serial; /* identifies the trace in each thread's remembered track */
     int64_t            origin_ns;
     struct sac_outfile file;
     struct sac_text    text; /* the writer's */
@@ -39,7 +39,7 @@ struct sac_trace {
     int                    track_count;
 };
 
-/* A thread's track in the trace that it used last. */
+/* The calling thread's track in the trace that it last used. */
 static _Thread_local struct {
     uint64_t serial;
     int      track;
@@ -77,7 +77,7 @@ void sac_trace_add(struct sac_trace *trace, const struct sac_trace_event *event)
     pthread_mutex_lock(&trace->lock);
     trace->added += !trace->ended;
     if (trace->ended)
-        ; /* a decoder that was stopped in the middle of a frame comes late */
+        ; /* late event of a decoder that was stopped in the middle of a frame */
     else if (trace->count < RING)
         trace->ring[(trace->first + trace->count++) % RING] = *event;
     else
@@ -154,8 +154,9 @@ static void write_track_names(struct sac_trace *trace, int count)
                    trace->track_name[trace->tracks_written]); /* constant once counted */
 }
 
-/* Wait for events; false: none are left and none will come. Their count and the tracks' are taken
- * under the lock; until they are freed nobody touches them, so they are written without it. */
+/* Wait for events; false: none are left and none will come. The counts of events and tracks are
+ * read under the lock; the events are not changed until they are released, so writing needs no
+ * lock. */
 static bool wait_for_events(struct sac_trace *trace, size_t *count, int *tracks)
 {
     struct timespec until;

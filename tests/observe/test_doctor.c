@@ -127,7 +127,7 @@ static void each_missing_part_has_its_sentence_and_mend(void **state)
     assert_says(said, "1 no libnvidia-ml.so.1");
     f.nvcuvid = false;
     say(&f, &said);
-    assert_says(said, "2 no libnvcuvid.so.1: NVDEC cannot be had; --decode auto lets the CPU decode|start the container");
+    assert_says(said, "2 no libnvcuvid.so.1: NVDEC is not available; --decode auto lets the CPU decode|start the container");
     assert_null(strstr(said.text, "0 NVDEC through"));
 }
 
