@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trace in Chrome's format, which Perfetto opens: what each thread did and when, with one event per
- * stage and frame.
+/* A trace in Chrome's format, which Perfetto opens: what each thread did and when, with one event
+ * per stage and frame.
  *
  * Events are put into a ring of fixed size and written by a thread of the trace's own, so recording
- * never waits for the disk. When the ring is full, events are dropped and counted. The file is a JSON
- * array, readable even without its end; it gets its final name when it is complete. */
+ * never waits for the disk. When the ring is full, events are dropped and counted. The file is a
+ * JSON array, readable even without its end; it gets its final name when it is complete. */
 #ifndef SAC_OBSERVE_TRACE_H
 #define SAC_OBSERVE_TRACE_H
 
