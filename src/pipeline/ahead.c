@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inference thread's work on a device with a queue of its own: while it computes one batch the next one
- * is queued behind it, so it never waits for the host that fetches boxes.
+/* The inference thread's work on a device that computes asynchronously: while it computes one batch
+ * the next one is queued, so the device never waits for the host.
  *
- * A batch is collected, begun (queued down to the copy of its boxes), and landed: its boxes are waited for,
- * its embeddings queued, its items passed on. Batches land in the order in which they began, and the end of
- * a lane travels among their items, so each lane keeps its order. */
+ * A batch is collected, begun (all work up to the copy of its boxes is queued), and landed: the
+ * thread waits for its boxes, queues its embeddings and passes its items on. Batches land in the
+ * order in which they began, and the end of a lane is one of their items, so each lane keeps its
+ * order. */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/device.h"
 #include "pipeline/ahead.h"
 
-/* While a batch is under way and no frame comes, how often it is asked whether it has arrived. */
+/* How often to check whether a batch has arrived, while no frame comes. */
 static const int64_t LOOK_NS = 200000;
 static const int64_t SMALL_MAX_NS = 3600000000000;
 
@@ -43,7 +44,7 @@ static void make_smaller(struct sac_ahead *a, int size)
     a->limit = size;
 }
 
-/* A stream that was refused has ended, unless its frames are pushed: those may be tried again too. */
+/* A refused stream has ended, unless its frames are pushed: pushed frames are tried again too. */
 static void grow_back(struct sac_ahead *a)
 {
     if (a->grow_ns == 0 || sac_time_ns() < a->grow_ns)
@@ -57,7 +58,7 @@ static void grow_back(struct sac_ahead *a)
     sac_log(a->job->ctx, SAC_LOG_INFO, "batches of up to %d frames are tried again", a->limit);
 }
 
-/* Not even one frame fits: of several streams the one that came last gives way. false: there is only one. */
+/* Not even one frame fits: of several streams the newest is dropped. false: there is only one. */
 static bool refuse_newest(struct sac_ahead *a, const struct sac_ahead_batch *b)
 {
     int newest = INT32_MIN, oldest = INT32_MAX;
@@ -132,7 +133,7 @@ static void record(struct sac_ahead *a, const struct sac_detector_times *t, int 
     }
 }
 
-/* Some frames of those lined up, from begin to end. */
+/* Begin and finish detection in some of the listed frames. */
 static sac_result detect_now(struct sac_ahead *a, int slot, int first, int n)
 {
     struct sac_detector_times times;
@@ -144,11 +145,11 @@ static sac_result detect_now(struct sac_ahead *a, int slot, int first, int n)
     return res;
 }
 
-/* What could not be begun as it was: with less memory in smaller pieces; and a frame that can't be used must
- * not take its neighbours along, so those beside it go one by one. The lists are lined up. */
+/* Retry a batch that could not be begun: in smaller pieces if memory ran out, else frame by frame,
+ * so that an unusable frame does not make the others fail. Call it with the frames lined up. */
 static void detect_in_pieces(struct sac_ahead *a, const struct sac_ahead_batch *b, int n, sac_result res)
 {
-    bool tried = true; /* res is of the piece that comes next */
+    bool tried = true; /* res belongs to the next piece */
     int  size = n;
     for (int at = 0, m; at < n; tried = false) {
         m = SAC_MIN(size, n - at);
@@ -252,7 +253,8 @@ static int64_t patience(const struct sac_ahead *a, const struct sac_ahead_batch 
     return left < 0 || a->under_way >= a->job->depth ? LOOK_NS : SAC_MIN(left, LOOK_NS);
 }
 
-/* An end of a lane without frames before it in this batch: behind those under way, or at once. */
+/* The end of a lane without frames before it in this batch: after the batches under way, or at
+ * once. */
 static void pass_end(struct sac_ahead *a, struct sac_item *item)
 {
     if (a->under_way == 0 || !add(nth(a, a->under_way - 1), item)) {
@@ -276,8 +278,8 @@ static void take(struct sac_ahead *a, struct sac_ahead_batch *b, struct sac_item
     }
 }
 
-/* Until when a batch that begins now may wait for more frames. While the device is at work they may gather
- * all the same. */
+/* Until when a batch that begins now may wait for more frames. While the device is busy, waiting
+ * costs nothing. */
 static int64_t deadline(const struct sac_ahead *a)
 {
     const struct sac_job *job = a->job;
@@ -285,8 +287,8 @@ static int64_t deadline(const struct sac_ahead *a)
     return sac_time_ns() + (at_once ? 0 : (int64_t)job->params.timeout_ms * 1000000);
 }
 
-/* Fill the next batch: until it is full or its time is over; the end of a lane ends it too. What arrives
- * meanwhile lands. false: no more frames will come. */
+/* Fill the next batch until it is full, its time is over or a lane ends. Batches that arrive
+ * meanwhile are landed. false: no more frames will come. */
 static bool collect(struct sac_ahead *a, struct sac_ahead_batch *b)
 {
     struct sac_job *job = a->job;
@@ -330,7 +332,7 @@ static void ahead_finish(struct sac_ahead *a)
     sac_free(a->crop_frames);
 }
 
-/* Without memory to begin with, the frames go back as faults. */
+/* Without memory for the batches, all frames are returned as faults. */
 static void fail_all(struct sac_job *job)
 {
     void *popped;
@@ -349,7 +351,7 @@ void sac_job_infer_ahead(struct sac_job *job)
     while (more) {
         struct sac_ahead_batch *b = nth(&a, a.under_way);
         more = collect(&a, b);
-        b = nth(&a, a.under_way); /* what landed moved the ring on, not the batch */
+        b = nth(&a, a.under_way); /* landing advanced the ring; find the batch again */
         if (b->frames == 0)
             continue;
         while (a.under_way >= job->depth)

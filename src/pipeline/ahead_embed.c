@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The embeddings of a batch: crops of all its frames at once, rows that stay on the device. */
+/* The embeddings of a batch: crops of all its frames at once; the rows stay on the device. */
 #include "device/device.h"
 #include "pipeline/ahead.h"
 #include "reid/embedder.h"
 
-/* The crops that an item's detections want, behind those of the items before it; -1: no memory. */
+/* Append the crops of an item's detections to those of the items before it; -1: no memory. */
 static int add_crops(struct sac_ahead *a, struct sac_item *item, int count)
 {
     const size_t n = item->found.count;
@@ -29,7 +29,7 @@ static bool is_embedded(const struct sac_item *item)
     return !item->last && item->status == SAC_OK && item->frame;
 }
 
-/* all: those of the batch, none of which holds rows yet. */
+/* all: the items are the whole batch, and none has rows yet. */
 static sac_result embed_items(struct sac_ahead *a, struct sac_item **items, size_t n, bool all)
 {
     struct sac_features *features = NULL;

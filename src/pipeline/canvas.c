@@ -39,7 +39,7 @@ static bool is_like(const sac_frame *canvas, const sac_frame *frame)
            canvas->range == frame->range;
 }
 
-/* A frame like that on the sheet, which nobody else reads. */
+/* Make sure the sheet has a frame of this kind that nobody else reads. */
 static sac_result stretch(struct sac_canvas *c, unsigned sheet, const sac_frame *frame)
 {
     sac_frame **on = &c->sheet[sheet].frame, desc = *frame;
@@ -51,7 +51,8 @@ static sac_result stretch(struct sac_canvas *c, unsigned sheet, const sac_frame 
     if (res != SAC_OK)
         return res;
     sac_frame_set_ready(*on, c->sheet[sheet].drawn, false);
-    return c->dev->ops->stream_after(c->dev, c->stream, NULL); /* the memory may be somebody's there until now */
+    /* Work queued on the device's own stream may still use the memory. */
+    return c->dev->ops->stream_after(c->dev, c->stream, NULL);
 }
 
 sac_result sac_canvas_prepare(struct sac_canvas *c, sac_device *dev, const sac_frame *like)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The best view of each object as a JPEG file, DIR/CLASS/ID.jpg.
  *
- * A view that is clearly better than the one before is cut out of the frame, on the device that has it, and
- * kept as JPEG; one that has stayed the best for a while is written, so that a live run shows its objects, and
- * the rest at the end. Memory is bounded: of many objects at once the oldest views are written sooner, and of
- * very many the oldest objects are forgotten (one that then comes back is written anew). */
+ * A view that is clearly better than the one before is cut out of the frame, on the frame's device,
+ * and kept as JPEG. A view that has been the best for a while is written, so that a live run shows
+ * its objects; the others are written at the end. Memory is bounded: with many objects the oldest
+ * views are written sooner, and with very many the oldest objects are forgotten (if one comes back,
+ * its file is written again). */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@
 #include "pipeline/output.h"
 
 enum { VIEWS_MAX = 4096, HELD_BYTES_MAX = 32 << 20, SETTLED_US = 5000000 };
-/* A picture that is not much better is not worth another crop: of one who walks up to the camera, some tens. */
+/* A view must be this much better to be cropped; a person who walks up to the camera is cropped
+ * some tens of times. */
 static const double worth_it = 1.2;
 
 struct view {
@@ -27,8 +29,8 @@ struct view {
     double   quality;
     int64_t  taken_us, seen_us;
     int      class_id;
-    bool     written; /* there is a file, in the class of that time */
-    uint8_t *jpeg;    /* [bytes]; NULL: nothing waits to be written */
+    bool     written; /* a file exists, in the folder of its class at the time */
+    uint8_t *jpeg;    /* [bytes]; NULL: nothing to write */
     size_t   bytes;
 };
 
@@ -44,7 +46,7 @@ struct crops {
 
 /* ---- files ---- */
 
-/* With those that it stands in, where they are missing. */
+/* Create the folder and its missing parents. */
 static sac_result make_folder(sac_context *ctx, const char *path)
 {
     char part[4096];
@@ -69,7 +71,7 @@ static sac_result make_folder(sac_context *ctx, const char *path)
     return SAC_FAIL(ctx, SAC_ERR_IO, "cannot write crops to '%s': %s", path, strerror(errno));
 }
 
-/* A class name is any text; as a folder's it stays below ours. */
+/* A class name is any text; as a folder name it must not lead out of our folder. */
 static void name_folder(const struct crops *c, int class_id, char *out, size_t size)
 {
     const char *name = sac_job_class_name(c->job, class_id);
@@ -116,7 +118,7 @@ static sac_result write_view(struct crops *c, struct view *v)
 
 /* ---- views ---- */
 
-/* The one with the least of: the id's place, or where it would be. */
+/* The index of the id, or where it would be inserted. */
 static size_t lower_bound(const struct crops *c, int64_t id)
 {
     size_t low = 0, high = c->count;
@@ -174,9 +176,9 @@ static double overlap_of(const struct sac_rect *r, const struct sac_track *t)
     return width > 0 && height > 0 ? width * height : 0;
 }
 
-/* Sure is better than large: the largest boxes of a track are often those of two people who pass each other. What
- * another object's box covers is worth nothing, and what the picture's edge may have cut off half. 0 where it is
- * no better than `least`: then nothing more is looked at. */
+/* A view's worth. Score counts more than size: the largest boxes of a track often hold two people
+ * who pass each other. Area that another object's box covers counts nothing; a box that the frame's
+ * edge may cut counts half. 0 when it is no better than `least`, found early. */
 static double quality_of(const struct sac_item *item, size_t i, const struct sac_rect *crop, double least)
 {
     const struct sac_track *t = &item->tracks[i];
@@ -196,7 +198,7 @@ static double quality_of(const struct sac_item *item, size_t i, const struct sac
 
 /* ---- pixels ---- */
 
-/* Whole pixels, so that nothing is resampled. */
+/* Whole pixels, so that the crop is not resampled. */
 static struct sac_rect crop_of(const struct sac_track *t, const sac_frame *frame)
 {
     const struct sac_detection box = {.x0 = floorf(t->x0), .y0 = floorf(t->y0), .x1 = ceilf(t->x1), .y1 = ceilf(t->y1)};
@@ -217,7 +219,7 @@ static sac_result encode(struct crops *c, const uint8_t *rgb, const struct sac_p
     return SAC_OK;
 }
 
-/* From a device whose memory is not the host's. */
+/* Copy a crop from a device with memory of its own. */
 static sac_result download(struct crops *c, const sac_frame *frame, const void *from, size_t bytes,
                            struct sac_buffer **out)
 {
@@ -244,11 +246,11 @@ static sac_result take(struct crops *c, const sac_frame *frame, const struct sac
     const struct sac_preprocess_job job = {frame, *crop};
     const struct sac_tensor_desc    desc = sac_preprocess_desc(&pre, 1);
     sac_result                      res = sac_tensor_create(dev, &desc, "crops", &pixels);
-    if (res == SAC_OK) /* the memory may be somebody's there until now */
+    if (res == SAC_OK) /* work queued there may still use the memory */
         res = dev->ops->stream_after(dev, c->stream, NULL);
     if (res == SAC_OK)
         res = sac_preprocess_run_on(dev, c->stream, &pre, &job, 1, pixels);
-    if (res == SAC_OK && !dev->ops->host_memory) /* else the encoder reads them where they are */
+    if (res == SAC_OK && !dev->ops->host_memory) /* else the encoder reads them in place */
         res = download(c, frame, sac_tensor_data(pixels), (size_t)sac_tensor_desc_bytes(&desc), &host);
     sac_result done = dev->ops->stream_wait(c->stream);
     res = res == SAC_OK ? done : res;
@@ -281,7 +283,7 @@ static sac_result look_at(struct crops *c, const struct sac_item *item, size_t i
 
 /* ---- the output ---- */
 
-/* What has settled, and the oldest of what is too much to hold. */
+/* Write the views that have been the best for a while, and the oldest of too many. */
 static sac_result write_settled(struct crops *c, int64_t now_us)
 {
     sac_result res = SAC_OK;

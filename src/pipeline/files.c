@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No output may overwrite what the run reads, or another output. Looked at twice: by the names alone before
- * anything is opened, and again once it is known which pictures and which parts of models are read. */
+/* No output may overwrite a file that the run reads, or another output. Checked twice: by name
+ * before anything is opened, and again once it is known which pictures and model files are read. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 /* ---- by name ---- */
 
-/* A word ("auto", "person_det", "none") is no file unless one is called so. */
+/* A word ("auto", "person_det", "none") is a file only if one of that name exists. */
 static void add_named(struct sac_files *files, const char *given)
 {
     if (given && (strpbrk(given, "./") || access(given, F_OK) == 0))
@@ -41,7 +41,8 @@ static void add_stream(struct sac_files *files, const struct sac_stream_params *
     sac_files_add_input(files, p.detections);
 }
 
-/* A file of crops is CLASS/ID.jpg below their folder: so may a picture of an input be, the crops of a former run. */
+/* Crops are written as CLASS/ID.jpg below their folder. An input's picture may have such a path, if
+ * it is a crop of a former run. */
 static bool is_like_a_crop(const char *folder, const char *file)
 {
     const size_t length = strlen(folder);
@@ -53,7 +54,7 @@ static bool is_like_a_crop(const char *folder, const char *file)
 
 static sac_result check_crops(const struct sac_files *files, const char *folder)
 {
-    char      *real = folder ? realpath(folder, NULL) : NULL; /* NULL: nothing is in it yet */
+    char      *real = folder ? realpath(folder, NULL) : NULL; /* NULL: it does not exist yet */
     sac_result res = SAC_OK;
     for (size_t i = 0; real && i < files->count && res == SAC_OK; i++) {
         char *file = files->uses[i].output ? NULL : realpath(files->uses[i].path, NULL);

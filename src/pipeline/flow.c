@@ -6,16 +6,17 @@
 
 #include "pipeline/flow.h"
 
-/* Below these a figure says more about the start than about the flow. */
+/* With fewer frames or less time, the figures describe the start rather than the run. */
 static const double ELAPSED_MIN_S = 0.5;
 enum { FRAMES_MIN = 30 };
-/* An advice that would gain less of the run's time is not worth a sentence. */
+/* Advice that would save a smaller share of the run's time is not given. */
 static const double GAIN_MIN = 0.03;
-/* So many new buffers late in a run are no habit yet. */
+/* Up to this many new buffers late in a run are not reported. */
 enum { WARM_NEW_MAX = 20 };
-/* What copies cost, to weigh them against time: in host memory (EPYC, one thread, out of cache), between host and
- * device (half of what PCIe 5 gave an H200 from page-locked memory, 2026-11-21), on a device (there 4,260, and a
- * tenth of that on the least cards that the kernels run on). */
+/* Copy rates, to estimate the time of copies: in host memory (EPYC, one thread, out of cache),
+ * between host and device (half of the rate of PCIe 5 to an H200 from page-locked memory,
+ * 2026-11-21), on a device (the H200 has 4,260, the smallest cards that the kernels run on a tenth
+ * of that). */
 static const double HOST_BYTES_PER_S = 5e9, CROSSING_BYTES_PER_S = 25e9, DEVICE_BYTES_PER_S = 400e9;
 
 /* ---- threads ---- */
@@ -68,7 +69,7 @@ static void add_up(const struct sac_pipeline_stats *stats, const struct sac_flow
         busy[t].share = SAC_MIN(busy[t].share, 1); /* work before the first frame and after the last */
 }
 
-/* The busiest thread is the one that the others wait for: they stand at its queues meanwhile. */
+/* The busiest thread is the one that the others wait for, at its queues. */
 static void rank(const struct busy busy[THREAD_COUNT], int *first, int *second)
 {
     *first = *second = -1;
@@ -85,13 +86,14 @@ static void rank(const struct busy busy[THREAD_COUNT], int *first, int *second)
 
 /* ---- a device of its own ---- */
 
-/* Below that nothing holds a run up but its input. */
+/* Below this share only the input limits the run. */
 static const double IDLE_MAX = 0.5;
-/* From here on it is the limit, whatever the threads look like: the rest are gaps between launches. */
+/* Above this share the device is the limit, however busy the threads are: the rest is gaps between
+ * launches. */
 static const double DEVICE_BUSY_MIN = 0.85;
 
-/* The share of the run that the device computed for a thread's stages, by events; two streams of it may
- * overlap. longest: of its stages. */
+/* The share of the run that the device computed for a thread's stages, measured with events; two of
+ * its streams may overlap. longest: the longest of these stages. */
 static double device_share(const struct sac_pipeline_stats *stats, const struct sac_timer_summary **longest)
 {
     double total_ms = 0;
@@ -116,18 +118,19 @@ static double decoder_load(const struct sac_pipeline_stats *stats)
     return stats->shard_count ? sum / stats->shard_count : stats->gpu.decoder_load;
 }
 
-/* What it is that holds a run up. */
+/* What limits a run's speed. */
 enum limit { LIMIT_THREAD, LIMIT_DEVICE, LIMIT_DECODER };
 
 struct judged {
     enum limit                      limit;
     double                          device; /* share of the run that it computed */
-    const struct sac_timer_summary *stage;  /* that the others wait for */
-    double                          share;  /* of what holds the run up */
+    const struct sac_timer_summary *stage;  /* the one that the others wait for */
+    double                          share;  /* of the run's time that it was busy */
 };
 
-/* The inference thread waits for its device within its stages, so only the device's own figures tell the one
- * from the other. A decode thread waits for the decoder in the same way. */
+/* The inference thread waits for its device within its stages, so only the device's own figures
+ * tell whether the thread or the device is busy. A decode thread waits for the decoder in the same
+ * way. */
 static struct judged judge(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
                            const struct busy busy[THREAD_COUNT], int first)
 {
@@ -220,7 +223,7 @@ static struct advice *note(struct notes *notes, double gain)
     return &notes->items[notes->count++];
 }
 
-/* What makes a decoder faster that is no thread's work, or NULL. */
+/* Advice for a decoder on the GPU, or NULL. */
 static const char *remedy_for_decoder(const struct sac_flow_facts *facts, enum limit limit)
 {
     if (limit == LIMIT_DECODER)
@@ -229,7 +232,7 @@ static const char *remedy_for_decoder(const struct sac_flow_facts *facts, enum l
     return facts->streams == 1 ? "more streams at once would use the other decoders" : NULL;
 }
 
-/* What makes this stage faster, or NULL. */
+/* Advice to make this stage faster, or NULL. */
 static const char *remedy(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
                           const struct judged *j, char *buf, size_t size)
 {
@@ -264,7 +267,7 @@ static const char *remedy(const struct sac_pipeline_stats *stats, const struct s
     return NULL;
 }
 
-/* Without what is busiest the run would take as long as the next one. */
+/* Without the busiest thread the run would take as long as the next busiest. */
 static void note_bottleneck(struct notes *notes, const struct sac_pipeline_stats *stats,
                             const struct sac_flow_facts *facts, const struct judged *j,
                             const struct busy busy[THREAD_COUNT], int second)
@@ -361,7 +364,7 @@ static void note_copies(struct notes *notes, const struct sac_pipeline_stats *st
     }
 }
 
-/* Tensors that cross because a device cannot do a part of a network. */
+/* Tensors that are copied because a device lacks operators of a network. */
 static void note_tensors(struct notes *notes, const struct sac_pipeline_stats *stats,
                          const struct sac_flow_facts *facts)
 {

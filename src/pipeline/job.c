@@ -27,7 +27,7 @@ struct sac_item *sac_job_item(struct sac_job *job)
 
 void sac_job_recycle(struct sac_job *job, struct sac_item *item)
 {
-    /* What a later frame fills again is kept; all else starts anew. */
+    /* Keep the memory that a later frame can use; reset the rest. */
     sac_frame_unref(&item->frame);
     sac_frame_unref(&item->submitted);
     sac_features_unref(&item->features);
@@ -63,10 +63,10 @@ static void free_items(struct sac_job *job)
 sac_result sac_job_push_wait(struct sac_job *job, struct sac_item *item)
 {
     int_fast64_t none = 0;
-    if (item->submitted_ns == 0) /* else the frame's own time */
+    if (item->submitted_ns == 0) /* else it is the time at which the frame was due */
         item->submitted_ns = sac_time_ns();
     if (!item->last && atomic_compare_exchange_strong(&job->first_ns, &none, item->submitted_ns))
-        sac_gpu_watch_restart(job->gpu); /* what it did while models were loaded is not the run's */
+        sac_gpu_watch_restart(job->gpu); /* loading the models is not part of the run */
     none = 0;
     if (!item->last && item->lane)
         atomic_compare_exchange_strong(&item->lane->first_ns, &none, item->submitted_ns);
@@ -126,7 +126,7 @@ static sac_result copy_params(struct sac_job *job, const struct sac_track_job_pa
     return SAC_OK;
 }
 
-/* A name becomes the path of its file: before an input is opened, which may take its time. */
+/* Replace a model's name by its path; before an input is opened, which may take long. */
 static sac_result find_model(struct sac_job *job, const char **model)
 {
     char       path[PATH_MAX];
@@ -166,7 +166,7 @@ static sac_result find_models(struct sac_job *job)
 sac_result sac_job_choose_reid(struct sac_job *job)
 {
     struct sac_track_job_params *p = &job->params;
-    /* It knows persons alone, and of ready-made detections nobody says what they are. */
+    /* It knows only persons, and the class of ready-made detections is unknown. */
     if (!job->reid_auto || !job->det || !sac_tracker_kind_uses_appearance(p->tracker.kind) ||
         !sac_detector_keeps_only(job->det, "person"))
         return SAC_OK;
@@ -218,8 +218,8 @@ static sac_result create_queues(struct sac_job *job, size_t queue_min)
     /* A batch must fit into the first queue, or it would never be full. */
     size_t     first = SAC_MAX(SAC_MAX(length, queue_min), (size_t)job->batch_max);
     sac_result res = sac_queue_create(job->ctx, first, &job->detect);
-    /* A wave takes what waits, and each costs a trip to the device: of a batch that passed through a queue of 4 it
-     * found 3 frames (32 streams on an H200, 2026-11-21). */
+    /* A wave takes the frames that wait and costs one trip to the device. Behind a queue of 4 a
+     * wave found only 3 frames of a batch (32 streams on an H200, 2026-11-21). */
     if (res == SAC_OK)
         res = sac_queue_create(job->ctx, job->ahead ? SAC_MAX(length, (size_t)job->batch_max) : length, &job->track);
     if (res == SAC_OK)
@@ -284,7 +284,7 @@ static void wait_semaphore(sem_t *semaphore)
         ;
 }
 
-/* The inference thread loads the models; the caller waits for it, and says what it met. */
+/* The inference thread loads the models; the caller waits for it and returns its fault. */
 static sac_result start_inference(struct sac_job *job)
 {
     sac_result res = sac_thread_start(job->ctx, &job->infer_thread, "sac-infer",
@@ -319,7 +319,7 @@ static void drain(struct sac_job *job, struct sac_queue *queue)
         sac_job_recycle(job, item);
 }
 
-/* End the threads. Nobody takes results any more, so that is done here until the last one is out. */
+/* End the threads. Nobody else takes results any more, so the remaining ones are taken here. */
 void sac_job_stop(struct sac_job *job)
 {
     struct sac_item *item;

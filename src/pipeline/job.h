@@ -4,7 +4,7 @@
  *   producer -> [detect] -> inference thread -> [track] -> tracking thread -> [done] -> consumer
  *
  * The brackets are bounded queues: a full one blocks its producer, so nothing is lost. The queues
- * carry items: a frame with its results. Items are recycled with the memory that they have allocated.
+ * carry items: a frame with its results. Items are recycled with the memory that they hold.
  *
  * The inference thread loads the models, runs them and unloads them. No other thread calls them,
  * because libraries below keep state per calling thread (oneDNN's OpenMP workers). */
@@ -120,7 +120,7 @@ struct sac_job {
     sac_timers                 *gpu_timers; /* same ids; time on the device, measured with events */
     struct sac_trace           *trace;  /* NULL: none is written */
     struct sac_job             *leader; /* owns the three above; NULL: this job does */
-    int                         gpu_track, gpu_tracking; /* trace rows of the device's two streams */
+    int                         gpu_track, gpu_tracking; /* trace rows of its two streams */
     struct sac_gpu_watch       *gpu;    /* NULL: no GPU, or no NVML */
     struct sac_outfile          stats_file; /* with params.stats_out */
     atomic_uint                 reports_whole; /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS */

@@ -4,7 +4,7 @@
 #include "pipeline/output.h"
 #include "base/text.h"
 
-/* Counted up when a reader of the former version could misread a line. */
+/* Incremented when a reader of the former version could misread a line. */
 enum { FORMAT_VERSION = 1 };
 
 struct jsonl {
@@ -24,7 +24,7 @@ static void add_member(struct sac_text *line, const char *key, const char *value
     sac_text_json_string(line, value);
 }
 
-/* An address is written without its secrets: results go further than cameras' passwords should. */
+/* An address is written without its secrets: results may be shared, passwords must not. */
 static void add_hidden(struct sac_text *line, const char *key, const char *value)
 {
     char *shown = value ? sac_strdup_hidden(value) : NULL;
@@ -178,7 +178,7 @@ sac_result sac_jsonl_create(const struct sac_output_setup *setup, struct sac_out
     j->file.keep = true;
     if (res == SAC_OK)
         res = write_header(j);
-    j->file.whole = 0; /* a header alone is worth no name */
+    j->file.whole = 0; /* a file with only a header gets no name */
     if (res == SAC_OK)
         *out = &j->base;
     else

@@ -45,7 +45,7 @@ struct sac_output_setup {
  * needs a row and a path in both structs of parameters. */
 enum { SAC_OUTPUT_ROWS = 7 };
 struct sac_output_row {
-    size_t in_pipeline, in_stream; /* offsets of its path in the pipeline's and the stream's params */
+    size_t in_pipeline, in_stream; /* offsets of its path in the two params */
     sac_result (*create)(const struct sac_output_setup *setup, struct sac_output **out);
 };
 extern const struct sac_output_row sac_output_rows[SAC_OUTPUT_ROWS];

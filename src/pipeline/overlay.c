@@ -44,7 +44,8 @@ static void drop_old_points(struct sac_trail *trail, int64_t before_us)
     }
 }
 
-/* The newest point follows the object; it stays behind once it is a step older than the one before. */
+/* The newest point follows the object, and becomes fixed once it is a step newer than the one
+ * before. */
 static void add_point(struct sac_trail *trail, struct point p, int64_t step_us)
 {
     if (trail->count >= 2 && point_at(trail, trail->count - 1)->us -
@@ -57,7 +58,7 @@ static void add_point(struct sac_trail *trail, struct point p, int64_t step_us)
     *point_at(trail, trail->count++) = p;
 }
 
-/* Trails without points go behind the live ones, where new ids find them. */
+/* Trails without points are moved behind the live ones, to be reused for new ids. */
 static void drop_old_trails(struct sac_overlay *o, int64_t before_us)
 {
     size_t kept = 0;
@@ -72,7 +73,7 @@ static void drop_old_trails(struct sac_overlay *o, int64_t before_us)
     o->trail_count = kept;
 }
 
-/* Where the id is, or would be. */
+/* The index of the id, or where it would be inserted. */
 static size_t lower_bound(const struct sac_overlay *o, int64_t id)
 {
     size_t low = 0, high = o->trail_count;
@@ -118,7 +119,7 @@ static bool extend_trails(struct sac_overlay *o, const struct sac_track *tracks,
         struct sac_trail       *trail = trail_of(o, t->id);
         if (!trail)
             return false;
-        /* The feet: that is where an object stands in the scene. */
+        /* The middle of the bottom edge: where an object stands in the scene. */
         add_point(trail, (struct point){(t->x0 + t->x1) / 2, t->y1, pts_us},
                   o->trail_us / (TRAIL_POINTS - 1));
     }
@@ -156,7 +157,7 @@ static void append(char *out, const char *fmt, ...)
     va_end(ap);
 }
 
-/* "7 person 0.93", or what of it is asked for. */
+/* "7 person 0.93", or the parts of it that are asked for. */
 static void print_label(const struct sac_overlay *o, const struct sac_track *t, char out[SAC_LABEL_BYTES])
 {
     const bool  wants_class = (o->labels & SAC_LABEL_CLASS) && o->class_name;
@@ -210,7 +211,7 @@ static void add_label(struct sac_overlay *o, const struct sac_track *t, const ch
                                     .text = label});
 }
 
-/* Labels are pointed at by shapes, so both have their full room before the first is made. */
+/* Shapes point to labels, so both arrays are fully allocated before the first is filled. */
 static bool reserve(struct sac_overlay *o, size_t n)
 {
     size_t shapes = 3 * n + o->trail_count * (TRAIL_POINTS - 1);
@@ -219,9 +220,9 @@ static bool reserve(struct sac_overlay *o, size_t n)
            sac_grow((void **)&o->texts, &o->text_capacity, n, sizeof *o->texts);
 }
 
-/* In proportion to the picture's shorter side, so that lines and numbers look alike when videos are shown in one
- * size: 3 pixels and 24 in 1080p. Under about 600 pixels they stay as they are: a thinner line drowns in 4:2:0
- * chroma, and smaller digits can't be told apart. */
+/* In proportion to the picture's shorter side, so that videos of different sizes look alike: lines
+ * of 3 pixels and text of 24 in 1080p. Below about 600 pixels they do not shrink: 4:2:0 chroma
+ * hides thinner lines, and smaller digits can't be read. */
 enum { LINE_SHARE = 360, LINE_MIN = 2, TEXT_SHARE = 45, TEXT_MIN = 14 };
 
 static int scaled(int side, int share, int least)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file read as if a camera gave it: each frame is held back until its time has come. It was decoded
- * before, so what follows is measured from the frame's time on. */
+/* A file read at a camera's pace: each frame is held back until it is due. It was decoded before
+ * that, so latency is measured from the time at which it is due. */
 #include <time.h>
 
 #include "pipeline/pipeline.h"
 
-enum { NAP_NS = 50 * 1000 * 1000 }; /* how late a stop may be noticed */
+enum { NAP_NS = 50 * 1000 * 1000 }; /* the longest time until a stop is noticed */
 
 /* The end of a run, or of this stream, does not wait for a frame that is due in an hour. */
 static void sleep_until(const struct sac_stream_run *s, int64_t due_ns)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pull form: opening all that a run needs, and the run itself. */
+/* The pull form: opens all that a run needs, and runs it. */
 #include <limits.h>
 #include <errno.h>
 #include <math.h>
@@ -70,7 +70,7 @@ static bool hold(sac_pipeline *pipe, const char **string)
     return *string != NULL;
 }
 
-/* What people are shown of an address. */
+/* An address as it is shown, without secrets. */
 static const char *hold_name(sac_pipeline *pipe, const char *address)
 {
     const size_t size = sac_hide_secrets(address, NULL, 0) + 1;
@@ -92,7 +92,7 @@ static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_para
     if (!devices)
         return SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
     pipe->params.devices = devices;
-    pipe->params.reads = NULL; /* of create's check alone */
+    pipe->params.reads = NULL; /* used only by create's check */
     pipe->params.read_count = 0;
     const char **strings[] = {
         &pipe->params.input,        &pipe->params.detections,  &pipe->params.command,
@@ -184,14 +184,15 @@ static sac_result raise_fault(sac_pipeline *pipe)
                                                      failed, pipe->stream_count);
 }
 
-/* Being told to give up, and no memory but a GPU's, which others may have had before. */
+/* Faults that end the whole start: cancelled, or no host memory. GPU memory may be freed by
+ * dropping a stream. */
 static bool ends_all(const struct sac_stream_run *s, sac_result res)
 {
     return res == SAC_ERR_CANCELLED || (res == SAC_ERR_MEMORY && (!s->job || s->job->dev->ops->host_memory));
 }
 
-/* A step of opening, for each stream. One alone must succeed; of several, those that fail are left out
- * unless all do. */
+/* A step of opening, for each stream. A single stream must succeed; of several, those that fail are
+ * left out, unless all fail. */
 static sac_result for_each_stream(sac_pipeline *pipe, sac_result (*step)(struct sac_stream_run *s))
 {
     int failed = 0;
@@ -202,14 +203,14 @@ static sac_result for_each_stream(sac_pipeline *pipe, sac_result (*step)(struct 
             return res;
         if (res != SAC_OK && s->fault.res == SAC_OK) {
             sac_stream_fail(s, res);
-            sac_stream_close(s); /* what it opened so far goes away at once */
+            sac_stream_close(s); /* release what it has opened */
         }
         failed += res != SAC_OK;
     }
     return failed < pipe->stream_count ? SAC_OK : raise_fault(pipe);
 }
 
-/* A step that may find no memory on a GPU: then the newest stream makes way, which may be s. */
+/* A step that may find no memory on a GPU: then the newest stream is dropped, which may be s. */
 static sac_result with_room(struct sac_stream_run *s, sac_result (*step)(struct sac_stream_run *s))
 {
     sac_result res = step(s);
@@ -258,8 +259,8 @@ static void describe_input(const sac_pipeline *pipe, char *buf, size_t size)
                  s->info.height);
 }
 
-/* The first line of every run says what happens and where: nothing falls back in silence. The second is for
- * who looks into it. */
+/* The first line of every run names what runs where, so no fallback goes unnoticed. The second line
+ * is for debugging. */
 static void log_setup(sac_pipeline *pipe)
 {
     struct sac_pipeline_stats stats;
@@ -355,12 +356,12 @@ static void start_streams(sac_pipeline *pipe)
         if (!s->ready)
             continue;
         sac_stream_fail(s, sac_stream_start(s));
-        if (!s->sink_started) /* nothing of it runs */
+        if (!s->sink_started) /* none of its threads runs */
             atomic_store(&s->finished, true);
     }
 }
 
-/* Tell those to end that should; true once all have. */
+/* Tell the streams that should end to do so; true once all have ended. */
 static bool look_after_streams(sac_pipeline *pipe)
 {
     bool stopped = atomic_load(&pipe->stopped), finished = true;
@@ -457,7 +458,8 @@ static void add_source(struct sac_source_stats *sum, const struct sac_source_sta
     sum->converted += one->converted;
 }
 
-/* The queues of all sinks as one, and the frames' wait for room as the first queue's. */
+/* Report the queues of all sinks as one, and the frames' wait for room as a wait for the first
+ * queue. */
 static void add_queues(sac_pipeline *pipe, struct sac_pipeline_stats *out)
 {
     struct sac_queue_info *first = &out->queue[0], *write = &out->queue[out->queue_count++];
@@ -481,9 +483,9 @@ static void add_queues(sac_pipeline *pipe, struct sac_pipeline_stats *out)
         first->full += atomic_load(&s->room_waits);
         first->push_wait_ms += (double)atomic_load(&s->room_wait_ns) * 1e-6;
     }
-    for (int i = 0; i < 2; i++) /* the last item of a stream is no frame */
+    for (int i = 0; i < 2; i++) /* a stream's last item is not a frame */
         out->queue[i].passed -= SAC_MIN(ended, out->queue[i].passed);
-    /* A frame that waited for room, then for the queue, found it full once. */
+    /* A frame that waited for room and then for the queue counts once. */
     first->full = SAC_MIN(first->full, first->passed);
 }
 
@@ -510,7 +512,7 @@ void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
             sac_source_get_stats(s->src, &source);
         add_source(&out->source, &source);
     }
-    if (!known) /* of one is not known of all */
+    if (!known) /* unknown for one: unknown for all */
         out->frames_total = 0;
     sac_job_judge(pipe->jobs[0], running, out);
 }

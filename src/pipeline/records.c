@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text files with one record for each track in each frame. A format is one row of the table below; what the
- * columns mean stands in docs/formats.md. */
+/* Text files with one record for each track in each frame. Each format is a row of the table below;
+ * the columns are explained in docs/formats.md. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -19,7 +19,7 @@ struct records {
     struct sac_outfile          file;
     struct sac_text             text;
     bool                        any;          /* a record was written */
-    bool                        coco_classes; /* all classes are COCO's: they have its numbers */
+    bool                        coco_classes; /* all classes are COCO's: use its numbers */
 };
 
 struct record_format {
@@ -58,7 +58,7 @@ static void add_box(struct sac_text *text, const struct sac_track *t)
 
 /* ---- MOTChallenge ---- */
 
-/* Three columns are for places in the world, which a tracker in the plane leaves at -1. */
+/* Three columns are world coordinates, which a 2-D tracker leaves at -1. */
 static void add_mot(struct records *r, int64_t frame, int64_t pts_us, const struct sac_track *t)
 {
     (void)pts_us;
@@ -91,8 +91,8 @@ static void add_csv(struct records *r, int64_t frame, int64_t pts_us, const stru
 
 /* ---- KITTI ---- */
 
-/* Its evaluation knows these types alone, and calls persons pedestrians; others keep their names. A column
- * ends at a blank. */
+/* KITTI's evaluation knows only these types, and calls persons pedestrians; other classes keep
+ * their names. Columns are separated by blanks. */
 static void add_kitti_type(struct sac_text *text, const char *name)
 {
     static const char *const types[] = {"Car",     "Van",  "Truck", "Pedestrian", "Person_sitting",
@@ -110,7 +110,8 @@ static void add_kitti_type(struct sac_text *text, const char *name)
     }
 }
 
-/* What a tracker in the plane can't know has the values by which KITTI's development kit tells it. */
+/* Fields that a 2-D tracker can't know have the values that KITTI's development kit defines as
+ * unknown. */
 static void add_kitti(struct records *r, int64_t frame, int64_t pts_us, const struct sac_track *t)
 {
     (void)pts_us;
@@ -128,7 +129,7 @@ static void add_kitti(struct records *r, int64_t frame, int64_t pts_us, const st
 
 /* ---- COCO ---- */
 
-/* Detectors with a place for each of the numbers up to 90 call those in the gaps so. */
+/* Detectors with 90 classes use these names for COCO's unused numbers. */
 static bool is_gap(const char *name)
 {
     return !name || !name[0] || strcasecmp(name, "n/a") == 0 || strcasecmp(name, "background") == 0 ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statistics as JSON (docs/stats.schema.json): what a run does not have is null. */
+/* The statistics as JSON (docs/stats.schema.json): figures that a run does not have are null. */
 #include "pipeline/report.h"
 
-/* Counted up when a reader of the former version could misread it. */
+/* Incremented when a reader of the former version could misread it. */
 enum { FORMAT_VERSION = 1 };
 
 static void open(struct sac_text *t, const char *key, const char *bracket)

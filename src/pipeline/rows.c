@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ready-made detections: a MOTChallenge file in the place of a detector. */
+/* Ready-made detections: a MOTChallenge file instead of a detector. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ void sac_rows_finish(struct sac_rows *rows)
     *rows = (struct sac_rows){0};
 }
 
-/* The first row whose frame is not less. */
+/* The first row of this frame or a later one. */
 static size_t lower_bound(const struct sac_mot_file *file, int64_t frame)
 {
     size_t low = 0, high = file->count;

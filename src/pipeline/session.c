@@ -13,7 +13,7 @@ struct sac_session {
     atomic_bool     ended;
     atomic_int      inside; /* submitted, result not taken yet */
     pthread_mutex_t upload_lock; /* guards uploader */
-    struct sac_uploader *uploader; /* made with the first frame in host memory for a GPU */
+    struct sac_uploader *uploader; /* created when a GPU gets its first frame in host memory */
 };
 
 struct sac_session_params sac_session_params_default(void)
@@ -42,8 +42,8 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     pthread_mutex_init(&s->upload_lock, NULL);
     s->ctx = ctx;
     s->submit_max = SAC_MAX(p.submit_max, 1);
-    /* First and last queue hold all that may be inside, so neither submit nor a stage waits for a
-     * program that is late to take its results. */
+    /* The first and last queue have room for all frames inside, so neither submit nor a stage waits
+     * for a program that takes its results late. */
     sac_result res = sac_job_create(ctx, &p.job, (size_t)s->submit_max, NULL, &s->job);
     if (res == SAC_OK)
         res = check_files(s);
@@ -134,7 +134,7 @@ static sac_result rewrap(sac_session *s, sac_frame *frame, sac_frame **out)
     return res;
 }
 
-/* From host memory to the session's GPU, on its way when this returns. */
+/* Copy from host memory to the session's GPU; the copy may still run when this returns. */
 static sac_result upload(sac_session *s, const sac_frame *frame, sac_frame **out)
 {
     static const char what[] = "session: upload of a frame in host memory (frames of sac_session_device need none)";
@@ -153,7 +153,8 @@ static sac_result upload(sac_session *s, const sac_frame *frame, sac_frame **out
     return res;
 }
 
-/* A frame of the session's device for one of the program's, and that one where it is another. */
+/* The program's frame as a frame of the session's device; and the program's own if it is
+ * another. */
 static sac_result bring(sac_session *s, sac_frame *frame, struct sac_item *item)
 {
     sac_result res;
@@ -259,11 +260,11 @@ sac_result sac_session_result_wait(sac_session *s, int64_t timeout_ns,
     SAC_NEEDS(s ? s->ctx : NULL, out);
     struct sac_item *item;
     if (!s->started)
-        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: a result is asked for before its start");
+        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: a result was asked for before its start");
     sac_result res = sac_job_pop_wait(s->job, timeout_ns, &item);
     if (res != SAC_OK)
         return res;
-    if (item->status != SAC_OK) /* the sentence goes to the thread that learns of the fault */
+    if (item->status != SAC_OK) /* set the sentence for the calling thread */
         SAC_FAIL(s->ctx, item->status, "%s", item->why);
     fill_result(item, out);
     sac_job_recycle(s->job, item);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pipeline on several devices: a job for each, to which the streams are dealt in turn. All jobs write
- * into the first one's timers and trace; their other figures are added up here. */
+/* One pipeline on several devices: a job for each; the streams are assigned to them in turn. All
+ * jobs use the first one's timers and trace; their other figures are added up here. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static sac_result create_job(sac_pipeline *pipe, int i)
     struct sac_track_job_params params = pipe->params.job;
     if (pipe->params.device_count > 0)
         params.device = pipe->params.devices[i];
-    if (i > 0) /* there is one of each */
+    if (i > 0) /* there is one of each for all jobs */
         params.trace_out = params.stats_out = NULL;
     return sac_job_create(pipe->ctx, &params, (size_t)sac_pipeline_streams_of(pipe, i), pipe->jobs[0],
                           &pipe->jobs[i]);
@@ -52,13 +52,13 @@ sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
     return res;
 }
 
-/* The newest of several streams on a GPU whose decoders left too little memory for the rest. */
+/* Drop the newest of several streams on a GPU whose decoders left too little memory. */
 static bool refuse_newest(void *user, struct sac_job *job)
 {
     sac_pipeline          *pipe = user;
     struct sac_stream_run *newest = NULL;
     int                    open = 0;
-    if (job->dev->ops->host_memory) /* their frames are not of its pool */
+    if (job->dev->ops->host_memory) /* their frames are not in GPU memory */
         return false;
     for (int i = 0; i < pipe->stream_count; i++)
         if (pipe->streams[i].job == job && pipe->streams[i].src) {
@@ -87,7 +87,7 @@ sac_result sac_pipeline_start_jobs(sac_pipeline *pipe, bool ready_made)
     return res;
 }
 
-/* The first goes last: the others write into what is its. */
+/* The first is destroyed last: the others use its timers and trace. */
 void sac_pipeline_destroy_jobs(sac_pipeline *pipe)
 {
     for (int i = pipe->job_count - 1; i >= 0; i--)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a stage's work leaves behind: a duration in its histogram, an event in the trace, a range in a
+/* Records a stage's work: a duration in its histogram, an event in the trace, a range in a
  * profiler's timeline. */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inference thread of a job. Neither it nor the tracking thread stops at a fault: an item that met one
- * carries it on to the consumer, who decides. */
+/* The inference thread of a job. Neither it nor the tracking thread stops at a fault: the item
+ * carries the fault to the consumer, which decides. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result re
     sac_error_clear(job->ctx);
 }
 
-/* Strict mode refuses with the same code as a budget does. */
+/* Strict zero-copy fails with the same code as a memory limit. */
 bool sac_job_is_out_of_memory(const struct sac_job *job, sac_result res)
 {
     char why[512];
@@ -62,7 +62,7 @@ static sac_result open_detector(struct sac_job *job)
     if (res != SAC_OK)
         return res;
     snprintf(job->head, sizeof job->head, "%s", sac_detector_head_name(job->det));
-    if (job->ahead) /* of a network whose batch is fixed one frame is a batch */
+    if (job->ahead) /* a network with a fixed batch takes one frame */
         job->batch_limit = SAC_MIN(job->batch_limit, job->det->batch);
     if (job->ahead && !job->det->device)
         res = sac_detector_device_open(job->det);
@@ -81,7 +81,7 @@ static sac_result open_embedder(struct sac_job *job)
     return job->ahead && !job->emb->device ? sac_embedder_device_open(job->emb) : SAC_OK;
 }
 
-/* One tracker is made ahead: that checks its parameters, and tells whether it looks at appearance. */
+/* Create one tracker now, to check its parameters and whether it uses appearance. */
 static sac_result open_tracker(struct sac_job *job)
 {
     struct sac_stream_tracker *first;
@@ -90,13 +90,13 @@ static sac_result open_tracker(struct sac_job *job)
         return res;
     job->wants_embeddings = job->emb && sac_tracker_wants_embeddings(first->trk);
     if (job->emb && !job->wants_embeddings)
-        sac_log(job->ctx, SAC_LOG_WARN, "tracker %s matches on motion alone: %s is not used",
+        sac_log(job->ctx, SAC_LOG_WARN, "tracker %s matches by motion only: %s is not used",
                 sac_tracker_kind_name(job->params.tracker.kind), job->params.reid);
     return SAC_OK;
 }
 
-/* Runs on another device need plans, tensors and what its libraries set up: made before the first frame
- * comes, they take nothing from the frames' time. */
+/* Runs on a GPU need plans, tensors and the set-up of its libraries. Creating them before the first
+ * frame keeps that time out of the run. */
 static sac_result warm_up(struct sac_job *job)
 {
     const struct sac_detector_params *p = &job->params.detector_params;
@@ -105,7 +105,7 @@ static sac_result warm_up(struct sac_job *job)
     sac_result    res = job->det ? sac_detector_warm_up(job->det) : SAC_OK;
     if (res == SAC_OK && reid)
         res = sac_embedder_warm_up(job->emb);
-    if (res == SAC_OK && reid) /* as many as the detector may find in a batch */
+    if (res == SAC_OK && reid) /* up to the most that the detector may find in a batch */
         res = sac_embedder_reserve(job->emb, (size_t)job->batch_max * (size_t)SAC_MAX(p->detection_max, 1));
     if (res == SAC_OK && job->det)
         res = sac_detector_time(job->det, job->measures);
@@ -151,7 +151,7 @@ static void record_times(struct sac_job *job, const struct sac_run_times *times,
     sac_job_record(job, SAC_STAGE_HEAD, inferred, inferred + times->head_ns, seen, n);
 }
 
-/* The detector fills lists of ours that lie side by side; each goes back to its item. */
+/* The detector fills an array of lists; each is then moved to its item. */
 static sac_result run_detector(struct sac_job *job, struct sac_item **items, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -171,8 +171,8 @@ static sac_result run_detector(struct sac_job *job, struct sac_item **items, int
     return res;
 }
 
-/* A frame that can't be used must not take its neighbours along: a batch that fails is run again one
- * by one. */
+/* An unusable frame must not make the others fail: a batch that fails is run again frame by
+ * frame. */
 static void detect_batch(struct sac_job *job, int n)
 {
     sac_result res = run_detector(job, job->batch, n);
@@ -198,8 +198,8 @@ void sac_job_look_up(struct sac_job *job, struct sac_item *item)
 
 /* ---- inference: embeddings ---- */
 
-/* The detections that take part in a match by appearance: the rest are paired by motion alone, and
- * their embeddings would be computed for nothing. */
+/* The detections that are matched by appearance. The others are matched by motion only and need no
+ * embeddings. */
 static bool gather_wanted(struct sac_job *job, const struct sac_item *item)
 {
     struct sac_detections *wanted = &job->wanted;
@@ -216,7 +216,7 @@ static bool gather_wanted(struct sac_job *job, const struct sac_item *item)
     return true;
 }
 
-/* Rows [0..wanted) move to where their detections are, last first; zeros in between. */
+/* Move rows [0..wanted) to the indices of their detections, last first, with zeros in between. */
 static void spread_rows(const struct sac_job *job, struct sac_item *item, size_t dim)
 {
     size_t next = job->wanted.count;
@@ -259,7 +259,7 @@ bool sac_job_is_discarded(struct sac_job *job, const struct sac_item *item)
     return discard && !item->last;
 }
 
-/* The next item, or NULL at the end; those to be discarded are. timeout_ns as in pop_wait. */
+/* The next item, or NULL at the end; skips discarded ones. timeout_ns as in pop_wait. */
 static struct sac_item *next_item(struct sac_job *job, int64_t timeout_ns)
 {
     void *item;

@@ -18,7 +18,7 @@ static const enum sac_memory_use use_of_stage[SAC_STAGE_COUNT] = {
     [SAC_STAGE_DRAW] = SAC_MEMORY_DRAW,           [SAC_STAGE_ENCODE] = SAC_MEMORY_ENCODE,
 };
 
-/* What is live for no stage that ran goes with the rest. */
+/* Memory of stages that did not run is counted as other. */
 static void add_stages(struct sac_job *job, struct sac_pipeline_stats *out)
 {
     uint64_t live[SAC_MEMORY_USE_COUNT], peak[SAC_MEMORY_USE_COUNT];
@@ -29,7 +29,7 @@ static void add_stages(struct sac_job *job, struct sac_pipeline_stats *out)
     out->latency = stage[SAC_SPAN_LATENCY];
     for (int i = 0; i < SAC_STAGE_COUNT; i++)
         if (stage[i].count > 0) {
-            enum sac_memory_use use = use_of_stage[i]; /* writing has none of its own: the rest's */
+            enum sac_memory_use use = use_of_stage[i]; /* writing has none of its own */
             out->stage_gpu[out->stage_count] = gpu[i];
             if (use != SAC_MEMORY_OTHER) {
                 out->stage_bytes[out->stage_count] = live[use];

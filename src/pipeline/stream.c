@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One input of a pipeline: opening it, reading it, writing what comes of it. */
+/* One input of a pipeline: opens it, reads it, writes its results. */
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -9,7 +9,8 @@
 #include "device/device.h"
 #include "pipeline/pipeline.h"
 
-/* Of the 32 pictures that a GPU's decoder has, so many may be in the stages: it predicts from the others. */
+/* Of a GPU decoder's 32 pictures this many may be in the stages; the decoder predicts from the
+ * others. */
 enum { SURFACES_LENT = 20, SURFACES_MANY = 8 };
 
 static bool is_one_of_many(const struct sac_stream_run *s)
@@ -19,14 +20,14 @@ static bool is_one_of_many(const struct sac_stream_run *s)
 
 /* ---- opening ---- */
 
-/* One alone on the CPU is held back by the queues themselves. */
+/* A single stream on the CPU is limited by the queues themselves. */
 static bool is_limited(const struct sac_stream_run *s)
 {
     return is_one_of_many(s) || s->job->ahead;
 }
 
-/* Each may have so many frames inside that two batches can be filled, one while the other is inferred, and
- * a third where two are under way; its last queue holds them all. */
+/* Each stream may have enough frames inside to fill two batches, one while the other is inferred,
+ * and a third where two are under way. Its last queue holds them all. */
 static int batches_inside(const struct sac_job *job)
 {
     return job->ahead ? job->depth + 1 : 2;
@@ -46,8 +47,8 @@ static int room_of(const sac_pipeline *pipe, const struct sac_job *job)
     const int share = (batches_inside(job) * job->batch_max + streams - 1) / streams;
     if (job->dev->ops->host_memory)
         return SAC_MAX(SAC_MAX(length, 2), share);
-    /* Of a GPU's memory each is 8 MB in 1080p: many streams get no more than they need, and of those that
-     * come in real time none waits long. */
+    /* In GPU memory a frame of 1080p takes 8 MB: many streams get no more than they need, and in
+     * real time no frame waits long. */
     const int least = streams < SURFACES_MANY ? SAC_MAX(length, 2) : 2;
     return SAC_CLAMP(pipe->params.realtime ? 2 : share, least, (int)SURFACES_LENT);
 }
@@ -68,7 +69,7 @@ static sac_result make_room(struct sac_stream_run *s)
     return sac_queue_create(s->pipe->ctx, (size_t)(is_limited(s) ? room + 1 : length), &s->lane.done);
 }
 
-/* Threads for video are shared out among the streams; each gets one at least. */
+/* Divide the threads for video among the streams; each gets at least one. */
 static int share_of(const struct sac_stream_run *s, int threads)
 {
     const int all = threads > 0 ? threads : sac_video_threads(s->job->dev);
@@ -93,7 +94,7 @@ void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
     }
 }
 
-/* Without a video, time is counted in frames: the first at a time or later. */
+/* Without a video time is counted in frames: the first frame at this time or later. */
 static int64_t number_at(const struct sac_stream_run *s, int64_t us)
 {
     return (int64_t)ceil((double)us * s->params.fps / 1e6 - 1e-6);
@@ -137,7 +138,7 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
     return SAC_OK;
 }
 
-/* Frames that may be inside at once and one that is being read: what a GPU's decoder lends out. */
+/* Frames that a GPU's decoder lends out: those inside, and the one being read. */
 static int surfaces_for(const struct sac_stream_run *s)
 {
     return SAC_MAX(s->params.source.prefetch, 0) + room_of(s->pipe, s->job) + 1;
@@ -153,8 +154,8 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
     if (res != SAC_OK || !s->params.input)
         return res;
     if (!s->params.video_out)
-        params.keep_packets = 0; /* nobody would take them */
-    /* Who leaves the choice of the device to us wants the video read. */
+        params.keep_packets = 0; /* no sink takes them */
+    /* With the device chosen automatically, the CPU decodes what the GPU can't. */
     const char *device = s->pipe->params.job.device;
     if (params.decode == SAC_DECODE_DEFAULT && (!device || strcmp(device, "auto") == 0))
         params.decode = SAC_DECODE_AUTO;
@@ -220,7 +221,7 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
         if (s->outputs[i]->ops->bit == SAC_OUTPUT_VIDEO)
             snprintf(s->encoder, sizeof s->encoder, "%s", sac_video_encoder(s->outputs[i]));
     s->ready = res == SAC_OK;
-    while (!s->ready && s->output_count > 0) /* it may be tried again */
+    while (!s->ready && s->output_count > 0) /* opening may be retried */
         drop_output(s, 0);
     return res;
 }
@@ -337,7 +338,8 @@ static void *read_main(void *arg)
 
 /* ---- the sink thread ---- */
 
-/* An output that fails goes; the others get the frame all the same, and are finished with what they have. */
+/* An output that fails is closed. The others still get the frame, and are finished with what they
+ * have. */
 static sac_result write_from(struct sac_stream_run *s, int first, int end, struct sac_item *item)
 {
     sac_result failed = SAC_OK;
@@ -373,7 +375,7 @@ static sac_result write_outputs(struct sac_stream_run *s, struct sac_item *item)
     return res == SAC_OK ? others : res;
 }
 
-/* Several sinks call it in turns. */
+/* Several sink threads call it, one at a time. */
 static bool call_user(struct sac_stream_run *s, const struct sac_item *item)
 {
     const struct sac_pipeline_params *p = &s->params;
@@ -385,7 +387,7 @@ static bool call_user(struct sac_stream_run *s, const struct sac_item *item)
     return stop == 0;
 }
 
-/* One frame's results to everybody who waits for them; false: no more should come. */
+/* Hand one frame's results to all outputs and the callback; false: stop. */
 static bool deliver(struct sac_stream_run *s, struct sac_item *item)
 {
     if (item->status != SAC_OK) {
@@ -444,7 +446,7 @@ static void *sink_main(void *arg)
 
 /* ---- a run ---- */
 
-/* In a trace and a debugger, the threads of one among several have its number. */
+/* With several streams, thread names in traces and debuggers include the stream's number. */
 static sac_result start_thread(struct sac_stream_run *s, pthread_t *thread, const char *name,
                                void *(*fn)(void *))
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tracking thread of a job. Where embeddings or pixels are on a device, frames that wait are tracked in
- * waves, at most one of each stream: a wave takes one trip to the device. */
+/* The tracking thread of a job. Where embeddings or pixels are on a GPU, waiting frames are tracked
+ * in waves, with at most one frame per stream: a wave takes one trip to the device. */
 #include <string.h>
 
 #include "base/range.h"
@@ -11,26 +11,26 @@
 
 enum { WAVE_MAX = 64 };
 
-/* The items of a wave in the order of the queue; those with a fault and the ends of lanes go along. */
+/* The items of a wave in queue order, including those with a fault and the ends of lanes. */
 struct wave {
     struct sac_item *item[WAVE_MAX];
     bool             member[WAVE_MAX]; /* it is tracked with the others */
     int              count, max;
-    struct sac_item *later[WAVE_MAX]; /* for the waves that follow, in the order of the queue */
+    struct sac_item *later[WAVE_MAX]; /* for later waves, in queue order */
     int              later_count;
     bool             closed; /* items of the push form, which have no lane, keep their order among all streams */
-    int64_t          begun_ns, device_ns; /* of its trips, where that is measured */
+    int64_t          begun_ns, device_ns; /* of its trips, where measured */
 };
 
 /* ---- trackers ---- */
 
-/* Embeddings are where the embedder's work is, even if the host may read them. */
+/* Embeddings are on the embedder's device, even if the host can read them. */
 static bool has_remote_looks(const struct sac_job *job)
 {
     return job->emb && job->emb->device;
 }
 
-/* Where embeddings or pixels are on a device, waves go there. */
+/* Whether waves take trips to a device: when embeddings or pixels are there. */
 static bool has_trips(const struct sac_job *job)
 {
     return has_remote_looks(job) || !job->dev->ops->host_memory;
@@ -68,7 +68,7 @@ sac_result sac_job_open_wave(struct sac_job *job)
     res = sac_wave_warm_up(job->wave);
     if (!sac_job_is_out_of_memory(job, res))
         return res;
-    sac_error_clear(job->ctx); /* frames will say so, if there is none then */
+    sac_error_clear(job->ctx); /* frames will report it, if it still fails then */
     return SAC_OK;
 }
 
@@ -101,7 +101,7 @@ sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width
     return res;
 }
 
-/* The tracker's view goes with its next call, the item stays longer. */
+/* Copied, since the tracker's view is valid only until its next call. */
 static sac_result copy_tracks(struct sac_job *job, struct sac_item *item,
                               const struct sac_track_view *view)
 {
@@ -177,7 +177,7 @@ static sac_result finish(struct sac_job *job, size_t member, struct sac_item *it
     return copy_tracks(job, item, &view);
 }
 
-/* The trip of those that were added last, and their matching; the trackers go on without those that failed. */
+/* Run the trip of the items added last, and match them; items that failed are left out. */
 static void track_added(struct sac_job *job, struct wave *wave, int first, int end)
 {
     size_t     next = 0;
@@ -201,11 +201,11 @@ static void track_added(struct sac_job *job, struct wave *wave, int first, int e
     }
     sac_wave_settle(job->wave);
     sac_wave_clear(job->wave);
-    for (int i = first; i < end; i++) /* a sink may be slow, and those that follow want the memory */
+    for (int i = first; i < end; i++) /* a sink may be slow, and later frames need the memory */
         sac_features_unref(&wave->item[i]->features);
 }
 
-/* In one trip, unless there is more to compare than goes into one. */
+/* In one trip, unless there is more to compare than fits. */
 static void track_members(struct sac_job *job, struct wave *wave)
 {
     int first = 0;
@@ -231,7 +231,7 @@ static void track_members(struct sac_job *job, struct wave *wave)
     track_added(job, wave, first, wave->count);
 }
 
-/* The stage's time is the wave's: whoever of it is last was waited for by all. */
+/* Each item's stage time is the wave's, since all items wait for the last. */
 static void track_wave(struct sac_job *job, struct wave *wave)
 {
     const struct sac_item *tracked[WAVE_MAX];
@@ -281,7 +281,7 @@ static bool has_stream(const struct wave *wave, int stream_id)
     return false;
 }
 
-/* Into the wave, or put off: a second item of a stream waits for the first. */
+/* Add an item to the wave or put it off: a second item of a stream waits for the first. */
 static void take(struct wave *wave, struct sac_item *item)
 {
     if (wave->count < wave->max && !wave->closed && !has_stream(wave, item->stream_id)) {
@@ -292,7 +292,7 @@ static void take(struct wave *wave, struct sac_item *item)
     wave->closed |= !item->lane;
 }
 
-/* What was put off, then `first` (NULL: none) and what is at hand, without waiting. */
+/* Take the items put off, then `first` (NULL: none), then those in the queue, without waiting. */
 static void collect(struct sac_job *job, struct wave *wave, struct sac_item *first)
 {
     void     *next;
@@ -314,7 +314,7 @@ static struct sac_item *next_item(struct sac_job *job)
     struct sac_queue_stats stats;
     void                  *item;
     sac_queue_stats(job->track, &stats);
-    if (stats.length == 0) /* nobody waits for this thread but who wants memory */
+    if (stats.length == 0) /* idle: free the memory that others may need */
         sac_wave_rest(job->wave);
     return sac_queue_pop_wait(job->track, -1, &item) == SAC_OK ? item : NULL;
 }

@@ -21,7 +21,7 @@ static const char *class_name(void *job, int class_id)
     return sac_job_class_name(job, class_id);
 }
 
-/* A frame to draw on: the item's own where nobody else reads it, else a copy (a decoder predicts from
+/* A frame to draw on: the item's own if nobody else reads it, else a copy (a decoder predicts from
  * the pictures that it hands out). */
 static sac_result make_writable(struct sac_item *item)
 {
@@ -51,7 +51,8 @@ static sac_result draw(struct video *v, struct sac_item *item, sac_frame **out)
     const int  n = (int)v->overlay.shape_count;
     sac_result res = SAC_OK;
     *out = item->frame;
-    /* With nothing to draw too: encoders take another format, and of one size and memory. */
+    /* Also with nothing to draw: encoders need another format, and frames of one size in one kind
+     * of memory. */
     if (!item->frame->device->ops->host_memory)
         return sac_canvas_draw(&v->canvas, item->frame, v->overlay.shapes, n, out);
     if (n == 0)
