@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A frame's way into a tracker, in two halves: what can fail or must be asked of a device comes first. */
+/* A tracker processes a frame in two halves: everything that can fail or needs a device comes
+ * first. */
 #include "track/core.h"
 
 /* No picture is this large, and the arithmetic stays far from its limits. */
 static const float COORDINATE_MAX = 1e6f;
-/* Of objects' looks that are taken before the first frame. */
+/* Bytes reserved for objects' embeddings before the first frame. */
 enum { LOOKS_BYTES = 4 << 20 };
 
-/* ---- what can be refused ---- */
+/* ---- checks ---- */
 
 static sac_result check_looks(const sac_tracker *trk, const struct sac_tracker_input *in)
 {
@@ -44,14 +45,15 @@ static const char *place_name(sac_device *dev)
     return dev ? sac_device_name(dev) : "host memory";
 }
 
-/* The gallery lies where the first embeddings lay. */
+/* The gallery is on the device of the first embeddings. */
 static sac_result place_gallery(sac_tracker *trk, const struct sac_look_rows *looks)
 {
     if (!looks->base || looks->dev == trk->gallery.dev)
         return SAC_OK;
     for (size_t i = 0; i < trk->target_count; i++)
         if (trk->targets[i].slot >= 0)
-            return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embeddings in %s; those before lay in %s",
+            return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
+                            "tracker: embeddings in %s; earlier ones were in %s",
                             place_name(looks->dev), place_name(trk->gallery.dev));
     sac_tracker_release(trk);
     sac_gallery_move(&trk->gallery, looks->dev);
@@ -67,7 +69,7 @@ static bool reserve_looks(sac_tracker *trk, size_t targets, size_t items)
                                            sizeof *trk->ask_rows)));
 }
 
-/* Everything that this frame may need, before anything changes. */
+/* Allocates everything that this frame may need, before anything changes. */
 static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
 {
     size_t items = in->count;
@@ -100,7 +102,7 @@ sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *looks, const sac_fr
     return ok ? SAC_OK : SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for a stream's objects");
 }
 
-/* The frame if its motion is wanted and can be had, else NULL. */
+/* The frame if its camera motion is wanted and can be computed, else NULL. */
 static const sac_frame *camera_frame(sac_tracker *trk, const sac_frame *frame)
 {
     if (!frame || !trk->row->camera || !trk->params.camera_motion)
@@ -129,7 +131,7 @@ static const float *row_of(const struct sac_look_rows *looks, size_t detection)
     return looks->base && row >= 0 ? looks->base + (size_t)row * (size_t)looks->dim : NULL;
 }
 
-/* Whether rows on a device are of length 1 is among the answers. */
+/* For rows on a device, the device's results say whether they have length 1. */
 static void take_items(sac_tracker *trk)
 {
     const struct sac_tracker_input *in = &trk->input;
@@ -206,7 +208,7 @@ bool sac_tracker_needs_device(const sac_tracker *trk)
 
 /* ---- answers ---- */
 
-/* Rows are held by who made them; the device no longer reads them when this is called. */
+/* Must be called when the device no longer reads the rows. */
 void sac_tracker_release(sac_tracker *trk)
 {
     sac_features_unref(&trk->held.features);
@@ -333,7 +335,7 @@ sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det,
     return sac_tracker_track(trk, &in, out);
 }
 
-/* The rows of a tensor; those of one that the host may read are in its memory. */
+/* The rows of a tensor, as host memory when the host can read it. */
 static sac_result rows_of_tensor(const sac_tracker *trk, sac_tensor *tensor, struct sac_look_rows *out)
 {
     const struct sac_tensor_desc *desc = sac_tensor_describe(tensor);

@@ -8,8 +8,9 @@ enum { ANSWER_BYTES = 2 << 20, LIST_BYTES = 192 << 10 };
 
 struct sac_wave {
     sac_device        *dev;
-    struct sac_stream *stream; /* made when the device is needed first, as what follows */
-    struct sac_buffer *answers, *host; /* of the device, and their copy: moves, then distances */
+    struct sac_stream *stream; /* created when the device is first needed, like the next fields */
+    /* on the device, and their host copy: moves, then distances */
+    struct sac_buffer *answers, *host;
     bool               is_new; /* answers: memory that no stream but the device's own may touch yet */
     bool               measures;
     struct sac_event  *begun, *ended; /* of a trip, when that is measured */
@@ -22,7 +23,7 @@ struct sac_wave {
     struct sac_look_rows *settling; /* rows that the stream still reads */
     size_t                settling_count, settling_capacity;
 
-    /* Lists for the device. */
+    /* Inputs for the device. */
     struct sac_camera_job  *looks;
     struct sac_look_update *updates;
     struct sac_look_ask    *asks;
@@ -146,7 +147,7 @@ int64_t sac_wave_device_ns(const struct sac_wave *w, int64_t *begun_ns)
 
 /* ---- memory ---- */
 
-/* How much the device is asked for. */
+/* The amount of work for the device. */
 struct totals {
     size_t cameras, asks, rows, updates, distances;
 };
@@ -177,7 +178,7 @@ static size_t answer_bytes(const struct totals *t)
     return moves_bytes(t) + t->distances * sizeof(float);
 }
 
-/* Both sides of the answers, which a wave that asks sac_wave_fits never makes larger. */
+/* Device and host memory of the answers. It never grows when the caller respects sac_wave_fits. */
 static sac_result reserve_answers(struct sac_wave *w, size_t bytes)
 {
     size_t size = ANSWER_BYTES;
@@ -243,7 +244,7 @@ sac_result sac_wave_warm_up(struct sac_wave *w)
 
 /* ---- the trip ---- */
 
-/* A new piece of memory may still be in use by work that the device's own stream was given before. */
+/* Work queued earlier on the device's own stream may still use newly allocated memory. */
 static bool has_new_memory(struct sac_wave *w)
 {
     bool is_new = w->is_new;
@@ -256,7 +257,8 @@ static bool has_new_memory(struct sac_wave *w)
     return is_new;
 }
 
-/* The stream goes on when rows and pixels are complete. Those of a tensor are by the device's own stream. */
+/* Makes the stream wait until rows and pixels are complete. A tensor's rows are written on the
+ * device's own stream. */
 static sac_result await_inputs(struct sac_wave *w)
 {
     const struct sac_features *known = NULL;
@@ -265,7 +267,7 @@ static sac_result await_inputs(struct sac_wave *w)
     for (size_t i = 0; i < w->count && res == SAC_OK; i++) {
         const struct sac_tracker_input *in = &w->members[i]->input;
         if (w->members[i]->ask.items && in->looks.features != known) {
-            known = in->looks.features; /* one batch's rows are mostly those of many streams */
+            known = in->looks.features; /* one batch usually has the rows of many streams */
             if (known)
                 res = w->dev->ops->stream_wait_event(w->dev, w->stream, known->ready);
         }
@@ -300,8 +302,8 @@ static void add_updates(struct sac_wave *w, const sac_tracker *trk, struct sac_l
     job->update_count += (int)n;
 }
 
-/* The asks of members from *first on whose looks are of one shape; their distances go to out. Returns
- * behind which. */
+/* Queues the asks of members from *first on whose looks have the same shape, and moves *first past
+ * them; their distances are written to out. */
 static sac_result queue_looks(struct sac_wave *w, size_t *first, float **out)
 {
     struct sac_looks_job job = {.updates = w->updates, .asks = w->asks, .out = *out};
@@ -338,7 +340,7 @@ static sac_result queue(struct sac_wave *w, const struct totals *t)
     return res == SAC_OK && w->measures ? w->dev->ops->event_record(w->ended, w->stream) : res;
 }
 
-/* The device no longer reads the rows of what was settled. */
+/* Releases the rows of settled updates, which the device no longer reads. */
 static void give_rows_back(struct sac_wave *w)
 {
     for (size_t i = 0; i < w->settling_count; i++) {
@@ -380,7 +382,7 @@ sac_result sac_wave_run(struct sac_wave *w)
     sac_result res = reserve(w, &t);
     if (res == SAC_OK)
         res = queue(w, &t);
-    if (w->stream) { /* after a fault too: what was queued reads memory that is given up below */
+    if (w->stream) { /* also after an error: queued work reads memory that is released below */
         sac_result waited = w->dev->ops->stream_wait(w->stream);
         res = res == SAC_OK ? waited : res;
         give_rows_back(w);
@@ -403,7 +405,8 @@ static bool has_updates(const sac_tracker *trk)
     return trk->gallery.dev && trk->gallery.update_count > 0;
 }
 
-/* The updates of members from *first on whose looks are of one shape. Returns behind which. */
+/* Queues the updates of members from *first on whose looks have the same shape, and moves *first
+ * past them. */
 static sac_result queue_updates(struct sac_wave *w, size_t *first)
 {
     struct sac_looks_job job = {.updates = w->updates};
@@ -422,7 +425,7 @@ static sac_result queue_updates(struct sac_wave *w, size_t *first)
     return job.update_count ? w->dev->ops->looks(w->dev, w->stream, &job) : SAC_OK;
 }
 
-/* Lists have their room since the trip: there are no more updates than rows asked about. */
+/* The trip has allocated enough memory: there are no more updates than rows asked about. */
 void sac_wave_settle(struct sac_wave *w)
 {
     sac_result res = SAC_OK;
@@ -432,7 +435,7 @@ void sac_wave_settle(struct sac_wave *w)
             if (has_updates(w->members[i]))
                 sac_tracker_let_go(w->members[i], &w->settling[w->settling_count++]);
     }
-    if (res != SAC_OK) /* then with the next frame, which says what is wrong */
+    if (res != SAC_OK) /* the next frame retries and reports the error */
         sac_error_clear(w->dev->ctx);
 }
 
@@ -441,6 +444,6 @@ void sac_wave_rest(struct sac_wave *w)
     if (w->settling_count == 0)
         return;
     if (w->dev->ops->stream_wait(w->stream) != SAC_OK)
-        sac_error_clear(w->dev->ctx); /* the next trip meets it again */
+        sac_error_clear(w->dev->ctx); /* the next trip reports it */
     give_rows_back(w);
 }
