@@ -48,29 +48,32 @@ struct sac_context_params {
 
 SAC_API struct sac_context_params sac_context_params_default(void);
 
-/* Errors   SAC_ERR_MEMORY. */
+/* params   NULL: the defaults; copied.
+ * out      owned by the caller, destroyed with sac_context_destroy.
+ * Errors   SAC_ERR_MEMORY. */
 SAC_API sac_result sac_context_create(const struct sac_context_params *params, sac_context **out);
 SAC_API void       sac_context_destroy(sac_context **ctx);
 
-/* Copy the calling thread's last error sentence, or, when this thread met none, the context's
- * latest, into buf (always terminated; empty when there was no error). Returns its full length in
- * bytes. Any thread. */
+/* Copy the calling thread's last error sentence into buf; where this thread had no error, the
+ * context's latest one. buf is always terminated, and empty when there was no error. Returns the
+ * sentence's full length in bytes. Any thread. */
 SAC_API size_t sac_context_last_error(const sac_context *ctx, char *buf, size_t size);
 
-/* Copy text into buf (always terminated) with three stars in place of what may be secret in the addresses in it: user
- * and password, and the values of a query but for a few that are known to be harmless ("channel=1&token=***"). All that the library logs or writes about an input, its sentences
- * included, went through this; a program does well to print addresses of its own through it too. Returns the full
- * length in bytes. text and buf don't overlap. Any thread. */
+/* Copy text into buf (always terminated) and replace what may be secret in the addresses in it by
+ * three stars: user and password, and all values of a query except a few that are known to be
+ * harmless ("channel=1&token=***"). Everything that the library logs or writes about an input,
+ * error sentences included, has passed this function; use it for addresses that your program prints
+ * as well. Returns the full length in bytes. text and buf must not overlap. Any thread. */
 SAC_API size_t sac_hide_secrets(const char *text, char *buf, size_t size);
 
 /* Raise or lower the level while running. Any thread. */
 SAC_API void sac_context_set_log_level(sac_context *ctx, enum sac_log_level level);
 
-/* For a program that ends at once, as at a second Ctrl-C: remove the temporary files (NAME.XXXXXXXX.part) of all
- * outputs that are not finished, however many. Returns how many were removed. Async-signal-safe; the process must
- * end right after, without a further call into the library.
+/* For a program that ends immediately, for example at a second Ctrl-C: remove the temporary files
+ * (NAME.XXXXXXXX.part) of all unfinished outputs. Returns how many were removed. Async-signal-safe;
+ * the process must end right after, without another call into the library.
  *
- * on_left  called with the path of each that could not be removed; NULL: nobody is told. */
+ * on_left  called with the path of each file that could not be removed; may be NULL. */
 SAC_API int sac_unfinished_outputs_remove(void (*on_left)(const char *file));
 
 /* The library's version, "major.minor.patch". */

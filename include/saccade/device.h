@@ -6,8 +6,8 @@
  *     ...
  *     sac_device_unref(&dev);
  *
- * Nothing falls back in silence: "auto" says in the log what it chose and why, and a device that was
- * asked for by name and cannot be had is an error that names what is missing.
+ * There is no silent fallback: "auto" logs which device it chose and why. A device that was asked
+ * for by name and is not available is an error that names what is missing.
  */
 #ifndef SACCADE_DEVICE_H
 #define SACCADE_DEVICE_H
@@ -23,28 +23,31 @@ extern "C" {
 typedef struct sac_device sac_device;
 
 struct sac_device_params {
-    /* CPU threads of image and engine work; 0: half of the machine's. With more than one, start the
-     * program with GOMP_SPINCOUNT=1000 in its environment: else oneDNN's spin between frames. */
+    /* CPU threads for image operations and networks; 0: half of the machine's. With more than one,
+     * start the program with GOMP_SPINCOUNT=1000 in its environment: otherwise oneDNN's threads
+     * spin between frames. */
     int      threads;
     uint64_t memory_limit_bytes; /* budget of the buffer pool; 0: none */
     uint64_t vram_limit_bytes;   /* the same on a GPU, decoders' surfaces included; 0: as memory_limit_bytes */
-    uint64_t host_limit_bytes;   /* of page-locked host memory for a GPU's transfers; 0: 512 MiB */
-    int      leak_age_s;         /* the watcher names buffers held longer; 0: off. Default 0 */
-    int      zero_copy_strict;   /* 1: a copy of frame or tensor data fails with a sentence. Default 0 */
-    /* Every so many frames of a run the pool gives back to the system what lay idle for 16 such times;
-     * buffers that were used again stay for 1024. Default 300; 0: never, but when memory is short. */
+    uint64_t host_limit_bytes;   /* budget of page-locked host memory for a GPU's transfers; 0: 512 MiB */
+    int      leak_age_s;         /* buffers held longer than this are named in the log; 0 (default): off */
+    int      zero_copy_strict;   /* 1: a copy of frame or tensor data fails. Default 0 */
+    /* The pool checks for idle buffers every trim_frames frames of a run. It frees those that were
+     * idle for 16 such intervals, or for 1024 when they had been reused before. Default 300; 0:
+     * only when memory is short. */
     int      trim_frames;
 };
 
 SAC_API struct sac_device_params sac_device_params_default(void);
 
 /* name     "auto", "cpu", "cuda" or "cuda:N".
+ * params   NULL: the defaults.
  * out      one reference, released by sac_device_unref.
- * Errors   SAC_ERR_ARG for an unknown name, SAC_ERR_DEVICE when it can't be had. */
+ * Errors   SAC_ERR_ARG for an unknown name, SAC_ERR_DEVICE when the device is not available. */
 SAC_API sac_result  sac_device_open(sac_context *ctx, const char *name,
                                     const struct sac_device_params *params, sac_device **out);
-/* Destroy or release what was made on a device before its last reference: buffers still held then stay
- * valid, but count as leaks and are named in the log. Any thread. */
+/* Release everything that was created on a device before its last reference: buffers that are still
+ * held then stay valid, but count as leaks and are named in the log. Any thread. */
 SAC_API sac_device *sac_device_ref(sac_device *dev);
 SAC_API void        sac_device_unref(sac_device **dev);
 
@@ -53,45 +56,48 @@ SAC_API const char  *sac_device_description(const sac_device *dev); /* "AMD EPYC
 SAC_API int          sac_device_threads(const sac_device *dev);
 SAC_API sac_context *sac_device_context(const sac_device *dev);
 
-/* A GPU does what it is given later, in order: calls on frames and tensors return at once unless they say that
- * they wait, and each finds what those before it made. Before code of the caller's own (a kernel on another
- * stream) touches memory of a tensor or frame, new ones too: until all that the library was given by now is
- * done; and let go of that memory only when such code is done with it. The thread sleeps. On the CPU all is
- * done at once. Any thread.
- * Errors   SAC_ERR_DEVICE for what went wrong there meanwhile; SAC_ERR_MEMORY. */
+/* Wait until all work that the library has queued on the device so far is done; the thread sleeps.
+ *
+ * A GPU runs queued work later, in order. Calls on frames and tensors return immediately unless
+ * they say that they wait, and later calls see the results of earlier ones. Call this function
+ * before your own code (a kernel on another stream) touches the memory of a tensor or frame, even
+ * of a new one, and release the tensor or frame only when your code has finished with it. On the
+ * CPU every call finishes its work before it returns. Any thread.
+ * Errors   SAC_ERR_DEVICE for a fault of the queued work; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_device_wait(sac_device *dev);
 
-/* The buffer pool's books. Counts since the device was opened. */
+/* Statistics of the buffer pool, counted since the device was opened. */
 struct sac_pool_stats {
     uint64_t allocations;   /* buffers taken from the system */
     uint64_t reuses;        /* buffers served from the pool */
     uint64_t returns;       /* buffers given back to the pool */
     uint64_t leaks;         /* buffers still held when the device closed, or over leak_age_s */
     uint64_t fragmentation; /* requests that failed although enough bytes were free in pieces */
-    uint64_t bytes_live;    /* held by somebody */
+    uint64_t bytes_live;    /* in use */
     uint64_t bytes_idle;    /* waiting in the pool */
-    uint64_t bytes_peak;    /* most ever live */
-    /* Since the first SAC_POOL_WARM_FRAMES frames of a run were done, when a frame's way has all it needs: */
+    uint64_t bytes_peak;    /* largest bytes_live so far */
+    /* After the first SAC_POOL_WARM_FRAMES frames of a run, when no new buffers should be
+     * needed: */
     uint64_t requests_warm;    /* buffers asked for */
-    uint64_t allocations_warm; /* of them taken from the system */
+    uint64_t allocations_warm; /* how many of these were taken from the system */
 };
 enum { SAC_POOL_WARM_FRAMES = 300 };
 SAC_API void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
 /* The same for page-locked host memory; all 0 on a device that needs none. */
 SAC_API void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
 
-/* Why bytes were copied: a closed list, printed with every report. */
+/* Why bytes were copied: a complete list, printed with every report. */
 enum sac_copy_reason {
     SAC_COPY_WEIGHTS,          /* model weights to the device, once */
     SAC_COPY_BOXES,            /* boxes, scores, ids and small cost matrices */
     SAC_COPY_COMMANDS,         /* job lists, small parameters */
-    SAC_COPY_FRAME_UPLOAD,     /* a frame decoded on the host goes to the device */
-    SAC_COPY_FRAME_DOWNLOAD,   /* a frame comes to the host */
-    SAC_COPY_FRAME_CONVERT,    /* a decoder's pixel format that no stage takes */
+    SAC_COPY_FRAME_UPLOAD,     /* a frame in host memory, to the device */
+    SAC_COPY_FRAME_DOWNLOAD,   /* a frame, to the host */
+    SAC_COPY_FRAME_CONVERT,    /* a frame converted from a format that no stage takes */
     SAC_COPY_OVERLAY,          /* overlay-download: an annotated frame for an encoder on the host */
-    SAC_COPY_DRAW,             /* overlay-copy: a frame to draw on, as its decoder still reads the other */
-    SAC_COPY_CROP,             /* crop-download: the part of a frame in an object's box, for a picture file */
-    SAC_COPY_TENSOR_USER,      /* tensors that the user hands in or reads out */
+    SAC_COPY_DRAW,             /* overlay-copy: a frame to draw on, as its decoder still reads the original */
+    SAC_COPY_CROP,             /* crop-download: the part of a frame inside a box, for a picture file */
+    SAC_COPY_TENSOR_USER,      /* tensors that the caller uploads or downloads */
     SAC_COPY_TENSOR_LAYOUT,    /* a tensor between stages that disagree on layout */
     SAC_COPY_TENSOR_DOWNLOAD,  /* a network's whole outputs, for a head that runs on the host */
     SAC_COPY_REASON_COUNT
@@ -103,11 +109,11 @@ struct sac_ledger_entry {
 };
 struct sac_ledger {
     struct sac_ledger_entry reason[SAC_COPY_REASON_COUNT];
-    uint64_t                crossed_bytes; /* between host and device, weights left out; 0 on the CPU */
+    uint64_t                crossed_bytes; /* between host and device, without weights; 0 on the CPU */
 };
 SAC_API void sac_device_ledger(const sac_device *dev, struct sac_ledger *out);
 
-/* One line per live buffer (owner, bytes, age, shape) to fn. Any thread. */
+/* Call fn with one line per live buffer (owner, bytes, age, shape). Any thread. */
 SAC_API void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const char *line),
                                   void *user);
 

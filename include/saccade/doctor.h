@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine has for the library, what is missing, and what mends it.
+/* What the library finds on this machine, what is missing, and how to fix that.
  *
  *     static void show(void *user, const struct sac_finding *f) { puts(f->text); }
  *     ...
@@ -15,9 +15,9 @@ extern "C" {
 #endif
 
 enum sac_finding_level {
-    SAC_FINDING_OK = 0,  /* there */
-    SAC_FINDING_NOTE,    /* not there, and nothing is lost by it here */
-    SAC_FINDING_MISSING, /* something works less well, or not at all, without it */
+    SAC_FINDING_OK = 0,  /* present */
+    SAC_FINDING_NOTE,    /* absent, but this machine does not need it */
+    SAC_FINDING_MISSING, /* without it something works less well, or not at all */
     SAC_FINDING_FAULT    /* the main job, video in and tracks out, can't run */
 };
 
@@ -25,11 +25,11 @@ struct sac_finding {
     const char            *area; /* "cpu", "ffmpeg", "onednn", "models", "gpu" */
     enum sac_finding_level level;
     const char            *text; /* one line */
-    const char            *mend; /* a command that mends it, or NULL */
+    const char            *mend; /* a command that fixes it, or NULL */
 };
 
-/* Look, and hand each finding to fn in order, areas together. The texts are borrowed for the call.
- * Opens nothing that stays open but, on a GPU, NVIDIA's libraries. Any thread. */
+/* Examine the machine and call fn with each finding, sorted by area. The texts are borrowed for the
+ * call. Only NVIDIA's libraries, on a machine with a GPU, stay open afterwards. Any thread. */
 SAC_API void sac_doctor_run(sac_context *ctx,
                             void (*fn)(void *user, const struct sac_finding *finding), void *user);
 

@@ -27,7 +27,7 @@ struct sac_detection {
     int   class_id;
 };
 
-/* A growing list; zero-initialise, keep over calls, finish at the end. */
+/* A growing list: zero-initialise it, reuse it from call to call, finish it at the end. */
 struct sac_detections {
     struct sac_detection *items;
     size_t                count, capacity;
@@ -70,43 +70,47 @@ struct sac_detector_params {
 SAC_API struct sac_detector_params sac_detector_params_default(void);
 
 typedef struct sac_detector sac_detector;
-/* Loads the model and finds its head.
- * Errors   SAC_ERR_ARG (an unknown head or class, a bad parameter), SAC_ERR_UNSUPPORTED (no head knows its
- *          outputs, an operator is missing), those of sac_model_load; SAC_ERR_MEMORY. */
+/* Load the model and find its head.
+ *
+ * params   NULL: the defaults.
+ * out      owned by the caller, destroyed with sac_detector_destroy.
+ * Errors   SAC_ERR_ARG (an unknown head or class, a bad parameter), SAC_ERR_UNSUPPORTED (no head
+ *          knows the outputs, an operator is missing), those of sac_model_load; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_detector_create(sac_device *dev, const char *model_path,
                                        const struct sac_detector_params *params,
                                        sac_detector **out);
 SAC_API void       sac_detector_destroy(sac_detector **det);
-/* frames [n], found [n]: previous contents are replaced, sorted by falling score. A prediction of the
- * network has one class, the likeliest of those kept; boxes may reach past the frame.
+/* Detect objects in frames [n]; found [n] receives the boxes, best score first, and replaces
+ * previous contents. Each box has one class, the likeliest of those kept. Boxes may reach past the
+ * frame.
  * Threads  one call at a time.
  * Errors   SAC_ERR_ARG for a frame of another device or a format that no model takes; SAC_ERR_FORMAT
  *          where the outputs are not the head's; SAC_ERR_LIMIT past the memory limit; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
                                     struct sac_detections *found);
-/* How long the parts of the latest run took, wall clock, for all its frames together. Called where run
- * was called. */
+/* How long the parts of the latest run took, wall clock, for all its frames together. Call it from
+ * the thread that called run. */
 struct sac_run_times {
     int64_t begun_ns; /* monotonic clock; the parts follow each other from here */
     int64_t preprocess_ns, inference_ns, head_ns;
 };
 SAC_API void sac_detector_get_times(const sac_detector *det, struct sac_run_times *out);
-/* What is returned is borrowed and lives as long as the detector. Any thread.
- * class_name: "unknown" where there is no such class. */
+/* These functions may be called from any thread; what they return is borrowed from the detector.
+ * class_name returns "unknown" where there is no such class. */
 SAC_API const char *sac_detector_class_name(const sac_detector *det, int class_id);
-/* How many classes its boxes may have: those that params.classes keeps. */
+/* How many classes params.classes keeps. */
 SAC_API int         sac_detector_kept_classes(const sac_detector *det);
-/* Which these are, for people: "person (1 of 80)", "all 80", "all" where the model names none. */
+/* These classes as text: "person (1 of 80)", "all 80", "all" where the model names none. */
 SAC_API void        sac_detector_describe_classes(const sac_detector *det, char *out, size_t size);
 /* 1 when all its boxes are of the class of that name. */
 SAC_API int         sac_detector_keeps_only(const sac_detector *det, const char *name);
 SAC_API const char *sac_detector_head_name(const sac_detector *det);
 SAC_API const struct sac_model_contract *sac_detector_contract(const sac_detector *det);
-SAC_API sac_model *sac_detector_model(const sac_detector *det); /* borrowed, to look at: on a GPU its tensors lie as
-                                                                    the detector wants them, who alone runs it */
+SAC_API sac_model *sac_detector_model(const sac_detector *det); /* borrowed, to inspect; only the detector may run it */
 
-/* Recognise a model's head: its name, or NULL. "embedding" is one too. */
+/* Recognise a model's head: its name (may be "embedding"), or NULL. Any thread. */
 SAC_API const char *sac_head_recognise(const sac_model *model);
+/* Call fn with the name and description of each head. Any thread. */
 SAC_API void        sac_head_list(void (*fn)(void *user, const char *name, const char *what), void *user);
 
 /* ---- appearance embeddings (ReID) ---- */
@@ -118,15 +122,17 @@ struct sac_embedder_params {
     enum sac_precision precision; /* of the network */
 };
 SAC_API struct sac_embedder_params sac_embedder_params_default(void);
-/* Errors   SAC_ERR_ARG (a bad parameter), SAC_ERR_UNSUPPORTED for a model without one row of numbers per image, those of
- *          sac_model_load; SAC_ERR_MEMORY. */
+/* params   NULL: the defaults.
+ * out      owned by the caller, destroyed with sac_embedder_destroy.
+ * Errors   SAC_ERR_ARG (a bad parameter), SAC_ERR_UNSUPPORTED for a model that does not give one
+ *          row of numbers per image, those of sac_model_load; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_embedder_create(sac_device *dev, const char *model_path,
                                        const struct sac_embedder_params *params,
                                        sac_embedder **out);
 SAC_API void       sac_embedder_destroy(sac_embedder **emb);
 SAC_API int        sac_embedder_dim(const sac_embedder *emb); /* numbers in a row */
-/* boxes [n] of one frame -> out [n,dim] float32 rows of length 1, host memory. Of a box that reaches past
- * the frame the part inside is seen.
+/* boxes [n] of one frame -> out [n,dim] float32 rows of length 1, host memory. Boxes are cut to the
+ * frame.
  * Threads  one call at a time.
  * Errors   SAC_ERR_ARG for a frame of another device; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,

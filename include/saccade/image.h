@@ -55,15 +55,16 @@ struct sac_preprocess_job {
 /* Fill dst [n,C,H,W] or [n,H,W,C] (at least n along the first dimension) from n crops of frames that
  * may differ in size and format. One launch on a GPU. The result is that of converting to RGB (each
  * 4:2:0 chroma sample stands for its 2 x 2 pixels) and resizing, without rounding in between: within
- * 0.04 of 255 for colours inside the RGB cube. A GPU does it later: sac_model_run waits for that by itself,
- * code of the caller's own with sac_device_wait.
+ * 0.04 of 255 for colours inside the RGB cube. On a GPU the
+ * work is only queued: sac_model_run waits for it by itself, your own code with sac_device_wait.
  * Errors   SAC_ERR_ARG when dst does not fit pre, or a job has no frame of dev or a bad crop. */
 SAC_API sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
                                       const struct sac_preprocess_job *jobs, int n, sac_tensor *dst);
 
-/* Convert and resize into dst, whose format, size, matrix and range say what is wanted. Nothing is lost
- * where only the order of planes changes. Counted as SAC_COPY_FRAME_CONVERT, so strict mode refuses it.
- * Errors   SAC_ERR_ARG when dst is shared or on another device. */
+/* Convert and resize src to the format, size, matrix and range of dst. When only the order of
+ * planes changes, the samples stay the same. Counted as SAC_COPY_FRAME_CONVERT.
+ * Errors   SAC_ERR_ARG when dst is shared or on another device; SAC_ERR_LIMIT in strict mode;
+ *          SAC_ERR_MEMORY. */
 SAC_API sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst);
 
 struct sac_colour {
@@ -83,7 +84,8 @@ struct sac_shape {
 SAC_API sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int n);
 /* Width in pixels of a text at a glyph height. */
 SAC_API int               sac_text_width(const char *text, int height);
-/* One steady colour per id, unlike those of the ids before and after it; there are 24. */
+/* One of 24 colours, always the same for an id and unlike those of the neighbouring ids. Any
+ * thread. */
 SAC_API struct sac_colour sac_colour_of_id(int64_t id);
 
 #ifdef __cplusplus

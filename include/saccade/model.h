@@ -9,7 +9,8 @@
  *     sac_tensor_unref(&out[0]);
  *     sac_model_unref(&model);
  *
- * Models are untrusted input: a damaged or lying file gives SAC_ERR_FORMAT with a sentence. The
+ * Models are untrusted input: a damaged or inconsistent file gives SAC_ERR_FORMAT with a sentence.
+ * The
  * file is mapped, not copied: replace it by renaming, and do not write into it while a model is
  * loaded.
  */
@@ -26,8 +27,8 @@ typedef struct sac_model sac_model;
 
 enum { SAC_DIM_UNKNOWN = -1 };
 
-/* What a network is computed in. FP16: numbers and weights in float16, sums in float32. TF32: float32 in
- * memory, the matrix units round what they multiply to 10 bits of mantissa. */
+/* The arithmetic of a network. FP16: activations and weights in float16, sums in float32. TF32:
+ * float32 in memory; the matrix units round the factors to 10 bits of mantissa. */
 enum sac_precision {
     SAC_PRECISION_DEFAULT = 0, /* the device's best: FP16 on a GPU, FP32 on the CPU */
     SAC_PRECISION_FP32,
@@ -36,25 +37,25 @@ enum sac_precision {
 };
 
 SAC_API const char *sac_precision_name(enum sac_precision precision); /* "default", "fp32", "tf32", "fp16" */
-/* Errors   SAC_ERR_ARG for another name; nothing is said. */
+/* Errors   SAC_ERR_ARG for an unknown name; no sentence is kept. */
 SAC_API sac_result  sac_precision_parse(const char *name, enum sac_precision *out);
 
 struct sac_model_params {
     int optimise;      /* 1: fuse, fold, choose layouts (default); 0: node by node, as written */
     int reference;     /* 1: plain C kernels only; default 0 */
-    int free_batch;    /* 1: make a baked-in batch of 1 symbolic where that is right (default) */
-    uint64_t memory_limit_bytes; /* refuse models whose activations need more; 0: what the machine
-                                    has, or its control group leaves to
-                                    the process, at most 64 GiB */
+    int free_batch;    /* 1 (default): make a fixed batch of 1 symbolic where the results stay right */
+    uint64_t memory_limit_bytes; /* models whose activations need more fail; 0: the machine's
+                                    memory or the limit of its control group, at most 64 GiB */
     enum sac_precision precision; /* TF32 and FP16: SAC_ERR_UNSUPPORTED on the CPU */
-    /* On a GPU, 1 (default): try the variants of kernels on it for each shape that is new, which takes
-     * seconds, and keep what was best in the user's cache (docs/plans.md); 0: take the likely best ones. */
+    /* On a GPU, 1 (default): measure the variants of each kernel for every new shape, which takes
+     * seconds, and keep the results in the user's cache (docs/plans.md); 0: choose by
+     * heuristics. */
     int tune;
 };
 SAC_API struct sac_model_params sac_model_params_default(void);
 
-/* A graph input or output. Dims that the file leaves open are SAC_DIM_UNKNOWN, and so is the first
- * one where a batch of 1 was freed; the rank is -1 when the file does not tell even that. */
+/* A graph input or output. Dims that the file leaves open are SAC_DIM_UNKNOWN, as is the first one
+ * where free_batch made a batch of 1 symbolic. The rank is -1 when the file does not give it. */
 struct sac_model_port {
     const char            *name;
     struct sac_tensor_desc desc;
@@ -64,16 +65,16 @@ struct sac_model_port {
  * a reference to the device. Weights in other files ("external data") must lie in the model's folder.
  *
  * params   NULL: the defaults.
- * out      a reference of the caller's, let go with sac_model_unref.
+ * out      one reference, released by sac_model_unref.
  * Threads  any; models are independent of each other.
- * Errors   SAC_ERR_IO; SAC_ERR_FORMAT for what is no model or contradicts itself;
+ * Errors   SAC_ERR_IO; SAC_ERR_FORMAT for a file that is not a model or contradicts itself;
  *          SAC_ERR_UNSUPPORTED names the first layer that no operator covers; SAC_ERR_LIMIT,
- *          SAC_ERR_MEMORY. With an open dim a layer that fits no shape is found by
- *          sac_model_run. */
+ *          SAC_ERR_MEMORY. With open dims, a layer that fits no shape is only
+ *          found by sac_model_run. */
 SAC_API sac_result sac_model_load(sac_device *dev, const char *path,
                                   const struct sac_model_params *params, sac_model **out);
-/* The same from memory, without external data; bytes are borrowed until the model is gone. name is
- * for messages. */
+/* The same from memory, without external data; bytes must stay valid until the model is freed. name
+ * is used in messages. */
 SAC_API sac_result sac_model_load_memory(sac_device *dev, const void *bytes, size_t size,
                                          const char *name, const struct sac_model_params *params,
                                          sac_model **out);
@@ -86,13 +87,14 @@ SAC_API int                          sac_model_output_count(const sac_model *mod
 SAC_API const struct sac_model_port *sac_model_input(const sac_model *model, int i);
 SAC_API const struct sac_model_port *sac_model_output(const sac_model *model, int i);
 
-/* 1 when inputs may be stacked along the first dimension (free in the file, or freed and checked:
- * N = 2 equals twice N = 1; that check runs the model thrice, on the first call); 0 when a stacked
- * input is run one by one, also when memory for the check ran out. Waits for a run under way. */
+/* 1 when inputs may be stacked along the first dimension: it is open in the file, or free_batch
+ * made it symbolic and a check showed that N = 2 equals two runs of N = 1 (the first call makes
+ * that check, with three runs). 0 when stacked inputs are run one by one, also when there was no
+ * memory for the check. Waits for a run in progress. Any thread. */
 SAC_API int sac_model_batches(sac_model *model);
 
-/* Run, and wait for the outputs. A shape seen for the first time is planned then (slow), and kept (the latest
- * 16).
+/* Run, and wait for the outputs. A new shape is planned first, which is slow; the plans of the
+ * latest 16 shapes are kept.
  *
  * in       one tensor per input, in order, on the model's device; borrowed for the call.
  * out      one slot per output, filled with new references that the caller owns; all NULL on
@@ -106,57 +108,59 @@ SAC_API sac_result sac_model_run(sac_model *model, sac_tensor *const *in, sac_te
 /* One of the file's metadata_props, or NULL; it and the path belong to the model. */
 SAC_API const char *sac_model_metadata(const sac_model *model, const char *key);
 SAC_API const char *sac_model_path(const sac_model *model);
-/* The path of the file number i that it was read from: 0 is the model's own, weights in other files follow.
- * NULL: there are no more, and none of a model from memory. */
+/* The path of the i-th file that the model was read from: 0 is the model itself, files with
+ * external weights follow. NULL past the last one, and for a model from memory. */
 SAC_API const char *sac_model_file(const sac_model *model, int i);
 SAC_API sac_device *sac_model_device(const sac_model *model); /* borrowed from the model */
 SAC_API enum sac_precision sac_model_precision(const sac_model *model); /* never SAC_PRECISION_DEFAULT */
 
-/* ---- plans made ahead ---- */
+/* ---- plans built in advance ---- */
 
 struct sac_build_params {
     struct sac_model_params model;
     int      batch_min, batch_opt, batch_max; /* buckets: min, the powers of two between, opt and max. Default 1,
                                                  1, 1 */
-    int      width, height; /* of images, where the model leaves them open; 0: it does not */
-    uint32_t seed;          /* of the random input that the build is checked with */
+    int      width, height; /* of images, where the model leaves them open; else 0 */
+    uint32_t seed;          /* for the random input that checks the build */
 };
 SAC_API struct sac_build_params sac_build_params_default(void);
 
-/* What a bucket came to. */
+/* The result for one batch size. */
 struct sac_build_bucket {
     int    batch;
-    double seconds;  /* planning and measuring */
-    double ms;       /* a run, device time and launch, mean of 20 */
-    double error;    /* the largest difference from the CPU in float32, over the largest number of the output's
-                        channel (or 0.05) */
-    double limit;    /* what it may be: 0.001 in FP32, 0.03 in TF32 and FP16 */
+    double seconds;  /* spent on planning and measuring */
+    double ms;       /* one run, device time and launch, mean of 20 */
+    double error;    /* largest difference from the CPU in float32, relative to the largest value
+                        of the output's channel (or to 0.05) */
+    double limit;    /* the largest error allowed: 0.001 in FP32, 0.03 in TF32 and FP16 */
     int    host_steps; /* nodes that run on the host */
 };
 
-/* Plan a model for a device and a range of batches, let its kernels be chosen by measurement, check the
- * results against the CPU's on random input, and write all, with the model inside, to one file that
- * sac_model_load takes. Where it does not fit any more (another GPU, driver, library, version of saccade)
- * it is made anew as the shapes come, and that is said.
+/* Plan a model for a device and a range of batch sizes: choose its kernels by measurement, check
+ * the results against the CPU's on random input, and write the plans and the model to one file that
+ * sac_model_load accepts. On another GPU, driver, library or version of saccade the plans in the
+ * file no longer fit: this is logged, and each shape is planned when it is first run.
  *
- * path     as of sac_model_load; its weights must lie in the file itself.
- * on_bucket called for each that is done; NULL: not.
- * Errors   SAC_ERR_ARG (batches, an open size), SAC_ERR_UNSUPPORTED (the CPU, where plans take no time; weights
- *          in other files; several samples of a model that has a fixed batch), SAC_ERR_FORMAT when an error is
- *          over its limit (the sentence names the step that is farthest off by itself), SAC_ERR_IO, and those of
- *          sac_model_load and sac_model_run. Nothing is written then. */
+ * path     as for sac_model_load; the weights must be in the file itself.
+ * params   NULL: the defaults.
+ * on_bucket  called when a batch size is done; may be NULL.
+ * Errors   SAC_ERR_ARG (batches, an open size), SAC_ERR_UNSUPPORTED (the CPU, where planning takes
+ *          no time; weights in other files; a batch above 1 of a model with a fixed batch),
+ *          SAC_ERR_FORMAT when an error is over its limit (the sentence names the step with the
+ *          largest error of its own), SAC_ERR_IO, and those of sac_model_load and sac_model_run. No
+ *          file is written then. */
 SAC_API sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_build_params *params,
                                    const char *out,
                                    void (*on_bucket)(void *user, const struct sac_build_bucket *bucket),
                                    void *user);
 
-/* What inspect prints. */
+/* What `saccade inspect` prints. */
 struct sac_model_operator {
     const char *name;       /* "Conv" */
     const char *domain;     /* "" for ONNX's own */
     int         count;      /* nodes in the file */
     int         supported;  /* 1: has a row that covers the opset and every use in this file */
-    const char *why;        /* when not: the reason, else NULL */
+    const char *why;        /* why it is not supported, else NULL */
     const char *kernel;     /* the implementation chosen for most of them: "onednn
                                jit:avx512_core", "plain C", "folded or fused away"; NULL: no plan
                                could be made */
@@ -172,19 +176,21 @@ struct sac_model_info {
     const struct sac_model_operator *operators; /* [operator_count], owned by the model */
     int                              operator_count;
 };
-/* Look at a file without being able to run it: works with unsupported operators. Let go with
- * sac_model_unref; sac_model_run on it is SAC_ERR_UNSUPPORTED when an operator is missing. */
+/* Open a file to inspect it, even when operators are unsupported: sac_model_run then returns
+ * SAC_ERR_UNSUPPORTED. Release it with sac_model_unref. Errors as of sac_model_load. */
 SAC_API sac_result sac_model_open_for_inspection(sac_device *dev, const char *path,
                                                  const struct sac_model_params *params, sac_model **out);
-/* Of the plan that ran last; when none did, one is made with 1 for the open dims. */
+/* Describe the model and the plan that ran last; without a run, a plan with 1 for the open dims is
+ * made. */
 SAC_API void       sac_model_inspect(sac_model *model, struct sac_model_info *out);
 
-/* One line per step of that plan to fn: operator, output shape, implementation, and after profiled
- * runs its mean time. fn must not call into the model. */
+/* Call fn with one line per step of that plan: operator, output shape, implementation, and after
+ * profiled runs the mean time. fn must not call into the model. */
 SAC_API void sac_model_dump_steps(sac_model *model, void (*fn)(void *user, const char *line),
                                   void *user);
-/* Time each step of later runs. On a GPU by events between the steps of one launch (a microsecond or two a step),
- * where the plan can be launched as one; else each step is waited for, which costs short ones more. */
+/* Measure each step of later runs. On a GPU, events between the steps measure a plan that is
+ * launched as one graph (1 to 2 microseconds a step). Otherwise the host waits after each step,
+ * which adds more to short steps. */
 SAC_API void sac_model_profile(sac_model *model, int on);
 
 #ifdef __cplusplus

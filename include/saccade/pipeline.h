@@ -30,32 +30,33 @@ struct sac_track_job_params {
     const char                *device;   /* "auto", "cpu", ... */
     struct sac_device_params   device_params;
     /* Each a file, the name of a model that comes with saccade (saccade/models.h), or NULL or
-     * "none". "auto", the default: person_det unless there are ready-made detections; person_reid
-     * where the tracker looks at appearance and the detector's boxes are all persons (where it is
-     * not there: a warning). */
+     * "none". "auto", the default: person_det unless detections are read from a file; person_reid
+     * where the tracker uses appearance and the detector keeps persons only (a warning is logged
+     * when that model is not found). */
     const char                *detector;
     struct sac_detector_params detector_params;
     const char                *reid;
-    struct sac_embedder_params reid_params; /* batch_max 0 (default): what pays on the device */
+    struct sac_embedder_params reid_params; /* batch_max 0 (default): the device's best */
     struct sac_tracker_params  tracker;
     int                        timeout_ms; /* wait this long to fill a batch; default 10 */
     int                        inference_batch_max; /* frames in a run of the detector, at most
-                                                       detector_params.batch_max; 0 (default): what pays on
-                                                       the device */
-    int                        batches_ahead; /* batches that are queued on the device before the first of
-                                                 them is waited for: 1 or 2; 0 (default): 2 on a GPU */
-    int                        reid_every;   /* 1: embeddings of all detections, also of those that are matched
-                                                by motion alone; default 0 */
+                                                       detector_params.batch_max; 0 (default):
+                                                       the device's best */
+    int                        batches_ahead; /* batches queued on the device before the host waits for
+                                                 the first of them: 1 or 2; 0 (default): 2 on a GPU */
+    int                        reid_every;   /* 1: compute embeddings of all detections, also of those
+                                                matched by motion only; default 0 */
     int                        queue_length; /* bounded queues between stages; default 4 */
     int                        timers;       /* 1 (default): time the stages */
-    const char                *trace_out;    /* Chrome trace (Perfetto opens it): an event a stage and
-                                                frame; NULL (default): none. Whole once a run has ended,
-                                                or a session was destroyed */
+    const char                *trace_out;    /* Chrome trace (Perfetto opens it): one event per stage and
+                                                frame; NULL (default): none. Complete when the run has
+                                                ended or the session is destroyed */
     const char                *stats_out;    /* the statistics as JSON (docs/stats.schema.json), written at
-                                                the same time; NULL (default): not */
+                                                the same time; NULL (default): none */
 };
 
-/* Bits. AUTO: the id, and the class where boxes of more than one are kept. A class without a name is left out. */
+/* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is
+ * left out. */
 enum { SAC_LABEL_ID = 1, SAC_LABEL_CLASS = 2, SAC_LABEL_SCORE = 4, SAC_LABEL_AUTO = 8 };
 /* "auto", "none", or a list as "id,class,score".
  * Errors   SAC_ERR_ARG. */
@@ -69,45 +70,49 @@ struct sac_stream_params {
 
 struct sac_pipeline_params {
     struct sac_track_job_params job;
-    /* Several inputs in one run: input, detections and the outputs below are then not looked at, and
-     * source.stream_id counts from 0. All or none have detections. One that fails, already when it is
-     * opened, does not stop the others: its sentence is logged, and run returns it in the end. */
+    /* Several inputs in one run: input, detections and the outputs below are then ignored, and
+     * source.stream_id counts from 0. Either all or none have detections. An input that fails, even
+     * when it is opened, does not stop the others: its error is logged, and run returns it at the
+     * end. */
     const struct sac_stream_params *streams;
     int                      stream_count;   /* 0 (default): the one input below */
-    /* Several devices, each as job.device: the streams are dealt to them in turn. Those that get none are not
-     * opened, and that is logged. */
+    /* Several devices, each named as in job.device: the streams are assigned to them in turn. A
+     * device without a stream is not opened, and that is logged. */
     const char *const       *devices;
-    int                      device_count;   /* 0 (default): job.device alone */
+    int                      device_count;   /* 0 (default): only job.device */
     const char              *input;          /* NULL only with detections, and without reid */
     struct sac_source_params source;
     const char              *detections;     /* MOTChallenge detections instead of a detector, or NULL */
-    /* Without a video: frames per second; 0 (default): that of seqinfo.ini beside the detections, else
-     * an error. Of images source.fps counts; for a video it is ignored, and that is logged. */
+    /* Frames per second of detections without a video; 0 (default): read from seqinfo.ini beside
+     * them, else an error. For images use source.fps. For a video it is ignored, and that is
+     * logged. */
     double                   fps;
-    int                      realtime;       /* 1: frames of a file are held back until their time has come, as
-                                                a camera would give them; default 0 */
-    const char              *video_out;      /* each output NULL: not written */
+    int                      realtime;       /* 1: frames of a file are delivered at their own rate, as from a
+                                                camera; default 0 */
+    const char              *video_out;      /* NULL, for each output: not written */
     const char              *jsonl_out;      /* "-" is standard output, here and in the next four */
-    const char              *mot_out;        /* the columns of these are told in docs/formats.md */
+    const char              *mot_out;        /* docs/formats.md describes these formats */
     const char              *csv_out;
     const char              *kitti_out;      /* tracking labels */
     const char              *coco_out;       /* results, a JSON array */
-    /* A folder, made where it is missing: CLASS/ID.jpg is the best view of each object, large, sure and not
-     * covered by others. Needs a video; on a GPU the crops are copied to the host, which strict mode refuses. */
+    /* A folder, created when it is missing: CLASS/ID.jpg is the best view of each object (large,
+     * with a high score, not covered by others). Needs a video. On a GPU the crops are copied to
+     * the host, which fails in strict mode. */
     const char              *crops_out;
-    int                      clip_boxes;     /* 1 (default): in files, boxes end at the frame's edges and those outside
-                                                are left out; 0: as the tracker has them, which may reach past it */
+    int                      clip_boxes;     /* 1 (default): in files, boxes are cut to the frame and those outside it
+                                                are left out; 0: the tracker's boxes, which may reach past it */
     struct sac_sink_params   sink;
-    unsigned                 labels;         /* what stands beside a box: SAC_LABEL_..., 0: nothing; default
+    unsigned                 labels;         /* text beside a box: SAC_LABEL_... bits, 0: none; default
                                                 SAC_LABEL_AUTO */
     int                      draw_trails;    /* 1 (default) */
     float                    trail_s;        /* length of a trail; default 2 */
     const char              *command;        /* for the header line of the JSON lines, or NULL */
     const char *const       *reads;          /* [read_count] other files that the program has read, such as its
-                                                configuration: no output may overwrite them; looked at by create */
+                                                configuration: no output may overwrite them. Used by create only */
     int                      read_count;     /* default 0 */
-    /* Called on the sink thread for each frame, in order, before anything is drawn; NULL: none. Of several
-     * inputs each has a sink thread; they call in turns. frame is NULL without a video. Both are borrowed for the call. Returning non-zero stops the run, as
+    /* Called on the sink thread for each frame, in order, before anything is drawn; may be NULL.
+     * Each input has its own sink thread; only one of them calls at a time. frame is NULL without a
+     * video. frame and tracks are borrowed for the call. Returning non-zero stops the run, as
      * sac_pipeline_stop does. */
     int                    (*on_frame)(void *user, const sac_frame *frame,
                                        const struct sac_track *tracks, size_t n);
@@ -115,26 +120,31 @@ struct sac_pipeline_params {
 };
 SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 
-/* Would an output of such a run overwrite what it reads (inputs, each picture of a folder, detections, models,
- * heads, reads), or another output, of any stream? sac_pipeline_create asks by itself, for that it opens the
- * files; this one goes by the names alone. How files are compared: saccade/files.h.
+/* Check that no output of such a run would overwrite another output or a file that the run reads
+ * (inputs, each picture of a folder, detections, models, heads, `reads`). sac_pipeline_create makes
+ * the same check; this function opens no files. saccade/files.h describes how files are compared.
+ * Any thread.
  * Errors   SAC_ERR_ARG, SAC_ERR_MEMORY. */
 SAC_API sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_params *params);
 
 typedef struct sac_pipeline sac_pipeline;
-/* Opens inputs, models and outputs; nothing runs yet. Output files are written under a fresh temporary
- * name (NAME.XXXXXXXX.part beside them) and renamed when whole; of two runs with one output the last to finish has it.
- * Errors   SAC_ERR_ARG (no input, no detector, a bad option, an output that would overwrite a file of the run), SAC_ERR_IO, SAC_ERR_FORMAT or
- *          SAC_ERR_UNSUPPORTED for a file, SAC_ERR_DEVICE, SAC_ERR_MEMORY. Nothing is left of outputs. */
+/* Open inputs, models and outputs; nothing runs yet. Output files are written under a new temporary
+ * name (NAME.XXXXXXXX.part in the same folder) and renamed when they are complete. When two runs
+ * write the same output, the last one to finish replaces the other's file.
+ * Errors   SAC_ERR_ARG (no input, no detector, a bad option, an output that would overwrite a file
+ *          of the run), SAC_ERR_IO, SAC_ERR_FORMAT or SAC_ERR_UNSUPPORTED for a file,
+ *          SAC_ERR_DEVICE, SAC_ERR_MEMORY. The temporary files are then removed. */
 SAC_API sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_params *params,
                                        sac_pipeline **out);
-/* Until the input ends. SAC_ERR_CANCELLED after sac_pipeline_stop: the outputs then hold all frames up
- * to there and are whole. On a fault of the input midway the outputs are finished too. An input of which not one
- * frame came gets none of its outputs, and that is logged: files of an earlier run stay as they are. Trace and
- * statistics tell of the run itself and are always written. */
+/* Run until the input ends; call it once. When the run is stopped or the input fails midway, the
+ * outputs are finished and hold all frames up to that point. An input that gave no frame gets no
+ * outputs, and that is logged: files of an earlier run stay unchanged. Trace and statistics are
+ * always written.
+ * Errors   SAC_ERR_CANCELLED after sac_pipeline_stop; SAC_ERR_ARG for a second run; those of
+ *          sources, sinks, models and the device. */
 SAC_API sac_result sac_pipeline_run(sac_pipeline *pipe);
-/* Ask a run to end soon: frames already read are finished, then the outputs. Before a run, it ends that
- * run at once. Any thread; async-signal-safe. */
+/* Ask a run to end soon: it finishes the frames that are already read, then the outputs. Called
+ * before a run, it makes that run end immediately. Any thread; async-signal-safe. */
 SAC_API void       sac_pipeline_stop(sac_pipeline *pipe);
 /* Any thread, also during a run. */
 SAC_API void       sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out);
@@ -143,7 +153,8 @@ SAC_API void       sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream,
                                                  struct sac_stream_stats *out);
 /* The name of a class, or NULL where the model has none. Any thread. */
 SAC_API const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id);
-/* One line per live buffer of its device (owner, bytes, shape, age) to fn. Any thread, also during a run. */
+/* Call fn with one line per live buffer of the device (owner, bytes, shape, age). Any thread, also
+ * during a run. */
 SAC_API void       sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, const char *line),
                                           void *user);
 SAC_API void       sac_pipeline_destroy(sac_pipeline **pipe);
@@ -163,47 +174,49 @@ struct sac_session_result {
     sac_frame        *frame;  /* the one that was submitted: a reference, released by sac_session_result_finish */
     struct sac_track *tracks; /* [count], owned by the result */
     size_t            count;
-    /* From submit to result. preprocess, inference and head are those of the batch that the frame was
-     * in; queue is the rest: waiting for the frames before it. */
+    /* total is the time from submit to result. preprocess, inference and head are the times of the
+     * frame's whole batch; queue is the rest, when the frame waited for earlier ones. */
     double            queue_ms, preprocess_ms, inference_ms, head_ms, reid_ms, tracking_ms, total_ms;
-    sac_result        status; /* of this frame; others go on */
+    sac_result        status; /* of this frame; other frames are not affected */
 };
 SAC_API void sac_session_result_finish(struct sac_session_result *result);
 
 typedef struct sac_session sac_session;
-/* Opens the device and finds the models; they are loaded by start.
- * Errors   SAC_ERR_ARG, SAC_ERR_IO (a name that is no model's), SAC_ERR_DEVICE, SAC_ERR_MEMORY. */
+/* Open the device and find the models; sac_session_start loads them.
+ * Errors   SAC_ERR_ARG, SAC_ERR_IO (a model is not found), SAC_ERR_DEVICE, SAC_ERR_MEMORY. */
 SAC_API sac_result  sac_session_create(sac_context *ctx, const struct sac_session_params *params,
                                        sac_session **out);
-/* Where the work is done: frames made on it are copied nowhere. "cuda:0" has memory that the program cannot write
- * to; frames from its own memory belong to a device "cpu". Borrowed. */
+/* The device that does the work, borrowed. Frames created on it are not copied. The program cannot
+ * write to the memory of a "cuda:0"; wrap its own memory as frames of a device "cpu". Any
+ * thread. */
 SAC_API sac_device *sac_session_device(const sac_session *s);
-/* Loads the models and starts the threads, once.
- * Errors   SAC_ERR_ARG (no detector, started before), those of the models, SAC_ERR_MEMORY. */
+/* Load the models and start the threads; call it once.
+ * Errors   SAC_ERR_ARG (no detector, already started), those of the models, SAC_ERR_MEMORY. */
 SAC_API sac_result  sac_session_start(sac_session *s);
 /* The name of a class, or NULL where the model has none. Any thread, once started. */
 SAC_API const char *sac_session_class_name(const sac_session *s, int class_id);
-/* Takes a reference of its own. Frames of one stream_id come in pts order; each stream has a tracker.
+/* Submit a frame; the session takes its own reference. Frames of one stream_id must come in pts
+ * order; each stream has its own tracker.
  *
- * frame    on the session's device, or in host memory (a frame of any device "cpu", such as one that wraps the
- *          program's pixels). A session on a GPU copies the latter there before this returns, a frame-upload in
- *          the ledger; one on the CPU reads it where it is. The pixels may change again when the last reference
- *          is gone: see sac_frame_wrap.
- * Errors   SAC_AGAIN when submit_max frames are inside; SAC_ERR_ARG for a frame of another GPU or of another
- *          handle to the same, before start or after end; SAC_ERR_LIMIT for a frame in host memory where
- *          zero-copy is strict on a GPU; SAC_ERR_MEMORY.
+ * frame    on the session's device, or in host memory (a frame of any device "cpu", such as one
+ *          that wraps the program's pixels). A session on a GPU uploads a frame in host memory
+ *          before this function returns, and counts a frame-upload; one on the CPU reads it in
+ *          place. Do not change the pixels before the last reference is gone: see sac_frame_wrap.
+ * Errors   SAC_AGAIN when submit_max frames are inside; SAC_ERR_ARG for a frame of another GPU or
+ *          of another handle to the same GPU, before start or after end; SAC_ERR_LIMIT for a frame
+ *          in host memory on a GPU in strict mode; SAC_ERR_MEMORY.
  * Threads  any. */
 SAC_API sac_result  sac_session_submit(sac_session *s, sac_frame *frame, int64_t id);
-/* The next result, in the order of submission; the caller owns it. timeout_ns below 0: wait as long as it
- * takes. A frame that failed is a result too: see its status.
- * Errors   SAC_AGAIN on time-out; SAC_EOS after sac_session_end once all results are out; SAC_ERR_ARG
- *          before start.
+/* Wait for the next result, in the order of submission; the caller owns it. A negative timeout_ns
+ * waits without a limit. A frame that failed gives a result too: see its status.
+ * Errors   SAC_AGAIN on time-out; SAC_EOS after sac_session_end when all results have been taken;
+ *          SAC_ERR_ARG before start.
  * Threads  any. */
 SAC_API sac_result  sac_session_result_wait(sac_session *s, int64_t timeout_ns,
                                             struct sac_session_result *out);
 /* No more frames will come. Any thread. */
 SAC_API void        sac_session_end(sac_session *s);
-/* Any thread, at any time. encoder, frames_total and source are the pipeline's alone. */
+/* Any thread, at any time. Only a pipeline fills encoder, frames_total and source. */
 SAC_API void        sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out);
 SAC_API void        sac_session_destroy(sac_session **s);
 

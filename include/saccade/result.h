@@ -24,13 +24,13 @@ typedef enum sac_result {
     SAC_EOS = -2,             /* the stream has ended */
     SAC_ERR_ARG = -3,         /* the caller's mistake */
     SAC_ERR_MEMORY = -4,      /* no host or device memory */
-    SAC_ERR_IO = -5,          /* the system refused: open, read, write */
-    SAC_ERR_FORMAT = -6,      /* bytes from outside that are not what they say they are */
+    SAC_ERR_IO = -5,          /* the system failed to open, read or write */
+    SAC_ERR_FORMAT = -6,      /* damaged or inconsistent data from outside */
     SAC_ERR_UNSUPPORTED = -7, /* well-formed, but not something this build can do */
     SAC_ERR_DEVICE = -8,      /* a device or its library failed */
     SAC_ERR_LIMIT = -9,       /* over a configured or built-in bound */
     SAC_ERR_CANCELLED = -10,  /* stopped by request */
-    SAC_ERR_INTERNAL = -11    /* our own mistake */
+    SAC_ERR_INTERNAL = -11    /* a bug in the library */
 } sac_result;
 
 /* A constant lower-case word for a result ("ok", "again", ..., "internal error"). Any thread. */

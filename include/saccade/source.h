@@ -22,18 +22,19 @@ extern "C" {
 
 typedef struct sac_source sac_source;
 
-/* Where video is decoded when the frames go to a GPU. Lists of images are decoded on the CPU, but for
- * SAC_DECODE_GPU. A pipeline that chooses its device by itself ("auto") takes the default as SAC_DECODE_AUTO. */
+/* Where video is decoded when the frames go to a GPU. Images are decoded on the CPU unless
+ * SAC_DECODE_GPU is set. For a pipeline on the device "auto" the default means SAC_DECODE_AUTO. */
 enum sac_decode {
-    SAC_DECODE_DEFAULT = 0, /* on the GPU; a stream that its decoder refuses is an error */
-    SAC_DECODE_GPU,         /* the same, also images; an error on a device that is no GPU */
-    SAC_DECODE_AUTO,        /* on the GPU; what its decoder refuses on the CPU, and that is logged */
+    SAC_DECODE_DEFAULT = 0, /* on the GPU; a stream that its decoder does not support is an error */
+    SAC_DECODE_GPU,         /* the same, also for images; an error on a device that is not a GPU */
+    SAC_DECODE_AUTO,        /* on the GPU; on the CPU, with a log line, where that is not possible */
     SAC_DECODE_CPU          /* on the CPU; the frames are uploaded */
 };
 
-/* Whether frames are turned. What a container, or a picture itself, says of how it is to be shown (a phone held
- * upright stores pictures that lie on their side; its front camera may mirror them) is one of eight orientations:
- * see saccade/frame.h. Another angle is logged, and the frames come as they are stored. */
+/* Whether frames are turned. A container or a picture can say how it is to be shown: a phone held
+ * upright stores pictures that lie on their side, and its front camera may mirror them. There are
+ * eight orientations, see saccade/frame.h. Any other angle is logged, and the frames are delivered
+ * as stored. */
 enum sac_rotate {
     SAC_ROTATE_AUTO = 0, /* as the file says */
     SAC_ROTATE_NONE,     /* as they are stored */
@@ -44,48 +45,49 @@ enum sac_rotate {
 
 struct sac_source_params {
     double      fps;            /* image folders and patterns: frames per second; default 25 */
-    /* The part that is wanted, in the input's own time, whose 0 is its first frame. Frames keep the pts and the
-     * number that they have in the whole input. A file is entered at the key frame before start_us; its frames
-     * are then numbered by pts and average rate, which is exact where the rate is constant. What can't be
-     * entered so (a pipe, a camera) is read from its beginning. */
-    int64_t     start_us;       /* the first frame at this time or later begins; default 0. Where there is none:
+    /* The part of the input to read. Time 0 is the input's first frame. Frames keep the pts and the
+     * number that they have in the whole input. Reading a file begins at the key frame before
+     * start_us; its frames are then numbered by pts and average rate, which is exact where the rate
+     * is constant. An input without seeking (a pipe, a camera) is read from its beginning. */
+    int64_t     start_us;       /* skip the frames before this time; default 0. When no frame is left:
                                    SAC_ERR_ARG, from open for a file, else from read */
-    int64_t     duration_us;    /* frames at start_us + duration_us or later are left out; 0 (default): none */
-    int         every;          /* of N frames one: the first that is wanted, then each Nth; default 1, all */
-    /* Pictures in this order as one input, of which the url is then only the name; NULL (default): the url is
-     * opened. Read during the call that opens it. */
+    int64_t     duration_us;    /* skip frames at start_us + duration_us or later; 0 (default): none */
+    int         every;          /* N: deliver the first frame of the part and then every Nth; default 1, all */
+    /* Pictures, in this order, as one input whose name is the url; NULL (default): open the url.
+     * Borrowed for the call of sac_source_open. */
     const char *const *pictures; /* [picture_count] paths */
     int         picture_count;
     enum sac_decode decode;
     enum sac_rotate rotate;     /* default SAC_ROTATE_AUTO */
-    int         decode_threads; /* on the CPU; 0: half of the machine's, beside a GPU all */
-    /* Frames that a GPU's decoder lends out at once, those kept ready included: each is a picture of its
-     * memory. With all of them lent out, reading waits until one is given back. 0 (default): 8 and those
-     * kept ready. What a stream needs for itself comes on top; the decoder has 32 altogether. */
+    int         decode_threads; /* on the CPU; 0: half of the machine's; with a GPU, all */
+    /* How many frames of a GPU's decoder may be in use at once, prefetched ones included: each
+     * holds a picture in the decoder's memory. When all are in use, reading waits until one is
+     * released. 0 (default): 8 plus the prefetched ones. The pictures that decoding itself needs
+     * are added; a decoder has 32 at most. */
     int         surfaces;
-    int         round_trip;     /* 1: what a GPU decoded goes to the host and back, to measure what that costs */
+    int         round_trip;     /* 1: copy frames decoded on a GPU to the host and back, to measure the cost */
     int         prefetch;       /* decoded frames kept ready by the source's own thread; default 4; 0: no thread */
     int         stream_id;      /* copied into every frame */
-    int64_t     timeout_us;     /* network: silence for so long ends it with SAC_ERR_IO; default 10 s */
+    int64_t     timeout_us;     /* network: SAC_ERR_IO after this time without data; default 10 s */
     int         keep_packets;   /* 1: keep the packets of the other streams (audio) for a sink */
-    /* Asked now and then while a source is opened: non-zero gives up with SAC_ERR_CANCELLED. NULL: never.
-     * (An opened one has sac_source_cancel.) Called on the opening thread; user is handed through. */
+    /* Called regularly while a source is opened, on the thread that opens it: non-zero ends the
+     * call with SAC_ERR_CANCELLED. May be NULL. For an opened source there is sac_source_cancel. */
     int       (*give_up)(void *user);
     void       *give_up_user;
     /* Called with every frame by the thread that decoded it: reading and decoding took from begun_ns to
-     * ended_ns (monotonic clock). NULL: nobody wants to know. The frame is borrowed for the call. */
+     * ended_ns (monotonic clock). May be NULL. The frame is borrowed for the call. */
     void      (*on_decoded)(void *user, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
     void       *on_decoded_user;
 };
 SAC_API struct sac_source_params sac_source_params_default(void);
 
-/* fps, duration and frames are those of the part that is wanted. */
+/* fps, duration and frames are those of the part to read. */
 struct sac_source_info {
     char                   container[32], codec[32]; /* "mov,mp4,..." or "images", "h264" */
     char                   decoder[32]; /* "h264"; "nvdec h264" on a GPU */
     char                   decoder_note[256]; /* why the frames of a GPU are decoded on the CPU; else empty */
     int                    surfaces;          /* pictures that a GPU's decoder has memory for */
-    uint64_t               surface_bytes;     /* and how much of it, as computed from their size */
+    uint64_t               surface_bytes;     /* size of that memory, computed from the pictures' size */
     int                    width, height;                         /* of the first frame, display size */
     double                 fps;         /* average; 0: unknown */
     int                    fps_num, fps_den;
@@ -94,14 +96,14 @@ struct sac_source_info {
     enum sac_pixel_format  format;      /* of the frames delivered */
     enum sac_colour_matrix matrix;
     enum sac_colour_range  range;
-    double                 rotation;    /* degrees clockwise that a player turns it by, 0 up to 360 */
-    int                    mirrored;    /* 1: and before that it mirrors it from left to right */
-    enum sac_orientation   orientation; /* what is done to the frames, see params.rotate */
+    double                 rotation;    /* the file's own: degrees clockwise for display, 0 up to 360 */
+    int                    mirrored;    /* the file's own; 1: mirror from left to right before turning */
+    enum sac_orientation   orientation; /* how the frames are turned, see params.rotate */
     int                    audio_streams;
     int                    live;        /* 1: a camera or network stream */
 };
 
-/* One stream of the container, as `saccade inspect` prints it. What is not known is 0 or empty. */
+/* One stream of the container, as `saccade inspect` prints it. Unknown fields are 0 or empty. */
 struct sac_stream_info {
     char    kind[16];              /* "video", "audio", "subtitle", "data", "attachment" */
     char    codec[32], profile[32];
@@ -115,22 +117,26 @@ struct sac_stream_info {
     int     chosen;                /* 1: the stream whose frames the source gives */
 };
 
-/* What went wrong on the way, survived and counted. */
+/* Faults of the input that did not end the run. */
 struct sac_source_stats {
     uint64_t frames, packets, bytes;
-    uint64_t corrupt;      /* packets or frames the decoder refused or flagged */
+    uint64_t corrupt;      /* packets or frames that the decoder rejected or flagged */
     uint64_t pts_repaired; /* frames without a timestamp, or one that stepped back */
     uint64_t size_changes;
     uint64_t converted;    /* frames in a pixel format that needed a conversion */
 };
 
-/* url      a file, a folder of images, a printf pattern (img%05d.jpg), rtsp://..., a webcam (/dev/video0), another
- *          device of FFmpeg's (v4l2:/dev/video0, x11grab::0.0), or "-" (standard input).
- * Errors   SAC_ERR_IO (missing, refused), SAC_ERR_FORMAT (no video in it), SAC_ERR_UNSUPPORTED (codec). */
+/* url      a file, a folder of images, a printf pattern (img%05d.jpg), rtsp://..., a webcam
+ *          (/dev/video0), another device of FFmpeg's (v4l2:/dev/video0, x11grab::0.0), or "-"
+ *          (standard input).
+ * params   NULL: the defaults.
+ * out      owned by the caller, closed with sac_source_close.
+ * Errors   SAC_ERR_IO (missing, not readable, no connection), SAC_ERR_FORMAT (no video in it),
+ *          SAC_ERR_UNSUPPORTED (codec), SAC_ERR_ARG, SAC_ERR_CANCELLED, SAC_ERR_MEMORY. */
 SAC_API sac_result sac_source_open(sac_device *dev, const char *url,
                                    const struct sac_source_params *params, sac_source **out);
-/* What a file is by its name's ending, which need not be true: 1 for one that a source reads as a picture, or as
- * a video. */
+/* 1 when the file's extension is that of a picture, or of a video, that a source reads. The file
+ * itself is not opened. Any thread. */
 SAC_API int        sac_name_is_picture(const char *path);
 SAC_API int        sac_name_is_video(const char *path);
 SAC_API void       sac_source_close(sac_source **src);
@@ -139,11 +145,12 @@ SAC_API void       sac_source_describe(const sac_source *src, struct sac_source_
 SAC_API int        sac_source_streams(const sac_source *src, struct sac_stream_info *out, int max);
 SAC_API void       sac_source_get_stats(sac_source *src, struct sac_source_stats *out);
 
-/* The next frame; the caller owns the reference. Waits for it. A damaged stretch is skipped and
- * counted, not an error.
- * Errors   SAC_EOS at the end, and SAC_ERR_FORMAT instead where the file was cut off (its header promised
- *          more) or not one frame could be decoded; SAC_ERR_CANCELLED after sac_source_cancel;
- *          SAC_ERR_IO where the file can't be read or the connection breaks off, after the frames that came.
+/* Wait for the next frame; the caller owns the reference. Damaged data is skipped and counted, and
+ * is not an error.
+ * Errors   SAC_EOS at the end, or SAC_ERR_FORMAT there when the file is shorter than its header
+ *          says or no frame could be decoded; SAC_ERR_CANCELLED after sac_source_cancel; SAC_ERR_IO
+ *          when the file cannot be read or the connection is lost, after the frames received before
+ *          that.
  * Threads  one reader. */
 SAC_API sac_result sac_source_read_wait(sac_source *src, sac_frame **out);
 /* Make a waiting read return. Any thread. */

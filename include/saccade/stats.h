@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a run flows: one structure for the pipeline, the push interface and the report as JSON
+/* Statistics of a run: one structure for the pipeline, the push interface and the JSON report
  * (docs/stats.schema.json).
  *
  *     struct sac_pipeline_stats stats;
@@ -22,28 +22,30 @@ extern "C" {
 /* A bounded queue between two stages; named after the stage that takes from it. */
 struct sac_queue_info {
     char     name[32];
-    uint64_t length, capacity, length_max; /* now; room; most that ever waited */
+    uint64_t length, capacity, length_max; /* items now; room; most items so far */
     uint64_t passed;                       /* frames that were put in */
-    uint64_t full, empty;                  /* times that a producer found no room, a consumer no frame */
-    double   push_wait_ms, pop_wait_ms;    /* time that producers and consumers stood still */
+    uint64_t full, empty;                  /* how often a producer found no room, a consumer no frame */
+    double   push_wait_ms, pop_wait_ms;    /* total time that producers and consumers waited */
 };
 
 /* Runs of the detector. */
 struct sac_batch_stats {
-    uint64_t count, frames, full; /* runs; frames in them; runs that had max frames */
-    int      max;                 /* most frames in a run, with what may be inside at once; 0: no detector */
+    uint64_t count, frames, full; /* runs; frames in them; runs with max frames */
+    int      max;                 /* upper limit of frames in a run, given how many may be inside at
+                                     once; 0: no detector */
     double   mean;                /* frames in a run */
 };
 
-/* What the GPU did, from NVML, over the run. The whole GPU's, other programs included. */
+/* Load and memory of the whole GPU during the run, other programs included, as read from NVML. */
 struct sac_gpu_stats {
     int      known;          /* 0: no GPU, or no NVML; all below is 0 */
     char     name[96];
-    int      samples;        /* a few a second */
-    double   utilisation;    /* mean share of the time that kernels ran; 0 to 1 */
-    double   decoder_load;   /* the same of the decoder, and of the encoder */
+    int      samples;        /* taken a few times a second */
+    double   utilisation;    /* mean share of the time in which kernels ran; 0 to 1 */
+    double   decoder_load;   /* the same for the decoder and the encoder */
     double   encoder_load;
-    /* The same over the last minute and the last five, or what there is of them. */
+    /* The same over the last minute and the last five minutes; over the whole run when that is
+     * shorter. */
     double   utilisation_1m, utilisation_5m, decoder_load_1m, decoder_load_5m;
     uint64_t memory_bytes, memory_peak_bytes, memory_total_bytes;
 };
@@ -65,7 +67,7 @@ enum {
 enum { SAC_SHARDS_MAX = 16 };
 struct sac_shard_stats {
     char                   device[16];  /* "cuda:1" */
-    int                    streams;     /* that were dealt to it */
+    int                    streams;     /* assigned to it */
     int64_t                frames;
     double                 fps;
     struct sac_batch_stats batch;
@@ -80,58 +82,59 @@ struct sac_pipeline_stats {
     int      objects;              /* tracks in the latest frame */
     double   elapsed_s, fps;       /* wall clock since the first frame; mean */
     double   cpu_s;                /* CPU time of the process so far */
-    /* decode, preprocess, inference, head, reid, tracking, crop, draw, encode, write; those that ran. One count
-     * is one frame, but a batch for preprocess, inference and head. Time on the host: what a device did
-     * by itself meanwhile is in stage_gpu, beside it; count 0: nothing. */
+    /* Those that ran of decode, preprocess, inference, head, reid, tracking, crop, draw, encode,
+     * write. One count is one frame; for preprocess, inference and head it is one batch. stage has
+     * time on the host, stage_gpu the GPU's own time for the same stage; count 0: none. */
     struct sac_timer_summary stage[SAC_STAGE_MAX], stage_gpu[SAC_STAGE_MAX];
-    /* Memory of the device that each holds, and the most it ever held; that of none of them. Idle memory of the
-     * pool is not in it. */
+    /* Device memory that each stage holds, and its largest value so far; `other` belongs to no
+     * stage. The pool's idle memory is not included. */
     uint64_t                 stage_bytes[SAC_STAGE_MAX], stage_bytes_peak[SAC_STAGE_MAX];
     uint64_t                 other_bytes, other_bytes_peak;
     int                      stage_count;
-    /* From a frame's being there (decoded, submitted, or with realtime: due) to its tracks; count 0: not
-     * measured. Of a file read at full speed most of it is waiting in queues. */
+    /* From the time a frame is available (decoded, submitted, or due with `realtime`) to its
+     * tracks; count 0: not measured. For a file read at full speed, most of it is waiting in
+     * queues. */
     struct sac_timer_summary latency;
     struct sac_queue_info    queue[SAC_STAGE_MAX]; /* detect, track, write */
     int                      queue_count;
     struct sac_batch_stats   batch;
     char                     bottleneck[32];      /* the stage that the others wait for; empty: not known */
-    char                     bottleneck_why[256]; /* how it was told */
-    /* What would make the flow better, from the figures of this run: a sentence each, the most worth
-     * first. None where nothing stands out, or the run was too short to tell. */
+    char                     bottleneck_why[256]; /* how it was found */
+    /* What would make the run faster, judged by its own figures: one sentence each, the most useful
+     * one first. None when nothing stands out or the run was too short. */
     char                     advice[SAC_ADVICE_MAX][256];
     int                      advice_count;
     struct sac_pool_stats    pool;
     double                   pool_reuse; /* share of the requests that the pool served; 0 to 1 */
-    struct sac_pool_stats    host_pool;  /* page-locked memory for what crosses; 0 on the CPU */
+    struct sac_pool_stats    host_pool;  /* page-locked memory for transfers; 0 on the CPU */
     struct sac_ledger        ledger;
     double                   crossed_per_s; /* bytes between host and device a second, without weights */
-    struct sac_gpu_stats     gpu; /* of several the first one's */
+    struct sac_gpu_stats     gpu; /* the first one, of several */
     struct sac_shard_stats   shard[SAC_SHARDS_MAX]; /* where several devices share the run; all else is their sum */
     int                      shard_count;           /* 0: one device */
     struct sac_source_stats  source;
-    unsigned                 outputs_whole; /* SAC_OUTPUT_...: done, with their names; of several inputs:
-                                               of one at least */
+    unsigned                 outputs_whole; /* SAC_OUTPUT_... bits: complete and renamed, for at least one
+                                               of the inputs */
     uint64_t                 rss_bytes, rss_peak_bytes; /* of the process */
     char                     device[160];  /* "cpu (AMD EPYC, AVX-512, 2 threads)" */
     char                     engine[128];  /* what computes the networks; empty without one */
     char                     precision[16]; /* "float32" */
     char                     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
-    char                     classes[256]; /* that are kept: "person (1 of 80)"; empty: no detector */
-    int                      class_count, class_kept; /* that the detector knows, by name; that are kept */
+    char                     classes[256]; /* those kept: "person (1 of 80)"; empty: no detector */
+    int                      class_count, class_kept; /* named by the detector; kept */
 };
 
 /* One input of a run. */
 struct sac_stream_stats {
-    char       input[256]; /* or its detections, without a video; cut, and without a URL's secrets */
+    char       input[256]; /* the detections' file, without a video; shortened, without a URL's secrets */
     int        stream_id;
     int64_t    frames, frames_total, detections, tracks; /* as above */
     double     elapsed_s, fps;
     char       decoder[32]; /* "nvdec h264" on a GPU; empty: no video is read */
-    char       decoder_note[256]; /* why the CPU decodes what a GPU works on; empty: it does not */
+    char       decoder_note[256]; /* why the CPU decodes for a GPU; empty: it does not */
     uint64_t   surface_bytes; /* memory of a GPU that its decoder holds */
     char       encoder[64]; /* empty: no video is written */
-    sac_result status;      /* a fault of this one; the others go on */
+    sac_result status;      /* this input's; the other inputs continue */
     char       why[512];    /* its sentence; empty: none */
     unsigned   outputs_whole; /* as above */
     struct sac_source_stats source;

@@ -54,17 +54,25 @@ SAC_API int64_t sac_tensor_desc_bytes(const struct sac_tensor_desc *desc);
 
 typedef struct sac_tensor sac_tensor;
 
-/* owner    who holds it, for the live list; copied. The contents are not initialised.
- * Errors   SAC_ERR_ARG for a bad shape; SAC_ERR_MEMORY. */
+/* Create a tensor; its contents are not initialised.
+ *
+ * owner    what it is for, shown in the list of live buffers; copied.
+ * out      one reference, released by sac_tensor_unref.
+ * Threads  any.
+ * Errors   SAC_ERR_ARG for a bad shape; SAC_ERR_LIMIT over the device's budget; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_tensor_create(sac_device *dev, const struct sac_tensor_desc *desc,
                                      const char *owner, sac_tensor **out);
-/* Wrap memory that lives on the device already; release(user) is called with the last reference, once the
- * library's work with it is done (NULL: nothing to release). Numbers that other work still writes there must be
- * complete. */
+/* Wrap memory that is already on the device. Its contents must be complete: your own work that
+ * writes them must be done. release(user) is called when the last reference is gone and the
+ * library's work with the memory is done; it may be NULL.
+ * Threads  any; release may be called from any thread.
+ * Errors   SAC_ERR_ARG for a bad shape or no address; SAC_ERR_MEMORY. release is not called
+ *          then. */
 SAC_API sac_result sac_tensor_wrap(sac_device *dev, const struct sac_tensor_desc *desc, void *data,
                                    void (*release)(void *user), void *user, sac_tensor **out);
-/* Another shape, from offset_bytes on, over the same buffer; holds a reference to it.
- * Errors   SAC_ERR_ARG when it would reach past the end. */
+/* A tensor of another shape over the same buffer, beginning at offset_bytes; it holds a reference
+ * to the buffer.
+ * Errors   SAC_ERR_ARG when it would reach past the end; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_tensor_view(sac_tensor *base, size_t offset_bytes,
                                    const struct sac_tensor_desc *desc, sac_tensor **out);
 SAC_API sac_tensor *sac_tensor_ref(sac_tensor *t);
@@ -74,13 +82,13 @@ SAC_API const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t);
 SAC_API void                         *sac_tensor_data(const sac_tensor *t); /* device address; see sac_device_wait */
 SAC_API sac_device                   *sac_tensor_device(const sac_tensor *t);
 
-/* The whole tensor from or to host memory of sac_tensor_desc_bytes; done on return, and counted as
- * tensor-user, so strict mode refuses it. On a device whose memory the host may use this is a copy too.
+/* Copy the whole tensor from or to host memory of sac_tensor_desc_bytes; done on return. Counted as
+ * tensor-user, also on a device in host memory, so it fails in strict mode.
  * Errors   SAC_ERR_LIMIT in strict mode, SAC_ERR_DEVICE. */
 SAC_API sac_result sac_tensor_upload(sac_tensor *t, const void *src);
 SAC_API sac_result sac_tensor_download(const sac_tensor *t, void *dst);
 
-/* What a tensor must be; zeros ask for nothing. */
+/* Requirements for a tensor; a zero field requires nothing. */
 struct sac_tensor_spec {
     sac_device    *device;              /* where it is; NULL: anywhere */
     enum sac_dtype dtype;               /* SAC_DTYPE_NONE: any */
@@ -88,8 +96,8 @@ struct sac_tensor_spec {
     int64_t        shape[SAC_RANK_MAX]; /* -1: any */
     size_t         align_bytes;         /* its address is a multiple of this; 0: any */
 };
-/* SAC_OK, or SAC_ERR_ARG and a sentence that says what it is and what was wanted: "my input: float32 [1,3,4] on
- * cpu; wanted float16 [?,3,4]". what names it there. Looks at no numbers. Any thread. */
+/* Check a tensor against a spec: SAC_OK, or SAC_ERR_ARG and a sentence that begins with `what`: "my
+ * input: float32 [1,3,4] on cpu; wanted float16 [?,3,4]". The contents are not read. Any thread. */
 SAC_API sac_result sac_tensor_check(sac_context *ctx, const char *what, const sac_tensor *t,
                                     const struct sac_tensor_spec *spec);
 
