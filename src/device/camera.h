@@ -2,8 +2,9 @@
 /* How the background moved from one frame to the next, by the frames' brightness alone.
  *
  * Corners of the former frame, outside the boxes of moving objects, are looked for in the new one on a
- * picture about 320 pixels wide, and the similarity that most of them agree on is the camera's. Here
- * stands the arithmetic that the host and the CUDA kernels share: integers for pictures and corners;
+ * picture about 320 pixels wide, and the similarity that most of them agree on is the camera's.
+ * This file has the arithmetic that the host and the CUDA kernels share: integers for pictures and
+ * corners;
  * floats and doubles are added in one order by both, so the results agree to the last bit.
  * Source   J. Shi and C. Tomasi, "Good Features to Track", 1994; J.-Y. Bouguet, "Pyramidal
  *          Implementation of the Lucas Kanade Feature Tracker", 2000; M. Fischler and R. Bolles,
@@ -52,7 +53,7 @@ struct sac_camera_job {
     struct sac_camera_pyramid now, before; /* now is filled */
     bool                      has_before;  /* of the same size; else there is no move */
     const struct sac_rect    *moving;      /* [moving_count] of the former frame: their inside does not count.
-                                              Host memory, which may go once the call is back */
+                                              Host memory, which may be freed after the call */
     int moving_count;
 };
 

@@ -377,7 +377,7 @@ SAC_ANYWHERE float sac_detect_iou(const struct sac_detection *a, const struct sa
     return all > 0 ? both / all : 0;
 }
 
-/* Does the better box a leave no room for b? */
+/* Whether the better box a suppresses b. */
 SAC_ANYWHERE bool sac_detect_excludes(const struct sac_detect_spec *s, const struct sac_detection *a,
                                       const struct sac_detection *b)
 {
@@ -423,9 +423,9 @@ void sac_detect_set_dtypes(struct sac_detect_spec *s, const enum sac_dtype *dtyp
 sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
                           const void *const *tensors, const struct sac_fit_map *maps, int n, void *out);
 /* The lists of n images to the host, when the stream has come to it: a few hundred bytes an image. In two
- * halves: begin queues a copy of as many boxes as are expected; end, once the stream has come to it, takes the
- * lists, after a second copy (and a wait) where there were more: on any stream, with nothing before it.
- * expected boxes of all images together, to be put right by end for the next time.
+ * halves: begin queues a copy of as many boxes as are expected; end, once the stream has reached
+ * it, reads the lists, after a second copy (and a wait) if there were more, on any stream that has
+ * no other work. expected boxes of all images together; end corrects it for the next call.
  * host     of sac_host_buffer_create, sac_detect_out_bytes long. */
 sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
                                   const void *out, int n, size_t expected, void *host);

@@ -43,15 +43,17 @@ enum sac_device_service {
 
 struct sac_device_ops {
     const char *name;        /* "cpu", "cuda" */
-    const char *build;       /* "CUDA 13.0, for compute 9.0"; NULL: nothing to tell */
+    const char *build;       /* "CUDA 13.0, for compute 9.0"; NULL: no details */
     bool        host_memory; /* the host may use its addresses, so nothing has to be transferred */
-    int         batch_best;  /* frames in a run of a detector that pay; 0: one by one */
-    /* May `auto` choose it: is all here that a run needs? missing: what is not. NULL: always. */
+    int         batch_best;  /* best number of frames in a run of a detector; 0: one */
+    /* Whether `auto` may choose it: is everything present that a run needs? missing: what is not.
+     * NULL: always. */
     enum sac_device_service (*service)(char *missing, size_t size);
     /* NULL stream, here and below: the device's own. Work on one stream runs in order; entries queue
      * it and return. Buffers go back to the pool without waiting. So work on another stream than the
-     * device's own is told to its buffers (sac_buffer_used), and such a stream waits for the device's own
-     * (stream_after) before it touches a new buffer: whoever had it may still be working with it there. */
+     * device's own is recorded in its buffers (sac_buffer_used), and that stream waits for the
+     * device's own (stream_after) before it uses a new buffer: work queued there may still use its
+     * memory. */
 
     sac_result (*open)(struct sac_device *dev, int index);
     void       (*close)(struct sac_device *dev);
@@ -67,7 +69,7 @@ struct sac_device_ops {
     void       (*host_free)(struct sac_device *dev, void *p);
 
     sac_result (*stream_create)(struct sac_device *dev, struct sac_stream **out);
-    /* The same for long work that nobody waits for at once: that of the other streams goes first. */
+    /* The same for long work whose result is not needed soon: other streams have priority. */
     sac_result (*stream_create_patient)(struct sac_device *dev, struct sac_stream **out);
     void       (*stream_destroy)(struct sac_stream **stream);
     sac_result (*stream_wait)(struct sac_stream *stream); /* until all its work is done */
@@ -78,20 +80,21 @@ struct sac_device_ops {
     /* Events. timed: elapsed may be asked for. One that was never recorded is behind everything. */
     sac_result (*event_create)(struct sac_device *dev, bool timed, struct sac_event **out);
     void       (*event_destroy)(struct sac_event **event);
-    /* It now stands behind what is queued on the stream by now; of a stream that is captured, behind that in
-     * each launch of the graph, and who wants to wait for it waits for the launch. */
+    /* Record it after the work queued on the stream so far. On a stream that is captured, it is
+     * recorded after that work in each launch of the graph; to wait for it, wait for the launch. */
     sac_result (*event_record)(struct sac_event *event, struct sac_stream *stream);
-    /* The calling thread sleeps (it does not spin) until the stream has come to it. */
+    /* The calling thread sleeps (it does not spin) until the stream has reached it. */
     sac_result (*event_wait)(struct sac_event *event);
     /* What is queued on the stream from now on begins after it. */
     sac_result (*stream_wait_event)(struct sac_device *dev, struct sac_stream *stream,
                                     struct sac_event *event);
     /* Between two that have been waited for. */
     sac_result (*event_elapsed)(struct sac_event *begin, struct sac_event *end, int64_t *ns);
-    /* Without waiting. After a fault it has: nothing is under way any more. */
+    /* Does not wait. True after a fault, as no work is in progress any more. */
     bool       (*event_reached)(struct sac_event *event);
 
-    /* Before close: give back the buffers that it holds for itself, as the pool goes next. NULL: it holds none. */
+    /* Before close: release the device's own buffers, as the pool is destroyed next. NULL: it has
+     * none. */
     void       (*rest)(struct sac_device *dev);
     /* Decoders of libavcodec that work in this device's memory: fill its struct AVCUDADeviceContext, which
      * hwctx is; *stream is where they queue what completes a picture. NULL: none does. */
@@ -134,7 +137,8 @@ struct sac_device_ops {
 
     /* ---- networks; all NULL on the CPU, which engine/providers.c knows ---- */
 
-    /* Who has kernels for operators (engine/kernel.h), first asked first; opened on first use. */
+    /* Providers of kernels for operators (engine/kernel.h), in order of preference; opened on first
+     * use. */
     const struct sac_kernel_provider *const *providers;
     int                                      provider_count;
     /* An operand's numbers from one layout into another, or plainly copied; device memory. */
@@ -187,7 +191,7 @@ struct sac_device {
     const struct sac_device_ops *ops;
     sac_context                 *ctx;
     sac_refcount                 refs;  /* handles: sac_device_ref */
-    sac_refcount                 holds; /* handles, buffers and frames: the last one closes it */
+    sac_refcount                 holds; /* handles, buffers and frames: releasing the last one closes the device */
     int                          index;
     char                         name[16];
     char                         description[128];
@@ -204,35 +208,35 @@ struct sac_device {
     } ledger[SAC_COPY_REASON_COUNT];
     atomic_uint_fast64_t crossed; /* bytes between host and device, without weights */
     atomic_int strict; /* zero-copy strict: frame and tensor copies fail */
-    atomic_uint_fast64_t frames; /* that went through: sac_device_count_frames */
+    atomic_uint_fast64_t frames; /* processed so far: sac_device_count_frames */
     /* Kernels for networks, once one asked for them (engine/providers.c, which guards both), and how they
      * end; NULL on the CPU, whose are the process's. */
     struct sac_kernels *kernels;
     void              (*kernels_close)(struct sac_device *dev);
 };
 
-/* That many more frames are done: every params.trim_frames of them the pool gives idle buffers back. The
- * pipeline says it. Any thread. */
+/* The pipeline reports that this many more frames are done; every params.trim_frames of them the
+ * pool frees idle buffers. Any thread. */
 void sac_device_count_frames(sac_device *dev, int n);
 
-/* Buffers, tensors and frames hold their device open without being handles to it: one that outlives
- * the last handle is a leak, which the log names, yet it stays valid. */
+/* Buffers, tensors and frames keep their device open without being handles to it: one that outlives
+ * the last handle stays valid, but is a leak and is named in the log. */
 void sac_device_hold(sac_device *dev);
 void sac_device_release(sac_device *dev);
 
-/* CPU threads for decoders and encoders on the host, where nobody says how many: all beside a GPU, which leaves
- * the CPUs little else. */
+/* Default number of CPU threads for decoders and encoders on the host: all with a GPU, when the
+ * CPUs have little other work. */
 int sac_video_threads(const sac_device *dev);
 
 /* Run n independent pieces of host work on the device's threads and wait for them; fn as in
- * sac_pool_run. Any thread: while another job has the workers, the caller does its pieces alone
- * rather than wait. worker tells the threads of this job apart, so scratch belongs to the job. */
+ * sac_pool_run. Any thread: while another job uses the workers, the caller runs all pieces itself
+ * instead of waiting. worker numbers the threads of this job, so scratch belongs to the job. */
 void sac_device_parallel(sac_device *dev, int n, void (*fn)(void *arg, int piece, int worker),
                          void *arg);
 
 /* Pooled device memory. Contents are not initialised; aligned to 64 bytes at least on the CPU, and 64
  * bytes past the end may be read (not written) by vector code.
- * owner    who holds it, for the live list; copied, cut to 47 bytes.
+ * owner    what it is for, shown in the live list; copied, cut to 47 bytes.
  * Errors   SAC_ERR_LIMIT over the device's budget, SAC_ERR_MEMORY. */
 struct sac_buffer;
 sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
@@ -241,35 +245,38 @@ sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
  * that this serves, so that copies on a stream do not wait; within params.host_limit_bytes. */
 sac_result sac_host_buffer_create(sac_device *dev, size_t bytes, const char *owner,
                                   struct sac_buffer **out);
-/* For the device itself: it does not hold the device open, and goes back in ops->rest. */
+/* For the device itself: it does not keep the device open, and is released in ops->rest. */
 sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owner, bool host,
                                  struct sac_buffer **out);
-/* Memory that a library takes on the device for us (a decoder's surfaces): within the budget and in the books,
- * but there are no bytes. Create it before the library takes them, unref it when they are gone.
+/* Count memory that a library allocates on the device for us (a decoder's surfaces) against the
+ * budget; the buffer itself has no bytes. Create it before the library allocates, unref it when it
+ * has freed them.
  * Errors   SAC_ERR_LIMIT over the budget. */
 sac_result sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner, struct sac_buffer **out);
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf);
 void               sac_buffer_unref(struct sac_buffer **buf);
-/* Nobody but the caller holds it, and no stream works with it any more. wait: for streams. */
+/* Whether only the caller holds it and no stream works with it any more. wait: wait for the
+ * streams. */
 bool               sac_buffer_is_free(struct sac_buffer *buf, bool wait);
 void              *sac_buffer_data(const struct sac_buffer *buf);
 size_t             sac_buffer_bytes(const struct sac_buffer *buf);
-/* What is queued on this stream by now works with the buffer: released, it is handed out again when that is
- * done. Not needed on the device's own stream (NULL: nothing happens). The same of what stands behind a
- * tensor, and of a frame's planes: those of a wrapped frame go back to their owner when the work is done, on
- * any stream. A stream is destroyed when its work is done. */
+/* Record that the work queued on this stream so far uses the buffer: once released, it is reused
+ * only when that work is done. Not needed on the device's own stream (NULL: no effect). The same
+ * for a tensor's memory and for a frame's planes: those of a wrapped frame are returned to their
+ * owner when the work is done, on any stream. A stream may only be destroyed when its work is
+ * done. */
 void sac_buffer_used(struct sac_buffer *buf, struct sac_stream *stream);
 void sac_tensor_used(sac_tensor *t, struct sac_stream *stream);
 void sac_frame_used(const sac_frame *frame, struct sac_stream *stream);
-/* What the bytes are, for the live list. */
+/* Describe the contents, for the live list. */
 void               sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc);
-/* Held for long on purpose (weights, arenas): the watcher does not take it for a leak. */
+/* Held for long on purpose (weights, arenas): the watcher does not report it as a leak. */
 void               sac_buffer_keep(struct sac_buffer *buf);
 /* pool.c, for device.c: created with the device; destroyed when no buffer is left. */
 sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out);
 sac_result sac_host_pool_create(sac_device *dev, struct sac_buffer_pool **out);
 void       sac_buffer_pool_destroy(struct sac_buffer_pool **pool);
-/* Count and name in the log what is still held when the last handle goes. */
+/* When the last handle is released: count and log the buffers that are still held. */
 void       sac_buffer_pool_report_held(struct sac_buffer_pool *pool);
 /* Free what waits in the pool. */
 void sac_device_pool_trim(sac_device *dev);
@@ -280,7 +287,7 @@ void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t
 void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);
 void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size);
 
-/* What is live, one call a buffer; under the pool's lock, so fn must not come back to it. Any thread. */
+/* Call fn for each live buffer, under the pool's lock: fn must not call the pool. Any thread. */
 struct sac_live_buffer {
     const char                   *where, *owner; /* "cuda:0"; as at creation */
     size_t                        bytes;         /* taken, so rounded up */
@@ -303,7 +310,7 @@ enum sac_memory_use {
 /* Of the calling thread, from now on; returns what it was. */
 enum sac_memory_use sac_memory_use_set(enum sac_memory_use use);
 enum sac_memory_use sac_memory_use_of(const char *owner);
-/* Bytes that are live for each, and the most that ever were; page-locked memory is not in it. */
+/* Live bytes of each, and the largest value so far; page-locked memory is not included. */
 void sac_device_memory_by_use(const sac_device *dev, uint64_t live[SAC_MEMORY_USE_COUNT],
                               uint64_t peak[SAC_MEMORY_USE_COUNT]);
 void sac_device_each_live(const sac_device *dev, void (*fn)(void *user, const struct sac_live_buffer *buf),
@@ -334,15 +341,17 @@ sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, s
 /* Where the planes of a pooled frame lie: pitches from format and size, returning the bytes of all; then
  * the addresses from that of the first. */
 size_t sac_frame_lay_out(sac_frame *frame);
-/* sac_frame_create in memory that is there and large enough; takes the reference, after a fault too. */
+/* sac_frame_create in an existing buffer that is large enough; takes the reference, even on
+ * failure. */
 sac_result sac_frame_create_in(sac_device *dev, const sac_frame *desc, struct sac_buffer *buf, sac_frame **out);
 void   sac_frame_place(sac_frame *frame, uint8_t *at);
 
-/* The frame's planes are complete once the event's stream has come to it; it must be recorded. The event
- * is the frame's when it is given (own), else it outlives the frame. The CPU's frames have none. */
+/* The frame's planes are complete once the event's stream has reached it; it must be recorded. With
+ * `own` the event belongs to the frame, else it must outlive the frame. The CPU's frames have
+ * none. */
 void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own);
-/* What is queued on the stream from now on finds the planes complete. Everything that queues work on a
- * frame begins with it. */
+/* Make the stream wait until the planes are complete. Everything that queues work on a frame calls
+ * this first. */
 sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream);
 
 /* The same, and drawing, on a stream. */

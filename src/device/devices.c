@@ -18,7 +18,7 @@ static bool is_ours(const struct sac_device_plugin *p)
            p->frame_size == want.frame_size;
 }
 
-/* Looked for once: what it says holds for the life of the process. */
+/* Looked for once; the result holds for the life of the process. */
 static const struct sac_device_ops *cuda_ops(char *missing, size_t size)
 {
     static pthread_mutex_t              lock = PTHREAD_MUTEX_INITIALIZER; /* guards the rest */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of numbers that stand for appearance: to length 1, and how far apart they are. A GPU sums a row
- * with the lanes of a warp, so everybody sums in that order, and results are equal to the last bit. */
+ * with the lanes of a warp, so every device sums in that order, and results are equal to the last
+ * bit. */
 #ifndef SAC_DEVICE_EMBED_H
 #define SAC_DEVICE_EMBED_H
 

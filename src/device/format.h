@@ -21,7 +21,7 @@ const struct sac_format_info *sac_format_info_of(enum sac_pixel_format format);
 /* "nv12, p010, ...", for sentences. */
 const char *sac_format_names(void);
 
-/* Numbers a pixel where R, G and B lie side by side, four with alpha, which nobody reads; 0 for
+/* Numbers a pixel where R, G and B lie side by side, four with alpha, which is ignored; 0 for
  * other formats. */
 SAC_ANYWHERE int sac_rgb_step(enum sac_pixel_format format)
 {

@@ -160,7 +160,7 @@ static sac_result check_planes(sac_device *dev, const sac_frame *desc)
     return SAC_OK;
 }
 
-/* What works in host memory reads rows, so that planes are turned once, not by each who reads them. */
+/* Code on the host reads rows, so planes are turned once here and not by every reader. */
 static sac_result wrap_turned(sac_device *dev, const sac_frame *desc, void (*release)(void *user), void *user,
                               sac_frame **out)
 {
@@ -257,7 +257,7 @@ bool sac_frame_is_writable(const sac_frame *frame)
            atomic_load_explicit(&frame->owner->refs.count, memory_order_acquire) == 1;
 }
 
-/* ---- planes that are still on their way ---- */
+/* ---- planes that are not complete yet ---- */
 
 void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tracked objects look like, kept on a device: a few embeddings (views) per object, blended over time
- * and compared with those of a frame. The arithmetic stands here once, for the host's gallery, the CPU's
+ * and compared with those of a frame. The arithmetic is only here, for the host's gallery, the
+ * CPU's
  * entry and the CUDA kernels, which must agree to the last bit.
  *
  * An object owns a slot: a piece of device memory of sac_look_slot_bytes, laid out as sac_look_slot_of
@@ -32,7 +33,8 @@ struct sac_look_ask {
     int                 objects, items;
 };
 
-/* First all updates, then all asks. The lists are in host memory and may go once the call is back. */
+/* First all updates, then all asks. The lists are in host memory and may be freed after the
+ * call. */
 struct sac_looks_job {
     struct sac_look_shape         shape;
     const struct sac_look_update *updates;

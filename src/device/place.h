@@ -59,7 +59,7 @@ struct sac_crops_job {
     sac_frame *const            *frames; /* [n], of which the boxes are */
     int                          n;
     const void                  *boxes;     /* device memory, as sac_detect_run fills it for n images */
-    float                        score_min; /* boxes of less are passed over */
+    float                        score_min; /* boxes below it are skipped */
     int                          max;       /* crops that dst has room for */
 };
 enum { SAC_CROPS_FRAMES_MAX = 128 };

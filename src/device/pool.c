@@ -2,9 +2,9 @@
 /* Pooled device memory.
  *
  * A request is rounded up to a size class (four to each power of two, so at most a quarter is wasted)
- * and served from the idle buffers of that class, else from the device. A buffer comes back with its
- * last reference, and is handed out again once the streams that it was used on are done with it. One that
- * nobody wanted for long goes back to the device, so that a size which came up once does not stay. */
+ * and served from the idle buffers of that class, else from the device. A buffer returns with its
+ * last reference, and is reused once the streams that it was used on are done with it. A buffer
+ * that stays idle for long is freed, so that a size which was needed once does not stay. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +12,14 @@
 #include "device/pool.h"
 
 enum {
-    HOST_BYTES_MAX = 512 << 20, /* page-locked memory is taken from everybody on the machine */
+    HOST_BYTES_MAX = 512 << 20, /* page-locked memory is lost to all other programs */
     READ_PAST_BYTES = 64,       /* vector code may read this far past the end */
-    /* How long an idle buffer stays. What the frame path takes again and again must not go back in between:
+    /* How long an idle buffer stays. Buffers that the frame path uses repeatedly must not be freed
+     * in between:
      * a new one costs a wait for all of the GPU. */
     IDLE_INTERVALS = 16,          /* minutes of a camera, a second of 32 files at full speed */
     IDLE_INTERVALS_REUSED = 1024, /* hours of a camera, a minute of 32 files */
-    IDLE_REQUESTS_MAX = 512,    /* where nobody counts frames */
+    IDLE_REQUESTS_MAX = 512,    /* where no frames are counted */
     LOOK_REQUESTS = 64          /* how often that is looked at */
 };
 
@@ -72,8 +73,8 @@ static void live_remove(struct sac_buffer_pool *pool, struct sac_buffer *buf)
     pool->use_live[buf->use] -= buf->class_bytes;
 }
 
-/* The first idle buffer of the class that no stream works with, or NULL. wait: else the one that was given
- * back first, once it is free. */
+/* The first idle buffer of the class that no stream works with, or NULL. wait: if there is none,
+ * wait for the one that was released first. */
 static struct sac_buffer *idle_take(struct sac_buffer_pool *pool, int class_index, bool wait)
 {
     struct sac_buffer **at = &pool->idle[class_index], **found = NULL;
@@ -215,9 +216,9 @@ static sac_result allocate(struct sac_buffer_pool *pool, int class_index, struct
     return SAC_OK;
 }
 
-/* From the idle list, else new; when refused, one of its size that a stream still works with; when enough
- * bytes lie idle in other sizes, those are given up and the request is tried once more. After the first frames
- * that one comes before a new one: a new one waits for all of the GPU. */
+/* Take a buffer from the idle list, else a new one; if that fails, wait for one of this size that a
+ * stream still uses; if other sizes have enough idle bytes, free those and try once more. After the
+ * first frames waiting comes before a new buffer, which would wait for all of the GPU. */
 static sac_result take(struct sac_buffer_pool *pool, int class_index, struct sac_buffer **out)
 {
     *out = idle_take(pool, class_index, frames_of(pool) >= SAC_POOL_WARM_FRAMES);
@@ -260,7 +261,7 @@ static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, siz
                     owner, bytes, pool->where, live, room);
 }
 
-/* What a buffer is to its holder, before it goes on the live list. */
+/* Set the buffer up for its holder, before it joins the live list. */
 static void enter_books(struct sac_buffer *buf, size_t bytes, const char *owner, bool own)
 {
     sac_refcount_init(&buf->refs);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two halves of the pool share: pool.c takes and gives back, live.c tells who holds what. */
+/* What the two halves of the pool share: pool.c allocates and frees, live.c lists who holds
+ * what. */
 #ifndef SAC_DEVICE_POOL_H
 #define SAC_DEVICE_POOL_H
 

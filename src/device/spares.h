@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers of one size that one owner uses over and over, so that his path asks the pool for none. One that he
- * took is his again when all others have given up their references and streams are done with it.
+/* Buffers of one size that an owner reuses, so that its path does not call the pool. A buffer can
+ * be taken again when all other references are released and no stream works with it any more.
  *
  *     struct sac_spares spares = {.dev = dev, .owner = "frames"};
  *     res = sac_spares_reserve(&spares, bytes, 8);     // before the first one, or with it
@@ -21,12 +21,13 @@ struct sac_spares {
     const char        *owner;
     bool               host; /* page-locked host memory */
     struct sac_buffer *buf[SAC_SPARES_MAX];
-    int                count, next; /* next: taken first, the one that was taken longest ago */
+    int                count, next; /* next: the one taken longest ago, taken first */
 };
 
-/* At least n of this size, those of another size given up; fewer, but one, where there is no memory. */
+/* Hold at least n of this size and release those of another size; fewer, at least one, when memory
+ * is short. */
 sac_result sac_spares_reserve(struct sac_spares *s, size_t bytes, int n);
-/* With all of them out, one more. Errors as sac_buffer_create. */
+/* Creates one more when all are in use. Errors as sac_buffer_create. */
 sac_result sac_spares_take(struct sac_spares *s, size_t bytes, struct sac_buffer **out);
 void       sac_spares_finish(struct sac_spares *s);
 

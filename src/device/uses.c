@@ -27,7 +27,7 @@ static struct sac_use *find_place(struct sac_device *dev, struct sac_uses *uses,
 
 void sac_uses_add(struct sac_device *dev, struct sac_uses *uses, struct sac_stream *stream)
 {
-    if (dev->ops->host_memory) /* its work is done on return */
+    if (dev->ops->host_memory) /* its work is done when the call returns */
         return;
     struct sac_use *use = find_place(dev, uses, stream);
     sac_result      res = SAC_OK;

@@ -9,8 +9,8 @@ enum { SAC_USES_MAX = 4 }; /* streams at once; one more waits for the first to b
 
 struct sac_uses {
     struct sac_use {
-        const struct sac_stream *stream; /* told apart alone: it may be gone */
-        struct sac_event        *behind; /* the work; kept for the next use */
+        const struct sac_stream *stream; /* only compared: it may be destroyed by now */
+        struct sac_event        *behind; /* recorded after the work; kept for reuse */
         bool                     pending;
     } use[SAC_USES_MAX];
 };

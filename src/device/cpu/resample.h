@@ -7,9 +7,9 @@
 
 enum { SAC_SAMPLER_PLANES = 3 };
 
-/* A crop of a frame seen as width x height pixels. Weight tables lie in memory of the caller's, of
- * sac_sampler_bytes; the frame is borrowed. Read-only once made: any number of threads may draw
- * rows from it, each with its own scratch. */
+/* A crop of a frame seen as width x height pixels. The weight tables are in the caller's memory, of
+ * sac_sampler_bytes; the frame is borrowed. Read-only after creation: any number of threads may
+ * compute rows with it, each with its own scratch. */
 struct sac_sampler {
     int                   width, height;
     int                   plane_count;

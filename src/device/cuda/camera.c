@@ -38,8 +38,8 @@ static struct totals totals_of(const struct sac_camera_job *jobs, int n)
     return t;
 }
 
-/* Brightness is read byte by byte, so that no frame is refused for how its rows lie: one that were would
- * take the others along. */
+/* Brightness is read byte by byte, so that any row alignment works: one frame that failed would
+ * fail the whole batch. */
 static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_camera_job *to,
                        struct sac_rect *moving)
 {
@@ -70,7 +70,7 @@ static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_cam
 static sac_result launch(struct sac_device *dev, struct sac_stream *stream, const struct totals *t,
                          struct cuda_camera_params *p)
 {
-    /* At once as much as many frames take: the next wave may be larger. */
+    /* Reserve enough for many frames: the next batch may be larger. */
     const size_t cells = SAC_MAX(t->cells, (size_t)t->cells_max * JOBS_USUAL) + 1;
     void        *scratch = NULL;
     sac_result   res = cuda_scratch_take(dev, stream, cells * sizeof *p->corners, &scratch);

@@ -36,7 +36,7 @@ static sac_result block_grow(struct sac_device *dev, struct cuda_command_block *
         res = sac_buffer_create_own(dev, size, "lists for kernels", true, &b->host_buffer);
     if (res == SAC_OK)
         res = sac_buffer_create_own(dev, size, "lists for kernels", false, &b->device_buffer);
-    if (res == SAC_OK) /* who had the memory before may work with it there still */
+    if (res == SAC_OK) /* work queued there may still use the memory */
         res = cuda_check(dev, cudaStreamSynchronize(cuda_stream_of(dev, NULL)), "queued work");
     if (res != SAC_OK) {
         block_finish(b);
@@ -77,11 +77,11 @@ static struct cuda_command_block *find_block(struct cuda_state *state, size_t by
         if (is_free(b) && (!found || (found->bytes < bytes && b->bytes > found->bytes)))
             found = b;
     }
-    cudaGetLastError(); /* "not ready" is an answer, not what the next launch is told by */
+    cudaGetLastError(); /* "not ready" is an answer and must not fail the next launch */
     return found;
 }
 
-/* The first that is only queued, once it has been read; NULL: all are with threads. Under the lock. */
+/* Wait for the first block that is queued; NULL: threads hold all of them. Under the lock. */
 static struct cuda_command_block *wait_for_queued(struct cuda_state *state)
 {
     for (int i = 0; i < CUDA_COMMAND_BLOCKS; i++) {
@@ -129,7 +129,7 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
 sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
                               struct cuda_command_block *block, size_t bytes, const char *what)
 {
-    /* Named, the device's own stream does not wait for the copy. */
+    /* With a named stream, the copy does not wait on the host. */
     return sac_device_copy(dev, cuda_own_stream(dev, stream), block->device, block->host, bytes,
                            SAC_COPY_HOST_TO_DEVICE, SAC_COPY_COMMANDS, what);
 }

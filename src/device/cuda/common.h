@@ -33,7 +33,7 @@ struct cuda_state {
     CUcontext         context; /* the GPU's primary one, which libavcodec shares */
     struct sac_stream stream;  /* the device's own */
     pthread_mutex_t   lock;    /* guards commands and the making of video */
-    pthread_cond_t    given;   /* a block of commands is back from its thread */
+    pthread_cond_t    given;   /* a thread has returned a block of commands */
     struct sac_stream *video;  /* the decoders'; NULL: none has come yet */
     struct cuda_command_block commands[CUDA_COMMAND_BLOCKS];
     bool              commands_open; /* they have their first memory */
@@ -57,8 +57,9 @@ static inline cudaStream_t cuda_stream_of(struct sac_device *dev, struct sac_str
     return cuda_own_stream(dev, stream)->handle;
 }
 
-/* Scratch of a stream, free for who queues on it next: until cuda_scratch_return, which comes when the work
- * is queued, nobody else does. Between cuda_enter and cuda_leave.
+/* Scratch of a stream, for the operation that is queued next. No other thread queues on the stream
+ * until cuda_scratch_return, which is called when the work is queued. Between cuda_enter and
+ * cuda_leave.
  * Errors   SAC_ERR_LIMIT, SAC_ERR_MEMORY; then don't return it. */
 sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out);
 void       cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream);

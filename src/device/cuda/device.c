@@ -164,7 +164,7 @@ static cudaError_t stream_init(struct sac_stream *stream, struct sac_device *dev
 static void stream_finish(struct sac_stream *stream)
 {
     if (stream->handle)
-        cudaStreamSynchronize(stream->handle); /* its work done, its scratch and marks are free */
+        cudaStreamSynchronize(stream->handle); /* after that its scratch and events are free */
     sac_buffer_unref(&stream->scratch);
     pthread_mutex_destroy(&stream->lock);
     if (stream->reached)
@@ -314,7 +314,7 @@ static sac_result scratch_grow(struct sac_device *dev, struct sac_stream *s, siz
 {
     struct sac_buffer *larger = NULL;
     sac_result         res = sac_buffer_create_own(dev, bytes, "scratch between kernels", false, &larger);
-    if (res == SAC_OK && s != cuda_own_stream(dev, NULL)) /* who had it before may work there still */
+    if (res == SAC_OK && s != cuda_own_stream(dev, NULL)) /* work queued there may still use the memory */
         res = cuda_stream_after(dev, s, NULL);
     if (res != SAC_OK) {
         sac_buffer_unref(&larger);

@@ -7,7 +7,7 @@ struct sac_device_graph {
 };
 
 /* Thread-local: other threads may allocate and queue on other streams meanwhile, which would break a global
- * capture; what this thread must not do is the providers' to keep (engine/kernel.h). */
+ * capture; providers must follow the rules for this thread (engine/kernel.h). */
 sac_result cuda_capture_begin(struct sac_device *dev, struct sac_stream *stream)
 {
     sac_result res = cuda_enter(dev);
@@ -63,7 +63,7 @@ sac_result cuda_graph_launch(struct sac_device *dev, struct sac_stream *stream, 
     return res;
 }
 
-/* One that still runs is let go when it is done: the driver sees to that. */
+/* The driver frees a graph that still runs when it is done. */
 void cuda_graph_destroy(struct sac_device *dev, struct sac_device_graph **graph)
 {
     struct sac_device_graph *g = graph ? *graph : NULL;

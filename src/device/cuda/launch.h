@@ -48,7 +48,7 @@ cudaError_t cuda_launch_preprocess(const struct cuda_preprocess_params *params,
                                    const struct cuda_crop *crops, int n, void *dst,
                                    cudaStream_t stream);
 
-/* The same for crops whose number and places the device alone knows. */
+/* The same for crops whose number and places only the device knows. */
 enum { CUDA_CROP_FRAMES = 128 };
 struct cuda_find_params {
     struct sac_preprocess       pre;   /* size, fit and filter are looked at */

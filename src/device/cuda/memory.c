@@ -15,7 +15,7 @@ sac_result cuda_memory_alloc(struct sac_device *dev, size_t bytes, void **out)
     cudaError_t got = cudaMalloc(&p, bytes);
     if (got == cudaErrorMemoryAllocation) {
         cudaGetLastError();
-        res = SAC_ERR_MEMORY; /* the pool makes room and tries again, or says it */
+        res = SAC_ERR_MEMORY; /* the pool frees memory and tries again, or reports it */
     } else {
         res = cuda_check(dev, got, "device memory");
     }

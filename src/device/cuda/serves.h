@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Do driver and card serve what this plug-in was compiled with, and for? Plain numbers, so that each answer can be
- * tested where there is neither. */
+ * tested without a GPU. */
 #ifndef SAC_DEVICE_CUDA_SERVES_H
 #define SAC_DEVICE_CUDA_SERVES_H
 

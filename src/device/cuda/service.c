@@ -14,7 +14,7 @@ enum sac_device_service cuda_service(char *missing, size_t size)
         return SAC_SERVICE_NONE;
     }
     if (!cuda_driver_serves(&cuda_build, version, missing, size))
-        return SAC_SERVICE_PARTLY; /* what GPUs it has it would not tell this build */
+        return SAC_SERVICE_PARTLY; /* this build cannot ask it which GPUs there are */
     if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
         snprintf(missing, size, "the driver sees no NVIDIA GPU");
         return SAC_SERVICE_NONE;
