@@ -8,8 +8,8 @@
 #include "engine/model.h"
 
 enum {
-    STEP = 4,     /* from one size to the next: each is a plan to be made, with its tensors */
-    RUN_COST = 3, /* images that a run of its own costs: launches, and cores without work */
+    STEP = 4,     /* from one size to the next: each needs a plan and its tensors */
+    RUN_COST = 3, /* overhead of one run, in images: launches and idle cores */
     LEFT_MAX = 1024
 };
 
@@ -147,11 +147,11 @@ static sac_result ensure_input(struct sac_buckets *b, struct sac_bucket *bucket)
     struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, bucket->size);
     if (bucket->inputs[0])
         return SAC_OK;
-    sac_tensor_unref(&bucket->in); /* of a turn that found no memory for what is beside it */
+    sac_tensor_unref(&bucket->in); /* left by a try that had no memory for the other inputs */
     sac_result res = sac_tensor_create(b->dev, &desc, b->owner, &bucket->in);
     if (res == SAC_OK)
         res = sac_feed_make(&b->feed, b->dev, b->model, bucket->in, bucket->inputs);
-    /* Whoever had the memory before may still be at work with it on the device's own stream. */
+    /* Work queued on the device's own stream may still use this memory. */
     return res == SAC_OK ? b->dev->ops->stream_after(b->dev, b->stream, NULL) : res;
 }
 

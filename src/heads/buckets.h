@@ -22,7 +22,7 @@ struct sac_bucket {
     int         size;
     sac_tensor *in, *out[SAC_HEAD_OUTPUTS_MAX]; /* the pixels; out: after the first run */
     sac_tensor *inputs[SAC_FEED_INPUTS_MAX];    /* all, as the network takes them */
-    bool        varies; /* outputs are of another shape each time, so they are made anew */
+    bool        varies; /* outputs are of another shape each time, so they are created each time */
 };
 
 /* Points in a run, to measure between: its begin, the input made, the outputs made, and what the caller
@@ -44,25 +44,25 @@ struct sac_buckets {
 };
 
 /* feed: NULL where the pixels are all. batch_max: images of one run. owner lives as long. patient:
- * runs are long, and give way to others. */
+ * runs are long; other streams have priority. */
 sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
                             const struct sac_preprocess *pre, const struct sac_feed *feed,
                             int batch_max, bool patient, const char *owner);
-/* Waits for what is queued. Accepts what was never initialised. */
+/* Waits for queued work. Accepts a zeroed struct. */
 void       sac_buckets_finish(struct sac_buckets *b);
-/* Which bucket comes next for so many images that are left, and how many of them it takes: as many as it
- * has room for. */
+/* The next bucket for the images that are left, and how many of them it takes: as many as it has
+ * room for. */
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);
-/* Queue preprocessing and the network for n images; those of the bucket behind them are of no account.
+/* Queue preprocessing and the network for n images; further images of the bucket are undefined.
  * marks: NULL, or the first three are recorded.
- * Errors   those of sac_preprocess_run and sac_model_run; what the bucket held is then given back. */
+ * Errors   those of sac_preprocess_run and sac_model_run; the bucket's memory is then freed. */
 sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
                           const struct sac_preprocess_job *jobs, int n, const struct sac_marks *marks);
-/* Plan and run once each bucket, the largest first, so that later runs find all they need. Buckets that find
- * no memory are left out, which is said; the smallest must. */
+/* Plan and run once each bucket, the largest first, so that later runs find all they need. Buckets
+ * without enough memory are dropped, which is logged; the smallest one is required. */
 sac_result sac_buckets_warm_up(struct sac_buckets *b);
-/* After a call that failed with res: where that was memory, the largest bucket is given up, which is
- * logged. false: it was not, or there is no smaller one. */
+/* After a call that failed with res: where memory was short, the largest bucket is dropped, which
+ * is logged. false: another fault, or there is no smaller bucket. */
 bool       sac_buckets_shrink(struct sac_buckets *b, sac_result res);
 
 /* All four, or none. destroy accepts none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The model contract: how pixels become a model's input, and what its classes are called.
  *
- * Three places can say it, the nearer to the user the stronger: the file's metadata_props, M.yaml
- * beside M.onnx, --preprocess. Precisely: metadata wins over M.yaml, the user over both.
+ * It comes from three places: the file's metadata_props, M.yaml beside M.onnx, and --preprocess.
+ * Metadata takes precedence over M.yaml, and --preprocess over both.
  *
  * The text form is "bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416"; numbers per
  * channel are written with colons (mean=103.53:116.28:123.675), and 1/255 is a number. Metadata

@@ -24,7 +24,7 @@ static bool is_library(const char *head)
     return strchr(head, '/') || (len > 3 && !strcmp(head + len - 3, ".so"));
 }
 
-/* Models that no head reads, though the shapes of some look like it, and those that give no boxes.
+/* Models that no head reads, although the shapes of some look right, and those without boxes.
  */
 static sac_result check_head(struct sac_detector *det)
 {
@@ -68,7 +68,7 @@ static sac_result choose_head(struct sac_detector *det, const char *wanted)
     return check_head(det);
 }
 
-/* A size that the file fixes is not up for choice. */
+/* A size that the file fixes cannot be changed. */
 static sac_result check_size(struct sac_detector *det)
 {
     struct sac_preprocess *pre = &det->contract.pre;
@@ -137,8 +137,8 @@ static sac_result probe_outputs(struct sac_detector *det, struct sac_head_view *
     return res;
 }
 
-/* A head that can't read them is told before any work; where only the data tells their shapes, by
- * the first frame. */
+/* Fail before any work when the head cannot read the outputs; when their shapes depend on the data,
+ * the first frame fails. */
 static sac_result check_outputs(struct sac_detector *det)
 {
     struct sac_head_tensor       t[SAC_HEAD_OUTPUTS_MAX];

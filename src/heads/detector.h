@@ -49,7 +49,7 @@ struct sac_detector_device {
     struct sac_buckets       buckets;
     struct sac_detect_spec   spec;
     bool                     laid_out;  /* spec is known */
-    bool                     on_host;   /* the head is no device's: outputs are downloaded */
+    bool                     on_host;   /* no device decodes the head: outputs are downloaded */
     size_t                   boxes_expected; /* in a hundred images */
     struct sac_stream       *fetch;     /* for boxes beyond those expected, beside the next batch */
     bool                     timed;     /* record marks */
@@ -93,7 +93,7 @@ sac_result sac_detector_warm_up(struct sac_detector *det);
 sac_result sac_detector_time(struct sac_detector *det, bool on);
 /* 1 <= n <= det->batch; frames are borrowed until end. After a fault the slot is free again. */
 sac_result sac_detector_begin(struct sac_detector *det, int slot, sac_frame *const *frames, int n);
-/* Would end not wait? */
+/* Whether end would return without waiting. */
 bool       sac_detector_arrived(const struct sac_detector *det, int slot);
 /* found [n]: previous contents are replaced. */
 sac_result sac_detector_end(struct sac_detector *det, int slot, struct sac_detections *found,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A detector on a device whose memory the host does not read: frames to boxes on one stream. What comes to
- * the host is the boxes, some hundred bytes a frame. */
+/* A detector on a device whose memory the host does not read: frames to boxes on one stream. Only
+ * the boxes are copied to the host, some hundred bytes a frame. */
 #include <string.h>
 
 #include "device/fit.h"
@@ -10,12 +10,12 @@ enum { BOXES_EXPECTED = 24, BOXES_LEAST = 4 }; /* in a frame: at first, and at l
 
 /* ---- opening ---- */
 
-/* What the device's own decoding cannot do is said, and done here. */
+/* Log why the device cannot decode the outputs itself; the host does it then. */
 static void decode_on_host(struct sac_detector *det, const char *why)
 {
     if (!det->device->on_host)
         sac_log(det->dev->ctx, SAC_LOG_WARN,
-                "%s: head '%s' is decoded on the host, %s: the network's outputs come down for it",
+                "%s: head '%s' is decoded on the host, %s: the network's outputs are copied to it",
                 sac_model_path(det->model), det->head->name, why);
     det->device->on_host = true;
 }
@@ -156,7 +156,7 @@ static sac_result ensure_boxes(struct sac_detector *det, struct sac_detector_slo
         res = sac_host_buffer_create(det->dev, bytes, "boxes", &slot->host);
     if (res == SAC_OK)
         res = sac_buffer_create(det->dev, bytes, "boxes", &slot->boxes);
-    /* Whoever had the memory before may still be at work with it on the device's own stream. */
+    /* Work queued on the device's own stream may still use this memory. */
     return res == SAC_OK ? det->dev->ops->stream_after(det->dev, det->device->buckets.stream, NULL) : res;
 }
 
@@ -185,7 +185,7 @@ static sac_result queue_head(struct sac_detector *det, struct sac_detector_slot 
     return res;
 }
 
-/* The bucket's next run makes others: these are the batch's until it ends. */
+/* The bucket's next run creates new outputs: the batch keeps these until it ends. */
 static sac_result keep_outputs(struct sac_detector *det, struct sac_detector_part *part)
 {
     memcpy(part->out, part->bucket->out, sizeof part->out);

@@ -26,7 +26,7 @@ const struct sac_head *sac_head_find(const char *name)
     return NULL;
 }
 
-/* The file's own word counts for more than its shapes; a head that this build lacks is no word. */
+/* The head named by the file comes before its shapes; a name that this build lacks is ignored. */
 const struct sac_head *sac_head_of(const struct sac_head_view *view)
 {
     const struct sac_head *named = view->named ? sac_head_find(view->named) : NULL;

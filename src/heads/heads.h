@@ -62,14 +62,14 @@ struct sac_head {
     const char *what;  /* for people: help, inspect */
     const char *wants; /* output shapes, for the sentence that refuses others */
     bool        needs_nms;
-    /* Rows are asked in the order of the table; the first that says yes has it. */
+    /* Heads are asked in the order of the table; the first that returns true is used. */
     bool (*recognise)(const struct sac_head_view *view);
     /* Classes by the shape of the outputs; 0: it doesn't show. NULL: the head has none. */
     int (*class_count)(const struct sac_head_view *view);
     /* Set what the family's training used; size, layout and dtype are the input's own. NULL: what
      * sac_preprocess_default gives, RGB in 0..1, letterbox in the centre, fill 114. */
     void (*defaults)(const struct sac_head_view *view, struct sac_preprocess *pre);
-    /* What a prediction has beside its box and classes, which nobody reads: "mask coefficients";
+    /* What a prediction has beside its box and classes, which is not read: "mask coefficients";
      * NULL: nothing. NULL: the head's predictions never do. */
     const char *(*unread)(const struct sac_head_view *view);
     /* Emit the boxes of one image, in pixels of the network's input, of at least in->score_min.
@@ -98,7 +98,7 @@ int sac_head_view_tensors(const struct sac_head_view *view, struct sac_head_tens
 /* Why no head knows the outputs, for people: what they are, and what would do. */
 void sac_head_why_not(const struct sac_head_view *view, char *out, size_t size);
 /* Errors   SAC_ERR_UNSUPPORTED for a model without a picture among its inputs, with inputs that
- * nobody fills, or with too many outputs. */
+ * cannot be filled, or with too many outputs. */
 sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, struct sac_head_view *view);
 /* Size (640 where the file leaves it open), layout and dtype of the input, then the head's
  * defaults. */
@@ -175,7 +175,7 @@ void sac_gather_box(void *gather, const struct sac_detection *box); /* a sac_hea
 /* classes.c */
 /* COCO's own number of its class of that name, 1 to 90; 0: it has none. */
 int sac_coco_number(const char *name);
-/* Give the contract names for `count` classes when nobody else did: those of COCO where there are
+/* Give the contract names for `count` classes when it has none: those of COCO where there are
  * 80, or 91, its own numbers with their gaps; else "class 7". */
 sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contract *contract,
                                         int count);
