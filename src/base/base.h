@@ -20,13 +20,14 @@
 #define SAC_MAX(a, b)         ((a) > (b) ? (a) : (b))
 #define SAC_CLAMP(v, lo, hi)  SAC_MAX(lo, SAC_MIN(v, hi))
 
-/* Keep the sentence, log it at SAC_LOG_DEBUG (the user of the library shows it) and yield the code. The one who finds a fault says it,
- * once; callers pass the code up. ctx may be NULL (nothing is kept). */
+/* Keep the sentence, log it at SAC_LOG_DEBUG (the user of the library shows it) and yield the code.
+ * The function that finds a fault reports it, once; callers pass the code up. ctx may be NULL
+ * (nothing is kept). */
 #define SAC_FAIL(ctx, res, ...) sac_fail(ctx, res, __VA_ARGS__)
 sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...) SAC_PRINTF(3, 4);
 
-/* First in a public function: what its caller must give, an array where its count is not 0. A context that can't be
- * had is NULL. */
+/* First in a public function: what its caller must give, an array where its count is not 0. ctx may
+ * be NULL. */
 #define SAC_NEEDS(ctx, arg)                                                                        \
     do {                                                                                           \
         if (!(arg))                                                                                \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that cost time to make and may vanish at any moment: in the folder that SACCADE_CACHE names, else in
+/* Files that take time to create and may be deleted at any moment: in the folder that SACCADE_CACHE
+ * names, else in
  * "saccade" in the user's cache folder. */
 #ifndef SAC_BASE_CACHE_H
 #define SAC_BASE_CACHE_H

@@ -21,8 +21,8 @@ static struct own_sentence *own_sentence(void)
 
 struct sac_context {
     struct sac_context_params params;
-    /* Of the library that made the context: a plug-in has a copy of this file, with a thread's
-     * sentence of its own that nobody would read. */
+    /* Of the library that created the context: a plug-in has a copy of this file, with its own
+     * thread-local sentence that is never read. */
     struct own_sentence *(*own)(void);
     atomic_int                level;
     atomic_int_fast64_t       track_ids; /* handed out so far */

@@ -48,7 +48,7 @@ char *sac_path_follow(const char *path, bool *descriptor)
 
 /* ---- which file it is ---- */
 
-/* "./a//b" as "a/b": what differs in spelling alone. In place. */
+/* "./a//b" becomes "a/b", in place: only the spelling changes. */
 static char *tidy(char *path)
 {
     char *to = path;
@@ -90,7 +90,7 @@ static bool identify_missing(struct sac_files *files, const char *path, struct s
     return use->rest != NULL;
 }
 
-/* Writing there loses nothing, however often. */
+/* Writing to it more than once loses nothing. */
 static bool is_null_device(const struct stat *st)
 {
     return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
@@ -136,7 +136,7 @@ void sac_files_add_output(struct sac_files *files, const char *path, const char 
     add(files, path, owner, true);
 }
 
-/* ---- what does not go together ---- */
+/* ---- conflicts ---- */
 
 static int compare_files(const struct sac_file_use *a, const struct sac_file_use *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Did you mean": the known word that is fewest typing slips away. The library asks it for names of
+/* "Did you mean": the known word with the fewest typing errors. The library asks it for names of
  * classes; the program, which sees nothing else inside the library, compiles it for its options. */
 #ifndef SAC_BASE_NEAREST_H
 #define SAC_BASE_NEAREST_H
@@ -14,7 +14,7 @@ struct sac_nearest {
     const char *word; /* best so far, or NULL */
     size_t      distance;
 };
-/* Consider one candidate. Words that differ in more than a third are no suggestion. */
+/* Consider one candidate. Words that differ in more than a third are not suggested. */
 void sac_nearest_offer(struct sac_nearest *best, const char *typed, const char *candidate);
 
 #endif

@@ -11,8 +11,9 @@
 
 /* ---- what a program that ends at once must remove ---- */
 
-/* The temporary files that are there now. A signal handler may come at any instruction, so a place is taken and
- * given back whole, the list only grows, and what is in it stays: as many places as there ever were files at once. */
+/* The temporary files that exist now. A signal handler may run at any instruction, so a place is
+ * taken and released atomically, and the list never shrinks: it has as many places as there were
+ * files at once. */
 enum { CLAIMS_A_BLOCK = 64 };
 struct claims {
     _Atomic(char *)          file[CLAIMS_A_BLOCK];
@@ -43,7 +44,7 @@ static _Atomic(char *) *claim(char *file)
     return NULL;
 }
 
-/* Give the place back; a file that a signal handler has taken is not freed by others. */
+/* Release the place; a file that a signal handler has taken is not freed here. */
 static void unclaim(struct sac_outname *name)
 {
     char *mine = name->file;
@@ -90,7 +91,8 @@ static sac_result choose_target(struct sac_outname *name, const char *path)
         return no_memory(name, path);
     if (there && S_ISDIR(st.st_mode))
         return SAC_FAIL(name->ctx, SAC_ERR_IO, "cannot write '%s': it is a folder", path);
-    /* Renaming over a file asks the folder alone; who took away the right to write wants to keep it. */
+    /* Renaming over a file needs only the folder's permission; a read-only file is meant to be
+     * kept. */
     if (there && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0)
         return fail_write(name, errno);
     name->renames = !there || (S_ISREG(st.st_mode) && !descriptor);
@@ -193,8 +195,8 @@ static int sync_file(const char *file, mode_t mode)
     return unable ? 0 : why;
 }
 
-/* All was written and only the name is missing, as where the name is a mount point: nobody's hours of work are
- * thrown away for that. */
+/* Everything was written and only the rename failed, for example because the name is a mount point:
+ * keep the result under its temporary name. */
 static sac_result fail_rename(struct sac_outname *name, int why)
 {
     sac_result res = fail_write(name, why);

@@ -14,7 +14,7 @@
 
 #include "base/base.h"
 
-/* ---- the name: for whoever writes the file himself ---- */
+/* ---- the name: for callers that write the file themselves ---- */
 
 struct sac_outname {
     sac_context     *ctx;

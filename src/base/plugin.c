@@ -13,7 +13,7 @@ struct search {
     size_t      size;
 };
 
-/* NULL when there is no such file, or it does not do: then missing says why. */
+/* NULL when the file is missing or unusable; missing says why. */
 static void *open_in(const struct search *s, const char *folder, size_t length, const char *under)
 {
     char path[1024];

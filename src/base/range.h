@@ -10,7 +10,7 @@ struct sac_range_ops {
     int (*push)(const char *name);
     int (*pop)(void);
 };
-extern _Atomic(const struct sac_range_ops *) sac_range_ops; /* NULL: nobody looks */
+extern _Atomic(const struct sac_range_ops *) sac_range_ops; /* NULL: no profiler */
 
 /* Look for the library, once in a process; true when it is there. Any thread. */
 bool sac_ranges_open(void);

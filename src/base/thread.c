@@ -13,7 +13,7 @@ struct start {
     char  name[16];
 };
 
-/* A thread names itself: it may look at its name before pthread_create is back. */
+/* A thread names itself: it may read its name before pthread_create returns. */
 static void *run_named(void *arg)
 {
     struct start start = *(struct start *)arg;

@@ -167,7 +167,7 @@ sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
 
 /* ---- convert ---- */
 
-/* The ledger's books hold every copy of frame data. */
+/* The ledger counts every copy of frame data. */
 static sac_result count_conversion(const sac_frame *dst, enum sac_copy_reason reason,
                                    const char *what)
 {
