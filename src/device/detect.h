@@ -425,7 +425,8 @@ sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const stru
 /* The lists of n images to the host, when the stream has come to it: a few hundred bytes an image. In two
  * halves: begin queues a copy of as many boxes as are expected; end, once the stream has reached
  * it, reads the lists, after a second copy (and a wait) if there were more, on any stream that has
- * no other work. expected boxes of all images together; end corrects it for the next call.
+ * no other work.
+ * expected boxes of all images together; end corrects it for the next call.
  * host     of sac_host_buffer_create, sac_detect_out_bytes long. */
 sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
                                   const void *out, int n, size_t expected, void *host);

@@ -41,7 +41,7 @@ static const struct sac_device_row *find_row(const char *name)
 }
 
 /* Prefer any usable accelerator to the CPU. When one is present but something it needs is missing,
- * a warning says so even when no accelerator was asked for. */
+ * that is logged even when no accelerator was asked for. */
 static const struct sac_device_ops *choose_ops(sac_context *ctx)
 {
     for (size_t i = 0; i < sac_device_row_count; i++) {

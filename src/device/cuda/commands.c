@@ -129,7 +129,7 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
 sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
                               struct cuda_command_block *block, size_t bytes, const char *what)
 {
-    /* With a named stream, the copy does not wait on the host. */
+    /* A NULL stream would wait for the copy; the device's own stream by name does not. */
     return sac_device_copy(dev, cuda_own_stream(dev, stream), block->device, block->host, bytes,
                            SAC_COPY_HOST_TO_DEVICE, SAC_COPY_COMMANDS, what);
 }
