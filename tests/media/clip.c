@@ -106,6 +106,7 @@ static AVCodecContext *open_video(struct writer *w)
     avc->framerate = (AVRational){fps, 1};
     avc->sample_aspect_ratio = (AVRational){c->aspect, 1};
     avc->gop_size = c->gop ? c->gop : 12;
+    avc->max_b_frames = c->b_frames;
     avc->bit_rate = 4000000;
     avc->strict_std_compliance = FF_COMPLIANCE_UNOFFICIAL;
     avc->thread_count = 1;

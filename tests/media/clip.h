@@ -18,6 +18,7 @@ struct clip {
     int                fps;         /* 0: 25 */
     int                time_base;   /* ticks a second; 0: fps */
     int                gop;         /* 0: 12 */
+    int                b_frames;    /* in a row; they come in another order than they are shown */
     const int64_t     *pts;         /* [frames] ticks; NULL: evenly from start */
     int64_t            start;       /* ticks */
     int                audio;       /* streams of it */

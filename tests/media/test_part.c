@@ -95,6 +95,23 @@ static void gives_the_part_that_is_wanted(void **state)
     }
 }
 
+/* The first picture is shown later than its packet's time, by which streams without an index are gone through. */
+static void begins_with_the_first_pictures(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"b.ts", "b.mkv", "b.mp4"};
+    for (size_t n = 0; n < SAC_COUNT(names); n++) {
+        const char *path = scratch("%s", names[n]);
+        clip_write(path, &(struct clip){.frames = FRAMES, .codec = "mpeg2video", .b_frames = 2, .gop = 60});
+        for (int first = 1; first < 70; first += 17) {
+            struct sac_source_params params = part_of(first * step_us, 0, 1);
+            struct reading           r = read_all(path, &params);
+            if (r.frames != FRAMES - first || r.number[0] != first)
+                fail_msg("%s from frame %d: %d frames from %d on", path, first, r.frames, (int)r.number[0]);
+        }
+    }
+}
+
 static void gives_a_part_of_pictures(void **state)
 {
     (void)state;
@@ -231,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_the_part_that_is_wanted),
+        cmocka_unit_test(begins_with_the_first_pictures),
         cmocka_unit_test(gives_a_part_of_pictures),
         cmocka_unit_test(reads_a_pipe_up_to_the_part),
         cmocka_unit_test(a_part_past_the_end_is_refused),
