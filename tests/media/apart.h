@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device for tests that wants frames brought to it and fetched from it, as a GPU does, though its work is the
- * CPU's: so every way between host and device runs without a GPU. */
+/* A device for tests that computes on the CPU but has memory of its own, as a GPU has, so that all
+ * copies between host and device are tested without a GPU. */
 #ifndef SAC_TESTS_MEDIA_APART_H
 #define SAC_TESTS_MEDIA_APART_H
 

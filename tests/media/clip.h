@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Test clips, written with FFmpeg's libraries alone: an oracle that shares no code with our sink.
+/* Test clips, written with only FFmpeg's libraries: an oracle that shares no code with our sink.
  * Every picture carries its number in its top left corner. */
 #ifndef SAC_TESTS_MEDIA_CLIP_H
 #define SAC_TESTS_MEDIA_CLIP_H

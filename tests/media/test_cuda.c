@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Video decoded on a GPU: every frame equals the CPU's to the last bit where the codec defines that, what the GPU
- * refuses or a file lacks ends in a sentence, and what crosses is in the ledger. */
+/* Video decoded on a GPU: every frame equals the CPU's to the last bit where the codec defines
+ * that, streams that the GPU refuses and incomplete files give a sentence, and every copy is in the
+ * ledger. */
 #include "tests/display.h"
 #include "tests/media/gpu_reading.h"
 
@@ -248,7 +249,7 @@ static void strict_mode_lets_the_gpus_own_frames_alone(void **state)
     gpu = usual;
 }
 
-/* With an argument: the tests of that name alone. */
+/* With an argument: only the tests of that name. */
 int main(int argc, char **argv)
 {
     if (argc > 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which decoder a stream gets, as far as that shows without a GPU. */
+/* Which decoder a stream gets, as far as that can be tested without a GPU. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames as they are to be shown: what a container, a picture or the user says, and what a sink writes of it. */
+/* The orientation of frames: from the container, the picture or the user, and as a sink writes
+ * it. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GPU's frames drawn on there and encoded on the host: the files are those that the CPU alone writes, and the
- * ledger has every byte that came down. Compiled with TEST_APART for a device that stands in for the GPU, else
- * for the GPU, with the clips of packaging/clips. */
+/* Frames drawn on a GPU and encoded on the host: the files are the same as the CPU's, and every
+ * copied byte is in the ledger. Compiled with TEST_APART for the device of apart.h instead of a
+ * GPU; else with the clips of packaging/clips. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

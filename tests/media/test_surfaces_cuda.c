@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pictures that a GPU's decoder lends out: what they take, who waits when all are held, and that they come back. */
+/* The pictures that a GPU's decoder lends out: their memory, the wait when all are held, and their
+ * return. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -361,7 +362,7 @@ static void many_streams_at_once(void **state)
     }
 }
 
-/* With an argument: the tests of that name alone. */
+/* With an argument: only the tests of that name. */
 int main(int argc, char **argv)
 {
     if (argc > 1)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures that the CPU decodes for a device whose memory is not the host's (the CPU dressed up as one): the pixels
- * arrive, and after the first pictures no memory is asked for, however many frames are held. */
+/* Pictures that the CPU decodes for a device with memory of its own (apart.h): the pixels arrive,
+ * and after the first pictures no memory is allocated, however many frames are held. */
 #include <unistd.h>
 
 #include <saccade/source.h>

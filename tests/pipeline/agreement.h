@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far the tracks of two runs agree, whose arithmetic may differ in the last bits. */
+/* How far the tracks of two runs agree, when their arithmetic may differ in the last bits. */
 #ifndef SAC_TESTS_PIPELINE_AGREEMENT_H
 #define SAC_TESTS_PIPELINE_AGREEMENT_H
 

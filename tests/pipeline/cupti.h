@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every memcpy of the process on a GPU, counted by the driver's own tracing library, which knows nothing of
- * our ledger. Opened at run time; what we declare of it has been its ABI since CUDA 8. What the video engine
- * reads of its bitstream is not among them: the driver moves that by itself. */
+/* Counts every memcpy of the process on a GPU with the driver's tracing library, independently of
+ * our ledger. Loaded at run time; the parts declared here have been its ABI since CUDA 8. The
+ * bitstream that the video engine reads is not counted: the driver moves it by itself. */
 #ifndef SAC_TESTS_PIPELINE_CUPTI_H
 #define SAC_TESTS_PIPELINE_CUPTI_H
 

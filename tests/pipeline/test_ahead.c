@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches that are begun before the one in front has landed, on the CPU taken as a device of its own: what
- * comes out is what comes out in turn, row by row, whatever the batches; faults stay with their frame. */
+/* Batches that are begun before the one in front has landed, on the CPU used like a GPU: the
+ * results are the same, row by row, as without that, whatever the batches; faults stay with their
+ * frame. */
 #include <math.h>
 #include <sys/stat.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A caller's mistakes: nothing where something must be, and numbers that are none. Every public function that takes an
- * address has its line here (test_arguments.py counts them); none may crash, and what can fail says why. */
+/* A caller's mistakes: NULL where a pointer is required, NaN and numbers out of range. Every public
+ * function that takes a pointer has its line here (test_arguments.py counts them); none may crash,
+ * and each error has a sentence. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams on a GPU that are cut off, refused, of changing size or more than its memory allows: each ends in its
- * own sentence, and the others are whole. Ready-made detections, so that no network is needed; the clips are
- * those of packaging/clips. */
+/* Streams on a GPU that are cut off, refused, change their size or do not fit into its memory: each
+ * ends with its own sentence, and the others are complete. Ready-made detections, so that no
+ * network is needed; the clips are those of packaging/clips. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The main job on a GPU: against the CPU, against itself with other batches and other streams beside it,
- * without a byte of frames or tensors that crosses, stopped, broken, and begun again. */
+/* The main job on a GPU: compared with the CPU, and with itself with other batches and streams;
+ * without any copy of frames or tensors to the host; stopped, broken, and restarted. */
 #include <math.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Videos that are to be shown turned or mirrored: their tracks are those of the same pictures stored upright, and
- * on a GPU they cost no copy. The clips are made here of one with people. */
+/* Videos marked as turned or mirrored: their tracks equal those of the same pictures stored
+ * upright, and on a GPU no frame is copied. The clips are made here from one with people. */
 #include <unistd.h>
 
 #include <saccade/pipeline.h>

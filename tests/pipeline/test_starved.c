@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device that runs out of memory in the middle of a run: batches become smaller, which is said, no frame is lost,
- * and when there is memory again they become large again. A neighbour takes the device's memory for a while; what
- * batches want of it grows with their frames. On the CPU taken as a device of its own, and on a GPU. */
+/* A device that runs out of memory during a run: batches become smaller, which is logged, no frame
+ * is lost, and when memory is free they become large again. Another user takes the device's memory
+ * for a while; a batch's memory grows with its frames. On the CPU used like a GPU, and on a GPU. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After the first frames nothing is taken from a device any more: with few streams and many, with more and fewer
- * boxes from frame to frame, pictures of several sizes, in real time, and with annotated videos. On the CPU taken
- * as a device of its own, and on a GPU. */
+/* After the first frames no device memory is allocated: with few and many streams, varying numbers
+ * of boxes, pictures of several sizes, in real time, and with annotated videos. On the CPU used
+ * like a GPU, and on a GPU. */
 #include <math.h>
 
 #include <saccade/pipeline.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tracking thread with several streams on a device of its own (the CPU dressed up as one): frames that
- * wait go in waves, each stream's in order, and the tracks are those of trackers on the host. */
+/* The tracking thread with several streams on a device with memory of its own (the CPU used like a
+ * GPU): waiting frames are tracked in waves, each stream's in order, and the tracks equal those of
+ * trackers on the host. */
 #include <time.h>
 
 #include "base/base.h"
