@@ -8,7 +8,7 @@
 
 enum { NAME_BYTES = 200 }; /* of 255; the rest is for a number and the ending */
 
-/* The name as a file's, [NAME_BYTES + 1]; true when it is the very same. */
+/* Write the name as a file name, out[NAME_BYTES + 1]; true if it needed no change. */
 static bool clean_name(const char *name, char *out)
 {
     const char *from = *name ? name : "output";
@@ -20,7 +20,7 @@ static bool clean_name(const char *name, char *out)
     for (char *p = out; *p; p++)
         if (*p == '/' || (unsigned char)*p < 0x20 || *p == 0x7f)
             *p = '_';
-    if (*out == '.') /* ".." and what a listing hides */
+    if (*out == '.') /* "..", and hidden files */
         *out = '_';
     return strcmp(name, out) == 0;
 }
@@ -33,7 +33,7 @@ static bool is_taken(const struct array_files *files, size_t except, const char 
     return false;
 }
 
-/* The first of "stem.npy", "stem-2.npy", ... from the number on that no other has. */
+/* The first free one of "stem.npy", "stem-2.npy", ..., counted from number. */
 static char *free_path(const struct array_files *files, size_t i, const char *stem, int number)
 {
     char *path = NULL;
@@ -64,7 +64,7 @@ bool array_files_plan(struct array_files *files, const char *folder, const char 
     if (!files->path)
         return false;
     files->count = count;
-    for (int changed = 0; changed <= 1; changed++) /* names that are files' names already have the first choice */
+    for (int changed = 0; changed <= 1; changed++) /* names that need no change come first */
         for (size_t i = 0; i < count && ok; i++) {
             char name[NAME_BYTES + 1];
             if (clean_name(names[i], name) != changed)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* saccade build: a model planned for a GPU ahead of its first run. */
+/* saccade build: a model is planned for a GPU before its first run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,12 +49,13 @@ static bool default_output(const char *model, char *out, size_t size)
 static void print_bucket(void *user, const struct sac_build_bucket *b)
 {
     (void)user;
-    printf("batch %-4d planned in %.1f s, a run takes %.3f ms, off by %.2g of a channel's largest number (limit %g)",
+    printf("batch %-4d planned in %.1f s, a run takes %.3f ms, error %.2g of the channel's largest "
+           "value (limit %g)",
            b->batch, b->seconds, b->ms, b->error, b->limit);
     if (b->host_steps)
-        printf(", %d of its nodes on the host", b->host_steps);
+        printf(", %d nodes on the CPU", b->host_steps);
     putchar('\n');
-    fflush(stdout); /* the next one takes a while */
+    fflush(stdout); /* planning the next batch takes a while */
 }
 
 int verb_build(struct settings *s, struct fault *fault)
@@ -77,7 +78,7 @@ int verb_build(struct settings *s, struct fault *fault)
     interrupt_ends();
     device_params.threads = s->threads;
     device_params.memory_limit_bytes = s->memory_limit;
-    sac_precision_parse(s->precision, &params.model.precision); /* the option takes known names alone */
+    sac_precision_parse(s->precision, &params.model.precision); /* only known names get here */
     sac_result res = sac_device_open(ctx, s->device, &device_params, &device);
     if (res == SAC_OK)
         res = sac_model_build(device, s->args.items[0], &params, out, print_bucket, NULL);
@@ -85,7 +86,8 @@ int verb_build(struct settings *s, struct fault *fault)
         printf("wrote       %s\n", out);
     else
         status = fault_library(fault, ctx, res);
-    if (res == SAC_ERR_ARG) /* a size that the model leaves open, an output that is the model */
+    if (res ==
+        SAC_ERR_ARG) /* such as an open size without --size, or an output that is the model */
         status = STATUS_USAGE;
     sac_device_unref(&device);
     sac_context_destroy(&ctx);

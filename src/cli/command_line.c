@@ -9,7 +9,7 @@
 #include "counterparts.h"
 #include "options.h"
 
-/* An option as it was met; kept until the configuration file, which it wins over, was read. */
+/* An option of the command line; applied after the configuration file, which it overrides. */
 struct assignment {
     const struct option *option;
     const char          *text;
@@ -55,12 +55,13 @@ static void assign(struct command_line *line, const struct option *option, const
 {
     line->items[line->count++] = (struct assignment){option, text};
     if (option->offset == offsetof(struct settings, help))
-        line->settings->help = true; /* at once: wanted most where the rest has mistakes */
+        line->settings->help =
+            true; /* at once: help is printed even if other arguments are wrong */
 }
 
 static bool is_option(const char *arg)
 {
-    return arg[0] == '-' && arg[1] != '\0'; /* "-" alone is standard input */
+    return arg[0] == '-' && arg[1] != '\0'; /* "-" by itself is standard input */
 }
 
 /* The value follows: attached ("--crf=20", "-oout.mp4") or as the next argument. A list takes all up
@@ -178,7 +179,7 @@ static int apply_assignments(struct command_line *line)
     return status;
 }
 
-/* Names for the levels that people want most. */
+/* --quiet and --verbose set the log level. */
 static int apply_quiet_and_verbose(struct settings *s, struct fault *fault)
 {
     if (s->quiet && s->verbose)

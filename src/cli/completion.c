@@ -26,7 +26,7 @@ static void print_model(void *user, const struct sac_shipped_model *model)
     printf(" %s", model->name);
 }
 
-/* What stands for a model without being a file. */
+/* Values of a model option that are not files. */
 static void print_models(void)
 {
     fputs("auto none", stdout);

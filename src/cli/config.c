@@ -42,12 +42,11 @@ static int unknown_key(struct reader *reader, const yaml_node_t *node, const cha
     if (best.word)
         return fault_usage(reader->fault, "%s:%lu: unknown key '%s'; did you mean '%s'?",
                            reader->name, line_of(node), key, best.word);
-    return fault_usage(reader->fault,
-                       "%s:%lu: unknown key '%s'; 'saccade config' prints all there are",
+    return fault_usage(reader->fault, "%s:%lu: unknown key '%s'; 'saccade config' prints all keys",
                        reader->name, line_of(node), key);
 }
 
-/* A scalar's text, owned by the settings; NULL with a fault when it is none. */
+/* A scalar's text, owned by the settings; NULL with a fault if the node is not a scalar. */
 static const char *scalar_text(struct reader *reader, const yaml_node_t *node, const char *key)
 {
     const char *text = NULL;
@@ -55,7 +54,7 @@ static const char *scalar_text(struct reader *reader, const yaml_node_t *node, c
         fault_usage(reader->fault, "%s:%lu: %s takes one value, not a %s", reader->name,
                     line_of(node), key, node->type == YAML_MAPPING_NODE ? "mapping" : "list");
     } else if (memchr(node->data.scalar.value, '\0', node->data.scalar.length)) {
-        fault_usage(reader->fault, "%s:%lu: %s: a text with a zero byte in it", reader->name,
+        fault_usage(reader->fault, "%s:%lu: %s: the text contains a zero byte", reader->name,
                     line_of(node), key);
     } else {
         text = settings_hold(reader->settings, (const char *)node->data.scalar.value);
@@ -80,8 +79,8 @@ static int set_option(struct reader *reader, const struct option *option, const 
 {
     bool *seen = &reader->seen[option - options];
     if (*seen)
-        return fault_usage(reader->fault, "%s:%lu: key '%s' stands here a second time",
-                           reader->name, line_of(key), option->key);
+        return fault_usage(reader->fault, "%s:%lu: key '%s' appears a second time", reader->name,
+                           line_of(key), option->key);
     *seen = true;
     if (option->type != OPTION_LIST || node->type != YAML_SEQUENCE_NODE)
         return set_scalar(reader, option, node);
@@ -125,8 +124,9 @@ static int read_mapping(struct reader *reader, const yaml_node_t *node, const ch
     return status;
 }
 
-/* What libyaml takes minutes and gigabytes for is told by its own events, before it builds a document of them: keys have
- * two levels and a list below, and a page or two has some hundred. */
+/* Limits that are checked on libyaml's events, before it builds a document, which may take minutes
+ * and gigabytes. A configuration has two levels of keys, a list below them, and some hundred keys.
+ */
 enum { DEPTH_MAX = 8, EVENTS_MAX = 20000 };
 
 static int check_event(const struct reader *reader, const yaml_event_t *event, int *depth, int count)
@@ -135,15 +135,19 @@ static int check_event(const struct reader *reader, const yaml_event_t *event, i
     *depth += (event->type == YAML_SEQUENCE_START_EVENT) + (event->type == YAML_MAPPING_START_EVENT) -
               (event->type == YAML_SEQUENCE_END_EVENT) - (event->type == YAML_MAPPING_END_EVENT);
     if (*depth > DEPTH_MAX)
-        return fault_usage(reader->fault, "%s:%lu: lists and mappings %d deep, so no configuration of saccade",
-                           reader->name, line, *depth);
+        return fault_usage(
+            reader->fault,
+            "%s:%lu: lists and mappings %d deep; this is not a configuration of saccade",
+            reader->name, line, *depth);
     if (count > EVENTS_MAX)
-        return fault_usage(reader->fault, "%s:%lu: over %d values and keys, so no configuration of saccade",
-                           reader->name, line, (int)EVENTS_MAX);
+        return fault_usage(
+            reader->fault,
+            "%s:%lu: more than %d values and keys; this is not a configuration of saccade",
+            reader->name, line, (int)EVENTS_MAX);
     return STATUS_OK;
 }
 
-/* A text that is no YAML is left to read_document, which says what is wrong with it. */
+/* Invalid YAML passes; read_document then reports what is wrong with it. */
 static int check_effort(const struct reader *reader, const void *bytes, size_t size)
 {
     yaml_parser_t parser;
@@ -200,7 +204,7 @@ int config_read_memory(struct settings *s, const void *bytes, size_t size, const
     return status;
 }
 
-/* A configuration is a page or two; what is longer is some other file. */
+/* A configuration is a page or two; a longer file is something else. */
 enum { CONFIG_BYTES_MAX = 1 << 17 };
 
 int config_read(struct settings *s, const char *path, struct fault *fault)
@@ -216,7 +220,8 @@ int config_read(struct settings *s, const char *path, struct fault *fault)
     else if (ferror(file))
         status = fault_failure(fault, "%s: %s", path, strerror(errno));
     else if (size == CONFIG_BYTES_MAX)
-        status = fault_usage(fault, "%s: over 128 KiB, so no configuration of saccade", path);
+        status = fault_usage(
+            fault, "%s: larger than 128 KiB; this is not a configuration of saccade", path);
     else
         status = config_read_memory(s, bytes, size, path, fault);
     free(bytes);
@@ -240,8 +245,9 @@ void config_print(FILE *out)
     const char     *section = "";
     size_t          section_length = 0;
     settings_init(&defaults);
-    fputs("# saccade: all keys with their defaults. Leave out what you do not change; options on the\n"
-          "# command line win over this file. Read it with --config FILE.\n",
+    fputs("# saccade: all keys with their defaults. Leave out what you do not change; options on "
+          "the\n"
+          "# command line override this file. Use it with --config FILE.\n",
           out);
     for (size_t i = 0; i < option_count; i++) {
         const struct option *option = &options[i];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "counterparts.h"
 
-static const char input_stands_alone[] = "the input stands without an option: saccade in.mp4, "
+static const char input_stands_alone[] = "the input needs no option: saccade in.mp4, "
                                          "rtsp://camera/1 or /dev/video0";
-static const char no_window[] = "nothing is shown on a screen; --output writes the annotated video";
+static const char no_window[] = "nothing is shown on screen; --output writes the annotated video";
 static const char named_by_outputs[] = "each output option names its file or folder: -o out/ --jsonl out/";
-static const char input_size[] = "for a model whose size is open; that of others is fixed";
-static const char replaced[] = "outputs replace files of their names without asking";
+static const char input_size[] =
+    "only for a model with an open input size; other models have a fixed one";
+static const char replaced[] = "outputs replace existing files without asking";
 static const char written_at_once[] = "results are written frame by frame anyway; --jsonl - prints them";
 static const char not_int8[] = "there is no INT8; --precision fp16 is fastest on a GPU";
 
@@ -38,7 +39,7 @@ const struct counterpart counterparts[] = {
     {"project", NULL, named_by_outputs},
     {"name", NULL, named_by_outputs},
     {"save-txt", "mot FILE", NULL},
-    {"save-conf", "mot FILE", "it has the scores in it"},
+    {"save-conf", "mot FILE", "it includes the scores"},
     {"txt", "mot FILE", NULL},
     {"save-json", "jsonl FILE", NULL},
     {"json", "jsonl FILE", NULL},
@@ -57,7 +58,8 @@ const struct counterpart counterparts[] = {
     {"iou-thres", "nms-iou IOU", NULL},
     {"nms", "nms-iou IOU", NULL},
     {"nms-thres", "nms-iou IOU", NULL},
-    {"agnostic-nms", NULL, "boxes of different classes never suppress each other; --nms-iou is for those of one"},
+    {"agnostic-nms", NULL,
+     "boxes of different classes never suppress each other; --nms-iou applies within a class"},
     {"max-det", "boxes-max N", NULL},
     {"weights", "detector MODEL", NULL},
     {"weight", "detector MODEL", NULL},
@@ -99,7 +101,7 @@ const struct counterpart counterparts[] = {
     {"num-workers", "threads N", NULL},
     {"jobs", "threads N", NULL},
     {"stream", NULL, written_at_once},
-    {"stream-buffer", NULL, "of a file every frame counts, and --realtime plays it as a camera would"},
+    {"stream-buffer", NULL, "every frame of a file is used; --realtime reads it like a camera"},
     {"vid-stride", "every N", NULL},
     {"frame-skip", "every N", NULL},
     {"skip-frames", "every N", NULL},

@@ -11,7 +11,7 @@
 struct report {
     struct json json;
     bool        as_json;
-    char        area[32]; /* of the finding before */
+    char        area[32]; /* of the previous finding */
     int         missing, faults;
 };
 
@@ -37,7 +37,7 @@ static void print_text(struct report *report, const struct sac_finding *finding)
     printf("%-8s %-8s %s\n", again ? "" : finding->area, level_name(finding->level),
            finding->text);
     if (finding->mend)
-        printf("%-8s %-8s mend it with: %s\n", "", "", finding->mend);
+        printf("%-8s %-8s fix it with: %s\n", "", "", finding->mend);
     snprintf(report->area, sizeof report->area, "%s", finding->area);
 }
 
@@ -72,11 +72,12 @@ int verb_doctor(struct settings *s, struct fault *fault)
         json_close(&report.json, '}');
         putchar('\n');
     } else if (!report.faults) {
-        printf("The main job runs here%s.\n",
-               report.missing ? "; what is missing above makes it slower or narrower" : "");
+        printf("Tracking works on this machine%s.\n",
+               report.missing ? "; with what is missing above it would be faster or support more"
+                              : "");
     }
     sac_context_destroy(&ctx);
     if (report.faults)
-        return fault_failure(fault, "the main job can't run on this machine: see the faults above");
+        return fault_failure(fault, "tracking can't run on this machine: see the faults above");
     return STATUS_OK;
 }

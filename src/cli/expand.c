@@ -35,7 +35,7 @@ static int add(struct settings *s, struct text_list *list, const char *path, str
     return held && text_list_add(list, held) ? STATUS_OK : out_of_memory(fault);
 }
 
-/* As people count: img10 after img9. */
+/* Numbers in names sort by value: img10 after img9. */
 static int compare(const void *a, const void *b)
 {
     return strverscmp(*(const char *const *)a, *(const char *const *)b);
@@ -67,10 +67,11 @@ static int add_videos(struct settings *s, const char *folder, struct text_list *
     if (dir)
         closedir(dir);
     if (status == STATUS_OK && videos && pictures)
-        return fault_usage(fault, "'%s' holds pictures and videos; say which, as '%s/*.jpg' or '%s/*.mp4'", folder,
-                           folder, folder);
+        return fault_usage(fault,
+                           "'%s' holds pictures and videos; choose with '%s/*.jpg' or '%s/*.mp4'",
+                           folder, folder, folder);
     sort_from(list, first);
-    if (videos == 0) /* pictures, or nothing: the library says what it misses */
+    if (videos == 0) /* pictures, or nothing, which the library reports */
         return add(s, list, folder, fault);
     return status;
 }
@@ -88,7 +89,7 @@ static int add_matches(struct settings *s, const char *pattern, struct text_list
     glob_t       found;
     int          err = glob(pattern, GLOB_NOSORT | GLOB_BRACE, NULL, &found), status = STATUS_OK;
     if (err == GLOB_NOMATCH)
-        return fault_failure(fault, "'%s': no file fits this pattern", pattern);
+        return fault_failure(fault, "'%s': no file matches this pattern", pattern);
     if (err != 0)
         return err == GLOB_NOSPACE ? out_of_memory(fault)
                                    : fault_failure(fault, "'%s': %s", pattern, strerror(errno));

@@ -5,10 +5,10 @@
 #include "fault.h"
 #include "settings.h"
 
-/* The arguments, with each folder of videos and each pattern replaced by what is in it; out is zero or a list.
- * Returns the exit status. */
+/* The arguments, with each folder of videos and each pattern replaced by its contents; out is zero
+ * or a list. Returns the exit status. */
 int  expand_inputs(struct settings *s, struct text_list *out, struct fault *fault);
-/* Several, and all of them pictures. */
+/* Whether there are several, and all are pictures. */
 bool are_pictures(const struct text_list *list);
 
 #endif

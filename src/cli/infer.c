@@ -67,8 +67,8 @@ static int load_input(struct inference *inf, const char *text)
         for (slot = 0; slot < inf->input_count && inf->inputs[slot];)
             slot++;
     if (slot == inf->input_count)
-        return fault_usage(inf->fault, "--input: '%s' is one too many, the model takes %d", text,
-                           inf->input_count);
+        return fault_usage(inf->fault, "--input: '%s' is one input too many; the model takes %d",
+                           text, inf->input_count);
     if (inf->inputs[slot])
         return fault_usage(inf->fault, "--input: '%s' is given twice",
                            sac_model_input(inf->model, slot)->name);
@@ -116,7 +116,7 @@ static int run_once(struct inference *inf, double *ms)
 
 static int run_all(struct inference *inf)
 {
-    double first_ms; /* plans for these shapes: not counted */
+    double first_ms; /* the first run plans for these shapes and is not counted */
     int    status = run_once(inf, &first_ms);
     if (inf->settings->infer_layers)
         sac_model_profile(inf->model, 1);
@@ -137,7 +137,7 @@ static int name_outputs(struct inference *inf)
     return ok ? STATUS_OK : fault_failure(inf->fault, "out of memory");
 }
 
-/* What was read: the model's files, the inputs and the configuration. *count: how many. */
+/* The files that were read: the model's, the inputs and the configuration; *count of them. */
 static const char **list_read(const struct inference *inf, size_t *count)
 {
     int files = 0;
@@ -154,7 +154,7 @@ static const char **list_read(const struct inference *inf, size_t *count)
     return read;
 }
 
-/* Before the work: each output has a file of its own, and none is one that was read. */
+/* Before the run: each output gets a file of its own, and none overwrites a file that was read. */
 static int plan_outputs(struct inference *inf)
 {
     size_t count;
@@ -279,7 +279,7 @@ static int open_model(struct inference *inf)
     device.vram_limit_bytes = s->vram_limit;
     model.optimise = s->infer_optimise;
     model.reference = s->infer_reference;
-    sac_precision_parse(s->precision, &model.precision); /* the option takes known names alone */
+    sac_precision_parse(s->precision, &model.precision); /* only known names get here */
     sac_result res = sac_device_open(inf->ctx, s->device, &device, &inf->device);
     if (res == SAC_OK)
         res = sac_model_load(inf->device, s->args.items[0], &model, &inf->model);

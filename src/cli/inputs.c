@@ -12,7 +12,7 @@
 #include "names.h"
 #include "outputs.h"
 
-/* More than a machine decodes at once, and fewer than a process may have files open. */
+/* More than a machine can decode at once, fewer than a process may have open files. */
 enum { INPUTS_MAX = 256 };
 
 bool is_standard(const char *file)
@@ -33,7 +33,7 @@ static bool is_called_folder(const char *path)
 
 /* ---- one path ---- */
 
-/* The input's own container where a sink writes it with the usual encoders. */
+/* The input's own container, if a sink writes it with the usual encoders. */
 static const char *ending_of_video(const char *input)
 {
     static const char *const endings[] = {".mp4", ".mkv", ".mov", ".m4v", ".avi"};
@@ -44,7 +44,7 @@ static const char *ending_of_video(const char *input)
     return ".mp4";
 }
 
-/* Of several inputs one name can't be that of all. */
+/* Several inputs can't share one output file. */
 static int check_several(const struct output_kind *kind, const char *value, struct fault *fault)
 {
     struct stat about;
@@ -52,12 +52,17 @@ static int check_several(const struct output_kind *kind, const char *value, stru
     if (is_standard(value))
         return fault_usage(fault, "with several inputs %s names a folder, not standard output", option);
     if (stat(value, &about) == 0 && !S_ISDIR(about.st_mode))
-        return fault_usage(fault, "'%s' is no folder; with several inputs %s names one, or a path with {name} in it",
-                           value, option);
+        return fault_usage(
+            fault,
+            "'%s' is not a folder; with several inputs %s names one, or a path with {name} in it",
+            value, option);
     if (!is_folder(value) && !is_called_folder(value) && dot &&
         (kind->ending ? strcmp(dot, kind->ending) == 0 : sac_name_is_video(value)))
-        return fault_usage(fault, "'%s' names one file; with several inputs %s names a folder, or a path with {name} "
-                                  "in it, as '{name}%s'", value, option, dot);
+        return fault_usage(
+            fault,
+            "'%s' names one file; with several inputs %s names a folder, or a path with {name} "
+            "in it, such as '{name}%s'",
+            value, option, dot);
     return STATUS_OK;
 }
 
@@ -79,8 +84,11 @@ static int path_of_template(struct settings *s, const struct output_kind *kind, 
     if (!template_expand(text, n, index, path, sizeof path, unknown))
         return fault_usage(fault, "%s '%.200s...': the path is too long", kind->option, text);
     if (*unknown)
-        return fault_usage(fault, "%s '%s': %s stands for nothing; have {name}, {folder}, {index}, {stream}, and {{ "
-                                  "for a brace", kind->option, text, unknown);
+        return fault_usage(
+            fault,
+            "%s '%s': %s is unknown; use {name}, {folder}, {index}, {stream}, and {{ for a "
+            "brace",
+            kind->option, text, unknown);
     *out = settings_hold(s, path);
     return *out ? STATUS_OK : fault_failure(fault, "out of memory");
 }
@@ -114,10 +122,12 @@ static int check_detections(const char *path, struct fault *fault)
                              strerror(errno));
     return S_ISDIR(about.st_mode)
                ? STATUS_OK
-               : fault_usage(fault, "'%s' is no folder; with several inputs --detections names one", path);
+               : fault_usage(fault,
+                             "'%s' is not a folder; with several inputs --detections names one",
+                             path);
 }
 
-/* Each has its own in a folder, under the name that its outputs have or under its plain one. */
+/* Each input's file in the folder has the name of its outputs, or else the input's own name. */
 static int find_detections(struct settings *s, const struct naming *n, bool many, struct sac_stream_params *p,
                            struct fault *fault)
 {
@@ -134,7 +144,8 @@ static int find_detections(struct settings *s, const struct naming *n, bool many
 
 /* ---- no output ---- */
 
-/* "none" stands for an output that was thought of. Whoever asks for statistics or a trace has what he wants. */
+/* An explicit "none", or a request for statistics or a trace, also means that no default is wanted.
+ */
 static bool wants_default(struct settings *s)
 {
     bool wants = !s->stats_out && !s->trace_out;
@@ -147,7 +158,7 @@ static bool wants_default(struct settings *s)
     return wants;
 }
 
-/* In the current folder, never over a file that is there. */
+/* In the current folder; an existing file is never overwritten. */
 static int choose_default(struct settings *s, struct inputs *inputs, const struct naming *names, struct fault *fault)
 {
     for (size_t i = 0; i < inputs->count; i++) {
@@ -157,8 +168,11 @@ static int choose_default(struct settings *s, struct inputs *inputs, const struc
         if (!inputs->streams[i].jsonl_out)
             return fault_failure(fault, "out of memory");
         if (access(path, F_OK) == 0)
-            return fault_usage(fault, "no output was named, and '%s' is there already: remove it, or name an output "
-                                      "with --output, --jsonl or --mot (--jsonl none: no file)", path);
+            return fault_usage(
+                fault,
+                "no output was named, and '%s' already exists: remove it, or name an output "
+                "with --output, --jsonl or --mot (--jsonl none: no file)",
+                path);
     }
     s->jsonl_out = "*.tracks.jsonl";
     return STATUS_OK;
@@ -170,7 +184,7 @@ static int choose_default(struct settings *s, struct inputs *inputs, const struc
 static int join_pictures(struct settings *s, struct inputs *inputs, struct text_list *list, struct fault *fault)
 {
     char        name[2 * PATH_MAX_BYTES];
-    const bool  one = s->args.count == 1; /* a pattern is a good name */
+    const bool  one = s->args.count == 1; /* a pattern, used as the name */
     inputs->given = *list;
     inputs->pictures = inputs->given.items;
     inputs->picture_count = list->count;
@@ -186,7 +200,7 @@ static void name_inputs(const struct settings *s, const struct inputs *inputs, s
     for (size_t i = 0; i < inputs->count; i++) {
         const char *input = inputs->streams[i].input, *folder = NULL;
         char        path[PATH_MAX_BYTES];
-        if (inputs->picture_count > 0) { /* pictures are called as their folder */
+        if (inputs->picture_count > 0) { /* pictures are named after their folder */
             snprintf(path, sizeof path, "%s", inputs->pictures[0]);
             folder = strrchr(path, '/') ? path : ".";
             if (strrchr(path, '/'))
@@ -270,7 +284,7 @@ static int make_folder(struct settings *s, const char *folder, struct inputs *in
         *p = '\0';
         const bool made = mkdir(part, 0777) == 0;
         if (!made && errno != EEXIST && !is_folder(part))
-            return fault_failure(fault, "cannot make folder '%s': %s", part, strerror(errno));
+            return fault_failure(fault, "cannot create folder '%s': %s", part, strerror(errno));
         const char *held = made ? settings_hold(s, part) : NULL;
         if (made && (!held || !text_list_add(&inputs->made, held)))
             return fault_failure(fault, "out of memory");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* saccade inspect: what a file is. A model by its name's ending, anything else is opened as video. */
+/* saccade inspect: what a file is. The file extension tells a model; anything else is opened as
+ * video. */
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -25,7 +26,7 @@ static int open_device(struct settings *s, sac_context *ctx, sac_device **out, s
     return res == SAC_OK ? STATUS_OK : fault_library(fault, ctx, res);
 }
 
-/* Of what is no file, whether it names a model that comes with saccade. */
+/* Whether the text is the name of a model that comes with saccade, not a file. */
 static bool names_model(const char *path)
 {
     char found[4096];
@@ -37,8 +38,8 @@ int verb_inspect(struct settings *s, struct fault *fault)
     const char *path = s->args.items[0];
     if (ends_with(path, ".engine") || ends_with(path, ".trt") || ends_with(path, ".plan"))
         return fault_failure(fault,
-                             "%s: a compiled engine holds for one GPU and one version alone; bring "
-                             "the ONNX file that it was made from",
+                             "%s: a compiled engine works with one GPU and one version only; use "
+                             "the ONNX file that it was built from",
                              path);
     sac_context *ctx = NULL;
     sac_device  *device = NULL;

@@ -9,7 +9,7 @@
 #include "shape_text.h"
 #include "wrap.h"
 
-/* A model under inspection. What can only be had from a model that runs is NULL where it does not. */
+/* The inspected model. detector, embedder and contract are NULL if the model can't run. */
 struct subject {
     const struct settings           *settings;
     sac_device                      *device;
@@ -18,7 +18,7 @@ struct subject {
     sac_detector                    *detector;
     sac_embedder                    *embedder;
     const struct sac_model_contract *contract;
-    char                             why[1024]; /* there is no contract */
+    char                             why[1024]; /* why there is no contract */
 };
 
 static const char *source_name(enum sac_contract_source source)
@@ -51,7 +51,7 @@ static const char *head_source(const struct subject *subject)
     return named && strcmp(named, subject->head) == 0 ? "metadata" : "outputs";
 }
 
-/* The contract is made with the head, so the head is made too. */
+/* Creating a head also reads its contract. */
 static void read_contract(struct subject *subject, sac_context *ctx)
 {
     sac_result res;
@@ -62,7 +62,7 @@ static void read_contract(struct subject *subject, sac_context *ctx)
         res = sac_embedder_create(subject->device, subject->path, &params, &subject->embedder);
         if (res == SAC_OK)
             subject->contract = sac_embedder_contract(subject->embedder);
-    } else { /* where no head is recognised, this says why */
+    } else { /* if no head is recognised, this call's error says why */
         struct sac_detector_params params = sac_detector_params_default();
         params.head = subject->settings->head;
         params.preprocess = subject->settings->preprocess;
@@ -154,7 +154,7 @@ static void print_text(const struct subject *subject)
     if (info.flops)
         printf("arithmetic  %.3f GFLOP a run\n", (double)info.flops / 1e9);
     printf("nodes       %d, %d steps after fusion\n", info.node_count, info.step_count);
-    printf("batch       %s\n", sac_model_batches(subject->model) ? "any" : "one by one");
+    printf("batch       %s\n", sac_model_batches(subject->model) ? "any" : "one at a time");
     if (subject->head)
         printf("head        %s  (%s)\n", subject->head, head_source(subject));
     else
@@ -287,11 +287,11 @@ int inspect_model(const struct settings *s, sac_context *ctx, sac_device *device
 {
     struct subject subject = {.settings = s, .device = device, .path = path};
     struct sac_model_params params = sac_model_params_default();
-    sac_precision_parse(s->precision, &params.precision); /* the option takes known names alone */
+    sac_precision_parse(s->precision, &params.precision); /* only known names get here */
     sac_result res = sac_model_open_for_inspection(device, path, &params, &subject.model);
     if (res != SAC_OK)
         return fault_library(fault, ctx, res);
-    subject.path = sac_model_path(subject.model); /* a name's file */
+    subject.path = sac_model_path(subject.model); /* the file found for a name */
     subject.head = s->head ? s->head : sac_head_recognise(subject.model);
     read_contract(&subject, ctx);
     s->json ? print_json(&subject) : print_text(&subject);

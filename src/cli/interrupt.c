@@ -47,12 +47,12 @@ static void remove_unfinished(const char *how)
     say(count == 1 ? " unfinished output file was removed\n" : " unfinished output files were removed\n");
 }
 
-/* With the signal's own action, so that a shell's loop ends with it. */
+/* Ends by the signal's default action, so that a loop in a shell ends too. */
 static void on_end(int number)
 {
     remove_unfinished("interrupted");
     signal(number, SIG_DFL);
-    raise(number); /* once this handler is left */
+    raise(number); /* takes effect when this handler returns */
 }
 
 static void on_stop(int number)
@@ -94,7 +94,7 @@ void interrupt_stops(void)
 void interrupt_watch(sac_pipeline *pipe)
 {
     atomic_store(&running, pipe);
-    if (pipe && interrupts) /* while it was opening */
+    if (pipe && interrupts) /* a signal came while the pipeline was opening */
         sac_pipeline_stop(pipe);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Ctrl-C, SIGTERM and a terminal that goes away (SIGHUP) do. A SIGHUP that was ignored when the program
- * started, as under nohup, stays ignored. */
+/* Handling of Ctrl-C, SIGTERM and a closed terminal (SIGHUP). A SIGHUP that was ignored when the
+ * program started, as under nohup, stays ignored. */
 #ifndef SAC_CLI_INTERRUPT_H
 #define SAC_CLI_INTERRUPT_H
 
@@ -10,10 +10,10 @@
 
 /* For work that can't end early: temporary files are removed, and the signal ends the program. */
 void interrupt_ends(void);
-/* The first stops the pipeline, whose outputs become whole; the second removes temporary files and ends the
- * program. Until one is handed over, the first is only remembered. */
+/* The first signal stops the pipeline, which completes its outputs; the second removes temporary
+ * files and ends the program. A first signal before interrupt_watch is remembered until then. */
 void interrupt_stops(void);
-/* The pipeline that a signal stops; NULL: none any more. */
+/* The pipeline that a signal stops; NULL: none. */
 void interrupt_watch(sac_pipeline *pipe);
 bool interrupt_came(void);
 

@@ -11,8 +11,8 @@ static int utf8_length(const unsigned char *text)
     int  length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
     bool fits = length && text[0] < 0xf5;
     for (int i = 1; i < length && fits; i++)
-        fits = (text[i] & 0xc0) == 0x80; /* the closing zero is none either */
-    if (fits && text[0] == 0xe0) /* written longer than need be */
+        fits = (text[i] & 0xc0) == 0x80; /* the final zero does not fit either */
+    if (fits && text[0] == 0xe0)         /* longer than necessary */
         fits = text[1] >= 0xa0;
     else if (fits && text[0] == 0xed) /* half of a surrogate pair */
         fits = text[1] < 0xa0;

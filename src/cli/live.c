@@ -27,7 +27,7 @@ static void print_line(void *user, const char *line)
     term_line(line);
 }
 
-/* A thread of its own, as a handler may not print. */
+/* Runs on its own thread: a signal handler must not print. */
 static void *wait_and_print(void *arg)
 {
     const sigset_t set = the_signal();

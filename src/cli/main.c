@@ -15,7 +15,7 @@
 #include "verbs.h"
 #include "wrap.h"
 
-/* What can be an input stands for itself; any other word in the verb's place is a mistyped verb. */
+/* Without a verb the first word is an input; a word that can't be one is a mistyped verb. */
 static bool looks_like_input(const char *word)
 {
     return strcmp(word, "-") == 0 || strpbrk(word, "./%:") || access(word, F_OK) == 0;
@@ -46,7 +46,7 @@ static int check_arguments(const struct verb *verb, const struct text_list *args
                            struct fault *fault)
 {
     if (args->count < verb->args_min)
-        return fault_usage(fault, "%s needs %s; 'saccade %s --help' tells more", verb->name,
+        return fault_usage(fault, "%s needs %s; see 'saccade %s --help'", verb->name,
                            verb->arguments, verb->name);
     if (args->count > verb->args_max)
         return fault_usage(fault, "%s: '%s' is one argument too many", verb->name,
@@ -70,8 +70,8 @@ static const char *join_command(struct settings *s, int argc, char **argv)
     return held;
 }
 
-/* The system shows a process's arguments to every user (ps, /proc), where no address may keep its password. The
- * program goes on with a copy, owned by the caller. */
+/* The system shows a process's arguments to every user (ps, /proc), so passwords in addresses are
+ * erased there. The program uses a copy, owned by the caller. */
 static char **take_arguments(struct settings *s, int argc, char **argv)
 {
     char **copy = calloc((size_t)argc + 1, sizeof *copy);
@@ -89,10 +89,10 @@ static char **take_arguments(struct settings *s, int argc, char **argv)
     return copy;
 }
 
-/* OpenMP's workers, which oneDNN has, must not spin between frames (docs/design.md has the figures).
- * libgomp reads the environment once, as it is loaded; where FFmpeg's libraries bring it along that
- * was before main, and the program starts itself anew. Where that can't be, it runs on, only less
- * well beside other work. No thread has been started yet. */
+/* OpenMP's workers, which oneDNN has, must not spin between frames (docs/design.md has the
+ * figures). libgomp reads the environment once, when it is loaded. If FFmpeg's libraries load it,
+ * that is before main, and the program executes itself again. If that fails, it continues, only
+ * slower beside other work. No thread has been started yet. */
 static void calm_workers(char **argv)
 {
     char    self[4096];
@@ -102,7 +102,7 @@ static void calm_workers(char **argv)
         return;
     void *loaded = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (!loaded)
-        return; /* it will read what was set now */
+        return; /* it will read the value set above */
     dlclose(loaded);
     if (length > 0) {
         self[length] = '\0';
@@ -130,14 +130,14 @@ static int run_verb(const struct verb *verb, int argc, char **argv, bool named,
     return status;
 }
 
-/* The write that failed may be long past, and its errno with it. */
+/* The write may have failed long ago, so errno may be lost. */
 static bool reader_left(void)
 {
     struct pollfd fd = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return errno == EPIPE || (poll(&fd, 1, 0) > 0 && (fd.revents & POLLERR));
 }
 
-/* A reader that left (saccade help | head) is no fault worth a sentence, a full disk is. */
+/* A closed pipe (saccade help | head) is not reported; a full disk is. */
 static int finish_output(int status, struct fault *fault)
 {
     errno = 0;

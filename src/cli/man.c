@@ -6,8 +6,8 @@
 
 #include "verbs.h"
 
-/* Text for troff: a backslash is \e, a hyphen that is to be typed is \-, and a line must not begin
- * with a control character. */
+/* Text for troff: a backslash is \e, a hyphen that users type is \-, and a line must not
+ * begin with a control character. */
 static void troff(const char *text)
 {
     if (*text == '.' || *text == '\'')
@@ -79,20 +79,20 @@ int verb_man(struct settings *s, struct fault *fault)
          ".SH SYNOPSIS\n.B saccade\nINPUT [\\-o OUT.mp4] [options]\n.br\n.B saccade\nVERB ...\n"
          ".SH DESCRIPTION\n"
          "Finds objects in a video, follows each under its own number and writes an annotated "
-         "video, JSON lines or MOTChallenge files. Without a verb it is\n.BR track .\n"
-         ".PP\nAn option's value is the first of: the command line, SACCADE_LOG (log level), the "
-         "file given with\n.BR \\-\\-config ,\nthe default. Flags are turned off as\n"
+         "video, JSON lines or MOTChallenge files. Without a verb,\n.B track\nruns.\n"
+         ".PP\nAn option's value is the first one found in: the command line, SACCADE_LOG (log "
+         "level), the file given with\n.BR \\-\\-config ,\nthe default. Flags are turned off as\n"
          ".BR \\-\\-no\\-NAME .\n.SH VERBS");
     for (size_t i = 0; i < verb_count; i++)
         print_verb(&verbs[i]);
     puts(".SH EXIT STATUS\n"
-         ".TP\n0\nDone.\n.TP\n1\nFailed; one sentence on standard error says why.\n"
+         ".TP\n0\nSuccess.\n.TP\n1\nFailure; one sentence on standard error says why.\n"
          ".TP\n2\nThe command line or the configuration is wrong.\n"
-         ".TP\n130\nInterrupted; the output files are whole up to there.\n"
+         ".TP\n130\nInterrupted; the output files are complete up to that frame.\n"
          ".SH ENVIRONMENT\n"
          ".TP\nSACCADE_LOG\nThe log level: silent, error, warn, info, debug or trace.\n"
-         ".TP\nDEBUG\n1 means log level debug, where SACCADE_LOG is not set.\n"
-         ".TP\nSACCADE_MODELS\nA folder that is searched first for models called by their names.\n"
-         ".TP\nSACCADE_PLUGIN_PATH\nFolders, joined by colons, that have the plug\\-ins.");
+         ".TP\nDEBUG\n1 means log level debug, unless SACCADE_LOG is set.\n"
+         ".TP\nSACCADE_MODELS\nA folder that is searched first for models given by name.\n"
+         ".TP\nSACCADE_PLUGIN_PATH\nFolders of the plug\\-ins, separated by colons.");
     return STATUS_OK;
 }

@@ -16,7 +16,7 @@ static bool is_url(const char *path)
     return strstr(path, "://") != NULL;
 }
 
-/* The last part that ends at *length; *length is set to before it. */
+/* The last part of path[0..*length); *length is set to where the part begins. */
 static const char *last_part(const char *path, size_t *length, size_t *part_length)
 {
     while (*length > 1 && path[*length - 1] == '/')
@@ -63,7 +63,7 @@ void naming_init(struct naming *n, const char *of)
 {
     char whole[PATH_MAX_BYTES];
     *n = (struct naming){0};
-    /* "." and "../" are called what they are; "a.mp4" lies in a folder with a name too */
+    /* absolute, so that ".", "../" and the folder of "a.mp4" have names */
     if (!is_url(of) && strcmp(of, "-") != 0 && of[0] != '/' && realpath(".", whole))
         snprintf(n->path, sizeof n->path, "%.2000s/%.2000s", whole, strncmp(of, "./", 2) == 0 ? of + 2 : of);
     else
@@ -95,8 +95,7 @@ static bool clash(const struct naming *a, const struct naming *b, bool by_ending
     return strcmp(a->unique, b->unique) == 0 && (!by_ending || strcasecmp(ending_of(a), ending_of(b)) == 0);
 }
 
-/* Marks those that clash with another from which the part `up` of their paths tells them apart; up < 0: with
- * any. */
+/* Marks names that clash with another whose path differs in part `up`; up < 0: all that clash. */
 static bool mark(const struct naming *all, size_t count, bool by_ending, int up, bool *marked)
 {
     bool any = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people read about an option: help, the manual page and the configuration's comments. */
+/* The texts about an option in help, the manual page and the configuration's comments. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ void option_spelling(const struct option *option, char *buf, size_t size)
              option->type == OPTION_LIST ? " ..." : "");
 }
 
-/* "auto" differs from tracker to tracker. */
+/* The value of "auto" depends on the tracker. */
 static void append_tracker_defaults(const struct option *option, char *buf, size_t size)
 {
     for (size_t i = 0; option_trackers[i]; i++) {

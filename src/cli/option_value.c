@@ -71,7 +71,7 @@ static int set_real(double *out, const struct option *option, const char *text, 
     return status;
 }
 
-/* [[HH:]MM:]SS[.mmm] as seconds; NAN: it is none. */
+/* [[HH:]MM:]SS[.mmm] in seconds; NAN: not a time. */
 static double read_time(const char *text)
 {
     double total = 0;
@@ -97,7 +97,8 @@ static int set_time(double *out, const struct option *option, const char *text, 
 {
     const double value = read_time(text);
     if (isnan(value))
-        return fault_usage(fault, "%s: '%s' is no time; write it as 90, 1:30 or 00:01:30.5", place, text);
+        return fault_usage(fault, "%s: '%s' is not a time; write it as 90, 1:30 or 00:01:30.5",
+                           place, text);
     int status = check_range(value, option, text, place, fault);
     if (status == STATUS_OK)
         *out = value;
@@ -144,9 +145,9 @@ static int set_text(const char **out, const struct option *option, const char *t
         return STATUS_OK;
     }
     if (best.word)
-        return fault_usage(fault, "%s: no '%s'; did you mean '%s'? It takes %s", place, text,
-                           best.word, have);
-    return fault_usage(fault, "%s: no '%s'; it takes %s", place, text, have);
+        return fault_usage(fault, "%s: '%s' is unknown; did you mean '%s'? It takes %s", place,
+                           text, best.word, have);
+    return fault_usage(fault, "%s: '%s' is unknown; it takes %s", place, text, have);
 }
 
 int option_set(struct settings *s, const struct option *option, const char *text,

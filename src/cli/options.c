@@ -18,215 +18,241 @@ const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "bo
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
 
-/* Rows of one YAML section stand together, those without a section first: `saccade config` prints
- * them in this order. Within a verb a name stands once, and so does a key in the whole table. */
+/* `saccade config` prints the rows in this order, so rows of one YAML section are adjacent and rows
+ * without a section come first. A name is unique within a verb, a key in the whole table. */
 const struct option options[] = {
     {"help", 'h', VERB_ALL, SECTION_RUN, OPTION_FLAG, AT(help), NULL, NULL,
-     "print this help and end"},
+     "print this help and exit"},
     {"version", 'V', VERB_ALL, SECTION_RUN, OPTION_FLAG, AT(version), NULL, NULL,
-     "print the version and end"},
+     "print the version and exit"},
     {"config", 'c', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(config), NULL, "FILE",
-     "read options from a YAML file; the command line wins over it. 'saccade config' prints one "
-     "with every key"},
+     "read options from a YAML file; the command line overrides it. 'saccade config' prints a "
+     "template with every key"},
 
-    {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(device),
-     "device", "NAME", "where the work runs: auto (a GPU where all is there that it needs, else the CPU), cpu, cuda or cuda:N"},
+    {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT,
+     AT(device), "device", "NAME",
+     "where models and image work run: auto (a GPU if it has all it needs, else the CPU), cpu, "
+     "cuda "
+     "or cuda:N"},
     {"gpus", 0, VERB_TRACK, SECTION_RUN, OPTION_TEXT, AT(gpus), "gpus", "LIST",
-     "share the inputs out among these GPUs, as 0,1"},
-    {"precision", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(precision),
-     "precision", "NAME", "what networks are computed in; default: fp16 on a GPU, fp32 on the CPU, which has "
-     "no other", .choices = precisions},
+     "distribute the inputs over these GPUs, such as 0,1"},
+    {"precision", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT,
+     AT(precision), "precision", "NAME",
+     "number format of the networks; default: fp16 on a GPU, fp32 on the CPU, which has no other",
+     .choices = precisions},
     {"zero-copy", 0, VERB_TRACK, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
-     "whether frames and tensors may be copied between the stages; off: what a GPU decodes goes to the "
-     "host and back, to compare; on: where it can't be avoided; strict: such a copy fails the run and is "
-     "named", .choices = zero_copy_modes},
-    {"threads", 't', VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_INT, AT(threads),
-     "threads", "N", "CPU threads of the models and image work; 0: half of the machine's",
+     "copies of frames and tensors between stages; off: frames that a GPU decodes are copied to "
+     "the "
+     "host and back, for comparison; on: copied only where it can't be avoided; strict: such "
+     "a copy makes the run fail, and the error names it",
+     .choices = zero_copy_modes},
+    {"threads", 't', VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_INT,
+     AT(threads), "threads", "N", "CPU threads for models and image work; 0: half of the machine's",
      0, THREADS_MAX},
     {"log-level", 'l', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(log_level), "log_level", "LEVEL",
-     "how much to say; SACCADE_LOG sets it too, and DEBUG=1 means debug", .choices = log_levels},
+     "how much is logged; SACCADE_LOG sets it too, and DEBUG=1 means debug", .choices = log_levels},
     {"quiet", 'q', VERB_WORK, SECTION_RUN, OPTION_FLAG, AT(quiet), NULL, NULL,
-     "print errors only, as --log-level error"},
+     "print errors only; the same as --log-level error"},
     {"verbose", 'v', VERB_WORK, SECTION_RUN, OPTION_FLAG, AT(verbose), NULL, NULL,
-     "print models, stages, memory, copies and what would make it faster, as --log-level debug"},
+     "print models, stages, memory, copies and what would make the run faster; the same as "
+     "--log-level debug"},
     {"timers", 0, VERB_TRACK, SECTION_RUN, OPTION_FLAG, AT(timers), "timers", NULL,
-     "time the stages: the summary's table, and which of them the others wait for"},
+     "time the stages: --verbose then prints a table and the bottleneck, and --stats has both"},
     {"json", 'j', VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR, SECTION_OUT, OPTION_FLAG,
      AT(json), "json", NULL, "print JSON instead of text"},
 
-    {"memory-limit", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_BYTES,
-     AT(memory_limit), "memory.limit", "BYTES",
-     "budget for frames and tensors, as 1500000, 512M or 2G; 0: none", 0, 1e15},
+    {"memory-limit", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN,
+     OPTION_BYTES, AT(memory_limit), "memory.limit", "BYTES",
+     "limit of the memory for frames and tensors, such as 1500000, 512M or 2G; 0: none", 0, 1e15},
 
-    {"vram-limit", 0, VERB_TRACK | VERB_INFER, SECTION_RUN, OPTION_BYTES, AT(vram_limit), "pool.vram_limit",
-     "BYTES", "budget of a GPU's memory for frames, tensors, weights and decoders, as 24G; 0: --memory-limit's",
+    {"vram-limit", 0, VERB_TRACK | VERB_INFER, SECTION_RUN, OPTION_BYTES, AT(vram_limit),
+     "pool.vram_limit", "BYTES",
+     "limit of the GPU memory for frames, tensors, weights and decoders, such as 24G; 0: the value "
+     "of --memory-limit",
      0, 1e15},
-    {"host-limit", 0, VERB_TRACK, SECTION_RUN, OPTION_BYTES, AT(host_limit), "pool.host_limit", "BYTES",
-     "page-locked memory for what crosses to a GPU and back (frames that the CPU decodes or encodes), as 2G; 0: 512M",
+    {"host-limit", 0, VERB_TRACK, SECTION_RUN, OPTION_BYTES, AT(host_limit), "pool.host_limit",
+     "BYTES",
+     "limit of the page-locked memory for frames copied between CPU and GPU (those that the CPU "
+     "decodes or encodes), such as 2G; 0: 512M",
      0, 1e15},
-    {"trim-frames", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(trim_frames), "pool.trim_frames", "N",
-     "every N frames give back to the system what lay idle in the memory pool; 0: never", 0, 1000000},
+    {"trim-frames", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(trim_frames), "pool.trim_frames",
+     "N", "every N frames, return the pool's idle memory to the system; 0: never", 0, 1000000},
 
     {"detections", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(detections), "input.detections",
      "FILE", "track these MOTChallenge detections instead of running a detector"},
     {"fps", 'f', VERB_TRACK, SECTION_IN, OPTION_REAL, AT(fps), "input.fps", "N",
      "frames per second of an image folder, a pattern or detections without a video (a video has "
-     "times of its own); 0: 25 for images, seqinfo.ini for detections", 0, 1000},
+     "timestamps of its own); 0: 25 for images, seqinfo.ini for detections",
+     0, 1000},
     {"input-timeout", 0, VERB_TRACK, SECTION_IN, OPTION_REAL, AT(input_timeout_s),
-     "input.timeout_s", "SECONDS", "give up a network input that stays silent for so long", 0.1,
+     "input.timeout_s", "SECONDS", "give up a network input that sends nothing for this long", 0.1,
      3600},
 
     {"start", 0, VERB_TRACK, SECTION_IN, OPTION_TIME, AT(start_s), "input.start", "TIME",
-     "begin here: seconds or HH:MM:SS.mmm of the video; frames keep the times and numbers that they have in "
-     "all of it, --output begins at 0", 0, 1e8},
+     "begin at this time of the video: seconds or HH:MM:SS.mmm; frames keep the times and numbers "
+     "that they have in the whole video, but the video of --output begins at 0",
+     0, 1e8},
     {"duration", 0, VERB_TRACK, SECTION_IN, OPTION_TIME, AT(duration_s), "input.duration", "TIME",
-     "end after so much of the video; 0: at its end", 0, 1e8},
+     "stop after this much of the video; 0: at its end", 0, 1e8},
     {"every", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(every), "input.every", "N",
-     "look at each Nth frame only", 1, 1000000},
+     "use only every Nth frame", 1, 1000000},
     {"realtime", 0, VERB_TRACK, SECTION_IN, OPTION_FLAG, AT(realtime), "input.realtime", NULL,
-     "hold the frames of a file back until their time has come, as a camera would give them"},
+     "read a file at its own frame rate, as if it were a camera"},
     {"rotate", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(rotate), "input.rotate", "DEGREES",
-     "turn the frames clockwise; auto: as the file says (phones mark how they were held), none or 0: as they are "
-     "stored", .choices = rotations},
+     "rotate the frames clockwise; auto: as the file says (phones record how they were held), none "
+     "or "
+     "0: not at all",
+     .choices = rotations},
 
     {"decode", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(decode), "decode.where", "WHERE",
-     "where video is decoded; device: where the work runs (images on the CPU), auto: on the CPU what the "
-     "GPU refuses, and it is said; device is taken as auto with --device auto", .choices = decode_modes},
+     "where video is decoded; device: on --device (images on the CPU); auto: the same, but the "
+     "CPU decodes what the GPU can't, which is logged; with --device auto, device means auto",
+     .choices = decode_modes},
     {"decode-threads", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_threads), "decode.threads",
-     "N", "threads of the video decoder; 0: as --threads, beside a GPU all", 0, THREADS_MAX},
-    {"prefetch", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_prefetch), "decode.prefetch",
-     "N", "decoded frames kept ready; 0: decode when asked", 0, 256},
+     "N", "threads of the video decoder; 0: as --threads, or all with a GPU", 0, THREADS_MAX},
+    {"prefetch", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(decode_prefetch), "decode.prefetch", "N",
+     "frames decoded ahead; 0: none", 0, 256},
 
     {"output", 'o', VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(video_out), "output.video", "FILE",
-     "write the annotated video; the name's ending chooses the container. A folder: under the input's name in it; of "
-     "several inputs a folder, or a path with {name} or {folder} in it"},
+     "write the annotated video; the file extension chooses the container. In a folder the file is "
+     "named after the input; several inputs need a folder, or a path with {name} or {folder} in "
+     "it"},
     {"jsonl", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(jsonl_out), "output.jsonl", "FILE",
-     "write the tracks as JSON lines, one object a frame; - is standard output. Folders as with --output. Without "
-     "any output: NAME.tracks.jsonl; none: no file"},
+     "write the tracks as JSON lines, one object per frame; - is standard output. Folders as with "
+     "--output. If no output is given: NAME.tracks.jsonl; none: no file"},
     {"mot", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(mot_out), "output.mot", "FILE",
      "write the tracks as MOTChallenge lines; - is standard output. Folders as with --output"},
     {"csv", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(csv_out), "output.csv", "FILE",
-     "write the tracks as CSV, one line for each object in each frame; - is standard output. Folders as "
-     "with --output"},
+     "write the tracks as CSV, one line per object and frame; - is standard output. Folders as "
+     "with "
+     "--output"},
     {"kitti", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(kitti_out), "output.kitti", "FILE",
      "write the tracks as KITTI tracking labels; - is standard output. Folders as with --output"},
     {"coco", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(coco_out), "output.coco", "FILE",
-     "write the boxes as COCO results, with track_id; - is standard output. Folders as with --output"},
+     "write the boxes as COCO results, with track_id; - is standard output. Folders as with "
+     "--output"},
     {"save-crops", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(crops_out), "output.crops", "DIR",
-     "write the best view of each object as DIR/CLASS/ID.jpg; of several inputs: DIR/INPUT/CLASS/ID.jpg"},
-    {"clip-boxes", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(clip_boxes), "output.clip_boxes", NULL,
-     "cut the boxes that are written at the picture's edges, and leave out those beyond"},
+     "write the best view of each object as DIR/CLASS/ID.jpg; with several inputs: "
+     "DIR/INPUT/CLASS/ID.jpg"},
+    {"clip-boxes", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(clip_boxes), "output.clip_boxes",
+     NULL, "clip written boxes to the picture, and leave out those outside it"},
     {"audio", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(audio), "output.audio", NULL,
      "copy the input's audio into the annotated video"},
     {"trace", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(trace_out), "output.trace", "FILE",
-     "write what each thread did when as a Chrome trace, which Perfetto (ui.perfetto.dev) opens"},
+     "write a Chrome trace of what each thread did when; Perfetto (ui.perfetto.dev) opens it"},
     {"stats", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(stats_out), "output.stats", "FILE",
-     "write the run's statistics as JSON: stages, queues, batches, memory, copies, what held it up"},
+     "write the run's statistics as JSON: stages, queues, batches, memory, copies, bottleneck"},
     {"progress", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(progress), "output.progress", NULL,
-     "show a progress line where standard error is a terminal"},
+     "show a progress line if standard error is a terminal"},
 
     {"labels", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(labels), "draw.labels", "LIST",
-     "what stands beside each box: id, class and score, comma-separated, or none; auto: the id, and the "
-     "class where several are kept"},
+     "text beside each box: id, class and score, comma-separated, or none; auto: the id, and the "
+     "class if several are kept"},
     {"trails", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(trails), "draw.trails", NULL,
-     "draw where each object came from"},
+     "draw the path of each object"},
     {"trail", 0, VERB_TRACK, SECTION_OUT, OPTION_REAL, AT(trail_s), "draw.trail_s", "SECONDS",
      "length of a trail", 0, 60},
 
     {"encoder", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(encoder), "encode.encoder", "NAME",
-     "FFmpeg's name of the video encoder; empty: libx264, else the best one there is"},
-    {"encode-threads", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(encode_threads),
-     "encode.threads", "N", "threads of the video encoder; 0: as --threads, beside a GPU all", 0, THREADS_MAX},
+     "FFmpeg's name of the video encoder; empty: libx264, else the best one available"},
+    {"encode-threads", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(encode_threads), "encode.threads",
+     "N", "threads of the video encoder; 0: as --threads, or all with a GPU", 0, THREADS_MAX},
     {"crf", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(encode_crf), "encode.crf", "N",
-     "quality, on libx264's scale: lower is better and larger", 0, 51},
+     "quality on libx264's scale: a lower number gives a better and larger video", 0, 51},
     {"preset", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(encode_preset), "encode.preset", "NAME",
-     "speed of libx264", .choices = presets},
+     "libx264's preset: speed against size", .choices = presets},
 
     {"detector", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(detector), "detector.model",
      "MODEL",
      "the detector: an ONNX file, or the name of a model that comes with saccade (person_det, "
-     "person_det_fast); auto: person_det, unless there are detections"},
-    {"head", 0, VERB_TRACK | VERB_INSPECT, SECTION_DETECTOR, OPTION_TEXT, AT(head),
-     "detector.head", "NAME",
-     "what the detector's outputs mean: a head's name or a plug-in's file; empty: recognised from "
-     "the model"},
+     "person_det_fast); auto: person_det, or none with --detections"},
+    {"head", 0, VERB_TRACK | VERB_INSPECT, SECTION_DETECTOR, OPTION_TEXT, AT(head), "detector.head",
+     "NAME",
+     "how the detector's outputs are decoded: a head's name or a plug-in's file; empty: recognised "
+     "from the model"},
     {"preprocess", 0, VERB_TRACK | VERB_INSPECT, SECTION_DETECTOR, OPTION_TEXT, AT(preprocess),
      "detector.preprocess", "LIST",
-     "override how pixels enter the detector: bgr,mean=0,scale=1,letterbox=topleft,fill=114,"
+     "override the detector's preprocessing: bgr,mean=0,scale=1,letterbox=topleft,fill=114,"
      "size=416x416"},
     {"classes", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(classes), "detector.classes",
-     "LIST", "classes to keep: all, or names or numbers, comma-separated; auto: persons where the model "
-     "knows them, else all", .words = class_words},
-    {"score-min", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_REAL, AT(score_min),
-     "detector.score_min", "SCORE",
-     "drop boxes below this score; trackers use low scores too", 0, 1},
+     "LIST",
+     "classes to keep: all, or names or numbers, comma-separated; auto: persons if the model has "
+     "that class, else all",
+     .words = class_words},
+    {"score-min", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_REAL, AT(score_min), "detector.score_min",
+     "SCORE", "drop boxes below this score; trackers use low scores too", 0, 1},
     {"nms-iou", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_REAL, AT(nms_iou), "detector.nms_iou",
-     "IOU", "of two boxes of a class that overlap more, keep the better", 0, 1},
+     "IOU", "of two boxes of one class that overlap more than this, keep the better one", 0, 1},
     {"boxes-max", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_INT, AT(detection_max),
-     "detector.boxes_max", "N", "most boxes in a frame, best first", 1, 100000},
+     "detector.boxes_max", "N", "most boxes per frame; the best are kept", 1, 100000},
 
     {"reid", 0, VERB_TRACK, SECTION_REID, OPTION_TEXT, AT(reid), "reid.model", "MODEL",
      "the appearance network: an ONNX file, person_reid, which comes with saccade, or none; auto: "
-     "person_reid where the tracker looks at appearance and the detector finds persons alone"},
+     "person_reid if the tracker uses appearance and the detector finds only persons"},
     {"reid-preprocess", 0, VERB_TRACK, SECTION_REID, OPTION_TEXT, AT(reid_preprocess),
-     "reid.preprocess", "LIST", "override how crops enter the appearance network"},
+     "reid.preprocess", "LIST", "override the appearance network's preprocessing"},
     {"reid-batch", 0, VERB_TRACK, SECTION_REID, OPTION_INT, AT(reid_batch_max), "reid.batch_max",
-     "N", "most crops in one run of the appearance network; 0: what pays on the device", 0, 1024},
+     "N", "most crops in one batch of the appearance network; 0: chosen for the device", 0, 1024},
 
     {"reid-every", 0, VERB_TRACK, SECTION_REID, OPTION_FLAG, AT(reid_every), "reid.every", NULL,
-     "look at every detection, also at those that are matched by motion alone (to measure)"},
+     "compute the appearance of every detection, even of those matched by motion alone (for "
+     "measurements)"},
 
     {"tracker", 0, VERB_TRACK, SECTION_TRACKER, OPTION_TEXT, AT(tracker), "tracker.kind", "NAME",
      "the tracker", .choices = option_trackers},
     {"score-high", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(score_high),
-     "tracker.score_high", "SCORE", "detections from here on are matched first", 0, 1},
+     "tracker.score_high", "SCORE", "detections with at least this score are matched first", 0, 1},
     {"score-low", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(score_low), "tracker.score_low",
-     "SCORE", "detections from here to score-high are matched second", 0, 1},
+     "SCORE", "detections between this score and --score-high are matched second", 0, 1},
     {"score-new", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(score_new), "tracker.score_new",
-     "SCORE", "a new track starts from here on", 0, 1},
+     "SCORE", "least score of a detection that starts a new track", 0, 1},
     {"match-iou", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(match_iou), "tracker.match_iou",
-     "IOU", "least overlap of a pair in the first round", 0, 1},
-    {"lost-max", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(lost_max_s),
-     "tracker.lost_max_s", "SECONDS", "keep a lost track for so long", 0, 3600},
+     "IOU", "least overlap of a match in the first round", 0, 1},
+    {"lost-max", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(lost_max_s), "tracker.lost_max_s",
+     "SECONDS", "keep a lost track for this long", 0, 3600},
     {"confirm", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(confirm_s), "tracker.confirm_s",
-     "SECONDS", "show a track once it was seen for so long", 0, 60},
+     "SECONDS", "report a track once it has been seen for this long", 0, 60},
     {"reid-distance", 0, VERB_TRACK, SECTION_TRACKER, OPTION_REAL, AT(reid_distance),
-     "tracker.reid_distance", "DISTANCE", "cosine distance over which appearance says no", 0, 2},
+     "tracker.reid_distance", "DISTANCE", "largest cosine distance between appearances that match",
+     0, 2},
     {"gallery", 0, VERB_TRACK, SECTION_TRACKER, OPTION_INT, AT(gallery_max), "tracker.gallery_max",
      "N", "appearances kept for each track", 1, 1024},
     {"track-max", 0, VERB_TRACK, SECTION_TRACKER, OPTION_INT, AT(track_max), "tracker.track_max",
-     "N", "most live and lost tracks together; the oldest lost one goes first", 1, 1000000},
+     "N", "most live and lost tracks together; the oldest lost one is removed first", 1, 1000000},
     {"camera-motion", 0, VERB_TRACK, SECTION_TRACKER, OPTION_FLAG, AT(camera_motion),
      "tracker.camera_motion", NULL, "compensate for a moving camera (botsort)"},
 
     {"max-batch", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(inference_batch_max),
-     "inference.max_batch", "N", "most frames in one run of the detector, from one input over time or from several; 0: what pays "
-     "on the device", 0, 256},
+     "inference.max_batch", "N",
+     "most frames in one batch of the detector, from one input or from several; 0: chosen for the "
+     "device",
+     0, 256},
     {"batch-timeout", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(inference_timeout_ms),
-     "inference.timeout_ms", "MS", "wait so long for a batch to fill", 0, 10000},
+     "inference.timeout_ms", "MS", "longest wait for a batch to fill", 0, 10000},
 
     {"queue-length", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(queue_length), "queue.length", "N",
      "frames that may wait between two stages", 1, 256},
 
     {"input", 'i', VERB_INFER, SECTION_IN, OPTION_LIST, AT(infer_inputs), "infer.inputs",
-     "[NAME=]X.npy", "an input tensor; without NAME in the model's order"},
+     "[NAME=]X.npy", "an input tensor; without NAME, in the model's order"},
     {"output", 'o', VERB_INFER, SECTION_OUT, OPTION_TEXT, AT(infer_output), "infer.output", "DIR",
      "write each output as DIR/NAME.npy"},
     {"repeat", 'n', VERB_INFER, SECTION_RUN, OPTION_INT, AT(infer_repeat), "infer.repeat", "N",
      "timed runs, after one that is not counted", 1, 1000000},
     {"optimise", 0, VERB_INFER, SECTION_RUN, OPTION_FLAG, AT(infer_optimise), "infer.optimise",
-     NULL, "fuse, fold and choose layouts; off: node by node, as the file has it"},
+     NULL, "fuse nodes, fold constants and choose layouts; off: run the graph node by node"},
     {"reference", 0, VERB_INFER, SECTION_RUN, OPTION_FLAG, AT(infer_reference), "infer.reference",
-     NULL, "use the plain C kernels alone"},
+     NULL, "use only the plain C kernels"},
     {"layers", 0, VERB_INFER, SECTION_OUT, OPTION_FLAG, AT(infer_layers), "infer.layers", NULL,
      "print each step with its kernel and mean time"},
 
     {"output", 'o', VERB_BUILD, SECTION_OUT, OPTION_TEXT, AT(build_output), "build.output", "FILE",
-     "where the plan goes; default: the model's name with .plan at its end, in this folder"},
-    {"batch", 'b', VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_batch), "build.batch", "MIN:OPT:MAX",
+     "the plan's file; default: the model's name with the extension .plan, in the current folder"},
+    {"batch", 'b', VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_batch), "build.batch",
+     "MIN:OPT:MAX",
      "batches to plan for: these and the powers of two between; one number stands for all three"},
     {"size", 0, VERB_BUILD, SECTION_RUN, OPTION_TEXT, AT(build_size), "build.size", "WIDTHxHEIGHT",
-     "size of the images, where the model leaves it open"},
+     "size of the images, if the model leaves it open"},
 
     {"gt", 'g', VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_gt), "eval.gt", "GT",
      "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},

@@ -14,7 +14,7 @@ enum {
     VERB_EVAL = 1 << 3,
     VERB_DOCTOR = 1 << 4,
     VERB_BUILD = 1 << 6,
-    VERB_TOOLS = 1 << 5, /* help, config, completion, man: they take --help alone */
+    VERB_TOOLS = 1 << 5, /* help, config, completion, man: they take only --help */
     VERB_WORK = VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR | VERB_BUILD,
     VERB_ALL = VERB_WORK | VERB_TOOLS
 };
@@ -22,10 +22,10 @@ enum {
 enum option_type {
     OPTION_FLAG,  /* bool: --name and --no-name; true or false in YAML */
     OPTION_INT,   /* int, in min..max */
-    OPTION_REAL,  /* double, in min..max; "auto" is NAN where the default is */
+    OPTION_REAL,  /* double, in min..max; "auto" is NAN if the default is NAN */
     OPTION_TIME,  /* double, seconds, in min..max: 90, 1:30, 00:01:30.5 */
     OPTION_BYTES, /* uint64_t: 1500000, 512M, 2G */
-    OPTION_TEXT,  /* const char *, one of choices where there are some; empty: NULL */
+    OPTION_TEXT,  /* const char *, one of choices if there are any; empty: NULL */
     OPTION_LIST   /* struct text_list: all arguments up to the next option */
 };
 
@@ -51,7 +51,7 @@ struct option {
     const char         *help;   /* unit and meaning, lower case, no full stop */
     double              min, max;
     const char *const  *choices; /* ends with NULL */
-    const char *const  *words;   /* what it also takes, for completion; ends with NULL */
+    const char *const  *words;   /* special values, for completion; ends with NULL */
 };
 
 extern const struct option options[];
@@ -61,7 +61,7 @@ extern const char *const option_trackers[]; /* the kinds' names; ends with NULL 
 
 const char *option_section_title(enum option_section section);
 
-/* The row of a name (or NULL) among those of a verb; of a YAML key. */
+/* The row of a verb's option, or of a YAML key; NULL: none. */
 const struct option *option_find(const char *name, unsigned verb);
 const struct option *option_find_key(const char *key);
 
@@ -73,7 +73,7 @@ int option_set(struct settings *s, const struct option *option, const char *text
 void option_print(const struct settings *s, const struct option *option, char *buf, size_t size);
 /* "--crf N", "--[no-]audio" into buf. */
 void option_spelling(const struct option *option, char *buf, size_t size);
-/* What the default is, for people: "4", "auto: sort 0.3, botsort 0.5"; empty where there is none. */
+/* The default as help prints it: "4", "auto: sort 0.3, botsort 0.5"; empty if there is none. */
 void option_print_default(const struct option *option, char *buf, size_t size);
 /* The help text with choices, range and default. */
 void option_description(const struct option *option, char *buf, size_t size);

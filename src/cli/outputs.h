@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of results that track can write, declared as data: one row for each. */
+/* The kinds of result files that track writes, declared as data: one row each. */
 #ifndef SAC_CLI_OUTPUTS_H
 #define SAC_CLI_OUTPUTS_H
 
@@ -11,7 +11,8 @@ struct output_kind {
     const char *option; /* "--mot" */
     size_t      setting, in_pipeline, in_stream; /* the path's place in the three structs */
     unsigned    bit;     /* SAC_OUTPUT_... */
-    const char *ending;  /* of a file among several inputs; NULL: the input's container; "": a folder */
+    const char
+        *ending; /* of each file with several inputs; NULL: the input's container; "": a folder */
 };
 extern const struct output_kind output_kinds[];
 extern const size_t             output_kind_count;

@@ -54,7 +54,7 @@ struct settings {
     bool        reid_every;
     int         inference_batch_max, inference_timeout_ms, queue_length;
 
-    /* track: the tracker; NAN: what that tracker has by default */
+    /* track: the tracker; NAN: the default of that kind */
     const char *tracker;
     double      score_high, score_low, score_new, match_iou, lost_max_s, confirm_s, reid_distance;
     int         gallery_max, track_max;
@@ -72,13 +72,13 @@ struct settings {
     bool             eval_preprocess;
 
     const char      *command; /* the whole command line, for records */
-    struct text_list args; /* what stands on the command line without an option */
+    struct text_list args;    /* the command line's arguments without an option */
     struct text_list held; /* texts that this struct owns: values from a file */
 };
 
 /* The library's own defaults. */
 void settings_init(struct settings *s);
-/* Replace NAN by what the tracker of this kind has by default. */
+/* Replace NAN by the defaults of this kind of tracker. */
 void settings_fill_tracker(struct settings *s, enum sac_tracker_kind kind);
 void settings_finish(struct settings *s);
 /* Append a borrowed text. false: no memory. */

@@ -11,7 +11,7 @@ static const char *s_of(int64_t n)
     return n == 1 ? "" : "s";
 }
 
-/* A device's own time, where one works beside the host: what the rest of the row tells is the host's. */
+/* The GPU's own time, if a GPU took part; the rest of the row is host time. */
 static void print_gpu_time(const struct sac_timer_summary *gpu, FILE *out)
 {
     if (gpu->count)
@@ -59,7 +59,7 @@ static void print_copies(const struct sac_pipeline_stats *stats, FILE *out)
                     (double)entry->bytes / 1e6);
     }
     if (stats->ledger.crossed_bytes)
-        fprintf(out, "crossed     %.3f MB/s between host and device, weights left out\n",
+        fprintf(out, "crossed     %.3f MB/s between host and device, not counting weights\n",
                 stats->crossed_per_s / 1e6);
 }
 
@@ -89,17 +89,18 @@ static void print_memory(const struct sac_pipeline_stats *stats, FILE *out)
 {
     const struct sac_pool_stats *pool = &stats->pool;
     fprintf(out, "memory      %.0f MB at most\n", (double)stats->rss_peak_bytes / 1e6);
-    fprintf(out, "pool        %.0f MB at most; %.1f %% of %" PRIu64 " requests were served again", (double)pool->bytes_peak / 1e6,
-            stats->pool_reuse * 100, pool->allocations + pool->reuses);
+    fprintf(out, "pool        %.0f MB at most; %.1f %% of %" PRIu64 " requests reused a buffer",
+            (double)pool->bytes_peak / 1e6, stats->pool_reuse * 100,
+            pool->allocations + pool->reuses);
     if (pool->requests_warm)
         fprintf(out, ", after the first %d frames %.1f %% of %" PRIu64, SAC_POOL_WARM_FRAMES,
                 100 - 100 * (double)pool->allocations_warm / (double)pool->requests_warm, pool->requests_warm);
     else if (stats->frames > SAC_POOL_WARM_FRAMES)
-        fprintf(out, ", after the first %d frames nobody made one", SAC_POOL_WARM_FRAMES);
+        fprintf(out, ", no requests after the first %d frames", SAC_POOL_WARM_FRAMES);
     fputs("\n", out);
 }
 
-/* What was survived on the way; nothing to say most of the time. */
+/* Problems of the input that the run survived; mostly none. */
 static void print_troubles(const struct sac_source_stats *source, FILE *out)
 {
     const struct {
@@ -172,8 +173,8 @@ void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out)
     print_memory(stats, out);
     print_gpu(&stats->gpu, out);
     if (converted)
-        fprintf(out, "converted   %" PRIu64 " frame%s from a pixel format that no stage takes\n", converted,
-                s_of((int64_t)converted));
+        fprintf(out, "converted   %" PRIu64 " frame%s from a pixel format that no stage accepts\n",
+                converted, s_of((int64_t)converted));
     print_copies(stats, out);
     print_advice(stats, out);
     print_stages(stats, out);

@@ -10,11 +10,11 @@
 
 /* What a run found, how fast, and what was wrong with its input. */
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out);
-/* How it did that: models, device, memory, copies, what held it up, time by stage. */
+/* Details: models, device, memory, copies, bottleneck, time by stage. */
 void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out);
 /* A line for each of several inputs. */
 void summary_print_streams(sac_pipeline *pipe, int count, FILE *out);
-/* The files that it wrote and that are whole, also after a fault. */
+/* The complete files that it wrote, even if the run failed. */
 void summary_print_files(const struct sac_pipeline_stats *stats, const struct settings *s,
                          FILE *out);
 

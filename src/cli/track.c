@@ -16,9 +16,9 @@
 #include "term.h"
 #include "verbs.h"
 
-/* ---- what does not go together ---- */
+/* ---- options that exclude each other ---- */
 
-/* Names a model, rather than leaving the choice to the library, or none. */
+/* Whether a model is named: neither "auto" nor "none". */
 static bool is_given(const char *model)
 {
     return model && strcmp(model, "auto") != 0 && strcmp(model, "none") != 0;
@@ -31,7 +31,7 @@ static int check_usage(const struct settings *s, const char *input, struct fault
         return fault_usage(fault, "track needs an INPUT: a video, a folder of images, a URL or -");
     if ((!s->detector || strcmp(s->detector, "none") == 0) && !s->detections)
         return fault_usage(fault, "no detector: give --detector MODEL.onnx, or --detections FILE "
-                                  "with boxes found before");
+                                  "with ready-made boxes");
     if (is_given(s->detector) && s->detections)
         return fault_usage(fault, "--detector and --detections exclude each other");
     if (s->labels && sac_labels_parse(s->labels, &labels) != SAC_OK)
@@ -72,7 +72,8 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->timers = s->timers;
     job->trace_out = s->trace_out;
     job->stats_out = s->stats_out;
-    sac_precision_parse(s->precision, &job->detector_params.precision); /* the option takes known names alone */
+    sac_precision_parse(s->precision,
+                        &job->detector_params.precision); /* only known names get here */
     job->reid_params.precision = job->detector_params.precision;
     job->reid = s->reid;
     job->reid_params.preprocess = s->reid_preprocess;
@@ -80,7 +81,7 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->reid_every = s->reid_every;
 
     enum sac_tracker_kind kind = SAC_TRACKER_BOTSORT;
-    sac_tracker_kind_parse(s->tracker, &kind); /* the option takes known names alone */
+    sac_tracker_kind_parse(s->tracker, &kind); /* only known names get here */
     settings_fill_tracker(s, kind);
     struct sac_tracker_params *tracker = &job->tracker;
     *tracker = sac_tracker_params_default(kind);
@@ -103,10 +104,10 @@ static enum sac_decode decode_of(const char *name)
     for (size_t i = SAC_DECODE_GPU; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], name) == 0)
             return (enum sac_decode)i;
-    return SAC_DECODE_DEFAULT; /* "device": the option takes known names alone */
+    return SAC_DECODE_DEFAULT; /* "device": only known names get here */
 }
 
-/* "auto", "none" or degrees, which the option takes by quarter turns. */
+/* "auto", "none" or degrees, a multiple of 90. */
 static enum sac_rotate rotate_of(const char *name)
 {
     if (strcmp(name, "auto") == 0)
@@ -143,7 +144,7 @@ static void fill_params(struct settings *s, const char *input,
     params->sink.crf = s->encode_crf;
     params->sink.preset = s->encode_preset;
     if (s->labels)
-        sac_labels_parse(s->labels, &params->labels); /* check_usage has seen it */
+        sac_labels_parse(s->labels, &params->labels); /* valid: check_usage parsed it too */
     params->draw_trails = s->trails;
     params->trail_s = (float)s->trail_s;
     params->command = s->command;
@@ -172,11 +173,12 @@ static int read_gpus(const struct settings *s, struct gpus *out, struct fault *f
         char *end;
         long  number = strtol(at, &end, 10);
         if (end == at || number < 0 || number > 255 || (*end && (*end != ',' || !end[1])) || out->count == GPUS_MAX)
-            return fault_usage(fault, "--gpus '%s': give up to %d numbers of GPUs, as 0,1", s->gpus, (int)GPUS_MAX);
+            return fault_usage(fault, "--gpus '%s': it takes up to %d GPU numbers, such as 0,1",
+                               s->gpus, (int)GPUS_MAX);
         snprintf(out->name[out->count], sizeof out->name[0], "cuda:%ld", number);
         for (int i = 0; i < out->count; i++)
             if (strcmp(out->name[i], out->name[out->count]) == 0)
-                return fault_usage(fault, "--gpus '%s': GPU %ld stands there twice", s->gpus, number);
+                return fault_usage(fault, "--gpus '%s': GPU %ld is listed twice", s->gpus, number);
         out->list[out->count] = out->name[out->count];
         out->count++;
         at = *end ? end + 1 : end;
@@ -186,7 +188,8 @@ static int read_gpus(const struct settings *s, struct gpus *out, struct fault *f
 
 /* ---- stopping early ---- */
 
-/* While it opens there is no pipeline to stop yet, but a pipe or a camera to wait for. */
+/* Asked while inputs are opened: opening may wait for a pipe or a camera, before there is a
+ * pipeline to stop. */
 static int was_interrupted(void *user)
 {
     (void)user;
@@ -246,7 +249,7 @@ static int show_progress(void *user, const sac_frame *frame, const struct sac_tr
     return 0;
 }
 
-/* Lines that go to the same screen would be torn by it. */
+/* Results printed to the same terminal would be mixed with the progress line. */
 static bool shares_terminal(const struct settings *s)
 {
     bool standard = (s->trace_out && is_standard(s->trace_out)) ||
@@ -260,7 +263,7 @@ static bool shares_terminal(const struct settings *s)
 
 /* ---- the run ---- */
 
-/* The summary is information as the log has it: a level that leaves that out leaves out both. */
+/* The summary has the level "info": a log level below that hides it too. */
 static bool is_verbose(const struct settings *s)
 {
     return strcmp(s->log_level, "debug") == 0 || strcmp(s->log_level, "trace") == 0;
@@ -288,13 +291,13 @@ static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe
     if ((res == SAC_ERR_CANCELLED || (many && res != SAC_OK)) && interrupt_came()) {
         fault_failure(fault, "interrupted: %lld frame%s done%s", (long long)stats.frames,
                       stats.frames == 1 ? " is" : "s are",
-                      stats.outputs_whole ? "; the output files are whole up to there" : "");
+                      stats.outputs_whole ? "; the output files are complete up to there" : "");
         return STATUS_INTERRUPTED;
     }
     return res == SAC_OK ? STATUS_OK : fault_library(fault, ctx, res);
 }
 
-/* SAC_ERR_ARG: an option that the library alone can judge: --device, --classes, names of files, ... */
+/* SAC_ERR_ARG: an option that only the library can check: --device, --classes, file names, ... */
 static int fail_create(const sac_context *ctx, sac_result res, struct fault *fault)
 {
     const int status = fault_library(fault, ctx, res);
@@ -355,7 +358,7 @@ static int run_planned(struct settings *s, sac_context *ctx, struct inputs *inpu
     if (status != STATUS_OK)
         return status;
     sac_result res = sac_pipeline_check_files(ctx, &params);
-    if (res != SAC_OK) /* before a folder is made */
+    if (res != SAC_OK) /* before a folder is created */
         return fail_create(ctx, res, fault);
     status = inputs_make_folders(s, inputs, fault);
     if (status == STATUS_OK)

@@ -3,24 +3,26 @@
 
 #include "verbs.h"
 
-/* Pictures may be given one by one. */
+/* A sequence's pictures may be given one by one. */
 enum { ARGUMENTS_MAX = 10000000 };
 
 const struct verb verbs[] = {
     {"track", VERB_TRACK, "[INPUT...]", "find objects in a video and follow them",
-     "INPUT is a video file, a folder of images or of videos, pictures, a pattern (img%05d.jpg, 'imgs/*.jpg'), a URL "
-     "such as rtsp://camera/1, a webcam (/dev/video0), or - for standard input. Several pictures are one sequence, in their order. Each frame goes through the detector, boxes are "
-     "joined over time by the tracker, with or without an appearance network, and every object "
-     "keeps its number. Models that come with saccade find persons; --detector and --reid take "
-     "others. Several INPUTs are tracked at once, in batches over all of them: --output, --jsonl, "
-     "--mot and the other outputs then name folders, in which files take the inputs' names, with the folder's before where two have one, "
-     "or paths with {name}, {folder}, {index} (from 1) or {stream} (from 0) in them (--detections names a folder that "
-     "holds NAME.txt for each); an input that fails does not stop the "
-     "others. 'track' is what happens without a verb too. Output files are written under "
-     "a temporary name and renamed when they are whole; Ctrl-C ends a run early with whole files "
-     "and status 130, a second Ctrl-C at once, and "
-     "without the files that are not whole. Without any output NAME.tracks.jsonl is written in the current folder, "
-     "unless it is there.",
+     "INPUT is a video file, a folder of images or of videos, a list of images, a pattern "
+     "(img%05d.jpg, 'imgs/*.jpg'), a URL such as rtsp://camera/1, a webcam (/dev/video0), or - for "
+     "standard input. Several images are one sequence, in the given order. The detector finds "
+     "objects in each frame; the tracker links them over time, with or without an appearance "
+     "network, so that each object keeps its number. The models that come with saccade find "
+     "persons; --detector and --reid take others. Several INPUTs are tracked at once and share "
+     "the detector's batches. Each output option then names a folder, where files are named "
+     "after the inputs (and after their folders too if two inputs have the same name), or a path "
+     "with {name}, {folder}, {index} (from 1) or {stream} (from 0) in it; --detections names a "
+     "folder with a NAME.txt for each input. An input that fails does not stop the others. "
+     "'track' is also what runs if no verb is given. Output files are written under a temporary "
+     "name and renamed when they are complete. Ctrl-C ends a run early, with complete files and "
+     "status 130; a second Ctrl-C ends it at once and removes the incomplete files. If no output "
+     "is given, NAME.tracks.jsonl is written in the current folder; the run fails if that file "
+     "exists.",
      "saccade in.mp4 -o out.mp4\n"
      "saccade track in.mp4 --jsonl - | jq -c .tracks\n"
      "saccade track in.mp4 --detector person_det_fast --reid none --jsonl tracks.jsonl\n"
@@ -32,53 +34,59 @@ const struct verb verbs[] = {
      0, ARGUMENTS_MAX, verb_track},
     {"infer", VERB_INFER, "MODEL", "run a model on NumPy files",
      "Reads one .npy file for each input of an ONNX model, runs it, writes each output as "
-     "DIR/NAME.npy and prints the least, median and 99th percentile time in milliseconds: the way to check a model "
-     "against another runtime.",
+     "DIR/NAME.npy and prints the minimum, median and 99th percentile time in milliseconds. Use it "
+     "to compare a model with another runtime.",
      "saccade infer net.onnx --input x.npy --output out\n"
      "saccade infer net.onnx --input image=x.npy scale=s.npy --repeat 100 --threads 2\n",
      1, 1, verb_infer},
-    {"inspect", VERB_INSPECT, "FILE", "say what a video or a model is",
-     "Of a video: container, codec, size, colour, frame rate, duration. Of an ONNX model: inputs, "
-     "outputs, operators with the kernel that runs each, parameters, arithmetic, the head it was "
-     "recognised as, and how pixels enter it, each value with its source. A model that comes with "
-     "saccade is known by its name.",
+    {"inspect", VERB_INSPECT, "FILE", "describe a video or a model",
+     "For a video: container, codec, size, colour, frame rate, duration. For an ONNX model: "
+     "inputs, "
+     "outputs, operators and the kernel that runs each, parameters, arithmetic, the recognised "
+     "head, and the preprocessing, each value with its source. A model that comes with saccade "
+     "may be given by its name.",
      "saccade inspect in.mp4\n"
      "saccade inspect person_det\n"
      "saccade inspect yolox.onnx --json\n",
      1, 1, verb_inspect},
-    {"build", VERB_BUILD, "MODEL", "plan a model for a GPU ahead of its first run",
-     "Plans an ONNX model, or one that comes with saccade, for a GPU and a range of batches: its kernels are "
-     "tried on that GPU and the best are taken, the results are checked against the CPU's on random input, "
-     "and plan and model are written to one file, which goes wherever a model does. Without it the same "
-     "happens at the first run of each shape and is kept in the user's cache (SACCADE_CACHE, else "
-     "~/.cache/saccade). A plan that does not fit any more, after an update of the driver, say, is made "
-     "anew, and it is said.",
+    {"build", VERB_BUILD, "MODEL", "plan a model for a GPU before its first run",
+     "Plans an ONNX model, or one that comes with saccade, for a GPU and a range of batch sizes. "
+     "The "
+     "kernels are timed on that GPU and the fastest are chosen; the results are compared with the "
+     "CPU's on random input; plan and model are written to one file, which can be used wherever a "
+     "model can. Without a plan file the same happens at the first run of each shape, and the plan "
+     "is kept in the user's cache (SACCADE_CACHE, else ~/.cache/saccade). A plan that no longer "
+     "fits, for example after a driver update, is built again, and a log line says so.",
      "saccade build yolox.onnx -o yolox.plan --precision fp16 --batch 1:8:16\n"
      "saccade build person_det --device cuda:1 --batch 1:16:32\n",
      1, 1, verb_build},
     {"eval", VERB_EVAL, "", "score tracks against ground truth",
      "Prints HOTA, CLEAR MOT and Identity scores for each sequence and combined, as TrackEval "
-     "computes them. Ground truth is a MOTChallenge file, a sequence's folder (gt.txt or gt/gt.txt, "
-     "seqinfo.ini) or a folder of such folders; tracks are one file for each, in the same order, or "
-     "a folder that holds SEQUENCE.txt.",
+     "computes them. Ground truth is a MOTChallenge file, a sequence's folder (gt.txt or "
+     "gt/gt.txt, "
+     "seqinfo.ini) or a folder of such folders; tracks are one file per sequence, in the same "
+     "order, "
+     "or a folder with a SEQUENCE.txt for each.",
      "saccade eval --gt MOT/PETS09-S2L1 --tracks tracks.txt\n"
      "saccade eval --gt MOT --tracks results --no-preprocess --json\n",
      0, 0, verb_eval},
-    {"doctor", VERB_DOCTOR, "", "say what this machine has and what is missing",
+    {"doctor", VERB_DOCTOR, "", "check what this machine has and what is missing",
      "Looks for what saccade can use on this machine: CPU features, FFmpeg and its codecs, the "
-     "fast kernels, its models, a GPU. What is missing comes with the command that mends it.",
+     "fast kernels, its models, a GPU. For what is missing it prints the command that installs it.",
      "saccade doctor\n", 0, 0, verb_doctor},
-    {"config", VERB_TOOLS, "", "print the commented configuration with every key",
-     "The template of the file for --config, with the defaults of this build.",
+    {"config", VERB_TOOLS, "", "print a commented configuration with every key",
+     "The output is a template for the file of --config, with the defaults of this build.",
      "saccade config > saccade.yaml\n", 0, 0, verb_config},
     {"completion", VERB_TOOLS, "bash|zsh", "print a shell's completion script",
      "Load it from the shell's start-up file.",
      "source <(saccade completion bash)\n"
-     "saccade completion zsh > \"${fpath[1]}/_saccade\"\n", 1, 1, verb_completion},
+     "saccade completion zsh > \"${fpath[1]}/_saccade\"\n",
+     1, 1, verb_completion},
     {"man", VERB_TOOLS, "", "print the manual page as troff",
-     "The installed page is made by this verb.", "saccade man | man -l -\n", 0, 0, verb_man},
-    {"help", VERB_TOOLS, "[VERB]", "print help for the program or a verb",
-     "The same as --help.", "saccade help track\n", 0, 1, verb_help},
+     "The installed manual page is the output of this verb.", "saccade man | man -l -\n", 0, 0,
+     verb_man},
+    {"help", VERB_TOOLS, "[VERB]", "print help for the program or a verb", "The same as --help.",
+     "saccade help track\n", 0, 1, verb_help},
 };
 const size_t verb_count = sizeof verbs / sizeof verbs[0];
 

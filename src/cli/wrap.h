@@ -7,8 +7,7 @@
 /* Print text in lines of up to `width` columns, broken at spaces: the first line begins with first,
  * the others with rest. Ends with a newline. ASCII. */
 void print_wrapped(FILE *out, const char *text, const char *first, const char *rest, int width);
-/* Text from a file that is not to be trusted: control characters, which may steer a terminal, become
- * question marks. */
+/* Print untrusted text: control characters, which may control a terminal, become question marks. */
 void print_clean(FILE *out, const char *text);
 
 #endif

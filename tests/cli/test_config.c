@@ -67,16 +67,16 @@ static void faults_name_file_and_line(void **state)
     refuses("threads: 1\n\ntracker:\n  knid: sort\n",
             "a.yaml:4: unknown key 'tracker.knid'; did you mean 'tracker.kind'?");
     refuses("colour: red\n",
-            "a.yaml:1: unknown key 'colour'; 'saccade config' prints all there are");
+            "a.yaml:1: unknown key 'colour'; 'saccade config' prints all keys");
     refuses("threads: many\n", "a.yaml:1: threads: 'many' is not a whole number");
     refuses("encode:\n  crf: 77\n", "a.yaml:2: encode.crf: 77 is out of range; it takes 0 to 51");
     refuses("threads: [1]\n", "a.yaml:1: threads takes one value, not a list");
     refuses("threads: {a: 1}\n", "a.yaml:1: threads takes one value, not a mapping");
     refuses("tracker: sort\n", "a.yaml:1: tracker: expected 'key: value' lines");
     refuses("- a\n", "a.yaml:1: expected 'key: value' lines");
-    refuses("threads: 1\nthreads: 2\n", "a.yaml:2: key 'threads' stands here a second time");
+    refuses("threads: 1\nthreads: 2\n", "a.yaml:2: key 'threads' appears a second time");
     refuses("[a]: 1\n", "a.yaml:1: a key must be a word");
-    refuses("threads: \"1\\0\"\n", "a.yaml:1: threads: a text with a zero byte in it");
+    refuses("threads: \"1\\0\"\n", "a.yaml:1: threads: the text contains a zero byte");
     refuses("eval:\n  gt: [a, [b]]\n", "a.yaml:2: eval.gt takes one value, not a list");
     refuses("threads: 1\n  bad: 2\n", "a.yaml:2: mapping values are not allowed in this context");
 }

@@ -43,7 +43,7 @@ def test_a_configuration_that_only_costs_time(saccade, tmp_path):
     path = tmp_path / 'c.yaml'
     for text, word in (('[' * 200000, '128 KiB'), ('[' * 100000, 'deep'), ('{' * 100000, 'deep'),
                        ('- ' * 60000, 'deep'), ('? ' * 60000, 'deep'),
-                       ('a: &a [1]\nb: [' + '*a, ' * 30000 + ']\n', 'over 20000'),
+                       ('a: &a [1]\nb: [' + '*a, ' * 30000 + ']\n', 'more than 20000'),
                        (''.join(f'- &a{i} 1\n' for i in range(9000)), 'expected'),
                        (''.join(f'%TAG !{i}! x\n' for i in range(6000)) + '---\n', 'c.yaml')):
         path.write_text(text)

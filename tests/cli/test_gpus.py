@@ -12,11 +12,11 @@ def inputs(clip):
 @pytest.mark.parametrize('numbers', ['x', '-1', '0,', ',0', '0,,1', '0 1', '0;1', '256', '0,1x', 'cuda:0',
                                      ','.join(map(str, range(17)))])
 def test_what_is_no_list(saccade, clip, numbers):
-    fails(saccade('track', *inputs(clip), '--gpus=' + numbers), 2, '--gpus', 'give up to 16 numbers of GPUs')
+    fails(saccade('track', *inputs(clip), '--gpus=' + numbers), 2, '--gpus', 'up to 16 GPU numbers')
 
 
 def test_one_twice(saccade, clip):
-    fails(saccade('track', *inputs(clip), '--gpus', '0,1,0'), 2, '0,1,0', 'GPU 0 stands there twice')
+    fails(saccade('track', *inputs(clip), '--gpus', '0,1,0'), 2, '0,1,0', 'GPU 0 is listed twice')
 
 
 @pytest.mark.parametrize('device', ['cpu', 'cuda:1'])

@@ -69,8 +69,8 @@ def test_version(saccade):
     (['in.mp4', '--iou', '0.5'], ["'--nms-iou IOU'"]),
     (['in.mp4', '--show'], ['nothing is shown', '--output']),
     (['in.mp4', '--imgsz', '640'], ["'--preprocess size=640x640'"]),
-    (['track', '--source', 'in.mp4'], ['without an option', 'saccade in.mp4']),
-    (['-i', 'in.mp4'], ['without an option']),
+    (['track', '--source', 'in.mp4'], ['needs no option', 'saccade in.mp4']),
+    (['-i', 'in.mp4'], ['needs no option']),
     (['in.mp4', '--save'], ["'--output FILE'"]),
     (['in.mp4', '--save_txt'], ["'--mot FILE'"]),
     (['in.mp4', '--weights', 'x.pt'], ["'--detector MODEL'"]),
@@ -220,7 +220,7 @@ def test_doctor_tells_how_to_get_what_is_missing(saccade, tmp_path):
     at = next(i for i, line in enumerate(lines) if line.startswith('onednn'))
     assert 'missing' in lines[at] and 'libsaccade-onednn.so is not there' in lines[at]
     if os.path.exists('/etc/debian_version'):
-        assert 'mend it with: apt-get install libdnnl-dev' in lines[at + 1]
+        assert 'fix it with: apt-get install libdnnl-dev' in lines[at + 1]
 
 
 def test_doctor_speaks_json(saccade):

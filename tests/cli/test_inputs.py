@@ -42,7 +42,7 @@ def test_without_an_output_there_are_json_lines(saccade, clip, video, tmp_path):
     assert len(lines_of(tmp_path / 'clip.tracks.jsonl')) == 1 + FRAMES
     before = (tmp_path / 'clip.tracks.jsonl').read_bytes()
     fails(saccade('track', video, '--detections', clip / 'det.txt', cwd=tmp_path), 2, 'clip.tracks.jsonl',
-          'is there already', '--output')
+          'already exists', '--output')
     assert (tmp_path / 'clip.tracks.jsonl').read_bytes() == before
 
 
@@ -173,7 +173,7 @@ def test_a_pattern_of_videos_is_each_of_them(saccade, cameras):
     new, _ = new_files(saccade, cameras, 'cam?/*.mp4', '--detections', 'det', '--mot', 'out')
     assert new == ['out/cam1_a.txt', 'out/cam2_a.txt']
     fails(saccade('track', 'none*/*.mp4', '--detections', 'det', '--mot', 'out', cwd=cameras), 1, "'none*/*.mp4'",
-          'no file fits')
+          'no file matches')
     shutil.copy(cameras / 'cam1/a.mp4', cameras / 'odd[1].mp4')  # a name that looks like a pattern
     new, _ = new_files(saccade, cameras, 'odd[1].mp4', '--detections', 'det/a.txt', '--mot', 'odd.txt')
     assert new == ['odd.txt']

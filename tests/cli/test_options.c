@@ -143,7 +143,7 @@ static void mistakes_name_the_thing_and_the_remedy(void **state)
             "--threads: 99999999999999999999 is out of range; it takes 0 to 1024");
     refuses(VERB_TRACK, "--trails=maybe", "--trails: 'maybe' is neither true nor false");
     refuses(VERB_TRACK, "--tracker sortt",
-            "--tracker: no 'sortt'; did you mean 'sort'? It takes sort, bytetrack, ocsort, botsort");
+            "--tracker: 'sortt' is unknown; did you mean 'sort'? It takes sort, bytetrack, ocsort, botsort");
     refuses(VERB_INFER, "--input --output x", "--input needs a value: --input [NAME=]X.npy");
 }
 
@@ -160,7 +160,7 @@ static void the_environment_yields_to_the_command_line(void **state)
     assert_string_equal(settings.log_level, "trace");
     setenv("SACCADE_LOG", "loud", 1);
     refuses(VERB_TRACK, "",
-            "SACCADE_LOG: no 'loud'; it takes silent, error, warn, info, debug, trace");
+            "SACCADE_LOG: 'loud' is unknown; it takes silent, error, warn, info, debug, trace");
 }
 
 static void the_table_is_consistent(void **state)

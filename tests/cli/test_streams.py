@@ -186,11 +186,11 @@ def test_names_that_clash_are_refused_before_the_work(saccade, clips, tmp_path):
 def test_folders_are_folders(saccade, clips, tmp_path):
     (tmp_path / 'file').write_text('')
     fails(saccade('track', *inputs(clips), '--detections', clips / 'det', '--mot', tmp_path / 'file'), 2,
-          'no folder', '--mot')
-    fails(saccade('track', *inputs(clips), '--detections', clips / 'det/one.txt'), 2, 'no folder', '--detections')
+          'not a folder', '--mot')
+    fails(saccade('track', *inputs(clips), '--detections', clips / 'det/one.txt'), 2, 'not a folder', '--detections')
     fails(saccade('track', *inputs(clips), '--detections', '/nowhere'), 1, '/nowhere', '--detections')
     fails(saccade('track', *inputs(clips), '--detections', clips / 'det', '--mot', '/proc/nowhere'), 1,
-          "cannot make folder '/proc/nowhere'")
+          "cannot create folder '/proc/nowhere'")
 
 
 # ---- interruption ----
