@@ -13,7 +13,7 @@ static int takes_an_image(const sac_model *net)
            sac_model_output_count(net) <= OUTPUTS_MAX;
 }
 
-/* How pixels enter the network: its own size, else 416 x 416. */
+/* Preprocessing: the network's own size, else 416 x 416. */
 static struct sac_preprocess preprocess_of(const sac_model *net)
 {
     const int64_t        *shape = sac_model_input(net, 0)->desc.shape; /* [N,C,H,W] */
@@ -39,8 +39,8 @@ static sac_result look(sac_context *ctx, sac_model *net, sac_frame *frame)
     if (res == SAC_OK)
         res = sac_tensor_create(dev, &desc, "network input", &in);
     if (res == SAC_OK)
-        res = sac_preprocess_run(dev, &pre, &job, 1, in); /* a GPU does it later, nobody waits */
-    if (res == SAC_OK) /* sac_tensor_download would bring an output to the host */
+        res = sac_preprocess_run(dev, &pre, &job, 1, in); /* a GPU only queues it; the call does not wait */
+    if (res == SAC_OK) /* sac_tensor_download would copy an output to the host */
         res = sac_model_run(net, &in, out);
     for (int i = 0; i < OUTPUTS_MAX; i++)
         sac_tensor_unref(&out[i]);
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     if (res == SAC_OK)
         res = sac_model_load(dev, argv[2], NULL, &net);
     if (res == SAC_OK && !takes_an_image(net)) {
-        fprintf(stderr, "gpu_tensor: %s wants other inputs than one image, or has many outputs\n",
+        fprintf(stderr, "gpu_tensor: %s needs other inputs than one image, or has too many outputs\n",
                 argv[2]);
         res = SAC_ERR_UNSUPPORTED;
     } else if (res == SAC_OK && (res = sac_source_open(dev, argv[1], NULL, &src)) == SAC_OK) {

@@ -8,7 +8,7 @@
  */
 #include <saccade/head.h>
 
-/* What such a network wants of its pixels, unless the model file says otherwise. */
+/* The preprocessing of such a network, unless the model file says otherwise. */
 static void defaults(struct sac_preprocess *pre)
 {
     pre->fit = SAC_FIT_STRETCH;

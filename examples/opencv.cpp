@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of OpenCV's, tracked: opencv in.mp4 (or the number of a camera). Their pixels are not
-// copied on the CPU; a GPU gets a copy.
+// Track OpenCV's images: opencv in.mp4 (or the number of a camera). Their pixels are not copied on
+// the CPU; a GPU gets a copy.
 //
 //     c++ -std=c++17 opencv.cpp $(pkg-config --cflags --libs saccade opencv4)
 #include <chrono>
@@ -11,8 +11,8 @@
 #include <opencv2/opencv.hpp>
 #include <saccade/saccade.h>
 
-// A frame over a picture of 8 bits with 1, 3 or 4 channels, or over a part of one. It holds a
-// reference to the pixels, which must stay as they are until the frame's result is there.
+// A frame that shares the pixels of an 8-bit image with 1, 3 or 4 channels, or of a part of one. It
+// holds a reference to them; they must not change until the frame's result has arrived.
 static sac_result frame_of(sac_device *host, const cv::Mat &mat, int64_t pts_us, sac_frame **out)
 {
     sac_frame desc{};
@@ -32,7 +32,7 @@ static sac_result frame_of(sac_device *host, const cv::Mat &mat, int64_t pts_us,
     return res;
 }
 
-// The time of the picture that was read last. Cameras tell none, or always 0.
+// The time of the last image. Cameras report none, or always 0.
 static int64_t time_of(const cv::VideoCapture &in, bool camera)
 {
     using namespace std::chrono;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames from the program's own memory: here raw BGR from the standard input, in a camera's program
- * whatever its driver fills. Results come back with tracks and the time that each stage took. On a
- * GPU the frames are copied there by the session.
+/* Frames from the program's own memory: here raw BGR from standard input, in a camera's program
+ * the driver's buffers. Results have the tracks and the time that each stage took. With a GPU, the
+ * session copies the frames to it.
  *
  *     ffmpeg -i in.mp4 -f rawvideo -pix_fmt bgr24 - | push person_det_fast 768 576 10
  */
@@ -10,7 +10,7 @@
 
 #include <saccade/saccade.h>
 
-/* Fill the frame's rows, which may be longer in memory than its pixels are. 0 at the end. */
+/* Fill the frame's rows, which may be padded in memory. 0 at the end. */
 static int read_pixels(FILE *in, sac_frame *frame)
 {
     size_t row_bytes = (size_t)frame->width * 3;
@@ -28,7 +28,7 @@ static sac_result take(sac_session *s)
     sac_result                res = sac_session_result_wait(s, -1, &r);
     if (res != SAC_OK)
         return res;
-    res = r.status; /* others would go on without this frame; here it ends the program */
+    res = r.status; /* another program may skip a failed frame; here it ends the run */
     printf("frame %lld: %zu tracks, %.1f ms of which inference %.1f\n", (long long)r.id, r.count,
            r.total_ms, r.inference_ms);
     for (size_t i = 0; i < r.count; i++)
@@ -49,7 +49,7 @@ static sac_result submit(sac_session *s, sac_frame *frame)
     return res;
 }
 
-/* host: where the program's own pixels are, wherever the session works. */
+/* host: the device of the program's own pixels, even if the session runs on a GPU. */
 static sac_result push_all(sac_session *s, sac_device *host, int width, int height, double fps)
 {
     sac_result res = SAC_OK;
@@ -59,7 +59,7 @@ static sac_result push_all(sac_session *s, sac_device *host, int width, int heig
         desc.number = number;
         desc.pts_us = (int64_t)((double)number * 1e6 / fps);
         res = sac_frame_create(host, &desc,
-                               &frame); /* sac_frame_wrap takes pixels that are there already */
+                               &frame); /* sac_frame_wrap shares existing pixels */
         if (res == SAC_OK && !read_pixels(stdin, frame)) {
             sac_frame_unref(&frame);
             break;
