@@ -168,7 +168,7 @@ def test_inspect_describes_a_model(saccade, two_by_two):
 
 def test_a_compiled_engine_gets_a_hint(saccade, tmp_path):
     (tmp_path / 'net.engine').write_bytes(b'ftrt')
-    fails(saccade('inspect', tmp_path / 'net.engine'), 1, 'bring the ONNX file')
+    fails(saccade('inspect', tmp_path / 'net.engine'), 1, 'use the ONNX file')
 
 
 def test_inspect_tells_head_and_contract(saccade, shared):
