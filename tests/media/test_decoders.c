@@ -153,7 +153,7 @@ static void without_leave_the_cpu_does_not_step_in(void **state)
     clip_write(path, &(struct clip){.frames = 3});
     assert_sac_error(sac_source_open(there, path, &params, &src), SAC_ERR_UNSUPPORTED);
     sac_context_last_error(test_context(), why, sizeof why);
-    assert_non_null(strstr(why, "apart:0 has no decoder for codec 'mpeg4'"));
+    assert_non_null(strstr(why, "has no decoder on apart:0 for codec 'mpeg4'"));
     assert_non_null(strstr(why, "--decode auto"));
     sac_device_unref(&there);
     strict.zero_copy_strict = 1;
