@@ -5,7 +5,7 @@
  *     bench_nvdec CLIP [DECODERS] [SECONDS] [GPUS]
  *
  * GPUS: numbers of those that share the decoders, as 0,1 (default 0). Prints one line of JSON. The clip
- * starts anew where it ends. */
+ * is restarted at its end. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -108,7 +108,7 @@ static void feed(struct decoder *d)
     int res = av_read_frame(d->fmt, d->packet);
     if (res == AVERROR_EOF) {
         if (av_seek_frame(d->fmt, d->index, 0, AVSEEK_FLAG_BACKWARD) < 0)
-            die("the clip can't be started anew");
+            die("the clip can't be restarted");
         avcodec_flush_buffers(d->avc);
         return;
     }

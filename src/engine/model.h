@@ -95,8 +95,8 @@ sac_result sac_model_measure(sac_model *model);
 sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
                           struct sac_plan **out);
 /* sac_model_run, queued: on a device whose memory is not the host's it returns at once, and tensors in and
- * out must live until the stream is done with them (sac_tensor_used says so to their pool; on the device's
- * own stream nothing need be said). Runs of one model are ordered, whatever their streams.
+ * out must live until the stream is done with them (sac_tensor_used tells their pool; on the
+ * device's own stream no call is needed). Runs of one model are ordered, whatever their streams.
  *
  * stream   NULL: the device's own.
  * out      entries that are not NULL are tensors to write to, of the output's dtype and shape: with the same
