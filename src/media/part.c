@@ -96,7 +96,9 @@ static sac_result try_from(struct sac_source *src, int64_t from_us, bool *found)
         return res;
     src->pending->number = llround((double)src->pending->pts_us * av_q2d(in->average) / 1e6);
     src->number = src->pending->number + 1;
-    *found = src->pending->pts_us <= src->params.start_us;
+    /* a picture without a time of its own may be from anywhere */
+    *found = src->pending->source_pts_us != SAC_PTS_NONE &&
+             src->pending->pts_us <= src->params.start_us;
     return SAC_OK;
 }
 

@@ -99,7 +99,7 @@ static void gives_the_part_that_is_wanted(void **state)
 static void begins_with_the_first_pictures(void **state)
 {
     (void)state;
-    static const char *const names[] = {"b.ts", "b.mkv", "b.mp4"};
+    static const char *const names[] = {"b.ts", "b.mpg", "b.mkv", "b.mp4"};
     for (size_t n = 0; n < SAC_COUNT(names); n++) {
         const char *path = scratch("%s", names[n]);
         clip_write(path, &(struct clip){.frames = FRAMES, .codec = "mpeg2video", .b_frames = 2, .gop = 60});
