@@ -65,10 +65,18 @@ static void add(struct network *n, struct layer l)
         n->layers[n->count++] = l;
 }
 
-static void conv(struct network *n, int in, int out, int kernel, int stride, int h, int act, int residual)
+static void conv(struct network *n, int in, int out, int kernel, int stride, int h, int act,
+                 int residual)
 {
-    add(n, (struct layer){.in = in, .out = out, .kernel = kernel, .stride = stride, .pad = kernel / 2, .h = h, .w = h,
-                          .act = act, .residual = residual});
+    add(n, (struct layer){.in = in,
+                          .out = out,
+                          .kernel = kernel,
+                          .stride = stride,
+                          .pad = kernel / 2,
+                          .h = h,
+                          .w = h,
+                          .act = act,
+                          .residual = residual});
 }
 
 static void csp(struct network *n, int in, int out, int turns, bool add_input, int h)
@@ -87,7 +95,14 @@ static void yolox_s(struct network *n)
 {
     static const int widths[] = {128, 256, 512};
     n->name = "yolox_s";
-    add(n, (struct layer){.in = 3, .out = 32, .kernel = 6, .stride = 2, .pad = 2, .h = 640, .w = 640, .act = SAC_ACT_SILU});
+    add(n, (struct layer){.in = 3,
+                          .out = 32,
+                          .kernel = 6,
+                          .stride = 2,
+                          .pad = 2,
+                          .h = 640,
+                          .w = 640,
+                          .act = SAC_ACT_SILU});
     conv(n, 32, 64, 3, 2, 320, SAC_ACT_SILU, 0);
     csp(n, 64, 64, 1, true, 160);
     conv(n, 64, 128, 3, 2, 160, SAC_ACT_SILU, 0);
@@ -124,20 +139,43 @@ struct stage {
 static void resnet50(struct network *n, int h, int w, const struct stage stages[4])
 {
     int in = 64;
-    add(n, (struct layer){.in = 3, .out = 64, .kernel = 7, .stride = 2, .pad = 3, .h = h, .w = w, .act = SAC_ACT_RELU});
+    add(n, (struct layer){.in = 3,
+                          .out = 64,
+                          .kernel = 7,
+                          .stride = 2,
+                          .pad = 3,
+                          .h = h,
+                          .w = w,
+                          .act = SAC_ACT_RELU});
     h /= 4;
     w /= 4;
     for (int s = 0; s < 4; s++)
         for (int b = 0; b < stages[s].blocks; b++) {
-            const int width = stages[s].width, stride = b == 0 ? stages[s].stride : 1, d = stages[s].dilation;
-            add(n, (struct layer){.in = in, .out = width, .kernel = 1, .h = h, .w = w, .act = SAC_ACT_RELU});
-            add(n, (struct layer){.in = width, .out = width, .kernel = 3, .stride = stride, .pad = d, .dilation = d,
-                                  .h = h, .w = w, .act = SAC_ACT_RELU});
+            const int width = stages[s].width, stride = b == 0 ? stages[s].stride : 1,
+                      d = stages[s].dilation;
+            add(n, (struct layer){
+                       .in = in, .out = width, .kernel = 1, .h = h, .w = w, .act = SAC_ACT_RELU});
+            add(n, (struct layer){.in = width,
+                                  .out = width,
+                                  .kernel = 3,
+                                  .stride = stride,
+                                  .pad = d,
+                                  .dilation = d,
+                                  .h = h,
+                                  .w = w,
+                                  .act = SAC_ACT_RELU});
             if (b == 0)
-                add(n, (struct layer){.in = in, .out = 4 * width, .kernel = 1, .stride = stride, .h = h, .w = w});
+                add(n,
+                    (struct layer){
+                        .in = in, .out = 4 * width, .kernel = 1, .stride = stride, .h = h, .w = w});
             h /= stride;
             w /= stride;
-            add(n, (struct layer){.in = width, .out = 4 * width, .kernel = 1, .h = h, .w = w, .act = SAC_ACT_RELU,
+            add(n, (struct layer){.in = width,
+                                  .out = 4 * width,
+                                  .kernel = 1,
+                                  .h = h,
+                                  .w = w,
+                                  .act = SAC_ACT_RELU,
                                   .residual = SAC_RESIDUAL_BEFORE});
             in = 4 * width;
         }
@@ -145,19 +183,27 @@ static void resnet50(struct network *n, int h, int w, const struct stage stages[
 
 static void resnet50_reid(struct network *n)
 {
-    static const struct stage stages[] = {{3, 64, 1, 1}, {4, 128, 2, 1}, {6, 256, 2, 1}, {3, 512, 2, 1}};
+    static const struct stage stages[] = {
+        {3, 64, 1, 1}, {4, 128, 2, 1}, {6, 256, 2, 1}, {3, 512, 2, 1}};
     n->name = "resnet50_reid";
     resnet50(n, 256, 128, stages);
 }
 
 static void deeplabv3(struct network *n)
 {
-    static const struct stage stages[] = {{3, 64, 1, 1}, {4, 128, 2, 1}, {6, 256, 1, 2}, {3, 512, 1, 4}};
+    static const struct stage stages[] = {
+        {3, 64, 1, 1}, {4, 128, 2, 1}, {6, 256, 1, 2}, {3, 512, 1, 4}};
     n->name = "deeplabv3";
     resnet50(n, 512, 512, stages);
     conv(n, 2048, 256, 1, 1, 64, SAC_ACT_RELU, 0);
     for (int d = 12; d <= 36; d += 12)
-        add(n, (struct layer){.in = 2048, .out = 256, .kernel = 3, .pad = d, .dilation = d, .h = 64, .w = 64,
+        add(n, (struct layer){.in = 2048,
+                              .out = 256,
+                              .kernel = 3,
+                              .pad = d,
+                              .dilation = d,
+                              .h = 64,
+                              .w = 64,
                               .act = SAC_ACT_RELU});
     conv(n, 1280, 256, 1, 1, 64, SAC_ACT_RELU, 0);
     conv(n, 256, 256, 3, 1, 64, SAC_ACT_RELU, 0);
@@ -174,9 +220,11 @@ struct ready {
 
 static void queue(const struct ready *r, struct sac_stream *stream)
 {
-    void *in[SAC_OP_INPUTS_MAX] = {sac_buffer_data(r->in)}, *out[SAC_OP_OUTPUTS_MAX] = {sac_buffer_data(r->out)};
+    void *in[SAC_OP_INPUTS_MAX] = {sac_buffer_data(r->in)},
+         *out[SAC_OP_OUTPUTS_MAX] = {sac_buffer_data(r->out)};
     in[3] = r->residual ? sac_buffer_data(r->residual) : NULL;
-    must(r->k->run(dev, r->plan.state, in, out, r->scratch ? sac_buffer_data(r->scratch) : NULL, stream));
+    must(r->k->run(dev, r->plan.state, in, out, r->scratch ? sac_buffer_data(r->scratch) : NULL,
+                   stream));
 }
 
 /* The least microseconds of one turn, of several in one graph. */
@@ -192,7 +240,7 @@ static double time_of(const struct ready *r, struct sac_stream *stream, double e
         queue(r, stream);
     must(dev->ops->capture_end(dev, stream, &graph));
     for (int round = 0; round < 6; round++) {
-        const int launches = 4;
+        const int     launches = 4;
         const int64_t began = sac_time_ns();
         for (int i = 0; i < launches; i++)
             must(dev->ops->graph_launch(dev, stream, graph));
@@ -231,24 +279,39 @@ static float *random_numbers(size_t count)
     return v;
 }
 
-static void set_operand(struct sac_operand *o, int rank, int64_t d0, int64_t d1, int64_t d2, int64_t d3)
+static void set_operand(struct sac_operand *o, int rank, int64_t d0, int64_t d1, int64_t d2,
+                        int64_t d3)
 {
-    *o = (struct sac_operand){.dtype = SAC_F32, .rank = rank, .dims = {d0, d1, d2, d3}, .present = true};
+    *o = (struct sac_operand){
+        .dtype = SAC_F32, .rank = rank, .dims = {d0, d1, d2, d3}, .present = true};
 }
 
 static void make_node(struct node *n, const struct layer *l, int batch)
 {
     const int reach = (l->kernel - 1) * l->dilation + 1;
-    *n = (struct node){.pads = {l->pad, l->pad, l->pad, l->pad}, .strides = {l->stride, l->stride},
+    *n = (struct node){.pads = {l->pad, l->pad, l->pad, l->pad},
+                       .strides = {l->stride, l->stride},
                        .dilations = {l->dilation, l->dilation}};
-    n->attrs[0] = (struct sac_attr){.name = "pads", .kind = SAC_ATTR_INTS, .count = 4, .ints = n->pads};
-    n->attrs[1] = (struct sac_attr){.name = "strides", .kind = SAC_ATTR_INTS, .count = 2, .ints = n->strides};
-    n->attrs[2] = (struct sac_attr){.name = "dilations", .kind = SAC_ATTR_INTS, .count = 2, .ints = n->dilations};
-    n->attrs[3] = (struct sac_attr){.name = "activation", .kind = SAC_ATTR_INT, .count = 1, .i = l->act};
-    n->attrs[4] = (struct sac_attr){.name = "residual", .kind = SAC_ATTR_INT, .count = 1, .i = l->residual};
+    n->attrs[0] =
+        (struct sac_attr){.name = "pads", .kind = SAC_ATTR_INTS, .count = 4, .ints = n->pads};
+    n->attrs[1] =
+        (struct sac_attr){.name = "strides", .kind = SAC_ATTR_INTS, .count = 2, .ints = n->strides};
+    n->attrs[2] = (struct sac_attr){
+        .name = "dilations", .kind = SAC_ATTR_INTS, .count = 2, .ints = n->dilations};
+    n->attrs[3] =
+        (struct sac_attr){.name = "activation", .kind = SAC_ATTR_INT, .count = 1, .i = l->act};
+    n->attrs[4] =
+        (struct sac_attr){.name = "residual", .kind = SAC_ATTR_INT, .count = 1, .i = l->residual};
     const struct sac_op *op = sac_op_find("saccade", "FusedConv");
-    n->node = (struct sac_node){.op = op, .name = "", .op_type = op->name, .domain = op->domain, .opset = op->opset_max,
-                                .attrs = n->attrs, .attr_count = 5, .input_count = l->residual ? 4 : 3, .output_count = 1};
+    n->node = (struct sac_node){.op = op,
+                                .name = "",
+                                .op_type = op->name,
+                                .domain = op->domain,
+                                .opset = op->opset_max,
+                                .attrs = n->attrs,
+                                .attr_count = 5,
+                                .input_count = l->residual ? 4 : 3,
+                                .output_count = 1};
     struct sac_op_call *c = &n->call;
     c->ctx = ctx;
     c->node = &n->node;
@@ -266,19 +329,22 @@ static void make_node(struct node *n, const struct layer *l, int batch)
     must(op->shape(c));
 }
 
-static void measure_node(struct ready *r, struct node *n, struct sac_stream *stream, struct result *out)
+static void measure_node(struct ready *r, struct node *n, struct sac_stream *stream,
+                         struct result *out)
 {
     struct sac_op_call *c = &n->call;
     struct conv_spec    spec;
     char                why[200] = "no kernel";
-    if (!r->k || !r->k->supports(dev, &r->plan, why, sizeof why) || !conv_spec_read(&r->plan, &spec, why, sizeof why)) {
+    if (!r->k || !r->k->supports(dev, &r->plan, why, sizeof why) ||
+        !conv_spec_read(&r->plan, &spec, why, sizeof why)) {
         fprintf(stderr, "bench_conv: %s\n", why);
         exit(1);
     }
     const int64_t began = sac_time_ns();
     must(r->k->prepare(dev, &r->plan));
     out->prepare_ms = (double)(sac_time_ns() - began) * 1e-6;
-    out->roof_us = SAC_MAX((double)conv_spec_bytes(&spec) / BYTES_PER_US, (double)conv_spec_flops(&spec) / FLOPS_PER_US);
+    out->roof_us = SAC_MAX((double)conv_spec_bytes(&spec) / BYTES_PER_US,
+                           (double)conv_spec_flops(&spec) / FLOPS_PER_US);
     r->in = buffer((size_t)sac_operand_elements(&c->in[0]) * 2);
     r->out = buffer((size_t)sac_operand_elements(&c->out[0]) * 2);
     r->residual = c->in_count > 3 ? buffer((size_t)sac_operand_elements(&c->out[0]) * 2) : NULL;
@@ -293,15 +359,17 @@ static void measure_node(struct ready *r, struct node *n, struct sac_stream *str
     r->k->release(r->plan.state);
 }
 
-static void measure(const struct sac_kernel_provider *p, struct sac_stream *stream, const struct layer *l, int batch,
-                    struct result *out)
+static void measure(const struct sac_kernel_provider *p, struct sac_stream *stream,
+                    const struct layer *l, int batch, struct result *out)
 {
     static struct gpu_weights weights;
     static struct node        n;
     make_node(&n, l, batch);
     gpu_weights_init(&weights, dev);
     struct ready r = {.k = p->kernels[SAC_OP_FusedConv],
-                      .plan = {.call = &n.call, .precision = SAC_PRECISION_FP16, .weights = &weights.base,
+                      .plan = {.call = &n.call,
+                               .precision = SAC_PRECISION_FP16,
+                               .weights = &weights.base,
                                .measure = !likely}};
     measure_node(&r, &n, stream, out);
     gpu_weights_finish(&weights);
@@ -313,9 +381,12 @@ static void measure(const struct sac_kernel_provider *p, struct sac_stream *stre
 
 static void print_layer(const struct layer *l, const struct result *r)
 {
-    printf("    %2dx %4d->%4d %dx%d/%d%s %dx%d %s: %.1f us, roof %.1f, %s\n", l->times, l->in, l->out, l->kernel,
-           l->kernel, l->stride, l->residual ? " +res" : "", l->h, l->w, l->act == SAC_ACT_SILU ? "silu"
-           : l->act == SAC_ACT_RELU ? "relu" : "-", r->us, r->roof_us, r->implementation);
+    printf("    %2dx %4d->%4d %dx%d/%d%s %dx%d %s: %.1f us, roof %.1f, %s\n", l->times, l->in,
+           l->out, l->kernel, l->kernel, l->stride, l->residual ? " +res" : "", l->h, l->w,
+           l->act == SAC_ACT_SILU   ? "silu"
+           : l->act == SAC_ACT_RELU ? "relu"
+                                    : "-",
+           r->us, r->roof_us, r->implementation);
 }
 
 static void print_worst(const struct network *n, const struct result *results)
@@ -325,7 +396,8 @@ static void print_worst(const struct network *n, const struct result *results)
         int worst = -1;
         for (int i = 0; i < n->count; i++) {
             const double lost = n->layers[i].times * (results[i].us - results[i].roof_us);
-            if (!shown[i] && (worst < 0 || lost > n->layers[worst].times * (results[worst].us - results[worst].roof_us)))
+            if (!shown[i] && (worst < 0 || lost > n->layers[worst].times *
+                                                      (results[worst].us - results[worst].roof_us)))
                 worst = i;
         }
         if (worst < 0)
@@ -339,21 +411,24 @@ static void write_json(const struct network *n, int batch, const struct result *
 {
     for (int i = 0; i < n->count && json; i++) {
         const struct layer *l = &n->layers[i];
-        fprintf(json, "{\"network\":\"%s\",\"batch\":%d,\"times\":%d,\"in\":%d,\"out\":%d,\"kernel\":%d,\"stride\":%d,"
-                      "\"dilation\":%d,\"h\":%d,\"w\":%d,\"act\":%d,\"residual\":%d,\"us\":%.2f,\"roof_us\":%.2f,"
-                      "\"prepare_ms\":%.0f,\"choice\":\"%s\"}\n",
-                n->name, batch, l->times, l->in, l->out, l->kernel, l->stride, l->dilation, l->h, l->w, l->act,
-                l->residual, results[i].us, results[i].roof_us, results[i].prepare_ms, results[i].choice);
+        fprintf(json,
+                "{\"network\":\"%s\",\"batch\":%d,\"times\":%d,\"in\":%d,\"out\":%d,\"kernel\":%d,"
+                "\"stride\":%d,\"dilation\":%d,\"h\":%d,\"w\":%d,\"act\":%d,\"residual\":%d,\"us\":"
+                "%.2f,\"roof_us\":%.2f,\"prepare_ms\":%.0f,\"choice\":\"%s\"}\n",
+                n->name, batch, l->times, l->in, l->out, l->kernel, l->stride, l->dilation, l->h,
+                l->w, l->act, l->residual, results[i].us, results[i].roof_us, results[i].prepare_ms,
+                results[i].choice);
     }
     if (json)
         fflush(json);
 }
 
-static void run_network(const struct sac_kernel_provider *p, struct sac_stream *stream, const struct network *n, int batch)
+static void run_network(const struct sac_kernel_provider *p, struct sac_stream *stream,
+                        const struct network *n, int batch)
 {
     static struct result results[LAYERS_MAX];
-    double sum = 0, roof = 0, prepare = 0, ways[4] = {0};
-    int    layers = 0;
+    double               sum = 0, roof = 0, prepare = 0, ways[4] = {0};
+    int                  layers = 0;
     for (int i = 0; i < n->count; i++) {
         measure(p, stream, &n->layers[i], batch, &results[i]);
         const double us = n->layers[i].times * results[i].us;
@@ -364,9 +439,10 @@ static void run_network(const struct sac_kernel_provider *p, struct sac_stream *
         const char *way = results[i].implementation;
         ways[strncmp(way, "fused", 5) == 0 ? 0 : strncmp(way, "plain", 5) == 0 ? 1 : 2] += us;
     }
-    printf("%s b%d: %.3f ms, roof %.3f, %d layers (%d kinds); fused %.3f, two passes %.3f, own %.3f ms; chosen in %.1f s\n",
-           n->name, batch, sum * 1e-3, roof * 1e-3, layers, n->count, ways[0] * 1e-3, ways[1] * 1e-3, ways[2] * 1e-3,
-           prepare * 1e-3);
+    printf("%s b%d: %.3f ms, roof %.3f, %d layers (%d kinds); fused %.3f, two passes %.3f, own "
+           "%.3f ms; chosen in %.1f s\n",
+           n->name, batch, sum * 1e-3, roof * 1e-3, layers, n->count, ways[0] * 1e-3,
+           ways[1] * 1e-3, ways[2] * 1e-3, prepare * 1e-3);
     print_worst(n, results);
     write_json(n, batch, results);
     fflush(stdout);
@@ -374,7 +450,7 @@ static void run_network(const struct sac_kernel_provider *p, struct sac_stream *
 
 static const struct sac_kernel_provider *provider(void)
 {
-    int count;
+    int                                      count;
     const struct sac_kernel_provider *const *list = sac_kernel_providers(dev, &count);
     for (int i = 0; i < count; i++)
         if (strncmp(list[i]->name, "cudnn", 5) == 0)

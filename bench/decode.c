@@ -165,7 +165,8 @@ int main(int argc, char **argv)
     int rounds = argc > 2 ? SAC_CLAMP(atoi(argv[2]), 1, ROUNDS_MAX) : ROUNDS_DEFAULT;
     int threads = argc > 3 ? SAC_MAX(atoi(argv[3]), 1) : 1;
     av_log_set_level(AV_LOG_QUIET);
-    if (sac_context_create(NULL, &ctx) != SAC_OK || sac_device_open(ctx, "cpu", NULL, &dev) != SAC_OK)
+    if (sac_context_create(NULL, &ctx) != SAC_OK ||
+        sac_device_open(ctx, "cpu", NULL, &dev) != SAC_OK)
         die("no device");
     print_head(dev, argv[1], rounds, threads);
     for (int round = 0; round < rounds; round++)

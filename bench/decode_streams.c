@@ -19,15 +19,15 @@
 enum { STREAMS_MAX = 256 };
 
 struct run {
-    const char       *device, *clip;
-    int               streams, threads, round_trip;
-    enum sac_decode   decode;
-    double            seconds;
-    sac_context      *ctx;
-    sac_device       *dev;
-    pthread_barrier_t ready;
-    atomic_int        stop;
-    atomic_long       frames, failed;
+    const char            *device, *clip;
+    int                    streams, threads, round_trip;
+    enum sac_decode        decode;
+    double                 seconds;
+    sac_context           *ctx;
+    sac_device            *dev;
+    pthread_barrier_t      ready;
+    atomic_int             stop;
+    atomic_long            frames, failed;
     struct sac_source_info info; /* of the first stream */
 };
 
@@ -137,7 +137,9 @@ static void measure(struct run *r)
     pthread_barrier_wait(&r->ready);
     double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
     long   before = atomic_load(&r->frames);
-    nanosleep(&(struct timespec){(time_t)r->seconds, (long)((r->seconds - (double)(time_t)r->seconds) * 1e9)}, NULL);
+    nanosleep(&(struct timespec){(time_t)r->seconds,
+                                 (long)((r->seconds - (double)(time_t)r->seconds) * 1e9)},
+              NULL);
     long frames = atomic_load(&r->frames) - before;
     wall = seconds(CLOCK_MONOTONIC) - wall;
     cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
@@ -145,13 +147,13 @@ static void measure(struct run *r)
     for (int i = 0; i < r->streams; i++)
         pthread_join(thread[i], NULL);
     pthread_barrier_destroy(&r->ready);
-    printf("%s: %s%s%s, %d streams: %.1f frames/s, host %.1f %% of a core (%.0f us a frame)", r->clip,
-           r->info.decoder, r->info.decoder_note[0] ? " and upload" : "",
-           r->round_trip ? " and a round trip" : "", r->streams, (double)frames / wall, 100 * cpu / wall,
-           1e6 * cpu / (double)SAC_MAX(frames, 1));
+    printf("%s: %s%s%s, %d streams: %.1f frames/s, host %.1f %% of a core (%.0f us a frame)",
+           r->clip, r->info.decoder, r->info.decoder_note[0] ? " and upload" : "",
+           r->round_trip ? " and a round trip" : "", r->streams, (double)frames / wall,
+           100 * cpu / wall, 1e6 * cpu / (double)SAC_MAX(frames, 1));
     if (r->info.surfaces)
-        printf(", %dx%d, %d surfaces of %.0f MB a stream", r->info.width, r->info.height, r->info.surfaces,
-               (double)r->info.surface_bytes * 1e-6);
+        printf(", %dx%d, %d surfaces of %.0f MB a stream", r->info.width, r->info.height,
+               r->info.surfaces, (double)r->info.surface_bytes * 1e-6);
     printf("\n");
 }
 
@@ -159,8 +161,9 @@ int bench_streams(int argc, char **argv)
 {
     struct run r;
     if (parse(&r, argc, argv) != 0) {
-        fprintf(stderr, "usage: bench_decode --device NAME [--streams N] [--seconds S] [--threads N] "
-                        "[--decode gpu|auto|cpu] [--round-trip] CLIP\n");
+        fprintf(stderr,
+                "usage: bench_decode --device NAME [--streams N] [--seconds S] [--threads N] "
+                "[--decode gpu|auto|cpu] [--round-trip] CLIP\n");
         return 2;
     }
     av_log_set_level(AV_LOG_QUIET);

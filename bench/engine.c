@@ -2,11 +2,12 @@
 /* Time of a network by itself, at several batch sizes: inputs and outputs are on the device, and a
  * device that runs asynchronously is timed by events.
  *
- *     bench_engine MODEL [--device NAME] [--precision fp32|tf32|fp16] [--batch 1,8,32] [--seconds S] [--steps]
+ *     bench_engine MODEL [--device NAME] [--precision fp32|tf32|fp16] [--batch 1,8,32]
+ *                  [--seconds S] [--steps]
  *
- * One line of JSON a batch, as it is done: ms of a batch (median over rounds), that of the best round, time
- * to plan. --seconds: of measuring, a batch (default 1). --steps: each step's time as well, by events within one
- * launch where the plan is one. */
+ * One line of JSON a batch, as it is done: ms of a batch (median over rounds), that of the best
+ * round, time to plan. --seconds: of measuring, a batch (default 1). --steps: each step's time as
+ * well, by events within one launch where the plan is one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,13 +94,15 @@ static struct options read_options(int argc, char **argv)
             die("an option that is not known");
     }
     if (!o.model)
-        die("usage: bench_engine MODEL [--device NAME] [--precision P] [--batch LIST] [--seconds S] [--steps]");
+        die("usage: bench_engine MODEL [--device NAME] [--precision P] [--batch LIST] [--seconds "
+            "S] [--steps]");
     return o;
 }
 
 /* ---- tensors ---- */
 
-/* Noise of about the size of normalised pixels; whole numbers are 0, as any other may be an index out of range. */
+/* Noise of about the size of normalised pixels; whole numbers are 0, as any other may be an index
+ * out of range. */
 static void fill(void *data, const struct sac_tensor_desc *desc)
 {
     int64_t  n = sac_tensor_desc_elements(desc);
@@ -110,7 +113,10 @@ static void fill(void *data, const struct sac_tensor_desc *desc)
         if (desc->dtype == SAC_F32)
             ((float *)data)[i] = (float)(seed >> 8) / (float)(1 << 24) - 0.5f;
         else if (desc->dtype == SAC_F16)
-            ((uint16_t *)data)[i] = (uint16_t)(0x3000 | seed >> 22 | (seed >> 1 & 0x8000)); /* 0.125 to 0.25 */
+            ((uint16_t *)data)[i] = (uint16_t)(0x3000 | seed >> 22 | (seed >> 1 & 0x8000)); /* 0.125
+                                                                                               to
+                                                                                               0.25
+                                                                                             */
     }
 }
 
@@ -188,10 +194,11 @@ static void measure(struct bench *b, const struct options *o, int batch)
         ms[i] = seconds_of(b, runs) * 1e3 / runs;
     double wall = (double)(sac_time_ns() - begun) * 1e-6 / (ROUNDS * runs);
     qsort(ms, ROUNDS, sizeof *ms, by_value);
-    printf("{\"model\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\",\"batch\":%d,\"ms\":%.4f,\"best_ms\":%.4f,"
-           "\"wall_ms\":%.4f,\"runs\":%d,\"plan_ms\":%.0f,\"clock\":\"%s\"}\n",
-           o->model, sac_device_name(b->dev), sac_precision_name(sac_model_precision(b->model)), batch,
-           ms[ROUNDS / 2], ms[0], wall, ROUNDS * runs, planned, b->begin ? "device" : "host");
+    printf("{\"model\":\"%s\",\"device\":\"%s\",\"precision\":\"%s\",\"batch\":%d,\"ms\":%.4f,"
+           "\"best_ms\":%.4f,\"wall_ms\":%.4f,\"runs\":%d,\"plan_ms\":%.0f,\"clock\":\"%s\"}\n",
+           o->model, sac_device_name(b->dev), sac_precision_name(sac_model_precision(b->model)),
+           batch, ms[ROUNDS / 2], ms[0], wall, ROUNDS * runs, planned,
+           b->begin ? "device" : "host");
     if (o->steps) {
         sac_model_profile(b->model, 1);
         seconds_of(b, 5);

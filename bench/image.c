@@ -163,8 +163,8 @@ int main(int argc, char **argv)
     if (sac_context_create(NULL, &ctx) != SAC_OK ||
         sac_device_open(ctx, "cpu", NULL, &dev) != SAC_OK)
         return 1;
-    printf("%s, one thread, median of %d rounds, microseconds of processor time\n%-34s", sac_device_description(dev),
-           rounds, "");
+    printf("%s, one thread, median of %d rounds, microseconds of processor time\n%-34s",
+           sac_device_description(dev), rounds, "");
     for (int way = 0; way < WAYS; way++)
         printf(" %8s", way_names[way]);
     printf("\n");

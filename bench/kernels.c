@@ -12,7 +12,7 @@
 
 enum { FRAMES = 32, SETS = 3, REPEATS = 15, PER_REPEAT = 20 };
 
-static bool         json;
+static bool json;
 
 static int by_value(const void *a, const void *b)
 {
@@ -21,7 +21,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The median, over repeats, of the seconds of one call when many are queued. */
-static double time_of(sac_device *dev, struct sac_stream *stream, void (*fn)(void *arg, int turn), void *arg)
+static double time_of(sac_device *dev, struct sac_stream *stream, void (*fn)(void *arg, int turn),
+                      void *arg)
 {
     double seconds[REPEATS];
     for (int i = -2; i < REPEATS; i++) {
@@ -83,10 +84,12 @@ static void run_preprocess(void *arg, int turn)
                                  sac_tensor_data(w->out[turn % SETS])));
 }
 
-static sac_frame *noise(sac_device *dev, enum sac_pixel_format format, int width, int height, uint32_t seed)
+static sac_frame *noise(sac_device *dev, enum sac_pixel_format format, int width, int height,
+                        uint32_t seed)
 {
     sac_device *cpu = NULL;
-    sac_frame  *here = NULL, *there = NULL, desc = {.format = format, .width = width, .height = height};
+    sac_frame  *here = NULL, *there = NULL,
+              desc = {.format = format, .width = width, .height = height};
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     must(sac_device_open(ctx, "cpu", NULL, &cpu));
     must(sac_frame_create(cpu, &desc, &here));
@@ -101,13 +104,14 @@ static sac_frame *noise(sac_device *dev, enum sac_pixel_format format, int width
     return there;
 }
 
-/* Bytes that must move at least: each cache sector of 32 bytes that holds a needed sample, once, and
- * the output. Of a bilinear shrinking that is the two rows per output row, whole. */
+/* Bytes that must move at least: each cache sector of 32 bytes that holds a needed sample, once,
+ * and the output. Of a bilinear shrinking that is the two rows per output row, whole. */
 static double bytes_of(const struct work *w, int width, int height, size_t sample)
 {
     struct sac_rect    whole = {0, 0, (float)width, (float)height};
     struct sac_fit_box box = sac_fit_box_of(&w->pre, &whole);
-    double luma = SAC_MIN(2.0 * box.height, height), chroma = SAC_MIN(2.0 * box.height, height / 2.0);
+    double             luma = SAC_MIN(2.0 * box.height, height),
+           chroma = SAC_MIN(2.0 * box.height, height / 2.0);
     if (w->pre.filter == SAC_FILTER_AREA) {
         luma = height;
         chroma = height / 2.0;
@@ -136,15 +140,19 @@ static void bench_preprocess(sac_device *dev, struct sac_stream *stream, double 
     double seconds = time_of(dev, stream, run_preprocess, &w);
     double bytes = bytes_of(&w, width, height, format == SAC_PIXEL_P010 ? 2 : 1);
     if (json)
-        printf("{\"kernel\":\"preprocess\",\"frames\":%d,\"format\":\"%s\",\"width\":%d,\"height\":%d,\"side\":%d,"
-               "\"layout\":\"%s\",\"filter\":\"%s\",\"ms\":%.4f,\"bound_ms\":%.4f}\n",
-               FRAMES, sac_pixel_format_name(format), width, height, side, layout == SAC_LAYOUT_NCHW ? "NCHW" : "NHWC",
-               filter == SAC_FILTER_AREA ? "area" : "bilinear", seconds * 1e3, bytes / ceiling * 1e3);
+        printf(
+            "{\"kernel\":\"preprocess\",\"frames\":%d,\"format\":\"%s\",\"width\":%d,\"height\":%d,"
+            "\"side\":%d,\"layout\":\"%s\",\"filter\":\"%s\",\"ms\":%.4f,\"bound_ms\":%.4f}\n",
+            FRAMES, sac_pixel_format_name(format), width, height, side,
+            layout == SAC_LAYOUT_NCHW ? "NCHW" : "NHWC",
+            filter == SAC_FILTER_AREA ? "area" : "bilinear", seconds * 1e3, bytes / ceiling * 1e3);
     else
-        printf("preprocess %d %s %dx%d -> [%d,3,%d,%d] float16 %s %s: %.4f ms, %.0f GB/s of %.0f, %.2f x the bound\n",
+        printf("preprocess %d %s %dx%d -> [%d,3,%d,%d] float16 %s %s: %.4f ms, %.0f GB/s of %.0f, "
+               "%.2f x the bound\n",
                FRAMES, sac_pixel_format_name(format), width, height, FRAMES, side, side,
-               layout == SAC_LAYOUT_NCHW ? "NCHW" : "NHWC", filter == SAC_FILTER_AREA ? "area" : "bilinear",
-               seconds * 1e3, bytes / seconds * 1e-9, ceiling * 1e-9, seconds / (bytes / ceiling));
+               layout == SAC_LAYOUT_NCHW ? "NCHW" : "NHWC",
+               filter == SAC_FILTER_AREA ? "area" : "bilinear", seconds * 1e3,
+               bytes / seconds * 1e-9, ceiling * 1e-9, seconds / (bytes / ceiling));
     for (int s = 0; s < SETS; s++) {
         sac_tensor_unref(&w.out[s]);
         for (int i = 0; i < FRAMES; i++)
@@ -168,15 +176,19 @@ static void run_detect(void *arg, int turn)
 {
     struct boxes *b = arg;
     const void   *tensors[] = {sac_buffer_data(b->in[turn % SETS])};
-    must(sac_detect_run(b->dev, b->stream, &b->spec, tensors, b->maps, FRAMES, sac_buffer_data(b->out)));
+    must(sac_detect_run(b->dev, b->stream, &b->spec, tensors, b->maps, FRAMES,
+                        sac_buffer_data(b->out)));
 }
 
-static uint16_t half_of(float v) /* of 0 and of what lies between 2^-14 and 65504; the rest is cut off */
+static uint16_t half_of(float v) /* of 0 and of what lies between 2^-14 and 65504; the rest is cut
+                                    off */
 {
     uint32_t bits;
     memcpy(&bits, &v, sizeof bits);
     uint32_t magnitude = bits & 0x7fffffff;
-    return magnitude < 0x38800000 ? 0 : (uint16_t)((bits >> 16 & 0x8000) | ((magnitude - 0x38000000) >> 13));
+    return magnitude < 0x38800000
+               ? 0
+               : (uint16_t)((bits >> 16 & 0x8000) | ((magnitude - 0x38000000) >> 13));
 }
 
 /* What a YOLOX gives: noise, and ten persons a frame, each seen by eight cells. Decoded boxes. */
@@ -185,8 +197,10 @@ static void fill_output(uint16_t *row, uint32_t seed)
     for (int cell = 0; cell < CELLS; cell++, row += COLUMNS) {
         int person = cell % (CELLS / PEOPLE) < SEEN_BY ? cell / (CELLS / PEOPLE) : -1;
         for (int k = 0; k < COLUMNS; k++)
-            row[k] = half_of((float)((seed = seed * 1664525 + 1013904223) >> 8) / (float)(1 << 24) * 0.02f);
-        row[0] = half_of(person < 0 ? (float)(cell % SIDE) : 40 + 60 * (float)person + (float)(cell % 3));
+            row[k] = half_of((float)((seed = seed * 1664525 + 1013904223) >> 8) / (float)(1 << 24) *
+                             0.02f);
+        row[0] = half_of(person < 0 ? (float)(cell % SIDE)
+                                    : 40 + 60 * (float)person + (float)(cell % 3));
         row[1] = half_of(person < 0 ? (float)(cell % 360) : 180);
         row[2] = half_of(46);
         row[3] = half_of(128);
@@ -204,11 +218,21 @@ static void bench_detect(sac_device *dev, struct sac_stream *stream, double ceil
     if (!numbers)
         exit(1);
     b = (struct boxes){.dev = dev, .stream = stream};
-    b.spec = (struct sac_detect_spec){.form = SAC_DETECT_YOLOX, .tensor_count = 1, .input_width = SIDE,
-                                      .input_height = SIDE, .cells = CELLS, .classes = CLASSES, .objectness = true,
-                                      .score_min = 0.1f, .nms_iou = 0.65f, .nms = true, .keep = 300, .all_classes = true};
+    b.spec = (struct sac_detect_spec){.form = SAC_DETECT_YOLOX,
+                                      .tensor_count = 1,
+                                      .input_width = SIDE,
+                                      .input_height = SIDE,
+                                      .cells = CELLS,
+                                      .classes = CLASSES,
+                                      .objectness = true,
+                                      .score_min = 0.1f,
+                                      .nms_iou = 0.65f,
+                                      .nms = true,
+                                      .keep = 300,
+                                      .all_classes = true};
     b.spec.box[0] = (struct sac_detect_field){0, SAC_F16, 0, (int64_t)CELLS * COLUMNS, COLUMNS, 1};
-    b.spec.score[0] = (struct sac_detect_field){0, SAC_F16, 5, (int64_t)CELLS * COLUMNS, COLUMNS, 1};
+    b.spec.score[0] =
+        (struct sac_detect_field){0, SAC_F16, 5, (int64_t)CELLS * COLUMNS, COLUMNS, 1};
     sac_detect_set_dtypes(&b.spec, &dtype);
     struct sac_preprocess pre = sac_preprocess_default();
     pre.width = pre.height = SIDE;
@@ -218,8 +242,8 @@ static void bench_detect(sac_device *dev, struct sac_stream *stream, double ceil
         for (int i = 0; i < FRAMES; i++)
             fill_output(numbers + (size_t)i * CELLS * COLUMNS, (uint32_t)(s * FRAMES + i));
         must(sac_buffer_create(dev, bytes, "scores", &b.in[s]));
-        must(sac_device_copy(dev, stream, sac_buffer_data(b.in[s]), numbers, bytes, SAC_COPY_HOST_TO_DEVICE,
-                             SAC_COPY_TENSOR_USER, "bench"));
+        must(sac_device_copy(dev, stream, sac_buffer_data(b.in[s]), numbers, bytes,
+                             SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "bench"));
         must(dev->ops->stream_wait(stream));
     }
     must(sac_buffer_create(dev, sac_detect_out_bytes(&b.spec, FRAMES), "boxes", &b.out));
@@ -227,12 +251,16 @@ static void bench_detect(sac_device *dev, struct sac_stream *stream, double ceil
     struct sac_detections found[FRAMES] = {{0}};
     must(sac_detect_fetch(dev, stream, &b.spec, sac_buffer_data(b.out), FRAMES, found));
     if (json)
-        printf("{\"kernel\":\"boxes and NMS\",\"frames\":%d,\"cells\":%d,\"classes\":%d,\"boxes\":%zu,\"ms\":%.4f,"
-               "\"bound_ms\":%.4f}\n", FRAMES, CELLS, CLASSES, found[0].count, seconds * 1e3,
+        printf("{\"kernel\":\"boxes and "
+               "NMS\",\"frames\":%d,\"cells\":%d,\"classes\":%d,\"boxes\":%zu,\"ms\":%.4f,\"bound_"
+               "ms\":%.4f}\n",
+               FRAMES, CELLS, CLASSES, found[0].count, seconds * 1e3,
                (double)bytes / ceiling * 1e3);
     else
-        printf("boxes and NMS %d x [%d,%d] float16, %zu boxes in the first: %.4f ms, %.2f x the bound\n", FRAMES, CELLS,
-               COLUMNS, found[0].count, seconds * 1e3, seconds / ((double)bytes / ceiling));
+        printf("boxes and NMS %d x [%d,%d] float16, %zu boxes in the first: %.4f ms, %.2f x the "
+               "bound\n",
+               FRAMES, CELLS, COLUMNS, found[0].count, seconds * 1e3,
+               seconds / ((double)bytes / ceiling));
     for (int i = 0; i < FRAMES; i++)
         sac_detections_finish(&found[i]);
     for (int s = 0; s < SETS; s++)
@@ -256,8 +284,8 @@ int main(int argc, char **argv)
     must(dev->ops->stream_create(dev, &stream));
     double ceiling = bandwidth(dev, stream);
     if (!json)
-        printf("%s: copies on the device at %.0f GB/s, read and written\n", sac_device_description(dev),
-               ceiling * 1e-9);
+        printf("%s: copies on the device at %.0f GB/s, read and written\n",
+               sac_device_description(dev), ceiling * 1e-9);
     bench_preprocess(dev, stream, ceiling, SAC_PIXEL_NV12, 1920, 1080, 640, SAC_FILTER_BILINEAR,
                      SAC_LAYOUT_NCHW);
     bench_preprocess(dev, stream, ceiling, SAC_PIXEL_NV12, 1920, 1080, 640, SAC_FILTER_BILINEAR,

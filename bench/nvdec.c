@@ -4,8 +4,8 @@
  *
  *     bench_nvdec CLIP [DECODERS] [SECONDS] [GPUS]
  *
- * GPUS: numbers of those that share the decoders, as 0,1 (default 0). Prints one line of JSON. The clip
- * is restarted at its end. */
+ * GPUS: numbers of those that share the decoders, as 0,1 (default 0). Prints one line of JSON. The
+ * clip is restarted at its end. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -83,7 +83,8 @@ static const AVCodec *find_codec(enum AVCodecID id)
 
 static void open_decoder(struct decoder *d)
 {
-    if (avformat_open_input(&d->fmt, d->path, NULL, NULL) < 0 || avformat_find_stream_info(d->fmt, NULL) < 0)
+    if (avformat_open_input(&d->fmt, d->path, NULL, NULL) < 0 ||
+        avformat_find_stream_info(d->fmt, NULL) < 0)
         die("libavformat can't open the clip");
     d->index = av_find_best_stream(d->fmt, AVMEDIA_TYPE_VIDEO, -1, -1, NULL, 0);
     const AVCodecParameters *par = d->index < 0 ? NULL : d->fmt->streams[d->index]->codecpar;
@@ -150,13 +151,14 @@ static int open_gpus(const char *list)
 {
     int n = 0;
     for (const char *at = list; *at; at += *at == ',') {
-        char  name[8], *end;
-        long  index = strtol(at, &end, 10);
+        char name[8], *end;
+        long index = strtol(at, &end, 10);
         if (end == at || (*end && *end != ',') || index < 0 || index >= 100 || n == GPUS_MAX)
             die("GPUS are numbers, as 0,1");
         at = end;
         snprintf(name, sizeof name, "%ld", index);
-        if (av_hwdevice_ctx_create(&gpus[n++], AV_HWDEVICE_TYPE_CUDA, name, NULL, PRIMARY_CONTEXT) < 0)
+        if (av_hwdevice_ctx_create(&gpus[n++], AV_HWDEVICE_TYPE_CUDA, name, NULL, PRIMARY_CONTEXT) <
+            0)
             die("libavutil finds no such GPU");
     }
     if (n == 0)
@@ -170,11 +172,12 @@ static void print_line(const struct decoder *d, int n, int gpu_count, double wal
     long                  frames = 0;
     for (int i = 0; i < n; i++)
         frames += d[i].frames;
-    printf("{\"clip\":\"%s\",\"codec\":\"%s\",\"pixels\":\"%s\",\"width\":%d,\"height\":%d,\"decoders\":%d,"
-           "\"gpus\":%d,\"frames\":%ld,\"seconds\":%.3f,\"fps\":%.1f,\"cpu_cores\":%.3f,\"libavcodec\":\"%d.%d.%d\"}\n",
-           d[0].path, avcodec_get_name(avc->codec_id), av_get_pix_fmt_name(avc->sw_pix_fmt), avc->width, avc->height,
-           n, gpu_count, frames, wall, (double)frames / wall, cpu / wall, LIBAVCODEC_VERSION_MAJOR, LIBAVCODEC_VERSION_MINOR,
-           LIBAVCODEC_VERSION_MICRO);
+    printf("{\"clip\":\"%s\",\"codec\":\"%s\",\"pixels\":\"%s\",\"width\":%d,\"height\":%d,"
+           "\"decoders\":%d,\"gpus\":%d,\"frames\":%ld,\"seconds\":%.3f,\"fps\":%.1f,\"cpu_cores\":"
+           "%.3f,\"libavcodec\":\"%d.%d.%d\"}\n",
+           d[0].path, avcodec_get_name(avc->codec_id), av_get_pix_fmt_name(avc->sw_pix_fmt),
+           avc->width, avc->height, n, gpu_count, frames, wall, (double)frames / wall, cpu / wall,
+           LIBAVCODEC_VERSION_MAJOR, LIBAVCODEC_VERSION_MINOR, LIBAVCODEC_VERSION_MICRO);
 }
 
 int main(int argc, char **argv)
@@ -194,13 +197,15 @@ int main(int argc, char **argv)
             die("no thread");
     }
     pthread_barrier_wait(&all_decode);
-    double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
-    struct timespec ts = {.tv_sec = (time_t)length, .tv_nsec = (long)((length - (double)(time_t)length) * 1e9)};
+    double          wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    struct timespec ts = {.tv_sec = (time_t)length,
+                          .tv_nsec = (long)((length - (double)(time_t)length) * 1e9)};
     nanosleep(&ts, NULL);
     atomic_store(&over, true);
     for (int i = 0; i < n; i++)
         pthread_join(decoders[i].thread, NULL);
-    print_line(decoders, n, gpu_count, seconds(CLOCK_MONOTONIC) - wall, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+    print_line(decoders, n, gpu_count, seconds(CLOCK_MONOTONIC) - wall,
+               seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
     for (int i = 0; i < n; i++) {
         avcodec_free_context(&decoders[i].avc);
         avformat_close_input(&decoders[i].fmt);

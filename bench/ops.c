@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA device's own kernels on float16 tensors of the size that YOLOX-S and vision transformers have at
- * batch 32: time and the bytes that each must read and write, beside a copy on the same card.
+/* The CUDA device's own kernels on float16 tensors of the size that YOLOX-S and vision transformers
+ * have at batch 32: time and the bytes that each must read and write, beside a copy on the same
+ * card.
  * usage: bench_ops [DEVICE]     default: cuda */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,11 @@ static const int64_t five[] = {5, 5}, two_pads[] = {2, 2, 2, 2}, last[] = {0, 2,
 static const int64_t three[] = {3, 3}, two[] = {2, 2}, ones[] = {1, 1, 1, 1};
 static const float   twice[] = {1, 1, 2, 2}, eight_times[] = {1, 1, 8, 8};
 
-enum lie { LAST, PLAIN, OUTPUT }; /* channels last, ONNX's order, the first become a model's output of float32 */
+enum lie {
+    LAST,
+    PLAIN,
+    OUTPUT
+}; /* channels last, ONNX's order, the first become a model's output of float32 */
 struct bench_case {
     const char     *op, *what;
     enum lie        lie;
@@ -27,28 +32,83 @@ struct bench_case {
     struct sac_attr attrs[ATTRS_MAX];
     const float    *constant; /* [4]: of input 2 */
 };
-#define INT(n, v) {.name = n, .kind = SAC_ATTR_INT, .count = 1, .i = v}
-#define INTS(n, list) {.name = n, .kind = SAC_ATTR_INTS, .count = SAC_COUNT(list), .ints = list}
-#define TEXT(n, text) {.name = n, .kind = SAC_ATTR_STRING, .count = sizeof text - 1, .s = text}
+#define INT(n, v)                                           \
+    {                                                       \
+        .name = n, .kind = SAC_ATTR_INT, .count = 1, .i = v \
+    }
+#define INTS(n, list)                                                            \
+    {                                                                            \
+        .name = n, .kind = SAC_ATTR_INTS, .count = SAC_COUNT(list), .ints = list \
+    }
+#define TEXT(n, text)                                                           \
+    {                                                                           \
+        .name = n, .kind = SAC_ATTR_STRING, .count = sizeof text - 1, .s = text \
+    }
 static const struct bench_case cases[] = {
     {"Activation", "SiLU", LAST, 1, 4, {{32, 64, 160, 160}}, {INT("activation", 5)}, NULL},
     {"Add", "equal shapes", LAST, 2, 4, {{32, 64, 160, 160}, {32, 64, 160, 160}}, {{0}}, NULL},
     {"Mul", "a gate per channel", LAST, 2, 4, {{32, 64, 160, 160}, {32, 64, 1, 1}}, {{0}}, NULL},
-    {"MaxPool", "5x5", LAST, 1, 4, {{32, 256, 20, 20}},
-     {INTS("kernel_shape", five), INTS("pads", two_pads)}, NULL},
-    {"MaxPool", "3x3 in steps of two", LAST, 1, 4, {{32, 64, 256, 256}},
-     {INTS("kernel_shape", three), INTS("strides", two), INTS("pads", ones)}, NULL},
-    {"Resize", "nearest, twice", LAST, 3, 4, {{32, 128, 40, 40}, {0}, {4}},
-     {TEXT("mode", "nearest"), TEXT("coordinate_transformation_mode", "asymmetric"), TEXT("nearest_mode", "floor")}, twice},
-    {"Resize", "linear, twice", LAST, 3, 4, {{32, 128, 40, 40}, {0}, {4}}, {TEXT("mode", "linear")}, twice},
-    {"Resize", "linear to an output", OUTPUT, 3, 4, {{8, 21, 64, 64}, {0}, {4}},
-     {TEXT("mode", "linear")}, eight_times},
-    {"Concat", "two of 128 channels", LAST, 2, 4, {{32, 128, 80, 80}, {32, 128, 80, 80}}, {INT("axis", 1)}, NULL},
+    {"MaxPool",
+     "5x5",
+     LAST,
+     1,
+     4,
+     {{32, 256, 20, 20}},
+     {INTS("kernel_shape", five), INTS("pads", two_pads)},
+     NULL},
+    {"MaxPool",
+     "3x3 in steps of two",
+     LAST,
+     1,
+     4,
+     {{32, 64, 256, 256}},
+     {INTS("kernel_shape", three), INTS("strides", two), INTS("pads", ones)},
+     NULL},
+    {"Resize",
+     "nearest, twice",
+     LAST,
+     3,
+     4,
+     {{32, 128, 40, 40}, {0}, {4}},
+     {TEXT("mode", "nearest"), TEXT("coordinate_transformation_mode", "asymmetric"),
+      TEXT("nearest_mode", "floor")},
+     twice},
+    {"Resize",
+     "linear, twice",
+     LAST,
+     3,
+     4,
+     {{32, 128, 40, 40}, {0}, {4}},
+     {TEXT("mode", "linear")},
+     twice},
+    {"Resize",
+     "linear to an output",
+     OUTPUT,
+     3,
+     4,
+     {{8, 21, 64, 64}, {0}, {4}},
+     {TEXT("mode", "linear")},
+     eight_times},
+    {"Concat",
+     "two of 128 channels",
+     LAST,
+     2,
+     4,
+     {{32, 128, 80, 80}, {32, 128, 80, 80}},
+     {INT("axis", 1)},
+     NULL},
     {"GlobalAveragePool", "", LAST, 1, 4, {{32, 512, 20, 20}}, {{0}}, NULL},
     {"GlobalAveragePool", "of 64x64", LAST, 1, 4, {{8, 2048, 64, 64}}, {{0}}, NULL},
     {"Transpose", "NCHW to NHWC", PLAIN, 1, 4, {{32, 64, 80, 80}}, {INTS("perm", last)}, NULL},
     {"Softmax", "lines of 197", PLAIN, 1, 4, {{32, 12, 197, 197}}, {INT("axis", -1)}, NULL},
-    {"LayerNormalization", "lines of 768", PLAIN, 2, 3, {{32, 197, 768}, {768}}, {INT("axis", -1)}, NULL},
+    {"LayerNormalization",
+     "lines of 768",
+     PLAIN,
+     2,
+     3,
+     {{32, 197, 768}, {768}},
+     {INT("axis", -1)},
+     NULL},
     {"Add", "a bias per line", PLAIN, 2, 3, {{32, 197, 768}, {768}}, {{0}}, NULL},
 };
 
@@ -65,19 +125,26 @@ struct bench {
 
 static sac_tensor *memory(struct bench *b, size_t bytes)
 {
-    struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {(int64_t)SAC_MAX(bytes, 1)}};
-    sac_tensor            *t = NULL;
+    struct sac_tensor_desc desc = {
+        .dtype = SAC_U8, .rank = 1, .shape = {(int64_t)SAC_MAX(bytes, 1)}};
+    sac_tensor *t = NULL;
     must(sac_tensor_create(b->dev, &desc, "bench", &t));
     return t;
 }
 
 static void describe(struct bench *b, const struct bench_case *bc)
 {
-    struct sac_op_call *c = b->call = sac_calloc(1, sizeof *c);
+    struct sac_op_call  *c = b->call = sac_calloc(1, sizeof *c);
     const struct sac_op *op = sac_op_find("", bc->op);
     op = op ? op : sac_op_find("saccade", bc->op);
-    b->node = (struct sac_node){.op = op, .name = "", .op_type = bc->op, .domain = op->domain, .opset = op->opset_max,
-                                .attrs = (struct sac_attr *)bc->attrs, .input_count = bc->in_count, .output_count = 1};
+    b->node = (struct sac_node){.op = op,
+                                .name = "",
+                                .op_type = bc->op,
+                                .domain = op->domain,
+                                .opset = op->opset_max,
+                                .attrs = (struct sac_attr *)bc->attrs,
+                                .input_count = bc->in_count,
+                                .output_count = 1};
     while (b->node.attr_count < ATTRS_MAX && bc->attrs[b->node.attr_count].name)
         b->node.attr_count++;
     c->ctx = ctx;
@@ -88,7 +155,8 @@ static void describe(struct bench *b, const struct bench_case *bc)
     for (int i = 0; i < bc->in_count; i++) {
         struct sac_operand *o = &c->in[i];
         const bool          small = i > 0 && !bc->dims[i][1];
-        *o = (struct sac_operand){.dtype = SAC_F32, .rank = small ? 1 : bc->rank, .present = bc->dims[i][0] > 0};
+        *o = (struct sac_operand){
+            .dtype = SAC_F32, .rank = small ? 1 : bc->rank, .present = bc->dims[i][0] > 0};
         memcpy(o->dims, bc->dims[i], sizeof bc->dims[i]);
         o->data = i == 2 ? (void *)bc->constant : NULL;
     }
@@ -100,10 +168,12 @@ static bool prepare(struct bench *b, const struct bench_case *bc)
 {
     const struct sac_op_call *c = b->call;
     char                      why[256] = "";
-    b->plan = (struct sac_kernel_plan){.call = b->call, .precision = SAC_PRECISION_FP16, .in_place = -1};
+    b->plan =
+        (struct sac_kernel_plan){.call = b->call, .precision = SAC_PRECISION_FP16, .in_place = -1};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].rank == bc->rank)
-            b->plan.in_layout[i] = bc->lie == PLAIN ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
+            b->plan.in_layout[i] =
+                bc->lie == PLAIN ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
     if (!b->kernel->supports(b->dev, &b->plan, why, sizeof why)) {
         printf("%-20s %s: %s\n", bc->op, bc->what, why);
         return false;
@@ -143,13 +213,15 @@ static int by_value(const void *a, const void *b)
 
 static void run_kernel(struct bench *b)
 {
-    must(b->kernel->run(b->dev, b->plan.state, b->in_at, b->out_at, sac_tensor_data(b->scratch), b->stream));
+    must(b->kernel->run(b->dev, b->plan.state, b->in_at, b->out_at, sac_tensor_data(b->scratch),
+                        b->stream));
 }
 
 static void run_copy(struct bench *b)
 {
     must(b->dev->ops->copy(b->dev, b->stream, b->out_at[0], b->in_at[0],
-                           (size_t)sac_tensor_desc_bytes(sac_tensor_describe(b->in[0])), SAC_COPY_ON_DEVICE));
+                           (size_t)sac_tensor_desc_bytes(sac_tensor_describe(b->in[0])),
+                           SAC_COPY_ON_DEVICE));
 }
 
 /* The median seconds of one call when many are queued. */
@@ -208,11 +280,12 @@ int main(int argc, char **argv)
                 const double bytes = bytes_of(&b);
                 if (i == 0) { /* the ceiling */
                     const double s = time_of(&b, run_copy);
-                    printf("%-20s %-22s %8.1f us %6.0f GB/s\n", "copy", "on the device", s * 1e6, bytes / s * 1e-9);
+                    printf("%-20s %-22s %8.1f us %6.0f GB/s\n", "copy", "on the device", s * 1e6,
+                           bytes / s * 1e-9);
                 }
                 const double s = time_of(&b, run_kernel);
-                printf("%-20s %-22s %8.1f us %6.0f GB/s%s\n", cases[i].op, cases[i].what, s * 1e6, bytes / s * 1e-9,
-                       cases[i].lie == PLAIN ? "  plain" : "");
+                printf("%-20s %-22s %8.1f us %6.0f GB/s%s\n", cases[i].op, cases[i].what, s * 1e6,
+                       bytes / s * 1e-9, cases[i].lie == PLAIN ? "  plain" : "");
             }
         }
         finish(&b);

@@ -44,8 +44,8 @@ static size_t boxes_of(const struct sac_mot_file *det, int frame, size_t *at,
     for (; *at < det->count && det->rows[*at].frame <= frame; ++*at) {
         const struct sac_mot_row *r = &det->rows[*at];
         if (r->frame == frame && n < BOXES_MAX)
-            boxes[n++] = (struct sac_detection){(float)r->x, (float)r->y, (float)(r->x + r->w),
-                                                (float)(r->y + r->h), r->conf, 0};
+            boxes[n++] = (struct sac_detection){
+                (float)r->x, (float)r->y, (float)(r->x + r->w), (float)(r->y + r->h), r->conf, 0};
     }
     return n;
 }
@@ -57,7 +57,7 @@ static sac_result embed_frame(sac_embedder *emb, const sac_frame *frame, float s
                               const struct sac_detection *boxes, size_t n, float *rows)
 {
     static struct sac_detection strong[BOXES_MAX];
-    size_t dim = (size_t)sac_embedder_dim(emb), count = 0;
+    size_t                      dim = (size_t)sac_embedder_dim(emb), count = 0;
     for (size_t i = 0; i < n; i++)
         if (boxes[i].score >= score_min)
             strong[count++] = boxes[i];
@@ -83,7 +83,8 @@ static sac_result embed_all(struct sequence *seq, sac_source *src, sac_embedder 
             return res;
         size_t  n = boxes_of(&seq->det, frame, &at, boxes);
         int64_t begun = sac_time_ns();
-        res = embed_frame(emb, picture, score_min, boxes, n, seq->feat + (at - n) * (size_t)seq->dim);
+        res =
+            embed_frame(emb, picture, score_min, boxes, n, seq->feat + (at - n) * (size_t)seq->dim);
         seq->embed_us[frame] = (double)(sac_time_ns() - begun) / 1e3;
         sac_frame_unref(&picture);
         if (res != SAC_OK)
@@ -124,9 +125,15 @@ static sac_result append(struct sac_mot_file *file, size_t *capacity, int frame,
         return SAC_ERR_MEMORY;
     for (size_t i = 0; i < view->count; i++) {
         const struct sac_track *t = &view->tracks[i];
-        file->rows[file->count++] = (struct sac_mot_row){
-            .frame = frame, .id = (int)t->id, .x = t->x0, .y = t->y0, .w = (double)t->x1 - t->x0,
-            .h = (double)t->y1 - t->y0, .conf = t->score, .class_id = -1, .visibility = 1};
+        file->rows[file->count++] = (struct sac_mot_row){.frame = frame,
+                                                         .id = (int)t->id,
+                                                         .x = t->x0,
+                                                         .y = t->y0,
+                                                         .w = (double)t->x1 - t->x0,
+                                                         .h = (double)t->y1 - t->y0,
+                                                         .conf = t->score,
+                                                         .class_id = -1,
+                                                         .visibility = 1};
     }
     file->frame_max = frame;
     return SAC_OK;
@@ -162,8 +169,8 @@ static sac_result track_frame(struct pass *p, int frame, const struct sac_detect
     int                    number = p->run->count_frames ? p->kept : frame - 1;
     struct sac_track_view  view;
     int64_t                begun = sac_time_ns();
-    sac_result res = sac_tracker_update(p->trk, boxes, n, feat, picture,
-                                        (int64_t)(number * 1e6 / seq->fps), &view);
+    sac_result             res = sac_tracker_update(p->trk, boxes, n, feat, picture,
+                                                    (int64_t)(number * 1e6 / seq->fps), &view);
     p->us[p->kept++] = (double)(sac_time_ns() - begun) / 1e3 + (feat ? seq->embed_us[frame] : 0);
     return res == SAC_OK ? append(&p->tracks, &p->capacity, frame, &view) : res;
 }
@@ -260,8 +267,7 @@ static sac_result run_pipeline(sac_context *ctx, const struct sac_pipeline_param
 }
 
 sac_result sequence_track_video(struct sequence *seq, enum sac_tracker_kind kind,
-                                const char *detector, const char *reid,
-                                struct sequence_result *out)
+                                const char *detector, const char *reid, struct sequence_result *out)
 {
     char                       folder[] = "/tmp/saccade-bench-XXXXXX", path[64];
     struct sac_mot_file        tracks = {0};

@@ -69,8 +69,8 @@ static double stage_ns(sac_context *ctx, int mode)
 
 /* ---- a run ---- */
 
-/* CPU time of all threads: the wall clock of threads that hand frames to each other tells more about
- * the scheduler and the neighbours. */
+/* CPU time of all threads: the wall clock of threads that hand frames to each other tells more
+ * about the scheduler and the neighbours. */
 static double cpu_ns(void)
 {
     struct timespec now;

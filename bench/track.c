@@ -52,15 +52,17 @@ static void populate(struct scene *s, int count)
     s->count = count;
     for (int i = 0; i < count; i++) {
         struct walker *w = &s->walkers[i];
-        *w = (struct walker){.x = 1280 * side * uniform(s), .y = 720 * side * uniform(s),
-                             .vx = 80 * (uniform(s) - 0.5), .vy = 30 * (uniform(s) - 0.5),
+        *w = (struct walker){.x = 1280 * side * uniform(s),
+                             .y = 720 * side * uniform(s),
+                             .vx = 80 * (uniform(s) - 0.5),
+                             .vy = 30 * (uniform(s) - 0.5),
                              .height = 60 + 80 * uniform(s)};
         unit_row(s, w->feat);
     }
 }
 
-/* The walkers 40 ms later, as a detector sees them: jitter, now and then a low score. They turn back
- * after 10 s, so that the square stays as full as it was. */
+/* The walkers 40 ms later, as a detector sees them: jitter, now and then a low score. They turn
+ * back after 10 s, so that the square stays as full as it was. */
 static void observe(struct scene *s, int frame)
 {
     double way = fabs(frame * 0.04 - 20 * floor(frame * 0.04 / 20) - 10);
@@ -68,9 +70,12 @@ static void observe(struct scene *s, int frame)
         struct walker *w = &s->walkers[i];
         double x = w->x + w->vx * way + 2 * uniform(s), y = w->y + w->vy * way + 2 * uniform(s);
         double half = w->height * 0.2;
-        s->boxes[i] = (struct sac_detection){(float)(x - half), (float)y, (float)(x + half),
+        s->boxes[i] = (struct sac_detection){(float)(x - half),
+                                             (float)y,
+                                             (float)(x + half),
                                              (float)(y + w->height),
-                                             uniform(s) < 0.1 ? 0.3f : 0.9f, 0};
+                                             uniform(s) < 0.1 ? 0.3f : 0.9f,
+                                             0};
         memcpy(s->feat + i * DIM, w->feat, sizeof w->feat);
     }
 }
@@ -127,11 +132,12 @@ static struct times time_camera(int width, int height, int frames, double *us)
     for (int y = 0; y < height; y++)
         for (size_t x = 0; x < pitch; x++)
             scene[(size_t)y * pitch + x] =
-                (uint8_t)(128 + 60 * sin((double)x / 23 + sin(y / 31.0) * 3) + 50 * sin(y / 17.0 + (double)x / 71));
+                (uint8_t)(128 + 60 * sin((double)x / 23 + sin(y / 31.0) * 3) +
+                          50 * sin(y / 17.0 + (double)x / 71));
     f.pitch_bytes[0] = pitch;
     for (int i = 0; i < WARM + frames; i++) {
         f.plane[0] = scene + 2 * i;
-        int64_t begun = sac_time_ns();
+        int64_t                begun = sac_time_ns();
         struct sac_camera_job  job;
         struct sac_camera_move move;
         sac_cmc_next(&cmc, &f, NULL, 0, &job);
@@ -150,9 +156,9 @@ int main(int argc, char **argv)
                                                   SAC_TRACKER_OCSORT, SAC_TRACKER_BOTSORT};
     static const int                   counts[] = {10, 50, 200};
     static struct scene                scene;
-    int          updates = argc > 1 ? SAC_MAX(atoi(argv[1]), 10) : 2000;
-    double      *us = sac_calloc((size_t)updates, sizeof *us);
-    sac_context *ctx = NULL;
+    int                                updates = argc > 1 ? SAC_MAX(atoi(argv[1]), 10) : 2000;
+    double                            *us = sac_calloc((size_t)updates, sizeof *us);
+    sac_context                       *ctx = NULL;
     if (!us || sac_context_create(NULL, &ctx) != SAC_OK)
         return 1;
     printf("one update, microseconds: median / 99th percentile of %d\n", updates);
@@ -160,7 +166,7 @@ int main(int argc, char **argv)
     for (size_t c = 0; c < SAC_COUNT(counts); c++)
         printf("%18d", counts[c]);
     for (size_t k = 0; k <= SAC_COUNT(kinds); k++) {
-        bool embeddings = k == SAC_COUNT(kinds);
+        bool                  embeddings = k == SAC_COUNT(kinds);
         enum sac_tracker_kind kind = embeddings ? SAC_TRACKER_BOTSORT : kinds[k];
         printf("\n%-24s", embeddings ? "botsort, embeddings" : sac_tracker_kind_name(kind));
         for (size_t c = 0; c < SAC_COUNT(counts); c++) {

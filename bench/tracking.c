@@ -5,10 +5,10 @@
  *
  * DATA     folder with mot/ and models/; default $SACCADE_SHARED/data or ../shared/data.
  * VTEST    vtest.avi of Debian's package opencv-doc, which is PETS09-S2L1 frame by frame; default
- *          $SACCADE_VTEST or build/clips/vtest.avi. Without it that sequence has no camera motion and
- *          no embeddings.
- * Scores as in mot/PEERS.md: without the benchmark's preprocessing. Times are medians over the frames of
- * the slower sequence, embeddings included where used. */
+ *          $SACCADE_VTEST or build/clips/vtest.avi. Without it that sequence has no camera motion
+ *          and no embeddings.
+ * Scores as in mot/PEERS.md: without the benchmark's preprocessing. Times are medians over the
+ * frames of the slower sequence, embeddings included where used. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,8 @@ static int print_video_row(struct sequence *seqs, const char *detector, const ch
         snprintf(cells[s], CELL, "no video");
         if (!seqs[s].video)
             continue;
-        if (sequence_track_video(&seqs[s], job->kind, detector, job->embeddings ? reid : NULL, &r) != SAC_OK)
+        if (sequence_track_video(&seqs[s], job->kind, detector, job->embeddings ? reid : NULL,
+                                 &r) != SAC_OK)
             return fail(seqs[s].ctx, job->name);
         print_cell(cells[s], &r.score);
     }
@@ -168,10 +169,11 @@ static void print_rate_row(const char *tracker, const char *sequence, const doub
 
 static int print_rates(struct sequence *seqs)
 {
-    printf("\nHOTA with every frame, every second, every fourth; then with the same frames when the\n"
-           "tracker counts frames instead of reading timestamps (mean over the ways to drop)\n"
-           "| tracker | sequence | all | 1 in 2 | 1 in 4 | counting, 1 in 2 | counting, 1 in 4 |\n"
-           "| --- | --- | --- | --- | --- | --- | --- |\n");
+    printf(
+        "\nHOTA with every frame, every second, every fourth; then with the same frames when the\n"
+        "tracker counts frames instead of reading timestamps (mean over the ways to drop)\n"
+        "| tracker | sequence | all | 1 in 2 | 1 in 4 | counting, 1 in 2 | counting, 1 in 4 |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t j = 0; j < SAC_COUNT(jobs); j++) {
         double mean[RATES] = {0};
         if (jobs[j].camera && !jobs[j].embeddings)
@@ -191,10 +193,10 @@ static int print_rates(struct sequence *seqs)
 
 int main(int argc, char **argv)
 {
-    char           shared[1024], folder[2][1100], video[1200], detector[1100], reid[1100];
-    const char    *clip = setting(argc > 2 ? argv[2] : NULL, "SACCADE_VTEST", "build/clips/vtest.avi");
-    sac_context   *ctx = NULL;
-    sac_device    *dev = NULL;
+    char        shared[1024], folder[2][1100], video[1200], detector[1100], reid[1100];
+    const char *clip = setting(argc > 2 ? argv[2] : NULL, "SACCADE_VTEST", "build/clips/vtest.avi");
+    sac_context    *ctx = NULL;
+    sac_device     *dev = NULL;
     struct sequence seqs[SEQUENCES] = {0};
     snprintf(shared, sizeof shared, "%s/data", setting(NULL, "SACCADE_SHARED", "../shared"));
     const char *data = argc > 1 ? argv[1] : shared;
@@ -203,10 +205,13 @@ int main(int argc, char **argv)
     snprintf(video, sizeof video, "%s/TUD-Stadtmitte.mp4", folder[1]);
     snprintf(detector, sizeof detector, "%s/models/yolox_nano_416.onnx", data);
     snprintf(reid, sizeof reid, "%s/models/person_reid_0288.onnx", data);
-    if (sac_context_create(NULL, &ctx) != SAC_OK || sac_device_open(ctx, "cpu", NULL, &dev) != SAC_OK)
+    if (sac_context_create(NULL, &ctx) != SAC_OK ||
+        sac_device_open(ctx, "cpu", NULL, &dev) != SAC_OK)
         return fail(ctx, "cpu");
-    if (sequence_open(ctx, folder[0], access(clip, R_OK) == 0 ? clip : NULL, 10, &seqs[0]) != SAC_OK ||
-        sequence_open(ctx, folder[1], access(video, R_OK) == 0 ? video : NULL, 25, &seqs[1]) != SAC_OK)
+    if (sequence_open(ctx, folder[0], access(clip, R_OK) == 0 ? clip : NULL, 10, &seqs[0]) !=
+            SAC_OK ||
+        sequence_open(ctx, folder[1], access(video, R_OK) == 0 ? video : NULL, 25, &seqs[1]) !=
+            SAC_OK)
         return fail(ctx, data);
     float strong = sac_tracker_params_default(SAC_TRACKER_BOTSORT).score_high;
     for (int s = 0; s < SEQUENCES; s++)

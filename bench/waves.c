@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tracking with embeddings and 1080p frames on a device: time of a wave, for waves of one frame each of 1, 8
- * and 32 streams, and the bytes copied to the host and back. On the CPU there are no waves: frames
- * are processed one by one. usage: bench_waves [DEVICE] [WAVES] default: cuda 300 */
+/* Tracking with embeddings and 1080p frames on a device: time of a wave, for waves of one frame
+ * each of 1, 8 and 32 streams, and the bytes copied to the host and back. On the CPU there are no
+ * waves: frames are processed one by one. usage: bench_waves [DEVICE] [WAVES] default: cuda 300 */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,10 +23,10 @@ static double uniform(void)
 /* ---- what the streams show ---- */
 
 struct scene {
-    sac_device          *dev;
-    sac_frame           *shot[SHOTS]; /* a picture that slides to and fro; all streams have the same */
-    struct sac_features *rows;        /* on a device; else: */
-    float               *feat;        /* [STREAMS * PEOPLE, DIM] */
+    sac_device *dev;
+    sac_frame  *shot[SHOTS];   /* a picture that slides to and fro; all streams have the same */
+    struct sac_features *rows; /* on a device; else: */
+    float               *feat; /* [STREAMS * PEOPLE, DIM] */
     int32_t              row[STREAMS][PEOPLE];
     struct sac_detection det[STREAMS][PEOPLE];
 };
@@ -68,8 +68,8 @@ static void make_rows(struct scene *s)
     if (s->dev->ops->host_memory)
         return;
     must(sac_features_create(s->dev, STREAMS * PEOPLE, DIM, &s->rows));
-    must(sac_device_copy(s->dev, NULL, sac_buffer_data(s->rows->rows), s->feat, bytes, SAC_COPY_HOST_TO_DEVICE,
-                         SAC_COPY_TENSOR_USER, "rows"));
+    must(sac_device_copy(s->dev, NULL, sac_buffer_data(s->rows->rows), s->feat, bytes,
+                         SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "rows"));
     must(s->dev->ops->event_record(s->rows->ready, NULL));
 }
 
@@ -103,17 +103,22 @@ static uint64_t crossed(const sac_device *dev)
     return l.reason[SAC_COPY_BOXES].bytes + l.reason[SAC_COPY_COMMANDS].bytes;
 }
 
-static void one_wave(struct sac_wave *wave, sac_tracker **trk, struct scene *s, int streams, int number, bool looks,
-                     bool camera)
+static void one_wave(struct sac_wave *wave, sac_tracker **trk, struct scene *s, int streams,
+                     int number, bool looks, bool camera)
 {
     for (int k = 0; k < streams; k++) {
-        struct sac_tracker_input in = {.det = s->det[k], .count = PEOPLE, .pts_us = number * 40000LL,
+        struct sac_tracker_input in = {.det = s->det[k],
+                                       .count = PEOPLE,
+                                       .pts_us = number * 40000LL,
                                        .frame = camera ? s->shot[number % SHOTS] : NULL};
         if (looks)
-            in.looks = (struct sac_look_rows){.dev = s->rows ? s->dev : NULL,
-                                              .base = s->rows ? sac_features_data(s->rows) : s->feat,
-                                              .count = STREAMS * PEOPLE, .dim = DIM, .row = s->row[k],
-                                              .features = s->rows};
+            in.looks =
+                (struct sac_look_rows){.dev = s->rows ? s->dev : NULL,
+                                       .base = s->rows ? sac_features_data(s->rows) : s->feat,
+                                       .count = STREAMS * PEOPLE,
+                                       .dim = DIM,
+                                       .row = s->row[k],
+                                       .features = s->rows};
         must(sac_wave_add(wave, trk[k], &in));
     }
     must(sac_wave_run(wave));
@@ -162,7 +167,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         bool        looks, camera;
-    } kinds[] = {{"neither", false, false}, {"embeddings", true, false}, {"camera", false, true},
+    } kinds[] = {{"neither", false, false},
+                 {"embeddings", true, false},
+                 {"camera", false, true},
                  {"both", true, true}};
     static const int    sizes[] = {1, 8, 32};
     static struct scene s;
@@ -176,8 +183,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < SHOTS; i++)
         s.shot[i] = make_shot(s.dev, cpu, i);
     make_rows(&s);
-    printf("%s: botsort, %d people, rows of %d, %dx%d; a frame's microseconds (the thread's, the device's), bytes "
-           "that cross\n",
+    printf("%s: botsort, %d people, rows of %d, %dx%d; a frame's microseconds (the thread's, the "
+           "device's), bytes that cross\n",
            sac_device_description(s.dev), (int)PEOPLE, (int)DIM, (int)WIDTH, (int)HEIGHT);
     printf("%-12s", "wave of");
     for (size_t c = 0; c < SAC_COUNT(sizes); c++)

@@ -39,7 +39,8 @@ static sac_result look(sac_context *ctx, sac_model *net, sac_frame *frame)
     if (res == SAC_OK)
         res = sac_tensor_create(dev, &desc, "network input", &in);
     if (res == SAC_OK)
-        res = sac_preprocess_run(dev, &pre, &job, 1, in); /* a GPU only queues it; the call does not wait */
+        res = sac_preprocess_run(dev, &pre, &job, 1, in); /* a GPU only queues it; the call does not
+                                                             wait */
     if (res == SAC_OK) /* sac_tensor_download would copy an output to the host */
         res = sac_model_run(net, &in, out);
     for (int i = 0; i < OUTPUTS_MAX; i++)
@@ -78,7 +79,8 @@ int main(int argc, char **argv)
     if (res == SAC_OK)
         res = sac_model_load(dev, argv[2], NULL, &net);
     if (res == SAC_OK && !takes_an_image(net)) {
-        fprintf(stderr, "gpu_tensor: %s needs other inputs than one image, or has too many outputs\n",
+        fprintf(stderr,
+                "gpu_tensor: %s needs other inputs than one image, or has too many outputs\n",
                 argv[2]);
         res = SAC_ERR_UNSUPPORTED;
     } else if (res == SAC_OK && (res = sac_source_open(dev, argv[1], NULL, &src)) == SAC_OK) {

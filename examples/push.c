@@ -58,8 +58,7 @@ static sac_result push_all(sac_session *s, sac_device *host, int width, int heig
                   desc = {.format = SAC_PIXEL_BGR24, .width = width, .height = height};
         desc.number = number;
         desc.pts_us = (int64_t)((double)number * 1e6 / fps);
-        res = sac_frame_create(host, &desc,
-                               &frame); /* sac_frame_wrap shares existing pixels */
+        res = sac_frame_create(host, &desc, &frame); /* sac_frame_wrap shares existing pixels */
         if (res == SAC_OK && !read_pixels(stdin, frame)) {
             sac_frame_unref(&frame);
             break;

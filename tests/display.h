@@ -14,16 +14,17 @@
 /* The linear part of a matrix that mirrors first and then turns; y grows downward. */
 static inline void display_numbers(enum sac_orientation o, int32_t out[4])
 {
-    static const int right[4][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}}; /* where right goes to; down a turn further */
-    const int        turns = o & 3, sign = o & SAC_MIRROR ? -1 : 1;
+    static const int right[4][2] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}}; /* where right goes to; down
+                                                                          a turn further */
+    const int turns = o & 3, sign = o & SAC_MIRROR ? -1 : 1;
     out[0] = sign * right[turns][0];
     out[1] = sign * right[turns][1];
     out[2] = -right[turns][1];
     out[3] = right[turns][0];
 }
 
-/* The first track, whose matrix stands 44 bytes behind the name of its header's box (ISO/IEC 14496-12, 8.3.2,
- * version 0): a, b, u, c, d, v, ... in 16.16. */
+/* The first track, whose matrix stands 44 bytes behind the name of its header's box (ISO/IEC
+ * 14496-12, 8.3.2, version 0): a, b, u, c, d, v, ... in 16.16. */
 static inline void display_copy(const char *from, const char *to, enum sac_orientation o)
 {
     static uint8_t bytes[32 << 20];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA device for tests: each is skipped, with the reason, where there is none. With SACCADE_TEST_GPU
- * set (scripts/gpu-test) that is a failure. */
+/* The CUDA device for tests: each is skipped, with the reason, where there is none. With
+ * SACCADE_TEST_GPU set (scripts/gpu-test) that is a failure. */
 #ifndef SAC_TESTS_GPU_H
 #define SAC_TESTS_GPU_H
 
@@ -29,8 +29,8 @@ static inline sac_device *gpu_open(const struct sac_device_params *params)
 }
 #endif
 
-/* How often a test of random cases goes round: n times, with SACCADE_TEST_SHORT a tenth of that (under a tool
- * that watches every access of a kernel). */
+/* How often a test of random cases goes round: n times, with SACCADE_TEST_SHORT a tenth of that
+ * (under a tool that watches every access of a kernel). */
 static inline int gpu_rounds(int n)
 {
 #ifdef SAC_EMULATED_GPU
@@ -39,7 +39,8 @@ static inline int gpu_rounds(int n)
     return getenv("SACCADE_TEST_SHORT") ? (n + 9) / 10 : n;
 }
 
-/* For what takes all of the card's memory, or measures it: other programs there would be in the way. */
+/* For what takes all of the card's memory, or measures it: other programs there would be in the
+ * way. */
 static inline void gpu_alone(void)
 {
     if (getenv("SACCADE_TEST_WHOLE_GPU"))

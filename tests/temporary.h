@@ -6,7 +6,8 @@
 #include <glob.h>
 #include <stdio.h>
 
-/* How many there are; the first one's path into buf, [size], empty when there is none; NULL: not wanted. */
+/* How many there are; the first one's path into buf, [size], empty when there is none; NULL: not
+ * wanted. */
 static inline int temporaries_of(const char *output, char *buf, size_t size)
 {
     char   pattern[512];

@@ -33,22 +33,22 @@ static inline sac_context *test_context(void)
 }
 
 /* On failure, print the sentence that came with it. */
-#define assert_sac_ok(call)                                                                        \
-    do {                                                                                           \
-        sac_result assert_res_ = (call);                                                           \
-        if (assert_res_ != SAC_OK) {                                                               \
-            char why_[512];                                                                        \
-            sac_context_last_error(test_context(), why_, sizeof why_);                             \
-            fail_msg("%s: %s: %s", #call, sac_result_name(assert_res_), why_);                     \
-        }                                                                                          \
+#define assert_sac_ok(call)                                                    \
+    do {                                                                       \
+        sac_result assert_res_ = (call);                                       \
+        if (assert_res_ != SAC_OK) {                                           \
+            char why_[512];                                                    \
+            sac_context_last_error(test_context(), why_, sizeof why_);         \
+            fail_msg("%s: %s: %s", #call, sac_result_name(assert_res_), why_); \
+        }                                                                      \
     } while (0)
 
-#define assert_sac_error(call, code)                                                               \
-    do {                                                                                           \
-        sac_result assert_res_ = (call);                                                           \
-        if (assert_res_ != (code))                                                                 \
-            fail_msg("%s: %s, expected %s", #call, sac_result_name(assert_res_),                   \
-                     sac_result_name(code));                                                       \
+#define assert_sac_error(call, code)                                             \
+    do {                                                                         \
+        sac_result assert_res_ = (call);                                         \
+        if (assert_res_ != (code))                                               \
+            fail_msg("%s: %s, expected %s", #call, sac_result_name(assert_res_), \
+                     sac_result_name(code));                                     \
     } while (0)
 
 #endif

@@ -28,14 +28,16 @@ struct sac_device_params {
      * spin between frames. */
     int      threads;
     uint64_t memory_limit_bytes; /* budget of the buffer pool; 0: none */
-    uint64_t vram_limit_bytes;   /* the same on a GPU, decoders' surfaces included; 0: as memory_limit_bytes */
-    uint64_t host_limit_bytes;   /* budget of page-locked host memory for a GPU's transfers; 0: 512 MiB */
-    int      leak_age_s;         /* buffers held longer than this are named in the log; 0 (default): off */
-    int      zero_copy_strict;   /* 1: a copy of frame or tensor data fails. Default 0 */
+    uint64_t vram_limit_bytes;   /* the same on a GPU, decoders' surfaces included; 0: as
+                                    memory_limit_bytes */
+    uint64_t host_limit_bytes;   /* budget of page-locked host memory for a GPU's transfers; 0: 512
+                                    MiB */
+    int leak_age_s;       /* buffers held longer than this are named in the log; 0 (default): off */
+    int zero_copy_strict; /* 1: a copy of frame or tensor data fails. Default 0 */
     /* The pool checks for idle buffers every trim_frames frames of a run. It frees those that were
      * idle for 16 such intervals, or for 1024 when they had been reused before. Default 300; 0:
      * only when memory is short. */
-    int      trim_frames;
+    int trim_frames;
 };
 
 SAC_API struct sac_device_params sac_device_params_default(void);
@@ -44,15 +46,16 @@ SAC_API struct sac_device_params sac_device_params_default(void);
  * params   NULL: the defaults.
  * out      one reference, released by sac_device_unref.
  * Errors   SAC_ERR_ARG for an unknown name, SAC_ERR_DEVICE when the device is not available. */
-SAC_API sac_result  sac_device_open(sac_context *ctx, const char *name,
-                                    const struct sac_device_params *params, sac_device **out);
+SAC_API sac_result sac_device_open(sac_context *ctx, const char *name,
+                                   const struct sac_device_params *params, sac_device **out);
 /* Release everything that was created on a device before its last reference: buffers that are still
  * held then stay valid, but count as leaks and are named in the log. Any thread. */
 SAC_API sac_device *sac_device_ref(sac_device *dev);
 SAC_API void        sac_device_unref(sac_device **dev);
 
-SAC_API const char  *sac_device_name(const sac_device *dev);        /* "cpu", "cuda:0" */
-SAC_API const char  *sac_device_description(const sac_device *dev); /* "AMD EPYC, AVX-512, 2 threads" */
+SAC_API const char *sac_device_name(const sac_device *dev);        /* "cpu", "cuda:0" */
+SAC_API const char *sac_device_description(const sac_device *dev); /* "AMD EPYC, AVX-512, 2 threads"
+                                                                    */
 SAC_API int          sac_device_threads(const sac_device *dev);
 SAC_API sac_context *sac_device_context(const sac_device *dev);
 
@@ -88,18 +91,18 @@ SAC_API void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_s
 
 /* Why bytes were copied: a complete list, printed with every report. */
 enum sac_copy_reason {
-    SAC_COPY_WEIGHTS,          /* model weights to the device, once */
-    SAC_COPY_BOXES,            /* boxes, scores, ids and small cost matrices */
-    SAC_COPY_COMMANDS,         /* job lists, small parameters */
-    SAC_COPY_FRAME_UPLOAD,     /* a frame in host memory, to the device */
-    SAC_COPY_FRAME_DOWNLOAD,   /* a frame, to the host */
-    SAC_COPY_FRAME_CONVERT,    /* a frame converted from a format that no stage takes */
-    SAC_COPY_OVERLAY,          /* overlay-download: an annotated frame for an encoder on the host */
-    SAC_COPY_DRAW,             /* overlay-copy: a frame to draw on, as its decoder still reads the original */
-    SAC_COPY_CROP,             /* crop-download: the part of a frame inside a box, for a picture file */
-    SAC_COPY_TENSOR_USER,      /* tensors that the caller uploads or downloads */
-    SAC_COPY_TENSOR_LAYOUT,    /* a tensor between stages that disagree on layout */
-    SAC_COPY_TENSOR_DOWNLOAD,  /* a network's whole outputs, for a head that runs on the host */
+    SAC_COPY_WEIGHTS,        /* model weights to the device, once */
+    SAC_COPY_BOXES,          /* boxes, scores, ids and small cost matrices */
+    SAC_COPY_COMMANDS,       /* job lists, small parameters */
+    SAC_COPY_FRAME_UPLOAD,   /* a frame in host memory, to the device */
+    SAC_COPY_FRAME_DOWNLOAD, /* a frame, to the host */
+    SAC_COPY_FRAME_CONVERT,  /* a frame converted from a format that no stage takes */
+    SAC_COPY_OVERLAY,        /* overlay-download: an annotated frame for an encoder on the host */
+    SAC_COPY_DRAW, /* overlay-copy: a frame to draw on, as its decoder still reads the original */
+    SAC_COPY_CROP, /* crop-download: the part of a frame inside a box, for a picture file */
+    SAC_COPY_TENSOR_USER,     /* tensors that the caller uploads or downloads */
+    SAC_COPY_TENSOR_LAYOUT,   /* a tensor between stages that disagree on layout */
+    SAC_COPY_TENSOR_DOWNLOAD, /* a network's whole outputs, for a head that runs on the host */
     SAC_COPY_REASON_COUNT
 };
 SAC_API const char *sac_copy_reason_name(enum sac_copy_reason reason); /* "frame-upload", ... */
@@ -109,13 +112,13 @@ struct sac_ledger_entry {
 };
 struct sac_ledger {
     struct sac_ledger_entry reason[SAC_COPY_REASON_COUNT];
-    uint64_t                crossed_bytes; /* between host and device, without weights; 0 on the CPU */
+    uint64_t crossed_bytes; /* between host and device, without weights; 0 on the CPU */
 };
 SAC_API void sac_device_ledger(const sac_device *dev, struct sac_ledger *out);
 
 /* Call fn with one line per live buffer (owner, bytes, age, shape). Any thread. */
 SAC_API void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const char *line),
-                                  void *user);
+                                  void             *user);
 
 #ifdef __cplusplus
 }

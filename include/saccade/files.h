@@ -24,8 +24,9 @@ extern "C" {
  *                   input; NULL is skipped. The null device may be written any number of times.
  * Threads           any.
  * Errors            SAC_ERR_ARG: the sentence names both; SAC_ERR_MEMORY. */
-SAC_API sac_result sac_files_check(sac_context *ctx, const char *const *outputs, size_t output_count,
-                                   const char *const *inputs, size_t input_count);
+SAC_API sac_result sac_files_check(sac_context *ctx, const char *const *outputs,
+                                   size_t output_count, const char *const *inputs,
+                                   size_t input_count);
 
 #ifdef __cplusplus
 }

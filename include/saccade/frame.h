@@ -2,12 +2,14 @@
 /* A video frame: pixel planes on one device with time and colour, counted by reference.
  *
  * The fields are read-only while the frame is shared. Planes: NV12 and P010 have Y and interleaved
- * UV, I420 has Y, U and V, all others have one plane: RGB24 and BGR24 of 3 bytes a pixel, RGBA and BGRA of 4.
+ * UV, I420 has Y, U and V, all others have one plane: RGB24 and BGR24 of 3 bytes a pixel, RGBA and
+ * BGRA of 4.
  *
  * Pictures of another library are wrapped, not copied. Any row pitch is allowed, so a part of a
  * larger picture can be a frame as well. OpenCV's cv::Mat of type CV_8UC3 is BGR24, CV_8UC4 BGRA,
  * CV_8UC1 GRAY8:
- *     sac_frame desc = {.format = SAC_PIXEL_BGR24, .width = mat.cols, .height = mat.rows, .pts_us = time_us};
+ *     sac_frame desc = {.format = SAC_PIXEL_BGR24, .width = mat.cols, .height = mat.rows};
+ *     desc.pts_us = time_us;
  *     desc.plane[0] = mat.data;
  *     desc.pitch_bytes[0] = mat.step;
  *     res = sac_frame_wrap(cpu, &desc, NULL, NULL, &frame);
@@ -58,7 +60,8 @@ enum sac_orientation {
     SAC_MIRROR_TURN_270,
     SAC_ORIENTATION_COUNT
 };
-SAC_API const char *sac_orientation_name(enum sac_orientation orientation); /* "turned by 90 degrees", ... */
+SAC_API const char *sac_orientation_name(enum sac_orientation orientation); /* "turned by 90
+                                                                               degrees", ... */
 
 enum { SAC_PLANES_MAX = 3 };
 
@@ -74,11 +77,11 @@ typedef struct sac_frame {
     enum sac_orientation   orientation; /* of the planes */
     int64_t                pts_us;      /* presentation time, grows from frame to frame */
     int64_t                duration_us; /* 0: unknown */
-    int64_t                source_pts_us; /* the input's own timestamp, which may begin anywhere and step back;
-                                             SAC_PTS_NONE: it has none. Only for a source's frames */
-    int64_t                number;      /* 0, 1, 2, ... in the whole input */
-    int                    stream_id;
-    sac_device            *device;  /* where the planes are; borrowed from the frame */
+    int64_t source_pts_us; /* the input's own timestamp, which may begin anywhere and step back;
+                              SAC_PTS_NONE: it has none. Only for a source's frames */
+    int64_t                 number; /* 0, 1, 2, ... in the whole input */
+    int                     stream_id;
+    sac_device             *device; /* where the planes are; borrowed from the frame */
     struct sac_frame_owner *owner;  /* internal: reference count and the planes' memory */
 } sac_frame;
 
@@ -98,14 +101,15 @@ SAC_API sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_
  * writable frame, and the caller's planes are released before the call returns. The ledger counts
  * this as frame-convert; it fails in strict mode.
  * Threads  any; release may be called from any thread.
- * Errors   as above, and SAC_ERR_ARG for a missing plane, too short a pitch or an unknown orientation;
- *          release is not called then. */
-SAC_API sac_result sac_frame_wrap(sac_device *dev, const sac_frame *desc,
+ * Errors   as above, and SAC_ERR_ARG for a missing plane, too short a pitch or an unknown
+ * orientation; release is not called then. */
+SAC_API sac_result sac_frame_wrap(sac_device *dev, const sac_frame  *desc,
                                   void (*release)(void *user), void *user, sac_frame **out);
 SAC_API sac_frame *sac_frame_ref(sac_frame *frame);
 SAC_API void       sac_frame_unref(sac_frame **frame);
-/* True when the planes are the frame's own and the caller holds the only reference: it may write. */
-SAC_API bool       sac_frame_is_writable(const sac_frame *frame);
+/* True when the planes are the frame's own and the caller holds the only reference: it may
+ * write. */
+SAC_API bool sac_frame_is_writable(const sac_frame *frame);
 
 /* Wait until the planes are complete; the thread sleeps. Call it before your own code reads the
  * planes: a frame in a GPU's memory may be delivered before its planes are complete, and copies,

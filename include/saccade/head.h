@@ -36,36 +36,37 @@ SAC_API void sac_detections_finish(struct sac_detections *list);
 
 /* Where a value of the contract came from, for inspect. */
 enum sac_contract_source {
-    SAC_FROM_HEAD = 0,  /* the head's default */
-    SAC_FROM_METADATA,  /* the file's metadata_props */
-    SAC_FROM_YAML,      /* M.yaml beside M.onnx */
-    SAC_FROM_USER       /* --preprocess */
+    SAC_FROM_HEAD = 0, /* the head's default */
+    SAC_FROM_METADATA, /* the file's metadata_props */
+    SAC_FROM_YAML,     /* M.yaml beside M.onnx */
+    SAC_FROM_USER      /* --preprocess */
 };
 struct sac_model_contract {
     struct sac_preprocess    pre;
     enum sac_contract_source size_from, fit_from, order_from, mean_from, scale_from, fill_from,
         classes_from;
-    int                      class_count;
-    char                   **classes; /* [class_count], owned by the contract */
+    int    class_count;
+    char **classes; /* [class_count], owned by the contract */
 };
 /* Fill the contract of a model: metadata, then M.yaml, then the defaults already in *io (from the
- * head); user is --preprocess text ("bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416") or NULL.
- * The keys are in docs/models.md.
- * Errors   SAC_ERR_ARG (user), SAC_ERR_FORMAT (metadata, M.yaml), SAC_ERR_MEMORY; finish *io all the same. */
+ * head); user is --preprocess text ("bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416")
+ * or NULL. The keys are in docs/models.md.
+ * Errors   SAC_ERR_ARG (user), SAC_ERR_FORMAT (metadata, M.yaml), SAC_ERR_MEMORY; finish *io all
+ *          the same. */
 SAC_API sac_result sac_model_contract_read(const sac_model *model, const char *user,
                                            struct sac_model_contract *io);
 SAC_API void       sac_model_contract_finish(struct sac_model_contract *contract);
 
 struct sac_detector_params {
-    const char *head;        /* NULL: recognised from the graph; else a head's name or "lib.so" */
-    const char *preprocess;  /* NULL, or overrides of the contract */
-    const char *classes;     /* comma-separated names or numbers to keep; NULL or "all": all;
-                                "auto": persons where the model knows them, else all */
-    float       score_min;   /* default 0.1: trackers use low scores too */
-    float       nms_iou;     /* class-wise NMS; default 0.65; heads that need none ignore it */
-    int         detection_max; /* per frame, best first; default 300 */
-    int         batch_max;   /* frames in one run of the network; default 8 */
-    enum sac_precision precision; /* of the network */
+    const char *head;       /* NULL: recognised from the graph; else a head's name or "lib.so" */
+    const char *preprocess; /* NULL, or overrides of the contract */
+    const char *classes;    /* comma-separated names or numbers to keep; NULL or "all": all;
+                               "auto": persons where the model knows them, else all */
+    float              score_min; /* default 0.1: trackers use low scores too */
+    float              nms_iou;   /* class-wise NMS; default 0.65; heads that need none ignore it */
+    int                detection_max; /* per frame, best first; default 300 */
+    int                batch_max;     /* frames in one run of the network; default 8 */
+    enum sac_precision precision;     /* of the network */
 };
 SAC_API struct sac_detector_params sac_detector_params_default(void);
 
@@ -78,14 +79,15 @@ typedef struct sac_detector sac_detector;
  *          knows the outputs, an operator is missing), those of sac_model_load; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_detector_create(sac_device *dev, const char *model_path,
                                        const struct sac_detector_params *params,
-                                       sac_detector **out);
+                                       sac_detector                    **out);
 SAC_API void       sac_detector_destroy(sac_detector **det);
 /* Detect objects in frames [n]; found [n] receives the boxes, best score first, and replaces
  * previous contents. Each box has one class, the likeliest of those kept. Boxes may reach past the
  * frame.
  * Threads  one call at a time.
- * Errors   SAC_ERR_ARG for a frame of another device or a format that no model takes; SAC_ERR_FORMAT
- *          where the outputs are not the head's; SAC_ERR_LIMIT past the memory limit; SAC_ERR_MEMORY. */
+ * Errors   SAC_ERR_ARG for a frame of another device or a format that no model takes;
+ *          SAC_ERR_FORMAT where the outputs are not the head's; SAC_ERR_LIMIT past the memory
+ *          limit; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
                                     struct sac_detections *found);
 /* How long the parts of the latest run took, wall clock, for all its frames together. Call it from
@@ -99,27 +101,28 @@ SAC_API void sac_detector_get_times(const sac_detector *det, struct sac_run_time
  * class_name returns "unknown" where there is no such class. */
 SAC_API const char *sac_detector_class_name(const sac_detector *det, int class_id);
 /* How many classes params.classes keeps. */
-SAC_API int         sac_detector_kept_classes(const sac_detector *det);
+SAC_API int sac_detector_kept_classes(const sac_detector *det);
 /* These classes as text: "person (1 of 80)", "all 80", "all" where the model names none. */
-SAC_API void        sac_detector_describe_classes(const sac_detector *det, char *out, size_t size);
+SAC_API void sac_detector_describe_classes(const sac_detector *det, char *out, size_t size);
 /* 1 when all its boxes are of the class of that name. */
 SAC_API int         sac_detector_keeps_only(const sac_detector *det, const char *name);
 SAC_API const char *sac_detector_head_name(const sac_detector *det);
 SAC_API const struct sac_model_contract *sac_detector_contract(const sac_detector *det);
-SAC_API sac_model *sac_detector_model(const sac_detector *det); /* borrowed, to inspect; only the detector may run it */
+/* Borrowed, to inspect; only the detector may run it. */
+SAC_API sac_model *sac_detector_model(const sac_detector *det);
 
 /* Recognise a model's head: its name (may be "embedding"), or NULL. Any thread. */
 SAC_API const char *sac_head_recognise(const sac_model *model);
 /* Call fn with the name and description of each head. Any thread. */
-SAC_API void        sac_head_list(void (*fn)(void *user, const char *name, const char *what), void *user);
+SAC_API void sac_head_list(void (*fn)(void *user, const char *name, const char *what), void *user);
 
 /* ---- appearance embeddings (ReID) ---- */
 
 typedef struct sac_embedder sac_embedder;
 struct sac_embedder_params {
-    const char *preprocess; /* as above */
-    int         batch_max;  /* crops in one run; default 16 */
-    enum sac_precision precision; /* of the network */
+    const char        *preprocess; /* as above */
+    int                batch_max;  /* crops in one run; default 16 */
+    enum sac_precision precision;  /* of the network */
 };
 SAC_API struct sac_embedder_params sac_embedder_params_default(void);
 /* params   NULL: the defaults.
@@ -128,7 +131,7 @@ SAC_API struct sac_embedder_params sac_embedder_params_default(void);
  *          row of numbers per image, those of sac_model_load; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_embedder_create(sac_device *dev, const char *model_path,
                                        const struct sac_embedder_params *params,
-                                       sac_embedder **out);
+                                       sac_embedder                    **out);
 SAC_API void       sac_embedder_destroy(sac_embedder **emb);
 SAC_API int        sac_embedder_dim(const sac_embedder *emb); /* numbers in a row */
 /* boxes [n] of one frame -> out [n,dim] float32 rows of length 1, host memory. Boxes are cut to the
@@ -137,9 +140,9 @@ SAC_API int        sac_embedder_dim(const sac_embedder *emb); /* numbers in a ro
  * Errors   SAC_ERR_ARG for a frame of another device; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                                     const struct sac_detection *boxes, size_t n, float *out);
-SAC_API void sac_embedder_get_times(const sac_embedder *emb, struct sac_run_times *out);
+SAC_API void       sac_embedder_get_times(const sac_embedder *emb, struct sac_run_times *out);
 SAC_API const struct sac_model_contract *sac_embedder_contract(const sac_embedder *emb);
-SAC_API sac_model *sac_embedder_model(const sac_embedder *emb); /* the same */
+SAC_API sac_model                       *sac_embedder_model(const sac_embedder *emb); /* the same */
 
 /* ---- head plug-ins ---- */
 
@@ -163,11 +166,12 @@ struct sac_head_plugin {
     uint32_t    abi;         /* SAC_HEAD_PLUGIN_ABI */
     uint32_t    struct_size; /* sizeof (struct sac_head_plugin) */
     const char *name;
-    int         needs_nms;   /* 1: class-wise NMS follows */
-    void      (*defaults)(struct sac_preprocess *pre); /* change the contract's defaults, or NULL */
-    /* Boxes in the network's input pixels; call emit for each. Returns 0, or a negative sac_result. */
-    int       (*decode)(const struct sac_head_input *in,
-                        void (*emit)(void *sink, const struct sac_detection *det), void *sink);
+    int         needs_nms;                        /* 1: class-wise NMS follows */
+    void (*defaults)(struct sac_preprocess *pre); /* change the contract's defaults, or NULL */
+    /* Boxes in the network's input pixels; call emit for each. Returns 0, or a negative
+     * sac_result. */
+    int (*decode)(const struct sac_head_input *in,
+                  void (*emit)(void *sink, const struct sac_detection *det), void *sink);
 };
 
 #ifdef __cplusplus

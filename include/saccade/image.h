@@ -45,21 +45,24 @@ SAC_API struct sac_preprocess sac_preprocess_default(void); /* RGB, NCHW, F32, 0
 struct sac_fit_map {
     float scale_x, scale_y, offset_x, offset_y;
 };
-SAC_API struct sac_fit_map sac_fit_map_of(const struct sac_preprocess *pre, const struct sac_rect *crop);
+SAC_API struct sac_fit_map sac_fit_map_of(const struct sac_preprocess *pre,
+                                          const struct sac_rect       *crop);
 
 struct sac_preprocess_job {
     const sac_frame *frame;
-    struct sac_rect  crop; /* pixels and parts of them, within 2^20 of 0; may reach past the frame: its
-                            * edge is repeated. Empty (x1 <= x0 or y1 <= y0): the whole frame */
+    /* Pixels and parts of them, within 2^20 of 0; may reach past the frame: its edge is repeated.
+     * Empty (x1 <= x0 or y1 <= y0): the whole frame. */
+    struct sac_rect crop;
 };
-/* Fill dst [n,C,H,W] or [n,H,W,C] (at least n along the first dimension) from n crops of frames that
- * may differ in size and format. One launch on a GPU. The result is that of converting to RGB (each
- * 4:2:0 chroma sample stands for its 2 x 2 pixels) and resizing, without rounding in between: within
- * 0.04 of 255 for colours inside the RGB cube. On a GPU the
- * work is only queued: sac_model_run waits for it by itself, your own code with sac_device_wait.
+/* Fill dst [n,C,H,W] or [n,H,W,C] (at least n along the first dimension) from n crops of frames
+ * that may differ in size and format. One launch on a GPU. The result is that of converting to RGB
+ * (each 4:2:0 chroma sample stands for its 2 x 2 pixels) and resizing, without rounding in between:
+ * within 0.04 of 255 for colours inside the RGB cube. On a GPU the work is only queued:
+ * sac_model_run waits for it by itself, your own code with sac_device_wait.
  * Errors   SAC_ERR_ARG when dst does not fit pre, or a job has no frame of dev or a bad crop. */
 SAC_API sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
-                                      const struct sac_preprocess_job *jobs, int n, sac_tensor *dst);
+                                      const struct sac_preprocess_job *jobs, int n,
+                                      sac_tensor *dst);
 
 /* Convert and resize src to the format, size, matrix and range of dst. When only the order of
  * planes changes, the samples stay the same. Counted as SAC_COPY_FRAME_CONVERT.
@@ -73,17 +76,18 @@ struct sac_colour {
 enum sac_shape_kind { SAC_SHAPE_BOX = 0, SAC_SHAPE_LINE, SAC_SHAPE_TEXT, SAC_SHAPE_FILL };
 struct sac_shape {
     enum sac_shape_kind kind;
-    struct sac_rect     rect;      /* box and fill: the area. Line: from x0,y0 to x1,y1. Text: top left at x0,y0 */
-    struct sac_colour   colour;
-    float               alpha;     /* 0..1 */
-    int                 thickness; /* pixels: box and line; text: height of a glyph in pixels */
-    const char         *text;      /* SAC_SHAPE_TEXT: printable ASCII, borrowed */
+    struct sac_rect rect; /* box and fill: the area. Line: from x0,y0 to x1,y1. Text: top left at
+                             x0,y0 */
+    struct sac_colour colour;
+    float             alpha;     /* 0..1 */
+    int               thickness; /* pixels: box and line; text: height of a glyph in pixels */
+    const char       *text;      /* SAC_SHAPE_TEXT: printable ASCII, borrowed */
 };
 /* Draw onto a writable frame, in order; shapes are clipped to it.
  * Errors   SAC_ERR_ARG when the frame is shared, or a coordinate is not a number. */
 SAC_API sac_result sac_frame_draw(sac_frame *frame, const struct sac_shape *shapes, int n);
 /* Width in pixels of a text at a glyph height. */
-SAC_API int               sac_text_width(const char *text, int height);
+SAC_API int sac_text_width(const char *text, int height);
 /* One of 24 colours, always the same for an id and unlike those of the neighbouring ids. Any
  * thread. */
 SAC_API struct sac_colour sac_colour_of_id(int64_t id);

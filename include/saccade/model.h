@@ -36,16 +36,17 @@ enum sac_precision {
     SAC_PRECISION_FP16
 };
 
-SAC_API const char *sac_precision_name(enum sac_precision precision); /* "default", "fp32", "tf32", "fp16" */
+SAC_API const char *sac_precision_name(enum sac_precision precision); /* "default", "fp32", "tf32",
+                                                                         "fp16" */
 /* Errors   SAC_ERR_ARG for an unknown name; no sentence is kept. */
-SAC_API sac_result  sac_precision_parse(const char *name, enum sac_precision *out);
+SAC_API sac_result sac_precision_parse(const char *name, enum sac_precision *out);
 
 struct sac_model_params {
-    int optimise;      /* 1: fuse, fold, choose layouts (default); 0: node by node, as written */
-    int reference;     /* 1: plain C kernels only; default 0 */
-    int free_batch;    /* 1 (default): make a fixed batch of 1 symbolic where the results stay right */
-    uint64_t memory_limit_bytes; /* models whose activations need more fail; 0: the machine's
-                                    memory or the limit of its control group, at most 64 GiB */
+    int optimise;   /* 1: fuse, fold, choose layouts (default); 0: node by node, as written */
+    int reference;  /* 1: plain C kernels only; default 0 */
+    int free_batch; /* 1 (default): make a fixed batch of 1 symbolic where the results stay right */
+    uint64_t memory_limit_bytes;  /* models whose activations need more fail; 0: the machine's
+                                     memory or the limit of its control group, at most 64 GiB */
     enum sac_precision precision; /* TF32 and FP16: SAC_ERR_UNSUPPORTED on the CPU */
     /* On a GPU, 1 (default): measure the variants of each kernel for every new shape, which takes
      * seconds, and keep the results in the user's cache (docs/plans.md); 0: choose by
@@ -62,7 +63,8 @@ struct sac_model_port {
 };
 
 /* Load a file, or a model that comes with saccade, by its name (saccade/models.h). The model holds
- * a reference to the device. Weights in other files ("external data") must lie in the model's folder.
+ * a reference to the device. Weights in other files ("external data") must lie in the model's
+ * folder.
  *
  * params   NULL: the defaults.
  * out      one reference, released by sac_model_unref.
@@ -110,29 +112,30 @@ SAC_API const char *sac_model_metadata(const sac_model *model, const char *key);
 SAC_API const char *sac_model_path(const sac_model *model);
 /* The path of the i-th file that the model was read from: 0 is the model itself, files with
  * external weights follow. NULL past the last one, and for a model from memory. */
-SAC_API const char *sac_model_file(const sac_model *model, int i);
-SAC_API sac_device *sac_model_device(const sac_model *model); /* borrowed from the model */
-SAC_API enum sac_precision sac_model_precision(const sac_model *model); /* never SAC_PRECISION_DEFAULT */
+SAC_API const char        *sac_model_file(const sac_model *model, int i);
+SAC_API sac_device        *sac_model_device(const sac_model *model); /* borrowed from the model */
+SAC_API enum sac_precision sac_model_precision(const sac_model *model); /* never
+                                                                           SAC_PRECISION_DEFAULT */
 
 /* ---- plans built in advance ---- */
 
 struct sac_build_params {
     struct sac_model_params model;
-    int      batch_min, batch_opt, batch_max; /* buckets: min, the powers of two between, opt and max. Default 1,
-                                                 1, 1 */
-    int      width, height; /* of images, where the model leaves them open; else 0 */
-    uint32_t seed;          /* for the random input that checks the build */
+    int batch_min, batch_opt, batch_max; /* buckets: min, the powers of two between, opt and max.
+                                            Default 1, 1, 1 */
+    int      width, height;              /* of images, where the model leaves them open; else 0 */
+    uint32_t seed;                       /* for the random input that checks the build */
 };
 SAC_API struct sac_build_params sac_build_params_default(void);
 
 /* The result for one batch size. */
 struct sac_build_bucket {
     int    batch;
-    double seconds;  /* spent on planning and measuring */
-    double ms;       /* one run, device time and launch, mean of 20 */
-    double error;    /* largest difference from the CPU in float32, relative to the largest value
-                        of the output's channel (or to 0.05) */
-    double limit;    /* the largest error allowed: 0.001 in FP32, 0.03 in TF32 and FP16 */
+    double seconds;    /* spent on planning and measuring */
+    double ms;         /* one run, device time and launch, mean of 20 */
+    double error;      /* largest difference from the CPU in float32, relative to the largest value
+                          of the output's channel (or to 0.05) */
+    double limit;      /* the largest error allowed: 0.001 in FP32, 0.03 in TF32 and FP16 */
     int    host_steps; /* nodes that run on the host */
 };
 
@@ -149,21 +152,20 @@ struct sac_build_bucket {
  *          SAC_ERR_FORMAT when an error is over its limit (the sentence names the step with the
  *          largest error of its own), SAC_ERR_IO, and those of sac_model_load and sac_model_run. No
  *          file is written then. */
-SAC_API sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_build_params *params,
-                                   const char *out,
-                                   void (*on_bucket)(void *user, const struct sac_build_bucket *bucket),
-                                   void *user);
+SAC_API sac_result sac_model_build(
+    sac_device *dev, const char *path, const struct sac_build_params *params, const char *out,
+    void (*on_bucket)(void *user, const struct sac_build_bucket *bucket), void *user);
 
 /* What `saccade inspect` prints. */
 struct sac_model_operator {
-    const char *name;       /* "Conv" */
-    const char *domain;     /* "" for ONNX's own */
-    int         count;      /* nodes in the file */
-    int         supported;  /* 1: has a row that covers the opset and every use in this file */
-    const char *why;        /* why it is not supported, else NULL */
-    const char *kernel;     /* the implementation chosen for most of them: "onednn
-                               jit:avx512_core", "plain C", "folded or fused away"; NULL: no plan
-                               could be made */
+    const char *name;      /* "Conv" */
+    const char *domain;    /* "" for ONNX's own */
+    int         count;     /* nodes in the file */
+    int         supported; /* 1: has a row that covers the opset and every use in this file */
+    const char *why;       /* why it is not supported, else NULL */
+    const char *kernel;    /* the implementation chosen for most of them: "onednn
+                              jit:avx512_core", "plain C", "folded or fused away"; NULL: no plan
+                              could be made */
 };
 struct sac_model_info {
     const char *producer;
@@ -171,23 +173,24 @@ struct sac_model_info {
     int64_t     parameters; /* numbers in the weights */
     int64_t     flops;      /* 2 a multiply-add, batch 1, open dims as 1; 0: unknown */
     int64_t     weights_bytes, arena_bytes;
-    int         node_count;    /* in the file */
-    int         step_count;    /* after fusion */
+    int         node_count;                     /* in the file */
+    int         step_count;                     /* after fusion */
     const struct sac_model_operator *operators; /* [operator_count], owned by the model */
     int                              operator_count;
 };
 /* Open a file to inspect it, even when operators are unsupported: sac_model_run then returns
  * SAC_ERR_UNSUPPORTED. Release it with sac_model_unref. Errors as of sac_model_load. */
 SAC_API sac_result sac_model_open_for_inspection(sac_device *dev, const char *path,
-                                                 const struct sac_model_params *params, sac_model **out);
+                                                 const struct sac_model_params *params,
+                                                 sac_model                    **out);
 /* Describe the model and the plan that ran last; without a run, a plan with 1 for the open dims is
  * made. */
-SAC_API void       sac_model_inspect(sac_model *model, struct sac_model_info *out);
+SAC_API void sac_model_inspect(sac_model *model, struct sac_model_info *out);
 
 /* Call fn with one line per step of that plan: operator, output shape, implementation, and after
  * profiled runs the mean time. fn must not call into the model. */
 SAC_API void sac_model_dump_steps(sac_model *model, void (*fn)(void *user, const char *line),
-                                  void *user);
+                                  void      *user);
 /* Measure each step of later runs. On a GPU, events between the steps measure a plan that is
  * launched as one graph (1 to 2 microseconds a step). Otherwise the host waits after each step,
  * which adds more to short steps. */

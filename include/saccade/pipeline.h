@@ -27,8 +27,8 @@ extern "C" {
 
 /* The part that both forms share. Strings are copied at creation. */
 struct sac_track_job_params {
-    const char                *device;   /* "auto", "cpu", ... */
-    struct sac_device_params   device_params;
+    const char              *device; /* "auto", "cpu", ... */
+    struct sac_device_params device_params;
     /* Each a file, the name of a model that comes with saccade (saccade/models.h), or NULL or
      * "none". "auto", the default: person_det unless detections are read from a file; person_reid
      * where the tracker uses appearance and the detector keeps persons only (a warning is logged
@@ -38,21 +38,21 @@ struct sac_track_job_params {
     const char                *reid;
     struct sac_embedder_params reid_params; /* batch_max 0 (default): the device's best */
     struct sac_tracker_params  tracker;
-    int                        timeout_ms; /* wait this long to fill a batch; default 10 */
+    int                        timeout_ms;          /* wait this long to fill a batch; default 10 */
     int                        inference_batch_max; /* frames in a run of the detector, at most
                                                        detector_params.batch_max; 0 (default):
                                                        the device's best */
-    int                        batches_ahead; /* batches queued on the device before the host waits for
-                                                 the first of them: 1 or 2; 0 (default): 2 on a GPU */
-    int                        reid_every;   /* 1: compute embeddings of all detections, also of those
-                                                matched by motion only; default 0 */
-    int                        queue_length; /* bounded queues between stages; default 4 */
-    int                        timers;       /* 1 (default): time the stages */
-    const char                *trace_out;    /* Chrome trace (Perfetto opens it): one event per stage and
-                                                frame; NULL (default): none. Complete when the run has
-                                                ended or the session is destroyed */
-    const char                *stats_out;    /* the statistics as JSON (docs/stats.schema.json), written at
-                                                the same time; NULL (default): none */
+    int batches_ahead;        /* batches queued on the device before the host waits for
+                                 the first of them: 1 or 2; 0 (default): 2 on a GPU */
+    int reid_every;           /* 1: compute embeddings of all detections, also of those
+                                 matched by motion only; default 0 */
+    int         queue_length; /* bounded queues between stages; default 4 */
+    int         timers;       /* 1 (default): time the stages */
+    const char *trace_out;    /* Chrome trace (Perfetto opens it): one event per stage and
+                                 frame; NULL (default): none. Complete when the run has
+                                 ended or the session is destroyed */
+    const char *stats_out;    /* the statistics as JSON (docs/stats.schema.json), written at
+                                 the same time; NULL (default): none */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is
@@ -75,48 +75,47 @@ struct sac_pipeline_params {
      * when it is opened, does not stop the others: its error is logged, and run returns it at the
      * end. */
     const struct sac_stream_params *streams;
-    int                      stream_count;   /* 0 (default): the one input below */
+    int                             stream_count; /* 0 (default): the one input below */
     /* Several devices, each named as in job.device: the streams are assigned to them in turn. A
      * device without a stream is not opened, and that is logged. */
     const char *const       *devices;
-    int                      device_count;   /* 0 (default): only job.device */
-    const char              *input;          /* NULL only with detections, and without reid */
+    int                      device_count; /* 0 (default): only job.device */
+    const char              *input;        /* NULL only with detections, and without reid */
     struct sac_source_params source;
-    const char              *detections;     /* MOTChallenge detections instead of a detector, or NULL */
+    const char *detections; /* MOTChallenge detections instead of a detector, or NULL */
     /* Frames per second of detections without a video; 0 (default): read from seqinfo.ini beside
      * them, else an error. For images use source.fps. For a video it is ignored, and that is
      * logged. */
-    double                   fps;
-    int                      realtime;       /* 1: frames of a file are delivered at their own rate, as from a
-                                                camera; default 0 */
-    const char              *video_out;      /* NULL, for each output: not written */
-    const char              *jsonl_out;      /* "-" is standard output, here and in the next four */
-    const char              *mot_out;        /* docs/formats.md describes these formats */
-    const char              *csv_out;
-    const char              *kitti_out;      /* tracking labels */
-    const char              *coco_out;       /* results, a JSON array */
+    double fps;
+    int    realtime;       /* 1: frames of a file are delivered at their own rate, as from a
+                              camera; default 0 */
+    const char *video_out; /* NULL, for each output: not written */
+    const char *jsonl_out; /* "-" is standard output, here and in the next four */
+    const char *mot_out;   /* docs/formats.md describes these formats */
+    const char *csv_out;
+    const char *kitti_out; /* tracking labels */
+    const char *coco_out;  /* results, a JSON array */
     /* A folder, created when it is missing: CLASS/ID.jpg is the best view of each object (large,
      * with a high score, not covered by others). Needs a video. On a GPU the crops are copied to
      * the host, which fails in strict mode. */
-    const char              *crops_out;
-    int                      clip_boxes;     /* 1 (default): in files, boxes are cut to the frame and those outside it
-                                                are left out; 0: the tracker's boxes, which may reach past it */
-    struct sac_sink_params   sink;
-    unsigned                 labels;         /* text beside a box: SAC_LABEL_... bits, 0: none; default
-                                                SAC_LABEL_AUTO */
-    int                      draw_trails;    /* 1 (default) */
-    float                    trail_s;        /* length of a trail; default 2 */
-    const char              *command;        /* for the header line of the JSON lines, or NULL */
-    const char *const       *reads;          /* [read_count] other files that the program has read, such as its
-                                                configuration: no output may overwrite them. Used by create only */
-    int                      read_count;     /* default 0 */
+    const char *crops_out;
+    int clip_boxes; /* 1 (default): in files, boxes are cut to the frame and those outside it
+                       are left out; 0: the tracker's boxes, which may reach past it */
+    struct sac_sink_params sink;
+    unsigned               labels;  /* text beside a box: SAC_LABEL_... bits, 0: none; default
+                                       SAC_LABEL_AUTO */
+    int                draw_trails; /* 1 (default) */
+    float              trail_s;     /* length of a trail; default 2 */
+    const char        *command;     /* for the header line of the JSON lines, or NULL */
+    const char *const *reads; /* [read_count] other files that the program has read, such as its
+                                 configuration: no output may overwrite them. Used by create only */
+    int read_count;           /* default 0 */
     /* Called on the sink thread for each frame, in order, before anything is drawn; may be NULL.
      * Each input has its own sink thread; only one of them calls at a time. frame is NULL without a
      * video. frame and tracks are borrowed for the call. Returning non-zero stops the run, as
      * sac_pipeline_stop does. */
-    int                    (*on_frame)(void *user, const sac_frame *frame,
-                                       const struct sac_track *tracks, size_t n);
-    void                    *on_frame_user;
+    int (*on_frame)(void *user, const sac_frame *frame, const struct sac_track *tracks, size_t n);
+    void *on_frame_user;
 };
 SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 
@@ -125,7 +124,8 @@ SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
  * the same check; this function opens no files. saccade/files.h describes how files are compared.
  * Any thread.
  * Errors   SAC_ERR_ARG, SAC_ERR_MEMORY. */
-SAC_API sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_params *params);
+SAC_API sac_result sac_pipeline_check_files(sac_context                      *ctx,
+                                            const struct sac_pipeline_params *params);
 
 typedef struct sac_pipeline sac_pipeline;
 /* Open inputs, models and outputs; nothing runs yet. Output files are written under a new temporary
@@ -145,54 +145,55 @@ SAC_API sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeli
 SAC_API sac_result sac_pipeline_run(sac_pipeline *pipe);
 /* Ask a run to end soon: it finishes the frames that are already read, then the outputs. Called
  * before a run, it makes that run end immediately. Any thread; async-signal-safe. */
-SAC_API void       sac_pipeline_stop(sac_pipeline *pipe);
+SAC_API void sac_pipeline_stop(sac_pipeline *pipe);
 /* Any thread, also during a run. */
-SAC_API void       sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out);
+SAC_API void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out);
 /* Of one input; 0 <= stream < the number of inputs. Any thread, also during a run. */
-SAC_API void       sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream,
-                                                 struct sac_stream_stats *out);
+SAC_API void sac_pipeline_get_stream_stats(sac_pipeline *pipe, int stream,
+                                           struct sac_stream_stats *out);
 /* The name of a class, or NULL where the model has none. Any thread. */
 SAC_API const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id);
 /* Call fn with one line per live buffer of the device (owner, bytes, shape, age). Any thread, also
  * during a run. */
-SAC_API void       sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, const char *line),
-                                          void *user);
-SAC_API void       sac_pipeline_destroy(sac_pipeline **pipe);
+SAC_API void sac_pipeline_dump_live(const sac_pipeline *pipe,
+                                    void (*fn)(void *user, const char *line), void *user);
+SAC_API void sac_pipeline_destroy(sac_pipeline **pipe);
 
 /* ---- push ---- */
 
 struct sac_session_params {
     struct sac_track_job_params job;
-    int submit_max; /* frames inside at once; default 8 */
+    int                         submit_max; /* frames inside at once; default 8 */
 };
 SAC_API struct sac_session_params sac_session_params_default(void);
 
 struct sac_session_result {
-    int64_t           id;     /* as submitted */
-    int64_t           pts_us;
-    int               stream_id;
-    sac_frame        *frame;  /* the one that was submitted: a reference, released by sac_session_result_finish */
+    int64_t    id; /* as submitted */
+    int64_t    pts_us;
+    int        stream_id;
+    sac_frame *frame;         /* the one that was submitted: a reference, released by
+                                 sac_session_result_finish */
     struct sac_track *tracks; /* [count], owned by the result */
     size_t            count;
     /* total is the time from submit to result. preprocess, inference and head are the times of the
      * frame's whole batch; queue is the rest, when the frame waited for earlier ones. */
-    double            queue_ms, preprocess_ms, inference_ms, head_ms, reid_ms, tracking_ms, total_ms;
-    sac_result        status; /* of this frame; other frames are not affected */
+    double     queue_ms, preprocess_ms, inference_ms, head_ms, reid_ms, tracking_ms, total_ms;
+    sac_result status; /* of this frame; other frames are not affected */
 };
 SAC_API void sac_session_result_finish(struct sac_session_result *result);
 
 typedef struct sac_session sac_session;
 /* Open the device and find the models; sac_session_start loads them.
  * Errors   SAC_ERR_ARG, SAC_ERR_IO (a model is not found), SAC_ERR_DEVICE, SAC_ERR_MEMORY. */
-SAC_API sac_result  sac_session_create(sac_context *ctx, const struct sac_session_params *params,
-                                       sac_session **out);
+SAC_API sac_result sac_session_create(sac_context *ctx, const struct sac_session_params *params,
+                                      sac_session **out);
 /* The device that does the work, borrowed. Frames created on it are not copied. The program cannot
  * write to the memory of a "cuda:0"; wrap its own memory as frames of a device "cpu". Any
  * thread. */
 SAC_API sac_device *sac_session_device(const sac_session *s);
 /* Load the models and start the threads; call it once.
  * Errors   SAC_ERR_ARG (no detector, already started), those of the models, SAC_ERR_MEMORY. */
-SAC_API sac_result  sac_session_start(sac_session *s);
+SAC_API sac_result sac_session_start(sac_session *s);
 /* The name of a class, or NULL where the model has none. Any thread, once started. */
 SAC_API const char *sac_session_class_name(const sac_session *s, int class_id);
 /* Submit a frame; the session takes its own reference. Frames of one stream_id must come in pts
@@ -206,19 +207,19 @@ SAC_API const char *sac_session_class_name(const sac_session *s, int class_id);
  *          of another handle to the same GPU, before start or after end; SAC_ERR_LIMIT for a frame
  *          in host memory on a GPU in strict mode; SAC_ERR_MEMORY.
  * Threads  any. */
-SAC_API sac_result  sac_session_submit(sac_session *s, sac_frame *frame, int64_t id);
+SAC_API sac_result sac_session_submit(sac_session *s, sac_frame *frame, int64_t id);
 /* Wait for the next result, in the order of submission; the caller owns it. A negative timeout_ns
  * waits without a limit. A frame that failed gives a result too: see its status.
  * Errors   SAC_AGAIN on time-out; SAC_EOS after sac_session_end when all results have been taken;
  *          SAC_ERR_ARG before start.
  * Threads  any. */
-SAC_API sac_result  sac_session_result_wait(sac_session *s, int64_t timeout_ns,
-                                            struct sac_session_result *out);
+SAC_API sac_result sac_session_result_wait(sac_session *s, int64_t timeout_ns,
+                                           struct sac_session_result *out);
 /* No more frames will come. Any thread. */
-SAC_API void        sac_session_end(sac_session *s);
+SAC_API void sac_session_end(sac_session *s);
 /* Any thread, at any time. Only a pipeline fills encoder, frames_total and source. */
-SAC_API void        sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out);
-SAC_API void        sac_session_destroy(sac_session **s);
+SAC_API void sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out);
+SAC_API void sac_session_destroy(sac_session **s);
 
 #ifdef __cplusplus
 }

@@ -16,40 +16,42 @@ extern "C" {
 typedef struct sac_sink sac_sink;
 
 struct sac_sink_params {
-    const char *encoder; /* NULL: libx264 where FFmpeg has it, else the best other one, which is logged */
-    int         threads; /* 0: half of the machine's; with a GPU, all */
-    int         beside;  /* how many other sinks this process writes at the same time; default 0. OpenH264 has
-                            one thread pool for all encoders: with other sinks it uses only the writer's thread */
-    int         crf;     /* quality on libx264's scale, lower is better; default 23. libopenh264 and mpeg4
-                            follow that scale, other encoders have their own */
-    const char *preset;  /* libx264 preset; default "veryfast" */
+    const char *encoder; /* NULL: libx264 where FFmpeg has it, else the best other one, which is
+                            logged */
+    int threads;         /* 0: half of the machine's; with a GPU, all */
+    int beside; /* how many other sinks this process writes at the same time; default 0. OpenH264
+                   has   one thread pool for all encoders: with other sinks it uses only the
+                   writer's   thread */
+    int crf;    /* quality on libx264's scale, lower is better; default 23. libopenh264 and mpeg4
+                   follow that scale, other encoders have their own */
+    const char *preset; /* libx264 preset; default "veryfast" */
 };
 SAC_API struct sac_sink_params sac_sink_params_default(void);
 
 /* Check that the file's extension names a container, before there are frames to write. Any thread.
  * Errors   SAC_ERR_ARG; the sentence lists the known extensions. */
-SAC_API sac_result  sac_sink_check_path(sac_context *ctx, const char *path);
+SAC_API sac_result sac_sink_check_path(sac_context *ctx, const char *path);
 /* path     its extension chooses the container.
- * like     size, fps, time base and colour of the output; its audio packets are copied when the source
- *          keeps them (keep_packets) and the container can hold them.
+ * like     size, fps, time base and colour of the output; its audio packets are copied when the
+ *          source keeps them (keep_packets) and the container can hold them.
  * params   NULL: the defaults.
  * out      owned by the caller, destroyed with sac_sink_destroy.
  * Errors   SAC_ERR_ARG (no container has that extension), SAC_ERR_IO (unwritable),
  *          SAC_ERR_UNSUPPORTED (no encoder), SAC_ERR_MEMORY. */
-SAC_API sac_result  sac_sink_create(sac_device *dev, const char *path, sac_source *like,
-                                    const struct sac_sink_params *params, sac_sink **out);
-/* Encode one frame; frames come in pts order and may have any size (they are scaled to the first's).
- * The frame is referenced, not changed. Waits for the encoder.
+SAC_API sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
+                                   const struct sac_sink_params *params, sac_sink **out);
+/* Encode one frame; frames come in pts order and may have any size (they are scaled to the
+ * first's). The frame is referenced, not changed. Waits for the encoder.
  * Errors   SAC_ERR_IO (a full disk), SAC_ERR_UNSUPPORTED, SAC_ERR_MEMORY. After a fault, later
  *          calls return the same one.
  * Threads  one writer. */
-SAC_API sac_result  sac_sink_write_wait(sac_sink *sink, sac_frame *frame);
+SAC_API sac_result sac_sink_write_wait(sac_sink *sink, sac_frame *frame);
 /* Flush, write the trailer, and rename the file. Without a frame no file is left, and that is
  * logged.
  * Errors   as above. */
-SAC_API sac_result  sac_sink_finish(sac_sink *sink);
+SAC_API sac_result sac_sink_finish(sac_sink *sink);
 /* Removes the temporary file of a sink that was not finished. */
-SAC_API void        sac_sink_destroy(sac_sink **sink);
+SAC_API void sac_sink_destroy(sac_sink **sink);
 /* "libx264". The encoder is opened with the first frame; before that, this is the one to be tried
  * first. */
 SAC_API const char *sac_sink_encoder(const sac_sink *sink);

@@ -27,8 +27,8 @@ typedef struct sac_source sac_source;
 enum sac_decode {
     SAC_DECODE_DEFAULT = 0, /* on the GPU; a stream that its decoder does not support is an error */
     SAC_DECODE_GPU,         /* the same, also for images; an error on a device that is not a GPU */
-    SAC_DECODE_AUTO,        /* on the GPU; on the CPU, with a log line, where that is not possible */
-    SAC_DECODE_CPU          /* on the CPU; the frames are uploaded */
+    SAC_DECODE_AUTO, /* on the GPU; on the CPU, with a log line, where that is not possible */
+    SAC_DECODE_CPU   /* on the CPU; the frames are uploaded */
 };
 
 /* Whether frames are turned. A container or a picture can say how it is to be shown: a phone held
@@ -44,74 +44,75 @@ enum sac_rotate {
 };
 
 struct sac_source_params {
-    double      fps;            /* image folders and patterns: frames per second; default 25 */
+    double fps; /* image folders and patterns: frames per second; default 25 */
     /* The part of the input to read. Time 0 is the input's first frame. Frames keep the pts and the
      * number that they have in the whole input. Reading a file begins at the key frame before
      * start_us; its frames are then numbered by pts and average rate, which is exact where the rate
      * is constant. An input without seeking (a pipe, a camera) is read from its beginning. */
-    int64_t     start_us;       /* skip the frames before this time; default 0. When no frame is left:
-                                   SAC_ERR_ARG, from open for a file, else from read */
-    int64_t     duration_us;    /* skip frames at start_us + duration_us or later; 0 (default): none */
-    int         every;          /* N: deliver the first frame of the part and then every Nth; default 1, all */
+    int64_t start_us;    /* skip the frames before this time; default 0. When no frame is left:
+                            SAC_ERR_ARG, from open for a file, else from read */
+    int64_t duration_us; /* skip frames at start_us + duration_us or later; 0 (default): none */
+    int     every; /* N: deliver the first frame of the part and then every Nth; default 1, all */
     /* Pictures, in this order, as one input whose name is the url; NULL (default): open the url.
      * Borrowed for the call of sac_source_open. */
     const char *const *pictures; /* [picture_count] paths */
-    int         picture_count;
-    enum sac_decode decode;
-    enum sac_rotate rotate;     /* default SAC_ROTATE_AUTO */
-    int         decode_threads; /* on the CPU; 0: half of the machine's; with a GPU, all */
+    int                picture_count;
+    enum sac_decode    decode;
+    enum sac_rotate    rotate;         /* default SAC_ROTATE_AUTO */
+    int                decode_threads; /* on the CPU; 0: half of the machine's; with a GPU, all */
     /* How many frames of a GPU's decoder may be in use at once, prefetched ones included: each
      * holds a picture in the decoder's memory. When all are in use, reading waits until one is
      * released. 0 (default): 8 plus the prefetched ones. The pictures that decoding itself needs
      * are added; a decoder has 32 at most. */
-    int         surfaces;
-    int         round_trip;     /* 1: copy frames decoded on a GPU to the host and back, to measure the cost */
-    int         prefetch;       /* decoded frames kept ready by the source's own thread; default 4; 0: no thread */
-    int         stream_id;      /* copied into every frame */
-    int64_t     timeout_us;     /* network: SAC_ERR_IO after this time without data; default 10 s */
-    int         keep_packets;   /* 1: keep the packets of the other streams (audio) for a sink */
+    int surfaces;
+    int round_trip; /* 1: copy frames decoded on a GPU to the host and back, to measure the cost */
+    int prefetch;   /* decoded frames kept ready by the source's own thread; default 4; 0: no thread
+                     */
+    int     stream_id;    /* copied into every frame */
+    int64_t timeout_us;   /* network: SAC_ERR_IO after this time without data; default 10 s */
+    int     keep_packets; /* 1: keep the packets of the other streams (audio) for a sink */
     /* Called regularly while a source is opened, on the thread that opens it: non-zero ends the
      * call with SAC_ERR_CANCELLED. May be NULL. For an opened source there is sac_source_cancel. */
-    int       (*give_up)(void *user);
-    void       *give_up_user;
-    /* Called with every frame by the thread that decoded it: reading and decoding took from begun_ns to
-     * ended_ns (monotonic clock). May be NULL. The frame is borrowed for the call. */
-    void      (*on_decoded)(void *user, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
-    void       *on_decoded_user;
+    int (*give_up)(void *user);
+    void *give_up_user;
+    /* Called with every frame by the thread that decoded it: reading and decoding took from
+     * begun_ns to ended_ns (monotonic clock). May be NULL. The frame is borrowed for the call. */
+    void (*on_decoded)(void *user, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
+    void *on_decoded_user;
 };
 SAC_API struct sac_source_params sac_source_params_default(void);
 
 /* fps, duration and frames are those of the part to read. */
 struct sac_source_info {
-    char                   container[32], codec[32]; /* "mov,mp4,..." or "images", "h264" */
-    char                   decoder[32]; /* "h264"; "nvdec h264" on a GPU */
-    char                   decoder_note[256]; /* why the frames of a GPU are decoded on the CPU; else empty */
-    int                    surfaces;          /* pictures that a GPU's decoder has memory for */
-    uint64_t               surface_bytes;     /* size of that memory, computed from the pictures' size */
-    int                    width, height;                         /* of the first frame, display size */
-    double                 fps;         /* average; 0: unknown */
-    int                    fps_num, fps_den;
-    int64_t                duration_us; /* 0: unknown (pipes, cameras) */
-    int64_t                frames;      /* estimate; 0: unknown */
-    enum sac_pixel_format  format;      /* of the frames delivered */
+    char     container[32], codec[32]; /* "mov,mp4,..." or "images", "h264" */
+    char     decoder[32];              /* "h264"; "nvdec h264" on a GPU */
+    char     decoder_note[256]; /* why the frames of a GPU are decoded on the CPU; else empty */
+    int      surfaces;          /* pictures that a GPU's decoder has memory for */
+    uint64_t surface_bytes;     /* size of that memory, computed from the pictures' size */
+    int      width, height;     /* of the first frame, display size */
+    double   fps;               /* average; 0: unknown */
+    int      fps_num, fps_den;
+    int64_t  duration_us;          /* 0: unknown (pipes, cameras) */
+    int64_t  frames;               /* estimate; 0: unknown */
+    enum sac_pixel_format  format; /* of the frames delivered */
     enum sac_colour_matrix matrix;
     enum sac_colour_range  range;
-    double                 rotation;    /* the file's own: degrees clockwise for display, 0 up to 360 */
-    int                    mirrored;    /* the file's own; 1: mirror from left to right before turning */
-    enum sac_orientation   orientation; /* how the frames are turned, see params.rotate */
-    int                    audio_streams;
-    int                    live;        /* 1: a camera or network stream */
+    double               rotation; /* the file's own: degrees clockwise for display, 0 up to 360 */
+    int                  mirrored; /* the file's own; 1: mirror from left to right before turning */
+    enum sac_orientation orientation; /* how the frames are turned, see params.rotate */
+    int                  audio_streams;
+    int                  live; /* 1: a camera or network stream */
 };
 
 /* One stream of the container, as `saccade inspect` prints it. Unknown fields are 0 or empty. */
 struct sac_stream_info {
-    char    kind[16];              /* "video", "audio", "subtitle", "data", "attachment" */
+    char    kind[16]; /* "video", "audio", "subtitle", "data", "attachment" */
     char    codec[32], profile[32];
-    char    format[32];            /* FFmpeg's name of the pixel or sample format: "yuv420p", "fltp" */
+    char    format[32]; /* FFmpeg's name of the pixel or sample format: "yuv420p", "fltp" */
     char    language[16];
-    int     width, height;         /* video: pixels as stored */
-    double  fps;                   /* video: average */
-    char    colour[64];            /* video: FFmpeg's words for matrix, primaries, transfer, range */
+    int     width, height; /* video: pixels as stored */
+    double  fps;           /* video: average */
+    char    colour[64];    /* video: FFmpeg's words for matrix, primaries, transfer, range */
     int     sample_rate, channels; /* audio */
     int64_t bit_rate;              /* bits per second */
     int     chosen;                /* 1: the stream whose frames the source gives */
@@ -123,7 +124,7 @@ struct sac_source_stats {
     uint64_t corrupt;      /* packets or frames that the decoder rejected or flagged */
     uint64_t pts_repaired; /* frames without a timestamp, or one that stepped back */
     uint64_t size_changes;
-    uint64_t converted;    /* frames in a pixel format that needed a conversion */
+    uint64_t converted; /* frames in a pixel format that needed a conversion */
 };
 
 /* url      a file, a folder of images, a printf pattern (img%05d.jpg), rtsp://..., a webcam
@@ -137,13 +138,13 @@ SAC_API sac_result sac_source_open(sac_device *dev, const char *url,
                                    const struct sac_source_params *params, sac_source **out);
 /* 1 when the file's extension is that of a picture, or of a video, that a source reads. The file
  * itself is not opened. Any thread. */
-SAC_API int        sac_name_is_picture(const char *path);
-SAC_API int        sac_name_is_video(const char *path);
-SAC_API void       sac_source_close(sac_source **src);
-SAC_API void       sac_source_describe(const sac_source *src, struct sac_source_info *out);
+SAC_API int  sac_name_is_picture(const char *path);
+SAC_API int  sac_name_is_video(const char *path);
+SAC_API void sac_source_close(sac_source **src);
+SAC_API void sac_source_describe(const sac_source *src, struct sac_source_info *out);
 /* Fill up to max infos, in the container's order; returns how many streams there are. */
-SAC_API int        sac_source_streams(const sac_source *src, struct sac_stream_info *out, int max);
-SAC_API void       sac_source_get_stats(sac_source *src, struct sac_source_stats *out);
+SAC_API int  sac_source_streams(const sac_source *src, struct sac_stream_info *out, int max);
+SAC_API void sac_source_get_stats(sac_source *src, struct sac_source_stats *out);
 
 /* Wait for the next frame; the caller owns the reference. Damaged data is skipped and counted, and
  * is not an error.
@@ -154,7 +155,7 @@ SAC_API void       sac_source_get_stats(sac_source *src, struct sac_source_stats
  * Threads  one reader. */
 SAC_API sac_result sac_source_read_wait(sac_source *src, sac_frame **out);
 /* Make a waiting read return. Any thread. */
-SAC_API void       sac_source_cancel(sac_source *src);
+SAC_API void sac_source_cancel(sac_source *src);
 
 #ifdef __cplusplus
 }

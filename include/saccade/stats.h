@@ -4,7 +4,8 @@
  *
  *     struct sac_pipeline_stats stats;
  *     sac_pipeline_get_stats(pipe, &stats);
- *     printf("%.1f frames/s, held up by %s: %s\n", stats.fps, stats.bottleneck, stats.bottleneck_why);
+ *     printf("%.1f frames/s, held up by %s: %s\n", stats.fps, stats.bottleneck,
+ *            stats.bottleneck_why);
  *     for (int i = 0; i < stats.advice_count; i++)
  *         puts(stats.advice[i]);
  */
@@ -24,8 +25,8 @@ struct sac_queue_info {
     char     name[32];
     uint64_t length, capacity, length_max; /* items now; room; most items so far */
     uint64_t passed;                       /* frames that were put in */
-    uint64_t full, empty;                  /* how often a producer found no room, a consumer no frame */
-    double   push_wait_ms, pop_wait_ms;    /* total time that producers and consumers waited */
+    uint64_t full, empty; /* how often a producer found no room, a consumer no frame */
+    double   push_wait_ms, pop_wait_ms; /* total time that producers and consumers waited */
 };
 
 /* Runs of the detector. */
@@ -33,17 +34,17 @@ struct sac_batch_stats {
     uint64_t count, frames, full; /* runs; frames in them; runs with max frames */
     int      max;                 /* upper limit of frames in a run, given how many may be inside at
                                      once; 0: no detector */
-    double   mean;                /* frames in a run */
+    double mean;                  /* frames in a run */
 };
 
 /* Load and memory of the whole GPU during the run, other programs included, as read from NVML. */
 struct sac_gpu_stats {
-    int      known;          /* 0: no GPU, or no NVML; all below is 0 */
-    char     name[96];
-    int      samples;        /* taken a few times a second */
-    double   utilisation;    /* mean share of the time in which kernels ran; 0 to 1 */
-    double   decoder_load;   /* the same for the decoder and the encoder */
-    double   encoder_load;
+    int    known; /* 0: no GPU, or no NVML; all below is 0 */
+    char   name[96];
+    int    samples;      /* taken a few times a second */
+    double utilisation;  /* mean share of the time in which kernels ran; 0 to 1 */
+    double decoder_load; /* the same for the decoder and the encoder */
+    double encoder_load;
     /* The same over the last minute and the last five minutes; over the whole run when that is
      * shorter. */
     double   utilisation_1m, utilisation_5m, decoder_load_1m, decoder_load_5m;
@@ -66,8 +67,8 @@ enum {
 /* One of several devices that share a run. */
 enum { SAC_SHARDS_MAX = 16 };
 struct sac_shard_stats {
-    char                   device[16];  /* "cuda:1" */
-    int                    streams;     /* assigned to it */
+    char                   device[16]; /* "cuda:1" */
+    int                    streams;    /* assigned to it */
     int64_t                frames;
     double                 fps;
     struct sac_batch_stats batch;
@@ -77,20 +78,20 @@ struct sac_shard_stats {
 
 enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };
 struct sac_pipeline_stats {
-    int64_t  frames, frames_total; /* done; expected (0: unknown) */
-    int64_t  detections, tracks;   /* boxes so far; identities so far */
-    int      objects;              /* tracks in the latest frame */
-    double   elapsed_s, fps;       /* wall clock since the first frame; mean */
-    double   cpu_s;                /* CPU time of the process so far */
+    int64_t frames, frames_total; /* done; expected (0: unknown) */
+    int64_t detections, tracks;   /* boxes so far; identities so far */
+    int     objects;              /* tracks in the latest frame */
+    double  elapsed_s, fps;       /* wall clock since the first frame; mean */
+    double  cpu_s;                /* CPU time of the process so far */
     /* Those that ran of decode, preprocess, inference, head, reid, tracking, crop, draw, encode,
      * write. One count is one frame; for preprocess, inference and head it is one batch. stage has
      * time on the host, stage_gpu the GPU's own time for the same stage; count 0: none. */
     struct sac_timer_summary stage[SAC_STAGE_MAX], stage_gpu[SAC_STAGE_MAX];
     /* Device memory that each stage holds, and its largest value so far; `other` belongs to no
      * stage. The pool's idle memory is not included. */
-    uint64_t                 stage_bytes[SAC_STAGE_MAX], stage_bytes_peak[SAC_STAGE_MAX];
-    uint64_t                 other_bytes, other_bytes_peak;
-    int                      stage_count;
+    uint64_t stage_bytes[SAC_STAGE_MAX], stage_bytes_peak[SAC_STAGE_MAX];
+    uint64_t other_bytes, other_bytes_peak;
+    int      stage_count;
     /* From the time a frame is available (decoded, submitted, or due with `realtime`) to its
      * tracks; count 0: not measured. For a file read at full speed, most of it is waiting in
      * queues. */
@@ -98,45 +99,46 @@ struct sac_pipeline_stats {
     struct sac_queue_info    queue[SAC_STAGE_MAX]; /* detect, track, write */
     int                      queue_count;
     struct sac_batch_stats   batch;
-    char                     bottleneck[32];      /* the stage that the others wait for; empty: not known */
-    char                     bottleneck_why[256]; /* how it was found */
+    char bottleneck[32];      /* the stage that the others wait for; empty: not known */
+    char bottleneck_why[256]; /* how it was found */
     /* What would make the run faster, judged by its own figures: one sentence each, the most useful
      * one first. None when nothing stands out or the run was too short. */
-    char                     advice[SAC_ADVICE_MAX][256];
-    int                      advice_count;
-    struct sac_pool_stats    pool;
-    double                   pool_reuse; /* share of the requests that the pool served; 0 to 1 */
-    struct sac_pool_stats    host_pool;  /* page-locked memory for transfers; 0 on the CPU */
-    struct sac_ledger        ledger;
-    double                   crossed_per_s; /* bytes between host and device a second, without weights */
-    struct sac_gpu_stats     gpu; /* the first one, of several */
-    struct sac_shard_stats   shard[SAC_SHARDS_MAX]; /* where several devices share the run; all else is their sum */
-    int                      shard_count;           /* 0: one device */
-    struct sac_source_stats  source;
-    unsigned                 outputs_whole; /* SAC_OUTPUT_... bits: complete and renamed, for at least one
-                                               of the inputs */
-    uint64_t                 rss_bytes, rss_peak_bytes; /* of the process */
-    char                     device[160];  /* "cpu (AMD EPYC, AVX-512, 2 threads)" */
-    char                     engine[128];  /* what computes the networks; empty without one */
-    char                     precision[16]; /* "float32" */
-    char                     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
-    char                     classes[256]; /* those kept: "person (1 of 80)"; empty: no detector */
-    int                      class_count, class_kept; /* named by the detector; kept */
+    char                  advice[SAC_ADVICE_MAX][256];
+    int                   advice_count;
+    struct sac_pool_stats pool;
+    double                pool_reuse; /* share of the requests that the pool served; 0 to 1 */
+    struct sac_pool_stats host_pool;  /* page-locked memory for transfers; 0 on the CPU */
+    struct sac_ledger     ledger;
+    double crossed_per_s;       /* bytes between host and device a second, without weights */
+    struct sac_gpu_stats   gpu; /* the first one, of several */
+    struct sac_shard_stats shard[SAC_SHARDS_MAX]; /* where several devices share the run; all else
+                                                     is their sum */
+    int                     shard_count;          /* 0: one device */
+    struct sac_source_stats source;
+    unsigned outputs_whole; /* SAC_OUTPUT_... bits: complete and renamed, for at least one
+                               of the inputs */
+    uint64_t rss_bytes, rss_peak_bytes; /* of the process */
+    char     device[160];               /* "cpu (AMD EPYC, AVX-512, 2 threads)" */
+    char     engine[128];               /* what computes the networks; empty without one */
+    char     precision[16];             /* "float32" */
+    char     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
+    char     classes[256];            /* those kept: "person (1 of 80)"; empty: no detector */
+    int      class_count, class_kept; /* named by the detector; kept */
 };
 
 /* One input of a run. */
 struct sac_stream_stats {
-    char       input[256]; /* the detections' file, without a video; shortened, without a URL's secrets */
-    int        stream_id;
+    char input[256]; /* the detections' file, without a video; shortened, without a URL's secrets */
+    int  stream_id;
     int64_t    frames, frames_total, detections, tracks; /* as above */
     double     elapsed_s, fps;
-    char       decoder[32]; /* "nvdec h264" on a GPU; empty: no video is read */
+    char       decoder[32];       /* "nvdec h264" on a GPU; empty: no video is read */
     char       decoder_note[256]; /* why the CPU decodes for a GPU; empty: it does not */
-    uint64_t   surface_bytes; /* memory of a GPU that its decoder holds */
-    char       encoder[64]; /* empty: no video is written */
-    sac_result status;      /* this input's; the other inputs continue */
-    char       why[512];    /* its sentence; empty: none */
-    unsigned   outputs_whole; /* as above */
+    uint64_t   surface_bytes;     /* memory of a GPU that its decoder holds */
+    char       encoder[64];       /* empty: no video is written */
+    sac_result status;            /* this input's; the other inputs continue */
+    char       why[512];          /* its sentence; empty: none */
+    unsigned   outputs_whole;     /* as above */
     struct sac_source_stats source;
 };
 

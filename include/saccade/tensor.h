@@ -48,7 +48,8 @@ struct sac_tensor_desc {
     int            rank;                /* 0 (a scalar) to SAC_RANK_MAX */
     int64_t        shape[SAC_RANK_MAX]; /* elements; the last dimension is contiguous */
 };
-/* Elements (1 for a scalar) or bytes of a dense tensor; -1 when they overflow or a dim is negative. */
+/* Elements (1 for a scalar) or bytes of a dense tensor; -1 when they overflow or a dim is
+ * negative. */
 SAC_API int64_t sac_tensor_desc_elements(const struct sac_tensor_desc *desc);
 SAC_API int64_t sac_tensor_desc_bytes(const struct sac_tensor_desc *desc);
 
@@ -73,14 +74,14 @@ SAC_API sac_result sac_tensor_wrap(sac_device *dev, const struct sac_tensor_desc
 /* A tensor of another shape over the same buffer, beginning at offset_bytes; it holds a reference
  * to the buffer.
  * Errors   SAC_ERR_ARG when it would reach past the end; SAC_ERR_MEMORY. */
-SAC_API sac_result sac_tensor_view(sac_tensor *base, size_t offset_bytes,
-                                   const struct sac_tensor_desc *desc, sac_tensor **out);
+SAC_API sac_result  sac_tensor_view(sac_tensor *base, size_t offset_bytes,
+                                    const struct sac_tensor_desc *desc, sac_tensor **out);
 SAC_API sac_tensor *sac_tensor_ref(sac_tensor *t);
 SAC_API void        sac_tensor_unref(sac_tensor **t);
 
 SAC_API const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t);
-SAC_API void                         *sac_tensor_data(const sac_tensor *t); /* device address; see sac_device_wait */
-SAC_API sac_device                   *sac_tensor_device(const sac_tensor *t);
+SAC_API void       *sac_tensor_data(const sac_tensor *t); /* device address; see sac_device_wait */
+SAC_API sac_device *sac_tensor_device(const sac_tensor *t);
 
 /* Copy the whole tensor from or to host memory of sac_tensor_desc_bytes; done on return. Counted as
  * tensor-user, also on a device in host memory, so it fails in strict mode.
@@ -102,7 +103,8 @@ SAC_API sac_result sac_tensor_check(sac_context *ctx, const char *what, const sa
                                     const struct sac_tensor_spec *spec);
 
 /* NumPy's .npy format, versions 1 to 3, C order.
- * Errors   SAC_ERR_IO, SAC_ERR_FORMAT (truncated, not npy), SAC_ERR_UNSUPPORTED (Fortran order, dtype). */
+ * Errors   SAC_ERR_IO, SAC_ERR_FORMAT (truncated, not npy), SAC_ERR_UNSUPPORTED (Fortran order,
+ *          dtype). */
 SAC_API sac_result sac_tensor_load_npy(sac_device *dev, const char *path, sac_tensor **out);
 SAC_API sac_result sac_tensor_save_npy(const sac_tensor *t, const char *path);
 

@@ -25,16 +25,16 @@ SAC_API sac_result sac_timers_create(sac_context *ctx, sac_timers **out);
 SAC_API void       sac_timers_destroy(sac_timers **timers);
 SAC_API void       sac_timers_enable(sac_timers *timers, int on); /* on at creation */
 /* The id of a name, added on first use; -1 when the set is full. */
-SAC_API int        sac_timers_id(sac_timers *timers, const char *name);
+SAC_API int sac_timers_id(sac_timers *timers, const char *name);
 
 /* begin returns a stamp that end takes: pairs may nest, overlap and move between threads. */
 SAC_API int64_t sac_timer_begin(sac_timers *timers);
 SAC_API void    sac_timer_end(sac_timers *timers, int id, int64_t begun);
 /* Record a duration measured elsewhere. */
-SAC_API void    sac_timer_add(sac_timers *timers, int id, int64_t duration_ns);
+SAC_API void sac_timer_add(sac_timers *timers, int id, int64_t duration_ns);
 /* Fill up to max summaries; returns how many timers there are. Percentiles come from a histogram of
  * fixed size (relative error under 3 %), so memory does not grow with time. */
-SAC_API int     sac_timers_summary(sac_timers *timers, struct sac_timer_summary *out, int max);
+SAC_API int sac_timers_summary(sac_timers *timers, struct sac_timer_summary *out, int max);
 
 #ifdef __cplusplus
 }

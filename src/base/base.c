@@ -14,18 +14,18 @@ const char *sac_version(void)
 const char *sac_result_name(sac_result res)
 {
     switch (res) {
-    case SAC_OK:              return "ok";
-    case SAC_AGAIN:           return "again";
-    case SAC_EOS:             return "end of stream";
-    case SAC_ERR_ARG:         return "bad argument";
-    case SAC_ERR_MEMORY:      return "out of memory";
-    case SAC_ERR_IO:          return "input/output error";
-    case SAC_ERR_FORMAT:      return "bad format";
+    case SAC_OK: return "ok";
+    case SAC_AGAIN: return "again";
+    case SAC_EOS: return "end of stream";
+    case SAC_ERR_ARG: return "bad argument";
+    case SAC_ERR_MEMORY: return "out of memory";
+    case SAC_ERR_IO: return "input/output error";
+    case SAC_ERR_FORMAT: return "bad format";
     case SAC_ERR_UNSUPPORTED: return "not supported";
-    case SAC_ERR_DEVICE:      return "device error";
-    case SAC_ERR_LIMIT:       return "over a limit";
-    case SAC_ERR_CANCELLED:   return "cancelled";
-    case SAC_ERR_INTERNAL:    return "internal error";
+    case SAC_ERR_DEVICE: return "device error";
+    case SAC_ERR_LIMIT: return "over a limit";
+    case SAC_ERR_CANCELLED: return "cancelled";
+    case SAC_ERR_INTERNAL: return "internal error";
     }
     return "unknown result";
 }

@@ -28,30 +28,30 @@ sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...) SAC_
 
 /* First in a public function: what its caller must give, an array where its count is not 0. ctx may
  * be NULL. */
-#define SAC_NEEDS(ctx, arg)                                                                        \
-    do {                                                                                           \
-        if (!(arg))                                                                                \
-            return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s is NULL", __func__, #arg);                   \
+#define SAC_NEEDS(ctx, arg)                                                      \
+    do {                                                                         \
+        if (!(arg))                                                              \
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s is NULL", __func__, #arg); \
     } while (0)
-#define SAC_NEEDS_ARRAY(ctx, array, count)                                                         \
-    do {                                                                                           \
-        if ((count) != 0 && !(array))                                                              \
-            return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s is NULL, and there should be %lld", __func__, \
-                            #array, (long long)(count));                                           \
+#define SAC_NEEDS_ARRAY(ctx, array, count)                                                \
+    do {                                                                                  \
+        if ((count) != 0 && !(array))                                                     \
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s is NULL, and there should be %lld", \
+                            __func__, #array, (long long)(count));                        \
     } while (0)
 
-/* Numbers of a caller's params; both ends belong to the range. SAC_ERR_ARG names the first that is outside, as what is
- * no number at all is. */
+/* Numbers of a caller's params; both ends belong to the range. SAC_ERR_ARG names the first that is
+ * outside, as what is no number at all is. */
 struct sac_number {
     const char *name;
     double      value, min, max;
 };
-sac_result sac_numbers_check(sac_context *ctx, const char *of, const struct sac_number *numbers, size_t n);
+sac_result sac_numbers_check(sac_context *ctx, const char *of, const struct sac_number *numbers,
+                             size_t n);
 
 /* Put a place before the sentence that a callee just kept: "model.onnx: " + sentence; passes res
  * through. Does not log again. */
-sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ...)
-    SAC_PRINTF(3, 4);
+sac_result sac_fail_prefix(sac_context *ctx, sac_result res, const char *fmt, ...) SAC_PRINTF(3, 4);
 
 /* Forget this thread's sentence, after a fault that the caller has handled. */
 void sac_error_clear(sac_context *ctx);
@@ -64,8 +64,8 @@ void sac_log(sac_context *ctx, enum sac_log_level level, const char *fmt, ...) S
 
 /* Memory. All host allocation goes through these, so that the fuzz target which makes allocations
  * fail reaches every site. Sizes are checked for overflow. */
-void *sac_alloc(size_t size);                  /* uninitialised */
-void *sac_calloc(size_t count, size_t size);   /* zeroed */
+void *sac_alloc(size_t size);                /* uninitialised */
+void *sac_calloc(size_t count, size_t size); /* zeroed */
 void *sac_realloc_array(void *p, size_t count, size_t size);
 void *sac_alloc_aligned(size_t align, size_t size); /* freed by sac_free too */
 void  sac_free(void *p);
@@ -74,7 +74,8 @@ char *sac_strdup_hidden(const char *s); /* without the secrets of addresses: sac
 char *sac_asprintf(const char *fmt, ...) SAC_PRINTF(1, 2);
 #define sac_new(type) ((type *)sac_calloc(1, sizeof(type)))
 
-/* Grow *items (of item_size) so that it holds `need`; doubles. false: no memory, array unchanged. */
+/* Grow *items (of item_size) so that it holds `need`; doubles. false: no memory, array
+ * unchanged. */
 bool sac_grow(void **items, size_t *capacity, size_t need, size_t item_size);
 
 /* Testing: let the n-th allocation from now fail (0: never). */

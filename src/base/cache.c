@@ -14,8 +14,9 @@ static bool make_folder(const char *path)
 
 bool sac_cache_folder(char *out, size_t size)
 {
-    const char *own = getenv("SACCADE_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int         length = 0;
+    const char *own = getenv("SACCADE_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    int length = 0;
     if (own)
         length = snprintf(out, size, "%s", own);
     else if (xdg && *xdg)

@@ -7,13 +7,14 @@
 
 #include "base/base.h"
 
-/* Made when it is missing. False: there is none (SACCADE_CACHE is empty, or no home), or it cannot be made. */
+/* Made when it is missing. False: there is none (SACCADE_CACHE is empty, or no home), or it cannot
+ * be made. */
 bool sac_cache_folder(char *out, size_t size);
-/* Written beside and renamed, so that readers see the former file or the new one, whoever else writes it.
- * False: errno says why. */
+/* Written beside and renamed, so that readers see the former file or the new one, whoever else
+ * writes it. False: errno says why. */
 bool sac_cache_write(const char *path, const void *bytes, size_t size);
-/* The whole file (sac_free), with a zero behind it; NULL: there is none, it cannot be read, or it has more than max
- * bytes. */
+/* The whole file (sac_free), with a zero behind it; NULL: there is none, it cannot be read, or it
+ * has more than max bytes. */
 void *sac_cache_read(const char *path, size_t max, size_t *size);
 
 #endif

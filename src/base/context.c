@@ -24,11 +24,11 @@ struct sac_context {
     /* Of the library that created the context: a plug-in has a copy of this file, with its own
      * thread-local sentence that is never read. */
     struct own_sentence *(*own)(void);
-    atomic_int                level;
-    atomic_int_fast64_t       track_ids; /* handed out so far */
-    uint64_t                  serial; /* tells contexts apart that reuse an address */
-    pthread_mutex_t           lock;   /* guards latest and calls of log_fn */
-    char                      latest[SENTENCE_MAX];
+    atomic_int          level;
+    atomic_int_fast64_t track_ids; /* handed out so far */
+    uint64_t            serial;    /* tells contexts apart that reuse an address */
+    pthread_mutex_t     lock;      /* guards latest and calls of log_fn */
+    char                latest[SENTENCE_MAX];
 };
 
 struct sac_context_params sac_context_params_default(void)
@@ -40,7 +40,7 @@ sac_result sac_context_create(const struct sac_context_params *params, sac_conte
 {
     SAC_NEEDS(NULL, out);
     static atomic_uint_fast64_t serial;
-    sac_context *ctx = sac_new(sac_context);
+    sac_context                *ctx = sac_new(sac_context);
     if (!ctx)
         return SAC_ERR_MEMORY;
     ctx->params = params ? *params : sac_context_params_default();
@@ -103,10 +103,12 @@ bool sac_log_enabled(const sac_context *ctx, enum sac_log_level level)
     return ctx && ctx->params.log_fn && (int)level <= atomic_load(&ctx->level);
 }
 
-/* Every line and sentence passes here, also what others say of an address: FFmpeg, or a file's text. */
+/* Every line and sentence passes here, also what others say of an address: FFmpeg, or a file's
+ * text. */
 static void write_sentence(char *out, size_t size, const char *fmt, va_list ap)
 {
-    char plain[2 * SENTENCE_MAX]; /* longer, so that an address is not cut where its password still looks like a host */
+    char plain[2 * SENTENCE_MAX]; /* longer, so that an address is not cut where its password still
+                                     looks like a host */
     vsnprintf(plain, sizeof plain, fmt, ap);
     sac_hide_secrets(plain, out, size);
 }
@@ -162,12 +164,13 @@ sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...)
     return res;
 }
 
-sac_result sac_numbers_check(sac_context *ctx, const char *of, const struct sac_number *numbers, size_t n)
+sac_result sac_numbers_check(sac_context *ctx, const char *of, const struct sac_number *numbers,
+                             size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!(numbers[i].value >= numbers[i].min && numbers[i].value <= numbers[i].max))
-            return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s is %.10g; it takes %.10g to %.10g", of, numbers[i].name,
-                            numbers[i].value, numbers[i].min, numbers[i].max);
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s is %.10g; it takes %.10g to %.10g", of,
+                            numbers[i].name, numbers[i].value, numbers[i].min, numbers[i].max);
     return SAC_OK;
 }
 

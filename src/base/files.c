@@ -106,7 +106,8 @@ static bool identify(struct sac_files *files, struct sac_file_use *use)
         use->device = st.st_dev;
         use->inode = st.st_ino;
         use->rest = "";
-        return use->output ? !is_null_device(&st) : S_ISREG(st.st_mode); /* what is read of a device is gone anyway */
+        return use->output ? !is_null_device(&st) : S_ISREG(st.st_mode); /* what is read of a device
+                                                                            is gone anyway */
     }
     if (standard)
         return false;
@@ -120,7 +121,8 @@ static void add(struct sac_files *files, const char *path, const char *owner, bo
     if (!path || files->failed)
         return;
     use.path = sac_arena_strndup(&files->strings, path, strlen(path));
-    if (!use.path || !sac_grow((void **)&files->uses, &files->capacity, files->count + 1, sizeof *files->uses))
+    if (!use.path ||
+        !sac_grow((void **)&files->uses, &files->capacity, files->count + 1, sizeof *files->uses))
         files->failed = true;
     else if (identify(files, &use))
         files->uses[files->count++] = use;
@@ -167,21 +169,23 @@ static sac_result refuse(const struct sac_files *files, const struct sac_file_us
     if (!b->output && same)
         return SAC_FAIL(files->ctx, SAC_ERR_ARG, "output '%s' would overwrite an input", a->path);
     if (!b->output)
-        return SAC_FAIL(files->ctx, SAC_ERR_ARG, "output '%s' would overwrite an input: it is '%s'", a->path,
-                        b->path);
+        return SAC_FAIL(files->ctx, SAC_ERR_ARG, "output '%s' would overwrite an input: it is '%s'",
+                        a->path, b->path);
     if (a->owner && b->owner && a->owner != b->owner)
         return SAC_FAIL(files->ctx, SAC_ERR_ARG,
                         "inputs '%s' and '%s' would both write '%s': rename one, or run them apart",
                         a->owner, b->owner, b->path);
     if (same)
         return SAC_FAIL(files->ctx, SAC_ERR_ARG, "two outputs go to '%s'", a->path);
-    return SAC_FAIL(files->ctx, SAC_ERR_ARG, "two outputs go to one file, '%s' and '%s'", a->path, b->path);
+    return SAC_FAIL(files->ctx, SAC_ERR_ARG, "two outputs go to one file, '%s' and '%s'", a->path,
+                    b->path);
 }
 
 sac_result sac_files_judge(struct sac_files *files)
 {
     if (files->failed)
-        return SAC_FAIL(files->ctx, SAC_ERR_MEMORY, "no memory for the names of %zu files", files->count);
+        return SAC_FAIL(files->ctx, SAC_ERR_MEMORY, "no memory for the names of %zu files",
+                        files->count);
     if (files->count)
         qsort(files->uses, files->count, sizeof *files->uses, compare_uses);
     for (size_t i = 1; i < files->count; i++) {

@@ -92,7 +92,7 @@ bool sac_grow(void **items, size_t *capacity, size_t need, size_t item_size)
 struct sac_arena_block {
     struct sac_arena_block *next;
     size_t                  used, size;
-    _Alignas(16) char       bytes[];
+    _Alignas(16) char bytes[];
 };
 
 enum { ARENA_BLOCK_BYTES = 64 * 1024 };

@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* Insertions, deletions, changes and swaps of neighbours between a and b (optimal string alignment);
- * words longer than 63 bytes are not compared: 64. */
+/* Insertions, deletions, changes and swaps of neighbours between a and b (optimal string
+ * alignment); words longer than 63 bytes are not compared: 64. */
 size_t sac_word_distance(const char *a, const char *b);
 
 struct sac_nearest {

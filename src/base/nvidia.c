@@ -17,8 +17,8 @@ struct row {
     const char *name, *mend;
     const char *files[FILES_MAX];
     int         cuda[FILES_MAX]; /* CUDA that such a file is for; 0: ask it */
-    const char *parts[8];        /* opened before it, by their full paths, where they lie beside it */
-    void      (*ask)(struct sac_nvidia_library *lib);
+    const char *parts[8]; /* opened before it, by their full paths, where they lie beside it */
+    void (*ask)(struct sac_nvidia_library *lib);
 };
 
 static void ask_cudnn(struct sac_nvidia_library *lib)
@@ -52,23 +52,40 @@ static void ask_nvrtc(struct sac_nvidia_library *lib)
 }
 
 static const struct row rows[SAC_NVIDIA_COUNT] = {
-    [SAC_NVIDIA_CUDNN] = {"cuDNN", "pip install nvidia-cudnn-cu13 (cu12 for a driver for CUDA 12), then set "
-                          "SACCADE_CUDA_LIBS to its site-packages folder", {"libcudnn.so.9"}, {0},
+    [SAC_NVIDIA_CUDNN] = {"cuDNN",
+                          "pip install nvidia-cudnn-cu13 (cu12 for a driver for CUDA 12), then set "
+                          "SACCADE_CUDA_LIBS to its site-packages folder",
+                          {"libcudnn.so.9"},
+                          {0},
                           {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9",
                            "libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9",
                            "libcudnn_engines_runtime_compiled.so.9"},
                           ask_cudnn},
-    [SAC_NVIDIA_CUBLASLT] = {"cuBLASLt", "pip install nvidia-cublas (nvidia-cublas-cu12 for a driver for "
-                             "CUDA 12), then set SACCADE_CUDA_LIBS to its site-packages folder",
-                             {"libcublasLt.so.13", "libcublasLt.so.12"}, {13, 12}, {NULL}, ask_cublaslt},
-    [SAC_NVIDIA_NVRTC] = {"NVRTC", "pip install nvidia-cuda-nvrtc (nvidia-cuda-nvrtc-cu12 for a driver for "
+    [SAC_NVIDIA_CUBLASLT] = {"cuBLASLt",
+                             "pip install nvidia-cublas (nvidia-cublas-cu12 for a driver for CUDA "
+                             "12), then set SACCADE_CUDA_LIBS to its site-packages folder",
+                             {"libcublasLt.so.13", "libcublasLt.so.12"},
+                             {13, 12},
+                             {NULL},
+                             ask_cublaslt},
+    [SAC_NVIDIA_NVRTC] = {"NVRTC",
+                          "pip install nvidia-cuda-nvrtc (nvidia-cuda-nvrtc-cu12 for a driver for "
                           "CUDA 12), then set SACCADE_CUDA_LIBS to its site-packages folder",
-                          {"libnvrtc.so.13", "libnvrtc.so.12"}, {13, 12}, {NULL}, ask_nvrtc},
+                          {"libnvrtc.so.13", "libnvrtc.so.12"},
+                          {13, 12},
+                          {NULL},
+                          ask_nvrtc},
 };
 
 /* Where files lie in a folder that was named. */
-static const char *const under[] = {"", "/nvidia/cudnn/lib", "/nvidia/cu13/lib", "/nvidia/cublas/lib",
-                                    "/nvidia/cuda_nvrtc/lib", "/nvidia/cu12/lib", "/lib64", "/lib"};
+static const char *const under[] = {"",
+                                    "/nvidia/cudnn/lib",
+                                    "/nvidia/cu13/lib",
+                                    "/nvidia/cublas/lib",
+                                    "/nvidia/cuda_nvrtc/lib",
+                                    "/nvidia/cu12/lib",
+                                    "/lib64",
+                                    "/lib"};
 
 const char *sac_nvidia_name(enum sac_nvidia_id id)
 {
@@ -87,8 +104,8 @@ struct search {
     char                       fault[300]; /* of a file that is there and does not do */
 };
 
-/* What the loader would not find by itself: it goes by names, and these are known by then. A part that
- * does not open is left to its library, which says what it misses. */
+/* What the loader would not find by itself: it goes by names, and these are known by then. A part
+ * that does not open is left to its library, which says what it misses. */
 static void open_parts(const struct search *s, const char *folder)
 {
     char path[640];
@@ -114,8 +131,8 @@ static bool fits(struct search *s, const char *path)
     if (lib->version[0] == 0)
         snprintf(s->fault, sizeof s->fault, "%.200s does not tell its version", path);
     else if (s->cuda_major && lib->cuda_major > s->cuda_major)
-        snprintf(s->fault, sizeof s->fault, "%.200s is for CUDA %d and the driver for CUDA %d", path,
-                 lib->cuda_major, s->cuda_major);
+        snprintf(s->fault, sizeof s->fault, "%.200s is for CUDA %d and the driver for CUDA %d",
+                 path, lib->cuda_major, s->cuda_major);
     else
         return true;
     return false;
@@ -124,9 +141,9 @@ static bool fits(struct search *s, const char *path)
 /* Where a handle's file lies; the name that was asked for when the loader does not say. */
 static void note_path(struct search *s, const char *path)
 {
-    Dl_info     info;
+    Dl_info                  info;
     static const char *const symbols[] = {"cudnnGetVersion", "cublasLtGetVersion", "nvrtcVersion"};
-    void       *symbol = NULL;
+    void                    *symbol = NULL;
     for (size_t i = 0; i < SAC_COUNT(symbols) && !symbol; i++)
         symbol = dlsym(s->out->handle, symbols[i]);
     const char *file = symbol && dladdr(symbol, &info) && info.dli_fname ? info.dli_fname : path;
@@ -156,7 +173,8 @@ static bool open_in(struct search *s, const char *folder, size_t length)
 {
     char where[600], path[680];
     for (size_t i = 0; i < SAC_COUNT(under); i++) {
-        snprintf(where, sizeof where, "%.*s%s", (int)SAC_MIN(length, (size_t)500), folder, under[i]);
+        snprintf(where, sizeof where, "%.*s%s", (int)SAC_MIN(length, (size_t)500), folder,
+                 under[i]);
         snprintf(path, sizeof path, "%s/%s", where, s->row->files[s->file]);
         FILE *there = fopen(path, "rb");
         if (!there)
@@ -204,8 +222,9 @@ void sac_nvidia_open(enum sac_nvidia_id id, int cuda_major, struct sac_nvidia_li
     if (s.fault[0])
         snprintf(out->missing, sizeof out->missing, "%s cannot be used: %s", s.row->name, s.fault);
     else
-        snprintf(out->missing, sizeof out->missing, "%s (%s) is neither on the loader's path nor in %s%s",
-                 s.row->name, s.row->files[0],
+        snprintf(out->missing, sizeof out->missing,
+                 "%s (%s) is neither on the loader's path nor in %s%s", s.row->name,
+                 s.row->files[0],
                  folders && *folders ? "the folders of SACCADE_CUDA_LIBS: " : "/usr/local/cuda",
                  folders && *folders ? folders : ", and SACCADE_CUDA_LIBS is not set");
 }
@@ -218,8 +237,10 @@ static void check_cudnn(struct sac_nvidia_library *cudnn, const struct sac_nvidi
         sac_nvidia_open(SAC_NVIDIA_CUBLASLT, cudnn->cuda_major, &own);
     if (own.handle && (!cudnn->cuda_major || own.cuda_major == cudnn->cuda_major))
         return;
-    snprintf(cudnn->missing, sizeof cudnn->missing, "cuDNN %d.%d.%d (%.300s) wants cuBLASLt for CUDA %d, which is not there",
-             cudnn->version[0], cudnn->version[1], cudnn->version[2], cudnn->path, cudnn->cuda_major);
+    snprintf(cudnn->missing, sizeof cudnn->missing,
+             "cuDNN %d.%d.%d (%.300s) wants cuBLASLt for CUDA %d, which is not there",
+             cudnn->version[0], cudnn->version[1], cudnn->version[2], cudnn->path,
+             cudnn->cuda_major);
     cudnn->handle = NULL;
 }
 

@@ -100,8 +100,8 @@ static sac_result choose_target(struct sac_outname *name, const char *path)
     return SAC_OK;
 }
 
-/* So much of a file's name that the rest of a temporary one fits, in whole UTF-8 characters: file systems that
- * refuse others exist. */
+/* So much of a file's name that the rest of a temporary one fits, in whole UTF-8 characters: file
+ * systems that refuse others exist. */
 static int clipped_length(const char *name)
 {
     enum { NAME_BYTES = 120 };
@@ -121,15 +121,17 @@ static char *temporary_name(const char *target)
     const char       *slash = strrchr(target, '/'), *name = slash ? slash + 1 : target;
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return NULL;
-    char *file = sac_asprintf("%.*s%.*s.XXXXXXXX.part", (int)(name - target), target, clipped_length(name), name);
+    char *file = sac_asprintf("%.*s%.*s.XXXXXXXX.part", (int)(name - target), target,
+                              clipped_length(name), name);
     char *at = file ? file + strlen(file) - strlen("XXXXXXXX.part") : NULL;
     for (size_t i = 0; at && i < sizeof random; i++)
         at[i] = letters[random[i] % (sizeof letters - 1)];
     return file;
 }
 
-/* An empty file that was not there before. The place in the list comes first: between the two a handler finds a
- * name without a file, which is better than a file without a name. Writable for us until the end. */
+/* An empty file that was not there before. The place in the list comes first: between the two a
+ * handler finds a name without a file, which is better than a file without a name. Writable for us
+ * until the end. */
 static sac_result create_temporary(struct sac_outname *name, int *out)
 {
     enum { TRIES = 16 };
@@ -180,8 +182,8 @@ sac_result sac_outname_open(sac_context *ctx, const char *path, struct sac_outna
     return res;
 }
 
-/* 0, or errno. Some systems notice only now that there is no room; some file systems can't sync. mode: what it
- * shall have, 0: what it has. */
+/* 0, or errno. Some systems notice only now that there is no room; some file systems can't sync.
+ * mode: what it shall have, 0: what it has. */
 static int sync_file(const char *file, mode_t mode)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC), why = 0;
@@ -201,8 +203,8 @@ static sac_result fail_rename(struct sac_outname *name, int why)
 {
     sac_result res = fail_write(name, why);
     if (access(name->file, F_OK) == 0)
-        res = SAC_FAIL(name->ctx, SAC_ERR_IO, "cannot give '%s' its name: %s; all of it is in '%s'", name->path,
-                       strerror(why), name->file);
+        res = SAC_FAIL(name->ctx, SAC_ERR_IO, "cannot give '%s' its name: %s; all of it is in '%s'",
+                       name->path, strerror(why), name->file);
     unclaim(name);
     return res;
 }
@@ -269,8 +271,8 @@ static sac_result open_file(sac_context *ctx, const char *path, struct sac_outfi
 sac_result sac_outfile_open(sac_context *ctx, const char *path, struct sac_outfile *out)
 {
     *out = (struct sac_outfile){0};
-    sac_result res = strcmp(path, "-") == 0 ? open_standard_output(ctx, out)
-                                            : open_file(ctx, path, out);
+    sac_result res =
+        strcmp(path, "-") == 0 ? open_standard_output(ctx, out) : open_file(ctx, path, out);
     if (res != SAC_OK)
         sac_outfile_abandon(out);
     return res;
@@ -282,8 +284,8 @@ static int cut_to(const char *file, int64_t bytes)
     return why ? why : sync_file(file, 0);
 }
 
-/* What was written before the failure gets the name, where it is worth that. The stream goes first: it
- * may still hold, and write, the rest of what failed. */
+/* What was written before the failure gets the name, where it is worth that. The stream goes first:
+ * it may still hold, and write, the rest of what failed. */
 static sac_result fail_stream(struct sac_outfile *out, int why)
 {
     if (out->file)

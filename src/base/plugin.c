@@ -27,7 +27,8 @@ static void *open_in(const struct search *s, const char *folder, size_t length, 
     if (!handle)
         snprintf(s->missing, s->size, "%.200s", dlerror());
     else if (!found)
-        snprintf(s->missing, s->size, "%.160s is of another build of saccade: no %s", path, s->symbol);
+        snprintf(s->missing, s->size, "%.160s is of another build of saccade: no %s", path,
+                 s->symbol);
     return found;
 }
 
@@ -62,7 +63,8 @@ void *sac_plugin_open(const char *file, const char *build_folder, const char *sy
     const struct search s = {file, symbol, missing, size};
     const char         *folders = getenv("SACCADE_PLUGIN_PATH");
     snprintf(missing, size, "%s is not there", file);
-    void *found = folders && *folders ? search_path(&s, folders) : search_beside_library(&s, build_folder);
+    void *found =
+        folders && *folders ? search_path(&s, folders) : search_beside_library(&s, build_folder);
     if (found)
         missing[0] = '\0';
     return found;

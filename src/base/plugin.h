@@ -5,9 +5,10 @@
 
 #include <stddef.h>
 
-/* Look for `file` in the folders of SACCADE_PLUGIN_PATH when that is set, else beside the library, in
- * saccade/ there and in `build_folder` (where a build leaves it); open the first that is there and
- * return its symbol. NULL: `missing` says why. A plug-in stays open for the life of the process. */
+/* Look for `file` in the folders of SACCADE_PLUGIN_PATH when that is set, else beside the library,
+ * in saccade/ there and in `build_folder` (where a build leaves it); open the first that is there
+ * and return its symbol. NULL: `missing` says why. A plug-in stays open for the life of the
+ * process. */
 void *sac_plugin_open(const char *file, const char *build_folder, const char *symbol, char *missing,
                       size_t size);
 

@@ -19,8 +19,8 @@ static void *open_below(const char *folder, size_t length)
     void *library = NULL;
     for (size_t f = 0; f < SAC_COUNT(files); f++)
         for (size_t p = 0; p < SAC_COUNT(places) && !library; p++)
-            if (snprintf(path, sizeof path, "%.*s/%s%s", (int)length, folder, places[p],
-                         files[f]) < (int)sizeof path)
+            if (snprintf(path, sizeof path, "%.*s/%s%s", (int)length, folder, places[p], files[f]) <
+                (int)sizeof path)
                 library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     return library;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges for NVIDIA's profilers: what a thread does between push and pop has a name in their timeline.
- * The library of NVTX is opened at run time; without it a push costs a load and a predicted branch. */
+/* Ranges for NVIDIA's profilers: what a thread does between push and pop has a name in their
+ * timeline. The library of NVTX is opened at run time; without it a push costs a load and a
+ * predicted branch. */
 #ifndef SAC_BASE_RANGE_H
 #define SAC_BASE_RANGE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses stand in the middle of sentences, quoted, cut short, several in a row, and FFmpeg takes more
- * than RFC 3986 allows (a '@' in the password, one slash or none). So nothing is parsed strictly here:
- * where it is not clear what a part is, it is hidden. */
+/* Addresses stand in the middle of sentences, quoted, cut short, several in a row, and FFmpeg takes
+ * more than RFC 3986 allows (a '@' in the password, one slash or none). So nothing is parsed
+ * strictly here: where it is not clear what a part is, it is hidden. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,12 +24,13 @@ static void put(struct copy *c, const char *bytes, size_t n)
     c->length += n;
 }
 
-/* What a query may say that is no secret: everything else is hidden, as services name their keys as they like. */
+/* What a query may say that is no secret: everything else is hidden, as services name their keys as
+ * they like. */
 static const char *const harmless[] = {
-    "bitrate", "buffer_size", "camera",  "channel", "codec",     "fifo_size", "format",     "fps",
-    "height",  "latency",     "listen",  "mode",    "pkt_size",  "profile",   "proto",      "protocol",
-    "quality", "resolution",  "stream",  "subtype", "timeout",   "transport", "trackid",    "ttl",
-    "unicast", "videocodec",  "width",
+    "bitrate",   "buffer_size", "camera",  "channel",    "codec",      "fifo_size", "format",
+    "fps",       "height",      "latency", "listen",     "mode",       "pkt_size",  "profile",
+    "proto",     "protocol",    "quality", "resolution", "stream",     "subtype",   "timeout",
+    "transport", "trackid",     "ttl",     "unicast",    "videocodec", "width",
 };
 
 static bool is_harmless(const char *key, size_t length)
@@ -43,9 +44,9 @@ static bool is_harmless(const char *key, size_t length)
 /* Protocols of FFmpeg that it also takes without slashes ("rtsp:user:pass@host"). */
 static bool is_network_scheme(const char *name, size_t length)
 {
-    static const char *const schemes[] = {"ftp",  "gopher", "http",   "https", "icecast", "mmsh", "mmst",
-                                          "rtmp", "rtmps",  "rtmpt",  "rtp",   "rtsp",    "rtsps",
-                                          "sftp", "srt",    "srtp",   "tcp",   "tls",     "udp"};
+    static const char *const schemes[] = {
+        "ftp", "gopher", "http",  "https", "icecast", "mmsh", "mmst", "rtmp", "rtmps", "rtmpt",
+        "rtp", "rtsp",   "rtsps", "sftp",  "srt",     "srtp", "tcp",  "tls",  "udp"};
     for (size_t i = 0; i < SAC_COUNT(schemes); i++)
         if (strlen(schemes[i]) == length && strncasecmp(schemes[i], name, length) == 0)
             return true;
@@ -90,11 +91,13 @@ static const char *last_at_sign(const char *begin, const char *end)
     return NULL;
 }
 
-/* "host:80" and "[::1]:80" have a port, "user:word" has none: it is half of what stands before a '@'. */
+/* "host:80" and "[::1]:80" have a port, "user:word" has none: it is half of what stands before a
+ * '@'. */
 static bool ends_in_no_port(const char *begin, const char *end)
 {
     const char *bracket = *begin == '[' ? memchr(begin, ']', (size_t)(end - begin)) : NULL;
-    const char *colon = memchr(bracket ? bracket : begin, ':', (size_t)(end - (bracket ? bracket : begin)));
+    const char *colon =
+        memchr(bracket ? bracket : begin, ':', (size_t)(end - (bracket ? bracket : begin)));
     if (!colon || (*begin == '[' && !bracket))
         return false;
     while (++colon < end)
@@ -103,8 +106,8 @@ static bool ends_in_no_port(const char *begin, const char *end)
     return false;
 }
 
-/* User and password of an address that ends at *end; returns where the host begins. A password with a slash or a
- * blank in it ends at a later '@', beyond what looked like the address. */
+/* User and password of an address that ends at *end; returns where the host begins. A password with
+ * a slash or a blank in it ends at a later '@', beyond what looked like the address. */
 static const char *hide_user(struct copy *c, const char *at, const char **end)
 {
     const char *host_end = at + strcspn(at, "/?#");
@@ -128,7 +131,7 @@ static const char *hide_user(struct copy *c, const char *at, const char **end)
 /* One "key=value" of a query, from behind its '?' or '&'. */
 static void put_parameter(struct copy *c, const char *at, const char *end)
 {
-    const char *equal = memchr(at, '=', (size_t)(end - at));
+    const char  *equal = memchr(at, '=', (size_t)(end - at));
     const size_t key = (size_t)((equal ? equal + 1 : at) - at);
     if (at == end || (equal && is_harmless(at, key - 1))) {
         put(c, at, (size_t)(end - at));
@@ -150,7 +153,8 @@ static void put_query(struct copy *c, const char *at, const char *end)
     }
 }
 
-/* From behind "scheme://" to where to read on: the end of the address, or its path when that holds another one. */
+/* From behind "scheme://" to where to read on: the end of the address, or its path when that holds
+ * another one. */
 static const char *put_address(struct copy *c, const char *at)
 {
     const char *end = without_punctuation(at, at + word_length(at));

@@ -70,8 +70,8 @@ void sac_text_fixed(struct sac_text *text, double value, int decimals)
 
 /* ---- strings ---- */
 
-/* The length of the UTF-8 sequence at s, or 0 where there is none: no overlong forms, no surrogates,
- * nothing past U+10FFFF (RFC 3629, section 4). */
+/* The length of the UTF-8 sequence at s, or 0 where there is none: no overlong forms, no
+ * surrogates, nothing past U+10FFFF (RFC 3629, section 4). */
 static size_t utf8_length(const unsigned char *s)
 {
     unsigned low = 0x80, high = 0xbf;

@@ -22,8 +22,8 @@ static void *run_named(void *arg)
     return start.fn(start.arg);
 }
 
-sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name,
-                            void *(*fn)(void *), void *arg)
+sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name, void *(*fn)(void *),
+                            void *arg)
 {
     struct start *start = sac_new(struct start);
     if (!start)
@@ -247,7 +247,8 @@ void sac_queue_stats(struct sac_queue *q, struct sac_queue_stats *out)
 /* ---- pool ---- */
 
 /* How long a helper watches for the next job while the pool is held, and the caller for the last
- * piece, before they sleep: a few layers' worth. Waking costs about 5 microseconds on either side. */
+ * piece, before they sleep: a few layers' worth. Waking costs about 5 microseconds on either
+ * side. */
 enum { WATCH_NS = 60000, SPINS_PER_CLOCK = 64 };
 
 /* A helper that loses its CPU in the middle of a piece holds the caller up for a scheduler's round,
@@ -255,11 +256,11 @@ enum { WATCH_NS = 60000, SPINS_PER_CLOCK = 64 };
  * then works alone for a while, longer each time it happens again. */
 enum { ALONE_MIN_NS = 1000000, ALONE_MAX_NS = 64000000, HELD_UP_TIMES = 2 };
 
-/* A job is published by its tickets, one per thread: the generation in the high half, in the low half
- * how many pieces of that thread's share nobody took yet. Taking one is a compare-and-swap that fails
- * as soon as the generation is over, so a helper that comes late can neither run a stale function nor
- * take a piece of the next job with it; fn, arg and pieces are only rewritten once every piece of the
- * generation was finished.
+/* A job is published by its tickets, one per thread: the generation in the high half, in the low
+ * half how many pieces of that thread's share nobody took yet. Taking one is a compare-and-swap
+ * that fails as soon as the generation is over, so a helper that comes late can neither run a stale
+ * function nor take a piece of the next job with it; fn, arg and pieces are only rewritten once
+ * every piece of the generation was finished.
  *
  * A thread takes its own share first, then what others left. Layer after layer it so works on the
  * same part of the maps, which lies in its core's cache: with pieces dealt out as they come, two
@@ -270,12 +271,12 @@ struct share {
 };
 
 struct sac_pool {
-    struct share *shares; /* [threads] */
-    uint32_t      generation;
+    struct share                                       *shares; /* [threads] */
+    uint32_t                                            generation;
     _Atomic(void (*)(void *arg, int piece, int worker)) fn;
-    _Atomic(void *) arg;
-    atomic_int      pieces;
-    atomic_int      unfinished;
+    _Atomic(void *)                                     arg;
+    atomic_int                                          pieces;
+    atomic_int                                          unfinished;
     atomic_flag     taken; /* by the thread whose job is under way; it owns the next two */
     int64_t         alone_ns, alone_until; /* 0: not alone */
     atomic_int      held;
@@ -288,7 +289,7 @@ struct sac_pool {
         struct sac_pool *pool;
         pthread_t        thread;
         int              worker;
-    } *helpers; /* [threads - 1] */
+    } * helpers; /* [threads - 1] */
 };
 
 static void cpu_relax(void)
@@ -354,7 +355,7 @@ static bool job_finished(const struct sac_pool *pool)
 
 /* Spin until ready or the time is up; true when ready. */
 static bool watch(const struct sac_pool *pool, bool (*ready)(const struct sac_pool *pool),
-                  bool only_held)
+                  bool                   only_held)
 {
     int64_t until = sac_time_ns() + WATCH_NS;
     do {

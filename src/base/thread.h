@@ -7,24 +7,25 @@
 #include "base/base.h"
 
 /* Start a named thread (name cut to 15 bytes). */
-sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name,
-                            void *(*fn)(void *), void *arg);
+sac_result sac_thread_start(sac_context *ctx, pthread_t *out, const char *name, void *(*fn)(void *),
+                            void *arg);
 
-int sac_cpu_count(void);           /* CPUs this process may run on (affinity, not the machine's) */
-int sac_threads_default(void);     /* half of them, at least 1 */
+int sac_cpu_count(void);       /* CPUs this process may run on (affinity, not the machine's) */
+int sac_threads_default(void); /* half of them, at least 1 */
 
 /* Bounded queue of pointers; many producers, many consumers. */
 struct sac_queue;
 struct sac_queue_stats {
     size_t   length, capacity, length_max;
     uint64_t pushed, popped, dropped;
-    uint64_t push_waits, pop_waits;   /* times a side had to wait: a full or an empty queue */
+    uint64_t push_waits, pop_waits; /* times a side had to wait: a full or an empty queue */
     int64_t  push_wait_ns, pop_wait_ns;
 };
 sac_result sac_queue_create(sac_context *ctx, size_t capacity, struct sac_queue **out);
-void       sac_queue_destroy(struct sac_queue **q); /* items left inside are the caller's loss: drain first */
+void sac_queue_destroy(struct sac_queue **q); /* items left inside are the caller's loss: drain
+                                                 first */
 /* Hand every item left inside to fn, also once closed or aborted. */
-void       sac_queue_drain(struct sac_queue *q, void (*fn)(void *item));
+void sac_queue_drain(struct sac_queue *q, void (*fn)(void *item));
 /* Waits for room. SAC_EOS once closed (item not taken), SAC_ERR_CANCELLED once aborted. */
 sac_result sac_queue_push_wait(struct sac_queue *q, void *item);
 /* SAC_AGAIN when full. */
@@ -39,9 +40,9 @@ void       sac_queue_abort(struct sac_queue *q); /* every wait returns SAC_ERR_C
 void       sac_queue_stats(struct sac_queue *q, struct sac_queue_stats *out);
 
 /* Thread pool for short, independent pieces of one job: the caller takes part and returns when all
- * pieces are done. fn(arg, piece, worker): piece in 0..n-1, worker in 0..threads-1. While one thread's
- * job is under way, another thread that calls does its pieces alone. threads = 1 runs in the caller.
- * Idle workers sleep; a helper that has no piece yet is never waited for. */
+ * pieces are done. fn(arg, piece, worker): piece in 0..n-1, worker in 0..threads-1. While one
+ * thread's job is under way, another thread that calls does its pieces alone. threads = 1 runs in
+ * the caller. Idle workers sleep; a helper that has no piece yet is never waited for. */
 struct sac_pool;
 sac_result sac_pool_create(sac_context *ctx, int threads, struct sac_pool **out);
 void       sac_pool_destroy(struct sac_pool **pool);
@@ -50,7 +51,7 @@ void       sac_pool_run(struct sac_pool *pool, int n, void (*fn)(void *arg, int 
                         void *arg);
 /* Between hold and release, jobs follow each other within microseconds (the layers of a network):
  * helpers that run out of pieces then watch for the next job for a moment before they sleep. */
-void       sac_pool_hold(struct sac_pool *pool);
-void       sac_pool_release(struct sac_pool *pool);
+void sac_pool_hold(struct sac_pool *pool);
+void sac_pool_release(struct sac_pool *pool);
 
 #endif

@@ -39,7 +39,8 @@ static char *free_path(const struct array_files *files, size_t i, const char *st
     char *path = NULL;
     do {
         free(path);
-        const int length = number > 1 ? asprintf(&path, "%s-%d.npy", stem, number) : asprintf(&path, "%s.npy", stem);
+        const int length = number > 1 ? asprintf(&path, "%s-%d.npy", stem, number)
+                                      : asprintf(&path, "%s.npy", stem);
         number++;
         if (length < 0)
             return NULL;
@@ -57,7 +58,8 @@ static bool choose(struct array_files *files, size_t i, const char *folder, cons
     return files->path[i] != NULL;
 }
 
-bool array_files_plan(struct array_files *files, const char *folder, const char *const *names, size_t count)
+bool array_files_plan(struct array_files *files, const char *folder, const char *const *names,
+                      size_t count)
 {
     bool ok = true;
     files->path = calloc(count + 1, sizeof *files->path);
@@ -77,7 +79,8 @@ static bool is_written(const struct array_files *files, size_t end, const struct
 {
     struct stat other;
     for (size_t i = 0; i < end; i++)
-        if (stat(files->path[i], &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino)
+        if (stat(files->path[i], &other) == 0 && other.st_dev == st->st_dev &&
+            other.st_ino == st->st_ino)
             return true;
     return false;
 }

@@ -15,7 +15,8 @@ struct array_files {
 };
 
 /* false: no memory; call array_files_finish even then. */
-bool array_files_plan(struct array_files *files, const char *folder, const char *const *names, size_t count);
+bool array_files_plan(struct array_files *files, const char *folder, const char *const *names,
+                      size_t count);
 /* Call it before file i is written, in order: on a file system where "A" and "a" are one file, i
  * gets another path. false: no memory. */
 bool array_files_settle(struct array_files *files, size_t i);

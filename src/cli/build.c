@@ -21,7 +21,8 @@ static int read_batch(const char *text, struct sac_build_params *out, struct fau
         count = 3;
     }
     if (count != 3 || values[0] < 1 || values[1] < values[0] || values[2] < values[1])
-        return fault_usage(fault, "--batch: '%s' is neither a number nor MIN:OPT:MAX, such as 1:8:16", text);
+        return fault_usage(
+            fault, "--batch: '%s' is neither a number nor MIN:OPT:MAX, such as 1:8:16", text);
     out->batch_min = values[0];
     out->batch_opt = values[1];
     out->batch_max = values[2];
@@ -33,7 +34,8 @@ static int read_size(const char *text, struct sac_build_params *out, struct faul
     char rest;
     if (!text)
         return STATUS_OK;
-    if (sscanf(text, "%dx%d%c", &out->width, &out->height, &rest) == 2 && out->width > 0 && out->height > 0)
+    if (sscanf(text, "%dx%d%c", &out->width, &out->height, &rest) == 2 && out->width > 0 &&
+        out->height > 0)
         return STATUS_OK;
     return fault_usage(fault, "--size: '%s' is not WIDTHxHEIGHT, such as 640x640", text);
 }
@@ -41,8 +43,9 @@ static int read_size(const char *text, struct sac_build_params *out, struct faul
 /* "models/net.onnx" -> "net.plan". False: it does not fit. */
 static bool default_output(const char *model, char *out, size_t size)
 {
-    const char *slash = strrchr(model, '/'), *name = slash ? slash + 1 : model, *dot = strrchr(name, '.');
-    const int   length = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
+    const char *slash = strrchr(model, '/'), *name = slash ? slash + 1 : model,
+               *dot = strrchr(name, '.');
+    const int length = dot && dot > name ? (int)(dot - name) : (int)strlen(name);
     return (size_t)snprintf(out, size, "%.*s.plan", length, name) < size;
 }
 
@@ -69,7 +72,8 @@ int verb_build(struct settings *s, struct fault *fault)
     int                      status = read_batch(s->build_batch, &params, fault);
     if (status == STATUS_OK)
         status = read_size(s->build_size, &params, fault);
-    if (status == STATUS_OK && !s->build_output && !default_output(s->args.items[0], name, sizeof name))
+    if (status == STATUS_OK && !s->build_output &&
+        !default_output(s->args.items[0], name, sizeof name))
         status = fault_usage(fault, "--output is needed: the model's name is too long");
     if (status == STATUS_OK)
         status = term_context(s, &ctx, fault);
@@ -86,8 +90,8 @@ int verb_build(struct settings *s, struct fault *fault)
         printf("wrote       %s\n", out);
     else
         status = fault_library(fault, ctx, res);
-    if (res ==
-        SAC_ERR_ARG) /* such as an open size without --size, or an output that is the model */
+    if (res == SAC_ERR_ARG) /* such as an open size without --size, or an output that is the model
+                             */
         status = STATUS_USAGE;
     sac_device_unref(&device);
     sac_context_destroy(&ctx);

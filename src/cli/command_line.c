@@ -37,7 +37,7 @@ static int tell_counterpart(struct fault *fault, const char *name, const struct 
 static int unknown_option(struct command_line *line, const char *arg)
 {
     struct sac_nearest best = {0};
-    char           name[64];
+    char               name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
     const struct counterpart *other = counterpart_find(name + strspn(name, "-"));
     if (other && line->verb == VERB_TRACK)
@@ -55,8 +55,8 @@ static void assign(struct command_line *line, const struct option *option, const
 {
     line->items[line->count++] = (struct assignment){option, text};
     if (option->offset == offsetof(struct settings, help))
-        line->settings->help =
-            true; /* at once: help is printed even if other arguments are wrong */
+        line->settings->help = true; /* at once: help is printed even if other arguments are wrong
+                                      */
 }
 
 static bool is_option(const char *arg)
@@ -64,21 +64,19 @@ static bool is_option(const char *arg)
     return arg[0] == '-' && arg[1] != '\0'; /* "-" by itself is standard input */
 }
 
-/* The value follows: attached ("--crf=20", "-oout.mp4") or as the next argument. A list takes all up
- * to the next option. */
+/* The value follows: attached ("--crf=20", "-oout.mp4") or as the next argument. A list takes all
+ * up to the next option. */
 static int take_value(struct command_line *line, const struct option *option, const char *attached)
 {
     if (attached) {
         assign(line, option, attached);
         return STATUS_OK;
     }
-    if (line->at >= line->argc ||
-        (is_option(line->argv[line->at]) && option->type == OPTION_LIST))
+    if (line->at >= line->argc || (is_option(line->argv[line->at]) && option->type == OPTION_LIST))
         return fault_usage(line->fault, "--%s needs a value: --%s %s", option->name, option->name,
                            option->value);
     assign(line, option, line->argv[line->at++]);
-    while (option->type == OPTION_LIST && line->at < line->argc &&
-           !is_option(line->argv[line->at]))
+    while (option->type == OPTION_LIST && line->at < line->argc && !is_option(line->argv[line->at]))
         assign(line, option, line->argv[line->at++]);
     return STATUS_OK;
 }
@@ -191,8 +189,8 @@ static int apply_quiet_and_verbose(struct settings *s, struct fault *fault)
 
 int options_parse(struct settings *s, unsigned verb, int argc, char **argv, struct fault *fault)
 {
-    struct command_line line = {.settings = s, .verb = verb, .argv = argv, .argc = argc,
-                                .fault = fault};
+    struct command_line line = {
+        .settings = s, .verb = verb, .argv = argv, .argc = argc, .fault = fault};
     /* "-hjV" holds several options in one argument, so count letters rather than arguments. */
     size_t room = 1;
     for (int i = 0; i < argc; i++)

@@ -129,11 +129,13 @@ static int read_mapping(struct reader *reader, const yaml_node_t *node, const ch
  */
 enum { DEPTH_MAX = 8, EVENTS_MAX = 20000 };
 
-static int check_event(const struct reader *reader, const yaml_event_t *event, int *depth, int count)
+static int check_event(const struct reader *reader, const yaml_event_t *event, int *depth,
+                       int count)
 {
     const unsigned long line = (unsigned long)event->start_mark.line + 1;
-    *depth += (event->type == YAML_SEQUENCE_START_EVENT) + (event->type == YAML_MAPPING_START_EVENT) -
-              (event->type == YAML_SEQUENCE_END_EVENT) - (event->type == YAML_MAPPING_END_EVENT);
+    *depth += (event->type == YAML_SEQUENCE_START_EVENT) +
+              (event->type == YAML_MAPPING_START_EVENT) - (event->type == YAML_SEQUENCE_END_EVENT) -
+              (event->type == YAML_MAPPING_END_EVENT);
     if (*depth > DEPTH_MAX)
         return fault_usage(
             reader->fault,
@@ -157,7 +159,8 @@ static int check_effort(const struct reader *reader, const void *bytes, size_t s
     if (!yaml_parser_initialize(&parser))
         return fault_failure(reader->fault, "%s: out of memory", reader->name);
     yaml_parser_set_input_string(&parser, bytes, size);
-    for (int count = 0; more && status == STATUS_OK && yaml_parser_parse(&parser, &event); count++) {
+    for (int count = 0; more && status == STATUS_OK && yaml_parser_parse(&parser, &event);
+         count++) {
         status = check_event(reader, &event, &depth, count);
         more = event.type != YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);

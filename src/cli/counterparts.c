@@ -4,11 +4,13 @@
 static const char input_stands_alone[] = "the input needs no option: saccade in.mp4, "
                                          "rtsp://camera/1 or /dev/video0";
 static const char no_window[] = "nothing is shown on screen; --output writes the annotated video";
-static const char named_by_outputs[] = "each output option names its file or folder: -o out/ --jsonl out/";
+static const char named_by_outputs[] =
+    "each output option names its file or folder: -o out/ --jsonl out/";
 static const char input_size[] =
     "only for a model with an open input size; other models have a fixed one";
 static const char replaced[] = "outputs replace existing files without asking";
-static const char written_at_once[] = "results are written frame by frame anyway; --jsonl - prints them";
+static const char written_at_once[] =
+    "results are written frame by frame anyway; --jsonl - prints them";
 static const char not_int8[] = "there is no INT8; --precision fp16 is fastest on a GPU";
 
 const struct counterpart counterparts[] = {

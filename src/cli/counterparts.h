@@ -7,7 +7,8 @@
 
 struct counterpart {
     const char *word;   /* without dashes; '-' stands for '_' too */
-    const char *option; /* of track, without dashes, with a value where one belongs to it; or NULL */
+    const char *option; /* of track, without dashes, with a value where one belongs to it; or NULL
+                         */
     const char *advice; /* what to do, where an option's name does not say it; or NULL */
 };
 extern const struct counterpart counterparts[];

@@ -34,8 +34,7 @@ static void print_json(struct report *report, const struct sac_finding *finding)
 static void print_text(struct report *report, const struct sac_finding *finding)
 {
     bool again = strcmp(report->area, finding->area) == 0;
-    printf("%-8s %-8s %s\n", again ? "" : finding->area, level_name(finding->level),
-           finding->text);
+    printf("%-8s %-8s %s\n", again ? "" : finding->area, level_name(finding->level), finding->text);
     if (finding->mend)
         printf("%-8s %-8s fix it with: %s\n", "", "", finding->mend);
     snprintf(report->area, sizeof report->area, "%s", finding->area);

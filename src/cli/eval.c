@@ -143,15 +143,15 @@ static int find_ground_truth(struct evaluation *eval)
     const struct text_list *gt = &eval->settings->eval_gt;
     int                     status = STATUS_OK;
     for (size_t i = 0; i < gt->count && status == STATUS_OK; i++)
-        status = is_folder(gt->items[i]) ? add_folder(eval, gt->items[i])
-                                         : add_file(eval, gt->items[i]);
+        status =
+            is_folder(gt->items[i]) ? add_folder(eval, gt->items[i]) : add_file(eval, gt->items[i]);
     return status;
 }
 
 static int find_tracks(struct evaluation *eval)
 {
     const struct text_list *tracks = &eval->settings->eval_tracks;
-    bool folder = tracks->count == 1 && is_folder(tracks->items[0]);
+    bool                    folder = tracks->count == 1 && is_folder(tracks->items[0]);
     if (!folder && tracks->count != eval->count)
         return fault_usage(eval->fault,
                            "%zu ground truths but %zu files of tracks; give one for each, or a "
@@ -159,7 +159,8 @@ static int find_tracks(struct evaluation *eval)
                            eval->count, tracks->count);
     for (size_t i = 0; i < eval->count; i++) {
         struct pair *pair = &eval->pairs[i];
-        if (folder && !join(pair->tracks, sizeof pair->tracks, tracks->items[0], pair->name, ".txt"))
+        if (folder &&
+            !join(pair->tracks, sizeof pair->tracks, tracks->items[0], pair->name, ".txt"))
             return fault_failure(eval->fault, "%s: the path is too long", tracks->items[0]);
         if (!folder)
             snprintf(pair->tracks, sizeof pair->tracks, "%s", tracks->items[i]);
@@ -216,19 +217,45 @@ static const struct column {
     size_t      offset;
     bool        table; /* else JSON alone */
 } columns[] = {
-#define SHARE(title, field, table) {title, #field, CELL_SHARE, offsetof(struct sac_eval_result, field), table}
-#define COUNT(title, field, table) {title, #field, CELL_COUNT, offsetof(struct sac_eval_result, field), table}
-    SHARE("HOTA", hota, true),      SHARE("DetA", det_a, true),    SHARE("AssA", ass_a, true),
-    SHARE("LocA", loc_a, true),     SHARE("DetRe", det_re, false), SHARE("DetPr", det_pr, false),
-    SHARE("AssRe", ass_re, false),  SHARE("AssPr", ass_pr, false), SHARE("MOTA", mota, true),
-    SHARE("MOTP", motp, true),      SHARE("MODA", moda, false),    COUNT("IDSW", idsw, true),
-    COUNT("FP", fp, true),          COUNT("FN", fn, true),         COUNT("TP", tp, false),
-    COUNT("Frag", frag, false),     COUNT("MT", mt, false),        COUNT("PT", pt, false),
-    COUNT("ML", ml, false),         SHARE("Rcll", recall, false),  SHARE("Prcn", precision, false),
-    SHARE("IDF1", idf1, true),      SHARE("IDP", idp, true),       SHARE("IDR", idr, true),
-    COUNT("IDTP", idtp, false),     COUNT("IDFP", idfp, false),    COUNT("IDFN", idfn, false),
-    COUNT("Dets", dets, false),     COUNT("GT_Dets", gt_dets, false),
-    COUNT("IDs", ids, false),       COUNT("GT_IDs", gt_ids, false),
+#define SHARE(title, field, table)                                                \
+    {                                                                             \
+        title, #field, CELL_SHARE, offsetof(struct sac_eval_result, field), table \
+    }
+#define COUNT(title, field, table)                                                \
+    {                                                                             \
+        title, #field, CELL_COUNT, offsetof(struct sac_eval_result, field), table \
+    }
+    SHARE("HOTA", hota, true),
+    SHARE("DetA", det_a, true),
+    SHARE("AssA", ass_a, true),
+    SHARE("LocA", loc_a, true),
+    SHARE("DetRe", det_re, false),
+    SHARE("DetPr", det_pr, false),
+    SHARE("AssRe", ass_re, false),
+    SHARE("AssPr", ass_pr, false),
+    SHARE("MOTA", mota, true),
+    SHARE("MOTP", motp, true),
+    SHARE("MODA", moda, false),
+    COUNT("IDSW", idsw, true),
+    COUNT("FP", fp, true),
+    COUNT("FN", fn, true),
+    COUNT("TP", tp, false),
+    COUNT("Frag", frag, false),
+    COUNT("MT", mt, false),
+    COUNT("PT", pt, false),
+    COUNT("ML", ml, false),
+    SHARE("Rcll", recall, false),
+    SHARE("Prcn", precision, false),
+    SHARE("IDF1", idf1, true),
+    SHARE("IDP", idp, true),
+    SHARE("IDR", idr, true),
+    COUNT("IDTP", idtp, false),
+    COUNT("IDFP", idfp, false),
+    COUNT("IDFN", idfn, false),
+    COUNT("Dets", dets, false),
+    COUNT("GT_Dets", gt_dets, false),
+    COUNT("IDs", ids, false),
+    COUNT("GT_IDs", gt_ids, false),
     COUNT("Frames", frames, false),
 #undef SHARE
 #undef COUNT

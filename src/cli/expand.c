@@ -48,7 +48,8 @@ static void sort_from(struct text_list *list, size_t first)
 
 /* ---- a folder ---- */
 
-static int add_videos(struct settings *s, const char *folder, struct text_list *list, struct fault *fault)
+static int add_videos(struct settings *s, const char *folder, struct text_list *list,
+                      struct fault *fault)
 {
     const size_t   first = list->count, length = strlen(folder);
     size_t         pictures = 0, videos = 0;
@@ -61,7 +62,8 @@ static int add_videos(struct settings *s, const char *folder, struct text_list *
         if (entry->d_name[0] == '.' || !sac_name_is_video(entry->d_name))
             continue;
         videos++;
-        snprintf(path, sizeof path, "%s%s%s", folder, folder[length - 1] == '/' ? "" : "/", entry->d_name);
+        snprintf(path, sizeof path, "%s%s%s", folder, folder[length - 1] == '/' ? "" : "/",
+                 entry->d_name);
         status = add(s, list, path, fault);
     }
     if (dir)
@@ -83,7 +85,8 @@ static bool is_pattern(const char *arg)
     return strpbrk(arg, "*?[") && !strstr(arg, "://") && !exists(arg);
 }
 
-static int add_matches(struct settings *s, const char *pattern, struct text_list *list, struct fault *fault)
+static int add_matches(struct settings *s, const char *pattern, struct text_list *list,
+                       struct fault *fault)
 {
     const size_t first = list->count;
     glob_t       found;
@@ -118,8 +121,8 @@ int expand_inputs(struct settings *s, struct text_list *out, struct fault *fault
 bool are_pictures(const struct text_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
-        if (!sac_name_is_picture(list->items[i]) || strstr(list->items[i], "://") || strchr(list->items[i], '%') ||
-            is_folder(list->items[i]))
+        if (!sac_name_is_picture(list->items[i]) || strstr(list->items[i], "://") ||
+            strchr(list->items[i], '%') || is_folder(list->items[i]))
             return false;
     return list->count > 1;
 }

@@ -7,7 +7,7 @@
 
 /* The arguments, with each folder of videos and each pattern replaced by its contents; out is zero
  * or a list. Returns the exit status. */
-int  expand_inputs(struct settings *s, struct text_list *out, struct fault *fault);
+int expand_inputs(struct settings *s, struct text_list *out, struct fault *fault);
 /* Whether there are several, and all are pictures. */
 bool are_pictures(const struct text_list *list);
 

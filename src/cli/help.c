@@ -86,7 +86,7 @@ int verb_help(struct settings *s, struct fault *fault)
         return STATUS_OK;
     }
     const struct verb *verb = verb_find(s->args.items[0]);
-    struct sac_nearest     best = {0};
+    struct sac_nearest best = {0};
     if (verb) {
         help_verb(verb, stdout);
         return STATUS_OK;

@@ -17,16 +17,16 @@
 #include "verbs.h"
 
 struct inference {
-    struct settings *settings;
-    sac_context     *ctx;
-    sac_device      *device;
-    sac_model       *model;
-    int              input_count, output_count;
-    sac_tensor     **inputs, **outputs; /* [input_count], [output_count] */
-    const char     **input_files;       /* [input_count] */
-    struct array_files files;           /* of the outputs, with --output */
-    double          *times_ms;          /* [repeat] */
-    struct fault    *fault;
+    struct settings   *settings;
+    sac_context       *ctx;
+    sac_device        *device;
+    sac_model         *model;
+    int                input_count, output_count;
+    sac_tensor       **inputs, **outputs; /* [input_count], [output_count] */
+    const char       **input_files;       /* [input_count] */
+    struct array_files files;             /* of the outputs, with --output */
+    double            *times_ms;          /* [repeat] */
+    struct fault      *fault;
 };
 
 /* ---- inputs ---- */
@@ -132,7 +132,8 @@ static int name_outputs(struct inference *inf)
     const char **names = calloc((size_t)inf->output_count + 1, sizeof *names);
     for (int i = 0; names && i < inf->output_count; i++)
         names[i] = sac_model_output(inf->model, i)->name;
-    bool ok = names && array_files_plan(&inf->files, inf->settings->infer_output, names, (size_t)inf->output_count);
+    bool ok = names && array_files_plan(&inf->files, inf->settings->infer_output, names,
+                                        (size_t)inf->output_count);
     free(names);
     return ok ? STATUS_OK : fault_failure(inf->fault, "out of memory");
 }
@@ -165,7 +166,8 @@ static int plan_outputs(struct inference *inf)
     if (status == STATUS_OK && !read)
         return fault_failure(inf->fault, "out of memory");
     if (status == STATUS_OK) {
-        sac_result res = sac_files_check(inf->ctx, (const char *const *)inf->files.path, inf->files.count, read, count);
+        sac_result res = sac_files_check(inf->ctx, (const char *const *)inf->files.path,
+                                         inf->files.count, read, count);
         if (res != SAC_OK)
             fault_library(inf->fault, inf->ctx, res);
         status = res == SAC_OK ? STATUS_OK : res == SAC_ERR_ARG ? STATUS_USAGE : STATUS_FAILURE;
@@ -263,8 +265,8 @@ static void report(struct inference *inf)
     }
     printf("min %.3f ms  median %.3f ms  p99 %.3f ms  (%d runs, %s, %s, %d thread%s)\n", times.min,
            times.median, times.p99, inf->settings->infer_repeat, sac_device_name(inf->device),
-           sac_precision_name(sac_model_precision(inf->model)),
-           sac_device_threads(inf->device), sac_device_threads(inf->device) == 1 ? "" : "s");
+           sac_precision_name(sac_model_precision(inf->model)), sac_device_threads(inf->device),
+           sac_device_threads(inf->device) == 1 ? "" : "s");
 }
 
 /* ---- the verb ---- */

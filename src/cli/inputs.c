@@ -50,7 +50,8 @@ static int check_several(const struct output_kind *kind, const char *value, stru
     struct stat about;
     const char *option = kind->option, *dot = strrchr(value, '.');
     if (is_standard(value))
-        return fault_usage(fault, "with several inputs %s names a folder, not standard output", option);
+        return fault_usage(fault, "with several inputs %s names a folder, not standard output",
+                           option);
     if (stat(value, &about) == 0 && !S_ISDIR(about.st_mode))
         return fault_usage(
             fault,
@@ -66,19 +67,21 @@ static int check_several(const struct output_kind *kind, const char *value, stru
     return STATUS_OK;
 }
 
-static int path_in(struct settings *s, const char *folder, const char *name, const char *ending, const char **out,
-                   struct fault *fault)
+static int path_in(struct settings *s, const char *folder, const char *name, const char *ending,
+                   const char **out, struct fault *fault)
 {
     char path[PATH_MAX_BYTES];
-    int  length = snprintf(path, sizeof path, "%s%s%s%s", folder, is_called_folder(folder) ? "" : "/", name, ending);
+    int  length = snprintf(path, sizeof path, "%s%s%s%s", folder,
+                          is_called_folder(folder) ? "" : "/", name, ending);
     if (length >= (int)sizeof path)
         return fault_usage(fault, "'%.200s...': a path of %d bytes is too long", folder, length);
     *out = settings_hold(s, path);
     return *out ? STATUS_OK : fault_failure(fault, "out of memory");
 }
 
-static int path_of_template(struct settings *s, const struct output_kind *kind, const char *text, const struct naming *n,
-                            size_t index, const char **out, struct fault *fault)
+static int path_of_template(struct settings *s, const struct output_kind *kind, const char *text,
+                            const struct naming *n, size_t index, const char **out,
+                            struct fault *fault)
 {
     char path[PATH_MAX_BYTES], unknown[64];
     if (!template_expand(text, n, index, path, sizeof path, unknown))
@@ -93,8 +96,8 @@ static int path_of_template(struct settings *s, const struct output_kind *kind, 
     return *out ? STATUS_OK : fault_failure(fault, "out of memory");
 }
 
-static int name_output(struct settings *s, const struct output_kind *kind, const struct naming *n, size_t index, bool many,
-                       struct sac_stream_params *p, struct fault *fault)
+static int name_output(struct settings *s, const struct output_kind *kind, const struct naming *n,
+                       size_t index, bool many, struct sac_stream_params *p, struct fault *fault)
 {
     const char  *value = output_setting(kind, s), *ending = kind->ending;
     const char **out = output_in_stream(kind, p);
@@ -106,7 +109,8 @@ static int name_output(struct settings *s, const struct output_kind *kind, const
         return path_of_template(s, kind, value, n, index, out, fault);
     int status = many ? check_several(kind, value, fault) : STATUS_OK;
     if (status == STATUS_OK && (many || (!is_one && (is_called_folder(value) || is_folder(value)))))
-        status = path_in(s, value, n->unique, ending ? ending : ending_of_video(p->input), out, fault);
+        status =
+            path_in(s, value, n->unique, ending ? ending : ending_of_video(p->input), out, fault);
     return status;
 }
 
@@ -116,10 +120,11 @@ static int check_detections(const char *path, struct fault *fault)
 {
     struct stat about;
     if (is_standard(path))
-        return fault_usage(fault, "with several inputs --detections names a folder, not standard input");
+        return fault_usage(fault,
+                           "with several inputs --detections names a folder, not standard input");
     if (stat(path, &about) != 0)
-        return fault_failure(fault, "'%s': %s; with several inputs --detections names a folder", path,
-                             strerror(errno));
+        return fault_failure(fault, "'%s': %s; with several inputs --detections names a folder",
+                             path, strerror(errno));
     return S_ISDIR(about.st_mode)
                ? STATUS_OK
                : fault_usage(fault,
@@ -128,8 +133,8 @@ static int check_detections(const char *path, struct fault *fault)
 }
 
 /* Each input's file in the folder has the name of its outputs, or else the input's own name. */
-static int find_detections(struct settings *s, const struct naming *n, bool many, struct sac_stream_params *p,
-                           struct fault *fault)
+static int find_detections(struct settings *s, const struct naming *n, bool many,
+                           struct sac_stream_params *p, struct fault *fault)
 {
     p->detections = s->detections;
     if (!s->detections || !many)
@@ -159,7 +164,8 @@ static bool wants_default(struct settings *s)
 }
 
 /* In the current folder; an existing file is never overwritten. */
-static int choose_default(struct settings *s, struct inputs *inputs, const struct naming *names, struct fault *fault)
+static int choose_default(struct settings *s, struct inputs *inputs, const struct naming *names,
+                          struct fault *fault)
 {
     for (size_t i = 0; i < inputs->count; i++) {
         char path[PATH_MAX_BYTES];
@@ -181,16 +187,17 @@ static int choose_default(struct settings *s, struct inputs *inputs, const struc
 /* ---- the plan ---- */
 
 /* "imgs/1.jpg ... imgs/9.jpg" */
-static int join_pictures(struct settings *s, struct inputs *inputs, struct text_list *list, struct fault *fault)
+static int join_pictures(struct settings *s, struct inputs *inputs, struct text_list *list,
+                         struct fault *fault)
 {
-    char        name[2 * PATH_MAX_BYTES];
-    const bool  one = s->args.count == 1; /* a pattern, used as the name */
+    char       name[2 * PATH_MAX_BYTES];
+    const bool one = s->args.count == 1; /* a pattern, used as the name */
     inputs->given = *list;
     inputs->pictures = inputs->given.items;
     inputs->picture_count = list->count;
     *list = (struct text_list){0};
-    snprintf(name, sizeof name, "%.4000s%s%.4000s", one ? s->args.items[0] : inputs->pictures[0], one ? "" : " ... ",
-             one ? "" : inputs->pictures[inputs->picture_count - 1]);
+    snprintf(name, sizeof name, "%.4000s%s%.4000s", one ? s->args.items[0] : inputs->pictures[0],
+             one ? "" : " ... ", one ? "" : inputs->pictures[inputs->picture_count - 1]);
     const char *held = settings_hold(s, name);
     return held && text_list_add(list, held) ? STATUS_OK : fault_failure(fault, "out of memory");
 }
@@ -214,7 +221,8 @@ static void name_inputs(const struct settings *s, const struct inputs *inputs, s
     naming_part(names, inputs->count, !lines);
 }
 
-static int name_all(struct settings *s, struct inputs *inputs, struct naming *names, struct fault *fault)
+static int name_all(struct settings *s, struct inputs *inputs, struct naming *names,
+                    struct fault *fault)
 {
     const bool many = inputs->count > 1;
     int        status = STATUS_OK;
@@ -256,7 +264,8 @@ int inputs_plan(struct settings *s, struct inputs *out, struct fault *fault)
     if (status == STATUS_OK && are_pictures(&list))
         status = join_pictures(s, out, &list, fault);
     if (status == STATUS_OK && list.count > INPUTS_MAX)
-        status = fault_usage(fault, "%zu inputs are too many for one run; up to %d", list.count, (int)INPUTS_MAX);
+        status = fault_usage(fault, "%zu inputs are too many for one run; up to %d", list.count,
+                             (int)INPUTS_MAX);
     free(s->args.items);
     s->args = list;
     out->count = list.count ? list.count : 1;
@@ -273,7 +282,8 @@ void inputs_finish(struct inputs *inputs)
 
 /* ---- folders ---- */
 
-static int make_folder(struct settings *s, const char *folder, struct inputs *inputs, struct fault *fault)
+static int make_folder(struct settings *s, const char *folder, struct inputs *inputs,
+                       struct fault *fault)
 {
     char part[PATH_MAX_BYTES];
     snprintf(part, sizeof part, "%s", folder);
@@ -295,9 +305,10 @@ static int make_folder(struct settings *s, const char *folder, struct inputs *in
     return STATUS_OK;
 }
 
-static int make_folder_of(struct settings *s, const char *path, struct inputs *inputs, struct fault *fault)
+static int make_folder_of(struct settings *s, const char *path, struct inputs *inputs,
+                          struct fault *fault)
 {
-    char  folder[PATH_MAX_BYTES];
+    char folder[PATH_MAX_BYTES];
     snprintf(folder, sizeof folder, "%s", path ? path : "");
     char *slash = strrchr(folder, '/');
     if (!slash || slash == folder)
@@ -313,7 +324,8 @@ int inputs_make_folders(struct settings *s, struct inputs *inputs, struct fault 
         status = make_folder_of(s, s->trace_out, inputs, fault);
     for (size_t i = 0; i < inputs->count; i++)
         for (size_t k = 0; k < output_kind_count && status == STATUS_OK; k++)
-            status = make_folder_of(s, *output_in_stream(&output_kinds[k], &inputs->streams[i]), inputs, fault);
+            status = make_folder_of(s, *output_in_stream(&output_kinds[k], &inputs->streams[i]),
+                                    inputs, fault);
     return status;
 }
 

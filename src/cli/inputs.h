@@ -10,12 +10,12 @@
 #include "settings.h"
 
 struct inputs {
-    struct sac_stream_params *streams; /* [count]; paths are owned by the settings */
-    size_t                    count;   /* 1 even without a video */
+    struct sac_stream_params *streams;  /* [count]; paths are owned by the settings */
+    size_t                    count;    /* 1 even without a video */
     const char *const        *pictures; /* [picture_count] of the only input, if given one by one */
     size_t                    picture_count;
-    struct text_list          given;    /* what pictures points to */
-    struct text_list          made;     /* folders */
+    struct text_list          given; /* what pictures points to */
+    struct text_list          made;  /* folders */
 };
 
 /* Arguments become inputs: a folder of videos is one input per video, a pattern (img?.jpg) is
@@ -26,7 +26,7 @@ int  inputs_plan(struct settings *s, struct inputs *out, struct fault *fault);
 void inputs_finish(struct inputs *inputs);
 
 /* Create the outputs' folders if they are missing. */
-int  inputs_make_folders(struct settings *s, struct inputs *inputs, struct fault *fault);
+int inputs_make_folders(struct settings *s, struct inputs *inputs, struct fault *fault);
 /* Remove the folders that were created and are empty. */
 void inputs_remove_folders(struct inputs *inputs);
 

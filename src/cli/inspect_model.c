@@ -24,10 +24,10 @@ struct subject {
 static const char *source_name(enum sac_contract_source source)
 {
     switch (source) {
-    case SAC_FROM_HEAD:     return "head";
+    case SAC_FROM_HEAD: return "head";
     case SAC_FROM_METADATA: return "metadata";
-    case SAC_FROM_YAML:     return "yaml";
-    case SAC_FROM_USER:     return "--preprocess";
+    case SAC_FROM_YAML: return "yaml";
+    case SAC_FROM_USER: return "--preprocess";
     }
     return "unknown";
 }
@@ -35,9 +35,9 @@ static const char *source_name(enum sac_contract_source source)
 static const char *fit_name(enum sac_fit fit)
 {
     switch (fit) {
-    case SAC_FIT_STRETCH:           return "stretch";
+    case SAC_FIT_STRETCH: return "stretch";
     case SAC_FIT_LETTERBOX_TOPLEFT: return "letterbox topleft";
-    case SAC_FIT_LETTERBOX_CENTRE:  return "letterbox centre";
+    case SAC_FIT_LETTERBOX_CENTRE: return "letterbox centre";
     }
     return "unknown";
 }
@@ -285,7 +285,7 @@ static void print_json(const struct subject *subject)
 int inspect_model(const struct settings *s, sac_context *ctx, sac_device *device, const char *path,
                   struct fault *fault)
 {
-    struct subject subject = {.settings = s, .device = device, .path = path};
+    struct subject          subject = {.settings = s, .device = device, .path = path};
     struct sac_model_params params = sac_model_params_default();
     sac_precision_parse(s->precision, &params.precision); /* only known names get here */
     sac_result res = sac_model_open_for_inspection(device, path, &params, &subject.model);

@@ -53,12 +53,13 @@ static void print_text(const char *path, const struct sac_source_info *info,
     if (info->fps > 0)
         printf("rate        %.5g frames/s (%d/%d)\n", info->fps, info->fps_num, info->fps_den);
     printf("frames are  %dx%d, %s, %s, %s range, decoder %s\n", info->width, info->height,
-           sac_pixel_format_name(info->format), matrix_name(info->matrix),
-           range_name(info->range), info->decoder);
+           sac_pixel_format_name(info->format), matrix_name(info->matrix), range_name(info->range),
+           info->decoder);
     if (info->rotation > 0 || info->mirrored)
-        printf("rotation    %s%.4g degrees clockwise; frames are %s\n", info->mirrored ? "mirrored, then " : "",
-               info->rotation,
-               info->orientation ? "turned upright" : "left as they are stored: only quarter turns are made");
+        printf("rotation    %s%.4g degrees clockwise; frames are %s\n",
+               info->mirrored ? "mirrored, then " : "", info->rotation,
+               info->orientation ? "turned upright"
+                                 : "left as they are stored: only quarter turns are made");
     puts("streams");
     for (int i = 0; i < count; i++)
         print_stream(&streams[i]);

@@ -44,7 +44,8 @@ static void remove_unfinished(const char *how)
     say(how);
     say(": ");
     say_number(count);
-    say(count == 1 ? " unfinished output file was removed\n" : " unfinished output files were removed\n");
+    say(count == 1 ? " unfinished output file was removed\n"
+                   : " unfinished output files were removed\n");
 }
 
 /* Ends by the signal's default action, so that a loop in a shell ends too. */
@@ -77,7 +78,8 @@ static void catch_signals(void (*handler)(int number))
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) /* one at a time */
         sigaddset(&action.sa_mask, numbers[i]);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (numbers[i] != SIGHUP || sigaction(SIGHUP, NULL, &former) != 0 || former.sa_handler != SIG_IGN)
+        if (numbers[i] != SIGHUP || sigaction(SIGHUP, NULL, &former) != 0 ||
+            former.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
 }
 

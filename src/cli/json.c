@@ -4,11 +4,15 @@
 
 #include "json.h"
 
-/* Bytes of the UTF-8 character at text, or 0 where there is none (RFC 3629): names in a model's file
- * may be anything, JSON may not. */
+/* Bytes of the UTF-8 character at text, or 0 where there is none (RFC 3629): names in a model's
+ * file may be anything, JSON may not. */
 static int utf8_length(const unsigned char *text)
 {
-    int  length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
+    int  length = text[0] < 0x80   ? 1
+                  : text[0] < 0xc2 ? 0
+                  : text[0] < 0xe0 ? 2
+                  : text[0] < 0xf0 ? 3
+                                   : 4;
     bool fits = length && text[0] < 0xf5;
     for (int i = 1; i < length && fits; i++)
         fits = (text[i] & 0xc0) == 0x80; /* the final zero does not fit either */

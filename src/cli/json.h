@@ -13,8 +13,8 @@ struct json {
 };
 
 /* name: NULL inside a list. */
-void json_open(struct json *json, const char *name, char bracket); /* '{' or '[' */
-void json_close(struct json *json, char bracket);                  /* '}' or ']' */
+void json_open(struct json *json, const char *name, char bracket);      /* '{' or '[' */
+void json_close(struct json *json, char bracket);                       /* '}' or ']' */
 void json_text(struct json *json, const char *name, const char *value); /* NULL: null */
 void json_int(struct json *json, const char *name, int64_t value);
 void json_real(struct json *json, const char *name, double value); /* not finite: null */

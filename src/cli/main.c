@@ -32,7 +32,8 @@ static int choose_verb(const char *word, const struct verb **out, int *skip, str
     if ((word[0] == '-' && word[1]) || looks_like_input(word))
         return STATUS_OK;
     if (word[strspn(word, "0123456789")] == '\0')
-        return fault_usage(fault, "'%s' is neither a verb nor a file; a webcam is /dev/video%s", word, word);
+        return fault_usage(fault, "'%s' is neither a verb nor a file; a webcam is /dev/video%s",
+                           word, word);
     for (size_t i = 0; i < verb_count; i++)
         sac_nearest_offer(&best, word, verbs[i].name);
     if (best.word)
@@ -110,8 +111,8 @@ static void calm_workers(char **argv)
     }
 }
 
-static int run_verb(const struct verb *verb, int argc, char **argv, bool named,
-                    struct settings *s, struct fault *fault)
+static int run_verb(const struct verb *verb, int argc, char **argv, bool named, struct settings *s,
+                    struct fault *fault)
 {
     int status = options_parse(s, verb->bit, argc, argv, fault);
     if (s->help) {
@@ -146,8 +147,8 @@ static int finish_output(int status, struct fault *fault)
     if (!failed || status != STATUS_OK)
         return status;
     return reader_left() ? STATUS_FAILURE
-                          : fault_failure(fault, "cannot write standard output: %s",
-                                          strerror(why ? why : EIO));
+                         : fault_failure(fault, "cannot write standard output: %s",
+                                         strerror(why ? why : EIO));
 }
 
 int main(int argc, char **argv)
@@ -157,7 +158,8 @@ int main(int argc, char **argv)
     const struct verb *verb = NULL;
     char             **args = NULL;
     int                skip = 0, status;
-    /* A closed pipe, or a file over the limit, is a failed write, which is handled where it happens. */
+    /* A closed pipe, or a file over the limit, is a failed write, which is handled where it
+     * happens. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     settings_init(&settings);

@@ -65,7 +65,8 @@ void naming_init(struct naming *n, const char *of)
     *n = (struct naming){0};
     /* absolute, so that ".", "../" and the folder of "a.mp4" have names */
     if (!is_url(of) && strcmp(of, "-") != 0 && of[0] != '/' && realpath(".", whole))
-        snprintf(n->path, sizeof n->path, "%.2000s/%.2000s", whole, strncmp(of, "./", 2) == 0 ? of + 2 : of);
+        snprintf(n->path, sizeof n->path, "%.2000s/%.2000s", whole,
+                 strncmp(of, "./", 2) == 0 ? of + 2 : of);
     else
         sac_hide_secrets(of, n->path, sizeof n->path);
     if (realpath(of, whole) && (strcmp(of, ".") == 0 || strstr(of, "..")))
@@ -92,7 +93,8 @@ static const char *ending_of(const struct naming *n)
 
 static bool clash(const struct naming *a, const struct naming *b, bool by_ending)
 {
-    return strcmp(a->unique, b->unique) == 0 && (!by_ending || strcasecmp(ending_of(a), ending_of(b)) == 0);
+    return strcmp(a->unique, b->unique) == 0 &&
+           (!by_ending || strcasecmp(ending_of(a), ending_of(b)) == 0);
 }
 
 /* Marks names that clash with another whose path differs in part `up`; up < 0: all that clash. */
@@ -174,7 +176,8 @@ bool template_is(const char *text)
 }
 
 /* false: no such word. */
-static bool value_of(const char *word, size_t length, const struct naming *n, size_t index, char *out, size_t size)
+static bool value_of(const char *word, size_t length, const struct naming *n, size_t index,
+                     char *out, size_t size)
 {
     const char *const words[] = {"name", "folder", "index", "stream"};
     int               i = 0;
@@ -187,8 +190,8 @@ static bool value_of(const char *word, size_t length, const struct naming *n, si
     return i < 4;
 }
 
-bool template_expand(const char *text, const struct naming *n, size_t index, char *path, size_t size,
-                     char unknown[64])
+bool template_expand(const char *text, const struct naming *n, size_t index, char *path,
+                     size_t size, char unknown[64])
 {
     size_t used = 0;
     unknown[0] = '\0';

@@ -9,9 +9,9 @@
 enum { NAME_MAX_BYTES = 512, PATH_MAX_BYTES = 4096 };
 
 struct naming {
-    char path[PATH_MAX_BYTES]; /* the source of the names; secrets removed */
-    char name[NAME_MAX_BYTES]; /* "a" of "cam1/a.mp4" */
-    char folder[256];          /* "cam1"; of a URL its host */
+    char path[PATH_MAX_BYTES];   /* the source of the names; secrets removed */
+    char name[NAME_MAX_BYTES];   /* "a" of "cam1/a.mp4" */
+    char folder[256];            /* "cam1"; of a URL its host */
     char unique[NAME_MAX_BYTES]; /* unique among the inputs */
 };
 
@@ -25,7 +25,7 @@ void naming_part(struct naming *all, size_t count, bool by_ending);
 bool template_is(const char *text);
 /* Write the path for input number index. unknown: a word in braces that has no meaning, or empty.
  * false: too long. */
-bool template_expand(const char *text, const struct naming *n, size_t index, char *path, size_t size,
-                     char unknown[64]);
+bool template_expand(const char *text, const struct naming *n, size_t index, char *path,
+                     size_t size, char unknown[64]);
 
 #endif

@@ -32,8 +32,8 @@ static int check_range(double value, const struct option *option, const char *te
 {
     if (value >= option->min && value <= option->max)
         return STATUS_OK;
-    return fault_usage(fault, "%s: %s is out of range; it takes %.10g to %.10g", place, text, option->min,
-                       option->max);
+    return fault_usage(fault, "%s: %s is out of range; it takes %.10g to %.10g", place, text,
+                       option->min, option->max);
 }
 
 static int set_int(int *out, const struct option *option, const char *text, const char *place,
@@ -130,7 +130,7 @@ static int set_text(const char **out, const struct option *option, const char *t
                     const char *place, struct fault *fault)
 {
     struct sac_nearest best = {0};
-    char           have[256] = "";
+    char               have[256] = "";
     for (const char *const *choice = option->choices; choice && *choice; choice++) {
         if (strcmp(text, *choice) == 0) {
             *out = text;
@@ -150,17 +150,17 @@ static int set_text(const char **out, const struct option *option, const char *t
     return fault_usage(fault, "%s: '%s' is unknown; it takes %s", place, text, have);
 }
 
-int option_set(struct settings *s, const struct option *option, const char *text,
-               const char *place, struct fault *fault)
+int option_set(struct settings *s, const struct option *option, const char *text, const char *place,
+               struct fault *fault)
 {
     void *out = field(s, option);
     switch (option->type) {
-    case OPTION_FLAG:  return set_flag(out, text, place, fault);
-    case OPTION_INT:   return set_int(out, option, text, place, fault);
-    case OPTION_REAL:  return set_real(out, option, text, place, fault);
-    case OPTION_TIME:  return set_time(out, option, text, place, fault);
+    case OPTION_FLAG: return set_flag(out, text, place, fault);
+    case OPTION_INT: return set_int(out, option, text, place, fault);
+    case OPTION_REAL: return set_real(out, option, text, place, fault);
+    case OPTION_TIME: return set_time(out, option, text, place, fault);
     case OPTION_BYTES: return set_bytes(out, option, text, place, fault);
-    case OPTION_TEXT:  return set_text(out, option, text, place, fault);
+    case OPTION_TEXT: return set_text(out, option, text, place, fault);
     case OPTION_LIST:
         if (!text_list_add(out, text))
             return fault_failure(fault, "%s: out of memory", place);
@@ -173,8 +173,8 @@ static void print_list(const struct text_list *list, char *buf, size_t size)
 {
     size_t used = (size_t)snprintf(buf, size, "[");
     for (size_t i = 0; i < list->count && used < size; i++)
-        used += (size_t)snprintf(buf + used, size - used, "%s\"%s\"", i ? ", " : "",
-                                 list->items[i]);
+        used +=
+            (size_t)snprintf(buf + used, size - used, "%s\"%s\"", i ? ", " : "", list->items[i]);
     if (used < size)
         snprintf(buf + used, size - used, "]");
 }
@@ -183,10 +183,10 @@ void option_print(const struct settings *s, const struct option *option, char *b
 {
     const void *at = field(s, option);
     switch (option->type) {
-    case OPTION_FLAG:  snprintf(buf, size, "%s", *(const bool *)at ? "true" : "false"); break;
-    case OPTION_INT:   snprintf(buf, size, "%d", *(const int *)at); break;
+    case OPTION_FLAG: snprintf(buf, size, "%s", *(const bool *)at ? "true" : "false"); break;
+    case OPTION_INT: snprintf(buf, size, "%d", *(const int *)at); break;
     case OPTION_BYTES: snprintf(buf, size, "%" PRIu64, *(const uint64_t *)at); break;
-    case OPTION_LIST:  print_list(at, buf, size); break;
+    case OPTION_LIST: print_list(at, buf, size); break;
     case OPTION_TIME:
     case OPTION_REAL: {
         double value = *(const double *)at;

@@ -15,7 +15,7 @@ static const char *const decode_modes[] = {"device", "auto", "gpu", "cpu", NULL}
 static const char *const class_words[] = {"auto", "all", NULL};
 static const char *const rotations[] = {"auto", "none", "0", "90", "180", "270", NULL};
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
-static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
+static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
 
 /* `saccade config` prints the rows in this order, so rows of one YAML section are adjacent and rows
@@ -266,9 +266,9 @@ const size_t option_count = sizeof options / sizeof options[0];
 const char *option_section_title(enum option_section section)
 {
     static const char *const titles[SECTION_COUNT] = {
-        [SECTION_IN] = "Input",       [SECTION_OUT] = "Output",
+        [SECTION_IN] = "Input",          [SECTION_OUT] = "Output",
         [SECTION_DETECTOR] = "Detector", [SECTION_REID] = "Appearance (ReID)",
-        [SECTION_TRACKER] = "Tracker", [SECTION_RUN] = "Running",
+        [SECTION_TRACKER] = "Tracker",   [SECTION_RUN] = "Running",
     };
     return titles[section];
 }

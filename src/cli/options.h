@@ -40,7 +40,7 @@ enum option_section {
 };
 
 struct option {
-    const char         *name;  /* without the dashes; unique within a verb */
+    const char         *name;   /* without the dashes; unique within a verb */
     char                letter; /* short form, or 0 */
     unsigned            verbs;
     enum option_section section;
@@ -65,10 +65,10 @@ const char *option_section_title(enum option_section section);
 const struct option *option_find(const char *name, unsigned verb);
 const struct option *option_find_key(const char *key);
 
-/* Read text into the option's field; place goes before the sentence ("--crf", "a.yaml:3: encode.crf").
- * text is kept, not copied. */
-int option_set(struct settings *s, const struct option *option, const char *text,
-               const char *place, struct fault *fault);
+/* Read text into the option's field; place goes before the sentence ("--crf", "a.yaml:3:
+ * encode.crf"). text is kept, not copied. */
+int option_set(struct settings *s, const struct option *option, const char *text, const char *place,
+               struct fault *fault);
 /* The value as YAML would write it: "4", "auto", "[]", "\"\"". */
 void option_print(const struct settings *s, const struct option *option, char *buf, size_t size);
 /* "--crf N", "--[no-]audio" into buf. */

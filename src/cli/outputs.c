@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outputs.h"
 
-#define FIELD(field) \
+#define FIELD(field)                                                               \
     offsetof(struct settings, field), offsetof(struct sac_pipeline_params, field), \
         offsetof(struct sac_stream_params, field)
 

@@ -8,11 +8,11 @@
 #include "settings.h"
 
 struct output_kind {
-    const char *option; /* "--mot" */
+    const char *option;                          /* "--mot" */
     size_t      setting, in_pipeline, in_stream; /* the path's place in the three structs */
-    unsigned    bit;     /* SAC_OUTPUT_... */
-    const char
-        *ending; /* of each file with several inputs; NULL: the input's container; "": a folder */
+    unsigned    bit;                             /* SAC_OUTPUT_... */
+    const char *ending; /* of each file with several inputs; NULL: the input's container; "": a
+                           folder */
 };
 extern const struct output_kind output_kinds[];
 extern const size_t             output_kind_count;

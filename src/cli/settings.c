@@ -36,7 +36,7 @@ static void init_media(struct settings *s)
 
 static void init_models(struct settings *s)
 {
-    struct sac_detector_params detector = sac_detector_params_default();
+    struct sac_detector_params  detector = sac_detector_params_default();
     struct sac_track_job_params job = sac_pipeline_params_default().job;
     s->classes = "auto";
     s->score_min = (double)detector.score_min;

@@ -73,7 +73,7 @@ struct settings {
 
     const char      *command; /* the whole command line, for records */
     struct text_list args;    /* the command line's arguments without an option */
-    struct text_list held; /* texts that this struct owns: values from a file */
+    struct text_list held;    /* texts that this struct owns: values from a file */
 };
 
 /* The library's own defaults. */

@@ -24,7 +24,9 @@ static void print_stages(const struct sac_pipeline_stats *stats, FILE *out)
     for (int i = 0; i < stats->stage_count; i++)
         device |= stats->stage_gpu[i].count > 0;
     if (stats->stage_count)
-        fprintf(out, "  stage        calls    mean ms     p50 ms     p95 ms     p99 ms    total s  memory MB%s\n",
+        fprintf(out,
+                "  stage        calls    mean ms     p50 ms     p95 ms     p99 ms    total s  "
+                "memory MB%s\n",
                 device ? " gpu mean ms  gpu p99 ms" : "");
     for (int i = 0; i < stats->stage_count; i++) {
         const struct sac_timer_summary *stage = &stats->stage[i];
@@ -55,8 +57,8 @@ static void print_copies(const struct sac_pipeline_stats *stats, FILE *out)
         const struct sac_ledger_entry *entry = &stats->ledger.reason[i];
         if (entry->calls)
             fprintf(out, "copied      %s: %" PRIu64 " time%s, %.3f MB\n",
-                    sac_copy_reason_name((enum sac_copy_reason)i), entry->calls, s_of((int64_t)entry->calls),
-                    (double)entry->bytes / 1e6);
+                    sac_copy_reason_name((enum sac_copy_reason)i), entry->calls,
+                    s_of((int64_t)entry->calls), (double)entry->bytes / 1e6);
     }
     if (stats->ledger.crossed_bytes)
         fprintf(out, "crossed     %.3f MB/s between host and device, not counting weights\n",
@@ -66,17 +68,19 @@ static void print_copies(const struct sac_pipeline_stats *stats, FILE *out)
 static void print_gpu(const struct sac_gpu_stats *gpu, FILE *out)
 {
     if (gpu->samples)
-        fprintf(out, "gpu         %s: busy %.0f %%, its decoder %.0f %%, %.1f of %.1f GB in use at most\n",
-                gpu->name, gpu->utilisation * 100, gpu->decoder_load * 100,
-                (double)gpu->memory_peak_bytes / 1e9, (double)gpu->memory_total_bytes / 1e9);
+        fprintf(
+            out,
+            "gpu         %s: busy %.0f %%, its decoder %.0f %%, %.1f of %.1f GB in use at most\n",
+            gpu->name, gpu->utilisation * 100, gpu->decoder_load * 100,
+            (double)gpu->memory_peak_bytes / 1e9, (double)gpu->memory_total_bytes / 1e9);
 }
 
 static void print_shards(const struct sac_pipeline_stats *stats, FILE *out)
 {
     for (int i = 0; i < stats->shard_count; i++) {
         const struct sac_shard_stats *s = &stats->shard[i];
-        fprintf(out, "  %-9s %d stream%s, %" PRId64 " frame%s, %.1f frames/s", s->device, s->streams, s_of(s->streams),
-                s->frames, s_of(s->frames), s->fps);
+        fprintf(out, "  %-9s %d stream%s, %" PRId64 " frame%s, %.1f frames/s", s->device,
+                s->streams, s_of(s->streams), s->frames, s_of(s->frames), s->fps);
         if (s->batch.count)
             fprintf(out, ", batches of %.1f", s->batch.mean);
         if (s->gpu.samples)
@@ -94,7 +98,8 @@ static void print_memory(const struct sac_pipeline_stats *stats, FILE *out)
             pool->allocations + pool->reuses);
     if (pool->requests_warm)
         fprintf(out, ", after the first %d frames %.1f %% of %" PRIu64, SAC_POOL_WARM_FRAMES,
-                100 - 100 * (double)pool->allocations_warm / (double)pool->requests_warm, pool->requests_warm);
+                100 - 100 * (double)pool->allocations_warm / (double)pool->requests_warm,
+                pool->requests_warm);
     else if (stats->frames > SAC_POOL_WARM_FRAMES)
         fprintf(out, ", no requests after the first %d frames", SAC_POOL_WARM_FRAMES);
     fputs("\n", out);
@@ -148,8 +153,9 @@ void summary_print_streams(sac_pipeline *pipe, int count, FILE *out)
 
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
 {
-    fprintf(out, "%" PRId64 " object%s in %" PRId64 " frame%s: %.1f frames/s, %.2f s\n", stats->tracks,
-            s_of(stats->tracks), stats->frames, s_of(stats->frames), stats->fps, stats->elapsed_s);
+    fprintf(out, "%" PRId64 " object%s in %" PRId64 " frame%s: %.1f frames/s, %.2f s\n",
+            stats->tracks, s_of(stats->tracks), stats->frames, s_of(stats->frames), stats->fps,
+            stats->elapsed_s);
     print_troubles(&stats->source, out);
 }
 

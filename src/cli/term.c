@@ -45,7 +45,7 @@ void term_line(const char *text)
 
 int term_context(const struct settings *s, sac_context **out, struct fault *fault)
 {
-    static const char *const names[] = {"silent", "error", "warn", "info", "debug", "trace"};
+    static const char *const  names[] = {"silent", "error", "warn", "info", "debug", "trace"};
     struct sac_context_params params = sac_context_params_default();
     params.log_fn = log_line;
     for (int level = SAC_LOG_SILENT; level <= SAC_LOG_TRACE; level++)

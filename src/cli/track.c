@@ -35,7 +35,8 @@ static int check_usage(const struct settings *s, const char *input, struct fault
     if (is_given(s->detector) && s->detections)
         return fault_usage(fault, "--detector and --detections exclude each other");
     if (s->labels && sac_labels_parse(s->labels, &labels) != SAC_OK)
-        return fault_usage(fault, "--labels '%s': it takes auto, none, or a list of id, class and score",
+        return fault_usage(fault,
+                           "--labels '%s': it takes auto, none, or a list of id, class and score",
                            s->labels);
     if (!input && s->video_out && strcmp(s->video_out, "none") != 0)
         return fault_usage(fault, "--output needs the INPUT video to draw on");
@@ -72,8 +73,8 @@ static void fill_job(struct settings *s, bool video, struct sac_track_job_params
     job->timers = s->timers;
     job->trace_out = s->trace_out;
     job->stats_out = s->stats_out;
-    sac_precision_parse(s->precision,
-                        &job->detector_params.precision); /* only known names get here */
+    sac_precision_parse(s->precision, &job->detector_params.precision); /* only known names get here
+                                                                         */
     job->reid_params.precision = job->detector_params.precision;
     job->reid = s->reid;
     job->reid_params.preprocess = s->reid_preprocess;
@@ -115,8 +116,7 @@ static enum sac_rotate rotate_of(const char *name)
     return (enum sac_rotate)(SAC_ROTATE_NONE + atoi(name) / 90);
 }
 
-static void fill_params(struct settings *s, const char *input,
-                        struct sac_pipeline_params *params)
+static void fill_params(struct settings *s, const char *input, struct sac_pipeline_params *params)
 {
     *params = sac_pipeline_params_default();
     fill_job(s, input != NULL, &params->job);
@@ -172,7 +172,8 @@ static int read_gpus(const struct settings *s, struct gpus *out, struct fault *f
     for (const char *at = s->gpus; *at;) {
         char *end;
         long  number = strtol(at, &end, 10);
-        if (end == at || number < 0 || number > 255 || (*end && (*end != ',' || !end[1])) || out->count == GPUS_MAX)
+        if (end == at || number < 0 || number > 255 || (*end && (*end != ',' || !end[1])) ||
+            out->count == GPUS_MAX)
             return fault_usage(fault, "--gpus '%s': it takes up to %d GPU numbers, such as 0,1",
                                s->gpus, (int)GPUS_MAX);
         snprintf(out->name[out->count], sizeof out->name[0], "cuda:%ld", number);
@@ -221,8 +222,7 @@ static void format_progress(const struct sac_pipeline_stats *stats, char *buf, s
     if (stats->frames_total > stats->frames && stats->fps > 0) {
         format_time((double)(stats->frames_total - stats->frames) / stats->fps, eta, sizeof eta);
         snprintf(head, sizeof head, "frame %lld of %lld, %d %%", (long long)stats->frames,
-                 (long long)stats->frames_total,
-                 (int)(100 * stats->frames / stats->frames_total));
+                 (long long)stats->frames_total, (int)(100 * stats->frames / stats->frames_total));
     }
     snprintf(buf, size, "%s, %.1f frames/s%s%s, %d object%s", head, stats->fps,
              *eta ? ", ETA " : "", eta, stats->objects, stats->objects == 1 ? "" : "s");
@@ -238,7 +238,8 @@ static int show_progress(void *user, const sac_frame *frame, const struct sac_tr
     (void)n;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if ((now.tv_sec - progress->shown.tv_sec) * 1000 +
-            (now.tv_nsec - progress->shown.tv_nsec) / 1000000 < PROGRESS_EVERY_MS)
+            (now.tv_nsec - progress->shown.tv_nsec) / 1000000 <
+        PROGRESS_EVERY_MS)
         return 0;
     progress->shown = now;
     struct sac_pipeline_stats stats;
@@ -252,8 +253,8 @@ static int show_progress(void *user, const sac_frame *frame, const struct sac_tr
 /* Results printed to the same terminal would be mixed with the progress line. */
 static bool shares_terminal(const struct settings *s)
 {
-    bool standard = (s->trace_out && is_standard(s->trace_out)) ||
-                    (s->stats_out && is_standard(s->stats_out));
+    bool standard =
+        (s->trace_out && is_standard(s->trace_out)) || (s->stats_out && is_standard(s->stats_out));
     for (size_t i = 0; i < output_kind_count; i++) {
         const char *path = output_setting(&output_kinds[i], s);
         standard |= path && is_standard(path);
@@ -277,7 +278,7 @@ static bool is_talkative(const struct settings *s)
 static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe, sac_result res,
                   struct fault *fault)
 {
-    bool many = s->args.count > 1;
+    bool                      many = s->args.count > 1;
     struct sac_pipeline_stats stats;
     sac_pipeline_get_stats(pipe, &stats);
     if (is_talkative(s)) {
@@ -346,7 +347,8 @@ static void use_inputs(const struct inputs *inputs, struct sac_pipeline_params *
     }
 }
 
-static int run_planned(struct settings *s, sac_context *ctx, struct inputs *inputs, struct fault *fault)
+static int run_planned(struct settings *s, sac_context *ctx, struct inputs *inputs,
+                       struct fault *fault)
 {
     struct sac_pipeline_params params;
     struct gpus                gpus;

@@ -10,13 +10,13 @@
 
 struct verb {
     const char *name;
-    unsigned    bit; /* its options: the rows of options[] with this bit */
+    unsigned    bit;       /* its options: the rows of options[] with this bit */
     const char *arguments; /* "[INPUT]" */
     const char *summary;   /* one line, lower case */
     const char *about;     /* a paragraph */
     const char *examples;  /* one a line */
     size_t      args_min, args_max;
-    int       (*run)(struct settings *s, struct fault *fault); /* returns the exit status */
+    int (*run)(struct settings *s, struct fault *fault); /* returns the exit status */
 };
 
 extern const struct verb verbs[];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the background moved from one frame to the next, by the frames' brightness alone.
  *
- * Corners of the former frame, outside the boxes of moving objects, are looked for in the new one on a
- * picture about 320 pixels wide, and the similarity that most of them agree on is the camera's.
- * This file has the arithmetic that the host and the CUDA kernels share: integers for pictures and
- * corners;
- * floats and doubles are added in one order by both, so the results agree to the last bit.
+ * Corners of the former frame, outside the boxes of moving objects, are looked for in the new one
+ * on a picture about 320 pixels wide, and the similarity that most of them agree on is the
+ * camera's. This file has the arithmetic that the host and the CUDA kernels share: integers for
+ * pictures and corners; floats and doubles are added in one order by both, so the results agree to
+ * the last bit.
  * Source   J. Shi and C. Tomasi, "Good Features to Track", 1994; J.-Y. Bouguet, "Pyramidal
  *          Implementation of the Lucas Kanade Feature Tracker", 2000; M. Fischler and R. Bolles,
  *          "Random Sample Consensus", 1981. */
@@ -16,25 +16,27 @@
 
 enum {
     SAC_CAMERA_LEVELS = 3,
-    SAC_CAMERA_POINTS = 256,    /* corners that are followed */
-    SAC_CAMERA_SIZE_MIN = 16,   /* of a frame, both ways */
+    SAC_CAMERA_POINTS = 256,  /* corners that are followed */
+    SAC_CAMERA_SIZE_MIN = 16, /* of a frame, both ways */
     SAC_CAMERA_SIZE_MAX = 32768,
     SAC_CAMERA_WIDTH_AIM = 320, /* of level 0: half a pixel there is a tenth of a person far away */
-    SAC_CAMERA_CELL = 20,       /* pixels: one corner from each cell spreads them over the picture */
+    SAC_CAMERA_CELL = 20, /* pixels: one corner from each cell spreads them over the picture */
     SAC_CAMERA_BORDER = 4,
-    SAC_CAMERA_EIGEN_MIN = 200, /* of a corner: 9 gradients of about 5 in both directions, over the noise */
+    SAC_CAMERA_EIGEN_MIN = 200, /* of a corner: 9 gradients of about 5 in both directions, over the
+                                   noise */
     SAC_CAMERA_RADIUS = 4,      /* of the patch that is followed */
     SAC_CAMERA_SIDE = 2 * SAC_CAMERA_RADIUS + 1,
     SAC_CAMERA_PATCH = SAC_CAMERA_SIDE * SAC_CAMERA_SIDE,
     SAC_CAMERA_WIDE = SAC_CAMERA_SIDE + 2, /* with the neighbours that gradients need */
     SAC_CAMERA_STEPS = 8,
-    SAC_CAMERA_TRIALS = 100,    /* finds a good pair with 99.9 % where 3 of 10 matches are wrong, and more */
+    SAC_CAMERA_TRIALS = 100, /* finds a good pair with 99.9 % where 3 of 10 matches are wrong, and
+                                more */
     SAC_CAMERA_INLIERS_MIN = 10,
     SAC_CAMERA_SEED = 1
 };
-#define SAC_CAMERA_STEP_DONE 0.02f
+#define SAC_CAMERA_STEP_DONE    0.02f
 #define SAC_CAMERA_RESIDUAL_MAX 12.0f
-#define SAC_CAMERA_AGREE_PX 0.75f
+#define SAC_CAMERA_AGREE_PX     0.75f
 
 struct sac_camera_plane {
     uint8_t *pixels; /* [height,width] */
@@ -45,15 +47,15 @@ struct sac_camera_pyramid {
     struct sac_camera_plane level[SAC_CAMERA_LEVELS];
 };
 
-/* A frame of one stream. The pyramids are memory of the device (sac_camera_pyramid_of); the two change
- * places from frame to frame. */
+/* A frame of one stream. The pyramids are memory of the device (sac_camera_pyramid_of); the two
+ * change places from frame to frame. */
 struct sac_camera_job {
     const sac_frame          *frame;
     int                       shrink;      /* frame pixels per pixel of level 0 */
     struct sac_camera_pyramid now, before; /* now is filled */
     bool                      has_before;  /* of the same size; else there is no move */
-    const struct sac_rect    *moving;      /* [moving_count] of the former frame: their inside does not count.
-                                              Host memory, which may be freed after the call */
+    const struct sac_rect    *moving; /* [moving_count] of the former frame: their inside does not
+                                         count.    Host memory, which may be freed after the call */
     int moving_count;
 };
 
@@ -115,7 +117,8 @@ SAC_ANYWHERE unsigned sac_camera_luma(const uint8_t *row, enum sac_pixel_format 
     if (!step)
         return row[x];
     const unsigned first = sac_is_bgr(format) ? 29 : 77; /* BT.601 weights in 256ths */
-    return (first * row[step * x] + 150u * row[step * x + 1] + (106 - first) * row[step * x + 2]) >> 8;
+    return (first * row[step * x] + 150u * row[step * x + 1] + (106 - first) * row[step * x + 2]) >>
+           8;
 }
 
 SAC_ANYWHERE uint8_t sac_camera_halve(const uint8_t *above, const uint8_t *below, int x)
@@ -152,7 +155,8 @@ SAC_ANYWHERE float sac_camera_strength(const struct sac_camera_plane *p, int x, 
 }
 
 /* Whether a pixel of level 0 lies in one of the boxes. */
-SAC_ANYWHERE bool sac_camera_moves(const struct sac_rect *boxes, int n, float x, float y, int shrink)
+SAC_ANYWHERE bool sac_camera_moves(const struct sac_rect *boxes, int n, float x, float y,
+                                   int shrink)
 {
     const float fx = (x + 0.5f) * (float)shrink, fy = (y + 0.5f) * (float)shrink;
     for (int i = 0; i < n; i++)
@@ -214,16 +218,19 @@ SAC_ANYWHERE bool sac_camera_pinned(const struct sac_camera_sums *s, float *det)
 /* One Gauss-Newton step of the shift; true: it was the last. */
 SAC_ANYWHERE bool sac_camera_step(const struct sac_camera_sums *s, float det, float *dx, float *dy)
 {
-    const float sx = (s->yy * s->ex - s->xy * s->ey) / det, sy = (s->xx * s->ey - s->xy * s->ex) / det;
+    const float sx = (s->yy * s->ex - s->xy * s->ey) / det,
+                sy = (s->xx * s->ey - s->xy * s->ex) / det;
     *dx += sx;
     *dy += sy;
     return fabsf(sx) < SAC_CAMERA_STEP_DONE && fabsf(sy) < SAC_CAMERA_STEP_DONE;
 }
 
-/* A corner's way through the levels, from the smallest, where large moves are small, to the largest. */
+/* A corner's way through the levels, from the smallest, where large moves are small, to the
+ * largest. */
 struct sac_camera_way {
     float dx, dy;   /* the move so far, in pixels of level 0 */
-    float residual; /* on the level before: mean difference of grey, negative where it could not be followed */
+    float residual; /* on the level before: mean difference of grey, negative where it could not be
+                       followed */
 };
 
 /* The corner and its move on one level. */
@@ -238,7 +245,7 @@ SAC_ANYWHERE struct sac_camera_way sac_camera_way_begin(void)
 }
 
 /* By the centres of pixels: level i's pixel 0 covers 2^i of level 0. */
-SAC_ANYWHERE struct sac_camera_spot sac_camera_spot_of(const struct sac_camera_way *way,
+SAC_ANYWHERE struct sac_camera_spot sac_camera_spot_of(const struct sac_camera_way   *way,
                                                        const struct sac_camera_match *m, int level)
 {
     const float            scale = 1.0f / (float)(1 << level);
@@ -250,9 +257,10 @@ SAC_ANYWHERE struct sac_camera_spot sac_camera_spot_of(const struct sac_camera_w
     return spot;
 }
 
-/* The spot's move is that of the level now; a level that could not be followed on changes nothing. */
-SAC_ANYWHERE void sac_camera_way_take(struct sac_camera_way *way, const struct sac_camera_spot *spot,
-                                      int level, float residual)
+/* The spot's move is that of the level now; a level that could not be followed on changes
+ * nothing. */
+SAC_ANYWHERE void sac_camera_way_take(struct sac_camera_way        *way,
+                                      const struct sac_camera_spot *spot, int level, float residual)
 {
     const float scale = 1.0f / (float)(1 << level);
     way->residual = residual;
@@ -272,7 +280,8 @@ SAC_ANYWHERE bool sac_camera_way_end(const struct sac_camera_way *way, struct sa
 
 /* ---- the motion that most agree on ---- */
 
-/* The mean of the places that matches are at and come to, and what the matches add to a fit about it. */
+/* The mean of the places that matches are at and come to, and what the matches add to a fit about
+ * it. */
 struct sac_camera_centre {
     double x, y, u, v;
 };
@@ -280,10 +289,10 @@ struct sac_camera_term {
     double dot, cross, spread;
 };
 
-SAC_ANYWHERE struct sac_camera_term sac_camera_term_of(const struct sac_camera_match *m,
+SAC_ANYWHERE struct sac_camera_term sac_camera_term_of(const struct sac_camera_match  *m,
                                                        const struct sac_camera_centre *c)
 {
-    const double           px = m->x - c->x, py = m->y - c->y, qx = m->to_x - c->u, qy = m->to_y - c->v;
+    const double px = m->x - c->x, py = m->y - c->y, qx = m->to_x - c->u, qy = m->to_y - c->v;
     struct sac_camera_term t;
     t.dot = px * qx + py * qy;
     t.cross = px * qy - py * qx;
@@ -292,8 +301,8 @@ SAC_ANYWHERE struct sac_camera_term sac_camera_term_of(const struct sac_camera_m
 }
 
 /* false: the matches lie in one place. */
-SAC_ANYWHERE bool sac_camera_solve(const struct sac_camera_centre *c, const struct sac_camera_term *sum,
-                                   struct sac_camera_move *out)
+SAC_ANYWHERE bool sac_camera_solve(const struct sac_camera_centre *c,
+                                   const struct sac_camera_term *sum, struct sac_camera_move *out)
 {
     if (sum->spread < 1)
         return false;
@@ -326,7 +335,8 @@ SAC_ANYWHERE bool sac_camera_fit(const struct sac_camera_match *m, const int *us
     return sac_camera_solve(&c, &sum, out);
 }
 
-SAC_ANYWHERE bool sac_camera_agrees(const struct sac_camera_move *s, const struct sac_camera_match *m)
+SAC_ANYWHERE bool sac_camera_agrees(const struct sac_camera_move  *s,
+                                    const struct sac_camera_match *m)
 {
     const double ex = s->a * m->x - s->b * m->y + s->tx - m->to_x;
     const double ey = s->b * m->x + s->a * m->y + s->ty - m->to_y;
@@ -339,7 +349,8 @@ SAC_ANYWHERE bool sac_camera_plausible(const struct sac_camera_move *s)
     return scale > 0.8 && scale < 1.25 && s->a > 0.8 * scale;
 }
 
-/* Random numbers, the same in every run. A trial takes a pair of them: matches that propose a motion. */
+/* Random numbers, the same in every run. A trial takes a pair of them: matches that propose a
+ * motion. */
 SAC_ANYWHERE uint32_t sac_camera_random(uint32_t *seed)
 {
     *seed = *seed * 1664525u + 1013904223u;

@@ -6,7 +6,8 @@ enum { BOXES_USUAL = 24 };
 
 static bool is_number(enum sac_dtype dtype, bool whole)
 {
-    return dtype == SAC_F32 || dtype == SAC_F16 || (whole && (dtype == SAC_I32 || dtype == SAC_I64));
+    return dtype == SAC_F32 || dtype == SAC_F16 ||
+           (whole && (dtype == SAC_I32 || dtype == SAC_I64));
 }
 
 static sac_result check_field(sac_device *dev, const struct sac_detect_spec *s,
@@ -15,8 +16,9 @@ static sac_result check_field(sac_device *dev, const struct sac_detect_spec *s,
     if (f->tensor < 0 || f->tensor >= s->tensor_count)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "head: tensor %d of %d", f->tensor, s->tensor_count);
     if (!is_number(f->dtype, whole))
-        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "head: outputs of %s; have float32, float16%s",
-                        sac_dtype_name(f->dtype), whole ? ", int32, int64" : "");
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
+                        "head: outputs of %s; have float32, float16%s", sac_dtype_name(f->dtype),
+                        whole ? ", int32, int64" : "");
     return SAC_OK;
 }
 
@@ -51,8 +53,9 @@ void sac_detect_set_dtypes(struct sac_detect_spec *s, const enum sac_dtype *dtyp
             fields[i]->dtype = dtypes[fields[i]->tensor];
 }
 
-sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                          const void *const *tensors, const struct sac_fit_map *maps, int n, void *out)
+sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
+                          const struct sac_detect_spec *s, const void *const *tensors,
+                          const struct sac_fit_map *maps, int n, void *out)
 {
     const bool rows = s->form == SAC_DETECT_ROWS;
     sac_result res = check_fields(dev, s);
@@ -61,18 +64,19 @@ sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const stru
     if (s->cells < 0 || s->cells > SAC_DETECT_CELLS_MAX || s->classes < !rows ||
         s->classes > SAC_DETECT_CLASSES_MAX)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
-                        "head: %d cells with %d classes; up to %d and %d have room on a device", s->cells,
-                        s->classes, (int)SAC_DETECT_CELLS_MAX, (int)SAC_DETECT_CLASSES_MAX);
+                        "head: %d cells with %d classes; up to %d and %d have room on a device",
+                        s->cells, s->classes, (int)SAC_DETECT_CELLS_MAX,
+                        (int)SAC_DETECT_CLASSES_MAX);
     if (s->keep < 1 || s->keep > SAC_MAX(s->cells, 1) || n < 0)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "head: %d boxes of %d images", s->keep, n);
     return n ? dev->ops->detect(dev, stream, s, tensors, maps, n, out) : SAC_OK;
 }
 
-static sac_result copy_boxes(sac_device *dev, struct sac_stream *stream, void *host, const void *out,
-                             size_t begin, size_t end)
+static sac_result copy_boxes(sac_device *dev, struct sac_stream *stream, void *host,
+                             const void *out, size_t begin, size_t end)
 {
-    return sac_device_copy(dev, stream, (char *)host + begin, (const char *)out + begin, end - begin,
-                           SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "boxes");
+    return sac_device_copy(dev, stream, (char *)host + begin, (const char *)out + begin,
+                           end - begin, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "boxes");
 }
 
 /* Bytes with so many boxes. */
@@ -82,8 +86,8 @@ static size_t bytes_of(const struct sac_detect_spec *s, int n, size_t boxes)
     return sac_detect_boxes_at(n) + SAC_MIN(boxes, most) * sizeof(struct sac_detection);
 }
 
-static sac_result take(sac_device *dev, const int32_t *count, const struct sac_detection *boxes, int n,
-                       struct sac_detections *found)
+static sac_result take(sac_device *dev, const int32_t *count, const struct sac_detection *boxes,
+                       int n, struct sac_detections *found)
 {
     for (int i = 0; i < n; i++) {
         const size_t boxes_of_image = (size_t)count[i];
@@ -97,15 +101,16 @@ static sac_result take(sac_device *dev, const int32_t *count, const struct sac_d
     return SAC_OK;
 }
 
-sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                                  const void *out, int n, size_t expected, void *host)
+sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream,
+                                  const struct sac_detect_spec *s, const void *out, int n,
+                                  size_t expected, void *host)
 {
     return copy_boxes(dev, stream, host, out, 0, bytes_of(s, n, expected));
 }
 
-sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                                const void *out, int n, size_t *expected, void *host,
-                                struct sac_detections *found)
+sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream,
+                                const struct sac_detect_spec *s, const void *out, int n,
+                                size_t *expected, void *host, struct sac_detections *found)
 {
     const int32_t *count = host;
     const size_t   had = bytes_of(s, n, *expected);
@@ -119,15 +124,18 @@ sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream, cons
     if (res == SAC_OK && end > had && stream)
         res = dev->ops->stream_wait(stream);
     if (res == SAC_OK)
-        res = take(dev, count, (const struct sac_detection *)(const void *)((char *)host + sac_detect_boxes_at(n)),
-                   n, found);
+        res = take(
+            dev, count,
+            (const struct sac_detection *)(const void *)((char *)host + sac_detect_boxes_at(n)), n,
+            found);
     /* A half more than now, or what it was, a little less each time. */
     *expected = SAC_MAX(boxes + boxes / 2, *expected - *expected / 32);
     return res;
 }
 
-sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                            const void *out, int n, struct sac_detections *found)
+sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream,
+                            const struct sac_detect_spec *s, const void *out, int n,
+                            struct sac_detections *found)
 {
     struct sac_buffer *host = NULL;
     size_t             expected = (size_t)n * BOXES_USUAL;

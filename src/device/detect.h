@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a detector's output tensor to boxes, for devices whose tensors the host does not read: decoding of
- * cells, the likeliest class of each, the way back to the pixels of the source, class-wise NMS. The heads
- * say how their tensor is laid out; all devices compute by what is here, to the last bit. */
+/* From a detector's output tensor to boxes, for devices whose tensors the host does not read:
+ * decoding of cells, the likeliest class of each, the way back to the pixels of the source,
+ * class-wise NMS. The heads say how their tensor is laid out; all devices compute by what is here,
+ * to the last bit. */
 #ifndef SAC_DEVICE_DETECT_H
 #define SAC_DEVICE_DETECT_H
 
@@ -13,11 +14,12 @@
 
 enum sac_detect_form {
     SAC_DETECT_CENTRE,  /* a cell: centre x, y, width, height in pixels of the input; scores */
-    SAC_DETECT_YOLOX,   /* the same; or offset in cells and logarithm of the size: which, the values of an
-                         * image tell */
-    SAC_DETECT_GFL,     /* a cell: each edge's distance as logits of bins; scores, or their logits: which,
-                         * the values of an image tell */
-    SAC_DETECT_QUERIES, /* centre x, y, width, height as shares of the input; scores or logits, likewise */
+    SAC_DETECT_YOLOX,   /* the same; or offset in cells and logarithm of the size: which, the values
+                         * of an image tell */
+    SAC_DETECT_GFL,     /* a cell: each edge's distance as logits of bins; scores, or their logits:
+                         * which, the values of an image tell */
+    SAC_DETECT_QUERIES, /* centre x, y, width, height as shares of the input; scores or logits,
+                           likewise */
     SAC_DETECT_ROWS     /* finished: x0, y0, x1, y1, one score and its class */
 };
 
@@ -28,11 +30,13 @@ enum {
     SAC_DETECT_TENSORS_MAX = 8
 };
 
-/* Numbers of one kind: number k of cell c of image i is at first + i * image + c * cell + k * number. */
+/* Numbers of one kind: number k of cell c of image i is at first + i * image + c * cell + k *
+ * number. */
 struct sac_detect_field {
     int            tensor;
-    enum sac_dtype dtype; /* SAC_F32, SAC_F16; also SAC_I32, SAC_I64 where classes come as numbers */
-    int64_t        first, image, cell, number; /* elements */
+    enum sac_dtype dtype; /* SAC_F32, SAC_F16; also SAC_I32, SAC_I64 where classes come as numbers
+                           */
+    int64_t first, image, cell, number; /* elements */
 };
 
 /* Boxes of ROWS in pixels of the input, as shares of it, or in pixels once any number exceeds 2. */
@@ -43,26 +47,28 @@ struct sac_detect_spec {
     int                  tensor_count;
     int                  input_width, input_height;
     int                  cells, classes;
-    bool                 objectness; /* the score before the first class multiplies all (CENTRE, YOLOX) */
-    bool                 no_object;  /* a class behind the last; logits then pass a softmax (QUERIES) */
-    bool                 ended;      /* a first column below 0 ends the rows (ROWS) */
-    enum sac_detect_unit unit;       /* ROWS */
-    bool                 y_first;    /* y0, x0, y1, x1 (ROWS) */
-    int                  bins;       /* of an edge (GFL) */
-    float                offset;     /* of a cell's point in it, in cells (GFL) */
-    /* Cells of strides 8, 16, ... lie level by level where the form is GFL; else all are of level 0. */
+    bool objectness;           /* the score before the first class multiplies all (CENTRE, YOLOX) */
+    bool no_object;            /* a class behind the last; logits then pass a softmax (QUERIES) */
+    bool ended;                /* a first column below 0 ends the rows (ROWS) */
+    enum sac_detect_unit unit; /* ROWS */
+    bool                 y_first; /* y0, x0, y1, x1 (ROWS) */
+    int                  bins;    /* of an edge (GFL) */
+    float                offset;  /* of a cell's point in it, in cells (GFL) */
+    /* Cells of strides 8, 16, ... lie level by level where the form is GFL; else all are of level
+     * 0. */
     struct sac_detect_field box[SAC_DETECT_LEVELS_MAX], score[SAC_DETECT_LEVELS_MAX];
     struct sac_detect_field label, end; /* ROWS */
-    float                score_min, nms_iou;
-    bool                 nms;  /* else only of equal boxes the best stays: one object has one class */
-    int                  keep; /* boxes of an image, at most; 1 to cells */
-    bool                 all_classes; /* wanted is not looked at */
-    uint32_t             wanted[SAC_DETECT_CLASSES_MAX / 32]; /* a bit per class */
+    float                   score_min, nms_iou;
+    bool     nms;         /* else only of equal boxes the best stays: one object has one class */
+    int      keep;        /* boxes of an image, at most; 1 to cells */
+    bool     all_classes; /* wanted is not looked at */
+    uint32_t wanted[SAC_DETECT_CLASSES_MAX / 32]; /* a bit per class */
 };
 
 /* ---- numbers ---- */
 
-SAC_ANYWHERE float sac_detect_read(const struct sac_detect_field *f, const void *const *tensors, int64_t at)
+SAC_ANYWHERE float sac_detect_read(const struct sac_detect_field *f, const void *const *tensors,
+                                   int64_t at)
 {
     const void *t = tensors[f->tensor];
     switch (f->dtype) {
@@ -79,8 +85,8 @@ SAC_ANYWHERE int64_t sac_detect_at(const struct sac_detect_field *f, int image, 
     return f->first + image * f->image + cell * f->cell;
 }
 
-/* e^x to about 2 units in the last place, the same on every device: C libraries differ. Cody and Waite's
- * reduction to |r| <= ln(2)/2, then the series. */
+/* e^x to about 2 units in the last place, the same on every device: C libraries differ. Cody and
+ * Waite's reduction to |r| <= ln(2)/2, then the series. */
 SAC_ANYWHERE float sac_exp(float x)
 {
     if (!(x > -87.0f)) /* not a number becomes 0, which is no box */
@@ -120,7 +126,8 @@ SAC_ANYWHERE struct sac_detect_cell sac_detect_place(const struct sac_detect_spe
 {
     int level = 0;
     for (int size = 8;; size *= 2, level++) {
-        const int columns = (s->input_width + size - 1) / size, rows = (s->input_height + size - 1) / size;
+        const int columns = (s->input_width + size - 1) / size,
+                  rows = (s->input_height + size - 1) / size;
         if (cell < columns * rows || size >= 64) {
             const struct sac_detect_cell at = {level, cell, size, cell % columns, cell / columns};
             return at;
@@ -152,19 +159,22 @@ SAC_ANYWHERE int64_t sac_detect_looks(const struct sac_detect_spec *s)
 }
 
 /* What one value says. Those of an image are put together by sac_detect_together. */
-SAC_ANYWHERE double sac_detect_look(const struct sac_detect_spec *s, const void *const *tensors, int image,
-                                    int64_t i)
+SAC_ANYWHERE double sac_detect_look(const struct sac_detect_spec *s, const void *const *tensors,
+                                    int image, int64_t i)
 {
     if (s->form == SAC_DETECT_YOLOX)
-        return fabs((double)sac_detect_read(&s->box[0], tensors, sac_detect_at(&s->box[0], image, i)));
+        return fabs(
+            (double)sac_detect_read(&s->box[0], tensors, sac_detect_at(&s->box[0], image, i)));
     if (s->form == SAC_DETECT_ROWS && s->ended) {
         const float v = sac_detect_read(&s->end, tensors, sac_detect_at(&s->end, image, i));
         return v < 0 ? (double)i : (double)s->cells;
     }
     const int numbers = s->form == SAC_DETECT_ROWS ? 4 : s->classes + s->no_object;
     const struct sac_detect_cell   at = sac_detect_place_of(s, (int)(i / numbers));
-    const struct sac_detect_field *f = s->form == SAC_DETECT_ROWS ? &s->box[0] : &s->score[at.level];
-    const float v = sac_detect_read(f, tensors, sac_detect_at(f, image, at.index) + i % numbers * f->number);
+    const struct sac_detect_field *f =
+        s->form == SAC_DETECT_ROWS ? &s->box[0] : &s->score[at.level];
+    const float v =
+        sac_detect_read(f, tensors, sac_detect_at(f, image, at.index) + i % numbers * f->number);
     switch (s->form) {
     case SAC_DETECT_ROWS: return v > 2;
     case SAC_DETECT_GFL: return v < 0 || v > 1;
@@ -184,9 +194,9 @@ SAC_ANYWHERE double sac_detect_together(const struct sac_detect_spec *s, double 
     return a + b;
 }
 
-/* What all of them tell. YOLOX: the boxes are decoded already (raw centres stay within a few cells of 0,
- * those in pixels are spread over the image). Rows that end: how many there are. Else: some value was
- * outside, so scores are logits, boxes pixels. */
+/* What all of them tell. YOLOX: the boxes are decoded already (raw centres stay within a few cells
+ * of 0, those in pixels are spread over the image). Rows that end: how many there are. Else: some
+ * value was outside, so scores are logits, boxes pixels. */
 SAC_ANYWHERE int sac_detect_mode(const struct sac_detect_spec *s, double all)
 {
     if (s->form == SAC_DETECT_YOLOX)
@@ -209,7 +219,8 @@ struct sac_detect_softmax {
 };
 
 SAC_ANYWHERE struct sac_detect_softmax sac_detect_softmax_of(const struct sac_detect_field *f,
-                                                             const void *const *tensors, int64_t at, int n)
+                                                             const void *const *tensors, int64_t at,
+                                                             int n)
 {
     struct sac_detect_softmax s = {sac_detect_read(f, tensors, at), 0};
     for (int c = 1; c < n; c++) {
@@ -222,8 +233,9 @@ SAC_ANYWHERE struct sac_detect_softmax sac_detect_softmax_of(const struct sac_de
 }
 
 /* The likeliest class of a cell among those asked for: one object has one. Below 0: none. */
-SAC_ANYWHERE int sac_detect_class(const struct sac_detect_spec *s, const void *const *tensors, int image,
-                                  const struct sac_detect_cell *cell, int mode, float *score)
+SAC_ANYWHERE int sac_detect_class(const struct sac_detect_spec *s, const void *const *tensors,
+                                  int image, const struct sac_detect_cell *cell, int mode,
+                                  float *score)
 {
     const struct sac_detect_field *f = &s->score[cell->level];
     int64_t                        at = sac_detect_at(f, image, cell->index);
@@ -257,13 +269,13 @@ SAC_ANYWHERE int sac_detect_class(const struct sac_detect_spec *s, const void *c
 }
 
 /* The same of a finished row. */
-SAC_ANYWHERE int sac_detect_row_class(const struct sac_detect_spec *s, const void *const *tensors, int image,
-                                      int row, int mode, float *score)
+SAC_ANYWHERE int sac_detect_row_class(const struct sac_detect_spec *s, const void *const *tensors,
+                                      int image, int row, int mode, float *score)
 {
     const float v = sac_detect_read(&s->score[0], tensors, sac_detect_at(&s->score[0], image, row));
     const float c = sac_detect_read(&s->label, tensors, sac_detect_at(&s->label, image, row));
-    if ((s->ended && row >= mode) || !(v >= s->score_min) || !(v <= 1e6f) || !(c >= 0 && c < 1e6f) ||
-        !sac_detect_wants(s, (int)c))
+    if ((s->ended && row >= mode) || !(v >= s->score_min) || !(v <= 1e6f) ||
+        !(c >= 0 && c < 1e6f) || !sac_detect_wants(s, (int)c))
         return -1;
     *score = v < 1.0f ? v + 0.0f : 1.0f;
     return (int)c;
@@ -300,24 +312,28 @@ SAC_ANYWHERE struct sac_detect_edges sac_detect_around(const struct sac_detect_s
     const int64_t at = sac_detect_at(f, image, cell->index), edge = s->bins * f->number;
     const float   size = (float)cell->stride;
     const float   x = ((float)cell->x + s->offset) * size, y = ((float)cell->y + s->offset) * size;
-    const struct sac_detect_edges e = {x - size * sac_detect_distance(f, tensors, at, s->bins),
-                                       y - size * sac_detect_distance(f, tensors, at + edge, s->bins),
-                                       x + size * sac_detect_distance(f, tensors, at + 2 * edge, s->bins),
-                                       y + size * sac_detect_distance(f, tensors, at + 3 * edge, s->bins)};
+    const struct sac_detect_edges e = {
+        x - size * sac_detect_distance(f, tensors, at, s->bins),
+        y - size * sac_detect_distance(f, tensors, at + edge, s->bins),
+        x + size * sac_detect_distance(f, tensors, at + 2 * edge, s->bins),
+        y + size * sac_detect_distance(f, tensors, at + 3 * edge, s->bins)};
     return e;
 }
 
 /* Of all forms but GFL. */
 SAC_ANYWHERE struct sac_detect_edges sac_detect_plain(const struct sac_detect_spec *s,
-                                                      const void *const *tensors, int image, int cell, int mode)
+                                                      const void *const *tensors, int image,
+                                                      int cell, int mode)
 {
     const struct sac_detect_field *f = &s->box[0];
-    const int64_t at = sac_detect_at(f, image, cell);
+    const int64_t                  at = sac_detect_at(f, image, cell);
     float a = sac_detect_read(f, tensors, at), b = sac_detect_read(f, tensors, at + f->number);
-    float w = sac_detect_read(f, tensors, at + 2 * f->number), h = sac_detect_read(f, tensors, at + 3 * f->number);
-    const bool  shares = s->form == SAC_DETECT_QUERIES || s->unit == SAC_DETECT_SHARES ||
+    float w = sac_detect_read(f, tensors, at + 2 * f->number),
+          h = sac_detect_read(f, tensors, at + 3 * f->number);
+    const bool shares = s->form == SAC_DETECT_QUERIES || s->unit == SAC_DETECT_SHARES ||
                         (s->unit == SAC_DETECT_UNIT_SHOWS && !mode);
-    const float width = shares ? (float)s->input_width : 1.0f, height = shares ? (float)s->input_height : 1.0f;
+    const float width = shares ? (float)s->input_width : 1.0f,
+                height = shares ? (float)s->input_height : 1.0f;
     if (s->form == SAC_DETECT_ROWS) {
         const struct sac_detect_edges row = {
             (s->y_first ? b : a) * width, (s->y_first ? a : b) * height,
@@ -342,8 +358,9 @@ SAC_ANYWHERE bool sac_detect_is_edge(float v)
 }
 
 /* The box of a cell in pixels of the source; false when there is none that makes sense. */
-SAC_ANYWHERE bool sac_detect_box(const struct sac_detect_spec *s, const void *const *tensors, int image,
-                                 int cell, int mode, const struct sac_fit_map *map, struct sac_detection *out)
+SAC_ANYWHERE bool sac_detect_box(const struct sac_detect_spec *s, const void *const *tensors,
+                                 int image, int cell, int mode, const struct sac_fit_map *map,
+                                 struct sac_detection *out)
 {
     const struct sac_detect_cell at = sac_detect_place_of(s, cell);
     out->class_id = s->form == SAC_DETECT_ROWS
@@ -354,8 +371,8 @@ SAC_ANYWHERE bool sac_detect_box(const struct sac_detect_spec *s, const void *co
     const struct sac_detect_edges e = s->form == SAC_DETECT_GFL
                                           ? sac_detect_around(s, tensors, image, &at)
                                           : sac_detect_plain(s, tensors, image, cell, mode);
-    if (!(e.x1 > e.x0) || !(e.y1 > e.y0) || !sac_detect_is_edge(e.x0) || !sac_detect_is_edge(e.y0) ||
-        !sac_detect_is_edge(e.x1) || !sac_detect_is_edge(e.y1))
+    if (!(e.x1 > e.x0) || !(e.y1 > e.y0) || !sac_detect_is_edge(e.x0) ||
+        !sac_detect_is_edge(e.y0) || !sac_detect_is_edge(e.x1) || !sac_detect_is_edge(e.y1))
         return false;
     out->x0 = (e.x0 - map->offset_x) / map->scale_x;
     out->y0 = (e.y0 - map->offset_y) / map->scale_y;
@@ -378,8 +395,8 @@ SAC_ANYWHERE float sac_detect_iou(const struct sac_detection *a, const struct sa
 }
 
 /* Whether the better box a suppresses b. */
-SAC_ANYWHERE bool sac_detect_excludes(const struct sac_detect_spec *s, const struct sac_detection *a,
-                                      const struct sac_detection *b)
+SAC_ANYWHERE bool sac_detect_excludes(const struct sac_detect_spec *s,
+                                      const struct sac_detection *a, const struct sac_detection *b)
 {
     if (!s->nms)
         return a->x0 == b->x0 && a->y0 == b->y0 && a->x1 == b->x1 && a->y1 == b->y1;
@@ -403,8 +420,8 @@ SAC_ANYWHERE int sac_detect_order(const struct sac_detection *a, const struct sa
 #ifndef __CUDACC__
 #include "device/device.h"
 
-/* What comes out lies in device memory: int32_t count[n], then from sac_detect_boxes_at on the boxes of all
- * images, packed, each image's best first. */
+/* What comes out lies in device memory: int32_t count[n], then from sac_detect_boxes_at on the
+ * boxes of all images, packed, each image's best first. */
 static inline size_t sac_detect_boxes_at(int n)
 {
     return ((size_t)n * sizeof(int32_t) + 63) & ~(size_t)63;
@@ -419,23 +436,26 @@ void sac_detect_set_dtypes(struct sac_detect_spec *s, const enum sac_dtype *dtyp
 /* tensors  [s->tensor_count] in device memory, n images laid out as s says.
  * maps     [n], host: where each source lies in the input.
  * out      device memory of sac_detect_out_bytes.
- * Errors   SAC_ERR_UNSUPPORTED for more cells or classes than there is room for, and for other numbers. */
-sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                          const void *const *tensors, const struct sac_fit_map *maps, int n, void *out);
-/* The lists of n images to the host, when the stream has come to it: a few hundred bytes an image. In two
- * halves: begin queues a copy of as many boxes as are expected; end, once the stream has reached
- * it, reads the lists, after a second copy (and a wait) if there were more, on any stream that has
- * no other work.
- * expected boxes of all images together; end corrects it for the next call.
+ * Errors   SAC_ERR_UNSUPPORTED for more cells or classes than there is room for, and for other
+ *          numbers. */
+sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
+                          const struct sac_detect_spec *s, const void *const *tensors,
+                          const struct sac_fit_map *maps, int n, void *out);
+/* The lists of n images to the host, when the stream has come to it: a few hundred bytes an image.
+ * In two halves: begin queues a copy of as many boxes as are expected; end, once the stream has
+ * reached it, reads the lists, after a second copy (and a wait) if there were more, on any stream
+ * that has no other work. expected boxes of all images together; end corrects it for the next call.
  * host     of sac_host_buffer_create, sac_detect_out_bytes long. */
-sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                                  const void *out, int n, size_t expected, void *host);
-sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                                const void *out, int n, size_t *expected, void *host,
-                                struct sac_detections *found);
+sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream,
+                                  const struct sac_detect_spec *s, const void *out, int n,
+                                  size_t expected, void *host);
+sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream,
+                                const struct sac_detect_spec *s, const void *out, int n,
+                                size_t *expected, void *host, struct sac_detections *found);
 /* Both, with the wait between them. */
-sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *s,
-                            const void *out, int n, struct sac_detections *found);
+sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream,
+                            const struct sac_detect_spec *s, const void *out, int n,
+                            struct sac_detections *found);
 #endif
 
 #endif

@@ -80,7 +80,8 @@ static sac_result resolve(sac_context *ctx, const char *text, const struct sac_d
         return SAC_FAIL(ctx, SAC_ERR_ARG, "device '%s': have auto, cpu, cuda, cuda:N", text);
     *ops = row->ops(missing, sizeof missing);
     if (!*ops)
-        return SAC_FAIL(ctx, SAC_ERR_DEVICE, "device '%s': %s; 'cpu' runs everywhere", text, missing);
+        return SAC_FAIL(ctx, SAC_ERR_DEVICE, "device '%s': %s; 'cpu' runs everywhere", text,
+                        missing);
     return SAC_OK;
 }
 
@@ -147,9 +148,9 @@ sac_result sac_device_open(sac_context *ctx, const char *name,
     const struct sac_device_ops *ops = NULL;
     int                          index = 0;
     const struct sac_number      numbers[] = {
-        {"threads", params ? params->threads : 0, 0, 4096},
-        {"leak_age_s", params ? params->leak_age_s : 0, 0, INT_MAX},
-        {"trim_frames", params ? params->trim_frames : 0, 0, INT_MAX},
+             {"threads", params ? params->threads : 0, 0, 4096},
+             {"leak_age_s", params ? params->leak_age_s : 0, 0, INT_MAX},
+             {"trim_frames", params ? params->trim_frames : 0, 0, INT_MAX},
     };
     sac_result res = sac_numbers_check(ctx, "device", numbers, SAC_COUNT(numbers));
     if (res == SAC_OK)

@@ -18,7 +18,7 @@ struct sac_camera_move;
 struct sac_crops_job;
 struct sac_detect_spec;
 struct sac_device_graph;
-struct sac_event;  /* a point in a stream's work */
+struct sac_event; /* a point in a stream's work */
 struct sac_kernel_provider;
 struct sac_kernels;
 struct sac_looks_job;
@@ -49,29 +49,30 @@ struct sac_device_ops {
     /* Whether `auto` may choose it: is everything present that a run needs? missing: what is not.
      * NULL: always. */
     enum sac_device_service (*service)(char *missing, size_t size);
-    /* NULL stream, here and below: the device's own. Work on one stream runs in order; entries queue
-     * it and return. Buffers go back to the pool without waiting. So work on another stream than the
-     * device's own is recorded in its buffers (sac_buffer_used), and that stream waits for the
-     * device's own (stream_after) before it uses a new buffer: work queued there may still use its
-     * memory. */
+    /* NULL stream, here and below: the device's own. Work on one stream runs in order; entries
+     * queue it and return. Buffers go back to the pool without waiting. So work on another stream
+     * than the device's own is recorded in its buffers (sac_buffer_used), and that stream waits for
+     * the device's own (stream_after) before it uses a new buffer: work queued there may still use
+     * its memory. */
 
     sac_result (*open)(struct sac_device *dev, int index);
-    void       (*close)(struct sac_device *dev);
+    void (*close)(struct sac_device *dev);
 
     /* Raw memory; only the pool calls these. */
     sac_result (*memory_alloc)(struct sac_device *dev, size_t bytes, void **out);
-    void       (*memory_free)(struct sac_device *dev, void *p);
+    void (*memory_free)(struct sac_device *dev, void *p);
     /* What the whole device has, and has left for all programs. NULL: it is the host's. */
     sac_result (*memory_info)(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes);
 
-    /* Host memory that copies need not be staged for; only its pool calls these. NULL: any memory is. */
+    /* Host memory that copies need not be staged for; only its pool calls these. NULL: any memory
+     * is. */
     sac_result (*host_alloc)(struct sac_device *dev, size_t bytes, void **out);
-    void       (*host_free)(struct sac_device *dev, void *p);
+    void (*host_free)(struct sac_device *dev, void *p);
 
     sac_result (*stream_create)(struct sac_device *dev, struct sac_stream **out);
     /* The same for long work whose result is not needed soon: other streams have priority. */
     sac_result (*stream_create_patient)(struct sac_device *dev, struct sac_stream **out);
-    void       (*stream_destroy)(struct sac_stream **stream);
+    void (*stream_destroy)(struct sac_stream **stream);
     sac_result (*stream_wait)(struct sac_stream *stream); /* until all its work is done */
     /* What is queued on the stream from now on begins after what is queued on the other by now. */
     sac_result (*stream_after)(struct sac_device *dev, struct sac_stream *stream,
@@ -79,7 +80,7 @@ struct sac_device_ops {
 
     /* Events. timed: elapsed may be asked for. One that was never recorded is behind everything. */
     sac_result (*event_create)(struct sac_device *dev, bool timed, struct sac_event **out);
-    void       (*event_destroy)(struct sac_event **event);
+    void (*event_destroy)(struct sac_event **event);
     /* Record it after the work queued on the stream so far. On a stream that is captured, it is
      * recorded after that work in each launch of the graph; to wait for it, wait for the launch. */
     sac_result (*event_record)(struct sac_event *event, struct sac_stream *stream);
@@ -91,13 +92,14 @@ struct sac_device_ops {
     /* Between two that have been waited for. */
     sac_result (*event_elapsed)(struct sac_event *begin, struct sac_event *end, int64_t *ns);
     /* Does not wait. True after a fault, as no work is in progress any more. */
-    bool       (*event_reached)(struct sac_event *event);
+    bool (*event_reached)(struct sac_event *event);
 
     /* Before close: release the device's own buffers, as the pool is destroyed next. NULL: it has
      * none. */
-    void       (*rest)(struct sac_device *dev);
-    /* Decoders of libavcodec that work in this device's memory: fill its struct AVCUDADeviceContext, which
-     * hwctx is; *stream is where they queue what completes a picture. NULL: none does. */
+    void (*rest)(struct sac_device *dev);
+    /* Decoders of libavcodec that work in this device's memory: fill its struct
+     * AVCUDADeviceContext, which hwctx is; *stream is where they queue what completes a picture.
+     * NULL: none does. */
     sac_result (*video_context)(struct sac_device *dev, void *hwctx, struct sac_stream **stream);
 
     /* Only sac_device_copy and sac_device_copy_rows call these: they are the ledger's entry. NULL
@@ -108,14 +110,14 @@ struct sac_device_ops {
     sac_result (*copy_rows)(struct sac_device *dev, struct sac_stream *stream,
                             const struct sac_copy_rows *rows, enum sac_copy_kind kind);
 
-    /* Frames of a device with host_memory are upright; the others read through the orientation. What is written
-     * to is upright everywhere. */
+    /* Frames of a device with host_memory are upright; the others read through the orientation.
+     * What is written to is upright everywhere. */
     sac_result (*preprocess)(struct sac_device *dev, struct sac_stream *stream,
-                             const struct sac_preprocess *pre,
+                             const struct sac_preprocess     *pre,
                              const struct sac_preprocess_job *jobs, int n, void *dst);
     /* See device/place.h. */
-    sac_result (*crops)(struct sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
-                        void *dst, int32_t *count);
+    sac_result (*crops)(struct sac_device *dev, struct sac_stream *stream,
+                        const struct sac_crops_job *job, void *dst, int32_t *count);
     sac_result (*convert)(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                           enum sac_filter filter, sac_frame *dst);
     sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
@@ -127,13 +129,14 @@ struct sac_device_ops {
     /* See device/embed.h. */
     sac_result (*normalise)(struct sac_device *dev, struct sac_stream *stream, const void *in,
                             enum sac_dtype dtype, int rows, int dim, float *out);
-    sac_result (*distances)(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
-                            const float *b, int m, int dim, float *out);
+    sac_result (*distances)(struct sac_device *dev, struct sac_stream *stream, const float *a,
+                            int n, const float *b, int m, int dim, float *out);
     /* See device/looks.h. */
-    sac_result (*looks)(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job);
+    sac_result (*looks)(struct sac_device *dev, struct sac_stream *stream,
+                        const struct sac_looks_job *job);
     /* See device/camera.h; jobs in host memory, out [n] in the device's. */
-    sac_result (*camera)(struct sac_device *dev, struct sac_stream *stream, const struct sac_camera_job *jobs,
-                         int n, struct sac_camera_move *out);
+    sac_result (*camera)(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
 
     /* ---- networks; all NULL on the CPU, which engine/providers.c knows ---- */
 
@@ -143,15 +146,18 @@ struct sac_device_ops {
     int                                      provider_count;
     /* An operand's numbers from one layout into another, or plainly copied; device memory. */
     sac_result (*relayout)(struct sac_device *dev, struct sac_stream *stream,
-                           const struct sac_operand *o, void *dst, int to, const void *src, int from);
-    /* Between begin and end nothing that is queued on the stream runs: it becomes a graph, which is then
-     * launched as one. Only what is queued: no allocation, no wait, no copy from or to the host. */
+                           const struct sac_operand *o, void *dst, int to, const void *src,
+                           int from);
+    /* Between begin and end nothing that is queued on the stream runs: it becomes a graph, which is
+     * then launched as one. Only what is queued: no allocation, no wait, no copy from or to the
+     * host. */
     sac_result (*capture_begin)(struct sac_device *dev, struct sac_stream *stream);
     sac_result (*capture_end)(struct sac_device *dev, struct sac_stream *stream,
-                              struct sac_device_graph **out); /* also after a fault: out may be NULL */
+                              struct sac_device_graph **out); /* also after a fault: out may be NULL
+                                                               */
     sac_result (*graph_launch)(struct sac_device *dev, struct sac_stream *stream,
                                struct sac_device_graph *graph);
-    void       (*graph_destroy)(struct sac_device *dev, struct sac_device_graph **graph);
+    void (*graph_destroy)(struct sac_device *dev, struct sac_device_graph **graph);
 };
 extern const struct sac_device_ops sac_device_cpu;
 
@@ -159,15 +165,15 @@ extern const struct sac_device_ops sac_device_cpu;
  * misread each other's structs. */
 enum { SAC_DEVICE_ABI = 2 };
 struct sac_device_plugin {
-    uint32_t abi;
-    uint32_t struct_size, device_size, ops_size, frame_size;
+    uint32_t                     abi;
+    uint32_t                     struct_size, device_size, ops_size, frame_size;
     const struct sac_device_ops *ops;
 };
-#define SAC_DEVICE_PLUGIN(table)                                                                   \
-    {                                                                                              \
-        .abi = SAC_DEVICE_ABI, .struct_size = sizeof(struct sac_device_plugin),                    \
-        .device_size = sizeof(struct sac_device), .ops_size = sizeof(struct sac_device_ops),       \
-        .frame_size = sizeof(sac_frame), .ops = &(table)                                           \
+#define SAC_DEVICE_PLUGIN(table)                                                             \
+    {                                                                                        \
+        .abi = SAC_DEVICE_ABI, .struct_size = sizeof(struct sac_device_plugin),              \
+        .device_size = sizeof(struct sac_device), .ops_size = sizeof(struct sac_device_ops), \
+        .frame_size = sizeof(sac_frame), .ops = &(table)                                     \
     }
 
 /* sac_device_open once the name is understood; for devices of tests too. */
@@ -190,29 +196,29 @@ enum sac_cpu_level sac_cpu_level(void);
 struct sac_device {
     const struct sac_device_ops *ops;
     sac_context                 *ctx;
-    sac_refcount                 refs;  /* handles: sac_device_ref */
-    sac_refcount                 holds; /* handles, buffers and frames: releasing the last one closes the device */
-    int                          index;
-    char                         name[16];
-    char                         description[128];
-    char                         pci_bus_id[32]; /* of a GPU, as NVML takes it; empty: it is none */
-    struct sac_device_params     params;
-    struct sac_pool             *workers; /* behind sac_device_parallel */
-    pthread_mutex_t              workers_lock; /* held by the one job that workers run */
-    struct sac_buffer_pool      *pool;
-    struct sac_buffer_pool      *host_pool; /* NULL: the device's memory is the host's */
-    void                        *state; /* the device's own */
-    bool                         opened; /* ops->open succeeded, so close is due */
+    sac_refcount                 refs; /* handles: sac_device_ref */
+    sac_refcount holds; /* handles, buffers and frames: releasing the last one closes the device */
+    int          index;
+    char         name[16];
+    char         description[128];
+    char         pci_bus_id[32]; /* of a GPU, as NVML takes it; empty: it is none */
+    struct sac_device_params params;
+    struct sac_pool         *workers;      /* behind sac_device_parallel */
+    pthread_mutex_t          workers_lock; /* held by the one job that workers run */
+    struct sac_buffer_pool  *pool;
+    struct sac_buffer_pool  *host_pool; /* NULL: the device's memory is the host's */
+    void                    *state;     /* the device's own */
+    bool                     opened;    /* ops->open succeeded, so close is due */
     struct {
         atomic_uint_fast64_t calls, bytes;
     } ledger[SAC_COPY_REASON_COUNT];
     atomic_uint_fast64_t crossed; /* bytes between host and device, without weights */
-    atomic_int strict; /* zero-copy strict: frame and tensor copies fail */
-    atomic_uint_fast64_t frames; /* processed so far: sac_device_count_frames */
-    /* Kernels for networks, once one asked for them (engine/providers.c, which guards both), and how they
-     * end; NULL on the CPU, whose are the process's. */
+    atomic_int           strict;  /* zero-copy strict: frame and tensor copies fail */
+    atomic_uint_fast64_t frames;  /* processed so far: sac_device_count_frames */
+    /* Kernels for networks, once one asked for them (engine/providers.c, which guards both), and
+     * how they end; NULL on the CPU, whose are the process's. */
     struct sac_kernels *kernels;
-    void              (*kernels_close)(struct sac_device *dev);
+    void (*kernels_close)(struct sac_device *dev);
 };
 
 /* The pipeline reports that this many more frames are done; every params.trim_frames of them the
@@ -234,15 +240,16 @@ int sac_video_threads(const sac_device *dev);
 void sac_device_parallel(sac_device *dev, int n, void (*fn)(void *arg, int piece, int worker),
                          void *arg);
 
-/* Pooled device memory. Contents are not initialised; aligned to 64 bytes at least on the CPU, and 64
- * bytes past the end may be read (not written) by vector code.
+/* Pooled device memory. Contents are not initialised; aligned to 64 bytes at least on the CPU, and
+ * 64 bytes past the end may be read (not written) by vector code.
  * owner    what it is for, shown in the live list; copied, cut to 47 bytes.
  * Errors   SAC_ERR_LIMIT over the device's budget, SAC_ERR_MEMORY. */
 struct sac_buffer;
 sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
                              struct sac_buffer **out);
-/* The same in host memory, for what crosses to the device and back: page-locked where there is a device
- * that this serves, so that copies on a stream do not wait; within params.host_limit_bytes. */
+/* The same in host memory, for what crosses to the device and back: page-locked where there is a
+ * device that this serves, so that copies on a stream do not wait; within
+ * params.host_limit_bytes. */
 sac_result sac_host_buffer_create(sac_device *dev, size_t bytes, const char *owner,
                                   struct sac_buffer **out);
 /* For the device itself: it does not keep the device open, and is released in ops->rest. */
@@ -252,14 +259,15 @@ sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owne
  * budget; the buffer itself has no bytes. Create it before the library allocates, unref it when it
  * has freed them.
  * Errors   SAC_ERR_LIMIT over the budget. */
-sac_result sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner, struct sac_buffer **out);
+sac_result         sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner,
+                                      struct sac_buffer **out);
 struct sac_buffer *sac_buffer_ref(struct sac_buffer *buf);
 void               sac_buffer_unref(struct sac_buffer **buf);
 /* Whether only the caller holds it and no stream works with it any more. wait: wait for the
  * streams. */
-bool               sac_buffer_is_free(struct sac_buffer *buf, bool wait);
-void              *sac_buffer_data(const struct sac_buffer *buf);
-size_t             sac_buffer_bytes(const struct sac_buffer *buf);
+bool   sac_buffer_is_free(struct sac_buffer *buf, bool wait);
+void  *sac_buffer_data(const struct sac_buffer *buf);
+size_t sac_buffer_bytes(const struct sac_buffer *buf);
 /* Record that the work queued on this stream so far uses the buffer: once released, it is reused
  * only when that work is done. Not needed on the device's own stream (NULL: no effect). The same
  * for a tensor's memory and for a frame's planes: those of a wrapped frame are returned to their
@@ -269,20 +277,21 @@ void sac_buffer_used(struct sac_buffer *buf, struct sac_stream *stream);
 void sac_tensor_used(sac_tensor *t, struct sac_stream *stream);
 void sac_frame_used(const sac_frame *frame, struct sac_stream *stream);
 /* Describe the contents, for the live list. */
-void               sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc);
+void sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc);
 /* Held for long on purpose (weights, arenas): the watcher does not report it as a leak. */
-void               sac_buffer_keep(struct sac_buffer *buf);
+void sac_buffer_keep(struct sac_buffer *buf);
 /* pool.c, for device.c: created with the device; destroyed when no buffer is left. */
 sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out);
 sac_result sac_host_pool_create(sac_device *dev, struct sac_buffer_pool **out);
 void       sac_buffer_pool_destroy(struct sac_buffer_pool **pool);
 /* When the last handle is released: count and log the buffers that are still held. */
-void       sac_buffer_pool_report_held(struct sac_buffer_pool *pool);
+void sac_buffer_pool_report_held(struct sac_buffer_pool *pool);
 /* Free what waits in the pool. */
 void sac_device_pool_trim(sac_device *dev);
 
 const char *sac_buffer_owner(const struct sac_buffer *buf);
-/* For sentences: "float32 [1,3,4]"; "DOING 'OWNER', float32 [1,3,4]"; "DOING frame 7 of stream 3". */
+/* For sentences: "float32 [1,3,4]"; "DOING 'OWNER', float32 [1,3,4]"; "DOING frame 7 of stream
+ * 3". */
 void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t size);
 void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);
 void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size);
@@ -294,7 +303,8 @@ struct sac_live_buffer {
     const struct sac_tensor_desc *desc;          /* dtype SAC_DTYPE_NONE: not described */
     int64_t                       age_ns;
 };
-/* What memory is held for: the stage of the thread that took it, unless its owner's name tells another. */
+/* What memory is held for: the stage of the thread that took it, unless its owner's name tells
+ * another. */
 enum sac_memory_use {
     SAC_MEMORY_OTHER = 0,
     SAC_MEMORY_DECODE,
@@ -313,8 +323,8 @@ enum sac_memory_use sac_memory_use_of(const char *owner);
 /* Live bytes of each, and the largest value so far; page-locked memory is not included. */
 void sac_device_memory_by_use(const sac_device *dev, uint64_t live[SAC_MEMORY_USE_COUNT],
                               uint64_t peak[SAC_MEMORY_USE_COUNT]);
-void sac_device_each_live(const sac_device *dev, void (*fn)(void *user, const struct sac_live_buffer *buf),
-                          void *user);
+void sac_device_each_live(const sac_device *dev,
+                          void (*fn)(void *user, const struct sac_live_buffer *buf), void *user);
 
 /* Every transfer between host and device, and every copy of frame data on a device, goes through
  * here. what: operation and tensor or frame, for the sentence that strict mode fails with. */
@@ -325,26 +335,28 @@ sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst
 sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
                                 const struct sac_copy_rows *rows, enum sac_copy_kind kind,
                                 enum sac_copy_reason reason, const char *what);
-/* For conversions that are not one plain copy (a scaler wrote the bytes): count, and obey strict. */
+/* For conversions that are not one plain copy (a scaler wrote the bytes): count, and obey
+ * strict. */
 sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_reason reason,
                                  const char *what);
 
 /* sac_preprocess_run on a stream; dst is the caller's to keep until that is done. */
 sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
-                                 const struct sac_preprocess *pre,
+                                 const struct sac_preprocess     *pre,
                                  const struct sac_preprocess_job *jobs, int n, sac_tensor *dst);
 
 /* sac_frame_convert under another reason: a copy stands in the ledger once. */
 sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
                                  enum sac_copy_reason reason, const char *what);
 
-/* Where the planes of a pooled frame lie: pitches from format and size, returning the bytes of all; then
- * the addresses from that of the first. */
+/* Where the planes of a pooled frame lie: pitches from format and size, returning the bytes of all;
+ * then the addresses from that of the first. */
 size_t sac_frame_lay_out(sac_frame *frame);
 /* sac_frame_create in an existing buffer that is large enough; takes the reference, even on
  * failure. */
-sac_result sac_frame_create_in(sac_device *dev, const sac_frame *desc, struct sac_buffer *buf, sac_frame **out);
-void   sac_frame_place(sac_frame *frame, uint8_t *at);
+sac_result sac_frame_create_in(sac_device *dev, const sac_frame *desc, struct sac_buffer *buf,
+                               sac_frame **out);
+void       sac_frame_place(sac_frame *frame, uint8_t *at);
 
 /* The frame's planes are complete once the event's stream has reached it; it must be recorded. With
  * `own` the event belongs to the frame, else it must outlive the frame. The CPU's frames have
@@ -355,10 +367,11 @@ void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own);
 sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream);
 
 /* The same, and drawing, on a stream. */
-sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src, enum sac_filter filter,
-                                sac_frame *dst, enum sac_copy_reason reason, const char *what);
-sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame, const struct sac_shape *shapes,
-                             int n);
+sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src,
+                                enum sac_filter filter, sac_frame *dst, enum sac_copy_reason reason,
+                                const char *what);
+sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame,
+                             const struct sac_shape *shapes, int n);
 
 /* How many planes a format has, and the bytes in a row and the rows of each. */
 struct sac_plane_layout {
@@ -367,7 +380,8 @@ struct sac_plane_layout {
 };
 int sac_frame_planes(enum sac_pixel_format format, int width, int height,
                      struct sac_plane_layout out[SAC_PLANES_MAX]);
-/* The planes of one to the other, both in host memory, upright, of one format and size. Not counted. */
+/* The planes of one to the other, both in host memory, upright, of one format and size. Not
+ * counted. */
 void sac_frame_copy_planes(const sac_frame *src, const sac_frame *dst);
 /* Of a frame's planes as they are stored. */
 int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[SAC_PLANES_MAX]);
@@ -378,15 +392,16 @@ int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[
 bool sac_orientation_swaps_sides(enum sac_orientation orientation);
 /* The same planes, were they of that orientation; SAC_UPRIGHT: the picture as it is stored. */
 sac_frame sac_frame_as_turned(const sac_frame *frame, enum sac_orientation orientation);
-/* A plane as the upright picture has it: its first sample, and the way to the one on its right and to the one
- * below. */
+/* A plane as the upright picture has it: its first sample, and the way to the one on its right and
+ * to the one below. */
 struct sac_plane_walk {
     const uint8_t *first;
     size_t         sample_bytes;
     ptrdiff_t      across, down;
 };
 struct sac_plane_walk sac_plane_walk_of(const sac_frame *frame, int plane);
-/* The planes of src turned into those of dst, which is upright and of its size and format; in host memory. */
+/* The planes of src turned into those of dst, which is upright and of its size and format; in host
+ * memory. */
 void sac_frame_turn(const sac_frame *src, const sac_frame *dst);
 
 #endif

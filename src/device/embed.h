@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of numbers that stand for appearance: to length 1, and how far apart they are. A GPU sums a row
- * with the lanes of a warp, so every device sums in that order, and results are equal to the last
- * bit. */
+/* Rows of numbers that stand for appearance: to length 1, and how far apart they are. A GPU sums a
+ * row with the lanes of a warp, so every device sums in that order, and results are equal to the
+ * last bit. */
 #ifndef SAC_DEVICE_EMBED_H
 #define SAC_DEVICE_EMBED_H
 
@@ -11,14 +11,15 @@
 
 enum { SAC_EMBED_LANES = 32 };
 
-/* What a row is multiplied by; 0 for a row of zeros (or worse), which stays one: it is like nothing. */
+/* What a row is multiplied by; 0 for a row of zeros (or worse), which stays one: it is like
+ * nothing. */
 static inline float sac_embed_scale(double square)
 {
     return square > 0 && square < INFINITY ? (float)(1.0 / sqrt(square)) : 0.0f;
 }
 
-/* rows of `dim` numbers (in: SAC_F32 or SAC_F16) to rows of length 1, in device memory; in and out may be
- * the same when both are float32. */
+/* rows of `dim` numbers (in: SAC_F32 or SAC_F16) to rows of length 1, in device memory; in and out
+ * may be the same when both are float32. */
 sac_result sac_embed_normalise(sac_device *dev, struct sac_stream *stream, const void *in,
                                enum sac_dtype dtype, int rows, int dim, float *out);
 /* out [n,m]: 1 - the cosine of row i of a and row j of b, all of length 1, in device memory. */

@@ -11,13 +11,13 @@ enum { FRAME_SIDE_MAX = 32768, PITCH_ALIGN = 64 };
 struct sac_frame_owner {
     sac_refcount       refs;
     struct sac_buffer *buffer; /* of a frame of our own, else release(user) */
-    void             (*release)(void *user);
-    void              *user;
-    pthread_mutex_t    lock; /* guards uses */
-    struct sac_uses    uses; /* of a wrapped frame */
-    struct sac_event  *ready;  /* NULL: the planes are complete */
-    bool               ready_own;
-    sac_frame          frame;
+    void (*release)(void *user);
+    void             *user;
+    pthread_mutex_t   lock;  /* guards uses */
+    struct sac_uses   uses;  /* of a wrapped frame */
+    struct sac_event *ready; /* NULL: the planes are complete */
+    bool              ready_own;
+    sac_frame         frame;
 };
 
 int sac_frame_planes(enum sac_pixel_format format, int width, int height,
@@ -56,8 +56,8 @@ static sac_result check(sac_device *dev, const sac_frame *desc)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "frame of %dx%d pixels: each side can be 1 to %d",
                         desc->width, desc->height, FRAME_SIDE_MAX);
     if (!sac_format_info_of(desc->format))
-        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "frame of pixel format %d: have %s", (int)desc->format,
-                        sac_format_names());
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "frame of pixel format %d: have %s",
+                        (int)desc->format, sac_format_names());
     return SAC_OK;
 }
 
@@ -85,8 +85,8 @@ static size_t align_up(size_t n, size_t to)
 size_t sac_frame_lay_out(sac_frame *frame)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    int    n = sac_frame_stored_planes(frame, planes);
-    size_t bytes = 0;
+    int                     n = sac_frame_stored_planes(frame, planes);
+    size_t                  bytes = 0;
     for (int i = 0; i < SAC_PLANES_MAX; i++) {
         frame->plane[i] = NULL;
         frame->pitch_bytes[i] = i < n ? align_up(planes[i].row_bytes, PITCH_ALIGN) : 0;
@@ -98,14 +98,15 @@ size_t sac_frame_lay_out(sac_frame *frame)
 void sac_frame_place(sac_frame *frame, uint8_t *at)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    int n = sac_frame_stored_planes(frame, planes);
+    int                     n = sac_frame_stored_planes(frame, planes);
     for (int i = 0; i < n; i++) {
         frame->plane[i] = at;
         at += frame->pitch_bytes[i] * (size_t)planes[i].rows;
     }
 }
 
-sac_result sac_frame_create_in(sac_device *dev, const sac_frame *desc, struct sac_buffer *buf, sac_frame **out)
+sac_result sac_frame_create_in(sac_device *dev, const sac_frame *desc, struct sac_buffer *buf,
+                               sac_frame **out)
 {
     struct sac_frame_owner *owner = NULL;
     sac_result              res = check(dev, desc);
@@ -148,7 +149,7 @@ sac_result sac_frame_create(sac_device *dev, const sac_frame *desc, sac_frame **
 static sac_result check_planes(sac_device *dev, const sac_frame *desc)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    int n = sac_frame_stored_planes(desc, planes);
+    int                     n = sac_frame_stored_planes(desc, planes);
     if ((unsigned)desc->orientation >= SAC_ORIENTATION_COUNT)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "wrapped frame: orientation %d; have 0 to %d",
                         (int)desc->orientation, SAC_ORIENTATION_COUNT - 1);
@@ -161,8 +162,8 @@ static sac_result check_planes(sac_device *dev, const sac_frame *desc)
 }
 
 /* Code on the host reads rows, so planes are turned once here and not by every reader. */
-static sac_result wrap_turned(sac_device *dev, const sac_frame *desc, void (*release)(void *user), void *user,
-                              sac_frame **out)
+static sac_result wrap_turned(sac_device *dev, const sac_frame *desc, void (*release)(void *user),
+                              void *user, sac_frame **out)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     const int               n = sac_frame_stored_planes(desc, planes);
@@ -295,13 +296,14 @@ sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tensor **out)
     SAC_NEEDS(sac_device_context(frame->device), frame->owner);
     SAC_NEEDS(frame->device->ctx, out);
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    const int    n = sac_frame_stored_planes(frame, planes);
-    const size_t size = n ? (size_t)sac_format_info_of(frame->format)->number_bytes : 1;
+    const int               n = sac_frame_stored_planes(frame, planes);
+    const size_t            size = n ? (size_t)sac_format_info_of(frame->format)->number_bytes : 1;
     if (plane < 0 || plane >= n)
-        return SAC_FAIL(frame->device->ctx, SAC_ERR_ARG, "plane %d of a %s frame; have 0 to %d", plane,
-                        sac_pixel_format_name(frame->format), n - 1);
+        return SAC_FAIL(frame->device->ctx, SAC_ERR_ARG, "plane %d of a %s frame; have 0 to %d",
+                        plane, sac_pixel_format_name(frame->format), n - 1);
     if (frame->pitch_bytes[plane] % size)
-        return SAC_FAIL(frame->device->ctx, SAC_ERR_ARG, "plane %d of a %s frame: a pitch of %zu bytes", plane,
+        return SAC_FAIL(frame->device->ctx, SAC_ERR_ARG,
+                        "plane %d of a %s frame: a pitch of %zu bytes", plane,
                         sac_pixel_format_name(frame->format), frame->pitch_bytes[plane]);
     const struct sac_tensor_desc desc = {
         .dtype = size == 2 ? SAC_U16 : SAC_U8,
@@ -342,8 +344,8 @@ static sac_result check_copy(const sac_frame *src, const sac_frame *dst)
 
 static sac_result copy_upright(const sac_frame *src, sac_frame *dst)
 {
-    const bool           from_host = src->device->ops->host_memory, to_host = dst->device->ops->host_memory;
-    sac_device          *dev = to_host ? src->device : dst->device;
+    const bool  from_host = src->device->ops->host_memory, to_host = dst->device->ops->host_memory;
+    sac_device *dev = to_host ? src->device : dst->device;
     enum sac_copy_kind   kind = SAC_COPY_ON_DEVICE;
     enum sac_copy_reason reason = SAC_COPY_FRAME_CONVERT;
     sac_result           res = SAC_OK;
@@ -359,12 +361,13 @@ static sac_result copy_upright(const sac_frame *src, sac_frame *dst)
     if (res == SAC_OK && dst->device == dev)
         res = sac_frame_await(dst, NULL);
     struct sac_plane_layout plane[SAC_PLANES_MAX];
-    char what[128];
+    char                    what[128];
     sac_frame_name(src, "copy of", what, sizeof what);
     int n = res == SAC_OK ? sac_frame_planes(src->format, src->width, src->height, plane) : 0;
     for (int i = 0; i < n && res == SAC_OK; i++) {
-        const struct sac_copy_rows rows = {dst->plane[i],       src->plane[i],     dst->pitch_bytes[i],
-                                           src->pitch_bytes[i], plane[i].row_bytes, plane[i].rows};
+        const struct sac_copy_rows rows = {dst->plane[i],       src->plane[i],
+                                           dst->pitch_bytes[i], src->pitch_bytes[i],
+                                           plane[i].row_bytes,  plane[i].rows};
         res = sac_device_copy_rows(dev, NULL, &rows, kind, reason, what);
     }
     return res;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The copy ledger: the one place through which bytes cross between host and device, or frame data is
- * copied on a device. Copies are counted by reason; in strict mode those of frame and tensor data
- * fail. */
+/* The copy ledger: the one place through which bytes cross between host and device, or frame data
+ * is copied on a device. Copies are counted by reason; in strict mode those of frame and tensor
+ * data fail. */
 #include <string.h>
 
 #include "device/device.h"

@@ -32,11 +32,12 @@ static void print_buffer(const struct sac_buffer *buf, int64_t now_ns, char *out
     char shape[160] = "";
     if (buf->desc.dtype != SAC_DTYPE_NONE)
         sac_tensor_desc_print(&buf->desc, shape, sizeof shape);
-    snprintf(out, size, "%s: '%s', %zu bytes%s%s, %.1f s old", buf->pool->where, buf->owner, buf->bytes,
-             shape[0] ? ", " : "", shape, (double)(now_ns - buf->born_ns) * 1e-9);
+    snprintf(out, size, "%s: '%s', %zu bytes%s%s, %.1f s old", buf->pool->where, buf->owner,
+             buf->bytes, shape[0] ? ", " : "", shape, (double)(now_ns - buf->born_ns) * 1e-9);
 }
 
-static void dump_live(struct sac_buffer_pool *pool, void (*fn)(void *user, const char *line), void *user)
+static void dump_live(struct sac_buffer_pool *pool, void (*fn)(void *user, const char *line),
+                      void                   *user)
 {
     char line[320];
     pthread_mutex_lock(&pool->lock);
@@ -48,7 +49,7 @@ static void dump_live(struct sac_buffer_pool *pool, void (*fn)(void *user, const
 }
 
 void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const char *line),
-                          void *user)
+                          void             *user)
 {
     if (!dev || !fn)
         return;
@@ -68,8 +69,8 @@ static void each_live(struct sac_buffer_pool *pool,
     pthread_mutex_unlock(&pool->lock);
 }
 
-void sac_device_each_live(const sac_device *dev, void (*fn)(void *user, const struct sac_live_buffer *buf),
-                          void *user)
+void sac_device_each_live(const sac_device *dev,
+                          void (*fn)(void *user, const struct sac_live_buffer *buf), void *user)
 {
     each_live(dev->pool, fn, user);
     if (dev->host_pool)
@@ -87,15 +88,20 @@ enum sac_memory_use sac_memory_use_set(enum sac_memory_use use)
     return before;
 }
 
-/* Buffers that a thread of another stage takes as well; by the beginnings of their owners' names. */
+/* Buffers that a thread of another stage takes as well; by the beginnings of their owners'
+ * names. */
 static const struct {
     const char         *owner;
     enum sac_memory_use use;
 } uses[] = {
-    {"detector input", SAC_MEMORY_PREPROCESS}, {"preprocess", SAC_MEMORY_PREPROCESS},
-    {"boxes", SAC_MEMORY_HEAD},                {"detect", SAC_MEMORY_HEAD},
-    {"embedd", SAC_MEMORY_REID},               {"looks of tracks", SAC_MEMORY_TRACKING},
-    {"camera motion", SAC_MEMORY_TRACKING},    {"NVDEC", SAC_MEMORY_DECODE},   
+    {"detector input", SAC_MEMORY_PREPROCESS},
+    {"preprocess", SAC_MEMORY_PREPROCESS},
+    {"boxes", SAC_MEMORY_HEAD},
+    {"detect", SAC_MEMORY_HEAD},
+    {"embedd", SAC_MEMORY_REID},
+    {"looks of tracks", SAC_MEMORY_TRACKING},
+    {"camera motion", SAC_MEMORY_TRACKING},
+    {"NVDEC", SAC_MEMORY_DECODE},
     {"frames on their way", SAC_MEMORY_DECODE},
 };
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tracked objects look like, kept on a device: a few embeddings (views) per object, blended over time
- * and compared with those of a frame. The arithmetic is only here, for the host's gallery, the
- * CPU's
- * entry and the CUDA kernels, which must agree to the last bit.
+/* What tracked objects look like, kept on a device: a few embeddings (views) per object, blended
+ * over time and compared with those of a frame. The arithmetic is only here, for the host's
+ * gallery, the CPU's entry and the CUDA kernels, which must agree to the last bit.
  *
- * An object owns a slot: a piece of device memory of sac_look_slot_bytes, laid out as sac_look_slot_of
- * says, whose contents begin with an update that calls it fresh. */
+ * An object owns a slot: a piece of device memory of sac_look_slot_bytes, laid out as
+ * sac_look_slot_of says, whose contents begin with an update that calls it fresh. */
 #ifndef SAC_DEVICE_LOOKS_H
 #define SAC_DEVICE_LOOKS_H
 
@@ -22,8 +21,8 @@ struct sac_look_shape {
 struct sac_look_update {
     void        *slot;
     const float *row; /* [dim] */
-    double       now_s; /* of the picture: views fade with seconds, not with the number of pictures */
-    bool         fresh; /* the slot holds nothing yet */
+    double now_s;     /* of the picture: views fade with seconds, not with the number of pictures */
+    bool   fresh;     /* the slot holds nothing yet */
 };
 
 /* A frame's embeddings beside the objects of its stream. */
@@ -40,8 +39,9 @@ struct sac_looks_job {
     const struct sac_look_update *updates;
     const struct sac_look_ask    *asks;
     int                           update_count, ask_count;
-    /* Device memory, for each ask in turn [1 + objects, items]: the square of each row's length (objects
-     * are paired with rows of length 1 alone), then the distances, 0..2, to each object's nearest view. */
+    /* Device memory, for each ask in turn [1 + objects, items]: the square of each row's length
+     * (objects are paired with rows of length 1 alone), then the distances, 0..2, to each object's
+     * nearest view. */
     float *out;
 };
 
@@ -66,8 +66,8 @@ SAC_ANYWHERE size_t sac_look_met_bytes(int views_max)
 
 SAC_ANYWHERE size_t sac_look_slot_bytes(struct sac_look_shape s)
 {
-    size_t bytes = 16 + sac_look_met_bytes(s.views_max) +
-                   (size_t)s.views_max * (size_t)s.dim * sizeof(float);
+    size_t bytes =
+        16 + sac_look_met_bytes(s.views_max) + (size_t)s.views_max * (size_t)s.dim * sizeof(float);
     return (bytes + 63) / 64 * 64;
 }
 
@@ -80,16 +80,18 @@ SAC_ANYWHERE struct sac_look_slot sac_look_slot_of(void *memory, int views_max)
     return slot;
 }
 
-/* Both in host memory. Distance, 0..2, to the nearest view, and which that is; 2 and -1: it has none. */
-float sac_look_nearest(const struct sac_look_slot *slot, struct sac_look_shape shape, const float *row,
-                       int *view);
-void  sac_look_add(struct sac_look_slot *slot, struct sac_look_shape shape, const float *row, double now_s);
+/* Both in host memory. Distance, 0..2, to the nearest view, and which that is; 2 and -1: it has
+ * none. */
+float sac_look_nearest(const struct sac_look_slot *slot, struct sac_look_shape shape,
+                       const float *row, int *view);
+void  sac_look_add(struct sac_look_slot *slot, struct sac_look_shape shape, const float *row,
+                   double now_s);
 
 /* ---- arithmetic ---- */
 
-/* A product is summed in so many lanes, numbers of one remainder in each; then what the lanes' last whole
- * round leaves over comes first, and the lanes follow in order. One sum alone would wait for its own result
- * at each step, on the CPU as on a GPU. */
+/* A product is summed in so many lanes, numbers of one remainder in each; then what the lanes' last
+ * whole round leaves over comes first, and the lanes follow in order. One sum alone would wait for
+ * its own result at each step, on the CPU as on a GPU. */
 enum { SAC_LOOK_LANES = 8 };
 
 /* Closer than this is the same view. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy's .npy: "\x93NUMPY", version, header length, a Python dict literal with descr, fortran_order
- * and shape, padded with spaces to a multiple of 64, then the numbers. The format's description:
- * numpy.lib.format, NEP 1. The header comes from outside, so the parser below takes that one literal
- * and nothing else of Python. */
+/* NumPy's .npy: "\x93NUMPY", version, header length, a Python dict literal with descr,
+ * fortran_order and shape, padded with spaces to a multiple of 64, then the numbers. The format's
+ * description: numpy.lib.format, NEP 1. The header comes from outside, so the parser below takes
+ * that one literal and nothing else of Python. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@ static const struct {
     enum sac_dtype dtype;
     const char    *descr;
 } descrs[] = {
-    {SAC_F32, "<f4"}, {SAC_F16, "<f2"}, {SAC_F64, "<f8"}, {SAC_BF16, "<V2"}, {SAC_I8, "|i1"},
-    {SAC_U8, "|u1"},  {SAC_I16, "<i2"}, {SAC_U16, "<u2"}, {SAC_I32, "<i4"},  {SAC_U32, "<u4"},
+    {SAC_F32, "<f4"}, {SAC_F16, "<f2"}, {SAC_F64, "<f8"},  {SAC_BF16, "<V2"}, {SAC_I8, "|i1"},
+    {SAC_U8, "|u1"},  {SAC_I16, "<i2"}, {SAC_U16, "<u2"},  {SAC_I32, "<i4"},  {SAC_U32, "<u4"},
     {SAC_I64, "<i8"}, {SAC_U64, "<u8"}, {SAC_BOOL, "|b1"}, {SAC_BF16, "|V2"},
 };
 
@@ -81,8 +81,8 @@ static sac_result parse_descr(struct parser *p, struct header *h)
 {
     char descr[16];
     if (!parse_string(p, descr, sizeof descr))
-        return SAC_FAIL(p->ctx, SAC_ERR_UNSUPPORTED,
-                        "'%s': a structured dtype; have plain numbers", p->path);
+        return SAC_FAIL(p->ctx, SAC_ERR_UNSUPPORTED, "'%s': a structured dtype; have plain numbers",
+                        p->path);
     for (size_t i = 0; i < SAC_COUNT(descrs); i++)
         if (!strcmp(descrs[i].descr, descr)) {
             h->desc.dtype = descrs[i].dtype;
@@ -201,8 +201,9 @@ static sac_result read_preamble(sac_context *ctx, const char *path, FILE *file, 
     if (size == 4)
         *length |= (size_t)n[2] << 16 | (size_t)n[3] << 24;
     if (*length > HEADER_BYTES_MAX)
-        return SAC_FAIL(ctx, SAC_ERR_FORMAT, "'%s': a .npy header of %zu bytes; up to %d make sense",
-                        path, *length, (int)HEADER_BYTES_MAX);
+        return SAC_FAIL(ctx, SAC_ERR_FORMAT,
+                        "'%s': a .npy header of %zu bytes; up to %d make sense", path, *length,
+                        (int)HEADER_BYTES_MAX);
     return SAC_OK;
 }
 

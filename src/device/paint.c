@@ -17,8 +17,9 @@ struct painter {
 static void emit(const struct painter *p, struct sac_bounds b, struct sac_coat coat,
                  const struct sac_segment *segment)
 {
-    coat.bounds = (struct sac_bounds){SAC_MAX(b.x0, 0), SAC_MAX(b.y0, 0), SAC_MIN(b.x1, p->frame->width),
-                                      SAC_MIN(b.y1, p->frame->height)};
+    coat.bounds =
+        (struct sac_bounds){SAC_MAX(b.x0, 0), SAC_MAX(b.y0, 0), SAC_MIN(b.x1, p->frame->width),
+                            SAC_MIN(b.y1, p->frame->height)};
     if (coat.bounds.x0 < coat.bounds.x1 && coat.bounds.y0 < coat.bounds.y1)
         p->fn(p->user, &coat, segment);
 }
@@ -36,13 +37,14 @@ static struct sac_bounds bounds_of(const struct sac_rect *r)
     return (struct sac_bounds){pixel_of(r->x0), pixel_of(r->y0), pixel_of(r->x1), pixel_of(r->y1)};
 }
 
-/* The frame of a box lies inside it. Only the four sides are visited: the inside of a large box is most
- * of it. */
+/* The frame of a box lies inside it. Only the four sides are visited: the inside of a large box is
+ * most of it. */
 static void coat_box(const struct painter *p, const struct sac_rect *r, int thickness)
 {
     struct sac_bounds b = bounds_of(r);
     struct sac_coat   coat = p->coat;
-    struct sac_bounds hole = {b.x0 + thickness, b.y0 + thickness, b.x1 - thickness, b.y1 - thickness};
+    struct sac_bounds hole = {b.x0 + thickness, b.y0 + thickness, b.x1 - thickness,
+                              b.y1 - thickness};
     coat.cover = SAC_COVER_FRAME;
     coat.hole = hole;
     /* Bands are even, so that no chroma sample belongs to two of them. */
@@ -80,8 +82,8 @@ static void coat_strokes(const struct painter *p, const struct strokes *s)
     coat.count = s->count;
     coat.radius = s->radius;
     emit(p,
-         (struct sac_bounds){(int)floorf(x0 - reach), (int)floorf(y0 - reach), (int)ceilf(x1 + reach),
-                             (int)ceilf(y1 + reach)},
+         (struct sac_bounds){(int)floorf(x0 - reach), (int)floorf(y0 - reach),
+                             (int)ceilf(x1 + reach), (int)ceilf(y1 + reach)},
          coat, s->segment);
 }
 
@@ -144,8 +146,9 @@ static struct sac_coat coat_of(const sac_frame *frame, const struct sac_shape *s
 {
     const struct sac_colour c = shape->colour;
     const bool              bgr = sac_is_bgr(frame->format);
-    struct sac_coat         coat = {.sample = {bgr ? c.b : c.r, c.g, bgr ? c.r : c.b},
-                                    .alpha = (int)(SAC_CLAMP(shape->alpha, 0.0f, 1.0f) * 256.0f + 0.5f)};
+    const float             alpha = SAC_CLAMP(shape->alpha, 0.0f, 1.0f);
+    struct sac_coat         coat = {.sample = {bgr ? c.b : c.r, c.g, bgr ? c.r : c.b}};
+    coat.alpha = (int)(alpha * 256.0f + 0.5f);
     if (sac_rgb_step(frame->format))
         return coat;
     struct sac_luma_weights k = sac_luma_weights_of(frame->matrix);
@@ -156,8 +159,8 @@ static struct sac_coat coat_of(const sac_frame *frame, const struct sac_shape *s
                        (c.r - y) / m.r_v + m.c_zero};
     for (int i = 0; i < 3; i++)
         coat.sample[i] = frame->format == SAC_PIXEL_P010
-                           ? (int)SAC_MIN(lrint(value[i] * 4), 1023) << 6
-                           : (int)SAC_MIN(lrint(value[i]), 255);
+                             ? (int)SAC_MIN(lrint(value[i] * 4), 1023) << 6
+                             : (int)SAC_MIN(lrint(value[i]), 255);
     return coat;
 }
 

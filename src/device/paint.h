@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes as coats of paint: what a device has to do for each, in order, is to blend one colour into the
- * pixels of a rectangle by how much of each is covered. Luma is blended pixel by pixel, chroma by the mean
- * of the four pixels that share a sample: so thin lines keep their colour and edges bleed no more than
- * 4:2:0 must. All devices do it with the arithmetic here, to the last bit. */
+/* Shapes as coats of paint: what a device has to do for each, in order, is to blend one colour into
+ * the pixels of a rectangle by how much of each is covered. Luma is blended pixel by pixel, chroma
+ * by the mean of the four pixels that share a sample: so thin lines keep their colour and edges
+ * bleed no more than 4:2:0 must. All devices do it with the arithmetic here, to the last bit. */
 #ifndef SAC_DEVICE_PAINT_H
 #define SAC_DEVICE_PAINT_H
 
@@ -30,13 +30,15 @@ struct sac_coat {
     struct sac_bounds hole;
     int               first, count; /* segments */
     float             radius;
-    int               sample[3]; /* the colour as the frame stores it: Y, U, V or R, G, B or B, G, R */
-    int               alpha;     /* 0..256 */
+    int sample[3]; /* the colour as the frame stores it: Y, U, V or R, G, B or B, G, R */
+    int alpha;     /* 0..256 */
 };
 
 /* The coats of one shape, in order. segment: coat->count of them, valid during the call. */
-typedef void (*sac_coat_fn)(void *user, const struct sac_coat *coat, const struct sac_segment *segment);
-void sac_coats_of(const sac_frame *frame, const struct sac_shape *shape, sac_coat_fn fn, void *user);
+typedef void (*sac_coat_fn)(void *user, const struct sac_coat *coat,
+                            const struct sac_segment *segment);
+void sac_coats_of(const sac_frame *frame, const struct sac_shape *shape, sac_coat_fn fn,
+                  void *user);
 
 /* ---- coverage ---- */
 
@@ -63,7 +65,8 @@ enum { SAC_COVER_FULL = 255 * 256 }; /* coverage times alpha */
 SAC_ANYWHERE int sac_mix(int from, int to, int cover, int alpha)
 {
     int change = (to - from) * cover * alpha; /* up to 1023 * 255 * 256 */
-    return from + (change + (change < 0 ? -SAC_COVER_FULL / 2 : SAC_COVER_FULL / 2)) / SAC_COVER_FULL;
+    return from +
+           (change + (change < 0 ? -SAC_COVER_FULL / 2 : SAC_COVER_FULL / 2)) / SAC_COVER_FULL;
 }
 
 SAC_ANYWHERE uint8_t sac_mix_byte(int from, int to, int cover, int alpha)

@@ -12,7 +12,8 @@ struct sac_fit_box {
 
 /* Whole pixels, as the makers of the models resize: YOLOX cuts the fraction off, YOLOv5 and later
  * round it and put the odd pixel of the border right and below. */
-SAC_ANYWHERE struct sac_fit_box sac_fit_box_of(const struct sac_preprocess *pre, const struct sac_rect *crop)
+SAC_ANYWHERE struct sac_fit_box sac_fit_box_of(const struct sac_preprocess *pre,
+                                               const struct sac_rect       *crop)
 {
     struct sac_fit_box box = {0, 0, pre->width, pre->height};
     if (pre->fit == SAC_FIT_STRETCH)
@@ -37,9 +38,10 @@ SAC_ANYWHERE float sac_clamp_to(float v, float low, float high)
     return low > v ? low : v;
 }
 
-/* The part of the box inside the frame, as networks for crops are trained; a pixel at least, so that a
- * degenerate box and one outside still have a crop. */
-SAC_ANYWHERE struct sac_rect sac_crop_of_box(const struct sac_detection *box, int frame_width, int frame_height)
+/* The part of the box inside the frame, as networks for crops are trained; a pixel at least, so
+ * that a degenerate box and one outside still have a crop. */
+SAC_ANYWHERE struct sac_rect sac_crop_of_box(const struct sac_detection *box, int frame_width,
+                                             int frame_height)
 {
     const float     width = (float)frame_width, height = (float)frame_height;
     struct sac_rect crop;
@@ -58,18 +60,19 @@ struct sac_crops_job {
     const struct sac_preprocess *pre;
     sac_frame *const            *frames; /* [n], of which the boxes are */
     int                          n;
-    const void                  *boxes;     /* device memory, as sac_detect_run fills it for n images */
+    const void                  *boxes; /* device memory, as sac_detect_run fills it for n images */
     float                        score_min; /* boxes below it are skipped */
     int                          max;       /* crops that dst has room for */
 };
 enum { SAC_CROPS_FRAMES_MAX = 128 };
 
-/* Fill dst [max,C,H,W] or [max,H,W,C] with the crops of the boxes in their order; images behind the last
- * crop stay as they are.
- * count    one number in device memory: how many crops there are; more than max: the rest was left out.
+/* Fill dst [max,C,H,W] or [max,H,W,C] with the crops of the boxes in their order; images behind the
+ * last crop stay as they are.
+ * count    one number in device memory: how many crops there are; more than max: the rest was left
+ *          out.
  * Errors   SAC_ERR_ARG, as of sac_preprocess_run, and for more than SAC_CROPS_FRAMES_MAX frames. */
-sac_result sac_preprocess_boxes(sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
-                                sac_tensor *dst, int32_t *count);
+sac_result sac_preprocess_boxes(sac_device *dev, struct sac_stream *stream,
+                                const struct sac_crops_job *job, sac_tensor *dst, int32_t *count);
 #endif
 
 #endif

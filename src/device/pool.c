@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooled device memory.
  *
- * A request is rounded up to a size class (four to each power of two, so at most a quarter is wasted)
- * and served from the idle buffers of that class, else from the device. A buffer returns with its
- * last reference, and is reused once the streams that it was used on are done with it. A buffer
- * that stays idle for long is freed, so that a size which was needed once does not stay. */
+ * A request is rounded up to a size class (four to each power of two, so at most a quarter is
+ * wasted) and served from the idle buffers of that class, else from the device. A buffer returns
+ * with its last reference, and is reused once the streams that it was used on are done with it. A
+ * buffer that stays idle for long is freed, so that a size which was needed once does not stay. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +19,8 @@ enum {
      * a new one costs a wait for all of the GPU. */
     IDLE_INTERVALS = 16,          /* minutes of a camera, a second of 32 files at full speed */
     IDLE_INTERVALS_REUSED = 1024, /* hours of a camera, a minute of 32 files */
-    IDLE_REQUESTS_MAX = 512,    /* where no frames are counted */
-    LOOK_REQUESTS = 64          /* how often that is looked at */
+    IDLE_REQUESTS_MAX = 512,      /* where no frames are counted */
+    LOOK_REQUESTS = 64            /* how often that is looked at */
 };
 
 /* ---- size classes ---- */
@@ -126,7 +126,8 @@ static bool unwanted_by_frames(const struct sac_buffer_pool *pool, const struct 
 }
 
 static void free_idle(struct sac_buffer_pool *pool,
-                      bool (*which)(const struct sac_buffer_pool *pool, const struct sac_buffer *buf))
+                      bool (*which)(const struct sac_buffer_pool *pool,
+                                    const struct sac_buffer      *buf))
 {
     for (int i = 0; i < SAC_POOL_CLASSES; i++)
         for (struct sac_buffer **at = &pool->idle[i], *buf; (buf = *at);) {
@@ -174,7 +175,8 @@ void sac_device_pool_trim(sac_device *dev)
 void sac_device_count_frames(sac_device *dev, int n)
 {
     const uint64_t every = (uint64_t)SAC_MAX(dev->params.trim_frames, 0);
-    const uint64_t before = atomic_fetch_add_explicit(&dev->frames, (uint64_t)n, memory_order_relaxed);
+    const uint64_t before =
+        atomic_fetch_add_explicit(&dev->frames, (uint64_t)n, memory_order_relaxed);
     if (every && before / every != (before + (uint64_t)n) / every)
         for_each_pool(dev, end_interval);
 }
@@ -243,12 +245,13 @@ static void count_request(struct sac_buffer_pool *pool)
         free_idle(pool, unwanted_by_requests);
 }
 
-static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, size_t bytes, uint64_t live,
-                         const char *owner)
+static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, size_t bytes,
+                         uint64_t live, const char *owner)
 {
     if (res == SAC_ERR_LIMIT)
         return SAC_FAIL(pool->dev->ctx, res,
-                        "%s: %zu bytes more on %s would pass its memory limit of %" PRIu64 " (%" PRIu64 " in use); %s",
+                        "%s: %zu bytes more on %s would pass its memory limit of %" PRIu64
+                        " (%" PRIu64 " in use); %s",
                         owner, bytes, pool->where, pool->limit_bytes, live,
                         pool == pool->dev->host_pool ? "raise it (--host-limit)"
                                                      : "raise the limit, or use a smaller batch");
@@ -257,8 +260,9 @@ static sac_result refuse(const struct sac_buffer_pool *pool, sac_result res, siz
     if (pool == pool->dev->pool && pool->dev->ops->memory_info &&
         pool->dev->ops->memory_info(pool->dev, &left, &total) == SAC_OK)
         snprintf(room, sizeof room, ", %" PRIu64 " of %" PRIu64 " free", left, total);
-    return SAC_FAIL(pool->dev->ctx, res, "%s: no memory for %zu bytes on %s (%" PRIu64 " in use by this run%s)",
-                    owner, bytes, pool->where, live, room);
+    return SAC_FAIL(pool->dev->ctx, res,
+                    "%s: no memory for %zu bytes on %s (%" PRIu64 " in use by this run%s)", owner,
+                    bytes, pool->where, live, room);
 }
 
 /* Set the buffer up for its holder, before it joins the live list. */
@@ -296,20 +300,22 @@ static sac_result create(struct sac_buffer_pool *pool, size_t bytes, const char 
     if (res != SAC_OK)
         return refuse(pool, res, bytes, live, owner);
     if (late)
-        sac_log(pool->dev->ctx, SAC_LOG_DEBUG, "%s: new after the first %d frames: '%s', %zu bytes", pool->where,
-                SAC_POOL_WARM_FRAMES, owner, bytes);
+        sac_log(pool->dev->ctx, SAC_LOG_DEBUG, "%s: new after the first %d frames: '%s', %zu bytes",
+                pool->where, SAC_POOL_WARM_FRAMES, owner, bytes);
     if (!own)
         sac_device_hold(pool->dev);
     *out = buf;
     return SAC_OK;
 }
 
-sac_result sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner, struct sac_buffer **out)
+sac_result sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner,
+                              struct sac_buffer **out)
 {
     struct sac_buffer_pool *pool = dev->pool;
     struct sac_buffer      *buf = sac_new(struct sac_buffer);
     if (!buf)
-        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for its place in the books", owner);
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for its place in the books",
+                        owner);
     buf->pool = pool;
     buf->class_bytes = bytes;
     pthread_mutex_lock(&pool->lock);
@@ -330,7 +336,8 @@ sac_result sac_buffer_reserve(sac_device *dev, uint64_t bytes, const char *owner
     return SAC_OK;
 }
 
-sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner, struct sac_buffer **out)
+sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
+                             struct sac_buffer **out)
 {
     return create(dev->pool, bytes, owner, false, out);
 }
@@ -412,7 +419,8 @@ void sac_buffer_used(struct sac_buffer *buf, struct sac_stream *stream)
 
 /* ---- life ---- */
 
-static sac_result pool_create(sac_device *dev, struct sac_buffer_pool preset, struct sac_buffer_pool **out)
+static sac_result pool_create(sac_device *dev, struct sac_buffer_pool preset,
+                              struct sac_buffer_pool **out)
 {
     struct sac_buffer_pool *pool = sac_new(struct sac_buffer_pool);
     if (!pool)
@@ -437,13 +445,13 @@ sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out)
 {
     const struct sac_device_params *p = &dev->params;
     const bool                      own = !dev->ops->host_memory && p->vram_limit_bytes;
-    return pool_create(dev,
-                       (struct sac_buffer_pool){.where = dev->name,
-                                                .alloc = dev->ops->memory_alloc,
-                                                .free = dev->ops->memory_free,
-                                                .limit_bytes = own ? p->vram_limit_bytes
-                                                                   : p->memory_limit_bytes},
-                       out);
+    return pool_create(
+        dev,
+        (struct sac_buffer_pool){.where = dev->name,
+                                 .alloc = dev->ops->memory_alloc,
+                                 .free = dev->ops->memory_free,
+                                 .limit_bytes = own ? p->vram_limit_bytes : p->memory_limit_bytes},
+        out);
 }
 
 sac_result sac_host_pool_create(sac_device *dev, struct sac_buffer_pool **out)

@@ -9,7 +9,8 @@
 enum {
     SAC_POOL_CLASS_BYTES_MIN = 256,
     SAC_POOL_CLASS_BITS_MIN = 8,
-    SAC_POOL_CLASSES = (48 - SAC_POOL_CLASS_BITS_MIN) * 4, /* to 256 TiB: more is refused before it gets here */
+    SAC_POOL_CLASSES = (48 - SAC_POOL_CLASS_BITS_MIN) * 4, /* to 256 TiB: more is refused before it
+                                                              gets here */
     SAC_POOL_OWNER_BYTES = 48
 };
 
@@ -34,13 +35,13 @@ struct sac_buffer {
 };
 
 struct sac_buffer_pool {
-    sac_device           *dev;
-    const char           *where; /* in sentences: "cuda:0", "page-locked host memory" */
-    sac_result          (*alloc)(struct sac_device *dev, size_t bytes, void **out);
-    void                (*free)(struct sac_device *dev, void *p);
+    sac_device *dev;
+    const char *where; /* in sentences: "cuda:0", "page-locked host memory" */
+    sac_result (*alloc)(struct sac_device *dev, size_t bytes, void **out);
+    void (*free)(struct sac_device *dev, void *p);
     uint64_t              limit_bytes; /* 0: none */
-    pthread_mutex_t       lock; /* guards all below */
-    pthread_cond_t        wake; /* the watcher should end */
+    pthread_mutex_t       lock;        /* guards all below */
+    pthread_cond_t        wake;        /* the watcher should end */
     bool                  quit, watching;
     pthread_t             watcher;
     struct sac_buffer    *live;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arithmetic of one pixel: where an output falls on its inputs, with which weights, and what
- * becomes of the channels. The CPU's row kernels and the CUDA kernels both compute by it, to the last
- * bit: weights are integers, and nothing may be contracted to a fused multiply-add (the kernels are
- * compiled with -fmad=false). */
+ * becomes of the channels. The CPU's row kernels and the CUDA kernels both compute by it, to the
+ * last bit: weights are integers, and nothing may be contracted to a fused multiply-add (the
+ * kernels are compiled with -fmad=false). */
 #ifndef SAC_DEVICE_SAMPLE_H
 #define SAC_DEVICE_SAMPLE_H
 
@@ -59,7 +59,8 @@ SAC_ANYWHERE int sac_axis_clamp(double i, int size)
     return (int)(i > 0.0 ? i : 0.0);
 }
 
-/* The two inputs of a bilinear output; the second weighs `second`, the first what is left of one. */
+/* The two inputs of a bilinear output; the second weighs `second`, the first what is left of
+ * one. */
 struct sac_tap {
     int     a, b;
     int32_t second;
@@ -95,8 +96,8 @@ SAC_ANYWHERE struct sac_area sac_axis_area(const struct sac_axis_spec *s, int i)
     return a;
 }
 
-SAC_ANYWHERE int32_t sac_area_until(const struct sac_axis_spec *s, const struct sac_area *a, int input,
-                                    int32_t one)
+SAC_ANYWHERE int32_t sac_area_until(const struct sac_axis_spec *s, const struct sac_area *a,
+                                    int input, int32_t one)
 {
     if (a->outside || input == s->size - 1 || input + 1 >= a->end)
         return one;
@@ -105,48 +106,54 @@ SAC_ANYWHERE int32_t sac_area_until(const struct sac_axis_spec *s, const struct 
 
 /* ---- samples ---- */
 
-/* A frame's planes as a kernel sees them, from the upright picture's first sample on. Rows of NV12 and P010
- * begin at even addresses. */
+/* A frame's planes as a kernel sees them, from the upright picture's first sample on. Rows of NV12
+ * and P010 begin at even addresses. */
 struct sac_surface {
-    const uint8_t        *plane[SAC_PLANES_MAX];
-    uint32_t              pitch[SAC_PLANES_MAX];
-    int32_t               across[SAC_PLANES_MAX]; /* bytes from a sample to the next one in its row */
-    int32_t               down[SAC_PLANES_MAX];   /* and to the one below */
-    bool                  turned;                 /* else these are the sample's size and the pitch */
-    int                   width, height;
+    const uint8_t *plane[SAC_PLANES_MAX];
+    uint32_t       pitch[SAC_PLANES_MAX];
+    int32_t        across[SAC_PLANES_MAX]; /* bytes from a sample to the next one in its row */
+    int32_t        down[SAC_PLANES_MAX];   /* and to the one below */
+    bool           turned;                 /* else these are the sample's size and the pitch */
+    int            width, height;
     enum sac_pixel_format format;
     struct sac_colour_map colour; /* of Y, U, V formats */
 };
 
-/* What is known of a surface when its kernel is compiled. A surface that is upright can be read as a turned one,
- * slower. */
+/* What is known of a surface when its kernel is compiled. A surface that is upright can be read as
+ * a turned one, slower. */
 struct sac_reading {
     enum sac_pixel_format format;
     bool                  turned;
 };
 
-/* Row y of a plane. Of a turned one a row is no run of bytes: then it is the sample x itself, at 0. */
-SAC_ANYWHERE const uint8_t *sac_row_of(const struct sac_surface *s, bool turned, int plane, int x, int y)
+/* Row y of a plane. Of a turned one a row is no run of bytes: then it is the sample x itself, at
+ * 0. */
+SAC_ANYWHERE const uint8_t *sac_row_of(const struct sac_surface *s, bool turned, int plane, int x,
+                                       int y)
 {
     if (turned)
         return s->plane[plane] + (int64_t)y * s->down[plane] + (int64_t)x * s->across[plane];
     return s->plane[plane] + (size_t)y * s->pitch[plane];
 }
 
-/* Luma, or number c of a pixel of R, G, B, in Q7. A format that is known when this is compiled leaves one line. */
-SAC_ANYWHERE int32_t sac_luma_q7(const struct sac_surface *s, struct sac_reading r, int x, int y, int c)
+/* Luma, or number c of a pixel of R, G, B, in Q7. A format that is known when this is compiled
+ * leaves one line. */
+SAC_ANYWHERE int32_t sac_luma_q7(const struct sac_surface *s, struct sac_reading r, int x, int y,
+                                 int c)
 {
     const uint8_t *row = sac_row_of(s, r.turned, 0, x, y);
     x = r.turned ? 0 : x;
     if (r.format == SAC_PIXEL_P010)
         return ((const uint16_t *)(const void *)row)[x] >> 1; /* the top byte is the 8 bit value */
-    if (sac_rgb_step(r.format)) /* one body for pixels of 3 and of 4: two would take registers from all formats */
+    if (sac_rgb_step(r.format)) /* one body for pixels of 3 and of 4: two would take registers from
+                                   all formats */
         return row[sac_rgb_step(s->format) * x + c] << 7;
     return row[x] << 7;
 }
 
 /* U and V of the chroma sample x, y, in Q7. */
-SAC_ANYWHERE void sac_chroma_q7(const struct sac_surface *s, struct sac_reading r, int x, int y, int32_t uv[2])
+SAC_ANYWHERE void sac_chroma_q7(const struct sac_surface *s, struct sac_reading r, int x, int y,
+                                int32_t uv[2])
 {
     const uint8_t *row = sac_row_of(s, r.turned, 1, x, y);
     const int      at = r.turned ? 0 : x;
@@ -177,8 +184,9 @@ SAC_ANYWHERE float sac_blend_columns(int32_t left, int32_t right, int32_t second
     return (float)((one - second) * left + second * right) * SAC_FLOAT_OF_SUM;
 }
 
-/* The frame's own channels at one output pixel, as they lie in memory; grey: three times the same. Chroma
- * stands for 2 x 2 pixels, so that both taps of an axis may be one chroma sample: their weights then add up. */
+/* The frame's own channels at one output pixel, as they lie in memory; grey: three times the same.
+ * Chroma stands for 2 x 2 pixels, so that both taps of an axis may be one chroma sample: their
+ * weights then add up. */
 SAC_ANYWHERE void sac_sample_bilinear(const struct sac_surface *s, struct sac_reading r,
                                       struct sac_tap x, struct sac_tap y, float channel[3])
 {
@@ -268,7 +276,8 @@ struct sac_taps {
 
 /* A pixel of any number of inputs, whose weights were made before. */
 SAC_ANYWHERE void sac_sample_taps(const struct sac_surface *s, struct sac_reading r,
-                                  const struct sac_taps *x, const struct sac_taps *y, float channel[3])
+                                  const struct sac_taps *x, const struct sac_taps *y,
+                                  float channel[3])
 {
     const bool          yuv = sac_is_yuv(r.format);
     struct sac_area_sum a;
@@ -305,8 +314,8 @@ SAC_ANYWHERE void sac_axis_walk_begin(struct sac_axis_walk *w, const struct sac_
 }
 
 /* The weight of the next input; the walk is over when they add up to one. */
-SAC_ANYWHERE int32_t sac_axis_walk_next(struct sac_axis_walk *w, const struct sac_axis_spec *s, int input,
-                                        int32_t one)
+SAC_ANYWHERE int32_t sac_axis_walk_next(struct sac_axis_walk *w, const struct sac_axis_spec *s,
+                                        int input, int32_t one)
 {
     int32_t until = one;
     if (s->area)
@@ -320,8 +329,8 @@ SAC_ANYWHERE int32_t sac_axis_walk_next(struct sac_axis_walk *w, const struct sa
 
 /* The same pixel by walks. */
 SAC_ANYWHERE void sac_sample_area(const struct sac_surface *s, struct sac_reading r,
-                                  const struct sac_axis_spec *x, int ix, const struct sac_axis_spec *y,
-                                  int iy, float channel[3])
+                                  const struct sac_axis_spec *x, int ix,
+                                  const struct sac_axis_spec *y, int iy, float channel[3])
 {
     const int32_t        one_x = 1 << SAC_COLUMN_WEIGHT_BITS, one_y = 1 << SAC_ROW_WEIGHT_BITS;
     struct sac_axis_walk wx, wy;

@@ -8,20 +8,11 @@ static const struct {
     const char *name;
     size_t      bytes;
 } dtypes[SAC_DTYPE_COUNT] = {
-    [SAC_DTYPE_NONE] = {"none", 0},
-    [SAC_F32] = {"float32", 4},
-    [SAC_F16] = {"float16", 2},
-    [SAC_F64] = {"float64", 8},
-    [SAC_BF16] = {"bfloat16", 2},
-    [SAC_I8] = {"int8", 1},
-    [SAC_U8] = {"uint8", 1},
-    [SAC_I16] = {"int16", 2},
-    [SAC_U16] = {"uint16", 2},
-    [SAC_I32] = {"int32", 4},
-    [SAC_U32] = {"uint32", 4},
-    [SAC_I64] = {"int64", 8},
-    [SAC_U64] = {"uint64", 8},
-    [SAC_BOOL] = {"bool", 1},
+    [SAC_DTYPE_NONE] = {"none", 0}, [SAC_F32] = {"float32", 4},   [SAC_F16] = {"float16", 2},
+    [SAC_F64] = {"float64", 8},     [SAC_BF16] = {"bfloat16", 2}, [SAC_I8] = {"int8", 1},
+    [SAC_U8] = {"uint8", 1},        [SAC_I16] = {"int16", 2},     [SAC_U16] = {"uint16", 2},
+    [SAC_I32] = {"int32", 4},       [SAC_U32] = {"uint32", 4},    [SAC_I64] = {"int64", 8},
+    [SAC_U64] = {"uint64", 8},      [SAC_BOOL] = {"bool", 1},
 };
 
 size_t sac_dtype_bytes(enum sac_dtype dtype)
@@ -67,9 +58,9 @@ void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t
 {
     size_t at = (size_t)snprintf(out, size, "%s [", sac_dtype_name(desc->dtype));
     for (int i = 0; i < desc->rank && at < size; i++)
-        at += desc->shape[i] < 0
-                  ? (size_t)snprintf(out + at, size - at, "%s?", i ? "," : "")
-                  : (size_t)snprintf(out + at, size - at, "%s%lld", i ? "," : "", (long long)desc->shape[i]);
+        at += desc->shape[i] < 0 ? (size_t)snprintf(out + at, size - at, "%s?", i ? "," : "")
+                                 : (size_t)snprintf(out + at, size - at, "%s%lld", i ? "," : "",
+                                                    (long long)desc->shape[i]);
     if (at < size)
         snprintf(out + at, size - at, "]");
 }
@@ -82,10 +73,10 @@ struct sac_tensor {
     /* What backs data: one of these, or memory that needs no release. */
     struct sac_buffer *buffer;
     sac_tensor        *base;
-    void             (*release)(void *user);
-    void              *user;
-    pthread_mutex_t    lock; /* guards uses */
-    struct sac_uses    uses; /* of wrapped memory */
+    void (*release)(void *user);
+    void           *user;
+    pthread_mutex_t lock; /* guards uses */
+    struct sac_uses uses; /* of wrapped memory */
 };
 
 static sac_result check(sac_device *dev, const struct sac_tensor_desc *desc, const char *owner,
@@ -254,8 +245,8 @@ void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t s
     while (base->base)
         base = base->base;
     sac_tensor_desc_print(&t->desc, shape, sizeof shape);
-    snprintf(out, size, "%s '%s', %s", doing, base->buffer ? sac_buffer_owner(base->buffer) : "wrapped tensor",
-             shape);
+    snprintf(out, size, "%s '%s', %s", doing,
+             base->buffer ? sac_buffer_owner(base->buffer) : "wrapped tensor", shape);
 }
 
 sac_result sac_tensor_upload(sac_tensor *t, const void *src)
@@ -311,17 +302,19 @@ sac_result sac_tensor_check(sac_context *ctx, const char *what, const sac_tensor
     SAC_NEEDS(ctx, spec);
     char have[160], want[280];
     if (spec->rank < 0 || spec->rank > SAC_RANK_MAX)
-        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: a tensor of rank %d cannot be wanted", what, spec->rank);
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: a tensor of rank %d cannot be wanted", what,
+                        spec->rank);
     print_spec(spec, want, sizeof want);
     if (!t)
         return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: no tensor; wanted %s", what, want);
     const bool aligned = !spec->align_bytes || (uintptr_t)t->data % spec->align_bytes == 0;
-    if ((!spec->device || t->dev == spec->device) && (!spec->dtype || t->desc.dtype == spec->dtype) &&
-        shape_fits(&t->desc, spec) && aligned)
+    if ((!spec->device || t->dev == spec->device) &&
+        (!spec->dtype || t->desc.dtype == spec->dtype) && shape_fits(&t->desc, spec) && aligned)
         return SAC_OK;
     char address[40] = "";
     sac_tensor_desc_print(&t->desc, have, sizeof have);
     if (!aligned)
         snprintf(address, sizeof address, " at address %p", (void *)t->data);
-    return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s on %s%s; wanted %s", what, have, t->dev->name, address, want);
+    return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: %s on %s%s; wanted %s", what, have, t->dev->name,
+                    address, want);
 }

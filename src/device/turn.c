@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes that lie on their side: how to walk over them as the upright picture, and the copy that turns them. */
+/* Planes that lie on their side: how to walk over them as the upright picture, and the copy that
+ * turns them. */
 #include <string.h>
 
 #include "device/device.h"
@@ -27,7 +28,8 @@ bool sac_orientation_swaps_sides(enum sac_orientation orientation)
 sac_frame sac_frame_as_turned(const sac_frame *frame, enum sac_orientation orientation)
 {
     sac_frame out = *frame;
-    if (sac_orientation_swaps_sides(orientation) != sac_orientation_swaps_sides(frame->orientation)) {
+    if (sac_orientation_swaps_sides(orientation) !=
+        sac_orientation_swaps_sides(frame->orientation)) {
         out.width = frame->height;
         out.height = frame->width;
     }
@@ -37,19 +39,21 @@ sac_frame sac_frame_as_turned(const sac_frame *frame, enum sac_orientation orien
 
 struct sac_plane_walk sac_plane_walk_of(const sac_frame *frame, int plane)
 {
-    /* By quarter turns clockwise: does the upright picture begin at the right, at the bottom of the stored one,
-     * and which way is across there? Down is a quarter turn further. */
+    /* By quarter turns clockwise: does the upright picture begin at the right, at the bottom of the
+     * stored one, and which way is across there? Down is a quarter turn further. */
     static const struct {
         int at_right, at_bottom, across_x, across_y;
     } turns[4] = {{0, 0, 1, 0}, {0, 1, 0, -1}, {1, 1, -1, 0}, {1, 0, 0, 1}};
-    const sac_frame         stored = sac_frame_as_turned(frame, SAC_UPRIGHT);
-    const int               turn = frame->orientation & 3, sign = frame->orientation & SAC_MIRROR ? -1 : 1;
-    const bool              right = turns[turn].at_right != (sign < 0);
+    const sac_frame stored = sac_frame_as_turned(frame, SAC_UPRIGHT);
+    const int       turn = frame->orientation & 3, sign = frame->orientation & SAC_MIRROR ? -1 : 1;
+    const bool      right = turns[turn].at_right != (sign < 0);
     struct sac_plane_layout one[SAC_PLANES_MAX], all[SAC_PLANES_MAX];
     sac_frame_planes(frame->format, 1, 1, one); /* so a row is a sample */
     sac_frame_planes(frame->format, stored.width, stored.height, all);
-    const ptrdiff_t sample = (ptrdiff_t)one[plane].row_bytes, pitch = (ptrdiff_t)frame->pitch_bytes[plane];
-    const ptrdiff_t last_x = (ptrdiff_t)all[plane].row_bytes - sample, last_y = (all[plane].rows - 1) * pitch;
+    const ptrdiff_t sample = (ptrdiff_t)one[plane].row_bytes,
+                    pitch = (ptrdiff_t)frame->pitch_bytes[plane];
+    const ptrdiff_t last_x = (ptrdiff_t)all[plane].row_bytes - sample,
+                    last_y = (all[plane].rows - 1) * pitch;
     return (struct sac_plane_walk){
         .first = frame->plane[plane] + (right ? last_x : 0) + (turns[turn].at_bottom ? last_y : 0),
         .sample_bytes = one[plane].row_bytes,
@@ -73,14 +77,16 @@ static inline void turn_tile(uint8_t *out, size_t pitch, int columns, int rows, 
     }
 }
 
-static void turn_plane(uint8_t *dst, size_t pitch, int width, int height, const struct sac_plane_walk *from)
+static void turn_plane(uint8_t *dst, size_t pitch, int width, int height,
+                       const struct sac_plane_walk *from)
 {
     for (int y = 0; y < height; y += TILE)
         for (int x = 0; x < width; x += TILE) {
             uint8_t       *out = dst + (size_t)y * pitch + (size_t)x * from->sample_bytes;
             const uint8_t *in = from->first + y * from->down + x * from->across;
             const int      columns = SAC_MIN(TILE, width - x), rows = SAC_MIN(TILE, height - y);
-            switch (from->sample_bytes) { /* a size that is known when this is compiled is one move */
+            switch (from->sample_bytes) { /* a size that is known when this is compiled is one move
+                                           */
             case 1: turn_tile(out, pitch, columns, rows, in, from, 1); break;
             case 2: turn_tile(out, pitch, columns, rows, in, from, 2); break;
             case 3: turn_tile(out, pitch, columns, rows, in, from, 3); break;
@@ -95,7 +101,7 @@ void sac_frame_turn(const sac_frame *src, const sac_frame *dst)
     const int               n = sac_frame_planes(dst->format, dst->width, dst->height, planes);
     for (int i = 0; i < n; i++) {
         const struct sac_plane_walk from = sac_plane_walk_of(src, i);
-        turn_plane(dst->plane[i], dst->pitch_bytes[i], (int)(planes[i].row_bytes / from.sample_bytes),
-                   planes[i].rows, &from);
+        turn_plane(dst->plane[i], dst->pitch_bytes[i],
+                   (int)(planes[i].row_bytes / from.sample_bytes), planes[i].rows, &from);
     }
 }

@@ -17,7 +17,8 @@ struct sac_arena_item {
 /* Returns the arena's bytes, or (size_t)-1 when memory ran out or the sum overflows.
  *
  * Source  greedy by size: the largest first, each into the lowest gap that is free over its life
- *         (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020). */
+ *         (Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference",
+ *         2020). */
 size_t sac_arena_plan(struct sac_arena_item *items, size_t count);
 
 #endif

@@ -28,7 +28,8 @@ static sac_result copy_bytes(sac_model *m, void *dst, const void *src, int64_t b
     const struct sac_operand o = {.dtype = SAC_U8, .rank = 1, .dims = {bytes}, .present = true};
     if (!m->dev->ops->host_memory)
         return bytes ? m->dev->ops->relayout(m->dev, m->on, &o, dst, SAC_LAYOUT_PLAIN, src,
-                                             SAC_LAYOUT_PLAIN) : SAC_OK;
+                                             SAC_LAYOUT_PLAIN)
+                     : SAC_OK;
     memcpy(dst, src, (size_t)bytes);
     return SAC_OK;
 }
@@ -92,10 +93,11 @@ static sac_result stack_outputs(sac_model *m, int64_t n, int64_t i, sac_tensor *
         else if (sac_tensor_desc_bytes(sac_tensor_describe(out[k])) != bytes * n)
             res = SAC_FAIL(m->ctx, SAC_ERR_UNSUPPORTED,
                            "%s: output '%s' changes its size from input to input, so inputs cannot "
-                           "be stacked", m->path, m->graph->outputs[k]->name);
+                           "be stacked",
+                           m->path, m->graph->outputs[k]->name);
         if (res == SAC_OK)
-            res = copy_bytes(m, (char *)sac_tensor_data(out[k]) + i * bytes, sac_tensor_data(one[k]),
-                             bytes);
+            res = copy_bytes(m, (char *)sac_tensor_data(out[k]) + i * bytes,
+                             sac_tensor_data(one[k]), bytes);
     }
     return res;
 }
@@ -106,8 +108,8 @@ sac_result sac_model_run_one_by_one(sac_model *m, int64_t n, sac_tensor *const *
     int          inputs = m->graph->input_count, outputs = m->graph->output_count;
     sac_tensor **one_in = sac_calloc((size_t)inputs, sizeof *one_in);
     sac_tensor **one_out = sac_calloc((size_t)outputs, sizeof *one_out);
-    sac_result   res = one_in && one_out ? SAC_OK
-                                         : SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to run");
+    sac_result   res =
+        one_in && one_out ? SAC_OK : SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to run");
     for (int64_t i = 0; i < n && res == SAC_OK; i++) {
         res = slice(m, in, n, i, one_in);
         if (res == SAC_OK)
@@ -133,8 +135,8 @@ sac_result sac_model_run_one_by_one(sac_model *m, int64_t n, sac_tensor *const *
 static void fill_random(const struct sac_tensor_desc *desc, void *host, uint32_t seed)
 {
     struct sac_operand o = {.dtype = desc->dtype, .rank = 1, .present = true, .data = host};
-    int64_t n = o.dims[0] = sac_tensor_desc_elements(desc);
-    bool    real = desc->dtype == SAC_F32 || desc->dtype == SAC_F16 || desc->dtype == SAC_F64 ||
+    int64_t            n = o.dims[0] = sac_tensor_desc_elements(desc);
+    bool real = desc->dtype == SAC_F32 || desc->dtype == SAC_F16 || desc->dtype == SAC_F64 ||
                 desc->dtype == SAC_BF16;
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
@@ -154,8 +156,8 @@ static sac_result exchange(sac_model *m, const sac_tensor *t, void *host, enum s
         memcpy(up ? device : host, up ? host : device, bytes);
         return SAC_OK;
     }
-    sac_result res = sac_device_copy(m->dev, m->on, up ? device : host, up ? host : device, bytes, kind,
-                                     SAC_COPY_WEIGHTS, "the check of a freed batch");
+    sac_result res = sac_device_copy(m->dev, m->on, up ? device : host, up ? host : device, bytes,
+                                     kind, SAC_COPY_WEIGHTS, "the check of a freed batch");
     sac_result done = settle(m);
     return res == SAC_OK ? done : res;
 }

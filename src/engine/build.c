@@ -27,8 +27,11 @@ struct build {
 
 struct sac_build_params sac_build_params_default(void)
 {
-    return (struct sac_build_params){.model = sac_model_params_default(), .batch_min = 1, .batch_opt = 1,
-                                     .batch_max = 1, .seed = 1};
+    return (struct sac_build_params){.model = sac_model_params_default(),
+                                     .batch_min = 1,
+                                     .batch_opt = 1,
+                                     .batch_max = 1,
+                                     .seed = 1};
 }
 
 static sac_result no_memory(const struct build *b)
@@ -55,8 +58,8 @@ static sac_result choose_batches(struct build *b)
     const struct sac_build_params *p = &b->params;
     if (p->batch_min < 1 || p->batch_opt < p->batch_min || p->batch_max < p->batch_opt ||
         p->batch_max > BATCH_MOST)
-        return SAC_FAIL(b->ctx, SAC_ERR_ARG, "batch %d:%d:%d: want 1 <= min <= opt <= max <= %d", p->batch_min,
-                        p->batch_opt, p->batch_max, (int)BATCH_MOST);
+        return SAC_FAIL(b->ctx, SAC_ERR_ARG, "batch %d:%d:%d: want 1 <= min <= opt <= max <= %d",
+                        p->batch_min, p->batch_opt, p->batch_max, (int)BATCH_MOST);
     add_batch(b, p->batch_min);
     add_batch(b, p->batch_opt);
     add_batch(b, p->batch_max);
@@ -84,8 +87,9 @@ static sac_result load(struct build *b, sac_device *dev, const char *path)
     if (res == SAC_OK)
         res = sac_model_load(b->cpu, path, &plain, &b->reference);
     if (res == SAC_OK && b->params.batch_max > 1 && !sac_model_batches(b->model))
-        res = SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED, "%s: its batch is fixed%s%s; build it with --batch 1",
-                       b->model->path, b->model->why_fixed[0] ? ": " : "", b->model->why_fixed);
+        res = SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED,
+                       "%s: its batch is fixed%s%s; build it with --batch 1", b->model->path,
+                       b->model->why_fixed[0] ? ": " : "", b->model->why_fixed);
     if (res != SAC_OK)
         return res;
     b->in = sac_calloc((size_t)b->model->graph->input_count, sizeof *b->in);
@@ -109,8 +113,9 @@ static sac_result input_desc(const struct build *b, int i, int batch, struct sac
     }
     if (desc->rank > 0 && sac_tensor_desc_elements(desc) > 0)
         return SAC_OK;
-    return SAC_FAIL(b->ctx, SAC_ERR_ARG, "%s: input '%s' leaves a size open%s", b->model->path, port->name,
-                    desc->rank == 4 ? "; --size WIDTHxHEIGHT gives it" : ", which a build cannot choose");
+    return SAC_FAIL(
+        b->ctx, SAC_ERR_ARG, "%s: input '%s' leaves a size open%s", b->model->path, port->name,
+        desc->rank == 4 ? "; --size WIDTHxHEIGHT gives it" : ", which a build cannot choose");
 }
 
 /* From 0 to 1, as in images. Integers are 0 or 1, which are valid indices of any table. */
@@ -118,7 +123,7 @@ static void fill(const struct sac_tensor_desc *desc, void *host, uint32_t seed)
 {
     struct sac_operand o = {.dtype = desc->dtype, .rank = 1, .present = true, .data = host};
     const int64_t      n = o.dims[0] = sac_tensor_desc_elements(desc);
-    const bool         real = desc->dtype == SAC_F32 || desc->dtype == SAC_F16 || desc->dtype == SAC_F64 ||
+    const bool real = desc->dtype == SAC_F32 || desc->dtype == SAC_F16 || desc->dtype == SAC_F64 ||
                       desc->dtype == SAC_BF16;
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
@@ -186,8 +191,10 @@ static sac_result run_reference(struct build *b, int n, int batch, sac_tensor **
 /* Compares output i of sample n with the CPU's. */
 static sac_result compare(struct build *b, int i, int n, const sac_tensor *want, double *error)
 {
-    const struct sac_tensor_desc *whole = sac_tensor_describe(b->out[i]), *one = sac_tensor_describe(want);
-    const size_t  bytes = (size_t)sac_tensor_desc_bytes(whole), part = (size_t)sac_tensor_desc_bytes(one);
+    const struct sac_tensor_desc *whole = sac_tensor_describe(b->out[i]),
+                                 *one = sac_tensor_describe(want);
+    const size_t bytes = (size_t)sac_tensor_desc_bytes(whole),
+                 part = (size_t)sac_tensor_desc_bytes(one);
     if (whole->dtype != one->dtype || part * (size_t)(n + 1) > bytes) {
         *error = INFINITY; /* its size depends on the data and differs: nothing to compare */
         return SAC_OK;
@@ -240,7 +247,8 @@ static void describe_plan(struct build *b, struct sac_build_bucket *bucket)
 
 static sac_result build_bucket(struct build *b, int batch, struct sac_build_bucket *bucket)
 {
-    *bucket = (struct sac_build_bucket){.batch = batch, .limit = sac_difference_limit((int)b->model->params.precision)};
+    *bucket = (struct sac_build_bucket){
+        .batch = batch, .limit = sac_difference_limit((int)b->model->params.precision)};
     sac_result    res = make_input(b, batch);
     const int64_t begun = sac_time_ns();
     if (res == SAC_OK)
@@ -283,14 +291,18 @@ static void find_suspects(struct build *b, double limit, char *out, size_t size)
 {
     struct suspects  s = {.limit = limit};
     struct sac_plan *plan = sac_model_latest_plan(b->model);
-    sac_log(b->ctx, SAC_LOG_WARN, "%s: it is off; each of its steps is compared with the CPU now", b->model->path);
+    sac_log(b->ctx, SAC_LOG_WARN, "%s: it is off; each of its steps is compared with the CPU now",
+            b->model->path);
     if (!plan || sac_plan_verify(plan, b->model->stream, b->cpu, look_at_step, &s) != SAC_OK)
         snprintf(out, size, "its steps could not be checked one by one");
     else if (s.over)
-        snprintf(out, size, "steps that are off by themselves: %d of %d, most of all %s, by %.2g of its largest number",
+        snprintf(out, size,
+                 "steps that are off by themselves: %d of %d, most of all %s, by %.2g of its "
+                 "largest number",
                  s.over, s.steps, s.label, s.worst);
     else
-        snprintf(out, size, "no step is off by itself (most of all %s, by %.2g): small errors add up", s.label,
+        snprintf(out, size,
+                 "no step is off by itself (most of all %s, by %.2g): small errors add up", s.label,
                  s.worst);
 }
 
@@ -301,11 +313,13 @@ static sac_result over_limit(struct build *b, const struct sac_build_bucket *buc
                                        [SAC_PRECISION_FP32] = ""};
     char                     steps[480];
     find_suspects(b, bucket->limit, steps, sizeof steps);
-    return SAC_FAIL(b->ctx, SAC_ERR_FORMAT,
-                    "%s: with batch %d it is off by %.2g of a channel's largest number, and %s may be off by "
-                    "%g; %s%s", b->model->path, bucket->batch, bucket->error,
-                    sac_precision_name(b->model->params.precision), bucket->limit, steps,
-                    mend[b->model->params.precision]);
+    return SAC_FAIL(
+        b->ctx, SAC_ERR_FORMAT,
+        "%s: with batch %d it is off by %.2g of a channel's largest number, and %s may be off by "
+        "%g; %s%s",
+        b->model->path, bucket->batch, bucket->error,
+        sac_precision_name(b->model->params.precision), bucket->limit, steps,
+        mend[b->model->params.precision]);
 }
 
 /* ---- the file ---- */
@@ -316,7 +330,7 @@ static sac_result write_file(struct build *b, const char *out)
     const size_t                  from = b->model->file_offset;
     struct sac_outfile            f = {0};
     size_t                        size = 0;
-    char *text = sac_book_text(&b->model->book, file->size - from, &size);
+    char                         *text = sac_book_text(&b->model->book, file->size - from, &size);
     if (!text)
         return no_memory(b);
     sac_result res = sac_outfile_open(b->ctx, out, &f);
@@ -333,9 +347,9 @@ static sac_result write_file(struct build *b, const char *out)
 /* The model is read while the plan is written: a plan of a plan wants another name too. */
 static sac_result check_files(struct build *b, const char *model, const char *out)
 {
-    char       path[PATH_MAX];
+    char              path[PATH_MAX];
     const char *const in = path;
-    sac_result res = sac_models_find(b->ctx, model, path, sizeof path);
+    sac_result        res = sac_models_find(b->ctx, model, path, sizeof path);
     return res == SAC_OK ? sac_files_check(b->ctx, &out, 1, &in, 1) : res;
 }
 
@@ -351,8 +365,8 @@ static void finish(struct build *b)
 }
 
 sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_build_params *params,
-                           const char *out, void (*on_bucket)(void *, const struct sac_build_bucket *),
-                           void *user)
+                           const char *out,
+                           void (*on_bucket)(void *, const struct sac_build_bucket *), void *user)
 {
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), path);

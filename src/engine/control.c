@@ -27,8 +27,9 @@ static sac_result scalar(const struct sac_dynamic *d, const struct sac_node *n,
 {
     const struct sac_operand *o = &d->values[v->id];
     if (!o->present || !o->data || o->dtype != dtype || sac_operand_elements(o) != 1)
-        return fault(d, n, SAC_ERR_FORMAT, dtype == SAC_BOOL ? "its condition is no single bool"
-                                                             : "its trip count is no single int64");
+        return fault(d, n, SAC_ERR_FORMAT,
+                     dtype == SAC_BOOL ? "its condition is no single bool"
+                                       : "its trip count is no single int64");
     *out = dtype == SAC_BOOL ? *(const uint8_t *)o->data != 0 : *(const int64_t *)o->data;
     return SAC_OK;
 }
@@ -90,8 +91,9 @@ static struct sac_operand shape_without_turns(const struct sac_value *v)
 }
 
 /* All turns as one tensor [turns, ...]. */
-static sac_result stack_finish(struct sac_dynamic *d, const struct sac_node *n, const struct stack *s,
-                               const struct sac_value *body_output, const struct sac_value *out)
+static sac_result stack_finish(struct sac_dynamic *d, const struct sac_node *n,
+                               const struct stack *s, const struct sac_value *body_output,
+                               const struct sac_value *out)
 {
     struct sac_operand one = s->turns ? s->shape : shape_without_turns(body_output), all = one;
     if (!out)
@@ -208,8 +210,8 @@ static sac_result run_loop(struct sac_dynamic *d, const struct sac_node *n)
     if (res == SAC_OK)
         hand_over(d, n, body->inputs + 2, carried);
     for (int k = 0; k < count && res == SAC_OK; k++)
-        res = stack_finish(d, n, &stacks[k], body->outputs[carried + 1 + k],
-                           n->outputs[carried + k]);
+        res =
+            stack_finish(d, n, &stacks[k], body->outputs[carried + 1 + k], n->outputs[carried + k]);
     stacks_destroy(stacks, count);
     return res;
 }
@@ -264,9 +266,9 @@ static sac_result scan_turns(struct sac_dynamic *d, const struct sac_node *n,
 static sac_result run_scan(struct sac_dynamic *d, const struct sac_node *n)
 {
     const struct sac_graph *body = sac_node_attr(n, "body")->graph;
-    int           states = n->input_count - (int)sac_attr_int(n, "num_scan_inputs", 0);
-    int           count = n->output_count - states;
-    struct stack *stacks = sac_calloc((size_t)count, sizeof *stacks);
+    int                     states = n->input_count - (int)sac_attr_int(n, "num_scan_inputs", 0);
+    int                     count = n->output_count - states;
+    struct stack           *stacks = sac_calloc((size_t)count, sizeof *stacks);
     if (!stacks)
         return fault(d, n, SAC_ERR_MEMORY, "no memory to run it");
     sac_result res = scan_turns(d, n, body, stacks, states);
@@ -281,11 +283,8 @@ static sac_result run_scan(struct sac_dynamic *d, const struct sac_node *n)
 sac_result sac_dynamic_control(struct sac_dynamic *d, const struct sac_node *n)
 {
     switch (n->op->id) {
-    case SAC_OP_If:
-        return run_if(d, n);
-    case SAC_OP_Loop:
-        return run_loop(d, n);
-    default:
-        return run_scan(d, n);
+    case SAC_OP_If: return run_if(d, n);
+    case SAC_OP_Loop: return run_loop(d, n);
+    default: return run_scan(d, n);
     }
 }

@@ -9,8 +9,8 @@
 static const double SMALLEST = 0.05;
 
 /* Slice k along an axis: elements at o * count * inner + k * inner + i. */
-static double slice(const struct sac_operand *x, const struct sac_operand *y, int64_t outer, int64_t count,
-                    int64_t inner, int64_t k)
+static double slice(const struct sac_operand *x, const struct sac_operand *y, int64_t outer,
+                    int64_t count, int64_t inner, int64_t k)
 {
     double largest = SMALLEST, off = 0;
     for (int64_t o = 0; o < outer; o++)
@@ -27,8 +27,8 @@ static double slice(const struct sac_operand *x, const struct sac_operand *y, in
     return off / largest;
 }
 
-static double along(const struct sac_tensor_desc *d, const struct sac_operand *x, const struct sac_operand *y,
-                    int axis)
+static double along(const struct sac_tensor_desc *d, const struct sac_operand *x,
+                    const struct sac_operand *y, int axis)
 {
     int64_t outer = 1, inner = 1;
     double  worst = 0;
@@ -45,11 +45,12 @@ double sac_difference(const struct sac_tensor_desc *d, const void *got, const vo
 {
     const struct sac_operand x = {.dtype = d->dtype, .data = (void *)got};
     const struct sac_operand y = {.dtype = d->dtype, .data = (void *)want};
-    const int64_t count = sac_tensor_desc_elements(d);
+    const int64_t            count = sac_tensor_desc_elements(d);
     if (d->rank < 3 || count == 0) /* rows of an embedding, or scores */
         return slice(&x, &y, 1, 1, count, 0);
     const double by_channel = along(d, &x, &y, 1);
-    return d->rank == 3 ? fmax(by_channel, along(d, &x, &y, 2)) : by_channel; /* [N,cells,numbers] too */
+    return d->rank == 3 ? fmax(by_channel, along(d, &x, &y, 2)) : by_channel; /* [N,cells,numbers]
+                                                                                 too */
 }
 
 double sac_difference_limit(int precision)

@@ -11,8 +11,8 @@ static struct sac_tensor_desc desc_of(const struct sac_operand *o)
     return desc;
 }
 
-void sac_dynamic_bind(struct sac_dynamic *d, const struct sac_value *v,
-                      const struct sac_operand *o, sac_tensor *tensor)
+void sac_dynamic_bind(struct sac_dynamic *d, const struct sac_value *v, const struct sac_operand *o,
+                      sac_tensor *tensor)
 {
     sac_tensor *held = tensor ? sac_tensor_ref(tensor) : NULL;
     sac_tensor_unref(&d->tensors[v->id]);
@@ -37,8 +37,8 @@ sac_result sac_dynamic_make(struct sac_dynamic *d, const struct sac_node *n,
     char                   label[256];
     sac_result             res = sac_tensor_create(d->dev, &desc, v->name, &t);
     if (res != SAC_OK)
-        return sac_fail_prefix(d->plan->graph->ctx, res, "%s: ",
-                               sac_node_label(n, label, sizeof label));
+        return sac_fail_prefix(d->plan->graph->ctx, res,
+                               "%s: ", sac_node_label(n, label, sizeof label));
     o.data = sac_tensor_data(t);
     sac_dynamic_bind(d, v, &o, t);
     sac_tensor_unref(&t);
@@ -49,8 +49,8 @@ static sac_result check_inputs(const struct sac_dynamic *d, const struct sac_nod
 {
     char label[256];
     for (int i = 0; i < n->input_count; i++)
-        if (n->inputs[i] && (!d->values[n->inputs[i]->id].present ||
-                             !d->values[n->inputs[i]->id].data))
+        if (n->inputs[i] &&
+            (!d->values[n->inputs[i]->id].present || !d->values[n->inputs[i]->id].data))
             return SAC_FAIL(d->plan->graph->ctx, SAC_ERR_FORMAT, "%s: '%s' has no value yet",
                             sac_node_label(n, label, sizeof label), n->inputs[i]->name);
     return SAC_OK;
@@ -102,8 +102,8 @@ static bool whole_tensor(const sac_tensor *t, const struct sac_operand *o)
 /* ---- outputs ---- */
 
 /* Copies an output of the tail to `out` on the plan's device. */
-static sac_result deliver(struct sac_dynamic *d, const struct sac_value *v, const struct sac_operand *o,
-                          sac_tensor *out)
+static sac_result deliver(struct sac_dynamic *d, const struct sac_value *v,
+                          const struct sac_operand *o, sac_tensor *out)
 {
     char what[160];
     if (d->dev == d->plan->dev) {
@@ -137,8 +137,8 @@ static sac_result hand_out(struct sac_dynamic *d, const struct sac_value *v, sac
         *out = sac_tensor_ref(d->tensors[v->id]);
         return SAC_OK;
     }
-    sac_result res = *out ? fits_given(d, v, &desc, *out)
-                          : sac_tensor_create(d->plan->dev, &desc, v->name, out);
+    sac_result res =
+        *out ? fits_given(d, v, &desc, *out) : sac_tensor_create(d->plan->dev, &desc, v->name, out);
     return res == SAC_OK ? deliver(d, v, o, *out) : res;
 }
 
@@ -162,11 +162,11 @@ static void fetch_value(void *user, struct sac_value *v)
     if (f->res != SAC_OK || plan->slot_of[v->id] < 0 || d->values[v->id].data || (bytes && !from))
         return;
     f->res = sac_dynamic_make(d, f->node, v, &o);
-    snprintf(what, sizeof what, "%s on the host, '%.100s'", sac_node_label(f->node, label, sizeof label),
-             v->name);
+    snprintf(what, sizeof what, "%s on the host, '%.100s'",
+             sac_node_label(f->node, label, sizeof label), v->name);
     if (f->res == SAC_OK && bytes)
-        f->res = sac_device_copy(plan->dev, d->stream, d->values[v->id].data, from, bytes, SAC_COPY_DEVICE_TO_HOST,
-                                 SAC_COPY_TENSOR_LAYOUT, what);
+        f->res = sac_device_copy(plan->dev, d->stream, d->values[v->id].data, from, bytes,
+                                 SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_LAYOUT, what);
 }
 
 static sac_result fetch_all(struct sac_dynamic *d)
@@ -183,12 +183,13 @@ static sac_result fetch_all(struct sac_dynamic *d)
 
 /* ---- a run ---- */
 
-static sac_result dynamic_init(struct sac_dynamic *d, struct sac_plan *plan, struct sac_stream *stream)
+static sac_result dynamic_init(struct sac_dynamic *d, struct sac_plan *plan,
+                               struct sac_stream *stream)
 {
     const bool on_host = plan->dev->ops->host_memory;
     size_t     n = (size_t)plan->graph->id_count;
-    *d = (struct sac_dynamic){.plan = plan, .dev = on_host ? plan->dev : plan->host, .stream = stream,
-                              .count = n};
+    *d = (struct sac_dynamic){
+        .plan = plan, .dev = on_host ? plan->dev : plan->host, .stream = stream, .count = n};
     d->values = sac_calloc(n, sizeof *d->values);
     d->tensors = sac_calloc(n, sizeof *d->tensors);
     if (!d->values || !d->tensors)

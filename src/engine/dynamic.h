@@ -9,7 +9,7 @@
 
 struct sac_dynamic {
     struct sac_plan    *plan;
-    struct sac_device  *dev;     /* where the tail runs: a CPU device */
+    struct sac_device  *dev; /* where the tail runs: a CPU device */
     struct sac_stream  *stream;
     struct sac_operand *values;  /* by value id, for this run: those of the plan and of the tail */
     sac_tensor        **tensors; /* by value id: the owner of the data; NULL: the plan */
@@ -26,8 +26,8 @@ sac_result sac_dynamic_nodes(struct sac_dynamic *d, const struct sac_node *const
                              size_t count);
 /* Bind a value to a tensor (of which a reference is taken) or, with tensor NULL, to memory that
  * outlives the run. */
-void       sac_dynamic_bind(struct sac_dynamic *d, const struct sac_value *v,
-                            const struct sac_operand *o, sac_tensor *tensor);
+void sac_dynamic_bind(struct sac_dynamic *d, const struct sac_value *v, const struct sac_operand *o,
+                      sac_tensor *tensor);
 /* Creates a tensor of that dtype and shape and binds v to it. */
 sac_result sac_dynamic_make(struct sac_dynamic *d, const struct sac_node *n,
                             const struct sac_value *v, const struct sac_operand *shape);

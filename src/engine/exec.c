@@ -16,12 +16,9 @@ static void *storage_address(const struct sac_storage *s, bool on_host, void *ar
     switch (s->place) {
     case SAC_PLACE_CONSTANT:
         return on_host ? (void *)s->data : s->device; /* kernels never write constants */
-    case SAC_PLACE_INPUT:
-        return sac_tensor_data(in[s->port]);
-    case SAC_PLACE_OUTPUT:
-        return sac_tensor_data(out[s->port]);
-    case SAC_PLACE_ARENA:
-        break;
+    case SAC_PLACE_INPUT: return sac_tensor_data(in[s->port]);
+    case SAC_PLACE_OUTPUT: return sac_tensor_data(out[s->port]);
+    case SAC_PLACE_ARENA: break;
     }
     return arena ? (char *)arena + s->offset : NULL;
 }
@@ -31,8 +28,9 @@ static void bind(struct sac_plan *plan, void *arena, sac_tensor *const *in, sac_
     const bool on_host = plan->dev->ops->host_memory;
     for (size_t i = 0; i < plan->slot_count; i++) {
         const struct sac_slot *s = &plan->slots[i];
-        void *at = s->storage < 0 ? NULL
-                                  : storage_address(&plan->storages[s->storage], on_host, arena, in, out);
+        void                  *at = NULL;
+        if (s->storage >= 0)
+            at = storage_address(&plan->storages[s->storage], on_host, arena, in, out);
         plan->address[i] = at ? (char *)at + s->offset : on_host ? nothing : NULL;
     }
 }
@@ -95,10 +93,8 @@ sac_result sac_step_run_kernel(struct sac_plan *plan, const struct sac_step *ste
 static sac_result run_step(struct sac_plan *plan, const struct sac_step *step)
 {
     switch (step->kind) {
-    case SAC_STEP_REFERENCE:
-        return run_reference(plan, step);
-    case SAC_STEP_KERNEL:
-        return sac_step_run_kernel(plan, step, NULL);
+    case SAC_STEP_REFERENCE: return run_reference(plan, step);
+    case SAC_STEP_KERNEL: return sac_step_run_kernel(plan, step, NULL);
     case SAC_STEP_CONVERT:
         sac_layout_convert(&plan->slots[step->slots[0]].desc, plan->address[step->slots[1]],
                            plan->slots[step->slots[1]].layout, plan->address[step->slots[0]],
@@ -109,8 +105,7 @@ static sac_result run_step(struct sac_plan *plan, const struct sac_step *step)
                sac_layout_bytes(&plan->slots[step->slots[1]].desc,
                                 plan->slots[step->slots[1]].layout));
         return SAC_OK;
-    case SAC_STEP_VIEW:
-        break;
+    case SAC_STEP_VIEW: break;
     }
     return SAC_OK;
 }
@@ -143,18 +138,20 @@ static struct sac_tensor_desc output_desc(const struct sac_slot *s)
 }
 
 /* A tensor that the caller brought. */
-static sac_result check_given(const struct sac_plan *plan, const struct sac_slot *s, const sac_tensor *t)
+static sac_result check_given(const struct sac_plan *plan, const struct sac_slot *s,
+                              const sac_tensor *t)
 {
     const struct sac_tensor_desc want = output_desc(s), *have = sac_tensor_describe(t);
-    const bool same = want.dtype == have->dtype && want.rank == have->rank &&
+    const bool                   same = want.dtype == have->dtype && want.rank == have->rank &&
                       memcmp(want.shape, have->shape, (size_t)want.rank * sizeof *want.shape) == 0;
     const bool aligned =
         plan->dev->ops->host_memory || (uintptr_t)sac_tensor_data(t) % SAC_ARENA_ALIGN == 0;
     if (same && aligned && sac_tensor_device(t) == plan->dev)
         return SAC_OK;
-    return SAC_FAIL(plan->graph->ctx, SAC_ERR_ARG,
-                    "output '%s': the tensor to write to is of another shape, dtype, device or alignment",
-                    plan->graph->outputs[s->port]->name);
+    return SAC_FAIL(
+        plan->graph->ctx, SAC_ERR_ARG,
+        "output '%s': the tensor to write to is of another shape, dtype, device or alignment",
+        plan->graph->outputs[s->port]->name);
 }
 
 /* Tensors for the outputs that the steps compute; the tail creates its own. */
@@ -171,7 +168,8 @@ static sac_result make_outputs(struct sac_plan *plan, struct sac_stream *stream,
             res = check_given(plan, s, out[s->port]);
             continue;
         }
-        res = sac_tensor_create(plan->dev, &desc, plan->graph->outputs[s->port]->name, &out[s->port]);
+        res =
+            sac_tensor_create(plan->dev, &desc, plan->graph->outputs[s->port]->name, &out[s->port]);
         fresh = true;
     }
     /* Work queued on the device's own stream may still use this memory. */

@@ -20,11 +20,11 @@ enum { LABEL_BYTES = 400 };
 /* "layer 14 (Foo) on the host, 'x'": the beginning of strict mode's sentence. */
 static const char *crossing(const struct sac_step *step, int slot, char *buf)
 {
-    char label[256];
+    char                    label[256];
     const struct sac_value *v = slot < step->in_count ? step->node->inputs[slot]
                                                       : step->node->outputs[slot - step->in_count];
-    snprintf(buf, LABEL_BYTES, "%s on the host, '%.100s'", sac_node_label(step->node, label, sizeof label),
-             v ? v->name : "");
+    snprintf(buf, LABEL_BYTES, "%s on the host, '%.100s'",
+             sac_node_label(step->node, label, sizeof label), v ? v->name : "");
     return buf;
 }
 
@@ -36,13 +36,15 @@ static void stage(struct sac_plan *plan, const struct sac_step *step, void **hos
     for (int k = 0; k < step->in_count + step->out_count; k++) {
         const int    slot = step->slots[k];
         const size_t bytes = slot < 0 ? 0 : sac_plan_staged_bytes(plan, slot);
-        host[k] = bytes ? at : slot < 0 ? NULL : (void *)plan->storages[plan->slots[slot].storage].data;
+        host[k] = bytes      ? at
+                  : slot < 0 ? NULL
+                             : (void *)plan->storages[plan->slots[slot].storage].data;
         at += bytes;
     }
 }
 
-static sac_result copy_operand(struct sac_plan *plan, const struct sac_step *step, int k, void *host,
-                               enum sac_copy_kind kind, struct sac_stream *stream)
+static sac_result copy_operand(struct sac_plan *plan, const struct sac_step *step, int k,
+                               void *host, enum sac_copy_kind kind, struct sac_stream *stream)
 {
     char                   what[LABEL_BYTES];
     const struct sac_slot *s = &plan->slots[step->slots[k]];
@@ -87,28 +89,27 @@ sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step 
                                    struct sac_stream *stream)
 {
     const struct sac_slot *from = step->kind == SAC_STEP_CONVERT || step->kind == SAC_STEP_COPY
-                                      ? &plan->slots[step->slots[0]] : NULL;
+                                      ? &plan->slots[step->slots[0]]
+                                      : NULL;
     switch (step->kind) {
-    case SAC_STEP_REFERENCE:
-        return run_on_host(plan, step, stream);
-    case SAC_STEP_KERNEL:
-        return sac_step_run_kernel(plan, step, stream);
+    case SAC_STEP_REFERENCE: return run_on_host(plan, step, stream);
+    case SAC_STEP_KERNEL: return sac_step_run_kernel(plan, step, stream);
     case SAC_STEP_COPY: /* the bytes of a view: both have the same layout */
     case SAC_STEP_CONVERT:
-        return plan->dev->ops->relayout(plan->dev, stream, &from->desc, plan->address[step->slots[1]],
-                                        step->kind == SAC_STEP_COPY
-                                            ? (int)from->layout
-                                            : (int)plan->slots[step->slots[1]].layout,
-                                        plan->address[step->slots[0]], (int)from->layout);
-    case SAC_STEP_VIEW:
-        break;
+        return plan->dev->ops->relayout(
+            plan->dev, stream, &from->desc, plan->address[step->slots[1]],
+            step->kind == SAC_STEP_COPY ? (int)from->layout
+                                        : (int)plan->slots[step->slots[1]].layout,
+            plan->address[step->slots[0]], (int)from->layout);
+    case SAC_STEP_VIEW: break;
     }
     return SAC_OK;
 }
 
 /* marks: NULL, or an event before the first step and one after each step; NULL entries are
  * skipped. */
-static sac_result queue_steps(struct sac_plan *plan, struct sac_stream *stream, struct sac_event *const *marks)
+static sac_result queue_steps(struct sac_plan *plan, struct sac_stream *stream,
+                              struct sac_event *const *marks)
 {
     sac_result res = marks ? plan->dev->ops->event_record(marks[0], stream) : SAC_OK;
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
@@ -193,8 +194,8 @@ static struct sac_device_graph *capture(struct sac_plan *plan, struct sac_event 
         res = res == SAC_OK ? ended : res;
     }
     if (res == SAC_OK && graph) {
-        sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: %zu steps captured as one launch", plan->dev->name,
-                plan->step_count);
+        sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: %zu steps captured as one launch",
+                plan->dev->name, plan->step_count);
         return graph;
     }
     sac_context_last_error(plan->graph->ctx, why, sizeof why);
@@ -202,8 +203,8 @@ static struct sac_device_graph *capture(struct sac_plan *plan, struct sac_event 
     if (graph)
         ops->graph_destroy(plan->dev, &graph);
     plan->capture = NULL;
-    sac_log(plan->graph->ctx, SAC_LOG_DEBUG, "%s: its steps run one by one, as they cannot be captured: %s",
-            plan->dev->name, why);
+    sac_log(plan->graph->ctx, SAC_LOG_DEBUG,
+            "%s: its steps run one by one, as they cannot be captured: %s", plan->dev->name, why);
     return NULL;
 }
 
@@ -254,8 +255,8 @@ static sac_result add_times(struct sac_plan *plan, struct sac_event *const *mark
 
 /* In one launch, so that no step waits for the host: the time between two events is the device's
  * own. */
-static sac_result run_marked(struct sac_plan *plan, struct sac_stream *stream, struct sac_event *const *marks,
-                             struct sac_device_graph *graph)
+static sac_result run_marked(struct sac_plan *plan, struct sac_stream *stream,
+                             struct sac_event *const *marks, struct sac_device_graph *graph)
 {
     sac_result res = plan->dev->ops->graph_launch(plan->dev, stream, graph);
     if (res == SAC_OK)
@@ -285,7 +286,7 @@ static sac_result run_profiled(struct sac_plan *plan, struct sac_stream *stream)
 {
     struct sac_event       **marks = can_capture(plan) && plan->runs > 0 ? make_marks(plan) : NULL;
     struct sac_device_graph *graph = marks ? capture(plan, marks) : NULL;
-    sac_result               res = graph ? run_marked(plan, stream, marks, graph) : run_waiting(plan, stream);
+    sac_result res = graph ? run_marked(plan, stream, marks, graph) : run_waiting(plan, stream);
     if (graph)
         plan->dev->ops->graph_destroy(plan->dev, &graph);
     drop_marks(plan, marks);

@@ -5,8 +5,8 @@
  *
  *   Activation(X)             activation, alpha, beta
  *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
- *   SampleNorm(X, scale?, B?) every sample to mean 0 and variance 1 over all its numbers, then scale
- *                             and shift per channel: epsilon, activation, alpha, beta
+ *   SampleNorm(X, scale?, B?) every sample to mean 0 and variance 1 over all its numbers, then
+ *                             scale and shift per channel: epsilon, activation, alpha, beta
  *   GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
  */
 #ifndef SAC_ENGINE_FUSED_H
@@ -22,7 +22,7 @@ struct sac_activation {
 
 /* The activation that a node computes, a fused one or one of ONNX's. Clip's bounds may be inputs,
  * which the caller reads. */
-bool                  sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *out);
+bool sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *out);
 struct sac_activation sac_activation_read(const struct sac_node *n);
 float                 sac_activate(float x, const struct sac_activation *a);
 

@@ -9,14 +9,14 @@
 enum sac_activation_kind {
     SAC_ACT_NONE = 0,
     SAC_ACT_RELU,
-    SAC_ACT_LEAKY_RELU,   /* x < 0: alpha x */
-    SAC_ACT_CLIP,         /* to alpha..beta */
+    SAC_ACT_LEAKY_RELU, /* x < 0: alpha x */
+    SAC_ACT_CLIP,       /* to alpha..beta */
     SAC_ACT_SIGMOID,
     SAC_ACT_SILU,         /* x sigmoid(x), swish */
     SAC_ACT_HARD_SIGMOID, /* clip(alpha x + beta, 0, 1) */
     SAC_ACT_HARD_SWISH,   /* x clip(alpha x + beta, 0, 1) */
     SAC_ACT_TANH,
-    SAC_ACT_SOFTPLUS,     /* log(1 + e^x) */
+    SAC_ACT_SOFTPLUS, /* log(1 + e^x) */
     SAC_ACT_COUNT
 };
 

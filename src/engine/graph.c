@@ -239,7 +239,7 @@ bool sac_node_has_subgraph(const struct sac_node *n)
 }
 
 void sac_node_each_read(const struct sac_node *n, void (*fn)(void *user, struct sac_value *v),
-                        void *user)
+                        void                  *user)
 {
     for (int i = 0; i < n->input_count; i++)
         if (n->inputs[i])
@@ -413,9 +413,9 @@ static void mark_needed(struct order *o, const size_t *end)
 
 static sac_result sort_needed(struct order *o)
 {
-    size_t  n = o->g->node_count;
-    size_t *end = sac_calloc(n + 1, sizeof *end);
-    char   *needed = sac_calloc(n, 1);
+    size_t     n = o->g->node_count;
+    size_t    *end = sac_calloc(n + 1, sizeof *end);
+    char      *needed = sac_calloc(n, 1);
     sac_result res = SAC_OK;
     if (!end || !needed)
         res = SAC_FAIL(o->g->ctx, SAC_ERR_MEMORY, "no memory to order the graph");

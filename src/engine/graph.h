@@ -40,61 +40,67 @@ static inline enum sac_layout sac_layout_of(bool last, bool half)
 struct sac_node;
 
 struct sac_value {
-    int             id;    /* unique in the model: below graph->id_count of the outermost graph */
-    const char     *name;
-    enum sac_dtype  dtype; /* SAC_DTYPE_NONE until inferred */
-    int             rank;  /* -1 until inferred */
-    int64_t         dims[SAC_RANK_MAX]; /* SAC_DIM_OPEN where open */
-    const void     *data;  /* constant: dense, aligned to its dtype; NULL otherwise */
+    int              id; /* unique in the model: below graph->id_count of the outermost graph */
+    const char      *name;
+    enum sac_dtype   dtype;              /* SAC_DTYPE_NONE until inferred */
+    int              rank;               /* -1 until inferred */
+    int64_t          dims[SAC_RANK_MAX]; /* SAC_DIM_OPEN where open */
+    const void      *data;               /* constant: dense, aligned to its dtype; NULL otherwise */
     struct sac_node *producer; /* NULL: graph input or constant; set by sac_graph_refresh */
-    int             uses;      /* by nodes (also of subgraphs) and graph outputs; set by sac_graph_refresh */
+    int uses; /* by nodes (also of subgraphs) and graph outputs; set by sac_graph_refresh */
 };
 
 enum sac_attr_kind {
-    SAC_ATTR_FLOAT = 1, SAC_ATTR_INT = 2, SAC_ATTR_STRING = 3, SAC_ATTR_TENSOR = 4,
-    SAC_ATTR_GRAPH = 5, SAC_ATTR_FLOATS = 6, SAC_ATTR_INTS = 7, SAC_ATTR_STRINGS = 8
+    SAC_ATTR_FLOAT = 1,
+    SAC_ATTR_INT = 2,
+    SAC_ATTR_STRING = 3,
+    SAC_ATTR_TENSOR = 4,
+    SAC_ATTR_GRAPH = 5,
+    SAC_ATTR_FLOATS = 6,
+    SAC_ATTR_INTS = 7,
+    SAC_ATTR_STRINGS = 8
 };
 struct sac_attr {
     const char        *name;
     enum sac_attr_kind kind;
     size_t             count; /* of floats, ints, strings; bytes of a STRING */
     union {
-        float               f;
-        int64_t             i;
-        const char         *s;       /* STRING: terminated copy */
-        const float        *floats;
-        const int64_t      *ints;
-        const char *const  *strings;
-        struct sac_value   *tensor;  /* constant, not in graph->values */
-        struct sac_graph   *graph;
+        float              f;
+        int64_t            i;
+        const char        *s; /* STRING: terminated copy */
+        const float       *floats;
+        const int64_t     *ints;
+        const char *const *strings;
+        struct sac_value  *tensor; /* constant, not in graph->values */
+        struct sac_graph  *graph;
     };
 };
 
 struct sac_node {
-    const struct sac_op *op;      /* NULL: no row has its name */
-    const char          *name;    /* may be empty */
+    const struct sac_op *op;   /* NULL: no row has its name */
+    const char          *name; /* may be empty */
     const char          *op_type, *domain;
-    int                  opset;   /* of its domain, as the file says */
+    int                  opset; /* of its domain, as the file says */
     int                  input_count, output_count;
     struct sac_value   **inputs;  /* NULL entry: optional, left out */
     struct sac_value   **outputs; /* NULL entry: optional, left out */
     struct sac_attr     *attrs;
     int                  attr_count;
-    int                  index;   /* position in the file, for messages */
+    int                  index; /* position in the file, for messages */
 };
 
 struct sac_graph {
-    sac_context        *ctx;
-    struct sac_arena   *arena;
-    const char         *name;
-    struct sac_value  **values;
-    size_t              value_count, value_cap;
-    struct sac_node   **nodes;
-    size_t              node_count, node_cap;
-    struct sac_value  **inputs, **outputs; /* inputs without those that have a constant default */
-    int                 input_count, output_count;
-    struct sac_graph   *outer;    /* of a subgraph: its values may be used by name */
-    int                 id_count; /* outermost graph only: values of it and all its subgraphs */
+    sac_context       *ctx;
+    struct sac_arena  *arena;
+    const char        *name;
+    struct sac_value **values;
+    size_t             value_count, value_cap;
+    struct sac_node  **nodes;
+    size_t             node_count, node_cap;
+    struct sac_value **inputs, **outputs; /* inputs without those that have a constant default */
+    int                input_count, output_count;
+    struct sac_graph  *outer;    /* of a subgraph: its values may be used by name */
+    int                id_count; /* outermost graph only: values of it and all its subgraphs */
 };
 
 /* ---- building and rewriting; NULL or SAC_ERR_MEMORY, with the sentence set, when memory runs out
@@ -110,40 +116,40 @@ struct sac_value *sac_graph_constant(struct sac_graph *g, const char *name,
 /* A new node at the end (sac_graph_refresh moves it to its place) with its row looked up and its
  * inputs and outputs NULL. opset and index are those of `like`, the node that it replaces or
  * joins. */
-struct sac_node  *sac_graph_node(struct sac_graph *g, const char *domain, const char *op_type,
-                                 int inputs, int outputs, const struct sac_node *like);
-sac_result        sac_node_set_int(struct sac_graph *g, struct sac_node *n, const char *name, int64_t v);
-sac_result        sac_node_set_float(struct sac_graph *g, struct sac_node *n, const char *name, float v);
-sac_result        sac_node_set_ints(struct sac_graph *g, struct sac_node *n, const char *name,
-                                    const int64_t *v, size_t count);
+struct sac_node *sac_graph_node(struct sac_graph *g, const char *domain, const char *op_type,
+                                int inputs, int outputs, const struct sac_node *like);
+sac_result sac_node_set_int(struct sac_graph *g, struct sac_node *n, const char *name, int64_t v);
+sac_result sac_node_set_float(struct sac_graph *g, struct sac_node *n, const char *name, float v);
+sac_result sac_node_set_ints(struct sac_graph *g, struct sac_node *n, const char *name,
+                             const int64_t *v, size_t count);
 /* Share an attribute of another node (nothing when it has none of that name). */
-sac_result        sac_node_copy_attr(struct sac_graph *g, struct sac_node *n, const char *name,
-                                     const struct sac_node *from);
+sac_result sac_node_copy_attr(struct sac_graph *g, struct sac_node *n, const char *name,
+                              const struct sac_node *from);
 /* Let every reader of `from` (nodes, subgraphs, graph outputs) read `to`. */
-void              sac_graph_replace(struct sac_graph *g, struct sac_value *from, struct sac_value *to);
+void sac_graph_replace(struct sac_graph *g, struct sac_value *from, struct sac_value *to);
 /* After rewriting: removes nodes whose results are unused, sorts the rest, updates producer and
  * uses.
  * Errors   SAC_ERR_FORMAT for a cycle. */
-sac_result        sac_graph_refresh(struct sac_graph *g);
+sac_result sac_graph_refresh(struct sac_graph *g);
 /* The only node of g that reads v. NULL when there is none or more than one, when a subgraph reads
  * v, or when v is a graph output. Searches all nodes. */
-struct sac_node  *sac_graph_only_reader(const struct sac_graph *g, const struct sac_value *v);
+struct sac_node *sac_graph_only_reader(const struct sac_graph *g, const struct sac_value *v);
 /* Calls fn for each value that the node reads, including those that its subgraphs read: values from
  * outside and values inside them, which the callee can tell apart by the id. */
-void              sac_node_each_read(const struct sac_node *n,
-                                     void (*fn)(void *user, struct sac_value *v), void *user);
-bool              sac_node_has_subgraph(const struct sac_node *n);
+void sac_node_each_read(const struct sac_node *n, void (*fn)(void *user, struct sac_value *v),
+                        void                  *user);
+bool sac_node_has_subgraph(const struct sac_node *n);
 struct sac_graph *sac_graph_root(struct sac_graph *g);
 
 /* "layer 14 (Conv 'backbone/conv1')", for messages; returns buf. */
 const char *sac_node_label(const struct sac_node *n, char *buf, size_t size);
 
 const struct sac_attr *sac_node_attr(const struct sac_node *n, const char *name);
-int64_t     sac_attr_int(const struct sac_node *n, const char *name, int64_t fallback);
-float       sac_attr_float(const struct sac_node *n, const char *name, float fallback);
+int64_t                sac_attr_int(const struct sac_node *n, const char *name, int64_t fallback);
+float                  sac_attr_float(const struct sac_node *n, const char *name, float fallback);
 const char *sac_attr_string(const struct sac_node *n, const char *name, const char *fallback);
 /* Returns the count (0 when absent) and the array. */
-size_t      sac_attr_ints(const struct sac_node *n, const char *name, const int64_t **out);
-size_t      sac_attr_floats(const struct sac_node *n, const char *name, const float **out);
+size_t sac_attr_ints(const struct sac_node *n, const char *name, const int64_t **out);
+size_t sac_attr_floats(const struct sac_node *n, const char *name, const float **out);
 
 #endif

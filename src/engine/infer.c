@@ -7,7 +7,7 @@
 enum {
     /* folding may create this much anyway (Range, Expand) */
     FOLD_FREE_BYTES = 16 << 20,
-    FOLD_GROWTH = 8               /* plus this many times the file's constants, in total */
+    FOLD_GROWTH = 8 /* plus this many times the file's constants, in total */
 };
 /* A matrix product that takes seconds is not folded at load, even when its operands are constants:
  * a file may ask for any amount of work. */
@@ -17,8 +17,8 @@ sac_result sac_infer_init(struct sac_infer *inf, struct sac_device *dev, struct 
                           uint64_t memory_limit)
 {
     size_t ids = (size_t)g->id_count;
-    *inf = (struct sac_infer){.dev = dev, .graph = g, .memory_limit = memory_limit,
-                              .fold_limit = FOLD_FREE_BYTES};
+    *inf = (struct sac_infer){
+        .dev = dev, .graph = g, .memory_limit = memory_limit, .fold_limit = FOLD_FREE_BYTES};
     inf->values = sac_calloc(ids, sizeof *inf->values);
     inf->call = sac_new(struct sac_op_call);
     if (!inf->values || !inf->call) {
@@ -61,7 +61,8 @@ bool sac_node_supported(const struct sac_node *n, char *why, size_t why_size)
             snprintf(why, why_size, "saccade has no such operator");
         return false;
     }
-    if (n->opset < op->opset_min || (n->opset > op->opset_max && op->opset_max < SAC_OPSET_NEWEST)) {
+    if (n->opset < op->opset_min ||
+        (n->opset > op->opset_max && op->opset_max < SAC_OPSET_NEWEST)) {
         snprintf(why, why_size, "opset %d; have %d to %d", n->opset, op->opset_min, op->opset_max);
         return false;
     }
@@ -82,7 +83,8 @@ bool sac_node_supported(const struct sac_node *n, char *why, size_t why_size)
     if (op->supports && !op->supports(n, why, why_size))
         return false;
     for (int a = 0; a < n->attr_count; a++)
-        if (n->attrs[a].kind == SAC_ATTR_GRAPH && !graph_supported(n->attrs[a].graph, why, why_size))
+        if (n->attrs[a].kind == SAC_ATTR_GRAPH &&
+            !graph_supported(n->attrs[a].graph, why, why_size))
             return false;
     return true;
 }
@@ -100,8 +102,8 @@ sac_result sac_node_check_supported(sac_context *ctx, const struct sac_node *n)
 
 static struct sac_operand operand_of(const struct sac_value *v)
 {
-    struct sac_operand o = {.dtype = v->dtype, .rank = v->rank, .data = (void *)v->data,
-                            .present = true};
+    struct sac_operand o = {
+        .dtype = v->dtype, .rank = v->rank, .data = (void *)v->data, .present = true};
     memcpy(o.dims, v->dims, sizeof o.dims);
     return o;
 }
@@ -211,16 +213,22 @@ static bool inputs_known(const struct sac_infer *inf, const struct sac_node *n)
 static struct sac_node *make_identity(struct sac_infer *inf, const struct sac_node *like,
                                       struct sac_value *from, struct sac_value *to)
 {
-    struct sac_node  *n = sac_arena_alloc(&inf->arena, sizeof *n);
+    struct sac_node   *n = sac_arena_alloc(&inf->arena, sizeof *n);
     struct sac_value **ends = sac_arena_alloc(&inf->arena, 2 * sizeof *ends);
     if (!n || !ends)
         return NULL;
     ends[0] = from;
     ends[1] = to;
-    *n = (struct sac_node){.op = sac_op_find("", "Identity"), .name = like->name,
-                           .op_type = "Identity", .domain = "", .opset = like->opset,
-                           .input_count = 1, .output_count = 1, .inputs = ends,
-                           .outputs = ends + 1, .index = like->index};
+    *n = (struct sac_node){.op = sac_op_find("", "Identity"),
+                           .name = like->name,
+                           .op_type = "Identity",
+                           .domain = "",
+                           .opset = like->opset,
+                           .input_count = 1,
+                           .output_count = 1,
+                           .inputs = ends,
+                           .outputs = ends + 1,
+                           .index = like->index};
     return n;
 }
 
@@ -305,7 +313,8 @@ static sac_result walk(struct sac_infer *inf, const struct sac_graph *g)
     return res;
 }
 
-/* Constants of subgraphs are known too, whether or not a branch is walked: the executor reads them. */
+/* Constants of subgraphs are known too, whether or not a branch is walked: the executor reads
+ * them. */
 static void take_constants(struct sac_infer *inf, const struct sac_graph *g)
 {
     for (size_t i = 0; i < g->value_count; i++) {

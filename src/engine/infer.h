@@ -18,9 +18,9 @@
 #include "engine/op.h"
 
 enum sac_work_state {
-    SAC_WORK_STATIC,      /* shapes known: planned */
-    SAC_WORK_DYNAMIC,     /* its shapes depend on the data, or it reads a value of such a node */
-    SAC_WORK_UNSUPPORTED  /* only when tolerant */
+    SAC_WORK_STATIC,     /* shapes known: planned */
+    SAC_WORK_DYNAMIC,    /* its shapes depend on the data, or it reads a value of such a node */
+    SAC_WORK_UNSUPPORTED /* only when tolerant */
 };
 
 struct sac_work {
@@ -29,18 +29,18 @@ struct sac_work {
 };
 
 struct sac_infer {
-    struct sac_device  *dev;
-    struct sac_graph   *graph;
-    uint64_t            memory_limit; /* for one value, and for all folded constants together */
-    bool                tolerant;     /* skip unsupported and invalid nodes, for inspection */
+    struct sac_device *dev;
+    struct sac_graph  *graph;
+    uint64_t           memory_limit; /* for one value, and for all folded constants together */
+    bool               tolerant;     /* skip unsupported and invalid nodes, for inspection */
     /* by value id; not present: unknown; with data: constant */
     struct sac_operand *values;
-    struct sac_work    *work;         /* what is left to do, in order; If with a known condition is
-                                         replaced by its branch */
+    struct sac_work    *work; /* what is left to do, in order; If with a known condition is
+                                 replaced by its branch */
     size_t              work_count, work_cap;
-    struct sac_arena    arena;        /* folded constants and created nodes */
+    struct sac_arena    arena; /* folded constants and created nodes */
     uint64_t            folded_bytes, fold_limit;
-    struct sac_op_call *call;         /* scratch: too large for the stack */
+    struct sac_op_call *call; /* scratch: too large for the stack */
 };
 
 sac_result sac_infer_init(struct sac_infer *inf, struct sac_device *dev, struct sac_graph *g,

@@ -11,8 +11,8 @@ static struct sac_operand *default_shapes(const sac_model *m)
     struct sac_operand *shapes = sac_calloc((size_t)m->graph->input_count, sizeof *shapes);
     for (int i = 0; shapes && i < m->graph->input_count; i++) {
         const struct sac_tensor_desc *d = &m->inputs[i].desc;
-        shapes[i] = (struct sac_operand){.dtype = d->dtype, .rank = SAC_MAX(d->rank, 0),
-                                         .present = d->rank >= 0};
+        shapes[i] = (struct sac_operand){
+            .dtype = d->dtype, .rank = SAC_MAX(d->rank, 0), .present = d->rank >= 0};
         for (int k = 0; k < d->rank; k++)
             shapes[i].dims[k] = d->shape[k] == SAC_DIM_OPEN ? 1 : d->shape[k];
     }
@@ -56,8 +56,8 @@ static int add_operator(sac_model *m, const struct sac_node *n)
             memcpy(grown, m->operators, (size_t)count * sizeof *grown);
         m->operators = grown;
     }
-    m->operators[count] = (struct sac_model_operator){.name = n->op_type, .domain = n->domain,
-                                                      .supported = 1};
+    m->operators[count] =
+        (struct sac_model_operator){.name = n->op_type, .domain = n->domain, .supported = 1};
     m->info.operator_count++;
     return count;
 }
@@ -157,7 +157,7 @@ static void set_default_shapes(struct sac_infer *inf, const struct sac_graph *g)
 sac_result sac_model_measure(sac_model *m)
 {
     struct sac_infer inf;
-    sac_result res = sac_infer_init(&inf, m->dev, m->graph, m->params.memory_limit_bytes);
+    sac_result       res = sac_infer_init(&inf, m->dev, m->graph, m->params.memory_limit_bytes);
     if (res != SAC_OK)
         return res;
     set_default_shapes(&inf, m->graph);
@@ -266,8 +266,7 @@ static void step_line(const struct sac_plan *plan, size_t i, char *buf, size_t s
                                (long long)out->desc.dims[d]);
     if (step->runs)
         snprintf(time, sizeof time, "  %.4f ms", (double)step->time_ns / (double)step->runs / 1e6);
-    snprintf(buf, size, "%4zu  %-20s %s[%s]  %s%s", i,
-             step_name(step),
+    snprintf(buf, size, "%4zu  %-20s %s[%s]  %s%s", i, step_name(step),
              out ? sac_dtype_name(out->desc.dtype) : "", shape, step->implementation, time);
 }
 

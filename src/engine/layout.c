@@ -59,12 +59,12 @@ static struct strides strides_of(const struct extent *e, enum sac_layout layout)
     return (struct strides){e->c * e->s, e->s, 1};
 }
 
-#define COPY_ROW(to, from, convert)                                                                \
-    do {                                                                                           \
-        const from *in = src;                                                                      \
-        to         *out = dst;                                                                     \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            out[i * dst_step] = convert(in[i * src_step]);                                         \
+#define COPY_ROW(to, from, convert)                        \
+    do {                                                   \
+        const from *in = src;                              \
+        to         *out = dst;                             \
+        for (int64_t i = 0; i < count; i++)                \
+            out[i * dst_step] = convert(in[i * src_step]); \
     } while (0)
 
 /* The conversion of each number. */
@@ -95,15 +95,15 @@ static void copy_row(enum crossing crossing, void *dst, int64_t dst_step, const 
  * lines of the latter until all channels are done. */
 enum { STRETCH = 16 };
 
-void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to,
-                        const void *src, enum sac_layout from)
+void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to, const void *src,
+                        enum sac_layout from)
 {
     const struct extent  e = extent_of(o);
     const struct strides d = strides_of(&e, to), s = strides_of(&e, from);
     const enum sac_dtype dst_type = sac_layout_dtype(o->dtype, to);
     const enum sac_dtype src_type = sac_layout_dtype(o->dtype, from);
-    const size_t dst_size = sac_dtype_bytes(dst_type), src_size = sac_dtype_bytes(src_type);
-    const enum crossing crossing = crossing_of(dst_type, src_type);
+    const size_t         dst_size = sac_dtype_bytes(dst_type), src_size = sac_dtype_bytes(src_type);
+    const enum crossing  crossing = crossing_of(dst_type, src_type);
     if (sac_layout_same(o, to, from)) {
         memcpy(dst, src, sac_layout_bytes(o, to));
         return;

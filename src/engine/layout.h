@@ -17,7 +17,7 @@ size_t sac_layout_bytes(const struct sac_operand *o, enum sac_layout layout);
 bool sac_layout_same(const struct sac_operand *o, enum sac_layout a, enum sac_layout b);
 
 /* Copy o's numbers from one layout into another, host memory. */
-void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to,
-                        const void *src, enum sac_layout from);
+void sac_layout_convert(const struct sac_operand *o, void *dst, enum sac_layout to, const void *src,
+                        enum sac_layout from);
 
 #endif

@@ -148,9 +148,9 @@ static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const 
 /* An ONNX file, or a plan with one in it. */
 static sac_result read_model(sac_model *m, const void *bytes, size_t size, const char *folder)
 {
-    const bool plan = sac_book_recognise(bytes, size);
-    size_t     offset = 0;
-    sac_result res = plan ? sac_model_look_into_plan(m, bytes, size, &offset) : SAC_OK;
+    const bool  plan = sac_book_recognise(bytes, size);
+    size_t      offset = 0;
+    sac_result  res = plan ? sac_model_look_into_plan(m, bytes, size, &offset) : SAC_OK;
     const void *onnx = plan ? (const char *)bytes + offset : bytes; /* an empty file has no bytes */
     m->file_offset = offset;
     if (res == SAC_OK)
@@ -162,7 +162,8 @@ static sac_result read_model(sac_model *m, const void *bytes, size_t size, const
 
 /* A device whose memory is not the host's runs networks only when all its kernels are there:
  * convolutions in plain C on the host would be uselessly slow. */
-static sac_result check_device(sac_device *dev, const char *name, const struct sac_model_params *params)
+static sac_result check_device(sac_device *dev, const char *name,
+                               const struct sac_model_params *params)
 {
     const enum sac_precision precision = params ? params->precision : SAC_PRECISION_DEFAULT;
     int                      count;
@@ -170,14 +171,14 @@ static sac_result check_device(sac_device *dev, const char *name, const struct s
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: precision %d does not exist", name,
                         (int)precision);
     if (dev->ops->host_memory && precision > SAC_PRECISION_FP32)
-        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: %s computes in fp32; %s needs a GPU", name,
-                        dev->name, sac_precision_name(precision));
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: %s computes in fp32; %s needs a GPU",
+                        name, dev->name, sac_precision_name(precision));
     if (dev->ops->host_memory)
         return SAC_OK;
     if (!dev->ops->providers)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
-                        "%s: the engine has no kernels for %s yet; networks run with --device cpu", name,
-                        dev->name);
+                        "%s: the engine has no kernels for %s yet; networks run with --device cpu",
+                        name, dev->name);
     sac_kernel_providers(dev, &count);
     const char *missing = sac_kernel_plugin_missing(dev);
     if (missing)
@@ -228,8 +229,8 @@ static sac_result load_path(sac_device *dev, const char *given,
         return res;
     m->for_inspection = for_inspection;
     const char *slash = strrchr(path, '/');
-    char       *folder = slash ? sac_asprintf("%.*s", (int)SAC_MAX(slash - path, 1), path)
-                               : sac_strdup(".");
+    char       *folder =
+        slash ? sac_asprintf("%.*s", (int)SAC_MAX(slash - path, 1), path) : sac_strdup(".");
     if (!folder)
         res = SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for the model '%s'", path);
     if (res == SAC_OK)

@@ -15,7 +15,8 @@ static bool set_keys(sac_model *m, const void *onnx, size_t size, struct sac_pla
     char kernels[256], options[96], hash[33];
     sac_engine_describe(m->dev, kernels, sizeof kernels);
     sac_bytes_hash(onnx, size, hash);
-    snprintf(options, sizeof options, "optimise %d, free batch %d", m->params.optimise, m->params.free_batch);
+    snprintf(options, sizeof options, "optimise %d, free batch %d", m->params.optimise,
+             m->params.free_batch);
     return sac_book_set_key(book, SAC_BOOK_MODEL, hash) &&
            sac_book_set_key(book, SAC_BOOK_DEVICE, m->dev->description) &&
            sac_book_set_key(book, SAC_BOOK_KERNELS, kernels) &&
@@ -30,19 +31,20 @@ static bool set_keys(sac_model *m, const void *onnx, size_t size, struct sac_pla
  * one line. */
 static bool take_pages(sac_model *m, const void *bytes, size_t size, const char *path)
 {
-    struct sac_plan_book book = {.count = 0};
-    char                 why[160];
-    size_t               model = 0;
-    const bool           whole = sac_book_parse(bytes, size, &book, &model, why, sizeof why);
+    struct sac_plan_book    book = {.count = 0};
+    char                    why[160];
+    size_t                  model = 0;
+    const bool              whole = sac_book_parse(bytes, size, &book, &model, why, sizeof why);
     const enum sac_book_key differs = whole ? sac_book_differs(&book, &m->book) : SAC_BOOK_KEYS;
     if (!whole)
         sac_log(m->ctx, SAC_LOG_WARN, "%s: the plan is damaged (%s); it is created again", path,
                 why);
     else if (differs < SAC_BOOK_KEYS)
-        sac_log(m->ctx, SAC_LOG_WARN,
-                "%s: the plan was made for another %s ('%s', and here it is '%s'); it is created again",
-                path, sac_book_key_name(differs), book.key[differs] ? book.key[differs] : "",
-                m->book.key[differs]);
+        sac_log(
+            m->ctx, SAC_LOG_WARN,
+            "%s: the plan was made for another %s ('%s', and here it is '%s'); it is created again",
+            path, sac_book_key_name(differs), book.key[differs] ? book.key[differs] : "",
+            m->book.key[differs]);
     const bool take = whole && differs == SAC_BOOK_KEYS;
     if (take) {
         sac_book_finish(&m->book);
@@ -63,7 +65,8 @@ static void read_cache(sac_model *m)
         return;
     }
     if (take_pages(m, file.bytes, file.size, m->book_path))
-        sac_log(m->ctx, SAC_LOG_DEBUG, "%s: %zu plans from %s", m->path, m->book.count, m->book_path);
+        sac_log(m->ctx, SAC_LOG_DEBUG, "%s: %zu plans from %s", m->path, m->book.count,
+                m->book_path);
     sac_file_unmap(&file);
 }
 
@@ -78,8 +81,10 @@ sac_result sac_model_open_book(sac_model *m, const void *onnx, size_t size, cons
     if (plan && take_pages(m, plan, plan_size, m->path))
         return SAC_OK;
     if (!sac_book_cache_path(&m->book, path, sizeof path)) {
-        sac_log(m->ctx, SAC_LOG_INFO, "%s: there is no folder to keep plans in (SACCADE_CACHE names one): "
-                "kernels are measured in every run", m->path);
+        sac_log(m->ctx, SAC_LOG_INFO,
+                "%s: there is no folder to keep plans in (SACCADE_CACHE names one): kernels are "
+                "measured in every run",
+                m->path);
         return SAC_OK;
     }
     m->book_path = sac_strdup(path);
@@ -98,7 +103,8 @@ sac_result sac_model_look_into_plan(sac_model *m, const void *bytes, size_t size
         res = SAC_FAIL(m->ctx, SAC_ERR_FORMAT,
                        "the plan is damaged (%s); create it again with saccade build", why);
     else if (*offset == size)
-        res = SAC_FAIL(m->ctx, SAC_ERR_FORMAT, "the plan is one of the cache, without its model; give the model");
+        res = SAC_FAIL(m->ctx, SAC_ERR_FORMAT,
+                       "the plan is one of the cache, without its model; give the model");
     /* A plan runs in the precision that it was built in, unless the caller or the CPU needs
      * another. */
     if (res == SAC_OK && !m->asked && !m->dev->ops->host_memory && book.key[SAC_BOOK_PRECISION])

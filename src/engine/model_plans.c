@@ -15,7 +15,8 @@ struct names {
 static void add_name(struct names *n, const char *name)
 {
     if (n->at < sizeof n->text && !strstr(n->text, name))
-        n->at += (size_t)snprintf(n->text + n->at, sizeof n->text - n->at, "%s%s", n->at ? ", " : "", name);
+        n->at += (size_t)snprintf(n->text + n->at, sizeof n->text - n->at, "%s%s",
+                                  n->at ? ", " : "", name);
 }
 
 /* Logged once per model: it costs transfers in each run. */
@@ -28,9 +29,10 @@ static void say_host_work(sac_model *m, const struct sac_plan *plan)
     for (size_t i = 0; i < plan->tail_count; i++)
         add_name(&names, plan->tail[i]->op_type);
     if (!m->said_host_work)
-        sac_log(m->ctx, SAC_LOG_WARN,
-                "%s: not all of it runs on %s: %s on the host, with their tensors copied in each run",
-                m->path, m->dev->name, names.at ? names.text : "copies of inputs");
+        sac_log(
+            m->ctx, SAC_LOG_WARN,
+            "%s: not all of it runs on %s: %s on the host, with their tensors copied in each run",
+            m->path, m->dev->name, names.at ? names.text : "copies of inputs");
     m->said_host_work = true;
 }
 
@@ -74,7 +76,7 @@ static struct sac_plan *cached_plan(sac_model *m, const struct sac_operand *shap
 static sac_result create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
                               bool measure, struct sac_plan **out)
 {
-    const struct sac_book_page *page = sac_book_find(&m->book, text);
+    const struct sac_book_page  *page = sac_book_find(&m->book, text);
     const struct sac_plan_params params = {.reference = m->params.reference,
                                            .tolerant = m->partial,
                                            .memory_limit = m->params.memory_limit_bytes,
@@ -83,10 +85,11 @@ static sac_result create_plan(sac_model *m, const struct sac_operand *shapes, co
                                            .half_outputs = m->native,
                                            .weights = m->dev->ops->host_memory ? NULL : &m->weights,
                                            .measure = measure,
-                                           .choices = page ? (const char *const *)page->choices : NULL,
+                                           .choices =
+                                               page ? (const char *const *)page->choices : NULL,
                                            .choice_count = page ? page->count : 0};
-    struct sac_plan *plan = NULL;
-    sac_result       res = sac_plan_create(m->dev, m->graph, shapes, &params, &plan);
+    struct sac_plan             *plan = NULL;
+    sac_result                   res = sac_plan_create(m->dev, m->graph, shapes, &params, &plan);
     if (res == SAC_OK)
         res = provide_host(m, plan);
     if (res != SAC_OK) {
@@ -103,16 +106,18 @@ static sac_result make_plan(sac_model *m, const struct sac_operand *shapes, stru
     char          text[512];
     const int64_t begun = sac_time_ns();
     sac_book_shapes(shapes, m->graph->input_count, text, sizeof text);
-    const bool measure = m->book.key[SAC_BOOK_MODEL] && !m->checking && !sac_book_find(&m->book, text);
+    const bool measure =
+        m->book.key[SAC_BOOK_MODEL] && !m->checking && !sac_book_find(&m->book, text);
     if (measure)
-        sac_log(m->ctx, SAC_LOG_INFO, "%s: trying kernels for %s on %s, once", m->path, text, m->dev->name);
+        sac_log(m->ctx, SAC_LOG_INFO, "%s: trying kernels for %s on %s, once", m->path, text,
+                m->dev->name);
     sac_model_settle(m); /* measuring needs an idle device, and the oldest plan may be freed */
     sac_result res = create_plan(m, shapes, text, measure, out);
     if (res != SAC_OK || !measure)
         return res;
     sac_model_note_plan(m, text, *out);
-    sac_log(m->ctx, SAC_LOG_INFO, "%s: planned for %s on %s in %.1f s%s%s", m->path, text, m->dev->name,
-            (double)(sac_time_ns() - begun) / 1e9, m->book_path ? ", kept in " : "",
+    sac_log(m->ctx, SAC_LOG_INFO, "%s: planned for %s on %s in %.1f s%s%s", m->path, text,
+            m->dev->name, (double)(sac_time_ns() - begun) / 1e9, m->book_path ? ", kept in " : "",
             m->book_path ? m->book_path : "");
     return SAC_OK;
 }
@@ -196,7 +201,8 @@ static sac_result find_native(sac_model *m, const struct sac_tensor_desc *first)
     return SAC_OK;
 }
 
-sac_result sac_model_take_native(sac_model *m, const struct sac_tensor_desc *first, enum sac_layout *layout)
+sac_result sac_model_take_native(sac_model *m, const struct sac_tensor_desc *first,
+                                 enum sac_layout *layout)
 {
     sac_result res = SAC_OK;
     *layout = SAC_LAYOUT_PLAIN;

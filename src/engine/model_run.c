@@ -69,7 +69,8 @@ static sac_result ensure_arena(sac_model *m, size_t bytes)
 
 /* The logical shape and dtype of input i's tensor: when the kernels' layout is used, the first
  * input is [N,H,W,C] or float16 where the port says [N,C,H,W] of float32. */
-static struct sac_tensor_desc logical_desc(const sac_model *m, int i, const struct sac_tensor_desc *d)
+static struct sac_tensor_desc logical_desc(const sac_model *m, int i,
+                                           const struct sac_tensor_desc *d)
 {
     struct sac_tensor_desc desc = *d;
     if (i != 0 || m->first_input == SAC_LAYOUT_PLAIN)
@@ -87,8 +88,9 @@ static void shapes_of(const sac_model *m, sac_tensor *const *in, struct sac_oper
 {
     for (int i = 0; i < m->graph->input_count; i++) {
         const struct sac_tensor_desc *d = sac_tensor_describe(in[i]);
-        const struct sac_tensor_desc logical = logical_desc(m, i, d);
-        shapes[i] = (struct sac_operand){.dtype = logical.dtype, .rank = logical.rank, .present = true};
+        const struct sac_tensor_desc  logical = logical_desc(m, i, d);
+        shapes[i] =
+            (struct sac_operand){.dtype = logical.dtype, .rank = logical.rank, .present = true};
         memcpy(shapes[i].dims, logical.shape, (size_t)logical.rank * sizeof(int64_t));
     }
 }
@@ -132,18 +134,20 @@ static sac_result check_inputs(const sac_model *m, sac_tensor *const *in, int64_
 {
     *stack = 1;
     for (int i = 0; i < m->graph->input_count; i++) {
-        const struct sac_model_port  *port = &m->inputs[i];
-        char                          is[128], wants[128];
+        const struct sac_model_port *port = &m->inputs[i];
+        char                         is[128], wants[128];
         if (!in[i])
             return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is missing", m->path, port->name);
-        const struct sac_tensor_desc logical = logical_desc(m, i, sac_tensor_describe(in[i])), *have = &logical;
+        const struct sac_tensor_desc logical = logical_desc(m, i, sac_tensor_describe(in[i])),
+                                     *have = &logical;
         if (sac_tensor_device(in[i]) != m->dev)
             return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is on another device (%s, not %s)",
                             m->path, port->name, sac_device_name(sac_tensor_device(in[i])),
                             sac_device_name(m->dev));
         if (!m->dev->ops->host_memory && (uintptr_t)sac_tensor_data(in[i]) % SAC_ARENA_ALIGN)
-            return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' does not begin at a multiple of %d bytes",
-                            m->path, port->name, (int)SAC_ARENA_ALIGN);
+            return SAC_FAIL(m->ctx, SAC_ERR_ARG,
+                            "%s: input '%s' does not begin at a multiple of %d bytes", m->path,
+                            port->name, (int)SAC_ARENA_ALIGN);
         bool fits = have->dtype == port->desc.dtype &&
                     (port->desc.rank < 0 || have->rank == port->desc.rank);
         for (int d = 0; fits && d < port->desc.rank; d++) {
@@ -198,7 +202,8 @@ static sac_result run_queued(sac_model *m, struct sac_stream *stream, sac_tensor
     const struct sac_device_ops *ops = m->dev->ops;
     if (ops->host_memory)
         return run_locked(m, in, out);
-    sac_result res = m->queued && stream != m->last ? ops->stream_wait_event(m->dev, stream, m->done) : SAC_OK;
+    sac_result res =
+        m->queued && stream != m->last ? ops->stream_wait_event(m->dev, stream, m->done) : SAC_OK;
     m->on = m->last = stream;
     if (res == SAC_OK)
         res = run_locked(m, in, out);
@@ -214,7 +219,8 @@ static sac_result check_whole(const sac_model *m)
     if (!m->partial)
         return SAC_OK;
     return SAC_FAIL(m->ctx, SAC_ERR_UNSUPPORTED,
-                    "%s: it was opened for inspection, and not all its operators are supported", m->path);
+                    "%s: it was opened for inspection, and not all its operators are supported",
+                    m->path);
 }
 
 sac_result sac_model_run_on(sac_model *m, struct sac_stream *stream, sac_tensor *const *in,

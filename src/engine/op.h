@@ -27,7 +27,7 @@ struct sac_operand {
     enum sac_dtype dtype;
     int            rank;
     int64_t        dims[SAC_RANK_MAX];
-    void          *data; /* NULL in a shape function when the value is not known yet */
+    void          *data;    /* NULL in a shape function when the value is not known yet */
     bool           present; /* false: optional, left out */
 };
 
@@ -37,44 +37,46 @@ struct sac_op_call {
     struct sac_operand     in[SAC_OP_INPUTS_MAX];
     struct sac_operand     out[SAC_OP_OUTPUTS_MAX];
     /* of the node; the rest are not present */
-    int                    in_count, out_count;
-    struct sac_pool       *workers; /* may be NULL */
+    int              in_count, out_count;
+    struct sac_pool *workers; /* may be NULL */
 };
 
 enum sac_op_flags {
-    SAC_OP_ELEMENTWISE = 1 << 0, /* out[0] element i depends on element i of the inputs alone (after
-                                    broadcasting); may run in place on an input of out[0]'s size and dtype */
-    SAC_OP_VIEW        = 1 << 1, /* out[0] holds in[0]'s bytes in the same order: Reshape, Squeeze, ... */
-    SAC_OP_RANDOM      = 1 << 2, /* never folded */
+    /* out[0] element i depends on element i of the inputs alone (after broadcasting); may run in
+     * place on an input of out[0]'s size and dtype */
+    SAC_OP_ELEMENTWISE = 1 << 0,
+    SAC_OP_VIEW = 1 << 1, /* out[0] holds in[0]'s bytes in the same order: Reshape, Squeeze, ... */
+    SAC_OP_RANDOM = 1 << 2, /* never folded */
     /* reads only the inputs' shapes; their data may be NULL: Shape, Size */
-    SAC_OP_OF_SHAPE    = 1 << 3,
-    SAC_OP_CONTROL     = 1 << 4  /* If, Loop, Scan: the executor runs its subgraphs, ref is NULL */
+    SAC_OP_OF_SHAPE = 1 << 3,
+    SAC_OP_CONTROL = 1 << 4 /* If, Loop, Scan: the executor runs its subgraphs, ref is NULL */
 };
 
 struct sac_op {
     enum sac_op_id id;
-    const char    *name;   /* "Conv" */
-    const char    *domain; /* "" for ONNX's own, "saccade" for fused groups */
-    int            opset_min, opset_max; /* versions of the domain that this row implements; a file's
-                                            opset over opset_max is accepted when ONNX did not change
-                                            the operator since (opset_max is the newest known) */
-    int            input_min, input_max, output_max;
-    unsigned       flags;
-    float          tolerance_abs, tolerance_rel; /* of another kernel against this reference */
+    const char    *name;      /* "Conv" */
+    const char    *domain;    /* "" for ONNX's own, "saccade" for fused groups */
+    int opset_min, opset_max; /* versions of the domain that this row implements; a file's
+                                 opset over opset_max is accepted when ONNX did not change
+                                 the operator since (opset_max is the newest known) */
+    int      input_min, input_max, output_max;
+    unsigned flags;
+    float    tolerance_abs, tolerance_rel; /* of another kernel against this reference */
 
     /* NULL: all nodes are supported. Otherwise why[] gets what is not supported about this node. */
-    bool       (*supports)(const struct sac_node *node, char *why, size_t why_size);
+    bool (*supports)(const struct sac_node *node, char *why, size_t why_size);
     /* Sets dtype, rank and dims of every present output from the inputs' (and from the data of
      * those that are constant or already computed). SAC_AGAIN: the shape depends on values that are
      * not known yet (data NULL). Errors name the node through SAC_OP_FAIL. Inputs come from files:
      * ranks, dims, divisions by zero and overflow are checked here, so that ref and the devices'
      * kernels can trust them. */
     sac_result (*shape)(struct sac_op_call *c);
-    /* Compute. Inputs and outputs are dense and plain; all data pointers are set (0-sized ones too). */
+    /* Compute. Inputs and outputs are dense and plain; all data pointers are set (0-sized ones
+     * too). */
     sac_result (*ref)(struct sac_op_call *c);
     /* Multiply-adds times two, after shape; NULL: too few to count (about one per output
      * element). */
-    int64_t    (*flops)(const struct sac_op_call *c);
+    int64_t (*flops)(const struct sac_op_call *c);
 };
 
 /* The row for a name, or NULL. One row covers a range of opsets; the caller checks the node's. */
@@ -94,25 +96,26 @@ static inline bool sac_op_has(const struct sac_op_call *c, int input)
 {
     return input < c->in_count && c->in[input].present;
 }
-bool       sac_operand_same_dims(const struct sac_operand *a, const struct sac_operand *b);
+bool sac_operand_same_dims(const struct sac_operand *a, const struct sac_operand *b);
 
-int64_t    sac_operand_elements(const struct sac_operand *o);
-size_t     sac_operand_bytes(const struct sac_operand *o);
-void       sac_operand_like(struct sac_operand *out, const struct sac_operand *in); /* dtype and dims */
-sac_result sac_shape_same(struct sac_op_call *c);                 /* out[0] like in[0] */
-sac_result sac_shape_broadcast(struct sac_op_call *c);            /* out[0] over all inputs, dtype of in[0] */
+int64_t sac_operand_elements(const struct sac_operand *o);
+size_t  sac_operand_bytes(const struct sac_operand *o);
+void sac_operand_like(struct sac_operand *out, const struct sac_operand *in); /* dtype and dims */
+sac_result sac_shape_same(struct sac_op_call *c);      /* out[0] like in[0] */
+sac_result sac_shape_broadcast(struct sac_op_call *c); /* out[0] over all inputs, dtype of in[0] */
 /* Negative axes counted from the end; false when out of range. */
-bool       sac_axis_normalise(int64_t axis, int rank, int *out);
+bool sac_axis_normalise(int64_t axis, int rank, int *out);
 /* Values of an int32/int64 input; SAC_AGAIN when they are not known. out has room for max. */
-sac_result sac_operand_ints(struct sac_op_call *c, int input, int64_t *out, size_t max, size_t *count);
+sac_result sac_operand_ints(struct sac_op_call *c, int input, int64_t *out, size_t max,
+                            size_t *count);
 /* Any number as double, and back with the dtype's rounding and saturation. */
-double     sac_operand_get(const struct sac_operand *o, int64_t i);
-void       sac_operand_set(const struct sac_operand *o, int64_t i, double v);
+double sac_operand_get(const struct sac_operand *o, int64_t i);
+void   sac_operand_set(const struct sac_operand *o, int64_t i, double v);
 /* TensorProto.DataType of the specification; SAC_DTYPE_NONE when we have none like it. */
 enum sac_dtype sac_dtype_from_onnx(int64_t type);
-float      sac_half_to_float(uint16_t h);
-uint16_t   sac_float_to_half(float f);
-float      sac_bf16_to_float(uint16_t h);
-uint16_t   sac_float_to_bf16(float f);
+float          sac_half_to_float(uint16_t h);
+uint16_t       sac_float_to_half(float f);
+float          sac_bf16_to_float(uint16_t h);
+uint16_t       sac_float_to_bf16(float f);
 
 #endif

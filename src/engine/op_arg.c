@@ -34,9 +34,9 @@ static int compare(const struct line *l, int64_t a, int64_t b)
 static sac_result arg_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int     axis, rank = 0;
-    bool    keep = sac_attr_int(c->node, "keepdims", 1);
-    int64_t dims[SAC_RANK_MAX];
+    int                       axis, rank = 0;
+    bool                      keep = sac_attr_int(c->node, "keepdims", 1);
+    int64_t                   dims[SAC_RANK_MAX];
     SAC_TRY(sac_op_axis(c, 0, in->rank, &axis));
     SAC_CHECK(c, in->dims[axis] > 0, "dimension %d is empty", axis);
     for (int d = 0; d < in->rank; d++)
@@ -48,8 +48,8 @@ static sac_result arg_shape(struct sac_op_call *c)
 static sac_result arg_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int  axis, sign = c->node->op->id == SAC_OP_ArgMax ? 1 : -1;
-    bool last = sac_attr_int(c->node, "select_last_index", 0);
+    int                       axis, sign = c->node->op->id == SAC_OP_ArgMax ? 1 : -1;
+    bool                      last = sac_attr_int(c->node, "select_last_index", 0);
     SAC_TRY(sac_op_axis(c, 0, in->rank, &axis));
     int64_t inner = sac_dims_product(in->rank - axis - 1, in->dims + axis + 1);
     for (int64_t i = 0, n = sac_operand_elements(&c->out[0]); i < n; i++) {
@@ -75,7 +75,7 @@ const struct sac_op sac_row_ArgMin = {SAC_ROW(ArgMin, 1, 1, 1, 1), .shape = arg_
 static sac_result topk_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int     axis;
+    int                       axis;
     int64_t k = sac_attr_int(c->node, "k", -1), dims[SAC_RANK_MAX]; /* an input since opset 10 */
     size_t  n = 1;
     SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
@@ -147,13 +147,13 @@ static int by_number(const void *a, const void *b)
 static sac_result topk_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *values = &c->out[0];
-    int axis, sign = sac_attr_int(c->node, "largest", 1) ? 1 : -1;
+    int                       axis, sign = sac_attr_int(c->node, "largest", 1) ? 1 : -1;
     SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
     const struct sac_operand *shape = sac_op_wants(c, 0) ? values : &c->out[1];
-    int64_t  inner = sac_dims_product(in->rank - axis - 1, in->dims + axis + 1);
-    int64_t  k = shape->dims[axis], outer = sac_dims_product(axis, in->dims);
-    size_t   bytes = sac_dtype_bytes(in->dtype);
-    int64_t *order = sac_alloc(2 * (size_t)k * sizeof *order);
+    int64_t                   inner = sac_dims_product(in->rank - axis - 1, in->dims + axis + 1);
+    int64_t                   k = shape->dims[axis], outer = sac_dims_product(axis, in->dims);
+    size_t                    bytes = sac_dtype_bytes(in->dtype);
+    int64_t                  *order = sac_alloc(2 * (size_t)k * sizeof *order);
     if (!order)
         return sac_op_no_memory(c);
     for (int64_t i = 0; i < outer * inner; i++) {

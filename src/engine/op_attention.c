@@ -41,18 +41,21 @@ static sac_result check_cache(struct sac_op_call *c, const struct sac_attention 
 {
     for (int i = PAST_KEY; i <= PAST_VALUE; i++) {
         const struct sac_operand *o = &c->in[i];
-        const struct sac_heads       *h = i == PAST_KEY ? &a->k : &a->v;
+        const struct sac_heads   *h = i == PAST_KEY ? &a->k : &a->v;
         if (sac_op_has(c, i))
-            SAC_CHECK(c, o->rank == 4 && o->dims[0] == h->batch && o->dims[1] == h->count &&
-                      o->dims[2] == a->past && o->dims[3] == h->size && o->dtype == c->in[K].dtype,
+            SAC_CHECK(c,
+                      o->rank == 4 && o->dims[0] == h->batch && o->dims[1] == h->count &&
+                          o->dims[2] == a->past && o->dims[3] == h->size &&
+                          o->dtype == c->in[K].dtype,
                       "cache %d does not fit keys and values", i);
     }
     SAC_CHECK(c, sac_op_has(c, PAST_KEY) == sac_op_has(c, PAST_VALUE),
               "a cache of only keys or only values");
     if (sac_op_has(c, VALID_LENGTH))
-        SAC_CHECK(c, c->in[VALID_LENGTH].rank == 1 && c->in[VALID_LENGTH].dims[0] == a->q.batch &&
-                  c->in[VALID_LENGTH].dtype == SAC_I64, "not one length for each of %lld samples",
-                  (long long)a->q.batch);
+        SAC_CHECK(c,
+                  c->in[VALID_LENGTH].rank == 1 && c->in[VALID_LENGTH].dims[0] == a->q.batch &&
+                      c->in[VALID_LENGTH].dtype == SAC_I64,
+                  "not one length for each of %lld samples", (long long)a->q.batch);
     return SAC_OK;
 }
 
@@ -62,9 +65,11 @@ sac_result sac_attention_read(struct sac_op_call *c, struct sac_attention *a)
     SAC_TRY(sac_read_heads(c, Q, "q_num_heads", &a->q));
     SAC_TRY(sac_read_heads(c, K, "kv_num_heads", &a->k));
     SAC_TRY(sac_read_heads(c, V, "kv_num_heads", &a->v));
-    SAC_CHECK(c, a->k.batch == a->q.batch && a->v.batch == a->q.batch && a->k.size == a->q.size &&
-              a->v.count == a->k.count && a->v.length == a->k.length && a->k.count > 0 &&
-              a->q.count % a->k.count == 0, "queries, keys and values do not fit each other");
+    SAC_CHECK(c,
+              a->k.batch == a->q.batch && a->v.batch == a->q.batch && a->k.size == a->q.size &&
+                  a->v.count == a->k.count && a->v.length == a->k.length && a->k.count > 0 &&
+                  a->q.count % a->k.count == 0,
+              "queries, keys and values do not fit each other");
     a->past = sac_op_has(c, PAST_KEY) && c->in[PAST_KEY].rank == 4 ? c->in[PAST_KEY].dims[2] : 0;
     a->total = a->past + a->k.length;
     a->group = a->q.count / a->k.count;
@@ -84,20 +89,23 @@ static sac_result attention_shape(struct sac_op_call *c)
     int64_t scores[4] = {a.q.batch, a.q.count, a.q.length, a.total};
     if (sac_op_has(c, MASK)) {
         struct sac_operand mask = c->in[MASK];
-        int     rank = 4;
-        int64_t dims[SAC_RANK_MAX] = {scores[0], scores[1], scores[2], scores[3]};
-        SAC_CHECK(c, mask.rank >= 1 && mask.rank <= 4 && mask.dims[mask.rank - 1] <= a.total &&
-                  (mask.dtype == SAC_BOOL || sac_dtype_is_float(mask.dtype)), "mask of dtype %s",
-                  sac_in_dtype(c, MASK));
+        int                rank = 4;
+        int64_t            dims[SAC_RANK_MAX] = {scores[0], scores[1], scores[2], scores[3]};
+        SAC_CHECK(c,
+                  mask.rank >= 1 && mask.rank <= 4 && mask.dims[mask.rank - 1] <= a.total &&
+                      (mask.dtype == SAC_BOOL || sac_dtype_is_float(mask.dtype)),
+                  "mask of dtype %s", sac_in_dtype(c, MASK));
         mask.dims[mask.rank - 1] = a.total; /* a shorter mask is extended */
-        SAC_CHECK(c, sac_broadcast_dims(&rank, dims, mask.rank, mask.dims) && rank == 4 &&
-                  memcmp(dims, scores, sizeof scores) == 0, "the mask does not broadcast");
+        SAC_CHECK(c,
+                  sac_broadcast_dims(&rank, dims, mask.rank, mask.dims) && rank == 4 &&
+                      memcmp(dims, scores, sizeof scores) == 0,
+                  "the mask does not broadcast");
     }
     enum sac_dtype t = c->in[Q].dtype;
-    int64_t key[4] = {a.k.batch, a.k.count, a.total, a.k.size};
-    int64_t value[4] = {a.v.batch, a.v.count, a.total, a.v.size};
-    int64_t wide[4] = {a.q.batch, a.q.count, a.q.length, a.v.size};
-    int64_t flat[3] = {a.q.batch, a.q.length, a.q.count * a.v.size};
+    int64_t        key[4] = {a.k.batch, a.k.count, a.total, a.k.size};
+    int64_t        value[4] = {a.v.batch, a.v.count, a.total, a.v.size};
+    int64_t        wide[4] = {a.q.batch, a.q.count, a.q.length, a.v.size};
+    int64_t        flat[3] = {a.q.batch, a.q.length, a.q.count * a.v.size};
     SAC_TRY(sac_shape_out(c, Y, t, c->in[Q].rank, c->in[Q].rank == 4 ? wide : flat));
     SAC_TRY(sac_shape_out(c, PRESENT_KEY, c->in[K].dtype, 4, key));
     SAC_TRY(sac_shape_out(c, PRESENT_VALUE, c->in[V].dtype, 4, value));
@@ -127,7 +135,7 @@ static double bias_at(const struct sac_op_call *c, const struct sac_attention *a
                       int64_t head, int64_t i, int64_t j)
 {
     const struct sac_operand *mask = &c->in[MASK];
-    int64_t valid = a->total, offset = a->past;
+    int64_t                   valid = a->total, offset = a->past;
     if (sac_op_has(c, VALID_LENGTH)) {
         valid = ((const int64_t *)c->in[VALID_LENGTH].data)[batch];
         offset = sac_op_has(c, PAST_KEY) ? a->past : valid - a->q.length;
@@ -214,8 +222,7 @@ static void attend_all(struct sac_op_call *c, const struct sac_attention *a, con
         r.k = k + kv * a->total * a->k.size;
         r.v = v + kv * a->total * a->v.size;
         attend(c, a, &r, batch, head, i, y);
-        int64_t to = c->in[Q].rank == 4 ? row
-                                        : (batch * a->q.length + i) * a->q.count + head;
+        int64_t to = c->in[Q].rank == 4 ? row : (batch * a->q.length + i) * a->q.count + head;
         if (sac_op_wants(c, Y))
             sac_write_doubles(&c->out[Y], to * a->v.size, 1, a->v.size, y);
     }
@@ -268,15 +275,17 @@ static sac_result rotary_shape(struct sac_op_call *c)
     bool by_position = sac_op_has(c, 3);
     for (int i = 1; i < 3; i++) {
         const struct sac_operand *o = &c->in[i];
-        SAC_CHECK(c, sac_dtype_is_float(o->dtype) && o->rank == (by_position ? 2 : 3) &&
-                  o->dims[o->rank - 1] == r.turned / 2 &&
-                  (by_position || (o->dims[0] == r.x.batch && o->dims[1] == r.x.length)),
+        SAC_CHECK(c,
+                  sac_dtype_is_float(o->dtype) && o->rank == (by_position ? 2 : 3) &&
+                      o->dims[o->rank - 1] == r.turned / 2 &&
+                      (by_position || (o->dims[0] == r.x.batch && o->dims[1] == r.x.length)),
                   "angles %d do not fit the input", i);
     }
     SAC_CHECK(c, c->in[1].dims[0] == c->in[2].dims[0], "sines and cosines differ in number");
     if (by_position)
-        SAC_CHECK(c, c->in[3].dtype == SAC_I64 && c->in[3].rank == 2 &&
-                  c->in[3].dims[0] == r.x.batch && c->in[3].dims[1] == r.x.length,
+        SAC_CHECK(c,
+                  c->in[3].dtype == SAC_I64 && c->in[3].rank == 2 &&
+                      c->in[3].dims[0] == r.x.batch && c->in[3].dims[1] == r.x.length,
                   "not one position for each token");
     return sac_shape_same(c);
 }
@@ -284,7 +293,7 @@ static sac_result rotary_shape(struct sac_op_call *c)
 static sac_result rotary_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    struct sac_rotary r;
+    struct sac_rotary         r;
     SAC_TRY(sac_rotary_read(c, &r));
     if (out->data != in->data)
         memcpy(out->data, in->data, sac_operand_bytes(in));
@@ -299,9 +308,9 @@ static sac_result rotary_ref(struct sac_op_call *c)
         for (int64_t k = 0; k < half; k++) {
             int64_t first = at + (r.interleaved ? 2 * k : k),
                     second = first + (r.interleaved ? 1 : half);
-            double  cosine = sac_operand_get(&c->in[1], angle * half + k);
-            double  sine = sac_operand_get(&c->in[2], angle * half + k);
-            double  a = sac_operand_get(in, first), b = sac_operand_get(in, second);
+            double cosine = sac_operand_get(&c->in[1], angle * half + k);
+            double sine = sac_operand_get(&c->in[2], angle * half + k);
+            double a = sac_operand_get(in, first), b = sac_operand_get(in, second);
             sac_operand_set(out, first, cosine * a - sine * b);
             sac_operand_set(out, second, sine * a + cosine * b);
         }

@@ -11,28 +11,27 @@ struct binary {
     binary_fn *fn[SAC_CLASS_COUNT];
 };
 
-#define EXPRESSION(op, suffix, type, result, expr)                                                 \
-    static void op##_##suffix(const void *pa, const void *pb, void *py, int64_t n)                 \
-    {                                                                                              \
-        const type *va = pa, *vb = pb;                                                             \
-        result     *y = py;                                                                        \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            type a = va[i], b = vb[i];                                                             \
-            (void)b;                                                                               \
-            y[i] = (result)(expr);                                                                 \
-        }                                                                                          \
+#define EXPRESSION(op, suffix, type, result, expr)                                 \
+    static void op##_##suffix(const void *pa, const void *pb, void *py, int64_t n) \
+    {                                                                              \
+        const type *va = pa, *vb = pb;                                             \
+        result     *y = py;                                                        \
+        for (int64_t i = 0; i < n; i++) {                                          \
+            type a = va[i], b = vb[i];                                             \
+            (void)b;                                                               \
+            y[i] = (result)(expr);                                                 \
+        }                                                                          \
     }
 #define FLOATS(op, expr) \
     EXPRESSION(op, f32, float, float, expr) EXPRESSION(op, f64, double, double, expr)
 #define SIGNED(op, expr)   EXPRESSION(op, i64, int64_t, int64_t, expr)
 #define UNSIGNED(op, expr) EXPRESSION(op, u64, uint64_t, uint64_t, expr)
 /* Computed without a sign: the low bits are the same, and overflow is defined. */
-#define WRAPPING(op, expr)                                                                         \
-    EXPRESSION(op, i64, uint64_t, uint64_t, expr) UNSIGNED(op, expr)
-#define COMPARE(op, expr)                                                                          \
-    EXPRESSION(op, f32, float, int64_t, expr)                                                      \
-    EXPRESSION(op, f64, double, int64_t, expr)                                                     \
-    EXPRESSION(op, i64, int64_t, int64_t, expr)                                                    \
+#define WRAPPING(op, expr) EXPRESSION(op, i64, uint64_t, uint64_t, expr) UNSIGNED(op, expr)
+#define COMPARE(op, expr)                       \
+    EXPRESSION(op, f32, float, int64_t, expr)   \
+    EXPRESSION(op, f64, double, int64_t, expr)  \
+    EXPRESSION(op, i64, int64_t, int64_t, expr) \
     EXPRESSION(op, u64, uint64_t, int64_t, expr)
 
 /* Integer division rounds towards zero; division by zero gives 0 instead of a trap. */
@@ -63,15 +62,17 @@ FLOATS(Add, a + b)
 WRAPPING(Add, a + b)
 FLOATS(Sub, a - b)
 WRAPPING(Sub, a - b)
-FLOATS(Mul, a * b)
-WRAPPING(Mul, a * b)
+FLOATS(Mul, a *b)
+WRAPPING(Mul, a *b)
 FLOATS(Div, a / b)
 SIGNED(Div, divide(a, b))
 UNSIGNED(Div, b ? a / b : 0)
 FLOATS(Pow, b == 2 ? a * a : pow(a, b))
 /* A negative exponent gives 1, -1 or 0. */
-SIGNED(Pow, b >= 0 ? (int64_t)power((uint64_t)a, (uint64_t)b)
-            : a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0)
+SIGNED(Pow, b >= 0    ? (int64_t)power((uint64_t)a, (uint64_t)b)
+            : a == 1  ? 1
+            : a == -1 ? (b & 1 ? -1 : 1)
+                      : 0)
 UNSIGNED(Pow, power(a, b))
 FLOATS(Mod, fmod(a, b) != 0 && (fmod(a, b) < 0) != (b < 0) ? fmod(a, b) + b : fmod(a, b))
 SIGNED(Mod, modulo(a, b))
@@ -93,10 +94,10 @@ COMPARE(Greater, a > b)
 COMPARE(GreaterOrEqual, a >= b)
 COMPARE(Less, a < b)
 COMPARE(LessOrEqual, a <= b)
-SIGNED(And, a && b)
+SIGNED(And, a &&b)
 SIGNED(Or, a || b)
 SIGNED(Xor, !a != !b)
-WRAPPING(BitwiseAnd, a & b)
+WRAPPING(BitwiseAnd, a &b)
 WRAPPING(BitwiseOr, a | b)
 WRAPPING(BitwiseXor, a ^ b)
 WRAPPING(ShiftLeft, b < 64 ? a << b : 0)
@@ -209,8 +210,10 @@ static sac_result compare_shape(struct sac_op_call *c)
 static sac_result prelu_shape(struct sac_op_call *c)
 {
     SAC_TRY(arithmetic_shape(c));
-    SAC_CHECK(c, sac_operand_elements(&c->out[0]) == sac_operand_elements(&c->in[0]) &&
-              c->out[0].rank == c->in[0].rank, "the slope is larger than the input");
+    SAC_CHECK(c,
+              sac_operand_elements(&c->out[0]) == sac_operand_elements(&c->in[0]) &&
+                  c->out[0].rank == c->in[0].rank,
+              "the slope is larger than the input");
     return SAC_OK;
 }
 
@@ -259,10 +262,10 @@ static sac_result mean_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-#define ROW(op, since, in_max, shape_fn, ref_fn)                                                   \
-    const struct sac_op sac_row_##op = {                                                           \
-        SAC_ROW(op, since, SAC_MIN(in_max, 2), in_max, 1), SAC_TOLERANCE(1e-6f, 1e-6f),            \
-        .flags = SAC_OP_ELEMENTWISE, .shape = shape_fn, .ref = ref_fn}
+#define ROW(op, since, in_max, shape_fn, ref_fn)                                                  \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, since, SAC_MIN(in_max, 2), in_max, 1),        \
+                                        SAC_TOLERANCE(1e-6f, 1e-6f), .flags = SAC_OP_ELEMENTWISE, \
+                                        .shape = shape_fn, .ref = ref_fn}
 ROW(Add, 7, 2, arithmetic_shape, binary_ref);
 ROW(Sub, 7, 2, arithmetic_shape, binary_ref);
 ROW(Mul, 7, 2, arithmetic_shape, binary_ref);
@@ -284,9 +287,9 @@ ROW(Or, 7, 2, compare_shape, binary_ref);
 ROW(Xor, 7, 2, compare_shape, binary_ref);
 
 /* Not in place: an input of the output's size may be read after the output was first written. */
-#define VARIADIC(op, ref_fn)                                                                       \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 6, 1, SAC_OP_INPUTS_MAX, 1),                   \
-                                        SAC_TOLERANCE(1e-6f, 1e-6f), .shape = arithmetic_shape,    \
+#define VARIADIC(op, ref_fn)                                                                    \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, 6, 1, SAC_OP_INPUTS_MAX, 1),                \
+                                        SAC_TOLERANCE(1e-6f, 1e-6f), .shape = arithmetic_shape, \
                                         .ref = ref_fn}
 VARIADIC(Max, variadic_ref);
 VARIADIC(Min, variadic_ref);
@@ -300,9 +303,9 @@ static sac_result swiglu_shape(struct sac_op_call *c)
     const struct sac_operand *a = &c->in[0], *b = &c->in[1];
     SAC_CHECK(c, sac_dtype_is_float(a->dtype) && b->dtype == a->dtype, "inputs of dtypes %s and %s",
               sac_in_dtype(c, 0), sac_in_dtype(c, 1));
-    SAC_CHECK(c, a->rank == b->rank &&
-              memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0,
-              "gate and value differ in shape");
+    SAC_CHECK(
+        c, a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0,
+        "gate and value differ in shape");
     return sac_shape_same(c);
 }
 

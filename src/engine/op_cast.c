@@ -5,8 +5,8 @@
 enum sac_dtype sac_dtype_from_onnx(int64_t type)
 {
     static const enum sac_dtype of[] = {
-        [1] = SAC_F32, [2] = SAC_U8,   [3] = SAC_I8,   [4] = SAC_U16, [5] = SAC_I16,
-        [6] = SAC_I32, [7] = SAC_I64,  [9] = SAC_BOOL, [10] = SAC_F16, [11] = SAC_F64,
+        [1] = SAC_F32,  [2] = SAC_U8,   [3] = SAC_I8,   [4] = SAC_U16,  [5] = SAC_I16,
+        [6] = SAC_I32,  [7] = SAC_I64,  [9] = SAC_BOOL, [10] = SAC_F16, [11] = SAC_F64,
         [12] = SAC_U32, [13] = SAC_U64, [16] = SAC_BF16};
     return type >= 0 && type < (int64_t)SAC_COUNT(of) ? of[type] : SAC_DTYPE_NONE;
 }
@@ -22,20 +22,20 @@ static uint64_t truncate_u64(double v)
     return v >= 0x1p63 ? (v < 0x1p64 ? (uint64_t)v : UINT64_MAX) : (uint64_t)truncate_i64(v);
 }
 
-#define CONVERT(from, to, function)                                                                \
-    {                                                                                              \
-        const from *x = in;                                                                        \
-        to         *y = out;                                                                       \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] = (to)function(x[i]);                                                             \
-        return;                                                                                    \
+#define CONVERT(from, to, function)     \
+    {                                   \
+        const from *x = in;             \
+        to         *y = out;            \
+        for (int64_t i = 0; i < n; i++) \
+            y[i] = (to)function(x[i]);  \
+        return;                         \
     }
-#define CONVERT_FROM(type, to_signed, to_unsigned)                                                 \
-    switch (to) {                                                                                  \
-    case SAC_CLASS_F32: CONVERT(type, float, )                                                     \
-    case SAC_CLASS_F64: CONVERT(type, double, )                                                    \
-    case SAC_CLASS_I64: CONVERT(type, int64_t, to_signed)                                          \
-    default: CONVERT(type, uint64_t, to_unsigned)                                                  \
+#define CONVERT_FROM(type, to_signed, to_unsigned)        \
+    switch (to) {                                         \
+    case SAC_CLASS_F32: CONVERT(type, float, )            \
+    case SAC_CLASS_F64: CONVERT(type, double, )           \
+    case SAC_CLASS_I64: CONVERT(type, int64_t, to_signed) \
+    default: CONVERT(type, uint64_t, to_unsigned)         \
     }
 
 /* n values of one class to another. */

@@ -22,8 +22,8 @@ static sac_result list(struct sac_op_call *c, const char *name, size_t count, in
 sac_result sac_col2im_read(struct sac_op_call *c, struct sac_col2im *p)
 {
     const struct sac_operand *in = &c->in[0];
-    int64_t pads[2 * SAC_COL2IM_DIMS_MAX], taps = 1, places = 1;
-    size_t  n, blocks;
+    int64_t                   pads[2 * SAC_COL2IM_DIMS_MAX], taps = 1, places = 1;
+    size_t                    n, blocks;
     SAC_TRY(sac_operand_ints(c, 1, p->image, SAC_COL2IM_DIMS_MAX, &n));
     SAC_TRY(sac_operand_ints(c, 2, p->block, SAC_COL2IM_DIMS_MAX, &blocks));
     SAC_CHECK(c, in->rank == 3 && sac_dtype_is_float(in->dtype) && n >= 1 && blocks == n,
@@ -33,15 +33,19 @@ sac_result sac_col2im_read(struct sac_op_call *c, struct sac_col2im *p)
     SAC_TRY(list(c, "pads", 2 * n, 0, pads));
     p->rank = (int)n;
     for (size_t d = 0; d < n; d++) {
-        SAC_CHECK(c, p->image[d] > 0 && p->image[d] <= EXTENT_MAX && p->block[d] > 0 &&
-                  p->block[d] <= EXTENT_MAX, "an image of %lld, a block of %lld",
-                  (long long)p->image[d], (long long)p->block[d]);
+        SAC_CHECK(c,
+                  p->image[d] > 0 && p->image[d] <= EXTENT_MAX && p->block[d] > 0 &&
+                      p->block[d] <= EXTENT_MAX,
+                  "an image of %lld, a block of %lld", (long long)p->image[d],
+                  (long long)p->block[d]);
         p->pad[d] = pads[d];
         int64_t room = p->image[d] + pads[d] + pads[n + d] - (p->block[d] - 1) * p->dilation[d] - 1;
         SAC_CHECK(c, room >= 0, "a block larger than the image");
         p->places[d] = room / p->stride[d] + 1;
-        SAC_CHECK(c, !__builtin_mul_overflow(taps, p->block[d], &taps) &&
-                  !__builtin_mul_overflow(places, p->places[d], &places), "too many blocks");
+        SAC_CHECK(c,
+                  !__builtin_mul_overflow(taps, p->block[d], &taps) &&
+                      !__builtin_mul_overflow(places, p->places[d], &places),
+                  "too many blocks");
     }
     SAC_CHECK(c, in->dims[1] % taps == 0 && in->dims[2] == places,
               "[%lld,%lld] is not a multiple of %lld numbers at %lld places",
@@ -78,7 +82,7 @@ static int64_t image_index(const struct sac_col2im *p, int64_t t, int64_t l)
 static sac_result col2im_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    struct sac_col2im p;
+    struct sac_col2im         p;
     SAC_TRY(sac_col2im_read(c, &p));
     int64_t taps = sac_dims_product(p.rank, p.block), pixels = sac_dims_product(p.rank, p.image);
     double *plane = sac_alloc((size_t)pixels * sizeof *plane);

@@ -16,27 +16,22 @@ static sac_result constant_shape(struct sac_op_call *c)
     switch (a->kind) {
     case SAC_ATTR_TENSOR:
         return sac_shape_out(c, 0, a->tensor->dtype, a->tensor->rank, a->tensor->dims);
-    case SAC_ATTR_FLOAT:
-        return sac_shape_out(c, 0, SAC_F32, 0, NULL);
-    case SAC_ATTR_INT:
-        return sac_shape_out(c, 0, SAC_I64, 0, NULL);
-    case SAC_ATTR_FLOATS:
-        return sac_shape_out(c, 0, SAC_F32, 1, &count);
-    case SAC_ATTR_INTS:
-        return sac_shape_out(c, 0, SAC_I64, 1, &count);
-    default:
-        return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "attribute '%s'; have numbers", a->name);
+    case SAC_ATTR_FLOAT: return sac_shape_out(c, 0, SAC_F32, 0, NULL);
+    case SAC_ATTR_INT: return sac_shape_out(c, 0, SAC_I64, 0, NULL);
+    case SAC_ATTR_FLOATS: return sac_shape_out(c, 0, SAC_F32, 1, &count);
+    case SAC_ATTR_INTS: return sac_shape_out(c, 0, SAC_I64, 1, &count);
+    default: return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "attribute '%s'; have numbers", a->name);
     }
 }
 
 static sac_result constant_ref(struct sac_op_call *c)
 {
     const struct sac_attr *a = &c->node->attrs[0];
-    const void *from = a->kind == SAC_ATTR_TENSOR   ? a->tensor->data
-                       : a->kind == SAC_ATTR_FLOATS ? (const void *)a->floats
-                       : a->kind == SAC_ATTR_INTS   ? (const void *)a->ints
-                       : a->kind == SAC_ATTR_INT    ? (const void *)&a->i
-                                                    : (const void *)&a->f;
+    const void            *from = a->kind == SAC_ATTR_TENSOR   ? a->tensor->data
+                                  : a->kind == SAC_ATTR_FLOATS ? (const void *)a->floats
+                                  : a->kind == SAC_ATTR_INTS   ? (const void *)a->ints
+                                  : a->kind == SAC_ATTR_INT    ? (const void *)&a->i
+                                                               : (const void *)&a->f;
     memcpy(c->out[0].data, from, sac_operand_bytes(&c->out[0]));
     return SAC_OK;
 }
@@ -49,10 +44,11 @@ const struct sac_op sac_row_Constant = {SAC_ROW(Constant, 1, 0, 0, 1), .shape = 
 static sac_result constant_of_shape_shape(struct sac_op_call *c)
 {
     const struct sac_attr *a = sac_node_attr(c->node, "value");
-    int64_t dims[SAC_RANK_MAX];
-    size_t  rank;
-    SAC_CHECK(c, !a || (a->kind == SAC_ATTR_TENSOR && a->tensor->data &&
-                        sac_dims_product(a->tensor->rank, a->tensor->dims) == 1),
+    int64_t                dims[SAC_RANK_MAX];
+    size_t                 rank;
+    SAC_CHECK(c,
+              !a || (a->kind == SAC_ATTR_TENSOR && a->tensor->data &&
+                     sac_dims_product(a->tensor->rank, a->tensor->dims) == 1),
               "'value' is not one number");
     SAC_TRY(sac_operand_ints(c, 0, dims, SAC_RANK_MAX, &rank));
     return sac_shape_out(c, 0, a ? a->tensor->dtype : SAC_F32, (int)rank, dims);

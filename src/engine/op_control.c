@@ -32,7 +32,7 @@ static bool loop_supports(const struct sac_node *n, char *why, size_t why_size)
 {
     const struct sac_graph *body = subgraph(n, "body");
     /* Trip count and condition are optional. */
-    int                     carried = SAC_MAX(n->input_count - 2, 0);
+    int  carried = SAC_MAX(n->input_count - 2, 0);
     bool fits = body && body->input_count == carried + 2 && n->output_count >= carried &&
                 body->output_count == n->output_count + 1;
     for (int i = 2; fits && i < n->input_count; i++)
@@ -56,7 +56,7 @@ static bool scan_supports(const struct sac_node *n, char *why, size_t why_size)
 {
     const struct sac_graph *body = subgraph(n, "body");
     int64_t                 scanned = sac_attr_int(n, "num_scan_inputs", 0);
-    bool fits = body && scanned >= 1 && scanned <= n->input_count &&
+    bool                    fits = body && scanned >= 1 && scanned <= n->input_count &&
                 body->input_count == n->input_count && body->output_count == n->output_count &&
                 n->output_count >= n->input_count - scanned;
     for (int i = 0; fits && i < n->input_count; i++)
@@ -70,9 +70,9 @@ static bool scan_supports(const struct sac_node *n, char *why, size_t why_size)
     return fits && plain;
 }
 
-#define CONTROL_ROW(op, since, inputs)                                                             \
-    SAC_ROW(op, since, inputs, SAC_OP_INPUTS_MAX, SAC_OP_OUTPUTS_MAX), .flags = SAC_OP_CONTROL,     \
-        .shape = known_when_run
+#define CONTROL_ROW(op, since, inputs)                                                          \
+    SAC_ROW(op, since, inputs, SAC_OP_INPUTS_MAX, SAC_OP_OUTPUTS_MAX), .flags = SAC_OP_CONTROL, \
+                                                                       .shape = known_when_run
 
 const struct sac_op sac_row_If = {CONTROL_ROW(If, 1, 1), .supports = if_supports};
 const struct sac_op sac_row_Loop = {CONTROL_ROW(Loop, 1, 0), .supports = loop_supports};

@@ -36,29 +36,31 @@ struct job {
     }
 
 /* One output plane: piece is its number over the whole batch. */
-#define PLANE(type)                                                                             \
-    static void plane_##type(void *arg, int piece, int worker)                                  \
-    {                                                                                           \
-        const struct job *j = arg;                                                              \
-        const struct sac_window *w = j->w;                                                      \
-        int64_t in_plane = sac_dims_product(3, w->in), out_plane = sac_dims_product(3, w->out); \
-        int64_t taps = sac_dims_product(3, w->kernel), channels = j->in_channels / j->group;    \
-        int64_t image = piece / j->out_channels, oc = piece % j->out_channels;                  \
-        int64_t group = oc / (j->out_channels / j->group);                                      \
-        const type *x =                                                                         \
-            (const type *)j->x + (image * j->in_channels + group * channels) * in_plane;        \
-        const type *weights = (const type *)j->weights + oc * channels * taps;                  \
-        type *y = (type *)j->y + piece * out_plane;                                             \
-        type bias = j->bias ? ((const type *)j->bias)[oc] : 0;                                  \
-        (void)worker;                                                                           \
-        for (int64_t i = 0; i < out_plane; i++)                                                 \
-            y[i] = bias;                                                                        \
-        for (int64_t ic = 0; ic < channels; ic++, x += in_plane)                                \
-            for (int64_t t = 0; t < taps; t++) {                                                \
-                int64_t row = t / w->kernel[2];                                                 \
-                int64_t k[3] = {row / w->kernel[1], row % w->kernel[1], t % w->kernel[2]};      \
-                tap_##type(w, x, *weights++, k, y);                                             \
-            }                                                                                   \
+/* clang-format off */
+#define PLANE(type) \
+    static void plane_##type(void *arg, int piece, int worker) \
+    { \
+        const struct job        *j = arg; \
+        const struct sac_window *w = j->w; \
+        int64_t     in_plane = sac_dims_product(3, w->in); \
+        int64_t     out_plane = sac_dims_product(3, w->out); \
+        int64_t     taps = sac_dims_product(3, w->kernel), channels = j->in_channels / j->group; \
+        int64_t     image = piece / j->out_channels, oc = piece % j->out_channels; \
+        int64_t     group = oc / (j->out_channels / j->group); \
+        const type *x = \
+            (const type *)j->x + (image * j->in_channels + group * channels) * in_plane; \
+        const type *weights = (const type *)j->weights + oc * channels * taps; \
+        type       *y = (type *)j->y + piece * out_plane; \
+        type        bias = j->bias ? ((const type *)j->bias)[oc] : 0; \
+        (void)worker; \
+        for (int64_t i = 0; i < out_plane; i++) \
+            y[i] = bias; \
+        for (int64_t ic = 0; ic < channels; ic++, x += in_plane) \
+            for (int64_t t = 0; t < taps; t++) { \
+                int64_t row = t / w->kernel[2]; \
+                int64_t k[3] = {row / w->kernel[1], row % w->kernel[1], t % w->kernel[2]}; \
+                tap_##type(w, x, *weights++, k, y); \
+            } \
     }
 TAP(float)
 TAP(double)
@@ -66,6 +68,7 @@ TAP(uint32_t) /* of int32 numbers: sums wrap */
 PLANE(float)
 PLANE(double)
 PLANE(uint32_t)
+/* clang-format on */
 
 sac_result sac_conv_shape(struct sac_op_call *c, int input, int weights, int bias,
                           enum sac_dtype dtype)
@@ -76,8 +79,9 @@ sac_result sac_conv_shape(struct sac_op_call *c, int input, int weights, int bia
     SAC_CHECK(c, w->rank == x->rank && w->rank >= 3, "weights of %d dimensions for an input of %d",
               w->rank, x->rank);
     SAC_TRY(sac_window_read(c, input, w->dims + 2, &win));
-    SAC_CHECK(c, group >= 1 && x->dims[1] % group == 0 && w->dims[0] % group == 0 &&
-              w->dims[1] == x->dims[1] / group,
+    SAC_CHECK(c,
+              group >= 1 && x->dims[1] % group == 0 && w->dims[0] % group == 0 &&
+                  w->dims[1] == x->dims[1] / group,
               "weights [%lld,%lld,...] do not fit %lld channels in %lld groups",
               (long long)w->dims[0], (long long)w->dims[1], (long long)x->dims[1],
               (long long)group);
@@ -98,20 +102,28 @@ void sac_conv_run(struct sac_op_call *c, int input, int weights, enum sac_dtype 
     struct sac_window win;
     if (sac_window_read(c, input, c->in[weights].dims + 2, &win) != SAC_OK)
         return; /* cannot happen: the shape function has checked it */
-    struct job j = {.w = &win, .x = x, .weights = w, .bias = bias, .y = y,
-                    .in_channels = c->in[input].dims[1], .out_channels = c->in[weights].dims[0],
+    struct job j = {.w = &win,
+                    .x = x,
+                    .weights = w,
+                    .bias = bias,
+                    .y = y,
+                    .in_channels = c->in[input].dims[1],
+                    .out_channels = c->in[weights].dims[0],
                     .group = sac_attr_int(c->node, "group", 1)};
     int        planes = (int)(c->in[input].dims[0] * j.out_channels);
-    sac_pool_run(c->workers, planes, dtype == SAC_F64   ? plane_double
-                                     : dtype == SAC_F32 ? plane_float
-                                                        : plane_uint32_t, &j);
+    sac_pool_run(c->workers, planes,
+                 dtype == SAC_F64   ? plane_double
+                 : dtype == SAC_F32 ? plane_float
+                                    : plane_uint32_t,
+                 &j);
 }
 
 static sac_result conv_shape(struct sac_op_call *c)
 {
     for (int i = 0; i < c->in_count; i++)
-        SAC_CHECK(c, !c->in[i].present || (sac_dtype_is_float(c->in[i].dtype) &&
-                                           c->in[i].dtype == c->in[0].dtype),
+        SAC_CHECK(c,
+                  !c->in[i].present ||
+                      (sac_dtype_is_float(c->in[i].dtype) && c->in[i].dtype == c->in[0].dtype),
                   "input %d of dtype %s, input 0 of %s", i, sac_in_dtype(c, i), sac_in_dtype(c, 0));
     return sac_conv_shape(c, 0, 1, 2, c->in[0].dtype);
 }

@@ -15,13 +15,14 @@ static sac_result transpose_shape(struct sac_op_call *c)
     const struct sac_operand *x = &c->in[0], *w = &c->in[1];
     struct sac_window         win;
     int64_t                   group = sac_attr_int(c->node, "group", 1), channels;
-    SAC_CHECK(c, sac_dtype_is_float(x->dtype) && w->dtype == x->dtype,
-              "inputs of dtypes %s and %s", sac_in_dtype(c, 0), sac_in_dtype(c, 1));
+    SAC_CHECK(c, sac_dtype_is_float(x->dtype) && w->dtype == x->dtype, "inputs of dtypes %s and %s",
+              sac_in_dtype(c, 0), sac_in_dtype(c, 1));
     SAC_CHECK(c, w->rank == x->rank && w->rank >= 3, "weights of %d dimensions for an input of %d",
               w->rank, x->rank);
-    SAC_CHECK(c, group >= 1 && w->dims[0] == x->dims[1] && x->dims[1] % group == 0 &&
-              !__builtin_mul_overflow(w->dims[1], group, &channels) && channels <= INT32_MAX &&
-              x->dims[0] <= INT32_MAX / SAC_MAX(channels, 1),
+    SAC_CHECK(c,
+              group >= 1 && w->dims[0] == x->dims[1] && x->dims[1] % group == 0 &&
+                  !__builtin_mul_overflow(w->dims[1], group, &channels) && channels <= INT32_MAX &&
+                  x->dims[0] <= INT32_MAX / SAC_MAX(channels, 1),
               "weights [%lld,%lld,...] do not fit %lld channels in %lld groups",
               (long long)w->dims[0], (long long)w->dims[1], (long long)x->dims[1],
               (long long)group);
@@ -80,9 +81,11 @@ static sac_result transpose_ref(struct sac_op_call *c)
     const struct sac_operand *x = &c->in[0], *w = &c->in[1], *y = &c->out[0];
     struct sac_window         win;
     SAC_TRY(sac_window_read_transposed(c, w->dims + 2, &win));
-    struct job j = {.w = &win, .in_channels = x->dims[1], .out_channels = y->dims[1],
+    struct job j = {.w = &win,
+                    .in_channels = x->dims[1],
+                    .out_channels = y->dims[1],
                     .group = sac_attr_int(c->node, "group", 1)};
-    bool bias = sac_op_has(c, 2);
+    bool       bias = sac_op_has(c, 2);
     j.x = sac_doubles(x);
     j.weights = sac_doubles(w);
     j.bias = bias ? sac_doubles(&c->in[2]) : NULL;

@@ -20,16 +20,16 @@ static sac_result cumulative_shape(struct sac_op_call *c)
 }
 
 /* One line: element k at start + k * step. exclusive: the total without the element itself. */
-#define RUN(type, get, put)                                                                        \
-    {                                                                                              \
-        type acc = product;                                                                        \
-        for (int64_t k = 0; k < n; k++, at += step) {                                              \
-            type x, before = acc;                                                                  \
-            get;                                                                                   \
-            acc = product ? acc * x : acc + x;                                                     \
-            x = exclusive ? before : acc;                                                          \
-            put;                                                                                   \
-        }                                                                                          \
+#define RUN(type, get, put)                           \
+    {                                                 \
+        type acc = product;                           \
+        for (int64_t k = 0; k < n; k++, at += step) { \
+            type x, before = acc;                     \
+            get;                                      \
+            acc = product ? acc * x : acc + x;        \
+            x = exclusive ? before : acc;             \
+            put;                                      \
+        }                                             \
     }
 
 static void run_line(const struct sac_operand *in, const struct sac_operand *out, int64_t at,
@@ -45,10 +45,10 @@ static void run_line(const struct sac_operand *in, const struct sac_operand *out
 static sac_result cumulative_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    bool product = c->node->op->id == SAC_OP_CumProd;
-    bool exclusive = sac_attr_int(c->node, "exclusive", 0);
-    bool reverse = sac_attr_int(c->node, "reverse", 0);
-    int  axis;
+    bool                      product = c->node->op->id == SAC_OP_CumProd;
+    bool                      exclusive = sac_attr_int(c->node, "exclusive", 0);
+    bool                      reverse = sac_attr_int(c->node, "reverse", 0);
+    int                       axis;
     SAC_TRY(sac_cumulative_axis(c, &axis));
     int64_t n = in->dims[axis], outer = sac_dims_product(axis, in->dims);
     int64_t inner = sac_dims_product(in->rank - axis - 1, in->dims + axis + 1);

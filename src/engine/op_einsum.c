@@ -6,7 +6,6 @@
 #include "engine/op_reads.h"
 #include "engine/op_util.h"
 
-
 static sac_result bad_equation(struct sac_op_call *c)
 {
     return SAC_OP_FAIL(c, SAC_ERR_FORMAT, "equation '%s' does not fit the inputs",
@@ -83,7 +82,8 @@ sac_result sac_einsum_parse(struct sac_op_call *c, struct sac_einsum *e)
     const char *s = sac_attr_string(c->node, "equation", "");
     int         ellipsis = 0;
     e->count = 0;
-    SAC_CHECK(c, c->in_count <= SAC_EINSUM_INPUTS_MAX, "%d inputs; at most %d", c->in_count, SAC_EINSUM_INPUTS_MAX);
+    SAC_CHECK(c, c->in_count <= SAC_EINSUM_INPUTS_MAX, "%d inputs; at most %d", c->in_count,
+              SAC_EINSUM_INPUTS_MAX);
     for (int i = 0; i < c->in_count; i++) {
         int dots = c->in[i].rank - letters(s);
         s = read_term(s, dots, &e->in[i]);
@@ -142,29 +142,29 @@ static void walk_labels(struct sac_op_call *c, const struct sac_einsum *e, struc
 }
 
 /* sum[place] += product of the inputs, all along the walk. */
-#define SUM_PRODUCTS(type)                                                                         \
-    static void sum_##type(struct sac_walk *w, int inputs, type *const *x, type *sum)              \
-    {                                                                                              \
-        for (; w->run; sac_walk_next(w)) {                                                         \
-            type *to = sum + w->at[inputs];                                                        \
-            for (int64_t i = 0; i < w->run; i++) {                                                 \
-                type product = x[0][w->at[0] + i * w->step[0]];                                    \
-                for (int k = 1; k < inputs; k++)                                                   \
-                    product *= x[k][w->at[k] + i * w->step[k]];                                    \
-                to[i * w->step[inputs]] += product;                                                \
-            }                                                                                      \
-        }                                                                                          \
+#define SUM_PRODUCTS(type)                                                            \
+    static void sum_##type(struct sac_walk *w, int inputs, type *const *x, type *sum) \
+    {                                                                                 \
+        for (; w->run; sac_walk_next(w)) {                                            \
+            type *to = sum + w->at[inputs];                                           \
+            for (int64_t i = 0; i < w->run; i++) {                                    \
+                type product = x[0][w->at[0] + i * w->step[0]];                       \
+                for (int k = 1; k < inputs; k++)                                      \
+                    product *= x[k][w->at[k] + i * w->step[k]];                       \
+                to[i * w->step[inputs]] += product;                                   \
+            }                                                                         \
+        }                                                                             \
     }
 SUM_PRODUCTS(double)
 SUM_PRODUCTS(uint64_t) /* integers wrap */
 
 static sac_result einsum_ref(struct sac_op_call *c)
 {
-    struct sac_einsum   e;
-    struct sac_walk w;
-    bool            floats = sac_dtype_is_float(c->in[0].dtype), ok = true;
-    int64_t         n = sac_operand_elements(&c->out[0]);
-    void           *x[SAC_EINSUM_INPUTS_MAX] = {NULL};
+    struct sac_einsum e;
+    struct sac_walk   w;
+    bool              floats = sac_dtype_is_float(c->in[0].dtype), ok = true;
+    int64_t           n = sac_operand_elements(&c->out[0]);
+    void             *x[SAC_EINSUM_INPUTS_MAX] = {NULL};
     SAC_TRY(sac_einsum_parse(c, &e));
     void *sum = sac_calloc((size_t)n, sizeof(double));
     for (int i = 0; i < c->in_count; i++) {

@@ -53,8 +53,8 @@ static sac_result compress_axis(struct sac_op_call *c, int *axis, int64_t *lengt
 static sac_result compress_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *condition = &c->in[1];
-    int     axis;
-    int64_t length, dims[SAC_RANK_MAX], count = 0;
+    int                       axis;
+    int64_t                   length, dims[SAC_RANK_MAX], count = 0;
     SAC_TRY(compress_axis(c, &axis, &length));
     SAC_CHECK(c, condition->dtype == SAC_BOOL && condition->rank == 1,
               "a condition of dtype %s and %d dimensions", sac_in_dtype(c, 1), condition->rank);
@@ -72,8 +72,8 @@ static sac_result compress_shape(struct sac_op_call *c)
 static sac_result compress_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *condition = &c->in[1];
-    int     axis;
-    int64_t length;
+    int                       axis;
+    int64_t                   length;
     SAC_TRY(compress_axis(c, &axis, &length));
     int64_t outer = axis < 0 ? 1 : sac_dims_product(axis, in->dims);
     size_t  run = sac_dtype_bytes(in->dtype);
@@ -159,9 +159,9 @@ static sac_result unique_find(struct sac_op_call *c, struct unique *u, int *axis
 static sac_result unique_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    struct unique u;
-    int           axis;
-    int64_t       dims[SAC_RANK_MAX];
+    struct unique             u;
+    int                       axis;
+    int64_t                   dims[SAC_RANK_MAX];
     if (!in->data)
         return SAC_AGAIN;
     SAC_TRY(unique_find(c, &u, &axis));
@@ -188,10 +188,10 @@ static void unique_write(struct sac_op_call *c, const struct unique *u, const in
                          const int64_t *rank)
 {
     const struct sac_operand *y = &c->out[0];
-    int64_t *indices = sac_op_wants(c, 1) ? c->out[1].data : NULL;
-    int64_t *inverse = sac_op_wants(c, 2) ? c->out[2].data : NULL;
-    int64_t *counts = sac_op_wants(c, 3) ? c->out[3].data : NULL;
-    size_t   run = (size_t)u->inner * sac_dtype_bytes(u->in->dtype);
+    int64_t                  *indices = sac_op_wants(c, 1) ? c->out[1].data : NULL;
+    int64_t                  *inverse = sac_op_wants(c, 2) ? c->out[2].data : NULL;
+    int64_t                  *counts = sac_op_wants(c, 3) ? c->out[3].data : NULL;
+    size_t                    run = (size_t)u->inner * sac_dtype_bytes(u->in->dtype);
     for (int64_t g = 0; g < u->groups; g++) {
         for (int64_t o = 0; o < u->outer; o++)
             memcpy((char *)y->data + (size_t)(o * u->groups + rank[g]) * run,

@@ -9,10 +9,10 @@
 extern const struct sac_op sac_row_Conv, sac_row_Activation, sac_row_FusedConv, sac_row_SampleNorm,
     sac_row_GatedSum;
 
-#define FUSED_ROW(op, in_min, in_max)                                                              \
-    .id = SAC_OP_##op, .name = #op, .domain = "saccade", .opset_min = 1,                            \
-    .opset_max = SAC_OPSET_NEWEST, /* nodes keep the opset of those they replace */              \
-    .input_min = in_min, .input_max = in_max, .output_max = 1
+#define FUSED_ROW(op, in_min, in_max)                                               \
+    .id = SAC_OP_##op, .name = #op, .domain = "saccade", .opset_min = 1,            \
+    .opset_max = SAC_OPSET_NEWEST, /* nodes keep the opset of those they replace */ \
+        .input_min = in_min, .input_max = in_max, .output_max = 1
 
 struct sac_activation sac_activation_read(const struct sac_node *n)
 {
@@ -43,7 +43,9 @@ bool sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *
         *out = (struct sac_activation){SAC_ACT_HARD_SIGMOID, sac_attr_float(n, "alpha", 0.2f),
                                        sac_attr_float(n, "beta", 0.5f)};
         break;
-    case SAC_OP_HardSwish: *out = (struct sac_activation){SAC_ACT_HARD_SWISH, 1.0f / 6, 0.5f}; break;
+    case SAC_OP_HardSwish:
+        *out = (struct sac_activation){SAC_ACT_HARD_SWISH, 1.0f / 6, 0.5f};
+        break;
     case SAC_OP_Swish:
         out->kind = sac_attr_float(n, "alpha", 1) == 1 ? SAC_ACT_SILU : SAC_ACT_NONE;
         break;
@@ -84,8 +86,8 @@ float sac_activate(float x, const struct sac_activation *a)
 static sac_result check_common(struct sac_op_call *c)
 {
     for (int i = 0; i < c->in_count; i++)
-        SAC_CHECK(c, !c->in[i].present || c->in[i].dtype == SAC_F32, "input %d of dtype %s, not float32",
-                  i, sac_in_dtype(c, i));
+        SAC_CHECK(c, !c->in[i].present || c->in[i].dtype == SAC_F32,
+                  "input %d of dtype %s, not float32", i, sac_in_dtype(c, i));
     int64_t kind = sac_attr_int(c->node, "activation", SAC_ACT_NONE);
     SAC_CHECK(c, kind >= 0 && kind < SAC_ACT_COUNT, "activation %lld", (long long)kind);
     return SAC_OK;
@@ -102,9 +104,9 @@ static sac_result activation_shape(struct sac_op_call *c)
 static sac_result activation_ref(struct sac_op_call *c)
 {
     const struct sac_activation act = sac_activation_read(c->node);
-    const float  *x = c->in[0].data;
-    float        *y = c->out[0].data;
-    const int64_t count = sac_operand_elements(&c->out[0]);
+    const float                *x = c->in[0].data;
+    float                      *y = c->out[0].data;
+    const int64_t               count = sac_operand_elements(&c->out[0]);
     for (int64_t i = 0; i < count; i++)
         y[i] = sac_activate(x[i], &act);
     return SAC_OK;
@@ -121,10 +123,11 @@ static sac_result fused_conv_shape(struct sac_op_call *c)
     SAC_TRY(check_common(c));
     SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
     int64_t residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
-    SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld", (long long)residual);
+    SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld",
+              (long long)residual);
     SAC_CHECK(c, (residual != SAC_RESIDUAL_NONE) == sac_op_has(c, 3),
-              "residual %lld, but input 3 is %s",
-              (long long)residual, sac_op_has(c, 3) ? "there" : "missing");
+              "residual %lld, but input 3 is %s", (long long)residual,
+              sac_op_has(c, 3) ? "there" : "missing");
     SAC_CHECK(c, !sac_op_has(c, 3) || sac_operand_same_dims(&c->in[3], &c->out[0]),
               "the residual's shape is not the output's");
     return SAC_OK;
@@ -133,9 +136,9 @@ static sac_result fused_conv_shape(struct sac_op_call *c)
 static sac_result fused_conv_ref(struct sac_op_call *c)
 {
     const struct sac_activation act = sac_activation_read(c->node);
-    const int64_t residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
-    const float  *r = sac_op_has(c, 3) ? c->in[3].data : NULL;
-    float        *y = c->out[0].data;
+    const int64_t               residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
+    const float                *r = sac_op_has(c, 3) ? c->in[3].data : NULL;
+    float                      *y = c->out[0].data;
     sac_conv_run(c, 0, 1, SAC_F32, c->in[0].data, c->in[1].data,
                  sac_op_has(c, 2) ? c->in[2].data : NULL, y);
     const int64_t count = sac_operand_elements(&c->out[0]);
@@ -173,10 +176,10 @@ static sac_result sample_norm_ref(struct sac_op_call *c)
 {
     const struct sac_operand   *x = &c->in[0];
     const struct sac_activation act = sac_activation_read(c->node);
-    const float   *scale = sac_op_has(c, 1) ? c->in[1].data : NULL;
-    const float   *shift = sac_op_has(c, 2) ? c->in[2].data : NULL;
-    const double   epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
-    const int64_t  all = sac_operand_elements(x);
+    const float                *scale = sac_op_has(c, 1) ? c->in[1].data : NULL;
+    const float                *shift = sac_op_has(c, 2) ? c->in[2].data : NULL;
+    const double                epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    const int64_t               all = sac_operand_elements(x);
     if (all == 0)
         return SAC_OK;
     const int64_t count = all / x->dims[0], plane = count / x->dims[1];
@@ -192,7 +195,7 @@ static sac_result sample_norm_ref(struct sac_op_call *c)
         const double factor = 1 / sqrt(squares / (double)count + epsilon);
         for (int64_t i = 0; i < count; i++) {
             const int64_t channel = i / plane;
-            float v = (float)((in[i] - mean) * factor) * (scale ? scale[channel] : 1) +
+            float         v = (float)((in[i] - mean) * factor) * (scale ? scale[channel] : 1) +
                       (shift ? shift[channel] : 0);
             out[i] = sac_activate(v, &act);
         }
@@ -209,7 +212,8 @@ static sac_result gated_sum_shape(struct sac_op_call *c)
 {
     SAC_TRY(check_common(c));
     const struct sac_operand *x = &c->in[0];
-    SAC_CHECK(c, c->in_count >= 2 && c->in_count % 2 == 0, "%d inputs; pairs are needed", c->in_count);
+    SAC_CHECK(c, c->in_count >= 2 && c->in_count % 2 == 0, "%d inputs; pairs are needed",
+              c->in_count);
     SAC_CHECK(c, x->rank >= 3, "an input of %d dimensions; at least 3 are needed", x->rank);
     for (int i = 0; i < c->in_count; i += 2) {
         const struct sac_operand *g = &c->in[i + 1];
@@ -227,8 +231,8 @@ static sac_result gated_sum_shape(struct sac_op_call *c)
 static sac_result gated_sum_ref(struct sac_op_call *c)
 {
     const struct sac_operand *x = &c->in[0];
-    const int64_t channels = x->dims[1], all = sac_operand_elements(x);
-    float        *out = c->out[0].data;
+    const int64_t             channels = x->dims[1], all = sac_operand_elements(x);
+    float                    *out = c->out[0].data;
     if (all == 0)
         return SAC_OK;
     const int64_t plane = all / x->dims[0] / channels;

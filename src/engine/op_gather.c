@@ -26,8 +26,8 @@ static sac_result read_index(struct sac_op_call *c, int64_t i, int64_t dim, int6
 static sac_result gather_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
-    int     axis, rank = 0;
-    int64_t dims[2 * SAC_RANK_MAX];
+    int                       axis, rank = 0;
+    int64_t                   dims[2 * SAC_RANK_MAX];
     SAC_TRY(index_dtype(c));
     SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
     for (int d = 0; d < axis; d++)
@@ -42,11 +42,11 @@ static sac_result gather_shape(struct sac_op_call *c)
 static sac_result gather_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int axis;
+    int                       axis;
     SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
-    int64_t     dim = in->dims[axis], count = sac_operand_elements(&c->in[1]);
-    int64_t     outer = sac_dims_product(axis, in->dims);
-    size_t      run = (size_t)sac_dims_product(in->rank - axis - 1, in->dims + axis + 1) *
+    int64_t dim = in->dims[axis], count = sac_operand_elements(&c->in[1]);
+    int64_t outer = sac_dims_product(axis, in->dims);
+    size_t  run = (size_t)sac_dims_product(in->rank - axis - 1, in->dims + axis + 1) *
                  sac_dtype_bytes(in->dtype);
     const char *src = in->data;
     char       *dst = c->out[0].data;
@@ -67,7 +67,7 @@ const struct sac_op sac_row_Gather = {SAC_ROW(Gather, 1, 2, 2, 1), .shape = gath
 static sac_result gather_elements_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
-    int axis;
+    int                       axis;
     SAC_TRY(index_dtype(c));
     SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
     SAC_CHECK(c, indices->rank == in->rank, "indices of %d dimensions into %d", indices->rank,
@@ -82,9 +82,9 @@ static sac_result gather_elements_shape(struct sac_op_call *c)
 static sac_result gather_elements_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int     axis;
-    int64_t stride[SAC_RANK_MAX];
-    size_t  bytes = sac_dtype_bytes(in->dtype);
+    int                       axis;
+    int64_t                   stride[SAC_RANK_MAX];
+    size_t                    bytes = sac_dtype_bytes(in->dtype);
     SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
     sac_dense_strides(in->rank, in->dims, stride);
     int64_t along = stride[axis];
@@ -98,7 +98,8 @@ static sac_result gather_elements_ref(struct sac_op_call *c)
             SAC_TRY(read_index(c, to, in->dims[axis], &index));
             memcpy((char *)out->data + (size_t)to * bytes,
                    (const char *)in->data +
-                       (size_t)(w.at[ii] + i * w.step[ii] + index * along) * bytes, bytes);
+                       (size_t)(w.at[ii] + i * w.step[ii] + index * along) * bytes,
+                   bytes);
         }
     return SAC_OK;
 }
@@ -134,8 +135,8 @@ static sac_result gather_nd_shape(struct sac_op_call *c)
 static sac_result gather_nd_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
-    int     batch = (int)sac_attr_int(c->node, "batch_dims", 0);
-    int     depth = (int)indices->dims[indices->rank - 1];
+    int                       batch = (int)sac_attr_int(c->node, "batch_dims", 0);
+    int                       depth = (int)indices->dims[indices->rank - 1];
     int64_t stride[SAC_RANK_MAX], places = sac_dims_product(indices->rank - 1, indices->dims);
     int64_t batches = sac_dims_product(batch, in->dims);
     int64_t inner = sac_dims_product(in->rank - batch - depth, in->dims + batch + depth);

@@ -19,8 +19,8 @@ struct taps {
 sac_result sac_sampler_read(struct sac_op_call *c, struct sac_sampler *s)
 {
     const struct sac_operand *in = &c->in[0];
-    const char *mode = sac_attr_string(c->node, "mode", "linear");
-    const char *padding = sac_attr_string(c->node, "padding_mode", "zeros");
+    const char               *mode = sac_attr_string(c->node, "mode", "linear");
+    const char               *padding = sac_attr_string(c->node, "padding_mode", "zeros");
     SAC_CHECK(c, in->rank == 4 || in->rank == 5, "input of %d dimensions; have 4, 5", in->rank);
     bool nearest = strcmp(mode, "nearest") == 0;
     bool cubic = strcmp(mode, "cubic") == 0 || strcmp(mode, "bicubic") == 0;
@@ -44,12 +44,14 @@ sac_result sac_sampler_read(struct sac_op_call *c, struct sac_sampler *s)
 static sac_result grid_sample_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *grid = &c->in[1];
-    struct sac_sampler s;
+    struct sac_sampler        s;
     SAC_TRY(sac_sampler_read(c, &s));
     SAC_CHECK(c, sac_dtype_is_float(in->dtype) && sac_dtype_is_float(grid->dtype),
               "inputs of dtypes %s and %s", sac_in_dtype(c, 0), sac_in_dtype(c, 1));
-    SAC_CHECK(c, grid->rank == in->rank && grid->dims[0] == in->dims[0] &&
-              grid->dims[grid->rank - 1] == in->rank - 2, "the grid does not fit the input");
+    SAC_CHECK(c,
+              grid->rank == in->rank && grid->dims[0] == in->dims[0] &&
+                  grid->dims[grid->rank - 1] == in->rank - 2,
+              "the grid does not fit the input");
     int64_t dims[SAC_RANK_MAX] = {in->dims[0], in->dims[1]};
     for (int d = 2; d < in->rank; d++) {
         SAC_CHECK(c, in->dims[d] > 0, "dimension %d is empty", d);
@@ -101,14 +103,16 @@ static struct taps taps_at(const struct sac_sampler *s, int d, double g)
         x = SAC_CLAMP(x, 0, last);
     else if ((x < lo || x > hi) && s->padding == SAC_SAMPLE_REFLECTION)
         x = reflect(x, lo, hi);
-    struct taps t = {.count = s->mode == SAC_SAMPLE_NEAREST ? 1 : s->mode == SAC_SAMPLE_LINEAR ? 2 : 4};
-    double      first = s->mode == SAC_SAMPLE_NEAREST ? x : floor(x) - (s->mode == SAC_SAMPLE_CUBIC);
+    struct taps t = {.count = s->mode == SAC_SAMPLE_NEAREST  ? 1
+                              : s->mode == SAC_SAMPLE_LINEAR ? 2
+                                                             : 4};
+    double first = s->mode == SAC_SAMPLE_NEAREST ? x : floor(x) - (s->mode == SAC_SAMPLE_CUBIC);
     for (int k = 0; k < t.count; k++) {
         double at = first + k;
         t.index[k] = padded_index(s, d, at);
         t.weight[k] = s->mode == SAC_SAMPLE_NEAREST  ? 1
                       : s->mode == SAC_SAMPLE_LINEAR ? 1 - fabs(at - x)
-                                               : cubic_weight(at - x);
+                                                     : cubic_weight(at - x);
     }
     return t;
 }
@@ -132,7 +136,7 @@ static double sample(const struct sac_operand *in, const struct sac_sampler *s, 
 static sac_result grid_sample_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *grid = &c->in[1];
-    struct sac_sampler s;
+    struct sac_sampler        s;
     SAC_TRY(sac_sampler_read(c, &s));
     int     rank = in->rank - 2;
     int64_t places = sac_dims_product(rank, grid->dims + 1), channels = in->dims[1];
@@ -158,8 +162,8 @@ const struct sac_op sac_row_GridSample = {SAC_ROW(GridSample, 16, 2, 2, 1),
 static sac_result affine_shape(struct sac_op_call *c)
 {
     const struct sac_operand *theta = &c->in[0];
-    int64_t size[5], dims[5];
-    size_t  n;
+    int64_t                   size[5], dims[5];
+    size_t                    n;
     SAC_TRY(sac_operand_ints(c, 1, size, 5, &n));
     int rank = (int)n - 2;
     SAC_CHECK(c,
@@ -177,9 +181,9 @@ static sac_result affine_shape(struct sac_op_call *c)
 static sac_result affine_ref(struct sac_op_call *c)
 {
     const struct sac_operand *theta = &c->in[0], *out = &c->out[0];
-    bool    align = sac_attr_int(c->node, "align_corners", 0);
-    int     rank = (int)theta->dims[1];
-    int64_t places = sac_dims_product(rank, out->dims + 1);
+    bool                      align = sac_attr_int(c->node, "align_corners", 0);
+    int                       rank = (int)theta->dims[1];
+    int64_t                   places = sac_dims_product(rank, out->dims + 1);
     for (int64_t i = 0; i < out->dims[0] * places; i++) {
         double  at[SAC_SAMPLE_DIMS + 1]; /* x, y, (z,) 1 */
         int64_t rest = i % places;

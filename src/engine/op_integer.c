@@ -109,8 +109,9 @@ static sac_result conv_ref(struct sac_op_call *c)
         bool bias = r->bias >= 0 && sac_op_has(c, r->bias);
         sac_conv_run(c, r->a, r->b, SAC_I32, dx, dw, bias ? c->in[r->bias].data : NULL, dy);
         for (int64_t i = 0; i < n; i++)
-            write_result(c, i, dy[i], parameter(c, r->a_scale, 0, 1) *
-                                          parameter(c, r->b_scale, i / plane % w->dims[0], 1));
+            write_result(c, i, dy[i],
+                         parameter(c, r->a_scale, 0, 1) *
+                             parameter(c, r->b_scale, i / plane % w->dims[0], 1));
     }
     sac_free(dx);
     sac_free(dw);
@@ -171,8 +172,9 @@ static sac_result matmul_ref(struct sac_op_call *c)
     if (ok) {
         sac_matmul_run(a, b, SAC_CLASS_U64, da, db, dy);
         for (int64_t i = 0; i < n; i++)
-            write_result(c, i, dy[i], parameter(c, r->a_scale, i / columns % rows, 1) *
-                                          parameter(c, r->b_scale, i % columns, 1));
+            write_result(c, i, dy[i],
+                         parameter(c, r->a_scale, i / columns % rows, 1) *
+                             parameter(c, r->b_scale, i % columns, 1));
     }
     sac_free(da);
     sac_free(db);

@@ -40,8 +40,8 @@ static sac_result transpose_shape(struct sac_op_call *c)
 static sac_result transpose_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int     perm[SAC_RANK_MAX];
-    int64_t from[SAC_RANK_MAX], dense[SAC_RANK_MAX], to[SAC_RANK_MAX];
+    int                       perm[SAC_RANK_MAX];
+    int64_t                   from[SAC_RANK_MAX], dense[SAC_RANK_MAX], to[SAC_RANK_MAX];
     SAC_TRY(sac_transpose_perm(c, perm));
     sac_dense_strides(in->rank, in->dims, dense);
     sac_dense_strides(out->rank, out->dims, to);
@@ -75,8 +75,8 @@ static void copy_piece(const struct sac_operand *whole, const struct sac_operand
 static sac_result concat_shape(struct sac_op_call *c)
 {
     const struct sac_operand *first = &c->in[0];
-    int     axis, rank = first->rank;
-    int64_t dims[SAC_RANK_MAX];
+    int                       axis, rank = first->rank;
+    int64_t                   dims[SAC_RANK_MAX];
     SAC_TRY(sac_op_axis(c, 1, rank, &axis));
     memcpy(dims, first->dims, sizeof dims);
     for (int i = 1; i < c->in_count; i++) {
@@ -115,10 +115,10 @@ const struct sac_op sac_row_Concat = {SAC_ROW(Concat, 4, 1, SAC_OP_INPUTS_MAX, 1
 static sac_result split_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int     axis;
-    int64_t sizes[SAC_OP_OUTPUTS_MAX], dims[SAC_RANK_MAX], sum = 0;
-    int64_t parts = c->out_count;
-    size_t  given;
+    int                       axis;
+    int64_t                   sizes[SAC_OP_OUTPUTS_MAX], dims[SAC_RANK_MAX], sum = 0;
+    int64_t                   parts = c->out_count;
+    size_t                    given;
     SAC_TRY(sac_op_axis(c, 0, in->rank, &axis));
     SAC_TRY(sac_op_ints(c, "split", 1, sizes, SAC_OP_OUTPUTS_MAX, &given));
     SAC_CHECK(c, given == 0 || (int64_t)given == parts, "%zu sizes for %lld outputs", given,
@@ -141,9 +141,9 @@ static sac_result split_shape(struct sac_op_call *c)
 static sac_result split_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int     axis;
-    size_t  given;
-    int64_t sizes[SAC_OP_OUTPUTS_MAX], parts = c->out_count, offset = 0;
+    int                       axis;
+    size_t                    given;
+    int64_t                   sizes[SAC_OP_OUTPUTS_MAX], parts = c->out_count, offset = 0;
     SAC_TRY(sac_op_axis(c, 0, in->rank, &axis));
     SAC_TRY(sac_op_ints(c, "split", 1, sizes, SAC_OP_OUTPUTS_MAX, &given));
     int64_t even = in->dims[axis] / parts + (in->dims[axis] % parts != 0);
@@ -170,8 +170,9 @@ sac_result sac_slice_read(struct sac_op_call *c, struct sac_slice *s)
     SAC_TRY(sac_op_ints(c, "ends", 2, ends, SAC_RANK_MAX, &end_count));
     SAC_TRY(sac_op_ints(c, "axes", 3, axes, SAC_RANK_MAX, &axis_count));
     SAC_TRY(sac_op_ints(c, "steps", 4, steps, SAC_RANK_MAX, &step_count));
-    SAC_CHECK(c, end_count == n && (!axis_count || axis_count == n) &&
-              (!step_count || step_count == n) && (int)n <= in->rank,
+    SAC_CHECK(c,
+              end_count == n && (!axis_count || axis_count == n) &&
+                  (!step_count || step_count == n) && (int)n <= in->rank,
               "%zu starts, %zu ends, %zu axes, %zu steps for %d dimensions", n, end_count,
               axis_count, step_count, in->rank);
     bool seen[SAC_RANK_MAX] = {false};
@@ -213,8 +214,8 @@ static sac_result slice_shape(struct sac_op_call *c)
 static sac_result slice_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    struct sac_slice s;
-    int64_t      dense[SAC_RANK_MAX], to[SAC_RANK_MAX], from[SAC_RANK_MAX], offset = 0;
+    struct sac_slice          s;
+    int64_t                   dense[SAC_RANK_MAX], to[SAC_RANK_MAX], from[SAC_RANK_MAX], offset = 0;
     SAC_TRY(sac_slice_read(c, &s));
     sac_dense_strides(in->rank, in->dims, dense);
     sac_dense_strides(out->rank, out->dims, to);
@@ -257,7 +258,7 @@ void sac_expand_steps(const struct sac_op_call *c, const int64_t *own, int64_t *
 static sac_result expand_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int64_t dense[SAC_RANK_MAX], to[SAC_RANK_MAX], from[SAC_RANK_MAX];
+    int64_t                   dense[SAC_RANK_MAX], to[SAC_RANK_MAX], from[SAC_RANK_MAX];
     sac_dense_strides(in->rank, in->dims, dense);
     sac_dense_strides(out->rank, out->dims, to);
     sac_expand_steps(c, dense, from);
@@ -275,9 +276,9 @@ static sac_result tile_shape(struct sac_op_call *c)
     SAC_TRY(sac_operand_ints(c, 1, repeats, SAC_RANK_MAX, &n));
     SAC_CHECK(c, (int)n == c->in[0].rank, "%zu repeats for %d dimensions", n, c->in[0].rank);
     for (size_t d = 0; d < n; d++)
-        SAC_CHECK(c, repeats[d] >= 0 &&
-                  !__builtin_mul_overflow(c->in[0].dims[d], repeats[d], &dims[d]),
-                  "%lld repeats along axis %zu", (long long)repeats[d], d);
+        SAC_CHECK(
+            c, repeats[d] >= 0 && !__builtin_mul_overflow(c->in[0].dims[d], repeats[d], &dims[d]),
+            "%lld repeats along axis %zu", (long long)repeats[d], d);
     return sac_shape_out(c, 0, c->in[0].dtype, (int)n, dims);
 }
 
@@ -378,9 +379,7 @@ static sac_result space_to_depth_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_DepthToSpace = {SAC_ROW(DepthToSpace, 1, 1, 1, 1),
-                                            .shape = depth_to_space_shape,
-                                            .ref = depth_to_space_ref};
-const struct sac_op sac_row_SpaceToDepth = {SAC_ROW(SpaceToDepth, 1, 1, 1, 1),
-                                            .shape = space_to_depth_shape,
-                                            .ref = space_to_depth_ref};
+const struct sac_op sac_row_DepthToSpace = {
+    SAC_ROW(DepthToSpace, 1, 1, 1, 1), .shape = depth_to_space_shape, .ref = depth_to_space_ref};
+const struct sac_op sac_row_SpaceToDepth = {
+    SAC_ROW(SpaceToDepth, 1, 1, 1, 1), .shape = space_to_depth_shape, .ref = space_to_depth_ref};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SAC_OP(ONNX name, row): every operator that saccade has, in alphabetical order. Included more than
- * once, so without a guard. */
+/* SAC_OP(ONNX name, row): every operator that saccade has, in alphabetical order. Included more
+ * than once, so without a guard. */
 SAC_OP(Abs, sac_row_Abs)
 SAC_OP(Acos, sac_row_Acos)
 SAC_OP(Acosh, sac_row_Acosh)

@@ -13,9 +13,10 @@ static bool reduces(const struct sac_op_call *c)
 static sac_result loss_shape(struct sac_op_call *c)
 {
     const struct sac_operand *x = &c->in[0], *target = &c->in[1];
-    int64_t dims[SAC_RANK_MAX];
-    SAC_CHECK(c, sac_dtype_is_float(x->dtype) && x->rank >= 2 && target->rank == x->rank - 1 &&
-              (target->dtype == SAC_I64 || target->dtype == SAC_I32),
+    int64_t                   dims[SAC_RANK_MAX];
+    SAC_CHECK(c,
+              sac_dtype_is_float(x->dtype) && x->rank >= 2 && target->rank == x->rank - 1 &&
+                  (target->dtype == SAC_I64 || target->dtype == SAC_I32),
               "scores of %d dimensions, classes of %d and dtype %s", x->rank, target->rank,
               sac_in_dtype(c, 1));
     for (int d = 0; d < target->rank; d++) {
@@ -44,7 +45,7 @@ static double log_sum_exp(const struct sac_operand *x, int64_t start, int64_t st
 static sac_result loss_ref(struct sac_op_call *c)
 {
     const struct sac_operand *x = &c->in[0], *target = &c->in[1], *y = &c->out[0];
-    bool    cross_entropy = c->node->op->id == SAC_OP_SoftmaxCrossEntropyLoss;
+    bool                      cross_entropy = c->node->op->id == SAC_OP_SoftmaxCrossEntropyLoss;
     bool    mean = strcmp(sac_attr_string(c->node, "reduction", "mean"), "mean") == 0;
     bool    ignores = sac_node_attr(c->node, "ignore_index") != NULL;
     int64_t ignored = sac_attr_int(c->node, "ignore_index", 0), classes = x->dims[1];
@@ -76,5 +77,5 @@ const struct sac_op sac_row_NegativeLogLikelihoodLoss = {
     SAC_ROW(NegativeLogLikelihoodLoss, 12, 2, 3, 1), SAC_TOLERANCE(1e-5f, 1e-5f),
     .shape = loss_shape, .ref = loss_ref};
 const struct sac_op sac_row_SoftmaxCrossEntropyLoss = {
-    SAC_ROW(SoftmaxCrossEntropyLoss, 12, 2, 3, 2), SAC_TOLERANCE(1e-5f, 1e-5f),
-    .shape = loss_shape, .ref = loss_ref};
+    SAC_ROW(SoftmaxCrossEntropyLoss, 12, 2, 3, 2), SAC_TOLERANCE(1e-5f, 1e-5f), .shape = loss_shape,
+    .ref = loss_ref};

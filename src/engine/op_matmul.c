@@ -13,7 +13,7 @@
             for (int64_t j = 0; j < n; j++)                                                   \
                 y[j] = 0;                                                                     \
             for (int64_t l = 0; l < k; l++) {                                                 \
-                type v = a[i * a_row + l * a_col];                                            \
+                type        v = a[i * a_row + l * a_col];                                     \
                 const type *row = b + l * b_row;                                              \
                 if (b_col == 1)                                                               \
                     for (int64_t j = 0; j < n; j++)                                           \
@@ -33,15 +33,15 @@ static void product(enum sac_class k, const struct sac_product *p, int64_t a, in
     switch (k) {
     case SAC_CLASS_F32:
         product_f32(p->m, p->n, p->k, (const float *)p->a + a, p->a_row, p->a_col,
-                        (const float *)p->b + b, p->b_row, p->b_col, y);
+                    (const float *)p->b + b, p->b_row, p->b_col, y);
         break;
     case SAC_CLASS_F64:
         product_f64(p->m, p->n, p->k, (const double *)p->a + a, p->a_row, p->a_col,
-                        (const double *)p->b + b, p->b_row, p->b_col, y);
+                    (const double *)p->b + b, p->b_row, p->b_col, y);
         break;
     default:
         product_u64(p->m, p->n, p->k, (const uint64_t *)p->a + a, p->a_row, p->a_col,
-                        (const uint64_t *)p->b + b, p->b_row, p->b_col, y);
+                    (const uint64_t *)p->b + b, p->b_row, p->b_col, y);
     }
 }
 
@@ -79,7 +79,11 @@ void sac_matmul_run(const struct sac_operand *a, const struct sac_operand *b, en
 {
     struct sac_product p = {.m = a->rank > 1 ? a->dims[a->rank - 2] : 1,
                             .n = b->rank > 1 ? b->dims[b->rank - 1] : 1,
-                            .k = a->dims[a->rank - 1], .a = da, .b = db, .a_col = 1, .b_col = 1};
+                            .k = a->dims[a->rank - 1],
+                            .a = da,
+                            .b = db,
+                            .a_col = 1,
+                            .b_col = 1};
     p.a_row = p.k;
     p.b_row = p.n;
     struct sac_operand ba = batch_of(a), bb = batch_of(b);
@@ -151,9 +155,13 @@ static struct sac_product gemm_product(const struct sac_op_call *c)
 {
     const int64_t *a = c->in[0].dims, *b = c->in[1].dims;
     bool           ta = sac_attr_int(c->node, "transA", 0), tb = sac_attr_int(c->node, "transB", 0);
-    return (struct sac_product){.m = a[ta ? 1 : 0], .k = a[ta ? 0 : 1], .n = b[tb ? 0 : 1],
-                                .a_row = ta ? 1 : a[1], .a_col = ta ? a[1] : 1,
-                                .b_row = tb ? 1 : b[1], .b_col = tb ? b[1] : 1};
+    return (struct sac_product){.m = a[ta ? 1 : 0],
+                                .k = a[ta ? 0 : 1],
+                                .n = b[tb ? 0 : 1],
+                                .a_row = ta ? 1 : a[1],
+                                .a_col = ta ? a[1] : 1,
+                                .b_row = tb ? 1 : b[1],
+                                .b_col = tb ? b[1] : 1};
 }
 
 static sac_result gemm_shape(struct sac_op_call *c)
@@ -207,9 +215,9 @@ static sac_result gemm_ref(struct sac_op_call *c)
     const struct sac_operand *a = &c->in[0], *b = &c->in[1];
     enum sac_class            k = sac_dtype_class(a->dtype);
     struct sac_product        p = gemm_product(c);
-    void      *da = class_array(a, true), *db = class_array(b, true);
-    void      *dy = class_array(&c->out[0], false);
-    sac_result res = SAC_OK;
+    void                     *da = class_array(a, true), *db = class_array(b, true);
+    void                     *dy = class_array(&c->out[0], false);
+    sac_result                res = SAC_OK;
     if (da && db && dy) {
         p.a = da;
         p.b = db;

@@ -83,7 +83,7 @@ static int64_t select_boxes(const struct sac_op_call *c, const struct nms *n, in
                             int64_t klass, struct candidate *list)
 {
     const struct sac_operand *boxes = &c->in[BOXES], *scores = &c->in[SCORES];
-    int64_t total = boxes->dims[1], count = 0, kept = 0;
+    int64_t                   total = boxes->dims[1], count = 0, kept = 0;
     for (int64_t i = 0; i < total; i++) {
         double score = sac_operand_get(scores, (image * scores->dims[1] + klass) * total + i);
         if (!n->has_score || score > n->score)
@@ -130,8 +130,9 @@ static sac_result nms_shape(struct sac_op_call *c)
 {
     const struct sac_operand *boxes = &c->in[BOXES], *scores = &c->in[SCORES];
     int64_t                   dims[2] = {0, 3};
-    SAC_CHECK(c, boxes->rank == 3 && boxes->dims[2] == 4 && scores->rank == 3 &&
-              scores->dims[0] == boxes->dims[0] && scores->dims[2] == boxes->dims[1],
+    SAC_CHECK(c,
+              boxes->rank == 3 && boxes->dims[2] == 4 && scores->rank == 3 &&
+                  scores->dims[0] == boxes->dims[0] && scores->dims[2] == boxes->dims[1],
               "boxes and scores do not fit each other");
     if (!boxes->data || !scores->data)
         return SAC_AGAIN;

@@ -17,9 +17,10 @@ static sac_result float_input(struct sac_op_call *c)
 static sac_result check_vectors(struct sac_op_call *c, int first, int last, int64_t count)
 {
     for (int i = first; i <= last; i++)
-        SAC_CHECK(c, c->in[i].rank == 1 && c->in[i].dims[0] == count &&
-                  sac_dtype_is_float(c->in[i].dtype), "input %d is not %lld numbers", i,
-                  (long long)count);
+        SAC_CHECK(c,
+                  c->in[i].rank == 1 && c->in[i].dims[0] == count &&
+                      sac_dtype_is_float(c->in[i].dtype),
+                  "input %d is not %lld numbers", i, (long long)count);
     return SAC_OK;
 }
 
@@ -45,16 +46,16 @@ static sac_result batch_shape(struct sac_op_call *c)
 static sac_result batch_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    double  epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    double                    epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
     int64_t channels = in->dims[1], plane = sac_dims_product(in->rank - 2, in->dims + 2);
     double *row = sac_alloc((size_t)plane * sizeof *row);
     if (!row)
         return sac_op_no_memory(c);
     for (int64_t i = 0; i < in->dims[0] * channels; i++) {
         int64_t k = i % channels;
-        double scale =
+        double  scale =
             sac_operand_get(&c->in[1], k) / sqrt(sac_operand_get(&c->in[4], k) + epsilon);
-        double  shift = sac_operand_get(&c->in[2], k) - sac_operand_get(&c->in[3], k) * scale;
+        double shift = sac_operand_get(&c->in[2], k) - sac_operand_get(&c->in[3], k) * scale;
         sac_read_doubles(in, i * plane, 1, plane, row);
         for (int64_t j = 0; j < plane; j++)
             row[j] = row[j] * scale + shift;
@@ -64,9 +65,9 @@ static sac_result batch_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_BatchNormalization = {
-    SAC_ROW(BatchNormalization, 7, 5, 5, 5), SAC_TOLERANCE(1e-5f, 1e-5f), .shape = batch_shape,
-    .ref = batch_ref};
+const struct sac_op sac_row_BatchNormalization = {SAC_ROW(BatchNormalization, 7, 5, 5, 5),
+                                                  SAC_TOLERANCE(1e-5f, 1e-5f), .shape = batch_shape,
+                                                  .ref = batch_ref};
 
 /* ---- by dense rows ---- */
 
@@ -116,7 +117,7 @@ static sac_result run_rows(struct sac_op_call *c, const struct row_norm *norm)
 {
     const struct sac_operand *in = &c->in[0];
     const struct sac_operand *shift = norm->bias.present ? &norm->bias : NULL;
-    double       *x = sac_alloc((size_t)sac_operand_elements(in) * sizeof *x);
+    double                   *x = sac_alloc((size_t)sac_operand_elements(in) * sizeof *x);
     const double *scale = sac_doubles(&norm->scale), *bias = shift ? sac_doubles(shift) : NULL;
     bool          ok = x && scale && (bias || !shift);
     if (ok)
@@ -159,11 +160,13 @@ static sac_result instance_shape(struct sac_op_call *c)
 static sac_result instance_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    struct row_norm norm = {.rows = in->dims[0] * in->dims[1],
-                            .size = sac_dims_product(in->rank - 2, in->dims + 2),
-                            .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f), .centred = true,
-                            .shape = *in, .scale = per_channel(&c->in[1], in->rank),
-                            .bias = per_channel(&c->in[2], in->rank)};
+    struct row_norm           norm = {.rows = in->dims[0] * in->dims[1],
+                                      .size = sac_dims_product(in->rank - 2, in->dims + 2),
+                                      .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
+                                      .centred = true,
+                                      .shape = *in,
+                                      .scale = per_channel(&c->in[1], in->rank),
+                                      .bias = per_channel(&c->in[2], in->rank)};
     return run_rows(c, &norm);
 }
 
@@ -182,13 +185,15 @@ static sac_result group_shape(struct sac_op_call *c)
 static sac_result group_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int64_t groups = sac_attr_int(c->node, "num_groups", 1);
-    int64_t parts = c->in[1].dims[0]; /* of [N,parts,rest] */
-    struct row_norm norm = {.rows = in->dims[0] * groups, .centred = true,
-                            .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
-                            .scale = per_channel(&c->in[1], 3), .bias = per_channel(&c->in[2], 3),
-                            .shape = {.rank = 3, .dims = {in->dims[0], parts, 0}}};
-    int64_t rest = sac_dims_product(in->rank - 1, in->dims + 1);
+    int64_t                   groups = sac_attr_int(c->node, "num_groups", 1);
+    int64_t                   parts = c->in[1].dims[0]; /* of [N,parts,rest] */
+    struct row_norm           norm = {.rows = in->dims[0] * groups,
+                                      .centred = true,
+                                      .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
+                                      .scale = per_channel(&c->in[1], 3),
+                                      .bias = per_channel(&c->in[2], 3),
+                                      .shape = {.rank = 3, .dims = {in->dims[0], parts, 0}}};
+    int64_t                   rest = sac_dims_product(in->rank - 1, in->dims + 1);
     norm.size = rest / groups;
     norm.shape.dims[2] = parts ? rest / parts : 0;
     return run_rows(c, &norm);
@@ -197,17 +202,19 @@ static sac_result group_ref(struct sac_op_call *c)
 static sac_result layer_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int     axis;
-    int64_t dims[SAC_RANK_MAX];
+    int                       axis;
+    int64_t                   dims[SAC_RANK_MAX];
     SAC_TRY(float_input(c));
     SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
     for (int i = 1; i < c->in_count; i++) {
         int     rank = in->rank;
         int64_t sum[SAC_RANK_MAX];
         memcpy(sum, in->dims, sizeof sum);
-        SAC_CHECK(c, !c->in[i].present || (sac_dtype_is_float(c->in[i].dtype) &&
-                  sac_broadcast_dims(&rank, sum, c->in[i].rank, c->in[i].dims) &&
-                  rank == in->rank && memcmp(sum, in->dims, (size_t)rank * sizeof *sum) == 0),
+        SAC_CHECK(c,
+                  !c->in[i].present ||
+                      (sac_dtype_is_float(c->in[i].dtype) &&
+                       sac_broadcast_dims(&rank, sum, c->in[i].rank, c->in[i].dims) &&
+                       rank == in->rank && memcmp(sum, in->dims, (size_t)rank * sizeof *sum) == 0),
                   "input %d does not broadcast to the input", i);
     }
     for (int d = 0; d < in->rank; d++)
@@ -220,21 +227,22 @@ static sac_result layer_shape(struct sac_op_call *c)
 static sac_result layer_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int axis;
+    int                       axis;
     SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
     struct row_norm norm = {.rows = sac_dims_product(axis, in->dims),
                             .size = sac_dims_product(in->rank - axis, in->dims + axis),
                             .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
                             .centred = c->node->op->id == SAC_OP_LayerNormalization,
-                            .shape = *in, .scale = c->in[1]};
+                            .shape = *in,
+                            .scale = c->in[1]};
     if (sac_op_has(c, 2))
         norm.bias = c->in[2];
     return run_rows(c, &norm);
 }
 
-#define ROWS_ROW(op, since, in_min, in_max, outputs, shape_fn, ref_fn)                             \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, since, in_min, in_max, outputs),               \
-                                        SAC_TOLERANCE(1e-4f, 1e-4f), .shape = shape_fn,            \
+#define ROWS_ROW(op, since, in_min, in_max, outputs, shape_fn, ref_fn)                  \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, since, in_min, in_max, outputs),    \
+                                        SAC_TOLERANCE(1e-4f, 1e-4f), .shape = shape_fn, \
                                         .ref = ref_fn}
 ROWS_ROW(InstanceNormalization, 1, 3, 3, 1, instance_shape, instance_ref);
 ROWS_ROW(GroupNormalization, 18, 3, 3, 1, group_shape, group_ref);
@@ -280,8 +288,8 @@ static int64_t group_of(const struct sac_operand *in, const bool *reduced, int64
 static sac_result mean_variance_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    bool    reduced[SAC_RANK_MAX];
-    int64_t n = sac_operand_elements(in), groups = 1;
+    bool                      reduced[SAC_RANK_MAX];
+    int64_t                   n = sac_operand_elements(in), groups = 1;
     SAC_TRY(sac_mean_variance_axes(c, reduced));
     for (int d = 0; d < in->rank; d++)
         groups *= reduced[d] ? 1 : in->dims[d];
@@ -323,11 +331,11 @@ static sac_result lp_shape(struct sac_op_call *c)
 static sac_result lp_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    bool one = sac_attr_int(c->node, "p", 2) == 1;
-    int  axis;
+    bool                      one = sac_attr_int(c->node, "p", 2) == 1;
+    int                       axis;
     SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
-    int64_t length = in->dims[axis], inner =
-        sac_dims_product(in->rank - axis - 1, in->dims + axis + 1);
+    int64_t length = in->dims[axis],
+            inner = sac_dims_product(in->rank - axis - 1, in->dims + axis + 1);
     double *line = sac_alloc((size_t)length * sizeof *line);
     if (!line)
         return sac_op_no_memory(c);
@@ -365,8 +373,8 @@ static sac_result lrn_ref(struct sac_op_call *c)
     const struct sac_operand *in = &c->in[0];
     int64_t channels = in->dims[1], plane = sac_dims_product(in->rank - 2, in->dims + 2);
     int64_t size = SAC_MIN(sac_attr_int(c->node, "size", 1), 2 * channels + 1);
-    double  alpha = sac_attr_float(c->node, "alpha", 1e-4f) /
-                   (double)sac_attr_int(c->node, "size", 1);
+    double  alpha =
+        sac_attr_float(c->node, "alpha", 1e-4f) / (double)sac_attr_int(c->node, "size", 1);
     double beta = sac_attr_float(c->node, "beta", 0.75f), bias = sac_attr_float(c->node, "bias", 1);
     for (int64_t i = 0, n = sac_operand_elements(in); i < n; i++) {
         int64_t k = i / plane % channels;

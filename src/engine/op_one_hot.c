@@ -13,11 +13,12 @@ static sac_result one_hot_axis(struct sac_op_call *c, int *axis)
 static sac_result one_hot_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int     axis;
-    int64_t dims[SAC_RANK_MAX + 1];
+    int                       axis;
+    int64_t                   dims[SAC_RANK_MAX + 1];
     SAC_TRY(one_hot_axis(c, &axis));
-    SAC_CHECK(c, sac_operand_elements(&c->in[1]) == 1 && c->in[2].rank == 1 &&
-              c->in[2].dims[0] == 2, "depth is not one number, or the values are not two");
+    SAC_CHECK(c,
+              sac_operand_elements(&c->in[1]) == 1 && c->in[2].rank == 1 && c->in[2].dims[0] == 2,
+              "depth is not one number, or the values are not two");
     if (!c->in[1].data)
         return SAC_AGAIN;
     double depth = sac_operand_get(&c->in[1], 0);
@@ -31,7 +32,7 @@ static sac_result one_hot_shape(struct sac_op_call *c)
 static sac_result one_hot_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *values = &c->in[2], *out = &c->out[0];
-    int axis;
+    int                       axis;
     SAC_TRY(one_hot_axis(c, &axis));
     int64_t     depth = out->dims[axis];
     int64_t     inner = sac_dims_product(out->rank - axis - 1, out->dims + axis + 1);

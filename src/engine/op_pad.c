@@ -7,7 +7,7 @@
 sac_result sac_pad_mode(struct sac_op_call *c, enum sac_pad_mode *mode)
 {
     static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
-    const char *wanted = sac_attr_string(c->node, "mode", "constant");
+    const char              *wanted = sac_attr_string(c->node, "mode", "constant");
     for (int i = 0; i < (int)SAC_COUNT(names); i++)
         if (strcmp(wanted, names[i]) == 0) {
             *mode = (enum sac_pad_mode)i;
@@ -20,9 +20,9 @@ sac_result sac_pad_mode(struct sac_op_call *c, enum sac_pad_mode *mode)
 sac_result sac_pad_read(struct sac_op_call *c, struct sac_pads *p)
 {
     const struct sac_operand *in = &c->in[0];
-    int64_t pads[2 * SAC_RANK_MAX];
-    size_t  n;
-    int     axes[SAC_RANK_MAX], count = 0;
+    int64_t                   pads[2 * SAC_RANK_MAX];
+    size_t                    n;
+    int                       axes[SAC_RANK_MAX], count = 0;
     SAC_TRY(sac_op_ints(c, "pads", 1, pads, 2 * SAC_RANK_MAX, &n));
     if (sac_op_has(c, 3))
         SAC_TRY(sac_op_axes(c, "axes", 3, in->rank, axes, &count));
@@ -36,8 +36,9 @@ sac_result sac_pad_read(struct sac_op_call *c, struct sac_pads *p)
     }
     for (int i = 0; i < count; i++) {
         int64_t *out = &p->out[axes[i]];
-        SAC_CHECK(c, !__builtin_add_overflow(*out, pads[i], out) &&
-                  !__builtin_add_overflow(*out, pads[count + i], out),
+        SAC_CHECK(c,
+                  !__builtin_add_overflow(*out, pads[i], out) &&
+                      !__builtin_add_overflow(*out, pads[count + i], out),
                   "pads of %lld and %lld", (long long)pads[i], (long long)pads[count + i]);
         p->begin[axes[i]] = pads[i];
     }
@@ -70,17 +71,14 @@ static int64_t pad_source(enum sac_pad_mode mode, int64_t x, int64_t n)
     if (x >= 0 && x < n)
         return x;
     switch (mode) {
-    case SAC_PAD_EDGE:
-        return x < 0 ? 0 : n - 1;
-    case SAC_PAD_WRAP:
-        return positive_mod(x, n);
+    case SAC_PAD_EDGE: return x < 0 ? 0 : n - 1;
+    case SAC_PAD_WRAP: return positive_mod(x, n);
     case SAC_PAD_REFLECT:
         if (n == 1)
             return 0;
         x = positive_mod(x, 2 * (n - 1));
         return x < n ? x : 2 * (n - 1) - x;
-    default:
-        return -1;
+    default: return -1;
     }
 }
 
@@ -106,8 +104,8 @@ static void pad_copy(const struct sac_operand *in, const struct sac_operand *out
 
 static sac_result pad_ref(struct sac_op_call *c)
 {
-    struct sac_pads        p;
-    enum sac_pad_mode      mode = SAC_PAD_CONSTANT;
+    struct sac_pads    p;
+    enum sac_pad_mode  mode = SAC_PAD_CONSTANT;
     double             room = 0;
     struct sac_operand constant = {.dtype = c->in[0].dtype, .data = &room};
     SAC_TRY(sac_pad_mode(c, &mode));
@@ -127,9 +125,9 @@ const struct sac_op sac_row_Pad = {SAC_ROW(Pad, 2, 1, 4, 1), .shape = pad_shape,
 static sac_result center_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int64_t wanted[SAC_RANK_MAX], dims[SAC_RANK_MAX];
-    size_t  n;
-    int     axes[SAC_RANK_MAX], count;
+    int64_t                   wanted[SAC_RANK_MAX], dims[SAC_RANK_MAX];
+    size_t                    n;
+    int                       axes[SAC_RANK_MAX], count;
     SAC_TRY(sac_op_axes(c, "axes", -1, in->rank, axes, &count));
     SAC_TRY(sac_operand_ints(c, 1, wanted, SAC_RANK_MAX, &n));
     bool all = !sac_node_attr(c->node, "axes");

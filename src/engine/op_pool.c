@@ -9,11 +9,11 @@
 sac_result sac_pooling_read(struct sac_op_call *c, struct sac_pooling *p)
 {
     enum sac_op_id id = c->node->op->id;
-    bool global = id == SAC_OP_GlobalAveragePool || id == SAC_OP_GlobalMaxPool ||
-                  id == SAC_OP_GlobalLpPool;
-    p->kind = id == SAC_OP_MaxPool || id == SAC_OP_GlobalMaxPool     ? SAC_POOL_MAX
+    bool           global =
+        id == SAC_OP_GlobalAveragePool || id == SAC_OP_GlobalMaxPool || id == SAC_OP_GlobalLpPool;
+    p->kind = id == SAC_OP_MaxPool || id == SAC_OP_GlobalMaxPool ? SAC_POOL_MAX
               : id == SAC_OP_LpPool || id == SAC_OP_GlobalLpPool ? SAC_POOL_LP
-                                                                     : SAC_POOL_AVERAGE;
+                                                                 : SAC_POOL_AVERAGE;
     p->p = (double)sac_attr_int(c->node, "p", 2);
     p->include_pad = sac_attr_int(c->node, "count_include_pad", 0);
     p->columns_first = sac_attr_int(c->node, "storage_order", 0);
@@ -28,14 +28,15 @@ sac_result sac_pooling_read(struct sac_op_call *c, struct sac_pooling *p)
 static sac_result pool_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    struct sac_pooling p;
+    struct sac_pooling        p;
     SAC_TRY(sac_pooling_read(c, &p));
     bool bytes = in->dtype == SAC_I8 || in->dtype == SAC_U8;
     SAC_CHECK(c, sac_dtype_is_float(in->dtype) || (p.kind == SAC_POOL_MAX && bytes),
               "input of dtype %s", sac_in_dtype(c, 0));
     for (int d = 0; d < SAC_WINDOW_DIMS; d++) /* else a window could cover only padding */
-        SAC_CHECK(c, p.w.pad_begin[d] < (p.w.kernel[d] - 1) * p.w.dilation[d] + 1 &&
-                  p.w.pad_end[d] < (p.w.kernel[d] - 1) * p.w.dilation[d] + 1,
+        SAC_CHECK(c,
+                  p.w.pad_begin[d] < (p.w.kernel[d] - 1) * p.w.dilation[d] + 1 &&
+                      p.w.pad_end[d] < (p.w.kernel[d] - 1) * p.w.dilation[d] + 1,
                   "padding as wide as the window");
     int64_t dims[SAC_RANK_MAX] = {in->dims[0], in->dims[1]};
     memcpy(dims + 2, p.w.out + SAC_WINDOW_DIMS - p.w.rank, (size_t)p.w.rank * sizeof *dims);
@@ -58,11 +59,12 @@ static struct taps taps_at(const struct sac_window *w, int d, int64_t out)
     return t;
 }
 
-static double pool_one(const struct sac_pooling *p, const double *x, const struct taps *t, int64_t *where)
+static double pool_one(const struct sac_pooling *p, const double *x, const struct taps *t,
+                       int64_t *where)
 {
     const struct sac_window *w = &p->w;
-    double  acc = p->kind == SAC_POOL_MAX ? -INFINITY : 0;
-    int64_t count = 0;
+    double                   acc = p->kind == SAC_POOL_MAX ? -INFINITY : 0;
+    int64_t                  count = 0;
     *where = -1;
     for (int64_t a = t[0].first; a < t[0].last; a++)
         for (int64_t b = t[1].first; b < t[1].last; b++)
@@ -100,8 +102,8 @@ static int64_t pool_index(const struct sac_pooling *p, int64_t plane, int64_t at
 static sac_result pool_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int64_t     *indices = sac_op_wants(c, 1) ? c->out[1].data : NULL;
-    struct sac_pooling  p;
+    int64_t                  *indices = sac_op_wants(c, 1) ? c->out[1].data : NULL;
+    struct sac_pooling        p;
     SAC_TRY(sac_pooling_read(c, &p));
     const double *x = sac_doubles(in);
     if (!x)
@@ -122,9 +124,9 @@ static sac_result pool_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-#define POOL(op, outputs, tolerance)                                                               \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, outputs),                             \
-                                        SAC_TOLERANCE(tolerance, tolerance), .shape = pool_shape,  \
+#define POOL(op, outputs, tolerance)                                                              \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, outputs),                            \
+                                        SAC_TOLERANCE(tolerance, tolerance), .shape = pool_shape, \
                                         .ref = pool_ref}
 POOL(MaxPool, 2, 0);
 POOL(AveragePool, 1, 1e-5f);
@@ -149,11 +151,12 @@ sac_result sac_unpool_whole(struct sac_op_call *c, int64_t *dims)
 static sac_result unpool_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int64_t whole[SAC_RANK_MAX], dims[SAC_RANK_MAX];
-    size_t  n;
+    int64_t                   whole[SAC_RANK_MAX], dims[SAC_RANK_MAX];
+    size_t                    n;
     SAC_TRY(sac_unpool_whole(c, whole));
-    SAC_CHECK(c, c->in[1].dtype == SAC_I64 && c->in[1].rank == in->rank &&
-              memcmp(c->in[1].dims, in->dims, (size_t)in->rank * sizeof *dims) == 0,
+    SAC_CHECK(c,
+              c->in[1].dtype == SAC_I64 && c->in[1].rank == in->rank &&
+                  memcmp(c->in[1].dims, in->dims, (size_t)in->rank * sizeof *dims) == 0,
               "the indices do not fit the input");
     if (!sac_op_has(c, 2))
         return sac_shape_out(c, 0, in->dtype, in->rank, whole);
@@ -168,8 +171,8 @@ static sac_result unpool_shape(struct sac_op_call *c)
 static sac_result unpool_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int64_t whole[SAC_RANK_MAX], strides[SAC_RANK_MAX];
-    size_t  bytes = sac_dtype_bytes(in->dtype);
+    int64_t                   whole[SAC_RANK_MAX], strides[SAC_RANK_MAX];
+    size_t                    bytes = sac_dtype_bytes(in->dtype);
     SAC_TRY(sac_unpool_whole(c, whole));
     sac_dense_strides(out->rank, out->dims, strides);
     memset(out->data, 0, sac_operand_bytes(out));
@@ -181,8 +184,8 @@ static sac_result unpool_ref(struct sac_op_call *c)
             to += rest % whole[d] * strides[d];
             rest /= whole[d];
         }
-        memcpy((char *)out->data + (size_t)to * bytes,
-               (const char *)in->data + (size_t)i * bytes, bytes);
+        memcpy((char *)out->data + (size_t)to * bytes, (const char *)in->data + (size_t)i * bytes,
+               bytes);
     }
     return SAC_OK;
 }

@@ -8,7 +8,7 @@
 sac_result sac_read_scaling(struct sac_op_call *c, struct sac_scaling *s)
 {
     const struct sac_operand *in = &c->in[0], *scale = &c->in[1];
-    int axis;
+    int                       axis;
     *s = (struct sac_scaling){.length = 1, .inner = 1, .block = 1};
     SAC_CHECK(c, sac_dtype_is_float(scale->dtype), "scale of dtype %s", sac_in_dtype(c, 1));
     if (sac_op_has(c, 2))
@@ -62,10 +62,10 @@ static double zero_point(const struct sac_op_call *c, int64_t i)
 static sac_result quantize_shape(struct sac_op_call *c)
 {
     struct sac_scaling s;
-    int64_t        type = sac_attr_int(c->node, "output_dtype", 0);
-    enum sac_dtype t = sac_op_has(c, 2) ? c->in[2].dtype
-                       : type           ? sac_dtype_from_onnx(type)
-                                        : SAC_U8;
+    int64_t            type = sac_attr_int(c->node, "output_dtype", 0);
+    enum sac_dtype     t = sac_op_has(c, 2) ? c->in[2].dtype
+                           : type           ? sac_dtype_from_onnx(type)
+                                            : SAC_U8;
     if (!sac_dtype_is_integer(t) || sac_dtype_bytes(t) > 4)
         return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "to dtype %s; have 8 and 16 bit integers",
                            sac_dtype_name(t));
@@ -107,8 +107,8 @@ const struct sac_op sac_row_QuantizeLinear = {SAC_ROW(QuantizeLinear, 10, 2, 3, 
 static sac_result dequantize_shape(struct sac_op_call *c)
 {
     struct sac_scaling s;
-    int64_t        type = sac_attr_int(c->node, "output_dtype", 0);
-    enum sac_dtype t = type ? sac_dtype_from_onnx(type) : c->in[1].dtype;
+    int64_t            type = sac_attr_int(c->node, "output_dtype", 0);
+    enum sac_dtype     t = type ? sac_dtype_from_onnx(type) : c->in[1].dtype;
     SAC_CHECK(c, sac_dtype_is_integer(c->in[0].dtype), "from dtype %s", sac_in_dtype(c, 0));
     SAC_CHECK(c, sac_dtype_is_float(t), "to dtype %s", sac_dtype_name(t));
     SAC_TRY(sac_read_scaling(c, &s));

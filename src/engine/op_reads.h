@@ -46,11 +46,11 @@ sac_result sac_cumulative_axis(struct sac_op_call *c, int *axis);
 /* op_pool.c */
 enum sac_pool_kind { SAC_POOL_MAX, SAC_POOL_AVERAGE, SAC_POOL_LP };
 struct sac_pooling {
-    enum sac_pool_kind    kind;
-    struct sac_window w;
-    double            p;           /* of LpPool */
-    bool              include_pad; /* the average counts padding */
-    bool              columns_first; /* MaxPool's indices in column order */
+    enum sac_pool_kind kind;
+    struct sac_window  w;
+    double             p;             /* of LpPool */
+    bool               include_pad;   /* the average counts padding */
+    bool               columns_first; /* MaxPool's indices in column order */
 };
 sac_result sac_pooling_read(struct sac_op_call *c, struct sac_pooling *p);
 
@@ -63,21 +63,21 @@ struct sac_term {
 };
 struct sac_einsum {
     struct sac_term in[SAC_EINSUM_INPUTS_MAX], out;
-    int         count; /* labels: those of the output first */
-    char        labels[SAC_EINSUM_LABELS_MAX];
-    int64_t     dims[SAC_EINSUM_LABELS_MAX];
+    int             count; /* labels: those of the output first */
+    char            labels[SAC_EINSUM_LABELS_MAX];
+    int64_t         dims[SAC_EINSUM_LABELS_MAX];
 };
 sac_result sac_einsum_parse(struct sac_op_call *c, struct sac_einsum *e);
 
 /* op_resize.c */
 enum sac_resize_mode { SAC_RESIZE_NEAREST, SAC_RESIZE_LINEAR, SAC_RESIZE_CUBIC };
 struct sac_resize {
-    enum sac_resize_mode   mode;
-    const char *coordinates, *nearest;
-    double      cubic_a, extrapolation;
-    bool        antialias, exclude_outside;
-    double      scale[SAC_RANK_MAX], roi_start[SAC_RANK_MAX], roi_end[SAC_RANK_MAX];
-    int64_t     out[SAC_RANK_MAX];
+    enum sac_resize_mode mode;
+    const char          *coordinates, *nearest;
+    double               cubic_a, extrapolation;
+    bool                 antialias, exclude_outside;
+    double               scale[SAC_RANK_MAX], roi_start[SAC_RANK_MAX], roi_end[SAC_RANK_MAX];
+    int64_t              out[SAC_RANK_MAX];
 };
 sac_result sac_resize_read(struct sac_op_call *c, struct sac_resize *r);
 
@@ -88,8 +88,8 @@ enum sac_sample_padding { SAC_SAMPLE_ZEROS, SAC_SAMPLE_BORDER, SAC_SAMPLE_REFLEC
 struct sac_sampler {
     enum sac_sample_mode    mode;
     enum sac_sample_padding padding;
-    bool         align;
-    int64_t      size[SAC_SAMPLE_DIMS];
+    bool                    align;
+    int64_t                 size[SAC_SAMPLE_DIMS];
 };
 sac_result sac_sampler_read(struct sac_op_call *c, struct sac_sampler *s);
 
@@ -114,7 +114,13 @@ sac_result sac_col2im_read(struct sac_op_call *c, struct sac_col2im *p);
 sac_result sac_unpool_whole(struct sac_op_call *c, int64_t *dims);
 
 /* op_scatter.c */
-enum sac_combine { SAC_COMBINE_NONE, SAC_COMBINE_ADD, SAC_COMBINE_MUL, SAC_COMBINE_MAX, SAC_COMBINE_MIN };
+enum sac_combine {
+    SAC_COMBINE_NONE,
+    SAC_COMBINE_ADD,
+    SAC_COMBINE_MUL,
+    SAC_COMBINE_MAX,
+    SAC_COMBINE_MIN
+};
 sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out);
 sac_result sac_cache_axis(struct sac_op_call *c, int *axis);
 
@@ -139,16 +145,16 @@ struct sac_heads {
 };
 struct sac_attention {
     struct sac_heads q, k, v;
-    int64_t      past, total, group; /* cached keys; all keys; query heads per key head */
-    double       scale, softcap;
-    bool         causal;
-    int64_t      left, right; /* window, -1: open */
-    int          mode;        /* contents of SCORES: 0 scores, 1 capped, 2 with bias, 3 weights */
+    int64_t          past, total, group; /* cached keys; all keys; query heads per key head */
+    double           scale, softcap;
+    bool             causal;
+    int64_t          left, right; /* window, -1: open */
+    int              mode; /* contents of SCORES: 0 scores, 1 capped, 2 with bias, 3 weights */
 };
 struct sac_rotary {
     struct sac_heads x;
-    int64_t      turned; /* numbers of a head that are rotated; the rest are copied */
-    bool         interleaved;
+    int64_t          turned; /* numbers of a head that are rotated; the rest are copied */
+    bool             interleaved;
 };
 sac_result sac_read_heads(struct sac_op_call *c, int input, const char *count, struct sac_heads *h);
 sac_result sac_attention_read(struct sac_op_call *c, struct sac_attention *a);
@@ -162,21 +168,21 @@ struct sac_rnn_activation {
     int    kind; /* its place in the list of names, which begins with Affine, Relu, Tanh, Sigmoid */
 };
 struct sac_rnn {
-    int64_t steps, batch, inputs, hidden, gates;
-    int     directions;
-    bool    reverse_only, batch_first, linear_before_reset, coupled;
-    double  clip; /* 0: none */
+    int64_t                   steps, batch, inputs, hidden, gates;
+    int                       directions;
+    bool                      reverse_only, batch_first, linear_before_reset, coupled;
+    double                    clip; /* 0: none */
     struct sac_rnn_activation act[SAC_RNN_DIRECTIONS][SAC_RNN_ACTIVATIONS];
-    const double     *in[SAC_RNN_INPUTS]; /* NULL where left out */
+    const double             *in[SAC_RNN_INPUTS]; /* NULL where left out */
 };
 sac_result sac_rnn_read(struct sac_op_call *c, struct sac_rnn *r);
 
 /* op_signal.c */
 struct sac_dft {
     int     axis;
-    int64_t length, out;    /* of the transform; of the output's axis */
-    bool    inverse, half;  /* half: of a real signal, whose spectrum is symmetric */
-    int64_t parts;          /* numbers of an output element: 1, 2 */
+    int64_t length, out;   /* of the transform; of the output's axis */
+    bool    inverse, half; /* half: of a real signal, whose spectrum is symmetric */
+    int64_t parts;         /* numbers of an output element: 1, 2 */
 };
 struct sac_stft {
     int64_t step, length, frames, out;

@@ -7,16 +7,16 @@
 #include "engine/op_util.h"
 
 /* Folds x[0..n-1] into accumulators `step` apart; step 0: all into one. */
-#define FOLD(name, type, expr)                                                                     \
-    static void name(type *to, int64_t step, const type *values, int64_t n)                        \
-    {                                                                                              \
-        type acc = *to;                                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            const type x = values[i];                                                              \
-            acc = step ? to[i * step] : acc;                                                       \
-            acc = (type)(expr);                                                                    \
-            to[i * step] = acc;                                                                    \
-        }                                                                                          \
+#define FOLD(name, type, expr)                                              \
+    static void name(type *to, int64_t step, const type *values, int64_t n) \
+    {                                                                       \
+        type acc = *to;                                                     \
+        for (int64_t i = 0; i < n; i++) {                                   \
+            const type x = values[i];                                       \
+            acc = step ? to[i * step] : acc;                                \
+            acc = (type)(expr);                                             \
+            to[i * step] = acc;                                             \
+        }                                                                   \
     }
 #define FLOATS(name, expr) FOLD(name##_floats, double, expr)
 #define INTS(name, expr)   FOLD(name##_ints, int64_t, expr) /* on unsigned: overflow wraps */
@@ -26,8 +26,8 @@ FLOATS(abs, acc + fabs(x))
 INTS(abs, x < 0 ? (uint64_t)acc - (uint64_t)x : (uint64_t)acc + (uint64_t)x)
 FLOATS(square, acc + x * x)
 INTS(square, (uint64_t)acc + (uint64_t)x * (uint64_t)x)
-FLOATS(product, acc * x)
-INTS(product, (uint64_t)acc * (uint64_t)x)
+FLOATS(product, acc *x)
+INTS(product, (uint64_t)acc *(uint64_t)x)
 FLOATS(max, x > acc || isnan(x) ? x : acc) /* NaN stays: no comparison with it is true */
 INTS(max, SAC_MAX(acc, x))
 FLOATS(min, x < acc || isnan(x) ? x : acc)
@@ -53,7 +53,7 @@ static double log_finish(double acc, double count)
 struct reduce {
     void (*floats)(double *to, int64_t step, const double *values, int64_t n);
     void (*ints)(int64_t *to, int64_t step, const int64_t *values, int64_t n); /* NULL: in double */
-    double (*finish)(double acc, double count); /* NULL: as it is */
+    double (*finish)(double acc, double count);                                /* NULL: as it is */
     double  start;
     int64_t start_int;
 };
@@ -87,9 +87,9 @@ static sac_result reduce_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
     enum sac_op_id            id = c->node->op->id;
-    bool    reduced[SAC_RANK_MAX], keep = sac_attr_int(c->node, "keepdims", 1);
-    int64_t dims[SAC_RANK_MAX];
-    int     rank = 0;
+    bool                      reduced[SAC_RANK_MAX], keep = sac_attr_int(c->node, "keepdims", 1);
+    int64_t                   dims[SAC_RANK_MAX];
+    int                       rank = 0;
     SAC_CHECK(c, in->dtype != SAC_BOOL || id == SAC_OP_ReduceMax || id == SAC_OP_ReduceMin,
               "input of dtype bool");
     SAC_TRY(sac_reduced_axes(c, reduced));
@@ -120,8 +120,8 @@ static void reduce_floats(struct sac_op_call *c, const struct reduce *r, const b
                           double *acc)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int64_t results = sac_operand_elements(out);
-    double  count = results ? (double)(sac_operand_elements(in) / results) : 0, x[CHUNK];
+    int64_t                   results = sac_operand_elements(out);
+    double          count = results ? (double)(sac_operand_elements(in) / results) : 0, x[CHUNK];
     struct sac_walk w;
     for (int64_t i = 0; i < results; i++)
         acc[i] = r->start;
@@ -141,7 +141,7 @@ static void reduce_ints(struct sac_op_call *c, const struct reduce *r, const boo
                         int64_t *acc)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int64_t results = sac_operand_elements(out), x[CHUNK];
+    int64_t                   results = sac_operand_elements(out), x[CHUNK];
     /* uint64 values compare as int64 after their top bit is flipped. */
     bool            ordered = r->ints == max_ints || r->ints == min_ints;
     uint64_t        flip = in->dtype == SAC_U64 && ordered ? (uint64_t)1 << 63 : 0;
@@ -187,8 +187,8 @@ static sac_result reduce_ref(struct sac_op_call *c)
 static void log_sum_exp(struct sac_op_call *c, const bool *reduced, double *max, double *sum)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    int64_t         results = sac_operand_elements(out);
-    struct sac_walk w;
+    int64_t                   results = sac_operand_elements(out);
+    struct sac_walk           w;
     for (int64_t i = 0; i < results; i++) {
         max[i] = -INFINITY;
         sum[i] = 0;
@@ -222,8 +222,8 @@ static sac_result log_sum_exp_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-#define ROW(op, ref_fn)                                                                            \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 2, 1), SAC_TOLERANCE(1e-5f, 1e-5f),      \
+#define ROW(op, ref_fn)                                                                       \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 2, 1), SAC_TOLERANCE(1e-5f, 1e-5f), \
                                         .shape = reduce_shape, .ref = ref_fn}
 ROW(ReduceSum, reduce_ref);
 ROW(ReduceMean, reduce_ref);

@@ -7,11 +7,11 @@
 #include "engine/op_util.h"
 
 struct axis_plan {
-    double scale;
-    int    taps;
-    double *weights;      /* [out][taps] */
-    int64_t *indices;     /* [out][taps], inside the input */
-    bool   *outside;      /* [out]: tf_crop_and_resize wants the extrapolation value */
+    double   scale;
+    int      taps;
+    double  *weights; /* [out][taps] */
+    int64_t *indices; /* [out][taps], inside the input */
+    bool    *outside; /* [out]: tf_crop_and_resize wants the extrapolation value */
 };
 
 static bool one_of(const char *s, const char *const *list)
@@ -25,25 +25,26 @@ static bool one_of(const char *s, const char *const *list)
 static sac_result read_modes(struct sac_op_call *c, struct sac_resize *r)
 {
     static const char *const coordinates[] = {
-        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-        "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+        "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
     static const char *const nearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                           "ceil", NULL};
-    const struct sac_node *n = c->node;
-    bool        old = n->op->id == SAC_OP_Upsample || n->opset < 11;
-    const char *mode = sac_attr_string(n, "mode", "nearest");
-    r->mode = strcmp(mode, "nearest") == 0  ? SAC_RESIZE_NEAREST
+    const struct sac_node   *n = c->node;
+    bool                     old = n->op->id == SAC_OP_Upsample || n->opset < 11;
+    const char              *mode = sac_attr_string(n, "mode", "nearest");
+    r->mode = strcmp(mode, "nearest") == 0 ? SAC_RESIZE_NEAREST
               : strcmp(mode, "cubic") == 0 ? SAC_RESIZE_CUBIC
-                                            : SAC_RESIZE_LINEAR;
-    if (r->mode == SAC_RESIZE_LINEAR && strcmp(mode, "linear") != 0 && strcmp(mode, "bilinear") != 0)
+                                           : SAC_RESIZE_LINEAR;
+    if (r->mode == SAC_RESIZE_LINEAR && strcmp(mode, "linear") != 0 &&
+        strcmp(mode, "bilinear") != 0)
         return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "mode '%s'; have nearest, linear, cubic", mode);
-    r->coordinates = old ? "asymmetric"
-                         : sac_attr_string(n, "coordinate_transformation_mode", "half_pixel");
+    r->coordinates =
+        old ? "asymmetric" : sac_attr_string(n, "coordinate_transformation_mode", "half_pixel");
     r->nearest = old ? "floor" : sac_attr_string(n, "nearest_mode", "round_prefer_floor");
     if (!one_of(r->coordinates, coordinates) || !one_of(r->nearest, nearest))
         return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED,
-                           "coordinate_transformation_mode '%s', nearest_mode '%s'",
-                           r->coordinates, r->nearest);
+                           "coordinate_transformation_mode '%s', nearest_mode '%s'", r->coordinates,
+                           r->nearest);
     r->cubic_a = sac_attr_float(n, "cubic_coeff_a", -0.75f);
     r->extrapolation = sac_attr_float(n, "extrapolation_value", 0);
     r->antialias = sac_attr_int(n, "antialias", 0);
@@ -70,8 +71,8 @@ static sac_result read_floats(struct sac_op_call *c, int input, double *out, siz
     return SAC_OK;
 }
 
-static sac_result size_from_scales(struct sac_op_call *c, struct sac_resize *r, const double *scales,
-                                   const int *axes, int count)
+static sac_result size_from_scales(struct sac_op_call *c, struct sac_resize *r,
+                                   const double *scales, const int *axes, int count)
 {
     for (int i = 0; i < count; i++) {
         int    d = axes[i];
@@ -109,11 +110,11 @@ static sac_result size_from_sizes(struct sac_op_call *c, struct sac_resize *r, c
 sac_result sac_resize_read(struct sac_op_call *c, struct sac_resize *r)
 {
     const struct sac_operand *in = &c->in[0];
-    bool    old = c->node->op->id == SAC_OP_Upsample || c->node->opset < 11;
-    int     axes[SAC_RANK_MAX], count;
-    double  scales[SAC_RANK_MAX], roi[2 * SAC_RANK_MAX];
-    int64_t sizes[SAC_RANK_MAX];
-    size_t  scale_count = 0, size_count = 0, roi_count = 0;
+    bool                      old = c->node->op->id == SAC_OP_Upsample || c->node->opset < 11;
+    int                       axes[SAC_RANK_MAX], count;
+    double                    scales[SAC_RANK_MAX], roi[2 * SAC_RANK_MAX];
+    int64_t                   sizes[SAC_RANK_MAX];
+    size_t                    scale_count = 0, size_count = 0, roi_count = 0;
     SAC_TRY(read_modes(c, r));
     SAC_TRY(sac_op_axes(c, "axes", -1, in->rank, axes, &count));
     if (count == 0)
@@ -150,7 +151,8 @@ static sac_result resize_shape(struct sac_op_call *c)
 {
     struct sac_resize r;
     SAC_TRY(sac_resize_read(c, &r));
-    SAC_CHECK(c, r.mode == SAC_RESIZE_NEAREST || c->in[0].dtype != SAC_BOOL, "bools cannot be blended");
+    SAC_CHECK(c, r.mode == SAC_RESIZE_NEAREST || c->in[0].dtype != SAC_BOOL,
+              "bools cannot be blended");
     for (int d = 0; d < c->in[0].rank; d++)
         SAC_CHECK(c, c->in[0].dims[d] > 0 || r.out[d] == 0, "dimension %d is empty", d);
     return sac_shape_out(c, 0, c->in[0].dtype, c->in[0].rank, r.out);
@@ -213,14 +215,14 @@ static void axis_taps(const struct sac_resize *r, int64_t in, double x, double s
 {
     double  *weights = p->weights + out * p->taps, sum = 0;
     int64_t *indices = p->indices + out * p->taps;
-    int64_t  start = r->mode == SAC_RESIZE_NEAREST ? nearest_at(r, x)
-                                             : (int64_t)floor(x) + 1 - p->taps / 2;
+    int64_t  start =
+        r->mode == SAC_RESIZE_NEAREST ? nearest_at(r, x) : (int64_t)floor(x) + 1 - p->taps / 2;
     for (int k = 0; k < p->taps; k++) {
         int64_t at = start + k;
         double  distance = ((double)at - x) * shrink;
-        weights[k] = r->mode == SAC_RESIZE_NEAREST  ? 1
+        weights[k] = r->mode == SAC_RESIZE_NEAREST ? 1
                      : r->mode == SAC_RESIZE_CUBIC ? cubic_weight(distance, r->cubic_a)
-                                              : fmax(0, 1 - fabs(distance));
+                                                   : fmax(0, 1 - fabs(distance));
         if (r->exclude_outside && (at < 0 || at >= in))
             weights[k] = 0;
         sum += weights[k];
@@ -308,8 +310,8 @@ static void *resize_axes(const struct sac_resize *r, const struct sac_operand *i
     int64_t dims[SAC_RANK_MAX];
     memcpy(dims, in->dims, sizeof dims);
     for (int d = 0; from && d < in->rank; d++) {
-        int64_t outer = sac_dims_product(d, dims), inner =
-            sac_dims_product(in->rank - d - 1, dims + d + 1);
+        int64_t outer = sac_dims_product(d, dims),
+                inner = sac_dims_product(in->rank - d - 1, dims + d + 1);
         if (r->out[d] == dims[d] && r->scale[d] == 1 && r->roi_start[d] == 0 && r->roi_end[d] == 1)
             continue;
         void *to = sac_calloc((size_t)(outer * r->out[d] * inner), bytes);
@@ -341,17 +343,17 @@ static void *resize_begin(const struct sac_resize *r, const struct sac_operand *
 static sac_result resize_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
-    struct axis_plan plans[SAC_RANK_MAX] = {{0}};
-    struct sac_resize    r;
-    bool             ok = true;
+    struct axis_plan          plans[SAC_RANK_MAX] = {{0}};
+    struct sac_resize         r;
+    bool                      ok = true;
     SAC_TRY(sac_resize_read(c, &r));
     for (int d = 0; d < in->rank && ok; d++)
         ok = axis_plan_init(&plans[d], &r, d, in->dims[d]);
     void *result = ok ? resize_axes(&r, in, plans, resize_begin(&r, in)) : NULL;
     if (result && r.mode == SAC_RESIZE_NEAREST)
         memcpy(out->data, result, sac_operand_bytes(out));
-    for (int64_t i = 0, n = sac_operand_elements(out); result && r.mode != SAC_RESIZE_NEAREST && i < n;
-         i++)
+    for (int64_t i = 0, n = sac_operand_elements(out);
+         result && r.mode != SAC_RESIZE_NEAREST && i < n; i++)
         sac_operand_set(out, i, ((double *)result)[i]);
     if (result && strcmp(r.coordinates, "tf_crop_and_resize") == 0)
         extrapolate(out, plans, r.extrapolation);

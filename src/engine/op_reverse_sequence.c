@@ -16,9 +16,10 @@ static sac_result reverse_shape(struct sac_op_call *c)
 {
     int64_t batch, time;
     SAC_TRY(reverse_axes(c, &batch, &time));
-    SAC_CHECK(c, c->in[1].dtype == SAC_I64 && c->in[1].rank == 1 &&
-              c->in[1].dims[0] == c->in[0].dims[batch], "not one length for each of %lld lines",
-              (long long)c->in[0].dims[batch]);
+    SAC_CHECK(c,
+              c->in[1].dtype == SAC_I64 && c->in[1].rank == 1 &&
+                  c->in[1].dims[0] == c->in[0].dims[batch],
+              "not one length for each of %lld lines", (long long)c->in[0].dims[batch]);
     return sac_shape_same(c);
 }
 
@@ -38,7 +39,8 @@ static sac_result reverse_ref(struct sac_op_call *c)
             int64_t from = t < lengths[b] ? lengths[b] - 1 - t : t;
             memcpy((char *)c->out[0].data + (size_t)(b * strides[batch] + t * strides[time]) * unit,
                    (const char *)in->data +
-                       (size_t)(b * strides[batch] + from * strides[time]) * unit, run);
+                       (size_t)(b * strides[batch] + from * strides[time]) * unit,
+                   run);
         }
     }
     return SAC_OK;

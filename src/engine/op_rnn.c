@@ -7,33 +7,38 @@
 
 enum { X, W, R, B, LENGTHS, H0, C0, P, INPUTS = SAC_RNN_INPUTS };
 
-#define ACTIVATION(name, expr)                                                                     \
-    static double f_##name(double x, double a, double b)                                           \
-    {                                                                                              \
-        (void)a, (void)b;                                                                          \
-        return expr;                                                                               \
+#define ACTIVATION(name, expr)                           \
+    static double f_##name(double x, double a, double b) \
+    {                                                    \
+        (void)a, (void)b;                                \
+        return expr;                                     \
     }
-ACTIVATION(affine, a * x + b)
+ACTIVATION(affine, a *x + b)
 ACTIVATION(relu, fmax(x, 0))
 ACTIVATION(tanh, tanh(x))
 ACTIVATION(sigmoid, 1 / (1 + exp(-x)))
 ACTIVATION(leaky, x < 0 ? a * x : x)
 ACTIVATION(thresholded, x > a ? x : 0)
-ACTIVATION(scaled_tanh, a * tanh(b * x))
-ACTIVATION(hard_sigmoid, SAC_CLAMP(a * x + b, 0, 1))
+ACTIVATION(scaled_tanh, a *tanh(b *x))
+ACTIVATION(hard_sigmoid, SAC_CLAMP(a *x + b, 0, 1))
 ACTIVATION(elu, x > 0 ? x : a * expm1(x))
 ACTIVATION(softsign, x / (1 + fabs(x)))
 ACTIVATION(softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
 
 static const struct {
-    const char       *name;
+    const char               *name;
     struct sac_rnn_activation defaults;
 } activations[] = {
-    {"Affine", {f_affine, 1, 0}},          {"Relu", {f_relu, 0, 0}},
-    {"Tanh", {f_tanh, 0, 0}},              {"Sigmoid", {f_sigmoid, 0, 0}},
-    {"LeakyRelu", {f_leaky, 0.01, 0}},     {"ThresholdedRelu", {f_thresholded, 1, 0}},
-    {"ScaledTanh", {f_scaled_tanh, 1, 1}}, {"HardSigmoid", {f_hard_sigmoid, 0.2, 0.5}},
-    {"Elu", {f_elu, 1, 0}},                {"Softsign", {f_softsign, 0, 0}},
+    {"Affine", {f_affine, 1, 0}},
+    {"Relu", {f_relu, 0, 0}},
+    {"Tanh", {f_tanh, 0, 0}},
+    {"Sigmoid", {f_sigmoid, 0, 0}},
+    {"LeakyRelu", {f_leaky, 0.01, 0}},
+    {"ThresholdedRelu", {f_thresholded, 1, 0}},
+    {"ScaledTanh", {f_scaled_tanh, 1, 1}},
+    {"HardSigmoid", {f_hard_sigmoid, 0.2, 0.5}},
+    {"Elu", {f_elu, 1, 0}},
+    {"Softsign", {f_softsign, 0, 0}},
     {"Softplus", {f_softplus, 0, 0}},
 };
 
@@ -52,12 +57,12 @@ static sac_result read_activations(struct sac_op_call *c, struct sac_rnn *r)
 {
     static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
     const struct sac_attr   *names = sac_node_attr(c->node, "activations");
-    enum sac_op_id id = c->node->op->id;
-    int            count = id == SAC_OP_RNN ? 1 : id == SAC_OP_GRU ? 2 : 3;
-    const float   *alpha, *beta;
-    size_t         alphas = sac_attr_floats(c->node, "activation_alpha", &alpha);
-    size_t         betas = sac_attr_floats(c->node, "activation_beta", &beta);
-    bool           given = names && names->kind == SAC_ATTR_STRINGS && names->count;
+    enum sac_op_id           id = c->node->op->id;
+    int                      count = id == SAC_OP_RNN ? 1 : id == SAC_OP_GRU ? 2 : 3;
+    const float             *alpha, *beta;
+    size_t                   alphas = sac_attr_floats(c->node, "activation_alpha", &alpha);
+    size_t                   betas = sac_attr_floats(c->node, "activation_beta", &beta);
+    bool                     given = names && names->kind == SAC_ATTR_STRINGS && names->count;
     SAC_CHECK(c, !given || names->count == (size_t)(count * r->directions),
               "%zu activations; %d wanted", given ? names->count : 0, count * r->directions);
     for (int i = 0; i < count * r->directions; i++) {
@@ -79,8 +84,9 @@ static sac_result check_input(struct sac_op_call *c, int i, int rank, int64_t a,
     const struct sac_operand *o = &c->in[i];
     if (!sac_op_has(c, i))
         return SAC_OK;
-    SAC_CHECK(c, sac_dtype_is_float(o->dtype) && o->rank == rank && o->dims[0] == a &&
-              (rank < 2 || o->dims[1] == b) && (rank < 3 || o->dims[2] == d),
+    SAC_CHECK(c,
+              sac_dtype_is_float(o->dtype) && o->rank == rank && o->dims[0] == a &&
+                  (rank < 2 || o->dims[1] == b) && (rank < 3 || o->dims[2] == d),
               "input %d does not fit the others", i);
     return SAC_OK;
 }
@@ -115,9 +121,10 @@ sac_result sac_rnn_read(struct sac_op_call *c, struct sac_rnn *r)
         SAC_TRY(r->batch_first ? check_input(c, i, 3, r->batch, d, r->hidden)
                                : check_input(c, i, 3, d, r->batch, r->hidden));
     if (sac_op_has(c, LENGTHS))
-        SAC_CHECK(c, c->in[LENGTHS].rank == 1 && c->in[LENGTHS].dims[0] == r->batch &&
-                  c->in[LENGTHS].dtype == SAC_I32, "not one length for each of %lld samples",
-                  (long long)r->batch);
+        SAC_CHECK(c,
+                  c->in[LENGTHS].rank == 1 && c->in[LENGTHS].dims[0] == r->batch &&
+                      c->in[LENGTHS].dtype == SAC_I32,
+                  "not one length for each of %lld samples", (long long)r->batch);
     return read_activations(c, r);
 }
 
@@ -125,8 +132,8 @@ static sac_result rnn_shape(struct sac_op_call *c)
 {
     struct sac_rnn r;
     SAC_TRY(sac_rnn_read(c, &r));
-    int64_t d = r.directions, all[2][4] = {{r.steps, d, r.batch, r.hidden},
-                                           {r.batch, r.steps, d, r.hidden}};
+    int64_t d = r.directions,
+            all[2][4] = {{r.steps, d, r.batch, r.hidden}, {r.batch, r.steps, d, r.hidden}};
     int64_t last[2][3] = {{d, r.batch, r.hidden}, {r.batch, d, r.hidden}};
     SAC_TRY(sac_shape_out(c, 0, c->in[X].dtype, 4, all[r.batch_first]));
     SAC_TRY(sac_shape_out(c, 1, c->in[X].dtype, 3, last[r.batch_first]));
@@ -194,15 +201,15 @@ static void step_gru(const struct sac_rnn *r, int d, const double *x, const doub
 }
 
 /* Gates in the order input, output, forget, cell; peepholes input, output, forget. */
-static void step_lstm(const struct sac_rnn *r, int d, const double *x, const double *h, double *cell,
-                      double *next)
+static void step_lstm(const struct sac_rnn *r, int d, const double *x, const double *h,
+                      double *cell, double *next)
 {
     int64_t       n = r->hidden;
     const double *peep = r->in[P] ? r->in[P] + d * 3 * n : NULL;
     for (int64_t i = 0; i < n; i++) {
         double in = apply(r, d, 0, gate(r, d, i, x, h) + (peep ? peep[i] * cell[i] : 0));
-        double forget = apply(r, d, 0, gate(r, d, 2 * n + i, x, h) +
-                                           (peep ? peep[2 * n + i] * cell[i] : 0));
+        double forget =
+            apply(r, d, 0, gate(r, d, 2 * n + i, x, h) + (peep ? peep[2 * n + i] * cell[i] : 0));
         double fresh = apply(r, d, 1, gate(r, d, 3 * n + i, x, h));
         cell[i] = (r->coupled ? 1 - in : forget) * cell[i] + in * fresh;
         double out = apply(r, d, 0, gate(r, d, n + i, x, h) + (peep ? peep[n + i] * cell[i] : 0));
@@ -217,8 +224,8 @@ static void run_sample(struct sac_op_call *c, const struct sac_rnn *r, int d, in
     double *h = room, *cell = h + r->hidden, *next = cell + r->hidden, *spare = next + r->hidden;
     int64_t state =
         (r->batch_first ? sample * r->directions + d : d * r->batch + sample) * r->hidden;
-    int64_t length = r->steps;
-    bool    backwards = r->reverse_only || d == 1;
+    int64_t        length = r->steps;
+    bool           backwards = r->reverse_only || d == 1;
     enum sac_op_id id = c->node->op->id;
     if (sac_op_has(c, LENGTHS))
         length = SAC_CLAMP(((const int32_t *)c->in[LENGTHS].data)[sample], 0, r->steps);
@@ -271,9 +278,9 @@ static sac_result rnn_ref(struct sac_op_call *c)
     return ok ? SAC_OK : sac_op_no_memory(c);
 }
 
-#define RNN_ROW(op, in_max, outputs)                                                               \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 7, 3, in_max, outputs),                        \
-                                        SAC_TOLERANCE(1e-4f, 1e-4f), .shape = rnn_shape,           \
+#define RNN_ROW(op, in_max, outputs)                                                     \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, 7, 3, in_max, outputs),              \
+                                        SAC_TOLERANCE(1e-4f, 1e-4f), .shape = rnn_shape, \
                                         .ref = rnn_ref}
 RNN_ROW(RNN, 6, 2);
 RNN_ROW(GRU, 6, 2);

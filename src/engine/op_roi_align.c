@@ -8,8 +8,8 @@
 sac_result sac_roi_read(struct sac_op_call *c, struct sac_roi_align *r)
 {
     const struct sac_node *n = c->node;
-    const char *mode = sac_attr_string(n, "mode", "avg");
-    const char *where = sac_attr_string(n, "coordinate_transformation_mode",
+    const char            *mode = sac_attr_string(n, "mode", "avg");
+    const char            *where = sac_attr_string(n, "coordinate_transformation_mode",
                                         n->opset < 16 ? "output_half_pixel" : "half_pixel");
     r->height = sac_attr_int(n, "output_height", 1);
     r->width = sac_attr_int(n, "output_width", 1);
@@ -28,12 +28,13 @@ sac_result sac_roi_read(struct sac_op_call *c, struct sac_roi_align *r)
 static sac_result roi_shape(struct sac_op_call *c)
 {
     const struct sac_operand *x = &c->in[0], *rois = &c->in[1], *batch = &c->in[2];
-    struct sac_roi_align r;
+    struct sac_roi_align      r;
     SAC_TRY(sac_roi_read(c, &r));
     SAC_CHECK(c, x->rank == 4 && sac_dtype_is_float(x->dtype) && x->dims[2] > 0 && x->dims[3] > 0,
               "input of %d dimensions and dtype %s", x->rank, sac_in_dtype(c, 0));
-    SAC_CHECK(c, rois->rank == 2 && rois->dims[1] == 4 && batch->rank == 1 &&
-              batch->dims[0] == rois->dims[0] && batch->dtype == SAC_I64,
+    SAC_CHECK(c,
+              rois->rank == 2 && rois->dims[1] == 4 && batch->rank == 1 &&
+                  batch->dims[0] == rois->dims[0] && batch->dtype == SAC_I64,
               "the boxes are not [n,4], or their images not n numbers");
     int64_t dims[4] = {rois->dims[0], x->dims[1], r.height, r.width};
     return sac_shape_out(c, 0, x->dtype, 4, dims);
@@ -89,7 +90,7 @@ static double cell(const struct sac_operand *x, int64_t plane, const struct sac_
 static sac_result roi_ref(struct sac_op_call *c)
 {
     const struct sac_operand *x = &c->in[0], *rois = &c->in[1];
-    struct sac_roi_align r;
+    struct sac_roi_align      r;
     SAC_TRY(sac_roi_read(c, &r));
     for (int64_t i = 0, to = 0; i < rois->dims[0]; i++) {
         int64_t image = ((const int64_t *)c->in[2].data)[i];

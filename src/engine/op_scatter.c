@@ -11,7 +11,7 @@
 sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out)
 {
     static const char *const names[] = {"none", "add", "mul", "max", "min"};
-    const char *wanted = sac_attr_string(c->node, "reduction", "none");
+    const char              *wanted = sac_attr_string(c->node, "reduction", "none");
     for (int i = 0; i < (int)SAC_COUNT(names); i++)
         if (strcmp(wanted, names[i]) == 0) {
             *out = (enum sac_combine)i;
@@ -31,19 +31,20 @@ static void put(const struct sac_operand *out, int64_t to, const struct sac_oper
                (const char *)updates->data + (size_t)from * bytes, bytes);
     } else if (sac_dtype_is_float(out->dtype)) {
         double a = sac_operand_get(out, to), b = sac_operand_get(updates, from);
-        sac_operand_set(out, to, how == SAC_COMBINE_ADD   ? a + b
-                                 : how == SAC_COMBINE_MUL ? a * b
-                                 : how == SAC_COMBINE_MAX ? fmax(a, b)
-                                                      : fmin(a, b));
+        sac_operand_set(out, to,
+                        how == SAC_COMBINE_ADD   ? a + b
+                        : how == SAC_COMBINE_MUL ? a * b
+                        : how == SAC_COMBINE_MAX ? fmax(a, b)
+                                                 : fmin(a, b));
     } else {
         int64_t a, b;
         sac_load(out->dtype, out->data, to, 1, 1, &a);
         sac_load(updates->dtype, updates->data, from, 1, 1, &b);
         bool     less = out->dtype == SAC_U64 ? (uint64_t)a < (uint64_t)b : a < b;
-        uint64_t v = how == SAC_COMBINE_ADD   ? (uint64_t)a + (uint64_t)b
-                     : how == SAC_COMBINE_MUL ? (uint64_t)a * (uint64_t)b
+        uint64_t v = how == SAC_COMBINE_ADD             ? (uint64_t)a + (uint64_t)b
+                     : how == SAC_COMBINE_MUL           ? (uint64_t)a * (uint64_t)b
                      : (how == SAC_COMBINE_MAX) == less ? (uint64_t)b
-                                                    : (uint64_t)a;
+                                                        : (uint64_t)a;
         sac_store(out->dtype, out->data, to, 1, &v);
     }
 }
@@ -80,15 +81,16 @@ static void copy_data(struct sac_op_call *c)
 static sac_result elements_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
-    int axis;
+    int                       axis;
     SAC_TRY(check_inputs(c));
     SAC_TRY(sac_op_axis(c, 0, in->rank, &axis));
     SAC_CHECK(c, indices->rank == in->rank && c->in[2].rank == in->rank,
               "indices of %d and updates of %d dimensions for data of %d", indices->rank,
               c->in[2].rank, in->rank);
     for (int d = 0; d < in->rank; d++)
-        SAC_CHECK(c, indices->dims[d] == c->in[2].dims[d] &&
-                  (d == axis || indices->dims[d] <= in->dims[d]),
+        SAC_CHECK(c,
+                  indices->dims[d] == c->in[2].dims[d] &&
+                      (d == axis || indices->dims[d] <= in->dims[d]),
                   "dimension %d of the indices is %lld, of the updates %lld, of the data %lld", d,
                   (long long)indices->dims[d], (long long)c->in[2].dims[d], (long long)in->dims[d]);
     return sac_shape_same(c);
@@ -97,9 +99,9 @@ static sac_result elements_shape(struct sac_op_call *c)
 static sac_result elements_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
-    enum sac_combine how;
-    int          axis;
-    int64_t      stride[SAC_RANK_MAX];
+    enum sac_combine          how;
+    int                       axis;
+    int64_t                   stride[SAC_RANK_MAX];
     SAC_TRY(sac_read_combine(c, &how));
     SAC_TRY(sac_op_axis(c, 0, in->rank, &axis));
     copy_data(c);
@@ -130,12 +132,13 @@ static sac_result nd_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1], *updates = &c->in[2];
     SAC_TRY(check_inputs(c));
-    SAC_CHECK(c, indices->rank >= 1 && indices->dims[indices->rank - 1] >= 0 &&
-              indices->dims[indices->rank - 1] <= in->rank, "places in a tensor of %d dimensions",
-              in->rank);
+    SAC_CHECK(c,
+              indices->rank >= 1 && indices->dims[indices->rank - 1] >= 0 &&
+                  indices->dims[indices->rank - 1] <= in->rank,
+              "places in a tensor of %d dimensions", in->rank);
     int depth = (int)indices->dims[indices->rank - 1], rank = 0;
-    SAC_CHECK(c, updates->rank == indices->rank - 1 + in->rank - depth,
-              "updates of %d dimensions", updates->rank);
+    SAC_CHECK(c, updates->rank == indices->rank - 1 + in->rank - depth, "updates of %d dimensions",
+              updates->rank);
     for (int d = 0; d < indices->rank - 1; d++, rank++)
         SAC_CHECK(c, updates->dims[rank] == indices->dims[d], "dimension %d of the updates is %lld",
                   rank, (long long)updates->dims[rank]);
@@ -148,10 +151,10 @@ static sac_result nd_shape(struct sac_op_call *c)
 static sac_result nd_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
-    enum sac_combine how;
-    int64_t      stride[SAC_RANK_MAX], places = sac_dims_product(indices->rank - 1, indices->dims);
-    int          depth = (int)indices->dims[indices->rank - 1];
-    int64_t      inner = sac_dims_product(in->rank - depth, in->dims + depth);
+    enum sac_combine          how;
+    int64_t stride[SAC_RANK_MAX], places = sac_dims_product(indices->rank - 1, indices->dims);
+    int     depth = (int)indices->dims[indices->rank - 1];
+    int64_t inner = sac_dims_product(in->rank - depth, in->dims + depth);
     SAC_TRY(sac_read_combine(c, &how));
     copy_data(c);
     sac_dense_strides(in->rank, in->dims, stride);
@@ -184,8 +187,8 @@ sac_result sac_cache_axis(struct sac_op_call *c, int *axis)
 static sac_result cache_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0], *update = &c->in[1];
-    int         axis;
-    const char *mode = sac_attr_string(c->node, "mode", "linear");
+    int                       axis;
+    const char               *mode = sac_attr_string(c->node, "mode", "linear");
     SAC_TRY(sac_cache_axis(c, &axis));
     SAC_CHECK(c, strcmp(mode, "linear") == 0 || strcmp(mode, "circular") == 0,
               "mode '%s'; have linear, circular", mode);
@@ -195,9 +198,9 @@ static sac_result cache_shape(struct sac_op_call *c)
         SAC_CHECK(c, d == axis ? update->dims[d] <= in->dims[d] : update->dims[d] == in->dims[d],
                   "dimension %d of the update is %lld", d, (long long)update->dims[d]);
     if (sac_op_has(c, 2))
-        SAC_CHECK(c, c->in[2].dtype == SAC_I64 && c->in[2].rank == 1 &&
-                  c->in[2].dims[0] == in->dims[0], "not one write index for each of %lld images",
-                  (long long)in->dims[0]);
+        SAC_CHECK(
+            c, c->in[2].dtype == SAC_I64 && c->in[2].rank == 1 && c->in[2].dims[0] == in->dims[0],
+            "not one write index for each of %lld images", (long long)in->dims[0]);
     return sac_shape_same(c);
 }
 

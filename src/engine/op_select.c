@@ -9,17 +9,17 @@
 static sac_result where_shape(struct sac_op_call *c)
 {
     SAC_CHECK(c, c->in[0].dtype == SAC_BOOL, "a condition of dtype %s", sac_in_dtype(c, 0));
-    SAC_CHECK(c, c->in[1].dtype == c->in[2].dtype, "inputs of dtypes %s and %s",
-              sac_in_dtype(c, 1), sac_in_dtype(c, 2));
+    SAC_CHECK(c, c->in[1].dtype == c->in[2].dtype, "inputs of dtypes %s and %s", sac_in_dtype(c, 1),
+              sac_in_dtype(c, 2));
     SAC_TRY(sac_shape_broadcast(c));
     c->out[0].dtype = c->in[1].dtype;
     return SAC_OK;
 }
 
-#define PICK(type)                                                                                 \
-    for (int64_t i = 0; i < w.run; i++)                                                            \
-    ((type *)out->data)[w.at[3] + i] = condition[w.at[0] + i * w.step[0]]                          \
-                                           ? ((const type *)a->data)[w.at[1] + i * w.step[1]]      \
+#define PICK(type)                                                                            \
+    for (int64_t i = 0; i < w.run; i++)                                                       \
+    ((type *)out->data)[w.at[3] + i] = condition[w.at[0] + i * w.step[0]]                     \
+                                           ? ((const type *)a->data)[w.at[1] + i * w.step[1]] \
                                            : ((const type *)b->data)[w.at[2] + i * w.step[2]]
 
 static sac_result where_ref(struct sac_op_call *c)
@@ -56,17 +56,17 @@ static sac_result clip_shape(struct sac_op_call *c)
     return sac_shape_same(c);
 }
 
-#define CLIP(type)                                                                                 \
-    {                                                                                              \
-        const type *x = c->in[0].data, *lo = has_lo ? c->in[1].data : NULL;                        \
-        const type *hi = has_hi ? c->in[2].data : NULL;                                            \
-        type       *y = c->out[0].data;                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            type v = x[i];                                                                         \
-            v = lo && v < *lo ? *lo : v;                                                           \
-            y[i] = hi && v > *hi ? *hi : v; /* the upper bound wins over the lower */              \
-        }                                                                                          \
-        return SAC_OK;                                                                             \
+#define CLIP(type)                                                                    \
+    {                                                                                 \
+        const type *x = c->in[0].data, *lo = has_lo ? c->in[1].data : NULL;           \
+        const type *hi = has_hi ? c->in[2].data : NULL;                               \
+        type       *y = c->out[0].data;                                               \
+        for (int64_t i = 0; i < n; i++) {                                             \
+            type v = x[i];                                                            \
+            v = lo && v < *lo ? *lo : v;                                              \
+            y[i] = hi && v > *hi ? *hi : v; /* the upper bound wins over the lower */ \
+        }                                                                             \
+        return SAC_OK;                                                                \
     }
 
 /* Through double: exact for the half precisions, and what the attributes give. */
@@ -90,8 +90,8 @@ static sac_result clip_ref(struct sac_op_call *c)
     switch (c->in[0].dtype) {
     case SAC_F32: CLIP(float)
     case SAC_F64: CLIP(double)
-    case SAC_I8:  CLIP(int8_t)
-    case SAC_U8:  CLIP(uint8_t)
+    case SAC_I8: CLIP(int8_t)
+    case SAC_U8: CLIP(uint8_t)
     case SAC_I16: CLIP(int16_t)
     case SAC_U16: CLIP(uint16_t)
     case SAC_I32: CLIP(int32_t)

@@ -47,9 +47,10 @@ static void frequency(const double *x, int64_t n, int64_t k, double sign, double
 sac_result sac_dft_read(struct sac_op_call *c, struct sac_dft *d)
 {
     const struct sac_operand *in = &c->in[0];
-    int64_t axis = sac_attr_int(c->node, "axis", 1);
-    SAC_CHECK(c, sac_dtype_is_float(in->dtype) && in->rank >= 2 &&
-              (in->dims[in->rank - 1] == 1 || in->dims[in->rank - 1] == 2),
+    int64_t                   axis = sac_attr_int(c->node, "axis", 1);
+    SAC_CHECK(c,
+              sac_dtype_is_float(in->dtype) && in->rank >= 2 &&
+                  (in->dims[in->rank - 1] == 1 || in->dims[in->rank - 1] == 2),
               "input of dtype %s and %d dimensions", sac_in_dtype(c, 0), in->rank);
     if (c->node->opset >= 20) {
         double v;
@@ -71,7 +72,7 @@ sac_result sac_dft_read(struct sac_op_call *c, struct sac_dft *d)
 static sac_result dft_shape(struct sac_op_call *c)
 {
     struct sac_dft d;
-    int64_t    dims[SAC_RANK_MAX];
+    int64_t        dims[SAC_RANK_MAX];
     SAC_TRY(sac_dft_read(c, &d));
     memcpy(dims, c->in[0].dims, sizeof dims);
     dims[d.axis] = d.out;
@@ -80,8 +81,8 @@ static sac_result dft_shape(struct sac_op_call *c)
 }
 
 /* A line of the input as pairs, truncated or padded with zeros to the transform's length. */
-static void dft_line(const struct sac_operand *in, const struct sac_dft *d, int64_t start, int64_t step,
-                     double *x)
+static void dft_line(const struct sac_operand *in, const struct sac_dft *d, int64_t start,
+                     int64_t step, double *x)
 {
     int64_t given = in->dims[in->rank - 1], size = SAC_MIN(in->dims[d->axis], d->length);
     memset(x, 0, 2 * (size_t)d->length * sizeof *x);
@@ -99,7 +100,7 @@ static void dft_line(const struct sac_operand *in, const struct sac_dft *d, int6
 static sac_result dft_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    struct sac_dft d;
+    struct sac_dft            d;
     SAC_TRY(sac_dft_read(c, &d));
     double *x = sac_alloc(2 * (size_t)d.length * sizeof *x);
     if (!x)
@@ -128,9 +129,9 @@ const struct sac_op sac_row_DFT = {SAC_ROW(DFT, 17, 1, 3, 1), SAC_TOLERANCE(1e-4
 sac_result sac_stft_read(struct sac_op_call *c, struct sac_stft *s)
 {
     const struct sac_operand *in = &c->in[0];
-    SAC_CHECK(c, sac_dtype_is_float(in->dtype) && in->rank == 3 &&
-              (in->dims[2] == 1 || in->dims[2] == 2), "signal of dtype %s and %d dimensions",
-              sac_in_dtype(c, 0), in->rank);
+    SAC_CHECK(
+        c, sac_dtype_is_float(in->dtype) && in->rank == 3 && (in->dims[2] == 1 || in->dims[2] == 2),
+        "signal of dtype %s and %d dimensions", sac_in_dtype(c, 0), in->rank);
     if (sac_op_has(c, 2))
         SAC_CHECK(c, c->in[2].rank == 1 && sac_dtype_is_float(c->in[2].dtype), "window of dtype %s",
                   sac_in_dtype(c, 2));
@@ -154,7 +155,7 @@ static sac_result stft_shape(struct sac_op_call *c)
 static sac_result stft_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    struct sac_stft s;
+    struct sac_stft           s;
     SAC_TRY(sac_stft_read(c, &s));
     double *x = sac_alloc(2 * (size_t)s.length * sizeof *x);
     if (!x)
@@ -164,8 +165,7 @@ static sac_result stft_ref(struct sac_op_call *c)
         for (int64_t t = 0; t < s.length; t++) {
             double weight = sac_op_has(c, 2) ? sac_operand_get(&c->in[2], t) : 1;
             x[2 * t] = weight * sac_operand_get(in, (start + t) * in->dims[2]);
-            x[2 * t + 1] = in->dims[2] == 2
-                               ? weight * sac_operand_get(in, (start + t) * 2 + 1) : 0;
+            x[2 * t + 1] = in->dims[2] == 2 ? weight * sac_operand_get(in, (start + t) * 2 + 1) : 0;
         }
         for (int64_t k = 0; k < s.out; k++) {
             double y[2];
@@ -215,8 +215,8 @@ static sac_result window_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-#define WINDOW_ROW(op)                                                                             \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 17, 1, 1, 1), SAC_TOLERANCE(1e-6f, 1e-6f),     \
+#define WINDOW_ROW(op)                                                                         \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, 17, 1, 1, 1), SAC_TOLERANCE(1e-6f, 1e-6f), \
                                         .shape = window_shape, .ref = window_ref}
 WINDOW_ROW(HannWindow);
 WINDOW_ROW(HammingWindow);
@@ -265,7 +265,8 @@ static sac_result mel_ref(struct sac_op_call *c)
     const struct sac_operand *out = &c->out[0];
     memset(out->data, 0, sac_operand_bytes(out));
     for (int64_t i = 0; i < out->dims[1]; i++) {
-        int64_t left = sac_mel_corner(c, i), top = sac_mel_corner(c, i + 1), right = sac_mel_corner(c, i + 2);
+        int64_t left = sac_mel_corner(c, i), top = sac_mel_corner(c, i + 1),
+                right = sac_mel_corner(c, i + 2);
         if (left == top)
             sac_operand_set(out, top * out->dims[1] + i, 1);
         for (int64_t j = left; j <= top && left < top; j++)

@@ -12,8 +12,8 @@ struct lines {
 static sac_result read_lines(struct sac_op_call *c, struct lines *l)
 {
     const struct sac_operand *in = &c->in[0];
-    bool old = c->node->opset < 13;
-    int  axis;
+    bool                      old = c->node->opset < 13;
+    int                       axis;
     SAC_TRY(sac_op_axis(c, old ? 1 : -1, in->rank, &axis));
     int after = old ? in->rank : axis + 1;
     l->outer = sac_dims_product(axis, in->dims);
@@ -95,8 +95,8 @@ static sac_result hardmax_ref(struct sac_op_call *c)
     return run_lines(c, hardmax);
 }
 
-#define LINES_ROW(op, ref_fn)                                                                      \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, 1), SAC_TOLERANCE(1e-6f, 1e-5f),      \
+#define LINES_ROW(op, ref_fn)                                                                 \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, 1), SAC_TOLERANCE(1e-6f, 1e-5f), \
                                         .shape = softmax_shape, .ref = ref_fn}
 LINES_ROW(Softmax, softmax_ref);
 LINES_ROW(LogSoftmax, log_softmax_ref);

@@ -19,7 +19,7 @@ static sac_result trilu_shape(struct sac_op_call *c)
 static sac_result trilu_ref(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    bool    upper = sac_attr_int(c->node, "upper", 1);
+    bool                      upper = sac_attr_int(c->node, "upper", 1);
     int64_t rows = in->dims[in->rank - 2], columns = in->dims[in->rank - 1], k = 0;
     size_t  bytes = sac_dtype_bytes(in->dtype), n;
     if (sac_op_has(c, 1))

@@ -11,25 +11,25 @@ struct unary {
     float       a, b; /* attribute defaults */
 };
 
-#define EXPRESSION(op, suffix, type, expr)                                                         \
-    static void op##_##suffix(const void *in, void *out, int64_t n, double a_, double b_)          \
-    {                                                                                              \
-        const type  a = (type)a_, b = (type)b_;                                                    \
-        const type *src = in;                                                                      \
-        type       *dst = out;                                                                     \
-        (void)a, (void)b;                                                                          \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            type x = src[i];                                                                       \
-            dst[i] = (type)(expr);                                                                 \
-        }                                                                                          \
+#define EXPRESSION(op, suffix, type, expr)                                                \
+    static void op##_##suffix(const void *in, void *out, int64_t n, double a_, double b_) \
+    {                                                                                     \
+        const type  a = (type)a_, b = (type)b_;                                           \
+        const type *src = in;                                                             \
+        type       *dst = out;                                                            \
+        (void)a, (void)b;                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                 \
+            type x = src[i];                                                              \
+            dst[i] = (type)(expr);                                                        \
+        }                                                                                 \
     }
 /* tgmath.h makes one expression serve both precisions. */
 #define FLOATS(op, expr) EXPRESSION(op, f32, float, expr) EXPRESSION(op, f64, double, expr)
 
 #define K(constant) ((__typeof__(x))(constant))
-#define SIGMOID(x) (1 / (1 + exp(-(x))))
+#define SIGMOID(x)  (1 / (1 + exp(-(x))))
 #define SOFTPLUS(x) ((x) > 0 ? (x) + log1p(exp(-(x))) : log1p(exp(x))) /* exp cannot overflow */
-#define CLAMP01(x) ((x) < 0 ? 0 : (x) > 1 ? 1 : (x))
+#define CLAMP01(x)  ((x) < 0 ? 0 : (x) > 1 ? 1 : (x))
 
 FLOATS(Abs, fabs(x))
 EXPRESSION(Abs, i64, int64_t, x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
@@ -53,11 +53,11 @@ FLOATS(Floor, floor(x))
 FLOATS(Gelu, x / 2 * (1 + erf(x * K(0.70710678118654752440))))
 /* the factor is sqrt(2 / pi) */
 FLOATS(GeluTanh, x / 2 * (1 + tanh(K(0.79788456080286535588) * (x + K(0.044715) * x * x * x))))
-FLOATS(HardSigmoid, CLAMP01(a * x + b))
-FLOATS(HardSwish, x * CLAMP01(x / 6 + K(0.5)))
+FLOATS(HardSigmoid, CLAMP01(a *x + b))
+FLOATS(HardSwish, x *CLAMP01(x / 6 + K(0.5)))
 FLOATS(LeakyRelu, x < 0 ? a * x : x)
 FLOATS(Log, log(x))
-FLOATS(Mish, x * tanh(SOFTPLUS(x)))
+FLOATS(Mish, x *tanh(SOFTPLUS(x)))
 FLOATS(Neg, -x)
 EXPRESSION(Neg, i64, int64_t, 0 - (uint64_t)x)
 EXPRESSION(Not, i64, int64_t, !x)
@@ -66,7 +66,7 @@ FLOATS(Relu, x < 0 ? 0 : x) /* NaN stays NaN */
 EXPRESSION(Relu, i64, int64_t, x < 0 ? 0 : x)
 FLOATS(Round, rint(x)) /* the default rounding is to even, as ONNX wants */
 FLOATS(Selu, x > 0 ? b * x : b * a * expm1(x))
-FLOATS(Shrink, x < -b ? x + a : x > b ? x - a : 0)
+FLOATS(Shrink, x<-b ? x + a : x> b ? x - a : 0)
 FLOATS(Sigmoid, SIGMOID(x))
 FLOATS(Sign, x > 0 ? 1 : x < 0 ? -1 : x)
 EXPRESSION(Sign, i64, int64_t, x > 0 ? 1 : x < 0 ? -1 : 0)
@@ -76,7 +76,7 @@ FLOATS(Sinh, sinh(x))
 FLOATS(Softplus, SOFTPLUS(x))
 FLOATS(Softsign, x / (1 + fabs(x)))
 FLOATS(Sqrt, sqrt(x))
-FLOATS(Swish, x * SIGMOID(a * x))
+FLOATS(Swish, x *SIGMOID(a *x))
 FLOATS(Tan, tan(x))
 FLOATS(Tanh, tanh(x))
 FLOATS(ThresholdedRelu, x > a ? x : 0)
@@ -139,8 +139,10 @@ static const struct unary *kernel_of(const struct sac_op_call *c)
 static sac_result unary_shape(struct sac_op_call *c)
 {
     bool logical = c->node->op->id == SAC_OP_Not;
-    SAC_CHECK(c, kernel_of(c)->fn[sac_dtype_class(c->in[0].dtype)] &&
-              (c->in[0].dtype == SAC_BOOL) == logical, "input of dtype %s", sac_in_dtype(c, 0));
+    SAC_CHECK(c,
+              kernel_of(c)->fn[sac_dtype_class(c->in[0].dtype)] &&
+                  (c->in[0].dtype == SAC_BOOL) == logical,
+              "input of dtype %s", sac_in_dtype(c, 0));
     return sac_shape_same(c);
 }
 
@@ -148,9 +150,9 @@ static sac_result unary_ref(struct sac_op_call *c)
 {
     const struct unary *u = kernel_of(c);
     enum sac_dtype      t = c->in[0].dtype;
-    double  a = u->a_name ? sac_attr_float(c->node, u->a_name, u->a) : 0;
-    double  b = u->b_name ? sac_attr_float(c->node, u->b_name, u->b) : 0;
-    int64_t n = sac_operand_elements(&c->in[0]);
+    double              a = u->a_name ? sac_attr_float(c->node, u->a_name, u->a) : 0;
+    double              b = u->b_name ? sac_attr_float(c->node, u->b_name, u->b) : 0;
+    int64_t             n = sac_operand_elements(&c->in[0]);
     if (t == SAC_F32 || t == SAC_F64 || t == SAC_I64 || t == SAC_U64) {
         u->fn[sac_dtype_class(t)](c->in[0].data, c->out[0].data, n, a, b);
         return SAC_OK;
@@ -165,9 +167,9 @@ static sac_result unary_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-#define ROW(op)                                                                                    \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, 1), SAC_TOLERANCE(1e-7f, 1e-5f),      \
-                                        .flags = SAC_OP_ELEMENTWISE, .shape = unary_shape,         \
+#define ROW(op)                                                                               \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, 1), SAC_TOLERANCE(1e-7f, 1e-5f), \
+                                        .flags = SAC_OP_ELEMENTWISE, .shape = unary_shape,    \
                                         .ref = unary_ref}
 ROW(Abs);
 ROW(Acos);

@@ -9,24 +9,24 @@
 #include "engine/op.h"
 
 /* const struct sac_op sac_row_Relu = {SAC_ROW(Relu, 1, 1, 1, 1), .shape = ..., .ref = ...}; */
-#define SAC_ROW(op, since, in_min, in_max, out_max)                                                \
-    .id = SAC_OP_##op, .name = #op, .domain = "", .opset_min = since,                              \
+#define SAC_ROW(op, since, in_min, in_max, out_max)                   \
+    .id = SAC_OP_##op, .name = #op, .domain = "", .opset_min = since, \
     .opset_max = SAC_OPSET_NEWEST, .input_min = in_min, .input_max = in_max, .output_max = out_max
 
 #define SAC_TOLERANCE(abs, rel) .tolerance_abs = abs, .tolerance_rel = rel
 
-#define SAC_TRY(call)                                                                              \
-    do {                                                                                           \
-        sac_result try_ = (call);                                                                  \
-        if (try_ != SAC_OK)                                                                        \
-            return try_;                                                                           \
+#define SAC_TRY(call)             \
+    do {                          \
+        sac_result try_ = (call); \
+        if (try_ != SAC_OK)       \
+            return try_;          \
     } while (0)
 
 /* The model is invalid unless cond holds. */
-#define SAC_CHECK(c, cond, ...)                                                                    \
-    do {                                                                                           \
-        if (!(cond))                                                                               \
-            return SAC_OP_FAIL(c, SAC_ERR_FORMAT, __VA_ARGS__);                                    \
+#define SAC_CHECK(c, cond, ...)                                 \
+    do {                                                        \
+        if (!(cond))                                            \
+            return SAC_OP_FAIL(c, SAC_ERR_FORMAT, __VA_ARGS__); \
     } while (0)
 
 static inline const char *sac_in_dtype(const struct sac_op_call *c, int i)
@@ -38,8 +38,8 @@ static inline const char *sac_in_dtype(const struct sac_op_call *c, int i)
 
 /* Sets output i. Ranks over SAC_RANK_MAX, negative dims and sizes that overflow are errors. An
  * output that the node leaves out is skipped. */
-sac_result sac_shape_out(struct sac_op_call *c, int i, enum sac_dtype dtype, int rank,
-                         const int64_t *dims);
+sac_result               sac_shape_out(struct sac_op_call *c, int i, enum sac_dtype dtype, int rank,
+                                       const int64_t *dims);
 static inline sac_result sac_shape_out_like(struct sac_op_call *c, int i, int in)
 {
     return sac_shape_out(c, i, c->in[in].dtype, c->in[in].rank, c->in[in].dims);
@@ -124,13 +124,13 @@ void sac_walk_start(struct sac_walk *w);
 void sac_walk_next(struct sac_walk *w);
 
 /* Strides in elements of a dense shape. */
-void sac_dense_strides(int rank, const int64_t *dims, int64_t *strides);
+void    sac_dense_strides(int rank, const int64_t *dims, int64_t *strides);
 int64_t sac_dims_product(int rank, const int64_t *dims);
 
 /* Copy an index space of elements of `bytes` (1, 2, 4, 8) each; strides in elements, may be zero or
  * negative. */
 void sac_copy_strided(void *dst, int64_t dst_offset, const int64_t *dst_strides, const void *src,
-                      int64_t src_offset, const int64_t *src_strides, int rank,
-                      const int64_t *dims, size_t bytes);
+                      int64_t src_offset, const int64_t *src_strides, int rank, const int64_t *dims,
+                      size_t bytes);
 
 #endif

@@ -31,9 +31,8 @@ float sac_half_to_float(uint16_t h)
         float f = (float)mantissa * 0x1p-24f;
         return sign ? -f : f;
     }
-    uint32_t bits = sign | mantissa << 13 |
-                    (uint32_t)(exponent == 31 ? 255 : exponent + 112) << 23;
-    float f;
+    uint32_t bits = sign | mantissa << 13 | (uint32_t)(exponent == 31 ? 255 : exponent + 112) << 23;
+    float    f;
     memcpy(&f, &bits, sizeof f);
     return f;
 }
@@ -73,68 +72,64 @@ uint16_t sac_float_to_bf16(float f)
 
 /* X(dtype, type in memory, class's type, to class, from class) */
 #define EXACT(v) (v)
-#define EACH_DTYPE(X)                                                                              \
-    X(SAC_F32, float, float, EXACT, EXACT)                                                         \
-    X(SAC_F16, uint16_t, float, sac_half_to_float, sac_float_to_half)                              \
-    X(SAC_BF16, uint16_t, float, sac_bf16_to_float, sac_float_to_bf16)                             \
-    X(SAC_F64, double, double, EXACT, EXACT)                                                       \
-    X(SAC_I8, int8_t, int64_t, EXACT, (int8_t))                                                    \
-    X(SAC_U8, uint8_t, int64_t, EXACT, (uint8_t))                                                  \
-    X(SAC_I16, int16_t, int64_t, EXACT, (int16_t))                                                 \
-    X(SAC_U16, uint16_t, int64_t, EXACT, (uint16_t))                                               \
-    X(SAC_I32, int32_t, int64_t, EXACT, (int32_t))                                                 \
-    X(SAC_U32, uint32_t, int64_t, EXACT, (uint32_t))                                               \
-    X(SAC_I64, int64_t, int64_t, EXACT, EXACT)                                                     \
-    X(SAC_U64, uint64_t, uint64_t, EXACT, EXACT)                                                   \
+#define EACH_DTYPE(X)                                                  \
+    X(SAC_F32, float, float, EXACT, EXACT)                             \
+    X(SAC_F16, uint16_t, float, sac_half_to_float, sac_float_to_half)  \
+    X(SAC_BF16, uint16_t, float, sac_bf16_to_float, sac_float_to_bf16) \
+    X(SAC_F64, double, double, EXACT, EXACT)                           \
+    X(SAC_I8, int8_t, int64_t, EXACT, (int8_t))                        \
+    X(SAC_U8, uint8_t, int64_t, EXACT, (uint8_t))                      \
+    X(SAC_I16, int16_t, int64_t, EXACT, (int16_t))                     \
+    X(SAC_U16, uint16_t, int64_t, EXACT, (uint16_t))                   \
+    X(SAC_I32, int32_t, int64_t, EXACT, (int32_t))                     \
+    X(SAC_U32, uint32_t, int64_t, EXACT, (uint32_t))                   \
+    X(SAC_I64, int64_t, int64_t, EXACT, EXACT)                         \
+    X(SAC_U64, uint64_t, uint64_t, EXACT, EXACT)                       \
     X(SAC_BOOL, uint8_t, int64_t, EXACT, 0 !=)
 
 void sac_load(enum sac_dtype t, const void *base, int64_t start, int64_t stride, int64_t n,
               void *out)
 {
     switch (t) {
-#define X(dtype, type, klass, to, from)                                                            \
-    case dtype: {                                                                                  \
-        const type *src = (const type *)base + start;                                              \
-        klass      *dst = out;                                                                     \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            dst[i] = (klass)to(src[i * stride]);                                                   \
-        break;                                                                                     \
+#define X(dtype, type, klass, to, from)               \
+    case dtype: {                                     \
+        const type *src = (const type *)base + start; \
+        klass      *dst = out;                        \
+        for (int64_t i = 0; i < n; i++)               \
+            dst[i] = (klass)to(src[i * stride]);      \
+        break;                                        \
     }
         EACH_DTYPE(X)
 #undef X
-    default:
-        break;
+    default: break;
     }
 }
 
 void sac_store(enum sac_dtype t, void *base, int64_t start, int64_t n, const void *values)
 {
     switch (t) {
-#define X(dtype, type, klass, to, from)                                                            \
-    case dtype: {                                                                                  \
-        const klass *src = values;                                                                 \
-        type        *dst = (type *)base + start;                                                   \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            dst[i] = from(src[i]);                                                                 \
-        break;                                                                                     \
+#define X(dtype, type, klass, to, from)          \
+    case dtype: {                                \
+        const klass *src = values;               \
+        type        *dst = (type *)base + start; \
+        for (int64_t i = 0; i < n; i++)          \
+            dst[i] = from(src[i]);               \
+        break;                                   \
     }
         EACH_DTYPE(X)
 #undef X
-    default:
-        break;
+    default: break;
     }
 }
 
 double sac_operand_get(const struct sac_operand *o, int64_t i)
 {
     switch (o->dtype) {
-#define X(dtype, type, klass, to, from)                                                            \
-    case dtype:                                                                                    \
-        return (double)to(((const type *)o->data)[i]);
+#define X(dtype, type, klass, to, from) \
+    case dtype: return (double)to(((const type *)o->data)[i]);
         EACH_DTYPE(X)
 #undef X
-    default:
-        return 0;
+    default: return 0;
     }
 }
 
@@ -142,7 +137,7 @@ double sac_operand_get(const struct sac_operand *o, int64_t i)
 static const struct bounds {
     double lo, hi;
 } bounds[SAC_DTYPE_COUNT] = {
-    [SAC_I8] = {-0x1p7, 0x1p7},    [SAC_U8] = {0, 0x1p8},   [SAC_I16] = {-0x1p15, 0x1p15},
+    [SAC_I8] = {-0x1p7, 0x1p7},    [SAC_U8] = {0, 0x1p8},         [SAC_I16] = {-0x1p15, 0x1p15},
     [SAC_U16] = {0, 0x1p16},       [SAC_I32] = {-0x1p31, 0x1p31}, [SAC_U32] = {0, 0x1p32},
     [SAC_I64] = {-0x1p63, 0x1p63}, [SAC_U64] = {0, 0x1p64},
 };
@@ -170,14 +165,11 @@ void sac_operand_set(const struct sac_operand *o, int64_t i, double v)
         }
     }
     switch (o->dtype) {
-#define X(dtype, type, klass, to, from)                                                            \
-    case dtype:                                                                                    \
-        ((type *)o->data)[i] = from((klass)v);                                                     \
-        break;
+#define X(dtype, type, klass, to, from) \
+    case dtype: ((type *)o->data)[i] = from((klass)v); break;
         EACH_DTYPE(X)
 #undef X
-    default:
-        break;
+    default: break;
     }
 }
 

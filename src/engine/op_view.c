@@ -58,9 +58,9 @@ static sac_result flatten_shape(struct sac_op_call *c)
 static sac_result squeeze_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int     axes[SAC_RANK_MAX], count, rank = 0;
-    bool    drop[SAC_RANK_MAX] = {false};
-    int64_t dims[SAC_RANK_MAX];
+    int                       axes[SAC_RANK_MAX], count, rank = 0;
+    bool                      drop[SAC_RANK_MAX] = {false};
+    int64_t                   dims[SAC_RANK_MAX];
     SAC_TRY(sac_op_axes(c, "axes", 1, in->rank, axes, &count));
     bool all = !sac_node_attr(c->node, "axes") && !sac_op_has(c, 1);
     for (int i = 0; i < count; i++) {
@@ -77,9 +77,9 @@ static sac_result squeeze_shape(struct sac_op_call *c)
 static sac_result unsqueeze_shape(struct sac_op_call *c)
 {
     const struct sac_operand *in = &c->in[0];
-    int     axes[SAC_RANK_MAX], count;
-    int64_t raw[SAC_RANK_MAX], dims[SAC_RANK_MAX];
-    size_t  added;
+    int                       axes[SAC_RANK_MAX], count;
+    int64_t                   raw[SAC_RANK_MAX], dims[SAC_RANK_MAX];
+    size_t                    added;
     /* their count gives the output's rank */
     SAC_TRY(sac_op_ints(c, "axes", 1, raw, SAC_RANK_MAX, &added));
     int rank = in->rank + (int)added;
@@ -95,8 +95,8 @@ static sac_result unsqueeze_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, in->dtype, rank, dims);
 }
 
-#define VIEW(op, since, in_min, in_max, shape_fn)                                                  \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, since, in_min, in_max, 1),                     \
+#define VIEW(op, since, in_min, in_max, shape_fn)                              \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, since, in_min, in_max, 1), \
                                         .flags = SAC_OP_VIEW, .shape = shape_fn, .ref = copy_ref}
 VIEW(Reshape, 5, 2, 2, reshape_shape);
 VIEW(Flatten, 1, 1, 1, flatten_shape);

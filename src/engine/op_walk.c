@@ -91,13 +91,13 @@ void sac_walk_next(struct sac_walk *w)
     w->run = 0;
 }
 
-#define COPY_RUN(type)                                                                             \
-    for (int64_t i = 0; i < w.run; i++)                                                            \
+#define COPY_RUN(type)                  \
+    for (int64_t i = 0; i < w.run; i++) \
     ((type *)dst)[w.at[0] + i * w.step[0]] = ((const type *)src)[w.at[1] + i * w.step[1]]
 
 void sac_copy_strided(void *dst, int64_t dst_offset, const int64_t *dst_strides, const void *src,
-                      int64_t src_offset, const int64_t *src_strides, int rank,
-                      const int64_t *dims, size_t bytes)
+                      int64_t src_offset, const int64_t *src_strides, int rank, const int64_t *dims,
+                      size_t bytes)
 {
     struct sac_walk w;
     sac_walk_init(&w, rank, dims);

@@ -87,19 +87,19 @@ static int64_t pixels_of(const struct sac_operand *o, int from)
 /* A Concat whose inputs all became parts has nothing left to do. */
 static void place_inputs(struct sac_plan *plan, struct sac_step *step, int axis)
 {
-    const int              out = step->slots[step->in_count];
-    const struct sac_slot *whole = &plan->slots[out];
+    const int                out = step->slots[step->in_count];
+    const struct sac_slot   *whole = &plan->slots[out];
     const struct sac_operand desc = whole->desc;
     const enum sac_layout    layout = whole->layout;
-    const int64_t pixel = whole->pixel ? whole->pixel : desc.dims[1];
+    const int64_t            pixel = whole->pixel ? whole->pixel : desc.dims[1];
     const int64_t sample = whole->sample ? whole->sample : desc.dims[1] * pixels_of(&desc, 2);
     int64_t       offset = 0;
     bool          all = sac_layout_is_last(layout);
     for (int k = 0; k < step->in_count && sac_layout_is_last(layout); k++) {
-        const int slot = step->slots[k];
+        const int                 slot = step->slots[k];
         const struct sac_operand *part = &plan->slots[slot].desc;
-        const bool fits = can_be_part(plan, slot, layout, step);
-        const int64_t length = part->dims[axis];
+        const bool                fits = can_be_part(plan, slot, layout, step);
+        const int64_t             length = part->dims[axis];
         if (fits)
             make_part(plan, slot, out, offset, pixel, sample);
         all &= fits;

@@ -12,7 +12,7 @@ sac_result sac_plan_no_memory(const struct sac_plan *plan)
 /* ---- slots and steps ---- */
 
 sac_result sac_plan_add_slot(struct sac_plan *plan, const struct sac_operand *desc, int value,
-                           enum sac_layout layout, int *out)
+                             enum sac_layout layout, int *out)
 {
     struct sac_operand shape = *desc; /* copied: desc may point into the array that grows */
     if (!sac_grow((void **)&plan->slots, &plan->slot_cap, plan->slot_count + 1,
@@ -20,8 +20,14 @@ sac_result sac_plan_add_slot(struct sac_plan *plan, const struct sac_operand *de
         return sac_plan_no_memory(plan);
     int              index = (int)plan->slot_count++;
     struct sac_slot *s = &plan->slots[index];
-    *s = (struct sac_slot){.desc = shape, .layout = layout, .value = value, .next = -1,
-                           .storage = -1, .last = -1, .port = -1, .parent = -1};
+    *s = (struct sac_slot){.desc = shape,
+                           .layout = layout,
+                           .value = value,
+                           .next = -1,
+                           .storage = -1,
+                           .last = -1,
+                           .port = -1,
+                           .parent = -1};
     if (value >= 0) {
         s->next = plan->slot_of[value];
         if (s->next < 0) {
@@ -37,17 +43,22 @@ sac_result sac_plan_add_slot(struct sac_plan *plan, const struct sac_operand *de
 }
 
 sac_result sac_plan_add_step(struct sac_plan *plan, enum sac_step_kind kind,
-                           const struct sac_node *node, int in_count, int out_count,
-                           struct sac_step **out)
+                             const struct sac_node *node, int in_count, int out_count,
+                             struct sac_step **out)
 {
-    int *slots = sac_arena_alloc(&plan->arena_of_steps,
-                                 (size_t)(in_count + out_count + 1) * sizeof *slots);
+    int *slots =
+        sac_arena_alloc(&plan->arena_of_steps, (size_t)(in_count + out_count + 1) * sizeof *slots);
     if (!slots || !sac_grow((void **)&plan->steps, &plan->step_cap, plan->step_count + 1,
                             sizeof *plan->steps))
         return sac_plan_no_memory(plan);
     *out = &plan->steps[plan->step_count++];
-    **out = (struct sac_step){.kind = kind, .node = node, .slots = slots, .in_count = in_count,
-                              .out_count = out_count, .scratch = -1, .in_place = -1};
+    **out = (struct sac_step){.kind = kind,
+                              .node = node,
+                              .slots = slots,
+                              .in_count = in_count,
+                              .out_count = out_count,
+                              .scratch = -1,
+                              .in_place = -1};
     return SAC_OK;
 }
 
@@ -77,11 +88,13 @@ static sac_result add_placed(struct sac_plan *plan, int value, enum sac_layout l
 
 /* On a device whose memory is not the host's, a constant is uploaded in each layout that kernels
  * ask for. */
-static sac_result constant_in_layout(struct sac_plan *plan, int value, enum sac_layout layout, int *out)
+static sac_result constant_in_layout(struct sac_plan *plan, int value, enum sac_layout layout,
+                                     int *out)
 {
     const struct sac_storage *first = &plan->storages[plan->slots[plan->slot_of[value]].storage];
-    sac_result res = add_placed(plan, value, layout,
-                                (struct sac_storage){.place = SAC_PLACE_CONSTANT, .data = first->data});
+    sac_result                res =
+        add_placed(plan, value, layout,
+                   (struct sac_storage){.place = SAC_PLACE_CONSTANT, .data = first->data});
     *out = (int)plan->slot_count - 1;
     return res;
 }
@@ -94,7 +107,7 @@ static bool is_placed_constant(const struct sac_plan *plan, int slot)
 
 /* The slot of a value in a layout; a conversion is added when there is none yet. */
 sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_layout layout,
-                                 const struct sac_node *reader, int *out)
+                                   const struct sac_node *reader, int *out)
 {
     int first = plan->slot_of[value], made = -1;
     for (int s = first; s >= 0; s = plan->slots[s].next)
@@ -106,8 +119,8 @@ sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_la
         return constant_in_layout(plan, value, layout, out);
     struct sac_operand desc = plan->slots[first].desc;
     struct sac_step   *step;
-    bool       same = sac_layout_same(&desc, plan->slots[first].layout, layout);
-    sac_result res = sac_plan_add_slot(plan, &desc, value, layout, &made);
+    bool               same = sac_layout_same(&desc, plan->slots[first].layout, layout);
+    sac_result         res = sac_plan_add_slot(plan, &desc, value, layout, &made);
     if (res == SAC_OK)
         res = sac_plan_add_step(plan, same ? SAC_STEP_VIEW : SAC_STEP_CONVERT, reader, 1, 1, &step);
     if (res != SAC_OK)
@@ -164,7 +177,8 @@ static bool write_as(struct sac_plan *plan, int slot, enum sac_layout layout)
         for (int k = 0; k < step->in_count; k++)
             if (step->slots[k] == slot)
                 return false;
-        if (step->kind == SAC_STEP_KERNEL && step->writes_any && step->slots[step->in_count] == slot)
+        if (step->kind == SAC_STEP_KERNEL && step->writes_any &&
+            step->slots[step->in_count] == slot)
             maker = step;
     }
     if (!maker || plan->slots[slot].port >= 0)
@@ -183,11 +197,20 @@ static sac_result plan_output(struct sac_plan *plan, int port)
     sac_result res = sac_plan_ensure_constant(plan, value);
     if (res != SAC_OK || plan->slot_of[value] < 0) /* the tail computes it */
         return res;
-    int first = plan->slot_of[value];
+    int        first = plan->slot_of[value];
     const bool half = plan->params.half_outputs && sac_layout_is_half(plan->slots[first].layout);
     const enum sac_layout layout = sac_layout_of(false, half);
-    bool plain = sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout,
-                                 layout); /* with a single channel, both layouts are the same */
+    bool                  plain =
+        sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout, layout); /* with
+                                                                                         a
+                                                                                         single
+                                                                                         channel,
+                                                                                         both
+                                                                                         layouts
+                                                                                         are
+                                                                                         the
+                                                                                         same
+                                                                                       */
     plain = plain || write_as(plan, first, layout);
     if (plain && plan->slots[first].storage < 0 && plan->slots[first].port < 0) {
         plan->slots[first].port = port;
@@ -216,8 +239,9 @@ static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
     if (res == SAC_OK)
         res = sac_plan_drop_unneeded(plan);
     for (int i = 0; i < g->input_count && res == SAC_OK; i++)
-        res = add_placed(plan, g->inputs[i]->id, i == 0 ? plan->params.first_input : SAC_LAYOUT_PLAIN,
-                         (struct sac_storage){.place = SAC_PLACE_INPUT, .port = i});
+        res =
+            add_placed(plan, g->inputs[i]->id, i == 0 ? plan->params.first_input : SAC_LAYOUT_PLAIN,
+                       (struct sac_storage){.place = SAC_PLACE_INPUT, .port = i});
     if (res == SAC_OK)
         res = sac_plan_make_steps(plan);
     if (res == SAC_OK)

@@ -26,9 +26,10 @@ struct sac_plan_params {
     enum sac_precision precision; /* never SAC_PRECISION_DEFAULT */
     /* of the caller's input 0; PLAIN unless asked for */
     enum sac_layout first_input;
-    bool     half_outputs; /* float32 outputs that are stored as float16 are returned so */
-    struct sac_weight_store *weights; /* of the model; NULL on a device whose memory is the host's */
-    bool     measure;      /* kernels may try their variants on the device */
+    bool            half_outputs; /* float32 outputs that are stored as float16 are returned so */
+    struct sac_weight_store *weights; /* of the model; NULL on a device whose memory is the host's
+                                       */
+    bool measure;                     /* kernels may try their variants on the device */
     /* The kernels' choices from an earlier plan, by number of the kernel step; entries may be
      * NULL. */
     const char *const *choices;
@@ -64,9 +65,9 @@ struct sac_slot {
     int                port;    /* the graph output that it becomes, -1 */
     /* Part of another slot (placement.c); then, in elements, its offset there and the distance
      * between its pixels and between its samples. */
-    int                parent;  /* -1: none */
-    int64_t            part_offset, pixel, sample; /* pixel, sample 0: dense */
-    size_t             offset;  /* bytes from the storage's start */
+    int     parent;                     /* -1: none */
+    int64_t part_offset, pixel, sample; /* pixel, sample 0: dense */
+    size_t  offset;                     /* bytes from the storage's start */
 };
 
 enum sac_step_kind {
@@ -74,24 +75,24 @@ enum sac_step_kind {
     SAC_STEP_KERNEL,    /* kernel->run */
     SAC_STEP_CONVERT,   /* slots[0] into slots[1], another layout or a copy */
     SAC_STEP_COPY,      /* slots[0]'s bytes into slots[1]: a view that cannot share */
-    SAC_STEP_VIEW       /* slots[1] shares slots[0]'s memory: takes no time, kept for the lifetimes */
+    SAC_STEP_VIEW /* slots[1] shares slots[0]'s memory: takes no time, kept for the lifetimes */
 };
 
 struct sac_step {
-    enum sac_step_kind         kind;
-    const struct sac_node     *node; /* of CONVERT: the node that needs it, or NULL */
-    const struct sac_kernel   *kernel;
-    void                      *state;
-    int                       *slots; /* inputs, then outputs; -1: left out */
-    int                        in_count, out_count;
-    int                        scratch;  /* slot, -1: none */
-    int                        in_place; /* input whose memory slots[in_count] may take, -1 */
-    bool                       strided;  /* the kernel can read and write parts of other slots */
-    bool                       writes_any; /* the kernel can write slots[in_count] in any layout */
-    uint64_t                   taken;    /* bit i: the kernel's state holds input i */
-    char                      *chosen;   /* the kernel's choice, NULL: nothing to choose */
-    int64_t                    time_ns, runs; /* when profiling */
-    char                       implementation[80];
+    enum sac_step_kind       kind;
+    const struct sac_node   *node; /* of CONVERT: the node that needs it, or NULL */
+    const struct sac_kernel *kernel;
+    void                    *state;
+    int                     *slots; /* inputs, then outputs; -1: left out */
+    int                      in_count, out_count;
+    int                      scratch;       /* slot, -1: none */
+    int                      in_place;      /* input whose memory slots[in_count] may take, -1 */
+    bool                     strided;       /* the kernel can read and write parts of other slots */
+    bool                     writes_any;    /* the kernel can write slots[in_count] in any layout */
+    uint64_t                 taken;         /* bit i: the kernel's state holds input i */
+    char                    *chosen;        /* the kernel's choice, NULL: nothing to choose */
+    int64_t                  time_ns, runs; /* when profiling */
+    char                     implementation[80];
 };
 
 enum { SAC_PLAN_GRAPHS_MAX = 4 }; /* sets of addresses kept captured */
@@ -105,35 +106,35 @@ struct sac_plan_graph {
 };
 
 struct sac_plan {
-    struct sac_device     *dev;
+    struct sac_device      *dev;
     const struct sac_graph *graph;
-    struct sac_plan_params params;
-    struct sac_infer       infer; /* shapes and constants, and the work list */
-    struct sac_slot       *slots;
-    size_t                 slot_count, slot_cap;
-    int                   *slot_of; /* by value id: its first slot, -1 */
-    struct sac_storage    *storages;
-    size_t                 storage_count, storage_cap;
-    struct sac_step       *steps;
-    size_t                 step_count, step_cap;
-    void                 **address; /* by slot, for the run */
-    sac_tensor           **made;    /* by output, for the run */
+    struct sac_plan_params  params;
+    struct sac_infer        infer; /* shapes and constants, and the work list */
+    struct sac_slot        *slots;
+    size_t                  slot_count, slot_cap;
+    int                    *slot_of; /* by value id: its first slot, -1 */
+    struct sac_storage     *storages;
+    size_t                  storage_count, storage_cap;
+    struct sac_step        *steps;
+    size_t                  step_count, step_cap;
+    void                  **address; /* by slot, for the run */
+    sac_tensor            **made;    /* by output, for the run */
     const struct sac_node **tail;
-    size_t                 tail_count;
-    size_t                 arena_bytes;
-    struct sac_arena       arena_of_steps; /* small objects: slot lists */
-    struct sac_op_call    *call;
-    bool                   profile;
-    uint64_t               used_at; /* the cache's clock */
+    size_t                  tail_count;
+    size_t                  arena_bytes;
+    struct sac_arena        arena_of_steps; /* small objects: slot lists */
+    struct sac_op_call     *call;
+    bool                    profile;
+    uint64_t                used_at; /* the cache's clock */
     /* On a device whose memory is not the host's: */
-    struct sac_device     *host;      /* a CPU device, once the plan needs one; borrowed */
-    struct sac_weight_store weights;  /* of constants that this plan folded */
-    struct sac_buffer     *staging;   /* host memory for the steps that run on the host */
-    int                    host_steps;
+    struct sac_device      *host;    /* a CPU device, once the plan needs one; borrowed */
+    struct sac_weight_store weights; /* of constants that this plan folded */
+    struct sac_buffer      *staging; /* host memory for the steps that run on the host */
+    int                     host_steps;
     /* for capturing only; borrowed; NULL: no capture */
-    struct sac_stream     *capture;
-    struct sac_plan_graph  graphs[SAC_PLAN_GRAPHS_MAX];
-    uint64_t               runs;
+    struct sac_stream    *capture;
+    struct sac_plan_graph graphs[SAC_PLAN_GRAPHS_MAX];
+    uint64_t              runs;
 };
 
 /* shapes   one per graph input: dtype and dims, all known.
@@ -150,12 +151,11 @@ void sac_plan_place_concats(struct sac_plan *plan);
 /* Is the plan for these input shapes? */
 bool sac_plan_fits(const struct sac_plan *plan, const struct sac_operand *shapes);
 
-/* stream   of a device whose memory is not the host's: the steps are queued there, and the call returns;
- *          only a plan that needs the host in between waits. NULL: the device's own.
- * arena    plan->arena_bytes at least; may be NULL when that is 0.
- * in       as of sac_model_run.
- * out      entries that are not NULL are written to (shape and dtype must be the output's); the others are
- *          filled, and NULL again after an error. */
+/* stream   of a device whose memory is not the host's: the steps are queued there, and the call
+ * returns; only a plan that needs the host in between waits. NULL: the device's own. arena
+ * plan->arena_bytes at least; may be NULL when that is 0. in as of sac_model_run. out entries
+ * that are not NULL are written to (shape and dtype must be the output's); the others are filled,
+ * and NULL again after an error. */
 sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *arena,
                         sac_tensor *const *in, sac_tensor **out);
 
@@ -186,12 +186,13 @@ sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream, str
 const char *sac_step_label(const struct sac_step *step, char *buf, size_t size);
 
 /* exec.c, for it: */
-void       sac_step_fill_call(struct sac_plan *plan, const struct sac_step *step); /* plan->call, but data */
+void sac_step_fill_call(struct sac_plan *plan, const struct sac_step *step); /* plan->call, but data
+                                                                              */
 sac_result sac_step_run_kernel(struct sac_plan *plan, const struct sac_step *step,
                                struct sac_stream *stream);
 
 /* Does a step, not the tail, compute output number `port`? */
-bool   sac_plan_makes(const struct sac_plan *plan, int port);
+bool sac_plan_makes(const struct sac_plan *plan, int port);
 /* Bytes that a slot needs in the staging of a step on the host; 0: a constant, which the host
  * has. */
 size_t sac_plan_staged_bytes(const struct sac_plan *plan, int slot);

@@ -37,7 +37,8 @@ static sac_result place_slot(struct sac_plan *plan, int slot, int step);
 static sac_result place_part(struct sac_plan *plan, int slot, int step)
 {
     struct sac_slot *s = &plan->slots[slot];
-    sac_result res = plan->slots[s->parent].storage < 0 ? place_slot(plan, s->parent, step) : SAC_OK;
+    sac_result       res =
+        plan->slots[s->parent].storage < 0 ? place_slot(plan, s->parent, step) : SAC_OK;
     if (res != SAC_OK)
         return res;
     const struct sac_slot *whole = &plan->slots[s->parent];
@@ -50,12 +51,14 @@ static sac_result place_part(struct sac_plan *plan, int slot, int step)
 
 static sac_result place_slot(struct sac_plan *plan, int slot, int step)
 {
-    struct sac_slot   *s = &plan->slots[slot];
+    struct sac_slot *s = &plan->slots[slot];
     if (s->parent >= 0)
         return place_part(plan, slot, step);
     struct sac_storage storage = {.place = s->port >= 0 ? SAC_PLACE_OUTPUT : SAC_PLACE_ARENA,
-                                  .port = s->port, .bytes = sac_layout_bytes(&s->desc, s->layout),
-                                  .first = step, .last = s->last};
+                                  .port = s->port,
+                                  .bytes = sac_layout_bytes(&s->desc, s->layout),
+                                  .first = step,
+                                  .last = s->last};
     int                index = -1;
     sac_result         res = sac_plan_add_storage(plan, storage, &index);
     plan->slots[slot].storage = index;
@@ -85,8 +88,8 @@ static bool share(struct sac_plan *plan, int in, int out)
  * is also its residual is not). */
 static bool may_overwrite(const struct sac_plan *plan, const struct sac_step *step, int index)
 {
-    int                    in = step->slots[step->in_place], out = step->slots[step->in_count];
-    const struct sac_slot *from = &plan->slots[in], *to = &plan->slots[out];
+    int                       in = step->slots[step->in_place], out = step->slots[step->in_count];
+    const struct sac_slot    *from = &plan->slots[in], *to = &plan->slots[out];
     const struct sac_storage *storage = &plan->storages[from->storage];
     if (storage->place == SAC_PLACE_CONSTANT || storage->place == SAC_PLACE_INPUT ||
         storage->last > index || from->layout != to->layout || from->parent >= 0 ||
@@ -100,8 +103,8 @@ static bool may_overwrite(const struct sac_plan *plan, const struct sac_step *st
         if (other->storage == from->storage &&
             (!(step->node->op->flags & SAC_OP_ELEMENTWISE) || other->layout != from->layout ||
              other->desc.rank != from->desc.rank ||
-             memcmp(other->desc.dims, from->desc.dims,
-                    (size_t)from->desc.rank * sizeof(int64_t)) != 0))
+             memcmp(other->desc.dims, from->desc.dims, (size_t)from->desc.rank * sizeof(int64_t)) !=
+                 0))
             return false;
     }
     return true;
@@ -133,7 +136,8 @@ static sac_result place_arena(struct sac_plan *plan)
     for (size_t i = 0; i < plan->storage_count; i++) {
         const struct sac_storage *s = &plan->storages[i];
         items[i] = (struct sac_arena_item){.bytes = s->place == SAC_PLACE_ARENA ? s->bytes : 0,
-                                           .first = s->first, .last = s->last};
+                                           .first = s->first,
+                                           .last = s->last};
     }
     plan->arena_bytes = sac_arena_plan(items, plan->storage_count);
     for (size_t i = 0; i < plan->storage_count; i++)

@@ -23,9 +23,9 @@ static int elementwise_in_place(const struct sac_op_call *c)
 }
 
 /* Does one provider have a kernel for the node? */
-static const struct sac_kernel *ask_provider(struct sac_plan *plan,
+static const struct sac_kernel *ask_provider(struct sac_plan                  *plan,
                                              const struct sac_kernel_provider *provider,
-                                             struct sac_kernel_plan *kp)
+                                             struct sac_kernel_plan           *kp)
 {
     const struct sac_node   *n = kp->call->node;
     const struct sac_kernel *k = provider->kernels[n->op->id];
@@ -40,8 +40,10 @@ static const struct sac_kernel *ask_provider(struct sac_plan *plan,
 static void reset_kernel_plan(const struct sac_plan *plan, struct sac_kernel_plan *kp)
 {
     struct sac_op_call *c = kp->call;
-    *kp = (struct sac_kernel_plan){.call = c, .precision = plan->params.precision,
-                                   .weights = plan->params.weights ? (void *)&plan->weights.face : NULL,
+    *kp = (struct sac_kernel_plan){.call = c,
+                                   .precision = plan->params.precision,
+                                   .weights =
+                                       plan->params.weights ? (void *)&plan->weights.face : NULL,
                                    .in_place = elementwise_in_place(c)};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present)
@@ -96,12 +98,13 @@ static void fill_call(struct sac_plan *plan, const struct sac_node *n)
 
 /* in: the slots of the inputs; those of the outputs are created here. */
 static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node *n,
-                                   const struct sac_kernel_plan *kp, const struct sac_kernel *kernel,
-                                   const int *in, struct sac_step **out)
+                                   const struct sac_kernel_plan *kp,
+                                   const struct sac_kernel *kernel, const int *in,
+                                   struct sac_step **out)
 {
     struct sac_step *step;
     sac_result       res = sac_plan_add_step(plan, kernel ? SAC_STEP_KERNEL : SAC_STEP_REFERENCE, n,
-                                    n->input_count, n->output_count, &step);
+                                             n->input_count, n->output_count, &step);
     if (res != SAC_OK)
         return res;
     step->kernel = kernel;
@@ -115,7 +118,7 @@ static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node 
         step->slots[n->input_count + i] = -1;
         if (n->outputs[i])
             res = sac_plan_add_slot(plan, &plan->infer.values[n->outputs[i]->id], n->outputs[i]->id,
-                           kp->out_layout[i], &step->slots[n->input_count + i]);
+                                    kp->out_layout[i], &step->slots[n->input_count + i]);
     }
     return res;
 }
@@ -148,9 +151,9 @@ static sac_result plan_node(struct sac_plan *plan, const struct sac_node *n)
 static int align_of(const struct sac_plan *plan, int slot)
 {
     const struct sac_slot *s = &plan->slots[slot];
-    const size_t element = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
-    const size_t at = (size_t)s->part_offset * element;
-    int          align = s->parent < 0 ? SAC_ARENA_ALIGN : align_of(plan, s->parent);
+    const size_t           element = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
+    const size_t           at = (size_t)s->part_offset * element;
+    int                    align = s->parent < 0 ? SAC_ARENA_ALIGN : align_of(plan, s->parent);
     while (at % (size_t)align)
         align /= 2;
     return align;
@@ -278,8 +281,8 @@ static sac_result plan_view(struct sac_plan *plan, const struct sac_node *n, enu
     if (res == SAC_OK)
         res = sac_plan_slot_in_layout(plan, n->inputs[0]->id, from, n, &in);
     if (res == SAC_OK)
-        res = sac_plan_add_slot(plan, &plan->infer.values[n->outputs[0]->id], n->outputs[0]->id,
-                                to, &out);
+        res = sac_plan_add_slot(plan, &plan->infer.values[n->outputs[0]->id], n->outputs[0]->id, to,
+                                &out);
     if (res == SAC_OK)
         res = sac_plan_add_step(plan, SAC_STEP_VIEW, n, 1, 1, &step);
     if (res != SAC_OK)

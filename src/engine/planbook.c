@@ -4,9 +4,9 @@
 
 #include "engine/planbook.h"
 
-static const char         magic[] = "saccade plan 1\n";
-static const char *const  key_names[SAC_BOOK_KEYS] = {"model", "device", "kernels", "precision", "options",
-                                                      "saccade"};
+static const char        magic[] = "saccade plan 1\n";
+static const char *const key_names[SAC_BOOK_KEYS] = {"model",     "device",  "kernels",
+                                                     "precision", "options", "saccade"};
 enum { LINE_MAX_BYTES = 4096, PAGES_MAX = 256, CHOICES_MAX = 100000 };
 
 /* ---- hashes: they detect damage and mistakes, not attacks ---- */
@@ -64,7 +64,8 @@ void sac_book_hash(const struct sac_plan_book *book, char out[33])
     char   text[2048];
     size_t at = 0;
     for (int k = 0; k < SAC_BOOK_KEYS && at < sizeof text; k++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s\n", book->key[k] ? book->key[k] : "");
+        at +=
+            (size_t)snprintf(text + at, sizeof text - at, "%s\n", book->key[k] ? book->key[k] : "");
     sac_bytes_hash(text, SAC_MIN(at, sizeof text), out);
 }
 
@@ -177,9 +178,11 @@ void sac_book_shapes(const struct sac_operand *shapes, int count, char *out, siz
     size_t at = 0;
     out[0] = '\0';
     for (int i = 0; i < count && at < size; i++) {
-        at += (size_t)snprintf(out + at, size - at, "%s%s[", i ? " " : "", sac_dtype_name(shapes[i].dtype));
+        at += (size_t)snprintf(out + at, size - at, "%s%s[", i ? " " : "",
+                               sac_dtype_name(shapes[i].dtype));
         for (int d = 0; d < shapes[i].rank && at < size; d++)
-            at += (size_t)snprintf(out + at, size - at, "%s%lld", d ? "," : "", (long long)shapes[i].dims[d]);
+            at += (size_t)snprintf(out + at, size - at, "%s%lld", d ? "," : "",
+                                   (long long)shapes[i].dims[d]);
         if (at < size)
             at += (size_t)snprintf(out + at, size - at, "]");
     }
@@ -288,8 +291,8 @@ static bool wrong(char *why, size_t size, const char *what)
     return false;
 }
 
-bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, size_t *model, char *why,
-                    size_t why_size)
+bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, size_t *model,
+                    char *why, size_t why_size)
 {
     size_t model_bytes = 0;
     char   hash[33];

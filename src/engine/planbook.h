@@ -9,13 +9,20 @@
 
 #include "engine/plan.h"
 
-enum sac_book_key { SAC_BOOK_MODEL, SAC_BOOK_DEVICE, SAC_BOOK_KERNELS, SAC_BOOK_PRECISION, SAC_BOOK_OPTIONS,
-                    SAC_BOOK_VERSION, SAC_BOOK_KEYS };
+enum sac_book_key {
+    SAC_BOOK_MODEL,
+    SAC_BOOK_DEVICE,
+    SAC_BOOK_KERNELS,
+    SAC_BOOK_PRECISION,
+    SAC_BOOK_OPTIONS,
+    SAC_BOOK_VERSION,
+    SAC_BOOK_KEYS
+};
 
 struct sac_book_page {
-    char   *shapes; /* "float32[1,3,416,416]", inputs in order */
-    char  **choices; /* by number of the kernel step; NULL entries: nothing was chosen */
-    size_t  count;
+    char  *shapes;  /* "float32[1,3,416,416]", inputs in order */
+    char **choices; /* by number of the kernel step; NULL entries: nothing was chosen */
+    size_t count;
 };
 
 struct sac_plan_book {
@@ -25,7 +32,10 @@ struct sac_plan_book {
 };
 
 void sac_book_finish(struct sac_plan_book *book);
-bool sac_book_set_key(struct sac_plan_book *book, enum sac_book_key key, const char *value); /* false: memory */
+bool sac_book_set_key(struct sac_plan_book *book, enum sac_book_key key,
+                      const char *value); /* false:
+                                             memory
+                                           */
 /* The first key in which they differ, or SAC_BOOK_KEYS. */
 enum sac_book_key sac_book_differs(const struct sac_plan_book *a, const struct sac_plan_book *b);
 const char       *sac_book_key_name(enum sac_book_key key);
@@ -45,8 +55,8 @@ void sac_book_shapes(const struct sac_operand *shapes, int count, char *out, siz
 bool sac_book_recognise(const void *bytes, size_t size);
 /* out      empty on entry. *model: where the model begins; size when there is none.
  * why      what is wrong with the file, when the result is false. */
-bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, size_t *model, char *why,
-                    size_t why_size);
+bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, size_t *model,
+                    char *why, size_t why_size);
 /* The file's text (free with sac_free), to be followed by model_bytes of a model. NULL: no
  * memory. */
 char *sac_book_text(const struct sac_plan_book *book, size_t model_bytes, size_t *size);

@@ -26,5 +26,7 @@ sac_result sac_book_save(sac_context *ctx, const struct sac_plan_book *book, con
     const bool good = sac_cache_write(path, text, size);
     const int  why = errno;
     free(text);
-    return good ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_IO, "cannot keep the plan in '%s': %s", path, strerror(why));
+    return good
+               ? SAC_OK
+               : SAC_FAIL(ctx, SAC_ERR_IO, "cannot keep the plan in '%s': %s", path, strerror(why));
 }

@@ -42,7 +42,8 @@ static sac_result probe_once(struct sac_infer *inf, int which)
 }
 
 /* Combines what both runs inferred for a value; nothing when one of them could not infer it. */
-static void note_shape(struct sac_value *v, const struct sac_operand *a, const struct sac_operand *b)
+static void note_shape(struct sac_value *v, const struct sac_operand *a,
+                       const struct sac_operand *b)
 {
     if (!a->present || !b->present || a->rank != b->rank)
         return;

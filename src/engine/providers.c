@@ -18,8 +18,9 @@ struct sac_kernels {
     char                              missing[400]; /* missing providers, and why; empty: none */
 };
 
-static const char         plugin_name[] = "libsaccade-onednn.so";
-static pthread_mutex_t    lock = PTHREAD_MUTEX_INITIALIZER; /* guards all kernels, of the CPU and others */
+static const char      plugin_name[] = "libsaccade-onednn.so";
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all kernels, of the CPU and
+                                                            others */
 static struct sac_kernels cpu;
 
 static bool is_cpu(const struct sac_device *dev)
@@ -29,7 +30,8 @@ static bool is_cpu(const struct sac_device *dev)
 
 static bool is_ours(const struct sac_kernel_provider *p)
 {
-    return p && p->abi == SAC_KERNEL_ABI && p->struct_size == sizeof *p && p->op_count == SAC_OP_COUNT;
+    return p && p->abi == SAC_KERNEL_ABI && p->struct_size == sizeof *p &&
+           p->op_count == SAC_OP_COUNT;
 }
 
 /* A plug-in of another build would misread our structs, so it is rejected with an error. */
@@ -130,18 +132,21 @@ static void describe(const struct sac_kernels *k, char *out, size_t size)
     }
     snprintf(out, size, "no kernels");
     for (int i = 0; i < k->count && at < size; i++)
-        at += (size_t)snprintf(out + at, size - at, "%s%s", i == 0 ? "" : i + 1 < k->count ? ", " : " and ",
+        at += (size_t)snprintf(out + at, size - at, "%s%s",
+                               i == 0             ? ""
+                               : i + 1 < k->count ? ", "
+                                                  : " and ",
                                k->list[i]->name);
     at = strlen(out);
     if (k->missing[0])
         snprintf(out + at, size - at, ", without %s", k->missing);
 }
 
-/* Debian's oneDNN runs on OpenMP, whose workers spin between frames: 118 % CPU with the default; with
- * 'passive' small networks take 2.5 times as long (measured). The environment is read once, when
- * libgomp is loaded, which is at the program's start where FFmpeg's libraries depend on it; and a
- * library must not change the program's environment. So the program has to set it, as ours does
- * (cli/main.c). */
+/* Debian's oneDNN runs on OpenMP, whose workers spin between frames: 118 % CPU with the default;
+ * with 'passive' small networks take 2.5 times as long (measured). The environment is read once,
+ * when libgomp is loaded, which is at the program's start where FFmpeg's libraries depend on it;
+ * and a library must not change the program's environment. So the program has to set it, as ours
+ * does (cli/main.c). */
 static bool workers_spin(const struct sac_device *dev)
 {
     return sac_device_threads(dev) > 1 && !getenv("GOMP_SPINCOUNT") && !getenv("OMP_WAIT_POLICY");
@@ -193,7 +198,7 @@ const char *sac_kernel_plugin_missing(struct sac_device *dev)
 {
     pthread_mutex_lock(&lock);
     const struct sac_kernels *k = is_cpu(dev) ? &cpu : dev->kernels;
-    const char *missing = k && k->opened && k->missing[0] ? k->missing : NULL;
+    const char               *missing = k && k->opened && k->missing[0] ? k->missing : NULL;
     pthread_mutex_unlock(&lock);
     return missing;
 }
@@ -223,5 +228,6 @@ sac_result sac_precision_parse(const char *name, enum sac_precision *out)
 
 const char *sac_precision_name(enum sac_precision precision)
 {
-    return (unsigned)precision < SAC_COUNT(precision_names) ? precision_names[precision] : "unknown";
+    return (unsigned)precision < SAC_COUNT(precision_names) ? precision_names[precision]
+                                                            : "unknown";
 }

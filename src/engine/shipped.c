@@ -84,7 +84,7 @@ static bool folder_of(int place, char *buf, size_t size)
     case BY_ENVIRONMENT:
         return chosen && *chosen && (size_t)snprintf(buf, size, "%s", chosen) < size;
     case BESIDE_PROGRAM: return program_folder(buf, size) && models_beside(buf, size);
-    case SHARED:         return program_folder(buf, size) && models_in_share(buf, size);
+    case SHARED: return program_folder(buf, size) && models_in_share(buf, size);
     case SHARED_LIBRARY: return library_folder(buf, size) && models_in_share(buf, size);
     /* Before those of an installed saccade, whose models may be older than this program. */
     case SOURCE_TREE:
@@ -190,9 +190,9 @@ void sac_models_list(void (*fn)(void *user, const struct sac_shipped_model *mode
     if (!fn)
         return;
     for (size_t i = 0; i < SAC_COUNT(shipped); i++) {
-        char path[PATH_MAX];
-        bool fits = false;
-        bool found = find(shipped[i].name, path, sizeof path, &fits) && fits;
+        char                     path[PATH_MAX];
+        bool                     fits = false;
+        bool                     found = find(shipped[i].name, path, sizeof path, &fits) && fits;
         struct sac_shipped_model model = {shipped[i].name, shipped[i].what, found ? path : NULL};
         fn(user, &model);
     }

@@ -42,15 +42,16 @@ static sac_result fetch(struct sac_plan *plan, struct sac_stream *stream, int sl
     const struct placed    p = place_of(s);
     const size_t           size = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
     const size_t           dense = sac_layout_bytes(&s->desc, s->layout);
-    const size_t span = p.strided ? (size_t)((p.batch - 1) * p.sample + (p.pixels - 1) * p.pixel + p.channels) * size
-                                  : dense;
-    char *raw = sac_calloc(span + 64, 1), *packed = sac_calloc(dense + 64, 1);
+    const int64_t          reach = (p.batch - 1) * p.sample + (p.pixels - 1) * p.pixel + p.channels;
+    const size_t           span = p.strided ? (size_t)reach * size : dense;
+    char                  *raw = sac_calloc(span + 64, 1), *packed = sac_calloc(dense + 64, 1);
     *out = sac_calloc(sac_operand_bytes(&s->desc) + 64, 1);
-    sac_result res = raw && packed && *out ? SAC_OK
-                                           : SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory to check a step");
+    sac_result res = raw && packed && *out
+                         ? SAC_OK
+                         : SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory to check a step");
     if (res == SAC_OK && dense > 0)
-        res = sac_device_copy(plan->dev, stream, raw, plan->address[slot], span, SAC_COPY_DEVICE_TO_HOST,
-                              SAC_COPY_TENSOR_USER, "a step's check");
+        res = sac_device_copy(plan->dev, stream, raw, plan->address[slot], span,
+                              SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "a step's check");
     if (res == SAC_OK)
         res = sac_plan_settle(plan, stream);
     if (res == SAC_OK && p.strided)
@@ -65,7 +66,8 @@ static sac_result fetch(struct sac_plan *plan, struct sac_stream *stream, int sl
 /* ---- a step ---- */
 
 /* The largest difference, relative to the largest number; *sample: the sample it is in. */
-static double difference(const struct sac_operand *is, const struct sac_operand *wanted, int64_t *sample)
+static double difference(const struct sac_operand *is, const struct sac_operand *wanted,
+                         int64_t *sample)
 {
     const int64_t count = sac_operand_elements(wanted);
     const int64_t each = wanted->rank > 0 && wanted->dims[0] > 0 ? count / wanted->dims[0] : count;
@@ -91,8 +93,8 @@ static bool is_host_constant(const struct sac_plan *plan, const struct sac_step 
     return v && plan->infer.values[v->id].data;
 }
 
-static sac_result take_inputs(struct sac_plan *plan, const struct sac_step *step, struct sac_stream *stream,
-                              void **held)
+static sac_result take_inputs(struct sac_plan *plan, const struct sac_step *step,
+                              struct sac_stream *stream, void **held)
 {
     sac_result res = SAC_OK;
     for (int k = 0; k < step->in_count && res == SAC_OK; k++)
@@ -101,8 +103,9 @@ static sac_result take_inputs(struct sac_plan *plan, const struct sac_step *step
     return res;
 }
 
-static sac_result compare_outputs(struct sac_plan *plan, const struct sac_step *step, struct sac_stream *stream,
-                                  struct sac_op_call *c, struct sac_step_check *check)
+static sac_result compare_outputs(struct sac_plan *plan, const struct sac_step *step,
+                                  struct sac_stream *stream, struct sac_op_call *c,
+                                  struct sac_step_check *check)
 {
     sac_result res = SAC_OK;
     for (int k = 0; k < step->out_count && res == SAC_OK; k++) {
@@ -122,8 +125,8 @@ static sac_result compare_outputs(struct sac_plan *plan, const struct sac_step *
     return res;
 }
 
-static sac_result run_reference(struct sac_plan *plan, const struct sac_step *step, struct sac_device *cpu,
-                                struct sac_op_call *c, void **held)
+static sac_result run_reference(struct sac_plan *plan, const struct sac_step *step,
+                                struct sac_device *cpu, struct sac_op_call *c, void **held)
 {
     sac_call_fill(c, plan->graph->ctx, step->node, plan->infer.values);
     for (int k = 0; k < step->in_count; k++)
@@ -133,20 +136,25 @@ static sac_result run_reference(struct sac_plan *plan, const struct sac_step *st
         if (!step->node->outputs[k])
             continue;
         c->out[k] = plan->infer.values[step->node->outputs[k]->id];
-        c->out[k].data = held[step->in_count + k] = sac_calloc(sac_operand_bytes(&c->out[k]) + 64, 1);
+        c->out[k].data = held[step->in_count + k] =
+            sac_calloc(sac_operand_bytes(&c->out[k]) + 64, 1);
         if (!c->out[k].data)
             return SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory to check a step");
     }
     return sac_reference_run(cpu, c);
 }
 
-static sac_result check_kernel(struct sac_plan *plan, const struct sac_step *step, struct sac_stream *stream,
-                               struct sac_device *cpu, struct sac_step_check *check)
+static sac_result check_kernel(struct sac_plan *plan, const struct sac_step *step,
+                               struct sac_stream *stream, struct sac_device *cpu,
+                               struct sac_step_check *check)
 {
     void               *held[SAC_OP_INPUTS_MAX + SAC_OP_OUTPUTS_MAX] = {NULL};
     struct sac_op_call *c = sac_new(struct sac_op_call);
-    sac_result          res = c ? take_inputs(plan, step, stream, held)
-                                : SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory to check a step");
+    sac_result          res = SAC_OK;
+    if (c)
+        res = take_inputs(plan, step, stream, held);
+    else
+        res = SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory to check a step");
     if (res == SAC_OK)
         res = sac_step_run_kernel(plan, step, stream);
     if (res == SAC_OK)
@@ -162,10 +170,11 @@ static sac_result check_kernel(struct sac_plan *plan, const struct sac_step *ste
 }
 
 /* A change of layout keeps the numbers, except for rounding to float16. */
-static sac_result check_relayout(struct sac_plan *plan, const struct sac_step *step, struct sac_stream *stream,
-                                 struct sac_step_check *check)
+static sac_result check_relayout(struct sac_plan *plan, const struct sac_step *step,
+                                 struct sac_stream *stream, struct sac_step_check *check)
 {
-    struct sac_operand is = plan->slots[step->slots[1]].desc, wanted = plan->slots[step->slots[0]].desc;
+    struct sac_operand is = plan->slots[step->slots[1]].desc,
+                       wanted = plan->slots[step->slots[0]].desc;
     is.data = wanted.data = NULL;
     sac_result res = fetch(plan, stream, step->slots[0], &wanted.data);
     if (res == SAC_OK)
@@ -185,8 +194,8 @@ const char *sac_step_label(const struct sac_step *step, char *buf, size_t size)
     if (step->node)
         sac_node_label(step->node, layer, sizeof layer);
     if (step->kind == SAC_STEP_KERNEL)
-        snprintf(buf, size, "%s by %s%s%.80s", layer, step->implementation, step->chosen ? ", " : "",
-                 step->chosen ? step->chosen : "");
+        snprintf(buf, size, "%s by %s%s%.80s", layer, step->implementation,
+                 step->chosen ? ", " : "", step->chosen ? step->chosen : "");
     else
         snprintf(buf, size, "a change of layout for %s", layer);
     return buf;

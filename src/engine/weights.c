@@ -6,7 +6,7 @@
 #include "engine/weights.h"
 
 enum {
-    ALIGN = 256,         /* the largest alignment that the GPU's libraries need */
+    ALIGN = 256,          /* the largest alignment that the GPU's libraries need */
     BLOCK_BYTES = 4 << 20 /* a network has hundreds of constants, most of them a few bytes */
 };
 
@@ -58,7 +58,8 @@ static sac_result take_room(struct sac_weight_store *s, size_t bytes, void **out
 {
     const size_t room = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     if (s->block_count == 0 || sac_buffer_bytes(s->blocks[s->block_count - 1].buffer) -
-                                       s->blocks[s->block_count - 1].used < room) {
+                                       s->blocks[s->block_count - 1].used <
+                                   room) {
         sac_result res = add_block(s, room);
         if (res != SAC_OK)
             return res;
@@ -69,8 +70,8 @@ static sac_result take_room(struct sac_weight_store *s, size_t bytes, void **out
     return SAC_OK;
 }
 
-static sac_result upload(struct sac_weight_store *s, size_t bytes, void (*fill)(void *arg, void *host),
-                         void *arg, void *device)
+static sac_result upload(struct sac_weight_store *s, size_t         bytes,
+                         void (*fill)(void *arg, void *host), void *arg, void *device)
 {
     char  what[96];
     void *host = sac_alloc_aligned(64, bytes);
@@ -116,8 +117,8 @@ static const struct sac_weights_ops ops = {.get = get};
 void sac_weight_store_init(struct sac_weight_store *s, struct sac_device *dev, const char *owner,
                            struct sac_weight_store *shared, const struct sac_arena *mine)
 {
-    *s = (struct sac_weight_store){.face = {&ops}, .dev = dev, .owner = owner, .shared = shared,
-                                   .mine = mine};
+    *s = (struct sac_weight_store){
+        .face = {&ops}, .dev = dev, .owner = owner, .shared = shared, .mine = mine};
 }
 
 void sac_weight_store_finish(struct sac_weight_store *s)
@@ -142,8 +143,8 @@ static void lay(void *arg, void *host)
     sac_layout_convert(l->o, host, l->layout, l->o->data, SAC_LAYOUT_PLAIN);
 }
 
-sac_result sac_weight_upload(struct sac_weights *w, const struct sac_operand *o, enum sac_layout layout,
-                             void **device)
+sac_result sac_weight_upload(struct sac_weights *w, const struct sac_operand *o,
+                             enum sac_layout layout, void **device)
 {
     struct laying l = {o, layout};
     char          form[96];

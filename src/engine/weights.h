@@ -14,9 +14,9 @@ struct sac_weight_block;
 struct sac_weight_store {
     struct sac_weights       face; /* what kernels see; first */
     struct sac_device       *dev;
-    const char              *owner;    /* for the live list and messages; borrowed */
-    struct sac_weight_store *shared;   /* of the model; NULL: this is the model's */
-    const struct sac_arena  *mine;     /* constants in this arena are not shared */
+    const char              *owner;  /* for the live list and messages; borrowed */
+    struct sac_weight_store *shared; /* of the model; NULL: this is the model's */
+    const struct sac_arena  *mine;   /* constants in this arena are not shared */
     struct sac_weight_entry *entries;
     size_t                   count, cap;
     struct sac_weight_block *blocks;
@@ -24,13 +24,14 @@ struct sac_weight_store {
     size_t                   bytes; /* on the device, all blocks */
 };
 
-void sac_weight_store_init(struct sac_weight_store *store, struct sac_device *dev, const char *owner,
-                           struct sac_weight_store *shared, const struct sac_arena *mine);
+void sac_weight_store_init(struct sac_weight_store *store, struct sac_device *dev,
+                           const char *owner, struct sac_weight_store *shared,
+                           const struct sac_arena *mine);
 /* No queued work may read it any more. */
 void sac_weight_store_finish(struct sac_weight_store *store);
 
 /* The device copy of constant o in a layout. */
-sac_result sac_weight_upload(struct sac_weights *w, const struct sac_operand *o, enum sac_layout layout,
-                             void **device);
+sac_result sac_weight_upload(struct sac_weights *w, const struct sac_operand *o,
+                             enum sac_layout layout, void **device);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Networks that end in finished boxes, with labels and scores in outputs of their own:
  *
- *     torchvision's detectors           boxes [n; 4] in pixels, labels by COCO's own numbers,
- * scores RT-DETR, D-FINE, DEIM, deployed   the same for a batch; pixels of the size that they are
- * told SSD and others with NMS inside    the same; shares of the image when none exceeds 2
- *     TensorFlow's Object Detection API shares, y before x
- *     mmdeploy                          dets [n; 5], the score behind each box, and labels
+ *   torchvision's detectors      boxes [n,4] in pixels, COCO's own numbers as labels, scores
+ *   RT-DETR, D-FINE, DEIM        the same for a batch; pixels of the size that they are told
+ *   SSD and others with NMS      the same; shares of the image when none exceeds 2
+ *   TensorFlow Object Detection  shares, y before x
+ *   mmdeploy                     dets [n,5], the score behind each box, and labels
  *
  * Masks, keypoints and counts that come beside them are not read. No NMS follows. */
 #include <string.h>

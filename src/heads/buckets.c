@@ -45,7 +45,8 @@ sac_result sac_marks_add(sac_device *dev, const struct sac_marks *marks, int64_t
 
 /* ---- sizes ---- */
 
-/* Pixels are written as the network's first kernel reads them: float16, channels last, where it wants that. */
+/* Pixels are written as the network's first kernel reads them: float16, channels last, where it
+ * wants that. */
 static sac_result choose_input(struct sac_buckets *b, int batch_max)
 {
     const struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, batch_max);
@@ -71,7 +72,8 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
         .dev = dev, .model = model, .pre = *pre, .feed = {.count = 1}, .owner = owner};
     if (feed)
         b->feed = *feed;
-    for (int size = batch_max; size > 1 && count < SAC_BUCKETS_MAX - 1; size = size / STEP < STEP ? 1 : size / STEP)
+    for (int size = batch_max; size > 1 && count < SAC_BUCKETS_MAX - 1;
+         size = size / STEP < STEP ? 1 : size / STEP)
         sizes[count++] = size;
     sizes[count++] = 1;
     b->count = count;
@@ -80,7 +82,8 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
     sac_result res = choose_input(b, batch_max);
     if (res != SAC_OK)
         return res;
-    return patient ? dev->ops->stream_create_patient(dev, &b->stream) : dev->ops->stream_create(dev, &b->stream);
+    return patient ? dev->ops->stream_create_patient(dev, &b->stream)
+                   : dev->ops->stream_create(dev, &b->stream);
 }
 
 static void drop_outputs(struct sac_buckets *b, struct sac_bucket *bucket)
@@ -115,11 +118,11 @@ void sac_buckets_finish(struct sac_buckets *b)
     *b = (struct sac_buckets){0};
 }
 
-/* The cheapest way to cut `left` images, where a run costs its bucket's size and RUN_COST: a bucket that
- * is not full costs as much as a full one. */
+/* The cheapest way to cut `left` images, where a run costs its bucket's size and RUN_COST: a bucket
+ * that is not full costs as much as a full one. */
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
 {
-    int cost[LEFT_MAX + 1], first[LEFT_MAX + 1];
+    int                cost[LEFT_MAX + 1], first[LEFT_MAX + 1];
     struct sac_bucket *largest = &b->list[b->count - 1];
     if (left > LEFT_MAX || left >= largest->size) {
         *n = largest->size;
@@ -161,7 +164,8 @@ static sac_result mark(const struct sac_buckets *b, const struct sac_marks *mark
 }
 
 sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
-                          const struct sac_preprocess_job *jobs, int n, const struct sac_marks *marks)
+                          const struct sac_preprocess_job *jobs, int n,
+                          const struct sac_marks *marks)
 {
     sac_result res = ensure_input(b, bucket);
     if (res == SAC_OK)
@@ -194,7 +198,8 @@ static bool is_out_of_memory(const struct sac_buckets *b, sac_result res)
 static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
 {
     sac_result res = SAC_OK;
-    for (int turn = 0; turn < 3 && res == SAC_OK; turn++) /* as often as it takes to become one launch */
+    for (int turn = 0; turn < 3 && res == SAC_OK; turn++) /* as often as it takes to become one
+                                                             launch */
         res = sac_bucket_run(b, bucket, NULL, 0, NULL);
     sac_result waited = b->dev->ops->stream_wait(b->stream);
     return res == SAC_OK ? waited : res;
@@ -205,9 +210,8 @@ bool sac_buckets_shrink(struct sac_buckets *b, sac_result res)
     const int last = b->count - 1;
     if (res == SAC_OK || last == 0 || !is_out_of_memory(b, res))
         return false;
-    sac_log(b->dev->ctx, SAC_LOG_WARN,
-            "%s: %s has no memory for batches of %d: they have up to %d", sac_model_path(b->model),
-            b->dev->name, b->list[last].size, b->list[last - 1].size);
+    sac_log(b->dev->ctx, SAC_LOG_WARN, "%s: %s has no memory for batches of %d: they have up to %d",
+            sac_model_path(b->model), b->dev->name, b->list[last].size, b->list[last - 1].size);
     sac_error_clear(b->dev->ctx);
     bucket_finish(b, &b->list[last]);
     sac_device_pool_trim(b->dev);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network that runs batch after batch on a device of its own memory: for a few sizes of batch, each with
- * tensors that stay, so that a run takes no memory and goes to the device as one launch.
+/* A network that runs batch after batch on a device of its own memory: for a few sizes of batch,
+ * each with tensors that stay, so that a run takes no memory and goes to the device as one launch.
  *
  *     res = sac_buckets_init(&b, dev, model, &pre, 32);
  *     for (int done = 0, n; done < total; done += n) {
@@ -25,8 +25,8 @@ struct sac_bucket {
     bool        varies; /* outputs are of another shape each time, so they are created each time */
 };
 
-/* Points in a run, to measure between: its begin, the input made, the outputs made, and what the caller
- * queues behind them. */
+/* Points in a run, to measure between: its begin, the input made, the outputs made, and what the
+ * caller queues behind them. */
 enum { SAC_MARK_BEGIN, SAC_MARK_INPUT, SAC_MARK_OUTPUT, SAC_MARK_END, SAC_MARK_COUNT };
 struct sac_marks {
     struct sac_event *at[SAC_MARK_COUNT];
@@ -49,7 +49,7 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
                             const struct sac_preprocess *pre, const struct sac_feed *feed,
                             int batch_max, bool patient, const char *owner);
 /* Waits for queued work. Accepts a zeroed struct. */
-void       sac_buckets_finish(struct sac_buckets *b);
+void sac_buckets_finish(struct sac_buckets *b);
 /* The next bucket for the images that are left, and how many of them it takes: as many as it has
  * room for. */
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);
@@ -57,13 +57,14 @@ struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);
  * marks: NULL, or the first three are recorded.
  * Errors   those of sac_preprocess_run and sac_model_run; the bucket's memory is then freed. */
 sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
-                          const struct sac_preprocess_job *jobs, int n, const struct sac_marks *marks);
+                          const struct sac_preprocess_job *jobs, int n,
+                          const struct sac_marks *marks);
 /* Plan and run once each bucket, the largest first, so that later runs find all they need. Buckets
  * without enough memory are dropped, which is logged; the smallest one is required. */
 sac_result sac_buckets_warm_up(struct sac_buckets *b);
 /* After a call that failed with res: where memory was short, the largest bucket is dropped, which
  * is logged. false: another fault, or there is no smaller bucket. */
-bool       sac_buckets_shrink(struct sac_buckets *b, sac_result res);
+bool sac_buckets_shrink(struct sac_buckets *b, sac_result res);
 
 /* All four, or none. destroy accepts none. */
 sac_result sac_marks_create(sac_device *dev, struct sac_marks *marks);

@@ -397,7 +397,8 @@ sac_result sac_contract_apply_yaml(sac_context *ctx, const char *where, FILE *fi
 char *sac_contract_yaml_path(const char *model)
 {
     const char *dot = strrchr(model, '.');
-    return dot && strcmp(dot, ".onnx") == 0 ? sac_asprintf("%.*s.yaml", (int)(dot - model), model) : NULL;
+    return dot && strcmp(dot, ".onnx") == 0 ? sac_asprintf("%.*s.yaml", (int)(dot - model), model)
+                                            : NULL;
 }
 
 /* M.yaml beside M.onnx; no such file is fine. */

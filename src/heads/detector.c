@@ -57,8 +57,10 @@ static sac_result choose_head(struct sac_detector *det, const char *wanted)
     }
     det->head = wanted ? sac_head_find(wanted) : sac_head_of(&det->view);
     if (!wanted && det->head && det->view.named && strcmp(det->head->name, det->view.named) != 0)
-        sac_log(ctx, SAC_LOG_WARN, "%s: its metadata names a head '%s' that this saccade lacks; "
-                "by its outputs it is '%s'", path, det->view.named, det->head->name);
+        sac_log(ctx, SAC_LOG_WARN,
+                "%s: its metadata names a head '%s' that this saccade lacks; by its outputs it is "
+                "'%s'",
+                path, det->view.named, det->head->name);
     if (!det->head && wanted) {
         char names[256];
         sac_head_names(names, sizeof names);
@@ -184,8 +186,8 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
     if (res != SAC_OK)
         return res;
     log_unread(det);
-    bool alone =
-        det->view.facts.single || det->view.facts.flat; /* rows do not tell their picture */
+    bool alone = det->view.facts.single || det->view.facts.flat; /* rows do not tell their picture
+                                                                  */
     det->batch = !alone && sac_model_batches(det->model) ? p->batch_max : 1;
     det->jobs = sac_calloc((size_t)det->batch, sizeof *det->jobs);
     if (!det->jobs)
@@ -238,8 +240,8 @@ void sac_detector_destroy(sac_detector **det_at)
 
 /* ---- a run ---- */
 
-sac_result sac_detector_decode_image(struct sac_detector *det, int image, const struct sac_fit_map *map,
-                                     struct sac_detections *list)
+sac_result sac_detector_decode_image(struct sac_detector *det, int image,
+                                     const struct sac_fit_map *map, struct sac_detections *list)
 {
     struct sac_head_tensor       tensors[SAC_HEAD_OUTPUTS_MAX];
     const struct sac_preprocess *pre = &det->contract.pre;
@@ -296,7 +298,7 @@ static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, 
 {
     sac_tensor *pixels = NULL, *in[SAC_FEED_INPUTS_MAX] = {NULL},
                *out[SAC_HEAD_OUTPUTS_MAX] = {NULL};
-    int64_t     begin = sac_time_ns();
+    int64_t begin = sac_time_ns();
     sac_range_push("preprocess");
     sac_result res = make_input(det, frames, n, &pixels);
     if (res == SAC_OK)
@@ -322,8 +324,8 @@ static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, 
     return res;
 }
 
-/* What does not fill a batch goes in powers of two: every number of frames would be one more plan of the
- * network, with its memory. */
+/* What does not fill a batch goes in powers of two: every number of frames would be one more plan
+ * of the network, with its memory. */
 static int batch_for(const struct sac_detector *det, int left)
 {
     int n = 1;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A detector from inside: its two ways of running.
  *
- * On a device whose memory is the host's a batch is done when run returns (detector.c). On another one
- * (detector_device.c) a batch is begun, which queues everything down to the copy of its boxes, and ended,
- * which waits for them: between the two the next one can be begun, so the device never runs dry.
+ * On a device whose memory is the host's a batch is done when run returns (detector.c). On another
+ * one (detector_device.c) a batch is begun, which queues everything down to the copy of its boxes,
+ * and ended, which waits for them: between the two the next one can be begun, so the device never
+ * runs dry.
  *
  *     res = sac_detector_begin(det, 0, frames, n);
  *     res = sac_detector_begin(det, 1, others, m);
@@ -17,12 +18,13 @@
 
 enum { SAC_DETECTOR_SLOTS = 2 }; /* batches under way at once */
 
-/* What the host did when for a batch, and the device's own times. Monotonic clock; 0: not measured. */
+/* What the host did when for a batch, and the device's own times. Monotonic clock; 0: not
+ * measured. */
 struct sac_detector_times {
     int64_t begun_ns, prepared_ns, queued_ns; /* begin */
     int64_t waited_ns, arrived_ns, ended_ns;  /* end: from waited to arrived the thread slept */
     int64_t gpu_ns[SAC_MARK_COUNT - 1];       /* preprocess, network, head; 0 where not timed */
-    int64_t gpu_begun_ns;                     /* when the device began, on the host's clock; 0: not known */
+    int64_t gpu_begun_ns; /* when the device began, on the host's clock; 0: not known */
 };
 
 /* A run of the network within a batch. */
@@ -38,41 +40,41 @@ struct sac_detector_part {
 /* A batch under way. */
 struct sac_detector_slot {
     int                       n, part_count;
-    struct sac_detector_part *parts;  /* [batch] */
-    struct sac_fit_map       *maps;   /* [batch] */
+    struct sac_detector_part *parts;        /* [batch] */
+    struct sac_fit_map       *maps;         /* [batch] */
     struct sac_buffer        *boxes, *host; /* in device memory, and where they arrive */
     struct sac_event         *done;
     struct sac_detector_times times;
 };
 
 struct sac_detector_device {
-    struct sac_buckets       buckets;
-    struct sac_detect_spec   spec;
-    bool                     laid_out;  /* spec is known */
-    bool                     on_host;   /* no device decodes the head: outputs are downloaded */
-    size_t                   boxes_expected; /* in a hundred images */
-    struct sac_stream       *fetch;     /* for boxes beyond those expected, beside the next batch */
-    bool                     timed;     /* record marks */
-    struct sac_event        *anchor;    /* passed at anchor_ns of the host's clock; NULL: never timed */
-    int64_t                  anchor_ns;
+    struct sac_buckets     buckets;
+    struct sac_detect_spec spec;
+    bool                   laid_out;       /* spec is known */
+    bool                   on_host;        /* no device decodes the head: outputs are downloaded */
+    size_t                 boxes_expected; /* in a hundred images */
+    struct sac_stream     *fetch;  /* for boxes beyond those expected, beside the next batch */
+    bool                   timed;  /* record marks */
+    struct sac_event      *anchor; /* passed at anchor_ns of the host's clock; NULL: never timed */
+    int64_t                anchor_ns;
     struct sac_detector_slot slots[SAC_DETECTOR_SLOTS];
 };
 
 struct sac_detector {
-    sac_device                *dev;
-    sac_model                 *model;
-    struct sac_head_view       view;
-    struct sac_head_library    library; /* when the head is a plug-in */
-    const struct sac_head     *head;
-    struct sac_model_contract  contract;
-    float                      score_min, nms_iou;
-    size_t                     detection_max;
-    int                        batch;  /* frames in one run */
-    int                       *wanted; /* classes; NULL: all */
-    size_t                     wanted_count, wanted_capacity;
-    struct sac_head_outputs    outputs;
-    struct sac_preprocess_job *jobs; /* [batch] */
-    struct sac_run_times       times;
+    sac_device                 *dev;
+    sac_model                  *model;
+    struct sac_head_view        view;
+    struct sac_head_library     library; /* when the head is a plug-in */
+    const struct sac_head      *head;
+    struct sac_model_contract   contract;
+    float                       score_min, nms_iou;
+    size_t                      detection_max;
+    int                         batch;  /* frames in one run */
+    int                        *wanted; /* classes; NULL: all */
+    size_t                      wanted_count, wanted_capacity;
+    struct sac_head_outputs     outputs;
+    struct sac_preprocess_job  *jobs; /* [batch] */
+    struct sac_run_times        times;
     struct sac_detector_device *device; /* NULL: the device's memory is the host's */
 };
 
@@ -81,12 +83,13 @@ sac_result sac_detector_choose_classes(struct sac_detector *det, const char *lis
 
 /* detector.c */
 /* With the outputs loaded: the boxes of one image of them. */
-sac_result sac_detector_decode_image(struct sac_detector *det, int image, const struct sac_fit_map *map,
-                                     struct sac_detections *list);
+sac_result sac_detector_decode_image(struct sac_detector *det, int image,
+                                     const struct sac_fit_map *map, struct sac_detections *list);
 
 /* detector_device.c; only where det->device, which open makes. */
 sac_result sac_detector_device_open(struct sac_detector *det);
-void       sac_detector_device_close(struct sac_detector *det); /* waits for what is queued; half-built too */
+void sac_detector_device_close(struct sac_detector *det); /* waits for what is queued; half-built
+                                                             too */
 /* Plan and run once all that later runs need. */
 sac_result sac_detector_warm_up(struct sac_detector *det);
 /* Take marks for the device's own times from now on, or no more. */
@@ -94,7 +97,7 @@ sac_result sac_detector_time(struct sac_detector *det, bool on);
 /* 1 <= n <= det->batch; frames are borrowed until end. After a fault the slot is free again. */
 sac_result sac_detector_begin(struct sac_detector *det, int slot, sac_frame *const *frames, int n);
 /* Whether end would return without waiting. */
-bool       sac_detector_arrived(const struct sac_detector *det, int slot);
+bool sac_detector_arrived(const struct sac_detector *det, int slot);
 /* found [n]: previous contents are replaced. */
 sac_result sac_detector_end(struct sac_detector *det, int slot, struct sac_detections *found,
                             struct sac_detector_times *times);

@@ -39,7 +39,8 @@ static int class_of_name(const struct sac_detector *det, const char *name)
     return -1;
 }
 
-/* The classes that a wrong name may mean: those it is part of, else the one that is few typing slips away. */
+/* The classes that a wrong name may mean: those it is part of, else the one that is few typing
+ * slips away. */
 static void suggest(const struct sac_detector *det, const char *name, struct sentence *out)
 {
     struct sac_nearest best = {0};
@@ -56,7 +57,8 @@ static void suggest(const struct sac_detector *det, const char *name, struct sen
         add(out, "? ");
 }
 
-static void list_names(const struct sac_detector *det, const int *classes, int count, struct sentence *out)
+static void list_names(const struct sac_detector *det, const int *classes, int count,
+                       struct sentence *out)
 {
     for (int i = 0; i < count && i < SHOWN_MAX; i++) {
         const int class_id = classes ? classes[i] : i;
@@ -80,7 +82,8 @@ static sac_result refuse_class(const struct sac_detector *det, const char *name)
     } else {
         add(&more, "it names none: give numbers");
     }
-    return SAC_FAIL(det->dev->ctx, SAC_ERR_ARG, "%s has no class '%s'; %s", sac_model_path(det->model), name, text);
+    return SAC_FAIL(det->dev->ctx, SAC_ERR_ARG, "%s has no class '%s'; %s",
+                    sac_model_path(det->model), name, text);
 }
 
 static sac_result want_class(struct sac_detector *det, const char *name)
@@ -91,7 +94,8 @@ static sac_result want_class(struct sac_detector *det, const char *name)
     for (size_t i = 0; i < det->wanted_count; i++)
         if (det->wanted[i] == class_id)
             return SAC_OK;
-    if (!sac_grow((void **)&det->wanted, &det->wanted_capacity, det->wanted_count + 1, sizeof *det->wanted))
+    if (!sac_grow((void **)&det->wanted, &det->wanted_capacity, det->wanted_count + 1,
+                  sizeof *det->wanted))
         return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for the classes");
     det->wanted[det->wanted_count++] = class_id;
     return SAC_OK;

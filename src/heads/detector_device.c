@@ -52,7 +52,11 @@ sac_result sac_detector_device_open(struct sac_detector *det)
         decode_on_host(det, "a plug-in");
     sac_result res =
         sac_buckets_init(&d->buckets, det->dev, det->model, &det->contract.pre, &det->view.feed,
-                         det->batch, true, "detector input"); /* as live.c knows preprocessing by */
+                         det->batch, true, "detector input"); /* as
+                                                                 live.c
+                                                                 knows
+                                                                 preprocessing
+                                                                 by */
     if (res == SAC_OK)
         res = det->dev->ops->stream_create(det->dev, &d->fetch);
     d->boxes_expected = 100 * BOXES_EXPECTED;
@@ -107,15 +111,16 @@ void sac_detector_device_close(struct sac_detector *det)
 /* Once a run has shown what the outputs look like. */
 static sac_result lay_out(struct sac_detector *det, const struct sac_bucket *bucket)
 {
-    struct sac_detector_device *d = det->device;
-    struct sac_detect_spec     *s = &d->spec;
-    enum sac_dtype              dtypes[SAC_HEAD_OUTPUTS_MAX];
+    struct sac_detector_device  *d = det->device;
+    struct sac_detect_spec      *s = &d->spec;
+    enum sac_dtype               dtypes[SAC_HEAD_OUTPUTS_MAX];
     const struct sac_preprocess *pre = &det->contract.pre;
-    sac_result res = sac_head_outputs_shape(&det->outputs, det->dev, det->model, bucket->out, bucket->size);
+    sac_result                   res =
+        sac_head_outputs_shape(&det->outputs, det->dev, det->model, bucket->out, bucket->size);
     if (res != SAC_OK)
         return res;
-    const struct sac_head_input in = {det->outputs.tensor, det->outputs.count, pre->width, pre->height,
-                                      det->score_min};
+    const struct sac_head_input in = {det->outputs.tensor, det->outputs.count, pre->width,
+                                      pre->height, det->score_min};
     for (int i = 0; i < in.count; i++)
         dtypes[i] = sac_tensor_describe(bucket->out[i])->dtype;
     s->tensor_count = SAC_MIN(in.count, (int)SAC_DETECT_TENSORS_MAX);
@@ -157,7 +162,8 @@ static sac_result ensure_boxes(struct sac_detector *det, struct sac_detector_slo
     if (res == SAC_OK)
         res = sac_buffer_create(det->dev, bytes, "boxes", &slot->boxes);
     /* Work queued on the device's own stream may still use this memory. */
-    return res == SAC_OK ? det->dev->ops->stream_after(det->dev, det->device->buckets.stream, NULL) : res;
+    return res == SAC_OK ? det->dev->ops->stream_after(det->dev, det->device->buckets.stream, NULL)
+                         : res;
 }
 
 static sac_result run_head(struct sac_detector *det, const struct sac_bucket *bucket,
@@ -174,13 +180,14 @@ static sac_result queue_head(struct sac_detector *det, struct sac_detector_slot 
                              struct sac_detector_part *part)
 {
     struct sac_detector_device *d = det->device;
-    char      *boxes = (char *)sac_buffer_data(slot->boxes) + part->boxes_at;
+    char                       *boxes = (char *)sac_buffer_data(slot->boxes) + part->boxes_at;
     sac_result res = run_head(det, part->bucket, slot->maps + part->first, part->n, boxes);
     if (res == SAC_OK && d->timed)
         res = det->dev->ops->event_record(part->marks.at[SAC_MARK_END], d->buckets.stream);
     part->expected = (size_t)part->n * d->boxes_expected / 100 + 1;
     if (res == SAC_OK)
-        res = sac_detect_fetch_begin(det->dev, d->buckets.stream, &d->spec, boxes, part->n, part->expected,
+        res = sac_detect_fetch_begin(det->dev, d->buckets.stream, &d->spec, boxes, part->n,
+                                     part->expected,
                                      (char *)sac_buffer_data(slot->host) + part->boxes_at);
     return res;
 }
@@ -191,7 +198,8 @@ static sac_result keep_outputs(struct sac_detector *det, struct sac_detector_par
     memcpy(part->out, part->bucket->out, sizeof part->out);
     memset(part->bucket->out, 0, sizeof part->bucket->out);
     if (det->device->timed)
-        return det->dev->ops->event_record(part->marks.at[SAC_MARK_END], det->device->buckets.stream);
+        return det->dev->ops->event_record(part->marks.at[SAC_MARK_END],
+                                           det->device->buckets.stream);
     return SAC_OK;
 }
 
@@ -240,8 +248,9 @@ sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *co
     const struct sac_preprocess *pre = &det->contract.pre;
     sac_result                   res = SAC_OK;
     if (n < 1 || n > det->batch)
-        return SAC_FAIL(det->dev->ctx, SAC_ERR_INTERNAL, "%s: a batch of %d frames; it takes 1 to %d",
-                        sac_model_path(det->model), n, det->batch);
+        return SAC_FAIL(det->dev->ctx, SAC_ERR_INTERNAL,
+                        "%s: a batch of %d frames; it takes 1 to %d", sac_model_path(det->model), n,
+                        det->batch);
     slot->times = (struct sac_detector_times){.begun_ns = sac_time_ns()};
     slot->n = n;
     for (int i = 0; i < n; i++) {
@@ -260,7 +269,8 @@ sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *co
         res = det->dev->ops->event_record(slot->done, det->device->buckets.stream);
     slot->times.queued_ns = sac_time_ns();
     if (res != SAC_OK) {
-        det->dev->ops->stream_wait(det->device->buckets.stream); /* what was queued reads the frames */
+        det->dev->ops->stream_wait(det->device->buckets.stream); /* what was queued reads the frames
+                                                                  */
         clear(det, slot);
     }
     return res;
@@ -277,10 +287,10 @@ static sac_result take_boxes(struct sac_detector *det, struct sac_detector_slot 
                              struct sac_detector_part *part, struct sac_detections *found)
 {
     struct sac_detector_device *d = det->device;
-    sac_result res = sac_detect_fetch_end(det->dev, d->fetch, &d->spec,
-                                          (char *)sac_buffer_data(slot->boxes) + part->boxes_at, part->n,
-                                          &part->expected, (char *)sac_buffer_data(slot->host) + part->boxes_at,
-                                          found + part->first);
+    char                       *boxes = (char *)sac_buffer_data(slot->boxes) + part->boxes_at;
+    char                       *host = (char *)sac_buffer_data(slot->host) + part->boxes_at;
+    sac_result res = sac_detect_fetch_end(det->dev, d->fetch, &d->spec, boxes, part->n,
+                                          &part->expected, host, found + part->first);
     d->boxes_expected = SAC_MAX(part->expected * 100 / (size_t)part->n, 100 * BOXES_LEAST);
     return res;
 }
@@ -288,9 +298,11 @@ static sac_result take_boxes(struct sac_detector *det, struct sac_detector_slot 
 static sac_result decode_part(struct sac_detector *det, struct sac_detector_slot *slot,
                               struct sac_detector_part *part, struct sac_detections *found)
 {
-    sac_result res = sac_head_outputs_load(&det->outputs, det->dev, det->model, part->out, part->bucket->size);
+    sac_result res =
+        sac_head_outputs_load(&det->outputs, det->dev, det->model, part->out, part->bucket->size);
     for (int i = 0; i < part->n && res == SAC_OK; i++)
-        res = sac_detector_decode_image(det, i, &slot->maps[part->first + i], &found[part->first + i]);
+        res = sac_detector_decode_image(det, i, &slot->maps[part->first + i],
+                                        &found[part->first + i]);
     return res;
 }
 
@@ -331,7 +343,7 @@ sac_result sac_detector_end(struct sac_detector *det, int index, struct sac_dete
 
 sac_result sac_detector_time(struct sac_detector *det, bool on)
 {
-    struct sac_detector_device *d = det->device;
+    struct sac_detector_device  *d = det->device;
     const struct sac_device_ops *ops = det->dev->ops;
     sac_result                   res = SAC_OK;
     if (on && !d->anchor) {
@@ -346,8 +358,8 @@ sac_result sac_detector_time(struct sac_detector *det, bool on)
     return res;
 }
 
-/* A device keeps scratch for as many images as it met at once: those of the largest batch. One image
- * it must take, or the first frame would find no memory when all streams are open. */
+/* A device keeps scratch for as many images as it met at once: those of the largest batch. One
+ * image it must take, or the first frame would find no memory when all streams are open. */
 static sac_result warm_up_head(struct sac_detector *det)
 {
     struct sac_detector_slot    *slot = &det->device->slots[0];

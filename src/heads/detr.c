@@ -105,8 +105,8 @@ static bool recognise(const struct sac_head_view *v)
     if (v->facts.task > SAC_TASK_DETECT || !find_parts(t, count, &v->facts, &p) ||
         p.count > QUERIES_MAX)
         return false;
-    if (v->width &&
-        p.count == sac_grid_of(v->width, v->height, 3).cells) /* cells, whose boxes want NMS */
+    if (v->width && p.count == sac_grid_of(v->width, v->height, 3).cells) /* cells, whose boxes want
+                                                                             NMS */
         return false;
     if (count > 1)
         return true;

@@ -27,7 +27,8 @@ static bool is_same_place(const struct sac_detection *a, const struct sac_detect
 
 static void keep_likelier(struct sac_detection *kept, const struct sac_detection *other)
 {
-    if (other->score > kept->score || (other->score == kept->score && other->class_id < kept->class_id))
+    if (other->score > kept->score ||
+        (other->score == kept->score && other->class_id < kept->class_id))
         *kept = *other;
 }
 

@@ -128,8 +128,8 @@ struct sac_grid {
 struct sac_grid sac_grid_of(int width, int height, int levels);
 
 /* layout.c: the numbers of cells in tensor number `index` of a head's input. */
-struct sac_detect_field sac_head_field(const struct sac_head_input *in, int index, int64_t first, int64_t cell,
-                                       int64_t number);
+struct sac_detect_field sac_head_field(const struct sac_head_input *in, int index, int64_t first,
+                                       int64_t cell, int64_t number);
 /* Is there room for so many on a device? */
 bool sac_head_has_room(int64_t cells, int64_t classes);
 /* How many rows of `columns` numbers the tensor has, however many dimensions stand before them: a
@@ -154,14 +154,15 @@ const char *sac_head_beside_name(const struct sac_head_view *view);
 /* nms.c */
 /* Greedy, class by class: best first, drop what overlaps a better box of its class by more than
  * iou_max. Sorts by falling score and shortens the list; keeps `keep` at most. */
-void  sac_nms(struct sac_detections *list, float iou_max, size_t keep);
+void sac_nms(struct sac_detections *list, float iou_max, size_t keep);
 /* Sort and shorten; of equal boxes only the best stays. */
-void  sac_detections_distinct(struct sac_detections *list, size_t keep);
+void sac_detections_distinct(struct sac_detections *list, size_t keep);
 /* Only sort and shorten. */
-void  sac_detections_best(struct sac_detections *list, size_t keep);
-bool  sac_detections_push(struct sac_detections *list, const struct sac_detection *det);
+void sac_detections_best(struct sac_detections *list, size_t keep);
+bool sac_detections_push(struct sac_detections *list, const struct sac_detection *det);
 
-/* gather.c: where a head's boxes go: filtered, one per prediction, moved to the pixels of the source. */
+/* gather.c: where a head's boxes go: filtered, one per prediction, moved to the pixels of the
+ * source. */
 struct sac_gather {
     const int             *wanted; /* classes; NULL: all */
     size_t                 wanted_count;
@@ -181,9 +182,10 @@ sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contr
                                         int count);
 
 /* contract.c */
-/* M.yaml of M.onnx, there or not, released by sac_free. NULL: a model of another name, or no memory. */
+/* M.yaml of M.onnx, there or not, released by sac_free. NULL: a model of another name, or no
+ * memory. */
 char *sac_contract_yaml_path(const char *model);
-int sac_contract_count_names(const sac_model *model); /* that the file or its YAML brings */
+int   sac_contract_count_names(const sac_model *model); /* that the file or its YAML brings */
 /* The text form, from the user (a mistake is SAC_ERR_ARG) or from a file (SAC_ERR_FORMAT). */
 sac_result sac_contract_apply_text(sac_context *ctx, struct sac_model_contract *io,
                                    const char *text, enum sac_contract_source from);
@@ -195,12 +197,12 @@ sac_result sac_contract_apply_yaml(sac_context *ctx, const char *where, FILE *fi
 struct sac_head_outputs {
     sac_device            *dev;
     int                    images, count;
-    struct sac_head_tensor tensor[SAC_HEAD_OUTPUTS_MAX];       /* of image 0 */
+    struct sac_head_tensor tensor[SAC_HEAD_OUTPUTS_MAX]; /* of image 0 */
     size_t                 image_elements[SAC_HEAD_OUTPUTS_MAX];
     struct {
         float *data;
         size_t capacity;
-    } host[SAC_HEAD_OUTPUTS_MAX];                              /* copies, kept from run to run */
+    } host[SAC_HEAD_OUTPUTS_MAX]; /* copies, kept from run to run */
     struct {
         uint8_t *data;
         size_t   capacity;
@@ -209,11 +211,11 @@ struct sac_head_outputs {
 sac_result sac_head_outputs_load(struct sac_head_outputs *o, sac_device *dev,
                                  const sac_model *model, sac_tensor *const *out, int images);
 /* Only what they look like: the tensors have no data. */
-sac_result sac_head_outputs_shape(struct sac_head_outputs *o, sac_device *dev, const sac_model *model,
-                                  sac_tensor *const *out, int images);
+sac_result sac_head_outputs_shape(struct sac_head_outputs *o, sac_device *dev,
+                                  const sac_model *model, sac_tensor *const *out, int images);
 /* The tensors of one image; out has room for o->count. */
-void       sac_head_outputs_image(const struct sac_head_outputs *o, int image,
-                                  struct sac_head_tensor *out);
-void       sac_head_outputs_finish(struct sac_head_outputs *o);
+void sac_head_outputs_image(const struct sac_head_outputs *o, int image,
+                            struct sac_head_tensor *out);
+void sac_head_outputs_finish(struct sac_head_outputs *o);
 
 #endif

@@ -221,9 +221,11 @@ static sac_result levels_of_many(const struct sac_head_input *in, struct level *
     return SAC_OK;
 }
 
-static sac_result levels_of(const struct sac_head_input *in, int names, struct level *level, int *count)
+static sac_result levels_of(const struct sac_head_input *in, int names, struct level *level,
+                            int *count)
 {
-    return in->count == 1 ? levels_of_one(in, names, level, count) : levels_of_many(in, level, count);
+    return in->count == 1 ? levels_of_one(in, names, level, count)
+                          : levels_of_many(in, level, count);
 }
 
 static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
@@ -253,8 +255,8 @@ static bool layout(const struct sac_head_input *in, const struct sac_head_facts 
         const struct level *l = &level[i];
         cells += (int64_t)l->columns * l->rows;
         out->score[i] = sac_head_field(in, l->score_tensor, l->first, l->score_step, 1);
-        out->box[i] = sac_head_field(in, l->edge_tensor, l->first + (in->count == 1 ? l->classes : 0),
-                                     l->edge_step, 1);
+        out->box[i] = sac_head_field(in, l->edge_tensor,
+                                     l->first + (in->count == 1 ? l->classes : 0), l->edge_step, 1);
     }
     out->form = SAC_DETECT_GFL;
     out->cells = (int)SAC_MIN(cells, (int64_t)SAC_DETECT_CELLS_MAX);

@@ -55,7 +55,8 @@ static bool is_overlapped(const struct sac_detections *kept, const struct sac_de
                           float iou_max)
 {
     for (size_t i = 0; i < kept->count; i++)
-        if (kept->items[i].class_id == det->class_id && sac_detect_iou(&kept->items[i], det) > iou_max)
+        if (kept->items[i].class_id == det->class_id &&
+            sac_detect_iou(&kept->items[i], det) > iou_max)
             return true;
     return false;
 }

@@ -55,7 +55,8 @@ static void shape_without_batch(const struct sac_tensor_desc *d, int images,
         out->shape[i] = d->shape[i + batched];
 }
 
-static sac_result shape_one(struct sac_head_outputs *o, const sac_tensor *t, const char *name, int i)
+static sac_result shape_one(struct sac_head_outputs *o, const sac_tensor *t, const char *name,
+                            int i)
 {
     const struct sac_tensor_desc *d = sac_tensor_describe(t);
     if (o->images > 1 && (d->rank < 1 || d->shape[0] != o->images))
@@ -91,10 +92,10 @@ static sac_result load_one(struct sac_head_outputs *o, const sac_tensor *t, cons
     return SAC_OK;
 }
 
-static sac_result for_each_output(struct sac_head_outputs *o, sac_device *dev, const sac_model *model,
-                                  sac_tensor *const *out, int images,
-                                  sac_result (*step)(struct sac_head_outputs *o, const sac_tensor *t,
-                                                     const char *name, int i))
+static sac_result for_each_output(struct sac_head_outputs *o, sac_device *dev,
+                                  const sac_model *model, sac_tensor *const *out, int images,
+                                  sac_result (*step)(struct sac_head_outputs *o,
+                                                     const sac_tensor *t, const char *name, int i))
 {
     sac_result res = SAC_OK;
     o->dev = dev;
@@ -111,8 +112,8 @@ sac_result sac_head_outputs_load(struct sac_head_outputs *o, sac_device *dev,
     return for_each_output(o, dev, model, out, images, load_one);
 }
 
-sac_result sac_head_outputs_shape(struct sac_head_outputs *o, sac_device *dev, const sac_model *model,
-                                  sac_tensor *const *out, int images)
+sac_result sac_head_outputs_shape(struct sac_head_outputs *o, sac_device *dev,
+                                  const sac_model *model, sac_tensor *const *out, int images)
 {
     return for_each_output(o, dev, model, out, images, shape_one);
 }

@@ -56,12 +56,18 @@ static sac_result check_preprocess(sac_context *ctx, const struct sac_preprocess
         return SAC_FAIL(ctx, SAC_ERR_ARG, "preprocess: size %dx%d; have 1x1 to 32768x32768",
                         pre->width, pre->height);
     const struct sac_number numbers[] = {
-        {"fit", (int)pre->fit, 0, SAC_FIT_LETTERBOX_CENTRE},     {"filter", (int)pre->filter, 0, SAC_FILTER_AREA},
-        {"order", (int)pre->order, 0, SAC_ORDER_BGR},            {"layout", (int)pre->layout, 0, SAC_LAYOUT_NHWC},
-        {"mean[0]", pre->mean[0], -FLT_MAX, FLT_MAX},   {"mean[1]", pre->mean[1], -FLT_MAX, FLT_MAX},
-        {"mean[2]", pre->mean[2], -FLT_MAX, FLT_MAX},   {"scale[0]", pre->scale[0], -FLT_MAX, FLT_MAX},
-        {"scale[1]", pre->scale[1], -FLT_MAX, FLT_MAX}, {"scale[2]", pre->scale[2], -FLT_MAX, FLT_MAX},
-        {"fill[0]", pre->fill[0], -FLT_MAX, FLT_MAX},   {"fill[1]", pre->fill[1], -FLT_MAX, FLT_MAX},
+        {"fit", (int)pre->fit, 0, SAC_FIT_LETTERBOX_CENTRE},
+        {"filter", (int)pre->filter, 0, SAC_FILTER_AREA},
+        {"order", (int)pre->order, 0, SAC_ORDER_BGR},
+        {"layout", (int)pre->layout, 0, SAC_LAYOUT_NHWC},
+        {"mean[0]", pre->mean[0], -FLT_MAX, FLT_MAX},
+        {"mean[1]", pre->mean[1], -FLT_MAX, FLT_MAX},
+        {"mean[2]", pre->mean[2], -FLT_MAX, FLT_MAX},
+        {"scale[0]", pre->scale[0], -FLT_MAX, FLT_MAX},
+        {"scale[1]", pre->scale[1], -FLT_MAX, FLT_MAX},
+        {"scale[2]", pre->scale[2], -FLT_MAX, FLT_MAX},
+        {"fill[0]", pre->fill[0], -FLT_MAX, FLT_MAX},
+        {"fill[1]", pre->fill[1], -FLT_MAX, FLT_MAX},
         {"fill[2]", pre->fill[2], -FLT_MAX, FLT_MAX},
     };
     if (sac_numbers_check(ctx, "preprocess", numbers, SAC_COUNT(numbers)) != SAC_OK)
@@ -109,7 +115,7 @@ static sac_result check_jobs(sac_device *dev, const struct sac_preprocess *pre,
 }
 
 sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
-                                 const struct sac_preprocess *pre,
+                                 const struct sac_preprocess     *pre,
                                  const struct sac_preprocess_job *jobs, int n, sac_tensor *dst)
 {
     sac_result res = check_jobs(dev, pre, jobs, n, dst);
@@ -126,14 +132,16 @@ sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
     return res;
 }
 
-static sac_result check_crops(sac_device *dev, const struct sac_crops_job *job, const sac_tensor *dst)
+static sac_result check_crops(sac_device *dev, const struct sac_crops_job *job,
+                              const sac_tensor *dst)
 {
     struct sac_preprocess_job one = {NULL, {0, 0, 0, 0}};
     sac_result                res = check_jobs(dev, job->pre, NULL, 0, dst);
     if (res == SAC_OK && (job->n < 0 || job->n > SAC_CROPS_FRAMES_MAX || job->max < 0 ||
                           sac_tensor_describe(dst)->shape[0] < job->max))
-        res = SAC_FAIL(dev->ctx, SAC_ERR_ARG, "preprocess: %d crops of %d frames; have up to %lld of %d", job->max,
-                       job->n, (long long)sac_tensor_describe(dst)->shape[0], (int)SAC_CROPS_FRAMES_MAX);
+        res = SAC_FAIL(dev->ctx, SAC_ERR_ARG,
+                       "preprocess: %d crops of %d frames; have up to %lld of %d", job->max, job->n,
+                       (long long)sac_tensor_describe(dst)->shape[0], (int)SAC_CROPS_FRAMES_MAX);
     for (int i = 0; i < job->n && res == SAC_OK; i++) {
         one.frame = job->frames[i];
         res = check_job(dev, &one, i);
@@ -141,8 +149,8 @@ static sac_result check_crops(sac_device *dev, const struct sac_crops_job *job, 
     return res;
 }
 
-sac_result sac_preprocess_boxes(sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
-                                sac_tensor *dst, int32_t *count)
+sac_result sac_preprocess_boxes(sac_device *dev, struct sac_stream *stream,
+                                const struct sac_crops_job *job, sac_tensor *dst, int32_t *count)
 {
     sac_result res = check_crops(dev, job, dst);
     for (int i = 0; i < job->n && res == SAC_OK; i++)
@@ -179,8 +187,9 @@ static sac_result count_conversion(const sac_frame *dst, enum sac_copy_reason re
     return sac_device_count_copy(dst->device, bytes, reason, what);
 }
 
-sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src, enum sac_filter filter,
-                                sac_frame *dst, enum sac_copy_reason reason, const char *what)
+sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src,
+                                enum sac_filter filter, sac_frame *dst, enum sac_copy_reason reason,
+                                const char *what)
 {
     sac_device *dev = dst->device;
     if (!is_frame_format(src) || !is_frame_format(dst) || src->device != dev)
@@ -234,8 +243,8 @@ static sac_result check_shape(sac_context *ctx, const struct sac_shape *s, int i
     return SAC_OK;
 }
 
-sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame, const struct sac_shape *shapes,
-                             int n)
+sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame,
+                             const struct sac_shape *shapes, int n)
 {
     sac_device *dev = frame->device;
     if (!sac_frame_is_writable(frame))
@@ -267,16 +276,17 @@ int sac_text_width(const char *text, int height)
     return (int)ceilf((float)strlen(text) * sac_font_advance(height));
 }
 
-/* Found by a search, in CIELAB at D65 (CIE 15): bright enough for dark scenes and strong enough for grey ones,
- * each at least 30 from all others, and in an order that keeps the next four at 49 or more. Hues in equal steps
- * do not: most of the greens look alike. */
+/* Found by a search, in CIELAB at D65 (CIE 15): bright enough for dark scenes and strong enough for
+ * grey ones, each at least 30 from all others, and in an order that keeps the next four at 49 or
+ * more. Hues in equal steps do not: most of the greens look alike. */
 struct sac_colour sac_colour_of_id(int64_t id)
 {
     static const struct sac_colour colours[] = {
-        {221, 85, 68},  {238, 221, 85}, {17, 255, 0},    {136, 136, 221}, {255, 102, 255}, {68, 187, 85},
-        {0, 255, 255},  {187, 119, 51}, {255, 0, 85},    {204, 85, 153},  {0, 119, 255},   {153, 221, 17},
-        {34, 187, 153}, {255, 85, 17},  {187, 34, 255},  {238, 153, 255}, {0, 255, 119},   {204, 238, 153},
-        {255, 136, 153}, {255, 153, 0}, {17, 170, 238},  {153, 85, 221},  {255, 0, 170},   {17, 255, 187},
+        {221, 85, 68},   {238, 221, 85}, {17, 255, 0},    {136, 136, 221}, {255, 102, 255},
+        {68, 187, 85},   {0, 255, 255},  {187, 119, 51},  {255, 0, 85},    {204, 85, 153},
+        {0, 119, 255},   {153, 221, 17}, {34, 187, 153},  {255, 85, 17},   {187, 34, 255},
+        {238, 153, 255}, {0, 255, 119},  {204, 238, 153}, {255, 136, 153}, {255, 153, 0},
+        {17, 170, 238},  {153, 85, 221}, {255, 0, 170},   {17, 255, 187},
     };
     return colours[(uint64_t)id % SAC_COUNT(colours)];
 }

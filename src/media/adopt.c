@@ -59,7 +59,7 @@ static size_t bytes_of(const sac_frame *frame)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     size_t                  bytes = 0;
-    int n = sac_frame_stored_planes(frame, planes);
+    int                     n = sac_frame_stored_planes(frame, planes);
     for (int i = 0; i < n; i++)
         bytes += planes[i].row_bytes * (size_t)planes[i].rows;
     return bytes;
@@ -88,7 +88,8 @@ static sac_result count_conversion(sac_device *dev, const sac_frame *desc, const
 {
     char what[64];
     snprintf(what, sizeof what, "decoded %s to %s",
-             av_get_pix_fmt_name((enum AVPixelFormat)picture->format), sac_pixel_format_name(desc->format));
+             av_get_pix_fmt_name((enum AVPixelFormat)picture->format),
+             sac_pixel_format_name(desc->format));
     return sac_device_count_copy(dev, bytes_of(desc), SAC_COPY_FRAME_CONVERT, what);
 }
 
@@ -124,8 +125,8 @@ static void copy_planes(const AVFrame *picture, const sac_frame *to)
     struct sac_plane_layout plane[SAC_PLANES_MAX];
     int                     n = sac_frame_planes(to->format, to->width, to->height, plane);
     for (int i = 0; i < n; i++)
-        av_image_copy_plane(to->plane[i], (int)to->pitch_bytes[i], picture->data[i], picture->linesize[i],
-                            (int)plane[i].row_bytes, plane[i].rows);
+        av_image_copy_plane(to->plane[i], (int)to->pitch_bytes[i], picture->data[i],
+                            picture->linesize[i], (int)plane[i].row_bytes, plane[i].rows);
 }
 
 static sac_result upload(struct sac_adopter *adopter, sac_device *dev, const sac_frame *desc,
@@ -135,7 +136,8 @@ static sac_result upload(struct sac_adopter *adopter, sac_device *dev, const sac
     sac_result res = converted ? count_conversion(dev, desc, picture) : SAC_OK;
     if (res == SAC_OK)
         res = sac_upload_begin(adopter->up, &staging);
-    const sac_frame stored = sac_frame_as_turned(&staging, SAC_UPRIGHT); /* the GPU reads it turned */
+    const sac_frame stored = sac_frame_as_turned(&staging, SAC_UPRIGHT); /* the GPU reads it turned
+                                                                          */
     if (res == SAC_OK && converted)
         res = scale(adopter, sac_device_context(dev), picture, &stored);
     else if (res == SAC_OK)
@@ -158,11 +160,11 @@ sac_result sac_adopt_picture(struct sac_adopter *adopter, sac_device *dev, AVFra
     enum AVPixelFormat format = (enum AVPixelFormat)picture->format;
     bool               direct;
     sac_frame          desc = {
-        .format = sac_format_of_av(format, &direct),
-        .width = picture->width,
-        .height = picture->height,
-        .matrix = sac_matrix_of_av(picture->colorspace, picture->height),
-        .range = sac_range_of_av(picture->color_range, format),
+                 .format = sac_format_of_av(format, &direct),
+                 .width = picture->width,
+                 .height = picture->height,
+                 .matrix = sac_matrix_of_av(picture->colorspace, picture->height),
+                 .range = sac_range_of_av(picture->color_range, format),
     };
     sac_result res;
     desc = sac_frame_as_turned(&desc, orientation);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Webcams and other capture devices: FFmpeg's libavdevice, opened at run time. Linked, it would bring a hundred
- * libraries (sound servers, OpenGL, X11) into every start of every program. */
+/* Webcams and other capture devices: FFmpeg's libavdevice, opened at run time. Linked, it would
+ * bring a hundred libraries (sound servers, OpenGL, X11) into every start of every program. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +10,14 @@
 #include "media/capture.h"
 
 /* As FFmpeg calls them; a webcam is v4l2. */
-static const char *const devices[] = {"v4l2", "video4linux2", "x11grab", "lavfi", "fbdev", "kmsgrab", "decklink"};
+static const char *const devices[] = {"v4l2",  "video4linux2", "x11grab", "lavfi",
+                                      "fbdev", "kmsgrab",      "decklink"};
 
 /* Both have had one number since FFmpeg 4. */
 #define LIBRARY "libavdevice.so." AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR)
 
-/* "v4l2:/dev/video0" is on the device that has this name, which "/dev/video0" is without it; NULL: neither. */
+/* "v4l2:/dev/video0" is on the device that has this name, which "/dev/video0" is without it; NULL:
+ * neither. */
 static const char *device_of(const char *url, const char **address)
 {
     struct stat about;
@@ -62,12 +64,15 @@ const char *sac_capture_missing(void)
     return missing[0] ? missing : NULL;
 }
 
-sac_result sac_capture_find(struct sac_input *in, const AVInputFormat **format, const char **address)
+sac_result sac_capture_find(struct sac_input *in, const AVInputFormat **format,
+                            const char **address)
 {
     const char *name = device_of(in->url, address), *why = sac_capture_missing();
     if (why)
-        return SAC_FAIL(in->ctx, SAC_ERR_UNSUPPORTED, "%s: webcams need FFmpeg's libavdevice: %s", in->name, why);
+        return SAC_FAIL(in->ctx, SAC_ERR_UNSUPPORTED, "%s: webcams need FFmpeg's libavdevice: %s",
+                        in->name, why);
     *format = av_find_input_format(name);
     return *format ? SAC_OK
-                   : SAC_FAIL(in->ctx, SAC_ERR_UNSUPPORTED, "%s: this FFmpeg has no device '%s'", in->name, name);
+                   : SAC_FAIL(in->ctx, SAC_ERR_UNSUPPORTED, "%s: this FFmpeg has no device '%s'",
+                              in->name, name);
 }

@@ -15,27 +15,27 @@
 
 enum {
     STDIN_BUFFER_BYTES = 64 * 1024,
-    STDIN_POLL_MS = 100,      /* how soon a cancelled read of standard input returns */
+    STDIN_POLL_MS = 100,             /* how soon a cancelled read of standard input returns */
     SOUND_BEHIND_BYTES = 256 * 1024, /* audio follows its pictures in the file by at most this */
-    DAMAGED_IN_A_ROW_MAX = 64 /* failed reads without a packet in between: give up */
+    DAMAGED_IN_A_ROW_MAX = 64        /* failed reads without a packet in between: give up */
 };
 
 struct state {
     AVFormatContext *fmt;
     AVIOContext     *standard_input; /* NULL: libavformat opens the address itself */
     bool             network, capture, opened;
-    int64_t          deadline_ns;    /* network: when the present call times out; 0: never */
-    int64_t          bytes_seen;     /* received when the deadline was last set */
-    bool             timed_out;      /* libavformat was interrupted; buffered packets may follow */
+    int64_t          deadline_ns; /* network: when the present call times out; 0: never */
+    int64_t          bytes_seen;  /* received when the deadline was last set */
+    bool             timed_out;   /* libavformat was interrupted; buffered packets may follow */
     int              video_index;
     /* A transport stream file is reopened where its video's codec changes. The former contexts stay
      * open, since sinks refer to their streams. */
     struct sac_program program;
     int64_t            change_at; /* bytes; 0: none is known */
-    AVFormatContext  **former; /* [former_count] */
+    AVFormatContext  **former;    /* [former_count] */
     size_t             former_count, former_capacity;
 
-    enum AVCodecID  *kept_codec;     /* [kept_count] NONE: changed, no longer kept */
+    enum AVCodecID *kept_codec; /* [kept_count] NONE: changed, no longer kept */
 
     /* To tell a file that was cut off from one that ends. */
     int64_t video_packets, video_end_us;
@@ -128,8 +128,8 @@ static int use_standard_input(struct sac_input *in)
     struct state *st = in->state;
     uint8_t      *buffer = av_malloc(STDIN_BUFFER_BYTES);
     if (buffer)
-        st->standard_input = avio_alloc_context(buffer, STDIN_BUFFER_BYTES, 0, in,
-                                                read_standard_input, NULL, NULL);
+        st->standard_input =
+            avio_alloc_context(buffer, STDIN_BUFFER_BYTES, 0, in, read_standard_input, NULL, NULL);
     if (!st->standard_input) {
         av_free(buffer);
         return AVERROR(ENOMEM);
@@ -174,9 +174,9 @@ static void read_again(struct state *st)
 
 static int open_format(struct sac_input *in)
 {
-    struct state *st = in->state;
-    AVDictionary *options = NULL;
-    bool          standard = strcmp(in->url, "-") == 0;
+    struct state        *st = in->state;
+    AVDictionary        *options = NULL;
+    bool                 standard = strcmp(in->url, "-") == 0;
     const char          *address = standard ? "" : in->url;
     const AVInputFormat *format = NULL;
     if (st->capture && sac_capture_find(in, &format, &address) != SAC_OK)
@@ -238,7 +238,8 @@ static sac_result keep_streams(struct sac_input *in)
     AVFormatContext *fmt = ((struct state *)in->state)->fmt;
     int              video = ((struct state *)in->state)->video_index;
     bool             network = ((struct state *)in->state)->network;
-    enum AVCodecID  *codecs = ((struct state *)in->state)->kept_codec = sac_calloc(fmt->nb_streams, sizeof *codecs);
+    enum AVCodecID  *codecs = ((struct state *)in->state)->kept_codec =
+        sac_calloc(fmt->nb_streams, sizeof *codecs);
     in->kept = sac_calloc(fmt->nb_streams, sizeof *in->kept);
     if (!in->kept || !codecs)
         return SAC_FAIL(in->ctx, SAC_ERR_MEMORY, "%s: no memory", in->name);
@@ -259,9 +260,8 @@ static void read_display_matrix(struct sac_input *in, const AVStream *st)
 {
     const int32_t *matrix = NULL;
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-    const AVPacketSideData *side =
-        av_packet_side_data_get(st->codecpar->coded_side_data, st->codecpar->nb_coded_side_data,
-                                AV_PKT_DATA_DISPLAYMATRIX);
+    const AVPacketSideData *side = av_packet_side_data_get(
+        st->codecpar->coded_side_data, st->codecpar->nb_coded_side_data, AV_PKT_DATA_DISPLAYMATRIX);
     if (side && side->size >= sizeof in->display_matrix)
         matrix = (const int32_t *)side->data;
 #else
@@ -280,7 +280,8 @@ static void read_display_matrix(struct sac_input *in, const AVStream *st)
 static int frames_listed(const struct state *st)
 {
     AVStream *video = st->fmt->streams[st->video_index];
-    const int count = is_format(st, "mp4") || is_format(st, "avi") ? avformat_index_get_entries_count(video) : 0;
+    const int count =
+        is_format(st, "mp4") || is_format(st, "avi") ? avformat_index_get_entries_count(video) : 0;
     if (count < 2)
         return 0;
     const int64_t last = avformat_index_get_entry(video, count - 1)->timestamp;
@@ -292,7 +293,8 @@ static int frames_listed(const struct state *st)
  * rate. */
 static int64_t frames_counted(const AVStream *video)
 {
-    const AVDictionaryEntry *tag = av_dict_get(video->metadata, "NUMBER_OF_FRAMES", NULL, AV_DICT_IGNORE_SUFFIX);
+    const AVDictionaryEntry *tag =
+        av_dict_get(video->metadata, "NUMBER_OF_FRAMES", NULL, AV_DICT_IGNORE_SUFFIX);
     return tag ? strtoll(tag->value, NULL, 10) : 0;
 }
 
@@ -336,7 +338,8 @@ static sac_result describe(struct sac_input *in)
                      ? (listed > 0 ? listed : video->nb_frames)
                      : llround((double)in->duration_us * av_q2d(in->average) / 1e6);
     in->provisional = is_format(st, "mpegts");
-    if (is_transport_file(st) && sac_program_open(in->ctx, sac_input_path(in->url), video->id, &st->program) != SAC_OK)
+    if (is_transport_file(st) &&
+        sac_program_open(in->ctx, sac_input_path(in->url), video->id, &st->program) != SAC_OK)
         sac_error_clear(in->ctx);
     in->live = st->capture || (st->network && in->duration_us == 0);
     in->seekable = !in->live && fmt->pb && (fmt->pb->seekable & AVIO_SEEKABLE_NORMAL);
@@ -373,7 +376,8 @@ static sac_result open_container(struct sac_input *in)
     sac_ffmpeg_log_begin(in->ctx);
     int        err = open_format(in);
     sac_result res = err == AVERROR_DEMUXER_NOT_FOUND && st->capture ? SAC_ERR_UNSUPPORTED
-                     : err < 0 ? fail(in, err) : choose_and_describe(in);
+                     : err < 0                                       ? fail(in, err)
+                                                                     : choose_and_describe(in);
     st->opened = true;
     sac_ffmpeg_log_end();
     return res;
@@ -459,17 +463,19 @@ static bool is_cut_off(const struct state *st)
         came = came_of(st, promised);
     }
     return st->last_is_damaged || promised - came > SAC_MAX(500000, promised / 100) ||
-           (!avi && !st->sought && packets_promised(st) - st->video_packets > 1 + video->nb_frames / 200);
+           (!avi && !st->sought &&
+            packets_promised(st) - st->video_packets > 1 + video->nb_frames / 200);
 }
 
 static sac_result end_of_input(struct sac_input *in)
 {
     const struct state *st = in->state;
     if (st->standard_input && st->video_packets == 0 && in->corrupt > 0)
-        return SAC_FAIL(in->ctx, SAC_ERR_FORMAT,
-                        "%s: its pictures lie before its index, and there is no way back in a pipe; "
-                        "give the file by name, or write it with the index in front",
-                        in->name);
+        return SAC_FAIL(
+            in->ctx, SAC_ERR_FORMAT,
+            "%s: its pictures lie before its index, and there is no way back in a pipe; give the "
+            "file by name, or write it with the index in front",
+            in->name);
     in->cut_off = is_cut_off(st);
     return SAC_EOS;
 }
@@ -505,8 +511,8 @@ static bool takes_over(const struct sac_input *in, const AVPacket *packet)
     const AVStream     *stream = st->fmt->streams[packet->stream_index];
     return packet->stream_index != st->video_index && st->fmt->nb_programs > 0 &&
            stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
-           av_cmp_q(stream->time_base, in->time_base) == 0 && !is_in_a_program(st, st->video_index) &&
-           is_in_a_program(st, packet->stream_index);
+           av_cmp_q(stream->time_base, in->time_base) == 0 &&
+           !is_in_a_program(st, st->video_index) && is_in_a_program(st, packet->stream_index);
 }
 
 /* Open the file again, from an offset on, in a new context. */
@@ -514,7 +520,7 @@ static sac_result open_from(struct sac_input *in, int64_t place, int pid)
 {
     struct state    *st = in->state;
     AVFormatContext *fmt = avformat_alloc_context();
-    int              err = fmt ? avio_open2(&fmt->pb, in->url, AVIO_FLAG_READ, NULL, NULL) : AVERROR(ENOMEM);
+    int err = fmt ? avio_open2(&fmt->pb, in->url, AVIO_FLAG_READ, NULL, NULL) : AVERROR(ENOMEM);
     if (fmt) {
         fmt->interrupt_callback = (AVIOInterruptCB){interrupted, in};
         fmt->flags |= AVFMT_FLAG_CUSTOM_IO; /* until it is open, we close the file */
@@ -528,10 +534,12 @@ static sac_result open_from(struct sac_input *in, int64_t place, int pid)
         err = avformat_find_stream_info(fmt, NULL);
     int video = -1;
     for (unsigned i = 0; err >= 0 && i < fmt->nb_streams; i++)
-        if (fmt->streams[i]->id == pid && fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO)
+        if (fmt->streams[i]->id == pid &&
+            fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO)
             video = (int)i;
     if (err < 0 || video < 0 ||
-        !sac_grow((void **)&st->former, &st->former_capacity, st->former_count + 1, sizeof *st->former)) {
+        !sac_grow((void **)&st->former, &st->former_capacity, st->former_count + 1,
+                  sizeof *st->former)) {
         avformat_close_input(&fmt);
         avio_closep(&pb);
         return err < 0 ? fail(in, err) : SAC_AGAIN;
@@ -550,8 +558,10 @@ static sac_result follow_codec(struct sac_input *in, const AVPacket *packet)
 {
     struct state *st = in->state;
     if (st->change_at == 0 && st->program.file)
-        st->change_at = sac_program_change(&st->program, packet ? avio_tell(st->fmt->pb) : avio_size(st->fmt->pb));
-    const int64_t behind = packet && packet->stream_index == st->video_index ? 0 : SOUND_BEHIND_BYTES;
+        st->change_at = sac_program_change(&st->program, packet ? avio_tell(st->fmt->pb)
+                                                                : avio_size(st->fmt->pb));
+    const int64_t behind =
+        packet && packet->stream_index == st->video_index ? 0 : SOUND_BEHIND_BYTES;
     if (st->change_at == 0 || (packet && packet->pos < st->change_at + behind))
         return SAC_OK;
     sac_result res = open_from(in, st->change_at, st->program.pid);
@@ -570,7 +580,8 @@ static sac_result follow_program(struct sac_input *in, const AVPacket *packet)
         st->program.pid = st->fmt->streams[st->video_index]->id;
         st->program.type = -1;
     }
-    if (other || (packet->stream_index == st->video_index && video->codec_id != in->video->codec_id))
+    if (other ||
+        (packet->stream_index == st->video_index && video->codec_id != in->video->codec_id))
         return go_on_with(in, video);
     return follow_codec(in, packet);
 }
@@ -581,7 +592,8 @@ static bool still_fits(struct sac_input *in, int kept, int stream)
     struct state            *st = in->state;
     const AVCodecParameters *now = st->fmt->streams[stream]->codecpar;
     if (st->kept_codec[kept] != AV_CODEC_ID_NONE && st->kept_codec[kept] != now->codec_id) {
-        sac_log(in->ctx, SAC_LOG_WARN, "%s: its audio changes from %s to %s, and is left out from here on", in->name,
+        sac_log(in->ctx, SAC_LOG_WARN,
+                "%s: its audio changes from %s to %s, and is left out from here on", in->name,
                 avcodec_get_name(st->kept_codec[kept]), avcodec_get_name(now->codec_id));
         st->kept_codec[kept] = AV_CODEC_ID_NONE;
     }
@@ -626,7 +638,8 @@ static sac_result read_packet(struct sac_input *in, AVPacket *packet, int *kept)
             return res;
         note_packet(st, packet);
         *kept = packet->stream_index == st->video_index ? -1 : kept_of(in, packet->stream_index);
-        if (*kept < 0 ? packet->stream_index != st->video_index : !still_fits(in, *kept, packet->stream_index)) {
+        if (*kept < 0 ? packet->stream_index != st->video_index
+                      : !still_fits(in, *kept, packet->stream_index)) {
             av_packet_unref(packet);
             continue;
         }

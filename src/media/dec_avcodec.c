@@ -38,8 +38,8 @@ static int open_codec(struct sac_decoder *dec, const AVCodecParameters *video)
 
 static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters *video)
 {
-    sac_context *ctx = sac_device_context(dec->dev);
-    sac_result   res = SAC_OK;
+    sac_context  *ctx = sac_device_context(dec->dev);
+    sac_result    res = SAC_OK;
     struct state *st = dec->state = sac_new(struct state);
     if (!st)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
@@ -75,8 +75,8 @@ static sac_result receive(struct sac_decoder *dec, sac_frame **out, struct sac_p
         av_frame_unref(st->picture);
         return SAC_ERR_FORMAT;
     }
-    res = sac_adopt_picture(&st->adopter, dec->dev, st->picture, sac_picture_orientation(dec, st->picture), out,
-                            &note->converted);
+    res = sac_adopt_picture(&st->adopter, dec->dev, st->picture,
+                            sac_picture_orientation(dec, st->picture), out, &note->converted);
     if (res != SAC_OK)
         sac_fail_prefix(sac_device_context(dec->dev), res, "%s: ", dec->source_name);
     return res;

@@ -15,9 +15,9 @@
 #include "media/media.h"
 
 enum {
-    SURFACES_MAX = 32, /* drivers fail with more */
+    SURFACES_MAX = 32,     /* drivers fail with more */
     OPEN_BYTES = 32 << 20, /* for a decoder before its size is known */
-    LENT_MIN = 3, /* as many as a round trip uses at once */
+    LENT_MIN = 3,          /* as many as a round trip uses at once */
 };
 
 struct state {
@@ -26,7 +26,7 @@ struct state {
     struct sac_stream   *stream; /* the device's, on which pictures are completed */
     struct sac_surfaces *surfaces;
     struct sac_uploader *round_trip; /* with params.round_trip: each picture to the host and back */
-    sac_result           refusal; /* SAC_OK: none */
+    sac_result           refusal;    /* SAC_OK: none */
     char                 why[320];
 };
 
@@ -65,7 +65,8 @@ static bool supports(const sac_device *dev, const AVCodecParameters *video)
 static void make_way(sac_device *dev, uint64_t bytes)
 {
     uint64_t left = 0, total = 0;
-    if (dev->ops->memory_info && dev->ops->memory_info(dev, &left, &total) == SAC_OK && left < bytes + bytes / 4)
+    if (dev->ops->memory_info && dev->ops->memory_info(dev, &left, &total) == SAC_OK &&
+        left < bytes + bytes / 4)
         sac_device_pool_trim(dev);
 }
 
@@ -96,8 +97,8 @@ static void describe(const AVCodecContext *avc, char *out, size_t size)
 static bool is_layout_taken(const AVCodecContext *avc)
 {
     const AVPixFmtDescriptor *desc = av_pix_fmt_desc_get(avc->sw_pix_fmt);
-    return desc && desc->nb_components >= 3 && desc->log2_chroma_w == 1 && desc->log2_chroma_h == 1 &&
-           (desc->comp[0].depth == 8 || desc->comp[0].depth == 10);
+    return desc && desc->nb_components >= 3 && desc->log2_chroma_w == 1 &&
+           desc->log2_chroma_h == 1 && (desc->comp[0].depth == 8 || desc->comp[0].depth == 10);
 }
 
 /* libavcodec takes every picture from its pool, then replaces its memory by the decoder's own. */
@@ -120,7 +121,8 @@ static uint64_t bytes_taken(const AVHWFramesContext *frames)
     const uint64_t sample = frames->sw_format == AV_PIX_FMT_P010 ? 2 : 1;
     const uint64_t width = (uint64_t)frames->width, height = (uint64_t)frames->height;
     const uint64_t plain = width * height * 3 / 2 * sample;
-    const uint64_t decoded = ((width * sample + 255) & ~UINT64_C(255)) * ((height + 31) & ~UINT64_C(31)) * 3 / 2;
+    const uint64_t decoded =
+        ((width * sample + 255) & ~UINT64_C(255)) * ((height + 31) & ~UINT64_C(31)) * 3 / 2;
     const uint64_t step = plain > 1 << 20 ? 2 << 20 : 1 << 20;
     const uint64_t both = (plain + step - 1) / step * step + (decoded + step - 1) / step * step;
     return both * (uint64_t)frames->initial_pool_size + 4 * plain;
@@ -129,8 +131,9 @@ static uint64_t bytes_taken(const AVHWFramesContext *frames)
 static sac_result size_pool(struct sac_decoder *dec, AVHWFramesContext *frames)
 {
     struct state *st = dec->state;
-    int           wanted = dec->params->surfaces > 0 ? dec->params->surfaces
-                                                     : SAC_LENT_DEFAULT + SAC_MAX(dec->params->prefetch, 0);
+    int           wanted = dec->params->surfaces;
+    if (wanted <= 0)
+        wanted = SAC_LENT_DEFAULT + SAC_MAX(dec->params->prefetch, 0);
     /* Every version of nvdec.c counts the stream's reference and reordering pictures plus two, one
      * of which is the present picture. libavcodec holds no others, since it gets a packet only when
      * one more may be lent. */
@@ -183,8 +186,9 @@ static enum AVPixelFormat choose(AVCodecContext *avc, const enum AVPixelFormat *
                       "NVDEC is not available: libnvcuvid.so.1 is missing; see 'saccade doctor'");
     if (*offered == AV_PIX_FMT_NONE || !is_layout_taken(avc)) {
         const bool full = strstr(complaint, "OUT_OF_MEMORY") != NULL;
-        snprintf(why, sizeof why, "NVDEC %s %s%s%s%s", full ? "has no memory for" : "does not decode", what,
-                 complaint[0] ? " (" : "", complaint, complaint[0] ? ")" : "");
+        snprintf(why, sizeof why, "NVDEC %s %s%s%s%s",
+                 full ? "has no memory for" : "does not decode", what, complaint[0] ? " (" : "",
+                 complaint, complaint[0] ? ")" : "");
         return refuse(st, full ? SAC_ERR_MEMORY : SAC_ERR_UNSUPPORTED, why);
     }
     if (make_pool(dec, avc) < 0) {
@@ -296,7 +300,8 @@ static sac_result lend(struct sac_decoder *dec, sac_frame **out)
     struct state            *st = dec->state;
     AVFrame                 *picture = st->picture;
     const AVHWFramesContext *frames =
-        picture->hw_frames_ctx ? (const AVHWFramesContext *)(void *)picture->hw_frames_ctx->data : NULL;
+        picture->hw_frames_ctx ? (const AVHWFramesContext *)(void *)picture->hw_frames_ctx->data
+                               : NULL;
     bool      direct;
     sac_frame desc = {
         .format = frames ? sac_format_of_av(frames->sw_format, &direct) : SAC_PIXEL_NONE,

@@ -21,8 +21,8 @@ static bool is_gpu(const sac_device *dev)
 }
 
 /* NULL: none. */
-static const struct sac_decoder_ops *find(const struct sac_decoder *dec, const AVCodecParameters *video,
-                                          bool on_device)
+static const struct sac_decoder_ops *find(const struct sac_decoder *dec,
+                                          const AVCodecParameters *video, bool on_device)
 {
     for (size_t i = 0; i < SAC_COUNT(decoders); i++) {
         bool is_devices_own = decoders[i] != &sac_decoder_avcodec;
@@ -52,8 +52,9 @@ static sac_result open_on_cpu(struct sac_decoder *dec, const AVCodecParameters *
 static void note(struct sac_decoder *dec, enum sac_log_level level, const char *why)
 {
     if (!dec->note[0])
-        sac_log(sac_device_context(dec->dev), level, "%s: decoded on the CPU and uploaded to %s: %s",
-                dec->source_name, sac_device_name(dec->dev), why);
+        sac_log(sac_device_context(dec->dev), level,
+                "%s: decoded on the CPU and uploaded to %s: %s", dec->source_name,
+                sac_device_name(dec->dev), why);
     snprintf(dec->note, sizeof dec->note, "%.255s", why);
 }
 
@@ -66,8 +67,11 @@ static sac_result refused(struct sac_decoder *dec)
     char         why[512];
     sac_context_last_error(ctx, why, sizeof why);
     if (dec->params->decode != SAC_DECODE_AUTO)
-        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s; --decode auto or cpu decodes it on the CPU", why);
-    note(dec, SAC_LOG_WARN, strncmp(why, dec->source_name, prefix - 2) == 0 && strlen(why) > prefix ? why + prefix : why);
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s; --decode auto or cpu decodes it on the CPU",
+                        why);
+    note(dec, SAC_LOG_WARN,
+         strncmp(why, dec->source_name, prefix - 2) == 0 && strlen(why) > prefix ? why + prefix
+                                                                                 : why);
     return SAC_OK;
 }
 
@@ -100,8 +104,8 @@ sac_result sac_decoder_open(struct sac_decoder *dec, const AVCodecParameters *vi
     if (!dec->video || avcodec_parameters_copy(dec->video, video) < 0)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
     if (!is_gpu(dec->dev) && decode == SAC_DECODE_GPU)
-        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: --decode gpu, but device %s is no GPU", dec->source_name,
-                        sac_device_name(dec->dev));
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "%s: --decode gpu, but device %s is no GPU",
+                        dec->source_name, sac_device_name(dec->dev));
     if (!is_gpu(dec->dev))
         return open_on_cpu(dec, video);
     if (decode == SAC_DECODE_CPU || (dec->images && decode != SAC_DECODE_GPU)) {
@@ -202,7 +206,8 @@ static sac_result replay_one(struct sac_decoder *dec)
     return res == SAC_ERR_FORMAT ? SAC_OK : res; /* counted when it was first sent */
 }
 
-sac_result sac_decoder_receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)
+sac_result sac_decoder_receive(struct sac_decoder *dec, sac_frame **out,
+                               struct sac_picture_note *note)
 {
     for (;;) {
         sac_result res = dec->ops->receive(dec, out, note);

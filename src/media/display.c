@@ -24,9 +24,10 @@ static double apart(double a, double b)
  * before turning leaves the image of "down" as it is and reverses that of "right". */
 struct sac_display sac_display_of(const int32_t matrix[9])
 {
-    const double       a = matrix[0], b = matrix[1], c = matrix[3], d = matrix[4];
-    const bool         mirrored = a * d - b * c < 0;
-    const double       turn = degrees_of(d, -c), by_right = mirrored ? degrees_of(-a, -b) : degrees_of(a, b);
+    const double a = matrix[0], b = matrix[1], c = matrix[3], d = matrix[4];
+    const bool   mirrored = a * d - b * c < 0;
+    const double turn = degrees_of(d, -c),
+                 by_right = mirrored ? degrees_of(-a, -b) : degrees_of(a, b);
     const int          quarters = (int)lround(turn / 90);
     struct sac_display out = {.can_turn = true};
     if (a * d - b * c == 0) /* singular: treated as none */
@@ -54,7 +55,8 @@ enum sac_orientation sac_display_turn(enum sac_rotate rotate, const struct sac_d
 enum sac_orientation sac_picture_orientation(struct sac_decoder *dec, const AVFrame *picture)
 {
     const AVFrameSideData *side = av_frame_get_side_data(picture, AV_FRAME_DATA_DISPLAYMATRIX);
-    dec->shown = side && side->size >= 9 * sizeof(int32_t) ? sac_display_of((const int32_t *)(const void *)side->data)
-                                                           : dec->display;
+    dec->shown = side && side->size >= 9 * sizeof(int32_t)
+                     ? sac_display_of((const int32_t *)(const void *)side->data)
+                     : dec->display;
     return sac_display_turn(dec->params->rotate, &dec->shown);
 }

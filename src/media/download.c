@@ -16,7 +16,8 @@ static size_t bytes_of(int width, int height)
 sac_result sac_download_open(struct sac_download *down, sac_device *dev, int width, int height)
 {
     down->dev = dev;
-    down->pictures = (struct sac_spares){.dev = dev, .owner = "frames for the encoder", .host = true};
+    down->pictures =
+        (struct sac_spares){.dev = dev, .owner = "frames for the encoder", .host = true};
     sac_result res = dev->ops->stream_create(dev, &down->stream);
     if (res == SAC_OK)
         res = dev->ops->event_create(dev, false, &down->done);
@@ -57,7 +58,8 @@ static sac_result fit(struct sac_download *down, const sac_frame *frame, const s
     return res;
 }
 
-static sac_result copy_planes(struct sac_download *down, const sac_frame *frame, const sac_frame *host)
+static sac_result copy_planes(struct sac_download *down, const sac_frame *frame,
+                              const sac_frame *host)
 {
     struct sac_plane_layout plane[SAC_PLANES_MAX];
     char                    what[128];
@@ -65,15 +67,17 @@ static sac_result copy_planes(struct sac_download *down, const sac_frame *frame,
     sac_result              res = sac_frame_await(frame, down->stream);
     sac_frame_name(frame, "encode: download of", what, sizeof what);
     for (int i = 0; i < n && res == SAC_OK; i++) {
-        const struct sac_copy_rows rows = {host->plane[i],       frame->plane[i],    host->pitch_bytes[i],
-                                           frame->pitch_bytes[i], plane[i].row_bytes, plane[i].rows};
-        res = sac_device_copy_rows(down->dev, down->stream, &rows, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_OVERLAY,
-                                   what);
+        const struct sac_copy_rows rows = {host->plane[i],       frame->plane[i],
+                                           host->pitch_bytes[i], frame->pitch_bytes[i],
+                                           plane[i].row_bytes,   plane[i].rows};
+        res = sac_device_copy_rows(down->dev, down->stream, &rows, SAC_COPY_DEVICE_TO_HOST,
+                                   SAC_COPY_OVERLAY, what);
     }
     return res;
 }
 
-sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool fits, const sac_frame *layout)
+sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool fits,
+                              const sac_frame *layout)
 {
     struct sac_buffer *buf = NULL;
     sac_result         res = fits ? SAC_OK : fit(down, frame, layout);
@@ -100,7 +104,8 @@ sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool 
     return SAC_OK;
 }
 
-sac_result sac_download_end_wait(struct sac_download *down, sac_frame *host, struct sac_buffer **memory)
+sac_result sac_download_end_wait(struct sac_download *down, sac_frame *host,
+                                 struct sac_buffer **memory)
 {
     if (!down->memory)
         return SAC_OK;

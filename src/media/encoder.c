@@ -31,13 +31,14 @@ static const struct encoder {
     {"libx264", "", QUALITY_CRF, 0, 0, true, 0, 0},
     /* Its default is a single key frame, so that no player could seek. */
     {"libopenh264", "rc_mode=quality:profile=high", QUALITY_H264, 250, 0, true, 4, 0},
-    /* 16 bits for ticks a second: ISO/IEC 14496-2, 6.3.3; a key frame before inverse transforms that
-     * round differently drift apart: its annex A, 132 frames. Every second that passes is
-     * a bit, and FFmpeg refuses more than an hour of them. */
+    /* 16 bits for ticks a second: ISO/IEC 14496-2, 6.3.3; a key frame before inverse transforms
+     * that round differently drift apart: its annex A, 132 frames. Every second that passes is a
+     * bit, and FFmpeg refuses more than an hour of them. */
     {"mpeg4", "", QUALITY_MPEG4, 100, 65535, false, 0, 3500},
     {"h264_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0, 0},
     {"hevc_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0, 0},
-    {"libvpx-vp9", "deadline=realtime:cpu-used=8:row-mt=1:crf=32:b=0", QUALITY_OWN, 0, 0, true, 0, 0},
+    {"libvpx-vp9", "deadline=realtime:cpu-used=8:row-mt=1:crf=32:b=0", QUALITY_OWN, 0, 0, true, 0,
+     0},
     {"libvpx", "deadline=realtime:cpu-used=8:crf=10:b=4M", QUALITY_OWN, 0, 0, false, 0, 0},
     {"libsvtav1", "preset=10:crf=35", QUALITY_OWN, 0, 0, true, 0, 0},
 };
@@ -57,7 +58,7 @@ bool sac_encoder_exists(const char *name)
     return codec && codec->type == AVMEDIA_TYPE_VIDEO;
 }
 
-static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster", "fast",
+static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",  "fast",
                                       "medium",    "slow",      "slower",   "veryslow"};
 
 sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset)
@@ -74,8 +75,8 @@ sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset)
 
 /* ---- open ---- */
 
-/* About as good as libx264 at that crf: within 1.7 dB of PSNR over 200 frames of vtest.avi with boxes
- * drawn, crf 20 to 26 (2026-11-21). OpenH264 and MPEG-4 take 1.6 to 2 times its bytes. */
+/* About as good as libx264 at that crf: within 1.7 dB of PSNR over 200 frames of vtest.avi with
+ * boxes drawn, crf 20 to 26 (2026-11-21). OpenH264 and MPEG-4 take 1.6 to 2 times its bytes. */
 static int set_quality(AVCodecContext *avc, AVDictionary **options, const struct encoder *row,
                        const struct sac_encoder_setup *setup)
 {
@@ -174,9 +175,8 @@ static void describe_layout(struct sac_encoder *enc, const struct sac_encoder_se
         .range = avc->color_range == AVCOL_RANGE_JPEG ? SAC_RANGE_FULL : SAC_RANGE_LIMITED,
     };
     enc->last_pts = INT64_MIN;
-    enc->step = setup->fps.num > 0
-                    ? SAC_MAX(av_rescale_q(1, av_inv_q(setup->fps), avc->time_base), 1)
-                    : 1;
+    enc->step =
+        setup->fps.num > 0 ? SAC_MAX(av_rescale_q(1, av_inv_q(setup->fps), avc->time_base), 1) : 1;
 }
 
 static sac_result open_one(struct sac_encoder *enc, const char *path, const char *name,
@@ -195,12 +195,13 @@ static sac_result open_one(struct sac_encoder *enc, const char *path, const char
 }
 
 /* Try the GPU's own encoder for H.264; if the card has none, that is logged. */
-static bool try_gpu(struct sac_encoder *enc, const char *path, const struct sac_encoder_setup *setup)
+static bool try_gpu(struct sac_encoder *enc, const char *path,
+                    const struct sac_encoder_setup *setup)
 {
     static const char name[] = "h264_nvenc";
     sac_context      *ctx = sac_device_context(enc->dev);
-    if (enc->dev->ops->host_memory || !enc->dev->ops->video_context || strcmp(setup->names[0], "libx264") != 0 ||
-        !sac_encoder_exists(name))
+    if (enc->dev->ops->host_memory || !enc->dev->ops->video_context ||
+        strcmp(setup->names[0], "libx264") != 0 || !sac_encoder_exists(name))
         return false;
     sac_ffmpeg_log_begin(ctx);
     int err = try_open(enc, name, setup);
@@ -210,7 +211,8 @@ static bool try_gpu(struct sac_encoder *enc, const char *path, const struct sac_
         avcodec_free_context(&enc->avc);
         enc->on_gpu = false;
         sac_log(ctx, SAC_LOG_INFO, "%s: no NVENC on %s%s%s: frames are copied to the host", path,
-                sac_device_name(enc->dev), sac_ffmpeg_complaint()[0] ? ", " : "", sac_ffmpeg_complaint());
+                sac_device_name(enc->dev), sac_ffmpeg_complaint()[0] ? ", " : "",
+                sac_ffmpeg_complaint());
     }
     sac_ffmpeg_log_end();
     return err >= 0;
@@ -219,7 +221,9 @@ static bool try_gpu(struct sac_encoder *enc, const char *path, const struct sac_
 sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height)
 {
     enc->dev = dev;
-    return dev->ops->host_memory || enc->down.dev ? SAC_OK : sac_download_open(&enc->down, dev, width, height);
+    return dev->ops->host_memory || enc->down.dev
+               ? SAC_OK
+               : sac_download_open(&enc->down, dev, width, height);
 }
 
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
@@ -242,9 +246,10 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
         res = open_one(enc, path, setup->names[i], setup);
         sac_ffmpeg_log_end();
         if (res == SAC_OK && i > 0)
-            sac_log(ctx, SAC_LOG_WARN, "%s: this FFmpeg has no working %s; encoding with %s%s", path,
-                    setup->names[0], setup->names[i],
-                    enc->avc->codec_id == AV_CODEC_ID_MPEG4 ? ", whose video browsers do not play" : "");
+            sac_log(ctx, SAC_LOG_WARN, "%s: this FFmpeg has no working %s; encoding with %s%s",
+                    path, setup->names[0], setup->names[i],
+                    enc->avc->codec_id == AV_CODEC_ID_MPEG4 ? ", whose video browsers do not play"
+                                                            : "");
         if (res == SAC_OK)
             break;
     }
@@ -269,8 +274,8 @@ static bool fits(const sac_frame *frame, const sac_frame *layout)
 {
     /* A frame may be one pixel larger (an odd size): the encoder drops the last column or row. */
     return frame->format == layout->format && frame->orientation == SAC_UPRIGHT &&
-           frame->matrix == layout->matrix && frame->range == layout->range && (frame->width & ~1) == layout->width &&
-           (frame->height & ~1) == layout->height;
+           frame->matrix == layout->matrix && frame->range == layout->range &&
+           (frame->width & ~1) == layout->width && (frame->height & ~1) == layout->height;
 }
 
 /* A new reference to a frame in the encoder's layout. */
@@ -309,7 +314,7 @@ static void release_memory(void *opaque, uint8_t *data)
 }
 
 /* Takes the owner's reference, which is released once the encoder no longer needs the picture. */
-static int lend(struct sac_encoder *enc, const sac_frame *frame,
+static int lend(struct sac_encoder *enc, const sac_frame           *frame,
                 void (*release)(void *opaque, uint8_t *data), void *owner)
 {
     AVFrame *pic = enc->picture;
@@ -346,7 +351,7 @@ static void remember_duration(struct sac_encoder *enc, int64_t pts, int64_t dura
 {
     if (enc->gaps.max_us > 0)
         duration_us = SAC_MIN(duration_us, enc->gaps.max_us);
-    int64_t duration = av_rescale_q(duration_us, AV_TIME_BASE_Q, enc->avc->time_base);
+    int64_t  duration = av_rescale_q(duration_us, AV_TIME_BASE_Q, enc->avc->time_base);
     unsigned at = enc->recent_next++ % SAC_COUNT(enc->recent);
     enc->recent[at].pts = pts;
     enc->recent[at].duration = duration > 0 ? duration : enc->step;
@@ -370,7 +375,8 @@ static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int er
     if (err >= 0)
         err = avcodec_send_frame(enc->avc, enc->picture);
     av_frame_unref(enc->picture);
-    return err < 0 ? sac_ffmpeg_fail(sac_device_context(enc->dev), err, enc->avc->codec->name) : SAC_OK;
+    return err < 0 ? sac_ffmpeg_fail(sac_device_context(enc->dev), err, enc->avc->codec->name)
+                   : SAC_OK;
 }
 
 static sac_result send_fitting(struct sac_encoder *enc, sac_frame *frame)
@@ -406,7 +412,9 @@ sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame)
     if (frame || res != SAC_OK)
         return res;
     int err = avcodec_send_frame(enc->avc, NULL);
-    return err < 0 && err != AVERROR_EOF ? sac_ffmpeg_fail(sac_device_context(enc->dev), err, "encoder") : SAC_OK;
+    return err < 0 && err != AVERROR_EOF
+               ? sac_ffmpeg_fail(sac_device_context(enc->dev), err, "encoder")
+               : SAC_OK;
 }
 
 sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet)

@@ -34,8 +34,8 @@ sac_result sac_source_take_kept(sac_source *src, int64_t until_us, AVPacket *pac
     const struct sac_kept_packet *first = sac_kept_first(&src->kept);
     if (first) {
         AVRational tb = src->input.kept[first->stream]->time_base;
-        int64_t    ts = first->packet->dts != AV_NOPTS_VALUE ? first->packet->dts : first->packet->pts;
-        int64_t    us = sac_time_us(ts, tb);
+        int64_t ts = first->packet->dts != AV_NOPTS_VALUE ? first->packet->dts : first->packet->pts;
+        int64_t us = sac_time_us(ts, tb);
         if (us == SAC_TIME_NONE || us - src->origin_us < until_us) {
             *stream = first->stream;
             *origin_us = src->origin_us + src->params.start_us;
@@ -145,7 +145,8 @@ static sac_result at_end_of_input(struct sac_source *src)
         return SAC_EOS;
     if (src->fault != SAC_OK)
         return SAC_FAIL(src->ctx, src->fault, "%s", src->fault_sentence);
-    if (src->params.start_us > 0 && src->part_first < 0 && (src->decoded > 0 || src->input.numbered))
+    if (src->params.start_us > 0 && src->part_first < 0 &&
+        (src->decoded > 0 || src->input.numbered))
         return sac_part_fail_empty(src);
     if (src->decoded == 0)
         return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
@@ -153,8 +154,8 @@ static sac_result at_end_of_input(struct sac_source *src)
                         (unsigned long long)stats.corrupt);
     if (src->input.cut_off)
         return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
-                        "%s: the file is cut off; the %lld frame%s that it still has %s read", src->name,
-                        (long long)stats.frames, stats.frames == 1 ? "" : "s",
+                        "%s: the file is cut off; the %lld frame%s that it still has %s read",
+                        src->name, (long long)stats.frames, stats.frames == 1 ? "" : "s",
                         stats.frames == 1 ? "was" : "were");
     return SAC_EOS;
 }
@@ -205,7 +206,8 @@ static void label(struct sac_source *src, sac_frame *frame, const struct sac_pic
 static bool is_cancelled(const struct sac_source *src)
 {
     const struct sac_source_params *p = &src->params;
-    return atomic_load(&src->cancelled) || (src->opening && p->give_up && p->give_up(p->give_up_user));
+    return atomic_load(&src->cancelled) ||
+           (src->opening && p->give_up && p->give_up(p->give_up_user));
 }
 
 sac_result sac_feed_any_frame(struct sac_source *src, sac_frame **out)

@@ -57,16 +57,16 @@ sac_result sac_ffmpeg_result(int averror)
     case AVERROR_INVALIDDATA:
     case AVERROR_EOF:
     case AVERROR_STREAM_NOT_FOUND:
-    case AVERROR_DEMUXER_NOT_FOUND:  return SAC_ERR_FORMAT;
+    case AVERROR_DEMUXER_NOT_FOUND: return SAC_ERR_FORMAT;
     case AVERROR_DECODER_NOT_FOUND:
     case AVERROR_ENCODER_NOT_FOUND:
     case AVERROR_MUXER_NOT_FOUND:
     case AVERROR_PROTOCOL_NOT_FOUND:
     case AVERROR_PATCHWELCOME:
-    case AVERROR(ENOSYS):            return SAC_ERR_UNSUPPORTED;
-    case AVERROR(ENOMEM):            return SAC_ERR_MEMORY;
-    case AVERROR_EXIT:               return SAC_ERR_CANCELLED;
-    default:                         return averror < 0 ? SAC_ERR_IO : SAC_OK;
+    case AVERROR(ENOSYS): return SAC_ERR_UNSUPPORTED;
+    case AVERROR(ENOMEM): return SAC_ERR_MEMORY;
+    case AVERROR_EXIT: return SAC_ERR_CANCELLED;
+    default: return averror < 0 ? SAC_ERR_IO : SAC_OK;
     }
 }
 
@@ -88,7 +88,8 @@ sac_result sac_ffmpeg_verdict(const struct sac_decoder *dec, int averror)
     if (!is_out_of_memory(averror))
         return SAC_ERR_FORMAT;
     return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_MEMORY,
-                    complaint[0] ? "%s: no memory for its decoder '%s' on %s (%s)" : "%s: no memory for its decoder '%s' on %s",
+                    complaint[0] ? "%s: no memory for its decoder '%s' on %s (%s)"
+                                 : "%s: no memory for its decoder '%s' on %s",
                     dec->source_name, dec->name, sac_device_name(dec->dev), complaint);
 }
 

@@ -35,15 +35,15 @@ enum sac_pixel_format sac_format_of_av(enum AVPixelFormat format, bool *direct)
 enum AVPixelFormat sac_format_to_av(enum sac_pixel_format format)
 {
     switch (format) {
-    case SAC_PIXEL_NV12:  return AV_PIX_FMT_NV12;
-    case SAC_PIXEL_P010:  return AV_PIX_FMT_P010LE;
-    case SAC_PIXEL_I420:  return AV_PIX_FMT_YUV420P;
+    case SAC_PIXEL_NV12: return AV_PIX_FMT_NV12;
+    case SAC_PIXEL_P010: return AV_PIX_FMT_P010LE;
+    case SAC_PIXEL_I420: return AV_PIX_FMT_YUV420P;
     case SAC_PIXEL_RGB24: return AV_PIX_FMT_RGB24;
     case SAC_PIXEL_GRAY8: return AV_PIX_FMT_GRAY8;
     case SAC_PIXEL_BGR24: return AV_PIX_FMT_BGR24;
-    case SAC_PIXEL_RGBA:  return AV_PIX_FMT_RGBA;
-    case SAC_PIXEL_BGRA:  return AV_PIX_FMT_BGRA;
-    default:              return AV_PIX_FMT_NONE;
+    case SAC_PIXEL_RGBA: return AV_PIX_FMT_RGBA;
+    case SAC_PIXEL_BGRA: return AV_PIX_FMT_BGRA;
+    default: return AV_PIX_FMT_NONE;
     }
 }
 
@@ -52,22 +52,22 @@ enum AVPixelFormat sac_format_to_av(enum sac_pixel_format format)
 enum sac_colour_matrix sac_matrix_of_av(enum AVColorSpace space, int height)
 {
     switch (space) {
-    case AVCOL_SPC_BT709:      return SAC_MATRIX_BT709;
+    case AVCOL_SPC_BT709: return SAC_MATRIX_BT709;
     case AVCOL_SPC_FCC:
     case AVCOL_SPC_BT470BG:
-    case AVCOL_SPC_SMPTE170M:  return SAC_MATRIX_BT601;
+    case AVCOL_SPC_SMPTE170M: return SAC_MATRIX_BT601;
     case AVCOL_SPC_BT2020_NCL:
-    case AVCOL_SPC_BT2020_CL:  return SAC_MATRIX_BT2020;
-    default:                   return height < 720 ? SAC_MATRIX_BT601 : SAC_MATRIX_BT709;
+    case AVCOL_SPC_BT2020_CL: return SAC_MATRIX_BT2020;
+    default: return height < 720 ? SAC_MATRIX_BT601 : SAC_MATRIX_BT709;
     }
 }
 
 enum AVColorSpace sac_matrix_to_av(enum sac_colour_matrix matrix)
 {
     switch (matrix) {
-    case SAC_MATRIX_BT601:  return AVCOL_SPC_SMPTE170M;
+    case SAC_MATRIX_BT601: return AVCOL_SPC_SMPTE170M;
     case SAC_MATRIX_BT2020: return AVCOL_SPC_BT2020_NCL;
-    default:                return AVCOL_SPC_BT709;
+    default: return AVCOL_SPC_BT709;
     }
 }
 

@@ -20,11 +20,16 @@ static const struct {
     size_t         offset, length;
     enum AVCodecID codec;
 } signatures[] = {
-    {"\xff\xd8\xff", 0, 3, AV_CODEC_ID_MJPEG}, {"\x89PNG", 0, 4, AV_CODEC_ID_PNG},
-    {"BM", 0, 2, AV_CODEC_ID_BMP},             {"WEBP", 8, 4, AV_CODEC_ID_WEBP},
-    {"II*\0", 0, 4, AV_CODEC_ID_TIFF},         {"MM\0*", 0, 4, AV_CODEC_ID_TIFF},
-    {"P6", 0, 2, AV_CODEC_ID_PPM},             {"P3", 0, 2, AV_CODEC_ID_PPM},
-    {"P5", 0, 2, AV_CODEC_ID_PGM},             {"P2", 0, 2, AV_CODEC_ID_PGM},
+    {"\xff\xd8\xff", 0, 3, AV_CODEC_ID_MJPEG},
+    {"\x89PNG", 0, 4, AV_CODEC_ID_PNG},
+    {"BM", 0, 2, AV_CODEC_ID_BMP},
+    {"WEBP", 8, 4, AV_CODEC_ID_WEBP},
+    {"II*\0", 0, 4, AV_CODEC_ID_TIFF},
+    {"MM\0*", 0, 4, AV_CODEC_ID_TIFF},
+    {"P6", 0, 2, AV_CODEC_ID_PPM},
+    {"P3", 0, 2, AV_CODEC_ID_PPM},
+    {"P5", 0, 2, AV_CODEC_ID_PGM},
+    {"P2", 0, 2, AV_CODEC_ID_PGM},
 };
 
 enum { FILE_BYTES_MAX = 1 << 30 };
@@ -54,8 +59,9 @@ int sac_name_is_picture(const char *path)
 int sac_name_is_video(const char *path)
 {
     static const char *const videos[] = {
-        "mp4", "m4v", "mov", "mkv", "webm", "avi", "ts",  "m2ts", "mts", "mpg",  "mpeg", "vob", "flv", "wmv", "asf",
-        "3gp", "3g2", "ogv", "mxf", "y4m",  "ivf", "264", "h264", "265", "h265", "hevc", "nut", "dav", "mjpeg", "mjpg",
+        "mp4",  "m4v", "mov",  "mkv", "webm", "avi",  "ts",  "m2ts", "mts",   "mpg",
+        "mpeg", "vob", "flv",  "wmv", "asf",  "3gp",  "3g2", "ogv",  "mxf",   "y4m",
+        "ivf",  "264", "h264", "265", "h265", "hevc", "nut", "dav",  "mjpeg", "mjpg",
     };
     return path && has_ending(path, videos, SAC_COUNT(videos));
 }

@@ -9,15 +9,16 @@
 
 enum { QUALITY = 2 }; /* MJPEG's quantiser, of 1 to 31: about quality 95 on the IJG's scale */
 
-/* JFIF: BT.601, full range. Chroma of a last column without a neighbour is right only with FULL_CHR_H_INP. */
+/* JFIF: BT.601, full range. Chroma of a last column without a neighbour is right only with
+ * FULL_CHR_H_INP. */
 static int to_yuv(const uint8_t *rgb, AVFrame *picture)
 {
     const int         *matrix = sws_getCoefficients(SWS_CS_ITU601);
     const uint8_t     *from[4] = {rgb};
     const int          pitch[4] = {3 * picture->width};
-    struct SwsContext *scaler =
-        sws_getContext(picture->width, picture->height, AV_PIX_FMT_RGB24, picture->width, picture->height,
-                       AV_PIX_FMT_YUV420P, SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP, NULL, NULL, NULL);
+    struct SwsContext *scaler = sws_getContext(
+        picture->width, picture->height, AV_PIX_FMT_RGB24, picture->width, picture->height,
+        AV_PIX_FMT_YUV420P, SWS_BILINEAR | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP, NULL, NULL, NULL);
     if (!scaler)
         return AVERROR(ENOMEM);
     sws_setColorspaceDetails(scaler, matrix, 1, matrix, 1, 0, 1 << 16, 1 << 16);
@@ -69,8 +70,8 @@ static int encode(const uint8_t *rgb, int width, int height, AVPacket *packet)
     return err;
 }
 
-sac_result sac_jpeg_encode(sac_context *ctx, const uint8_t *rgb, int width, int height, uint8_t **bytes,
-                           size_t *size)
+sac_result sac_jpeg_encode(sac_context *ctx, const uint8_t *rgb, int width, int height,
+                           uint8_t **bytes, size_t *size)
 {
     AVPacket  *packet = av_packet_alloc();
     int        err = encode(rgb, width, height, packet);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Internal header of src/media. Who does what:
  *
- *   input     gives packets: a container (container.c; program.c) or a list of images (images.c); inputs.c
+ *   input     gives packets: a container (container.c; program.c) or a list of images (images.c);
+ *             inputs.c
  *   decoder   turns packets into frames: one row per decoder; decoders.c, dec_avcodec.c,
  *             dec_nvdec.c, surfaces.c
  *   source    drives both (feed.c), repairs timestamps (timeline.c), skips frames outside the
@@ -79,7 +80,7 @@ struct sac_gaps {
     int64_t from_us, to_us; /* the latest span that was left out */
 };
 /* Call with each frame's time before applying it. true: the step to this frame is shortened. */
-bool    sac_gaps_note(struct sac_gaps *gaps, int64_t us);
+bool sac_gaps_note(struct sac_gaps *gaps, int64_t us);
 /* The time in the file of a frame or an audio packet. SAC_TIME_NONE: it lies in a span that is left
  * out. */
 int64_t sac_gaps_apply(const struct sac_gaps *gaps, int64_t us);
@@ -87,9 +88,9 @@ int64_t sac_gaps_apply(const struct sac_gaps *gaps, int64_t us);
 /* ---- display.c: the orientation in which pictures are shown ---- */
 
 struct sac_display {
-    double               degrees; /* clockwise, 0 up to 360 */
-    bool                 mirrored; /* mirrored left to right before it is turned */
-    bool                 can_turn; /* it is one of enum sac_orientation */
+    double               degrees;     /* clockwise, 0 up to 360 */
+    bool                 mirrored;    /* mirrored left to right before it is turned */
+    bool                 can_turn;    /* it is one of enum sac_orientation */
     enum sac_orientation orientation; /* SAC_UPRIGHT unless can_turn */
 };
 struct sac_display sac_display_of(const int32_t matrix[9]);
@@ -103,13 +104,14 @@ enum sac_orientation sac_picture_orientation(struct sac_decoder *dec, const AVFr
 
 struct sac_program {
     FILE   *file; /* NULL: the program map is not read */
-    int64_t at; /* offset of the next packet; -1: find it from the next call's `until` */
+    int64_t at;   /* offset of the next packet; -1: find it from the next call's `until` */
     int     pid, map_pid, type; /* the stream's PID, its program map's PID, its type; -1: unknown */
 };
-sac_result sac_program_open(sac_context *ctx, const char *path, int pid, struct sac_program *program);
+sac_result sac_program_open(sac_context *ctx, const char *path, int pid,
+                            struct sac_program *program);
 void       sac_program_close(struct sac_program *program); /* zeroed too */
 /* The next byte offset before `until` at which the stream's type changes; 0: none. */
-int64_t    sac_program_change(struct sac_program *program, int64_t until);
+int64_t sac_program_change(struct sac_program *program, int64_t until);
 
 /* ---- inputs: packets ---- */
 
@@ -128,12 +130,12 @@ struct sac_input {
     int64_t    duration_us, frames;
     char       container[32];
     bool       live;
-    bool       seekable;       /* ops->seek may be called */
-    bool       provisional;    /* size and format may be a later picture's, not the first's */
-    bool       numbered;       /* a timestamp is the frame's number, from 0 */
+    bool       seekable;    /* ops->seek may be called */
+    bool       provisional; /* size and format may be a later picture's, not the first's */
+    bool       numbered;    /* a timestamp is the frame's number, from 0 */
     bool       has_display_matrix;
     int32_t    display_matrix[9];
-    AVStream **kept;           /* [kept_count] other streams whose packets a sink may copy */
+    AVStream **kept; /* [kept_count] other streams whose packets a sink may copy */
     int        kept_count;
     int        audio_streams;
 
@@ -141,7 +143,7 @@ struct sac_input {
     AVCodecParameters *video;
     int                generation;
 
-    const AVFormatContext *fmt; /* NULL: a list of images */
+    const AVFormatContext *fmt;         /* NULL: a list of images */
     int                    video_index; /* in fmt */
 
     uint64_t corrupt; /* packets so far that were rejected or marked corrupt */
@@ -188,10 +190,10 @@ struct sac_decoder {
     bool                            images;      /* a list of images: each is a stream of its own */
     int                             threads;
     AVRational                      time_base;
-    struct sac_display              display; /* stated by the container */
-    struct sac_display              shown;   /* how the latest picture is to be shown */
-    char                            name[32];  /* libavcodec's name, or "nvdec h264" on a GPU */
-    char                            note[256]; /* why the GPU does not decode; else empty */
+    struct sac_display              display;       /* stated by the container */
+    struct sac_display              shown;         /* how the latest picture is to be shown */
+    char                            name[32];      /* libavcodec's name, or "nvdec h264" on a GPU */
+    char                            note[256];     /* why the GPU does not decode; else empty */
     uint64_t                        surface_bytes; /* GPU memory for decoded pictures */
     int                             surfaces;
     void                           *state;
@@ -224,7 +226,8 @@ extern const struct sac_decoder_ops sac_decoder_avcodec, sac_decoder_nvdec;
  * the stream, the CPU's takes over from the last key frame. send and receive are as above. */
 sac_result sac_decoder_open(struct sac_decoder *dec, const AVCodecParameters *video);
 sac_result sac_decoder_send(struct sac_decoder *dec, const AVPacket *packet);
-sac_result sac_decoder_receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note);
+sac_result sac_decoder_receive(struct sac_decoder *dec, sac_frame **out,
+                               struct sac_picture_note *note);
 void       sac_decoder_close(struct sac_decoder *dec);
 
 /* dec_nvdec.c: libavcodec's decoder for this codec that can use NVDEC, or NULL. It need not be the
@@ -236,9 +239,9 @@ const AVCodec *sac_nvdec_codec(enum AVCodecID id);
 struct sac_surfaces;
 sac_result sac_surfaces_create(sac_device *dev, const char *source_name, struct sac_surfaces **out);
 /* Frames that are lent out stay valid. */
-void       sac_surfaces_close(struct sac_surfaces **surfaces);
+void sac_surfaces_close(struct sac_surfaces **surfaces);
 /* At most this many may be lent out at once. */
-void       sac_surfaces_limit(struct sac_surfaces *surfaces, int max);
+void sac_surfaces_limit(struct sac_surfaces *surfaces, int max);
 /* Count the decoder's surfaces, which the driver allocates, as GPU memory in use. Errors:
  * SAC_ERR_LIMIT, with the sentence. */
 sac_result sac_surfaces_reserve(struct sac_surfaces *surfaces, uint64_t bytes);
@@ -255,10 +258,12 @@ struct sac_uploader;
 enum { SAC_LENT_DEFAULT = 8 }; /* default of frames that are read ahead or held by the caller */
 /* what: names the upload in strict mode's sentence. frames: how many may be in use at once; they
  * are allocated as the first frames are uploaded. */
-sac_result sac_uploader_create(sac_device *dev, const char *what, int frames, struct sac_uploader **out);
+sac_result sac_uploader_create(sac_device *dev, const char *what, int frames,
+                               struct sac_uploader **out);
 /* The same for a source's decoder. */
 sac_result sac_source_uploader_create(sac_device *dev, const char *source_name,
-                                      const struct sac_source_params *params, struct sac_uploader **out);
+                                      const struct sac_source_params *params,
+                                      struct sac_uploader           **out);
 void       sac_uploader_destroy(struct sac_uploader **up); /* waits for copies; NULL too */
 /* begin: set staging's format and size; it gets planes to write to. end: the frame on the GPU with
  * what was written, counted as frame-upload. */
@@ -295,7 +300,7 @@ struct sac_kept {
     int64_t                 bytes;
     uint64_t                dropped;
 };
-bool sac_kept_push(struct sac_kept *kept, AVPacket *packet, int stream); /* takes its data */
+bool sac_kept_push(struct sac_kept *kept, AVPacket *packet, int stream);   /* takes its data */
 const struct sac_kept_packet *sac_kept_first(const struct sac_kept *kept); /* NULL: none */
 void sac_kept_take(struct sac_kept *kept, AVPacket *packet);               /* the first */
 void sac_kept_finish(struct sac_kept *kept);
@@ -318,24 +323,25 @@ int64_t sac_source_start_us(const sac_source *src);
 
 /* ---- jpeg.c ---- */
 
-/* A picture in host memory, its rows without gaps, as a JPEG file. bytes: [size], released by sac_free.
+/* A picture in host memory, its rows without gaps, as a JPEG file. bytes: [size], released by
+ * sac_free.
  * Errors   SAC_ERR_UNSUPPORTED (FFmpeg has no encoder, or it rejects the size), SAC_ERR_MEMORY. */
-sac_result sac_jpeg_encode(sac_context *ctx, const uint8_t *rgb, int width, int height, uint8_t **bytes,
-                           size_t *size);
+sac_result sac_jpeg_encode(sac_context *ctx, const uint8_t *rgb, int width, int height,
+                           uint8_t **bytes, size_t *size);
 
 /* ---- encoder.c ---- */
 
 struct sac_encoder_setup {
-    const char *const *names; /* NULL-terminated, best first */
-    bool               named; /* by the user: no other is tried */
-    const char        *preset;
-    int                crf, threads;
-    int                beside; /* number of other encoders running in this process */
-    int                width, height;
-    AVRational         time_base, fps; /* fps 0/1: unknown */
-    AVRational         sample_aspect;
-    enum sac_colour_matrix matrix;
-    enum sac_colour_range  range;
+    const char *const       *names; /* NULL-terminated, best first */
+    bool                     named; /* by the user: no other is tried */
+    const char              *preset;
+    int                      crf, threads;
+    int                      beside; /* number of other encoders running in this process */
+    int                      width, height;
+    AVRational               time_base, fps; /* fps 0/1: unknown */
+    AVRational               sample_aspect;
+    enum sac_colour_matrix   matrix;
+    enum sac_colour_range    range;
     const AVCodecParameters *like; /* primaries and transfer; or NULL */
     bool                     global_header, reordering;
 };
@@ -347,35 +353,37 @@ struct sac_download {
     sac_frame         *fitted; /* a frame converted to the encoder's layout */
     sac_frame          host;   /* the frame being copied, if memory is set */
     struct sac_buffer *memory;
-    sac_frame         *reading; /* the frame that it is copied from; or NULL */
+    sac_frame         *reading;  /* the frame that it is copied from; or NULL */
     struct sac_spares  pictures; /* on the host */
 };
 sac_result sac_download_open(struct sac_download *down, sac_device *dev, int width, int height);
 void       sac_download_close(struct sac_download *down); /* half-built too */
 /* Queue the copy of a GPU's frame to the host, converted to the layout unless it fits; no other
  * copy may be pending. Counted as overlay-download. */
-sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool fits, const sac_frame *layout);
+sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool fits,
+                              const sac_frame *layout);
 /* Wait for the pending copy: a frame in host memory, held by *memory. Without one *memory is
  * unchanged. */
-sac_result sac_download_end_wait(struct sac_download *down, sac_frame *host, struct sac_buffer **memory);
+sac_result sac_download_end_wait(struct sac_download *down, sac_frame *host,
+                                 struct sac_buffer **memory);
 
 struct sac_encoder {
-    sac_device     *dev;
-    struct sac_download down; /* for a GPU's frames */
-    bool            on_gpu; /* the encoder takes frames in GPU memory */
-    AVCodecContext *avc;
-    AVFrame        *picture;
-    sac_frame       layout; /* what a frame must be: format, size, matrix, range */
-    int64_t         origin_us; /* the frame time that is 0 in the file */
-    int64_t         last_pts;
-    int64_t         step;   /* a frame's duration where it is unknown, in time_base */
-    struct sac_gaps gaps;   /* the sink's: applied to the frames' times */
+    sac_device         *dev;
+    struct sac_download down;   /* for a GPU's frames */
+    bool                on_gpu; /* the encoder takes frames in GPU memory */
+    AVCodecContext     *avc;
+    AVFrame            *picture;
+    sac_frame           layout;    /* what a frame must be: format, size, matrix, range */
+    int64_t             origin_us; /* the frame time that is 0 in the file */
+    int64_t             last_pts;
+    int64_t             step; /* a frame's duration where it is unknown, in time_base */
+    struct sac_gaps     gaps; /* the sink's: applied to the frames' times */
     struct {
         int64_t pts, duration;
     } recent[128]; /* durations of the frames inside the encoder, by pts */
     unsigned recent_next;
 };
-bool       sac_encoder_exists(const char *name);
+bool sac_encoder_exists(const char *name);
 /* Checked by us, since libx264 prints its own error to standard error. */
 sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset);
 /* Allocate what it needs on a device for frames of this size; open does so too. */
@@ -387,13 +395,13 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
 sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame);
 sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet); /* SAC_AGAIN, SAC_EOS */
 /* The longest time between two frames that it accepts; 0: any. */
-int64_t    sac_encoder_step_max_us(const struct sac_encoder *enc);
-void       sac_encoder_close(struct sac_encoder *enc);
+int64_t sac_encoder_step_max_us(const struct sac_encoder *enc);
+void    sac_encoder_close(struct sac_encoder *enc);
 
 /* ---- nvenc.c: an encoder on a GPU ---- */
 
-bool       sac_nvenc_is(const char *encoder);
-int        sac_nvenc_prepare(struct sac_encoder *enc); /* before avcodec_open2; FFmpeg's error */
+bool sac_nvenc_is(const char *encoder);
+int  sac_nvenc_prepare(struct sac_encoder *enc); /* before avcodec_open2; FFmpeg's error */
 /* A new reference to a complete GPU frame in the encoder's layout. */
 sac_result sac_nvenc_fit(struct sac_encoder *enc, sac_frame *frame, bool fits, sac_frame **out);
 
@@ -401,15 +409,15 @@ sac_result sac_nvenc_fit(struct sac_encoder *enc, sac_frame *frame, bool fits, s
 
 struct sac_container {
     const char *ending, *format;
-    const char *options;     /* of the muxer, "key=value:..." or NULL */
-    bool        reordering;  /* can hold frames out of display order (B-frames) */
-    bool        tick_is_frame; /* the muxer writes an empty frame for each tick without one */
-    int64_t     step_max;    /* most ticks between two packets; 0: any number */
+    const char *options;         /* of the muxer, "key=value:..." or NULL */
+    bool        reordering;      /* can hold frames out of display order (B-frames) */
+    bool        tick_is_frame;   /* the muxer writes an empty frame for each tick without one */
+    int64_t     step_max;        /* most ticks between two packets; 0: any number */
     const enum AVCodecID *audio; /* audio codecs, AV_CODEC_ID_NONE last; NULL: ask the muxer */
-    const char *encoders[5]; /* best first */
+    const char           *encoders[5]; /* best first */
 };
-const struct sac_container *sac_container_of_path(const char *path); /* NULL: none */
-void sac_container_endings(char *buf, size_t size);                  /* ".mp4, .mkv, ..." */
+const struct sac_container *sac_container_of_path(const char *path);       /* NULL: none */
+void                        sac_container_endings(char *buf, size_t size); /* ".mp4, .mkv, ..." */
 
 /* One of the source's kept streams in the output. */
 struct sac_muxed {
@@ -427,7 +435,7 @@ struct sac_muxer {
     AVRational                  video_time_base; /* of the packets handed in */
     struct sac_muxed           *kept;            /* [kept_count] */
     int                         kept_count;
-    int64_t                     step_max_us;     /* the least of all streams; 0: none */
+    int64_t                     step_max_us; /* the least of all streams; 0: none */
     bool                        header;
 };
 sac_result sac_muxer_open(struct sac_muxer *mux, const char *file);
@@ -436,7 +444,8 @@ sac_result sac_muxer_start(struct sac_muxer *mux, const AVCodecContext *video,
                            const struct sac_input *like, bool turned);
 sac_result sac_muxer_write_video(struct sac_muxer *mux, AVPacket *packet);
 sac_result sac_muxer_write_kept(struct sac_muxer *mux, AVPacket *packet, int kept,
-                                AVRational time_base, int64_t origin_us, const struct sac_gaps *gaps);
+                                AVRational time_base, int64_t origin_us,
+                                const struct sac_gaps *gaps);
 sac_result sac_muxer_finish(struct sac_muxer *mux); /* writes the trailer, closes, reports errors */
 void       sac_muxer_close(struct sac_muxer *mux);  /* half-built too; ignores errors */
 

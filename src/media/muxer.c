@@ -5,21 +5,26 @@
 
 #include "media/media.h"
 
-#define H264_OR_MPEG4 {"libx264", "libopenh264", "mpeg4"}
-#define FRONT_INDEX   "movflags=+faststart" /* plays before the whole file is loaded */
+#define H264_OR_MPEG4                     \
+    {                                     \
+        "libx264", "libopenh264", "mpeg4" \
+    }
+#define FRONT_INDEX "movflags=+faststart" /* plays before the whole file is loaded */
 
-/* What is too long a step from one packet to the next: MP4 has 31 bits for it, and of pictures in another order than
- * they are shown libavformat reads 28; AVI's muxer refuses to write more than 60000 empty chunks. A transport stream's clock
- * of 33 bits wraps, and readers take a step of more than half of that for one back. */
+/* What is too long a step from one packet to the next: MP4 has 31 bits for it, and of pictures in
+ * another order than they are shown libavformat reads 28; AVI's muxer refuses to write more than
+ * 60000 empty chunks. A transport stream's clock of 33 bits wraps, and readers take a step of more
+ * than half of that for one back. */
 enum { AVI_TICKS = 60000 };
-#define MP4_TICKS INT32_MAX
+#define MP4_TICKS           INT32_MAX
 #define MP4_TICKS_REORDERED (1 << 28)
-#define TS_TICKS  (INT64_C(1) << 32)
+#define TS_TICKS            (INT64_C(1) << 32)
 
 /* libavformat writes other codecs as private data, which no reader recognises as audio. */
 static const enum AVCodecID ts_audio[] = {
-    AV_CODEC_ID_MP1,  AV_CODEC_ID_MP2, AV_CODEC_ID_MP3, AV_CODEC_ID_AAC,    AV_CODEC_ID_AAC_LATM, AV_CODEC_ID_AC3,
-    AV_CODEC_ID_EAC3, AV_CODEC_ID_DTS, AV_CODEC_ID_OPUS, AV_CODEC_ID_TRUEHD, AV_CODEC_ID_NONE,
+    AV_CODEC_ID_MP1,      AV_CODEC_ID_MP2,    AV_CODEC_ID_MP3,  AV_CODEC_ID_AAC,
+    AV_CODEC_ID_AAC_LATM, AV_CODEC_ID_AC3,    AV_CODEC_ID_EAC3, AV_CODEC_ID_DTS,
+    AV_CODEC_ID_OPUS,     AV_CODEC_ID_TRUEHD, AV_CODEC_ID_NONE,
 };
 
 /* AVI stores one time per frame, so frames must be in display order. */
@@ -57,7 +62,8 @@ sac_result sac_muxer_open(struct sac_muxer *mux, const char *file)
     sac_result res = SAC_OK;
     char      *url = sac_asprintf("file:%s", file); /* else "12:30.mp4" names a protocol */
     sac_ffmpeg_log_begin(mux->ctx);
-    int err = url ? avformat_alloc_output_context2(&mux->fmt, NULL, mux->container->format, url) : AVERROR(ENOMEM);
+    int err = url ? avformat_alloc_output_context2(&mux->fmt, NULL, mux->container->format, url)
+                  : AVERROR(ENOMEM);
     if (err >= 0)
         err = avio_open(&mux->fmt->pb, url, AVIO_FLAG_WRITE);
     sac_free(url);
@@ -74,9 +80,9 @@ static void set_display_matrix(AVStream *st, const struct sac_input *like)
     size_t size = sizeof like->display_matrix;
     void  *data = NULL;
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-    AVPacketSideData *side = av_packet_side_data_new(&st->codecpar->coded_side_data,
-                                                     &st->codecpar->nb_coded_side_data,
-                                                     AV_PKT_DATA_DISPLAYMATRIX, size, 0);
+    AVPacketSideData *side =
+        av_packet_side_data_new(&st->codecpar->coded_side_data, &st->codecpar->nb_coded_side_data,
+                                AV_PKT_DATA_DISPLAYMATRIX, size, 0);
     data = side ? side->data : NULL;
 #else
     data = av_stream_new_side_data(st, AV_PKT_DATA_DISPLAYMATRIX, size);
@@ -85,8 +91,8 @@ static void set_display_matrix(AVStream *st, const struct sac_input *like)
         memcpy(data, like->display_matrix, size);
 }
 
-static int add_video(struct sac_muxer *mux, const AVCodecContext *avc,
-                     const struct sac_input *like, bool turned)
+static int add_video(struct sac_muxer *mux, const AVCodecContext *avc, const struct sac_input *like,
+                     bool turned)
 {
     AVStream *st = mux->video = avformat_new_stream(mux->fmt, NULL);
     if (!st)
@@ -115,7 +121,8 @@ static int add_kept(AVFormatContext *fmt, const AVStream *from)
 }
 
 /* Whether the container accepts a header with the video and that stream (NULL: only the video). */
-static int try_header(const struct sac_muxer *mux, const AVCodecContext *video, const AVStream *kept)
+static int try_header(const struct sac_muxer *mux, const AVCodecContext *video,
+                      const AVStream *kept)
 {
     struct sac_muxer trial = {.ctx = mux->ctx, .container = mux->container};
     uint8_t         *written = NULL;
@@ -150,7 +157,8 @@ static bool can_hold(const struct sac_muxer *mux, const AVCodecContext *video, c
     return try_header(mux, video, kept) >= 0 || try_header(mux, video, NULL) < 0;
 }
 
-static int add_all_kept(struct sac_muxer *mux, const AVCodecContext *video, const struct sac_input *like)
+static int add_all_kept(struct sac_muxer *mux, const AVCodecContext *video,
+                        const struct sac_input *like)
 {
     int count = like ? like->kept_count : 0, err = 0;
     mux->kept = sac_calloc((size_t)count, sizeof *mux->kept);
@@ -243,8 +251,9 @@ static bool leave_out_refused(struct sac_muxer *mux, int err)
         struct sac_muxed *kept = &mux->kept[i];
         if (kept->stream < 0 || mux->fmt->streams[kept->stream]->nb_frames >= kept->given)
             continue;
-        sac_log(mux->ctx, SAC_LOG_WARN, "%s: audio stream %d can't be copied, and is left out from here on: %s",
-                mux->path, i, av_err2str(err));
+        sac_log(mux->ctx, SAC_LOG_WARN,
+                "%s: audio stream %d can't be copied, and is left out from here on: %s", mux->path,
+                i, av_err2str(err));
         kept->stream = -1;
         any = true;
     }
@@ -274,8 +283,8 @@ sac_result sac_muxer_write_video(struct sac_muxer *mux, AVPacket *packet)
 }
 
 /* Move a packet to the output's timeline. false: it has no place there. */
-static bool retime(struct sac_muxer *mux, AVPacket *packet, struct sac_muxed *kept, AVRational time_base,
-                   int64_t origin_us, const struct sac_gaps *gaps)
+static bool retime(struct sac_muxer *mux, AVPacket *packet, struct sac_muxed *kept,
+                   AVRational time_base, int64_t origin_us, const struct sac_gaps *gaps)
 {
     const AVStream *st = mux->fmt->streams[kept->stream];
     if (packet->dts == AV_NOPTS_VALUE)
@@ -302,7 +311,8 @@ static bool retime(struct sac_muxer *mux, AVPacket *packet, struct sac_muxed *ke
 }
 
 sac_result sac_muxer_write_kept(struct sac_muxer *mux, AVPacket *packet, int kept,
-                                AVRational time_base, int64_t origin_us, const struct sac_gaps *gaps)
+                                AVRational time_base, int64_t origin_us,
+                                const struct sac_gaps *gaps)
 {
     int err = 0;
     if (kept < mux->kept_count && mux->kept[kept].stream >= 0 &&

@@ -67,7 +67,8 @@ sac_result sac_nvenc_fit(struct sac_encoder *enc, sac_frame *frame, bool fits, s
     if (res == SAC_OK && !fits)
         res = enc->dev->ops->stream_after(enc->dev, enc->down.stream, NULL);
     if (res == SAC_OK && !fits)
-        res = sac_frame_convert_on(enc->down.stream, frame, SAC_FILTER_AREA, fitted, SAC_COPY_FRAME_CONVERT, what);
+        res = sac_frame_convert_on(enc->down.stream, frame, SAC_FILTER_AREA, fitted,
+                                   SAC_COPY_FRAME_CONVERT, what);
     if (res == SAC_OK)
         res = fits ? sac_frame_wait(fitted) : enc->dev->ops->stream_wait(enc->down.stream);
     if (res == SAC_OK)

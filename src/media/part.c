@@ -55,10 +55,10 @@ sac_result sac_part_fail_empty(struct sac_source *src)
                               : src->timeline.last_us + src->timeline.step_us;
     const double  start_s = (double)src->params.start_us * 1e-6;
     if (src->params.duration_us > 0 && src->params.start_us < lasts)
-        return SAC_FAIL(src->ctx, SAC_ERR_ARG, "%s: no frame in the %.3f s from %.3f s on", src->name,
-                        (double)src->params.duration_us * 1e-6, start_s);
-    return SAC_FAIL(src->ctx, SAC_ERR_ARG, "%s: no frame at %.3f s or later; it lasts %.3f s", src->name,
-                    start_s, (double)lasts * 1e-6);
+        return SAC_FAIL(src->ctx, SAC_ERR_ARG, "%s: no frame in the %.3f s from %.3f s on",
+                        src->name, (double)src->params.duration_us * 1e-6, start_s);
+    return SAC_FAIL(src->ctx, SAC_ERR_ARG, "%s: no frame at %.3f s or later; it lasts %.3f s",
+                    src->name, start_s, (double)lasts * 1e-6);
 }
 
 /* ---- going to the beginning of the part ---- */
@@ -81,8 +81,8 @@ static sac_result start_anew(struct sac_source *src)
 static sac_result try_from(struct sac_source *src, int64_t from_us, bool *found)
 {
     struct sac_input *in = &src->input;
-    const int64_t     ts = av_rescale_q(src->timeline.origin_us + from_us, AV_TIME_BASE_Q,
-                                        in->time_base);
+    const int64_t     ts =
+        av_rescale_q(src->timeline.origin_us + from_us, AV_TIME_BASE_Q, in->time_base);
     if (!in->ops->seek(in, ts))
         return SAC_OK;
     sac_result res = start_anew(src);
@@ -97,8 +97,8 @@ static sac_result try_from(struct sac_source *src, int64_t from_us, bool *found)
     src->pending->number = llround((double)src->pending->pts_us * av_q2d(in->average) / 1e6);
     src->number = src->pending->number + 1;
     /* a picture without a time of its own may be from anywhere */
-    *found = src->pending->source_pts_us != SAC_PTS_NONE &&
-             src->pending->pts_us <= src->params.start_us;
+    *found =
+        src->pending->source_pts_us != SAC_PTS_NONE && src->pending->pts_us <= src->params.start_us;
     return SAC_OK;
 }
 
@@ -151,8 +151,8 @@ sac_result sac_part_begin(struct sac_source *src)
 {
     const struct sac_source_params *p = &src->params;
     if (p->start_us < 0 || p->duration_us < 0 || p->every < 0)
-        return SAC_FAIL(src->ctx, SAC_ERR_ARG,
-                        "%s: start, duration and every can't be negative", src->name);
+        return SAC_FAIL(src->ctx, SAC_ERR_ARG, "%s: start, duration and every can't be negative",
+                        src->name);
     if (p->start_us == 0)
         return SAC_OK;
     if (src->input.seekable)

@@ -8,9 +8,11 @@
 
 enum { PACKET = 188, SYNC = 0x47 };
 
-sac_result sac_program_open(sac_context *ctx, const char *path, int pid, struct sac_program *program)
+sac_result sac_program_open(sac_context *ctx, const char *path, int pid,
+                            struct sac_program *program)
 {
-    *program = (struct sac_program){.file = fopen(path, "rb"), .pid = pid, .map_pid = -1, .type = -1};
+    *program =
+        (struct sac_program){.file = fopen(path, "rb"), .pid = pid, .map_pid = -1, .type = -1};
     return program->file ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_IO, "%s: cannot be read", path);
 }
 
@@ -32,8 +34,9 @@ static const uint8_t *section_of(const uint8_t *packet, int table, size_t *size)
     if (at + 12 > PACKET || packet[at] != table)
         return NULL;
     *size = 3 + ((packet[at + 1] & 0x0fu) << 8 | packet[at + 2]);
-    const bool whole = *size >= 16 && at + *size <= PACKET &&
-                       av_crc(av_crc_get_table(AV_CRC_32_IEEE), UINT32_MAX, packet + at, *size) == 0;
+    const bool whole =
+        *size >= 16 && at + *size <= PACKET &&
+        av_crc(av_crc_get_table(AV_CRC_32_IEEE), UINT32_MAX, packet + at, *size) == 0;
     return whole ? packet + at : NULL;
 }
 
@@ -63,9 +66,10 @@ static void note_maps(struct sac_program *program, const uint8_t *section, size_
 /* Whether this packet changes our stream's type. */
 static bool changes(struct sac_program *program, const uint8_t *packet)
 {
-    const int pid = (packet[1] & 0x1f) << 8 | packet[2];
-    size_t    size;
-    const uint8_t *section = pid == 0 || pid == program->map_pid ? section_of(packet, pid == 0 ? 0 : 2, &size) : NULL;
+    const int      pid = (packet[1] & 0x1f) << 8 | packet[2];
+    size_t         size;
+    const uint8_t *section =
+        pid == 0 || pid == program->map_pid ? section_of(packet, pid == 0 ? 0 : 2, &size) : NULL;
     if (!section)
         return false;
     if (pid == 0) {

@@ -95,7 +95,8 @@ static sac_result prepare(struct sac_sink *sink)
 {
     const struct sac_source_info info = info_of(sink);
     const int                    width = info.width & ~1, height = info.height & ~1;
-    return width > 0 && height > 0 ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height) : SAC_OK;
+    return width > 0 && height > 0 ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height)
+                                   : SAC_OK;
 }
 
 static sac_result open_sink(struct sac_sink *sink)
@@ -149,8 +150,8 @@ sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
     if (sink->params.encoder)
         sink->encoder_name = sac_strdup(sink->params.encoder);
     sink->packet = av_packet_alloc();
-    bool       ok = sink->path && sink->preset && sink->packet &&
-              (sink->encoder_name || !sink->params.encoder);
+    bool ok =
+        sink->path && sink->preset && sink->packet && (sink->encoder_name || !sink->params.encoder);
     sac_result res = ok ? open_sink(sink) : no_memory(ctx, path);
     if (res != SAC_OK) {
         sac_sink_destroy(&sink);
@@ -165,7 +166,8 @@ sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
 /* The source may deliver only every n-th frame. */
 static AVRational rate_of(const struct sac_input *like)
 {
-    return like ? av_div_q(like->fps, (AVRational){SAC_MAX(like->params->every, 1), 1}) : (AVRational){0, 1};
+    return like ? av_div_q(like->fps, (AVRational){SAC_MAX(like->params->every, 1), 1})
+                : (AVRational){0, 1};
 }
 
 /* The source's time base, so that each frame keeps its exact time. Where every tick is a frame,
@@ -190,25 +192,25 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
 {
     const struct sac_input *like = sink->like ? sac_source_input(sink->like) : NULL;
     sink->encoder.origin_us = sink->like ? sac_source_start_us(sink->like) : 0;
-    const char *const       named[] = {sink->encoder_name, NULL};
+    const char *const          named[] = {sink->encoder_name, NULL};
     const enum sac_orientation orientation = info_of(sink).orientation;
-    struct sac_encoder_setup setup = {
-        .names = sink->encoder_name ? named : sink->muxer.container->encoders,
-        .named = sink->encoder_name != NULL,
-        .preset = sink->preset,
-        .crf = sink->params.crf,
-        .threads = sink->params.threads > 0 ? sink->params.threads : sac_video_threads(sink->dev),
-        .beside = sink->params.beside,
-        .width = first->width & ~1, /* 4:2:0 halves the chroma's width */
-        .height = first->height & ~1,
-        .time_base = tick(sink, like),
-        .fps = rate_of(like),
-        .sample_aspect = sample_aspect(like, orientation),
-        .matrix = first->matrix,
-        .range = sac_rgb_step(first->format) ? SAC_RANGE_LIMITED : first->range,
-        .like = like ? like->video : NULL,
-        .global_header = sink->muxer.fmt->oformat->flags & AVFMT_GLOBALHEADER,
-        .reordering = sink->muxer.container->reordering,
+    struct sac_encoder_setup   setup = {
+          .names = sink->encoder_name ? named : sink->muxer.container->encoders,
+          .named = sink->encoder_name != NULL,
+          .preset = sink->preset,
+          .crf = sink->params.crf,
+          .threads = sink->params.threads > 0 ? sink->params.threads : sac_video_threads(sink->dev),
+          .beside = sink->params.beside,
+          .width = first->width & ~1, /* 4:2:0 halves the chroma's width */
+          .height = first->height & ~1,
+          .time_base = tick(sink, like),
+          .fps = rate_of(like),
+          .sample_aspect = sample_aspect(like, orientation),
+          .matrix = first->matrix,
+          .range = sac_rgb_step(first->format) ? SAC_RANGE_LIMITED : first->range,
+          .like = like ? like->video : NULL,
+          .global_header = sink->muxer.fmt->oformat->flags & AVFMT_GLOBALHEADER,
+          .reordering = sink->muxer.container->reordering,
     };
     if (setup.width < 2 || setup.height < 2)
         return SAC_FAIL(sink->ctx, SAC_ERR_UNSUPPORTED, "%s: a frame of %dx%d is too small",
@@ -221,8 +223,10 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
     res = sac_muxer_start(&sink->muxer, sink->encoder.avc, like, orientation != SAC_UPRIGHT);
     if (res != SAC_OK)
         return res;
-    const int64_t encoder_us = sac_encoder_step_max_us(&sink->encoder), muxer_us = sink->muxer.step_max_us;
-    sink->encoder.gaps.max_us = encoder_us && muxer_us ? SAC_MIN(encoder_us, muxer_us) : SAC_MAX(encoder_us, muxer_us);
+    const int64_t encoder_us = sac_encoder_step_max_us(&sink->encoder),
+                  muxer_us = sink->muxer.step_max_us;
+    sink->encoder.gaps.max_us =
+        encoder_us && muxer_us ? SAC_MIN(encoder_us, muxer_us) : SAC_MAX(encoder_us, muxer_us);
     return SAC_OK;
 }
 
@@ -234,7 +238,8 @@ static void note_time(struct sac_sink *sink, const sac_frame *frame)
     const int64_t    before_us = gaps->last_us, left_us = gaps->left_us;
     if (sac_gaps_note(gaps, now_us) && left_us == 0)
         sac_log(sink->ctx, SAC_LOG_WARN,
-                "%s: the next frame comes after %.0f s; %s with %s holds %.0f, and longer gaps are shortened",
+                "%s: the next frame comes after %.0f s; %s with %s holds %.0f, and longer gaps are "
+                "shortened",
                 sink->path, (double)(now_us - before_us) / 1e6, sink->muxer.container->ending,
                 sac_sink_encoder(sink), (double)gaps->max_us / 1e6);
 }

@@ -105,11 +105,12 @@ static void fill_orientation(struct sac_source *src)
     }
     if (src->params.rotate == SAC_ROTATE_AUTO && !shown->can_turn)
         sac_log(src->ctx, SAC_LOG_WARN,
-                "%s: marked to be shown turned by %.4g degrees; only quarter turns are made, so its frames come as "
-                "they are stored",
+                "%s: marked to be shown turned by %.4g degrees; only quarter turns are made, so "
+                "its frames come as they are stored",
                 src->name, shown->degrees);
     else if (info->orientation != SAC_UPRIGHT)
-        sac_log(src->ctx, SAC_LOG_INFO, "%s: its frames are %s%s", src->name, sac_orientation_name(info->orientation),
+        sac_log(src->ctx, SAC_LOG_INFO, "%s: its frames are %s%s", src->name,
+                sac_orientation_name(info->orientation),
                 src->params.rotate == SAC_ROTATE_AUTO ? ", as it says" : "");
 }
 
@@ -162,7 +163,8 @@ sac_result sac_source_open_input(struct sac_source *src)
     src->decoder.params = &src->params;
     src->decoder.cancelled = &src->cancelled;
     src->decoder.images = src->input.fmt == NULL;
-    src->decoder.threads = src->params.decode_threads > 0 ? src->params.decode_threads : sac_video_threads(src->dev);
+    src->decoder.threads =
+        src->params.decode_threads > 0 ? src->params.decode_threads : sac_video_threads(src->dev);
     src->decoder.time_base = src->input.time_base;
     src->decoder.display = src->input.has_display_matrix ? sac_display_of(src->input.display_matrix)
                                                          : (struct sac_display){.can_turn = true};
@@ -177,7 +179,8 @@ sac_result sac_source_open_input(struct sac_source *src)
 static sac_result read_first(struct sac_source *src)
 {
     const AVCodecParameters *video = src->input.video;
-    if (video->width > 0 && video->format >= 0 && !src->input.provisional && src->decoder.ops != &sac_decoder_nvdec)
+    if (video->width > 0 && video->format >= 0 && !src->input.provisional &&
+        src->decoder.ops != &sac_decoder_nvdec)
         return SAC_OK;
     return src->params.start_us > 0 ? sac_feed_any_frame(src, &src->first)
                                     : sac_feed_next_frame(src, &src->first);
@@ -214,8 +217,8 @@ static sac_result check_params(sac_context *ctx, const struct sac_source_params 
     return sac_numbers_check(ctx, "source", numbers, SAC_COUNT(numbers));
 }
 
-sac_result sac_source_open(sac_device *dev, const char *url,
-                           const struct sac_source_params *params, sac_source **out)
+sac_result sac_source_open(sac_device *dev, const char *url, const struct sac_source_params *params,
+                           sac_source **out)
 {
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), out);

@@ -8,33 +8,33 @@
 #include "media/media.h"
 
 struct sac_source {
-    sac_context             *ctx;
-    sac_device              *dev;
-    char                    *url;
-    char                    *name; /* for sentences: the url without its secrets, or "standard input" */
+    sac_context *ctx;
+    sac_device  *dev;
+    char        *url;
+    char        *name; /* for sentences: the url without its secrets, or "standard input" */
     struct sac_source_params params;
     atomic_int               cancelled;
 
     /* Used by the prefetch thread or, without one, by the caller's. */
-    struct sac_input    input;
-    struct sac_decoder  decoder;
-    int                 generation; /* input.generation when the decoder was opened */
-    struct sac_timeline timeline;
-    AVPacket           *packet;
-    bool                packet_waits; /* packet is read but not yet sent to the decoder */
-    bool                draining;     /* the decoder was told that no packet follows */
-    bool                input_ended;
-    sac_result          fault;        /* the error that ended the input; SAC_OK: none */
-    char                fault_sentence[512];
-    bool                opening;
-    int64_t             number;
-    int                 width, height; /* of the last frame */
-    sac_frame          *first;         /* decoded while opening, to learn the size */
-    int64_t             decoded;       /* frames decoded, including unwanted ones */
-    int64_t             part_first;    /* number of the first wanted frame; -1: not seen yet */
-    sac_frame          *pending;       /* the first frame after a seek */
-    bool                wants_key;     /* packets before the next key frame are skipped */
-    bool                seeks;         /* during a seek: an end may mean that it went too far */
+    struct sac_input       input;
+    struct sac_decoder     decoder;
+    int                    generation; /* input.generation when the decoder was opened */
+    struct sac_timeline    timeline;
+    AVPacket              *packet;
+    bool                   packet_waits; /* packet is read but not yet sent to the decoder */
+    bool                   draining;     /* the decoder was told that no packet follows */
+    bool                   input_ended;
+    sac_result             fault; /* the error that ended the input; SAC_OK: none */
+    char                   fault_sentence[512];
+    bool                   opening;
+    int64_t                number;
+    int                    width, height; /* of the last frame */
+    sac_frame             *first;         /* decoded while opening, to learn the size */
+    int64_t                decoded;       /* frames decoded, including unwanted ones */
+    int64_t                part_first;    /* number of the first wanted frame; -1: not seen yet */
+    sac_frame             *pending;       /* the first frame after a seek */
+    bool                   wants_key;     /* packets before the next key frame are skipped */
+    bool                   seeks;         /* during a seek: an end may mean that it went too far */
     struct sac_source_info info;
 
     struct sac_queue *ready; /* NULL: no prefetch */
@@ -44,7 +44,7 @@ struct sac_source {
     char              end_sentence[512];
     atomic_int        at_end;
 
-    pthread_mutex_t         lock; /* guards all below */
+    pthread_mutex_t         lock;  /* guards all below */
     struct sac_source_stats stats; /* stats.corrupt: without those that the input counts */
     uint64_t                corrupt_packets;
     struct sac_kept         kept;
@@ -63,7 +63,7 @@ sac_result sac_feed_any_frame(struct sac_source *src, sac_frame **out);
 sac_result sac_feed_keep_packet(struct sac_source *src, int stream);
 /* Update the decoder's name and GPU memory in info; a change of the stream may change them. Under
  * the lock. */
-void       sac_feed_describe_decoder(struct sac_source *src);
+void sac_feed_describe_decoder(struct sac_source *src);
 
 /* ---- source.c ---- */
 
@@ -74,17 +74,17 @@ sac_result sac_source_open_input(struct sac_source *src);
 /* Go to the start of the wanted part. src->first may hold a frame that was decoded before. */
 sac_result sac_part_begin(struct sac_source *src);
 /* Whether a frame at this time, and so all later ones, lie past the end of the part. */
-bool       sac_part_is_over(const struct sac_source *src, int64_t pts_us);
+bool sac_part_is_over(const struct sac_source *src, int64_t pts_us);
 /* Whether the frame is wanted. Call it in order: the first wanted frame decides which others
  * are. */
-bool       sac_part_takes(struct sac_source *src, const sac_frame *frame);
+bool sac_part_takes(struct sac_source *src, const sac_frame *frame);
 /* Whether src->packet, of kept[stream], lies in the part. */
-bool       sac_part_keeps(const struct sac_source *src, const AVPacket *packet, int stream);
+bool sac_part_keeps(const struct sac_source *src, const AVPacket *packet, int stream);
 /* At the end of the part: read the rest of its audio, which comes later in the file. SAC_EOS. */
 sac_result sac_part_read_rest(struct sac_source *src);
 /* Fails with the reason why the part has no frame. */
 sac_result sac_part_fail_empty(struct sac_source *src);
 /* Change duration and frame count from the whole input's to the part's. */
-void       sac_part_describe(const struct sac_source *src, struct sac_source_info *info);
+void sac_part_describe(const struct sac_source *src, struct sac_source_info *info);
 
 #endif

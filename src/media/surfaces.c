@@ -16,21 +16,22 @@ struct surface {
 };
 
 struct sac_surfaces {
-    sac_refcount    refs; /* the decoder's, and one for each surface lent out */
-    sac_device     *dev;
-    const char     *source_name; /* the decoder's, while it waits */
-    pthread_mutex_t lock; /* guards the rest */
-    pthread_cond_t  returned;
-    int             lent, max;
+    sac_refcount       refs; /* the decoder's, and one for each surface lent out */
+    sac_device        *dev;
+    const char        *source_name; /* the decoder's, while it waits */
+    pthread_mutex_t    lock;        /* guards the rest */
+    pthread_cond_t     returned;
+    int                lent, max;
     struct sac_buffer *reserved;
-    struct surface *unused;
+    struct surface    *unused;
 };
 
 sac_result sac_surfaces_create(sac_device *dev, const char *source_name, struct sac_surfaces **out)
 {
     struct sac_surfaces *s = sac_new(struct sac_surfaces);
     if (!s)
-        return SAC_FAIL(sac_device_context(dev), SAC_ERR_MEMORY, "%s: no memory for a decoder", source_name);
+        return SAC_FAIL(sac_device_context(dev), SAC_ERR_MEMORY, "%s: no memory for a decoder",
+                        source_name);
     sac_refcount_init(&s->refs);
     s->dev = dev;
     s->source_name = source_name;
@@ -114,11 +115,12 @@ sac_result sac_surfaces_wait(struct sac_surfaces *s, atomic_int *cancelled)
     while (s->lent >= s->max && !atomic_load(cancelled)) {
         int64_t now = sac_time_ns();
         begun = begun ? begun : now;
-        if (!wait_a_little(s, now + LOOK_NS) && !said && now - begun > LONG_S * INT64_C(1000000000)) {
+        if (!wait_a_little(s, now + LOOK_NS) && !said &&
+            now - begun > LONG_S * INT64_C(1000000000)) {
             said = true;
             sac_log(ctx, SAC_LOG_WARN,
-                    "%s: all %d frames that its decoder lends out have been held for %d s; reading waits until "
-                    "one is given back",
+                    "%s: all %d frames that its decoder lends out have been held for %d s; reading "
+                    "waits until one is given back",
                     s->source_name, s->max, LONG_S);
         }
     }

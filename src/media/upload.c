@@ -35,18 +35,22 @@ static sac_result slot_init(sac_device *dev, struct slot *slot)
 /* The frames that may be lent out, as with a GPU's decoder. */
 static int frames_of(const struct sac_source_params *params)
 {
-    return params->surfaces > 0 ? params->surfaces : SAC_LENT_DEFAULT + SAC_MAX(params->prefetch, 0);
+    return params->surfaces > 0 ? params->surfaces
+                                : SAC_LENT_DEFAULT + SAC_MAX(params->prefetch, 0);
 }
 
 sac_result sac_source_uploader_create(sac_device *dev, const char *source_name,
-                                      const struct sac_source_params *params, struct sac_uploader **out)
+                                      const struct sac_source_params *params,
+                                      struct sac_uploader           **out)
 {
     char what[200];
-    snprintf(what, sizeof what, "%.140s: upload of a frame (--decode gpu leaves it there)", source_name);
+    snprintf(what, sizeof what, "%.140s: upload of a frame (--decode gpu leaves it there)",
+             source_name);
     return sac_uploader_create(dev, what, frames_of(params), out);
 }
 
-sac_result sac_uploader_create(sac_device *dev, const char *what, int frames, struct sac_uploader **out)
+sac_result sac_uploader_create(sac_device *dev, const char *what, int frames,
+                               struct sac_uploader **out)
 {
     struct sac_uploader *up = sac_new(struct sac_uploader);
     if (!up)
@@ -93,7 +97,8 @@ sac_result sac_upload_begin(struct sac_uploader *up, sac_frame *staging)
     if (slot->staging && sac_buffer_bytes(slot->staging) != bytes)
         sac_buffer_unref(&slot->staging);
     if (res == SAC_OK && !slot->staging)
-        res = sac_host_buffer_create(up->dev, bytes, "frames on their way to the GPU", &slot->staging);
+        res = sac_host_buffer_create(up->dev, bytes, "frames on their way to the GPU",
+                                     &slot->staging);
     if (res == SAC_OK)
         sac_frame_place(staging, sac_buffer_data(slot->staging));
     return res;
@@ -113,8 +118,8 @@ static sac_result queue_upload(struct sac_uploader *up, const sac_frame *staging
     sac_frame_set_ready(frame, ready, true);
     /* Both have the same layout, one plane after the other. */
     res = sac_device_copy(up->dev, up->stream, frame->plane[0], staging->plane[0],
-                          sac_buffer_bytes(slot->staging), SAC_COPY_HOST_TO_DEVICE, SAC_COPY_FRAME_UPLOAD,
-                          up->what);
+                          sac_buffer_bytes(slot->staging), SAC_COPY_HOST_TO_DEVICE,
+                          SAC_COPY_FRAME_UPLOAD, up->what);
     sac_frame_used(frame, up->stream);
     if (res == SAC_OK)
         res = ops->event_record(ready, up->stream);
@@ -131,8 +136,8 @@ sac_result sac_upload_end(struct sac_uploader *up, const sac_frame *staging, sac
     sac_frame         *frame = NULL;
     /* One more with each frame: a source that reads ahead leaves memory for networks that are
      * loaded later. */
-    const int          wanted = SAC_MIN(up->frames.count + 1, up->frame_count);
-    sac_result         res = sac_spares_reserve(&up->frames, bytes, wanted);
+    const int  wanted = SAC_MIN(up->frames.count + 1, up->frame_count);
+    sac_result res = sac_spares_reserve(&up->frames, bytes, wanted);
     if (up->frames.count < wanted) /* memory is short: make do with these */
         up->frame_count = SAC_MAX(up->frames.count, 1);
     if (res == SAC_OK)
@@ -158,10 +163,12 @@ sac_result sac_upload_round_trip(struct sac_uploader *up, AVFrame *surface, cons
     if (res == SAC_OK)
         res = up->dev->ops->stream_after(up->dev, up->stream, after);
     for (int i = 0; i < n && res == SAC_OK; i++) {
-        const struct sac_copy_rows rows = {staging.plane[i],     desc->plane[i],     staging.pitch_bytes[i],
-                                           desc->pitch_bytes[i], plane[i].row_bytes, plane[i].rows};
+        const struct sac_copy_rows rows = {staging.plane[i],       desc->plane[i],
+                                           staging.pitch_bytes[i], desc->pitch_bytes[i],
+                                           plane[i].row_bytes,     plane[i].rows};
         res = sac_device_copy_rows(up->dev, up->stream, &rows, SAC_COPY_DEVICE_TO_HOST,
-                                   SAC_COPY_FRAME_DOWNLOAD, "download of a decoded frame (--zero-copy off)");
+                                   SAC_COPY_FRAME_DOWNLOAD,
+                                   "download of a decoded frame (--zero-copy off)");
     }
     if (res == SAC_OK)
         av_frame_move_ref(up->slot[up->next].held, surface);

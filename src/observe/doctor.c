@@ -71,16 +71,17 @@ static void cpu_features(char *buf, size_t size)
 static void look_at_cpu(struct sac_doctor *doc)
 {
     static const char *const level_names[] = {"plain C", "AVX2", "AVX-512"};
-    char line[256], features[128], *model = NULL;
+    char                     line[256], features[128], *model = NULL;
     if (sac_first_line("/proc/cpuinfo", "model name", line, sizeof line))
         model = strchr(line, ':');
     cpu_features(features, sizeof features);
-    sac_doctor_find(doc, "cpu", SAC_FINDING_OK, NULL, "%s, %d CPUs for this process, %d used by default",
-         model ? model + 2 : "unknown processor", sac_cpu_count(), sac_threads_default());
+    sac_doctor_find(
+        doc, "cpu", SAC_FINDING_OK, NULL, "%s, %d CPUs for this process, %d used by default",
+        model ? model + 2 : "unknown processor", sac_cpu_count(), sac_threads_default());
     enum sac_cpu_level level = sac_cpu_level();
     sac_doctor_find(doc, "cpu", level == SAC_CPU_REF ? SAC_FINDING_MISSING : SAC_FINDING_OK, NULL,
-         "features: %s; image and tensor code runs as %s", *features ? features : "none known",
-         level_names[level]);
+                    "features: %s; image and tensor code runs as %s",
+                    *features ? features : "none known", level_names[level]);
 }
 
 /* ---- FFmpeg ---- */
@@ -110,13 +111,14 @@ static void look_for_codecs(struct sac_doctor *doc, const char *kind, const stru
             append(have, sizeof have, ", ", found);
     }
     sac_doctor_find(doc, "ffmpeg", *have ? SAC_FINDING_OK : SAC_FINDING_FAULT, *have ? NULL : mend,
-         "%s: %s", kind, *have ? have : "none");
+                    "%s: %s", kind, *have ? have : "none");
     for (size_t i = 0; i < n; i++) {
         bool found = false;
         for (size_t j = 0; j < SAC_COUNT(rows[i].names) && rows[i].names[j]; j++)
             found |= by_name(rows[i].names[j]) != NULL;
         if (!found)
-            sac_doctor_find(doc, "ffmpeg", rows[i].without, mend, "no %s: %s", rows[i].names[0], rows[i].what);
+            sac_doctor_find(doc, "ffmpeg", rows[i].without, mend, "no %s: %s", rows[i].names[0],
+                            rows[i].what);
     }
 }
 
@@ -142,20 +144,21 @@ static void look_at_ffmpeg(struct sac_doctor *doc)
         {{"png"}, "PNG pictures can't be read", SAC_FINDING_MISSING},
     };
     static const struct codec_row encoders[] = {
-        {{"libx264", "libopenh264"}, "annotated videos are MPEG-4 part 2, which browsers do not play",
+        {{"libx264", "libopenh264"},
+         "annotated videos are MPEG-4 part 2, which browsers do not play",
          SAC_FINDING_MISSING},
         {{"mpeg4"}, "no encoder to fall back on", SAC_FINDING_NOTE},
     };
     char format[48], codec[48];
     version(format, sizeof format, "libavformat", avformat_version());
     version(codec, sizeof codec, "libavcodec", avcodec_version());
-    sac_doctor_find(doc, "ffmpeg", SAC_FINDING_OK, NULL, "FFmpeg %s: %s, %s; %s", av_version_info(), format,
-         codec, avcodec_license());
+    sac_doctor_find(doc, "ffmpeg", SAC_FINDING_OK, NULL, "FFmpeg %s: %s, %s; %s", av_version_info(),
+                    format, codec, avcodec_license());
     look_for_codecs(doc, "decoders", decoders, SAC_COUNT(decoders), decoder_by_name);
     look_for_codecs(doc, "encoders", encoders, SAC_COUNT(encoders), encoder_by_name);
     bool rtsp = av_find_input_format("rtsp") != NULL;
     sac_doctor_find(doc, "ffmpeg", rtsp ? SAC_FINDING_OK : SAC_FINDING_MISSING, NULL,
-         rtsp ? "RTSP cameras can be opened" : "this FFmpeg was built without RTSP");
+                    rtsp ? "RTSP cameras can be opened" : "this FFmpeg was built without RTSP");
 }
 
 static void look_for_capture(struct sac_doctor *doc)
@@ -163,10 +166,13 @@ static void look_for_capture(struct sac_doctor *doc)
     const char *why = sac_capture_missing();
     if (why)
         sac_doctor_find(doc, "ffmpeg", SAC_FINDING_NOTE,
-             doc->has_apt ? "apt-get install libavdevice" AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR) : NULL,
-             "no webcams: %s", why);
+                        doc->has_apt
+                            ? "apt-get install libavdevice" AV_STRINGIFY(LIBAVFORMAT_VERSION_MAJOR)
+                            : NULL,
+                        "no webcams: %s", why);
     else
-        sac_doctor_find(doc, "ffmpeg", SAC_FINDING_OK, NULL, "webcams can be opened, as /dev/video0");
+        sac_doctor_find(doc, "ffmpeg", SAC_FINDING_OK, NULL,
+                        "webcams can be opened, as /dev/video0");
 }
 
 /* ---- the engine's fast kernels ---- */
@@ -180,18 +186,19 @@ static void look_at_kernels(struct sac_doctor *doc)
     sac_result   res = sac_context_create(NULL, &quiet);
     if (res == SAC_OK)
         res = sac_device_open(quiet, "cpu", NULL, &dev);
-    const struct sac_kernel_provider *const *list = res == SAC_OK ? sac_kernel_providers(dev, &count)
-                                                                  : NULL;
+    const struct sac_kernel_provider *const *list =
+        res == SAC_OK ? sac_kernel_providers(dev, &count) : NULL;
     const char *missing = dev ? sac_kernel_plugin_missing(dev) : NULL;
     if (list && !missing)
-        sac_doctor_find(doc, "onednn", SAC_FINDING_OK, NULL, "%s runs convolutions and matrix products",
-             list[0]->name);
+        sac_doctor_find(doc, "onednn", SAC_FINDING_OK, NULL,
+                        "%s runs convolutions and matrix products", list[0]->name);
     else
-        sac_doctor_find(doc, "onednn", SAC_FINDING_MISSING,
-             doc->has_apt ? "apt-get install libdnnl-dev && meson setup --reconfigure build && "
-                            "ninja -C build"
-                          : NULL,
-             "no plug-in (%s): networks run slower", missing ? missing : "no CPU device");
+        sac_doctor_find(
+            doc, "onednn", SAC_FINDING_MISSING,
+            doc->has_apt ? "apt-get install libdnnl-dev && meson setup --reconfigure build && "
+                           "ninja -C build"
+                         : NULL,
+            "no plug-in (%s): networks run slower", missing ? missing : "no CPU device");
     sac_device_unref(&dev);
     sac_context_destroy(&quiet);
 }
@@ -200,15 +207,15 @@ static void look_at_kernels(struct sac_doctor *doc)
 
 struct models {
     struct sac_doctor *doc;
-    char           missing[256];
+    char               missing[256];
 };
 
 static void look_at_model(void *user, const struct sac_shipped_model *model)
 {
     struct models *models = user;
     if (model->path)
-        sac_doctor_find(models->doc, "models", SAC_FINDING_OK, NULL, "%s: %s (%s)", model->name, model->what,
-             model->path);
+        sac_doctor_find(models->doc, "models", SAC_FINDING_OK, NULL, "%s: %s (%s)", model->name,
+                        model->what, model->path);
     else
         append(models->missing, sizeof models->missing, ", ", model->name);
 }
@@ -220,13 +227,14 @@ static void look_at_models(struct sac_doctor *doc)
     sac_models_list(look_at_model, &models);
     sac_models_places(places, sizeof places);
     if (models.missing[0])
-        sac_doctor_find(doc, "models", SAC_FINDING_MISSING, NULL,
-             "not there: %s; set SACCADE_MODELS to the folder that has them (looked in %s)",
-             models.missing, places);
+        sac_doctor_find(
+            doc, "models", SAC_FINDING_MISSING, NULL,
+            "not there: %s; set SACCADE_MODELS to the folder that has them (looked in %s)",
+            models.missing, places);
 }
 
 void sac_doctor_run(sac_context *ctx, void (*fn)(void *user, const struct sac_finding *finding),
-                    void *user)
+                    void        *user)
 {
     if (!fn)
         return;

@@ -11,9 +11,9 @@
 
 struct sac_doctor {
     sac_context *ctx;
-    void       (*fn)(void *user, const struct sac_finding *finding);
-    void        *user;
-    bool         has_apt; /* the mending commands are apt-get's */
+    void (*fn)(void *user, const struct sac_finding *finding);
+    void *user;
+    bool  has_apt; /* the mending commands are apt-get's */
 };
 void sac_doctor_find(const struct sac_doctor *doc, const char *area, enum sac_finding_level level,
                      const char *mend, const char *fmt, ...) SAC_PRINTF(5, 6);
@@ -28,11 +28,11 @@ struct sac_gpu_codec {
 enum { SAC_GPU_CODECS = 4 };
 
 struct sac_gpu_facts {
-    int                       cards;      /* NVIDIA cards on the PCI bus */
+    int                       cards;       /* NVIDIA cards on the PCI bus */
     char                      module[256]; /* the kernel driver's line; empty: not loaded */
     bool                      libcuda, nvml, nvenc, nvcuvid; /* the driver's libraries are there */
-    bool                      plugin;      /* this build has its CUDA part */
-    bool                      opened;      /* the first GPU is a device of ours */
+    bool                      plugin;                        /* this build has its CUDA part */
+    bool                      opened;                        /* the first GPU is a device of ours */
     char                      device[200]; /* its description; else why it did not open */
     char                      build[80];   /* what the CUDA part was built for */
     uint64_t                  free_bytes, total_bytes;

@@ -43,8 +43,10 @@ static void find_codecs(struct sac_gpu_codec out[SAC_GPU_CODECS])
     static const struct {
         const char    *name;
         enum AVCodecID id;
-    } codecs[SAC_GPU_CODECS] = {
-        {"h264", AV_CODEC_ID_H264}, {"hevc", AV_CODEC_ID_HEVC}, {"vp9", AV_CODEC_ID_VP9}, {"av1", AV_CODEC_ID_AV1}};
+    } codecs[SAC_GPU_CODECS] = {{"h264", AV_CODEC_ID_H264},
+                                {"hevc", AV_CODEC_ID_HEVC},
+                                {"vp9", AV_CODEC_ID_VP9},
+                                {"av1", AV_CODEC_ID_AV1}};
     for (int i = 0; i < SAC_GPU_CODECS; i++)
         out[i] = (struct sac_gpu_codec){codecs[i].name, sac_nvdec_codec(codecs[i].id) != NULL};
 }
@@ -67,7 +69,8 @@ static int driver_cuda(void)
 static void look_at_device(struct sac_gpu_facts *out, sac_device *dev)
 {
     out->opened = true;
-    snprintf(out->device, sizeof out->device, "%s: %s", sac_device_name(dev), sac_device_description(dev));
+    snprintf(out->device, sizeof out->device, "%s: %s", sac_device_name(dev),
+             sac_device_description(dev));
     if (dev->ops->memory_info)
         dev->ops->memory_info(dev, &out->free_bytes, &out->total_bytes);
     sac_nvidia_open_all(driver_cuda(), out->nvidia);
@@ -99,8 +102,9 @@ void sac_gpu_facts_find(struct sac_gpu_facts *out)
     out->nvcuvid = can_open("libnvcuvid.so.1");
     for (size_t i = 0; i < sac_device_row_count; i++) {
         char                         missing[320];
-        const struct sac_device_ops *ops =
-            !strcmp(sac_device_rows[i].name, "cuda") ? sac_device_rows[i].ops(missing, sizeof missing) : NULL;
+        const struct sac_device_ops *ops = !strcmp(sac_device_rows[i].name, "cuda")
+                                               ? sac_device_rows[i].ops(missing, sizeof missing)
+                                               : NULL;
         if (!ops)
             continue;
         out->plugin = true;
@@ -115,15 +119,19 @@ void sac_gpu_facts_find(struct sac_gpu_facts *out)
 static void say_device(const struct sac_doctor *doc, const struct sac_gpu_facts *f)
 {
     if (f->opened)
-        sac_doctor_find(doc, "gpu", SAC_FINDING_OK, NULL, "%s; %.1f of %.1f GiB free; this build: %s", f->device,
-                        (double)f->free_bytes / (1 << 30), (double)f->total_bytes / (1 << 30), f->build);
+        sac_doctor_find(doc, "gpu", SAC_FINDING_OK, NULL,
+                        "%s; %.1f of %.1f GiB free; this build: %s", f->device,
+                        (double)f->free_bytes / (1 << 30), (double)f->total_bytes / (1 << 30),
+                        f->build);
     else
-        sac_doctor_find(doc, "gpu", f->cards ? SAC_FINDING_MISSING : SAC_FINDING_NOTE,
-                        !f->cards     ? NULL
-                        : !f->plugin  ? "build where nvcc is, or take a bundle that has libsaccade-cuda.so"
-                        : !f->libcuda ? "install NVIDIA's driver: 525 or later for CUDA 12, 580 or later for CUDA 13"
-                                      : NULL,
-                        "%s", f->device);
+        sac_doctor_find(
+            doc, "gpu", f->cards ? SAC_FINDING_MISSING : SAC_FINDING_NOTE,
+            !f->cards    ? NULL
+            : !f->plugin ? "build where nvcc is, or take a bundle that has libsaccade-cuda.so"
+            : !f->libcuda
+                ? "install NVIDIA's driver: 525 or later for CUDA 12, 580 or later for CUDA 13"
+                : NULL,
+            "%s", f->device);
 }
 
 static void say_codecs(const struct sac_doctor *doc, const struct sac_gpu_facts *f)
@@ -135,22 +143,29 @@ static void say_codecs(const struct sac_doctor *doc, const struct sac_gpu_facts 
         snprintf(list + used, 64 - used, "%s%s", used ? ", " : "", f->codec[i].name);
     }
     if (!f->nvcuvid)
-        sac_doctor_find(doc, "gpu", SAC_FINDING_MISSING,
-                        "start the container with NVIDIA_DRIVER_CAPABILITIES=all; without one, reinstall NVIDIA's driver",
-                        "no libnvcuvid.so.1: NVDEC is not available; --decode auto lets the CPU decode");
+        sac_doctor_find(
+            doc, "gpu", SAC_FINDING_MISSING,
+            "start the container with NVIDIA_DRIVER_CAPABILITIES=all; without one, reinstall "
+            "NVIDIA's driver",
+            "no libnvcuvid.so.1: NVDEC is not available; --decode auto lets the CPU decode");
     else if (have[0])
-        sac_doctor_find(doc, "gpu", SAC_FINDING_OK, NULL,
-                        "NVDEC through this libavcodec: %s; what of it the card can is found with each video", have);
+        sac_doctor_find(
+            doc, "gpu", SAC_FINDING_OK, NULL,
+            "NVDEC through this libavcodec: %s; what of it the card can is found with each video",
+            have);
     if (lack[0])
         sac_doctor_find(doc, "gpu", SAC_FINDING_MISSING, NULL,
-                        "this libavcodec was built without NVDEC for %s: of such video --decode auto lets the CPU decode it", lack);
+                        "this libavcodec was built without NVDEC for %s: of such video --decode "
+                        "auto lets the CPU decode it",
+                        lack);
 }
 
 static const char *loss_without(enum sac_nvidia_id id)
 {
-    return id == SAC_NVIDIA_CUDNN      ? "convolutions run on saccade's own kernels, which are slower"
-           : id == SAC_NVIDIA_CUBLASLT ? "matrix products run on saccade's own kernels, which are slower"
-                                       : "cuDNN fuses less";
+    return id == SAC_NVIDIA_CUDNN ? "convolutions run on saccade's own kernels, which are slower"
+           : id == SAC_NVIDIA_CUBLASLT
+               ? "matrix products run on saccade's own kernels, which are slower"
+               : "cuDNN fuses less";
 }
 
 static void say_libraries(const struct sac_doctor *doc, const struct sac_gpu_facts *f)
@@ -159,11 +174,12 @@ static void say_libraries(const struct sac_doctor *doc, const struct sac_gpu_fac
         const struct sac_nvidia_library *lib = &f->nvidia[i];
         const enum sac_nvidia_id         id = (enum sac_nvidia_id)i;
         if (lib->handle)
-            sac_doctor_find(doc, "gpu", SAC_FINDING_OK, NULL, "%s %d.%d.%d for CUDA %d (%s)", sac_nvidia_name(id),
-                            lib->version[0], lib->version[1], lib->version[2], lib->cuda_major, lib->path);
+            sac_doctor_find(doc, "gpu", SAC_FINDING_OK, NULL, "%s %d.%d.%d for CUDA %d (%s)",
+                            sac_nvidia_name(id), lib->version[0], lib->version[1], lib->version[2],
+                            lib->cuda_major, lib->path);
         else
-            sac_doctor_find(doc, "gpu", SAC_FINDING_MISSING, sac_nvidia_mend(id), "%s: %s", lib->missing,
-                            loss_without(id));
+            sac_doctor_find(doc, "gpu", SAC_FINDING_MISSING, sac_nvidia_mend(id), "%s: %s",
+                            lib->missing, loss_without(id));
     }
 }
 
@@ -171,8 +187,9 @@ void sac_doctor_say_gpu(const struct sac_doctor *doc, const struct sac_gpu_facts
 {
     if (f->cards || f->module[0])
         sac_doctor_find(doc, "gpu", f->module[0] ? SAC_FINDING_OK : SAC_FINDING_MISSING, NULL,
-                        "%d NVIDIA GPU%s; kernel driver: %s; libcuda.so.1: %s", f->cards, f->cards == 1 ? "" : "s",
-                        f->module[0] ? f->module : "not loaded", f->libcuda ? "found" : "not found");
+                        "%d NVIDIA GPU%s; kernel driver: %s; libcuda.so.1: %s", f->cards,
+                        f->cards == 1 ? "" : "s", f->module[0] ? f->module : "not loaded",
+                        f->libcuda ? "found" : "not found");
     else
         sac_doctor_find(doc, "gpu", SAC_FINDING_NOTE, NULL, "no NVIDIA GPU");
     say_device(doc, f);
@@ -182,8 +199,10 @@ void sac_doctor_say_gpu(const struct sac_doctor *doc, const struct sac_gpu_facts
     say_libraries(doc, f);
     if (!f->nvenc)
         sac_doctor_find(doc, "gpu", SAC_FINDING_NOTE, NULL,
-                        "no libnvidia-encode.so.1: annotated video comes to the host and is encoded on the CPU");
+                        "no libnvidia-encode.so.1: annotated video comes to the host and is "
+                        "encoded on the CPU");
     if (!f->nvml)
-        sac_doctor_find(doc, "gpu", SAC_FINDING_NOTE, NULL,
-                        "no libnvidia-ml.so.1: the statistics do not tell how busy GPU and decoder were");
+        sac_doctor_find(
+            doc, "gpu", SAC_FINDING_NOTE, NULL,
+            "no libnvidia-ml.so.1: the statistics do not tell how busy GPU and decoder were");
 }

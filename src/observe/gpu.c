@@ -45,7 +45,7 @@ struct sac_gpu_watch {
     pthread_mutex_t      lock; /* guards all below */
     pthread_cond_t       wake;
     bool                 ended;
-    struct sac_gpu_stats stats; /* utilisation and the loads are sums here */
+    struct sac_gpu_stats stats;                     /* utilisation and the loads are sums here */
     uint8_t              busy[KEPT], decoder[KEPT]; /* per cent; a ring of the latest samples */
 };
 

@@ -16,8 +16,8 @@ struct sac_gpu_watch *sac_gpu_watch_start(sac_context *ctx, const char *pci_bus_
                                           const char *library);
 void                  sac_gpu_watch_stop(struct sac_gpu_watch **watch);
 /* Discard the samples so far: the run begins now. A NULL watch is ignored. Any thread. */
-void                  sac_gpu_watch_restart(struct sac_gpu_watch *watch);
+void sac_gpu_watch_restart(struct sac_gpu_watch *watch);
 /* Over the time since start, or the last restart; a NULL watch gives zeros. Any thread. */
-void                  sac_gpu_watch_get(struct sac_gpu_watch *watch, struct sac_gpu_stats *out);
+void sac_gpu_watch_get(struct sac_gpu_watch *watch, struct sac_gpu_stats *out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timers over histograms whose buckets grow with the value: 32 to each power of two, so a bucket is at
- * most 1/32 of its value wide and its middle at most 1.6 % off. Everything is an atomic counter: any
- * thread records without a lock. */
+/* Timers over histograms whose buckets grow with the value: 32 to each power of two, so a bucket is
+ * at most 1/32 of its value wide and its middle at most 1.6 % off. Everything is an atomic counter:
+ * any thread records without a lock. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,9 +137,8 @@ static double bucket_ns(int i)
 static void raise_to(atomic_uint_fast64_t *max, uint64_t value)
 {
     uint64_t seen = atomic_load_explicit(max, memory_order_relaxed);
-    while (value > seen && !atomic_compare_exchange_weak_explicit(max, &seen, value,
-                                                                  memory_order_relaxed,
-                                                                  memory_order_relaxed))
+    while (value > seen && !atomic_compare_exchange_weak_explicit(
+                               max, &seen, value, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 

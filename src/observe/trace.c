@@ -10,7 +10,7 @@
 #include "observe/trace.h"
 
 enum {
-    RING = 1 << 14,  /* events: over a second of 1,000 frames/s with ten stages */
+    RING = 1 << 14, /* events: over a second of 1,000 frames/s with ten stages */
     TRACKS_MAX = 1024,
     WRITE_EVERY_MS = 100,
     LINES_BYTES = 1 << 16 /* text is collected up to this before it is written */
@@ -21,7 +21,7 @@ struct sac_trace {
     uint64_t           serial; /* identifies the trace in each thread's remembered track */
     int64_t            origin_ns;
     struct sac_outfile file;
-    struct sac_text    text; /* the writer's */
+    struct sac_text    text;  /* the writer's */
     bool               comma; /* the writer's: an element was written */
     int                tracks_written;
     sac_result         written; /* the writer's first fault; read once it has ended */
@@ -261,7 +261,8 @@ sac_result sac_trace_finish(struct sac_trace *trace)
     if (trace->dropped)
         sac_log(trace->ctx, SAC_LOG_WARN,
                 "'%s': %" PRIu64 " of %" PRIu64 " events are missing: they came faster than they "
-                "could be written", trace->file.name.path, trace->dropped, trace->added);
+                "could be written",
+                trace->file.name.path, trace->dropped, trace->added);
     sac_text_add(&trace->text, "\n]\n");
     flush(trace);
     sac_result res = check(trace);

@@ -25,15 +25,15 @@ struct sac_trace_event {
 sac_result sac_trace_create(sac_context *ctx, const char *path, struct sac_trace **out);
 /* Add a track for something other than a thread, such as a device's stream. name is copied. Returns
  * -1 when there are too many tracks. Any thread. */
-int        sac_trace_track(struct sac_trace *trace, const char *name);
+int sac_trace_track(struct sac_trace *trace, const char *name);
 /* The track of the calling thread, named after it; created on first use. */
-int        sac_trace_thread(struct sac_trace *trace);
+int sac_trace_thread(struct sac_trace *trace);
 /* Any thread; a NULL trace and track -1 are ignored. */
-void       sac_trace_add(struct sac_trace *trace, const struct sac_trace_event *event);
+void sac_trace_add(struct sac_trace *trace, const struct sac_trace_event *event);
 /* Write the remaining events and give the file its final name. Later events are ignored.
  * Errors   SAC_ERR_IO. */
 sac_result sac_trace_finish(struct sac_trace *trace);
 /* Deletes the file if it was not finished. */
-void       sac_trace_destroy(struct sac_trace **trace);
+void sac_trace_destroy(struct sac_trace **trace);
 
 #endif

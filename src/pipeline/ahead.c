@@ -39,8 +39,9 @@ static void make_smaller(struct sac_ahead *a, int size)
     a->grow_ns = now + a->small_ns;
     if (size >= a->limit)
         return;
-    sac_log(a->job->ctx, SAC_LOG_WARN, "%s has no memory for batches of %d frames: they have up to %d now",
-            a->job->dev->name, a->limit, size);
+    sac_log(a->job->ctx, SAC_LOG_WARN,
+            "%s has no memory for batches of %d frames: they have up to %d now", a->job->dev->name,
+            a->limit, size);
     a->limit = size;
 }
 
@@ -82,8 +83,9 @@ static bool is_refused(const struct sac_ahead *a, const struct sac_item *item)
 static void refuse(struct sac_ahead *a, struct sac_item *item)
 {
     sac_job_fail_item(a->job, item,
-                      SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY, "stream %d: %s has no memory left for it",
-                               item->stream_id, a->job->dev->name));
+                      SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY,
+                               "stream %d: %s has no memory left for it", item->stream_id,
+                               a->job->dev->name));
 }
 
 /* ---- detection ---- */
@@ -108,8 +110,9 @@ static void give_lists_back(struct sac_ahead *a, int first, int n)
 
 static void record(struct sac_ahead *a, const struct sac_detector_times *t, int first, int n)
 {
-    static const enum sac_stage stages[] = {SAC_STAGE_PREPROCESS, SAC_STAGE_INFERENCE, SAC_STAGE_HEAD};
-    struct sac_job              *job = a->job;
+    static const enum sac_stage   stages[] = {SAC_STAGE_PREPROCESS, SAC_STAGE_INFERENCE,
+                                              SAC_STAGE_HEAD};
+    struct sac_job               *job = a->job;
     const struct sac_item *const *items = (const struct sac_item *const *)a->seen + first;
     const struct sac_run_times    times = {
            .begun_ns = t->begun_ns,
@@ -147,7 +150,8 @@ static sac_result detect_now(struct sac_ahead *a, int slot, int first, int n)
 
 /* Retry a batch that could not be begun: in smaller pieces if memory ran out, else frame by frame,
  * so that an unusable frame does not make the others fail. Call it with the frames lined up. */
-static void detect_in_pieces(struct sac_ahead *a, const struct sac_ahead_batch *b, int n, sac_result res)
+static void detect_in_pieces(struct sac_ahead *a, const struct sac_ahead_batch *b, int n,
+                             sac_result res)
 {
     bool tried = true; /* res belongs to the next piece */
     int  size = n;
@@ -223,8 +227,8 @@ static void detect(struct sac_ahead *a, struct sac_ahead_batch *b)
 /* The oldest batch under way: wait for it, and pass its items on. */
 static void land(struct sac_ahead *a)
 {
-    struct sac_job *job = a->job;
-    struct sac_ahead_batch   *b = nth(a, 0);
+    struct sac_job         *job = a->job;
+    struct sac_ahead_batch *b = nth(a, 0);
     detect(a, b);
     if (b->frames && job->emb && (job->wants_embeddings || job->params.reid_every))
         sac_ahead_embed(a, b);
@@ -238,14 +242,15 @@ static void land(struct sac_ahead *a)
 
 static bool has_arrived(const struct sac_ahead *a)
 {
-    const struct sac_job *job = a->job;
-    const struct sac_ahead_batch   *b = &a->ring[a->first];
+    const struct sac_job         *job = a->job;
+    const struct sac_ahead_batch *b = &a->ring[a->first];
     return a->under_way > 0 &&
            (job->ready_made || b->begun != SAC_OK || sac_detector_arrived(job->det, b->slot));
 }
 
 /* How long to wait for a frame. Never long while a batch is under way. */
-static int64_t patience(const struct sac_ahead *a, const struct sac_ahead_batch *b, int64_t until_ns)
+static int64_t patience(const struct sac_ahead *a, const struct sac_ahead_batch *b,
+                        int64_t until_ns)
 {
     const int64_t left = b->frames ? SAC_MAX(until_ns - sac_time_ns(), 0) : -1;
     if (a->under_way == 0)
@@ -271,7 +276,8 @@ static void take(struct sac_ahead *a, struct sac_ahead_batch *b, struct sac_item
     } else if (item->last && b->frames == 0) {
         pass_end(a, item);
     } else if (!add(b, item)) {
-        sac_job_fail_item(a->job, item, SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY, "no memory for a batch"));
+        sac_job_fail_item(a->job, item,
+                          SAC_FAIL(a->job->ctx, SAC_ERR_MEMORY, "no memory for a batch"));
         while (a->under_way > 0)
             land(a);
         sac_job_pass_on(a->job, item);
@@ -345,7 +351,7 @@ static void fail_all(struct sac_job *job)
 void sac_job_infer_ahead(struct sac_job *job)
 {
     struct sac_ahead a;
-    bool         more = ahead_init(&a, job);
+    bool             more = ahead_init(&a, job);
     if (!more)
         fail_all(job);
     while (more) {

@@ -29,7 +29,8 @@ void sac_canvas_finish(struct sac_canvas *c)
 /* Encoders take I420; the conversion is the copy that drawing needs anyway. */
 static enum sac_pixel_format format_for(const sac_frame *frame)
 {
-    return frame->format == SAC_PIXEL_NV12 || frame->format == SAC_PIXEL_P010 ? SAC_PIXEL_I420 : frame->format;
+    return frame->format == SAC_PIXEL_NV12 || frame->format == SAC_PIXEL_P010 ? SAC_PIXEL_I420
+                                                                              : frame->format;
 }
 
 static bool is_like(const sac_frame *canvas, const sac_frame *frame)
@@ -63,8 +64,8 @@ sac_result sac_canvas_prepare(struct sac_canvas *c, sac_device *dev, const sac_f
     return res;
 }
 
-sac_result sac_canvas_draw(struct sac_canvas *c, const sac_frame *frame, const struct sac_shape *shapes, int n,
-                           sac_frame **out)
+sac_result sac_canvas_draw(struct sac_canvas *c, const sac_frame *frame,
+                           const struct sac_shape *shapes, int n, sac_frame **out)
 {
     const unsigned sheet = c->next++ % SAC_COUNT(c->sheet);
     char           what[128];

@@ -19,8 +19,8 @@ struct sac_canvas {
 sac_result sac_canvas_prepare(struct sac_canvas *canvas, sac_device *dev, const sac_frame *like);
 /* A copy of the frame with the shapes drawn on it, 4:2:0 in 8 bit for an encoder. Borrowed until
  * the next call: take a reference to read it for longer. Counted as overlay-copy. */
-sac_result sac_canvas_draw(struct sac_canvas *canvas, const sac_frame *frame, const struct sac_shape *shapes,
-                           int n, sac_frame **out);
+sac_result sac_canvas_draw(struct sac_canvas *canvas, const sac_frame *frame,
+                           const struct sac_shape *shapes, int n, sac_frame **out);
 void       sac_canvas_finish(struct sac_canvas *canvas); /* half-built too */
 
 #endif

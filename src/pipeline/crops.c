@@ -94,7 +94,8 @@ static sac_result write_file(struct crops *c, const struct view *v)
     if (res != SAC_OK)
         return res;
     if (length + 32 >= (int)sizeof path)
-        return SAC_FAIL(c->ctx, SAC_ERR_ARG, "'%s': too long a name for a folder of crops", c->folder);
+        return SAC_FAIL(c->ctx, SAC_ERR_ARG, "'%s': too long a name for a folder of crops",
+                        c->folder);
     snprintf(path + length, sizeof path - (size_t)length, "/%05lld.jpg", (long long)v->id);
     res = sac_outfile_open(c->ctx, path, &file);
     if (res != SAC_OK)
@@ -152,7 +153,8 @@ static sac_result view_of(struct crops *c, int64_t id, struct view **out)
         if (c->count == VIEWS_MAX)
             res = forget_oldest(c);
         if (!sac_grow((void **)&c->views, &c->capacity, c->count + 1, sizeof *c->views))
-            res = SAC_FAIL(c->ctx, SAC_ERR_MEMORY, "no memory for the views of %zu objects", c->count);
+            res = SAC_FAIL(c->ctx, SAC_ERR_MEMORY, "no memory for the views of %zu objects",
+                           c->count);
         if (res != SAC_OK)
             return res;
         at = lower_bound(c, id);
@@ -179,7 +181,8 @@ static double overlap_of(const struct sac_rect *r, const struct sac_track *t)
 /* A view's worth. Score counts more than size: the largest boxes of a track often hold two people
  * who pass each other. Area that another object's box covers counts nothing; a box that the frame's
  * edge may cut counts half. 0 when it is no better than `least`, found early. */
-static double quality_of(const struct sac_item *item, size_t i, const struct sac_rect *crop, double least)
+static double quality_of(const struct sac_item *item, size_t i, const struct sac_rect *crop,
+                         double least)
 {
     const struct sac_track *t = &item->tracks[i];
     const double            area = area_of(crop), score = (double)t->score;
@@ -201,11 +204,13 @@ static double quality_of(const struct sac_item *item, size_t i, const struct sac
 /* Whole pixels, so that the crop is not resampled. */
 static struct sac_rect crop_of(const struct sac_track *t, const sac_frame *frame)
 {
-    const struct sac_detection box = {.x0 = floorf(t->x0), .y0 = floorf(t->y0), .x1 = ceilf(t->x1), .y1 = ceilf(t->y1)};
+    const struct sac_detection box = {
+        .x0 = floorf(t->x0), .y0 = floorf(t->y0), .x1 = ceilf(t->x1), .y1 = ceilf(t->y1)};
     return sac_crop_of_box(&box, frame->width, frame->height);
 }
 
-static sac_result encode(struct crops *c, const uint8_t *rgb, const struct sac_preprocess *pre, struct view *v)
+static sac_result encode(struct crops *c, const uint8_t *rgb, const struct sac_preprocess *pre,
+                         struct view *v)
 {
     uint8_t   *jpeg = NULL;
     size_t     bytes = 0;
@@ -232,7 +237,8 @@ static sac_result download(struct crops *c, const sac_frame *frame, const void *
                          : res;
 }
 
-static sac_result take(struct crops *c, const sac_frame *frame, const struct sac_rect *crop, struct view *v)
+static sac_result take(struct crops *c, const sac_frame *frame, const struct sac_rect *crop,
+                       struct view *v)
 {
     sac_device           *dev = c->job->dev;
     sac_tensor           *pixels = NULL;
@@ -251,7 +257,8 @@ static sac_result take(struct crops *c, const sac_frame *frame, const struct sac
     if (res == SAC_OK)
         res = sac_preprocess_run_on(dev, c->stream, &pre, &job, 1, pixels);
     if (res == SAC_OK && !dev->ops->host_memory) /* else the encoder reads them in place */
-        res = download(c, frame, sac_tensor_data(pixels), (size_t)sac_tensor_desc_bytes(&desc), &host);
+        res = download(c, frame, sac_tensor_data(pixels), (size_t)sac_tensor_desc_bytes(&desc),
+                       &host);
     sac_result done = dev->ops->stream_wait(c->stream);
     res = res == SAC_OK ? done : res;
     if (res == SAC_OK)
@@ -346,13 +353,16 @@ static sac_result check(const struct sac_output_setup *setup)
     const sac_device *dev = setup->job->dev;
     const char       *folder = setup->params->crops_out;
     if (strcmp(folder, "-") == 0)
-        return SAC_FAIL(setup->ctx, SAC_ERR_ARG, "crops are files of a folder: they can't go to standard output");
+        return SAC_FAIL(setup->ctx, SAC_ERR_ARG,
+                        "crops are files of a folder: they can't go to standard output");
     if (!setup->src)
-        return SAC_FAIL(setup->ctx, SAC_ERR_ARG, "'%s': crops need the video that they are cut from", folder);
+        return SAC_FAIL(setup->ctx, SAC_ERR_ARG,
+                        "'%s': crops need the video that they are cut from", folder);
     if (!dev->ops->host_memory && atomic_load(&dev->strict))
-        return SAC_FAIL(setup->ctx, SAC_ERR_LIMIT,
-                        "'%s': crops come to the host from %s (crop-download), and zero-copy is strict", folder,
-                        sac_device_name(dev));
+        return SAC_FAIL(
+            setup->ctx, SAC_ERR_LIMIT,
+            "'%s': crops come to the host from %s (crop-download), and zero-copy is strict", folder,
+            sac_device_name(dev));
     return SAC_OK;
 }
 

@@ -49,7 +49,8 @@ static bool is_like_a_crop(const char *folder, const char *file)
     if (strncmp(file, folder, length) != 0 || file[length] != '/')
         return false;
     const char *name = strchr(file + length + 1, '/');
-    return name && name[1 + strspn(name + 1, "0123456789")] == '.' && strcmp(strrchr(name, '.'), ".jpg") == 0;
+    return name && name[1 + strspn(name + 1, "0123456789")] == '.' &&
+           strcmp(strrchr(name, '.'), ".jpg") == 0;
 }
 
 static sac_result check_crops(const struct sac_files *files, const char *folder)
@@ -59,8 +60,8 @@ static sac_result check_crops(const struct sac_files *files, const char *folder)
     for (size_t i = 0; real && i < files->count && res == SAC_OK; i++) {
         char *file = files->uses[i].output ? NULL : realpath(files->uses[i].path, NULL);
         if (file && is_like_a_crop(real, file))
-            res = SAC_FAIL(files->ctx, SAC_ERR_ARG, "crops in '%s' would overwrite an input: '%s'", folder,
-                           files->uses[i].path);
+            res = SAC_FAIL(files->ctx, SAC_ERR_ARG, "crops in '%s' would overwrite an input: '%s'",
+                           folder, files->uses[i].path);
         free(file);
     }
     free(real);
@@ -72,7 +73,8 @@ static bool is_standard_input(const struct sac_stream_params *p)
     return p->input && strcmp(p->input, "-") == 0;
 }
 
-static sac_result check_standard_input(sac_context *ctx, const struct sac_stream_params *list, int n)
+static sac_result check_standard_input(sac_context *ctx, const struct sac_stream_params *list,
+                                       int n)
 {
     int count = 0;
     for (int i = 0; i < n; i++)
@@ -104,12 +106,12 @@ sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_
     SAC_NEEDS(ctx, params);
     SAC_NEEDS_ARRAY(ctx, params->streams, params->stream_count);
     SAC_NEEDS_ARRAY(ctx, params->reads, params->read_count);
-    struct sac_files               files = {.ctx = ctx};
-    const struct sac_stream_params one = sac_pipeline_only_stream(params);
-    const bool                     many = params->stream_count > 0;
+    struct sac_files                files = {.ctx = ctx};
+    const struct sac_stream_params  one = sac_pipeline_only_stream(params);
+    const bool                      many = params->stream_count > 0;
     const struct sac_stream_params *list = many ? params->streams : &one;
-    const int                      n = many ? params->stream_count : 1;
-    sac_result                     res = check_standard_input(ctx, list, n);
+    const int                       n = many ? params->stream_count : 1;
+    sac_result                      res = check_standard_input(ctx, list, n);
     add_all(&files, params, list, n);
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = check_crops(&files, list[i].crops_out);

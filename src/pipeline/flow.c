@@ -59,14 +59,16 @@ static void add_up(const struct sac_pipeline_stats *stats, const struct sac_flow
     for (int i = 0; i < stats->stage_count; i++) {
         const struct sac_timer_summary *stage = &stats->stage[i];
         enum thread                     thread = thread_of(stage->name);
-        bool   many = thread == THREAD_DECODE || thread == THREAD_SINK;
-        double time_ms = stats->elapsed_s * 1e3 * (many ? SAC_MAX(facts->streams, 1) : devices_of(stats));
+        bool                            many = thread == THREAD_DECODE || thread == THREAD_SINK;
+        double                          time_ms =
+            stats->elapsed_s * 1e3 * (many ? SAC_MAX(facts->streams, 1) : devices_of(stats));
         busy[thread].share += time_ms > 0 ? stage->total_ms / time_ms : 0;
         if (!busy[thread].longest || stage->total_ms > busy[thread].longest->total_ms)
             busy[thread].longest = stage;
     }
     for (int t = 0; t < THREAD_COUNT; t++)
-        busy[t].share = SAC_MIN(busy[t].share, 1); /* work before the first frame and after the last */
+        busy[t].share = SAC_MIN(busy[t].share, 1); /* work before the first frame and after the last
+                                                    */
 }
 
 /* The busiest thread is the one that the others wait for, at its queues. */
@@ -94,7 +96,8 @@ static const double DEVICE_BUSY_MIN = 0.85;
 
 /* The share of the run that the device computed for a thread's stages, measured with events; two of
  * its streams may overlap. longest: the longest of these stages. */
-static double device_share(const struct sac_pipeline_stats *stats, const struct sac_timer_summary **longest)
+static double device_share(const struct sac_pipeline_stats *stats,
+                           const struct sac_timer_summary **longest)
 {
     double total_ms = 0;
     *longest = NULL;
@@ -131,12 +134,15 @@ struct judged {
 /* The inference thread waits for its device within its stages, so only the device's own figures
  * tell whether the thread or the device is busy. A decode thread waits for the decoder in the same
  * way. */
-static struct judged judge(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
-                           const struct busy busy[THREAD_COUNT], int first)
+static struct judged judge(const struct sac_pipeline_stats *stats,
+                           const struct sac_flow_facts *facts, const struct busy busy[THREAD_COUNT],
+                           int first)
 {
     const struct sac_timer_summary *longest;
     const struct busy              *decode = &busy[THREAD_DECODE];
-    struct judged j = {.limit = LIMIT_THREAD, .stage = busy[first].longest, .share = busy[first].share};
+    struct judged                   j = {.limit = LIMIT_THREAD};
+    j.stage = busy[first].longest;
+    j.share = busy[first].share;
     if (facts->host_memory)
         return j;
     j.device = device_share(stats, &longest);
@@ -159,7 +165,7 @@ static int percent(double share)
 
 /* The queue that a thread takes from, or NULL. */
 static const struct sac_queue_info *queue_before(const struct sac_pipeline_stats *stats,
-                                                 enum thread thread)
+                                                 enum thread                      thread)
 {
     static const char *const names[THREAD_COUNT] = {
         [THREAD_INFER] = "detect", [THREAD_TRACK] = "track", [THREAD_SINK] = "write"};
@@ -179,12 +185,14 @@ static void append(char *out, size_t size, const char *fmt, ...)
     va_end(ap);
 }
 
-static void say_why(struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts, const struct judged *j,
-                    const struct busy busy[THREAD_COUNT], int first, int second)
+static void say_why(struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
+                    const struct judged *j, const struct busy busy[THREAD_COUNT], int first,
+                    int second)
 {
-    char                        *out = stats->bottleneck_why;
-    const size_t                 size = sizeof stats->bottleneck_why;
-    const enum thread            thread = j->limit == LIMIT_THREAD ? (enum thread)first : thread_of(j->stage->name);
+    char             *out = stats->bottleneck_why;
+    const size_t      size = sizeof stats->bottleneck_why;
+    const enum thread thread =
+        j->limit == LIMIT_THREAD ? (enum thread)first : thread_of(j->stage->name);
     const struct sac_queue_info *queue = queue_before(stats, thread);
     if (j->limit == LIMIT_DEVICE)
         append(out, size, "the device computed for %d %% of the run", percent(j->share));
@@ -193,13 +201,15 @@ static void say_why(struct sac_pipeline_stats *stats, const struct sac_flow_fact
     else
         append(out, size, "its thread was busy for %d %% of the run", percent(busy[first].share));
     if (j->limit == LIMIT_THREAD && second >= 0)
-        append(out, size, ", the next (%s) for %d %%", busy[second].longest->name, percent(busy[second].share));
+        append(out, size, ", the next (%s) for %d %%", busy[second].longest->name,
+               percent(busy[second].share));
     if (j->limit == LIMIT_THREAD && !facts->host_memory)
         append(out, size, "; the device computed for %d %%", percent(j->device));
     if (queue && queue->full > 0)
-        append(out, size, "; the queue before it was full %" PRIu64 " of %" PRIu64 " times", queue->full,
-               queue->passed);
-    else if (queue && queue->empty > queue->passed / 2 && j->limit == LIMIT_THREAD && j->share < IDLE_MAX)
+        append(out, size, "; the queue before it was full %" PRIu64 " of %" PRIu64 " times",
+               queue->full, queue->passed);
+    else if (queue && queue->empty > queue->passed / 2 && j->limit == LIMIT_THREAD &&
+             j->share < IDLE_MAX)
         append(out, size, "; the queue before it was mostly empty: the input sets the pace");
 }
 
@@ -227,14 +237,15 @@ static struct advice *note(struct notes *notes, double gain)
 static const char *remedy_for_decoder(const struct sac_flow_facts *facts, enum limit limit)
 {
     if (limit == LIMIT_DECODER)
-        return "it is as fast as this card decodes; HEVC is decoded faster than H.264, and a second GPU decodes as "
-               "much again";
+        return "it is as fast as this card decodes; HEVC is decoded faster than H.264, and a "
+               "second GPU decodes as much again";
     return facts->streams == 1 ? "more streams at once would use the other decoders" : NULL;
 }
 
 /* Advice to make this stage faster, or NULL. */
-static const char *remedy(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
-                          const struct judged *j, char *buf, size_t size)
+static const char *remedy(const struct sac_pipeline_stats *stats,
+                          const struct sac_flow_facts *facts, const struct judged *j, char *buf,
+                          size_t size)
 {
     const char *stage = j->stage->name;
     bool        models = thread_of(stage) == THREAD_INFER;
@@ -244,7 +255,9 @@ static const char *remedy(const struct sac_pipeline_stats *stats, const struct s
         return buf;
     }
     if (models && !facts->host_memory && j->limit == LIMIT_THREAD) {
-        snprintf(buf, size, "the host, not the device, is the slow one there: a larger --max-batch asks less of it");
+        snprintf(buf, size,
+                 "the host, not the device, is the slow one there: a larger --max-batch asks less "
+                 "of it");
         return buf;
     }
     if (!strcmp(stage, "reid")) {
@@ -272,14 +285,14 @@ static void note_bottleneck(struct notes *notes, const struct sac_pipeline_stats
                             const struct sac_flow_facts *facts, const struct judged *j,
                             const struct busy busy[THREAD_COUNT], int second)
 {
-    char        buf[160];
-    double      gain = j->share - (second >= 0 && j->limit == LIMIT_THREAD ? busy[second].share : 0);
+    char   buf[160];
+    double gain = j->share - (second >= 0 && j->limit == LIMIT_THREAD ? busy[second].share : 0);
     const char *what = remedy(stats, facts, j, buf, sizeof buf);
     if (j->share < IDLE_MAX) /* all of them waited: the input sets the pace */
         return;
     struct advice *a = note(notes, gain);
-    snprintf(a->text, sizeof a->text, "The others wait for %s (%d %% of the run)%s%s.", j->stage->name,
-             percent(j->share), what ? ": " : "", what ? what : "");
+    snprintf(a->text, sizeof a->text, "The others wait for %s (%d %% of the run)%s%s.",
+             j->stage->name, percent(j->share), what ? ": " : "", what ? what : "");
 }
 
 /* busy: the share of the run that batches took. */
@@ -298,18 +311,20 @@ static void note_batches(struct notes *notes, const struct sac_pipeline_stats *s
              batch->max, batch->mean, batch->full, batch->count);
 }
 
-static double bytes_per_s(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
-                          enum sac_copy_reason reason)
+static double bytes_per_s(const struct sac_pipeline_stats *stats,
+                          const struct sac_flow_facts *facts, enum sac_copy_reason reason)
 {
     if (facts->host_memory || (reason == SAC_COPY_FRAME_CONVERT && stats->source.converted))
         return HOST_BYTES_PER_S;
-    return reason == SAC_COPY_FRAME_CONVERT || reason == SAC_COPY_DRAW ? DEVICE_BYTES_PER_S : CROSSING_BYTES_PER_S;
+    return reason == SAC_COPY_FRAME_CONVERT || reason == SAC_COPY_DRAW ? DEVICE_BYTES_PER_S
+                                                                       : CROSSING_BYTES_PER_S;
 }
 
 static double copy_share(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
                          enum sac_copy_reason reason)
 {
-    return (double)stats->ledger.reason[reason].bytes / bytes_per_s(stats, facts, reason) / stats->elapsed_s;
+    return (double)stats->ledger.reason[reason].bytes / bytes_per_s(stats, facts, reason) /
+           stats->elapsed_s;
 }
 
 static double megabytes(const struct sac_pipeline_stats *stats, enum sac_copy_reason reason)
@@ -327,12 +342,12 @@ static void note_copies(struct notes *notes, const struct sac_pipeline_stats *st
         a = note(notes, 4 * copy_share(stats, facts, SAC_COPY_FRAME_CONVERT));
         snprintf(a->text, sizeof a->text,
                  stats->source.converted
-                     ? "%" PRIu64 " frames (%.0f MB) were converted twice, since no stage takes the "
-                       "decoder's pixel format: 4:2:0 video of 8 or 10 bit is converted once."
+                     ? "%" PRIu64
+                       " frames (%.0f MB) were converted twice, since no stage takes the decoder's "
+                       "pixel format: 4:2:0 video of 8 or 10 bit is converted once."
                      : "%" PRIu64 " frames (%.0f MB) were converted for the detector and once more "
                        "for the encoder, which takes another format or size than they have.",
-                 reason[SAC_COPY_FRAME_CONVERT].calls,
-                 megabytes(stats, SAC_COPY_FRAME_CONVERT));
+                 reason[SAC_COPY_FRAME_CONVERT].calls, megabytes(stats, SAC_COPY_FRAME_CONVERT));
     }
     if (reason[SAC_COPY_DRAW].calls) {
         a = note(notes, copy_share(stats, facts, SAC_COPY_DRAW));
@@ -344,16 +359,17 @@ static void note_copies(struct notes *notes, const struct sac_pipeline_stats *st
     if (reason[SAC_COPY_OVERLAY].calls) {
         a = note(notes, copy_share(stats, facts, SAC_COPY_OVERLAY));
         snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " annotated frames (%.0f MB) came to the host to be encoded: a card with "
-                 "an encoder, or a run without --output, needs no copy.",
+                 "%" PRIu64
+                 " annotated frames (%.0f MB) came to the host to be encoded: a card with an "
+                 "encoder, or a run without --output, needs no copy.",
                  reason[SAC_COPY_OVERLAY].calls, megabytes(stats, SAC_COPY_OVERLAY));
     }
     if (reason[SAC_COPY_FRAME_DOWNLOAD].calls) {
         a = note(notes, copy_share(stats, facts, SAC_COPY_FRAME_DOWNLOAD) +
                             copy_share(stats, facts, SAC_COPY_FRAME_UPLOAD));
         snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " frames (%.0f MB) came from the device to the host and went back: without --zero-copy off "
-                 "they stay there.",
+                 "%" PRIu64 " frames (%.0f MB) came from the device to the host and went back: "
+                 "without --zero-copy off they stay there.",
                  reason[SAC_COPY_FRAME_DOWNLOAD].calls, megabytes(stats, SAC_COPY_FRAME_DOWNLOAD));
     } else if (reason[SAC_COPY_FRAME_UPLOAD].calls) {
         a = note(notes, 2 * copy_share(stats, facts, SAC_COPY_FRAME_UPLOAD));
@@ -374,17 +390,20 @@ static void note_tensors(struct notes *notes, const struct sac_pipeline_stats *s
         return;
     if (reason[SAC_COPY_TENSOR_LAYOUT].calls) {
         a = note(notes, 2 * copy_share(stats, facts, SAC_COPY_TENSOR_LAYOUT));
-        snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " tensors (%.0f MB) went between device and host, where operators run that the device "
-                 "does not have: --log-level info names them.",
-                 reason[SAC_COPY_TENSOR_LAYOUT].calls, megabytes(stats, SAC_COPY_TENSOR_LAYOUT));
+        snprintf(
+            a->text, sizeof a->text,
+            "%" PRIu64
+            " tensors (%.0f MB) went between device and host, where operators run that the device "
+            "does not have: --log-level info names them.",
+            reason[SAC_COPY_TENSOR_LAYOUT].calls, megabytes(stats, SAC_COPY_TENSOR_LAYOUT));
     }
     if (reason[SAC_COPY_TENSOR_DOWNLOAD].calls) {
         a = note(notes, 2 * copy_share(stats, facts, SAC_COPY_TENSOR_DOWNLOAD));
         snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " outputs of networks (%.0f MB) came to the host, where their head is decoded: a head that "
-                 "the device knows leaves them there.",
-                 reason[SAC_COPY_TENSOR_DOWNLOAD].calls, megabytes(stats, SAC_COPY_TENSOR_DOWNLOAD));
+                 "%" PRIu64 " outputs of networks (%.0f MB) came to the host, where their head is "
+                 "decoded: a head that the device knows leaves them there.",
+                 reason[SAC_COPY_TENSOR_DOWNLOAD].calls,
+                 megabytes(stats, SAC_COPY_TENSOR_DOWNLOAD));
     }
 }
 
@@ -398,12 +417,16 @@ static void note_pool(struct notes *notes, const struct sac_pipeline_stats *stat
                  "%" PRIu64 " requests for memory failed although enough was free in pieces: a "
                  "higher memory limit, or fewer streams, would end that.",
                  pool->fragmentation);
-    } else if (pool->allocations_warm > WARM_NEW_MAX && pool->allocations_warm > pool->requests_warm / 20) {
-        struct advice *a = note(notes, pool->allocations_warm > pool->requests_warm / 2 ? 0.1 : 0.05);
-        snprintf(a->text, sizeof a->text,
-                 "After its first %d frames the run still took %" PRIu64 " new buffers from the system, of %" PRIu64
-                 " that were asked for: frames of changing size, or a memory limit that is too low.",
-                 SAC_POOL_WARM_FRAMES, pool->allocations_warm, pool->requests_warm);
+    } else if (pool->allocations_warm > WARM_NEW_MAX &&
+               pool->allocations_warm > pool->requests_warm / 20) {
+        struct advice *a =
+            note(notes, pool->allocations_warm > pool->requests_warm / 2 ? 0.1 : 0.05);
+        snprintf(
+            a->text, sizeof a->text,
+            "After its first %d frames the run still took %" PRIu64
+            " new buffers from the system, of %" PRIu64
+            " that were asked for: frames of changing size, or a memory limit that is too low.",
+            SAC_POOL_WARM_FRAMES, pool->allocations_warm, pool->requests_warm);
     }
 }
 

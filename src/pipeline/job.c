@@ -185,8 +185,9 @@ sac_result sac_job_choose_reid(struct sac_job *job)
 static void choose_batch(struct sac_job *job)
 {
     struct sac_track_job_params *p = &job->params;
-    job->depth = p->batches_ahead > 0 ? SAC_MIN(p->batches_ahead, (int)SAC_DETECTOR_SLOTS)
-                                      : job->dev->ops->host_memory ? 1 : (int)SAC_DETECTOR_SLOTS;
+    job->depth = p->batches_ahead > 0         ? SAC_MIN(p->batches_ahead, (int)SAC_DETECTOR_SLOTS)
+                 : job->dev->ops->host_memory ? 1
+                                              : (int)SAC_DETECTOR_SLOTS;
     job->ahead = job->depth > 1 || !job->dev->ops->host_memory;
     job->batch_max = SAC_MIN(p->inference_batch_max, p->detector_params.batch_max);
     if (p->inference_batch_max <= 0) {
@@ -196,8 +197,9 @@ static void choose_batch(struct sac_job *job)
     job->batch_limit = job->batch_max;
     job->small_ns = INT64_C(30000000000);
     if (p->reid_params.batch_max <= 0) /* a few people in each frame, and no more than fill a GPU */
-        p->reid_params.batch_max = job->dev->ops->host_memory ? sac_embedder_params_default().batch_max
-                                                              : SAC_CLAMP(4 * job->batch_max, 16, 128);
+        p->reid_params.batch_max = job->dev->ops->host_memory
+                                       ? sac_embedder_params_default().batch_max
+                                       : SAC_CLAMP(4 * job->batch_max, 16, 128);
 }
 
 static sac_result create_batch(struct sac_job *job)
@@ -214,14 +216,15 @@ static sac_result create_batch(struct sac_job *job)
 
 static sac_result create_queues(struct sac_job *job, size_t queue_min)
 {
-    size_t     length = (size_t)job->params.queue_length;
+    size_t length = (size_t)job->params.queue_length;
     /* A batch must fit into the first queue, or it would never be full. */
     size_t     first = SAC_MAX(SAC_MAX(length, queue_min), (size_t)job->batch_max);
     sac_result res = sac_queue_create(job->ctx, first, &job->detect);
     /* A wave takes the frames that wait and costs one trip to the device. Behind a queue of 4 a
      * wave found only 3 frames of a batch (32 streams on an H200, 2026-11-21). */
     if (res == SAC_OK)
-        res = sac_queue_create(job->ctx, job->ahead ? SAC_MAX(length, (size_t)job->batch_max) : length, &job->track);
+        res = sac_queue_create(
+            job->ctx, job->ahead ? SAC_MAX(length, (size_t)job->batch_max) : length, &job->track);
     if (res == SAC_OK)
         res = sac_queue_create(job->ctx, SAC_MAX(length, queue_min), &job->done);
     return res;
@@ -287,8 +290,8 @@ static void wait_semaphore(sem_t *semaphore)
 /* The inference thread loads the models; the caller waits for it and returns its fault. */
 static sac_result start_inference(struct sac_job *job)
 {
-    sac_result res = sac_thread_start(job->ctx, &job->infer_thread, "sac-infer",
-                                      sac_job_infer_main, job);
+    sac_result res =
+        sac_thread_start(job->ctx, &job->infer_thread, "sac-infer", sac_job_infer_main, job);
     if (res != SAC_OK)
         return res;
     job->infer_started = true;

@@ -64,7 +64,8 @@ static sac_result write_line(struct jsonl *j)
 {
     sac_text_add(&j->line, "\n");
     if (j->line.failed)
-        return SAC_FAIL(j->setup->ctx, SAC_ERR_MEMORY, "'%s': no memory for a line", j->file.name.path);
+        return SAC_FAIL(j->setup->ctx, SAC_ERR_MEMORY, "'%s': no memory for a line",
+                        j->file.name.path);
     fwrite(j->line.data, 1, j->line.length, j->file.file);
     sac_text_clear(&j->line);
     return sac_outfile_check(&j->file);
@@ -72,10 +73,10 @@ static sac_result write_line(struct jsonl *j)
 
 static sac_result write_header(struct jsonl *j)
 {
-    const struct sac_output_setup  *setup = j->setup;
+    const struct sac_output_setup    *setup = j->setup;
     const struct sac_pipeline_params *p = setup->params;
-    struct sac_pipeline_stats       stats;
-    struct sac_text                *line = &j->line;
+    struct sac_pipeline_stats         stats;
+    struct sac_text                  *line = &j->line;
     sac_job_get_stats(setup->job, &stats);
     sac_text_add(line, "{\"format\":\"saccade-tracks\",\"version\":");
     sac_text_int(line, FORMAT_VERSION);

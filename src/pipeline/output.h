@@ -6,7 +6,8 @@
  *   crops.c      the best view of each object
  *   video.c      the annotated video
  *   jsonl.c      JSON lines: a header, then one object a frame (docs/tracks.schema.json)
- *   records.c    a record for each track in each frame: MOTChallenge, CSV, KITTI, COCO (docs/formats.md) */
+ *   records.c    a record for each track in each frame: MOTChallenge, CSV, KITTI, COCO
+ *                (docs/formats.md) */
 #ifndef SAC_PIPELINE_OUTPUT_H
 #define SAC_PIPELINE_OUTPUT_H
 

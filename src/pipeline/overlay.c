@@ -48,8 +48,8 @@ static void drop_old_points(struct sac_trail *trail, int64_t before_us)
  * before. */
 static void add_point(struct sac_trail *trail, struct point p, int64_t step_us)
 {
-    if (trail->count >= 2 && point_at(trail, trail->count - 1)->us -
-                                     point_at(trail, trail->count - 2)->us < step_us)
+    if (trail->count >= 2 &&
+        point_at(trail, trail->count - 1)->us - point_at(trail, trail->count - 2)->us < step_us)
         trail->count--;
     if (trail->count == TRAIL_POINTS) {
         trail->first = (trail->first + 1) % TRAIL_POINTS;
@@ -138,7 +138,7 @@ static void add_trail(struct sac_overlay *o, struct sac_trail *trail, int64_t no
     struct sac_colour colour = sac_colour_of_id(trail->id);
     for (int i = 0; i + 1 < trail->count; i++) {
         const struct point *a = point_at(trail, i), *b = point_at(trail, i + 1);
-        float age = (float)(now_us - b->us) / (float)o->trail_us;
+        float               age = (float)(now_us - b->us) / (float)o->trail_us;
         add_shape(o, (struct sac_shape){.kind = SAC_SHAPE_LINE,
                                         .rect = {a->x, a->y, b->x, b->y},
                                         .colour = colour,
@@ -158,7 +158,8 @@ static void append(char *out, const char *fmt, ...)
 }
 
 /* "7 person 0.93", or the parts of it that are asked for. */
-static void print_label(const struct sac_overlay *o, const struct sac_track *t, char out[SAC_LABEL_BYTES])
+static void print_label(const struct sac_overlay *o, const struct sac_track *t,
+                        char out[SAC_LABEL_BYTES])
 {
     const bool  wants_class = (o->labels & SAC_LABEL_CLASS) && o->class_name;
     const char *name = wants_class ? o->class_name(o->user, t->class_id) : NULL;
@@ -188,8 +189,8 @@ static void add_box(struct sac_overlay *o, const struct sac_track *t, int thickn
                                     .thickness = thickness});
 }
 
-/* The label stands on the box, or just inside where the box begins at the frame's top; at the frame's right
- * edge it is moved in, so that all of it can be read. */
+/* The label stands on the box, or just inside where the box begins at the frame's top; at the
+ * frame's right edge it is moved in, so that all of it can be read. */
 static void add_label(struct sac_overlay *o, const struct sac_track *t, const char *label,
                       int text_height, int frame_width)
 {
@@ -202,13 +203,13 @@ static void add_label(struct sac_overlay *o, const struct sac_track *t, const ch
     struct sac_rect   back = {x, y, x + width, y + height};
     add_shape(o, (struct sac_shape){
                      .kind = SAC_SHAPE_FILL, .rect = back, .colour = colour, .alpha = 0.8f});
-    add_shape(o, (struct sac_shape){.kind = SAC_SHAPE_TEXT,
-                                    .rect = {back.x0 + (float)margin, back.y0 + (float)margin,
-                                             back.x1, back.y1},
-                                    .colour = text_colour(colour),
-                                    .alpha = 1,
-                                    .thickness = text_height,
-                                    .text = label});
+    add_shape(o, (struct sac_shape){
+                     .kind = SAC_SHAPE_TEXT,
+                     .rect = {back.x0 + (float)margin, back.y0 + (float)margin, back.x1, back.y1},
+                     .colour = text_colour(colour),
+                     .alpha = 1,
+                     .thickness = text_height,
+                     .text = label});
 }
 
 /* Shapes point to labels, so both arrays are fully allocated before the first is filled. */
@@ -243,7 +244,8 @@ bool sac_overlay_build(struct sac_overlay *o, const struct sac_track *tracks, si
         add_trail(o, o->trails[i], pts_us, thickness);
     for (size_t i = 0; i < n; i++)
         add_box(o, &tracks[i], thickness);
-    for (size_t i = 0; i < n; i++) { /* last, so that no neighbour's box or trail crosses a number */
+    for (size_t i = 0; i < n; i++) { /* last, so that no neighbour's box or trail crosses a number
+                                      */
         print_label(o, &tracks[i], o->texts[i]);
         if (o->texts[i][0])
             add_label(o, &tracks[i], o->texts[i], scaled(side, TEXT_SHARE, TEXT_MIN), width);

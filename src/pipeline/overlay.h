@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is drawn over a frame: a box, a label and a trail for each track, in one steady colour an id.
- * Memory is bounded by the tracks of the last trail_s seconds. One thread. */
+/* What is drawn over a frame: a box, a label and a trail for each track, in one steady colour an
+ * id. Memory is bounded by the tracks of the last trail_s seconds. One thread. */
 #ifndef SAC_PIPELINE_OVERLAY_H
 #define SAC_PIPELINE_OVERLAY_H
 
@@ -17,14 +17,15 @@ struct sac_overlay {
     unsigned labels;   /* SAC_LABEL_...; 0: none */
     /* The name of a class for labels, or NULL where it has none; needed for SAC_LABEL_CLASS. */
     const char *(*class_name)(void *user, int class_id);
-    void         *user;
+    void *user;
 
-    struct sac_trail **trails; /* [trail_count], by rising id; up to trail_capacity kept for reuse */
-    size_t             trail_count, trail_made, trail_capacity;
-    struct sac_shape  *shapes;
-    size_t             shape_count, shape_capacity;
-    char             (*texts)[SAC_LABEL_BYTES];
-    size_t             text_capacity;
+    struct sac_trail **trails; /* [trail_count], by rising id; up to trail_capacity kept for reuse
+                                */
+    size_t            trail_count, trail_made, trail_capacity;
+    struct sac_shape *shapes;
+    size_t            shape_count, shape_capacity;
+    char (*texts)[SAC_LABEL_BYTES];
+    size_t text_capacity;
 };
 
 /* Zero-initialise, set the fields of the first group. */

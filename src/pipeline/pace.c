@@ -10,7 +10,8 @@ enum { NAP_NS = 50 * 1000 * 1000 }; /* the longest time until a stop is noticed 
 /* The end of a run, or of this stream, does not wait for a frame that is due in an hour. */
 static void sleep_until(const struct sac_stream_run *s, int64_t due_ns)
 {
-    for (int64_t now; (now = sac_time_ns()) < due_ns && !atomic_load(&s->pipe->stopped) && !atomic_load(&s->failed);) {
+    for (int64_t now; (now = sac_time_ns()) < due_ns && !atomic_load(&s->pipe->stopped) &&
+                      !atomic_load(&s->failed);) {
         int64_t         nap = SAC_MIN(due_ns - now, (int64_t)NAP_NS);
         struct timespec ts = {.tv_nsec = (long)nap};
         nanosleep(&ts, NULL);

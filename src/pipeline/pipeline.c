@@ -43,14 +43,17 @@ sac_result sac_labels_parse(const char *text, unsigned *out)
         const char *name;
         unsigned    bits;
         bool        alone;
-    } words[] = {{"id", SAC_LABEL_ID, false},       {"class", SAC_LABEL_CLASS, false},
-                 {"score", SAC_LABEL_SCORE, false}, {"auto", SAC_LABEL_AUTO, true},
+    } words[] = {{"id", SAC_LABEL_ID, false},
+                 {"class", SAC_LABEL_CLASS, false},
+                 {"score", SAC_LABEL_SCORE, false},
+                 {"auto", SAC_LABEL_AUTO, true},
                  {"none", 0, true}};
     unsigned labels = 0;
     for (const char *at = text;; at++) {
         const size_t length = strcspn(at, ",");
         size_t       i = 0;
-        while (i < SAC_COUNT(words) && (strlen(words[i].name) != length || strncmp(words[i].name, at, length) != 0))
+        while (i < SAC_COUNT(words) &&
+               (strlen(words[i].name) != length || strncmp(words[i].name, at, length) != 0))
             i++;
         if (i == SAC_COUNT(words) || (words[i].alone && text[length]))
             return SAC_ERR_ARG;
@@ -83,7 +86,8 @@ static const char *hold_name(sac_pipeline *pipe, const char *address)
 static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_params *params)
 {
     pipe->params = *params;
-    const char **devices = sac_arena_alloc(&pipe->strings, (size_t)SAC_MAX(params->device_count, 1) * sizeof(*devices));
+    const char **devices = sac_arena_alloc(
+        &pipe->strings, (size_t)SAC_MAX(params->device_count, 1) * sizeof(*devices));
     for (int i = 0; devices && i < params->device_count; i++) {
         devices[i] = params->devices[i];
         if (!hold(pipe, &devices[i]))
@@ -105,7 +109,8 @@ static sac_result copy_params(sac_pipeline *pipe, const struct sac_pipeline_para
         const char **path = sac_output_path(&pipe->params, i);
         held = held && (!*path || hold(pipe, path));
     }
-    return held ? SAC_OK : SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
+    return held ? SAC_OK
+                : SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY, "no memory for the pipeline's parameters");
 }
 
 static sac_result copy_stream(sac_pipeline *pipe, const struct sac_stream_params *params, int index)
@@ -154,11 +159,11 @@ static sac_result check_streams(sac_context *ctx, const struct sac_stream_params
 
 static sac_result set_up_streams(sac_pipeline *pipe, const struct sac_pipeline_params *params)
 {
-    const struct sac_stream_params one = sac_pipeline_only_stream(params);
-    bool                           many = params->stream_count > 0;
+    const struct sac_stream_params  one = sac_pipeline_only_stream(params);
+    bool                            many = params->stream_count > 0;
     const struct sac_stream_params *list = many ? params->streams : &one;
-    int                            n = many ? params->stream_count : 1;
-    sac_result                     res = sac_pipeline_check_files(pipe->ctx, params);
+    int                             n = many ? params->stream_count : 1;
+    sac_result                      res = sac_pipeline_check_files(pipe->ctx, params);
     if (res == SAC_OK)
         res = check_streams(pipe->ctx, list, n);
     return res == SAC_OK ? create_streams(pipe, list, n) : res;
@@ -179,16 +184,18 @@ static sac_result raise_fault(sac_pipeline *pipe)
     if (!first)
         return SAC_OK;
     sac_result res = sac_fault_raise(&first->fault, pipe->ctx);
-    return pipe->stream_count == 1 ? res
-                                   : sac_fail_prefix(pipe->ctx, res, "%d of %d inputs failed: ",
-                                                     failed, pipe->stream_count);
+    return pipe->stream_count == 1
+               ? res
+               : sac_fail_prefix(pipe->ctx, res, "%d of %d inputs failed: ", failed,
+                                 pipe->stream_count);
 }
 
 /* Faults that end the whole start: cancelled, or no host memory. GPU memory may be freed by
  * dropping a stream. */
 static bool ends_all(const struct sac_stream_run *s, sac_result res)
 {
-    return res == SAC_ERR_CANCELLED || (res == SAC_ERR_MEMORY && (!s->job || s->job->dev->ops->host_memory));
+    return res == SAC_ERR_CANCELLED ||
+           (res == SAC_ERR_MEMORY && (!s->job || s->job->dev->ops->host_memory));
 }
 
 /* A step of opening, for each stream. A single stream must succeed; of several, those that fail are
@@ -434,7 +441,8 @@ const char *sac_pipeline_class_name(const sac_pipeline *pipe, int class_id)
     return sac_job_class_name(pipe->jobs[0], class_id);
 }
 
-void sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, const char *line), void *user)
+void sac_pipeline_dump_live(const sac_pipeline *pipe, void (*fn)(void *user, const char *line),
+                            void               *user)
 {
     if (!pipe || !fn)
         return;

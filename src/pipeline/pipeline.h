@@ -4,8 +4,8 @@
  *
  * How a stream ends: its reading thread reaches the end of the input (or a fault, or a cancelled
  * source) and sends a last item after the frames. The frames before it are finished; then the sink
- * thread takes the last item, finishes the outputs and wakes run(). A stop, or a fault of an output,
- * only makes the reading end earlier. The run ends with its last stream.
+ * thread takes the last item, finishes the outputs and wakes run(). A stop, or a fault of an
+ * output, only makes the reading end earlier. The run ends with its last stream.
  *
  * Streams share the job and its queues, but none can block the others: with several streams, each
  * has at most as many frames inside as its sink's queue has room for, so the tracking thread never
@@ -21,8 +21,8 @@ struct sac_stream_run {
     struct sac_pipeline_params params; /* the pipeline's, with this stream's input and outputs */
     const char                *name;   /* of its input, or of its detections, without secrets */
     struct sac_lane            lane;
-    struct sac_rows            rows;   /* with params.detections */
-    sac_source                *src;    /* NULL without a video, or where it could not be opened */
+    struct sac_rows            rows; /* with params.detections */
+    sac_source                *src;  /* NULL without a video, or where it could not be opened */
     struct sac_source_info     info;
     struct sac_output_setup    setup;
     struct sac_output         *outputs[SAC_OUTPUT_ROWS]; /* the sink thread's during a run */
@@ -30,16 +30,16 @@ struct sac_stream_run {
     char                       encoder[64];
     struct sac_item           *last; /* sent after the frames */
 
-    sem_t       room;   /* for frames inside */
+    sem_t       room;                         /* for frames inside */
     int64_t     pace_start_ns, pace_first_us; /* with params.realtime: when its first frame came */
-    bool        ready;  /* it was opened */
+    bool        ready;                        /* it was opened */
     bool        read_started, sink_started;
     pthread_t   read_thread, sink_thread;
     bool        ended_early; /* used by run(): it told the stream to end */
-    atomic_bool failed;   /* an output or a frame failed */
-    atomic_bool finished; /* the outputs are finished */
+    atomic_bool failed;      /* an output or a frame failed */
+    atomic_bool finished;    /* the outputs are finished */
     atomic_uint_fast64_t room_waits, room_wait_ns;
-    atomic_uint          whole;    /* outputs that are complete: SAC_OUTPUT_... */
+    atomic_uint          whole; /* outputs that are complete: SAC_OUTPUT_... */
     struct sac_fault     fault;
 };
 
@@ -53,9 +53,9 @@ struct sac_pipeline {
     int                        stream_count;
 
     bool            ran;
-    sem_t           wake;    /* posted when a flag below or of a stream was set */
-    atomic_bool     stopped; /* the user asked to stop */
-    atomic_bool     cancelled; /* a stop came before the end: frames are missing */
+    sem_t           wake;          /* posted when a flag below or of a stream was set */
+    atomic_bool     stopped;       /* the user asked to stop */
+    atomic_bool     cancelled;     /* a stop came before the end: frames are missing */
     pthread_mutex_t on_frame_lock; /* held for the call */
 };
 
@@ -74,13 +74,13 @@ sac_result sac_pipeline_start_jobs(sac_pipeline *pipe, bool ready_made);
 void       sac_pipeline_destroy_jobs(sac_pipeline *pipe);
 int        sac_pipeline_streams_of(const sac_pipeline *pipe, int job);
 /* The sum of sac_job_get_stats over all jobs. */
-void       sac_pipeline_add_jobs(sac_pipeline *pipe, struct sac_pipeline_stats *out);
+void sac_pipeline_add_jobs(sac_pipeline *pipe, struct sac_pipeline_stats *out);
 
 /* ---- stream.c ---- */
 
 /* Set its parameters; streams are numbered from 0. */
-void       sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
-                           const struct sac_stream_params *params, int index);
+void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
+                     const struct sac_stream_params *params, int index);
 /* Open its file of detections; before the job, since with detections there is no detector. */
 sac_result sac_stream_open_rows(struct sac_stream_run *s);
 int64_t    sac_stream_rows_total(const struct sac_stream_run *s); /* frames, without a video */
@@ -94,13 +94,13 @@ void       sac_stream_fail(struct sac_stream_run *s, sac_result res);
 sac_result sac_stream_start(struct sac_stream_run *s);
 /* Make the reading end: the source stops waiting, and frames that wait for the detector are
  * dropped. */
-void       sac_stream_end_early(struct sac_stream_run *s);
-void       sac_stream_join(struct sac_stream_run *s);
-void       sac_stream_close(struct sac_stream_run *s); /* its threads have ended; half-built too */
+void sac_stream_end_early(struct sac_stream_run *s);
+void sac_stream_join(struct sac_stream_run *s);
+void sac_stream_close(struct sac_stream_run *s); /* its threads have ended; half-built too */
 /* Call it after the job is destroyed, which may still hold items of the stream. */
-void       sac_stream_finish(struct sac_stream_run *s);
+void sac_stream_finish(struct sac_stream_run *s);
 
 /* pace.c: wait until the frame is due; its latency counts from then. */
-void       sac_stream_pace(struct sac_stream_run *s, struct sac_item *item);
+void sac_stream_pace(struct sac_stream_run *s, struct sac_item *item);
 
 #endif

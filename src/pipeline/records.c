@@ -11,15 +11,15 @@
 #include "pipeline/output.h"
 
 struct records {
-    struct sac_output           base;
-    const struct record_format *format;
+    struct sac_output              base;
+    const struct record_format    *format;
     const struct sac_output_setup *setup;
-    sac_context                *ctx;
-    struct sac_job             *job;
-    struct sac_outfile          file;
-    struct sac_text             text;
-    bool                        any;          /* a record was written */
-    bool                        coco_classes; /* all classes are COCO's: use its numbers */
+    sac_context                   *ctx;
+    struct sac_job                *job;
+    struct sac_outfile             file;
+    struct sac_text                text;
+    bool                           any;          /* a record was written */
+    bool                           coco_classes; /* all classes are COCO's: use its numbers */
 };
 
 struct record_format {
@@ -105,7 +105,8 @@ static void add_kitti_type(struct sac_text *text, const char *name)
         if (strcasecmp(name, types[i]) == 0)
             name = types[i];
     for (; *name; name++) {
-        const char letter[2] = {isspace((unsigned char)*name) || iscntrl((unsigned char)*name) ? '_' : *name};
+        const char letter[2] = {
+            isspace((unsigned char)*name) || iscntrl((unsigned char)*name) ? '_' : *name};
         sac_text_add(text, letter);
     }
 }
@@ -132,8 +133,8 @@ static void add_kitti(struct records *r, int64_t frame, int64_t pts_us, const st
 /* Detectors with 90 classes use these names for COCO's unused numbers. */
 static bool is_gap(const char *name)
 {
-    return !name || !name[0] || strcasecmp(name, "n/a") == 0 || strcasecmp(name, "background") == 0 ||
-           strcasecmp(name, "__background__") == 0;
+    return !name || !name[0] || strcasecmp(name, "n/a") == 0 ||
+           strcasecmp(name, "background") == 0 || strcasecmp(name, "__background__") == 0;
 }
 
 static bool has_coco_classes(const struct sac_job *job)
@@ -213,19 +214,39 @@ static void records_destroy(struct sac_output *out)
     sac_free(r);
 }
 
-#define OPS(name_, bit_) \
-    {.name = name_, .bit = bit_, .write = records_write, .finish = records_finish, .destroy = records_destroy}
+#define OPS(name_, bit_)                                                              \
+    {                                                                                 \
+        .name = name_, .bit = bit_, .write = records_write, .finish = records_finish, \
+        .destroy = records_destroy                                                    \
+    }
 #define PATH(field) offsetof(struct sac_pipeline_params, field)
 
 static const struct record_format mot = {
     OPS("mot", SAC_OUTPUT_MOT), "the MOTChallenge lines", PATH(mot_out), "", "", "", true, add_mot};
-static const struct record_format csv = {
-    OPS("csv", SAC_OUTPUT_CSV), "the CSV lines", PATH(csv_out),
-    "frame,time_s,id,class_id,class,score,x0,y0,x1,y1\n", "", "", true, add_csv};
-static const struct record_format kitti = {
-    OPS("kitti", SAC_OUTPUT_KITTI), "the KITTI lines", PATH(kitti_out), "", "", "", true, add_kitti};
-static const struct record_format coco = {
-    OPS("coco", SAC_OUTPUT_COCO), "the COCO results", PATH(coco_out), "[\n", ",\n", "\n]\n", false, add_coco};
+static const struct record_format csv = {OPS("csv", SAC_OUTPUT_CSV),
+                                         "the CSV lines",
+                                         PATH(csv_out),
+                                         "frame,time_s,id,class_id,class,score,x0,y0,x1,y1\n",
+                                         "",
+                                         "",
+                                         true,
+                                         add_csv};
+static const struct record_format kitti = {OPS("kitti", SAC_OUTPUT_KITTI),
+                                           "the KITTI lines",
+                                           PATH(kitti_out),
+                                           "",
+                                           "",
+                                           "",
+                                           true,
+                                           add_kitti};
+static const struct record_format coco = {OPS("coco", SAC_OUTPUT_COCO),
+                                          "the COCO results",
+                                          PATH(coco_out),
+                                          "[\n",
+                                          ",\n",
+                                          "\n]\n",
+                                          false,
+                                          add_coco};
 
 static sac_result create(const struct sac_output_setup *setup, const struct record_format *format,
                          struct sac_output **out)

@@ -6,14 +6,14 @@
 #include "pipeline/job.h"
 
 struct sac_session {
-    sac_context    *ctx;
-    struct sac_job *job;
-    int             submit_max;
-    bool            started;
-    atomic_bool     ended;
-    atomic_int      inside; /* submitted, result not taken yet */
-    pthread_mutex_t upload_lock; /* guards uploader */
-    struct sac_uploader *uploader; /* created when a GPU gets its first frame in host memory */
+    sac_context         *ctx;
+    struct sac_job      *job;
+    int                  submit_max;
+    bool                 started;
+    atomic_bool          ended;
+    atomic_int           inside;      /* submitted, result not taken yet */
+    pthread_mutex_t      upload_lock; /* guards uploader */
+    struct sac_uploader *uploader;    /* created when a GPU gets its first frame in host memory */
 };
 
 struct sac_session_params sac_session_params_default(void)
@@ -71,7 +71,8 @@ void sac_session_destroy(sac_session **s)
         struct sac_pipeline_stats stats;
         sac_job_stop((*s)->job);
         sac_session_get_stats(*s, &stats);
-        if (sac_job_finish_reports((*s)->job, &stats, NULL, 0) != SAC_OK) /* destroy has no result */
+        if (sac_job_finish_reports((*s)->job, &stats, NULL, 0) != SAC_OK) /* destroy has no result
+                                                                           */
             log_fault(*s);
     }
     sac_uploader_destroy(&(*s)->uploader);
@@ -137,9 +138,10 @@ static sac_result rewrap(sac_session *s, sac_frame *frame, sac_frame **out)
 /* Copy from host memory to the session's GPU; the copy may still run when this returns. */
 static sac_result upload(sac_session *s, const sac_frame *frame, sac_frame **out)
 {
-    static const char what[] = "session: upload of a frame in host memory (frames of sac_session_device need none)";
-    sac_frame         staging = *frame;
-    sac_result        res = SAC_OK;
+    static const char what[] =
+        "session: upload of a frame in host memory (frames of sac_session_device need none)";
+    sac_frame  staging = *frame;
+    sac_result res = SAC_OK;
     pthread_mutex_lock(&s->upload_lock);
     if (!s->uploader)
         res = sac_uploader_create(s->job->dev, what, s->submit_max, &s->uploader);
@@ -178,8 +180,9 @@ static sac_result check_submit(sac_session *s, const sac_frame *frame)
                         s->started ? "after its end" : "before its start");
     SAC_NEEDS(s->ctx, frame->owner);
     if (frame->device != s->job->dev && !frame->device->ops->host_memory)
-        return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: a frame of another device '%s'; it takes those of sac_session_device ('%s') and those "
-                        "in host memory",
+        return SAC_FAIL(s->ctx, SAC_ERR_ARG,
+                        "session: a frame of another device '%s'; it takes those of "
+                        "sac_session_device ('%s') and those in host memory",
                         sac_device_name(frame->device), sac_device_name(s->job->dev));
     return SAC_OK;
 }

@@ -22,8 +22,8 @@ static sac_result create_job(sac_pipeline *pipe, int i)
         params.device = pipe->params.devices[i];
     if (i > 0) /* there is one of each for all jobs */
         params.trace_out = params.stats_out = NULL;
-    return sac_job_create(pipe->ctx, &params, (size_t)sac_pipeline_streams_of(pipe, i), pipe->jobs[0],
-                          &pipe->jobs[i]);
+    return sac_job_create(pipe->ctx, &params, (size_t)sac_pipeline_streams_of(pipe, i),
+                          pipe->jobs[0], &pipe->jobs[i]);
 }
 
 static void set_batching(const sac_pipeline *pipe, struct sac_job *job)
@@ -37,11 +37,14 @@ sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
     const int  n = SAC_MAX(pipe->params.device_count, 1);
     sac_result res = SAC_OK;
     if (n > SAC_SHARDS_MAX)
-        return SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "%d devices; up to %d share a run", n, (int)SAC_SHARDS_MAX);
-    pipe->job_count = SAC_MIN(n, pipe->stream_count); /* one without streams would only load its models */
+        return SAC_FAIL(pipe->ctx, SAC_ERR_ARG, "%d devices; up to %d share a run", n,
+                        (int)SAC_SHARDS_MAX);
+    pipe->job_count = SAC_MIN(n, pipe->stream_count); /* one without streams would only load its
+                                                         models */
     if (pipe->job_count < n)
-        sac_log(pipe->ctx, SAC_LOG_WARN, "%d input%s for %d devices: %s%s not used", pipe->stream_count,
-                pipe->stream_count == 1 ? "" : "s", n, pipe->params.devices[pipe->job_count],
+        sac_log(pipe->ctx, SAC_LOG_WARN, "%d input%s for %d devices: %s%s not used",
+                pipe->stream_count, pipe->stream_count == 1 ? "" : "s", n,
+                pipe->params.devices[pipe->job_count],
                 pipe->job_count + 1 < n ? " and those behind it are" : " is");
     for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
         res = create_job(pipe, i);
@@ -67,10 +70,11 @@ static bool refuse_newest(void *user, struct sac_job *job)
         }
     if (open < 2)
         return false;
-    sac_stream_fail(newest, SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY,
-                                     "%s has no memory for networks and trackers beside the decoders of %d "
-                                     "streams",
-                                     sac_device_name(job->dev), open));
+    sac_stream_fail(newest,
+                    SAC_FAIL(pipe->ctx, SAC_ERR_MEMORY,
+                             "%s has no memory for networks and trackers beside the decoders of %d "
+                             "streams",
+                             sac_device_name(job->dev), open));
     sac_stream_close(newest);
     sac_job_end_tracker(job, newest->params.source.stream_id);
     return true;
@@ -131,7 +135,8 @@ static void add_queue(struct sac_queue_info *sum, const struct sac_queue_info *o
     sum->pop_wait_ms += one->pop_wait_ms;
 }
 
-static void add_memory_of_stages(struct sac_pipeline_stats *sum, const struct sac_pipeline_stats *one)
+static void add_memory_of_stages(struct sac_pipeline_stats       *sum,
+                                 const struct sac_pipeline_stats *one)
 {
     for (int i = 0; i < SAC_MIN(sum->stage_count, one->stage_count); i++) {
         sum->stage_bytes[i] += one->stage_bytes[i];
@@ -183,7 +188,8 @@ static void set_rate(const sac_pipeline *pipe, struct sac_pipeline_stats *out)
     }
     out->elapsed_s = last > first ? (double)(last - first) * 1e-9 : 0;
     out->fps = out->elapsed_s > 0 ? (double)out->frames / out->elapsed_s : 0;
-    out->crossed_per_s = out->elapsed_s > 0 ? (double)out->ledger.crossed_bytes / out->elapsed_s : 0;
+    out->crossed_per_s =
+        out->elapsed_s > 0 ? (double)out->ledger.crossed_bytes / out->elapsed_s : 0;
     uint64_t requests = out->pool.allocations + out->pool.reuses;
     out->pool_reuse = requests ? (double)out->pool.reuses / (double)requests : 0;
 }

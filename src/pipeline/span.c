@@ -12,9 +12,9 @@ static const char *const stage_names[SAC_SPAN_COUNT] = {
     [SAC_STAGE_DECODE] = "decode",       [SAC_STAGE_PREPROCESS] = "preprocess",
     [SAC_STAGE_INFERENCE] = "inference", [SAC_STAGE_HEAD] = "head",
     [SAC_STAGE_REID] = "reid",           [SAC_STAGE_TRACKING] = "tracking",
-    [SAC_STAGE_CROP] = "crop",
-    [SAC_STAGE_DRAW] = "draw",           [SAC_STAGE_ENCODE] = "encode",
-    [SAC_STAGE_WRITE] = "write",           [SAC_SPAN_LATENCY] = "latency",
+    [SAC_STAGE_CROP] = "crop",           [SAC_STAGE_DRAW] = "draw",
+    [SAC_STAGE_ENCODE] = "encode",       [SAC_STAGE_WRITE] = "write",
+    [SAC_SPAN_LATENCY] = "latency",
 };
 
 static sac_result create_timers(struct sac_job *job, sac_timers **timers)
@@ -84,8 +84,8 @@ void sac_job_finish(struct sac_job *job, enum sac_stage stage, int64_t begun,
         sac_job_record(job, stage, begun, sac_time_ns(), &item, 1);
 }
 
-static void add_events(struct sac_job *job, int track, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
-                       const struct sac_item *const *items, int n)
+static void add_events(struct sac_job *job, int track, enum sac_stage stage, int64_t begun_ns,
+                       int64_t ended_ns, const struct sac_item *const *items, int n)
 {
     for (int i = 0; i < n; i++)
         sac_trace_add(job->trace, &(struct sac_trace_event){
@@ -119,13 +119,13 @@ void sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns,
     sac_job_trace(job, stage, begun_ns, ended_ns, items, n);
 }
 
-void sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t duration_ns,
-                        const struct sac_item *const *items, int n)
+void sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t begun_ns,
+                        int64_t duration_ns, const struct sac_item *const *items, int n)
 {
     sac_timer_add(job->gpu_timers, stage, duration_ns);
     if (job->trace && begun_ns)
-        add_events(job, stage == SAC_STAGE_TRACKING ? job->gpu_tracking : job->gpu_track, stage, begun_ns,
-                   begun_ns + duration_ns, items, n);
+        add_events(job, stage == SAC_STAGE_TRACKING ? job->gpu_tracking : job->gpu_track, stage,
+                   begun_ns, begun_ns + duration_ns, items, n);
 }
 
 void sac_job_on_decoded(void *arg, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns)

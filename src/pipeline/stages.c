@@ -72,7 +72,7 @@ static sac_result open_detector(struct sac_job *job)
 static sac_result open_embedder(struct sac_job *job)
 {
     const struct sac_track_job_params *p = &job->params;
-    enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_REID);
+    enum sac_memory_use                before = sac_memory_use_set(SAC_MEMORY_REID);
     sac_result res = sac_embedder_create(job->dev, p->reid, &p->reid_params, &job->emb);
     sac_memory_use_set(before);
     if (res != SAC_OK)
@@ -100,19 +100,20 @@ static sac_result open_tracker(struct sac_job *job)
 static sac_result warm_up(struct sac_job *job)
 {
     const struct sac_detector_params *p = &job->params.detector_params;
-    const int64_t begun = sac_time_ns();
-    const bool    reid = job->emb && (job->wants_embeddings || job->params.reid_every);
-    sac_result    res = job->det ? sac_detector_warm_up(job->det) : SAC_OK;
+    const int64_t                     begun = sac_time_ns();
+    const bool reid = job->emb && (job->wants_embeddings || job->params.reid_every);
+    sac_result res = job->det ? sac_detector_warm_up(job->det) : SAC_OK;
     if (res == SAC_OK && reid)
         res = sac_embedder_warm_up(job->emb);
     if (res == SAC_OK && reid) /* up to the most that the detector may find in a batch */
-        res = sac_embedder_reserve(job->emb, (size_t)job->batch_max * (size_t)SAC_MAX(p->detection_max, 1));
+        res = sac_embedder_reserve(job->emb,
+                                   (size_t)job->batch_max * (size_t)SAC_MAX(p->detection_max, 1));
     if (res == SAC_OK && job->det)
         res = sac_detector_time(job->det, job->measures);
     if (job->emb)
         sac_embedder_time(job->emb, job->measures);
-    sac_log(job->ctx, SAC_LOG_DEBUG, "networks ready for batches of up to %d frames after %.1f s", job->batch_max,
-            (double)(sac_time_ns() - begun) * 1e-9);
+    sac_log(job->ctx, SAC_LOG_DEBUG, "networks ready for batches of up to %d frames after %.1f s",
+            job->batch_max, (double)(sac_time_ns() - begun) * 1e-9);
     return res;
 }
 
@@ -142,8 +143,8 @@ static void record_times(struct sac_job *job, const struct sac_run_times *times,
                          struct sac_item *const *items, int n)
 {
     const struct sac_item *const *seen = (const struct sac_item *const *)items;
-    int64_t prepared = times->begun_ns + times->preprocess_ns;
-    int64_t inferred = prepared + times->inference_ns;
+    int64_t                       prepared = times->begun_ns + times->preprocess_ns;
+    int64_t                       inferred = prepared + times->inference_ns;
     if (!job->measures)
         return;
     sac_job_record(job, SAC_STAGE_PREPROCESS, times->begun_ns, prepared, seen, n);
@@ -158,7 +159,7 @@ static sac_result run_detector(struct sac_job *job, struct sac_item **items, int
         job->frames[i] = items[i]->frame;
         job->found[i] = items[i]->found;
     }
-    sac_result res = sac_detector_run(job->det, job->frames, n, job->found);
+    sac_result           res = sac_detector_run(job->det, job->frames, n, job->found);
     struct sac_run_times times = {0};
     if (res == SAC_OK) {
         sac_detector_get_times(job->det, &times);
@@ -234,9 +235,8 @@ static sac_result embed(struct sac_job *job, struct sac_item *item)
 {
     size_t  dim = (size_t)sac_embedder_dim(job->emb);
     int64_t begun = sac_time_ns();
-    if (!gather_wanted(job, item) ||
-        !sac_grow((void **)&item->feat, &item->feat_capacity, item->found.count * dim,
-                  sizeof *item->feat))
+    if (!gather_wanted(job, item) || !sac_grow((void **)&item->feat, &item->feat_capacity,
+                                               item->found.count * dim, sizeof *item->feat))
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for %zu embeddings",
                         item->found.count);
     sac_result res = SAC_OK;
@@ -271,16 +271,15 @@ static struct sac_item *next_item(struct sac_job *job, int64_t timeout_ns)
     return NULL;
 }
 
-/* Wait for a first frame, then up to timeout_ms for others to share its run. The end of a lane ends the
- * batch: it must stay behind the frames. Returns how many frames there are. */
+/* Wait for a first frame, then up to timeout_ms for others to share its run. The end of a lane ends
+ * the batch: it must stay behind the frames. Returns how many frames there are. */
 static int collect_batch(struct sac_job *job)
 {
     int64_t until_ns = 0;
     int     n = 0;
     job->after_batch = NULL;
     while (n < job->batch_max && !job->after_batch) {
-        struct sac_item *item =
-            next_item(job, n == 0 ? -1 : SAC_MAX(until_ns - sac_time_ns(), 0));
+        struct sac_item *item = next_item(job, n == 0 ? -1 : SAC_MAX(until_ns - sac_time_ns(), 0));
         if (!item)
             break;
         if (item->last)
@@ -307,9 +306,9 @@ static void infer_batch(struct sac_job *job, int n)
         detect_batch(job, n);
     for (int i = 0; i < n; i++) {
         struct sac_item *item = job->batch[i];
-        if ((job->wants_embeddings || (job->emb && job->params.reid_every)) && item->status == SAC_OK &&
-            item->frame) {
-            int64_t    begun = sac_job_begin(job, SAC_STAGE_REID);
+        if ((job->wants_embeddings || (job->emb && job->params.reid_every)) &&
+            item->status == SAC_OK && item->frame) {
+            int64_t begun = sac_job_begin(job, SAC_STAGE_REID);
             sac_memory_use_set(SAC_MEMORY_REID);
             sac_result res = embed(job, item);
             sac_memory_use_set(SAC_MEMORY_INFERENCE);
@@ -335,7 +334,7 @@ void *sac_job_infer_main(void *arg)
 {
     struct sac_job *job = arg;
     sac_memory_use_set(SAC_MEMORY_INFERENCE);
-    sac_result      res = open_models(job);
+    sac_result res = open_models(job);
     while (sac_job_make_way(job, res)) {
         close_models(job);
         sac_device_pool_trim(job->dev);

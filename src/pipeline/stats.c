@@ -90,7 +90,8 @@ static void add_memory(struct sac_job *job, struct sac_pipeline_stats *out)
     uint64_t requests = out->pool.allocations + out->pool.reuses;
     out->pool_reuse = requests ? (double)out->pool.reuses / (double)requests : 0;
     sac_device_ledger(job->dev, &out->ledger);
-    out->crossed_per_s = out->elapsed_s > 0 ? (double)out->ledger.crossed_bytes / out->elapsed_s : 0;
+    out->crossed_per_s =
+        out->elapsed_s > 0 ? (double)out->ledger.crossed_bytes / out->elapsed_s : 0;
     sac_process_usage(&usage);
     out->rss_bytes = usage.rss_bytes;
     out->rss_peak_bytes = usage.rss_peak_bytes;
@@ -103,8 +104,8 @@ void sac_job_judge(const struct sac_job *job, int streams, struct sac_pipeline_s
         .streams = streams,
         .cpus = sac_cpu_count(),
         .threads = sac_device_threads(job->dev),
-        .camera_motion = job->params.tracker.camera_motion &&
-                         job->params.tracker.kind == SAC_TRACKER_BOTSORT,
+        .camera_motion =
+            job->params.tracker.camera_motion && job->params.tracker.kind == SAC_TRACKER_BOTSORT,
         .host_memory = job->dev->ops->host_memory,
     };
     sac_flow_judge(out, &facts);

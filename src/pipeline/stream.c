@@ -63,10 +63,12 @@ int sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job
 
 static sac_result make_room(struct sac_stream_run *s)
 {
-    const int length = SAC_MAX(s->pipe->params.job.queue_length, 1), room = room_of(s->pipe, s->job);
+    const int length = SAC_MAX(s->pipe->params.job.queue_length, 1),
+              room = room_of(s->pipe, s->job);
     sem_destroy(&s->room);
     sem_init(&s->room, 0, is_limited(s) ? (unsigned)room : INT_MAX / 2);
-    return sac_queue_create(s->pipe->ctx, (size_t)(is_limited(s) ? room + 1 : length), &s->lane.done);
+    return sac_queue_create(s->pipe->ctx, (size_t)(is_limited(s) ? room + 1 : length),
+                            &s->lane.done);
 }
 
 /* Divide the threads for video among the streams; each gets at least one. */
@@ -119,8 +121,8 @@ sac_result sac_stream_open_rows(struct sac_stream_run *s)
     if (res != SAC_OK || p->input)
         return res;
     if (p->video_out)
-        return SAC_FAIL(ctx, SAC_ERR_ARG,
-                        "'%s': an annotated video needs the video that it shows", p->video_out);
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "'%s': an annotated video needs the video that it shows",
+                        p->video_out);
     if (p->job.reid && strcmp(p->job.reid, "auto") != 0 && strcmp(p->job.reid, "none") != 0)
         return SAC_FAIL(ctx, SAC_ERR_ARG, "'%s': appearance needs the video, not only '%s'",
                         p->job.reid, p->detections);
@@ -150,7 +152,7 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
     struct sac_job          *job = s->job;
     params.decode_threads = share_of(s, params.decode_threads);
     s->last = sac_job_item(job);
-    sac_result               res = s->last ? make_room(s) : SAC_ERR_MEMORY;
+    sac_result res = s->last ? make_room(s) : SAC_ERR_MEMORY;
     if (res != SAC_OK || !s->params.input)
         return res;
     if (!s->params.video_out)
@@ -404,7 +406,8 @@ static bool deliver(struct sac_stream_run *s, struct sac_item *item)
     return go_on && res == SAC_OK;
 }
 
-/* Without a frame there is nothing to give a name to: what an earlier run left there is worth more. */
+/* Without a frame there is nothing to give a name to: what an earlier run left there is worth
+ * more. */
 static void finish_outputs(struct sac_stream_run *s)
 {
     bool dropped = false;
@@ -419,7 +422,8 @@ static void finish_outputs(struct sac_stream_run *s)
     }
     if (dropped)
         sac_log(s->pipe->ctx, SAC_LOG_WARN,
-                "%s: not one frame came, so no results are written; files of earlier runs stay as they are",
+                "%s: not one frame came, so no results are written; files of earlier runs stay as "
+                "they are",
                 s->params.input ? s->params.input : s->params.detections);
 }
 

@@ -18,8 +18,9 @@ struct wave {
     int              count, max;
     struct sac_item *later[WAVE_MAX]; /* for later waves, in queue order */
     int              later_count;
-    bool             closed; /* items of the push form, which have no lane, keep their order among all streams */
-    int64_t          begun_ns, device_ns; /* of its trips, where measured */
+    bool closed; /* items of the push form, which have no lane, keep their order among all streams
+                  */
+    int64_t begun_ns, device_ns; /* of its trips, where measured */
 };
 
 /* ---- trackers ---- */
@@ -105,8 +106,7 @@ sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width
 static sac_result copy_tracks(struct sac_job *job, struct sac_item *item,
                               const struct sac_track_view *view)
 {
-    if (!sac_grow((void **)&item->tracks, &item->track_capacity, view->count,
-                  sizeof *item->tracks))
+    if (!sac_grow((void **)&item->tracks, &item->track_capacity, view->count, sizeof *item->tracks))
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for %zu tracks", view->count);
     if (view->count)
         memcpy(item->tracks, view->tracks, view->count * sizeof *item->tracks);

@@ -110,11 +110,12 @@ static sac_result prepare_canvas(struct video *v, sac_device *dev, const sac_sou
     if (info.width <= 0 || info.height <= 0 || info.format == SAC_PIXEL_NONE)
         return SAC_OK;
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_DRAW);
-    sac_result res = sac_canvas_prepare(&v->canvas, dev, &(sac_frame){.format = info.format,
-                                                                      .width = info.width,
-                                                                      .height = info.height,
-                                                                      .matrix = info.matrix,
-                                                                      .range = info.range});
+    sac_result                res = sac_canvas_prepare(&v->canvas, dev,
+                                                       &(sac_frame){.format = info.format,
+                                                                    .width = info.width,
+                                                                    .height = info.height,
+                                                                    .matrix = info.matrix,
+                                                                    .range = info.range});
     sac_memory_use_set(before);
     return res;
 }
@@ -139,8 +140,7 @@ sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_out
         v->overlay.labels = SAC_LABEL_ID | (setup->job->class_kept > 1 ? SAC_LABEL_CLASS : 0);
     v->overlay.class_name = class_name;
     v->overlay.user = setup->job;
-    sac_result res =
-        sac_sink_create(setup->job->dev, p->video_out, setup->src, &p->sink, &v->sink);
+    sac_result res = sac_sink_create(setup->job->dev, p->video_out, setup->src, &p->sink, &v->sink);
     if (res == SAC_OK)
         res = prepare_canvas(v, setup->job->dev, setup->src);
     if (res == SAC_OK)

@@ -114,7 +114,8 @@ static sac_result make_input(struct sac_embedder *emb, const sac_frame *frame,
     struct sac_tensor_desc       desc = sac_preprocess_desc(pre, n);
     sac_result                   res = sac_tensor_create(emb->dev, &desc, "embedder input", out);
     for (int i = 0; i < n; i++)
-        emb->jobs[i] = (struct sac_preprocess_job){frame, sac_crop_of_box(&boxes[i], frame->width, frame->height)};
+        emb->jobs[i] = (struct sac_preprocess_job){
+            frame, sac_crop_of_box(&boxes[i], frame->width, frame->height)};
     if (res == SAC_OK)
         res = sac_preprocess_run(emb->dev, pre, emb->jobs, n, *out);
     return res;

@@ -24,17 +24,17 @@ struct sac_embedder_device {
     bool                       timed;
     struct sac_embedder_slot   slots[SAC_EMBEDDER_SLOTS];
     uint64_t                   begun, taken; /* number of calls; of those whose marks were read */
-    struct sac_feature_store  *store; /* NULL: every call allocates from the pool */
+    struct sac_feature_store  *store;        /* NULL: every call allocates from the pool */
 };
 
 struct sac_embedder {
-    sac_device                *dev;
-    sac_model                 *model;
-    struct sac_model_contract  contract;
-    int                        dim, batch;
-    struct sac_head_outputs    outputs;
-    struct sac_preprocess_job *jobs; /* [batch] */
-    struct sac_run_times       times;
+    sac_device                 *dev;
+    sac_model                  *model;
+    struct sac_model_contract   contract;
+    int                         dim, batch;
+    struct sac_head_outputs     outputs;
+    struct sac_preprocess_job  *jobs; /* [batch] */
+    struct sac_run_times        times;
     struct sac_embedder_device *device; /* NULL: the device's memory is the host's */
 };
 
@@ -52,9 +52,10 @@ sac_result sac_embedder_reserve(struct sac_embedder *emb, size_t boxes);
  *          sac_feature_store_take.
  * out      a reference of the caller's. */
 sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames,
-                              const struct sac_detection *boxes, int n, bool wait, struct sac_features **out);
+                              const struct sac_detection *boxes, int n, bool wait,
+                              struct sac_features **out);
 /* The device's time for an earlier call, each once, in order; false: no timed call is done. */
-bool       sac_embedder_take_gpu_ns(struct sac_embedder *emb, int64_t *ns);
+bool sac_embedder_take_gpu_ns(struct sac_embedder *emb, int64_t *ns);
 /* The public run. */
 sac_result sac_embedder_run_there(struct sac_embedder *emb, const sac_frame *frame,
                                   const struct sac_detection *boxes, size_t n, float *out);

@@ -64,13 +64,15 @@ void sac_embedder_time(struct sac_embedder *emb, bool on)
 
 /* The next run's marks; NULL: nothing is measured. Marks beyond the count are from earlier calls,
  * or zero. */
-static sac_result next_marks(struct sac_embedder *emb, struct sac_embedder_slot *slot, struct sac_marks **out)
+static sac_result next_marks(struct sac_embedder *emb, struct sac_embedder_slot *slot,
+                             struct sac_marks **out)
 {
     const size_t had = slot->mark_capacity;
     *out = NULL;
     if (!emb->device->timed)
         return SAC_OK;
-    if (!sac_grow((void **)&slot->marks, &slot->mark_capacity, slot->mark_count + 1, sizeof *slot->marks))
+    if (!sac_grow((void **)&slot->marks, &slot->mark_capacity, slot->mark_count + 1,
+                  sizeof *slot->marks))
         return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory to measure an embedder");
     for (size_t i = had; i < slot->mark_capacity; i++)
         slot->marks[i] = (struct sac_marks){{NULL}};
@@ -90,7 +92,8 @@ bool sac_embedder_take_gpu_ns(struct sac_embedder *emb, int64_t *ns)
         const struct sac_embedder_slot *slot = &d->slots[d->taken % SAC_EMBEDDER_SLOTS];
         int64_t                         parts[SAC_MARK_COUNT - 1] = {0};
         bool                            known = slot->mark_count > 0;
-        if (known && !emb->dev->ops->event_reached(slot->marks[slot->mark_count - 1].at[SAC_MARK_END]))
+        if (known &&
+            !emb->dev->ops->event_reached(slot->marks[slot->mark_count - 1].at[SAC_MARK_END]))
             return false;
         for (size_t i = 0; i < slot->mark_count; i++)
             known = known && sac_marks_add(emb->dev, &slot->marks[i], parts) == SAC_OK;
@@ -122,20 +125,23 @@ static sac_result make_jobs(struct sac_embedder *emb, sac_frame *const *frames,
     if (!sac_grow((void **)&d->jobs, &d->jobs_capacity, (size_t)n, sizeof *d->jobs))
         return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for %d crops", n);
     for (int i = 0; i < n; i++)
-        d->jobs[i] = (struct sac_preprocess_job){frames[i], sac_crop_of_box(&boxes[i], frames[i]->width, frames[i]->height)};
+        d->jobs[i] = (struct sac_preprocess_job){
+            frames[i], sac_crop_of_box(&boxes[i], frames[i]->width, frames[i]->height)};
     return SAC_OK;
 }
 
 /* Copies a run's rows to their place, normalised to length 1. */
-static sac_result take_rows(struct sac_embedder *emb, const struct sac_bucket *bucket, int n, float *rows)
+static sac_result take_rows(struct sac_embedder *emb, const struct sac_bucket *bucket, int n,
+                            float *rows)
 {
     const struct sac_tensor_desc *desc = sac_tensor_describe(bucket->out[0]);
     if (sac_tensor_desc_elements(desc) != (int64_t)bucket->size * emb->dim)
-        return SAC_FAIL(emb->dev->ctx, SAC_ERR_FORMAT, "%s: rows of %lld numbers; its graph promised %d",
-                        sac_model_path(emb->model), (long long)(sac_tensor_desc_elements(desc) / bucket->size),
-                        emb->dim);
-    return sac_embed_normalise(emb->dev, emb->device->buckets.stream, sac_tensor_data(bucket->out[0]),
-                               desc->dtype, n, emb->dim, rows);
+        return SAC_FAIL(emb->dev->ctx, SAC_ERR_FORMAT,
+                        "%s: rows of %lld numbers; its graph promised %d",
+                        sac_model_path(emb->model),
+                        (long long)(sac_tensor_desc_elements(desc) / bucket->size), emb->dim);
+    return sac_embed_normalise(emb->dev, emb->device->buckets.stream,
+                               sac_tensor_data(bucket->out[0]), desc->dtype, n, emb->dim, rows);
 }
 
 static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_features *f)
@@ -170,7 +176,8 @@ static sac_result take_room(struct sac_embedder *emb, int n, bool wait, struct s
 }
 
 sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames,
-                              const struct sac_detection *boxes, int n, bool wait, struct sac_features **out)
+                              const struct sac_detection *boxes, int n, bool wait,
+                              struct sac_features **out)
 {
     struct sac_features *f = NULL;
     struct sac_stream   *stream = emb->device->buckets.stream;
@@ -207,8 +214,9 @@ sac_result sac_embedder_run_there(struct sac_embedder *emb, const sac_frame *fra
     sac_result res = sac_embedder_queue(emb, d->frames, boxes, (int)n, false, &f);
     emb->times.preprocess_ns = sac_time_ns() - emb->times.begun_ns;
     if (res == SAC_OK)
-        res = sac_device_copy(emb->dev, stream, out, sac_features_data(f), n * (size_t)emb->dim * sizeof *out,
-                              SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_DOWNLOAD, "embeddings for the host");
+        res = sac_device_copy(emb->dev, stream, out, sac_features_data(f),
+                              n * (size_t)emb->dim * sizeof *out, SAC_COPY_DEVICE_TO_HOST,
+                              SAC_COPY_TENSOR_DOWNLOAD, "embeddings for the host");
     if (res == SAC_OK)
         res = emb->dev->ops->stream_wait(stream);
     emb->times.inference_ns = sac_time_ns() - emb->times.begun_ns - emb->times.preprocess_ns;

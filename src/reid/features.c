@@ -22,7 +22,8 @@ sac_result sac_features_create(sac_device *dev, int count, int dim, struct sac_f
     f->count = count;
     f->dim = dim;
     const size_t rows = room_for(count);
-    sac_result   res = sac_buffer_create(dev, rows * (size_t)dim * sizeof(float), "embeddings", &f->rows);
+    sac_result   res =
+        sac_buffer_create(dev, rows * (size_t)dim * sizeof(float), "embeddings", &f->rows);
     if (res == SAC_OK)
         res = dev->ops->event_create(dev, false, &f->ready);
     if (res == SAC_OK) {
@@ -52,7 +53,8 @@ struct sac_feature_store {
     struct sac_features piece[OUT_MAX];
 };
 
-sac_result sac_feature_store_open(sac_device *dev, size_t rows, int dim, struct sac_feature_store **out)
+sac_result sac_feature_store_open(sac_device *dev, size_t rows, int dim,
+                                  struct sac_feature_store **out)
 {
     struct sac_feature_store *s = sac_new(struct sac_feature_store);
     if (!s)
@@ -63,7 +65,8 @@ sac_result sac_feature_store_open(sac_device *dev, size_t rows, int dim, struct 
     s->rows = rows;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->returned, NULL);
-    sac_result res = sac_buffer_create(dev, rows * (size_t)dim * sizeof(float), "embeddings", &s->memory);
+    sac_result res =
+        sac_buffer_create(dev, rows * (size_t)dim * sizeof(float), "embeddings", &s->memory);
     for (int i = 0; i < OUT_MAX && res == SAC_OK; i++)
         res = dev->ops->event_create(dev, false, &s->piece[i].ready);
     if (res == SAC_OK) {
@@ -118,7 +121,8 @@ static bool find_room(struct sac_feature_store *s, size_t rows, size_t *at)
     return !wrapped && oldest->first >= rows;
 }
 
-bool sac_feature_store_take(struct sac_feature_store *s, int count, bool wait, struct sac_features **out)
+bool sac_feature_store_take(struct sac_feature_store *s, int count, bool wait,
+                            struct sac_features **out)
 {
     size_t at = 0;
     bool   fits = (size_t)count <= s->rows;
@@ -129,14 +133,15 @@ bool sac_feature_store_take(struct sac_feature_store *s, int count, bool wait, s
         pthread_cond_wait(&s->returned, &s->lock);
     struct sac_features *f = fits ? nth(s, s->count++) : NULL;
     if (f)
-        *f = (struct sac_features){.data = (float *)sac_buffer_data(s->memory) + at * (size_t)s->dim,
-                                   .dev = s->dev,
-                                   .count = count,
-                                   .dim = s->dim,
-                                   .ready = f->ready,
-                                   .store = s,
-                                   .first = at,
-                                   .held = true};
+        *f =
+            (struct sac_features){.data = (float *)sac_buffer_data(s->memory) + at * (size_t)s->dim,
+                                  .dev = s->dev,
+                                  .count = count,
+                                  .dim = s->dim,
+                                  .ready = f->ready,
+                                  .store = s,
+                                  .first = at,
+                                  .held = true};
     pthread_mutex_unlock(&s->lock);
     if (!f)
         return false;

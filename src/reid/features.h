@@ -18,9 +18,9 @@ struct sac_feature_store;
 
 struct sac_features {
     sac_refcount       refs;
-    float             *data;  /* [count,dim] float32 of length 1, in memory of dev */
-    struct sac_buffer *rows;  /* owns the data; NULL: the store does */
-    sac_device        *dev;   /* the buffer holds it */
+    float             *data; /* [count,dim] float32 of length 1, in memory of dev */
+    struct sac_buffer *rows; /* owns the data; NULL: the store does */
+    sac_device        *dev;  /* the buffer holds it */
     int                count, dim;
     struct sac_event  *ready; /* recorded after the work that fills the rows */
 
@@ -30,11 +30,11 @@ struct sac_features {
 };
 
 /* Allocates count rows, not filled, with ready not recorded. One reference. */
-sac_result           sac_features_create(sac_device *dev, int count, int dim, struct sac_features **out);
+sac_result sac_features_create(sac_device *dev, int count, int dim, struct sac_features **out);
 struct sac_features *sac_features_ref(struct sac_features *f);
 /* Releasing the last reference waits for the work that fills the rows; not with a store, whose rows
  * are all filled by one stream. */
-void                 sac_features_unref(struct sac_features **f);
+void sac_features_unref(struct sac_features **f);
 
 static inline float *sac_features_data(const struct sac_features *f)
 {
@@ -43,11 +43,12 @@ static inline float *sac_features_data(const struct sac_features *f)
 
 /* Memory for this many rows. Rows in use keep it alive; the work that fills them is done before it
  * is closed. */
-sac_result sac_feature_store_open(sac_device *dev, size_t rows, int dim, struct sac_feature_store **out);
+sac_result sac_feature_store_open(sac_device *dev, size_t rows, int dim,
+                                  struct sac_feature_store **out);
 void       sac_feature_store_close(struct sac_feature_store **store);
 /* As sac_features_create. wait: wait until others release rows, so the caller must hold none and
  * the others must not wait for it. false: no room for this many, or none now. One thread. */
-bool       sac_feature_store_take(struct sac_feature_store *store, int count, bool wait,
-                                  struct sac_features **out);
+bool sac_feature_store_take(struct sac_feature_store *store, int count, bool wait,
+                            struct sac_features **out);
 
 #endif

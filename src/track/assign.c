@@ -139,10 +139,10 @@ static int reduce_rows(const struct problem *p)
 
 /* A search from one row over columns in the order of their distance (Dijkstra). */
 struct search {
-    int    open, done;    /* lengths of as->open and as->done */
-    double reach;         /* distance of the latest column */
-    double alone;         /* least distance to some row's "alone", ... */
-    int    alone_row;     /* ... and that row */
+    int    open, done; /* lengths of as->open and as->done */
+    double reach;      /* distance of the latest column */
+    double alone;      /* least distance to some row's "alone", ... */
+    int    alone_row;  /* ... and that row */
 };
 
 static void relax(const struct problem *p, struct search *s, int row)
@@ -202,7 +202,8 @@ static void update_prices(const struct problem *p, const struct search *s, int s
     }
 }
 
-/* Give col to the row it was reached from, that row's former column to the row before, and so on. */
+/* Give col to the row it was reached from, that row's former column to the row before, and so
+ * on. */
 static void shift_along(const struct problem *p, int start, int col)
 {
     int row;
@@ -240,9 +241,13 @@ static void augment(const struct problem *p, int start)
 void sac_assign_solve(struct sac_assign *as, const double *cost, int rows, int cols, double limit,
                       int *col_of_row, int *row_of_col)
 {
-    struct problem p = {.as = as, .cost = cost, .rows = rows, .cols = cols,
+    struct problem p = {.as = as,
+                        .cost = cost,
+                        .rows = rows,
+                        .cols = cols,
                         .alone_cost = isinf(limit) ? price_of_alone(cost, rows, cols) : limit,
-                        .col_of_row = col_of_row, .row_of_col = row_of_col};
+                        .col_of_row = col_of_row,
+                        .row_of_col = row_of_col};
     for (int i = 0; i < rows; i++)
         col_of_row[i] = -1;
     for (int j = 0; j < cols; j++) {

@@ -14,12 +14,12 @@
 
 /* Working memory, kept between calls. Zero-initialise. One thread at a time. */
 struct sac_assign {
-    double *u, *v;    /* [rows], [cols] dual prices */
-    double *distance; /* [cols] of the shortest path found so far */
-    int    *parent;   /* [cols] row from which that path comes */
-    int    *open;     /* [cols] columns not yet reached for good */
-    int    *done;     /* [cols] those that were, in order */
-    int    *queue;    /* [rows] rows without a column */
+    double *u, *v;      /* [rows], [cols] dual prices */
+    double *distance;   /* [cols] of the shortest path found so far */
+    int    *parent;     /* [cols] row from which that path comes */
+    int    *open;       /* [cols] columns not yet reached for good */
+    int    *done;       /* [cols] those that were, in order */
+    int    *queue;      /* [rows] rows without a column */
     int     rows, cols; /* capacity */
 };
 

@@ -18,14 +18,16 @@ bool sac_cmc_can_read(const sac_frame *frame)
     const int least = SAC_CAMERA_SIZE_MIN, most = SAC_CAMERA_SIZE_MAX;
     return (!device_of(frame) || frame->device->ops->camera) && sac_format_info_of(frame->format) &&
            frame->width >= least && frame->width <= most &&
-           frame->height >= SAC_MAX(least, sac_camera_shrink(frame->width)) && frame->height <= most;
+           frame->height >= SAC_MAX(least, sac_camera_shrink(frame->width)) &&
+           frame->height <= most;
 }
 
 bool sac_cmc_reserve(struct sac_cmc *cmc, const sac_frame *frame)
 {
     const int      w = frame->width, h = frame->height;
     size_t         bytes;
-    struct sac_cmc fresh = {.dev = device_of(frame), .width = w, .height = h, .shrink = sac_camera_shrink(w)};
+    struct sac_cmc fresh = {
+        .dev = device_of(frame), .width = w, .height = h, .shrink = sac_camera_shrink(w)};
     if (cmc->memory && fresh.dev == cmc->dev && w == cmc->width && h == cmc->height)
         return true;
     sac_camera_pyramid_of(w, h, NULL, &bytes);
@@ -54,8 +56,8 @@ void sac_cmc_finish(struct sac_cmc *cmc)
     *cmc = (struct sac_cmc){0};
 }
 
-void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_rect *moving, size_t n,
-                  struct sac_camera_job *out)
+void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_rect *moving,
+                  size_t n, struct sac_camera_job *out)
 {
     struct sac_camera_pyramid former = cmc->now;
     cmc->now = cmc->before;
@@ -75,7 +77,8 @@ void sac_cmc_forget(struct sac_cmc *cmc)
     cmc->has_before = false;
 }
 
-struct sac_similarity sac_cmc_similarity(const struct sac_cmc *cmc, const struct sac_camera_move *move)
+struct sac_similarity sac_cmc_similarity(const struct sac_cmc         *cmc,
+                                         const struct sac_camera_move *move)
 {
     const double c = 0.5; /* from centres of pixels to their edges */
     return (struct sac_similarity){move->a, move->b,

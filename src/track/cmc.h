@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Camera motion: how the background moved from one frame of a stream to the next (device/camera.h says
- * by which means).
+/* Camera motion: how the background moved from one frame of a stream to the next (device/camera.h
+ * says by which means).
  *
  *     struct sac_cmc        cmc = {0};
  *     struct sac_camera_job job;
  *     if (!sac_cmc_reserve(&cmc, frame))
  *         ...                                       // no memory
- *     sac_cmc_next(&cmc, frame, boxes, count, &job); // then sac_camera_on_host, or the device's entry
+ *     sac_cmc_next(&cmc, frame, boxes, count, &job); // then sac_camera_on_host, or its like
  *     struct sac_similarity s = sac_cmc_similarity(&cmc, &move);
  *     sac_cmc_finish(&cmc);
  */
@@ -28,7 +28,7 @@ struct sac_cmc {
     int                       shrink;
     bool                      has_before;
     /* device memory that only the device's own stream may use so far */
-    bool                      is_new;
+    bool is_new;
 };
 
 /* Whether the frame's pixels can be read: a known format, and a device that has an entry for it. */
@@ -42,11 +42,12 @@ void sac_cmc_finish(struct sac_cmc *cmc);
 
 /* The job that computes the motion from the previous frame to this one.
  * moving   [n] boxes of the former frame whose inside does not count; borrowed by *out. */
-void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_rect *moving, size_t n,
-                  struct sac_camera_job *out);
+void sac_cmc_next(struct sac_cmc *cmc, const sac_frame *frame, const struct sac_rect *moving,
+                  size_t n, struct sac_camera_job *out);
 /* The job failed: the next frame counts as the first. */
 void sac_cmc_forget(struct sac_cmc *cmc);
 /* In pixels of the frame. */
-struct sac_similarity sac_cmc_similarity(const struct sac_cmc *cmc, const struct sac_camera_move *move);
+struct sac_similarity sac_cmc_similarity(const struct sac_cmc         *cmc,
+                                         const struct sac_camera_move *move);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "track/core.h"
 
-/* In heights of the box, so for people and vehicles alike: a detector's box is off by a twentieth; a
- * new object may move at 2 heights a second (a runner, a car); within a second speed changes by half
- * a height per second. Size wanders more than it grows steadily, as limbs come and go. */
+/* In heights of the box, so for people and vehicles alike: a detector's box is off by a twentieth;
+ * a new object may move at 2 heights a second (a runner, a car); within a second speed changes by
+ * half a height per second. Size wanders more than it grows steadily, as limbs come and go. */
 const struct sac_motion sac_tracker_motion = {
     .place = {.measure = 0.05, .position_walk = 0.15, .velocity_walk = 0.5, .velocity_start = 2},
     .size = {.measure = 0.05, .position_walk = 0.2, .velocity_walk = 0.02, .velocity_start = 0.5},
@@ -221,7 +221,8 @@ static struct sac_target *place_for_one(sac_tracker *trk)
     return oldest;
 }
 
-/* In a stream's first frame nothing could have confirmed a target before, so all are shown at once. */
+/* In a stream's first frame nothing could have confirmed a target before, so all are shown at
+ * once. */
 static void start_targets(sac_tracker *trk)
 {
     for (size_t i = 0; i < trk->item_count; i++) {

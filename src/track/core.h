@@ -26,21 +26,21 @@ struct sac_target {
     int64_t              id; /* 0 until it is confirmed */
     enum sac_track_state state;
     int                  class_id;
-    float                score; /* of the latest detection */
+    float                score;             /* of the latest detection */
     int64_t              first_us, last_us; /* first and latest detection */
-    int64_t              strong_us; /* latest detection of score_high or more */
-    int                  item;   /* index of this frame's item, or -1 */
-    struct sac_kalman    filter; /* now */
-    struct sac_kalman    seen_filter; /* as the latest detection left it */
-    struct sac_box       box;    /* the filter's */
-    struct sac_box       seen_box; /* the latest detection */
-    struct sac_box       trail[SAC_TRAIL_MAX]; /* ring of detections some time apart, for directions */
-    int64_t              trail_us;    /* of its newest */
-    unsigned             trail_count; /* ever added */
-    float                reach_x, reach_y; /* possible error of the box, pixels */
-    int                  slot; /* in the gallery, or -1 */
-    int                  asked; /* which object of the tracker's ask it is; with a slot on a device, in one of
-                                   the row's look_states */
+    int64_t              strong_us;         /* latest detection of score_high or more */
+    int                  item;              /* index of this frame's item, or -1 */
+    struct sac_kalman    filter;            /* now */
+    struct sac_kalman    seen_filter;       /* as the latest detection left it */
+    struct sac_box       box;               /* the filter's */
+    struct sac_box       seen_box;          /* the latest detection */
+    struct sac_box trail[SAC_TRAIL_MAX];    /* ring of detections some time apart, for directions */
+    int64_t        trail_us;                /* of its newest */
+    unsigned       trail_count;             /* ever added */
+    float          reach_x, reach_y;        /* possible error of the box, pixels */
+    int            slot;                    /* in the gallery, or -1 */
+    int asked; /* which object of the tracker's ask it is; with a slot on a device, in one of
+                  the row's look_states */
 };
 
 /* A valid detection of this frame. */
@@ -59,7 +59,7 @@ struct sac_round {
     unsigned states;               /* bits 1 << state of the targets that take part */
     float    score_min, score_max; /* of the items, the upper one not included */
     /* compare targets at their last detection, not at the prediction */
-    bool     at_seen_box;
+    bool at_seen_box;
     /* The cost of the pair, given the overlap of their boxes, 0..1; never called for pairs that do
      * not overlap. */
     double (*cost)(const sac_tracker *trk, const struct sac_target *t, const struct sac_item *item,
@@ -72,7 +72,8 @@ struct sac_tracker_row {
     const char           *name, *what;
     bool                  appearance, camera; /* whether it can use embeddings and camera motion */
     unsigned              look_states; /* bits 1 << state of the targets whose looks it compares */
-    void (*defaults)(struct sac_tracker_params *p); /* where they differ from the common ones; or NULL */
+    void (*defaults)(struct sac_tracker_params *p); /* where they differ from the common ones; or
+                                                       NULL */
     void (*associate)(sac_tracker *trk);
     /* Take the box of an item into the target's filter; NULL: sac_target_correct. */
     void (*correct)(sac_tracker *trk, struct sac_target *t, const struct sac_item *item);
@@ -87,8 +88,7 @@ struct sac_match_room {
     struct sac_assign assign;
     double           *cost;
     int              *rows, *cols, *col_of_row, *row_of_col;
-    size_t            cost_capacity, rows_capacity, cols_capacity, col_of_row_capacity,
-        row_of_col_capacity;
+    size_t cost_capacity, rows_capacity, cols_capacity, col_of_row_capacity, row_of_col_capacity;
 };
 
 struct sac_tracker {
@@ -107,8 +107,8 @@ struct sac_tracker {
     struct sac_match_room         room;
     struct sac_gallery            gallery;
     struct sac_cmc                cmc;
-    struct sac_rect              *moving; /* [target_count] boxes that the camera's motion leaves out */
-    size_t                        moving_capacity;
+    struct sac_rect *moving; /* [target_count] boxes that the camera's motion leaves out */
+    size_t           moving_capacity;
 
     /* Of the frame between sac_tracker_begin and sac_tracker_end. */
     struct sac_tracker_input input; /* frame: only where its motion is to be had */

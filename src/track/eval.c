@@ -36,7 +36,7 @@ static sac_result score(const struct sac_eval_data *data, const char *name,
 }
 
 sac_result sac_eval_sequence(sac_context *ctx, const char *name, const struct sac_mot_file *gt,
-                             const struct sac_mot_file *tracks,
+                             const struct sac_mot_file    *tracks,
                              const struct sac_eval_params *params, struct sac_eval_result *out)
 {
     SAC_NEEDS(ctx, name);

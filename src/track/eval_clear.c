@@ -17,12 +17,12 @@ struct work {
     struct sac_eval_matcher     matcher;
     double                     *score;        /* of a frame's touches */
     int                        *touch_of_row; /* [gt_max] */
-    int                         both; /* frames with both sides so far, this one included */
+    int                         both;         /* frames with both sides so far, this one included */
     /* [gt_ids] */
-    int *seen, *matched;     /* frames */
-    int *times_found;        /* beginnings of matched stretches */
-    int *last_track;         /* whenever it was */
-    int *last_both;          /* and in which of the frames with both sides */
+    int *seen, *matched; /* frames */
+    int *times_found;    /* beginnings of matched stretches */
+    int *last_track;     /* whenever it was */
+    int *last_both;      /* and in which of the frames with both sides */
 };
 
 /* In the latest frame with both sides before this one. */
@@ -89,7 +89,7 @@ static void close_tracks(const struct work *w, struct sac_eval_result *out)
 static bool allot(struct work *w)
 {
     const struct sac_eval_data *d = w->data;
-    size_t n = (size_t)d->gt_max, ids = (size_t)d->gt_ids, touches = 0;
+    size_t                      n = (size_t)d->gt_max, ids = (size_t)d->gt_ids, touches = 0;
     for (size_t i = 0; i < d->frames_kept; i++)
         touches = SAC_MAX(touches, (size_t)d->frames[i].touch_count);
     int *numbers = sac_arena_alloc(&w->arena, 5 * ids * sizeof(int));

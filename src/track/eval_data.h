@@ -77,20 +77,20 @@ sac_result sac_eval_number(struct sac_eval_data *data, const char *name);
 /* eval_match.c: the matching of the greatest total score. */
 struct sac_eval_matcher {
     struct sac_arena arena;
-    int              capacity;     /* of the larger side */
-    double          *cost;         /* [smaller,larger] */
+    int              capacity; /* of the larger side */
+    double          *cost;     /* [smaller,larger] */
     double          *u, *v, *shortest;
     int             *path, *row_of_col, *col_of_row, *remaining;
     int             *rows_seen, *cols_seen; /* lists */
-    int             *col_round;    /* the latest round that used a column */
+    int             *col_round;             /* the latest round that used a column */
     int              round;
 };
 bool sac_eval_matcher_init(struct sac_eval_matcher *m, int rows_max, int cols_max);
 void sac_eval_matcher_finish(struct sac_eval_matcher *m);
 /* touches      [n] row by row; score [n], 0 or more, is 0 for all other pairs.
  * touch_of_row [rows] which of them each row got; -1: none with a score. */
-void sac_eval_match(struct sac_eval_matcher *m, const struct sac_eval_touch *touches, const double *score,
-                    int n, int rows, int cols, int *touch_of_row);
+void sac_eval_match(struct sac_eval_matcher *m, const struct sac_eval_touch *touches,
+                    const double *score, int n, int rows, int cols, int *touch_of_row);
 
 /* eval_hota.c, eval_clear.c, eval_identity.c. `score` fills from data with both sides non-empty;
  * `close` computes what follows from counts, also of combined sequences. */

@@ -20,12 +20,12 @@ struct match {
 struct work {
     const struct sac_eval_data *data;
     struct sac_arena            arena;
-    double                     *alignment; /* [pair_count] */
-    int                        *matched;   /* [pair_count] at one alpha */
-    int                        *gt_dets, *track_dets;   /* [gt_ids], [track_ids] */
-    double                     *gt_sum, *track_sum;     /* [gt_max], [track_max] of similarity */
-    double                     *line;      /* [gt_max or track_max] of similarities, for a sum */
-    double                     *score;     /* of a frame's touches */
+    double                     *alignment;            /* [pair_count] */
+    int                        *matched;              /* [pair_count] at one alpha */
+    int                        *gt_dets, *track_dets; /* [gt_ids], [track_ids] */
+    double                     *gt_sum, *track_sum;   /* [gt_max], [track_max] of similarity */
+    double                     *line;  /* [gt_max or track_max] of similarities, for a sum */
+    double                     *score; /* of a frame's touches */
     int                        *touch_of_row;
     struct sac_eval_matcher     matcher;
     struct match               *matches; /* of all frames */
@@ -52,14 +52,15 @@ static double sum_contiguous(const double *x, int n)
     for (; i < n - n % 8; i += 8)
         for (int k = 0; k < 8; k++)
             lane[k] += x[i + k];
-    double sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) +
-                 ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    double sum =
+        ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
     for (; i < n; i++)
         sum += x[i];
     return sum;
 }
 
-/* The sum of a row whose n touches lie at these columns. Two numbers and zeros have the same sum in any order. */
+/* The sum of a row whose n touches lie at these columns. Two numbers and zeros have the same sum in
+ * any order. */
 static double sum_row(struct work *w, const struct sac_eval_touch *touches, int n, int cols)
 {
     if (n <= 2)
@@ -111,8 +112,8 @@ static void align(struct work *w)
         w->track_dets[d->track[i]]++;
     for (size_t i = 0; i < d->pair_count; i++) {
         double common = w->alignment[i];
-        w->alignment[i] =
-            common / ((double)w->gt_dets[d->pairs[i].gt] + w->track_dets[d->pairs[i].track] - common);
+        w->alignment[i] = common / ((double)w->gt_dets[d->pairs[i].gt] +
+                                    w->track_dets[d->pairs[i].track] - common);
     }
 }
 
@@ -126,7 +127,8 @@ static int good_alphas(double similarity)
 }
 
 /* Detections of a frame at all alphas; the sums of similarity run frame by frame. */
-static void count_detections(struct work *w, const struct sac_eval_view *f, struct sac_eval_result *out)
+static void count_detections(struct work *w, const struct sac_eval_view *f,
+                             struct sac_eval_result *out)
 {
     double similarity[SAC_HOTA_ALPHAS] = {0};
     int    good[SAC_HOTA_ALPHAS] = {0};
@@ -156,8 +158,8 @@ static void match_frames(struct work *w, struct sac_eval_result *out)
     while (sac_eval_next(w->data, &f)) {
         for (int i = 0; i < f.now.touch_count; i++)
             w->score[i] = w->alignment[f.pair_of[i]] * f.touches[i].similarity;
-        sac_eval_match(&w->matcher, f.touches, w->score, f.now.touch_count, f.now.gt_count, f.now.track_count,
-                       w->touch_of_row);
+        sac_eval_match(&w->matcher, f.touches, w->score, f.now.touch_count, f.now.gt_count,
+                       f.now.track_count, w->touch_of_row);
         count_detections(w, &f, out);
     }
     for (int a = 0; a < SAC_HOTA_ALPHAS; a++)
@@ -175,7 +177,8 @@ static void count_associations(struct work *w, int a, struct sac_eval_result *ou
     for (size_t i = 0; i < d->pair_count; i++) {
         if (w->matched[i] == 0)
             continue;
-        double n = w->matched[i], of_gt = w->gt_dets[d->pairs[i].gt], of_track = w->track_dets[d->pairs[i].track];
+        double n = w->matched[i], of_gt = w->gt_dets[d->pairs[i].gt],
+               of_track = w->track_dets[d->pairs[i].track];
         ass_a += n * sac_eval_share(n, of_gt + of_track - n);
         ass_re += n * sac_eval_share(n, of_gt);
         ass_pr += n * sac_eval_share(n, of_track);

@@ -9,10 +9,11 @@ static const double THRESHOLD = 0.5;
  * wrong. Wrong boxes are all boxes minus twice those in common, so it is the matching with the most
  * in common, and its count is the same for all equally good ones.
  *
- * Few of the ids meet, so the search goes along the pairs that do: rows are ground-truth ids, columns track
- * ids, a pair costs what it has in common, less than nothing, and staying alone costs nothing. Row by row, the
- * cheapest way to a free column or to a row that stays alone instead is found with prices (u, v) that leave no
- * step behind the first one under 0, so that Dijkstra's search finds it. */
+ * Few of the ids meet, so the search goes along the pairs that do: rows are ground-truth ids,
+ * columns track ids, a pair costs what it has in common, less than nothing, and staying alone costs
+ * nothing. Row by row, the cheapest way to a free column or to a row that stays alone instead is
+ * found with prices (u, v) that leave no step behind the first one under 0, so that Dijkstra's
+ * search finds it. */
 struct step {
     int64_t way;
     int     col;
@@ -21,9 +22,9 @@ struct step {
 struct search {
     const struct sac_eval_data *data;
     struct sac_arena            arena;
-    int64_t                    *common;  /* [pair_count] boxes */
-    size_t                     *begin;   /* [gt_ids + 1] pairs of a row */
-    int64_t                    *u, *v;   /* [gt_ids], [track_ids] */
+    int64_t                    *common;                  /* [pair_count] boxes */
+    size_t                     *begin;                   /* [gt_ids + 1] pairs of a row */
+    int64_t                    *u, *v;                   /* [gt_ids], [track_ids] */
     int                        *col_of_row, *row_of_col; /* -1: alone */
     int64_t                    *way;     /* [track_ids] shortest so far; INT64_MAX: none */
     int                        *from;    /* [track_ids] the row that it leads from */
@@ -31,7 +32,7 @@ struct search {
     int                        *done;    /* [track_ids] list of columns that were gone on from */
     bool                       *is_done; /* [track_ids] */
     int                         reached_count, done_count;
-    struct step                *heap;    /* [pair_count] */
+    struct step                *heap; /* [pair_count] */
     size_t                      heap_count;
 };
 
@@ -167,7 +168,8 @@ static int64_t common_most(struct search *s)
 
 static bool allot(struct search *s)
 {
-    const size_t gt = (size_t)s->data->gt_ids, tracks = (size_t)s->data->track_ids, pairs = s->data->pair_count;
+    const size_t gt = (size_t)s->data->gt_ids, tracks = (size_t)s->data->track_ids,
+                 pairs = s->data->pair_count;
     s->common = sac_arena_alloc(&s->arena, pairs * sizeof *s->common);
     s->begin = sac_arena_alloc(&s->arena, (gt + 1) * sizeof *s->begin);
     s->u = sac_arena_alloc(&s->arena, gt * sizeof *s->u);
@@ -180,8 +182,8 @@ static bool allot(struct search *s)
     s->done = sac_arena_alloc(&s->arena, tracks * sizeof *s->done);
     s->is_done = sac_arena_alloc(&s->arena, tracks * sizeof *s->is_done);
     s->heap = sac_arena_alloc(&s->arena, pairs * sizeof *s->heap);
-    if (!s->common || !s->begin || !s->u || !s->v || !s->col_of_row || !s->row_of_col || !s->way || !s->from ||
-        !s->reached || !s->done || !s->is_done || !s->heap)
+    if (!s->common || !s->begin || !s->u || !s->v || !s->col_of_row || !s->row_of_col || !s->way ||
+        !s->from || !s->reached || !s->done || !s->is_done || !s->heap)
         return false;
     for (size_t i = 0; i < gt; i++)
         s->col_of_row[i] = -1;

@@ -119,8 +119,8 @@ struct buckets {
     size_t  *begin; /* [gt_ids + 1] */
     int32_t *touch; /* [touch_count] */
     int     *track; /* [touch_count] its id */
-    int     *slot;  /* [track_ids] of a track id: its pair, of this ground truth when >= the first */
-    int     *met;   /* [track_ids] of one ground truth */
+    int     *slot; /* [track_ids] of a track id: its pair, of this ground truth when >= the first */
+    int     *met;  /* [track_ids] of one ground truth */
 };
 
 static bool buckets_init(struct buckets *b, const struct sac_eval_data *data)
@@ -176,7 +176,8 @@ static bool pair_up(struct sac_eval_data *data, struct buckets *b, int gt)
             b->met[met++] = b->track[i];
         }
     qsort(b->met, (size_t)met, sizeof *b->met, compare_ints);
-    if (!sac_grow((void **)&data->pairs, &data->pair_capacity, first + (size_t)met, sizeof *data->pairs))
+    if (!sac_grow((void **)&data->pairs, &data->pair_capacity, first + (size_t)met,
+                  sizeof *data->pairs))
         return false;
     for (int i = 0; i < met; i++) {
         b->slot[b->met[i]] = (int)data->pair_count;
@@ -191,7 +192,8 @@ sac_result sac_eval_number(struct sac_eval_data *data, const char *name)
 {
     struct buckets b = {0};
     if (data->touch_count >= SAC_EVAL_TOUCHES_MAX)
-        return SAC_FAIL(data->ctx, SAC_ERR_LIMIT, "%s: %zu overlaps of boxes; at most %d can be scored", name,
+        return SAC_FAIL(data->ctx, SAC_ERR_LIMIT,
+                        "%s: %zu overlaps of boxes; at most %d can be scored", name,
                         data->touch_count, SAC_EVAL_TOUCHES_MAX);
     data->pair_of = sac_realloc_array(NULL, data->touch_count, sizeof *data->pair_of);
     bool ok = data->pair_of && renumber(data->gt, data->gt_dets, &data->gt_ids) &&

@@ -37,16 +37,17 @@ void sac_eval_matcher_finish(struct sac_eval_matcher *m)
 
 /* ---- a search ---- */
 
-/* The first step, from the new row to all columns, in a loop that the compiler makes vectors of: mostly it is the only
- * one. Among equally near columns the last free one in the order of the search is taken, else the first: the order
- * goes down, so the lowest free one, else the highest. */
+/* The first step, from the new row to all columns, in a loop that the compiler makes vectors of:
+ * mostly it is the only one. Among equally near columns the last free one in the order of the
+ * search is taken, else the first: the order goes down, so the lowest free one, else the
+ * highest. */
 static int first_step(struct sac_eval_matcher *m, int cols, int row, double *lowest_out)
 {
     const double *restrict cost = m->cost + (size_t)row * (size_t)cols, *restrict v = m->v;
-    double *restrict       shortest = m->shortest;
-    const double           u = m->u[row];
-    double                 lowest = INFINITY;
-    int                    best = -1;
+    double *restrict shortest = m->shortest;
+    const double u = m->u[row];
+    double       lowest = INFINITY;
+    int          best = -1;
     for (int j = 0; j < cols; j++) {
         const double way = cost[j] - u - v[j];
         shortest[j] = way;
@@ -59,8 +60,10 @@ static int first_step(struct sac_eval_matcher *m, int cols, int row, double *low
     return best;
 }
 
-/* A later step goes on from a row that was reached; returns the place of the nearest column in `remaining`. */
-static int next_step(struct sac_eval_matcher *m, int cols, int left, int row, double reached, double *lowest_out)
+/* A later step goes on from a row that was reached; returns the place of the nearest column in
+ * `remaining`. */
+static int next_step(struct sac_eval_matcher *m, int cols, int left, int row, double reached,
+                     double *lowest_out)
 {
     const double *cost = m->cost + (size_t)row * (size_t)cols;
     double        lowest = INFINITY;
@@ -150,8 +153,8 @@ static bool take_single_scores(struct sac_eval_matcher *m, const struct sac_eval
 }
 
 /* cost = -score, turned so that there are at least as many columns as rows. */
-static void load(struct sac_eval_matcher *m, const struct sac_eval_touch *touches, const double *score, int n,
-                 int rows, int cols)
+static void load(struct sac_eval_matcher *m, const struct sac_eval_touch *touches,
+                 const double *score, int n, int rows, int cols)
 {
     const bool   turned = rows > cols;
     const size_t width = (size_t)SAC_MAX(rows, cols);
@@ -162,8 +165,8 @@ static void load(struct sac_eval_matcher *m, const struct sac_eval_touch *touche
     }
 }
 
-void sac_eval_match(struct sac_eval_matcher *m, const struct sac_eval_touch *touches, const double *score,
-                    int n, int rows, int cols, int *touch_of_row)
+void sac_eval_match(struct sac_eval_matcher *m, const struct sac_eval_touch *touches,
+                    const double *score, int n, int rows, int cols, int *touch_of_row)
 {
     const bool turned = rows > cols;
     const int  small = SAC_MIN(rows, cols), large = SAC_MAX(rows, cols);

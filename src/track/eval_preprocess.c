@@ -40,7 +40,8 @@ static struct span take_frame(const struct sac_mot_file *file, size_t *at, int f
 
 /* ---- similarity ---- */
 
-/* x and y sides, and a box without area touches nothing; in the order of the reference's arithmetic. */
+/* x and y sides, and a box without area touches nothing; in the order of the reference's
+ * arithmetic. */
 static double iou(const struct sac_mot_row *a, const struct sac_mot_row *b)
 {
     double ax1 = a->x + a->w, ay1 = a->y + a->h, bx1 = b->x + b->w, by1 = b->y + b->h;
@@ -71,13 +72,13 @@ struct preparation {
     const char             *name;
     bool                    preprocess;
     struct sac_eval_matcher matcher;
-    int                    *sorted;  /* [largest frame] scratch */
+    int                    *sorted; /* [largest frame] scratch */
     /* Of one frame, before anything is left out. */
-    struct sac_eval_touch  *touches; /* [touch_count] */
-    double                 *score;   /* [touch_count] */
-    size_t                  touch_count, touch_capacity, score_capacity;
-    int                    *touch_of_row; /* [gt_max] */
-    int                    *place;   /* [track_max] among those that are kept; -1: it is not */
+    struct sac_eval_touch *touches; /* [touch_count] */
+    double                *score;   /* [touch_count] */
+    size_t                 touch_count, touch_capacity, score_capacity;
+    int                   *touch_of_row; /* [gt_max] */
+    int                   *place;        /* [track_max] among those that are kept; -1: it is not */
 };
 
 static sac_result check_unique(struct preparation *p, struct span s, const char *what)
@@ -102,10 +103,10 @@ static sac_result check_tracks(struct preparation *p, struct span s)
 {
     for (int i = 0; i < s.count; i++)
         if (s.rows[i].class_id > MOT_PEDESTRIAN)
-            return SAC_FAIL(p->data->ctx, SAC_ERR_FORMAT,
-                            "%s: tracks have class %d in frame %d; pedestrians (1, or -1) alone can "
-                            "be scored",
-                            p->name, s.rows[i].class_id, s.rows[0].frame);
+            return SAC_FAIL(
+                p->data->ctx, SAC_ERR_FORMAT,
+                "%s: tracks have class %d in frame %d; pedestrians (1, or -1) alone can be scored",
+                p->name, s.rows[i].class_id, s.rows[0].frame);
     return check_unique(p, s, "tracks");
 }
 
@@ -126,8 +127,8 @@ static bool find_touches(struct preparation *p, struct span gt, struct span trac
 {
     p->touch_count = 0;
     for (int g = 0; g < gt.count; g++) {
-        if (!sac_grow((void **)&p->touches, &p->touch_capacity, p->touch_count + (size_t)tracks.count,
-                      sizeof *p->touches))
+        if (!sac_grow((void **)&p->touches, &p->touch_capacity,
+                      p->touch_count + (size_t)tracks.count, sizeof *p->touches))
             return false;
         for (int t = 0; t < tracks.count; t++) {
             double similarity = iou(&gt.rows[g], &tracks.rows[t]);
@@ -146,8 +147,8 @@ static bool has_distractor(const struct preparation *p, struct span gt)
     return false;
 }
 
-/* The track boxes that lie on a distractor are left out. All ground truth takes part in the matching, so a
- * box that fits a pedestrian better stays. */
+/* The track boxes that lie on a distractor are left out. All ground truth takes part in the
+ * matching, so a box that fits a pedestrian better stays. */
 static bool keep_undistracted(struct preparation *p, struct span gt, struct span tracks)
 {
     memset(p->place, 0, (size_t)tracks.count * sizeof *p->place);
@@ -157,7 +158,8 @@ static bool keep_undistracted(struct preparation *p, struct span gt, struct span
         return false;
     for (size_t i = 0; i < p->touch_count; i++)
         p->score[i] = p->touches[i].similarity < 0.5 - SAC_EVAL_EPS ? 0 : p->touches[i].similarity;
-    sac_eval_match(&p->matcher, p->touches, p->score, (int)p->touch_count, gt.count, tracks.count, p->touch_of_row);
+    sac_eval_match(&p->matcher, p->touches, p->score, (int)p->touch_count, gt.count, tracks.count,
+                   p->touch_of_row);
     for (int g = 0; g < gt.count; g++)
         if (p->touch_of_row[g] >= 0 && is_distractor(gt.rows[g].class_id))
             p->place[p->touches[p->touch_of_row[g]].track] = -1;
@@ -172,8 +174,10 @@ static bool is_scored(const struct preparation *p, const struct sac_mot_row *gt)
 
 static bool allot(struct sac_eval_data *data, size_t gt, size_t tracks, size_t touches)
 {
-    return sac_grow((void **)&data->frames, &data->frames_capacity, data->frames_kept + 1, sizeof *data->frames) &&
-           sac_grow((void **)&data->gt, &data->gt_capacity, (size_t)data->gt_dets + gt, sizeof *data->gt) &&
+    return sac_grow((void **)&data->frames, &data->frames_capacity, data->frames_kept + 1,
+                    sizeof *data->frames) &&
+           sac_grow((void **)&data->gt, &data->gt_capacity, (size_t)data->gt_dets + gt,
+                    sizeof *data->gt) &&
            sac_grow((void **)&data->track, &data->track_capacity, (size_t)data->track_dets + tracks,
                     sizeof *data->track) &&
            sac_grow((void **)&data->touches, &data->touch_capacity, data->touch_count + touches,
@@ -258,7 +262,8 @@ static bool preparation_init(struct preparation *p)
     p->touch_of_row = sac_realloc_array(NULL, n, sizeof *p->touch_of_row);
     p->place = sac_realloc_array(NULL, m, sizeof *p->place);
     return p->sorted && p->touch_of_row && p->place && allot(data, 1, 1, 1) &&
-           sac_eval_matcher_init(&p->matcher, p->preprocess ? (int)n : 0, p->preprocess ? (int)m : 0);
+           sac_eval_matcher_init(&p->matcher, p->preprocess ? (int)n : 0,
+                                 p->preprocess ? (int)m : 0);
 }
 
 static void preparation_finish(struct preparation *p)

@@ -7,7 +7,8 @@ enum { PIECE_HOST = 16, PIECE_DEVICE = 64, PIECE_BYTES = 1 << 20 };
 
 static size_t piece_slots(const struct sac_gallery *g)
 {
-    const size_t fit = PIECE_BYTES / sac_look_slot_bytes(g->shape), most = g->dev ? PIECE_DEVICE : PIECE_HOST;
+    const size_t fit = PIECE_BYTES / sac_look_slot_bytes(g->shape),
+                 most = g->dev ? PIECE_DEVICE : PIECE_HOST;
     return SAC_CLAMP(fit, 1, most);
 }
 
@@ -56,7 +57,8 @@ static bool make_piece(struct sac_gallery *g, size_t slots, struct sac_gallery_p
 static bool grow(struct sac_gallery *g, size_t more)
 {
     if (!sac_grow((void **)&g->slots, &g->slots_capacity, g->count + more, sizeof *g->slots) ||
-        !sac_grow((void **)&g->pieces, &g->pieces_capacity, g->piece_count + 1, sizeof *g->pieces) ||
+        !sac_grow((void **)&g->pieces, &g->pieces_capacity, g->piece_count + 1,
+                  sizeof *g->pieces) ||
         (g->dev && !sac_grow((void **)&g->updates, &g->updates_capacity, g->count + more,
                              sizeof *g->updates)) ||
         !make_piece(g, more, &g->pieces[g->piece_count]))

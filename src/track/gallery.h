@@ -24,14 +24,14 @@ struct sac_gallery_slot {
 
 struct sac_gallery {
     struct sac_look_shape    shape;
-    sac_device              *dev;   /* NULL: host memory */
+    sac_device              *dev; /* NULL: host memory */
     struct sac_gallery_slot *slots;
     size_t                   slots_capacity, count;
-    int                      free;  /* first free slot, or -1 */
-    struct sac_gallery_piece {      /* slots that were allocated together */
+    int                      free; /* first free slot, or -1 */
+    struct sac_gallery_piece {     /* slots that were allocated together */
         void              *memory;
-        struct sac_buffer *buffer;  /* behind it on a device */
-    }     *pieces;
+        struct sac_buffer *buffer; /* behind it on a device */
+    } * pieces;
     size_t piece_count, pieces_capacity;
     bool   is_new; /* device memory that only the device's own stream may use so far */
     /* Additions for the device. */
@@ -50,7 +50,8 @@ bool sac_gallery_reserve(struct sac_gallery *g, size_t slots);
 int  sac_gallery_take(struct sac_gallery *g);
 void sac_gallery_give_back(struct sac_gallery *g, int slot);
 
-/* feat     [dim] of length 1, where the gallery is; on a device it must stay until the updates are done.
+/* feat     [dim] of length 1, where the gallery is; on a device it must stay until the updates are
+ *          done.
  * now_s    time of the picture: views fade with seconds, not with the number of pictures. */
 void sac_gallery_add(struct sac_gallery *g, int slot, const float *feat, double now_s);
 /* In host memory: cosine distance, 0..2, to the nearest view; 2 when there is none. */

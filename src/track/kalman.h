@@ -6,7 +6,8 @@
  * into four 2x2 ones that are written out here. Time is real: noise grows with the seconds passed,
  * and one step of 2 dt is two steps of dt.
  * Source   R. E. Kalman, "A New Approach to Linear Filtering and Prediction Problems", 1960;
- *          Y. Bar-Shalom et al., "Estimation with Applications to Tracking and Navigation", 6.2.2. */
+ *          Y. Bar-Shalom et al., "Estimation with Applications to Tracking and Navigation",
+ *          6.2.2. */
 #ifndef SAC_TRACK_KALMAN_H
 #define SAC_TRACK_KALMAN_H
 
@@ -50,7 +51,7 @@ void sac_kalman_predict(struct sac_kalman *f, const struct sac_motion *m, double
 void sac_kalman_update(struct sac_kalman *f, const struct sac_motion *m, const struct sac_box *box,
                        double trust);
 /* The picture moved: the same object in the pixels of the moved one. */
-void sac_kalman_move(struct sac_kalman *f, const struct sac_similarity *s);
+void           sac_kalman_move(struct sac_kalman *f, const struct sac_similarity *s);
 struct sac_box sac_kalman_box(const struct sac_kalman *f);
 
 #endif

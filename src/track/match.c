@@ -11,8 +11,7 @@ bool sac_match_reserve(struct sac_match_room *room, size_t targets, size_t items
                     sizeof *room->cost) &&
            sac_grow((void **)&room->rows, &room->rows_capacity, targets, sizeof(int)) &&
            sac_grow((void **)&room->cols, &room->cols_capacity, items, sizeof(int)) &&
-           sac_grow((void **)&room->col_of_row, &room->col_of_row_capacity, targets,
-                    sizeof(int)) &&
+           sac_grow((void **)&room->col_of_row, &room->col_of_row_capacity, targets, sizeof(int)) &&
            sac_grow((void **)&room->row_of_col, &room->row_of_col_capacity, items, sizeof(int)) &&
            sac_assign_reserve(&room->assign, (int)room->rows_capacity, (int)room->cols_capacity);
 }
@@ -40,8 +39,8 @@ static inline float overlap_of(const struct sac_box *a, const struct sac_box *b,
     float h = SAC_MIN(a->y1, b->y1) - SAC_MAX(a->y0, b->y0) + y;
     if (w <= 0 || h <= 0)
         return 0;
-    float both = (a->x1 - a->x0 + x) * (a->y1 - a->y0 + y) +
-                 (b->x1 - b->x0 + x) * (b->y1 - b->y0 + y);
+    float both =
+        (a->x1 - a->x0 + x) * (a->y1 - a->y0 + y) + (b->x1 - b->x0 + x) * (b->y1 - b->y0 + y);
     return w * h / (both - w * h);
 }
 
@@ -90,18 +89,17 @@ static void fill_row(const sac_tracker *trk, const struct sac_round *round,
     const struct sac_box *box = round->at_seen_box ? &t->seen_box : &t->box;
     for (int j = 0; j < cols; j++) {
         const struct sac_item *item = &trk->items[trk->room.cols[j]];
-        float overlap = overlap_of(box, &item->box, t->reach_x, t->reach_y);
-        cost[j] = overlap > 0 && t->class_id == item->class_id
-                      ? round->cost(trk, t, item, overlap)
-                      : INFINITY;
+        float                  overlap = overlap_of(box, &item->box, t->reach_x, t->reach_y);
+        cost[j] = overlap > 0 && t->class_id == item->class_id ? round->cost(trk, t, item, overlap)
+                                                               : INFINITY;
     }
 }
 
 void sac_tracker_round(sac_tracker *trk, const struct sac_round *round)
 {
     struct sac_match_room *m = &trk->room;
-    int rows = free_targets(trk, round->states, m->rows);
-    int cols = free_items(trk, round->score_min, round->score_max, m->cols);
+    int                    rows = free_targets(trk, round->states, m->rows);
+    int                    cols = free_items(trk, round->score_min, round->score_max, m->cols);
     if (!rows || !cols)
         return;
     for (int i = 0; i < rows; i++)

@@ -56,29 +56,31 @@ static struct quote quote_from(const struct text *t, const char *at)
 {
     struct quote q;
     size_t       n = 0;
-    for (const char *c = at; c < t->end && *c != '\n' && *c != '\r' && *c != ',' &&
-                                n + 1 < sizeof q.text; c++)
+    for (const char *c = at;
+         c < t->end && *c != '\n' && *c != '\r' && *c != ',' && n + 1 < sizeof q.text; c++)
         q.text[n++] = *c >= ' ' && *c < 127 ? *c : '?';
     q.text[n] = '\0';
     return q;
 }
 
-/* Plain decimals, as files have them: up to 15 digits are exact in a double and so is a power of ten up to 22, so
- * their quotient is the double next to the number, as strtod has it, ten times as fast. */
+/* Plain decimals, as files have them: up to 15 digits are exact in a double and so is a power of
+ * ten up to 22, so their quotient is the double next to the number, as strtod has it, ten times as
+ * fast. */
 static bool read_plain(const char *at, const char **stop, double *out)
 {
-    static const double power[] = {1,   1e1, 1e2, 1e3,  1e4,  1e5,  1e6,  1e7,
+    static const double power[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    const bool minus = *at == '-';
-    uint64_t   digits = 0;
-    int        count = 0, decimals = 0;
+    const bool          minus = *at == '-';
+    uint64_t            digits = 0;
+    int                 count = 0, decimals = 0;
     at += *at == '-' || *at == '+';
     for (; *at >= '0' && *at <= '9' && count <= 15; at++, count++)
         digits = digits * 10 + (uint64_t)(*at - '0');
     if (*at == '.')
         for (at++; *at >= '0' && *at <= '9' && count <= 15; at++, count++, decimals++)
             digits = digits * 10 + (uint64_t)(*at - '0');
-    const bool ends = *at == ',' || *at == '\n' || *at == '\r' || *at == ' ' || *at == '\t' || *at == '\0';
+    const bool ends =
+        *at == ',' || *at == '\n' || *at == '\r' || *at == ' ' || *at == '\t' || *at == '\0';
     if (count == 0 || count > 15 || !ends)
         return false;
     *out = (double)digits / power[decimals];
@@ -127,12 +129,22 @@ static void number_locale_leave(struct number_locale *l)
 
 /* ---- boxes ---- */
 
-enum { FIELD_FRAME, FIELD_ID, FIELD_X, FIELD_Y, FIELD_W, FIELD_H, FIELD_CONF, FIELD_CLASS,
-       FIELD_VISIBILITY, FIELD_COUNT };
+enum {
+    FIELD_FRAME,
+    FIELD_ID,
+    FIELD_X,
+    FIELD_Y,
+    FIELD_W,
+    FIELD_H,
+    FIELD_CONF,
+    FIELD_CLASS,
+    FIELD_VISIBILITY,
+    FIELD_COUNT
+};
 enum { FIELDS_NEEDED = FIELD_CONF };
 
-static const char *const field_names[FIELD_COUNT] = {"frame", "id", "x", "y", "width", "height",
-                                                     "confidence", "class", "visibility"};
+static const char *const field_names[FIELD_COUNT] = {
+    "frame", "id", "x", "y", "width", "height", "confidence", "class", "visibility"};
 
 /* Reads a line's fields into v; missing ones keep their value. */
 static sac_result read_fields(struct text *t, double v[FIELD_COUNT])
@@ -163,7 +175,7 @@ static sac_result read_fields(struct text *t, double v[FIELD_COUNT])
 
 static sac_result read_row(struct text *t, struct sac_mot_row *row)
 {
-    double v[FIELD_COUNT] = {[FIELD_CONF] = 1, [FIELD_CLASS] = -1, [FIELD_VISIBILITY] = 1};
+    double     v[FIELD_COUNT] = {[FIELD_CONF] = 1, [FIELD_CLASS] = -1, [FIELD_VISIBILITY] = 1};
     sac_result res = read_fields(t, v);
     if (res != SAC_OK)
         return res;

@@ -3,8 +3,8 @@
  * lie in the direction in which the target was seen moving; targets that still have no box are
  * searched for where they were last seen; and a target that is found again gets the filter of a
  * straight-line move from its last detection.
- * Source   Cao et al., "Observation-Centric SORT: Rethinking SORT for Robust Multi-Object Tracking",
- *          CVPR 2023. */
+ * Source   Cao et al., "Observation-Centric SORT: Rethinking SORT for Robust Multi-Object
+ *          Tracking", CVPR 2023. */
 #include "track/core.h"
 
 /* Of direction against overlap, as in the paper. */
@@ -29,13 +29,12 @@ static struct vector move_between(const struct sac_box *from, const struct sac_b
  * one of them is too short to have a direction. */
 static double agreement(const struct sac_target *t, const struct sac_item *item)
 {
-    const struct sac_box *first = &t->trail[t->trail_count < SAC_TRAIL_MAX
-                                                ? 0
-                                                : t->trail_count % SAC_TRAIL_MAX];
-    struct vector         went = move_between(first, &t->seen_box);
-    struct vector         next = move_between(&t->seen_box, &item->box);
-    double least = DIRECTION_MOVE_MIN * ((double)t->seen_box.y1 - t->seen_box.y0);
-    double a = went.x * went.x + went.y * went.y, b = next.x * next.x + next.y * next.y;
+    const struct sac_box *first =
+        &t->trail[t->trail_count < SAC_TRAIL_MAX ? 0 : t->trail_count % SAC_TRAIL_MAX];
+    struct vector went = move_between(first, &t->seen_box);
+    struct vector next = move_between(&t->seen_box, &item->box);
+    double        least = DIRECTION_MOVE_MIN * ((double)t->seen_box.y1 - t->seen_box.y0);
+    double        a = went.x * went.x + went.y * went.y, b = next.x * next.x + next.y * next.y;
     if (a < least * least || b < least * least)
         return 0;
     return (went.x * next.x + went.y * next.y) / sqrt(a * b);

@@ -17,15 +17,15 @@ static sac_result check_looks(const sac_tracker *trk, const struct sac_tracker_i
     if (!looks->base)
         return SAC_OK;
     if (looks->dim != dim)
-        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embeddings of %d numbers; its params say %d",
-                        looks->dim, dim);
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
+                        "tracker: embeddings of %d numbers; its params say %d", looks->dim, dim);
     for (size_t i = 0; looks->row && i < in->count; i++)
         if (looks->row[i] >= looks->count)
-            return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embedding %d of %d", (int)looks->row[i],
-                            looks->count);
+            return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embedding %d of %d",
+                            (int)looks->row[i], looks->count);
     if (!looks->row && in->count > (size_t)looks->count)
-        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: %zu detections and %d embeddings", in->count,
-                        looks->count);
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: %zu detections and %d embeddings",
+                        in->count, looks->count);
     return SAC_OK;
 }
 
@@ -74,15 +74,15 @@ static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
 {
     size_t items = in->count;
     size_t targets = SAC_MIN(trk->target_count + items, (size_t)trk->params.track_max);
-    bool   ok = sac_grow((void **)&trk->targets, &trk->target_capacity, targets,
-                         sizeof *trk->targets) &&
-              sac_grow((void **)&trk->items, &trk->item_capacity, items, sizeof *trk->items) &&
-              sac_grow((void **)&trk->view, &trk->view_capacity, targets, sizeof *trk->view) &&
-              sac_match_reserve(&trk->room, trk->target_count, items) &&
-              (!in->looks.base || reserve_looks(trk, targets, items)) &&
-              (!in->frame || (sac_cmc_reserve(&trk->cmc, in->frame) &&
-                              sac_grow((void **)&trk->moving, &trk->moving_capacity,
-                                       trk->target_count, sizeof *trk->moving)));
+    bool   ok =
+        sac_grow((void **)&trk->targets, &trk->target_capacity, targets, sizeof *trk->targets) &&
+        sac_grow((void **)&trk->items, &trk->item_capacity, items, sizeof *trk->items) &&
+        sac_grow((void **)&trk->view, &trk->view_capacity, targets, sizeof *trk->view) &&
+        sac_match_reserve(&trk->room, trk->target_count, items) &&
+        (!in->looks.base || reserve_looks(trk, targets, items)) &&
+        (!in->frame || (sac_cmc_reserve(&trk->cmc, in->frame) &&
+                        sac_grow((void **)&trk->moving, &trk->moving_capacity, trk->target_count,
+                                 sizeof *trk->moving)));
     if (ok)
         return SAC_OK;
     return SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for %zu tracks and %zu boxes",
@@ -94,12 +94,14 @@ sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *looks, const sac_fr
     bool ok = true;
     if (looks && sac_tracker_wants_embeddings(trk)) {
         sac_gallery_move(&trk->gallery, looks);
-        ok = sac_gallery_reserve(&trk->gallery, SAC_MIN((size_t)trk->params.track_max,
-                                                        LOOKS_BYTES / sac_look_slot_bytes(trk->gallery.shape)));
+        ok = sac_gallery_reserve(&trk->gallery,
+                                 SAC_MIN((size_t)trk->params.track_max,
+                                         LOOKS_BYTES / sac_look_slot_bytes(trk->gallery.shape)));
     }
     if (ok && like && trk->row->camera && trk->params.camera_motion && sac_cmc_can_read(like))
         ok = sac_cmc_reserve(&trk->cmc, like);
-    return ok ? SAC_OK : SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for a stream's objects");
+    return ok ? SAC_OK
+              : SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for a stream's objects");
 }
 
 /* The frame if its camera motion is wanted and can be computed, else NULL. */
@@ -110,8 +112,10 @@ static const sac_frame *camera_frame(sac_tracker *trk, const sac_frame *frame)
     if (sac_cmc_can_read(frame))
         return frame;
     if (!trk->blind_said)
-        sac_log(trk->ctx, SAC_LOG_WARN, "tracker: no camera motion, as frames of %dx%d are too small for it, "
-                                        "or their device cannot find it", frame->width, frame->height);
+        sac_log(trk->ctx, SAC_LOG_WARN,
+                "tracker: no camera motion, as frames of %dx%d are too small for it, or their "
+                "device cannot find it",
+                frame->width, frame->height);
     trk->blind_said = true;
     return NULL;
 }
@@ -326,23 +330,27 @@ sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det,
 {
     SAC_NEEDS(trk ? trk->ctx : NULL, trk);
     SAC_NEEDS(trk ? trk->ctx : NULL, out);
-    const struct sac_tracker_input in = {
-        .det = det,
-        .count = n,
-        .looks = {.base = feat, .count = (int)SAC_MIN(n, (size_t)INT32_MAX), .dim = trk->params.embedding_dim},
-        .frame = frame,
-        .pts_us = pts_us};
+    const struct sac_tracker_input in = {.det = det,
+                                         .count = n,
+                                         .looks = {.base = feat,
+                                                   .count = (int)SAC_MIN(n, (size_t)INT32_MAX),
+                                                   .dim = trk->params.embedding_dim},
+                                         .frame = frame,
+                                         .pts_us = pts_us};
     return sac_tracker_track(trk, &in, out);
 }
 
 /* The rows of a tensor, as host memory when the host can read it. */
-static sac_result rows_of_tensor(const sac_tracker *trk, sac_tensor *tensor, struct sac_look_rows *out)
+static sac_result rows_of_tensor(const sac_tracker *trk, sac_tensor *tensor,
+                                 struct sac_look_rows *out)
 {
     const struct sac_tensor_desc *desc = sac_tensor_describe(tensor);
     sac_device                   *dev = sac_tensor_device(tensor);
-    if (desc->dtype != SAC_F32 || desc->rank != 2 || desc->shape[0] > INT32_MAX || desc->shape[1] > INT32_MAX)
-        return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embeddings are %s of %d dimensions; want float32 "
-                                               "[rows,dim]", sac_dtype_name(desc->dtype), desc->rank);
+    if (desc->dtype != SAC_F32 || desc->rank != 2 || desc->shape[0] > INT32_MAX ||
+        desc->shape[1] > INT32_MAX)
+        return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
+                        "tracker: embeddings are %s of %d dimensions; want float32 [rows,dim]",
+                        sac_dtype_name(desc->dtype), desc->rank);
     *out = (struct sac_look_rows){.dev = dev->ops->host_memory ? NULL : dev,
                                   .base = sac_tensor_data(tensor),
                                   .count = (int)desc->shape[0],
@@ -352,8 +360,9 @@ static sac_result rows_of_tensor(const sac_tracker *trk, sac_tensor *tensor, str
 }
 
 sac_result sac_tracker_update_tensor(sac_tracker *trk, const struct sac_detection *det, size_t n,
-                                     sac_tensor *feat, const int32_t *feat_row, const sac_frame *frame,
-                                     int64_t pts_us, struct sac_track_view *out)
+                                     sac_tensor *feat, const int32_t *feat_row,
+                                     const sac_frame *frame, int64_t pts_us,
+                                     struct sac_track_view *out)
 {
     SAC_NEEDS(trk ? trk->ctx : NULL, trk);
     SAC_NEEDS(trk ? trk->ctx : NULL, out);

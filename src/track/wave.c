@@ -11,14 +11,14 @@ struct sac_wave {
     struct sac_stream *stream; /* created when the device is first needed, like the next fields */
     /* on the device, and their host copy: moves, then distances */
     struct sac_buffer *answers, *host;
-    bool               is_new; /* answers: memory that no stream but the device's own may touch yet */
-    bool               measures;
-    struct sac_event  *begun, *ended; /* of a trip, when that is measured */
-    struct sac_event  *anchor;        /* passed at anchor_ns of the host's clock */
-    int64_t            anchor_ns, begun_ns, device_ns;
-    sac_tracker      **members;
-    size_t             count, members_capacity;
-    size_t             answers_most, lists_most; /* bytes that the members may need */
+    bool is_new; /* answers: memory that no stream but the device's own may touch yet */
+    bool measures;
+    struct sac_event *begun, *ended; /* of a trip, when that is measured */
+    struct sac_event *anchor;        /* passed at anchor_ns of the host's clock */
+    int64_t           anchor_ns, begun_ns, device_ns;
+    sac_tracker     **members;
+    size_t            count, members_capacity;
+    size_t            answers_most, lists_most; /* bytes that the members may need */
 
     struct sac_look_rows *settling; /* rows that the stream still reads */
     size_t                settling_count, settling_capacity;
@@ -81,7 +81,8 @@ static sac_result check_place(const struct sac_wave *w, const struct sac_tracker
         return SAC_OK;
     return SAC_FAIL(w->dev->ctx, SAC_ERR_ARG, "tracker: %s on %s among others on %s",
                     looks && looks != w->dev ? "embeddings" : "a frame",
-                    sac_device_name(looks && looks != w->dev ? looks : frame), sac_device_name(w->dev));
+                    sac_device_name(looks && looks != w->dev ? looks : frame),
+                    sac_device_name(w->dev));
 }
 
 /* Bytes of answers, and of lists for the device, that a frame may need. */
@@ -94,10 +95,12 @@ static size_t answers_of(const sac_tracker *trk, const struct sac_tracker_input 
 static size_t lists_of(const sac_tracker *trk, const struct sac_tracker_input *in)
 {
     return in->count * (sizeof(struct sac_look_update) + sizeof(float *)) +
-           trk->target_count * (sizeof(void *) + sizeof(struct sac_rect)) + sizeof(struct sac_look_ask);
+           trk->target_count * (sizeof(void *) + sizeof(struct sac_rect)) +
+           sizeof(struct sac_look_ask);
 }
 
-bool sac_wave_fits(const struct sac_wave *w, const sac_tracker *trk, const struct sac_tracker_input *in)
+bool sac_wave_fits(const struct sac_wave *w, const sac_tracker *trk,
+                   const struct sac_tracker_input *in)
 {
     return w->count == 0 || (w->answers_most + answers_of(trk, in) <= ANSWER_BYTES &&
                              w->lists_most + lists_of(trk, in) <= LIST_BYTES);
@@ -107,8 +110,10 @@ sac_result sac_wave_add(struct sac_wave *w, sac_tracker *trk, const struct sac_t
 {
     const size_t answers = answers_of(trk, in), lists = lists_of(trk, in);
     sac_result   res = check_place(w, in);
-    if (res == SAC_OK && !sac_grow((void **)&w->members, &w->members_capacity, w->count + 1, sizeof *w->members))
-        res = SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for a wave of %zu trackers", w->count + 1);
+    if (res == SAC_OK &&
+        !sac_grow((void **)&w->members, &w->members_capacity, w->count + 1, sizeof *w->members))
+        res = SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for a wave of %zu trackers",
+                       w->count + 1);
     if (res == SAC_OK)
         res = sac_tracker_begin(trk, in);
     if (res == SAC_OK) {
@@ -229,11 +234,13 @@ static sac_result open_trips(struct sac_wave *w, size_t answers)
 static sac_result reserve(struct sac_wave *w, const struct totals *t)
 {
     if (!sac_grow((void **)&w->looks, &w->looks_capacity, t->cameras, sizeof *w->looks) ||
-        !sac_grow((void **)&w->updates, &w->updates_capacity, SAC_MAX(t->updates, t->rows), sizeof *w->updates) ||
+        !sac_grow((void **)&w->updates, &w->updates_capacity, SAC_MAX(t->updates, t->rows),
+                  sizeof *w->updates) ||
         !sac_grow((void **)&w->settling, &w->settling_capacity, w->settling_count + w->count,
                   sizeof *w->settling) ||
         !sac_grow((void **)&w->asks, &w->asks_capacity, t->asks, sizeof *w->asks))
-        return SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for the lists of %zu trackers", w->count);
+        return SAC_FAIL(w->dev->ctx, SAC_ERR_MEMORY, "no memory for the lists of %zu trackers",
+                        w->count);
     return open_trips(w, answer_bytes(t));
 }
 
@@ -284,7 +291,8 @@ static sac_result queue_cameras(struct sac_wave *w)
     for (size_t i = 0; i < w->count; i++)
         if (is_remote_camera(w->members[i]))
             w->looks[n++] = w->members[i]->look;
-    return n ? w->dev->ops->camera(w->dev, w->stream, w->looks, n, sac_buffer_data(w->answers)) : SAC_OK;
+    return n ? w->dev->ops->camera(w->dev, w->stream, w->looks, n, sac_buffer_data(w->answers))
+             : SAC_OK;
 }
 
 static bool same_shape(const sac_tracker *a, const sac_tracker *b)
@@ -335,8 +343,9 @@ static sac_result queue(struct sac_wave *w, const struct totals *t)
     for (size_t i = 0; i < w->count && res == SAC_OK;)
         res = queue_looks(w, &i, &out);
     if (res == SAC_OK)
-        res = sac_device_copy(w->dev, w->stream, sac_buffer_data(w->host), answers, answer_bytes(t),
-                              SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "distances and camera motion");
+        res =
+            sac_device_copy(w->dev, w->stream, sac_buffer_data(w->host), answers, answer_bytes(t),
+                            SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "distances and camera motion");
     return res == SAC_OK && w->measures ? w->dev->ops->event_record(w->ended, w->stream) : res;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A wave: one frame each of several streams, tracked with one trip to the device that their embeddings and
- * pixels are on. The device's work, camera motion and distances between looks, is small, and each
- * trip costs about the same however much it contains.
+/* A wave: one frame each of several streams, tracked with one trip to the device that their
+ * embeddings and pixels are on. The device's work, camera motion and distances between looks, is
+ * small, and each trip costs about the same however much it contains.
  *
- *     for each stream that has a frame:               // while sac_wave_fits says so
+ *     for each stream that has a frame:           // while sac_wave_fits says so
  *         res = sac_wave_add(wave, trk, &input);  // on failure it is not in the wave
- *     res = sac_wave_run(wave);                   // waits for the device; on failure no member has tracks
+ *     res = sac_wave_run(wave);                   // waits; on failure no member has tracks
  *     for (size_t i = 0; i < sac_wave_count(wave); i++)
  *         sac_wave_finish(wave, i, &view);        // the matching, on the host
  *     sac_wave_settle(wave);
@@ -21,10 +21,10 @@
 
 /* Embeddings of a frame's detections. */
 struct sac_look_rows {
-    sac_device          *dev;   /* the device that the rows are on; NULL: the host */
-    const float         *base;  /* [count,dim], each of length 1; NULL: there are none */
+    sac_device          *dev;  /* the device that the rows are on; NULL: the host */
+    const float         *base; /* [count,dim], each of length 1; NULL: there are none */
     int                  count, dim;
-    const int32_t       *row;   /* [detections], -1: no embedding; NULL: row i is detection i's */
+    const int32_t       *row; /* [detections], -1: no embedding; NULL: row i is detection i's */
     struct sac_features *features; /* owner of the rows on a device: one of the two */
     sac_tensor          *tensor;
 };
@@ -49,27 +49,29 @@ sac_result sac_wave_warm_up(struct sac_wave *wave);
 
 /* Does one more frame fit the memory reserved for a trip? If not, run the wave first. A single
  * frame always fits; more memory is allocated when needed. */
-bool       sac_wave_fits(const struct sac_wave *wave, const sac_tracker *trk, const struct sac_tracker_input *in);
-/* At most one frame of each tracker. Errors as sac_tracker_update; SAC_ERR_ARG for looks or a frame on
- * another device. The tracker is then unchanged. */
-sac_result sac_wave_add(struct sac_wave *wave, sac_tracker *trk, const struct sac_tracker_input *in);
+bool sac_wave_fits(const struct sac_wave *wave, const sac_tracker *trk,
+                   const struct sac_tracker_input *in);
+/* At most one frame of each tracker. Errors as sac_tracker_update; SAC_ERR_ARG for looks or a frame
+ * on another device. The tracker is then unchanged. */
+sac_result sac_wave_add(struct sac_wave *wave, sac_tracker *trk,
+                        const struct sac_tracker_input *in);
 /* Errors   SAC_ERR_DEVICE, SAC_ERR_MEMORY, ...: the wave is empty then, and its members' looks and
  *          camera motion on the device are reset. */
 sac_result sac_wave_run(struct sac_wave *wave);
 /* sac_wave_measure times trips from now on, by the device's clock; sac_wave_device_ns returns the
  * latest run's time, 0 when it made no trip or trips are not timed; *begun_ns: its start on the
  * host's clock. */
-void       sac_wave_measure(struct sac_wave *wave);
-int64_t    sac_wave_device_ns(const struct sac_wave *wave, int64_t *begun_ns);
-size_t     sac_wave_count(const struct sac_wave *wave);
-void       sac_wave_finish(struct sac_wave *wave, size_t member, struct sac_track_view *out);
-void       sac_wave_clear(struct sac_wave *wave);
+void    sac_wave_measure(struct sac_wave *wave);
+int64_t sac_wave_device_ns(const struct sac_wave *wave, int64_t *begun_ns);
+size_t  sac_wave_count(const struct sac_wave *wave);
+void    sac_wave_finish(struct sac_wave *wave, size_t member, struct sac_track_view *out);
+void    sac_wave_clear(struct sac_wave *wave);
 /* Call it once all members are finished: blends their looks into those of their objects now,
  * instead of with each one's next frame. The wave keeps a reference to their embeddings until the
  * device has done so: until the next trip ends, or sac_wave_rest, which waits for it. Members must
  * not be destroyed before that. */
-void       sac_wave_settle(struct sac_wave *wave);
-void       sac_wave_rest(struct sac_wave *wave);
+void sac_wave_settle(struct sac_wave *wave);
+void sac_wave_rest(struct sac_wave *wave);
 
 /* Reserves memory for track_max objects, or as many as fit a few megabytes, and for camera motion,
  * so that frames allocate none. looks: the device of the embeddings; NULL: the host, or no

@@ -13,7 +13,8 @@ static void keeps_the_sentence(void **state)
     assert_int_equal(sac_context_last_error(ctx, buf, sizeof buf), 0);
     assert_int_equal(SAC_FAIL(ctx, SAC_ERR_IO, "cannot open '%s'", "a"), SAC_ERR_IO);
     assert_int_equal(sac_fail_prefix(ctx, SAC_ERR_IO, "model: "), SAC_ERR_IO);
-    assert_int_equal(sac_context_last_error(ctx, buf, sizeof buf), strlen("model: cannot open 'a'"));
+    assert_int_equal(sac_context_last_error(ctx, buf, sizeof buf),
+                     strlen("model: cannot open 'a'"));
     assert_string_equal(buf, "model: cannot open 'a'");
     assert_int_equal(sac_context_last_error(ctx, buf, 6), strlen("model: cannot open 'a'"));
     assert_string_equal(buf, "model");

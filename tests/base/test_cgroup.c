@@ -36,8 +36,8 @@ static uint64_t limit_with(const char *list)
 
 static int set_up(void **state)
 {
-    static const char *const folders[] = {"root", "root/a", "root/a/b", "root/memory",
-                                          "root/memory/docker", "root/memory/docker/x"};
+    static const char *const folders[] = {
+        "root", "root/a", "root/a/b", "root/memory", "root/memory/docker", "root/memory/docker/x"};
     (void)state;
     if (!mkdtemp(folder))
         return -1;

@@ -27,7 +27,8 @@ static void make_file(const char *name)
     assert_int_equal(fclose(file), 0);
 }
 
-/* DIR/ with a file and a hard link to it, a symbolic one, one that leads nowhere, and a linked folder. */
+/* DIR/ with a file and a hard link to it, a symbolic one, one that leads nowhere, and a linked
+ * folder. */
 static int set_up(void **state)
 {
     (void)state;
@@ -35,8 +36,9 @@ static int set_up(void **state)
     if (!mkdtemp(folder) || mkdir(in("sub"), 0777) != 0 || chdir(folder) != 0)
         return -1;
     make_file("there");
-    return link(in("there"), in("hard")) || symlink("there", in("soft")) || symlink("new", in("nowhere")) ||
-           symlink("sub/../nowhere", in("twice")) || symlink("sub", in("linked"));
+    return link(in("there"), in("hard")) || symlink("there", in("soft")) ||
+           symlink("new", in("nowhere")) || symlink("sub/../nowhere", in("twice")) ||
+           symlink("sub", in("linked"));
 }
 
 static int tear_down(void **state)
@@ -62,10 +64,20 @@ static void one_file_has_many_names(void **state)
 {
     (void)state;
     static const char *const same[][2] = {
-        {"there", "there"},      {"there", "./there"}, {"there", "sub/../there"}, {"there", "hard"},
-        {"soft", "there"},       {"q", "q"},           {"q", "./q"},              {"q", ".//./q"},
-        {"linked/q", "sub/q"},   {"q", "sub/../q"},    {"new", "nowhere"},        {"twice", "new"},
-        {"none/q", "none//./q"}, {"-", "/dev/stdout"},
+        {"there", "there"},
+        {"there", "./there"},
+        {"there", "sub/../there"},
+        {"there", "hard"},
+        {"soft", "there"},
+        {"q", "q"},
+        {"q", "./q"},
+        {"q", ".//./q"},
+        {"linked/q", "sub/q"},
+        {"q", "sub/../q"},
+        {"new", "nowhere"},
+        {"twice", "new"},
+        {"none/q", "none//./q"},
+        {"-", "/dev/stdout"},
     };
     for (size_t i = 0; i < SAC_COUNT(same); i++) {
         assert_sac_error(two_outputs(same[i][0], same[i][1]), SAC_ERR_ARG);
@@ -82,14 +94,21 @@ static void different_files_go_together(void **state)
 {
     (void)state;
     static const char *const different[][2] = {
-        {"there", "q"}, {"q", "sub/q"}, {"q", "none/q"}, {"soft", "nowhere"}, {"q", "Q"}, {"q", "q "},
-        {"/dev/null", "/dev/null"}, {"there", NULL},
+        {"there", "q"},
+        {"q", "sub/q"},
+        {"q", "none/q"},
+        {"soft", "nowhere"},
+        {"q", "Q"},
+        {"q", "q "},
+        {"/dev/null", "/dev/null"},
+        {"there", NULL},
     };
     for (size_t i = 0; i < SAC_COUNT(different); i++) {
         assert_sac_ok(two_outputs(different[i][0], different[i][1]));
         assert_sac_ok(output_and_input(different[i][0], different[i][1]));
     }
-    assert_sac_ok(sac_files_check(test_context(), NULL, 0, (const char *const[]){"there", "hard"}, 2));
+    assert_sac_ok(
+        sac_files_check(test_context(), NULL, 0, (const char *const[]){"there", "hard"}, 2));
 }
 
 /* As a shell gives them: what standard input reads must not be replaced under it. */

@@ -21,7 +21,7 @@ static void counts_slips(void **state)
 static const char *suggest(const char *typed)
 {
     static const char *const words[] = {"track", "trails", "threads", "detector", "detections"};
-    struct sac_nearest           best = {0};
+    struct sac_nearest       best = {0};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         sac_nearest_offer(&best, typed, words[i]);
     return best.word;

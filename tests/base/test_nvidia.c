@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's libraries are found where they may lie; each that does not do has its sentence. Stand-ins take
- * their places, in folders of each layout. */
+/* NVIDIA's libraries are found where they may lie; each that does not do has its sentence.
+ * Stand-ins take their places, in folders of each layout. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,10 +35,11 @@ static void place(const char *from, const char *name, char *path, size_t size)
     assert_int_equal(fclose(out), 0);
 }
 
-static void check_found(enum sac_nvidia_id id, const char *file, const char *folders, const char *path)
+static void check_found(enum sac_nvidia_id id, const char *file, const char *folders,
+                        const char *path)
 {
     struct sac_nvidia_library lib;
-    static const int versions[SAC_NVIDIA_COUNT][3] = {{9, 12, 3}, {13, 2, 4}, {13, 2, 0}};
+    static const int          versions[SAC_NVIDIA_COUNT][3] = {{9, 12, 3}, {13, 2, 4}, {13, 2, 0}};
     setenv("SACCADE_CUDA_LIBS", folders, 1);
     sac_nvidia_open(id, 13, &lib);
     if (!lib.handle)
@@ -71,7 +72,8 @@ static void each_layout_is_known(void **state)
     }
 }
 
-static void expect_missing(enum sac_nvidia_id id, int cuda_major, const char *folders, const char *words)
+static void expect_missing(enum sac_nvidia_id id, int cuda_major, const char *folders,
+                           const char *words)
 {
     struct sac_nvidia_library lib;
     setenv("SACCADE_CUDA_LIBS", folders, 1);
@@ -90,7 +92,8 @@ static void what_does_not_do_is_said(void **state)
     char path[256], folder[128];
     (void)state;
     snprintf(folder, sizeof folder, "%s/none", root);
-    expect_missing(SAC_NVIDIA_CUDNN, 13, folder, "neither on the loader's path nor in the folders of SACCADE_CUDA_LIBS");
+    expect_missing(SAC_NVIDIA_CUDNN, 13, folder,
+                   "neither on the loader's path nor in the folders of SACCADE_CUDA_LIBS");
     place(FAKE_NVIDIA, "old/libcudnn.so.9", path, sizeof path);
     snprintf(folder, sizeof folder, "%s/old", root);
     expect_missing(SAC_NVIDIA_CUDNN, 12, folder, "is for CUDA 13 and the driver for CUDA 12");
@@ -143,7 +146,8 @@ static void cudnn_wants_cublas_of_its_cuda(void **state)
     sac_nvidia_open_all(13, all);
     unsetenv("STANDIN_CUDART");
     assert_null(all[SAC_NVIDIA_CUDNN].handle);
-    assert_non_null(strstr(all[SAC_NVIDIA_CUDNN].missing, "wants cuBLASLt for CUDA 11, which is not there"));
+    assert_non_null(
+        strstr(all[SAC_NVIDIA_CUDNN].missing, "wants cuBLASLt for CUDA 11, which is not there"));
     assert_non_null(all[SAC_NVIDIA_CUBLASLT].handle);
 }
 

@@ -221,7 +221,8 @@ static void a_replaced_file_keeps_its_mode(void **state)
             assert_int_equal(chmod(path, modes[i]), 0);
         }
         assert_sac_ok(sac_outfile_open(test_context(), path, &out));
-        assert_int_equal(mode_of(out.name.file) & 07 & ~modes[i], 0); /* nobody reads along who could not before */
+        assert_int_equal(mode_of(out.name.file) & 07 & ~modes[i], 0); /* nobody reads along who
+                                                                         could not before */
         assert_sac_ok(sac_outfile_finish(&out));
         assert_int_equal(mode_of(path), modes[i] ? modes[i] : 0640);
     }

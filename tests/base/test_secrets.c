@@ -32,13 +32,15 @@ static const struct {
     /* queries: what is not known to be harmless */
     {"http://h/a.m3u8?token=SECRET", "http://h/a.m3u8?token=***"},
     {"http://h/a?channel=2&to%6ben=SECRET&fps=5", "http://h/a?channel=2&to%6ben=***&fps=5"},
-    {"http://h/a?X-Amz-Signature=SECRET&width=2#SECRET", "http://h/a?X-Amz-Signature=***&width=2#***"},
+    {"http://h/a?X-Amz-Signature=SECRET&width=2#SECRET",
+     "http://h/a?X-Amz-Signature=***&width=2#***"},
     {"http://h/a?SECRET", "http://h/a?***"},
     {"http://h/a;jsessionid=SECRET", "http://h/a;jsessionid=***"},
     {"srt://h:9000?mode=caller&passphrase=SECRET", "srt://h:9000?mode=caller&passphrase=***"},
     /* in sentences, and several */
     {"cannot open 'rtsp://u:SECRET@h/1': refused", "cannot open 'rtsp://***@h/1': refused"},
-    {"Opening 'http://h/a.ts?sig=SECRET' for reading", "Opening 'http://h/a.ts?sig=***' for reading"},
+    {"Opening 'http://h/a.ts?sig=SECRET' for reading",
+     "Opening 'http://h/a.ts?sig=***' for reading"},
     {"(tcp://h:80), then http://u:SECRET@g.", "(tcp://h:80), then http://***@g."},
     {"concat:http://u:SECRET@a/1|http://u:SECRET@b/2", "concat:http://***@a/1|http://***@b/2"},
     {"crypto+https://u:SECRET@h/a", "crypto+https://***@h/a"},
@@ -52,9 +54,11 @@ static void hides_what_is_secret(void **state)
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
         char shown[256], twice[256];
-        assert_int_equal(sac_hide_secrets(cases[i].text, shown, sizeof shown), strlen(cases[i].expect));
+        assert_int_equal(sac_hide_secrets(cases[i].text, shown, sizeof shown),
+                         strlen(cases[i].expect));
         assert_string_equal(shown, cases[i].expect);
-        sac_hide_secrets(shown, twice, sizeof twice); /* lines pass more than one place that hides */
+        sac_hide_secrets(shown, twice, sizeof twice); /* lines pass more than one place that hides
+                                                       */
         assert_string_equal(twice, shown);
     }
 }

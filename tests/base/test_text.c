@@ -70,16 +70,22 @@ static void escapes_json_strings(void **state)
     string("", "\"\"");
     string("a \"b\" \\ c", "\"a \\\"b\\\" \\\\ c\"");
     string("tab\tnewline\n\x7f\x01", "\"tab\\u0009newline\\u000a\\u007f\\u0001\"");
-    string("Stra\xc3\x9f" "e \xe2\x82\xac \xf0\x9f\x98\x80", "\"Stra\xc3\x9f" "e \xe2\x82\xac \xf0\x9f\x98\x80\"");
+    string("Stra\xc3\x9f"
+           "e \xe2\x82\xac \xf0\x9f\x98\x80",
+           "\"Stra\xc3\x9f"
+           "e \xe2\x82\xac \xf0\x9f\x98\x80\"");
 }
 
 static void replaces_what_is_no_utf8(void **state)
 {
     (void)state;
     string("\xff", "\"\xef\xbf\xbd\"");
-    string("a\x80" "b", "\"a\xef\xbf\xbd" "b\"");
-    string("\xc3", "\"\xef\xbf\xbd\"");                             /* cut short */
-    string("\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\"");             /* overlong */
+    string("a\x80"
+           "b",
+           "\"a\xef\xbf\xbd"
+           "b\"");
+    string("\xc3", "\"\xef\xbf\xbd\"");                                 /* cut short */
+    string("\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\"");                 /* overlong */
     string("\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""); /* a surrogate */
     string("\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
     string("\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\"");
@@ -120,9 +126,9 @@ static void says_when_memory_ran_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(writes_fixed_point),       cmocka_unit_test(writes_integers),
-        cmocka_unit_test(escapes_json_strings),     cmocka_unit_test(replaces_what_is_no_utf8),
-        cmocka_unit_test(quotes_csv_fields),        cmocka_unit_test(says_when_memory_ran_out),
+        cmocka_unit_test(writes_fixed_point),   cmocka_unit_test(writes_integers),
+        cmocka_unit_test(escapes_json_strings), cmocka_unit_test(replaces_what_is_no_utf8),
+        cmocka_unit_test(quotes_csv_fields),    cmocka_unit_test(says_when_memory_ran_out),
     };
     return cmocka_run_group_tests_name("base/text", tests, NULL, NULL);
 }

@@ -139,7 +139,8 @@ static void pool_serves_two_callers(void **state)
     struct caller callers[2] = {{.pool = pool}, {.pool = pool}};
     pthread_t     threads[2];
     for (int i = 0; i < 2; i++)
-        assert_sac_ok(sac_thread_start(test_context(), &threads[i], "caller", call_pool, &callers[i]));
+        assert_sac_ok(
+            sac_thread_start(test_context(), &threads[i], "caller", call_pool, &callers[i]));
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);
         assert_int_equal(callers[i].wrong, 0);

@@ -20,10 +20,14 @@ static void expect(const char *const *names, const char *const *paths, size_t co
 static void names_become_files(void **state)
 {
     (void)state;
-    expect((const char *const[]){"a", "b:0", "\xc3\xa4"}, (const char *const[]){"f/a.npy", "f/b:0.npy", "f/\xc3\xa4.npy"}, 3);
-    expect((const char *const[]){"a/b", "a_b", "a_b-2"}, (const char *const[]){"f/a_b-3.npy", "f/a_b.npy", "f/a_b-2.npy"}, 3);
-    expect((const char *const[]){"", "output", ".."}, (const char *const[]){"f/output-2.npy", "f/output.npy", "f/_..npy"}, 3);
-    expect((const char *const[]){"x\ny", "x/y"}, (const char *const[]){"f/x_y.npy", "f/x_y-2.npy"}, 2);
+    expect((const char *const[]){"a", "b:0", "\xc3\xa4"},
+           (const char *const[]){"f/a.npy", "f/b:0.npy", "f/\xc3\xa4.npy"}, 3);
+    expect((const char *const[]){"a/b", "a_b", "a_b-2"},
+           (const char *const[]){"f/a_b-3.npy", "f/a_b.npy", "f/a_b-2.npy"}, 3);
+    expect((const char *const[]){"", "output", ".."},
+           (const char *const[]){"f/output-2.npy", "f/output.npy", "f/_..npy"}, 3);
+    expect((const char *const[]){"x\ny", "x/y"}, (const char *const[]){"f/x_y.npy", "f/x_y-2.npy"},
+           2);
 }
 
 static void long_names_are_cut(void **state)

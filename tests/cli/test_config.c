@@ -66,8 +66,7 @@ static void faults_name_file_and_line(void **state)
     (void)state;
     refuses("threads: 1\n\ntracker:\n  knid: sort\n",
             "a.yaml:4: unknown key 'tracker.knid'; did you mean 'tracker.kind'?");
-    refuses("colour: red\n",
-            "a.yaml:1: unknown key 'colour'; 'saccade config' prints all keys");
+    refuses("colour: red\n", "a.yaml:1: unknown key 'colour'; 'saccade config' prints all keys");
     refuses("threads: many\n", "a.yaml:1: threads: 'many' is not a whole number");
     refuses("encode:\n  crf: 77\n", "a.yaml:2: encode.crf: 77 is out of range; it takes 0 to 51");
     refuses("threads: [1]\n", "a.yaml:1: threads takes one value, not a list");

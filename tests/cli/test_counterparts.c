@@ -35,7 +35,8 @@ static void values_are_spelled_as_help_does(void **state)
     (void)state;
     for (size_t i = 0; i < counterpart_count; i++) {
         const char *space = counterparts[i].option ? strchr(counterparts[i].option, ' ') : NULL;
-        if (counterparts[i].option && !space && option_of(counterparts[i].option)->type != OPTION_FLAG)
+        if (counterparts[i].option && !space &&
+            option_of(counterparts[i].option)->type != OPTION_FLAG)
             fail_msg("'%s': '%s' wants a value", counterparts[i].word, counterparts[i].option);
     }
 }

@@ -29,12 +29,13 @@ static void escapes_what_json_forbids(void **state)
 static void keeps_utf8_and_replaces_the_rest(void **state)
 {
     (void)state;
-    quotes("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+    quotes("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+           "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
     quotes("\xff\x80x", "\"\\ufffd\\ufffdx\"");
-    quotes("\xc3", "\"\\ufffd\"");                     /* cut short */
-    quotes("\xc0\xaf", "\"\\ufffd\\ufffd\"");          /* too long a form of '/' */
-    quotes("\xe0\x80\xaf", "\"\\ufffd\\ufffd\\ufffd\""); /* and a longer one */
-    quotes("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\""); /* a surrogate */
+    quotes("\xc3", "\"\\ufffd\"");                                  /* cut short */
+    quotes("\xc0\xaf", "\"\\ufffd\\ufffd\"");                       /* too long a form of '/' */
+    quotes("\xe0\x80\xaf", "\"\\ufffd\\ufffd\\ufffd\"");            /* and a longer one */
+    quotes("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"");            /* a surrogate */
     quotes("\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""); /* past U+10FFFF */
 }
 

@@ -49,8 +49,9 @@ static const char *parted(const char *const *inputs, size_t count, bool by_endin
     }
     return text;
 }
-#define PARTED(by_ending, ...) \
-    parted((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), by_ending)
+#define PARTED(by_ending, ...)                 \
+    parted((const char *const[]){__VA_ARGS__}, \
+           sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), by_ending)
 
 static void names_that_clash_are_told_apart(void **state)
 {
@@ -63,7 +64,8 @@ static void names_that_clash_are_told_apart(void **state)
     assert_string_equal(PARTED(true, "/x/a.mp4", "/x/a.mkv"), "a a");
     assert_string_equal(PARTED(true, "/x/a.mp4", "/x/a.mp4"), "a_1 a_2");
     assert_string_equal(PARTED(false, "rtsp://one/live", "rtsp://two/live"), "one_live two_live");
-    assert_string_equal(PARTED(false, "rtsp://u:p@one/live", "rtsp://u:q@two/live"), "one_live two_live");
+    assert_string_equal(PARTED(false, "rtsp://u:p@one/live", "rtsp://u:q@two/live"),
+                        "one_live two_live");
 }
 
 static void templates_are_filled(void **state)
@@ -75,7 +77,8 @@ static void templates_are_filled(void **state)
     assert_false(template_is("out/a.mp4"));
     assert_false(template_is("out/{1}.mp4"));
     assert_true(template_is("{odd}"));
-    assert_true(template_expand("{folder}/{name}-{index}-{stream}{{{name}}}{", &n, 4, path, sizeof path, unknown));
+    assert_true(template_expand("{folder}/{name}-{index}-{stream}{{{name}}}{", &n, 4, path,
+                                sizeof path, unknown));
     assert_string_equal(path, "cam/a-5-4{a}{");
     assert_string_equal(unknown, "");
     template_expand("{naem}", &n, 0, path, sizeof path, unknown);

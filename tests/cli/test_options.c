@@ -60,14 +60,16 @@ static void reads_times(void **state)
         const char *text;
         double      seconds; /* -1: it is none */
     } cases[] = {
-        {"90", 90},        {"0.25", 0.25}, {"1:30", 90},  {"00:01:30.5", 90.5}, {"2:00:00", 7200}, {"90:00", 5400},
-        {"1:60", -1},      {"1:2:3:4", -1}, {"-3", -1},   {"1.5:00", -1},       {"", -1},          {"1:", -1},
-        {"5s", -1},        {"1e3", -1},     {"0x10", -1}, {"nan", -1},          {":30", -1},       {"1:0x5", -1},
-        {"999999999", -1}, {"inf", -1},
+        {"90", 90},      {"0.25", 0.25}, {"1:30", 90},    {"00:01:30.5", 90.5}, {"2:00:00", 7200},
+        {"90:00", 5400}, {"1:60", -1},   {"1:2:3:4", -1}, {"-3", -1},           {"1.5:00", -1},
+        {"", -1},        {"1:", -1},     {"5s", -1},      {"1e3", -1},          {"0x10", -1},
+        {"nan", -1},     {":30", -1},    {"1:0x5", -1},   {"999999999", -1},    {"inf", -1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        int status = option_set(&settings, option_find("start", VERB_TRACK), cases[i].text, "--start", &fault);
-        if (status != (cases[i].seconds < 0 ? 2 : 0) || (status == 0 && settings.start_s != cases[i].seconds))
+        int status = option_set(&settings, option_find("start", VERB_TRACK), cases[i].text,
+                                "--start", &fault);
+        if (status != (cases[i].seconds < 0 ? 2 : 0) ||
+            (status == 0 && settings.start_s != cases[i].seconds))
             fail_msg("'%s': %d, %g", cases[i].text, status, settings.start_s);
     }
 }
@@ -97,8 +99,8 @@ static void reads_sizes(void **state)
     static const struct {
         const char *text;
         uint64_t    bytes;
-    } cases[] = {{"0", 0},          {"1500000", 1500000},      {"512M", 512ull << 20},
-                 {"2G", 2ull << 30}, {"1.5K", 1536},            {"3GiB", 3ull << 30}};
+    } cases[] = {{"0", 0},           {"1500000", 1500000}, {"512M", 512ull << 20},
+                 {"2G", 2ull << 30}, {"1.5K", 1536},       {"3GiB", 3ull << 30}};
     const struct option *option = option_find("memory-limit", VERB_TRACK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(option_set(&settings, option, cases[i].text, "x", &fault), 0);
@@ -143,7 +145,8 @@ static void mistakes_name_the_thing_and_the_remedy(void **state)
             "--threads: 99999999999999999999 is out of range; it takes 0 to 1024");
     refuses(VERB_TRACK, "--trails=maybe", "--trails: 'maybe' is neither true nor false");
     refuses(VERB_TRACK, "--tracker sortt",
-            "--tracker: 'sortt' is unknown; did you mean 'sort'? It takes sort, bytetrack, ocsort, botsort");
+            "--tracker: 'sortt' is unknown; did you mean 'sort'? It takes sort, bytetrack, ocsort, "
+            "botsort");
     refuses(VERB_INFER, "--input --output x", "--input needs a value: --input [NAME=]X.npy");
 }
 

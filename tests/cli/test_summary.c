@@ -19,8 +19,10 @@ static const char *summary_of(const struct sac_pipeline_stats *stats)
 static struct sac_pipeline_stats two_stages(void)
 {
     struct sac_pipeline_stats stats = {.frames = 300, .elapsed_s = 10, .fps = 30, .stage_count = 2};
-    stats.stage[0] = (struct sac_timer_summary){.name = "decode", .count = 300, .mean_ms = 1, .p99_ms = 2};
-    stats.stage[1] = (struct sac_timer_summary){.name = "inference", .count = 40, .mean_ms = 3, .p99_ms = 4};
+    stats.stage[0] =
+        (struct sac_timer_summary){.name = "decode", .count = 300, .mean_ms = 1, .p99_ms = 2};
+    stats.stage[1] =
+        (struct sac_timer_summary){.name = "inference", .count = 40, .mean_ms = 3, .p99_ms = 4};
     return stats;
 }
 
@@ -28,7 +30,8 @@ static void a_device_has_columns_of_its_own(void **state)
 {
     (void)state;
     struct sac_pipeline_stats stats = two_stages();
-    stats.stage_gpu[1] = (struct sac_timer_summary){.name = "inference", .count = 40, .mean_ms = 12.345, .p99_ms = 23.456};
+    stats.stage_gpu[1] = (struct sac_timer_summary){
+        .name = "inference", .count = 40, .mean_ms = 12.345, .p99_ms = 23.456};
     const char *text = summary_of(&stats);
     assert_non_null(strstr(text, "gpu mean ms  gpu p99 ms\n"));
     const char *decode = strstr(text, "  decode "), *inference = strstr(text, "  inference ");
@@ -54,7 +57,8 @@ static void says_which_classes_are_kept(void **state)
     stats.class_count = 80;
     stats.class_kept = 1;
     strcpy(stats.classes, "person (1 of 80)");
-    assert_non_null(strstr(summary_of(&stats), "\nclasses     person (1 of 80); --classes all keeps all\n"));
+    assert_non_null(
+        strstr(summary_of(&stats), "\nclasses     person (1 of 80); --classes all keeps all\n"));
     stats.class_kept = 80;
     strcpy(stats.classes, "all 80");
     assert_non_null(strstr(summary_of(&stats), "\nclasses     all 80\n"));

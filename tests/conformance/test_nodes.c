@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ONNX project's node tests that must pass (pass.txt), packed by pack.py, on a device: in full precision
- * with each case's own tolerance or that of the GPU's sums, whichever is wider; in half precision with one that
- * is stated below. usage: test_nodes PACK [cuda|cpu|far [NAME]] (far: engine/far.h, with BODIES under the
- * kernels of parity/bodies.h; NAME: one case) */
+/* The ONNX project's node tests that must pass (pass.txt), packed by pack.py, on a device: in full
+ * precision with each case's own tolerance or that of the GPU's sums, whichever is wider; in half
+ * precision with one that is stated below. usage: test_nodes PACK [cuda|cpu|far [NAME]] (far:
+ * engine/far.h, with BODIES under the kernels of parity/bodies.h; NAME: one case) */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,11 @@
 #include "tests/parity/bodies.h"
 #endif
 
-enum { PORTS_MAX = 16, NAMES_MAX = 60 /* failures shown */, LOST_MAX = 20 /* in a row: the GPU is gone */ };
+enum {
+    PORTS_MAX = 16,
+    NAMES_MAX = 60 /* failures shown */,
+    LOST_MAX = 20 /* in a row: the GPU is gone */
+};
 
 static struct {
     uint8_t *at, *end;
@@ -100,10 +104,12 @@ static bool is_real(enum sac_dtype dtype)
     return dtype == SAC_F32 || dtype == SAC_F64 || dtype == SAC_F16 || dtype == SAC_BF16;
 }
 
-/* What the numbers may be off: |got - want| <= atol + rtol |want|. In half precision every number that is read
- * and stored is rounded to 11 bits, so sums are off by some of the largest that goes in: atol is a part of the
- * largest of the output. Integers are indices and counts: one step, as a rounded number may count otherwise. */
-static void tolerance(const struct node_case *c, int i, bool half, double largest, double *rtol, double *atol)
+/* What the numbers may be off: |got - want| <= atol + rtol |want|. In half precision every number
+ * that is read and stored is rounded to 11 bits, so sums are off by some of the largest that goes
+ * in: atol is a part of the largest of the output. Integers are indices and counts: one step, as a
+ * rounded number may count otherwise. */
+static void tolerance(const struct node_case *c, int i, bool half, double largest, double *rtol,
+                      double *atol)
 {
     const enum sac_dtype dtype = c->out[i].desc.dtype;
     *rtol = c->rtol;
@@ -125,9 +131,10 @@ static void tolerance(const struct node_case *c, int i, bool half, double larges
 static bool equal(const struct node_case *c, int i, void *got, bool half, char *why, size_t size)
 {
     const enum sac_dtype     dtype = c->out[i].desc.dtype;
-    const struct sac_operand x = {.dtype = dtype, .data = got}, y = {.dtype = dtype, .data = (void *)c->out[i].bytes};
-    const int64_t            count = sac_tensor_desc_elements(&c->out[i].desc);
-    double                   rtol, atol, largest = 0;
+    const struct sac_operand x = {.dtype = dtype, .data = got},
+                             y = {.dtype = dtype, .data = (void *)c->out[i].bytes};
+    const int64_t count = sac_tensor_desc_elements(&c->out[i].desc);
+    double        rtol, atol, largest = 0;
     for (int64_t k = 0; k < count; k++) {
         const double v = fabs(sac_operand_get(&y, k));
         largest = isfinite(v) ? fmax(largest, v) : largest;
@@ -135,7 +142,10 @@ static bool equal(const struct node_case *c, int i, void *got, bool half, char *
     tolerance(c, i, half, largest, &rtol, &atol);
     for (int64_t k = 0; k < count; k++) {
         const double u = sac_operand_get(&x, k), v = sac_operand_get(&y, k);
-        const bool   beyond = half && dtype == SAC_F32 && fabs(v) > 65504 && fabs(u) >= 65504; /* infinite there */
+        const bool   beyond =
+            half && dtype == SAC_F32 && fabs(v) > 65504 && fabs(u) >= 65504; /* infinite
+                                                                                there
+                                                                              */
         if (u == v || (isnan(u) && isnan(v)) || fabs(u - v) <= atol + rtol * fabs(v) || beyond)
             continue;
         snprintf(why, size, "output %d, number %lld: %.7g, not %.7g", i, (long long)k, u, v);
@@ -144,7 +154,8 @@ static bool equal(const struct node_case *c, int i, void *got, bool half, char *
     return true;
 }
 
-static bool check_output(const struct node_case *c, int i, sac_tensor *t, bool half, char *why, size_t size)
+static bool check_output(const struct node_case *c, int i, sac_tensor *t, bool half, char *why,
+                         size_t size)
 {
     const struct sac_tensor_desc *d = sac_tensor_describe(t), *want = &c->out[i].desc;
     if (d->dtype != want->dtype || d->rank != want->rank ||
@@ -172,8 +183,10 @@ static sac_result send(const struct node_case *c, sac_model *m, sac_tensor **in)
     return res;
 }
 
-/* Twice into the same tensors, so that the second run is a captured one. *host: nodes that ran there. */
-static bool run_case(const struct node_case *c, enum sac_precision precision, int *host, char *why, size_t size)
+/* Twice into the same tensors, so that the second run is a captured one. *host: nodes that ran
+ * there. */
+static bool run_case(const struct node_case *c, enum sac_precision precision, int *host, char *why,
+                     size_t size)
 {
     struct sac_model_params params = sac_model_params_default();
     sac_tensor             *in[PORTS_MAX] = {NULL}, *out[PORTS_MAX] = {NULL};
@@ -219,12 +232,14 @@ static void run_all(enum sac_precision precision)
         char why[400] = "";
         int  host = 0;
         take_case(&c);
-        if ((only && strcmp(only, c.name) != 0) || (precision == SAC_PRECISION_FP16 && beyond_half(&c)))
+        if ((only && strcmp(only, c.name) != 0) ||
+            (precision == SAC_PRECISION_FP16 && beyond_half(&c)))
             continue;
         const bool good = run_case(&c, precision, &host, why, sizeof why);
         passed += good;
         failed += !good;
-        lost = good ? 0 : lost + (strstr(why, "CUDA error") || strstr(why, "illegal memory") ? 1 : 0);
+        lost =
+            good ? 0 : lost + (strstr(why, "CUDA error") || strstr(why, "illegal memory") ? 1 : 0);
         if (!good && failed <= NAMES_MAX)
             print_message("%s %s: %s\n", sac_precision_name(precision), c.name, why);
         host_cases += host > 0;
@@ -244,7 +259,8 @@ static void need_device(void)
     if (!pack.at) {
         if (getenv("SACCADE_TEST_GPU"))
             fail_msg("the packed node tests are not here: tests/conformance/pack.py makes them");
-        print_message("skipped: the packed node tests are not here; tests/conformance/pack.py makes them\n");
+        print_message(
+            "skipped: the packed node tests are not here; tests/conformance/pack.py makes them\n");
         skip();
     }
     if (!dev && !strcmp(device_name, "cuda"))
@@ -296,7 +312,8 @@ static void read_pack(const char *path)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_in_fp32), cmocka_unit_test(nodes_in_fp16)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_in_fp32),
+                                       cmocka_unit_test(nodes_in_fp16)};
     if (argc < 2)
         return 2;
 #ifdef BODIES

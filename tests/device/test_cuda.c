@@ -20,7 +20,8 @@ static void says_what_is_missing(void **state)
         assert_non_null(strstr(why, "GPU"));
     } else {
         sac_context_last_error(test_context(), why, sizeof why);
-        assert_true(strstr(why, "libsaccade-cuda.so") || strstr(why, "driver") || strstr(why, "GPU"));
+        assert_true(strstr(why, "libsaccade-cuda.so") || strstr(why, "driver") ||
+                    strstr(why, "GPU"));
     }
     assert_non_null(strstr(why, "'cpu' runs everywhere"));
     assert_null(dev);
@@ -50,7 +51,7 @@ static void tensors_come_back_as_they_went(void **state)
         struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {sizes[i]}};
         sac_tensor            *t = NULL;
         uint8_t               *there = sac_alloc((size_t)sizes[i] + 1),
-                              *back = sac_calloc((size_t)sizes[i] + 1, 1);
+                *back = sac_calloc((size_t)sizes[i] + 1, 1);
         assert_true(there && back);
         for (int64_t k = 0; k <= sizes[i]; k++)
             there[k] = (uint8_t)(k * 31 + k / 256);
@@ -100,7 +101,8 @@ static void strict_mode_refuses_frames(void **state)
     struct sac_device_params params = sac_device_params_default();
     params.zero_copy_strict = 1;
     sac_device *dev = gpu_open(&params), *cpu = NULL;
-    sac_frame  *here = NULL, *there = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 33, .height = 17};
+    sac_frame  *here = NULL, *there = NULL,
+              desc = {.format = SAC_PIXEL_NV12, .width = 33, .height = 17};
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &cpu));
     assert_sac_ok(sac_frame_create(cpu, &desc, &here));
     assert_sac_ok(sac_frame_create(dev, &desc, &there));
@@ -209,7 +211,8 @@ static void streams_wait_for_each_other(void **state)
     sac_device_unref(&dev);
 }
 
-/* A copy of 256 MiB takes the device some 0.1 ms at least, and a thread that waits for it sleeps. */
+/* A copy of 256 MiB takes the device some 0.1 ms at least, and a thread that waits for it
+ * sleeps. */
 static void events_measure_and_wait(void **state)
 {
     (void)state;
@@ -294,15 +297,15 @@ static void a_thousand_times_leave_nothing(void **state)
 {
     (void)state;
     sac_device *dev = gpu_open(NULL); /* to ask the card */
-    for (int i = 0; i < 50; i++) /* what stays with the process is there by now */
+    for (int i = 0; i < 50; i++)      /* what stays with the process is there by now */
         open_use_and_close();
-    long resident = resident_kib();
-    int  files = open_files();
+    long          resident = resident_kib();
+    int           files = open_files();
     const int64_t left = free_bytes(dev);
     for (int i = 0; i < 1000; i++)
         open_use_and_close();
-    print_message("1,000 times: %+ld KiB resident, %+ld KiB of the card\n", resident_kib() - resident,
-                  (long)((left - free_bytes(dev)) / 1024));
+    print_message("1,000 times: %+ld KiB resident, %+ld KiB of the card\n",
+                  resident_kib() - resident, (long)((left - free_bytes(dev)) / 1024));
     if (getenv("SACCADE_TEST_WHOLE_GPU")) /* else it is others' doing, too */
         assert_true(left - free_bytes(dev) <= 4 << 20);
     assert_int_equal(open_files(), files);

@@ -23,9 +23,10 @@ static void opens_by_name(void **state)
 static void refuses_what_it_lacks(void **state)
 {
     (void)state;
-    static const char *const unknown[] = {"gpu", "", "cpu:1", "cuda:", "cuda:x", "cuda:-1", "auto:0x", "auto:0", "auto:1"};
-    sac_device *dev = NULL;
-    char        why[512];
+    static const char *const unknown[] = {"gpu",     "",        "cpu:1",  "cuda:", "cuda:x",
+                                          "cuda:-1", "auto:0x", "auto:0", "auto:1"};
+    sac_device              *dev = NULL;
+    char                     why[512];
     for (size_t i = 0; i < SAC_COUNT(unknown); i++)
         assert_sac_error(sac_device_open(test_context(), unknown[i], NULL, &dev), SAC_ERR_ARG);
     assert_sac_error(sac_device_open(test_context(), NULL, NULL, &dev), SAC_ERR_ARG);
@@ -59,8 +60,8 @@ static void runs_work_in_order_on_a_stream(void **state)
     char               src[4] = "abc", dst[4] = "";
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
     assert_sac_ok(dev->ops->stream_create(dev, &stream));
-    assert_sac_ok(sac_device_copy(dev, stream, dst, src, 4, SAC_COPY_ON_DEVICE, SAC_COPY_BOXES,
-                                  "test"));
+    assert_sac_ok(
+        sac_device_copy(dev, stream, dst, src, 4, SAC_COPY_ON_DEVICE, SAC_COPY_BOXES, "test"));
     assert_sac_ok(dev->ops->stream_wait(stream));
     assert_string_equal(dst, "abc");
     dev->ops->stream_destroy(&stream);
@@ -69,8 +70,9 @@ static void runs_work_in_order_on_a_stream(void **state)
 
 /* ---- what a device holds for itself ---- */
 
-static struct sac_buffer *held; /* by the device of the next test, as a GPU holds scratch and lists */
-static int                taken;
+static struct sac_buffer *held; /* by the device of the next test, as a GPU holds scratch and lists
+                                 */
+static int taken;
 
 static sac_result take_memory(struct sac_device *dev, size_t bytes, void **out)
 {

@@ -36,8 +36,12 @@ static void lays_out_every_format(void **state)
     for (int format = SAC_PIXEL_NV12; format < SAC_PIXEL_FORMAT_COUNT; format++)
         for (size_t i = 0; i < SAC_COUNT(sizes); i++) {
             sac_frame *frame = NULL;
-            sac_frame  desc = {.format = format, .width = sizes[i][0], .height = sizes[i][1],
-                               .pts_us = 40000, .number = 1, .stream_id = 7};
+            sac_frame  desc = {.format = format,
+                               .width = sizes[i][0],
+                               .height = sizes[i][1],
+                               .pts_us = 40000,
+                               .number = 1,
+                               .stream_id = 7};
             assert_sac_ok(sac_frame_create(dev, &desc, &frame));
             assert_int_equal(frame->pts_us, 40000);
             assert_int_equal(frame->stream_id, 7);
@@ -94,8 +98,11 @@ static void wraps_planes_of_others(void **state)
     sac_frame  *frame = NULL;
     uint8_t     pixels[3 * 10 * 2];
     int         released = 0;
-    sac_frame   desc = {.format = SAC_PIXEL_RGB24, .width = 10, .height = 2,
-                        .plane = {pixels}, .pitch_bytes = {29}};
+    sac_frame   desc = {.format = SAC_PIXEL_RGB24,
+                        .width = 10,
+                        .height = 2,
+                        .plane = {pixels},
+                        .pitch_bytes = {29}};
     assert_sac_error(sac_frame_wrap(dev, &desc, NULL, NULL, &frame), SAC_ERR_ARG);
     desc.pitch_bytes[0] = 30;
     assert_sac_ok(sac_frame_wrap(dev, &desc, count_release, &released, &frame));
@@ -112,26 +119,31 @@ static void lying_planes_are_turned_upright(void **state)
 {
     (void)state;
     static const char *const want[SAC_ORIENTATION_COUNT] = {
-        [SAC_UPRIGHT] = "abcd/efgh",          [SAC_TURN_90] = "ea/fb/gc/hd",
-        [SAC_TURN_180] = "hgfe/dcba",         [SAC_TURN_270] = "dh/cg/bf/ae",
-        [SAC_MIRROR] = "dcba/hgfe",           [SAC_MIRROR_TURN_90] = "hd/gc/fb/ea",
-        [SAC_MIRROR_TURN_180] = "efgh/abcd",  [SAC_MIRROR_TURN_270] = "ae/bf/cg/dh",
+        [SAC_UPRIGHT] = "abcd/efgh",         [SAC_TURN_90] = "ea/fb/gc/hd",
+        [SAC_TURN_180] = "hgfe/dcba",        [SAC_TURN_270] = "dh/cg/bf/ae",
+        [SAC_MIRROR] = "dcba/hgfe",          [SAC_MIRROR_TURN_90] = "hd/gc/fb/ea",
+        [SAC_MIRROR_TURN_180] = "efgh/abcd", [SAC_MIRROR_TURN_270] = "ae/bf/cg/dh",
     };
     uint8_t     pixels[16] = "abcd....efgh....";
     sac_device *dev = cpu();
     for (int o = 1; o < SAC_ORIENTATION_COUNT; o++) {
-        sac_frame  stored = {.format = SAC_PIXEL_GRAY8, .width = 4, .height = 2, .plane = {pixels}, .pitch_bytes = {8}};
-        sac_frame  desc = sac_frame_as_turned(&stored, (enum sac_orientation)o), *frame = NULL;
-        char       got[16] = "";
-        size_t     at = 0;
-        int        released = 0;
+        sac_frame stored = {.format = SAC_PIXEL_GRAY8,
+                            .width = 4,
+                            .height = 2,
+                            .plane = {pixels},
+                            .pitch_bytes = {8}};
+        sac_frame desc = sac_frame_as_turned(&stored, (enum sac_orientation)o), *frame = NULL;
+        char      got[16] = "";
+        size_t    at = 0;
+        int       released = 0;
         assert_sac_ok(sac_frame_wrap(dev, &desc, count_release, &released, &frame));
         assert_int_equal(frame->orientation, SAC_UPRIGHT);
         assert_int_equal(released, 1);
         assert_true(sac_frame_is_writable(frame));
         for (int y = 0; y < frame->height; y++) {
-            at += (size_t)snprintf(got + at, sizeof got - at, "%s%.*s", y ? "/" : "", frame->width,
-                                   (const char *)frame->plane[0] + (size_t)y * frame->pitch_bytes[0]);
+            at +=
+                (size_t)snprintf(got + at, sizeof got - at, "%s%.*s", y ? "/" : "", frame->width,
+                                 (const char *)frame->plane[0] + (size_t)y * frame->pitch_bytes[0]);
         }
         assert_string_equal(got, want[o]);
         sac_frame_unref(&frame);
@@ -145,9 +157,12 @@ static void turning_them_is_counted_and_refused(void **state)
     static uint8_t    pixels[2][64 * 32];
     sac_device       *dev = cpu();
     struct sac_ledger ledger;
-    sac_frame         desc = {.format = SAC_PIXEL_NV12,      .width = 32,
-                              .height = 64,                  .plane = {pixels[0], pixels[1]},
-                              .pitch_bytes = {64, 64},       .orientation = SAC_TURN_90};
+    sac_frame         desc = {.format = SAC_PIXEL_NV12,
+                              .width = 32,
+                              .height = 64,
+                              .plane = {pixels[0], pixels[1]},
+                              .pitch_bytes = {64, 64},
+                              .orientation = SAC_TURN_90};
     sac_frame        *frame = NULL;
     assert_sac_ok(sac_frame_wrap(dev, &desc, NULL, NULL, &frame));
     sac_device_ledger(dev, &ledger);

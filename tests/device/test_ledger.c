@@ -23,7 +23,8 @@ static void counts_by_reason(void **state)
     assert_sac_ok(sac_device_count_copy(dev, 1000, SAC_COPY_FRAME_CONVERT, "decoder"));
     sac_device_ledger(dev, &ledger);
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++) {
-        uint64_t calls = i == SAC_COPY_BOXES ? 2 : i == SAC_COPY_COMMANDS || i == SAC_COPY_FRAME_CONVERT;
+        uint64_t calls =
+            i == SAC_COPY_BOXES ? 2 : i == SAC_COPY_COMMANDS || i == SAC_COPY_FRAME_CONVERT;
         uint64_t bytes = i == SAC_COPY_BOXES ? 30 : i == SAC_COPY_FRAME_CONVERT ? 1000 : 0;
         assert_int_equal(ledger.reason[i].calls, calls);
         assert_int_equal(ledger.reason[i].bytes, bytes);
@@ -70,7 +71,8 @@ static void counts_what_crosses(void **state)
     dev->ops = &ops;
     assert_sac_ok(copy(dev, 10, SAC_COPY_BOXES));
     assert_sac_ok(copy(dev, 20, SAC_COPY_WEIGHTS));
-    assert_sac_ok(sac_device_copy(dev, NULL, b, a, 3, SAC_COPY_ON_DEVICE, SAC_COPY_TENSOR_LAYOUT, "test"));
+    assert_sac_ok(
+        sac_device_copy(dev, NULL, b, a, 3, SAC_COPY_ON_DEVICE, SAC_COPY_TENSOR_LAYOUT, "test"));
     assert_sac_ok(sac_device_count_copy(dev, 1000, SAC_COPY_FRAME_CONVERT, "decoder"));
     assert_sac_ok(sac_device_count_copy(dev, 500, SAC_COPY_FRAME_DOWNLOAD, "decoder"));
     sac_device_ledger(dev, &ledger);
@@ -85,9 +87,9 @@ static void checks_its_arguments(void **state)
     char        byte;
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
     assert_sac_error(copy(dev, 4, SAC_COPY_REASON_COUNT), SAC_ERR_ARG);
-    assert_sac_error(sac_device_copy(dev, NULL, NULL, &byte, 1, SAC_COPY_ON_DEVICE, SAC_COPY_BOXES,
-                                     "test"),
-                     SAC_ERR_ARG);
+    assert_sac_error(
+        sac_device_copy(dev, NULL, NULL, &byte, 1, SAC_COPY_ON_DEVICE, SAC_COPY_BOXES, "test"),
+        SAC_ERR_ARG);
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++)
         assert_non_null(sac_copy_reason_name(i));
     assert_string_equal(sac_copy_reason_name(SAC_COPY_OVERLAY), "overlay-download");

@@ -106,7 +106,8 @@ static void forgets_a_size_that_nobody_wants(void **state)
     sac_device_unref(&dev);
 }
 
-/* Where frames are counted, an idle buffer stays for a whole interval, one that was taken again for many. */
+/* Where frames are counted, an idle buffer stays for a whole interval, one that was taken again for
+ * many. */
 static void trims_by_frames(void **state)
 {
     (void)state;
@@ -273,7 +274,8 @@ static void a_reservation_is_within_the_budget(void **state)
     int                lines = 0;
     assert_sac_ok(sac_buffer_create(dev, 400 << 10, "idle soon", &a));
     sac_buffer_unref(&a);
-    assert_sac_ok(sac_buffer_reserve(dev, 900 << 10, "surfaces of a.mp4", &a)); /* what is idle makes room */
+    assert_sac_ok(sac_buffer_reserve(dev, 900 << 10, "surfaces of a.mp4", &a)); /* what is idle
+                                                                                   makes room */
     assert_null(sac_buffer_data(a));
     assert_int_equal(stats_of(dev).bytes_live, 900 << 10);
     assert_int_equal(stats_of(dev).bytes_idle, 0);
@@ -373,7 +375,7 @@ static void watcher_names_old_buffers_once(void **state)
 static void lists_the_live(void **state)
 {
     (void)state;
-    struct log log = {0};
+    struct log  log = {0};
     sac_device *dev = open_cpu(NULL);
     sac_frame  *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
     assert_sac_ok(sac_frame_create(dev, &desc, &frame));
@@ -415,8 +417,9 @@ static void serves_many_threads(void **state)
     assert_int_equal(stats.allocations + stats.reuses, 8000);
     assert_int_equal(stats.returns, 8000);
     assert_int_equal(stats.bytes_live, 0);
-    /* A burst of threads leaves spares, the pool forgets them when they rest, the next burst allocates again:
-     * how often is the scheduler's doing, so this asks only that nearly all requests are served again. */
+    /* A burst of threads leaves spares, the pool forgets them when they rest, the next burst
+     * allocates again: how often is the scheduler's doing, so this asks only that nearly all
+     * requests are served again. */
     assert_in_range(stats.allocations, 1, 8000 / 10);
     sac_device_unref(&dev);
 }

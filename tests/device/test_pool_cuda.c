@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool on a GPU: the card's memory used up, blocks that streams still work with, what strict mode refuses. */
+/* The pool on a GPU: the card's memory used up, blocks that streams still work with, what strict
+ * mode refuses. */
 #include <stdio.h>
 #include <string.h>
 
@@ -47,9 +48,10 @@ static void a_full_card_refuses_and_goes_on(void **state)
     struct sac_buffer        *small[ROOM], *large = NULL;
     char                      why[512];
     gpu_alone();
-    sac_device               *dev = gpu_open(NULL);
-    int                       n = fill_card(dev, 2 * GIB, held, ROOM), count = 0;
-    while (count < ROOM && sac_buffer_create(dev, (size_t)SMALL * MIB, "small", &small[count]) == SAC_OK)
+    sac_device *dev = gpu_open(NULL);
+    int         n = fill_card(dev, 2 * GIB, held, ROOM), count = 0;
+    while (count < ROOM &&
+           sac_buffer_create(dev, (size_t)SMALL * MIB, "small", &small[count]) == SAC_OK)
         count++;
     assert_in_range(count, 8, ROOM - 1);
     sac_context_last_error(test_context(), why, sizeof why);
@@ -61,7 +63,8 @@ static void a_full_card_refuses_and_goes_on(void **state)
     const uint64_t before = stats_of(dev).fragmentation;
     for (int i = 0; i < count; i++)
         sac_buffer_unref(&small[i]);
-    assert_sac_ok(sac_buffer_create(dev, (size_t)(count - 4) * SMALL * MIB * 4 / 5, "large", &large));
+    assert_sac_ok(
+        sac_buffer_create(dev, (size_t)(count - 4) * SMALL * MIB * 4 / 5, "large", &large));
     assert_int_equal(stats_of(dev).fragmentation, before + 1);
     sac_buffer_unref(&large);
     for (int i = 0; i < n; i++)
@@ -78,8 +81,11 @@ static void draw_much(sac_device *dev)
     sac_frame        *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
     assert_non_null(boxes);
     for (int i = 0; i < SHAPES; i++)
-        boxes[i] = (struct sac_shape){.kind = SAC_SHAPE_BOX, .rect = {(float)(i % 600), 10, 620, 200},
-                                      .colour = {255, 0, 0}, .alpha = 0.5f, .thickness = 2};
+        boxes[i] = (struct sac_shape){.kind = SAC_SHAPE_BOX,
+                                      .rect = {(float)(i % 600), 10, 620, 200},
+                                      .colour = {255, 0, 0},
+                                      .alpha = 0.5f,
+                                      .thickness = 2};
     assert_sac_ok(sac_frame_create(dev, &desc, &frame));
     assert_sac_ok(sac_frame_draw(frame, boxes, SHAPES));
     sac_frame_unref(&frame);
@@ -142,9 +148,11 @@ static void load(sac_device *dev, struct sac_stream *stream, sac_tensor *a, sac_
                                       SAC_COPY_ON_DEVICE, SAC_COPY_TENSOR_USER, "load"));
 }
 
-/* On another stream, behind much work, a buffer is copied; it is released at once, and whoever gets memory of its
- * size meanwhile writes something else there. Returns how many bytes of the copy are wrong. */
-static int spoiled(sac_device *dev, struct sac_stream *stream, sac_tensor *big[2], bool told, bool *same)
+/* On another stream, behind much work, a buffer is copied; it is released at once, and whoever gets
+ * memory of its size meanwhile writes something else there. Returns how many bytes of the copy are
+ * wrong. */
+static int spoiled(sac_device *dev, struct sac_stream *stream, sac_tensor *big[2], bool told,
+                   bool *same)
 {
     enum { BYTES = 4 * MIB };
     uint8_t    *host = sac_alloc(BYTES);
@@ -156,8 +164,8 @@ static int spoiled(sac_device *dev, struct sac_stream *stream, sac_tensor *big[2
     assert_sac_ok(sac_tensor_upload(source, host));
     assert_sac_ok(dev->ops->stream_after(dev, stream, NULL));
     load(dev, stream, big[0], big[1]);
-    assert_sac_ok(sac_device_copy(dev, stream, sac_tensor_data(copy), first, BYTES, SAC_COPY_ON_DEVICE,
-                                  SAC_COPY_TENSOR_USER, "copy"));
+    assert_sac_ok(sac_device_copy(dev, stream, sac_tensor_data(copy), first, BYTES,
+                                  SAC_COPY_ON_DEVICE, SAC_COPY_TENSOR_USER, "copy"));
     if (told)
         sac_tensor_used(source, stream);
     sac_tensor_unref(&source);
@@ -180,8 +188,8 @@ static void a_buffer_is_not_handed_out_while_a_stream_reads_it(void **state)
     (void)state;
     sac_device        *dev = gpu_open(NULL);
     struct sac_stream *stream = NULL;
-    sac_tensor        *big[2] = {bytes_on(dev, (int64_t)GIB, "load"), bytes_on(dev, (int64_t)GIB, "load")};
-    bool               same;
+    sac_tensor *big[2] = {bytes_on(dev, (int64_t)GIB, "load"), bytes_on(dev, (int64_t)GIB, "load")};
+    bool        same;
     assert_sac_ok(dev->ops->stream_create(dev, &stream));
     /* What goes wrong without a word to the pool shows that this test could see it. */
     assert_true(spoiled(dev, stream, big, false, &same) > 0);
@@ -201,9 +209,9 @@ static void a_buffer_is_not_handed_out_while_a_stream_reads_it(void **state)
 static void waiting_is_until_all_is_done(void **state)
 {
     (void)state;
-    sac_device       *dev = gpu_open(NULL);
-    sac_tensor       *big[2] = {bytes_on(dev, (int64_t)GIB, "load"), bytes_on(dev, (int64_t)GIB, "load")};
-    sac_frame        *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
+    sac_device *dev = gpu_open(NULL);
+    sac_tensor *big[2] = {bytes_on(dev, (int64_t)GIB, "load"), bytes_on(dev, (int64_t)GIB, "load")};
+    sac_frame  *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
     struct sac_event *behind = NULL;
     assert_sac_ok(dev->ops->event_create(dev, false, &behind));
     assert_sac_ok(sac_frame_create(dev, &desc, &frame));
@@ -238,10 +246,10 @@ static void note_release(void *user)
 static void a_decoders_planes_go_back_after_the_work(void **state)
 {
     (void)state;
-    sac_device        *dev = gpu_open(NULL);
-    sac_tensor        *big[2] = {bytes_on(dev, (int64_t)GIB, "load"), bytes_on(dev, (int64_t)GIB, "load")};
-    sac_tensor        *surface = bytes_on(dev, 640 * 480 * 3 / 2, "surface"), *dst = NULL;
-    sac_frame         *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
+    sac_device *dev = gpu_open(NULL);
+    sac_tensor *big[2] = {bytes_on(dev, (int64_t)GIB, "load"), bytes_on(dev, (int64_t)GIB, "load")};
+    sac_tensor *surface = bytes_on(dev, 640 * 480 * 3 / 2, "surface"), *dst = NULL;
+    sac_frame  *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
     struct sac_preprocess     pre = sac_preprocess_default();
     struct sac_preprocess_job job = {0};
     struct release            r = {.dev = dev};
@@ -273,15 +281,15 @@ static void a_decoders_planes_go_back_after_the_work(void **state)
 
 /* ---- strict mode ---- */
 
-#define assert_refused(call, ...)                                                                        \
-    do {                                                                                                 \
-        char        why_[512];                                                                           \
-        const char *words_[] = {__VA_ARGS__};                                                            \
-        assert_sac_error(call, SAC_ERR_LIMIT);                                                           \
-        sac_context_last_error(test_context(), why_, sizeof why_);                                       \
-        for (size_t w_ = 0; w_ < SAC_COUNT(words_); w_++)                                                \
-            if (!strstr(why_, words_[w_]))                                                               \
-                fail_msg("'%s' is not in: %s", words_[w_], why_);                                        \
+#define assert_refused(call, ...)                                  \
+    do {                                                           \
+        char        why_[512];                                     \
+        const char *words_[] = {__VA_ARGS__};                      \
+        assert_sac_error(call, SAC_ERR_LIMIT);                     \
+        sac_context_last_error(test_context(), why_, sizeof why_); \
+        for (size_t w_ = 0; w_ < SAC_COUNT(words_); w_++)          \
+            if (!strstr(why_, words_[w_]))                         \
+                fail_msg("'%s' is not in: %s", words_[w_], why_);  \
     } while (0)
 
 static void strict_mode_names_what_it_refuses(void **state)
@@ -292,8 +300,10 @@ static void strict_mode_names_what_it_refuses(void **state)
     uint8_t     host[64] = {0};
     sac_device *dev = gpu_open(&params), *cpu = NULL;
     sac_frame  *here = NULL, *there = NULL, *other = NULL, *odd = NULL,
-              desc = {.format = SAC_PIXEL_NV12, .width = 32, .height = 16, .number = 7, .stream_id = 3};
-    sac_tensor *t = bytes_on(dev, sizeof host, "detector output"), *u = bytes_on(dev, sizeof host, "head input");
+              desc = {
+                  .format = SAC_PIXEL_NV12, .width = 32, .height = 16, .number = 7, .stream_id = 3};
+    sac_tensor *t = bytes_on(dev, sizeof host, "detector output"),
+               *u = bytes_on(dev, sizeof host, "head input");
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &cpu));
     assert_sac_ok(sac_frame_create(cpu, &desc, &here));
     assert_sac_ok(sac_frame_create(dev, &desc, &there));
@@ -305,11 +315,13 @@ static void strict_mode_names_what_it_refuses(void **state)
     assert_refused(sac_frame_copy(there, other), "frame-convert", "frame 7 of stream 3", "cuda:0");
     assert_refused(sac_frame_convert(there, SAC_FILTER_BILINEAR, odd), "frame-convert", "cuda:0");
     assert_refused(sac_tensor_upload(t, host), "upload", "detector output", "uint8 [64]", "cuda:0");
-    assert_refused(sac_tensor_download(t, host), "download", "detector output", "uint8 [64]", "cuda:0");
-    assert_refused(sac_device_copy(dev, NULL, sac_tensor_data(u), sac_tensor_data(t), 64, SAC_COPY_ON_DEVICE,
-                                   SAC_COPY_TENSOR_LAYOUT, "head: head input"),
+    assert_refused(sac_tensor_download(t, host), "download", "detector output", "uint8 [64]",
+                   "cuda:0");
+    assert_refused(sac_device_copy(dev, NULL, sac_tensor_data(u), sac_tensor_data(t), 64,
+                                   SAC_COPY_ON_DEVICE, SAC_COPY_TENSOR_LAYOUT, "head: head input"),
                    "tensor-layout", "head input", "cuda:0");
-    assert_refused(sac_frame_convert_for(there, SAC_FILTER_BILINEAR, odd, SAC_COPY_OVERLAY, "overlay: frame 7"),
+    assert_refused(sac_frame_convert_for(there, SAC_FILTER_BILINEAR, odd, SAC_COPY_OVERLAY,
+                                         "overlay: frame 7"),
                    "overlay-download", "frame 7", "cuda:0");
     struct sac_ledger ledger;
     sac_device_ledger(dev, &ledger);
@@ -327,17 +339,21 @@ static void strict_mode_names_what_it_refuses(void **state)
 
 /* ---- lists for kernels ---- */
 
-/* More threads than there are blocks for their lists: those that come late wait, none is refused. */
+/* More threads than there are blocks for their lists: those that come late wait, none is
+ * refused. */
 static void *draw_often(void *arg)
 {
-    sac_device       *dev = arg;
-    struct sac_shape  boxes[40];
-    sac_frame        *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
+    sac_device      *dev = arg;
+    struct sac_shape boxes[40];
+    sac_frame       *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 480};
     if (sac_frame_create(dev, &desc, &frame) != SAC_OK)
         return arg;
     for (int i = 0; i < 40; i++)
-        boxes[i] = (struct sac_shape){.kind = SAC_SHAPE_BOX, .rect = {(float)i, (float)i, 300 + (float)i, 200},
-                                      .colour = {255, 0, 0}, .alpha = 0.5f, .thickness = 2};
+        boxes[i] = (struct sac_shape){.kind = SAC_SHAPE_BOX,
+                                      .rect = {(float)i, (float)i, 300 + (float)i, 200},
+                                      .colour = {255, 0, 0},
+                                      .alpha = 0.5f,
+                                      .thickness = 2};
     sac_result res = SAC_OK;
     for (int i = 0; i < 200 && res == SAC_OK; i++)
         res = sac_frame_draw(frame, boxes, 40);
@@ -368,10 +384,11 @@ static void many_threads_send_lists(void **state)
 static void a_plane_of_a_surface_is_a_tensor(void **state)
 {
     (void)state;
-    sac_device  *dev = gpu_open(NULL), *cpu = NULL;
-    uint8_t     *host = sac_alloc(64 * 48);
-    sac_frame   *here = NULL, *there = NULL, desc = {.format = SAC_PIXEL_GRAY8, .width = 64, .height = 48};
-    sac_tensor  *t = NULL;
+    sac_device *dev = gpu_open(NULL), *cpu = NULL;
+    uint8_t    *host = sac_alloc(64 * 48);
+    sac_frame  *here = NULL, *there = NULL,
+              desc = {.format = SAC_PIXEL_GRAY8, .width = 64, .height = 48};
+    sac_tensor *t = NULL;
     assert_non_null(host);
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &cpu));
     assert_sac_ok(sac_frame_create(cpu, &desc, &here));
@@ -380,9 +397,10 @@ static void a_plane_of_a_surface_is_a_tensor(void **state)
         here->plane[0][i] = (uint8_t)(i * 7);
     assert_sac_ok(sac_frame_copy(here, there));
     assert_sac_ok(sac_frame_plane_tensor(there, 0, &t));
-    assert_sac_ok(sac_tensor_check(test_context(), "plane", t,
-                                   &(struct sac_tensor_spec){.device = dev, .dtype = SAC_U8, .rank = 2,
-                                                             .shape = {48, 64}, .align_bytes = 64}));
+    assert_sac_ok(sac_tensor_check(
+        test_context(), "plane", t,
+        &(struct sac_tensor_spec){
+            .device = dev, .dtype = SAC_U8, .rank = 2, .shape = {48, 64}, .align_bytes = 64}));
     sac_frame_unref(&there);
     assert_sac_ok(sac_tensor_download(t, host));
     assert_memory_equal(host, here->plane[0], 64 * 48);

@@ -6,9 +6,12 @@
 #include "device/cuda/serves.h"
 #include "tests/test.h"
 
-static const int               all[] = {80, 86, 89, 90, 100}, known[] = {80, 86, 89, 90}, hopper[] = {90}, two[] = {90, 80};
-static const struct cuda_build of_13 = {13000, all, SAC_COUNT(all)}, of_12 = {12040, known, SAC_COUNT(known)},
-                               of_one = {13000, hopper, SAC_COUNT(hopper)}, of_two = {12040, two, SAC_COUNT(two)};
+static const int all[] = {80, 86, 89, 90, 100}, known[] = {80, 86, 89, 90}, hopper[] = {90},
+                 two[] = {90, 80};
+static const struct cuda_build of_13 = {13000, all, SAC_COUNT(all)},
+                               of_12 = {12040, known, SAC_COUNT(known)},
+                               of_one = {13000, hopper, SAC_COUNT(hopper)},
+                               of_two = {12040, two, SAC_COUNT(two)};
 
 static void drivers(void **state)
 {
@@ -17,20 +20,23 @@ static void drivers(void **state)
         int                      driver;
         const char              *why; /* NULL: it serves */
     } rows[] = {
-        {&of_12, 11080, "the NVIDIA driver is for CUDA 11.8 and this build needs 12.0; install a newer driver"},
+        {&of_12, 11080,
+         "the NVIDIA driver is for CUDA 11.8 and this build needs 12.0; install a newer driver"},
         {&of_12, 12000, NULL},
         {&of_12, 12020, NULL},
         {&of_12, 12040, NULL},
         {&of_12, 13000, NULL},
-        {&of_13, 12090, "the NVIDIA driver is for CUDA 12.9 and this build needs 13.0; install a newer driver, or build "
-                        "saccade with CUDA 12"},
+        {&of_13, 12090,
+         "the NVIDIA driver is for CUDA 12.9 and this build needs 13.0; install a newer driver, or "
+         "build saccade with CUDA 12"},
         {&of_13, 13000, NULL},
         {&of_13, 13010, NULL},
     };
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(rows); i++) {
         char why[200] = "";
-        assert_int_equal(cuda_driver_serves(rows[i].build, rows[i].driver, why, sizeof why), !rows[i].why);
+        assert_int_equal(cuda_driver_serves(rows[i].build, rows[i].driver, why, sizeof why),
+                         !rows[i].why);
         assert_string_equal(why, rows[i].why ? rows[i].why : "");
     }
 }
@@ -50,11 +56,13 @@ static void cards(void **state)
         {&of_12, 12040, 10, 0, NULL},
         {&of_12, 13000, 12, 1, NULL},
         {&of_12, 12020, 9, 0, NULL},
-        {&of_12, 12020, 10, 0, "T4 has compute capability 10.0, newer than this build's code, and a driver for CUDA 12.2 "
-                               "cannot compile what CUDA 12.4 made; install a newer driver, or build saccade with "
-                               "-Dgpu_arch=100"},
-        {&of_one, 13000, 8, 9, "T4 has compute capability 8.9, and this build has no code for it; build saccade with "
-                               "-Dgpu_arch=89"},
+        {&of_12, 12020, 10, 0,
+         "T4 has compute capability 10.0, newer than this build's code, and a driver for CUDA 12.2 "
+         "cannot compile what CUDA 12.4 made; install a newer driver, or build saccade with "
+         "-Dgpu_arch=100"},
+        {&of_one, 13000, 8, 9,
+         "T4 has compute capability 8.9, and this build has no code for it; build saccade with "
+         "-Dgpu_arch=89"},
         {&of_one, 13000, 9, 0, NULL},
         {&of_two, 12040, 8, 6, NULL},
         {&of_two, 12040, 12, 0, NULL}, /* the newest is there as PTX, wherever it stands */
@@ -62,7 +70,8 @@ static void cards(void **state)
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(rows); i++) {
         char why[300] = "";
-        assert_int_equal(cuda_card_serves(rows[i].build, rows[i].driver, "T4", rows[i].major, rows[i].minor, why, sizeof why),
+        assert_int_equal(cuda_card_serves(rows[i].build, rows[i].driver, "T4", rows[i].major,
+                                          rows[i].minor, why, sizeof why),
                          !rows[i].why);
         assert_string_equal(why, rows[i].why ? rows[i].why : "");
     }

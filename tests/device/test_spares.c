@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers that an owner uses over and over: his again when others gave them up, never while they hold them. */
+/* Buffers that an owner uses over and over: his again when others gave them up, never while they
+ * hold them. */
 #include "device/spares.h"
 #include "tests/image/frames.h"
 #include "tests/test.h"
@@ -27,7 +28,8 @@ static void the_same_few_go_round(void **state)
     assert_sac_ok(sac_spares_take(&s, 1000, &more)); /* all are out: one more */
     assert_int_equal(s.count, MOST + 1);
     sac_buffer_unref(&out[0]);
-    assert_sac_ok(sac_spares_take(&s, 3000, &out[0])); /* another size: those of the first are given up */
+    assert_sac_ok(sac_spares_take(&s, 3000, &out[0])); /* another size: those of the first are given
+                                                          up */
     assert_int_equal(s.count, 1);
     assert_true(sac_buffer_bytes(out[0]) >= 3000);
     sac_spares_finish(&s); /* what is out stays */

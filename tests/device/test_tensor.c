@@ -47,8 +47,8 @@ static void counts_elements_without_overflow(void **state)
 static void refuses_bad_shapes(void **state)
 {
     (void)state;
-    sac_device                        *dev = cpu();
-    sac_tensor                        *t = NULL;
+    sac_device                         *dev = cpu();
+    sac_tensor                         *t = NULL;
     static const struct sac_tensor_desc bad[] = {
         {.dtype = SAC_F32, .rank = 1, .shape = {-1}},
         {.dtype = SAC_F32, .rank = SAC_RANK_MAX + 1},
@@ -113,40 +113,46 @@ static void wraps_memory_of_others(void **state)
 
 /* ---- what is expected of one ---- */
 
-#define assert_fits(t, ...)                                                                                       \
-    assert_sac_ok(sac_tensor_check(test_context(), "input", t, &(struct sac_tensor_spec){__VA_ARGS__}))
-#define assert_told(t, sentence, ...)                                                                             \
-    do {                                                                                                          \
-        char why_[512];                                                                                           \
-        assert_sac_error(sac_tensor_check(test_context(), "input", t, &(struct sac_tensor_spec){__VA_ARGS__}),    \
-                         SAC_ERR_ARG);                                                                            \
-        sac_context_last_error(test_context(), why_, sizeof why_);                                                \
-        assert_string_equal(why_, sentence);                                                                      \
+#define assert_fits(t, ...) \
+    assert_sac_ok(          \
+        sac_tensor_check(test_context(), "input", t, &(struct sac_tensor_spec){__VA_ARGS__}))
+#define assert_told(t, sentence, ...)                                                             \
+    do {                                                                                          \
+        char why_[512];                                                                           \
+        assert_sac_error(                                                                         \
+            sac_tensor_check(test_context(), "input", t, &(struct sac_tensor_spec){__VA_ARGS__}), \
+            SAC_ERR_ARG);                                                                         \
+        sac_context_last_error(test_context(), why_, sizeof why_);                                \
+        assert_string_equal(why_, sentence);                                                      \
     } while (0)
 
 static void says_what_a_tensor_is_and_what_was_wanted(void **state)
 {
     (void)state;
-    sac_device            *dev = cpu(), *other = cpu();
-    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 3, .shape = {1, 3, 4}};
-    sac_tensor            *t = NULL, *odd = NULL;
+    sac_device              *dev = cpu(), *other = cpu();
+    struct sac_tensor_desc   desc = {.dtype = SAC_F32, .rank = 3, .shape = {1, 3, 4}};
+    sac_tensor              *t = NULL, *odd = NULL;
     static _Alignas(64) char bytes[256];
     assert_sac_ok(sac_tensor_create(dev, &desc, "test", &t));
     assert_fits(t, .dtype = SAC_DTYPE_NONE);
-    assert_fits(t, .device = dev, .dtype = SAC_F32, .rank = 3, .shape = {-1, 3, 4}, .align_bytes = 16);
+    assert_fits(t, .device = dev, .dtype = SAC_F32, .rank = 3, .shape = {-1, 3, 4},
+                .align_bytes = 16);
     assert_told(NULL, "input: no tensor; wanted float32", .dtype = SAC_F32);
     assert_told(NULL, "input: no tensor; wanted a tensor on cpu", .device = dev);
-    assert_told(t, "input: float32 [1,3,4] on cpu; wanted float16 [?,3,4]", .dtype = SAC_F16, .rank = 3,
-                .shape = {-1, 3, 4});
+    assert_told(t, "input: float32 [1,3,4] on cpu; wanted float16 [?,3,4]", .dtype = SAC_F16,
+                .rank = 3, .shape = {-1, 3, 4});
     assert_told(t, "input: float32 [1,3,4] on cpu; wanted [?,3,5]", .rank = 3, .shape = {-1, 3, 5});
-    assert_told(t, "input: float32 [1,3,4] on cpu; wanted [1,3] on cpu", .device = dev, .rank = 2, .shape = {1, 3});
-    assert_told(t, "input: float32 [1,3,4] on cpu; wanted float32 on cpu", .dtype = SAC_F32, .device = other);
+    assert_told(t, "input: float32 [1,3,4] on cpu; wanted [1,3] on cpu", .device = dev, .rank = 2,
+                .shape = {1, 3});
+    assert_told(t, "input: float32 [1,3,4] on cpu; wanted float32 on cpu", .dtype = SAC_F32,
+                .device = other);
     assert_told(t, "input: a tensor of rank 9 cannot be wanted", .rank = SAC_RANK_MAX + 1);
     assert_sac_ok(sac_tensor_wrap(dev, &desc, bytes + 4, NULL, NULL, &odd));
     assert_fits(odd, .align_bytes = 4);
-    assert_sac_error(sac_tensor_check(test_context(), "input", odd,
-                                      &(struct sac_tensor_spec){.dtype = SAC_F32, .align_bytes = 16}),
-                     SAC_ERR_ARG);
+    assert_sac_error(
+        sac_tensor_check(test_context(), "input", odd,
+                         &(struct sac_tensor_spec){.dtype = SAC_F32, .align_bytes = 16}),
+        SAC_ERR_ARG);
     char why[512];
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "on cpu at address 0x"));
@@ -160,8 +166,10 @@ static void says_what_a_tensor_is_and_what_was_wanted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(describes_dtypes),       cmocka_unit_test(counts_elements_without_overflow),
-        cmocka_unit_test(refuses_bad_shapes),     cmocka_unit_test(views_share_the_buffer),
+        cmocka_unit_test(describes_dtypes),
+        cmocka_unit_test(counts_elements_without_overflow),
+        cmocka_unit_test(refuses_bad_shapes),
+        cmocka_unit_test(views_share_the_buffer),
         cmocka_unit_test(wraps_memory_of_others),
         cmocka_unit_test(says_what_a_tensor_is_and_what_was_wanted),
     };

@@ -219,7 +219,8 @@ static void waiting_for_a_frame_waits_for_what_was_queued(void **state)
     (void)state;
     static uint8_t pixels[64 * 48];
     sac_device    *dev = open_fake(NULL);
-    sac_frame     *ours = NULL, *others = NULL, desc = {.format = SAC_PIXEL_GRAY8, .width = 64, .height = 48};
+    sac_frame     *ours = NULL, *others = NULL,
+              desc = {.format = SAC_PIXEL_GRAY8, .width = 64, .height = 48};
     assert_sac_ok(sac_frame_create(dev, &desc, &ours));
     desc.plane[0] = pixels;
     desc.pitch_bytes[0] = 64;
@@ -241,10 +242,11 @@ static void wrapped_memory_goes_back_when_the_work_is_done(void **state)
 {
     (void)state;
     static float           numbers[4];
-    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 1, .shape = {4}}, half = {.dtype = SAC_F32, .rank = 1, .shape = {2}};
-    sac_device            *dev = open_fake(NULL);
-    sac_tensor            *t = NULL, *view = NULL;
-    int                    released = -1;
+    struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 1, .shape = {4}},
+                           half = {.dtype = SAC_F32, .rank = 1, .shape = {2}};
+    sac_device *dev = open_fake(NULL);
+    sac_tensor *t = NULL, *view = NULL;
+    int         released = -1;
     assert_sac_ok(sac_tensor_wrap(dev, &desc, numbers, note, &released, &t));
     assert_sac_ok(sac_tensor_view(t, 8, &half, &view));
     own.queued = 5;

@@ -196,11 +196,12 @@ static sac_result far_stream_wait_event(struct sac_device *dev, struct sac_strea
 
 static void do_copy(struct far_work *w)
 {
-    memcpy(is_far(w->dst) ? near(w->dst) : w->dst, is_far(w->src) ? near(w->src) : w->src, w->bytes);
+    memcpy(is_far(w->dst) ? near(w->dst) : w->dst, is_far(w->src) ? near(w->src) : w->src,
+           w->bytes);
 }
 
-static sac_result far_copy(struct sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
-                           size_t bytes, enum sac_copy_kind kind)
+static sac_result far_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
+                           const void *src, size_t bytes, enum sac_copy_kind kind)
 {
     (void)dev;
     assert_false(stream && stream->capturing && kind != SAC_COPY_ON_DEVICE);
@@ -214,16 +215,18 @@ static sac_result far_copy(struct sac_device *dev, struct sac_stream *stream, vo
 
 static void do_relayout(struct far_work *w)
 {
-    sac_layout_convert(&w->o, near(w->dst), (enum sac_layout)w->to, near(w->src), (enum sac_layout)w->from);
+    sac_layout_convert(&w->o, near(w->dst), (enum sac_layout)w->to, near(w->src),
+                       (enum sac_layout)w->from);
     far_counts.relayouts++;
 }
 
 static sac_result far_relayout(struct sac_device *dev, struct sac_stream *stream,
-                               const struct sac_operand *o, void *dst, int to, const void *src, int from)
+                               const struct sac_operand *o, void *dst, int to, const void *src,
+                               int from)
 {
     (void)dev;
-    queue(stream, &(struct far_work){.run = do_relayout, .dst = dst, .src = src, .o = *o, .to = to,
-                                     .from = from});
+    queue(stream, &(struct far_work){
+                      .run = do_relayout, .dst = dst, .src = src, .o = *o, .to = to, .from = from});
     return SAC_OK;
 }
 
@@ -324,7 +327,8 @@ static void spoil(const struct sac_op *op, const struct sac_operand *out)
 {
     float        *v = out->data;
     const int64_t count = out->dtype == SAC_F32 ? sac_operand_elements(out) : 0;
-    if (far_counts.wrong && count && (!far_counts.wrong_op || !strcmp(far_counts.wrong_op, op->name)))
+    if (far_counts.wrong && count &&
+        (!far_counts.wrong_op || !strcmp(far_counts.wrong_op, op->name)))
         v[0] += 100;
     for (int64_t i = 0; i < count && far_counts.drift != 0; i++)
         v[i] *= 1 + far_counts.drift;
@@ -367,8 +371,8 @@ static enum sac_layout wanted(const struct sac_kernel_plan *p, bool last)
     return sac_layout_of(last, p->precision == SAC_PRECISION_FP16);
 }
 
-/* Convolutions and concatenations in channels last, others in the layout that they find when all their
- * operands have it; the rest plain. */
+/* Convolutions and concatenations in channels last, others in the layout that they find when all
+ * their operands have it; the rest plain. */
 static bool far_supports(struct sac_device *dev, struct sac_kernel_plan *p, char *why, size_t size)
 {
     (void)dev;
@@ -379,9 +383,11 @@ static bool far_supports(struct sac_device *dev, struct sac_kernel_plan *p, char
         return false;
     }
     const bool last = (is_conv(p) || id == SAC_OP_Concat || id == SAC_OP_Relu || id == SAC_OP_Add ||
-                       id == SAC_OP_Resize) && c->in[0].rank == 4;
+                       id == SAC_OP_Resize) &&
+                      c->in[0].rank == 4;
     for (int i = 0; i < c->in_count; i++)
-        p->in_layout[i] = c->in[i].rank == 4 && !(is_conv(p) && i == 1) ? wanted(p, last) : wanted(p, false);
+        p->in_layout[i] =
+            c->in[i].rank == 4 && !(is_conv(p) && i == 1) ? wanted(p, last) : wanted(p, false);
     for (int i = 0; i < c->out_count; i++)
         p->out_layout[i] = c->out[i].rank == 4 ? wanted(p, last) : wanted(p, false);
     p->strided = last && id != SAC_OP_Add;
@@ -400,7 +406,8 @@ static void describe_places(const struct sac_kernel_plan *p, struct far_state *s
     for (int i = 0; i < s->call.in_count; i++)
         s->in[i] = (struct place){s->call.in[i], p->in_layout[i], p->in_pixel[i], p->in_sample[i]};
     for (int i = 0; i < s->call.out_count; i++)
-        s->out[i] = (struct place){s->call.out[i], p->out_layout[i], p->out_pixel[i], p->out_sample[i]};
+        s->out[i] =
+            (struct place){s->call.out[i], p->out_layout[i], p->out_pixel[i], p->out_sample[i]};
 }
 
 static sac_result far_prepare(struct sac_device *dev, struct sac_kernel_plan *p)
@@ -410,8 +417,10 @@ static sac_result far_prepare(struct sac_device *dev, struct sac_kernel_plan *p)
     s->call = *p->call;
     describe_places(p, s);
     if (is_conv(p) && s->call.in[1].data) {
-        assert_int_equal(p->weights->ops->get(p->weights, s->call.in[1].data, "far", sac_operand_bytes(&s->call.in[1]),
-                                              put_weights, &s->call.in[1], &s->constant[1]), SAC_OK);
+        assert_int_equal(p->weights->ops->get(p->weights, s->call.in[1].data, "far",
+                                              sac_operand_bytes(&s->call.in[1]), put_weights,
+                                              &s->call.in[1], &s->constant[1]),
+                         SAC_OK);
         p->in_taken[1] = true;
         s->in[1].layout = SAC_LAYOUT_PLAIN;
         far_counts.taken++;
@@ -450,7 +459,8 @@ static void far_release(void *state)
     sac_free(state);
 }
 
-/* A call of kernels that are not ours; captured graphs repeat it, so it stays to the program's end. */
+/* A call of kernels that are not ours; captured graphs repeat it, so it stays to the program's
+ * end. */
 struct far_call {
     struct far_call *next;
     far_run_fn      *run;
@@ -472,20 +482,24 @@ static void do_call(struct far_work *w)
     far_counts.kernels++;
 }
 
-void far_queue(struct sac_stream *stream, far_run_fn *run, const void *state, int in_count, void *const *in,
-               int out_count, void *const *out, void *scratch)
+void far_queue(struct sac_stream *stream, far_run_fn *run, const void *state, int in_count,
+               void *const *in, int out_count, void *const *out, void *scratch)
 {
     struct far_call *c = sac_new(struct far_call);
-    *c = (struct far_call){.next = calls, .run = run, .state = state, .in_count = in_count,
-                           .out_count = out_count, .scratch = scratch};
+    *c = (struct far_call){.next = calls,
+                           .run = run,
+                           .state = state,
+                           .in_count = in_count,
+                           .out_count = out_count,
+                           .scratch = scratch};
     memcpy(c->in, in, (size_t)in_count * sizeof *in);
     memcpy(c->out, out, (size_t)out_count * sizeof *out);
     calls = c;
     queue(stream, &(struct far_work){.run = do_call, .state = c});
 }
 
-static struct sac_kernel        kernel = {.supports = far_supports, .prepare = far_prepare, .run = far_run,
-                                          .release = far_release};
+static struct sac_kernel kernel = {
+    .supports = far_supports, .prepare = far_prepare, .run = far_run, .release = far_release};
 static const struct sac_kernel *kernels[SAC_OP_COUNT];
 static int                      open_count;
 
@@ -504,9 +518,13 @@ static void provider_close(struct sac_device *dev)
     open_count--;
 }
 
-static const struct sac_kernel_provider provider = {
-    .abi = SAC_KERNEL_ABI, .struct_size = sizeof provider, .op_count = SAC_OP_COUNT, .name = "far 1.0",
-    .open = provider_open, .close = provider_close, .kernels = kernels};
+static const struct sac_kernel_provider  provider = {.abi = SAC_KERNEL_ABI,
+                                                     .struct_size = sizeof provider,
+                                                     .op_count = SAC_OP_COUNT,
+                                                     .name = "far 1.0",
+                                                     .open = provider_open,
+                                                     .close = provider_close,
+                                                     .kernels = kernels};
 static const struct sac_kernel_provider *providers[2];
 
 /* ---- the device ---- */
@@ -515,9 +533,10 @@ static sac_result far_device_open(struct sac_device *dev, int index)
 {
     (void)index;
     if (!memory.guarded) {
-        memory.guarded = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        memory.real = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                           -1, 0);
+        memory.guarded =
+            mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        memory.real = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }
     snprintf(dev->name, sizeof dev->name, "far:0");
     snprintf(dev->description, sizeof dev->description, "a device for tests");
@@ -530,16 +549,32 @@ static void far_device_close(struct sac_device *dev)
     assert_int_equal(open_count, 0);
 }
 
-static struct sac_device_ops ops = {
-    .name = "far", .open = far_device_open, .close = far_device_close, .memory_alloc = far_alloc,
-    .memory_free = far_free, .host_alloc = far_host_alloc, .host_free = far_host_free,
-    .stream_create = far_stream_create, .stream_create_patient = far_stream_create,
-    .stream_destroy = far_stream_destroy, .stream_wait = far_stream_wait,
-    .stream_after = far_stream_after, .event_create = far_event_create, .event_destroy = far_event_destroy,
-    .event_record = far_event_record, .event_wait = far_event_wait, .event_elapsed = far_event_elapsed,
-    .event_reached = far_event_reached,
-    .stream_wait_event = far_stream_wait_event, .copy = far_copy, .providers = providers, .relayout = far_relayout, .capture_begin = far_capture_begin,
-    .capture_end = far_capture_end, .graph_launch = far_graph_launch, .graph_destroy = far_graph_destroy};
+static struct sac_device_ops ops = {.name = "far",
+                                    .open = far_device_open,
+                                    .close = far_device_close,
+                                    .memory_alloc = far_alloc,
+                                    .memory_free = far_free,
+                                    .host_alloc = far_host_alloc,
+                                    .host_free = far_host_free,
+                                    .stream_create = far_stream_create,
+                                    .stream_create_patient = far_stream_create,
+                                    .stream_destroy = far_stream_destroy,
+                                    .stream_wait = far_stream_wait,
+                                    .stream_after = far_stream_after,
+                                    .event_create = far_event_create,
+                                    .event_destroy = far_event_destroy,
+                                    .event_record = far_event_record,
+                                    .event_wait = far_event_wait,
+                                    .event_elapsed = far_event_elapsed,
+                                    .event_reached = far_event_reached,
+                                    .stream_wait_event = far_stream_wait_event,
+                                    .copy = far_copy,
+                                    .providers = providers,
+                                    .relayout = far_relayout,
+                                    .capture_begin = far_capture_begin,
+                                    .capture_end = far_capture_end,
+                                    .graph_launch = far_graph_launch,
+                                    .graph_destroy = far_graph_destroy};
 
 sac_result far_open(sac_context *ctx, const struct sac_device_params *params, sac_device **out)
 {

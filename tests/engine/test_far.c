@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The planner and the executor on a device whose memory is not the host's (far.h): the models of
- * tests/models against their answers, in full and half precision, step by step and captured; what runs on
- * the host is said and counted; faults leave things in order. */
+ * tests/models against their answers, in full and half precision, step by step and captured; what
+ * runs on the host is said and counted; faults leave things in order. */
 #include <glob.h>
 #include <math.h>
 #include <stdio.h>
@@ -36,13 +36,13 @@ static sac_context *context(void)
     return ctx;
 }
 
-#define ok(call)                                                                                   \
-    do {                                                                                           \
-        sac_result ok_ = (call);                                                                   \
-        char       why_[512];                                                                      \
-        sac_context_last_error(context(), why_, sizeof why_);                                      \
-        if (ok_ != SAC_OK)                                                                         \
-            fail_msg("%s: %s: %s", #call, sac_result_name(ok_), why_);                             \
+#define ok(call)                                                       \
+    do {                                                               \
+        sac_result ok_ = (call);                                       \
+        char       why_[512];                                          \
+        sac_context_last_error(context(), why_, sizeof why_);          \
+        if (ok_ != SAC_OK)                                             \
+            fail_msg("%s: %s: %s", #call, sac_result_name(ok_), why_); \
     } while (0)
 
 static int open_devices(void **state)
@@ -82,7 +82,8 @@ static float *fetched(const sac_tensor *t)
     return numbers;
 }
 
-static void compare(const char *what, const sac_tensor *got, const float *want, int64_t count, double limit)
+static void compare(const char *what, const sac_tensor *got, const float *want, int64_t count,
+                    double limit)
 {
     float *a = fetched(got);
     double largest = 1, off = 0;
@@ -110,15 +111,15 @@ struct fixture {
     char               name[128];
 };
 
-/* Step by step into new outputs, which the caller keeps; then into the same ones: step by step, captured and
- * launched, launched again, and with the time of each step. */
+/* Step by step into new outputs, which the caller keeps; then into the same ones: step by step,
+ * captured and launched, launched again, and with the time of each step. */
 static void fixture_runs(void **state)
 {
     const struct fixture   *f = *state;
     struct sac_model_params params = sac_model_params_default();
     sac_model              *model = NULL;
-    sac_tensor             *host = NULL, *in, *out[OUTPUTS_MAX] = {NULL}, *want[OUTPUTS_MAX] = {NULL};
-    const double            limit = f->precision == SAC_PRECISION_FP16 ? 3e-2 : 1e-4;
+    sac_tensor  *host = NULL, *in, *out[OUTPUTS_MAX] = {NULL}, *want[OUTPUTS_MAX] = {NULL};
+    const double limit = f->precision == SAC_PRECISION_FP16 ? 3e-2 : 1e-4;
     params.precision = f->precision;
     ok(sac_tensor_load_npy(cpu, MODELS_DIR "/input.npy", &host));
     in = sent(host);
@@ -151,7 +152,8 @@ static void fixture_runs(void **state)
 
 /* ---- small networks ---- */
 
-/* x [1,8,6,6] -> two convolutions -> Concat -> Relu -> y [1,8,6,6]; with softmax: then Softmax -> y. */
+/* x [1,8,6,6] -> two convolutions -> Concat -> Relu -> y [1,8,6,6]; with softmax: then Softmax ->
+ * y. */
 static sac_model *branches(bool softmax, const struct sac_model_params *params)
 {
     static struct proto model; /* borrowed by the model */
@@ -230,7 +232,8 @@ static void weights_go_up_once_a_model(void **state)
     sac_device_ledger(far, &before);
     ok(sac_model_run(m, &one, &y));
     sac_device_ledger(far, &after);
-    const uint64_t calls = after.reason[SAC_COPY_WEIGHTS].calls - before.reason[SAC_COPY_WEIGHTS].calls;
+    const uint64_t calls =
+        after.reason[SAC_COPY_WEIGHTS].calls - before.reason[SAC_COPY_WEIGHTS].calls;
     assert_int_equal(calls, 3); /* two kernels' own, and what Mul reads */
     assert_true(sac_model_batches(m));
     sac_device_ledger(far, &before);
@@ -288,8 +291,9 @@ static void strict_refuses_host_work(void **state)
     atomic_store(&far->strict, 1);
     assert_int_equal(sac_model_run(m, &x, &y), SAC_ERR_LIMIT);
     sac_context_last_error(context(), why, sizeof why);
-    assert_non_null(strstr(why, "(Softmax) on the host, 'e': a copy of 1152 bytes (tensor-layout) on far:0, "
-                                "and zero-copy is strict"));
+    assert_non_null(
+        strstr(why, "(Softmax) on the host, 'e': a copy of 1152 bytes (tensor-layout) on far:0, "
+                    "and zero-copy is strict"));
     assert_null(y);
     sac_tensor_unref(&x);
     sac_model_unref(&m);
@@ -371,7 +375,8 @@ static sac_model *enlarged(bool read)
     return m;
 }
 
-/* A kernel that can write an output as the caller wants it does, unless others read what it writes. */
+/* A kernel that can write an output as the caller wants it does, unless others read what it
+ * writes. */
 static void outputs_are_written_as_wanted(void **state)
 {
     (void)state;
@@ -380,7 +385,8 @@ static void outputs_are_written_as_wanted(void **state)
         sac_model *m = enlarged(read);
         far_counts = (struct far_counts){0};
         ok(sac_model_run(m, &x, y[read]));
-        assert_int_equal(far_counts.relayouts, read ? 4 : 1); /* the input; what Tanh reads, the outputs */
+        assert_int_equal(far_counts.relayouts, read ? 4 : 1); /* the input; what Tanh reads, the
+                                                                 outputs */
         sac_model_unref(&m);
     }
     float *want = fetched(y[1][0]);
@@ -403,7 +409,7 @@ static void graphs_go_by_addresses(void **state)
             ok(sac_model_run_on(m, NULL, &x[i], &y[i]));
     assert_int_equal(far_counts.captures, 4);
     assert_int_equal(far_counts.launches, 8); /* all but the first round */
-    for (int i = 4; i < 6; i++) /* two of the four go */
+    for (int i = 4; i < 6; i++)               /* two of the four go */
         ok(sac_model_run_on(m, NULL, &x[i], &y[i]));
     ok(sac_model_run_on(m, NULL, &x[0], &y[0]));
     ok(sac_model_run_on(m, NULL, &x[3], &y[3]));
@@ -477,17 +483,19 @@ static void a_stack_runs_one_by_one(void **state)
     sac_model_unref(&m);
 }
 
-/* Input and output as the kernels have them: no change of layout is left, and the numbers are the same. */
+/* Input and output as the kernels have them: no change of layout is left, and the numbers are the
+ * same. */
 static void tensors_may_lie_as_kernels_want(void **state)
 {
     (void)state;
     const struct sac_tensor_desc port = {.dtype = SAC_F32, .rank = 4, .shape = {1, 8, 6, 6}};
     const struct sac_tensor_desc own = {.dtype = SAC_F16, .rank = 4, .shape = {1, 6, 6, 8}};
-    const struct sac_operand     o = {.dtype = SAC_F32, .rank = 4, .dims = {1, 8, 6, 6}, .present = true};
-    enum sac_layout              layout = SAC_LAYOUT_PLAIN;
-    uint16_t                     turned[8 * 36];
-    sac_model                   *m = branches(false, NULL);
-    sac_tensor                  *x = numbers(far, 1), *t = NULL, *y[2] = {NULL};
+    const struct sac_operand     o = {
+            .dtype = SAC_F32, .rank = 4, .dims = {1, 8, 6, 6}, .present = true};
+    enum sac_layout layout = SAC_LAYOUT_PLAIN;
+    uint16_t        turned[8 * 36];
+    sac_model      *m = branches(false, NULL);
+    sac_tensor     *x = numbers(far, 1), *t = NULL, *y[2] = {NULL};
     ok(sac_model_run(m, &x, &y[0]));
     float *plain = fetched(x), *want = fetched(y[0]);
     sac_layout_convert(&o, turned, SAC_LAYOUT_CHANNELS_LAST_HALF, plain, SAC_LAYOUT_PLAIN);
@@ -497,7 +505,8 @@ static void tensors_may_lie_as_kernels_want(void **state)
     ok(sac_tensor_upload(t, turned));
     far_counts = (struct far_counts){0};
     ok(sac_model_run(m, &t, &y[1]));
-    assert_int_equal(far_counts.relayouts, 1); /* between the Concat and Tanh, which wants it plain */
+    assert_int_equal(far_counts.relayouts, 1); /* between the Concat and Tanh, which wants it plain
+                                                */
     assert_int_equal(sac_tensor_describe(y[1])->dtype, SAC_F16);
     uint16_t *got = (uint16_t *)fetched(y[1]);
     for (int i = 0; i < 8 * 36; i++)
@@ -581,23 +590,17 @@ int main(void)
             f->precision = half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32;
             snprintf(f->name, sizeof f->name, "%s %s", strrchr(f->path, '/') + 1,
                      half ? "fp16" : "fp32");
-            tests[count++] = (struct CMUnitTest){f->name, fixture_runs, open_devices, close_devices, f};
+            tests[count++] =
+                (struct CMUnitTest){f->name, fixture_runs, open_devices, close_devices, f};
         }
     const struct CMUnitTest others[] = {
-        on_devices(concat_is_placed_in_half),
-        on_devices(weights_go_up_once_a_model),
-        on_devices(host_work_is_said_and_counted),
-        on_devices(strict_refuses_host_work),
-        on_devices(failing_captures_are_said),
-        on_devices(steps_are_timed_in_one_launch),
-        on_devices(outputs_are_written_as_wanted),
-        on_devices(graphs_go_by_addresses),
-        on_devices(wrong_tensors_are_refused),
-        on_devices(short_of_memory_is_a_sentence),
-        on_devices(a_stack_runs_one_by_one),
-        on_devices(tensors_may_lie_as_kernels_want),
-        on_devices(the_tail_runs_on_the_host),
-        on_devices(the_cpu_has_fp32_alone),
+        on_devices(concat_is_placed_in_half),      on_devices(weights_go_up_once_a_model),
+        on_devices(host_work_is_said_and_counted), on_devices(strict_refuses_host_work),
+        on_devices(failing_captures_are_said),     on_devices(steps_are_timed_in_one_launch),
+        on_devices(outputs_are_written_as_wanted), on_devices(graphs_go_by_addresses),
+        on_devices(wrong_tensors_are_refused),     on_devices(short_of_memory_is_a_sentence),
+        on_devices(a_stack_runs_one_by_one),       on_devices(tensors_may_lie_as_kernels_want),
+        on_devices(the_tail_runs_on_the_host),     on_devices(the_cpu_has_fp32_alone),
     };
     for (size_t i = 0; i < SAC_COUNT(others); i++)
         tests[count++] = others[i];

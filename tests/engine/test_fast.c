@@ -18,9 +18,8 @@ struct network {
     float       scale; /* of what it takes: 1 for pixels in 0..255 */
 };
 static struct network networks[] = {
-    {"yolox_nano_416.onnx", 1},         {"person_reid_0288.onnx", 1},
-    {"person_det", 1.0f / 255},         {"person_det_fast", 1.0f / 255},
-    {"person_reid", 1.0f / 255},        {"person_seg", 1.0f / 255},
+    {"yolox_nano_416.onnx", 1},      {"person_reid_0288.onnx", 1}, {"person_det", 1.0f / 255},
+    {"person_det_fast", 1.0f / 255}, {"person_reid", 1.0f / 255},  {"person_seg", 1.0f / 255},
 };
 enum { PORTS_MAX = 16 };
 
@@ -99,7 +98,7 @@ static void run(sac_device *dev, const struct network *n, const char *path, int6
 static void compare(sac_tensor *have, sac_tensor *want, float tolerance)
 {
     const struct sac_tensor_desc *a = sac_tensor_describe(have), *b = sac_tensor_describe(want);
-    const float *x = sac_tensor_data(have), *y = sac_tensor_data(want);
+    const float                  *x = sac_tensor_data(have), *y = sac_tensor_data(want);
     assert_int_equal(a->rank, b->rank);
     assert_memory_equal(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]);
     for (int64_t i = 0; i < sac_tensor_desc_elements(a); i++)
@@ -151,7 +150,7 @@ static void threads_change_nothing(void **state)
 static void check_step(void *user, const char *line)
 {
     static const char *const slow[] = {"plain C", "ref:", "(convert)", "copy to the output"};
-    const char **found = user;
+    const char             **found = user;
     for (size_t i = 0; i < SAC_COUNT(slow); i++)
         if (strstr(line, slow[i])) {
             print_message("%s\n", line);
@@ -191,13 +190,13 @@ int main(void)
                                                 no_step_is_slow};
     static const char *const        names[] = {"fast_equals_plain", "threads_change_nothing",
                                                "no_step_is_slow"};
-    static struct CMUnitTest tests[SAC_COUNT(checks) * SAC_COUNT(networks)];
-    static char              titles[SAC_COUNT(tests)][64];
+    static struct CMUnitTest        tests[SAC_COUNT(checks) * SAC_COUNT(networks)];
+    static char                     titles[SAC_COUNT(tests)][64];
     for (size_t i = 0; i < SAC_COUNT(tests); i++) {
         size_t check = i / SAC_COUNT(networks), network = i % SAC_COUNT(networks);
         snprintf(titles[i], sizeof titles[i], "%s: %s", names[check], networks[network].model);
-        tests[i] = (struct CMUnitTest){.name = titles[i], .test_func = checks[check],
-                                       .initial_state = &networks[network]};
+        tests[i] = (struct CMUnitTest){
+            .name = titles[i], .test_func = checks[check], .initial_state = &networks[network]};
     }
     return cmocka_run_group_tests_name("engine/fast", tests, NULL, NULL);
 }

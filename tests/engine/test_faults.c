@@ -36,7 +36,7 @@ static sac_result use_model(const void *bytes, size_t size)
     sac_model            *m = NULL;
     sac_tensor           *in[PORTS_MAX] = {NULL}, *out[PORTS_MAX] = {NULL};
     struct sac_model_info info;
-    sac_result res = sac_model_load_memory(device(), bytes, size, "model", NULL, &m);
+    sac_result            res = sac_model_load_memory(device(), bytes, size, "model", NULL, &m);
     if (res == SAC_OK)
         res = make_inputs(m, in);
     if (res == SAC_OK)
@@ -62,7 +62,8 @@ static void fail_each(const char *name, const void *bytes, size_t size)
     if (whole != SAC_OK)
         fail_msg("%s: %s", name, sac_result_name(whole));
     sac_device_pool_stats(device(), &before);
-    int faults = 0, passed = 0; /* a few allocations may fail unnoticed; many in a row: none is left */
+    int faults = 0, passed = 0; /* a few allocations may fail unnoticed; many in a row: none is left
+                                 */
     for (long n = 1; passed < 30; n++) {
         sac_alloc_fail_at(n);
         sac_result res = use_model(bytes, size);

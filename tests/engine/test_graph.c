@@ -133,7 +133,8 @@ static void subgraphs_read_from_outside(void **state)
     set_output(sub, inner);
     struct sac_node *branch = node(g, "If", x, NULL, y);
     branch->attrs = sac_arena_alloc(g->arena, sizeof *branch->attrs);
-    branch->attrs[0] = (struct sac_attr){.name = "then_branch", .kind = SAC_ATTR_GRAPH, .graph = sub};
+    branch->attrs[0] =
+        (struct sac_attr){.name = "then_branch", .kind = SAC_ATTR_GRAPH, .graph = sub};
     branch->attr_count = 1;
     node(g, "Relu", x, NULL, a); /* after its reader */
     set_output(g, y);

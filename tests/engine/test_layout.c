@@ -34,7 +34,8 @@ static void converts_between_all(void **state)
             for (int b = 0; b < SAC_LAYOUT_COUNT; b++) {
                 const enum sac_layout from = (enum sac_layout)a, to = (enum sac_layout)b;
                 struct sac_operand    o = {.dtype = SAC_F32, .rank = 4, .dims = {2, C, 3, 5}};
-                const size_t from_bytes = sac_layout_bytes(&o, from), bytes = sac_layout_bytes(&o, to);
+                const size_t          from_bytes = sac_layout_bytes(&o, from),
+                             bytes = sac_layout_bytes(&o, to);
                 void *src = malloc(from_bytes), *dst = malloc(bytes), *want = malloc(bytes);
                 memset(dst, 0xff, bytes);
                 fill(src, from, C, 15);
@@ -52,7 +53,8 @@ static void knows_equal_layouts(void **state)
     (void)state;
     struct sac_operand pooled = {.dtype = SAC_F32, .rank = 4, .dims = {3, 32, 1, 1}};
     struct sac_operand map = {.dtype = SAC_F32, .rank = 4, .dims = {1, 32, 2, 2}};
-    struct sac_operand whole = {.dtype = SAC_I64, .rank = 4, .dims = {1, 32, 2, 2}}; /* has no half */
+    struct sac_operand whole = {.dtype = SAC_I64, .rank = 4, .dims = {1, 32, 2, 2}}; /* has no half
+                                                                                      */
     assert_true(sac_layout_same(&pooled, SAC_LAYOUT_CHANNELS_LAST, SAC_LAYOUT_PLAIN));
     assert_true(sac_layout_same(&pooled, SAC_LAYOUT_CHANNELS_LAST_HALF, SAC_LAYOUT_PLAIN_HALF));
     assert_false(sac_layout_same(&pooled, SAC_LAYOUT_PLAIN_HALF, SAC_LAYOUT_PLAIN));

@@ -35,10 +35,13 @@ static sac_tensor *tensor(enum sac_dtype dtype, int rank, const int64_t *dims, c
     return t;
 }
 
-#define F32(dims_, ...)                                                                            \
-    tensor(SAC_F32, (int)(sizeof(int64_t[])dims_ / sizeof(int64_t)), (int64_t[])dims_,             \
+#define F32(dims_, ...)                                                                 \
+    tensor(SAC_F32, (int)(sizeof(int64_t[]) dims_ / sizeof(int64_t)), (int64_t[])dims_, \
            (float[])__VA_ARGS__)
-#define DIMS(...) {__VA_ARGS__}
+#define DIMS(...)   \
+    {               \
+        __VA_ARGS__ \
+    }
 
 static void expect(sac_tensor *t, size_t count, const float *want)
 {
@@ -165,9 +168,9 @@ static void a_pad_by_nothing_disappears(void **state)
 {
     (void)state;
     for (int64_t right = 0; right <= 1; right++) {
-        struct proto         graph = {0}, kept = {0};
-        sac_model           *m = NULL;
-        int64_t              pads[4] = {0, 0, 0, right};
+        struct proto          graph = {0}, kept = {0};
+        sac_model            *m = NULL;
+        int64_t               pads[4] = {0, 0, 0, right};
         struct sac_model_info info;
         proto_initializer(&graph, "pads", 7, "4", pads, sizeof pads);
         proto_input(&graph, "x", 1, "1 2");
@@ -203,7 +206,8 @@ static void data_may_decide_shapes(void **state)
     proto_output(&graph, "k", 1, "5");
     assert_sac_ok(load(&graph, NULL, &kept, &m));
     for (int round = 0; round < 2; round++) {
-        sac_tensor *in = round ? F32(DIMS(5), {-1, -1, -1, -1, -1}) : F32(DIMS(5), {1, -1, 2, 0, 3});
+        sac_tensor *in =
+            round ? F32(DIMS(5), {-1, -1, -1, -1, -1}) : F32(DIMS(5), {1, -1, 2, 0, 3});
         sac_tensor *out[2];
         assert_sac_ok(sac_model_run(m, &in, out));
         assert_int_equal(sac_tensor_describe(out[0])->shape[0], round ? 0 : 3);
@@ -375,7 +379,7 @@ static void plans_are_kept_by_shape(void **state)
 /* [1,2,2] -> mean over all axes, and a Reshape with the batch written in. */
 static void batch_graph(struct proto *graph, const char *square)
 {
-    struct proto attrs = {0};
+    struct proto         attrs = {0};
     static const int64_t flat[2] = {1, 4};
     proto_initializer(graph, "flat", 7, "2", flat, sizeof flat);
     proto_input(graph, "x", 1, "1 2 2");
@@ -580,8 +584,9 @@ static void missing_operators_are_named(void **state)
     proto_node(&graph, "FooBar", "a", "y", NULL);
     proto_output(&graph, "y", 1, "1");
     assert_sac_error(load(&graph, NULL, &kept, &m), SAC_ERR_UNSUPPORTED);
-    assert_string_equal(why(), "test.onnx: layer 1 (FooBar) of opset 17 is not supported: saccade has "
-                               "no such operator");
+    assert_string_equal(why(),
+                        "test.onnx: layer 1 (FooBar) of opset 17 is not supported: saccade has no "
+                        "such operator");
     assert_null(m);
     proto_free(&kept);
 }
@@ -639,7 +644,8 @@ static void memory_is_bounded(void **state)
     proto_free(&kept);
 }
 
-/* Nodes that each make four times what they read are not computed at load for as long as they like. */
+/* Nodes that each make four times what they read are not computed at load for as long as they
+ * like. */
 static void folding_is_bounded_as_a_whole(void **state)
 {
     (void)state;
@@ -669,8 +675,8 @@ static void folding_is_bounded_as_a_whole(void **state)
 static void an_empty_batch_gives_an_empty_result(void **state)
 {
     (void)state;
-    struct proto graph = {0}, kept = {0};
-    sac_model   *m = NULL;
+    struct proto       graph = {0}, kept = {0};
+    sac_model         *m = NULL;
     static const float weights[16 * 16];
     proto_initializer(&graph, "w", 1, "16 16 1 1", weights, sizeof weights);
     proto_input(&graph, "x", 1, "? 16 2 2");
@@ -691,7 +697,8 @@ static void an_empty_batch_gives_an_empty_result(void **state)
 static void nan_stays_nan(void **state)
 {
     (void)state;
-    static const char *const ops[] = {"Relu", "Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Softplus"};
+    static const char *const ops[] = {"Relu",      "Sigmoid",   "Tanh",
+                                      "HardSwish", "LeakyRelu", "Softplus"};
     for (size_t i = 0; i < SAC_COUNT(ops); i++) {
         struct proto graph = {0}, kept = {0};
         sac_model   *m = NULL;
@@ -711,8 +718,8 @@ static void nan_stays_nan(void **state)
     }
 }
 
-/* While a dim is open, a node that fits no shape is not refused at load, and the file may declare the
- * type of its output. The passes must not take its attributes for checked. */
+/* While a dim is open, a node that fits no shape is not refused at load, and the file may declare
+ * the type of its output. The passes must not take its attributes for checked. */
 static void passes_trust_no_declared_type(void **state)
 {
     (void)state;
@@ -738,8 +745,8 @@ static void passes_trust_no_declared_type(void **state)
 static void weights_of_other_channels_stay_as_they_are(void **state)
 {
     (void)state;
-    struct proto graph = {0}, kept = {0}, attrs = {0};
-    sac_model   *m = NULL;
+    struct proto       graph = {0}, kept = {0}, attrs = {0};
+    sac_model         *m = NULL;
     static const float weights[40];
     proto_initializer(&graph, "w", 1, "1 40 1 1", weights, sizeof weights);
     proto_input(&graph, "x", 1, "? 3 1 1");
@@ -757,7 +764,8 @@ static void weights_of_other_channels_stay_as_they_are(void **state)
     proto_free(&kept);
 }
 
-/* A convolution may have no output channels: there is nothing to scale, and nothing to divide by. */
+/* A convolution may have no output channels: there is nothing to scale, and nothing to divide
+ * by. */
 static void a_convolution_into_nothing_is_left_alone(void **state)
 {
     (void)state;
@@ -855,12 +863,12 @@ static void inspection_goes_past_missing_operators(void **state)
 
 static sac_result load_and_run(const struct proto *bytes)
 {
-    sac_model  *m = NULL;
-    sac_tensor *out[2] = {NULL};
-    float       x[12] = {0};
-    sac_tensor *in = NULL;
+    sac_model             *m = NULL;
+    sac_tensor            *out[2] = {NULL};
+    float                  x[12] = {0};
+    sac_tensor            *in = NULL;
     struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 3, .shape = {3, 2, 2}};
-    sac_result  res = sac_tensor_create(device(), &desc, "test", &in);
+    sac_result             res = sac_tensor_create(device(), &desc, "test", &in);
     if (res == SAC_OK) {
         memcpy(sac_tensor_data(in), x, sizeof x);
         res = sac_model_load_memory(device(), bytes->bytes, bytes->size, "test.onnx", NULL, &m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans kept in files, on the device of the tests (far.h): measured once, told afterwards; damaged, foreign and
- * cut files are made anew and that is said; `build` checks before it writes. */
+/* Plans kept in files, on the device of the tests (far.h): measured once, told afterwards; damaged,
+ * foreign and cut files are made anew and that is said; `build` checks before it writes. */
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +34,8 @@ static int begin(void **state)
     setenv("SACCADE_CACHE", folder, 1);
     params.log_fn = keep;
     said[0] = '\0';
-    return sac_context_create(&params, &ctx) == SAC_OK && far_open(ctx, NULL, &far) == SAC_OK ? 0 : -1;
+    return sac_context_create(&params, &ctx) == SAC_OK && far_open(ctx, NULL, &far) == SAC_OK ? 0
+                                                                                              : -1;
 }
 
 static void each_file(void (*fn)(const char *path))
@@ -79,8 +80,8 @@ static const char *last_error(void)
     return why;
 }
 
-/* Run with a batch of so many; what the kernels were told and measured stays in far_counts. Returns how many were
- * measured. */
+/* Run with a batch of so many; what the kernels were told and measured stays in far_counts. Returns
+ * how many were measured. */
 static int measured_by(sac_model *m, int64_t batch)
 {
     static float           zeros[3 * 3 * 64 * 64];
@@ -141,7 +142,8 @@ static void measured_once(void **state)
     assert_string_equal(said, "");
 }
 
-/* Two that were loaded before either was planned, as in two processes: what each found out stays. */
+/* Two that were loaded before either was planned, as in two processes: what each found out
+ * stays. */
 static void those_that_write_beside_each_other_lose_nothing(void **state)
 {
     (void)state;
@@ -306,7 +308,8 @@ static void build_checks_and_writes(void **state)
     assert_int_equal(bucket_count, SAC_COUNT(batches));
     for (int i = 0; i < bucket_count; i++) {
         assert_int_equal(buckets[i].batch, batches[i]);
-        assert_true(buckets[i].error > 0 && buckets[i].error < buckets[i].limit); /* float16 rounds */
+        assert_true(buckets[i].error > 0 && buckets[i].error < buckets[i].limit); /* float16 rounds
+                                                                                   */
         assert_float_equal(buckets[i].limit, 0.03, 1e-9);
     }
     setenv("SACCADE_CACHE", "", 1);
@@ -354,8 +357,9 @@ static void a_foreign_plan_is_made_anew(void **state)
     each_file(remove_file); /* the cache knows these shapes by now */
     write_file(out, whole, length + size - model);
     run(out);
-    assert_non_null(strstr(said, "the plan was made for another device ('NVIDIA T4', and here it is 'a device for "
-                                 "tests'); it is created again"));
+    assert_non_null(strstr(
+        said, "the plan was made for another device ('NVIDIA T4', and here it is 'a device for "
+              "tests'); it is created again"));
     assert_true(far_counts.measured > 10);
     run(out);
     assert_int_equal(far_counts.measured, 0); /* from the cache */
@@ -394,9 +398,11 @@ static void build_refuses(void **state)
     assert_int_equal(sac_model_build(far, model_path, &params, out, NULL, NULL), SAC_ERR_ARG);
     assert_non_null(strstr(last_error(), "batch 1:2:1: want 1 <= min <= opt <= max"));
     params.batch_opt = 1;
-    assert_int_equal(sac_model_build(far, MODELS_DIR "/nowhere.onnx", &params, out, NULL, NULL), SAC_ERR_IO);
+    assert_int_equal(sac_model_build(far, MODELS_DIR "/nowhere.onnx", &params, out, NULL, NULL),
+                     SAC_ERR_IO);
     ok(sac_device_open(ctx, "cpu", NULL, &cpu));
-    assert_int_equal(sac_model_build(cpu, model_path, &params, out, NULL, NULL), SAC_ERR_UNSUPPORTED);
+    assert_int_equal(sac_model_build(cpu, model_path, &params, out, NULL, NULL),
+                     SAC_ERR_UNSUPPORTED);
     sac_device_unref(&cpu);
 }
 
@@ -429,7 +435,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(measured_once, begin, end),
-        cmocka_unit_test_setup_teardown(those_that_write_beside_each_other_lose_nothing, begin, end),
+        cmocka_unit_test_setup_teardown(those_that_write_beside_each_other_lose_nothing, begin,
+                                        end),
         cmocka_unit_test(a_book_of_very_many_shapes_is_read_again),
         cmocka_unit_test_setup_teardown(damaged_files_are_made_anew, begin, end),
         cmocka_unit_test_setup_teardown(no_damage_is_taken, begin, end),

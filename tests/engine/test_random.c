@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random networks, as planned (fused, in place, views, parts of one another, fast kernels) against
- * node by node with the reference kernels. What the planner lets two values share wrongly shows here. */
+ * node by node with the reference kernels. What the planner lets two values share wrongly shows
+ * here. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,9 +43,9 @@ static void add(struct maker *m, const char *op, const char *inputs, const char 
 
 static void add_unary(struct maker *m)
 {
-    static const char *const ops[] = {"Relu", "Neg", "Sigmoid", "Tanh", "Abs", "HardSwish", "Softplus",
-                                      "Identity", "LeakyRelu"};
-    char in[16], out[16];
+    static const char *const ops[] = {"Relu",      "Neg",      "Sigmoid",  "Tanh",     "Abs",
+                                      "HardSwish", "Softplus", "Identity", "LeakyRelu"};
+    char                     in[16], out[16];
     snprintf(in, sizeof in, "v%d", any_value(m));
     snprintf(out, sizeof out, "v%d", m->values++);
     add(m, ops[pick(m, SAC_COUNT(ops))], in, out, NULL);
@@ -53,7 +54,7 @@ static void add_unary(struct maker *m)
 static void add_binary(struct maker *m)
 {
     static const char *const ops[] = {"Add", "Add", "Sub", "Mul", "Max"};
-    char in[32], out[16];
+    char                     in[32], out[16];
     snprintf(in, sizeof in, "v%d v%d", any_value(m), any_value(m));
     snprintf(out, sizeof out, "v%d", m->values++);
     add(m, ops[pick(m, 5)], in, out, NULL);
@@ -171,37 +172,22 @@ static void add_something(struct maker *m)
 {
     switch (pick(m, 10)) {
     case 0:
-    case 1:
-        add_unary(m);
-        break;
+    case 1: add_unary(m); break;
     case 2:
-    case 3:
-        add_binary(m);
-        break;
-    case 4:
-        add_concat(m);
-        break;
-    case 5:
-        add_split(m);
-        break;
-    case 6:
-        add_detour(m, pick(m, 2) ? "Transpose" : "Reshape");
-        break;
-    case 7:
-        add_pool(m);
-        break;
-    case 8:
-        add_gate(m);
-        break;
-    default:
-        add_plain_conv(m);
+    case 3: add_binary(m); break;
+    case 4: add_concat(m); break;
+    case 5: add_split(m); break;
+    case 6: add_detour(m, pick(m, 2) ? "Transpose" : "Reshape"); break;
+    case 7: add_pool(m); break;
+    case 8: add_gate(m); break;
+    default: add_plain_conv(m);
     }
 }
 
 /* The last value and two others, perhaps the input itself. */
 static void make_network(struct maker *m, struct proto *model)
 {
-    static const int64_t flat[2] = {1, C *H *W}, full[4] = {1, C, H, W};
+    static const int64_t flat[2] = {1, C * H * W}, full[4] = {1, C, H, W};
     char                 dims[32], name[16];
     snprintf(dims, sizeof dims, "1 %d %d %d", C, H, W);
     proto_input(&m->graph, "v0", 1, dims);
@@ -225,7 +211,8 @@ static void run(const struct proto *model, bool plain, int64_t batch, sac_tensor
     sac_tensor             *in = NULL;
     params.optimise = !plain;
     params.reference = plain;
-    assert_sac_ok(sac_model_load_memory(device(), model->bytes, model->size, "random", &params, &m));
+    assert_sac_ok(
+        sac_model_load_memory(device(), model->bytes, model->size, "random", &params, &m));
     assert_sac_ok(sac_tensor_create(device(), &desc, "test", &in));
     float *x = sac_tensor_data(in);
     for (int64_t i = 0; i < batch * C * H * W; i++)

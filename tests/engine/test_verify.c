@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The check of each step, on the tests' own device: of right kernels it finds nothing, a wrong one it names. */
+/* The check of each step, on the tests' own device: of right kernels it finds nothing, a wrong one
+ * it names. */
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,7 +68,8 @@ static void right_steps_are_found_right(void **state)
             struct seen seen =
                 verify(found.gl_pathv[i], half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32, false);
             if (seen.wrong)
-                fail_msg("%s: %d of %d steps, %g", found.gl_pathv[i], seen.wrong, seen.steps, seen.worst);
+                fail_msg("%s: %d of %d steps, %g", found.gl_pathv[i], seen.wrong, seen.steps,
+                         seen.worst);
             assert_true(seen.steps > 0);
         }
     globfree(&found);

@@ -39,17 +39,19 @@ static void refuses_damage(void **state)
         const char *bytes;
         size_t      size;
     } bad[] = {
-        {"\x08", 1},                                             /* a tag without its value */
-        {"\x08\x80", 2},                                         /* a varint that does not end */
+        {"\x08", 1},                                              /* a tag without its value */
+        {"\x08\x80", 2},                                          /* a varint that does not end */
         {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12}, /* one of eleven bytes */
-        {"\x0a\x05" "ab", 4},                                    /* a length past the end */
-        {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11},    /* a length of 2^64-1 */
-        {"\x0d\x00\x00\x00", 4},                                 /* three bytes of a fixed32 */
-        {"\x09\x00\x00\x00\x00\x00\x00\x00", 8},                 /* seven of a fixed64 */
-        {"\x0b\x0c", 2},                                         /* groups */
-        {"\x0e\x00", 2},                                         /* a type that does not exist */
-        {"\x00\x00", 2},                                         /* field number 0 */
-        {"\xff\xff\xff\xff\xff\x01", 6},                         /* a field number over 29 bits */
+        {"\x0a\x05"
+         "ab",
+         4},                                                  /* a length past the end */
+        {"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11}, /* a length of 2^64-1 */
+        {"\x0d\x00\x00\x00", 4},                              /* three bytes of a fixed32 */
+        {"\x09\x00\x00\x00\x00\x00\x00\x00", 8},              /* seven of a fixed64 */
+        {"\x0b\x0c", 2},                                      /* groups */
+        {"\x0e\x00", 2},                                      /* a type that does not exist */
+        {"\x00\x00", 2},                                      /* field number 0 */
+        {"\xff\xff\xff\xff\xff\x01", 6},                      /* a field number over 29 bits */
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         uint8_t *copy = malloc(bad[i].size); /* of exactly that size, so that over-reads show */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration reader on any bytes: it sets options or names a line, and frees what it took. */
+/* The configuration reader on any bytes: it sets options or names a line, and frees what it
+ * took. */
 #include <stdlib.h>
 
 #include "src/cli/config.h"

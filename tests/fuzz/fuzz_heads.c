@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heads on outputs of any shape with any numbers in them, as a lying model gives.
  *
- * Byte 0 chooses the head, 1 the input's size, 2 the number of tensors; then a rank and dims for each;
- * what is left is their numbers, over and over. */
+ * Byte 0 chooses the head, 1 the input's size, 2 the number of tensors; then a rank and dims for
+ * each; what is left is their numbers, over and over. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

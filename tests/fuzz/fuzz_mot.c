@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MOTChallenge rows and seqinfo.ini. What is accepted must keep the reader's promises, and a tracker
- * must live through its boxes. */
+/* MOTChallenge rows and seqinfo.ini. What is accepted must keep the reader's promises, and a
+ * tracker must live through its boxes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +36,9 @@ static void track(sac_context *ctx, const struct sac_mot_file *file)
         for (; at < file->count && file->rows[at].frame == frame; at++) {
             const struct sac_mot_row *r = &file->rows[at];
             if (n < BOXES_MAX)
-                boxes[n++] = (struct sac_detection){(float)r->x, (float)r->y, (float)(r->x + r->w),
-                                                    (float)(r->y + r->h), r->conf, r->class_id};
+                boxes[n++] =
+                    (struct sac_detection){(float)r->x,          (float)r->y, (float)(r->x + r->w),
+                                           (float)(r->y + r->h), r->conf,     r->class_id};
         }
         if (sac_tracker_update(trk, boxes, n, NULL, NULL, frame * 40000LL, &view) != SAC_OK)
             abort();

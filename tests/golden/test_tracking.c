@@ -155,7 +155,8 @@ static void dropped_frames_cost_less_than_with_counting(void **state)
                 with_time += thinned(&seqs[place], (enum sac_tracker_kind)kind, step, false) / 2;
                 counting += thinned(&seqs[place], (enum sac_tracker_kind)kind, step, true) / 2;
             }
-            print_message("%s, one frame in %d: ", sac_tracker_kind_name((enum sac_tracker_kind)kind), step);
+            print_message(
+                "%s, one frame in %d: ", sac_tracker_kind_name((enum sac_tracker_kind)kind), step);
             assert_over("mean HOTA", with_time, counting);
         }
     }

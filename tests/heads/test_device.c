@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detectors on a device that decodes by itself: the CPU taken as one (equal to its other way, to the last
- * bit), and the GPU against the CPU. Every head, batches that are cut, two of them under way. */
+/* Detectors on a device that decodes by itself: the CPU taken as one (equal to its other way, to
+ * the last bit), and the GPU against the CPU. Every head, batches that are cut, two of them under
+ * way. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,11 +34,14 @@ static sac_detector *open_detector(sac_device *dev, const char *model, const cha
 }
 
 /* Frames of several sizes with random pixels; the same on every device. */
-static void make_frames(sac_device *dev, sac_device *cpu, sac_frame *frames[FRAMES], sac_frame *mine[FRAMES])
+static void make_frames(sac_device *dev, sac_device *cpu, sac_frame *frames[FRAMES],
+                        sac_frame *mine[FRAMES])
 {
-    static const int sizes[FRAMES][2] = {{64, 64}, {128, 192}, {640, 32}, {64, 64}, {50, 70}, {1, 1}, {1920, 1080}};
+    static const int sizes[FRAMES][2] = {{64, 64}, {128, 192}, {640, 32},   {64, 64},
+                                         {50, 70}, {1, 1},     {1920, 1080}};
     for (int i = 0; i < FRAMES; i++) {
-        frames[i] = test_frame(cpu, SAC_PIXEL_NV12, sizes[i][0] + sizes[i][0] % 2, sizes[i][1] + sizes[i][1] % 2);
+        frames[i] = test_frame(cpu, SAC_PIXEL_NV12, sizes[i][0] + sizes[i][0] % 2,
+                               sizes[i][1] + sizes[i][1] % 2);
         test_fill(frames[i], 0, 255, 0, 255);
         mine[i] = NULL;
         if (dev == cpu) {
@@ -63,20 +67,22 @@ static void finish_all(struct sac_detections list[FRAMES])
         sac_detections_finish(&list[i]);
 }
 
-/* pixels 0: the same bits. Else of equal scores the order may differ; so the likeliest box is looked at. */
+/* pixels 0: the same bits. Else of equal scores the order may differ; so the likeliest box is
+ * looked at. */
 static void compare(const char *model, int frame, const struct sac_detections *want,
                     const struct sac_detections *got, float pixels)
 {
     if (pixels == 0 && (want->count != got->count ||
                         memcmp(want->items, got->items, want->count * sizeof *want->items) != 0))
-        fail_msg("%s, frame %d: %zu boxes, expected %zu, or others", model, frame, got->count, want->count);
+        fail_msg("%s, frame %d: %zu boxes, expected %zu, or others", model, frame, got->count,
+                 want->count);
     if (pixels == 0)
         return;
     if (!want->count != !got->count)
         fail_msg("%s, frame %d: %zu boxes, expected %zu", model, frame, got->count, want->count);
     if (want->count && fabsf(want->items[0].score - got->items[0].score) > 0.02f)
-        fail_msg("%s, frame %d: a score of %g, expected %g", model, frame, (double)got->items[0].score,
-                 (double)want->items[0].score);
+        fail_msg("%s, frame %d: a score of %g, expected %g", model, frame,
+                 (double)got->items[0].score, (double)want->items[0].score);
 }
 
 static void check(sac_device *dev, sac_device *cpu, float pixels)
@@ -86,7 +92,8 @@ static void check(sac_device *dev, sac_device *cpu, float pixels)
     make_frames(dev, cpu, frames, mine);
     for (size_t m = 0; m < SAC_COUNT(models); m++) {
         struct sac_detections want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
-        sac_detector         *plain = open_detector(cpu, models[m], NULL), *det = open_detector(dev, models[m], NULL);
+        sac_detector         *plain = open_detector(cpu, models[m], NULL),
+                     *det = open_detector(dev, models[m], NULL);
         if (dev == cpu)
             assert_sac_ok(sac_detector_device_open(det));
         assert_sac_ok(sac_detector_run(plain, frames, FRAMES, want));
@@ -141,7 +148,8 @@ static void check_two(sac_device *dev, sac_device *cpu)
         assert_sac_ok(sac_detector_begin(det, 1, mine + 3, FRAMES - 3));
         assert_sac_ok(sac_detector_end(det, 0, got, &times));
         assert_true(times.gpu_ns[0] > 0 && times.gpu_ns[1] > 0 && times.gpu_ns[2] > 0);
-        assert_in_range(times.gpu_begun_ns, times.begun_ns - 100000000, times.arrived_ns + 100000000);
+        assert_in_range(times.gpu_begun_ns, times.begun_ns - 100000000,
+                        times.arrived_ns + 100000000);
         assert_true(times.begun_ns <= times.prepared_ns && times.prepared_ns <= times.queued_ns &&
                     times.waited_ns <= times.arrived_ns && times.arrived_ns <= times.ended_ns);
         assert_sac_ok(sac_detector_end(det, 1, got + 3, &times));
@@ -176,7 +184,7 @@ static void rows_that_only_the_data_counts(sac_device *dev, sac_device *cpu)
     assert_sac_ok(sac_detector_warm_up(det));
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
         struct sac_detections found = {0};
-        sac_frame            *frame = test_frame(cpu, SAC_PIXEL_RGB24, 64, 64), *mine = sac_frame_ref(frame);
+        sac_frame *frame = test_frame(cpu, SAC_PIXEL_RGB24, 64, 64), *mine = sac_frame_ref(frame);
         memset(frame->plane[0], cases[i].grey, frame->pitch_bytes[0] * 64);
         if (dev != cpu) {
             sac_frame_unref(&mine);
@@ -217,12 +225,13 @@ static void its_memory_is_told_by_stage(void **state)
     (void)state;
     sac_device   *cpu = test_device();
     sac_detector *det = open_detector(cpu, "yolov8", NULL);
-    uint64_t      before[SAC_MEMORY_USE_COUNT], after[SAC_MEMORY_USE_COUNT], peak[SAC_MEMORY_USE_COUNT];
+    uint64_t before[SAC_MEMORY_USE_COUNT], after[SAC_MEMORY_USE_COUNT], peak[SAC_MEMORY_USE_COUNT];
     sac_device_memory_by_use(cpu, before, peak);
     assert_sac_ok(sac_detector_device_open(det));
     assert_sac_ok(sac_detector_warm_up(det));
     sac_device_memory_by_use(cpu, after, peak);
-    assert_true(after[SAC_MEMORY_PREPROCESS] >= before[SAC_MEMORY_PREPROCESS] + BATCH * 3 * 64 * 64 * sizeof(float));
+    assert_true(after[SAC_MEMORY_PREPROCESS] >=
+                before[SAC_MEMORY_PREPROCESS] + BATCH * 3 * 64 * 64 * sizeof(float));
     assert_true(after[SAC_MEMORY_HEAD] > before[SAC_MEMORY_HEAD]);
     sac_detector_destroy(&det);
     sac_device_unref(&cpu);
@@ -252,7 +261,8 @@ static double us_a_batch(sac_detector *det, sac_frame **frame, bool timed)
     return (double)(sac_time_ns() - begun) / 1e3 / ROUNDS;
 }
 
-/* Under 10 us a stage: preprocess, inference, head. The least of many short rounds in turns: others use the card. */
+/* Under 10 us a stage: preprocess, inference, head. The least of many short rounds in turns: others
+ * use the card. */
 static void the_gpus_own_times_cost_little(void **state)
 {
     (void)state;
@@ -328,8 +338,8 @@ static void batches_are_cut_at_the_least_cost(void **state)
     (void)state;
     static const struct {
         int left, n, size;
-    } cases[] = {{40, 32, 32}, {32, 32, 32}, {31, 31, 32}, {25, 25, 32}, {9, 8, 8}, {8, 8, 8}, {7, 7, 8},
-                 {5, 5, 8},    {3, 3, 8},    {2, 1, 1},    {1, 1, 1}};
+    } cases[] = {{40, 32, 32}, {32, 32, 32}, {31, 31, 32}, {25, 25, 32}, {9, 8, 8}, {8, 8, 8},
+                 {7, 7, 8},    {5, 5, 8},    {3, 3, 8},    {2, 1, 1},    {1, 1, 1}};
     struct sac_preprocess pre = sac_preprocess_default();
     struct sac_buckets    b;
     sac_device           *cpu = test_device();

@@ -227,8 +227,8 @@ static void says_what_a_model_is_instead(void **state)
         {"fifth_wheel", NULL, "input 'prompt', float32 [1,7], is none that a detector is fed"},
         {"yolov8_seg", "yolov5", "head 'yolov5' wants"},
         {"open_masks", NULL, "its outputs, of one picture output0 [15,?], are not"},
-        {"open_masks", "yolov8",
-         "the outputs of one picture are output0 [15,6400]"}, /* at 640x640 */
+        {"open_masks", "yolov8", "the outputs of one picture are output0 [15,6400]"}, /* at 640x640
+                                                                                       */
     };
     sac_device *dev = device();
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
@@ -392,7 +392,8 @@ static void auto_keeps_the_persons_of_a_model_that_knows_them(void **state)
     assert_true(count_found("detr_sigmoid", "auto") < count_found("detr_sigmoid", "all"));
 }
 
-/* What describe says of `classes` of a model; the sentence of a refusal where it knows no such class. */
+/* What describe says of `classes` of a model; the sentence of a refusal where it knows no such
+ * class. */
 static const char *described(const char *model, const char *classes)
 {
     static char                text[1024];
@@ -413,7 +414,8 @@ static void says_which_classes_it_keeps(void **state)
 {
     (void)state;
     assert_string_equal(described("detr_sigmoid", "auto"), "person (1 of 80)");
-    assert_string_equal(described("detr_sigmoid", "2, 5,car"), "car, bus (2 of 80)"); /* each once */
+    assert_string_equal(described("detr_sigmoid", "2, 5,car"), "car, bus (2 of 80)"); /* each once
+                                                                                       */
     assert_string_equal(described("detr_sigmoid", "all"), "all 80");
     assert_string_equal(described("yolov8_sideways", "auto"), "all 3");
     assert_string_equal(described("end2end", NULL), "all"); /* names none */
@@ -424,7 +426,8 @@ static void an_unknown_class_brings_those_that_are_near(void **state)
 {
     (void)state;
     const char *why = described("detr_sigmoid", "persn");
-    assert_non_null(strstr(why, "has no class 'persn'; did you mean 'person'? it has 80: person, bicycle, "));
+    assert_non_null(
+        strstr(why, "has no class 'persn'; did you mean 'person'? it has 80: person, bicycle, "));
     assert_non_null(strstr(described("detr_sigmoid", "Phone"), "did you mean 'cell phone'?"));
     assert_non_null(strstr(described("detr_sigmoid", "bear,bat"), "'baseball bat'"));
     assert_non_null(strstr(described("detr_sigmoid", "quark"), "no class 'quark'; it has 80: "));

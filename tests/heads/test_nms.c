@@ -82,8 +82,11 @@ static void agrees_with_the_definition(void **state)
 static void of_equal_boxes_the_best_stays(void **state)
 {
     (void)state;
-    struct sac_detection boxes[] = {{1, 2, 30, 40, 0.5f, 7}, {9, 9, 20, 20, 0.6f, 1}, {1, 2, 30, 40, 0.8f, 2},
-                                    {1, 2, 30, 41, 0.4f, 2}, {9, 9, 20, 20, 0.6f, 0}};
+    struct sac_detection  boxes[] = {{1, 2, 30, 40, 0.5f, 7},
+                                     {9, 9, 20, 20, 0.6f, 1},
+                                     {1, 2, 30, 40, 0.8f, 2},
+                                     {1, 2, 30, 41, 0.4f, 2},
+                                     {9, 9, 20, 20, 0.6f, 0}};
     struct sac_detections list = {0};
     for (size_t i = 0; i < SAC_COUNT(boxes); i++)
         assert_true(sac_detections_push(&list, &boxes[i]));

@@ -78,13 +78,17 @@ static inline void test_fill(sac_frame *f, int luma_low, int luma_high, int chro
 
 static inline enum sac_orientation test_orientation(void)
 {
-    return (enum sac_orientation)(test_between(0, 1) ? test_between(0, SAC_ORIENTATION_COUNT - 1) : SAC_UPRIGHT);
+    return (enum sac_orientation)(test_between(0, 1) ? test_between(0, SAC_ORIENTATION_COUNT - 1)
+                                                     : SAC_UPRIGHT);
 }
 
-/* The frame of the CPU's as a device has it whose decoder stored it so: turned upright it is the same. */
-static inline sac_frame *test_lying(sac_device *dev, const sac_frame *f, enum sac_orientation orientation)
+/* The frame of the CPU's as a device has it whose decoder stored it so: turned upright it is the
+ * same. */
+static inline sac_frame *test_lying(sac_device *dev, const sac_frame *f,
+                                    enum sac_orientation orientation)
 {
-    const int  turns = orientation & 3, back = orientation & SAC_MIRROR ? (int)orientation : (4 - turns) & 3;
+    const int turns = orientation & 3,
+              back = orientation & SAC_MIRROR ? (int)orientation : (4 - turns) & 3;
     sac_frame  lying = sac_frame_as_turned(f, (enum sac_orientation)back);
     sac_frame *stored = NULL, *there = NULL;
     assert_sac_ok(sac_frame_wrap(f->device, &lying, NULL, NULL, &stored));

@@ -3,7 +3,7 @@
 
 #include "tests/image/frames.h"
 
-static const enum sac_pixel_format formats[] = {SAC_PIXEL_NV12, SAC_PIXEL_P010, SAC_PIXEL_I420,
+static const enum sac_pixel_format formats[] = {SAC_PIXEL_NV12,  SAC_PIXEL_P010,  SAC_PIXEL_I420,
                                                 SAC_PIXEL_RGB24, SAC_PIXEL_GRAY8, SAC_PIXEL_BGR24,
                                                 SAC_PIXEL_RGBA,  SAC_PIXEL_BGRA};
 
@@ -106,9 +106,8 @@ static void grey_is_full_range_luma(void **state)
 static enum AVPixelFormat av_format(enum sac_pixel_format f)
 {
     static const enum AVPixelFormat list[SAC_PIXEL_FORMAT_COUNT] = {
-        AV_PIX_FMT_NONE,    AV_PIX_FMT_NV12,  AV_PIX_FMT_P010LE,
-        AV_PIX_FMT_YUV420P, AV_PIX_FMT_RGB24, AV_PIX_FMT_GRAY8,
-        AV_PIX_FMT_BGR24,   AV_PIX_FMT_RGBA,  AV_PIX_FMT_BGRA};
+        AV_PIX_FMT_NONE,  AV_PIX_FMT_NV12,  AV_PIX_FMT_P010LE, AV_PIX_FMT_YUV420P, AV_PIX_FMT_RGB24,
+        AV_PIX_FMT_GRAY8, AV_PIX_FMT_BGR24, AV_PIX_FMT_RGBA,   AV_PIX_FMT_BGRA};
     return list[f];
 }
 

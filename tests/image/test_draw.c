@@ -157,9 +157,7 @@ static void clips_everything(void **state)
     (void)state;
     sac_device *dev = test_device();
     for (int round = 0; round < 300; round++) {
-        sac_frame *f =
-            test_frame(dev, test_any_format(),
-                       test_between(1, 30), test_between(1, 30));
+        sac_frame *f = test_frame(dev, test_any_format(), test_between(1, 30), test_between(1, 30));
         test_fill(f, 0, 255, 0, 255);
         float            span = round % 3 ? 60.0f : 3e9f;
         struct sac_shape s = {.kind = (enum sac_shape_kind)test_between(0, 3),
@@ -206,9 +204,12 @@ static void lab_of(struct sac_colour colour, double lab[3])
     const double        channel[3] = {colour.r / 255.0, colour.g / 255.0, colour.b / 255.0};
     double              linear[3], f[3];
     for (int i = 0; i < 3; i++)
-        linear[i] = channel[i] <= 0.04045 ? channel[i] / 12.92 : pow((channel[i] + 0.055) / 1.055, 2.4);
+        linear[i] =
+            channel[i] <= 0.04045 ? channel[i] / 12.92 : pow((channel[i] + 0.055) / 1.055, 2.4);
     for (int i = 0; i < 3; i++) {
-        double t = (to_xyz[i][0] * linear[0] + to_xyz[i][1] * linear[1] + to_xyz[i][2] * linear[2]) / point[i];
+        double t =
+            (to_xyz[i][0] * linear[0] + to_xyz[i][1] * linear[1] + to_xyz[i][2] * linear[2]) /
+            point[i];
         f[i] = t > 0.008856 ? cbrt(t) : 7.787 * t + 16.0 / 116;
     }
     lab[0] = 116 * f[1] - 16;
@@ -226,7 +227,8 @@ static double colour_distance(int64_t a, int64_t b)
     return sqrt(sum);
 }
 
-/* People who walk together mostly have neighbouring ids. 2 can just be told apart, 10 at a glance. */
+/* People who walk together mostly have neighbouring ids. 2 can just be told apart, 10 at a
+ * glance. */
 static void colours_of_ids_are_steady_and_apart(void **state)
 {
     (void)state;

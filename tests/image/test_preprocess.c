@@ -101,9 +101,8 @@ static sac_tensor *run(sac_device *dev, const struct sac_preprocess *pre,
 static sac_frame *random_frame(sac_device *dev)
 {
     bool       tiny = test_between(0, 4) == 0;
-    sac_frame *f =
-        test_frame(dev, test_any_format(),
-                   test_between(1, tiny ? 3 : 150), test_between(1, tiny ? 3 : 90));
+    sac_frame *f = test_frame(dev, test_any_format(), test_between(1, tiny ? 3 : 150),
+                              test_between(1, tiny ? 3 : 90));
     f->matrix = (enum sac_colour_matrix)test_between(0, 2);
     f->range = (enum sac_colour_range)test_between(0, 1);
     test_fill(f, 90, 160, 108, 148);

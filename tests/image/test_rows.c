@@ -73,8 +73,7 @@ static void sampling_is_the_same(void **state)
     sac_device *dev = test_device();
     for (int round = 0; round < 400; round++) {
         sac_frame *f =
-            test_frame(dev, test_any_format(),
-                       test_between(1, 200), test_between(1, 30));
+            test_frame(dev, test_any_format(), test_between(1, 200), test_between(1, 30));
         f->matrix = (enum sac_colour_matrix)test_between(0, 2);
         f->range = (enum sac_colour_range)test_between(0, 1);
         if (round % 3)

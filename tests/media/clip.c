@@ -75,9 +75,9 @@ static int brightness(const sac_frame *frame, int x, int y)
     case SAC_PIXEL_RGB24:
     case SAC_PIXEL_BGR24: return row[3 * x + 1];
     case SAC_PIXEL_RGBA:
-    case SAC_PIXEL_BGRA:  return row[4 * x + 1];
-    case SAC_PIXEL_P010:  return row[2 * x + 1];
-    default:              return row[x];
+    case SAC_PIXEL_BGRA: return row[4 * x + 1];
+    case SAC_PIXEL_P010: return row[2 * x + 1];
+    default: return row[x];
     }
 }
 
@@ -125,9 +125,9 @@ static void set_rotation(AVStream *st, int degrees, bool mirrored)
         matrix[1] = -matrix[1];
     }
 #if LIBAVCODEC_VERSION_INT >= AV_VERSION_INT(60, 31, 102)
-    AVPacketSideData *side = av_packet_side_data_new(
-        &st->codecpar->coded_side_data, &st->codecpar->nb_coded_side_data,
-        AV_PKT_DATA_DISPLAYMATRIX, sizeof matrix, 0);
+    AVPacketSideData *side =
+        av_packet_side_data_new(&st->codecpar->coded_side_data, &st->codecpar->nb_coded_side_data,
+                                AV_PKT_DATA_DISPLAYMATRIX, sizeof matrix, 0);
     memcpy(side->data, matrix, sizeof matrix);
 #else
     memcpy(av_stream_new_side_data(st, AV_PKT_DATA_DISPLAYMATRIX, sizeof matrix), matrix,
@@ -169,7 +169,8 @@ static AVCodecContext *open_audio(struct writer *w)
     return avc;
 }
 
-/* Encode one frame (NULL: the rest) and write what comes out to `copies` streams from `index` on. */
+/* Encode one frame (NULL: the rest) and write what comes out to `copies` streams from `index`
+ * on. */
 static void encode(struct writer *w, AVCodecContext *avc, AVFrame *frame, int index, int copies)
 {
     need(avcodec_send_frame(avc, frame), "encode");
@@ -203,11 +204,11 @@ static void write_video(struct writer *w)
 static void write_audio(struct writer *w)
 {
     const struct clip *c = w->clip;
-    int     size = w->audio->frame_size ? w->audio->frame_size : 1024;
-    int     ms = c->audio_ms ? c->audio_ms : c->frames * 1000 / w->video->framerate.num;
-    int     channels = w->audio->ch_layout.nb_channels;
-    int64_t end = (int64_t)ms * w->audio->sample_rate / 1000;
-    int64_t offset = av_rescale_q(c->start, w->video->time_base, w->audio->time_base);
+    int                size = w->audio->frame_size ? w->audio->frame_size : 1024;
+    int                ms = c->audio_ms ? c->audio_ms : c->frames * 1000 / w->video->framerate.num;
+    int                channels = w->audio->ch_layout.nb_channels;
+    int64_t            end = (int64_t)ms * w->audio->sample_rate / 1000;
+    int64_t            offset = av_rescale_q(c->start, w->video->time_base, w->audio->time_base);
     for (int64_t at = 0; at + size <= end; at += size) {
         AVFrame *sound = av_frame_alloc();
         sound->format = w->audio->sample_fmt;

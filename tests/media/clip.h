@@ -10,9 +10,9 @@
 #include <saccade/frame.h>
 
 struct clip {
-    const char        *format; /* NULL: by the path's ending */
-    const char        *codec;  /* NULL: "mpeg4" */
-    enum AVPixelFormat pixels; /* AV_PIX_FMT_NONE or 0: yuv420p */
+    const char        *format;        /* NULL: by the path's ending */
+    const char        *codec;         /* NULL: "mpeg4" */
+    enum AVPixelFormat pixels;        /* AV_PIX_FMT_NONE or 0: yuv420p */
     int                width, height; /* 0: 320x192 */
     int                frames;
     int                fps;         /* 0: 25 */

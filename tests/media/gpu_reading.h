@@ -83,7 +83,8 @@ struct difference {
     char where[160];
 };
 
-static inline void compare(const sac_frame *ours, const sac_frame *want, int frame, struct difference *diff)
+static inline void compare(const sac_frame *ours, const sac_frame *want, int frame,
+                           struct difference *diff)
 {
     assert_int_equal(ours->width, want->width);
     assert_int_equal(ours->height, want->height);
@@ -95,8 +96,9 @@ static inline void compare(const sac_frame *ours, const sac_frame *want, int fra
                 if (abs(a - b) <= diff->greatest)
                     continue;
                 diff->greatest = abs(a - b);
-                snprintf(diff->where, sizeof diff->where, "frame %d, channel %d, %d,%d of %dx%d: %d instead of %d",
-                         frame, c, x, y, want->width, want->height, a, b);
+                snprintf(diff->where, sizeof diff->where,
+                         "frame %d, channel %d, %d,%d of %dx%d: %d instead of %d", frame, c, x, y,
+                         want->width, want->height, a, b);
             }
 }
 
@@ -109,11 +111,12 @@ struct both {
     char                    why[512];
 };
 
-/* Read a clip on both devices side by side; params are the GPU's, but for rotate, which is of both. */
+/* Read a clip on both devices side by side; params are the GPU's, but for rotate, which is of
+ * both. */
 static inline struct both read_both(const char *path, const struct sac_source_params *params)
 {
-    struct both r = {0};
-    sac_source *on_gpu = NULL, *on_cpu = NULL;
+    struct both              r = {0};
+    sac_source              *on_gpu = NULL, *on_cpu = NULL;
     struct sac_source_params plain = sac_source_params_default();
     plain.rotate = params ? params->rotate : SAC_ROTATE_AUTO;
     r.opened = r.end = sac_source_open(gpu, path, params, &on_gpu);
@@ -124,7 +127,8 @@ static inline struct both read_both(const char *path, const struct sac_source_pa
     sac_source_describe(on_gpu, &r.info);
     while (r.end == SAC_OK || r.cpu_end == SAC_OK) {
         sac_frame *a = NULL, *b = NULL;
-        if (r.end == SAC_OK && (r.end = sac_source_read_wait(on_gpu, &a)) != SAC_OK && r.end != SAC_EOS)
+        if (r.end == SAC_OK && (r.end = sac_source_read_wait(on_gpu, &a)) != SAC_OK &&
+            r.end != SAC_EOS)
             snprintf(r.why, sizeof r.why, "%s", last_error());
         if (r.cpu_end == SAC_OK)
             r.cpu_end = sac_source_read_wait(on_cpu, &b);

@@ -37,7 +37,8 @@ static inline struct reading read_all(const char *url, const struct sac_source_p
         if (r.end != SAC_OK)
             break;
         if (r.frames < 512) {
-            r.number[r.frames] = frame->width >= 96 && frame->height >= 32 ? clip_number(frame) : -1;
+            r.number[r.frames] =
+                frame->width >= 96 && frame->height >= 32 ? clip_number(frame) : -1;
             r.pts_us[r.frames] = frame->pts_us;
             r.source_us[r.frames] = frame->source_pts_us;
         }

@@ -7,7 +7,7 @@
 
 struct exact {
     const char *name;
-    int         tolerance; /* of samples; 0: the codec defines every bit */
+    int         tolerance;      /* of samples; 0: the codec defines every bit */
     bool        may_be_refused; /* by some cards or by some FFmpeg */
 };
 
@@ -19,12 +19,15 @@ static int check_clip(const struct exact *clip)
         print_message("%s: refused: %s\n", clip->name, r.why);
         return 0;
     }
-    bool good = r.opened == SAC_OK && r.end == SAC_EOS && r.frames == r.cpu_frames && r.frames > 0 &&
-                r.diff.greatest <= clip->tolerance && !strncmp(r.info.decoder, "nvdec", 5);
-    print_message("%s: %s: %s, %d frames of %d, greatest difference %d%s%s, %d surfaces of %.1f MB%s%s\n", clip->name,
-                  good ? "good" : "BAD", r.info.decoder, r.frames, r.cpu_frames, r.diff.greatest,
-                  r.diff.greatest ? ": " : "", r.diff.where, r.info.surfaces,
-                  (double)r.info.surface_bytes / SAC_MAX(r.info.surfaces, 1) * 1e-6, r.why[0] ? ": " : "", r.why);
+    bool good = r.opened == SAC_OK && r.end == SAC_EOS && r.frames == r.cpu_frames &&
+                r.frames > 0 && r.diff.greatest <= clip->tolerance &&
+                !strncmp(r.info.decoder, "nvdec", 5);
+    print_message(
+        "%s: %s: %s, %d frames of %d, greatest difference %d%s%s, %d surfaces of %.1f MB%s%s\n",
+        clip->name, good ? "good" : "BAD", r.info.decoder, r.frames, r.cpu_frames, r.diff.greatest,
+        r.diff.greatest ? ": " : "", r.diff.where, r.info.surfaces,
+        (double)r.info.surface_bytes / SAC_MAX(r.info.surfaces, 1) * 1e-6, r.why[0] ? ": " : "",
+        r.why);
     return !good;
 }
 
@@ -33,10 +36,13 @@ static void decodes_as_the_cpu_does(void **state)
     (void)state;
     need_gpu();
     static const struct exact clips[] = {
-        {"people_h264.mp4", 0, false},     {"people_hevc.mp4", 0, false}, {"people_hevc10.mkv", 0, false},
-        {"people_vp9.webm", 0, false},     {"people_av1.mkv", 0, true},   {"people_mpeg2.ts", 8, false},
-        {"cropped_h264.mp4", 0, false},    {"odd_vp9.webm", 0, false},    {"odd_vp8.webm", 0, false},
-        {"people_mpeg4.avi", 16, true},    {"people_mjpeg.avi", 8, true},   {"interlaced_h264.mp4", 0, false}, {"sizes.h264", 0, false},
+        {"people_h264.mp4", 0, false},   {"people_hevc.mp4", 0, false},
+        {"people_hevc10.mkv", 0, false}, {"people_vp9.webm", 0, false},
+        {"people_av1.mkv", 0, true},     {"people_mpeg2.ts", 8, false},
+        {"cropped_h264.mp4", 0, false},  {"odd_vp9.webm", 0, false},
+        {"odd_vp8.webm", 0, false},      {"people_mpeg4.avi", 16, true},
+        {"people_mjpeg.avi", 8, true},   {"interlaced_h264.mp4", 0, false},
+        {"sizes.h264", 0, false},
     };
     int bad = 0;
     for (size_t i = 0; i < SAC_COUNT(clips); i++)
@@ -47,8 +53,8 @@ static void decodes_as_the_cpu_does(void **state)
 static void expect_equal(const char *path, const struct sac_source_params *params, const char *what)
 {
     const struct both r = read_both(path, params);
-    print_message("%s, %s: %d frames of %d, greatest difference %d%s%s\n", path, what, r.frames, r.cpu_frames,
-                  r.diff.greatest, r.diff.greatest ? ": " : "", r.diff.where);
+    print_message("%s, %s: %d frames of %d, greatest difference %d%s%s\n", path, what, r.frames,
+                  r.cpu_frames, r.diff.greatest, r.diff.greatest ? ": " : "", r.diff.where);
     assert_int_equal(r.end, SAC_EOS);
     assert_true(r.frames > 0 && r.frames == r.cpu_frames);
     assert_int_equal(r.diff.greatest, 0);
@@ -58,9 +64,11 @@ static void expect_equal(const char *path, const struct sac_source_params *param
 static void frames_are_turned_as_on_the_cpu(void **state)
 {
     (void)state;
-    static const char *const names[] = {"people_h264.mp4", "people_hevc10.mkv", "odd_vp9.webm", "cropped_h264.mp4"};
+    static const char *const names[] = {"people_h264.mp4", "people_hevc10.mkv", "odd_vp9.webm",
+                                        "cropped_h264.mp4"};
     const char              *path = scratch("shown.mp4");
-    struct sac_source_params ways[] = {decode_with(SAC_DECODE_GPU), decode_with(SAC_DECODE_CPU), decode_with(SAC_DECODE_GPU)};
+    struct sac_source_params ways[] = {decode_with(SAC_DECODE_GPU), decode_with(SAC_DECODE_CPU),
+                                       decode_with(SAC_DECODE_GPU)};
     need_gpu();
     ways[2].round_trip = 1;
     for (size_t i = 0; i < SAC_COUNT(names); i++)
@@ -90,20 +98,23 @@ static void counts_a_change_of_size(void **state)
 /* Without leave it is a sentence, with it the CPU's frames. */
 static int check_refused(const char *name)
 {
-    struct sac_source_params on_gpu = decode_with(SAC_DECODE_DEFAULT), automatic = decode_with(SAC_DECODE_AUTO);
-    struct both              r = read_both(clip_path(name), &on_gpu);
+    struct sac_source_params on_gpu = decode_with(SAC_DECODE_DEFAULT),
+                             automatic = decode_with(SAC_DECODE_AUTO);
+    struct both r = read_both(clip_path(name), &on_gpu);
     if (r.opened == SAC_OK) {
-        print_message("%s: this card decodes it, %d frames of %d, greatest difference %d\n", name, r.frames,
-                      r.cpu_frames, r.diff.greatest);
+        print_message("%s: this card decodes it, %d frames of %d, greatest difference %d\n", name,
+                      r.frames, r.cpu_frames, r.diff.greatest);
         return r.frames != r.cpu_frames;
     }
     struct both a = read_both(clip_path(name), &automatic);
-    bool good = r.opened == SAC_ERR_UNSUPPORTED && strstr(r.why, "NVDEC") && strstr(r.why, "--decode auto") &&
-                a.opened == SAC_OK && a.end == SAC_EOS && a.frames == a.cpu_frames && a.diff.greatest == 0 &&
-                a.info.decoder_note[0] && strncmp(a.info.decoder, "nvdec", 5) != 0 && a.info.surfaces == 0;
-    print_message("%s: %s: %s\n    auto: %s, %d frames of %d, greatest difference %d %s; note: %s\n", name,
-                  good ? "good" : "BAD", r.why, a.info.decoder, a.frames, a.cpu_frames, a.diff.greatest, a.diff.where,
-                  a.info.decoder_note);
+    bool        good = r.opened == SAC_ERR_UNSUPPORTED && strstr(r.why, "NVDEC") &&
+                strstr(r.why, "--decode auto") && a.opened == SAC_OK && a.end == SAC_EOS &&
+                a.frames == a.cpu_frames && a.diff.greatest == 0 && a.info.decoder_note[0] &&
+                strncmp(a.info.decoder, "nvdec", 5) != 0 && a.info.surfaces == 0;
+    print_message(
+        "%s: %s: %s\n    auto: %s, %d frames of %d, greatest difference %d %s; note: %s\n", name,
+        good ? "good" : "BAD", r.why, a.info.decoder, a.frames, a.cpu_frames, a.diff.greatest,
+        a.diff.where, a.info.decoder_note);
     return !good;
 }
 
@@ -146,12 +157,14 @@ static void broken_files_end_as_on_the_cpu(void **state)
     assert_int_equal(r.end, r.cpu_end);
     assert_in_range(r.frames, r.cpu_frames - 2, r.cpu_frames + 1);
     bytes = file_load(clip_path("people_h264.mp4"), &size);
-    for (size_t i = size / 3; i < size / 2; i += 97) /* pictures in the middle; the index lies in front */
+    for (size_t i = size / 3; i < size / 2; i += 97) /* pictures in the middle; the index lies in
+                                                        front */
         bytes[i] ^= 0x5a;
     file_save(torn, bytes, size);
     free(bytes);
     r = read_both(torn, NULL);
-    print_message("torn: %d frames of %d, %d damaged, %s\n", r.frames, r.cpu_frames, (int)r.stats.corrupt, r.why);
+    print_message("torn: %d frames of %d, %d damaged, %s\n", r.frames, r.cpu_frames,
+                  (int)r.stats.corrupt, r.why);
     assert_int_equal(r.end, SAC_EOS);
     assert_in_range(r.frames, 10, 30);
 }
@@ -172,8 +185,8 @@ static void frames_of_the_cpu_are_uploaded(void **state)
     need_gpu();
     struct sac_source_params params = decode_with(SAC_DECODE_CPU);
     struct sac_ledger        before;
-    static const char *const clips[] = {"people_h264.mp4", "people_hevc10.mkv", "odd_vp9.webm", "sizes.h264",
-                                        "refused_422_h264.mp4"};
+    static const char *const clips[] = {"people_h264.mp4", "people_hevc10.mkv", "odd_vp9.webm",
+                                        "sizes.h264", "refused_422_h264.mp4"};
     for (size_t i = 0; i < SAC_COUNT(clips); i++) {
         sac_device_ledger(gpu, &before);
         struct both r = read_both(clip_path(clips[i]), &params);
@@ -190,8 +203,11 @@ static void images_are_uploaded(void **state)
     (void)state;
     need_gpu();
     for (int i = 0; i < 6; i++)
-        clip_write(scratch("img%d.png", i), &(struct clip){.frames = 1, .first = i, .format = "image2pipe",
-                                                           .codec = "png", .pixels = AV_PIX_FMT_RGB24});
+        clip_write(scratch("img%d.png", i), &(struct clip){.frames = 1,
+                                                           .first = i,
+                                                           .format = "image2pipe",
+                                                           .codec = "png",
+                                                           .pixels = AV_PIX_FMT_RGB24});
     struct sac_source_params on_gpu = decode_with(SAC_DECODE_GPU);
     struct both              r = read_both(scratch("img%%d.png"), NULL);
     assert_int_equal(r.end, SAC_EOS);
@@ -224,10 +240,11 @@ static void strict_mode_lets_the_gpus_own_frames_alone(void **state)
     (void)state;
     need_gpu();
     struct sac_device_params strict = sac_device_params_default();
-    struct sac_source_params params = decode_with(SAC_DECODE_GPU), on_cpu = decode_with(SAC_DECODE_CPU);
-    sac_device              *usual = gpu;
-    sac_source              *src = NULL;
-    sac_frame               *frame = NULL;
+    struct sac_source_params params = decode_with(SAC_DECODE_GPU),
+                             on_cpu = decode_with(SAC_DECODE_CPU);
+    sac_device *usual = gpu;
+    sac_source *src = NULL;
+    sac_frame  *frame = NULL;
     strict.zero_copy_strict = 1;
     gpu = gpu_open(&strict);
     read_some(clip_path("people_h264.mp4"), &params, 30);
@@ -236,7 +253,8 @@ static void strict_mode_lets_the_gpus_own_frames_alone(void **state)
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++)
         assert_int_equal(ledger.reason[i].bytes, 0);
     params.round_trip = 1;
-    assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &src), SAC_ERR_LIMIT);
+    assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &src),
+                     SAC_ERR_LIMIT);
     assert_non_null(strstr(last_error(), "--zero-copy off"));
     on_cpu.prefetch = 0;
     sac_result res = sac_source_open(gpu, clip_path("people_h264.mp4"), &on_cpu, &src);

@@ -10,7 +10,8 @@
 static void a_gpus_decoder_is_the_one_with_a_cuda_configuration(void **state)
 {
     (void)state;
-    static const enum AVCodecID ids[] = {AV_CODEC_ID_H264, AV_CODEC_ID_HEVC, AV_CODEC_ID_VP9, AV_CODEC_ID_VP8,
+    static const enum AVCodecID ids[] = {AV_CODEC_ID_H264, AV_CODEC_ID_HEVC,
+                                         AV_CODEC_ID_VP9,  AV_CODEC_ID_VP8,
                                          AV_CODEC_ID_AV1,  AV_CODEC_ID_MPEG2VIDEO};
     for (size_t i = 0; i < SAC_COUNT(ids); i++) {
         const AVCodec *codec = sac_nvdec_codec(ids[i]);
@@ -40,7 +41,9 @@ static void no_memory_is_not_damage(void **state)
     assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR_INVALIDDATA), SAC_ERR_FORMAT);
     assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR_EXTERNAL), SAC_ERR_FORMAT);
     assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR(ENOMEM)), SAC_ERR_MEMORY);
-    av_log(NULL, AV_LOG_ERROR, "decoder->cvdl->cuvidMapVideoFrame() failed -> CUDA_ERROR_OUT_OF_MEMORY: out of memory\n");
+    av_log(
+        NULL, AV_LOG_ERROR,
+        "decoder->cvdl->cuvidMapVideoFrame() failed -> CUDA_ERROR_OUT_OF_MEMORY: out of memory\n");
     assert_int_equal(sac_ffmpeg_verdict(&dec, AVERROR_EXTERNAL), SAC_ERR_MEMORY);
     sac_ffmpeg_log_end();
     sac_context_last_error(test_context(), why, sizeof why);
@@ -99,7 +102,8 @@ static int count_equal(sac_device *there, const char *path, const struct sac_sou
         assert_true(a->device == there && sac_frame_is_writable(a));
         assert_sac_ok(sac_frame_create(dev, a, &host));
         assert_sac_ok(sac_frame_copy(a, host));
-        equal += clip_number(host) == clip_number(b) && a->pts_us == b->pts_us && a->format == b->format;
+        equal +=
+            clip_number(host) == clip_number(b) && a->pts_us == b->pts_us && a->format == b->format;
         sac_frame_unref(&host);
         sac_frame_unref(&a);
         sac_frame_unref(&b);
@@ -127,7 +131,8 @@ static void what_the_cpu_decodes_is_uploaded(void **state)
         sac_device_ledger(there, &ledger);
         assert_int_equal(ledger.reason[SAC_COPY_FRAME_UPLOAD].calls, 20);
         /* as they lie: rows of chroma begin at multiples of 64 bytes */
-        assert_int_equal(ledger.reason[SAC_COPY_FRAME_UPLOAD].bytes, 20 * (320 * 192 + 2 * 192 * 96));
+        assert_int_equal(ledger.reason[SAC_COPY_FRAME_UPLOAD].bytes,
+                         20 * (320 * 192 + 2 * 192 * 96));
         assert_int_equal(ledger.reason[SAC_COPY_FRAME_CONVERT].calls, i ? 20 : 0);
         assert_string_equal(info.decoder, "ffv1");
         assert_true(info.decoder_note[0] != '\0');
@@ -174,8 +179,11 @@ static void images_are_uploaded_by_default(void **state)
     sac_device            *there = apart_open(NULL);
     struct sac_source_info info;
     for (int i = 0; i < 4; i++)
-        clip_write(scratch("img%d.png", i), &(struct clip){.frames = 1, .first = i, .format = "image2pipe",
-                                                           .codec = "png", .pixels = AV_PIX_FMT_RGB24});
+        clip_write(scratch("img%d.png", i), &(struct clip){.frames = 1,
+                                                           .first = i,
+                                                           .format = "image2pipe",
+                                                           .codec = "png",
+                                                           .pixels = AV_PIX_FMT_RGB24});
     assert_int_equal(count_equal(there, scratch("img%%d.png"), NULL, &info), 4);
     sac_device_unref(&there);
 }

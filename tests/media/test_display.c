@@ -22,8 +22,8 @@ static struct sac_source_params turning(enum sac_rotate rotate)
 
 static struct sac_display display_of(double a, double b, double c, double d)
 {
-    const double  numbers[] = {a, b, 0, c, d, 0, 100, 200, 0};
-    int32_t       matrix[9];
+    const double numbers[] = {a, b, 0, c, d, 0, 100, 200, 0};
+    int32_t      matrix[9];
     for (int i = 0; i < 9; i++)
         matrix[i] = (int32_t)lround(numbers[i] * 65536);
     return sac_display_of(matrix);
@@ -41,11 +41,11 @@ static void each_matrix_is_understood(void **state)
         {0, 1, -1, 0, SAC_TURN_90, 90},
         {-1, 0, 0, -1, SAC_TURN_180, 180},
         {0, -1, 1, 0, SAC_TURN_270, 270},
-        {-1, 0, 0, 1, SAC_MIRROR, 0},               /* hflip */
+        {-1, 0, 0, 1, SAC_MIRROR, 0}, /* hflip */
         {0, -1, -1, 0, SAC_MIRROR_TURN_90, 90},
-        {1, 0, 0, -1, SAC_MIRROR_TURN_180, 180},    /* vflip */
-        {0, 1, 1, 0, SAC_MIRROR_TURN_270, 270},     /* transpose */
-        {2, 0, 0, 1, SAC_UPRIGHT, 0},               /* pixels that are not square */
+        {1, 0, 0, -1, SAC_MIRROR_TURN_180, 180}, /* vflip */
+        {0, 1, 1, 0, SAC_MIRROR_TURN_270, 270},  /* transpose */
+        {2, 0, 0, 1, SAC_UPRIGHT, 0},            /* pixels that are not square */
         {0, 1, -4.0 / 3, 0, SAC_TURN_90, 90},
         {0.99999, 0.004, -0.004, 0.99999, SAC_UPRIGHT, 0}, /* a quarter of a degree */
         {0.0001, -0.9999, 1, 0, SAC_TURN_270, 270},
@@ -62,7 +62,8 @@ static void each_matrix_is_understood(void **state)
     for (int degrees = 5; degrees < 360; degrees += 10) {
         const double       x = cos(degrees * M_PI / 180), y = sin(degrees * M_PI / 180);
         struct sac_display plain = display_of(x, y, -y, x), mirrored = display_of(-x, -y, -y, x);
-        assert_true(fabs(plain.degrees - degrees) < 0.01 && fabs(mirrored.degrees - degrees) < 0.01);
+        assert_true(fabs(plain.degrees - degrees) < 0.01 &&
+                    fabs(mirrored.degrees - degrees) < 0.01);
         assert_true(!plain.mirrored && mirrored.mirrored && !plain.can_turn && !mirrored.can_turn);
         assert_int_equal(plain.orientation, SAC_UPRIGHT);
     }
@@ -71,7 +72,8 @@ static void each_matrix_is_understood(void **state)
 
 /* ---- frames ---- */
 
-/* A sample's place in the stored plane of width x height goes step by step to its place in the upright one. */
+/* A sample's place in the stored plane of width x height goes step by step to its place in the
+ * upright one. */
 static void show(enum sac_orientation o, int width, int height, int *x, int *y)
 {
     if (o & SAC_MIRROR)
@@ -85,7 +87,8 @@ static void show(enum sac_orientation o, int width, int height, int *x, int *y)
     }
 }
 
-static void compare_turned(const sac_frame *stored, const sac_frame *shown, enum sac_orientation o, const char *path)
+static void compare_turned(const sac_frame *stored, const sac_frame *shown, enum sac_orientation o,
+                           const char *path)
 {
     assert_int_equal(shown->format, SAC_PIXEL_I420);
     assert_int_equal(shown->orientation, SAC_UPRIGHT);
@@ -93,7 +96,8 @@ static void compare_turned(const sac_frame *stored, const sac_frame *shown, enum
     assert_int_equal(shown->height, o & 1 ? stored->width : stored->height);
     assert_int_equal(shown->pts_us, stored->pts_us);
     for (int p = 0; p < 3; p++) {
-        const int width = p ? (stored->width + 1) / 2 : stored->width, height = p ? (stored->height + 1) / 2 : stored->height;
+        const int width = p ? (stored->width + 1) / 2 : stored->width,
+                  height = p ? (stored->height + 1) / 2 : stored->height;
         for (int y = 0; y < height; y++)
             for (int x = 0; x < width; x++) {
                 int to_x = x, to_y = y;
@@ -150,7 +154,10 @@ static void frames_are_turned_as_the_file_says(void **state)
         for (int o = 0; o < SAC_ORIENTATION_COUNT; o++) {
             const char *path = scratch("shown%d.%s", o, endings[i]);
             const bool  mirrored = o & SAC_MIRROR;
-            clip_write(path, &(struct clip){.frames = 3, .width = 322, .height = 190, .rotation = (o & 3) * 90,
+            clip_write(path, &(struct clip){.frames = 3,
+                                            .width = 322,
+                                            .height = 190,
+                                            .rotation = (o & 3) * 90,
                                             .mirrored = mirrored});
             if (can_say(path, (o & 3) * 90, mirrored))
                 compare_clips(path, SAC_ROTATE_AUTO, (enum sac_orientation)o);
@@ -163,11 +170,16 @@ static void the_user_says_better(void **state)
     (void)state;
     const char *said = scratch("said.mp4"), *silent = scratch("silent.mkv");
     clip_write(said, &(struct clip){.frames = 3, .rotation = 180});
-    clip_write(silent, &(struct clip){.frames = 3, .width = 323, .height = 191, .codec = "ffv1",
+    clip_write(silent, &(struct clip){.frames = 3,
+                                      .width = 323,
+                                      .height = 191,
+                                      .codec = "ffv1",
                                       .pixels = AV_PIX_FMT_YUV444P});
     for (int k = 0; k < 3; k++) {
-        compare_clips(said, (enum sac_rotate)(SAC_ROTATE_90 + k), (enum sac_orientation)(SAC_TURN_90 + k));
-        compare_clips(silent, (enum sac_rotate)(SAC_ROTATE_90 + k), (enum sac_orientation)(SAC_TURN_90 + k));
+        compare_clips(said, (enum sac_rotate)(SAC_ROTATE_90 + k),
+                      (enum sac_orientation)(SAC_TURN_90 + k));
+        compare_clips(silent, (enum sac_rotate)(SAC_ROTATE_90 + k),
+                      (enum sac_orientation)(SAC_TURN_90 + k));
     }
     compare_clips(said, SAC_ROTATE_NONE, SAC_UPRIGHT);
     compare_clips(silent, SAC_ROTATE_AUTO, SAC_UPRIGHT);
@@ -183,7 +195,8 @@ static void note(void *user, enum sac_log_level level, const char *text)
 {
     struct said *said = user;
     if (level <= SAC_LOG_INFO)
-        snprintf(said->lines + strlen(said->lines), sizeof said->lines - strlen(said->lines), "%s\n", text);
+        snprintf(said->lines + strlen(said->lines), sizeof said->lines - strlen(said->lines),
+                 "%s\n", text);
 }
 
 static void another_angle_is_told_and_left(void **state)
@@ -227,8 +240,9 @@ static void another_angle_is_told_and_left(void **state)
 /* What a camera writes into a JPEG: EXIF with the tag 274, orientation. */
 static void save_exif(const char *path, const uint8_t *jpeg, size_t size, uint8_t orientation)
 {
-    const uint8_t exif[] = {0xff, 0xe1, 0, 34,   'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8,
-                            0,    1,    1, 0x12, 0,   3,   0,   0,   0, 1, 0,   orientation, 0, 0, 0, 0, 0, 0};
+    const uint8_t exif[] = {0xff, 0xe1, 0, 34, 'E', 'x',         'i', 'f', 0, 0,    'M', 'M',
+                            0,    42,   0, 0,  0,   8,           0,   1,   1, 0x12, 0,   3,
+                            0,    0,    0, 1,  0,   orientation, 0,   0,   0, 0,    0,   0};
     uint8_t      *out = sac_alloc(size + sizeof exif);
     assert_non_null(out);
     memcpy(out, jpeg, 2);
@@ -241,13 +255,15 @@ static void save_exif(const char *path, const uint8_t *jpeg, size_t size, uint8_
 static void photographs_are_turned(void **state)
 {
     (void)state;
-    static const enum sac_orientation meant[] = {[1] = SAC_UPRIGHT,         [2] = SAC_MIRROR,
-                                                 [3] = SAC_TURN_180,        [4] = SAC_MIRROR_TURN_180,
-                                                 [5] = SAC_MIRROR_TURN_270, [6] = SAC_TURN_90,
-                                                 [7] = SAC_MIRROR_TURN_90,  [8] = SAC_TURN_270};
+    static const enum sac_orientation meant[] = {
+        [1] = SAC_UPRIGHT,         [2] = SAC_MIRROR,          [3] = SAC_TURN_180,
+        [4] = SAC_MIRROR_TURN_180, [5] = SAC_MIRROR_TURN_270, [6] = SAC_TURN_90,
+        [7] = SAC_MIRROR_TURN_90,  [8] = SAC_TURN_270};
     const char *plain = scratch("plain.jpg"), *path = scratch("photo.jpg");
     size_t      size;
-    clip_write(plain, &(struct clip){.frames = 1, .format = "image2pipe", .codec = "mjpeg",
+    clip_write(plain, &(struct clip){.frames = 1,
+                                     .format = "image2pipe",
+                                     .codec = "mjpeg",
                                      .pixels = AV_PIX_FMT_YUVJ420P});
     uint8_t *jpeg = file_load(plain, &size);
     for (uint8_t k = 1; k <= 8; k++) {

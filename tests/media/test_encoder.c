@@ -16,15 +16,22 @@ static void keep_warning(void *user, enum sac_log_level level, const char *messa
 
 static struct sac_encoder_setup setup_for(const char *const *names)
 {
-    return (struct sac_encoder_setup){
-        .names = names, .preset = "veryfast", .crf = 23, .threads = 1, .width = 160, .height = 96,
-        .time_base = {1, 90000}, .fps = {25, 1}, .matrix = SAC_MATRIX_BT601, .reordering = true};
+    return (struct sac_encoder_setup){.names = names,
+                                      .preset = "veryfast",
+                                      .crf = 23,
+                                      .threads = 1,
+                                      .width = 160,
+                                      .height = 96,
+                                      .time_base = {1, 90000},
+                                      .fps = {25, 1},
+                                      .matrix = SAC_MATRIX_BT601,
+                                      .reordering = true};
 }
 
 static void says_which_encoder_stands_in(void **state)
 {
     (void)state;
-    static const char *const names[] = {"not-in-this-ffmpeg", "mpeg4", NULL};
+    static const char *const  names[] = {"not-in-this-ffmpeg", "mpeg4", NULL};
     struct sac_context_params params = sac_context_params_default();
     struct sac_encoder_setup  setup = setup_for(names);
     struct sac_encoder        enc = {0};
@@ -60,7 +67,7 @@ static int encode(struct sac_encoder *enc, const int64_t *pts_us, int n, AVPacke
     sac_frame *frame = NULL;
     int        count = 0;
     for (int i = 0; i <= n; i++) {
-        sac_frame desc = enc->layout;
+        sac_frame  desc = enc->layout;
         sac_result res;
         if (i < n) {
             desc.pts_us = pts_us[i];
@@ -223,14 +230,16 @@ static void has_key_frames(void **state)
     }
 }
 
-/* What a GPU's encoder gets: the frame itself where its planes follow each other as it reads them, else a copy. */
+/* What a GPU's encoder gets: the frame itself where its planes follow each other as it reads them,
+ * else a copy. */
 static void a_gpus_encoder_gets_planes_in_one_piece(void **state)
 {
     (void)state;
     enum { W = 64, H = 32, CODED = 48 };
-    static uint8_t     surface[W * CODED * 3 / 2];
-    sac_device        *apart = apart_open(NULL);
-    sac_frame          desc = {.format = SAC_PIXEL_NV12, .width = W, .height = H}, *ours = NULL, *decoders = NULL, *got = NULL;
+    static uint8_t surface[W * CODED * 3 / 2];
+    sac_device    *apart = apart_open(NULL);
+    sac_frame      desc = {.format = SAC_PIXEL_NV12, .width = W, .height = H}, *ours = NULL,
+              *decoders = NULL, *got = NULL;
     struct sac_encoder enc = {.dev = apart, .layout = desc};
     for (size_t i = 0; i < sizeof surface; i++)
         surface[i] = (uint8_t)(i / W);

@@ -32,7 +32,8 @@ static void a_colour_comes_back(void **state)
         size_t    size = 0;
         for (int k = 0; k < 3 * width * height; k += 3)
             rgb[k] = 250, rgb[k + 1] = 20, rgb[k + 2] = 60;
-        assert_int_equal(sac_jpeg_encode(test_context(), rgb, width, height, &bytes, &size), SAC_OK);
+        assert_int_equal(sac_jpeg_encode(test_context(), rgb, width, height, &bytes, &size),
+                         SAC_OK);
         assert_true(size > 4 && bytes[0] == 0xff && bytes[1] == 0xd8);
         AVFrame *picture = decode(bytes, size);
         assert_int_equal(picture->width, width);
@@ -49,8 +50,8 @@ static void a_colour_comes_back(void **state)
 static void a_size_that_jpeg_has_not_is_refused(void **state)
 {
     (void)state;
-    uint8_t      rgb[3] = {0}, *bytes = NULL;
-    size_t       size = 0;
+    uint8_t rgb[3] = {0}, *bytes = NULL;
+    size_t  size = 0;
     assert_true(sac_jpeg_encode(test_context(), rgb, 0, 1, &bytes, &size) < 0);
     assert_null(bytes);
 }

@@ -30,10 +30,18 @@ static const struct {
     int64_t start_us, duration_us;
     int     every, first, frames; /* in a clip of FRAMES */
 } parts[] = {
-    {0, 0, 3, 0, 40},         {0, 1000000, 1, 0, 25},        {0, 1000000, 7, 0, 4},
-    {2000000, 0, 1, 50, 70},  {2000000, 1000000, 1, 50, 25}, {1990000, 1000000, 1, 50, 25},
-    {10000, 90000, 1, 1, 2},  {2010000, 0, 10, 51, 7},       {4760000, 0, 1, 119, 1},
-    {4760000, 9000000, 5, 119, 1}, {2000000, 40000, 1, 50, 1}, {40000, 1, 2, 1, 1},
+    {0, 0, 3, 0, 40},
+    {0, 1000000, 1, 0, 25},
+    {0, 1000000, 7, 0, 4},
+    {2000000, 0, 1, 50, 70},
+    {2000000, 1000000, 1, 50, 25},
+    {1990000, 1000000, 1, 50, 25},
+    {10000, 90000, 1, 1, 2},
+    {2010000, 0, 10, 51, 7},
+    {4760000, 0, 1, 119, 1},
+    {4760000, 9000000, 5, 119, 1},
+    {2000000, 40000, 1, 50, 1},
+    {40000, 1, 2, 1, 1},
 };
 
 static bool is_said(const char *words)
@@ -47,7 +55,8 @@ static void assert_part(const char *path, const struct reading *r, size_t i, boo
 {
     const int every = parts[i].every;
     if (r->end != SAC_EOS || r->frames != parts[i].frames)
-        fail_msg("%s, part %zu: %d frames of %d, end %d", path, i, r->frames, parts[i].frames, r->end);
+        fail_msg("%s, part %zu: %d frames of %d, end %d", path, i, r->frames, parts[i].frames,
+                 r->end);
     for (int k = 0; k < r->frames; k++) {
         assert_int_equal(r->number[k], parts[i].first + k * every);
         assert_in_range(r->pts_us[k] - r->number[k] * step_us + 1000, 0, 2000);
@@ -60,7 +69,8 @@ static void assert_part(const char *path, const struct reading *r, size_t i, boo
         assert_int_equal(r->info.frames, parts[i].frames);
 }
 
-/* Numbers in the pictures are those that frames have, as FRAMES are counted from the file's first. */
+/* Numbers in the pictures are those that frames have, as FRAMES are counted from the file's
+ * first. */
 static void assert_numbers(const char *path, const struct sac_source_params *params, size_t i)
 {
     sac_source *src = NULL;
@@ -82,11 +92,13 @@ static void gives_the_part_that_is_wanted(void **state)
     for (size_t n = 0; n < SAC_COUNT(names); n++) {
         const char *path = scratch("%s", names[n]);
         const bool  ts = strstr(names[n], ".ts");
-        clip_write(path, &(struct clip){.frames = FRAMES, .audio = 1, .audio_codec = "mp2",
-                                        .start = ts ? 250 : 0});
+        clip_write(path,
+                   &(struct clip){
+                       .frames = FRAMES, .audio = 1, .audio_codec = "mp2", .start = ts ? 250 : 0});
         for (size_t i = 0; i < SAC_COUNT(parts); i++)
             for (int prefetch = 0; prefetch <= 4; prefetch += 4) {
-                struct sac_source_params params = part_of(parts[i].start_us, parts[i].duration_us, parts[i].every);
+                struct sac_source_params params =
+                    part_of(parts[i].start_us, parts[i].duration_us, parts[i].every);
                 params.prefetch = prefetch;
                 struct reading r = read_all(path, &params);
                 assert_part(path, &r, i, n < 2); /* those count their frames */
@@ -95,19 +107,22 @@ static void gives_the_part_that_is_wanted(void **state)
     }
 }
 
-/* The first picture is shown later than its packet's time, by which streams without an index are gone through. */
+/* The first picture is shown later than its packet's time, by which streams without an index are
+ * gone through. */
 static void begins_with_the_first_pictures(void **state)
 {
     (void)state;
     static const char *const names[] = {"b.ts", "b.mpg", "b.mkv", "b.mp4"};
     for (size_t n = 0; n < SAC_COUNT(names); n++) {
         const char *path = scratch("%s", names[n]);
-        clip_write(path, &(struct clip){.frames = FRAMES, .codec = "mpeg2video", .b_frames = 2, .gop = 60});
+        clip_write(path, &(struct clip){
+                             .frames = FRAMES, .codec = "mpeg2video", .b_frames = 2, .gop = 60});
         for (int first = 1; first < 70; first += 17) {
             struct sac_source_params params = part_of(first * step_us, 0, 1);
             struct reading           r = read_all(path, &params);
             if (r.frames != FRAMES - first || r.number[0] != first)
-                fail_msg("%s from frame %d: %d frames from %d on", path, first, r.frames, (int)r.number[0]);
+                fail_msg("%s from frame %d: %d frames from %d on", path, first, r.frames,
+                         (int)r.number[0]);
         }
     }
 }
@@ -119,15 +134,21 @@ static void gives_a_part_of_pictures(void **state)
     snprintf(folder, sizeof folder, "%s", scratch("pictures"));
     assert_int_equal(mkdir(folder, 0777), 0);
     for (int i = 0; i < FRAMES; i++)
-        clip_write(scratch("pictures/%05d.png", i),
-                   &(struct clip){.format = "image2", .codec = "png", .pixels = AV_PIX_FMT_RGB24, .frames = 1,
-                                  .width = 128, .height = 64, .first = i});
+        clip_write(scratch("pictures/%05d.png", i), &(struct clip){.format = "image2",
+                                                                   .codec = "png",
+                                                                   .pixels = AV_PIX_FMT_RGB24,
+                                                                   .frames = 1,
+                                                                   .width = 128,
+                                                                   .height = 64,
+                                                                   .first = i});
     for (size_t i = 0; i < SAC_COUNT(parts); i++) {
-        struct sac_source_params params = part_of(parts[i].start_us, parts[i].duration_us, parts[i].every);
-        struct reading           r = read_all(folder, &params);
+        struct sac_source_params params =
+            part_of(parts[i].start_us, parts[i].duration_us, parts[i].every);
+        struct reading r = read_all(folder, &params);
         assert_part(folder, &r, i, true);
         if (parts[i].duration_us == 0)
-            assert_in_range(r.stats.packets, parts[i].frames, parts[i].frames + 1); /* others are not loaded */
+            assert_in_range(r.stats.packets, parts[i].frames, parts[i].frames + 1); /* others are
+                                                                                       not loaded */
     }
 }
 
@@ -158,8 +179,9 @@ static void reads_a_pipe_up_to_the_part(void **state)
     for (size_t i = 0; i < SAC_COUNT(parts); i++) {
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, copy_to_fifo, fifo), 0);
-        struct sac_source_params params = part_of(parts[i].start_us, parts[i].duration_us, parts[i].every);
-        struct reading           r = read_all(fifo, &params);
+        struct sac_source_params params =
+            part_of(parts[i].start_us, parts[i].duration_us, parts[i].every);
+        struct reading r = read_all(fifo, &params);
         pthread_join(thread, NULL);
         assert_part("a pipe", &r, i, false);
     }
@@ -231,14 +253,17 @@ static void a_sink_begins_with_the_part(void **state)
     assert_int_equal(fmt->nb_streams, 2);
     while (av_read_frame(fmt, packet) >= 0) {
         const int     i = packet->stream_index;
-        const int64_t ms = av_rescale_q(packet->pts, fmt->streams[i]->time_base, (AVRational){1, 1000});
+        const int64_t ms =
+            av_rescale_q(packet->pts, fmt->streams[i]->time_base, (AVRational){1, 1000});
         first[i] = SAC_MIN(first[i], ms);
-        end[i] = SAC_MAX(end[i], ms + av_rescale_q(packet->duration, fmt->streams[i]->time_base, (AVRational){1, 1000}));
+        end[i] = SAC_MAX(end[i], ms + av_rescale_q(packet->duration, fmt->streams[i]->time_base,
+                                                   (AVRational){1, 1000}));
         av_packet_unref(packet);
     }
     av_packet_free(&packet);
     avformat_close_input(&fmt);
-    for (int i = 0; i < 2; i++) { /* picture and sound, from 0 to a second; a packet of sound has 72 ms */
+    for (int i = 0; i < 2; i++) { /* picture and sound, from 0 to a second; a packet of sound has 72
+                                     ms */
         assert_in_range(first[i], 0, 72);
         assert_in_range(end[i], 928, 1072);
     }

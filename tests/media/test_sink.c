@@ -75,8 +75,9 @@ static void assert_even(const struct reading *r, int frames)
 static void writes_each_container(void **state)
 {
     (void)state;
-    static const char *const names[] = {"o.mp4", "o.mov", "o.mkv", "o.avi", "o.ts", "o.m4v", "o.webm"};
-    const char *from = scratch("in.mkv");
+    static const char *const names[] = {"o.mp4", "o.mov", "o.mkv", "o.avi",
+                                        "o.ts",  "o.m4v", "o.webm"};
+    const char              *from = scratch("in.mkv");
     clip_write(from, &(struct clip){.frames = 40});
     for (size_t i = 0; i < SAC_COUNT(names); i++) {
         const char *to = scratch("%s", names[i]);
@@ -106,19 +107,26 @@ static void keeps_variable_frame_rate(void **state)
     }
 }
 
-/* Every container has a limit of its own to the time between two frames, and none may cost the video. */
+/* Every container has a limit of its own to the time between two frames, and none may cost the
+ * video. */
 static void a_gap_never_loses_the_video(void **state)
 {
     (void)state;
-    static const char *const names[] = {"gap.avi", "gap.mp4", "gap.mov", "gap.mkv", "gap.ts", "gap.webm"};
+    static const char *const names[] = {"gap.avi", "gap.mp4", "gap.mov",
+                                        "gap.mkv", "gap.ts",  "gap.webm"};
     static const int64_t     gaps_s[] = {3000, 30000, 200000, 2000000};
     struct sac_sink_params   mpeg4 = sac_sink_params_default();
     mpeg4.encoder = "mpeg4"; /* has a limit of its own */
     for (size_t g = 0; g < SAC_COUNT(gaps_s); g++) {
         const int64_t gap = gaps_s[g] * 1000, pts[] = {0, 40, 80, gap, gap + 40, gap + 80};
         const char   *from = scratch("gap%zu.mkv", g);
-        clip_write(from, &(struct clip){.frames = SAC_COUNT(pts), .pts = pts, .time_base = 1000, .audio = 1,
-                                        .audio_ms = 240, .audio_codec = "mp2", .codec = "mjpeg",
+        clip_write(from, &(struct clip){.frames = SAC_COUNT(pts),
+                                        .pts = pts,
+                                        .time_base = 1000,
+                                        .audio = 1,
+                                        .audio_ms = 240,
+                                        .audio_codec = "mp2",
+                                        .codec = "mjpeg",
                                         .pixels = AV_PIX_FMT_YUVJ420P});
         const char *by_mpeg4 = scratch("gap-mpeg4.mkv");
         assert_sac_ok(transcode(from, by_mpeg4, 1000, &mpeg4));
@@ -176,8 +184,9 @@ static struct sound listen_to(const char *path, int stream)
 static void copies_audio(void **state)
 {
     (void)state;
-    static const char *const names[] = {"sound.mp4", "sound.mkv", "sound.avi", "sound.ts", "sound.mov"};
-    const char *from = scratch("sound-in.mp4");
+    static const char *const names[] = {"sound.mp4", "sound.mkv", "sound.avi", "sound.ts",
+                                        "sound.mov"};
+    const char              *from = scratch("sound-in.mp4");
     clip_write(from, &(struct clip){.frames = 50, .audio = 2, .audio_ms = 2400});
     struct sound in = listen_to(from, 1);
     assert_int_equal(in.streams, 2);
@@ -201,15 +210,16 @@ static int warnings;
 static void count_warnings(void *user, enum sac_log_level level, const char *message)
 {
     (void)user;
-    warnings += level == SAC_LOG_WARN && (strstr(message, "can't hold ") || strstr(message, "left out from here on"));
+    warnings += level == SAC_LOG_WARN &&
+                (strstr(message, "can't hold ") || strstr(message, "left out from here on"));
 }
 
 /* Some refuse it by their list, some with the header, some with the first packet. */
 static void leaves_out_audio_that_does_not_fit(void **state)
 {
     (void)state;
-    static const char *const codecs[] = {"pcm_s16le", "flac", "libopus", "truehd"};
-    static const char *const names[] = {"a.webm", "a.avi", "a.mov", "a.mp4", "a.ts", "a.mkv"};
+    static const char *const  codecs[] = {"pcm_s16le", "flac", "libopus", "truehd"};
+    static const char *const  names[] = {"a.webm", "a.avi", "a.mov", "a.mp4", "a.ts", "a.mkv"};
     struct sac_context_params params = sac_context_params_default();
     sac_context              *ctx = NULL;
     sac_device               *shared = dev;
@@ -228,8 +238,10 @@ static void leaves_out_audio_that_does_not_fit(void **state)
             warnings = 0;
             assert_sac_ok(transcode(from, to, 1000, NULL));
             const struct sound sound = listen_to(to, 0);
-            if ((warnings > 0) != (sound.packets == 0) || (!warnings && sound.packets < packets / 2))
-                fail_msg("%s in %s: %d of %d packets, %d warnings", codecs[c], to, sound.packets, packets, warnings);
+            if ((warnings > 0) != (sound.packets == 0) ||
+                (!warnings && sound.packets < packets / 2))
+                fail_msg("%s in %s: %d of %d packets, %d warnings", codecs[c], to, sound.packets,
+                         packets, warnings);
             left_out += warnings > 0;
             struct reading r = read_all(to, NULL);
             assert_even(&r, 20);
@@ -249,7 +261,8 @@ static void an_interrupted_file_is_whole(void **state)
     assert_sac_ok(transcode(from, to, 25, NULL));
     struct reading r = read_all(to, NULL);
     assert_even(&r, 25);
-    assert_in_range((int)(listen_to(to, 0).last_s * 1000), 850, 1001); /* the sound ends there too */
+    assert_in_range((int)(listen_to(to, 0).last_s * 1000), 850, 1001); /* the sound ends there too
+                                                                        */
 }
 
 static void nothing_is_left_without_finish(void **state)
@@ -296,7 +309,7 @@ static void assert_why(sac_result res, sac_result expected, const char *words)
 static void says_why_it_cannot_write(void **state)
 {
     (void)state;
-    const char *from = scratch("tiny.mkv"), *folder = scratch("folder.mp4");
+    const char            *from = scratch("tiny.mkv"), *folder = scratch("folder.mp4");
     struct sac_sink_params params = sac_sink_params_default();
     clip_write(from, &(struct clip){.frames = 3});
     mkdir(folder, 0700);
@@ -319,7 +332,7 @@ static void says_that_the_disk_is_full(void **state)
 {
     (void)state;
     static const char *const names[] = {"full.mp4", "full.mkv", "full.avi", "full.ts"};
-    const char *from = scratch("for-full.mkv");
+    const char              *from = scratch("for-full.mkv");
     clip_write(from, &(struct clip){.frames = 100});
     for (size_t i = 0; i < SAC_COUNT(names); i++) {
         const char *to = scratch("%s", names[i]);
@@ -335,9 +348,9 @@ static void a_write_that_fails_leaves_nothing(void **state)
 {
     (void)state;
     static const char *const names[] = {"limited.mp4", "limited.mkv", "limited.avi", "limited.ts"};
-    const char            *from = scratch("for-limit.mkv");
-    struct rlimit          before, small;
-    struct sac_sink_params params = sac_sink_params_default();
+    const char              *from = scratch("for-limit.mkv");
+    struct rlimit            before, small;
+    struct sac_sink_params   params = sac_sink_params_default();
     params.crf = 1; /* large files */
     clip_write(from, &(struct clip){.frames = 100});
     signal(SIGXFSZ, SIG_IGN);
@@ -369,8 +382,10 @@ static void takes_any_format_and_size(void **state)
     };
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
         const char *from = scratch("any%zu.nut", i), *to = scratch("any%zu.mp4", i);
-        clip_write(from, &(struct clip){.frames = 10, .codec = cases[i].codec,
-                                        .pixels = cases[i].pixels, .width = cases[i].width,
+        clip_write(from, &(struct clip){.frames = 10,
+                                        .codec = cases[i].codec,
+                                        .pixels = cases[i].pixels,
+                                        .width = cases[i].width,
                                         .height = cases[i].height});
         assert_sac_ok(transcode(from, to, 1000, NULL));
         struct reading in = read_all(from, NULL), out = read_all(to, NULL);
@@ -383,7 +398,8 @@ static void takes_any_format_and_size(void **state)
     }
 }
 
-/* Frames of another size are scaled to the first one's; without a source the times are the frames'. */
+/* Frames of another size are scaled to the first one's; without a source the times are the
+ * frames'. */
 static void scales_to_the_first_frame(void **state)
 {
     (void)state;
@@ -393,8 +409,10 @@ static void scales_to_the_first_frame(void **state)
     assert_sac_ok(sac_sink_create(dev, to, NULL, NULL, &sink));
     for (int i = 0; i < 4; i++) {
         sac_frame *frame = NULL;
-        sac_frame  desc = {.format = SAC_PIXEL_I420, .width = 320 << (i % 2),
-                           .height = 192 << (i % 2), .pts_us = pts[i]};
+        sac_frame  desc = {.format = SAC_PIXEL_I420,
+                           .width = 320 << (i % 2),
+                           .height = 192 << (i % 2),
+                           .pts_us = pts[i]};
         assert_sac_ok(sac_frame_create(dev, &desc, &frame));
         memset(frame->plane[0], 128, frame->pitch_bytes[0] * (size_t)frame->height);
         for (int p = 1; p < 3; p++)

@@ -28,7 +28,8 @@ static const char *clip_path(const char *name)
 {
     const char *path = scratch("%s.avi", name);
     const bool  odd = strstr(name, "cropped") != NULL;
-    clip_write(path, &(struct clip){.frames = 30, .width = odd ? 414 : 320, .height = odd ? 310 : 192});
+    clip_write(path,
+               &(struct clip){.frames = 30, .width = odd ? 414 : 320, .height = odd ? 310 : 192});
     return path;
 }
 #else
@@ -71,10 +72,22 @@ static void need_gpu(void)
 }
 
 static const struct sac_shape shapes[] = {
-    {.kind = SAC_SHAPE_BOX, .rect = {20.5f, 30, 140, 200}, .colour = {255, 40, 0}, .alpha = 1, .thickness = 3},
+    {.kind = SAC_SHAPE_BOX,
+     .rect = {20.5f, 30, 140, 200},
+     .colour = {255, 40, 0},
+     .alpha = 1,
+     .thickness = 3},
     {.kind = SAC_SHAPE_FILL, .rect = {60, 80, 130, 99}, .colour = {0, 90, 255}, .alpha = 0.6f},
-    {.kind = SAC_SHAPE_LINE, .rect = {5, 5, 300, 180}, .colour = {20, 200, 20}, .alpha = 0.7f, .thickness = 2},
-    {.kind = SAC_SHAPE_TEXT, .rect = {62, 81, 130, 99}, .colour = {255, 255, 255}, .alpha = 1, .thickness = 16,
+    {.kind = SAC_SHAPE_LINE,
+     .rect = {5, 5, 300, 180},
+     .colour = {20, 200, 20},
+     .alpha = 0.7f,
+     .thickness = 2},
+    {.kind = SAC_SHAPE_TEXT,
+     .rect = {62, 81, 130, 99},
+     .colour = {255, 255, 255},
+     .alpha = 1,
+     .thickness = 16,
      .text = "7 person"},
 };
 
@@ -88,8 +101,10 @@ static sac_frame *drawn_on_cpu(const sac_frame *frame)
     return copy;
 }
 
-/* Every frame of a clip into a video, drawn on or not; how many. One thread: so the bytes are always the same. */
-static int write_video(sac_device *dev, const char *clip, const char *path, bool draw, sac_result *res)
+/* Every frame of a clip into a video, drawn on or not; how many. One thread: so the bytes are
+ * always the same. */
+static int write_video(sac_device *dev, const char *clip, const char *path, bool draw,
+                       sac_result *res)
 {
     struct sac_source_params source = sac_source_params_default();
     struct sac_sink_params   params = sac_sink_params_default();
@@ -160,7 +175,8 @@ static void writes_what_the_cpu_writes(void **state)
         assert_sac_ok(res);
         assert_int_equal(write_video(cpu, clip_path(clips[i / 2]), here, draw, &res), frames);
         assert_sac_ok(res);
-        print_message("%s, %s: %d frames, %.1f MB came down\n", clips[i / 2], draw ? "drawn on" : "as it is", frames,
+        print_message("%s, %s: %d frames, %.1f MB came down\n", clips[i / 2],
+                      draw ? "drawn on" : "as it is", frames,
                       (double)counted(&before, SAC_COPY_OVERLAY).bytes * 1e-6);
         assert_same_bytes(there, here);
         assert_int_equal(counted(&before, SAC_COPY_OVERLAY).calls, 3 * frames); /* a plane each */

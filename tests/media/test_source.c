@@ -81,7 +81,7 @@ static void join(const char *first, const char *second, const char *both)
 static void keeps_variable_frame_rate(void **state)
 {
     (void)state;
-    static const int64_t pts[] = {0, 40, 41, 200, 1000, 1033, 5000};
+    static const int64_t     pts[] = {0, 40, 41, 200, 1000, 1033, 5000};
     static const char *const names[] = {"vfr.mkv", "vfr.mp4", "vfr.avi"};
     for (size_t n = 0; n < SAC_COUNT(names); n++) {
         const char *path = scratch("%s", names[n]);
@@ -116,7 +116,8 @@ static void keeps_the_times_of_the_source(void **state)
             assert_in_range(r.source_us[i] - (10000000 + i * 40000) + 2000, 0, 4000);
     }
     /* a clock that is set back: the times go on, the source's are as they are */
-    const char *a = scratch("clock-a.ts"), *b = scratch("clock-b.ts"), *joined = scratch("clock.ts");
+    const char *a = scratch("clock-a.ts"), *b = scratch("clock-b.ts"),
+               *joined = scratch("clock.ts");
     clip_write(a, &(struct clip){.frames = 20, .start = 250});
     clip_write(b, &(struct clip){.frames = 20, .first = 20});
     join(a, b, joined);
@@ -176,8 +177,11 @@ static void delivers_our_formats_uncopied_and_converts_others(void **state)
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
         const char       *path = scratch("format%zu.nut", i);
         struct sac_ledger before, after;
-        clip_write(path, &(struct clip){.frames = 5, .codec = cases[i].codec, .pixels = cases[i].av,
-                                        .width = 131, .height = 67});
+        clip_write(path, &(struct clip){.frames = 5,
+                                        .codec = cases[i].codec,
+                                        .pixels = cases[i].av,
+                                        .width = 131,
+                                        .height = 67});
         sac_device_ledger(dev, &before);
         struct reading r = read_all(path, NULL);
         sac_device_ledger(dev, &after);
@@ -222,8 +226,9 @@ static void says_what_is_not_a_video(void **state)
 static void says_that_there_is_no_video(void **state)
 {
     (void)state;
-    static const uint8_t header[44] = "RIFF\x24\x10\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x80\x3e\0\0"
-                                      "\0\x7d\0\0\2\0\x10\0" "data\0\x10\0";
+    static const uint8_t header[44] =
+        "RIFF\x24\x10\0\0WAVEfmt "
+        "\x10\0\0\0\1\0\1\0\x80\x3e\0\0\0\x7d\0\0\2\0\x10\0data\0\x10\0";
     uint8_t     wav[44 + 4096] = {0};
     const char *path = scratch("sound.wav");
     char        why[512];
@@ -235,8 +240,8 @@ static void says_that_there_is_no_video(void **state)
     assert_non_null(strstr(why, "sound.wav: no video in it"));
 }
 
-/* Every frame that is left comes, and then the end says that there should have been more: a transport
- * stream can't know, AVI and Matroska state a duration. */
+/* Every frame that is left comes, and then the end says that there should have been more: a
+ * transport stream can't know, AVI and Matroska state a duration. */
 static void gives_what_a_truncated_file_still_has(void **state)
 {
     (void)state;
@@ -271,18 +276,22 @@ static void gives_what_a_truncated_file_still_has(void **state)
     }
 }
 
-/* A segment of a recording keeps the recording's clock, and writers count a duration from 0 or from the first
- * picture: what is whole is no less so, and what is cut off shows as ever. */
+/* A segment of a recording keeps the recording's clock, and writers count a duration from 0 or from
+ * the first picture: what is whole is no less so, and what is cut off shows as ever. */
 static void a_file_that_starts_late_is_whole(void **state)
 {
     (void)state;
-    static const char *const names[] = {"seg.mkv", "seg.mp4", "seg.mov", "seg.avi", "seg.ts", "seg.nut", "seg.webm"};
+    static const char *const names[] = {"seg.mkv", "seg.mp4", "seg.mov", "seg.avi",
+                                        "seg.ts",  "seg.nut", "seg.webm"};
     for (size_t n = 0; n < SAC_COUNT(names); n++) {
         const char *path = scratch("%s", names[n]), *cut = scratch("cut-%s", names[n]);
         const bool  webm = strstr(names[n], ".webm");
         size_t      size;
         char        why[512];
-        clip_write(path, &(struct clip){.frames = 60, .gop = 1, .start = 25 * 20, .front_index = strstr(names[n], ".mp4"),
+        clip_write(path, &(struct clip){.frames = 60,
+                                        .gop = 1,
+                                        .start = 25 * 20,
+                                        .front_index = strstr(names[n], ".mp4"),
                                         .codec = webm ? "libvpx" : NULL});
         struct reading r = read_all(path, NULL);
         assert_int_equal(r.end, SAC_EOS);
@@ -290,7 +299,8 @@ static void a_file_that_starts_late_is_whole(void **state)
         uint8_t *bytes = file_load(path, &size);
         file_save(cut, bytes, size / 2);
         free(bytes);
-        if (strstr(".ts.nut.mov", strrchr(names[n], '.'))) /* they promise nothing, or have their index behind */
+        if (strstr(".ts.nut.mov", strrchr(names[n], '.'))) /* they promise nothing, or have their
+                                                              index behind */
             continue;
         r = read_all(cut, NULL);
         sac_context_last_error(test_context(), why, sizeof why);
@@ -322,7 +332,8 @@ static void a_trimmed_file_is_whole(void **state)
     size_t      size;
     clip_write(path, &(struct clip){.frames = 60, .gop = 1});
     uint8_t *bytes = file_load(path, &size);
-    uint8_t *list = find_box(bytes, size, "elst"); /* version, count, then the one edit's duration, in ms */
+    uint8_t *list = find_box(bytes, size, "elst"); /* version, count, then the one edit's duration,
+                                                      in ms */
     assert_int_equal(list[11], 1);
     put_32(list + 12, 1200);
     put_32(find_box(bytes, size, "mvhd") + 20, 1200);
@@ -367,9 +378,10 @@ static void survives_damaged_bytes(void **state)
 static void follows_a_change_of_size(void **state)
 {
     (void)state;
-    const char *a = scratch("small.mjpeg"), *b = scratch("large.mjpeg"), *joined = scratch("joined.mjpeg");
-    struct clip clip = {.frames = 15, .codec = "mjpeg", .format = "mjpeg",
-                        .pixels = AV_PIX_FMT_YUVJ420P};
+    const char *a = scratch("small.mjpeg"), *b = scratch("large.mjpeg"),
+               *joined = scratch("joined.mjpeg");
+    struct clip clip = {
+        .frames = 15, .codec = "mjpeg", .format = "mjpeg", .pixels = AV_PIX_FMT_YUVJ420P};
     clip_write(a, &clip);
     clip.width = 640;
     clip.height = 384;
@@ -384,7 +396,8 @@ static void follows_a_change_of_size(void **state)
         assert_int_equal(r.number[i], i);
 }
 
-/* A transport stream whose program changes: on one PID to another codec, size or depth, or to another PID. */
+/* A transport stream whose program changes: on one PID to another codec, size or depth, or to
+ * another PID. */
 static void follows_a_change_of_the_program(void **state)
 {
     (void)state;
@@ -396,7 +409,8 @@ static void follows_a_change_of_the_program(void **state)
         {.codec = "libx264"},
         {.codec = "libx264", .pixels = AV_PIX_FMT_YUV420P10},
     };
-    const char *a = scratch("program-a.ts"), *b = scratch("program-b.ts"), *joined = scratch("program.ts");
+    const char *a = scratch("program-a.ts"), *b = scratch("program-b.ts"),
+               *joined = scratch("program.ts");
     for (size_t i = 0; i < 2 * SAC_COUNT(after); i++) {
         struct clip one = {.frames = 30}, other = after[i / 2];
         if (!avcodec_find_encoder_by_name(other.codec))
@@ -426,7 +440,9 @@ static void reads_folders_of_images_in_natural_order(void **state)
     for (int i = 0; i < 12; i++) { /* img0.jpg, img1.png, ... img11.png: two codecs by turns */
         char path[300];
         snprintf(path, sizeof path, "%s/img%d.%s", folder, i, i % 2 ? "png" : "jpg");
-        clip_write(path, &(struct clip){.frames = 1, .first = i, .format = "image2pipe",
+        clip_write(path, &(struct clip){.frames = 1,
+                                        .first = i,
+                                        .format = "image2pipe",
                                         .codec = i % 2 ? "png" : "mjpeg",
                                         .pixels = i % 2 ? AV_PIX_FMT_RGB24 : AV_PIX_FMT_YUVJ420P});
     }
@@ -521,7 +537,8 @@ static void *cancel_soon(void *arg)
     return NULL;
 }
 
-/* Half of a clip through a pipe that stays open: the reader waits for more until it is cancelled. */
+/* Half of a clip through a pipe that stays open: the reader waits for more until it is
+ * cancelled. */
 static void cancel_ends_a_waiting_read(void **state)
 {
     (void)state;
@@ -598,7 +615,8 @@ static void network_silence_times_out(void **state)
     assert_non_null(strstr(why, "no answer for 0.3 s"));
 }
 
-/* A server on this machine that sends what it has and then closes the connection, or says nothing more. */
+/* A server on this machine that sends what it has and then closes the connection, or says nothing
+ * more. */
 struct server {
     int            fd;
     bool           http;
@@ -620,7 +638,8 @@ static void *serve(void *arg)
             ;
         int len = snprintf(line, sizeof line, "HTTP/1.1 200 OK\r\nConnection: close\r\n");
         if (s->promised)
-            len += snprintf(line + len, sizeof line - (size_t)len, "Content-Length: %zu\r\n", s->promised);
+            len += snprintf(line + len, sizeof line - (size_t)len, "Content-Length: %zu\r\n",
+                            s->promised);
         len += snprintf(line + len, sizeof line - (size_t)len, "\r\n");
         send(fd, line, (size_t)len, MSG_NOSIGNAL);
     }
@@ -644,8 +663,8 @@ static void start_server(struct server *s, const char *path)
     assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(listen(s->fd, 1), 0);
     getsockname(s->fd, (struct sockaddr *)&at, &len);
-    snprintf(s->url, sizeof s->url, "%s://127.0.0.1:%d%s", s->http ? "http" : "tcp", ntohs(at.sin_port),
-             s->http ? path : "");
+    snprintf(s->url, sizeof s->url, "%s://127.0.0.1:%d%s", s->http ? "http" : "tcp",
+             ntohs(at.sin_port), s->http ? path : "");
     pthread_create(&s->thread, NULL, serve, s);
 }
 
@@ -686,7 +705,8 @@ static void a_stream_that_stalls_is_a_fault(void **state)
         sac_context_last_error(test_context(), why, sizeof why);
         free(bytes);
         if (r.end != SAC_ERR_IO || !strstr(why, "no answer for 0.5 s") || r.frames < 120)
-            fail_msg("%s over %s: %d frames, %s", streamed[i / 2].format, server.url, r.frames, why);
+            fail_msg("%s over %s: %d frames, %s", streamed[i / 2].format, server.url, r.frames,
+                     why);
     }
 }
 
@@ -707,9 +727,11 @@ static void a_connection_that_ends_early_is_a_fault(void **state)
         struct reading r = read_from(&server, "/clip");
         sac_context_last_error(test_context(), why, sizeof why);
         free(bytes);
-        const bool told = r.end == SAC_ERR_IO && strstr(why, "the connection ended before the video");
+        const bool told =
+            r.end == SAC_ERR_IO && strstr(why, "the connection ended before the video");
         if (told != (server.promised > 0) || (!told && r.end != SAC_EOS) || r.frames < 120)
-            fail_msg("%s, %zu promised: %d frames, %s", streamed[i / 2].format, server.promised, r.frames, why);
+            fail_msg("%s, %zu promised: %d frames, %s", streamed[i / 2].format, server.promised,
+                     r.frames, why);
     }
 }
 
@@ -741,8 +763,9 @@ static void *send_datagrams(void *arg)
 static void datagrams_that_stop_are_a_fault(void **state)
 {
     (void)state;
-    const char              *path = scratch("datagrams.ts");
-    struct sender            sender = {.to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
+    const char   *path = scratch("datagrams.ts");
+    struct sender sender = {
+        .to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
     struct sac_source_params params = sac_source_params_default();
     socklen_t                len = sizeof sender.to;
     char                     url[64], why[512];
@@ -774,8 +797,8 @@ static void survives_every_failed_allocation(void **state)
     sac_result               res = SAC_ERR_MEMORY;
     long                     n = 1;
     params.keep_packets = 1;
-    clip_write(path, &(struct clip){.frames = 3, .audio = 1, .codec = "ffv1",
-                                    .pixels = AV_PIX_FMT_YUV422P});
+    clip_write(path, &(struct clip){
+                         .frames = 3, .audio = 1, .codec = "ffv1", .pixels = AV_PIX_FMT_YUV422P});
     for (; n < 200 && res != SAC_EOS; n++) {
         sac_source *src = NULL;
         sac_frame  *frame = NULL;

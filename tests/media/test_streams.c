@@ -59,8 +59,9 @@ static void an_image_is_one_stream(void **state)
 {
     (void)state;
     const char *path = scratch("one.png");
-    clip_write(path, &(struct clip){.codec = "png", .pixels = AV_PIX_FMT_RGB24, .frames = 1,
-                                    .format = "image2"});
+    clip_write(path,
+               &(struct clip){
+                   .codec = "png", .pixels = AV_PIX_FMT_RGB24, .frames = 1, .format = "image2"});
     sac_source            *src = NULL;
     struct sac_stream_info info;
     assert_sac_ok(sac_source_open(dev, path, NULL, &src));

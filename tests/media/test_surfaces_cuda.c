@@ -28,7 +28,8 @@ static long resident_kb(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Streams that are opened, read a little and closed, on threads of their own: most of it is the driver's waiting. */
+/* Streams that are opened, read a little and closed, on threads of their own: most of it is the
+ * driver's waiting. */
 struct cycles {
     const char *path;
     int         count, failed;
@@ -84,9 +85,10 @@ static double megabytes_less(uint64_t before, uint64_t after)
     return ((double)before - (double)after) * 1e-6;
 }
 
-/* SACCADE_CYCLES: how often, where there is time for more. What leaks does so every time, while threads and libraries
- * take their first memory now and then (8 MB after 20 times and after 1,000; H200, 2026-11-21): so the best of some
- * rounds counts. Other processes on the card come and go: its memory is judged where there are none. */
+/* SACCADE_CYCLES: how often, where there is time for more. What leaks does so every time, while
+ * threads and libraries take their first memory now and then (8 MB after 20 times and after 1,000;
+ * H200, 2026-11-21): so the best of some rounds counts. Other processes on the card come and go:
+ * its memory is judged where there are none. */
 static void opening_and_closing_leaves_memory_flat(void **state)
 {
     (void)state;
@@ -106,19 +108,21 @@ static void opening_and_closing_leaves_memory_flat(void **state)
         const struct cycles c = go_round(path, cycles);
         grown = SAC_MIN(grown, resident_kb() - held);
         lost = SAC_MIN(lost, megabytes_less(before, free_vram()));
-        print_message("after %d: %.1f MB of the GPU's memory less, %.1f MB of the host's more; %.1f s; opening takes %.1f ms, "
-                      "three frames %.1f, closing %.1f\n",
-                      (round + 1) * cycles, megabytes_less(vram, free_vram()), (double)(resident_kb() - resident) * 1e-3,
+        print_message("after %d: %.1f MB of the GPU's memory less, %.1f MB of the host's more; "
+                      "%.1f s; opening takes %.1f ms, three frames %.1f, closing %.1f\n",
+                      (round + 1) * cycles, megabytes_less(vram, free_vram()),
+                      (double)(resident_kb() - resident) * 1e-3,
                       (double)(sac_time_ns() - begun) * 1e-9, (double)c.open_ns * 1e-6 / cycles,
                       (double)c.read_ns * 1e-6 / cycles, (double)c.close_ns * 1e-6 / cycles);
         fflush(stdout);
         assert_int_equal(c.failed, 0);
     }
     const long all = resident_kb() - resident;
-    print_message("%d times opened, %d at once, %.0f ms each: %.1f MB of the GPU's memory less in all, %.1f in the best %d; "
-                  "%.1f MB of the host's more, %.1f\n",
-                  ROUNDS * cycles, CYCLES_AT_ONCE, (double)(sac_time_ns() - begun) * 1e-6 / (ROUNDS * cycles),
-                  megabytes_less(vram, free_vram()), lost, cycles, (double)all * 1e-3, (double)grown * 1e-3);
+    print_message(
+        "%d times opened, %d at once, %.0f ms each: %.1f MB of the GPU's memory less in all, %.1f "
+        "in the best %d; %.1f MB of the host's more, %.1f\n",
+        ROUNDS * cycles, CYCLES_AT_ONCE, (double)(sac_time_ns() - begun) * 1e-6 / (ROUNDS * cycles),
+        megabytes_less(vram, free_vram()), lost, cycles, (double)all * 1e-3, (double)grown * 1e-3);
     if (getenv("SACCADE_TEST_WHOLE_GPU"))
         assert_true(lost < 4);
     assert_true(grown < 1024);
@@ -138,11 +142,12 @@ static void measure_surfaces(const char *path, int surfaces)
     assert_sac_ok(sac_source_open(gpu, path, &params, &src));
     uint64_t after = free_vram();
     sac_source_describe(src, &info);
-    print_message("%s %dx%d, %d lent out: %d surfaces, %.1f MB reported, %.1f MB taken\n", info.codec, info.width,
-                  info.height, surfaces, info.surfaces, (double)info.surface_bytes * 1e-6,
-                  ((double)before - (double)after) * 1e-6);
+    print_message("%s %dx%d, %d lent out: %d surfaces, %.1f MB reported, %.1f MB taken\n",
+                  info.codec, info.width, info.height, surfaces, info.surfaces,
+                  (double)info.surface_bytes * 1e-6, ((double)before - (double)after) * 1e-6);
     assert_true(info.surfaces >= surfaces && info.surfaces <= 32);
-    assert_true(info.surface_bytes >= (uint64_t)info.width * (uint64_t)info.height * 3 / 2 * (uint64_t)info.surfaces);
+    assert_true(info.surface_bytes >=
+                (uint64_t)info.width * (uint64_t)info.height * 3 / 2 * (uint64_t)info.surfaces);
     sac_source_close(&src);
     sac_source_close(&other);
 }
@@ -155,7 +160,8 @@ static void reports_what_its_surfaces_take(void **state)
     const char              *shared = getenv("SACCADE_SHARED");
     for (int surfaces = 4; surfaces <= 12; surfaces += 4)
         measure_surfaces(clip_path("people_h264.mp4"), surfaces);
-    for (size_t i = 0; i < 2 * SAC_COUNT(large); i++) { /* those of scripts/gpu-clips, where they are */
+    for (size_t i = 0; i < 2 * SAC_COUNT(large); i++) { /* those of scripts/gpu-clips, where they
+                                                           are */
         char path[512];
         snprintf(path, sizeof path, "%s/data/clips/%s", shared ? shared : "", large[i / 2]);
         if (access(path, R_OK) == 0)
@@ -181,7 +187,8 @@ static void more_than_the_budget_is_refused(void **state)
     sac_device_pool_stats(gpu, &pool);
     assert_true(pool.bytes_live > 8 << 20);
     params.decode = SAC_DECODE_AUTO; /* memory is no reason for the CPU */
-    assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &other), SAC_ERR_LIMIT);
+    assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &other),
+                     SAC_ERR_LIMIT);
     print_message("%s\n", last_error());
     assert_non_null(strstr(last_error(), "NVDEC surfaces of"));
     for (int i = 0; i < 30; i++) { /* the one that was there first goes on */
@@ -195,7 +202,8 @@ static void more_than_the_budget_is_refused(void **state)
     gpu = usual;
 }
 
-/* The card's own memory is taken, not a budget's: the sentence says so. What lies idle in the pool makes way. */
+/* The card's own memory is taken, not a budget's: the sentence says so. What lies idle in the pool
+ * makes way. */
 static void a_full_card_is_a_sentence_and_idle_memory_makes_way(void **state)
 {
     (void)state;
@@ -208,7 +216,8 @@ static void a_full_card_is_a_sentence_and_idle_memory_makes_way(void **state)
     for (size_t bytes = (size_t)4 << 30; bytes >= 1 << 20; bytes /= 2)
         while (n < MOST && sac_buffer_create(gpu, bytes, "a neighbour", &taken[n]) == SAC_OK)
             n++;
-    assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), NULL, &src), SAC_ERR_MEMORY);
+    assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), NULL, &src),
+                     SAC_ERR_MEMORY);
     print_message("%d buffers: %s\n", n, last_error());
     assert_non_null(strstr(last_error(), "memory"));
     for (int i = 0; i < n; i++)
@@ -300,7 +309,7 @@ static void a_small_pool_loses_nothing(void **state)
 {
     (void)state;
     need_gpu();
-    static const char *const clips[] = {"people_h264.mp4", "people_hevc.mp4",      "people_vp9.webm",
+    static const char *const clips[] = {"people_h264.mp4", "people_hevc.mp4",     "people_vp9.webm",
                                         "people_mpeg2.ts", "interlaced_h264.mp4", "sizes.h264"};
     struct sac_source_params params = sac_source_params_default();
     int                      bad = 0;
@@ -319,7 +328,8 @@ static void a_small_pool_loses_nothing(void **state)
         }
         sac_source_get_stats(src, &stats);
         if (frames != want || stats.corrupt) {
-            print_message("%s: %d frames of %d, %d lost\n", clips[i], frames, want, (int)stats.corrupt);
+            print_message("%s: %d frames of %d, %d lost\n", clips[i], frames, want,
+                          (int)stats.corrupt);
             bad++;
         }
         for (int h = 0; h < 3; h++)

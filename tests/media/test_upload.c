@@ -46,7 +46,8 @@ static void pictures_go_round_in_the_same_memory(void **state)
         assert_int_equal((*at)->pitch_bytes[0] >= (size_t)want->width * 3, 1);
         for (int y = 0; y < want->height; y++)
             assert_memory_equal((*at)->plane[0] + (size_t)y * (*at)->pitch_bytes[0],
-                                want->plane[0] + (size_t)y * want->pitch_bytes[0], (size_t)want->width * 3);
+                                want->plane[0] + (size_t)y * want->pitch_bytes[0],
+                                (size_t)want->width * 3);
         sac_frame_unref(&want);
         if (i == HELD - 1) /* all frames are there, and each place of page-locked memory was used */
             before = test_requests(there);

@@ -39,7 +39,7 @@ static sac_tensor *load(const char *path)
 static void compare(const char *what, const sac_tensor *got, const sac_tensor *want)
 {
     const struct sac_tensor_desc *g = sac_tensor_describe(got), *w = sac_tensor_describe(want);
-    const float *a = sac_tensor_data(got), *b = sac_tensor_data(want);
+    const float                  *a = sac_tensor_data(got), *b = sac_tensor_data(want);
     assert_int_equal(g->dtype, w->dtype);
     assert_int_equal(g->rank, w->rank);
     assert_memory_equal(g->shape, w->shape, (size_t)g->rank * sizeof g->shape[0]);
@@ -125,7 +125,7 @@ static void check_batch(void **state)
 {
     const struct model_case *c = *state;
     sac_model               *model = NULL;
-    sac_tensor              *in[3] = {load(MODELS_DIR "/input.npy")}, *out[3][OUTPUTS_MAX] = {{NULL}};
+    sac_tensor *in[3] = {load(MODELS_DIR "/input.npy")}, *out[3][OUTPUTS_MAX] = {{NULL}};
     in[1] = turned(in[0]);
     in[2] = stacked(in[0], in[1]);
     assert_sac_ok(sac_model_load(device, c->path, NULL, &model));
@@ -157,7 +157,8 @@ int main(void)
         for (int k = 0; k <= MODES && n < CASES_MAX; k++, n++) {
             cases[n] = (struct model_case){found.gl_pathv[i], k < MODES ? &modes[k] : NULL, ""};
             snprintf(cases[n].name, sizeof cases[n].name, "%s %s",
-                     strrchr(found.gl_pathv[i], '/') + 1, k < MODES ? modes[k].name : "two at once");
+                     strrchr(found.gl_pathv[i], '/') + 1,
+                     k < MODES ? modes[k].name : "two at once");
             tests[n] = (struct CMUnitTest){.name = cases[n].name,
                                            .test_func = k < MODES ? check_model : check_batch,
                                            .initial_state = &cases[n]};

@@ -58,8 +58,8 @@ static void keep(void *user, const struct sac_finding *finding)
     size_t       at = strlen(said->text);
     assert_string_equal(finding->area, "gpu");
     assert_true(finding->level != SAC_FINDING_OK || !finding->mend);
-    snprintf(said->text + at, sizeof said->text - at, "%d %s|%s\n", (int)finding->level, finding->text,
-             finding->mend ? finding->mend : "");
+    snprintf(said->text + at, sizeof said->text - at, "%d %s|%s\n", (int)finding->level,
+             finding->text, finding->mend ? finding->mend : "");
 }
 
 static void say(const struct sac_gpu_facts *facts, struct said *said)
@@ -69,16 +69,23 @@ static void say(const struct sac_gpu_facts *facts, struct said *said)
     sac_doctor_say_gpu(&doc, facts);
 }
 
-#define assert_says(said, words)                                                                   \
-    do {                                                                                           \
-        if (!strstr((said).text, words))                                                           \
-            fail_msg("'%s' is not in:\n%s", words, (said).text);                                   \
+#define assert_says(said, words)                                 \
+    do {                                                         \
+        if (!strstr((said).text, words))                         \
+            fail_msg("'%s' is not in:\n%s", words, (said).text); \
     } while (0)
 
 static struct sac_gpu_facts good_machine(void)
 {
-    struct sac_gpu_facts f = {.cards = 1, .libcuda = true, .nvml = true, .nvenc = true, .nvcuvid = true, .plugin = true,
-                              .opened = true, .free_bytes = (uint64_t)130 << 30, .total_bytes = (uint64_t)140 << 30};
+    struct sac_gpu_facts     f = {.cards = 1,
+                                  .libcuda = true,
+                                  .nvml = true,
+                                  .nvenc = true,
+                                  .nvcuvid = true,
+                                  .plugin = true,
+                                  .opened = true,
+                                  .free_bytes = (uint64_t)130 << 30,
+                                  .total_bytes = (uint64_t)140 << 30};
     static const char *const codecs[SAC_GPU_CODECS] = {"h264", "hevc", "vp9", "av1"};
     snprintf(f.module, sizeof f.module, "NVRM version: 580");
     snprintf(f.device, sizeof f.device, "cuda:0: NVIDIA H200, driver for CUDA 13.0");
@@ -86,7 +93,8 @@ static struct sac_gpu_facts good_machine(void)
     for (int i = 0; i < SAC_GPU_CODECS; i++)
         f.codec[i] = (struct sac_gpu_codec){codecs[i], true};
     for (int i = 0; i < SAC_NVIDIA_COUNT; i++) {
-        f.nvidia[i] = (struct sac_nvidia_library){.handle = &f, .version = {9, 19, 0}, .cuda_major = 13};
+        f.nvidia[i] =
+            (struct sac_nvidia_library){.handle = &f, .version = {9, 19, 0}, .cuda_major = 13};
         snprintf(f.nvidia[i].path, sizeof f.nvidia[i].path, "/opt/lib.so");
     }
     return f;
@@ -98,8 +106,8 @@ static void a_good_gpu_is_told_without_complaint(void **state)
     struct sac_gpu_facts f = good_machine();
     struct said          said;
     say(&f, &said);
-    assert_says(said, "0 cuda:0: NVIDIA H200, driver for CUDA 13.0; 130.0 of 140.0 GiB free; this build: CUDA 13.0, "
-                      "code for sm_90 and newer|\n");
+    assert_says(said, "0 cuda:0: NVIDIA H200, driver for CUDA 13.0; 130.0 of 140.0 GiB free; this "
+                      "build: CUDA 13.0, code for sm_90 and newer|\n");
     assert_says(said, "0 NVDEC through this libavcodec: h264, hevc, vp9, av1");
     assert_says(said, "0 cuDNN 9.19.0 for CUDA 13 (/opt/lib.so)|\n");
     assert_null(strstr(said.text, "\n1 "));
@@ -119,15 +127,18 @@ static void each_missing_part_has_its_sentence_and_mend(void **state)
                  sac_nvidia_name((enum sac_nvidia_id)i));
     }
     say(&f, &said);
-    assert_says(said, "2 this libavcodec was built without NVDEC for av1: of such video --decode auto lets the CPU decode it|");
-    assert_says(said, "2 cuDNN is not there: convolutions run on saccade's own kernels, which are slower|pip install");
+    assert_says(said, "2 this libavcodec was built without NVDEC for av1: of such video --decode "
+                      "auto lets the CPU decode it|");
+    assert_says(said, "2 cuDNN is not there: convolutions run on saccade's own kernels, which are "
+                      "slower|pip install");
     assert_says(said, "2 cuBLASLt is not there: matrix products");
     assert_says(said, "2 NVRTC is not there: cuDNN fuses less|pip install");
     assert_says(said, "1 no libnvidia-encode.so.1");
     assert_says(said, "1 no libnvidia-ml.so.1");
     f.nvcuvid = false;
     say(&f, &said);
-    assert_says(said, "2 no libnvcuvid.so.1: NVDEC is not available; --decode auto lets the CPU decode|start the container");
+    assert_says(said, "2 no libnvcuvid.so.1: NVDEC is not available; --decode auto lets the CPU "
+                      "decode|start the container");
     assert_null(strstr(said.text, "0 NVDEC through"));
 }
 
@@ -142,9 +153,14 @@ static void a_gpu_that_cannot_be_used_is_missing(void **state)
     assert_says(said, "2 there is no NVIDIA driver|install NVIDIA's driver");
     f.libcuda = true;
     snprintf(f.module, sizeof f.module, "NVRM version: 535");
-    snprintf(f.device, sizeof f.device, "the NVIDIA driver is for CUDA 12.2 and this build needs 13.0");
+    snprintf(f.device, sizeof f.device,
+             "the NVIDIA driver is for CUDA 12.2 and this build needs 13.0");
     say(&f, &said);
-    assert_says(said, "2 the NVIDIA driver is for CUDA 12.2 and this build needs 13.0|\n"); /* it tells its mend */
+    assert_says(said, "2 the NVIDIA driver is for CUDA 12.2 and this build needs 13.0|\n"); /* it
+                                                                                               tells
+                                                                                               its
+                                                                                               mend
+                                                                                             */
     f.plugin = false;
     say(&f, &said);
     assert_says(said, "|build where nvcc is");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor and --device auto say of drivers of each version beside this build of the plug-in. A stand-in is the
- * driver, in a process of its own for each version, as CUDA asks but once. */
+/* What the doctor and --device auto say of drivers of each version beside this build of the
+ * plug-in. A stand-in is the driver, in a process of its own for each version, as CUDA asks but
+ * once. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,8 @@ static void find_with(int driver, struct answer *out)
     char version[16];
     snprintf(version, sizeof version, "%d", driver);
     setenv("STANDIN_DRIVER", version, 1);
-    if (!dlopen(FAKE_DRIVER, RTLD_NOW | RTLD_GLOBAL)) /* whoever asks for libcuda.so.1 has it from now on */
+    if (!dlopen(FAKE_DRIVER, RTLD_NOW | RTLD_GLOBAL)) /* whoever asks for libcuda.so.1 has it from
+                                                         now on */
         fprintf(stderr, "%s\n", dlerror());
     sac_gpu_facts_find(&out->facts);
     open_auto(out);
@@ -93,16 +95,18 @@ static void expect(int driver, const char *words, bool aloud)
 {
     const struct answer answer = answer_with(driver);
     assert_true(answer.facts.libcuda && answer.facts.plugin && !answer.facts.opened);
-    if (!strstr(answer.facts.device, words) || (aloud ? !strstr(answer.said, words) : answer.said[0] != '\0'))
-        fail_msg("with a driver for CUDA %d.%d: '%s' and '%s' do not say '%s'", driver / 1000, driver % 1000 / 10,
-                 answer.facts.device, answer.said, words);
+    if (!strstr(answer.facts.device, words) ||
+        (aloud ? !strstr(answer.said, words) : answer.said[0] != '\0'))
+        fail_msg("with a driver for CUDA %d.%d: '%s' and '%s' do not say '%s'", driver / 1000,
+                 driver % 1000 / 10, answer.facts.device, answer.said, words);
 }
 
 static void newer_drivers_serve(void **state)
 {
     (void)state;
     const int major = build_major();
-    for (int driver = major * 1000; driver < major * 1000 + 100; driver += 20) /* also one older than the build */
+    for (int driver = major * 1000; driver < major * 1000 + 100; driver += 20) /* also one older
+                                                                                  than the build */
         expect(driver, "the driver sees no NVIDIA GPU", false);
     expect((major + 1) * 1000, "the driver sees no NVIDIA GPU", false);
 }
@@ -112,7 +116,8 @@ static void older_drivers_are_told_from_the_build(void **state)
     (void)state;
     const int major = build_major();
     char      words[120];
-    snprintf(words, sizeof words, "the NVIDIA driver is for CUDA %d.8 and this build needs %d.0; install a newer driver",
+    snprintf(words, sizeof words,
+             "the NVIDIA driver is for CUDA %d.8 and this build needs %d.0; install a newer driver",
              major - 1, major);
     expect((major - 1) * 1000 + 80, words, true);
     expect(0, "there is no NVIDIA driver", false);

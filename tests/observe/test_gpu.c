@@ -24,7 +24,9 @@ static void figures_are_means_over_the_run(void **state)
     double mean = (whole + half / 2) / stats.samples;
     assert_true(stats.utilisation > mean - 1e-9 && stats.utilisation < mean + 1e-9);
     assert_true(stats.decoder_load > 0.4 - 1e-9 && stats.decoder_load < 0.4 + 1e-9);
-    assert_true(stats.utilisation_1m > mean - 1e-9 && stats.utilisation_1m < mean + 1e-9); /* no minute yet */
+    assert_true(stats.utilisation_1m > mean - 1e-9 && stats.utilisation_1m < mean + 1e-9); /* no
+                                                                                              minute
+                                                                                              yet */
     assert_true(stats.utilisation_5m > mean - 1e-9 && stats.utilisation_5m < mean + 1e-9);
     assert_true(stats.decoder_load_1m > 0.4 - 1e-9 && stats.decoder_load_5m < 0.4 + 1e-9);
     assert_true(stats.encoder_load == 0);
@@ -48,7 +50,8 @@ static void no_gpu_is_no_noise(void **state)
     assert_null(sac_gpu_watch_start(test_context(), "", FAKE_NVML));
     assert_null(sac_gpu_watch_start(test_context(), "0000:00:00.0", FAKE_NVML));
     assert_null(sac_gpu_watch_start(test_context(), "0000:3B:00.0", "/nowhere/libnvidia-ml.so.1"));
-    assert_null(sac_gpu_watch_start(test_context(), "0000:3B:00.0", "libm.so.6")); /* opens, is none */
+    assert_null(sac_gpu_watch_start(test_context(), "0000:3B:00.0", "libm.so.6")); /* opens, is none
+                                                                                    */
     sac_context_last_error(test_context(), after, sizeof after);
     assert_string_equal(before, after);
     sac_gpu_watch_get(NULL, &stats);

@@ -54,7 +54,8 @@ static int count_phase(const cJSON *json, const char *phase)
 {
     int          n = 0;
     const cJSON *event;
-    cJSON_ArrayForEach(event, json) n += !strcmp(cJSON_GetObjectItem(event, "ph")->valuestring, phase);
+    cJSON_ArrayForEach(event, json) n +=
+        !strcmp(cJSON_GetObjectItem(event, "ph")->valuestring, phase);
     return n;
 }
 
@@ -69,11 +70,18 @@ static void an_event_is_found_again(void **state)
     struct sac_trace *trace = new_trace();
     int64_t           now = sac_time_ns();
     int               gpu = sac_trace_track(trace, "gpu \"0\"");
-    sac_trace_add(trace, &(struct sac_trace_event){.name = "inference", .track = gpu, .begun_ns = now,
-                                                   .ended_ns = now + 1500250, .frame = 7,
-                                                   .pts_us = 280000, .stream_id = 3, .batch = 4});
-    sac_trace_add(trace, &(struct sac_trace_event){.name = "early", .track = sac_trace_thread(trace),
-                                                   .begun_ns = now - 3600000000000, .ended_ns = now});
+    sac_trace_add(trace, &(struct sac_trace_event){.name = "inference",
+                                                   .track = gpu,
+                                                   .begun_ns = now,
+                                                   .ended_ns = now + 1500250,
+                                                   .frame = 7,
+                                                   .pts_us = 280000,
+                                                   .stream_id = 3,
+                                                   .batch = 4});
+    sac_trace_add(trace, &(struct sac_trace_event){.name = "early",
+                                                   .track = sac_trace_thread(trace),
+                                                   .begun_ns = now - 3600000000000,
+                                                   .ended_ns = now});
     sac_trace_add(trace, &(struct sac_trace_event){.name = "nowhere", .track = -1});
     assert_int_equal(access(path, F_OK), -1); /* under its name when it is whole */
     assert_sac_ok(sac_trace_finish(trace));
@@ -103,8 +111,9 @@ static void an_event_is_found_again(void **state)
     {
         if (!strcmp(cJSON_GetObjectItem(event, "name")->valuestring, "thread_name") &&
             number(event, "tid") == number(seen, "tid"))
-            assert_string_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(event, "args"), "name")->valuestring,
-                                "gpu \"0\"");
+            assert_string_equal(
+                cJSON_GetObjectItem(cJSON_GetObjectItem(event, "args"), "name")->valuestring,
+                "gpu \"0\"");
     }
     cJSON_Delete(json);
 }
@@ -119,9 +128,11 @@ static void *add_events(void *arg)
     struct load *load = arg;
     int          track = sac_trace_thread(load->trace);
     for (int i = 0; i < load->events; i++) {
-        sac_trace_add(load->trace, &(struct sac_trace_event){.name = "work", .track = track, .frame = i,
-                                                            .begun_ns = sac_time_ns(),
-                                                            .ended_ns = sac_time_ns()});
+        sac_trace_add(load->trace, &(struct sac_trace_event){.name = "work",
+                                                             .track = track,
+                                                             .frame = i,
+                                                             .begun_ns = sac_time_ns(),
+                                                             .ended_ns = sac_time_ns()});
         if (i % 100 == 99)
             usleep(4000); /* 100,000 events/s of all threads together at most */
     }

@@ -7,7 +7,9 @@
 #include "tests/engine/far.h"
 #include "tests/test.h"
 
-#define KERNEL(op) static const struct sac_kernel kernel_##op = {SAC_OP_##op, ops_supports, ops_prepare, ops_run, ops_release};
+#define KERNEL(op)                                                                                 \
+    static const struct sac_kernel kernel_##op = {SAC_OP_##op, ops_supports, ops_prepare, ops_run, \
+                                                  ops_release};
 #include "engine/cuda/rows.h"
 #undef KERNEL
 
@@ -17,9 +19,11 @@ static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
 #undef KERNEL
 };
 
-const struct sac_kernel_provider bodies = {
-    .abi = SAC_KERNEL_ABI, .struct_size = sizeof(struct sac_kernel_provider), .op_count = SAC_OP_COUNT,
-    .name = "cuda bodies on the host", .kernels = kernels};
+const struct sac_kernel_provider bodies = {.abi = SAC_KERNEL_ABI,
+                                           .struct_size = sizeof(struct sac_kernel_provider),
+                                           .op_count = SAC_OP_COUNT,
+                                           .name = "cuda bodies on the host",
+                                           .kernels = kernels};
 
 static void run_far(const void *state, void *const *in, void *const *out, void *scratch)
 {

@@ -5,7 +5,8 @@
 
 #include "engine/kernel.h"
 
-/* On the CPU device they run at once, on the device of the tests (engine/far.h) when its work is done. */
+/* On the CPU device they run at once, on the device of the tests (engine/far.h) when its work is
+ * done. */
 extern const struct sac_kernel_provider bodies;
 
 #endif

@@ -57,8 +57,9 @@ const struct parity_case parity_cases[] = {
     {"ConvTranspose", "[1,8,7,5] [8,3,4,4]!", "strides=2,2 pads=1,1,1,1 group=2"},
     {"ConvTranspose", "[1,4,9] [4,4,3]!", "strides=3 output_padding=1"},
     {"ConvInteger", "u8[1,4,7,7] i8[6,4,3,3]! u8=3!", "pads=1,1,1,1"},
-    {"QLinearConv", "u8[1,4,7,7] f32=0.02! u8=7! i8[6,4,3,3]! f32[6]+! i8[6]! f32=0.5! u8=128! "
-                    "i32[6]!", "pads=1,1,1,1"},
+    {"QLinearConv",
+     "u8[1,4,7,7] f32=0.02! u8=7! i8[6,4,3,3]! f32[6]+! i8[6]! f32=0.5! u8=128! i32[6]!",
+     "pads=1,1,1,1"},
     {"DeformConv", "[1,4,6,6] [6,4,3,3] [1,18,6,6] [6] [1,9,6,6]", "pads=1,1,1,1"},
     {"Col2Im", "[1,18,16] i64(6,6)! i64(3,3)!", ""},
 

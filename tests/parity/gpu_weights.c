@@ -14,14 +14,15 @@ static sac_result get(struct sac_weights *base, const void *data, const char *fo
             return SAC_OK;
         }
     if (w->count == GPU_WEIGHTS_MAX)
-        return SAC_FAIL(w->dev->ctx, SAC_ERR_LIMIT, "more than %d weights in a test", (int)GPU_WEIGHTS_MAX);
+        return SAC_FAIL(w->dev->ctx, SAC_ERR_LIMIT, "more than %d weights in a test",
+                        (int)GPU_WEIGHTS_MAX);
     void              *host = sac_alloc(bytes);
     struct sac_buffer *buffer = NULL;
-    sac_result         res = host ? sac_buffer_create(w->dev, bytes, "weights", &buffer) : SAC_ERR_MEMORY;
+    sac_result res = host ? sac_buffer_create(w->dev, bytes, "weights", &buffer) : SAC_ERR_MEMORY;
     if (res == SAC_OK) {
         fill(arg, host);
-        res = sac_device_copy(w->dev, NULL, sac_buffer_data(buffer), host, bytes, SAC_COPY_HOST_TO_DEVICE,
-                              SAC_COPY_WEIGHTS, "weights");
+        res = sac_device_copy(w->dev, NULL, sac_buffer_data(buffer), host, bytes,
+                              SAC_COPY_HOST_TO_DEVICE, SAC_COPY_WEIGHTS, "weights");
     }
     sac_free(host);
     if (res != SAC_OK) {

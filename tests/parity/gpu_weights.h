@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants on a device for kernels under test: each is made once and lives until gpu_weights_finish. */
+/* Constants on a device for kernels under test: each is made once and lives until
+ * gpu_weights_finish. */
 #ifndef SAC_TESTS_PARITY_GPU_WEIGHTS_H
 #define SAC_TESTS_PARITY_GPU_WEIGHTS_H
 

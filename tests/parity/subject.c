@@ -67,9 +67,9 @@ static enum sac_dtype read_dtype(const char **text)
     static const struct {
         const char    *name;
         enum sac_dtype dtype;
-    } names[] = {{"f32", SAC_F32}, {"f16", SAC_F16}, {"f64", SAC_F64}, {"bf16", SAC_BF16},
-                 {"i8", SAC_I8},   {"u8", SAC_U8},   {"i16", SAC_I16}, {"u16", SAC_U16},
-                 {"i32", SAC_I32}, {"u32", SAC_U32}, {"i64", SAC_I64}, {"u64", SAC_U64},
+    } names[] = {{"f32", SAC_F32},  {"f16", SAC_F16}, {"f64", SAC_F64}, {"bf16", SAC_BF16},
+                 {"i8", SAC_I8},    {"u8", SAC_U8},   {"i16", SAC_I16}, {"u16", SAC_U16},
+                 {"i32", SAC_I32},  {"u32", SAC_U32}, {"i64", SAC_I64}, {"u64", SAC_U64},
                  {"bool", SAC_BOOL}};
     size_t length = strcspn(*text, "[(=");
     for (size_t i = 0; i < SAC_COUNT(names); i++)
@@ -99,10 +99,10 @@ static size_t read_numbers(const char **text, double *out)
 static const char *read_input(struct subject *s, const char *text, enum fill fill, bool elementwise)
 {
     struct sac_operand *o = &s->call->in[s->call->in_count];
-    double  numbers[NUMBERS_MAX];
-    bool    positive = false;
-    int64_t modulus = 0;
-    int     input = s->call->in_count++;
+    double              numbers[NUMBERS_MAX];
+    bool                positive = false;
+    int64_t             modulus = 0;
+    int                 input = s->call->in_count++;
     if (*text == '-' && (text[1] == ' ' || text[1] == 0))
         return text + 1;
     o->dtype = read_dtype(&text);
@@ -130,8 +130,8 @@ static const char *read_input(struct subject *s, const char *text, enum fill fil
     o->present = true;
     o->data = subject_keep(s, sac_operand_bytes(o));
     for (int64_t i = 0; i < sac_operand_elements(o); i++)
-        sac_operand_set(o, i, kind != '[' ? numbers[i]
-                                          : any_number(o, fill, positive, modulus, elementwise));
+        sac_operand_set(
+            o, i, kind != '[' ? numbers[i] : any_number(o, fill, positive, modulus, elementwise));
     return text;
 }
 
@@ -159,9 +159,9 @@ static const char *read_attr(struct subject *s, const char *text)
         v[i] = (int64_t)numbers[i];
     }
     /* Lists of one are lists where the specification says so. */
-    static const char *const lists[] = {"pads", "strides", "dilations", "kernel_shape", "axes",
-                                        "output_padding", "perm"};
-    bool list = a->count > 1;
+    static const char *const lists[] = {"pads", "strides",        "dilations", "kernel_shape",
+                                        "axes", "output_padding", "perm"};
+    bool                     list = a->count > 1;
     for (size_t i = 0; i < SAC_COUNT(lists); i++)
         list = list || strcmp(a->name, lists[i]) == 0;
     a->kind =
@@ -194,8 +194,12 @@ void subject_init(struct subject *s, const struct parity_case *pc, enum fill fil
     s->call = subject_keep(s, sizeof *s->call);
     s->call->ctx = test_context();
     s->call->node = &s->node;
-    s->node = (struct sac_node){.op = op, .name = "", .op_type = op->name, .domain = op->domain,
-                                .opset = pc->opset ? pc->opset : op->opset_max, .attrs = s->attrs};
+    s->node = (struct sac_node){.op = op,
+                                .name = "",
+                                .op_type = op->name,
+                                .domain = op->domain,
+                                .opset = pc->opset ? pc->opset : op->opset_max,
+                                .attrs = s->attrs};
     for (const char *t = pc->inputs; *t; t += *t == ' ')
         t = read_input(s, t, fill, elementwise);
     for (const char *t = pc->attrs; *t; t += *t == ' ')

@@ -33,6 +33,6 @@ sac_result subject_shape(struct subject *s);
 void       subject_finish(struct subject *s);
 
 /* The largest finite magnitude. */
-double     subject_largest(const struct sac_operand *o);
+double subject_largest(const struct sac_operand *o);
 
 #endif

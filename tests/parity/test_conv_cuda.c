@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and matrix products of the provider "cudnn" against the reference rows: fixed and random
- * shapes, in each precision, dense and as slices of wider maps, by the likely best way, by a way that leaves
- * bias, activation and residual to a pass of ours, and by kernels of our own. All numbers that go in are such
- * that float16 and TF32 hold them, so only sums and results may differ. A line for each that is wrong, with
- * the largest error against the largest number; then it goes on.
+/* Convolutions and matrix products of the provider "cudnn" against the reference rows: fixed and
+ * random shapes, in each precision, dense and as slices of wider maps, by the likely best way, by a
+ * way that leaves bias, activation and residual to a pass of ours, and by kernels of our own. All
+ * numbers that go in are such that float16 and TF32 hold them, so only sums and results may differ.
+ * A line for each that is wrong, with the largest error against the largest number; then it goes
+ * on.
  * usage: test_parity_conv_cuda [FIRST [COUNT]]     of the shapes, numbered from 0 */
 #include <math.h>
 #include <stdio.h>
@@ -23,22 +24,30 @@ static const struct parity_case fixed[] = {
     {"FusedConv", "[1,3,70,61] [48,3,3,3]! [48]!", "pads=1,1,1,1 activation=5"},
     {"FusedConv", "[2,3,35,37] [96,3,4,4]!", "strides=4,4 activation=1"},
     {"FusedConv", "[1,1,40,33] [16,1,5,5]! [16]!", "pads=2,2,2,2 activation=5"},
-    {"FusedConv", "[1,64,20,20] [64,64,3,3]! [64]! [1,64,20,20]", "pads=1,1,1,1 activation=1 residual=1"},
-    {"FusedConv", "[1,64,20,20] [64,64,3,3]! [64]! [1,64,20,20]", "pads=1,1,1,1 activation=5 residual=2"},
+    {"FusedConv", "[1,64,20,20] [64,64,3,3]! [64]! [1,64,20,20]",
+     "pads=1,1,1,1 activation=1 residual=1"},
+    {"FusedConv", "[1,64,20,20] [64,64,3,3]! [64]! [1,64,20,20]",
+     "pads=1,1,1,1 activation=5 residual=2"},
     {"FusedConv", "[2,64,16,8] [256,64,1,1]! [256]! [2,256,16,8]", "activation=1 residual=1"},
     {"FusedConv", "[1,128,13,13] [85,128,1,1]! [85]!", ""},
     {"FusedConv", "[1,128,13,13] [1,128,1,1]! [1]!", "activation=4"},
     {"FusedConv", "[1,64,17,19] [64,64,3,3]! [64]!", "pads=0,0,1,1 strides=2,2 activation=1"},
     {"FusedConv", "[1,64,17,19] [32,64,3,3]! [32]!", "pads=4,4,4,4 dilations=4,4 activation=1"},
     {"FusedConv", "[2,64,21,21] [64,1,3,3]! [64]!", "group=64 pads=1,1,1,1 activation=5"},
-    {"FusedConv", "[2,64,21,21] [64,1,3,3]! [64]!", "group=64 pads=1,1,1,1 strides=2,2 activation=7 alpha=0.1666667 beta=0.5"},
+    {"FusedConv", "[2,64,21,21] [64,1,3,3]! [64]!",
+     "group=64 pads=1,1,1,1 strides=2,2 activation=7 alpha=0.1666667 beta=0.5"},
     {"FusedConv", "[1,72,19,23] [72,1,5,5]! [72]!", "group=72 pads=2,2,2,2 activation=1"},
-    {"FusedConv", "[1,72,19,23] [72,1,5,5]! [72]! [1,72,10,12]", "group=72 pads=2,2,2,2 strides=2,2 activation=1 residual=2"},
-    {"FusedConv", "[1,36,19,23] [36,1,3,3]! [36]!", "group=36 pads=0,1,1,0 activation=3 alpha=0. beta=6."},
-    {"FusedConv", "[1,33,9,9] [33,1,7,7]! [33]!", "group=33 pads=3,3,3,3 dilations=1,1 activation=2 alpha=0.1"},
-    {"FusedConv", "[1,32,9,9] [32,1,3,3]! [32]!", "group=32 pads=2,2,2,2 dilations=2,2 activation=1"},
+    {"FusedConv", "[1,72,19,23] [72,1,5,5]! [72]! [1,72,10,12]",
+     "group=72 pads=2,2,2,2 strides=2,2 activation=1 residual=2"},
+    {"FusedConv", "[1,36,19,23] [36,1,3,3]! [36]!",
+     "group=36 pads=0,1,1,0 activation=3 alpha=0. beta=6."},
+    {"FusedConv", "[1,33,9,9] [33,1,7,7]! [33]!",
+     "group=33 pads=3,3,3,3 dilations=1,1 activation=2 alpha=0.1"},
+    {"FusedConv", "[1,32,9,9] [32,1,3,3]! [32]!",
+     "group=32 pads=2,2,2,2 dilations=2,2 activation=1"},
     {"FusedConv", "[1,64,14,14] [64,16,3,3]! [64]!", "group=4 pads=1,1,1,1 activation=1"},
-    {"FusedConv", "[1,20,14,14] [36,20,3,3]! [36]!", "pads=1,1,1,1 activation=6 alpha=0.2 beta=0.5"},
+    {"FusedConv", "[1,20,14,14] [36,20,3,3]! [36]!",
+     "pads=1,1,1,1 activation=6 alpha=0.2 beta=0.5"},
     {"FusedConv", "[1,16,9,9] [16,16,1,1]! [16]!", "activation=9"},
     {"FusedConv", "[1,17,7,5] [13,17,2,3]!", "activation=8"},
     {"Conv", "[1,32,28] [48,32,5]! [48]!", "pads=2,2 strides=2"},
@@ -46,7 +55,8 @@ static const struct parity_case fixed[] = {
     {"Conv", "[2,1,5,5] [1,1,3,3]!", ""},
     {"ConvTranspose", "[1,32,10,12] [32,16,2,2]! [16]!", "strides=2,2"},
     {"ConvTranspose", "[1,64,9,9] [64,64,4,4]! [64]!", "strides=2,2 pads=1,1,1,1"},
-    {"ConvTranspose", "[1,16,9,7] [16,8,3,3]! [16]!", "strides=2,2 pads=1,1,1,1 output_padding=1,1 group=2"},
+    {"ConvTranspose", "[1,16,9,7] [16,8,3,3]! [16]!",
+     "strides=2,2 pads=1,1,1,1 output_padding=1,1 group=2"},
     {"ConvTranspose", "[1,4,9] [4,4,3]!", "strides=3 output_padding=1"},
     {"ConvTranspose", "[1,8,3,4,5] [8,6,2,2,2]! [6]!", "strides=2,2,2"},
     {"Gemm", "[96,64] [130,64]! [130]!", "transB=1"},
@@ -90,7 +100,8 @@ static const char *random_case(int number, struct text *t)
     static const int channels[] = {1, 3, 8, 12, 16, 24, 32, 40, 64, 96, 100};
     subject_seed(0x5851f42d4c957f2dull * (uint64_t)(number + 1));
     const int kernel = pick(0, 2) ? 2 * pick(0, 2) + 1 : pick(1, 4), stride = pick(0, 2) ? 1 : 2;
-    const int dilation = kernel > 1 && pick(0, 3) == 0 ? 2 : 1, h = pick(9, 40), w = pick(9, 40), n = pick(1, 3);
+    const int dilation = kernel > 1 && pick(0, 3) == 0 ? 2 : 1, h = pick(9, 40), w = pick(9, 40),
+              n = pick(1, 3);
     const bool depthwise = pick(0, 4) == 0;
     const int  c = channels[pick(0, (int)SAC_COUNT(channels) - 1)];
     const int  k = depthwise ? c : channels[pick(0, (int)SAC_COUNT(channels) - 1)];
@@ -98,15 +109,16 @@ static const char *random_case(int number, struct text *t)
     for (int i = 0; i < 4; i++)
         pad[i] = pick(0, kernel / 2);
     const int reach = (kernel - 1) * dilation + 1, oh = (h + pad[0] + pad[2] - reach) / stride + 1;
-    const int ow = (w + pad[1] + pad[3] - reach) / stride + 1, residual = pick(0, 3) ? 0 : pick(1, 2);
+    const int ow = (w + pad[1] + pad[3] - reach) / stride + 1,
+              residual = pick(0, 3) ? 0 : pick(1, 2);
     static const int kinds[] = {0, 1, 1, 5, 5, 3, 7, 4};
-    int at = snprintf(t->inputs, sizeof t->inputs, "[%d,%d,%d,%d] [%d,%d,%d,%d]! [%d]!", n, c, h, w, k,
-                      depthwise ? 1 : c, kernel, kernel, k);
+    int at = snprintf(t->inputs, sizeof t->inputs, "[%d,%d,%d,%d] [%d,%d,%d,%d]! [%d]!", n, c, h, w,
+                      k, depthwise ? 1 : c, kernel, kernel, k);
     if (residual)
         snprintf(t->inputs + at, sizeof t->inputs - (size_t)at, " [%d,%d,%d,%d]", n, k, oh, ow);
     snprintf(t->attrs, sizeof t->attrs,
-             "group=%d pads=%d,%d,%d,%d strides=%d,%d dilations=%d,%d activation=%d alpha=0.1666667 beta=0.5 "
-             "residual=%d",
+             "group=%d pads=%d,%d,%d,%d strides=%d,%d dilations=%d,%d activation=%d "
+             "alpha=0.1666667 beta=0.5 residual=%d",
              depthwise ? c : 1, pad[0], pad[1], pad[2], pad[3], stride, stride, dilation, dilation,
              kinds[pick(0, (int)SAC_COUNT(kinds) - 1)], residual);
     return "FusedConv";
@@ -114,7 +126,8 @@ static const char *random_case(int number, struct text *t)
 
 /* ---- memory ---- */
 
-/* A map in its layout, as a slice that begins `skip` elements into a map with `pixel` for each pixel. */
+/* A map in its layout, as a slice that begins `skip` elements into a map with `pixel` for each
+ * pixel. */
 struct placed {
     struct sac_buffer *buffer;
     char              *at; /* on the device */
@@ -122,7 +135,8 @@ struct placed {
     int64_t            skip, pixel, c, pixels; /* pixel 0: dense */
 };
 
-static void place(struct placed *p, sac_device *dev, const struct sac_operand *o, enum sac_layout layout, bool slice)
+static void place(struct placed *p, sac_device *dev, const struct sac_operand *o,
+                  enum sac_layout layout, bool slice)
 {
     memset(p, 0, sizeof *p);
     p->element = sac_dtype_bytes(sac_layout_dtype(o->dtype, layout));
@@ -144,12 +158,12 @@ static void copy_in(sac_device *dev, const struct placed *p, const char *dense)
     assert_non_null(host);
     memset(host, 0xff, p->bytes); /* NaNs */
     for (int64_t i = 0; i < p->pixels && dense; i++)
-        memcpy(host + (size_t)(i * p->pixel + p->skip) * p->element, dense + (size_t)(i * p->c) * p->element,
-               (size_t)p->c * p->element);
+        memcpy(host + (size_t)(i * p->pixel + p->skip) * p->element,
+               dense + (size_t)(i * p->c) * p->element, (size_t)p->c * p->element);
     if (!p->pixel && dense)
         memcpy(host, dense, p->bytes);
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(p->buffer), host, p->bytes, SAC_COPY_HOST_TO_DEVICE,
-                                  SAC_COPY_TENSOR_USER, "test"));
+    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(p->buffer), host, p->bytes,
+                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
     sac_free(host);
 }
 
@@ -159,8 +173,8 @@ static bool copy_out(sac_device *dev, const struct placed *p, char *dense)
     bool  kept = true;
     char *host = sac_alloc(p->bytes);
     assert_non_null(host);
-    assert_sac_ok(sac_device_copy(dev, NULL, host, sac_buffer_data(p->buffer), p->bytes, SAC_COPY_DEVICE_TO_HOST,
-                                  SAC_COPY_TENSOR_USER, "test"));
+    assert_sac_ok(sac_device_copy(dev, NULL, host, sac_buffer_data(p->buffer), p->bytes,
+                                  SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "test"));
     if (!p->pixel)
         memcpy(dense, host, p->bytes);
     for (int64_t i = 0; i < p->pixels; i++) {
@@ -189,7 +203,8 @@ struct attempt {
 static void complain(struct attempt *a, const char *what, double error)
 {
     printf("WRONG %s %s { %s } %s, %s%s: %s", a->pc->op, a->pc->inputs, a->pc->attrs,
-           sac_precision_name(a->plan.precision), a->plan.implementation, a->slices ? ", slices" : "", what);
+           sac_precision_name(a->plan.precision), a->plan.implementation,
+           a->slices ? ", slices" : "", what);
     if (error >= 0)
         printf(" %.3g", error);
     putchar('\n');
@@ -204,12 +219,15 @@ static void complain_result(struct attempt *a, const char *doing)
     complain(a, text, -1);
 }
 
-/* A pass of ours reads sums that cuDNN has rounded to float16: what it is off by goes with the sums. */
+/* A pass of ours reads sums that cuDNN has rounded to float16: what it is off by goes with the
+ * sums. */
 static double bound(const struct attempt *a, double most)
 {
     if (a->plan.precision != SAC_PRECISION_FP16)
         return 2e-5 * fmax(most, a->before);
-    return 8e-4 * (strncmp(a->plan.implementation, "plain", 5) == 0 ? fmax(most, a->before) : most) + 1e-5 * a->before;
+    return 8e-4 *
+               (strncmp(a->plan.implementation, "plain", 5) == 0 ? fmax(most, a->before) : most) +
+           1e-5 * a->before;
 }
 
 static void compare(struct attempt *a, const char *dense)
@@ -236,8 +254,9 @@ static void run(struct attempt *a, const struct sac_kernel *k)
 {
     const struct sac_op_call *c = a->s->call;
     struct placed             in[4], out, scratch;
-    void                     *in_at[SAC_OP_INPUTS_MAX] = {NULL}, *out_at[SAC_OP_OUTPUTS_MAX] = {NULL};
-    const struct sac_operand  room = {.dtype = SAC_U8, .rank = 1, .dims = {(int64_t)a->plan.scratch_bytes + 1}};
+    void *in_at[SAC_OP_INPUTS_MAX] = {NULL}, *out_at[SAC_OP_OUTPUTS_MAX] = {NULL};
+    const struct sac_operand room = {
+        .dtype = SAC_U8, .rank = 1, .dims = {(int64_t)a->plan.scratch_bytes + 1}};
     memset(in, 0, sizeof in);
     for (int i = 0; i < c->in_count && i < 4; i++) {
         if (!c->in[i].present || a->plan.in_taken[i])
@@ -255,7 +274,8 @@ static void run(struct attempt *a, const struct sac_kernel *k)
     copy_in(a->b->dev, &out, NULL);
     out_at[0] = out.at;
     if (k->run(a->b->dev, a->plan.state, in_at, out_at, scratch.at, NULL) != SAC_OK ||
-        a->b->dev->ops->copy(a->b->dev, NULL, scratch.at, scratch.at, 1, SAC_COPY_ON_DEVICE) != SAC_OK) {
+        a->b->dev->ops->copy(a->b->dev, NULL, scratch.at, scratch.at, 1, SAC_COPY_ON_DEVICE) !=
+            SAC_OK) {
         complain_result(a, "run");
     } else {
         char *dense = sac_alloc(sac_layout_bytes(&c->out[0], a->plan.out_layout[0]));
@@ -288,8 +308,8 @@ static void slice(struct attempt *a, struct sac_op_call *c)
 }
 
 static void attempt(struct bench *b, const struct parity_case *pc, const struct subject *s,
-                    struct gpu_weights *weights, enum sac_precision precision, const char *choice, bool slices,
-                    double before)
+                    struct gpu_weights *weights, enum sac_precision precision, const char *choice,
+                    bool slices, double before)
 {
     const struct sac_kernel *k = b->provider->kernels[s->node.op->id];
     struct sac_op_call      *c = sac_alloc(sizeof *c);
@@ -301,11 +321,13 @@ static void attempt(struct bench *b, const struct parity_case *pc, const struct 
         if (!s->constant[i])
             c->in[i].data = NULL;
     c->out[0].data = NULL;
-    a.plan = (struct sac_kernel_plan){.call = c, .precision = precision, .weights = &weights->base, .in_place = -1};
+    a.plan = (struct sac_kernel_plan){
+        .call = c, .precision = precision, .weights = &weights->base, .in_place = -1};
     if (!k || !k->supports(b->dev, &a.plan, why, sizeof why)) {
         b->refused++;
         if (precision == SAC_PRECISION_FP16 && !choice)
-            printf("not taken: %s %s { %s }: %s\n", pc->op, pc->inputs, pc->attrs, k ? why : "no kernel");
+            printf("not taken: %s %s { %s }: %s\n", pc->op, pc->inputs, pc->attrs,
+                   k ? why : "no kernel");
         sac_free(c);
         return;
     }
@@ -398,14 +420,17 @@ static void all_shapes(void **state)
     printf("%s\n", b.provider->name);
     for (int i = first_shape; i < SHAPES && i < first_shape + shape_count; i++) {
         struct text        text;
-        struct parity_case pc = i < (int)SAC_COUNT(fixed) ? fixed[i] : (struct parity_case){.op = NULL};
+        struct parity_case pc =
+            i < (int)SAC_COUNT(fixed) ? fixed[i] : (struct parity_case){.op = NULL};
         if (!pc.op)
-            pc = (struct parity_case){.op = random_case(i, &text), .inputs = text.inputs, .attrs = text.attrs};
+            pc = (struct parity_case){
+                .op = random_case(i, &text), .inputs = text.inputs, .attrs = text.attrs};
         check_case(&b, &pc);
         fflush(stdout);
     }
-    printf("%d runs, %d wrong, %d not taken; largest error: fp32 %.2g, tf32 %.2g, fp16 %.2g\n", b.runs, b.wrong,
-           b.refused, b.worst[SAC_PRECISION_FP32], b.worst[SAC_PRECISION_TF32], b.worst[SAC_PRECISION_FP16]);
+    printf("%d runs, %d wrong, %d not taken; largest error: fp32 %.2g, tf32 %.2g, fp16 %.2g\n",
+           b.runs, b.wrong, b.refused, b.worst[SAC_PRECISION_FP32], b.worst[SAC_PRECISION_TF32],
+           b.worst[SAC_PRECISION_FP16]);
     sac_device_unref(&b.dev);
     assert_int_equal(b.wrong, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Crops of boxes that a device holds: the CPU's against crops that the host asks for one by one, the GPU's
- * against the CPU's. Equal, bit by bit. */
+/* Crops of boxes that a device holds: the CPU's against crops that the host asks for one by one,
+ * the GPU's against the CPU's. Equal, bit by bit. */
 #include <stdio.h>
 
 #include "device/detect.h"
@@ -22,7 +22,8 @@ struct subject {
 static float coordinate(int size)
 {
     static const float strange[] = {NAN, -1e9f, 1e9f, INFINITY};
-    return test_between(0, 200) ? (float)test_between(-2 * size, 6 * size) / 4 : strange[test_between(0, 3)];
+    return test_between(0, 200) ? (float)test_between(-2 * size, 6 * size) / 4
+                                : strange[test_between(0, 3)];
 }
 
 static void subject_init(struct subject *s, sac_device *cpu)
@@ -40,13 +41,18 @@ static void subject_init(struct subject *s, sac_device *cpu)
     s->boxes = 0;
     const bool many = test_between(0, 5) == 0; /* more than a block's threads */
     for (int i = 0; i < s->n; i++) {
-        s->frames[i] = test_frame(cpu, test_any_format(), 2 * test_between(1, 60), 2 * test_between(1, 60));
+        s->frames[i] =
+            test_frame(cpu, test_any_format(), 2 * test_between(1, 60), 2 * test_between(1, 60));
         test_fill(s->frames[i], 0, 255, 0, 255);
         s->count[i] = test_between(0, 2) ? test_between(0, many ? BOXES_MAX : 20) : 0;
         for (int k = 0; k < s->count[i]; k++) {
             const int w = s->frames[i]->width, h = s->frames[i]->height;
-            s->box[s->boxes++] = (struct sac_detection){coordinate(w), coordinate(h), coordinate(w), coordinate(h),
-                                                        (float)test_between(0, 100) / 100, 0};
+            s->box[s->boxes++] = (struct sac_detection){coordinate(w),
+                                                        coordinate(h),
+                                                        coordinate(w),
+                                                        coordinate(h),
+                                                        (float)test_between(0, 100) / 100,
+                                                        0};
         }
     }
 }
@@ -88,7 +94,8 @@ static int by_host(sac_device *cpu, const struct subject *s, void *out)
             if (s->box[at].score >= s->score_min) {
                 if (found < s->max)
                     jobs[found] = (struct sac_preprocess_job){
-                        s->frames[i], sac_crop_of_box(&s->box[at], s->frames[i]->width, s->frames[i]->height)};
+                        s->frames[i],
+                        sac_crop_of_box(&s->box[at], s->frames[i]->width, s->frames[i]->height)};
                 found++;
             }
     assert_sac_ok(sac_preprocess_run(cpu, &s->pre, jobs, SAC_MIN(found, s->max), t));
@@ -111,16 +118,18 @@ static int by_device(sac_device *dev, sac_device *cpu, const struct subject *s, 
     memcpy(packed + boxes_at, s->box, sizeof s->box);
     assert_sac_ok(sac_buffer_create(dev, bytes, "boxes", &buf));
     assert_sac_ok(sac_buffer_create(dev, sizeof found, "count", &count));
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(buf), packed, bytes, SAC_COPY_HOST_TO_DEVICE,
-                                  SAC_COPY_TENSOR_USER, "test"));
+    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(buf), packed, bytes,
+                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
     for (int i = 0; i < s->n; i++) {
-        frames[i] = dev == cpu ? sac_frame_ref(s->frames[i])
-                               : test_lying(dev, s->frames[i], lie ? test_orientation() : SAC_UPRIGHT);
+        frames[i] = dev == cpu
+                        ? sac_frame_ref(s->frames[i])
+                        : test_lying(dev, s->frames[i], lie ? test_orientation() : SAC_UPRIGHT);
     }
-    const struct sac_crops_job job = {&s->pre, frames, s->n, sac_buffer_data(buf), s->score_min, s->max};
+    const struct sac_crops_job job = {&s->pre,      frames, s->n, sac_buffer_data(buf),
+                                      s->score_min, s->max};
     assert_sac_ok(sac_preprocess_boxes(dev, NULL, &job, t, sac_buffer_data(count)));
-    assert_sac_ok(sac_device_copy(dev, NULL, &found, sac_buffer_data(count), sizeof found, SAC_COPY_DEVICE_TO_HOST,
-                                  SAC_COPY_TENSOR_USER, "test"));
+    assert_sac_ok(sac_device_copy(dev, NULL, &found, sac_buffer_data(count), sizeof found,
+                                  SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "test"));
     assert_sac_ok(sac_tensor_download(t, out));
     for (int i = 0; i < s->n; i++)
         sac_frame_unref(&frames[i]);
@@ -145,9 +154,10 @@ static void check(sac_device *dev, sac_device *cpu, int rounds)
             fail_msg("round %d: %d crops, expected %d", round, found, expected);
         for (size_t i = 0; i < tensor_bytes(s); i++)
             if (want[i] != got[i])
-                fail_msg("round %d: %d images, %d boxes, %d crops of %d: byte %zu of %zu differs (%s, fit %d, filter %d)",
-                         round, s->n, s->boxes, found, s->max, i, tensor_bytes(s), sac_dtype_name(s->pre.dtype),
-                         (int)s->pre.fit, (int)s->pre.filter);
+                fail_msg("round %d: %d images, %d boxes, %d crops of %d: byte %zu of %zu differs "
+                         "(%s, fit %d, filter %d)",
+                         round, s->n, s->boxes, found, s->max, i, tensor_bytes(s),
+                         sac_dtype_name(s->pre.dtype), (int)s->pre.fit, (int)s->pre.filter);
         crops += SAC_MIN(found, s->max);
         subject_finish(s);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Boxes that a device makes of an output tensor: the CPU's against the heads' own decoding with NMS on
- * the host, the CUDA device's against the CPU's. Equal, box by box and bit by bit. */
+/* Boxes that a device makes of an output tensor: the CPU's against the heads' own decoding with NMS
+ * on the host, the CUDA device's against the CPU's. Equal, box by box and bit by bit. */
 #include <stdio.h>
 
 #include "device/detect.h"
@@ -115,7 +115,9 @@ static float of_end2end(const struct subject *s, const struct mood *m, int k)
 static float of_ssd(const struct subject *s, const struct mood *m, int row, int k)
 {
     if (k < 3)
-        return k == 0 ? (row < m->rows ? 0.0f : -1.0f) : k == 1 ? (float)test_between(0, 9) : score(m, true);
+        return k == 0   ? (row < m->rows ? 0.0f : -1.0f)
+               : k == 1 ? (float)test_between(0, 9)
+                        : score(m, true);
     return share((float)test_between(0, 64) / 128 + (k < 5 ? 0 : 0.3f), false,
                  k % 2 ? s->width : s->height);
 }
@@ -181,8 +183,8 @@ static void store(struct subject *s, int tensor, size_t at, float v)
     s->numbers[tensor][at] = seen;
 }
 
-/* One image of a tensor [rows, columns], or [columns, rows] where it stands upright. Rows repeat now and
- * then: of finished boxes those that are equal must become one. */
+/* One image of a tensor [rows, columns], or [columns, rows] where it stands upright. Rows repeat
+ * now and then: of finished boxes those that are equal must become one. */
 static void fill_image(struct subject *s, const struct mood *m, int tensor, size_t first)
 {
     const struct sac_head_tensor *t = &s->tensor[tensor];
@@ -226,8 +228,8 @@ static void subject_fill(struct subject *s)
 
 static void add_tensor(struct subject *s, const char *name, int64_t rows, int64_t columns)
 {
-    s->tensor[s->count++] = (struct sac_head_tensor){
-        .name = name, .rank = columns ? 2 : 1, .shape = {rows, columns}};
+    s->tensor[s->count++] =
+        (struct sac_head_tensor){.name = name, .rank = columns ? 2 : 1, .shape = {rows, columns}};
 }
 
 static void shape_cells(struct subject *s, int classes)
@@ -242,11 +244,13 @@ static void shape_cells(struct subject *s, int classes)
 
 static void shape_nanodet(struct subject *s, int classes)
 {
-    static const char *const cls[] = {"cls8", "cls16", "cls32", "cls64"}, *const dis[] = {"d8", "d16", "d32", "d64"};
+    static const char *const cls[] = {"cls8", "cls16", "cls32", "cls64"}, *const dis[] = {
+                                                                              "d8", "d16", "d32",
+                                                                              "d64"};
     const int             levels = test_between(3, 4), bins = test_between(0, 1) ? 8 : 5;
     const struct sac_grid g = sac_grid_of(s->width, s->height, levels);
     s->facts.names = classes;
-    const int last = levels - 1; /* maps of equal size could not be told apart */
+    const int  last = levels - 1; /* maps of equal size could not be told apart */
     const bool distinct = g.columns[last] * g.rows[last] != g.columns[last - 1] * g.rows[last - 1];
     if (!distinct || test_between(0, 1)) {
         add_tensor(s, "out", g.cells, classes + 4 * bins);
@@ -295,7 +299,8 @@ static void shape_detr(struct subject *s, int classes)
 
 static void shape(struct subject *s, int classes_max)
 {
-    const int classes = test_between(5, classes_max); /* no count that the four of a box could be taken for */
+    const int classes = test_between(5, classes_max); /* no count that the four of a box could be
+                                                         taken for */
     if (s->head == &sac_head_nanodet)
         shape_nanodet(s, classes);
     else if (s->head == &sac_head_detr)
@@ -310,7 +315,8 @@ static void shape(struct subject *s, int classes_max)
         shape_cells(s, classes);
 }
 
-static struct sac_head_input input_of(const struct subject *s, const struct sac_head_tensor *tensors)
+static struct sac_head_input input_of(const struct subject         *s,
+                                      const struct sac_head_tensor *tensors)
 {
     return (struct sac_head_input){tensors, s->count, s->width, s->height, s->spec.score_min};
 }
@@ -351,7 +357,8 @@ static void subject_init(struct subject *s, int round, int side_max, int classes
     s->spec.keep = test_between(1, SAC_MIN(300, s->spec.cells));
     choose_classes(s);
     for (int i = 0; i < s->n; i++)
-        s->maps[i] = (struct sac_fit_map){0.1f + unit() * 2, 0.1f + unit() * 2, unit() * 50, unit() * 50};
+        s->maps[i] =
+            (struct sac_fit_map){0.1f + unit() * 2, 0.1f + unit() * 2, unit() * 50, unit() * 50};
     subject_fill(s);
 }
 
@@ -388,7 +395,7 @@ static void by_head(const struct subject *s, int image, struct sac_detections *o
 
 static void by_device(sac_device *dev, const struct subject *s, struct sac_detections *found)
 {
-    const size_t out_bytes = sac_detect_out_bytes(&s->spec, s->n);
+    const size_t       out_bytes = sac_detect_out_bytes(&s->spec, s->n);
     struct sac_buffer *in[SAC_DETECT_TENSORS_MAX] = {NULL}, *out = NULL;
     const void        *tensors[SAC_DETECT_TENSORS_MAX];
     assert_sac_ok(sac_buffer_create(dev, out_bytes, "boxes", &out));
@@ -404,7 +411,8 @@ static void by_device(sac_device *dev, const struct subject *s, struct sac_detec
     }
     assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(out), poison, out_bytes,
                                   SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
-    assert_sac_ok(sac_detect_run(dev, NULL, &s->spec, tensors, s->maps, s->n, sac_buffer_data(out)));
+    assert_sac_ok(
+        sac_detect_run(dev, NULL, &s->spec, tensors, s->maps, s->n, sac_buffer_data(out)));
     assert_sac_ok(sac_detect_fetch(dev, NULL, &s->spec, sac_buffer_data(out), s->n, found));
     sac_free(poison);
     for (int t = 0; t < s->count; t++)
@@ -412,22 +420,24 @@ static void by_device(sac_device *dev, const struct subject *s, struct sac_detec
     sac_buffer_unref(&out);
 }
 
-static void compare(const struct subject *s, int round, int image, const struct sac_detections *want,
-                    const struct sac_detections *got)
+static void compare(const struct subject *s, int round, int image,
+                    const struct sac_detections *want, const struct sac_detections *got)
 {
     char what[200];
-    snprintf(what, sizeof what, "round %d, image %d of %d: %s %dx%d, %d cells, %d classes, %d tensors of %s",
-             round, image, s->n, s->head->name, s->width, s->height, s->spec.cells, s->spec.classes, s->count,
-             sac_dtype_name(s->dtype[0]));
+    snprintf(what, sizeof what,
+             "round %d, image %d of %d: %s %dx%d, %d cells, %d classes, %d tensors of %s", round,
+             image, s->n, s->head->name, s->width, s->height, s->spec.cells, s->spec.classes,
+             s->count, sac_dtype_name(s->dtype[0]));
     if (want->count != got->count)
         fail_msg("%s: %zu boxes, expected %zu", what, got->count, want->count);
     for (size_t i = 0; i < want->count; i++) {
         const struct sac_detection *a = &want->items[i], *b = &got->items[i];
         if (memcmp(a, b, sizeof *a) != 0)
-            fail_msg("%s: box %zu is %.9g %.9g %.9g %.9g, %.9g, %d, expected %.9g %.9g %.9g %.9g, %.9g, %d",
-                     what, i, (double)b->x0, (double)b->y0, (double)b->x1, (double)b->y1, (double)b->score,
-                     b->class_id, (double)a->x0, (double)a->y0, (double)a->x1, (double)a->y1,
-                     (double)a->score, a->class_id);
+            fail_msg("%s: box %zu is %.9g %.9g %.9g %.9g, %.9g, %d, expected %.9g %.9g %.9g %.9g, "
+                     "%.9g, %d",
+                     what, i, (double)b->x0, (double)b->y0, (double)b->x1, (double)b->y1,
+                     (double)b->score, b->class_id, (double)a->x0, (double)a->y0, (double)a->x1,
+                     (double)a->y1, (double)a->score, a->class_id);
     }
 }
 
@@ -494,9 +504,10 @@ static void also_of_large_inputs(void **state)
 static void refuses_what_has_no_room(void **state)
 {
     (void)state;
-    struct sac_detect_spec s = {.tensor_count = 1, .cells = SAC_DETECT_CELLS_MAX + 1, .classes = 1, .keep = 1};
-    const void            *tensors[] = {&s};
-    enum sac_dtype         dtype = SAC_F32;
+    struct sac_detect_spec s = {
+        .tensor_count = 1, .cells = SAC_DETECT_CELLS_MAX + 1, .classes = 1, .keep = 1};
+    const void    *tensors[] = {&s};
+    enum sac_dtype dtype = SAC_F32;
     sac_detect_set_dtypes(&s, &dtype);
     assert_sac_error(sac_detect_run(cpu, NULL, &s, tensors, NULL, 1, &s), SAC_ERR_UNSUPPORTED);
     s.cells = 8;
@@ -525,7 +536,8 @@ static void the_exponential_is_one(void **state)
     for (float x = -86; x < 88; x += 0.00097f)
         if (fabs((double)sac_exp(x) / exp((double)x) - 1) > 3e-7)
             fail_msg("e^%.9g is %.9g", (double)x, (double)sac_exp(x));
-    assert_true(sac_exp(0) == 1.0f && sac_exp(-200) == 0 && sac_exp(NAN) == 0 && isinf(sac_exp(100)));
+    assert_true(sac_exp(0) == 1.0f && sac_exp(-200) == 0 && sac_exp(NAN) == 0 &&
+                isinf(sac_exp(100)));
 }
 
 int main(void)

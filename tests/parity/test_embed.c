@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows to length 1 and their distances: the CPU's against sums in double, the CUDA device's equal to them. */
+/* Rows to length 1 and their distances: the CPU's against sums in double, the CUDA device's equal
+ * to them. */
 #include "device/embed.h"
 #include "tests/gpu.h"
 #include "tests/image/frames.h"
@@ -25,8 +26,8 @@ static struct sac_buffer *there(sac_device *dev, const void *bytes, size_t size)
 {
     struct sac_buffer *buf = NULL;
     assert_sac_ok(sac_buffer_create(dev, size, "test", &buf));
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(buf), bytes, size, SAC_COPY_HOST_TO_DEVICE,
-                                  SAC_COPY_TENSOR_USER, "test"));
+    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(buf), bytes, size,
+                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
     return buf;
 }
 
@@ -47,7 +48,8 @@ static float *normalised(sac_device *dev, enum sac_dtype dtype, int n, int dim)
                       *in = there(dev, dtype == SAC_F16 ? (const void *)halves_in : rows_in,
                                   count * sac_dtype_bytes(dtype));
     assert_sac_ok(sac_buffer_create(dev, count * sizeof(float), "test", &out));
-    assert_sac_ok(sac_embed_normalise(dev, NULL, sac_buffer_data(in), dtype, n, dim, sac_buffer_data(out)));
+    assert_sac_ok(
+        sac_embed_normalise(dev, NULL, sac_buffer_data(in), dtype, n, dim, sac_buffer_data(out)));
     sac_buffer_unref(&in);
     return back(dev, &out, count);
 }
@@ -58,8 +60,8 @@ static float *distances(sac_device *dev, const float *a, int n, const float *b, 
                       *db = there(dev, b, (size_t)m * (size_t)dim * sizeof *b), *out = NULL;
     const size_t count = (size_t)n * (size_t)m;
     assert_sac_ok(sac_buffer_create(dev, count * sizeof(float), "test", &out));
-    assert_sac_ok(sac_embed_distances(dev, NULL, sac_buffer_data(da), n, sac_buffer_data(db), m, dim,
-                                      sac_buffer_data(out)));
+    assert_sac_ok(sac_embed_distances(dev, NULL, sac_buffer_data(da), n, sac_buffer_data(db), m,
+                                      dim, sac_buffer_data(out)));
     sac_buffer_unref(&da);
     sac_buffer_unref(&db);
     return back(dev, &out, count);
@@ -96,7 +98,8 @@ static void distances_are_those_of_the_definition(void **state)
     for (int round = 0; round < 20; round++) {
         int n = test_between(2, 12), dim = test_between(1, 600), m = n / 2;
         fill(n, dim);
-        float *rows = normalised(cpu, SAC_F32, n, dim), *got = distances(cpu, rows, n, rows, m, dim);
+        float *rows = normalised(cpu, SAC_F32, n, dim),
+              *got = distances(cpu, rows, n, rows, m, dim);
         for (int i = 0; i < n; i++)
             for (int j = 0; j < m; j++) {
                 double sum = 0;
@@ -115,19 +118,20 @@ static void the_gpu_gives_the_same(void **state)
     (void)state;
     sac_device *gpu = gpu_open(NULL), *cpu = test_device();
     for (int round = 0; round < gpu_rounds(60); round++) {
-        int            n = test_between(1, ROWS_MAX), m = test_between(1, n), dim = test_between(1, DIM_MAX);
+        int n = test_between(1, ROWS_MAX), m = test_between(1, n), dim = test_between(1, DIM_MAX);
         enum sac_dtype dtype = round % 2 ? SAC_F16 : SAC_F32;
         fill(n, dim);
         float *want = normalised(cpu, dtype, n, dim), *got = normalised(gpu, dtype, n, dim);
         for (int i = 0; i < n * dim; i++)
             if (memcmp(&want[i], &got[i], sizeof *want) != 0)
-                fail_msg("%s, %d rows of %d: number %d is %.9g, the CPU has %.9g", sac_dtype_name(dtype), n,
-                         dim, i, (double)got[i], (double)want[i]);
-        float *far = distances(cpu, want, n, want, m, dim), *too = distances(gpu, want, n, want, m, dim);
+                fail_msg("%s, %d rows of %d: number %d is %.9g, the CPU has %.9g",
+                         sac_dtype_name(dtype), n, dim, i, (double)got[i], (double)want[i]);
+        float *far = distances(cpu, want, n, want, m, dim),
+              *too = distances(gpu, want, n, want, m, dim);
         for (int i = 0; i < n * m; i++)
             if (memcmp(&far[i], &too[i], sizeof *far) != 0)
-                fail_msg("%d and %d rows of %d: distance %d is %.9g, the CPU has %.9g", n, m, dim, i,
-                         (double)too[i], (double)far[i]);
+                fail_msg("%d and %d rows of %d: distance %d is %.9g, the CPU has %.9g", n, m, dim,
+                         i, (double)too[i], (double)far[i]);
         sac_free(want);
         sac_free(got);
         sac_free(far);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole networks on the GPU against the CPU: every precision with a tolerance of its own, one sample and
- * several, step by step and captured. usage: test_engine_cuda [--tune] MODEL_OR_FOLDER...; --tune: in half precision
- * with measured kernels, and 32 samples at once; without it not in TF32. */
+/* Whole networks on the GPU against the CPU: every precision with a tolerance of its own, one
+ * sample and several, step by step and captured. usage: test_engine_cuda [--tune]
+ * MODEL_OR_FOLDER...; --tune: in half precision with measured kernels, and 32 samples at once;
+ * without it not in TF32. */
 #include <glob.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,9 +15,10 @@
 
 enum { PORTS_MAX = 8, RUNS = 4 /* plain, captured, launched, launched */, CASES_MAX = 96 };
 
-/* TF32 multiplies with 10 bits of mantissa as FP16 does, and adds in float32; FP16 also stores what lies between
- * two layers. */
-static const enum sac_precision modes[] = {SAC_PRECISION_FP32, SAC_PRECISION_TF32, SAC_PRECISION_FP16};
+/* TF32 multiplies with 10 bits of mantissa as FP16 does, and adds in float32; FP16 also stores what
+ * lies between two layers. */
+static const enum sac_precision modes[] = {SAC_PRECISION_FP32, SAC_PRECISION_TF32,
+                                           SAC_PRECISION_FP16};
 
 struct network {
     char               path[512], name[128];
@@ -40,7 +42,8 @@ static float *make_numbers(const struct sac_tensor_desc *desc, uint32_t seed)
     return v;
 }
 
-static sac_tensor *tensor_of(sac_device *dev, const struct sac_tensor_desc *desc, const void *numbers)
+static sac_tensor *tensor_of(sac_device *dev, const struct sac_tensor_desc *desc,
+                             const void *numbers)
 {
     sac_tensor *t = NULL;
     assert_sac_ok(sac_tensor_create(dev, desc, "test", &t));
@@ -99,7 +102,8 @@ static double worst_of(const struct answers *a, const struct answers *b, int cou
     for (int i = 0; i < count; i++) {
         const struct sac_tensor_desc *d = sac_tensor_describe(b->out[i]);
         assert_int_equal(sac_tensor_describe(a->out[i])->dtype, d->dtype);
-        assert_int_equal(sac_tensor_desc_bytes(sac_tensor_describe(a->out[i])), sac_tensor_desc_bytes(d));
+        assert_int_equal(sac_tensor_desc_bytes(sac_tensor_describe(a->out[i])),
+                         sac_tensor_desc_bytes(d));
         void *x = fetch(a->out[i]), *y = fetch(b->out[i]);
         worst = fmax(worst, sac_difference(d, x, y));
         free(x);
@@ -112,10 +116,10 @@ static double time_of(sac_model *m, int64_t batch, int runs)
 {
     struct answers out = {{NULL}};
     run_model(gpu, m, batch, 3, &out);
-    void         *wait = fetch(out.out[0]);
+    void                  *wait = fetch(out.out[0]);
     struct sac_tensor_desc desc = input_desc(m, 0, batch);
-    float        *numbers = make_numbers(&desc, 1);
-    sac_tensor   *in[PORTS_MAX] = {tensor_of(gpu, &desc, numbers)};
+    float                 *numbers = make_numbers(&desc, 1);
+    sac_tensor            *in[PORTS_MAX] = {tensor_of(gpu, &desc, numbers)};
     free(wait);
     for (int k = 0; k < 3; k++)
         assert_sac_ok(sac_model_run_on(m, NULL, in, out.out));
@@ -214,11 +218,15 @@ static void network_agrees(void **state)
         off_many = worst_at_once(here, there, outputs, each, sizeof each);
     const double ms = time_of(there, 1, 30);
     const bool   one_launch = captured(there);
-    print_message("%s: off by %.2g (limit %.0e), captured %.2g, at once %s; %d steps on the host; %s; "
-                  "%.3f ms, planned in %.1f s\n", n->name, off, sac_difference_limit((int)n->precision), off_again, each,
-                  host_steps(there), one_launch ? "captured" : "NOT captured", ms, seconds);
+    print_message(
+        "%s: off by %.2g (limit %.0e), captured %.2g, at once %s; %d steps on the host; %s; %.3f "
+        "ms, planned in %.1f s\n",
+        n->name, off, sac_difference_limit((int)n->precision), off_again, each, host_steps(there),
+        one_launch ? "captured" : "NOT captured", ms, seconds);
     assert_true(off <= sac_difference_limit((int)n->precision));
-    assert_true(off_again <= sac_difference_limit((int)n->precision) / 10); /* kernels may add in another order each time */
+    assert_true(off_again <= sac_difference_limit((int)n->precision) / 10); /* kernels may add in
+                                                                               another order each
+                                                                               time */
     assert_true(off_many <= sac_difference_limit((int)n->precision));
     assert_true(one_launch || host_steps(there) > 0);
     sac_model_unref(&here);
@@ -276,5 +284,6 @@ int main(int argc, char **argv)
             add(networks, tests, &count, found.gl_pathv[k]);
         globfree(&found);
     }
-    return _cmocka_run_group_tests("parity/engine_cuda", tests, (size_t)count, open_devices, close_devices);
+    return _cmocka_run_group_tests("parity/engine_cuda", tests, (size_t)count, open_devices,
+                                   close_devices);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every step of whole networks on the GPU against its reference row, on the numbers that the step was given,
- * at several batches: names the kernel that is off. Arguments: BATCH,BATCH,... and models. */
+/* Every step of whole networks on the GPU against its reference row, on the numbers that the step
+ * was given, at several batches: names the kernel that is off. Arguments: BATCH,BATCH,... and
+ * models. */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,7 +39,8 @@ static void look(void *user, const struct sac_step_check *check)
     if (check->off <= s->mode->limit || s->wrong++ >= SAID_MAX)
         return;
     print_message("  step %d, %s: off by %.3g at sample %lld\n", check->number,
-                  sac_step_label(check->step, label, sizeof label), check->off, (long long)check->sample);
+                  sac_step_label(check->step, label, sizeof label), check->off,
+                  (long long)check->sample);
 }
 
 static sac_tensor *make_input(sac_model *m, int64_t batch)
@@ -120,12 +122,14 @@ int main(int argc, char **argv)
     size_t                   count = 0;
     for (int i = 2; i < argc; i++)
         for (size_t k = 0; k < SAC_COUNT(modes); k++)
-            for (const char *b = argv[1]; b && count < CASES_MAX; b = strchr(b, ',') ? strchr(b, ',') + 1 : NULL) {
+            for (const char *b = argv[1]; b && count < CASES_MAX;
+                 b = strchr(b, ',') ? strchr(b, ',') + 1 : NULL) {
                 struct subject *s = &subjects[count];
                 const char     *slash = strrchr(argv[i], '/');
                 *s = (struct subject){.model = argv[i], .mode = &modes[k], .batch = atoi(b)};
-                snprintf(s->name, sizeof s->name, "%s %s, %lld at once", slash ? slash + 1 : argv[i],
-                         sac_precision_name(modes[k].precision), (long long)s->batch);
+                snprintf(s->name, sizeof s->name, "%s %s, %lld at once",
+                         slash ? slash + 1 : argv[i], sac_precision_name(modes[k].precision),
+                         (long long)s->batch);
                 tests[count++] = (struct CMUnitTest){s->name, steps_agree, NULL, NULL, s};
             }
     return _cmocka_run_group_tests("parity/engine_steps", tests, count, NULL, close_device);

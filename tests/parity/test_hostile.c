@@ -8,13 +8,14 @@
 #include "tests/parity/subject.h"
 #include "tests/test.h"
 
-/* Under the sanitizers a node takes ten times as long: fewer, and all parts stay in their minutes. */
+/* Under the sanitizers a node takes ten times as long: fewer, and all parts stay in their
+ * minutes. */
 enum { MUTANTS = TEST_SANITIZED ? 40 : 300, BYTES_MAX = 1 << 20 };
 
 static int64_t odd_number(void)
 {
-    static const int64_t numbers[] = {0, 1, -1, 2, 3, 7, 64, -2, 1 << 20, INT32_MAX, INT64_MAX,
-                                      INT64_MIN, -100};
+    static const int64_t numbers[] = {0,  1,       -1,        2,         3,         7,   64,
+                                      -2, 1 << 20, INT32_MAX, INT64_MAX, INT64_MIN, -100};
     return numbers[subject_random() % SAC_COUNT(numbers)];
 }
 
@@ -33,9 +34,7 @@ static void change_operand(struct subject *s, struct sac_operand *o)
         for (int d = 0; d < o->rank; d++)
             o->dims[d] = sizes[below(4)];
         break;
-    case 1:
-        o->dtype = (enum sac_dtype)(1 + below(SAC_DTYPE_COUNT - 1));
-        break;
+    case 1: o->dtype = (enum sac_dtype)(1 + below(SAC_DTYPE_COUNT - 1)); break;
     default:
         if (o->rank)
             o->dims[below((size_t)o->rank)] = sizes[below(SAC_COUNT(sizes))];
@@ -81,9 +80,7 @@ static void mutate(struct subject *s)
         if (o && o - c->in >= s->node.op->input_min)
             *o = (struct sac_operand){0};
         break;
-    case 4:
-        s->node.opset = 1 + (int)below(SAC_OPSET_NEWEST);
-        break;
+    case 4: s->node.opset = 1 + (int)below(SAC_OPSET_NEWEST); break;
     default:
         if (o && o->present)
             change_operand(s, o);
@@ -120,7 +117,7 @@ static int run_mutant(const struct parity_case *pc)
     subject_init(&s, pc, FILL_RANDOM);
     for (size_t n = 1 + below(3); n > 0; n--)
         mutate(&s);
-    int        ran = 0;
+    int                  ran = 0;
     const struct sac_op *op = s.node.op;
     sac_result res = s.node.opset >= op->opset_min ? op->shape(s.call) : SAC_ERR_UNSUPPORTED;
     assert_int_not_equal(res, SAC_AGAIN); /* everything is known */
@@ -153,10 +150,11 @@ int main(void)
     if (!tests)
         return 1;
     for (int i = 0; i < parity_case_count; i++)
-        tests[i] = (struct CMUnitTest){.name = parity_cases[i].op, .test_func = check_case,
+        tests[i] = (struct CMUnitTest){.name = parity_cases[i].op,
+                                       .test_func = check_case,
                                        .initial_state = (void *)&parity_cases[i]};
-    int failed = _cmocka_run_group_tests("parity/hostile", tests, (size_t)parity_case_count, NULL,
-                                         NULL);
+    int failed =
+        _cmocka_run_group_tests("parity/hostile", tests, (size_t)parity_case_count, NULL, NULL);
     sac_free(tests);
     return failed;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The image operations of the CUDA device against the CPU's, on random, extreme and odd-sized frames, upright
- * and lying on any side: equal to the last bit, as both compute by device/sample.h. The same arithmetic, pixel
- * by pixel, is checked on the host first. */
+/* The image operations of the CUDA device against the CPU's, on random, extreme and odd-sized
+ * frames, upright and lying on any side: equal to the last bit, as both compute by device/sample.h.
+ * The same arithmetic, pixel by pixel, is checked on the host first. */
 #include <stdio.h>
 
 #include "device/cpu/resample.h"
@@ -30,9 +30,8 @@ static int close_cpu(void **state)
 static sac_frame *random_frame(int width_max, int height_max)
 {
     bool       tiny = test_between(0, 4) == 0;
-    sac_frame *f =
-        test_frame(cpu, test_any_format(),
-                   test_between(1, tiny ? 3 : width_max), test_between(1, tiny ? 3 : height_max));
+    sac_frame *f = test_frame(cpu, test_any_format(), test_between(1, tiny ? 3 : width_max),
+                              test_between(1, tiny ? 3 : height_max));
     f->matrix = (enum sac_colour_matrix)test_between(0, 2);
     f->range = (enum sac_colour_range)test_between(0, 1);
     test_fill(f, 0, 255, 0, 255);
@@ -41,9 +40,10 @@ static sac_frame *random_frame(int width_max, int height_max)
 
 static const char *describe(const struct sac_preprocess *pre, const sac_frame *f, char out[200])
 {
-    snprintf(out, 200, "%s %dx%d matrix %d range %d -> %dx%d fit %d filter %d order %d layout %d %s",
-             sac_pixel_format_name(f->format), f->width, f->height, f->matrix, f->range, pre->width,
-             pre->height, pre->fit, pre->filter, pre->order, pre->layout, sac_dtype_name(pre->dtype));
+    snprintf(
+        out, 200, "%s %dx%d matrix %d range %d -> %dx%d fit %d filter %d order %d layout %d %s",
+        sac_pixel_format_name(f->format), f->width, f->height, f->matrix, f->range, pre->width,
+        pre->height, pre->fit, pre->filter, pre->order, pre->layout, sac_dtype_name(pre->dtype));
     return out;
 }
 
@@ -58,8 +58,8 @@ static enum sac_pixel_format body_for(enum sac_pixel_format format)
 }
 
 /* Weights from a table, as the kernels have them for most sizes; false: too many. */
-static bool weights_of(const struct sac_axis_spec *spec, int at, int32_t one, int32_t weight[TAPS_MAX],
-                       struct sac_taps *out)
+static bool weights_of(const struct sac_axis_spec *spec, int at, int32_t one,
+                       int32_t weight[TAPS_MAX], struct sac_taps *out)
 {
     struct sac_axis_walk w;
     sac_axis_walk_begin(&w, spec, at, one);
@@ -123,9 +123,9 @@ static void check_pixels(const struct sac_preprocess *pre, const struct sac_prep
                 image + ((size_t)(y + box.y) * (size_t)pre->width + (size_t)(x + box.x)) * 3;
             for (int c = 0; c < 3; c++)
                 if (rgb[sac_rgb_place(f->format, c)] != want[c])
-                    fail_msg("%s, stored %s, at %d,%d,%d: %.9g, the rows give %.9g", describe(pre, f, what),
-                             sac_orientation_name(lying->orientation), x, y, c,
-                             (double)rgb[sac_rgb_place(f->format, c)], (double)want[c]);
+                    fail_msg("%s, stored %s, at %d,%d,%d: %.9g, the rows give %.9g",
+                             describe(pre, f, what), sac_orientation_name(lying->orientation), x, y,
+                             c, (double)rgb[sac_rgb_place(f->format, c)], (double)want[c]);
         }
 }
 
@@ -141,7 +141,7 @@ static void a_pixel_is_what_the_rows_give(void **state)
             pre.mean[c] = 0;
             pre.scale[c] = 1;
         }
-        sac_frame                *f = random_frame(150, 90), *lying = test_lying(cpu, f, test_orientation());
+        sac_frame *f = random_frame(150, 90), *lying = test_lying(cpu, f, test_orientation());
         struct sac_preprocess_job job = {f, test_random_crop(f)};
         struct sac_tensor_desc    desc = sac_preprocess_desc(&pre, 1);
         sac_tensor               *t = NULL;
@@ -164,15 +164,15 @@ static sac_frame *upload(sac_device *gpu, const sac_frame *f)
     return out;
 }
 
-static void compare_tensors(const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs, int n,
-                            const sac_tensor *want, const sac_tensor *got)
+static void compare_tensors(const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,
+                            int n, const sac_tensor *want, const sac_tensor *got)
 {
-    const size_t bytes = (size_t)sac_tensor_desc_bytes(sac_tensor_describe(want));
-    const size_t image = bytes / (size_t)n, size = sac_dtype_bytes(pre->dtype);
-    uint8_t     *host = sac_alloc(bytes);
+    const size_t   bytes = (size_t)sac_tensor_desc_bytes(sac_tensor_describe(want));
+    const size_t   image = bytes / (size_t)n, size = sac_dtype_bytes(pre->dtype);
+    uint8_t       *host = sac_alloc(bytes);
     const uint8_t *ref = sac_tensor_data(want);
-    size_t       differ = 0, first = bytes;
-    char         what[200];
+    size_t         differ = 0, first = bytes;
+    char           what[200];
     assert_non_null(host);
     assert_sac_ok(sac_tensor_download(got, host));
     for (size_t i = 0; i < bytes; i += size)
@@ -183,8 +183,8 @@ static void compare_tensors(const struct sac_preprocess *pre, const struct sac_p
     sac_free(host);
     if (differ)
         fail_msg("%s: %zu of %zu numbers differ, the first in image %zu, number %zu",
-                 describe(pre, jobs[first / image].frame, what), differ, bytes / size, first / image,
-                 first % image / size);
+                 describe(pre, jobs[first / image].frame, what), differ, bytes / size,
+                 first / image, first % image / size);
 }
 
 /* Of one launch all are upright, all lie, or some do. */
@@ -193,7 +193,9 @@ static enum sac_orientation orientation_for(int image)
     static int kind;
     if (image == 0)
         kind = test_between(0, 2);
-    return kind == 0 ? SAC_UPRIGHT : kind == 1 ? (enum sac_orientation)test_between(1, 7) : test_orientation();
+    return kind == 0   ? SAC_UPRIGHT
+           : kind == 1 ? (enum sac_orientation)test_between(1, 7)
+                       : test_orientation();
 }
 
 static void check_preprocess(sac_device *gpu, const struct sac_preprocess *pre,
@@ -211,7 +213,8 @@ static void check_preprocess(sac_device *gpu, const struct sac_preprocess *pre,
     memset(poison, 0xb7, (size_t)sac_tensor_desc_bytes(&desc));
     assert_sac_ok(sac_tensor_upload(got, poison));
     for (int i = 0; i < n; i++)
-        there[i] = (struct sac_preprocess_job){test_lying(gpu, jobs[i].frame, orientation_for(i)), jobs[i].crop};
+        there[i] = (struct sac_preprocess_job){test_lying(gpu, jobs[i].frame, orientation_for(i)),
+                                               jobs[i].crop};
     assert_sac_ok(sac_preprocess_run(cpu, pre, jobs, n, want));
     assert_sac_ok(sac_preprocess_run(gpu, pre, there, n, got));
     compare_tensors(pre, jobs, n, want, got);
@@ -247,9 +250,10 @@ static void preprocess_of_random_frames(void **state)
 static void preprocess_of_large_frames(void **state)
 {
     (void)state;
-    static const int  sizes[][4] = {{1920, 1080, 640, 640}, {3840, 2160, 640, 384}, {1919, 1079, 417, 415},
-                                    {7680, 4320, 64, 36},   {31, 4001, 3, 640},     {64, 48, 1283, 721}};
-    sac_device       *gpu = gpu_open(NULL);
+    static const int sizes[][4] = {{1920, 1080, 640, 640}, {3840, 2160, 640, 384},
+                                   {1919, 1079, 417, 415}, {7680, 4320, 64, 36},
+                                   {31, 4001, 3, 640},     {64, 48, 1283, 721}};
+    sac_device      *gpu = gpu_open(NULL);
     for (int i = 0; i < gpu_rounds(SAC_COUNT(sizes)); i++)
         for (int format = SAC_PIXEL_NV12; format <= SAC_PIXEL_P010; format++) {
             struct sac_preprocess pre = test_random_preprocess(1, 1);
@@ -290,14 +294,15 @@ static void preprocess_of_many_crops(void **state)
 static void compare_frames(const sac_frame *want, const sac_frame *got, const char *what)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    int n = sac_frame_planes(want->format, want->width, want->height, planes);
+    int                     n = sac_frame_planes(want->format, want->width, want->height, planes);
     for (int p = 0; p < n; p++)
         for (int y = 0; y < planes[p].rows; y++)
             for (size_t x = 0; x < planes[p].row_bytes; x++) {
                 int a = want->plane[p][(size_t)y * want->pitch_bytes[p] + x];
                 int b = got->plane[p][(size_t)y * got->pitch_bytes[p] + x];
                 if (a != b)
-                    fail_msg("%s: plane %d, row %d, byte %zu is %d, the CPU has %d", what, p, y, x, b, a);
+                    fail_msg("%s: plane %d, row %d, byte %zu is %d, the CPU has %d", what, p, y, x,
+                             b, a);
             }
 }
 
@@ -311,16 +316,16 @@ static void convert_of_any_pair(void **state)
         if (round % 5 == 0) { /* the same size */
             sac_frame_unref(&want);
             sac_frame_unref(&back);
-            want = test_frame(cpu, test_any_format(),
-                              src->width, src->height);
+            want = test_frame(cpu, test_any_format(), src->width, src->height);
             back = test_frame(cpu, want->format, want->width, want->height);
         }
         sac_frame      *there = test_lying(gpu, src, test_orientation()), *got = NULL;
         enum sac_filter filter = (enum sac_filter)test_between(0, 1);
         char            what[200];
-        snprintf(what, sizeof what, "%s %dx%d, stored %s -> %s %dx%d filter %d", sac_pixel_format_name(src->format),
-                 src->width, src->height, sac_orientation_name(there->orientation),
-                 sac_pixel_format_name(want->format), want->width, want->height, filter);
+        snprintf(what, sizeof what, "%s %dx%d, stored %s -> %s %dx%d filter %d",
+                 sac_pixel_format_name(src->format), src->width, src->height,
+                 sac_orientation_name(there->orientation), sac_pixel_format_name(want->format),
+                 want->width, want->height, filter);
         assert_sac_ok(sac_frame_create(gpu, want, &got));
         assert_sac_ok(sac_frame_convert(src, filter, want));
         assert_sac_ok(sac_frame_convert(there, filter, got));
@@ -341,8 +346,11 @@ static void copies_are_upright(void **state)
     (void)state;
     sac_device *gpu = gpu_open(NULL);
     for (int round = 0; round < gpu_rounds(100); round++) {
-        sac_frame  *f = random_frame(150, 90), *back = test_frame(cpu, f->format, f->width, f->height);
-        sac_frame  *there = test_lying(gpu, f, (enum sac_orientation)(round % SAC_ORIENTATION_COUNT)), *other = NULL;
+        sac_frame *f = random_frame(150, 90),
+                  *back = test_frame(cpu, f->format, f->width, f->height);
+        sac_frame *there =
+                      test_lying(gpu, f, (enum sac_orientation)(round % SAC_ORIENTATION_COUNT)),
+                  *other = NULL;
         sac_tensor *plane = NULL;
         assert_sac_ok(sac_frame_copy(there, back));
         compare_frames(f, back, sac_orientation_name(there->orientation));
@@ -353,7 +361,8 @@ static void copies_are_upright(void **state)
         compare_frames(f, back, sac_orientation_name(there->orientation));
         assert_int_equal(sac_frame_is_writable(there), there->orientation == SAC_UPRIGHT);
         assert_sac_ok(sac_frame_plane_tensor(there, 0, &plane));
-        assert_int_equal(sac_tensor_describe(plane)->shape[0], there->orientation & 1 ? f->width : f->height);
+        assert_int_equal(sac_tensor_describe(plane)->shape[0],
+                         there->orientation & 1 ? f->width : f->height);
         sac_tensor_unref(&plane);
         sac_frame_unref(&f);
         sac_frame_unref(&back);
@@ -369,9 +378,12 @@ static struct sac_shape random_shape(const sac_frame *f)
     const int                reach = test_between(0, 9) ? 30 : 100000;
     struct sac_shape         s = {
                 .kind = (enum sac_shape_kind)test_between(0, 3),
-                .rect = {(float)test_between(-reach, f->width + reach), (float)test_between(-reach, f->height + reach),
-                         (float)test_between(-reach, f->width + reach), (float)test_between(-reach, f->height + reach)},
-                .colour = {(uint8_t)test_between(0, 255), (uint8_t)test_between(0, 255), (uint8_t)test_between(0, 255)},
+                .rect = {(float)test_between(-reach, f->width + reach),
+                         (float)test_between(-reach, f->height + reach),
+                         (float)test_between(-reach, f->width + reach),
+                         (float)test_between(-reach, f->height + reach)},
+                .colour = {(uint8_t)test_between(0, 255), (uint8_t)test_between(0, 255),
+                           (uint8_t)test_between(0, 255)},
                 .alpha = (float)test_between(0, 100) / 100,
                 .thickness = test_between(-1, test_between(0, 3) ? 4 : 30),
                 .text = texts[test_between(0, 4)],
@@ -381,7 +393,8 @@ static struct sac_shape random_shape(const sac_frame *f)
     return s;
 }
 
-/* Each frame is drawn on twice in a row, with a few shapes and with many, as a run of frames does. */
+/* Each frame is drawn on twice in a row, with a few shapes and with many, as a run of frames
+ * does. */
 static void drawing_of_random_shapes(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA device's kernels on all parity cases, one line for each that is wrong. A kernel that breaks the
- * device would hide all that come after it: the program starts itself anew behind that operator.
+/* The CUDA device's kernels on all parity cases, one line for each that is wrong. A kernel that
+ * breaks the device would hide all that come after it: the program starts itself anew behind that
+ * operator.
  * usage: test_parity_ops_cuda [OPERATOR]     internal: --after PROVIDER OPERATOR FAILED */
 #include <stdio.h>
 #include <unistd.h>
@@ -31,7 +32,10 @@ static void all_providers(void **state)
     const struct sac_kernel_provider *const *list = sac_kernel_providers(dev, &count);
     assert_true(count > 0);
     for (int i = first_provider; i < count; i++) {
-        struct trial t = {.dev = dev, .provider = list[i], .only = only, .after = i == first_provider ? after : NULL};
+        struct trial t = {.dev = dev,
+                          .provider = list[i],
+                          .only = only,
+                          .after = i == first_provider ? after : NULL};
         const char  *broke = trial_all(&t);
         failed += t.failed;
         if (broke)

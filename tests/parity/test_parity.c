@@ -76,8 +76,8 @@ static void run_and_compare(const struct subject *s, const struct sac_kernel *k,
                             const struct sac_kernel_plan *plan, bool in_place)
 {
     const struct sac_op_call *c = s->call;
-    void *in[SAC_OP_INPUTS_MAX] = {NULL}, *out[SAC_OP_OUTPUTS_MAX] = {NULL};
-    void *scratch = fenced(plan->scratch_bytes), *plain;
+    void                     *in[SAC_OP_INPUTS_MAX] = {NULL}, *out[SAC_OP_OUTPUTS_MAX] = {NULL};
+    void                     *scratch = fenced(plan->scratch_bytes), *plain;
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present)
             in[i] = in_layout(&c->in[i], plan->in_layout[i]);
@@ -200,8 +200,8 @@ static void every_row_has_a_case(void **state)
 
 static void provider_is_there(void **state)
 {
-    const char *wanted = *state;
-    int         count;
+    const char                              *wanted = *state;
+    int                                      count;
     const struct sac_kernel_provider *const *list = sac_kernel_providers(device, &count);
     for (int i = 0; i < count; i++)
         if (strncmp(list[i]->name, wanted, strlen(wanted)) == 0)
@@ -220,8 +220,8 @@ static int add_tests(struct CMUnitTest *tests, struct parity_test *list, int n,
         list[n] = (struct parity_test){op, provider, ""};
         snprintf(list[n].name, sizeof list[n].name, "%s of %s", op->name,
                  provider ? provider->name : "reference");
-        tests[n] = (struct CMUnitTest){.name = list[n].name, .test_func = check_op,
-                                       .initial_state = &list[n]};
+        tests[n] = (struct CMUnitTest){
+            .name = list[n].name, .test_func = check_op, .initial_state = &list[n]};
         n++;
     }
     return n;
@@ -244,8 +244,8 @@ int main(void)
         (struct CMUnitTest){.name = "every row has a case", .test_func = every_row_has_a_case};
     static char expected[][8] = {"cpu", "onednn"};
     for (size_t i = 0; i < SAC_COUNT(expected); i++)
-        tests[n++] = (struct CMUnitTest){.name = expected[i], .test_func = provider_is_there,
-                                         .initial_state = expected[i]};
+        tests[n++] = (struct CMUnitTest){
+            .name = expected[i], .test_func = provider_is_there, .initial_state = expected[i]};
     int failed = _cmocka_run_group_tests("parity/parity", tests, (size_t)n, NULL, NULL);
     sac_device_unref(&device);
     return failed;

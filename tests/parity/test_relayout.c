@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of layout on the GPU against the host's, to the last bit: random shapes, all pairs of layouts, numbers
- * of all sizes, many samples, addresses that no vector fits. */
+/* Changes of layout on the GPU against the host's, to the last bit: random shapes, all pairs of
+ * layouts, numbers of all sizes, many samples, addresses that no vector fits. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,11 +20,13 @@ static uint32_t pick(uint32_t n)
 static struct sac_operand random_operand(void)
 {
     static const enum sac_dtype dtypes[] = {SAC_F32, SAC_F32, SAC_F32, SAC_U8, SAC_F16, SAC_I64};
-    static const int sizes[] = {1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 80, 100};
-    struct sac_operand o = {.dtype = dtypes[pick(SAC_COUNT(dtypes))], .rank = (int)pick(5), .present = true};
+    static const int            sizes[] = {1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 80, 100};
+    struct sac_operand          o = {
+                 .dtype = dtypes[pick(SAC_COUNT(dtypes))], .rank = (int)pick(5), .present = true};
     do
         for (int i = 0; i < o.rank; i++)
-            o.dims[i] = i == 0 ? (int64_t[]){1, 2, 4, 5, 32}[pick(5)] : sizes[pick(SAC_COUNT(sizes))];
+            o.dims[i] =
+                i == 0 ? (int64_t[]){1, 2, 4, 5, 32}[pick(5)] : sizes[pick(SAC_COUNT(sizes))];
     while (sac_operand_bytes(&o) > BYTES_MAX);
     return o;
 }
@@ -36,7 +38,8 @@ static void fill(const struct sac_operand *o, enum sac_layout layout, void *p)
     const int64_t        count = sac_operand_elements(o);
     struct sac_operand   numbers = {.dtype = dtype, .data = p};
     for (int64_t i = 0; i < count; i++)
-        sac_operand_set(&numbers, i, dtype == SAC_F32 ? (double)pick(1 << 20) / 777 - 600 : (double)(pick(250)));
+        sac_operand_set(&numbers, i,
+                        dtype == SAC_F32 ? (double)pick(1 << 20) / 777 - 600 : (double)(pick(250)));
 }
 
 static void *at(sac_tensor *t, int shift)
@@ -46,8 +49,9 @@ static void *at(sac_tensor *t, int shift)
 
 static sac_tensor *room(sac_device *dev)
 {
-    struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {2 * BYTES_MAX + SHIFT_MAX}};
-    sac_tensor            *t = NULL;
+    struct sac_tensor_desc desc = {
+        .dtype = SAC_U8, .rank = 1, .shape = {2 * BYTES_MAX + SHIFT_MAX}};
+    sac_tensor *t = NULL;
     assert_sac_ok(sac_tensor_create(dev, &desc, "test", &t));
     return t;
 }
@@ -55,9 +59,10 @@ static sac_tensor *room(sac_device *dev)
 static void one_case(sac_device *dev, sac_tensor *from, sac_tensor *to, char *host[3])
 {
     const struct sac_operand o = random_operand();
-    const enum sac_layout    a = (enum sac_layout)pick(SAC_LAYOUT_COUNT), b = (enum sac_layout)pick(SAC_LAYOUT_COUNT);
-    const size_t             in = sac_layout_bytes(&o, a), out = sac_layout_bytes(&o, b);
-    const int                shift = pick(4) ? 0 : 8; /* a number's own alignment is kept */
+    const enum sac_layout    a = (enum sac_layout)pick(SAC_LAYOUT_COUNT),
+                          b = (enum sac_layout)pick(SAC_LAYOUT_COUNT);
+    const size_t in = sac_layout_bytes(&o, a), out = sac_layout_bytes(&o, b);
+    const int    shift = pick(4) ? 0 : 8; /* a number's own alignment is kept */
     fill(&o, a, host[0]);
     sac_layout_convert(&o, host[1], b, host[0], a);
     assert_sac_ok(sac_device_copy(dev, NULL, at(from, shift), host[0], in, SAC_COPY_HOST_TO_DEVICE,
@@ -66,9 +71,10 @@ static void one_case(sac_device *dev, sac_tensor *from, sac_tensor *to, char *ho
     assert_sac_ok(sac_device_copy(dev, NULL, host[2], at(to, shift), out, SAC_COPY_DEVICE_TO_HOST,
                                   SAC_COPY_TENSOR_USER, "test"));
     if (memcmp(host[1], host[2], out) != 0)
-        fail_msg("%s [%lld,%lld,%lld,%lld] of rank %d from %s to %s, %d bytes off", sac_dtype_name(o.dtype),
-                 (long long)o.dims[0], (long long)o.dims[1], (long long)o.dims[2], (long long)o.dims[3], o.rank,
-                 sac_layout_name(a), sac_layout_name(b), shift);
+        fail_msg("%s [%lld,%lld,%lld,%lld] of rank %d from %s to %s, %d bytes off",
+                 sac_dtype_name(o.dtype), (long long)o.dims[0], (long long)o.dims[1],
+                 (long long)o.dims[2], (long long)o.dims[3], o.rank, sac_layout_name(a),
+                 sac_layout_name(b), shift);
 }
 
 static void relayout_equals_the_hosts(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks of tracked objects and the camera's motion: the CPU's entries against the host's own gallery and
- * estimate, the CUDA device's equal to the CPU's to the last bit. */
+/* Looks of tracked objects and the camera's motion: the CPU's entries against the host's own
+ * gallery and estimate, the CUDA device's equal to the CPU's to the last bit. */
 #include "device/camera.h"
 #include "device/looks.h"
 #include "tests/gpu.h"
@@ -20,19 +20,25 @@ static struct sac_buffer *room(sac_device *dev, size_t size)
 
 static void put(sac_device *dev, struct sac_buffer *to, const void *bytes, size_t size)
 {
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(to), bytes, size, SAC_COPY_HOST_TO_DEVICE,
-                                  SAC_COPY_TENSOR_USER, "test"));
+    assert_sac_ok(sac_device_copy(dev, NULL, sac_buffer_data(to), bytes, size,
+                                  SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
 }
 
 static void get(sac_device *dev, void *to, const struct sac_buffer *from, size_t size)
 {
-    assert_sac_ok(sac_device_copy(dev, NULL, to, sac_buffer_data(from), size, SAC_COPY_DEVICE_TO_HOST,
-                                  SAC_COPY_TENSOR_USER, "test"));
+    assert_sac_ok(sac_device_copy(dev, NULL, to, sac_buffer_data(from), size,
+                                  SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_USER, "test"));
 }
 
 /* ---- looks ---- */
 
-enum { STREAMS = 3, OBJECTS = 12, ITEMS = 9, DIM_MAX = 520, OUT_MAX = STREAMS * (OBJECTS + 1) * ITEMS };
+enum {
+    STREAMS = 3,
+    OBJECTS = 12,
+    ITEMS = 9,
+    DIM_MAX = 520,
+    OUT_MAX = STREAMS * (OBJECTS + 1) * ITEMS
+};
 
 /* Rows of each stream's frame, and what is done with them; the same on every device. */
 struct frame {
@@ -76,9 +82,11 @@ static void make_frame(struct frame *f, int dim, bool first, double now_s)
 /* All frames' distances, one after another. */
 static size_t run_looks(sac_device *dev, struct sac_look_shape shape, int count, float *out)
 {
-    const size_t           slot_bytes = sac_look_slot_bytes(shape), row_bytes = (size_t)shape.dim * sizeof(float);
-    struct sac_buffer     *slots = room(dev, STREAMS * OBJECTS * slot_bytes);
-    struct sac_buffer     *rows = room(dev, STREAMS * ITEMS * row_bytes), *far = room(dev, OUT_MAX * sizeof(float));
+    const size_t slot_bytes = sac_look_slot_bytes(shape),
+                 row_bytes = (size_t)shape.dim * sizeof(float);
+    struct sac_buffer *slots = room(dev, STREAMS * OBJECTS * slot_bytes);
+    struct sac_buffer *rows = room(dev, STREAMS * ITEMS * row_bytes),
+                      *far = room(dev, OUT_MAX * sizeof(float));
     size_t                 at = 0;
     struct sac_look_update updates[STREAMS * OBJECTS];
     struct sac_look_ask    asks[STREAMS];
@@ -91,16 +99,18 @@ static size_t run_looks(sac_device *dev, struct sac_look_shape shape, int count,
         row_of[i] = (const float *)sac_buffer_data(rows) + (size_t)i * (size_t)shape.dim;
     for (int k = 0; k < count; k++) {
         const struct frame  *f = &frames[k];
-        struct sac_looks_job job = {.shape = shape, .updates = updates, .asks = asks, .out = sac_buffer_data(far)};
-        size_t               n = 0;
+        struct sac_looks_job job = {
+            .shape = shape, .updates = updates, .asks = asks, .out = sac_buffer_data(far)};
+        size_t n = 0;
         for (int s = 0; s < STREAMS; s++) {
             for (int j = 0; j < f->items[s]; j++)
-                memcpy(host + (size_t)(s * ITEMS + j) * (size_t)shape.dim, f->rows[s][j], row_bytes);
+                memcpy(host + (size_t)(s * ITEMS + j) * (size_t)shape.dim, f->rows[s][j],
+                       row_bytes);
             for (int i = 0; i < f->objects[s]; i++)
                 if (f->takes[s][i] >= 0)
-                    updates[job.update_count++] =
-                        (struct sac_look_update){slot_of[s * OBJECTS + i], row_of[s * ITEMS + f->takes[s][i]],
-                                                 f->now_s, f->fresh[s][i]};
+                    updates[job.update_count++] = (struct sac_look_update){
+                        slot_of[s * OBJECTS + i], row_of[s * ITEMS + f->takes[s][i]], f->now_s,
+                        f->fresh[s][i]};
             asks[job.ask_count++] = (struct sac_look_ask){&slot_of[s * OBJECTS], &row_of[s * ITEMS],
                                                           f->objects[s], f->items[s]};
             n += sac_look_ask_out(&asks[s]);
@@ -159,7 +169,8 @@ static void looks_are_those_of_the_gallery(void **state)
                     assert_true(sac_look_is_unit(got[at++]));
                 for (int i = 0; i < f->objects[s]; i++)
                     for (int j = 0; j < f->items[s]; j++)
-                        assert_true(got[at++] == sac_gallery_distance(&g, slot[s][i], f->rows[s][j]));
+                        assert_true(got[at++] ==
+                                    sac_gallery_distance(&g, slot[s][i], f->rows[s][j]));
             }
         }
         sac_gallery_finish(&g);
@@ -173,10 +184,10 @@ static void the_gpu_compares_the_same(void **state)
     sac_device  *gpu = gpu_open(NULL), *cpu = test_device();
     static float want[SAC_COUNT(frames) * OUT_MAX], got[SAC_COUNT(frames) * OUT_MAX];
     for (int round = 0; round < gpu_rounds(60); round++) {
-        const struct sac_look_shape shape = {round % 3 ? test_between(1, DIM_MAX) : 8 * test_between(1, 64),
-                                             test_between(1, 4)};
-        const int                   count = make_frames(shape.dim);
-        const size_t                n = run_looks(cpu, shape, count, want);
+        const struct sac_look_shape shape = {
+            round % 3 ? test_between(1, DIM_MAX) : 8 * test_between(1, 64), test_between(1, 4)};
+        const int    count = make_frames(shape.dim);
+        const size_t n = run_looks(cpu, shape, count, want);
         assert_int_equal(run_looks(gpu, shape, count, got), n);
         for (size_t i = 0; i < n; i++)
             if (memcmp(&want[i], &got[i], sizeof *want) != 0)
@@ -205,27 +216,32 @@ static uint16_t luma_at(const sac_frame *f, int x, int y)
     return row[f->format == SAC_PIXEL_P010 ? 2 * x + 1 : rgb ? rgb * x : x];
 }
 
-static void make_clip(sac_device *cpu, struct clip *c, int width, int height, enum sac_pixel_format format)
+static void make_clip(sac_device *cpu, struct clip *c, int width, int height,
+                      enum sac_pixel_format format)
 {
-    const int             kind = test_between(0, 5); /* 0: flat, 1: noise, else a scene that moves */
+    const int kind = test_between(0, 5); /* 0: flat, 1: noise, else a scene that moves */
     struct sac_similarity move = {.a = 1};
     for (int k = 0; k < LOOKS; k++) {
         c->frame[k] = test_frame(cpu, format, width, height);
         test_fill(c->frame[k], kind ? 0 : 90, kind ? 255 : 90, 128, 128);
         if (kind > 1)
             picture_take(c->frame[k], &move);
-        move = (struct sac_similarity){1 + test_between(-20, 20) * 1e-3, test_between(-20, 20) * 1e-3,
-                                       test_between(-200, 200) * 0.1, test_between(-200, 200) * 0.1};
+        move =
+            (struct sac_similarity){1 + test_between(-20, 20) * 1e-3, test_between(-20, 20) * 1e-3,
+                                    test_between(-200, 200) * 0.1, test_between(-200, 200) * 0.1};
     }
     c->moving_count = test_between(0, 3);
     for (int i = 0; i < c->moving_count; i++) {
         float x = (float)test_between(0, width), y = (float)test_between(0, height);
-        c->moving[i] = (struct sac_rect){x, y, x + (float)test_between(0, width / 2) + 0.5f, y + (float)height / 3};
+        c->moving[i] = (struct sac_rect){x, y, x + (float)test_between(0, width / 2) + 0.5f,
+                                         y + (float)height / 3};
     }
 }
 
-/* Moves of all clips, frame by frame, as batches on the device; lie: some of its frames are not upright. */
-static void run_cameras(sac_device *dev, struct clip *clips, int n, bool lie, struct sac_camera_move moves[][CAMERAS])
+/* Moves of all clips, frame by frame, as batches on the device; lie: some of its frames are not
+ * upright. */
+static void run_cameras(sac_device *dev, struct clip *clips, int n, bool lie,
+                        struct sac_camera_move moves[][CAMERAS])
 {
     struct sac_buffer *out = room(dev, CAMERAS * sizeof(struct sac_camera_move)), *memory[CAMERAS];
     size_t             bytes[CAMERAS];
@@ -243,8 +259,10 @@ static void run_cameras(sac_device *dev, struct clip *clips, int n, bool lie, st
             jobs[i] = (struct sac_camera_job){
                 .frame = there[i],
                 .shrink = sac_camera_shrink(f->width),
-                .now = sac_camera_pyramid_of(f->width, f->height, pixels + k % 2 * bytes[i], &bytes[i]),
-                .before = sac_camera_pyramid_of(f->width, f->height, pixels + (k + 1) % 2 * bytes[i], &bytes[i]),
+                .now = sac_camera_pyramid_of(f->width, f->height, pixels + k % 2 * bytes[i],
+                                             &bytes[i]),
+                .before = sac_camera_pyramid_of(f->width, f->height,
+                                                pixels + (k + 1) % 2 * bytes[i], &bytes[i]),
                 .has_before = k > 0,
                 .moving = clips[i].moving,
                 .moving_count = clips[i].moving_count};
@@ -269,8 +287,9 @@ static void finish_clips(struct clip *clips, int n)
 /* Sizes where something ends: a level, a cell, a tile; a frame larger than 16 rows a pixel. */
 static void choose_size(int round, int *width, int *height)
 {
-    static const int sizes[][2] = {{16, 16},   {17, 33},    {35, 16},   {322, 241}, {480, 270},  {640, 480},
-                                   {97, 1300}, {1919, 541}, {1280, 720}, {5440, 96}, {1080, 1920}};
+    static const int sizes[][2] = {{16, 16},    {17, 33},   {35, 16},    {322, 241},
+                                   {480, 270},  {640, 480}, {97, 1300},  {1919, 541},
+                                   {1280, 720}, {5440, 96}, {1080, 1920}};
     if ((size_t)round < SAC_COUNT(sizes)) {
         *width = sizes[round][0];
         *height = sizes[round][1];
@@ -292,8 +311,7 @@ static void the_gpu_sees_the_same_motion(void **state)
         for (int i = 0; i < n; i++) {
             int width, height;
             choose_size(round, &width, &height);
-            make_clip(cpu, &clips[i], width, height,
-                      test_any_format());
+            make_clip(cpu, &clips[i], width, height, test_any_format());
         }
         run_cameras(cpu, clips, n, false, want);
         run_cameras(gpu, clips, n, test_between(0, 2) > 0, got);
@@ -305,12 +323,14 @@ static void the_gpu_sees_the_same_motion(void **state)
                 if (memcmp(a, b, sizeof *a) != 0)
                     fail_msg("%dx%d %s, frame %d: %.17g %.17g %.17g %.17g, %d of %d; the CPU has "
                              "%.17g %.17g %.17g %.17g, %d of %d",
-                             f->width, f->height, sac_pixel_format_name(f->format), k, b->a, b->b, b->tx, b->ty,
-                             b->agreed, b->matches, a->a, a->b, a->tx, a->ty, a->agreed, a->matches);
+                             f->width, f->height, sac_pixel_format_name(f->format), k, b->a, b->b,
+                             b->tx, b->ty, b->agreed, b->matches, a->a, a->b, a->tx, a->ty,
+                             a->agreed, a->matches);
             }
         finish_clips(clips, n);
     }
-    assert_true(found > 20 || gpu_rounds(24) < 24); /* most of the scenes do move; the first are tiny */
+    assert_true(found > 20 || gpu_rounds(24) < 24); /* most of the scenes do move; the first are
+                                                       tiny */
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);
 }
@@ -328,10 +348,10 @@ static void the_cpu_shrinks_and_batches(void **state)
     run_cameras(cpu, clips + 1, 1, false, one);
     for (int k = 0; k < LOOKS; k++)
         assert_memory_equal(&both[k][1], &one[k][0], sizeof one[k][0]);
-    size_t                bytes;
-    const sac_frame      *f = clips[0].frame[0];
-    static uint8_t        memory[2][200000];
-    struct sac_camera_job job = {.frame = f, .shrink = sac_camera_shrink(1300)};
+    size_t                 bytes;
+    const sac_frame       *f = clips[0].frame[0];
+    static uint8_t         memory[2][200000];
+    struct sac_camera_job  job = {.frame = f, .shrink = sac_camera_shrink(1300)};
     struct sac_camera_move move;
     job.now = sac_camera_pyramid_of(1300, 700, memory[0], &bytes);
     assert_in_range(bytes, 1, sizeof memory[0]);

@@ -9,7 +9,8 @@
 
 #include "engine/layout.h"
 
-/* How operands in channels last lie: dense, or as slices of wider values, where vectors fit or not. */
+/* How operands in channels last lie: dense, or as slices of wider values, where vectors fit or
+ * not. */
 enum part { PART_NONE, PART_EVEN, PART_ODD, PART_COUNT };
 static const struct {
     int64_t more, offset; /* channels of the wider value, and of those before ours */
@@ -35,8 +36,11 @@ static void complain(struct attempt *a, const char *fmt, ...)
         return;
     a->failed = true;
     printf("FAIL %s %s { %s } %s, from %s to %s%s%s: ", a->pc->op, a->pc->inputs, a->pc->attrs,
-           sac_precision_name(a->plan.precision), sac_layout_name(a->arrive), sac_layout_name(a->plan.out_layout[0]),
-           a->part == PART_EVEN ? ", parts" : a->part == PART_ODD ? ", odd parts" : "",
+           sac_precision_name(a->plan.precision), sac_layout_name(a->arrive),
+           sac_layout_name(a->plan.out_layout[0]),
+           a->part == PART_EVEN  ? ", parts"
+           : a->part == PART_ODD ? ", odd parts"
+                                 : "",
            a->extreme ? ", extreme numbers" : "");
     va_start(ap, fmt);
     vprintf(fmt, ap);
@@ -46,12 +50,12 @@ static void complain(struct attempt *a, const char *fmt, ...)
 
 /* ---- comparing ---- */
 
-/* Within the row's tolerance; in float16 the result's own rounding comes on top, and over its range lies
- * infinity. */
+/* Within the row's tolerance; in float16 the result's own rounding comes on top, and over its range
+ * lies infinity. */
 static void compare(struct attempt *a, int output, const void *got)
 {
     const struct sac_op *op = a->s->node.op;
-    const bool half = sac_layout_is_half(a->plan.out_layout[output]);
+    const bool           half = sac_layout_is_half(a->plan.out_layout[output]);
     struct sac_operand   want = a->s->call->out[output], have = want;
     want.data = a->s->want[output];
     have.data = (void *)got;
@@ -67,7 +71,8 @@ static void compare(struct attempt *a, int output, const void *got)
         const bool   over = half && isinf(x) && fabs(y) >= 65500 && (x > 0) == (y > 0);
         const bool   same = x == y || (isnan(x) && isnan(y)) || over;
         if (!same && !(fabs(x - y) <= bound + relative * fabs(y)))
-            complain(a, "output %d, element %lld is %.9g, the reference has %.9g", output, (long long)i, x, y);
+            complain(a, "output %d, element %lld is %.9g, the reference has %.9g", output,
+                     (long long)i, x, y);
     }
 }
 
@@ -85,9 +90,10 @@ static void expect(struct attempt *a, sac_result res, const char *what)
 
 static sac_tensor *fenced(struct attempt *a, const void *from, size_t bytes)
 {
-    struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {(int64_t)bytes + SUBJECT_FENCE}};
-    sac_tensor            *tensor = NULL;
-    char                  *host = sac_alloc(bytes + SUBJECT_FENCE);
+    struct sac_tensor_desc desc = {
+        .dtype = SAC_U8, .rank = 1, .shape = {(int64_t)bytes + SUBJECT_FENCE}};
+    sac_tensor *tensor = NULL;
+    char       *host = sac_alloc(bytes + SUBJECT_FENCE);
     assert_non_null(host);
     expect(a, sac_tensor_create(a->t->dev, &desc, "trial", &tensor), "memory");
     memset(host, 0xff, bytes); /* NaNs: what is not written shows */
@@ -124,15 +130,18 @@ static bool can_be(const struct sac_operand *o, enum sac_layout layout)
 
 static bool is_part(const struct attempt *a, const struct sac_operand *o, enum sac_layout layout)
 {
-    return a->part != PART_NONE && sac_layout_is_last(layout) && can_be(o, SAC_LAYOUT_CHANNELS_LAST);
+    return a->part != PART_NONE && sac_layout_is_last(layout) &&
+           can_be(o, SAC_LAYOUT_CHANNELS_LAST);
 }
 
-/* Bytes of a channel run, of the way to the next pixel's, before the first; and how many pixels there are. */
+/* Bytes of a channel run, of the way to the next pixel's, before the first; and how many pixels
+ * there are. */
 struct lie {
     size_t  run, step, before;
     int64_t pixels;
 };
-static struct lie lie_of(const struct attempt *a, const struct sac_operand *o, enum sac_layout layout)
+static struct lie lie_of(const struct attempt *a, const struct sac_operand *o,
+                         enum sac_layout layout)
 {
     const size_t size = sac_dtype_bytes(sac_layout_dtype(o->dtype, layout));
     struct lie   l = {sac_layout_bytes(o, layout), sac_layout_bytes(o, layout), 0, 1};
@@ -171,7 +180,8 @@ static sac_tensor *input_tensor(struct attempt *a, int i)
     const struct sac_operand *o = &a->s->call->in[i];
     const enum sac_layout     layout = a->plan.in_layout[i];
     const struct lie          l = lie_of(a, o, layout);
-    char *dense = sac_alloc(SAC_MAX(sac_layout_bytes(o, layout), 1)), *wide = sac_calloc(SAC_MAX(lie_bytes(&l), 1), 1);
+    char                     *dense = sac_alloc(SAC_MAX(sac_layout_bytes(o, layout), 1)),
+         *wide = sac_calloc(SAC_MAX(lie_bytes(&l), 1), 1);
     assert_true(dense && wide);
     sac_layout_convert(o, dense, layout, o->data, SAC_LAYOUT_PLAIN);
     memset(wide, 0xff, lie_bytes(&l)); /* NaNs: what must not be read shows */
@@ -220,7 +230,8 @@ static void allocate(struct attempt *a, struct memory *m, bool in_place)
         }
     for (int i = 0; i < c->out_count; i++) {
         const struct lie l = lie_of(a, &c->out[i], a->plan.out_layout[i]);
-        m->out[i] = i == 0 && in_place ? sac_tensor_ref(m->in[a->plan.in_place]) : fenced(a, NULL, lie_bytes(&l));
+        m->out[i] = i == 0 && in_place ? sac_tensor_ref(m->in[a->plan.in_place])
+                                       : fenced(a, NULL, lie_bytes(&l));
         m->out_at[i] = m->out[i] ? (char *)sac_tensor_data(m->out[i]) + l.before : NULL;
     }
     m->scratch = fenced(a, NULL, a->plan.scratch_bytes);
@@ -232,7 +243,7 @@ static void check(struct attempt *a, const struct memory *m)
     for (int i = 0; i < c->out_count; i++) {
         const struct lie l = lie_of(a, &c->out[i], a->plan.out_layout[i]);
         char            *got = own_bytes(a, &l, fetch(a, m->out[i], lie_bytes(&l), "an output"));
-        char *plain = sac_alloc(sac_operand_bytes(&c->out[i]) + 1);
+        char            *plain = sac_alloc(sac_operand_bytes(&c->out[i]) + 1);
         assert_non_null(plain);
         sac_layout_convert(&c->out[i], plain, SAC_LAYOUT_PLAIN, got, a->plan.out_layout[i]);
         compare(a, i, plain);
@@ -248,7 +259,10 @@ static void run(struct attempt *a, bool in_place)
     struct memory             m;
     allocate(a, &m, in_place);
     if (!a->failed)
-        expect(a, a->k->run(a->t->dev, a->plan.state, m.in_at, m.out_at, sac_tensor_data(m.scratch), NULL), "run");
+        expect(a,
+               a->k->run(a->t->dev, a->plan.state, m.in_at, m.out_at, sac_tensor_data(m.scratch),
+                         NULL),
+               "run");
     if (!a->failed)
         check(a, &m);
     sac_tensor_unref(&m.scratch);
@@ -266,7 +280,8 @@ static void offer(struct attempt *a, struct sac_op_call *c)
     for (int i = 0; i < c->in_count; i++) {
         enum sac_layout l = a->s->constant[i] ? SAC_LAYOUT_PLAIN : a->arrive;
         if (!can_be(&c->in[i], l)) /* at least as precise */
-            l = sac_layout_is_half(l) && c->in[i].dtype == SAC_F32 ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
+            l = sac_layout_is_half(l) && c->in[i].dtype == SAC_F32 ? SAC_LAYOUT_PLAIN_HALF
+                                                                   : SAC_LAYOUT_PLAIN;
         a->plan.in_layout[i] = l;
         if (!a->s->constant[i])
             c->in[i].data = NULL;
@@ -322,7 +337,8 @@ static bool try_kernel(struct attempt *a)
     sac_result          res = SAC_ERR_UNSUPPORTED;
     assert_non_null(c);
     offer(a, c);
-    if (a->k->supports(a->t->dev, &a->plan, why, sizeof why) && (a->plan.strided || a->part == PART_NONE)) {
+    if (a->k->supports(a->t->dev, &a->plan, why, sizeof why) &&
+        (a->plan.strided || a->part == PART_NONE)) {
         const struct sac_kernel_plan settled = a->plan;
         res = prepare_and_run(a);
         if (res == SAC_OK)
@@ -340,7 +356,9 @@ static void round_inputs(struct subject *s)
 {
     for (int i = 0; i < s->call->in_count; i++) {
         struct sac_operand *o = &s->call->in[i];
-        for (int64_t k = 0; o->present && o->dtype == SAC_F32 && !s->constant[i] && k < sac_operand_elements(o); k++) {
+        for (int64_t k = 0;
+             o->present && o->dtype == SAC_F32 && !s->constant[i] && k < sac_operand_elements(o);
+             k++) {
             float *v = (float *)o->data + k;
             *v = SAC_CLAMP(*v, -60000.0f, 60000.0f);
             *v = sac_half_to_float(sac_float_to_half(*v));
@@ -348,7 +366,8 @@ static void round_inputs(struct subject *s)
     }
 }
 
-static int try_case(struct trial *t, const struct parity_case *pc, int number, enum fill fill, bool half)
+static int try_case(struct trial *t, const struct parity_case *pc, int number, enum fill fill,
+                    bool half)
 {
     struct subject s;
     int            taken = 0;
@@ -359,10 +378,18 @@ static int try_case(struct trial *t, const struct parity_case *pc, int number, e
     assert_sac_ok(subject_shape(&s));
     assert_sac_ok(s.node.op->ref(s.call));
     for (int layout = SAC_LAYOUT_PLAIN; layout < SAC_LAYOUT_COUNT && !t->broken; layout++) {
-        struct attempt a = {.t = t, .pc = pc, .s = &s, .k = t->provider->kernels[s.node.op->id],
-                            .arrive = (enum sac_layout)layout, .extreme = fill == FILL_EXTREME};
-        for (int part = PART_NONE; part < (sac_layout_is_last(a.arrive) && fill == FILL_RANDOM ? PART_COUNT : PART_NONE + 1); part++) {
-            a.plan = (struct sac_kernel_plan){.precision = half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32};
+        struct attempt a = {.t = t,
+                            .pc = pc,
+                            .s = &s,
+                            .k = t->provider->kernels[s.node.op->id],
+                            .arrive = (enum sac_layout)layout,
+                            .extreme = fill == FILL_EXTREME};
+        for (int part = PART_NONE;
+             part <
+             (sac_layout_is_last(a.arrive) && fill == FILL_RANDOM ? PART_COUNT : PART_NONE + 1);
+             part++) {
+            a.plan = (struct sac_kernel_plan){.precision =
+                                                  half ? SAC_PRECISION_FP16 : SAC_PRECISION_FP32};
             a.part = (enum part)part;
             a.failed = false;
             if ((half || !sac_layout_is_half(a.arrive)) && !t->broken)
@@ -378,7 +405,8 @@ static int try_op(struct trial *t, const struct sac_op *op)
 {
     int taken = 0, cases = 0;
     for (int i = 0; i < parity_case_count && !t->broken; i++)
-        for (int k = 0; k < 2 * FILL_COUNT && strcmp(parity_cases[i].op, op->name) == 0; k++, cases++)
+        for (int k = 0; k < 2 * FILL_COUNT && strcmp(parity_cases[i].op, op->name) == 0;
+             k++, cases++)
             taken += try_case(t, &parity_cases[i], i, (enum fill)(k / 2), k % 2);
     for (int i = 0; i < trial_larger_count && !t->broken; i++)
         for (int half = 0; half < 2 && strcmp(trial_larger[i].op, op->name) == 0; half++, cases++)
@@ -403,7 +431,7 @@ const char *trial_all(struct trial *t)
         if (t->broken)
             return op->name;
     }
-    printf("%s: %d nodes tried, %d wrong; %d of %d rows have no kernel\n", t->provider->name, t->run,
-           t->failed, missing, SAC_OP_COUNT);
+    printf("%s: %d nodes tried, %d wrong; %d of %d rows have no kernel\n", t->provider->name,
+           t->run, t->failed, missing, SAC_OP_COUNT);
     return NULL;
 }

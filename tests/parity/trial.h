@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any provider's kernels against the reference rows, on any device, in float32 and float16: says on one
- * line what is wrong and goes on, since a run on a GPU must tell the most. */
+/* Any provider's kernels against the reference rows, on any device, in float32 and float16: says on
+ * one line what is wrong and goes on, since a run on a GPU must tell the most. */
 #ifndef SAC_TESTS_PARITY_TRIAL_H
 #define SAC_TESTS_PARITY_TRIAL_H
 
@@ -15,14 +15,16 @@ extern const int                trial_larger_count;
 struct trial {
     sac_device                       *dev;
     const struct sac_kernel_provider *provider;
-    const char                       *only; /* an operator's name, or NULL */
+    const char                       *only;  /* an operator's name, or NULL */
     const char                       *after; /* begin with the operator behind this one, or NULL */
-    int  run, failed;                       /* nodes tried, in all layouts and precisions; of them wrong */
-    bool broken; /* the device answers no more, as after an invalid address: a new process has to go on */
+    int  run, failed; /* nodes tried, in all layouts and precisions; of them wrong */
+    bool broken; /* the device answers no more, as after an invalid address: a new process has to go
+                    on */
 };
 
-/* All cases: random and extreme numbers, from each layout; a list of rows none of whose cases a kernel
- * took, and of how many rows have no kernel. Returns NULL, or the operator that broke the device. */
+/* All cases: random and extreme numbers, from each layout; a list of rows none of whose cases a
+ * kernel took, and of how many rows have no kernel. Returns NULL, or the operator that broke the
+ * device. */
 const char *trial_all(struct trial *t);
 
 #endif

@@ -2,7 +2,8 @@
 #include "base/base.h"
 #include "tests/parity/trial.h"
 
-/* Batches of what detectors and segmenters run, channels in eights and not: kernels take other ways there. */
+/* Batches of what detectors and segmenters run, channels in eights and not: kernels take other ways
+ * there. */
 const struct parity_case trial_larger[] = {
     {"MaxPool", "[4,64,20,20]", "kernel_shape=5,5 pads=2,2,2,2"},
     {"MaxPool", "[32,32,17,9]", "kernel_shape=3,3 strides=2,2 pads=1,1,1,1"},
@@ -37,7 +38,8 @@ const struct parity_case trial_larger[] = {
     {"Resize", "[4,21,16,16] - - i64(4,21,65,65)!",
      "mode='linear' coordinate_transformation_mode='pytorch_half_pixel'"},
     {"Resize", "[2,21,8,8] - - i64(2,21,64,64)!", "mode='linear'"},
-    {"Resize", "[2,9,8,12] - f32(1,1,3,2)!", "mode='linear' coordinate_transformation_mode='align_corners'"},
+    {"Resize", "[2,9,8,12] - f32(1,1,3,2)!",
+     "mode='linear' coordinate_transformation_mode='align_corners'"},
     {"Resize", "[2,21,9,9] - f32(1,1,2,2)!", "mode='nearest'"},
     {"Resize", "i32[2,21,9,9] - f32(1,1,2,2)!", "mode='nearest'"},
     {"Resize", "[2,19,8,8] - f32(1,1,2,2)!", "mode='cubic'"},
@@ -46,8 +48,10 @@ const struct parity_case trial_larger[] = {
     {"Resize", "[2,24,9,7] - f32(1,1,2,2)!", "mode='linear'"},
     {"Resize", "[2,24,9,7] - - i64(2,24,9,29)!", "mode='linear'"},
     {"Resize", "[3,5,7,6] - - i64(3,5,19,31)!", "mode='linear'"},
-    {"Resize", "[2,16,5,6] - - i64(2,16,3,31)!", "mode='linear' coordinate_transformation_mode='align_corners'"},
-    {"Resize", "[2,4,6] - - i64(2,4,40)!", "mode='linear' coordinate_transformation_mode='asymmetric'"},
+    {"Resize", "[2,16,5,6] - - i64(2,16,3,31)!",
+     "mode='linear' coordinate_transformation_mode='align_corners'"},
+    {"Resize", "[2,4,6] - - i64(2,4,40)!",
+     "mode='linear' coordinate_transformation_mode='asymmetric'"},
     {"Resize", "[2,3,4,6,6] - f32(1,1,1,2,4)!", "mode='linear'"},
     {"Resize", "[2,3,1,1] - - i64(2,3,6,9)!", "mode='linear'"},
     {"Concat", "[4,64,20,20] [4,32,20,20] [4,32,20,20]", "axis=1"},
@@ -87,7 +91,8 @@ const struct parity_case trial_larger[] = {
     {"Gather", "[100,64] i64[4,50]%100", "axis=0"},
     {"GridSample", "[4,32,20,20] [4,10,10,2]", ""},
     {"Conv", "[4,16,10,10] [24,16,3,3]! [24]!", "pads=1,1,1,1"},
-    {"FusedConv", "[4,16,9,9] [16,16,3,3]! [16]! [4,16,9,9]", "pads=1,1,1,1 activation=5 residual=2"},
+    {"FusedConv", "[4,16,9,9] [16,16,3,3]! [16]! [4,16,9,9]",
+     "pads=1,1,1,1 activation=5 residual=2"},
     {"MatMul", "[2,3,70,64] [2,3,64,70]", ""},
 };
 

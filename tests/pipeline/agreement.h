@@ -15,8 +15,8 @@ static inline double overlap(const struct sac_mot_row *a, const struct sac_mot_r
     return w > 0 && h > 0 ? w * h / (a->w * a->h + b->w * b->h - w * h) : 0;
 }
 
-/* The share of the rows that have a partner, one of the same place in the same frame, whose identity is the
- * one that its identity was paired with first. */
+/* The share of the rows that have a partner, one of the same place in the same frame, whose
+ * identity is the one that its identity was paired with first. */
 static inline double agreement(const struct sac_mot_file *a, const struct sac_mot_file *b)
 {
     int    map[1024] = {0};
@@ -35,11 +35,12 @@ static inline double agreement(const struct sac_mot_file *a, const struct sac_mo
     return a->count + b->count ? 2.0 * (double)paired / (double)(a->count + b->count) : 1;
 }
 
-static inline void expect_agreement(const struct sac_mot_file *want, const struct sac_mot_file *got, double least,
-                                    const char *what)
+static inline void expect_agreement(const struct sac_mot_file *want, const struct sac_mot_file *got,
+                                    double least, const char *what)
 {
     const double share = agreement(want, got);
-    print_message("%s: %zu rows, %zu expected, %.1f %% agree\n", what, got->count, want->count, 100 * share);
+    print_message("%s: %zu rows, %zu expected, %.1f %% agree\n", what, got->count, want->count,
+                  100 * share);
     if (share < least)
         fail_msg("%s: %.1f %% of the rows agree", what, 100 * share);
 }

@@ -13,7 +13,8 @@
 #include <string.h>
 
 enum cupti_way { CUPTI_TO_DEVICE, CUPTI_TO_HOST, CUPTI_ON_DEVICE, CUPTI_OTHER, CUPTI_WAYS };
-static const char *const cupti_way_names[CUPTI_WAYS] = {"host to device", "device to host", "on the device", "other"};
+static const char *const cupti_way_names[CUPTI_WAYS] = {"host to device", "device to host",
+                                                        "on the device", "other"};
 
 struct cupti_count {
     uint64_t calls, bytes, largest;
@@ -45,9 +46,14 @@ static struct cupti_counts cupti_seen;
 static enum cupti_way cupti_way_of(const struct cupti_record *r)
 {
     switch (r->copy) {
-    case 1: case 3: return CUPTI_TO_DEVICE; /* memory or an array */
-    case 2: case 4: return CUPTI_TO_HOST;
-    case 5: case 6: case 7: case 8: return CUPTI_ON_DEVICE;
+    case 1:
+    case 3: return CUPTI_TO_DEVICE; /* memory or an array */
+    case 2:
+    case 4: return CUPTI_TO_HOST;
+    case 5:
+    case 6:
+    case 7:
+    case 8: return CUPTI_ON_DEVICE;
     default: return CUPTI_OTHER;
     }
 }
@@ -59,7 +65,8 @@ static void cupti_request(uint8_t **buffer, size_t *size, size_t *records)
     *records = 0;
 }
 
-static void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
+static void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, size_t size,
+                           size_t valid)
 {
     struct cupti_record *r = NULL;
     size_t               dropped = 0;
@@ -81,12 +88,14 @@ static void cupti_complete(void *context, uint32_t stream, uint8_t *buffer, size
 
 static void *cupti_open_below(const char *folder, size_t length)
 {
-    static const char *const places[] = {"", "cu13/lib/", "cuda_cupti/lib/", "nvidia/cu13/lib/", "nvidia/cuda_cupti/lib/"};
+    static const char *const places[] = {"", "cu13/lib/", "cuda_cupti/lib/", "nvidia/cu13/lib/",
+                                         "nvidia/cuda_cupti/lib/"};
     static const char *const files[] = {"libcupti.so.13", "libcupti.so.12"};
     char                     path[1024];
     for (size_t f = 0; f < sizeof files / sizeof *files; f++)
         for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
-            snprintf(path, sizeof path, "%.*s%s%s%s", (int)length, folder, length ? "/" : "", places[p], files[f]);
+            snprintf(path, sizeof path, "%.*s%s%s%s", (int)length, folder, length ? "/" : "",
+                     places[p], files[f]);
             void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
             if (library)
                 return library;
@@ -104,7 +113,8 @@ static inline bool cupti_begin(void)
         library = cupti_open_below(list, length);
         list += length;
     }
-    if (!library && !(library = cupti_open_below("", 0)) && !(library = cupti_open_below("/usr/local/cuda/lib64", 21)))
+    if (!library && !(library = cupti_open_below("", 0)) &&
+        !(library = cupti_open_below("/usr/local/cuda/lib64", 21)))
         library = cupti_open_below("/usr/local/cuda/extras/CUPTI/lib64", 34);
     if (!library)
         return false;

@@ -38,8 +38,10 @@ static int remove_outputs(void **state)
     return 0;
 }
 
-/* No person is in the pictures: with low thresholds there are boxes all the same, and they are tracked. */
-static struct sac_pipeline_params params_of(struct sac_stream_params streams[STREAMS], int count, int ahead)
+/* No person is in the pictures: with low thresholds there are boxes all the same, and they are
+ * tracked. */
+static struct sac_pipeline_params params_of(struct sac_stream_params streams[STREAMS], int count,
+                                            int ahead)
 {
     struct sac_pipeline_params params = sac_pipeline_params_default();
     for (int i = 0; i < count; i++)
@@ -82,8 +84,8 @@ static bool is_near(double a, double b, double most)
     return fabs(a - b) <= most;
 }
 
-/* Row by row, but for the ids: those differ by the order in which streams met their objects. A network's
- * sums depend on the batch. */
+/* Row by row, but for the ids: those differ by the order in which streams met their objects. A
+ * network's sums depend on the batch. */
 static void assert_same_tracks(const struct sac_mot_file *a, const struct sac_mot_file *b)
 {
     int map[4096] = {0};
@@ -92,10 +94,11 @@ static void assert_same_tracks(const struct sac_mot_file *a, const struct sac_mo
         const struct sac_mot_row *x = &a->rows[i], *y = &b->rows[i];
         int                      *known = &map[y->id % 4096];
         assert_int_equal(x->frame, y->frame);
-        if (!is_near(x->x, y->x, 0.05) || !is_near(x->y, y->y, 0.05) || !is_near(x->w, y->w, 0.05) ||
-            !is_near(x->h, y->h, 0.05) || !is_near(x->conf, y->conf, 1e-4))
-            fail_msg("frame %d: %g %g %g %g, %g, expected %g %g %g %g, %g", y->frame, y->x, y->y, y->w, y->h,
-                     (double)y->conf, x->x, x->y, x->w, x->h, (double)x->conf);
+        if (!is_near(x->x, y->x, 0.05) || !is_near(x->y, y->y, 0.05) ||
+            !is_near(x->w, y->w, 0.05) || !is_near(x->h, y->h, 0.05) ||
+            !is_near(x->conf, y->conf, 1e-4))
+            fail_msg("frame %d: %g %g %g %g, %g, expected %g %g %g %g, %g", y->frame, y->x, y->y,
+                     y->w, y->h, (double)y->conf, x->x, x->y, x->w, x->h, (double)x->conf);
         assert_true(!*known || *known == x->id);
         *known = x->id;
     }
@@ -165,7 +168,8 @@ static void two_devices_share_the_streams(void **state)
     sac_mot_finish(&alone);
 }
 
-/* With a budget that only smaller batches fit, all frames come through; with none at all, a sentence. */
+/* With a budget that only smaller batches fit, all frames come through; with none at all, a
+ * sentence. */
 static void memory_that_runs_out_makes_batches_small(void **state)
 {
     (void)state;
@@ -255,7 +259,8 @@ static void a_stream_that_ends_early_leaves_the_others(void **state)
     sac_pipeline_destroy(&pipe);
 }
 
-/* A batch of six is one of six, and is told so; where only three frames can be inside, three fill one. */
+/* A batch of six is one of six, and is told so; where only three frames can be inside, three fill
+ * one. */
 static void batches_are_as_large_as_asked_for(void **state)
 {
     (void)state;
@@ -313,7 +318,8 @@ static void a_frame_that_fails_does_so_alone(void **state)
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &other));
     for (int i = 0; i < COUNT; i++) {
         sac_frame *frame = NULL;
-        sac_frame  desc = {.format = SAC_PIXEL_RGB24, .width = 160, .height = 192, .pts_us = i * 40000};
+        sac_frame  desc = {
+             .format = SAC_PIXEL_RGB24, .width = 160, .height = 192, .pts_us = i * 40000};
         assert_sac_ok(sac_frame_create(sac_session_device(s), &desc, &frame));
         memset(frame->plane[0], 40 + i, frame->pitch_bytes[0] * 192);
         if (i == BAD)
@@ -338,7 +344,10 @@ static void a_frame_that_fails_does_so_alone(void **state)
 static void push(sac_session *s, int stream_id, int side, int number)
 {
     sac_frame *frame = NULL;
-    sac_frame  desc = {.format = SAC_PIXEL_RGB24, .width = side, .height = side, .pts_us = number * 40000,
+    sac_frame  desc = {.format = SAC_PIXEL_RGB24,
+                       .width = side,
+                       .height = side,
+                       .pts_us = number * 40000,
                        .stream_id = stream_id};
     assert_sac_ok(sac_frame_create(sac_session_device(s), &desc, &frame));
     memset(frame->plane[0], 80, frame->pitch_bytes[0] * (size_t)side);
@@ -383,9 +392,10 @@ static void memory_that_runs_out_midway_costs_frames_not_the_session(void **stat
         push(s, i % 2, 160, i / 2);
     assert_int_equal(take(s, 4, ok), 4);
     for (size_t bytes = 16 << 20; bytes >= 1024; bytes /= 2)
-        while (n < 4096 && sac_buffer_create(sac_session_device(s), bytes, "a neighbour", &taken[n]) == SAC_OK)
+        while (n < 4096 &&
+               sac_buffer_create(sac_session_device(s), bytes, "a neighbour", &taken[n]) == SAC_OK)
             n++;
-    for (int i = 0; i < n; i += n > 8 ? n / 8 : 1) /* room for a frame's own pixels */
+    for (int i = 0; i<n; i += n> 8 ? n / 8 : 1) /* room for a frame's own pixels */
         if (sac_buffer_bytes(taken[i]) <= 1 << 20)
             sac_buffer_unref(&taken[i]);
     for (int i = 0; i < 4; i++)

@@ -15,21 +15,21 @@ static sac_context *ctx;
 static sac_device  *dev;
 
 /* The sentence names the function, so that a log tells whose call it was. */
-#define REFUSED(call)                                                                              \
-    do {                                                                                           \
-        char why_[256];                                                                            \
-        sac_error_clear(ctx);                                                                      \
-        const sac_result res_ = (call);                                                            \
-        sac_context_last_error(ctx, why_, sizeof why_);                                            \
-        if (res_ != SAC_ERR_ARG || !why_[0])                                                       \
-            fail_msg("%s: %s: '%s'", #call, sac_result_name(res_), why_);                          \
+#define REFUSED(call)                                                     \
+    do {                                                                  \
+        char why_[256];                                                   \
+        sac_error_clear(ctx);                                             \
+        const sac_result res_ = (call);                                   \
+        sac_context_last_error(ctx, why_, sizeof why_);                   \
+        if (res_ != SAC_ERR_ARG || !why_[0])                              \
+            fail_msg("%s: %s: '%s'", #call, sac_result_name(res_), why_); \
     } while (0)
 /* Where no context can be reached, there is no place for a sentence. */
-#define REFUSED_SILENTLY(call)                                                                     \
-    do {                                                                                           \
-        const sac_result res_ = (call);                                                            \
-        if (res_ != SAC_ERR_ARG)                                                                   \
-            fail_msg("%s: %s", #call, sac_result_name(res_));                                      \
+#define REFUSED_SILENTLY(call)                                \
+    do {                                                      \
+        const sac_result res_ = (call);                       \
+        if (res_ != SAC_ERR_ARG)                              \
+            fail_msg("%s: %s", #call, sac_result_name(res_)); \
     } while (0)
 
 static const struct sac_tensor_desc numbers = {.dtype = SAC_F32, .rank = 2, .shape = {2, 3}};
@@ -80,10 +80,10 @@ static void contexts_and_texts(void **state)
 static void devices(void **state)
 {
     (void)state;
-    sac_device               *none = NULL;
-    struct sac_device_params  params = sac_device_params_default();
-    struct sac_pool_stats     pool;
-    struct sac_ledger         ledger;
+    sac_device              *none = NULL;
+    struct sac_device_params params = sac_device_params_default();
+    struct sac_pool_stats    pool;
+    struct sac_ledger        ledger;
     REFUSED(sac_device_open(ctx, NULL, NULL, &none));
     REFUSED(sac_device_open(ctx, "cpu", NULL, NULL));
     REFUSED_SILENTLY(sac_device_open(NULL, "cpu", NULL, &none));
@@ -193,8 +193,9 @@ static void preprocessing(void **state)
     sac_tensor                     *dst = NULL;
     struct sac_preprocess           pre = sac_preprocess_default();
     const struct sac_tensor_desc    desc = {.dtype = SAC_F32, .rank = 4, .shape = {1, 3, 4, 4}};
-    const struct sac_preprocess_job job = {.frame = f}, lost = {.frame = NULL}, foreign = {.frame = &bare};
-    struct sac_preprocess_job       far = {.frame = f, .crop = {0, 0, NAN, 4}};
+    const struct sac_preprocess_job job = {.frame = f}, lost = {.frame = NULL},
+                                    foreign = {.frame = &bare};
+    struct sac_preprocess_job far = {.frame = f, .crop = {0, 0, NAN, 4}};
     pre.width = pre.height = 4;
     assert_sac_ok(sac_tensor_create(dev, &desc, "images", &dst));
     assert_sac_ok(sac_preprocess_run(dev, &pre, &job, 1, dst));
@@ -219,10 +220,10 @@ static void preprocessing(void **state)
 static void models(void **state)
 {
     (void)state;
-    const char            *path = TEST_HEADS "/yolov8.onnx";
-    sac_model             *m = NULL, *none = NULL;
-    sac_tensor            *out[8] = {NULL}, *in[1] = {NULL};
-    struct sac_model_info  info;
+    const char               *path = TEST_HEADS "/yolov8.onnx";
+    sac_model                *m = NULL, *none = NULL;
+    sac_tensor               *out[8] = {NULL}, *in[1] = {NULL};
+    struct sac_model_info     info;
     struct sac_model_contract contract = {0};
     assert_sac_ok(sac_model_load(dev, path, NULL, &m));
     REFUSED_SILENTLY(sac_model_load(NULL, path, NULL, &none));
@@ -351,9 +352,10 @@ static void trackers(void **state)
     struct sac_track_view     view;
     sac_tracker              *trk = NULL, *none = NULL;
     struct sac_tracker_params params = sac_tracker_params_default(SAC_TRACKER_SORT);
-    float *const numbers_of[] = {&params.score_high, &params.score_low, &params.score_new, &params.match_iou,
-                                 &params.lost_max_s, &params.confirm_s, &params.reid_distance_max};
-    const float wrong[] = {NAN, INFINITY, -INFINITY, -1, 1e30f};
+    float *const numbers_of[] = {&params.score_high,       &params.score_low,  &params.score_new,
+                                 &params.match_iou,        &params.lost_max_s, &params.confirm_s,
+                                 &params.reid_distance_max};
+    const float  wrong[] = {NAN, INFINITY, -INFINITY, -1, 1e30f};
     assert_sac_ok(sac_tracker_create(ctx, NULL, &trk));
     REFUSED_SILENTLY(sac_tracker_create(NULL, NULL, &none));
     REFUSED(sac_tracker_create(ctx, NULL, NULL));
@@ -558,11 +560,20 @@ static void sessions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contexts_and_texts), cmocka_unit_test(devices),   cmocka_unit_test(tensors),
-        cmocka_unit_test(frames),             cmocka_unit_test(preprocessing),
-        cmocka_unit_test(models),             cmocka_unit_test(detectors), cmocka_unit_test(embedders),
-        cmocka_unit_test(trackers),           cmocka_unit_test(scores),    cmocka_unit_test(sources_and_sinks),
-        cmocka_unit_test(timers),             cmocka_unit_test(pipelines), cmocka_unit_test(sessions),
+        cmocka_unit_test(contexts_and_texts),
+        cmocka_unit_test(devices),
+        cmocka_unit_test(tensors),
+        cmocka_unit_test(frames),
+        cmocka_unit_test(preprocessing),
+        cmocka_unit_test(models),
+        cmocka_unit_test(detectors),
+        cmocka_unit_test(embedders),
+        cmocka_unit_test(trackers),
+        cmocka_unit_test(scores),
+        cmocka_unit_test(sources_and_sinks),
+        cmocka_unit_test(timers),
+        cmocka_unit_test(pipelines),
+        cmocka_unit_test(sessions),
     };
     ctx = test_context();
     if (sac_device_open(ctx, "cpu", NULL, &dev) != SAC_OK)

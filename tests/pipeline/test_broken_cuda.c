@@ -48,14 +48,17 @@ static const char *cut(const char *from)
     fseek(in, 0, SEEK_END);
     long left = ftell(in) / 5 * 3;
     rewind(in);
-    for (size_t n; left > 0 && (n = fread(block, 1, (size_t)SAC_MIN(left, (long)sizeof block), in)) > 0; left -= (long)n)
+    for (size_t n;
+         left > 0 && (n = fread(block, 1, (size_t)SAC_MIN(left, (long)sizeof block), in)) > 0;
+         left -= (long)n)
         fwrite(block, 1, n, out);
     fclose(in);
     fclose(out);
     return to;
 }
 
-static struct sac_pipeline_params on_gpu(struct sac_stream_params *streams, const char *const *inputs, int n)
+static struct sac_pipeline_params on_gpu(struct sac_stream_params *streams,
+                                         const char *const *inputs, int n)
 {
     struct sac_pipeline_params params = sac_pipeline_params_default();
     for (int i = 0; i < n; i++)
@@ -76,8 +79,9 @@ static sac_result run(const struct sac_pipeline_params *params, struct sac_strea
     sac_result res = sac_pipeline_run(pipe);
     for (int i = 0; i < params->stream_count; i++) {
         sac_pipeline_get_stream_stats(pipe, i, &stats[i]);
-        print_message("%s: %s, %s, %d frames%s%s\n", stats[i].input, sac_result_name(stats[i].status),
-                      stats[i].decoder, (int)stats[i].frames, stats[i].why[0] ? ": " : "", stats[i].why);
+        print_message("%s: %s, %s, %d frames%s%s\n", stats[i].input,
+                      sac_result_name(stats[i].status), stats[i].decoder, (int)stats[i].frames,
+                      stats[i].why[0] ? ": " : "", stats[i].why);
     }
     sac_pipeline_destroy(&pipe);
     return res;
@@ -90,8 +94,9 @@ static void broken_streams_leave_the_others_whole(void **state)
     char missing[256], cut_off[256];
     snprintf(missing, sizeof missing, "%s", in_folder("missing.mp4"));
     snprintf(cut_off, sizeof cut_off, "%s", cut(clip_path("people_mpeg2.ts")));
-    const char *const inputs[] = {clip_path("people_h264.mp4"), clip_path("refused_422_h264.mp4"), cut_off,
-                                  clip_path("sizes.h264"),      clip_path("people_hevc10.mkv"),    missing};
+    const char *const inputs[] = {
+        clip_path("people_h264.mp4"), clip_path("refused_422_h264.mp4"), cut_off,
+        clip_path("sizes.h264"),      clip_path("people_hevc10.mkv"),    missing};
     struct sac_stream_params   streams[STREAMS_MAX];
     struct sac_stream_stats    stats[STREAMS_MAX];
     struct sac_pipeline_params params = on_gpu(streams, inputs, STREAMS_MAX);
@@ -116,8 +121,8 @@ static void more_streams_than_memory_are_refused(void **state)
 {
     (void)state;
     need_gpu();
-    const char *const inputs[] = {clip_path("people_h264.mp4"), clip_path("people_h264.mp4"),
-                                  clip_path("people_h264.mp4"), clip_path("people_h264.mp4")};
+    const char *const          clip = clip_path("people_h264.mp4");
+    const char *const          inputs[] = {clip, clip, clip, clip};
     struct sac_stream_params   streams[STREAMS_MAX];
     struct sac_stream_stats    stats[STREAMS_MAX];
     struct sac_pipeline_params params = on_gpu(streams, inputs, 4);
@@ -127,7 +132,8 @@ static void more_streams_than_memory_are_refused(void **state)
     run(&params, stats);
     for (int i = 0; i < 4; i++) {
         whole += stats[i].status == SAC_OK && stats[i].frames == 30;
-        refused += stats[i].status == SAC_ERR_LIMIT && strstr(stats[i].why, "NVDEC surfaces of") != NULL;
+        refused +=
+            stats[i].status == SAC_ERR_LIMIT && strstr(stats[i].why, "NVDEC surfaces of") != NULL;
     }
     assert_true(whole >= 1 && refused >= 1);
     assert_int_equal(whole + refused, 4);
@@ -136,9 +142,9 @@ static void more_streams_than_memory_are_refused(void **state)
 /* How many of the streams were refused. */
 static int check_room(uint64_t limit_bytes)
 {
-    struct sac_stream_params   streams[STREAMS_MAX];
-    struct sac_stream_stats    stats[STREAMS_MAX];
-    const char                *inputs[STREAMS_MAX];
+    struct sac_stream_params streams[STREAMS_MAX];
+    struct sac_stream_stats  stats[STREAMS_MAX];
+    const char              *inputs[STREAMS_MAX];
     for (int i = 0; i < STREAMS_MAX; i++)
         inputs[i] = clip_path("people_h264.mp4");
     struct sac_pipeline_params params = on_gpu(streams, inputs, STREAMS_MAX);
@@ -150,7 +156,8 @@ static int check_room(uint64_t limit_bytes)
     params.job.reid = "none";
     params.job.inference_batch_max = params.job.detector_params.batch_max = 2;
     params.job.device_params.memory_limit_bytes = limit_bytes;
-    setenv("SACCADE_CACHE", folder, 1); /* what is planned with so little memory is nobody's to keep */
+    setenv("SACCADE_CACHE", folder, 1); /* what is planned with so little memory is nobody's to keep
+                                         */
     run(&params, stats);
     unsetenv("SACCADE_CACHE");
     for (int i = 0; i < STREAMS_MAX; i++) {
@@ -164,7 +171,8 @@ static int check_room(uint64_t limit_bytes)
     return refused;
 }
 
-/* The decoders come first and leave too little for the networks: streams give way until they fit. */
+/* The decoders come first and leave too little for the networks: streams give way until they
+ * fit. */
 static void networks_are_given_room(void **state)
 {
     (void)state;
@@ -172,7 +180,8 @@ static void networks_are_given_room(void **state)
     assert_true(check_room(130 << 20) >= 1);
 }
 
-/* At each limit something else is what finds no memory: networks, waves, a tracker's camera or looks. */
+/* At each limit something else is what finds no memory: networks, waves, a tracker's camera or
+ * looks. */
 static void at_every_limit_the_newest_make_way(void **state)
 {
     (void)state;
@@ -195,8 +204,8 @@ static void an_annotated_video_comes_down_once(void **state)
     assert_sac_ok(sac_pipeline_run(pipe));
     sac_pipeline_get_stats(pipe, &stats);
     sac_pipeline_destroy(&pipe);
-    print_message("encoder %s: overlay-copy %d, overlay-download %.1f MB, frame-convert %d\n", stats.encoder,
-                  (int)stats.ledger.reason[SAC_COPY_DRAW].calls,
+    print_message("encoder %s: overlay-copy %d, overlay-download %.1f MB, frame-convert %d\n",
+                  stats.encoder, (int)stats.ledger.reason[SAC_COPY_DRAW].calls,
                   (double)stats.ledger.reason[SAC_COPY_OVERLAY].bytes * 1e-6,
                   (int)stats.ledger.reason[SAC_COPY_FRAME_CONVERT].calls);
     assert_true(stats.outputs_whole & SAC_OUTPUT_VIDEO);

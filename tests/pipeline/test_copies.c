@@ -5,8 +5,8 @@
  *
  * Both counts are read while the pipeline stands still. The ledger counts a copy when it is queued,
  * CUPTI when it is done, and CUPTI hands out a buffer of records only once all in it are complete:
- * read in the middle of work, a copy of long ago (a trial of kernels moves gigabytes) may be counted
- * late, or one of now not at all. */
+ * read in the middle of work, a copy of long ago (a trial of kernels moves gigabytes) may be
+ * counted late, or one of now not at all. */
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 enum {
     STREAMS = 16,
     FRAMES_MIN = 30 * STREAMS,
-    LARGE = 64 << 10,         /* bytes: less than any frame, crop of one person or input of a network */
+    LARGE = 64 << 10, /* bytes: less than any frame, crop of one person or input of a network */
     PER_FRAME = 1000000 / 480, /* bytes: 1 MB/s at 16 x 30 frames/s */
     LOOK_MS = 50,
     STILL_LOOKS = 10, /* so often in turn nothing has changed: it stands still */
@@ -38,7 +38,8 @@ static struct {
     bool          stood_still; /* at both */
 } run;
 
-/* The calls of on_frame take turns, queues and surfaces are bounded: who waits in one holds up all. */
+/* The calls of on_frame take turns, queues and surfaces are bounded: who waits in one holds up
+ * all. */
 static void wait_until_still(struct sac_pipeline_stats *stats)
 {
     int same = 0;
@@ -130,7 +131,8 @@ static void only_boxes_cross(void **state)
     sac_device *dev = gpu_open(NULL);
     sac_device_unref(&dev);
     if (!clip || !counts) {
-        print_message("skipped: %s\n", clip ? "no libcupti.so in SACCADE_CUDA_LIBS" : "no clip; packaging/clips makes it");
+        print_message("skipped: %s\n", clip ? "no libcupti.so in SACCADE_CUDA_LIBS"
+                                            : "no clip; packaging/clips makes it");
         skip();
     }
     track_streams(clip, frames);
@@ -140,13 +142,14 @@ static void only_boxes_cross(void **state)
     print_message("%s, %d streams, %" PRId64 " frames\n", clip, STREAMS, done);
     for (int w = 0; w < CUPTI_WAYS; w++) {
         struct cupti_count c = between((enum cupti_way)w);
-        print_message("  %-15s %8" PRIu64 " calls %12" PRIu64 " bytes, largest %" PRIu64 "\n", cupti_way_names[w],
-                      c.calls, c.bytes, c.largest);
+        print_message("  %-15s %8" PRIu64 " calls %12" PRIu64 " bytes, largest %" PRIu64 "\n",
+                      cupti_way_names[w], c.calls, c.bytes, c.largest);
         crossed += w <= CUPTI_TO_HOST ? c.bytes : 0;
     }
     for (int r = 0; r < SAC_COPY_REASON_COUNT; r++)
         if (ledger_bytes((enum sac_copy_reason)r)) {
-            print_message("  ledger: %s %" PRIu64 " bytes\n", sac_copy_reason_name((enum sac_copy_reason)r),
+            print_message("  ledger: %s %" PRIu64 " bytes\n",
+                          sac_copy_reason_name((enum sac_copy_reason)r),
                           ledger_bytes((enum sac_copy_reason)r));
             said += ledger_bytes((enum sac_copy_reason)r);
         }
@@ -155,10 +158,12 @@ static void only_boxes_cross(void **state)
     assert_int_equal(run.to.cupti.dropped, 0);
     for (int w = 0; w < CUPTI_WAYS; w++)
         if (between((enum cupti_way)w).largest >= LARGE)
-            fail_msg("a copy %s of %" PRIu64 " bytes", cupti_way_names[w], between((enum cupti_way)w).largest);
+            fail_msg("a copy %s of %" PRIu64 " bytes", cupti_way_names[w],
+                     between((enum cupti_way)w).largest);
     if (crossed > (uint64_t)done * PER_FRAME)
-        fail_msg("%" PRIu64 " bytes crossed for %" PRId64 " frames; 1 MB/s at 16 x 30 frames/s are %d a frame", crossed,
-                 done, PER_FRAME);
+        fail_msg("%" PRIu64 " bytes crossed for %" PRId64
+                 " frames; 1 MB/s at 16 x 30 frames/s are %d a frame",
+                 crossed, done, PER_FRAME);
     if (crossed != said)
         fail_msg("CUPTI saw %" PRIu64 " bytes cross, the ledger says %" PRIu64, crossed, said);
 }

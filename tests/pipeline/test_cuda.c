@@ -60,7 +60,8 @@ static void need_gpu(void)
     skip();
 }
 
-static struct sac_pipeline_params params_of(struct sac_stream_params streams[STREAMS], int count, const char *device)
+static struct sac_pipeline_params params_of(struct sac_stream_params streams[STREAMS], int count,
+                                            const char *device)
 {
     struct sac_pipeline_params params = sac_pipeline_params_default();
     for (int i = 0; i < count; i++)
@@ -85,7 +86,8 @@ static struct sac_pipeline_stats run(const struct sac_pipeline_params *params, s
         res = sac_pipeline_run(pipe);
     sac_context_last_error(test_context(), why, sizeof why);
     if (res != want)
-        fail_msg("the run ended with %s, expected %s: %s", sac_result_name(res), sac_result_name(want), why);
+        fail_msg("the run ended with %s, expected %s: %s", sac_result_name(res),
+                 sac_result_name(want), why);
     if (pipe) /* what is refused at once leaves none */
         sac_pipeline_get_stats(pipe, &stats);
     sac_pipeline_destroy(&pipe);
@@ -103,7 +105,8 @@ static struct sac_mot_file read_mot(int i)
 
 /* ---- how far two runs agree ---- */
 
-static void expect_stream(const struct sac_mot_file *want, int stream, double least, const char *what)
+static void expect_stream(const struct sac_mot_file *want, int stream, double least,
+                          const char *what)
 {
     struct sac_mot_file got = read_mot(stream);
     char                name[128];
@@ -146,7 +149,8 @@ static void batches_and_neighbours_change_little(void **state)
     params.job.inference_batch_max = params.job.detector_params.batch_max = 32;
     struct sac_pipeline_stats stats = run(&params, SAC_OK);
     assert_int_equal(stats.frames, STREAMS * alone.frame_max);
-    print_message("16 streams: %.0f frames/s, batches of %.1f in the mean\n", stats.fps, stats.batch.mean);
+    print_message("16 streams: %.0f frames/s, batches of %.1f in the mean\n", stats.fps,
+                  stats.batch.mean);
     for (int i = 0; i < STREAMS; i++)
         expect_stream(&alone, i, 0.97, "alone and among 16");
     sac_mot_finish(&alone);
@@ -167,8 +171,10 @@ static void nothing_but_boxes_crosses(void **state)
     params.job.device_params.zero_copy_strict = 1;
     struct sac_pipeline_stats stats = run(&params, SAC_OK);
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++)
-        if (i != SAC_COPY_WEIGHTS && i != SAC_COPY_BOXES && i != SAC_COPY_COMMANDS && copied(&stats, i))
-            fail_msg("%llu bytes of %s", (unsigned long long)copied(&stats, i), sac_copy_reason_name(i));
+        if (i != SAC_COPY_WEIGHTS && i != SAC_COPY_BOXES && i != SAC_COPY_COMMANDS &&
+            copied(&stats, i))
+            fail_msg("%llu bytes of %s", (unsigned long long)copied(&stats, i),
+                     sac_copy_reason_name(i));
     print_message("%lld frames: boxes %llu bytes, commands %llu\n", (long long)stats.frames,
                   (unsigned long long)copied(&stats, SAC_COPY_BOXES),
                   (unsigned long long)copied(&stats, SAC_COPY_COMMANDS));
@@ -221,9 +227,9 @@ static void crops_come_down_alone(void **state)
     struct sac_pipeline_stats stats = run(&params, SAC_OK);
     const uint64_t            calls = stats.ledger.reason[SAC_COPY_CROP].calls;
     const int                 files = count_crops("person");
-    print_message("%lld frames, %lld tracks: %d crops, %llu copied, %llu bytes\n", (long long)stats.frames,
-                  (long long)stats.tracks, files, (unsigned long long)calls,
-                  (unsigned long long)copied(&stats, SAC_COPY_CROP));
+    print_message("%lld frames, %lld tracks: %d crops, %llu copied, %llu bytes\n",
+                  (long long)stats.frames, (long long)stats.tracks, files,
+                  (unsigned long long)calls, (unsigned long long)copied(&stats, SAC_COPY_CROP));
     assert_true(files > 2 && files <= stats.tracks && calls >= (uint64_t)files);
     assert_true(copied(&stats, SAC_COPY_CROP) > 1000 * (uint64_t)files);
     assert_int_equal(copied(&stats, SAC_COPY_FRAME_DOWNLOAD), 0);
@@ -270,8 +276,9 @@ static void the_device_has_times_of_its_own(void **state)
     for (int i = 0; i < stats.stage_count; i++) {
         const struct sac_timer_summary *gpu = &stats.stage_gpu[i];
         if (gpu->count)
-            print_message("%-10s %llu batches, %.3f ms each on the GPU, %.3f on the host\n", stats.stage[i].name,
-                          (unsigned long long)gpu->count, gpu->mean_ms, stats.stage[i].mean_ms);
+            print_message("%-10s %llu batches, %.3f ms each on the GPU, %.3f on the host\n",
+                          stats.stage[i].name, (unsigned long long)gpu->count, gpu->mean_ms,
+                          stats.stage[i].mean_ms);
         timed += gpu->count > 0 && gpu->mean_ms > 0;
     }
     assert_true(timed >= 4); /* preprocess, inference, head, reid */
@@ -341,7 +348,8 @@ static void a_session_takes_frames_from_anywhere(void **state)
     assert_sac_ok(sac_session_create(test_context(), &params, &s));
     assert_sac_ok(sac_session_start(s));
     for (int i = 0; i < COUNT; i++) {
-        sac_frame desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 360, .pts_us = i * 40000};
+        sac_frame desc = {
+            .format = SAC_PIXEL_NV12, .width = 640, .height = 360, .pts_us = i * 40000};
         sac_frame *there = NULL;
         sac_frame_unref(&here);
         assert_sac_ok(sac_frame_create(cpu, &desc, &here));
@@ -394,7 +402,8 @@ static void runs_leave_no_memory_behind(void **state)
     uint64_t                 before = 0, after;
     for (int i = 0; i < WARM + RUNS; i++) {
         struct sac_pipeline_params params = params_of(streams, 1 + i % 2, "cuda");
-        params.job.detector = TEST_HEADS "/yolov8.onnx"; /* a small network: plans are made anew each time */
+        params.job.detector = TEST_HEADS "/yolov8.onnx"; /* a small network: plans are made anew
+                                                            each time */
         params.job.reid = NULL;
         params.job.inference_batch_max = 1;
         struct sac_pipeline_stats stats = run(&params, SAC_OK);

@@ -103,7 +103,9 @@ static void each_stage_has_its_remedy(void **state)
     static const struct {
         const char *stage, *words;
     } cases[] = {
-        {"decode", "--decode-threads"}, {"encode", "--preset"}, {"reid", "--score-high"},
+        {"decode", "--decode-threads"},
+        {"encode", "--preset"},
+        {"reid", "--score-high"},
         {"draw", "--no-trails"},
     };
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
@@ -144,7 +146,8 @@ static void a_busy_device_is_the_limit(void **state)
     add_gpu_time(&s, 8.5);
     add_stage(&s, "reid", 0.1);
     add_gpu_time(&s, 1);
-    s.gpu = (struct sac_gpu_stats){.known = 1, .samples = 40, .utilisation = 1, .decoder_load = 0.5};
+    s.gpu =
+        (struct sac_gpu_stats){.known = 1, .samples = 40, .utilisation = 1, .decoder_load = 0.5};
     sac_flow_judge(&s, &gpu);
     assert_string_equal(s.bottleneck, "inference");
     assert_non_null(strstr(s.bottleneck_why, "the device computed for 95 % of the run"));
@@ -159,7 +162,8 @@ static void busy_decoders_are_the_limit(void **state)
     add_stage(&s, "decode", 310);
     add_stage(&s, "inference", 6);
     add_gpu_time(&s, 5);
-    s.gpu = (struct sac_gpu_stats){.known = 1, .samples = 40, .utilisation = 0.5, .decoder_load = 0.97};
+    s.gpu =
+        (struct sac_gpu_stats){.known = 1, .samples = 40, .utilisation = 0.5, .decoder_load = 0.97};
     sac_flow_judge(&s, &gpu);
     assert_string_equal(s.bottleneck, "decode");
     assert_string_equal(s.bottleneck_why, "the card's decoders were busy for 97 % of the run");
@@ -195,7 +199,8 @@ static void one_stream_waits_for_one_decoder(void **state)
     add_stage(&s, "decode", 10);
     add_stage(&s, "inference", 3);
     add_gpu_time(&s, 1);
-    s.gpu = (struct sac_gpu_stats){.known = 1, .samples = 40, .utilisation = 0.1, .decoder_load = 0.14};
+    s.gpu =
+        (struct sac_gpu_stats){.known = 1, .samples = 40, .utilisation = 0.1, .decoder_load = 0.14};
     sac_flow_judge(&s, &gpu);
     assert_string_equal(s.bottleneck, "decode");
     assert_non_null(strstr(s.bottleneck_why, "its thread was busy for 100 % of the run"));
@@ -236,10 +241,12 @@ static void half_empty_batches_are_told(void **state)
     struct sac_pipeline_stats s = quiet_run();
     add_stage(&s, "inference", 9);
     add_stage(&s, "encode", 8.9);
-    s.batch = (struct sac_batch_stats){.count = 120, .frames = 300, .full = 3, .max = 8, .mean = 2.5};
+    s.batch =
+        (struct sac_batch_stats){.count = 120, .frames = 300, .full = 3, .max = 8, .mean = 2.5};
     sac_flow_judge(&s, &all_cpus);
     assert_true(advises(&s, "up to 8 frames held 2.5") && advises(&s, "3 of 120"));
-    s.batch = (struct sac_batch_stats){.count = 38, .frames = 300, .full = 37, .max = 8, .mean = 7.9};
+    s.batch =
+        (struct sac_batch_stats){.count = 38, .frames = 300, .full = 37, .max = 8, .mean = 7.9};
     sac_flow_judge(&s, &all_cpus);
     assert_false(advises(&s, "Batches"));
 }
@@ -278,7 +285,8 @@ static void copies_are_told_with_their_reason(void **state)
     assert_int_equal(s.advice_count, 0);
 }
 
-/* What a GPU copies within its memory takes no time that would be worth a sentence; across the bus it does. */
+/* What a GPU copies within its memory takes no time that would be worth a sentence; across the bus
+ * it does. */
 static void copies_weigh_what_they_cost(void **state)
 {
     (void)state;
@@ -320,7 +328,8 @@ static void memory_that_is_not_reused_is_told(void **state)
     s.pool.allocations_warm = 500;
     s.pool.requests_warm = 900;
     sac_flow_judge(&s, &all_cpus);
-    assert_true(advises(&s, "first 300 frames") && advises(&s, "500 new buffers") && advises(&s, "of 900"));
+    assert_true(advises(&s, "first 300 frames") && advises(&s, "500 new buffers") &&
+                advises(&s, "of 900"));
     s.pool.requests_warm = 20000;
     sac_flow_judge(&s, &all_cpus);
     assert_int_equal(s.advice_count, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A long run takes no more memory than a short one: with a video written, embeddings computed, and a
- * number of people that changes from frame to frame. Slow, so not part of the quick tests; the ReID
- * network is SACCADE_SHARED's. */
+/* A long run takes no more memory than a short one: with a video written, embeddings computed, and
+ * a number of people that changes from frame to frame. Slow, so not part of the quick tests; the
+ * ReID network is SACCADE_SHARED's. */
 #include <saccade/pipeline.h>
 
 #include "base/base.h"
@@ -48,7 +48,8 @@ struct watch {
     uint64_t warm_bytes, end_bytes;
 };
 
-static int watch_memory(void *user, const sac_frame *frame, const struct sac_track *tracks, size_t n)
+static int watch_memory(void *user, const sac_frame *frame, const struct sac_track *tracks,
+                        size_t n)
 {
     struct watch            *w = user;
     struct sac_process_usage usage;

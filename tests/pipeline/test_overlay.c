@@ -46,7 +46,7 @@ static void draws_box_and_label_of_each_track(void **state)
     assert_true(text->rect.y0 >= 0); /* no room above: inside */
     o.labels = SAC_LABEL_ID | SAC_LABEL_CLASS;
     o.class_name = name_of;
-    o.user = (void *)(uintptr_t)"person"; /* only read */
+    o.user = (void *)(uintptr_t) "person"; /* only read */
     tracks[1].class_id = 5;
     assert_true(sac_overlay_build(&o, tracks, 2, 0, 640, 480));
     assert_non_null(find_text(&o, "7 person"));
@@ -71,7 +71,7 @@ static void labels_hold_what_is_asked_for(void **state)
     struct sac_track track = at(7, 100, 100);
     track.score = 0.975f;
     for (size_t i = 0; i < SAC_COUNT(cases); i++) {
-        struct sac_overlay o = {.class_name = name_of, .user = (void *)(uintptr_t)"person"};
+        struct sac_overlay o = {.class_name = name_of, .user = (void *)(uintptr_t) "person"};
         assert_int_equal(sac_labels_parse(cases[i].list, &o.labels), SAC_OK);
         assert_int_equal(o.labels, cases[i].bits);
         assert_true(sac_overlay_build(&o, &track, 1, 0, 640, 480));
@@ -84,7 +84,8 @@ static void labels_hold_what_is_asked_for(void **state)
     unsigned bits = 77;
     assert_int_equal(sac_labels_parse("auto", &bits), SAC_OK);
     assert_int_equal(bits, SAC_LABEL_AUTO);
-    static const char *const wrong[] = {"", "ids", "id,", ",id", "id,,class", "none,id", "id,auto", "id, class"};
+    static const char *const wrong[] = {"",          "ids",     "id,",     ",id",
+                                        "id,,class", "none,id", "id,auto", "id, class"};
     for (size_t i = 0; i < SAC_COUNT(wrong); i++)
         assert_int_equal(sac_labels_parse(wrong[i], &bits), SAC_ERR_ARG);
     assert_int_equal(bits, SAC_LABEL_AUTO);
@@ -100,7 +101,7 @@ static void a_long_class_name_is_cut(void **state)
     struct sac_overlay o = {.labels = SAC_LABEL_ID | SAC_LABEL_CLASS | SAC_LABEL_SCORE,
                             .class_name = name_of,
                             .user = name};
-    struct sac_track track = at(INT64_MAX, 100, 100);
+    struct sac_track   track = at(INT64_MAX, 100, 100);
     assert_true(sac_overlay_build(&o, &track, 1, 0, 640, 480));
     for (size_t i = 0; i < o.shape_count; i++)
         if (o.shapes[i].kind == SAC_SHAPE_TEXT)
@@ -124,7 +125,8 @@ static void lines_and_text_fit_the_picture(void **state)
         const struct sac_shape *text = find_text(&o, "1234567");
         assert_int_equal(text->thickness, cases[i].text);
         int right = (int)text->rect.x0 + sac_text_width(text->text, text->thickness);
-        assert_true(right <= cases[i].width || text->rect.x0 < 4); /* whole, where there is room for it */
+        assert_true(right <= cases[i].width || text->rect.x0 < 4); /* whole, where there is room for
+                                                                      it */
         sac_overlay_finish(&o);
     }
 }

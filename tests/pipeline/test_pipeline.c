@@ -29,7 +29,7 @@ static int remove_outputs(void **state)
 
 static struct sac_pipeline_params from_detections(void)
 {
-    static char detections[384];
+    static char                detections[384];
     struct sac_pipeline_params params = sac_pipeline_params_default();
     snprintf(detections, sizeof detections, "%s", in_folder("det.txt"));
     params.detections = detections;
@@ -40,7 +40,7 @@ static struct sac_pipeline_params from_detections(void)
 
 static struct sac_pipeline_params from_images(void)
 {
-    static char input[384];
+    static char                input[384];
     struct sac_pipeline_params params = from_detections();
     snprintf(input, sizeof input, "%s", in_folder("img%03d.ppm"));
     params.input = input;
@@ -387,11 +387,12 @@ static void strict_zero_copy_names_the_copy(void **state)
     assert_int_equal(count_files(".part"), 0);
 }
 
-/* A long run must not take more memory than a short one: buffers come back, tracks are forgotten. */
+/* A long run must not take more memory than a short one: buffers come back, tracks are
+ * forgotten. */
 static void memory_stays_flat(void **state)
 {
     (void)state;
-    struct sac_pipeline_stats few, many;
+    struct sac_pipeline_stats  few, many;
     struct sac_pipeline_params params = from_images();
     struct watch               w = {.stop_at = 10, .by_return = true};
     params.on_frame = watch_frame;

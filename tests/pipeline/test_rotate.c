@@ -34,7 +34,9 @@ static bool find_people(void)
 
 static int set_up(void **state)
 {
-    return folder_create(state) == 0 && sac_device_open(test_context(), "cpu", NULL, &cpu) == SAC_OK ? 0 : -1;
+    return folder_create(state) == 0 && sac_device_open(test_context(), "cpu", NULL, &cpu) == SAC_OK
+               ? 0
+               : -1;
 }
 
 static int tear_down(void **state)
@@ -52,7 +54,8 @@ static void release_frame(void *user)
 }
 
 /* Some frames of a file, each turned so. false: there is no such encoder. */
-static bool write_turned(const char *from, const char *to, enum sac_orientation o, const char *encoder)
+static bool write_turned(const char *from, const char *to, enum sac_orientation o,
+                         const char *encoder)
 {
     struct sac_source_params source = sac_source_params_default();
     struct sac_sink_params   params = sac_sink_params_default();
@@ -132,8 +135,8 @@ static void expect_same(const struct sac_mot_file *want, struct sac_mot_file got
     bool same = want->count == got.count && got.count > 0;
     for (size_t i = 0; i < got.count && same; i++) {
         const struct sac_mot_row *a = &want->rows[i], *b = &got.rows[i];
-        same = a->frame == b->frame && a->id - want->rows[0].id == b->id - got.rows[0].id && a->x == b->x &&
-               a->y == b->y && a->w == b->w && a->h == b->h;
+        same = a->frame == b->frame && a->id - want->rows[0].id == b->id - got.rows[0].id &&
+               a->x == b->x && a->y == b->y && a->w == b->w && a->h == b->h;
     }
     if (!same)
         fail_msg("%s: %zu rows, %zu expected, and they differ", what, got.count, want->count);
@@ -162,7 +165,8 @@ static void tracks_are_those_of_upright_pictures(void **state)
             struct sac_mot_file lying = tracks_of(phone, "cpu", SAC_ROTATE_NONE);
             assert_true(lying.count < want.count / 2); /* people on their side are hardly seen */
             sac_mot_finish(&lying);
-            expect_same(&want, tracks_of(in_folder("stored.mp4"), "cpu", SAC_ROTATE_90), "stored.mp4 turned by the user");
+            expect_same(&want, tracks_of(in_folder("stored.mp4"), "cpu", SAC_ROTATE_90),
+                        "stored.mp4 turned by the user");
         }
         sac_mot_finish(&want);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The push form, on the networks of tests/heads: small, and they see the same boxes in every frame. */
+/* The push form, on the networks of tests/heads: small, and they see the same boxes in every
+ * frame. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,8 +53,8 @@ static sac_result submit(sac_session *s, int64_t number, int stream_id)
 
 static void check_times(const struct sac_session_result *r)
 {
-    double parts = r->queue_ms + r->preprocess_ms + r->inference_ms + r->head_ms + r->reid_ms +
-                   r->tracking_ms;
+    double parts =
+        r->queue_ms + r->preprocess_ms + r->inference_ms + r->head_ms + r->reid_ms + r->tracking_ms;
     assert_true(r->inference_ms > 0);
     assert_true(r->preprocess_ms > 0);
     assert_true(r->total_ms >= r->inference_ms);
@@ -122,7 +123,7 @@ static void says_when_it_is_full(void **state)
 static void a_bad_frame_spoils_no_other(void **state)
 {
     (void)state;
-    static const int64_t numbers[] = {0, 5, 3, 6}; /* the third steps back in time */
+    static const int64_t      numbers[] = {0, 5, 3, 6}; /* the third steps back in time */
     struct sac_session_params params = with_models();
     struct sac_session_result r;
     char                      why[512];
@@ -171,7 +172,8 @@ static struct sac_device_ops        remote_ops;
 static sac_device                  *remote;
 static int                          records;
 
-/* A frame on its way records two events, the last thing before it goes to the stages: these see the CPU again. */
+/* A frame on its way records two events, the last thing before it goes to the stages: these see the
+ * CPU again. */
 static sac_result record_and_go_home(struct sac_event *event, struct sac_stream *stream)
 {
     if (++records % 2 == 0)
@@ -200,7 +202,7 @@ static sac_frame *wrapped(sac_device *host, int64_t number, int *released)
 {
     enum { WIDTH = 128, HEIGHT = 96, PITCH = 3 * WIDTH + 7 };
     static uint8_t pixels[HEIGHT * PITCH];
-    sac_frame     *frame = NULL, desc = {.format = SAC_PIXEL_BGR24, .width = WIDTH, .height = HEIGHT};
+    sac_frame *frame = NULL, desc = {.format = SAC_PIXEL_BGR24, .width = WIDTH, .height = HEIGHT};
     desc.number = number;
     desc.pts_us = number * 100000;
     desc.plane[0] = pixels;
@@ -280,7 +282,7 @@ static void checks_its_arguments(void **state)
     struct sac_session_result r;
     sac_session              *s = NULL;
     sac_device               *other = NULL;
-    sac_frame                *frame = NULL, desc = {.format = SAC_PIXEL_GRAY8, .width = 8, .height = 8};
+    sac_frame *frame = NULL, desc = {.format = SAC_PIXEL_GRAY8, .width = 8, .height = 8};
     params.job.device = "cpu";
     params.job.detector = NULL;
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &other));
@@ -379,7 +381,8 @@ static void reports_are_whole_once_it_is_destroyed(void **state)
     assert_string_equal(text + length - 3, "\n]\n");
 }
 
-/* Some failures are survived (another kernel, a smaller step), so a success does not mean the end. */
+/* Some failures are survived (another kernel, a smaller step), so a success does not mean the
+ * end. */
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -418,8 +421,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_overwrites_no_model),
-        cmocka_unit_test(results_come_in_order),       cmocka_unit_test(says_when_it_is_full),
-        cmocka_unit_test(a_bad_frame_spoils_no_other), cmocka_unit_test(streams_have_their_own_ids),
+        cmocka_unit_test(results_come_in_order),
+        cmocka_unit_test(says_when_it_is_full),
+        cmocka_unit_test(a_bad_frame_spoils_no_other),
+        cmocka_unit_test(streams_have_their_own_ids),
         cmocka_unit_test(host_memory_goes_into_any_session),
         cmocka_unit_test(a_refused_upload_costs_its_frame_alone),
         cmocka_unit_test(checks_its_arguments),

@@ -11,10 +11,16 @@
 #include "tests/gpu.h"
 #include "tests/pipeline/folder.h"
 
-enum { BATCH = 8, SIDE = 160, PIECES_MAX = 64, SMALL_MS = 150, LINES_MAX = 64,
-       TRIAL_MAX = 8 /* refusals until batches are small enough */ };
-static const size_t FRAME_BYTES = 16 << 20;        /* that a frame of a batch wants */
-static const size_t LEFT_BYTES = 44 << 20;         /* enough for two */
+enum {
+    BATCH = 8,
+    SIDE = 160,
+    PIECES_MAX = 64,
+    SMALL_MS = 150,
+    LINES_MAX = 64,
+    TRIAL_MAX = 8 /* refusals until batches are small enough */
+};
+static const size_t   FRAME_BYTES = 16 << 20; /* that a frame of a batch wants */
+static const size_t   LEFT_BYTES = 44 << 20;  /* enough for two */
 static const uint64_t LIMIT_BYTES = UINT64_C(2) << 30;
 
 /* ---- a device whose batches want memory ---- */
@@ -24,11 +30,11 @@ static struct sac_device_ops        hungry_ops;
 static atomic_int                   largest, refused; /* batch that ran, and those that did not */
 
 static sac_result hungry_preprocess(struct sac_device *dev, struct sac_stream *stream,
-                                    const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs, int n,
-                                    void *dst)
+                                    const struct sac_preprocess     *pre,
+                                    const struct sac_preprocess_job *jobs, int n, void *dst)
 {
     struct sac_buffer *work = NULL;
-    sac_result         res = sac_buffer_create(dev, (size_t)n * FRAME_BYTES, "a batch's work", &work);
+    sac_result res = sac_buffer_create(dev, (size_t)n * FRAME_BYTES, "a batch's work", &work);
     if (res != SAC_OK) {
         atomic_fetch_add(&refused, 1);
         return res;
@@ -126,7 +132,7 @@ static void open_rig_with(struct rig *rig, const char *device, const char *reid,
     params.detector = "person_det_fast";
     params.reid = reid;
     params.tracker = sac_tracker_params_default(strcmp(reid, "none") ? SAC_TRACKER_BOTSORT
-                                                                      : SAC_TRACKER_BYTETRACK);
+                                                                     : SAC_TRACKER_BYTETRACK);
     params.batches_ahead = 2;
     params.inference_batch_max = params.detector_params.batch_max = BATCH;
     params.timeout_ms = 100;
@@ -220,8 +226,8 @@ static void check(const char *device)
     assert_int_equal(size, BATCH);
     assert_true(count_said("batches of up to 4 frames are tried again") >= 1);
     assert_true(count_said("batches of up to 8 frames are tried again") >= 1);
-    print_message("%s: %d frames, %d batches refused; %d sentences\n", device, (int)rig.number, atomic_load(&refused),
-                  said.count);
+    print_message("%s: %d frames, %d batches refused; %d sentences\n", device, (int)rig.number,
+                  atomic_load(&refused), said.count);
     close_rig(&rig);
 }
 
@@ -242,10 +248,11 @@ static void check_models(const char *device)
 {
     struct rig rig;
     given = 0;
-    setenv("SACCADE_CACHE", folder, 1); /* what is planned with so little memory is nobody's to keep */
+    setenv("SACCADE_CACHE", folder, 1); /* what is planned with so little memory is nobody's to keep
+                                         */
     open_rig(&rig, device, give_a_piece);
     assert_in_range(given, 1, PIECES_MAX);
-    assert_true(piece_count > 0); /* no more than it took */
+    assert_true(piece_count > 0);           /* no more than it took */
     assert_int_equal(send(&rig, BATCH), 0); /* all come back; nobody counts batches */
     print_message("%s: the models were loaded when %d pieces were given back\n", device, given);
     close_rig(&rig);

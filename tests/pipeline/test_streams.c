@@ -42,9 +42,8 @@ static struct sac_pipeline_params several(struct sac_stream_params streams[STREA
 {
     struct sac_pipeline_params params = sac_pipeline_params_default();
     for (int i = 0; i < STREAMS; i++)
-        streams[i] = (struct sac_stream_params){.input = video ? inputs[i] : NULL,
-                                                .detections = detections,
-                                                .mot_out = mots[i]};
+        streams[i] = (struct sac_stream_params){
+            .input = video ? inputs[i] : NULL, .detections = detections, .mot_out = mots[i]};
     params.job.device = "cpu";
     params.job.reid = NULL;
     params.fps = 25;
@@ -128,8 +127,8 @@ static void each_stream_is_as_it_is_alone(void **state)
 static void faults_stay_with_their_stream(void **state)
 {
     (void)state;
-    static const sac_result    expect[STREAMS] = {SAC_OK, SAC_ERR_IO, SAC_ERR_IO, SAC_ERR_IO, SAC_OK};
-    struct sac_stream_params   streams[STREAMS];
+    static const sac_result  expect[STREAMS] = {SAC_OK, SAC_ERR_IO, SAC_ERR_IO, SAC_ERR_IO, SAC_OK};
+    struct sac_stream_params streams[STREAMS];
     struct sac_pipeline_params params = several(streams, true);
     sac_pipeline              *pipe = NULL;
     char                       why[512];
@@ -266,7 +265,8 @@ static void a_stuck_sink_holds_nobody_else_up(void **state)
     unlink(many);
 }
 
-/* The first frame cannot be encoded; the next one is due in fifty seconds, and nobody waits for it. */
+/* The first frame cannot be encoded; the next one is due in fifty seconds, and nobody waits for
+ * it. */
 static void a_fault_does_not_wait_for_the_next_frames_time(void **state)
 {
     (void)state;

@@ -23,7 +23,8 @@ static int frames_of(int file)
     return file == 2 ? LONG : FRAMES;
 }
 
-/* Up to 40 people in rows, more and fewer by turns, most of all near the end; in each file others. */
+/* Up to 40 people in rows, more and fewer by turns, most of all near the end; in each file
+ * others. */
 static int people_in(int file, int frame)
 {
     return frame > frames_of(file) - 20 ? 40 : frame * (5 + 2 * file) % 17;
@@ -35,14 +36,15 @@ static void write_crowd(int file)
     assert_non_null(out);
     for (int i = 0; i < frames_of(file); i++)
         for (int j = 0; j < people_in(file, i); j++)
-            fprintf(out, "%d,-1,%d,%d,18,40,0.9,-1,-1,-1\n", i + 1, j % 8 * 18 + i / 7 % 5, j / 8 * 30 + i / 7 % 3);
+            fprintf(out, "%d,-1,%d,%d,18,40,0.9,-1,-1,-1\n", i + 1, j % 8 * 18 + i / 7 % 5,
+                    j / 8 * 30 + i / 7 % 3);
     assert_int_equal(fclose(out), 0);
 }
 
 static void write_wide(const char *name, int shade)
 {
     static unsigned char rgb[HIGH][WIDE][3];
-    FILE *file = fopen(in_folder(name), "wb");
+    FILE                *file = fopen(in_folder(name), "wb");
     assert_non_null(file);
     for (int y = 0; y < HIGH; y++)
         for (int x = 0; x < WIDE; x++)
@@ -129,7 +131,8 @@ static void note_late(void *user, enum sac_log_level level, const char *line)
 
 /* ---- runs ---- */
 
-static struct sac_pipeline_params params_of(struct sac_stream_params *streams, int count, const char *device)
+static struct sac_pipeline_params params_of(struct sac_stream_params *streams, int count,
+                                            const char *device)
 {
     struct sac_pipeline_params params = sac_pipeline_params_default();
     params.streams = streams;
@@ -173,8 +176,9 @@ static void expect_none_late(const struct sac_pipeline_params *params, const cha
     sac_pipeline_get_stats(pipe, &stats);
     sac_pipeline_destroy(&pipe);
     sac_context_destroy(&ctx);
-    print_message("%s: %lld frames; after the first %d, %d buffers were new; %llu of the device's were asked for\n", what,
-                  (long long)stats.frames, SAC_POOL_WARM_FRAMES, late.count,
+    print_message("%s: %lld frames; after the first %d, %d buffers were new; %llu of the device's "
+                  "were asked for\n",
+                  what, (long long)stats.frames, SAC_POOL_WARM_FRAMES, late.count,
                   (unsigned long long)stats.pool.requests_warm);
     assert_true(stats.frames > 2 * SAC_POOL_WARM_FRAMES);
     if (late.count)
@@ -192,7 +196,8 @@ static void check_crowds(const char *device)
         char what[64];
         give_crowds(streams, counts[i], i > 1, false);
         struct sac_pipeline_params params = params_of(streams, counts[i], device);
-        snprintf(what, sizeof what, "%s, %d streams%s", device, counts[i], i > 1 ? " of two sizes" : "");
+        snprintf(what, sizeof what, "%s, %d streams%s", device, counts[i],
+                 i > 1 ? " of two sizes" : "");
         expect_none_late(&params, what);
     }
 }

@@ -13,11 +13,11 @@
 enum { STREAMS = 6, FRAMES = 25, PEOPLE = 4, WIDTH = 320, HEIGHT = 200 };
 
 static struct sac_device_ops remote_ops;
-static atomic_int            largest, trips, fail_at; /* waves: frames of one, how many, which one fails */
+static atomic_int largest, trips, fail_at; /* waves: frames of one, how many, which one fails */
 
 /* Slow enough that the next frames wait. */
-static sac_result camera(struct sac_device *dev, struct sac_stream *stream, const struct sac_camera_job *jobs,
-                         int n, struct sac_camera_move *out)
+static sac_result camera(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_camera_job *jobs, int n, struct sac_camera_move *out)
 {
     const struct timespec pause = {.tv_nsec = 3000000};
     largest = SAC_MAX(largest, n);
@@ -36,15 +36,20 @@ static void make_rows(void)
     for (int s = 0; s < STREAMS; s++)
         for (int k = 0; k < FRAMES; k++)
             for (int i = 0; i < PEOPLE; i++)
-                rows[s][k * PEOPLE + i] = (struct sac_mot_row){.frame = k + 1, .id = -1,
+                rows[s][k * PEOPLE + i] = (struct sac_mot_row){.frame = k + 1,
+                                                               .id = -1,
                                                                .x = 20 + 70 * i + (s + 1) * 0.5 * k,
-                                                               .y = 40 + 5 * sin(k * 0.3 + s), .w = 30, .h = 90,
-                                                               .conf = 0.9f, .class_id = -1};
+                                                               .y = 40 + 5 * sin(k * 0.3 + s),
+                                                               .w = 30,
+                                                               .h = 90,
+                                                               .conf = 0.9f,
+                                                               .class_id = -1};
 }
 
 static sac_frame *make_frame(sac_device *dev, int stream, int number)
 {
-    const struct sac_similarity look = {1, 0, (stream + 1) * 0.5 * number, 5 * sin(number * 0.3 + stream)};
+    const struct sac_similarity look = {1, 0, (stream + 1) * 0.5 * number,
+                                        5 * sin(number * 0.3 + stream)};
     sac_frame                  *f = test_frame(dev, SAC_PIXEL_NV12, WIDTH, HEIGHT);
     picture_take(f, &look);
     return f;
@@ -53,9 +58,9 @@ static sac_frame *make_frame(sac_device *dev, int stream, int number)
 /* ---- the job ---- */
 
 struct run {
-    struct sac_job  *job;
-    struct sac_rows  rows[STREAMS];
-    struct sac_lane  lane[STREAMS];
+    struct sac_job *job;
+    struct sac_rows rows[STREAMS];
+    struct sac_lane lane[STREAMS];
 };
 
 static void open_run(struct run *r, sac_context *ctx)
@@ -70,7 +75,8 @@ static void open_run(struct run *r, sac_context *ctx)
     r->job->dev->ops = &remote_ops;
     largest = trips = 0;
     for (int s = 0; s < STREAMS; s++) {
-        r->rows[s] = (struct sac_rows){.file = {.rows = rows[s], .count = FRAMES * PEOPLE, .frame_max = FRAMES}};
+        r->rows[s] = (struct sac_rows){
+            .file = {.rows = rows[s], .count = FRAMES * PEOPLE, .frame_max = FRAMES}};
         r->lane[s] = (struct sac_lane){.rows = &r->rows[s]};
         assert_sac_ok(sac_queue_create(ctx, FRAMES + 1, &r->lane[s].done));
     }
@@ -113,8 +119,8 @@ static void compare(struct run *r, sac_tracker *trk, sac_device *cpu, int stream
     sac_frame            *frame = make_frame(cpu, stream, number);
     for (int i = 0; i < PEOPLE; i++) {
         const struct sac_mot_row *m = &rows[stream][number * PEOPLE + i];
-        det[i] = (struct sac_detection){
-            (float)m->x, (float)m->y, (float)(m->x + m->w), (float)(m->y + m->h), m->conf, 0};
+        det[i] = (struct sac_detection){(float)m->x,          (float)m->y, (float)(m->x + m->w),
+                                        (float)(m->y + m->h), m->conf,     0};
     }
     assert_sac_ok(sac_tracker_update(trk, det, PEOPLE, NULL, frame, number * 40000, &view));
     assert_sac_ok(sac_queue_pop_wait(r->lane[stream].done, 10000000000, &popped));
@@ -155,7 +161,7 @@ static void the_tracks_are_those_of_the_host(void **state)
         assert_int_equal(r.lane[s].frames_done, FRAMES);
         sac_tracker_destroy(&trk[s]);
     }
-    assert_in_range(largest, 2, STREAMS); /* waves, in which no stream is twice */
+    assert_in_range(largest, 2, STREAMS);      /* waves, in which no stream is twice */
     assert_int_equal(r.job->tracker_count, 0); /* they ended with their streams */
     close_run(&r);
     sac_device_unref(&cpu);
@@ -163,7 +169,8 @@ static void the_tracks_are_those_of_the_host(void **state)
     sac_context_destroy(&other);
 }
 
-/* Streams whose frames come one stream behind the other share waves all the same, and keep their order. */
+/* Streams whose frames come one stream behind the other share waves all the same, and keep their
+ * order. */
 static void frames_that_come_in_bursts_share_waves(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embeddings that stay on a device: the CPU taken as one, then the GPU, against the CPU's other way. */
+/* Embeddings that stay on a device: the CPU taken as one, then the GPU, against the CPU's other
+ * way. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,8 @@ static sac_embedder *open_embedder(sac_device *dev, int batch_max)
     return emb;
 }
 
-static void make_frames(sac_device *dev, sac_device *cpu, sac_frame *frames[FRAMES], sac_frame *mine[FRAMES])
+static void make_frames(sac_device *dev, sac_device *cpu, sac_frame *frames[FRAMES],
+                        sac_frame *mine[FRAMES])
 {
     for (int i = 0; i < FRAMES; i++) {
         frames[i] = test_frame(cpu, SAC_PIXEL_NV12, 320 + 64 * i, 240);
@@ -35,7 +37,8 @@ static void make_frames(sac_device *dev, sac_device *cpu, sac_frame *frames[FRAM
 static struct sac_detection some_box(void)
 {
     float x = (float)test_between(-20, 300), y = (float)test_between(-20, 220);
-    return (struct sac_detection){x, y, x + (float)test_between(0, 90), y + (float)test_between(0, 150), 1, 0};
+    return (struct sac_detection){
+        x, y, x + (float)test_between(0, 90), y + (float)test_between(0, 150), 1, 0};
 }
 
 static float cosine(const float *a, const float *b, int n)
@@ -74,11 +77,12 @@ static void check(sac_device *dev, sac_device *cpu, float cosine_min)
         assert_int_equal(f->count, BOXES);
         assert_int_equal(f->dim, dim);
         assert_sac_ok(dev->ops->stream_wait_event(dev, NULL, f->ready));
-        assert_sac_ok(sac_device_copy(dev, NULL, got, sac_features_data(f), bytes, SAC_COPY_DEVICE_TO_HOST,
-                                      SAC_COPY_TENSOR_DOWNLOAD, "test"));
+        assert_sac_ok(sac_device_copy(dev, NULL, got, sac_features_data(f), bytes,
+                                      SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_DOWNLOAD, "test"));
         for (int i = 0; i < BOXES; i++)
             if (cosine(want + i * dim, got + i * dim, dim) < cosine_min)
-                fail_msg("box %d: cosine %g", i, (double)cosine(want + i * dim, got + i * dim, dim));
+                fail_msg("box %d: cosine %g", i,
+                         (double)cosine(want + i * dim, got + i * dim, dim));
         if (cosine_min == 1)
             assert_memory_equal(want, got, bytes);
         sac_features_unref(&f);
@@ -103,7 +107,8 @@ static void rows_stay_where_they_are_made(void **state)
 {
     (void)state;
     if (TEST_SANITIZED) {
-        print_message("left out: half a minute under the sanitizer, whose search for leaks then fails by itself\n");
+        print_message("left out: half a minute under the sanitizer, whose search for leaks then "
+                      "fails by itself\n");
         skip();
     }
     sac_device *cpu = test_device();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows from a store: none overlap while they are out, whatever the order in which they come back; who wants more
- * than there is waits, or is told. */
+/* Rows from a store: none overlap while they are out, whatever the order in which they come back;
+ * who wants more than there is waits, or is told. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +31,8 @@ static void rows_never_overlap(void **state)
     for (int turn = 0; turn < 20000; turn++) {
         int i = test_between(0, OUT);
         i = i == OUT ? 0 : i;
-        if (!out[i] && sac_feature_store_take(store, test_between(1, turn % 50 ? 12 : ROWS), false, &out[i])) {
+        if (!out[i] &&
+            sac_feature_store_take(store, test_between(1, turn % 50 ? 12 : ROWS), false, &out[i])) {
             assert_true(out[i]->first + (size_t)out[i]->count <= ROWS);
             for (int r = 0; r < out[i]->count; r++) {
                 assert_int_equal(owner[out[i]->first + (size_t)r], -1);

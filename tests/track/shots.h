@@ -35,12 +35,16 @@ static inline void make_shot(struct shot *s, int stream, int number, sac_device 
     const struct sac_similarity look = {1, 0, sway, sway / 3};
     s->count = 0;
     for (int i = 0; i < PEOPLE; i++) {
-        double t = number * 0.04, x = 60 + 50 * i + (i % 2 ? 40 : -40) * sin(t * 2 + i) + sway, y = 60 + 13 * i;
+        double t = number * 0.04, x = 60 + 50 * i + (i % 2 ? 40 : -40) * sin(t * 2 + i) + sway,
+               y = 60 + 13 * i;
         if (test_between(0, 9) == 0)
             continue;
-        s->det[s->count] = (struct sac_detection){(float)x, (float)(y + sway / 3), (float)(x + 30),
+        s->det[s->count] = (struct sac_detection){(float)x,
+                                                  (float)(y + sway / 3),
+                                                  (float)(x + 30),
                                                   (float)(y + 80 + sway / 3),
-                                                  test_between(0, 7) ? 0.9f : 0.4f, 0};
+                                                  test_between(0, 7) ? 0.9f : 0.4f,
+                                                  0};
         unit(s->rows[s->count++], i);
     }
     for (int i = 0; i < s->count; i++)

@@ -118,7 +118,8 @@ static void equals_brute_force_with_smooth_costs(void **state)
     compare_with_brute_force(smooth_cost, 500);
 }
 
-/* Prices plus a slack that is zero on a hidden permutation: the optimum is the sum of the prices. */
+/* Prices plus a slack that is zero on a hidden permutation: the optimum is the sum of the
+ * prices. */
 static void finds_a_hidden_optimum(void **state)
 {
     (void)state;

@@ -11,8 +11,8 @@ static struct sac_similarity turned(double zoom, double angle, double tx, double
     return (struct sac_similarity){zoom * cos(angle), zoom * sin(angle), tx, ty};
 }
 
-static struct sac_similarity next_move(struct sac_cmc *cmc, const sac_frame *f, const struct sac_rect *moving,
-                                       size_t n)
+static struct sac_similarity next_move(struct sac_cmc *cmc, const sac_frame *f,
+                                       const struct sac_rect *moving, size_t n)
 {
     struct sac_camera_job  job;
     struct sac_camera_move move;
@@ -100,7 +100,8 @@ static void looks_past_moving_objects(void **state)
         picture_take(&f, &move);
         for (int y = 0; y < H; y++)
             for (int x = LEFT; x < RIGHT; x++)
-                f.plane[0][(size_t)y * f.pitch_bytes[0] + (size_t)x] = picture_grey(x + 7.5, y + 3.5);
+                f.plane[0][(size_t)y * f.pitch_bytes[0] + (size_t)x] =
+                    picture_grey(x + 7.5, y + 3.5);
         struct sac_similarity got = next_move(&cmc, &f, &box, named);
         assert_same_move(&got, &move, W, H, 0.5);
         sac_cmc_finish(&cmc);

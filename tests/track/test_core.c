@@ -47,7 +47,7 @@ static void close_scene(struct scene *s)
 static void person(struct scene *s, double x, double y, double score)
 {
     s->boxes[s->count++] = (struct sac_detection){(float)x - 20, (float)y - 50, (float)x + 20,
-                                                  (float)y + 50, (float)score, 0};
+                                                  (float)y + 50, (float)score,  0};
 }
 
 static void step(struct scene *s, double dt_s)
@@ -267,7 +267,8 @@ static void describes_what_it_follows(void **state)
     struct scene s;
     open_kind(&s, SAC_TRACKER_BYTETRACK);
     for (int i = 0; i <= 50; i++) {
-        s.boxes[s.count++] = (struct sac_detection){0, 0, 0, 0, 0.9f, 0}; /* passed over, still counted */
+        s.boxes[s.count++] =
+            (struct sac_detection){0, 0, 0, 0, 0.9f, 0}; /* passed over, still counted */
         person(&s, 100 + 2 * i, 200 - i, 0.8);
         step(&s, 0.04);
     }
@@ -379,10 +380,10 @@ static void nonsense_boxes_are_passed_over(void **state)
 {
     (void)state;
     static const struct sac_detection nonsense[] = {
-        {NAN, 0, 10, 10, 0.9f, 0},      {0, 0, INFINITY, 10, 0.9f, 0},
+        {NAN, 0, 10, 10, 0.9f, 0},       {0, 0, INFINITY, 10, 0.9f, 0},
         {-INFINITY, 0, 10, 10, 0.9f, 0}, {10, 10, 5, 20, 0.9f, 0},
-        {10, 10, 20, 10, 0.9f, 0},      {0, 0, 10, 10, NAN, 0},
-        {0, 0, 1e30f, 1e30f, 0.9f, 0},  {-3e38f, -3e38f, 3e38f, 3e38f, 0.9f, 0},
+        {10, 10, 20, 10, 0.9f, 0},       {0, 0, 10, 10, NAN, 0},
+        {0, 0, 1e30f, 1e30f, 0.9f, 0},   {-3e38f, -3e38f, 3e38f, 3e38f, 0.9f, 0},
         {0, 0, 10, 10, INFINITY, 0},
     };
     for (size_t k = 0; k < SAC_COUNT(kinds); k++) {
@@ -412,9 +413,11 @@ static void refuses_time_that_steps_back(void **state)
     }
     int64_t               id = s.view.tracks[0].id;
     struct sac_track_view untouched = {.count = 99};
-    assert_sac_error(sac_tracker_update(s.trk, NULL, 0, NULL, NULL, s.pts_us - 1, &untouched), SAC_ERR_ARG);
+    assert_sac_error(sac_tracker_update(s.trk, NULL, 0, NULL, NULL, s.pts_us - 1, &untouched),
+                     SAC_ERR_ARG);
     assert_int_equal(untouched.count, 99);
-    assert_sac_error(sac_tracker_update(s.trk, NULL, 2, NULL, NULL, s.pts_us, &untouched), SAC_ERR_ARG);
+    assert_sac_error(sac_tracker_update(s.trk, NULL, 2, NULL, NULL, s.pts_us, &untouched),
+                     SAC_ERR_ARG);
     person(&s, 100, 200, 0.9);
     step(&s, 0); /* the same time again is no step back */
     assert_int_equal(s.view.count, 1);
@@ -425,13 +428,15 @@ static void refuses_time_that_steps_back(void **state)
 static void lives_through_extreme_times(void **state)
 {
     (void)state;
-    static const int64_t times[] = {INT64_MIN, INT64_MIN + 1, -5, 0, 40000, INT64_MAX - 1, INT64_MAX};
+    static const int64_t times[] = {INT64_MIN, INT64_MIN + 1, -5,       0,
+                                    40000,     INT64_MAX - 1, INT64_MAX};
     for (size_t k = 0; k < SAC_COUNT(kinds); k++) {
         struct scene s;
         open_kind(&s, kinds[k]);
         for (size_t i = 0; i < SAC_COUNT(times); i++) {
             person(&s, 100, 200, 0.9);
-            assert_sac_ok(sac_tracker_update(s.trk, s.boxes, s.count, NULL, NULL, times[i], &s.view));
+            assert_sac_ok(
+                sac_tracker_update(s.trk, s.boxes, s.count, NULL, NULL, times[i], &s.view));
             s.count = 0;
             assert_true(s.view.count <= 1);
             assert_int_equal(s.trk->target_count, 1);
@@ -530,7 +535,8 @@ static void memory_stays_bounded(void **state)
         for (size_t j = 0; j < n; j++)
             person(&s, 600 * uniform(&seed), 400 * uniform(&seed), 0.4 + 0.6 * uniform(&seed));
         sac_alloc_fail_at(i > FRAMES / 10);
-        sac_result res = sac_tracker_update(s.trk, s.boxes, s.count, feat, NULL, i * 40000LL, &s.view);
+        sac_result res =
+            sac_tracker_update(s.trk, s.boxes, s.count, feat, NULL, i * 40000LL, &s.view);
         sac_alloc_fail_at(0);
         assert_sac_ok(res);
         s.count = 0;
@@ -562,7 +568,8 @@ static void a_failed_allocation_changes_nothing(void **state)
         for (int fail = 1; fail <= 16; fail++) {
             struct sac_track_view untouched = {.count = 77};
             sac_alloc_fail_at(fail);
-            sac_result res = sac_tracker_update(s.trk, s.boxes, n, feat, &frame, i * 40000 - (i > 0), &untouched);
+            sac_result res = sac_tracker_update(s.trk, s.boxes, n, feat, &frame,
+                                                i * 40000 - (i > 0), &untouched);
             sac_alloc_fail_at(0);
             if (res == SAC_OK)
                 break;
@@ -571,11 +578,14 @@ static void a_failed_allocation_changes_nothing(void **state)
             failures++;
         }
         assert_sac_ok(sac_tracker_update(s.trk, s.boxes, 0, NULL, &frame, i * 40000, &s.view));
-        assert_sac_ok(sac_tracker_update(twin.trk, s.boxes, n, feat, &frame, i * 40000 - (i > 0), &twin.view));
-        assert_sac_ok(sac_tracker_update(twin.trk, s.boxes, 0, NULL, &frame, i * 40000, &twin.view));
+        assert_sac_ok(sac_tracker_update(twin.trk, s.boxes, n, feat, &frame, i * 40000 - (i > 0),
+                                         &twin.view));
+        assert_sac_ok(
+            sac_tracker_update(twin.trk, s.boxes, 0, NULL, &frame, i * 40000, &twin.view));
         assert_int_equal(s.trk->target_count, twin.trk->target_count);
         for (size_t j = 0; j < s.trk->target_count; j++)
-            assert_memory_equal(&s.trk->targets[j].filter, &twin.trk->targets[j].filter, sizeof(struct sac_kalman));
+            assert_memory_equal(&s.trk->targets[j].filter, &twin.trk->targets[j].filter,
+                                sizeof(struct sac_kalman));
         s.count = 0;
     }
     assert_true(failures > 20);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures are compared with TrackEval's in test_trackeval.py; here is what every build can check. */
+/* The figures are compared with TrackEval's in test_trackeval.py; here is what every build can
+ * check. */
 #include <string.h>
 
 #include <saccade/eval.h>
@@ -21,9 +22,15 @@ static struct sac_mot_file file_of(struct sac_mot_row *rows, size_t count)
 static void fill(struct sac_mot_file *gt, struct sac_mot_file *tracks)
 {
     for (int i = 0; i < FRAMES * PEOPLE; i++) {
-        rows_gt[i] = (struct sac_mot_row){
-            .frame = i / PEOPLE + 1, .id = i % PEOPLE + 1, .x = 200 * (i % PEOPLE), .y = 10,
-            .w = 40, .h = 80, .conf = 1, .class_id = 1, .visibility = 1};
+        rows_gt[i] = (struct sac_mot_row){.frame = i / PEOPLE + 1,
+                                          .id = i % PEOPLE + 1,
+                                          .x = 200 * (i % PEOPLE),
+                                          .y = 10,
+                                          .w = 40,
+                                          .h = 80,
+                                          .conf = 1,
+                                          .class_id = 1,
+                                          .visibility = 1};
         rows_tracks[i] = rows_gt[i];
         rows_tracks[i].id += 10;
     }
@@ -88,17 +95,20 @@ static void a_box_on_a_distractor_is_not_wrong(void **state)
     assert_int_equal(r.tp, FRAMES * PEOPLE);
 }
 
-/* Each frame has people of its own: ids by ids there are ten thousand million pairs, of which a few meet. */
+/* Each frame has people of its own: ids by ids there are ten thousand million pairs, of which a few
+ * meet. */
 static void ids_that_never_meet_cost_nothing(void **state)
 {
     (void)state;
     enum { LENGTH = 100000 };
-    struct sac_mot_row    *gt_rows = calloc(LENGTH, sizeof *gt_rows), *rows = calloc(LENGTH, sizeof *rows);
+    struct sac_mot_row *gt_rows = calloc(LENGTH, sizeof *gt_rows),
+                       *rows = calloc(LENGTH, sizeof *rows);
     struct sac_eval_result r;
     assert_non_null(gt_rows);
     assert_non_null(rows);
     for (int i = 0; i < LENGTH; i++) {
-        gt_rows[i] = (struct sac_mot_row){.frame = i + 1, .id = i, .w = 40, .h = 80, .conf = 1, .class_id = 1};
+        gt_rows[i] = (struct sac_mot_row){
+            .frame = i + 1, .id = i, .w = 40, .h = 80, .conf = 1, .class_id = 1};
         rows[i] = gt_rows[i];
         rows[i].id = -i;
         rows[i].x = i % 4 == 0 ? 100 : 0; /* every fourth is missed */
@@ -142,7 +152,8 @@ static void identity_finds_the_best_matching(void **state)
         for (int i = 0; i < LENGTH; i++) {
             const int  a = (int)(random_share(&seed) * 5), b = (int)(random_share(&seed) * 5);
             const bool meet = random_share(&seed) < 0.8;
-            gt_rows[i] = (struct sac_mot_row){.frame = i + 1, .id = a, .w = 40, .h = 80, .conf = 1, .class_id = 1};
+            gt_rows[i] = (struct sac_mot_row){
+                .frame = i + 1, .id = a, .w = 40, .h = 80, .conf = 1, .class_id = 1};
             rows[i] = gt_rows[i];
             rows[i].id = b;
             rows[i].x = meet ? 0 : 35; /* a little overlap all the same */
@@ -178,14 +189,16 @@ static void refuses_what_cannot_be_scored(void **state)
     struct sac_eval_params params = sac_eval_params_default();
     fill(&gt, &tracks);
     tracks.rows[1].id = tracks.rows[0].id;
-    assert_sac_error(sac_eval_sequence(test_context(), "s", &gt, &tracks, NULL, &r), SAC_ERR_FORMAT);
+    assert_sac_error(sac_eval_sequence(test_context(), "s", &gt, &tracks, NULL, &r),
+                     SAC_ERR_FORMAT);
     fill(&gt, &tracks);
     params.frames = FRAMES - 1;
     assert_sac_error(sac_eval_sequence(test_context(), "s", &gt, &tracks, &params, &r),
                      SAC_ERR_FORMAT);
     fill(&gt, &tracks);
     gt.rows[3].class_id = 99;
-    assert_sac_error(sac_eval_sequence(test_context(), "s", &gt, &tracks, NULL, &r), SAC_ERR_FORMAT);
+    assert_sac_error(sac_eval_sequence(test_context(), "s", &gt, &tracks, NULL, &r),
+                     SAC_ERR_FORMAT);
     assert_int_equal(r.tp, 77); /* outputs stay untouched */
 }
 

@@ -17,7 +17,8 @@ static void assert_near(double a, double b, double tolerance)
         fail_msg("%.12g is not %.12g", a, b);
 }
 
-static void assert_same_filter(const struct sac_kalman *a, const struct sac_kalman *b, double tolerance)
+static void assert_same_filter(const struct sac_kalman *a, const struct sac_kalman *b,
+                               double tolerance)
 {
     for (int i = 0; i < SAC_AXES; i++) {
         assert_near(a->axis[i].x, b->axis[i].x, tolerance);

@@ -53,10 +53,12 @@ static void fills_missing_columns_and_accepts_odd_layouts(void **state)
 {
     (void)state;
     struct sac_mot_file f;
-    assert_sac_ok(parse("\xef\xbb\xbf" "2, -1, 1, 2, 3, 4\r\n\r\n  \n1 7 1 2 3 4 0.5\n2,9.0,5,6,7,8,", &f));
+    assert_sac_ok(parse("\xef\xbb\xbf"
+                        "2, -1, 1, 2, 3, 4\r\n\r\n  \n1 7 1 2 3 4 0.5\n2,9.0,5,6,7,8,",
+                        &f));
     assert_int_equal(f.count, 3);
     assert_int_equal(f.frame_max, 2);
-    assert_int_equal(f.rows[0].id, 7); /* sorted by frame, ... */
+    assert_int_equal(f.rows[0].id, 7);  /* sorted by frame, ... */
     assert_int_equal(f.rows[1].id, -1); /* ... and as in the file within one */
     assert_int_equal(f.rows[2].id, 9);
     assert_true(f.rows[1].conf == 1 && f.rows[1].visibility == 1);
@@ -73,7 +75,8 @@ static void sorts_and_keeps_the_order_in_a_frame(void **state)
     char   text[20000];
     size_t len = 0;
     for (int i = 0; i < 500; i++)
-        len += (size_t)snprintf(text + len, sizeof text - len, "%d,%d,0,0,1,1\n", 1 + i * 7919 % 23, i);
+        len += (size_t)snprintf(text + len, sizeof text - len, "%d,%d,0,0,1,1\n", 1 + i * 7919 % 23,
+                                i);
     struct sac_mot_file f;
     assert_sac_ok(parse(text, &f));
     assert_int_equal(f.count, 500);
@@ -162,20 +165,22 @@ static void reads_seqinfo(void **state)
 static void refuses_a_bad_seqinfo(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"frameRate=fast\n", "frameRate=-1\n", "frameRate=25 fps\n",
-                                      "seqLength=0\n", "imWidth=1e300\n", "frameRate=\n7\n",
+    static const char *const bad[] = {"frameRate=fast\n", "frameRate=-1\n",  "frameRate=25 fps\n",
+                                      "seqLength=0\n",    "imWidth=1e300\n", "frameRate=\n7\n",
                                       "frameRate\n"};
     for (size_t i = 0; i < SAC_COUNT(bad); i++) {
         struct sac_mot_seqinfo info = {.length = 5};
         char                   said[256];
-        assert_sac_error(sac_mot_parse_seqinfo(test_context(), "s.ini", bad[i], strlen(bad[i]), &info),
-                         SAC_ERR_FORMAT);
+        assert_sac_error(
+            sac_mot_parse_seqinfo(test_context(), "s.ini", bad[i], strlen(bad[i]), &info),
+            SAC_ERR_FORMAT);
         assert_int_equal(info.length, 5);
         sac_context_last_error(test_context(), said, sizeof said);
         assert_non_null(strstr(said, "s.ini:1: "));
     }
     struct sac_mot_seqinfo info;
-    assert_sac_error(sac_mot_read_seqinfo(test_context(), "/nowhere/seqinfo.ini", &info), SAC_ERR_IO);
+    assert_sac_error(sac_mot_read_seqinfo(test_context(), "/nowhere/seqinfo.ini", &info),
+                     SAC_ERR_IO);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waves of trackers on a device: the CPU dressed up as one whose memory is not the host's, so that all goes
- * the way it goes on a GPU; and on a GPU, where there is one. The tracks are those of the host's way. */
+/* Waves of trackers on a device: the CPU dressed up as one whose memory is not the host's, so that
+ * all goes the way it goes on a GPU; and on a GPU, where there is one. The tracks are those of the
+ * host's way. */
 #include "tests/gpu.h"
 #include "tests/track/shots.h"
 #include "track/core.h"
@@ -13,7 +14,8 @@ static struct sac_device_ops remote_ops;
 static int                   trips_measured;
 static int                   looks_fail_in; /* calls until one fails; 0: none does */
 
-static sac_result looks_or_fail(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job)
+static sac_result looks_or_fail(struct sac_device *dev, struct sac_stream *stream,
+                                const struct sac_looks_job *job)
 {
     if (looks_fail_in && --looks_fail_in == 0)
         return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "test: looks fail");
@@ -79,10 +81,12 @@ static void assert_same(const struct shown *a, const struct shown *b, int number
     assert_int_equal(a->count, b->count);
     for (size_t i = 0; i < a->count; i++) {
         const struct sac_track *x = &a->tracks[i], *y = &b->tracks[i];
-        if (x->id != y->id || x->x0 != y->x0 || x->y1 != y->y1 || x->vx != y->vx || x->detection != y->detection)
-            fail_msg("frame %d of stream %d: track %zu is %lld at %.9g,%.9g, on the host %lld at %.9g,%.9g", number,
-                     stream, i, (long long)y->id, (double)y->x0, (double)y->y1, (long long)x->id, (double)x->x0,
-                     (double)x->y1);
+        if (x->id != y->id || x->x0 != y->x0 || x->y1 != y->y1 || x->vx != y->vx ||
+            x->detection != y->detection)
+            fail_msg("frame %d of stream %d: track %zu is %lld at %.9g,%.9g, on the host %lld at "
+                     "%.9g,%.9g",
+                     number, stream, i, (long long)y->id, (double)y->x0, (double)y->y1,
+                     (long long)x->id, (double)x->x0, (double)x->y1);
     }
 }
 
@@ -95,8 +99,8 @@ static void on_host(struct side *side, const struct shot *shots, int number, str
         for (int i = 0; i < shots[s].count; i++)
             if (shots[s].row[i] >= 0)
                 memcpy(feat[i], shots[s].rows[shots[s].row[i]], sizeof feat[i]);
-        assert_sac_ok(sac_tracker_update(side->trk[s], shots[s].det, (size_t)shots[s].count, feat[0], shots[s].frame,
-                                         number * 40000, &view));
+        assert_sac_ok(sac_tracker_update(side->trk[s], shots[s].det, (size_t)shots[s].count,
+                                         feat[0], shots[s].frame, number * 40000, &view));
         keep(&out[s], &view);
     }
 }
@@ -110,7 +114,8 @@ static sac_frame *there(sac_device *dev, const sac_frame *frame)
 }
 
 /* All streams' rows as one batch; returns where each stream's begin. */
-static struct sac_features *make_features(sac_device *dev, const struct shot *shots, int32_t rows[][PEOPLE])
+static struct sac_features *make_features(sac_device *dev, const struct shot *shots,
+                                          int32_t rows[][PEOPLE])
 {
     struct sac_features *f = NULL;
     float                all[STREAMS * PEOPLE][DIM];
@@ -128,18 +133,24 @@ static struct sac_features *make_features(sac_device *dev, const struct shot *sh
     return f;
 }
 
-static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side *side, const struct shot *shots,
-                            int number, struct shown *out)
+static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side *side,
+                            const struct shot *shots, int number, struct shown *out)
 {
     int32_t              rows[STREAMS][PEOPLE];
     struct sac_features *f = make_features(dev, shots, rows);
     sac_frame           *frames[STREAMS];
     for (int s = 0; s < STREAMS; s++) {
         frames[s] = there(dev, shots[s].frame);
-        struct sac_tracker_input in = {.det = shots[s].det, .count = (size_t)shots[s].count,
-                                       .frame = frames[s], .pts_us = number * 40000};
-        in.looks = (struct sac_look_rows){.dev = dev, .base = sac_features_data(f), .count = f->count, .dim = f->dim,
-                                          .row = rows[s], .features = f};
+        struct sac_tracker_input in = {.det = shots[s].det,
+                                       .count = (size_t)shots[s].count,
+                                       .frame = frames[s],
+                                       .pts_us = number * 40000};
+        in.looks = (struct sac_look_rows){.dev = dev,
+                                          .base = sac_features_data(f),
+                                          .count = f->count,
+                                          .dim = f->dim,
+                                          .row = rows[s],
+                                          .features = f};
         assert_sac_ok(sac_wave_add(wave, side->trk[s], &in));
     }
     sac_result res = sac_wave_run(wave);
@@ -167,7 +178,8 @@ static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side 
     return res;
 }
 
-static void one_by_one(sac_device *dev, struct side *side, const struct shot *shots, int number, struct shown *out)
+static void one_by_one(sac_device *dev, struct side *side, const struct shot *shots, int number,
+                       struct shown *out)
 {
     for (int s = 0; s < STREAMS; s++) {
         struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 2, .shape = {PEOPLE, DIM}};
@@ -176,8 +188,8 @@ static void one_by_one(sac_device *dev, struct side *side, const struct shot *sh
         struct sac_track_view  view;
         assert_sac_ok(sac_tensor_create(dev, &desc, "test", &feat));
         assert_sac_ok(sac_tensor_upload(feat, shots[s].rows));
-        assert_sac_ok(sac_tracker_update_tensor(side->trk[s], shots[s].det, (size_t)shots[s].count, feat,
-                                                shots[s].row, frame, number * 40000, &view));
+        assert_sac_ok(sac_tracker_update_tensor(side->trk[s], shots[s].det, (size_t)shots[s].count,
+                                                feat, shots[s].row, frame, number * 40000, &view));
         sac_tensor_unref(&feat);
         sac_frame_unref(&frame);
         keep(&out[s], &view);
@@ -210,7 +222,8 @@ static void compare_ways(sac_device *dev, sac_device *cpu, int views)
             sac_frame_unref(&shots[s].frame);
         }
     }
-    assert_true(tracks > FRAMES * STREAMS * PEOPLE / 2); /* people are followed, so looks were compared */
+    assert_true(tracks > FRAMES * STREAMS * PEOPLE / 2); /* people are followed, so looks were
+                                                            compared */
     sac_wave_destroy(&wave);
     close_side(&host);
     close_side(&wave_side);
@@ -236,7 +249,8 @@ static void they_are_on_a_gpu(void **state)
         compare_ways(dev, cpu, views);
         sac_device_pool_stats(dev, views == 1 ? &first : &later);
     }
-    assert_int_equal(first.bytes_live, later.bytes_live); /* the device has some buffers of its own */
+    assert_int_equal(first.bytes_live, later.bytes_live); /* the device has some buffers of its own
+                                                           */
     sac_device_unref(&dev);
     sac_device_unref(&cpu);
 }
@@ -245,13 +259,13 @@ static void they_are_on_a_gpu(void **state)
 static void little_crosses(void **state)
 {
     (void)state;
-    sac_device       *dev = open_remote(), *cpu = test_device();
-    struct side       side;
-    struct sac_wave  *wave = NULL;
+    sac_device         *dev = open_remote(), *cpu = test_device();
+    struct side         side;
+    struct sac_wave    *wave = NULL;
     static struct shot  shots[STREAMS];
     static struct shown got[STREAMS];
-    struct sac_ledger before, after;
-    uint64_t          uploads = 0;
+    struct sac_ledger   before, after;
+    uint64_t            uploads = 0;
     open_side(&side, 1);
     assert_sac_ok(sac_wave_create(dev, &wave));
     sac_wave_measure(wave);
@@ -267,9 +281,12 @@ static void little_crosses(void **state)
     }
     assert_int_equal(trips_measured, FRAMES);
     sac_device_ledger(dev, &after);
-    assert_int_equal(after.reason[SAC_COPY_BOXES].calls - before.reason[SAC_COPY_BOXES].calls, FRAMES);
+    assert_int_equal(after.reason[SAC_COPY_BOXES].calls - before.reason[SAC_COPY_BOXES].calls,
+                     FRAMES);
     assert_in_range(after.reason[SAC_COPY_BOXES].bytes, 1, FRAMES * STREAMS * 1000);
-    assert_int_equal(after.reason[SAC_COPY_TENSOR_USER].calls - before.reason[SAC_COPY_TENSOR_USER].calls, uploads);
+    assert_int_equal(after.reason[SAC_COPY_TENSOR_USER].calls -
+                         before.reason[SAC_COPY_TENSOR_USER].calls,
+                     uploads);
     assert_int_equal(after.reason[SAC_COPY_FRAME_DOWNLOAD].calls, 0);
     sac_wave_destroy(&wave);
     close_side(&side);
@@ -277,7 +294,8 @@ static void little_crosses(void **state)
     sac_device_unref(&cpu);
 }
 
-/* Crowds of many streams at once ask for more than was taken for a trip: they go in several, and none takes more. */
+/* Crowds of many streams at once ask for more than was taken for a trip: they go in several, and
+ * none takes more. */
 static void a_full_wave_says_so(void **state)
 {
     (void)state;
@@ -309,8 +327,11 @@ static void a_full_wave_says_so(void **state)
     for (int k = 0; k < TURNS; k++)
         for (int s = 0; s <= MANY; s++) {
             struct sac_tracker_input in = {.det = det, .count = CROWD, .pts_us = k * 40000};
-            in.looks = (struct sac_look_rows){
-                .dev = dev, .base = sac_features_data(f), .count = f->count, .dim = f->dim, .features = f};
+            in.looks = (struct sac_look_rows){.dev = dev,
+                                              .base = sac_features_data(f),
+                                              .count = f->count,
+                                              .dim = f->dim,
+                                              .features = f};
             const bool fits = s < MANY && sac_wave_fits(wave, trk[s], &in);
             full += s < MANY && !fits;
             if (!fits) {
@@ -375,16 +396,17 @@ static void a_fault_costs_looks_and_nothing_more(void **state)
 static void what_does_not_fit_is_refused(void **state)
 {
     (void)state;
-    sac_device                *dev = open_remote(), *cpu = test_device();
-    struct sac_tracker_params  p = sac_tracker_params_default(SAC_TRACKER_BOTSORT);
-    struct sac_tensor_desc     desc = {.dtype = SAC_F32, .rank = 2, .shape = {3, DIM}}, other = desc, half = desc;
+    sac_device               *dev = open_remote(), *cpu = test_device();
+    struct sac_tracker_params p = sac_tracker_params_default(SAC_TRACKER_BOTSORT);
+    struct sac_tensor_desc    desc = {.dtype = SAC_F32, .rank = 2, .shape = {3, DIM}}, other = desc,
+                           half = desc;
     const struct sac_detection det[3] = {
         {0, 0, 30, 80, 0.9f, 0}, {90, 0, 120, 80, 0.9f, 0}, {200, 0, 240, 90, 0.9f, 0}};
-    const int32_t              row[3] = {0, 3, 1};
-    float                      rows[3][DIM];
-    sac_tracker               *trk = NULL;
-    sac_tensor                *feat = NULL, *wide = NULL, *halves = NULL;
-    struct sac_track_view      view;
+    const int32_t         row[3] = {0, 3, 1};
+    float                 rows[3][DIM];
+    sac_tracker          *trk = NULL;
+    sac_tensor           *feat = NULL, *wide = NULL, *halves = NULL;
+    struct sac_track_view view;
     p.embedding_dim = DIM;
     other.shape[1] = DIM + 1;
     half.dtype = SAC_F16;
@@ -395,9 +417,12 @@ static void what_does_not_fit_is_refused(void **state)
     assert_sac_ok(sac_tensor_create(dev, &other, "test", &wide));
     assert_sac_ok(sac_tensor_create(dev, &half, "test", &halves));
     assert_sac_ok(sac_tensor_upload(feat, rows));
-    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, wide, NULL, NULL, 0, &view), SAC_ERR_ARG);
-    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, halves, NULL, NULL, 0, &view), SAC_ERR_ARG);
-    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, feat, row, NULL, 0, &view), SAC_ERR_ARG);
+    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, wide, NULL, NULL, 0, &view),
+                     SAC_ERR_ARG);
+    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, halves, NULL, NULL, 0, &view),
+                     SAC_ERR_ARG);
+    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, feat, row, NULL, 0, &view),
+                     SAC_ERR_ARG);
     assert_sac_ok(sac_tracker_update_tensor(trk, det, 3, feat, NULL, NULL, 0, &view));
     assert_int_equal(view.count, 3);
     /* The looks are on the device from now on; no looks at all are no matter. */
@@ -414,7 +439,8 @@ static void what_does_not_fit_is_refused(void **state)
     sac_device_unref(&cpu);
 }
 
-/* Each allocation of a frame fails in turn: nothing is lost, and the next try is as if it had not been. */
+/* Each allocation of a frame fails in turn: nothing is lost, and the next try is as if it had not
+ * been. */
 static void no_memory_changes_nothing(void **state)
 {
     (void)state;
@@ -430,11 +456,16 @@ static void no_memory_changes_nothing(void **state)
             make_shot(&shots[s], s, k, cpu);
         on_host(&a, shots, k, want);
         for (int fail = 1;; fail++) {
-            struct sac_tracker_input in = {.det = shots[1].det, .count = (size_t)shots[1].count, .pts_us = k * 40000};
-            int32_t                  rows[STREAMS][PEOPLE];
-            struct sac_features     *f = make_features(dev, shots, rows);
-            in.looks = (struct sac_look_rows){.dev = dev, .base = sac_features_data(f), .count = f->count,
-                                              .dim = f->dim, .row = rows[1], .features = f};
+            struct sac_tracker_input in = {
+                .det = shots[1].det, .count = (size_t)shots[1].count, .pts_us = k * 40000};
+            int32_t              rows[STREAMS][PEOPLE];
+            struct sac_features *f = make_features(dev, shots, rows);
+            in.looks = (struct sac_look_rows){.dev = dev,
+                                              .base = sac_features_data(f),
+                                              .count = f->count,
+                                              .dim = f->dim,
+                                              .row = rows[1],
+                                              .features = f};
             sac_alloc_fail_at(fail);
             sac_result res = wave ? SAC_OK : sac_wave_create(dev, &wave);
             if (res == SAC_OK)

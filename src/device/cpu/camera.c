@@ -63,7 +63,8 @@ static void fill_pyramid(const struct sac_camera_job *job)
 /* ---- corners ---- */
 
 /* The best corner of a cell. Every second pixel is looked at: the sums overlap. */
-static bool best_in_cell(const struct sac_camera_plane *p, int left, int top, struct sac_camera_match *m)
+static bool best_in_cell(const struct sac_camera_plane *p, int left, int top,
+                         struct sac_camera_match *m)
 {
     float best = SAC_CAMERA_EIGEN_MIN;
     bool  found = false;
@@ -89,8 +90,8 @@ static int find_corners(const struct sac_camera_job *job, struct sac_camera_matc
     int       n = 0;
     for (int i = 0; i < cells && n < SAC_CAMERA_POINTS; i++) {
         struct sac_camera_match *m = &match[n];
-        int left = SAC_CAMERA_BORDER + i % across * SAC_CAMERA_CELL;
-        int top = SAC_CAMERA_BORDER + i / across * SAC_CAMERA_CELL;
+        int                      left = SAC_CAMERA_BORDER + i % across * SAC_CAMERA_CELL;
+        int                      top = SAC_CAMERA_BORDER + i / across * SAC_CAMERA_CELL;
         if (best_in_cell(p, left, top, m) &&
             !sac_camera_moves(job->moving, job->moving_count, m->x, m->y, job->shrink))
             n++;
@@ -139,8 +140,8 @@ static bool cut_patch(const struct sac_camera_plane *p, float x, float y, struct
     return true;
 }
 
-/* Gauss-Newton steps of the spot's move. Returns the mean difference of grey that is left, or a negative
- * number where the patch leaves the picture or has no structure. */
+/* Gauss-Newton steps of the spot's move. Returns the mean difference of grey that is left, or a
+ * negative number where the patch leaves the picture or has no structure. */
 static float follow(const struct sac_camera_plane *from, const struct sac_camera_plane *to,
                     struct sac_camera_spot *at)
 {
@@ -170,7 +171,7 @@ static bool follow_corner(const struct sac_camera_job *job, struct sac_camera_ma
     struct sac_camera_way way = sac_camera_way_begin();
     for (int i = SAC_CAMERA_LEVELS - 1; i >= 0; i--) {
         struct sac_camera_spot spot = sac_camera_spot_of(&way, m, i);
-        const float residual = follow(&job->before.level[i], &job->now.level[i], &spot);
+        const float            residual = follow(&job->before.level[i], &job->now.level[i], &spot);
         sac_camera_way_take(&way, &spot, i, residual);
     }
     return sac_camera_way_end(&way, m);
@@ -189,7 +190,8 @@ static int follow_corners(const struct sac_camera_job *job, struct sac_camera_ma
 
 /* ---- the motion that most agree on ---- */
 
-static int agreeing(const struct sac_camera_match *match, int n, const struct sac_camera_move *s, int *use)
+static int agreeing(const struct sac_camera_match *match, int n, const struct sac_camera_move *s,
+                    int *use)
 {
     int agreed = 0;
     for (int i = 0; i < n; i++)

@@ -206,9 +206,9 @@ static sac_result cpu_copy(struct sac_device *dev, struct sac_stream *stream, vo
 const struct sac_device_ops sac_device_cpu = {
     .name = "cpu",
     .host_memory = true,
-    /* More frames in a run make it slower, as the maps of one fill the caches: CPU time a frame of runs
-     * of 1, 2, 4 and 8 is 5.3, 5.4, 5.9 and 6.5 ms with person_det_fast, 9.7, 9.9, 10.4 and 12.5 with
-     * person_det (EPYC, AVX-512, 1 thread, TUD-Stadtmitte, 2026-11-21). */
+    /* More frames in a run make it slower, as the maps of one fill the caches: CPU time a frame of
+     * runs of 1, 2, 4 and 8 is 5.3, 5.4, 5.9 and 6.5 ms with person_det_fast, 9.7, 9.9, 10.4 and
+     * 12.5 with person_det (EPYC, AVX-512, 1 thread, TUD-Stadtmitte, 2026-11-21). */
     .batch_best = 1,
     .open = cpu_open,
     .close = cpu_close,

@@ -72,7 +72,8 @@ static void pack(const struct work *w, int n, void *out)
     struct sac_detection *boxes = (void *)((char *)out + sac_detect_boxes_at(n));
     for (int i = 0; i < n; i++) {
         count[i] = w->count[i];
-        memcpy(boxes, w->boxes + (size_t)i * (size_t)w->spec->keep, (size_t)count[i] * sizeof *boxes);
+        memcpy(boxes, w->boxes + (size_t)i * (size_t)w->spec->keep,
+               (size_t)count[i] * sizeof *boxes);
         boxes += count[i];
     }
 }
@@ -89,7 +90,8 @@ sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
     if (res != SAC_OK)
         return res;
     char       *memory = sac_buffer_data(buf);
-    struct work w = {s, tensors, maps, (void *)memory, (void *)(memory + boxes_at), (void *)(memory + count_at)};
+    struct work w = {
+        s, tensors, maps, (void *)memory, (void *)(memory + boxes_at), (void *)(memory + count_at)};
     sac_device_parallel(dev, n, run_image, &w);
     pack(&w, n, out);
     sac_buffer_unref(&buf);

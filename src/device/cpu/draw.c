@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes onto frames of any format: see paint.h. The painter takes two rows at a time, a piece of them. */
+/* Shapes onto frames of any format: see paint.h. The painter takes two rows at a time, a piece of
+ * them. */
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ struct painter {
 static void blend_luma(const struct painter *p, int y, int x, int n, const uint8_t *mask)
 {
     const int step = sac_rgb_step(p->frame->format);
-    uint8_t *row = p->frame->plane[0] + (size_t)y * p->frame->pitch_bytes[0];
+    uint8_t  *row = p->frame->plane[0] + (size_t)y * p->frame->pitch_bytes[0];
     for (int i = 0; i < n; i++) {
         if (!mask[i])
             continue;
@@ -70,7 +71,8 @@ static void blend_piece(const struct painter *p, int y, int x, int n, uint8_t ma
 /* ---- coverage ---- */
 
 /* Pixels of row y that the segment may touch; the rest of the row needs no distance. */
-static void segment_span(const struct sac_segment *s, float radius, float y, float *begin, float *end)
+static void segment_span(const struct sac_segment *s, float radius, float y, float *begin,
+                         float *end)
 {
     float reach = radius + 1.0f, dy = s->y1 - s->y0, t0 = 0.0f, t1 = 1.0f;
     if (fabsf(dy) > 1e-3f) {

@@ -55,12 +55,13 @@ sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, 
     return SAC_OK;
 }
 
-sac_result sac_cpu_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
-                             const float *b, int m, int dim, float *out)
+sac_result sac_cpu_distances(struct sac_device *dev, struct sac_stream *stream, const float *a,
+                             int n, const float *b, int m, int dim, float *out)
 {
     (void)dev, (void)stream; /* the CPU's runs at once */
     for (size_t i = 0; i < (size_t)n; i++)
         for (size_t j = 0; j < (size_t)m; j++)
-            out[i * (size_t)m + j] = 1.0f - product_of(a + i * (size_t)dim, b + j * (size_t)dim, dim);
+            out[i * (size_t)m + j] =
+                1.0f - product_of(a + i * (size_t)dim, b + j * (size_t)dim, dim);
     return SAC_OK;
 }

@@ -2,8 +2,8 @@
 #include "device/cpu/cpu.h"
 #include "device/looks.h"
 
-float sac_look_nearest(const struct sac_look_slot *slot, struct sac_look_shape shape, const float *row,
-                       int *view)
+float sac_look_nearest(const struct sac_look_slot *slot, struct sac_look_shape shape,
+                       const float *row, int *view)
 {
     float best = 2;
     *view = -1;
@@ -29,7 +29,8 @@ static void blend(float *view, const float *row, int dim, float keep)
             view[i] /= length;
 }
 
-void sac_look_add(struct sac_look_slot *slot, struct sac_look_shape shape, const float *row, double now_s)
+void sac_look_add(struct sac_look_slot *slot, struct sac_look_shape shape, const float *row,
+                  double now_s)
 {
     int   view;
     float distance = sac_look_nearest(slot, shape, row, &view);
@@ -58,7 +59,8 @@ static float *compare(struct sac_look_shape shape, const struct sac_look_ask *as
     return out;
 }
 
-sac_result sac_cpu_looks(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job)
+sac_result sac_cpu_looks(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_looks_job *job)
 {
     float *out = job->out;
     (void)dev, (void)stream; /* the CPU's runs at once */

@@ -155,13 +155,14 @@ sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_stream *stream,
     return n ? run_jobs(dev, &w, jobs, n) : SAC_OK;
 }
 
-sac_result sac_cpu_crops(struct sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
-                         void *dst, int32_t *count)
+sac_result sac_cpu_crops(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_crops_job *job, void *dst, int32_t *count)
 {
     const int32_t              *boxes_of = job->boxes;
-    const struct sac_detection *box = (const void *)((const char *)job->boxes + sac_detect_boxes_at(job->n));
-    struct sac_preprocess_job  *crops = sac_calloc((size_t)SAC_MAX(job->max, 1), sizeof *crops);
-    int                         found = 0;
+    const struct sac_detection *box =
+        (const void *)((const char *)job->boxes + sac_detect_boxes_at(job->n));
+    struct sac_preprocess_job *crops = sac_calloc((size_t)SAC_MAX(job->max, 1), sizeof *crops);
+    int                        found = 0;
     if (!crops)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for %d crops", job->max);
     for (int i = 0; i < job->n; i++)
@@ -175,7 +176,8 @@ sac_result sac_cpu_crops(struct sac_device *dev, struct sac_stream *stream, cons
             found++;
         }
     *count = found;
-    sac_result res = sac_cpu_preprocess(dev, stream, job->pre, crops, SAC_MIN(found, job->max), dst);
+    sac_result res =
+        sac_cpu_preprocess(dev, stream, job->pre, crops, SAC_MIN(found, job->max), dst);
     sac_free(crops);
     return res;
 }

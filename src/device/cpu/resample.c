@@ -22,7 +22,7 @@ int sac_sampler_planes(const sac_frame *f, struct sac_plane out[SAC_SAMPLER_PLAN
     for (int i = 0; i < info->planes; i++)
         out[i] = (struct sac_plane){
             .kind = kinds[info->number_bytes - 1][info->step[i] - 1],
-            .channels = SAC_MIN(info->step[i], 3), /* alpha is not looked at */
+            .channels = SAC_MIN(info->step[i], 3),      /* alpha is not looked at */
             .width = i ? (f->width + 1) / 2 : f->width, /* planes after the first are chroma */
             .height = i ? (f->height + 1) / 2 : f->height,
             .data = f->plane[i],
@@ -62,9 +62,11 @@ struct sac_colour_map sac_colour_map_of(const sac_frame *f)
 
 struct sac_surface sac_surface_of(const sac_frame *f)
 {
-    struct sac_surface s = {
-        .width = f->width, .height = f->height, .format = f->format, .turned = f->orientation != SAC_UPRIGHT,
-        .colour = sac_colour_map_of(f)};
+    struct sac_surface      s = {.width = f->width,
+                                 .height = f->height,
+                                 .format = f->format,
+                                 .turned = f->orientation != SAC_UPRIGHT,
+                                 .colour = sac_colour_map_of(f)};
     struct sac_plane_layout planes[SAC_PLANES_MAX];
     const int               n = sac_frame_stored_planes(f, planes);
     for (int i = 0; i < n; i++) {
@@ -180,19 +182,19 @@ static void axis_pack(struct sac_axis *a)
 static struct sac_axis_spec spec_x(const struct sac_sampler_spec *s)
 {
     return sac_axis_spec_of(s->width, s->frame->width, s->crop.x0, (double)s->crop.x1 - s->crop.x0,
-                        s->filter);
+                            s->filter);
 }
 
 static struct sac_axis_spec spec_y(const struct sac_sampler_spec *s)
 {
-    return sac_axis_spec_of(s->height, s->frame->height, s->crop.y0, (double)s->crop.y1 - s->crop.y0,
-                        s->filter);
+    return sac_axis_spec_of(s->height, s->frame->height, s->crop.y0,
+                            (double)s->crop.y1 - s->crop.y0, s->filter);
 }
 
 size_t sac_sampler_bytes(const struct sac_sampler_spec *spec)
 {
     struct sac_axis_spec x = spec_x(spec), y = spec_y(spec);
-    int              x_taps = luma_taps(&x), y_taps = luma_taps(&y);
+    int                  x_taps = luma_taps(&x), y_taps = luma_taps(&y);
     return axis_bytes(x.n, x_taps) + axis_bytes(x.n, chroma_taps(x_taps)) +
            axis_bytes(y.n, y_taps) + axis_bytes(y.n, chroma_taps(y_taps));
 }
@@ -210,7 +212,7 @@ static void axes_init(struct sac_axis axis[2], const struct sac_axis_spec *spec,
 void sac_sampler_init(struct sac_sampler *s, const struct sac_sampler_spec *spec, void *memory)
 {
     struct sac_axis_spec x = spec_x(spec), y = spec_y(spec);
-    char            *at = memory;
+    char                *at = memory;
     *s = (struct sac_sampler){.width = spec->width, .height = spec->height};
     s->plane_count = sac_sampler_planes(spec->frame, s->plane);
     s->yuv = s->plane_count > 1;

@@ -34,11 +34,11 @@ void   sac_sampler_init(struct sac_sampler *s, const struct sac_sampler_spec *sp
 size_t sac_sampler_scratch_bytes(const struct sac_sampler_spec *spec);
 /* Output row y as three rows of s->width floats in 0..255, left in rgb[0..2], which point into
  * scratch (all to the same row when the frame is grey). */
-void   sac_sampler_row(const struct sac_sampler *s, const struct sac_row_ops *ops, int y,
-                       void *scratch, float *rgb[3]);
+void sac_sampler_row(const struct sac_sampler *s, const struct sac_row_ops *ops, int y,
+                     void *scratch, float *rgb[3]);
 /* The same before colour: the frame's own channels, R, G, B in this order. */
-void   sac_sampler_channels(const struct sac_sampler *s, const struct sac_row_ops *ops, int y,
-                            void *scratch, float *channel[3]);
+void sac_sampler_channels(const struct sac_sampler *s, const struct sac_row_ops *ops, int y,
+                          void *scratch, float *channel[3]);
 
 struct sac_colour_map sac_colour_map_of(const sac_frame *frame);
 /* Planes of a frame as the row kernels see them; returns how many. */

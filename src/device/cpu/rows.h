@@ -25,16 +25,16 @@
 
 /* One direction of a resampling: output i is the sum of weight[k * n + i] * input[first[i] + k]. */
 struct sac_axis {
-    int      n;      /* outputs */
-    int      size;   /* inputs */
-    int      taps;   /* even; weights of inputs past the end are 0 */
+    int      n;          /* outputs */
+    int      size;       /* inputs */
+    int      taps;       /* even; weights of inputs past the end are 0 */
     int      begin, end; /* inputs that are used: [begin, end) */
-    int32_t *first;  /* [n] */
-    int32_t *weight; /* [taps][n]; horizontal: [taps/2][n] pairs of 16 bit, see sac_axis_pack */
+    int32_t *first;      /* [n] */
+    int32_t *weight;     /* [taps][n]; horizontal: [taps/2][n] pairs of 16 bit, see sac_axis_pack */
 };
 
 enum sac_plane_kind {
-    SAC_PLANE_BYTE = 1, /* one channel */
+    SAC_PLANE_BYTE = 1,    /* one channel */
     SAC_PLANE_BYTE_PAIR,   /* U, V, U, V, ... */
     SAC_PLANE_BYTE_TRIPLE, /* R, G, B, ... */
     SAC_PLANE_BYTE_QUAD,   /* R, G, B and one that is not looked at, ... */
@@ -53,7 +53,7 @@ struct sac_plane {
 struct sac_row_store {
     enum sac_tensor_layout layout;
     enum sac_dtype         dtype;
-    int                    width, height; /* of the tensor */
+    int                    width, height;     /* of the tensor */
     float                  mean[3], scale[3]; /* 0 and 1 for SAC_U8 */
 };
 

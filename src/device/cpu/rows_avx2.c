@@ -102,8 +102,10 @@ ROWS_TARGET static inline void split_quads(const uint8_t *p, __m256i out[3])
     __m128i       part[4];
     for (int i = 0; i < 4; i++)
         part[i] = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(p + 16 * i)), fours);
-    const __m128i rg0 = _mm_unpacklo_epi32(part[0], part[1]), rg1 = _mm_unpacklo_epi32(part[2], part[3]);
-    const __m128i ba0 = _mm_unpackhi_epi32(part[0], part[1]), ba1 = _mm_unpackhi_epi32(part[2], part[3]);
+    const __m128i rg0 = _mm_unpacklo_epi32(part[0], part[1]),
+                  rg1 = _mm_unpacklo_epi32(part[2], part[3]);
+    const __m128i ba0 = _mm_unpackhi_epi32(part[0], part[1]),
+                  ba1 = _mm_unpackhi_epi32(part[2], part[3]);
     const __m128i bytes[3] = {_mm_unpacklo_epi64(rg0, rg1), _mm_unpackhi_epi64(rg0, rg1),
                               _mm_unpacklo_epi64(ba0, ba1)};
     for (int c = 0; c < 3; c++)

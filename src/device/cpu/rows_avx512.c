@@ -36,8 +36,8 @@ ROWS_TARGET static inline struct window window_of(const struct sac_axis *x, int 
 }
 
 /* The pair of inputs of each output. One or two registers hold a window of up to 64 inputs (a
- * shrinking to a quarter): a permutation takes a quarter of a gather's time. Reads past the row stay
- * in the scratch, whose float rows follow. */
+ * shrinking to a quarter): a permutation takes a quarter of a gather's time. Reads past the row
+ * stay in the scratch, whose float rows follow. */
 ROWS_TARGET static inline __m512i pairs_in(const struct window *w, const int16_t *row)
 {
     if (w->span <= 32)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block makes a tile of an image. Its threads first compute, in double as the CPU does, where the
- * tile's columns and rows fall in the frame; then each makes two by two pixels. Lanes lie along the row:
- * their reads share cache lines, their stores are whole sectors. */
+ * tile's columns and rows fall in the frame; then each makes two by two pixels. Lanes lie along the
+ * row: their reads share cache lines, their stores are whole sectors. */
 #pragma once
 
 #include "device/sample.h"
 
-namespace {
+namespace
+{
 
 enum {
     THREADS_X = 32,
@@ -25,8 +26,8 @@ struct bilinear_axes {
     struct sac_tap x[TILE_X], y[TILE_Y];
 };
 
-__device__ void look_up(struct bilinear_axes *axes, const struct sac_axis_spec &x, const struct sac_axis_spec &y, int x0,
-                        int y0, int thread)
+__device__ void look_up(struct bilinear_axes *axes, const struct sac_axis_spec &x,
+                        const struct sac_axis_spec &y, int x0, int y0, int thread)
 {
     for (int i = thread; i < TILE_X + TILE_Y; i += THREADS) {
         const bool along = i < TILE_X;
@@ -44,8 +45,8 @@ struct area_axes {
 };
 
 /* The inputs of one output and, up to max, their weights. Returns how many there are. */
-__device__ int area_weights(const struct sac_axis_spec &spec, int at, int32_t one, int max, int *first,
-                            int32_t *weight, int stride)
+__device__ int area_weights(const struct sac_axis_spec &spec, int at, int32_t one, int max,
+                            int *first, int32_t *weight, int stride)
 {
     if (!spec.area) {
         const struct sac_tap tap = sac_axis_tap(&spec, at, one);
@@ -67,8 +68,8 @@ __device__ int area_weights(const struct sac_axis_spec &spec, int at, int32_t on
     return taps;
 }
 
-__device__ void look_up(struct area_axes *axes, const struct sac_axis_spec &x, const struct sac_axis_spec &y, int x0,
-                        int y0, int thread)
+__device__ void look_up(struct area_axes *axes, const struct sac_axis_spec &x,
+                        const struct sac_axis_spec &y, int x0, int y0, int thread)
 {
     for (int i = thread; i < TILE_X + TILE_Y; i += THREADS) {
         const bool along = i < TILE_X;
@@ -87,16 +88,16 @@ __device__ void look_up(struct area_axes *axes, const struct sac_axis_spec &x, c
 /* The channels of output x, y, which is number i, j of the tile, as they lie in memory. */
 template <enum sac_pixel_format FORMAT, bool TURNED>
 __device__ void sample(const struct bilinear_axes *axes, const struct sac_surface &src,
-                       const struct sac_axis_spec &, const struct sac_axis_spec &, int, int, int i, int j,
-                       float channel[3])
+                       const struct sac_axis_spec &, const struct sac_axis_spec &, int, int, int i,
+                       int j, float channel[3])
 {
     sac_sample_bilinear(&src, sac_reading{FORMAT, TURNED}, axes->x[i], axes->y[j], channel);
 }
 
 template <enum sac_pixel_format FORMAT, bool TURNED>
 __device__ void sample(const struct area_axes *axes, const struct sac_surface &src,
-                       const struct sac_axis_spec &spec_x, const struct sac_axis_spec &spec_y, int x, int y,
-                       int i, int j, float channel[3])
+                       const struct sac_axis_spec &spec_x, const struct sac_axis_spec &spec_y,
+                       int x, int y, int i, int j, float channel[3])
 {
     const struct sac_taps tx = {axes->x_first[i], axes->x_taps[i], &axes->x_weight[0][i], TILE_X};
     const struct sac_taps ty = {axes->y_first[j], axes->y_taps[j], &axes->y_weight[0][j], TILE_Y};
@@ -108,8 +109,9 @@ __device__ void sample(const struct area_axes *axes, const struct sac_surface &s
 
 /* R, G and B: those that lie the other way round change places behind the same code. */
 template <bool TURNED, typename AXES>
-__device__ void sample_rgb(const AXES *axes, const struct sac_surface &src, const struct sac_axis_spec &spec_x,
-                           const struct sac_axis_spec &spec_y, int x, int y, int i, int j, float channel[3])
+__device__ void sample_rgb(const AXES *axes, const struct sac_surface &src,
+                           const struct sac_axis_spec &spec_x, const struct sac_axis_spec &spec_y,
+                           int x, int y, int i, int j, float channel[3])
 {
     sample<SAC_PIXEL_RGB24, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel);
     if (sac_is_bgr(src.format)) {
@@ -121,15 +123,23 @@ __device__ void sample_rgb(const AXES *axes, const struct sac_surface &src, cons
 
 /* TURNED: some frame of the launch is; the upright ones among others are read the same way. */
 template <bool TURNED, typename AXES>
-__device__ void sample_channels(const AXES *axes, const struct sac_surface &src,
-                                const struct sac_axis_spec &spec_x, const struct sac_axis_spec &spec_y, int x,
-                                int y, int i, int j, float channel[3])
+__device__ void
+sample_channels(const AXES *axes, const struct sac_surface &src, const struct sac_axis_spec &spec_x,
+                const struct sac_axis_spec &spec_y, int x, int y, int i, int j, float channel[3])
 {
     switch (src.format) { /* the same for all of a block */
-    case SAC_PIXEL_NV12: sample<SAC_PIXEL_NV12, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
-    case SAC_PIXEL_P010: sample<SAC_PIXEL_P010, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
-    case SAC_PIXEL_I420: sample<SAC_PIXEL_I420, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
-    case SAC_PIXEL_GRAY8: sample<SAC_PIXEL_GRAY8, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
+    case SAC_PIXEL_NV12:
+        sample<SAC_PIXEL_NV12, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel);
+        break;
+    case SAC_PIXEL_P010:
+        sample<SAC_PIXEL_P010, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel);
+        break;
+    case SAC_PIXEL_I420:
+        sample<SAC_PIXEL_I420, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel);
+        break;
+    case SAC_PIXEL_GRAY8:
+        sample<SAC_PIXEL_GRAY8, TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel);
+        break;
     default: sample_rgb<TURNED>(axes, src, spec_x, spec_y, x, y, i, j, channel); break;
     }
 }

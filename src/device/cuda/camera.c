@@ -50,7 +50,8 @@ static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_cam
         const struct sac_plane_walk  luma = sac_plane_walk_of(frame, 0);
         const struct cuda_camera_job made = {.luma = luma.first,
                                              .now = job->now.level[0].pixels,
-                                             .before = job->has_before ? job->before.level[0].pixels : NULL,
+                                             .before = job->has_before ? job->before.level[0].pixels
+                                                                       : NULL,
                                              .across = luma.across,
                                              .down = luma.down,
                                              .width = frame->width,
@@ -100,21 +101,23 @@ static sac_result queue_jobs(struct sac_device *dev, struct sac_stream *stream,
                                    .cells_max = t.cells_max,
                                    .turned = t.turned};
     write_jobs(jobs, n, block->host, (void *)((char *)block->host + job_bytes));
-    res = cuda_commands_send(dev, stream, block, bytes, "boxes that the camera's motion leaves out");
+    res =
+        cuda_commands_send(dev, stream, block, bytes, "boxes that the camera's motion leaves out");
     if (res == SAC_OK)
         res = launch(dev, stream, &t, &p);
     cuda_commands_done(dev, stream, block);
     return res;
 }
 
-sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream, const struct sac_camera_job *jobs,
-                       int n, struct sac_camera_move *out)
+sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream,
+                       const struct sac_camera_job *jobs, int n, struct sac_camera_move *out)
 {
     if (n == 0)
         return SAC_OK;
     if (n > JOBS_MAX)
-        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: camera motion of %d frames at once; up to %d go",
-                        dev->name, n, (int)JOBS_MAX);
+        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT,
+                        "%s: camera motion of %d frames at once; up to %d go", dev->name, n,
+                        (int)JOBS_MAX);
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;

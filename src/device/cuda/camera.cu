@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Camera motion of a batch of frames in three launches: the small pictures; a warp for each corner; a block
- * for the motion that a frame's corners agree on. Sums run in the host's order (device/camera.h): lanes
- * make the terms, and one of them adds these up. */
+/* Camera motion of a batch of frames in three launches: the small pictures; a warp for each corner;
+ * a block for the motion that a frame's corners agree on. Sums run in the host's order
+ * (device/camera.h): lanes make the terms, and one of them adds these up. */
 #include "device/cuda/launch.h"
 
-namespace {
+namespace
+{
 
 enum {
     TILE = CUDA_CAMERA_TILE,
@@ -26,7 +27,8 @@ __device__ sac_camera_pyramid pyramid_of(const cuda_camera_job &job, uint8_t *me
 
 /* ---- the small picture ---- */
 
-template <bool TURNED> __device__ uint8_t mean_of(const cuda_camera_job &job, int shrink, int x, int y)
+template <bool TURNED>
+__device__ uint8_t mean_of(const cuda_camera_job &job, int shrink, int x, int y)
 {
     const int rows = sac_camera_rows(shrink);
     unsigned  sum = 0;
@@ -35,7 +37,8 @@ template <bool TURNED> __device__ uint8_t mean_of(const cuda_camera_job &job, in
 #pragma unroll 8
         for (int i = 0; i < shrink; i++) {
             const int at = x * shrink + i;
-            sum += TURNED ? sac_camera_luma(row + at * job.across, (enum sac_pixel_format)job.format, 0)
+            sum += TURNED ? sac_camera_luma(row + at * job.across,
+                                            (enum sac_pixel_format)job.format, 0)
                           : sac_camera_luma(row, (enum sac_pixel_format)job.format, at);
         }
     }
@@ -81,7 +84,8 @@ __global__ void __launch_bounds__(TILE_THREADS) fill_pyramids(const cuda_camera_
 /* ---- corners ---- */
 
 /* The best corner of a cell, the first of equals; every lane has the result. */
-__device__ bool best_in_cell(const sac_camera_plane &p, int left, int top, int lane, sac_camera_match *m)
+__device__ bool best_in_cell(const sac_camera_plane &p, int left, int top, int lane,
+                             sac_camera_match *m)
 {
     const int right = min(left + SAC_CAMERA_CELL, p.width - SAC_CAMERA_BORDER);
     const int bottom = min(top + SAC_CAMERA_CELL, p.height - SAC_CAMERA_BORDER);
@@ -108,8 +112,8 @@ __device__ bool best_in_cell(const sac_camera_plane &p, int left, int top, int l
     return at < count;
 }
 
-__device__ bool is_moving(const cuda_camera_params &p, const cuda_camera_job &job, int shrink, int lane,
-                          const sac_camera_match &m)
+__device__ bool is_moving(const cuda_camera_params &p, const cuda_camera_job &job, int shrink,
+                          int lane, const sac_camera_match &m)
 {
     bool moves = false;
     for (unsigned i = lane; i < job.moving_count; i += LANES)
@@ -141,7 +145,8 @@ __device__ void add_up(const room &r, int lane, float *a, float *b, float *c)
     __syncwarp();
 }
 
-__device__ bool cut_patch(room &r, const sac_camera_plane &p, float x, float y, int lane, sac_camera_sums *s)
+__device__ bool cut_patch(room &r, const sac_camera_plane &p, float x, float y, int lane,
+                          sac_camera_sums *s)
 {
     sac_camera_window w;
     if (!sac_camera_window_of(&p, x, y, WIDE, &w))
@@ -176,7 +181,8 @@ __device__ float follow(room &r, const sac_camera_plane &from, const sac_camera_
             return -1;
         for (int i = lane; i < PATCH; i += LANES) {
             const int   column = i % SIDE, row = i / SIDE;
-            const float off = r.wide[(row + 1) * WIDE + column + 1] - sac_camera_pixel(&w, column, row);
+            const float off =
+                r.wide[(row + 1) * WIDE + column + 1] - sac_camera_pixel(&w, column, row);
             r.term[0][i] = off * r.gx[i];
             r.term[1][i] = off * r.gy[i];
             r.term[2][i] = fabsf(off);
@@ -206,8 +212,8 @@ __global__ void __launch_bounds__(LANES *CORNERS) follow_corners(const cuda_came
     const cuda_camera_job    job = p.jobs[blockIdx.y];
     const sac_camera_pyramid before = pyramid_of(job, job.before);
     const sac_camera_plane  &level = before.level[0];
-    const int lane = threadIdx.x, cell = blockIdx.x * CORNERS + threadIdx.y;
-    const int across = sac_camera_cells(level.width);
+    const int                lane = threadIdx.x, cell = blockIdx.x * CORNERS + threadIdx.y;
+    const int                across = sac_camera_cells(level.width);
     if (!job.before || cell >= across * sac_camera_cells(level.height))
         return;
     cuda_camera_corner c = {};

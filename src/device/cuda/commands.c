@@ -31,7 +31,8 @@ static sac_result block_grow(struct sac_device *dev, struct cuda_command_block *
     while (size < bytes)
         size *= 2;
     block_finish(b);
-    sac_result res = cuda_check(dev, cudaEventCreateWithFlags(&b->read, cudaEventDisableTiming), "an event");
+    sac_result res =
+        cuda_check(dev, cudaEventCreateWithFlags(&b->read, cudaEventDisableTiming), "an event");
     if (res == SAC_OK)
         res = sac_buffer_create_own(dev, size, "lists for kernels", true, &b->host_buffer);
     if (res == SAC_OK)
@@ -48,8 +49,8 @@ static sac_result block_grow(struct sac_device *dev, struct cuda_command_block *
     return SAC_OK;
 }
 
-/* All blocks with the first list, so that none is made later. One for which there is no memory is tried again
- * when it is needed. Under the lock. */
+/* All blocks with the first list, so that none is made later. One for which there is no memory is
+ * tried again when it is needed. Under the lock. */
 static void open_blocks(struct sac_device *dev, struct cuda_state *state)
 {
     sac_result res = SAC_OK;
@@ -111,8 +112,9 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
     struct cuda_state *state = dev->state;
     sac_result         res = SAC_OK;
     if (bytes > CUDA_COMMAND_BYTES_MAX)
-        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: a list of %zu bytes; up to %d can be sent at once",
-                        dev->name, bytes, (int)CUDA_COMMAND_BYTES_MAX);
+        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT,
+                        "%s: a list of %zu bytes; up to %d can be sent at once", dev->name, bytes,
+                        (int)CUDA_COMMAND_BYTES_MAX);
     pthread_mutex_lock(&state->lock);
     if (!state->commands_open)
         open_blocks(dev, state);

@@ -18,8 +18,9 @@ struct sac_stream {
     struct sac_buffer *scratch; /* between the kernels of one operation; NULL: none yet */
 };
 
-/* A list for a kernel that is too long for its parameters: written in pinned memory, copied behind what
- * is queued, read by the kernel on the device. The two sides and the event that tells when they are free. */
+/* A list for a kernel that is too long for its parameters: written in pinned memory, copied behind
+ * what is queued, read by the kernel on the device. The two sides and the event that tells when
+ * they are free. */
 struct cuda_command_block {
     void              *host, *device; /* in the buffers behind them */
     struct sac_buffer *host_buffer, *device_buffer;
@@ -30,13 +31,13 @@ struct cuda_command_block {
 enum { CUDA_COMMAND_BLOCKS = 8, CUDA_COMMAND_BYTES_MAX = 8 << 20 };
 
 struct cuda_state {
-    CUcontext         context; /* the GPU's primary one, which libavcodec shares */
-    struct sac_stream stream;  /* the device's own */
-    pthread_mutex_t   lock;    /* guards commands and the making of video */
-    pthread_cond_t    given;   /* a thread has returned a block of commands */
-    struct sac_stream *video;  /* the decoders'; NULL: none has come yet */
+    CUcontext                 context; /* the GPU's primary one, which libavcodec shares */
+    struct sac_stream         stream;  /* the device's own */
+    pthread_mutex_t           lock;    /* guards commands and the making of video */
+    pthread_cond_t            given;   /* a thread has returned a block of commands */
+    struct sac_stream        *video;   /* the decoders'; NULL: none has come yet */
     struct cuda_command_block commands[CUDA_COMMAND_BLOCKS];
-    bool              commands_open; /* they have their first memory */
+    bool                      commands_open; /* they have their first memory */
 };
 
 /* Every entry works between these two, so that a thread's own context stays what it was. */
@@ -61,13 +62,16 @@ static inline cudaStream_t cuda_stream_of(struct sac_device *dev, struct sac_str
  * until cuda_scratch_return, which is called when the work is queued. Between cuda_enter and
  * cuda_leave.
  * Errors   SAC_ERR_LIMIT, SAC_ERR_MEMORY; then don't return it. */
-sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out);
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes,
+                             void **out);
 void       cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream);
 
-/* Room for a list of `bytes` to write at (*out)->host, then queue: the copy, the kernel, and `done` behind
- * both. With all blocks under way, or with other threads, it waits for one. Between cuda_enter and cuda_leave.
+/* Room for a list of `bytes` to write at (*out)->host, then queue: the copy, the kernel, and `done`
+ * behind both. With all blocks under way, or with other threads, it waits for one. Between
+ * cuda_enter and cuda_leave.
  * Errors   SAC_ERR_LIMIT for more than CUDA_COMMAND_BYTES_MAX; SAC_ERR_MEMORY. */
-sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_command_block **out);
+sac_result cuda_commands_take(struct sac_device *dev, size_t bytes,
+                              struct cuda_command_block **out);
 sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
                               struct cuda_command_block *block, size_t bytes, const char *what);
 void       cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
@@ -90,8 +94,8 @@ sac_result cuda_host_alloc(struct sac_device *dev, size_t bytes, void **out);
 void       cuda_host_free(struct sac_device *dev, void *p);
 sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
                      size_t bytes, enum sac_copy_kind kind);
-sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream, const struct sac_copy_rows *r,
-                          enum sac_copy_kind kind);
+sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream,
+                          const struct sac_copy_rows *r, enum sac_copy_kind kind);
 
 /* device.c: until all work of a stream is done; the thread sleeps. */
 cudaError_t cuda_wait(struct sac_stream *stream);
@@ -101,7 +105,8 @@ sac_result cuda_event_create(struct sac_device *dev, bool timed, struct sac_even
 void       cuda_event_destroy(struct sac_event **event);
 sac_result cuda_event_record(struct sac_event *event, struct sac_stream *stream);
 sac_result cuda_event_wait(struct sac_event *event);
-sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_stream *stream, struct sac_event *event);
+sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_stream *stream,
+                                  struct sac_event *event);
 sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns);
 bool       cuda_event_reached(struct sac_event *event);
 
@@ -109,27 +114,31 @@ sac_result cuda_video_context(struct sac_device *dev, void *hwctx, struct sac_st
 sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
                            const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,
                            int n, void *dst);
-sac_result cuda_crops(struct sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
-                      void *dst, int32_t *count);
+sac_result cuda_crops(struct sac_device *dev, struct sac_stream *stream,
+                      const struct sac_crops_job *job, void *dst, int32_t *count);
 sac_result cuda_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                         enum sac_filter filter, sac_frame *dst);
 sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
                      const struct sac_shape *shapes, int n);
-sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *spec,
-                       const void *const *tensors, const struct sac_fit_map *maps, int n, void *out);
+sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream,
+                       const struct sac_detect_spec *spec, const void *const *tensors,
+                       const struct sac_fit_map *maps, int n, void *out);
 sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
                           enum sac_dtype dtype, int rows, int dim, float *out);
 sac_result cuda_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
                           const float *b, int m, int dim, float *out);
-sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job);
-sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream, const struct sac_camera_job *jobs,
-                       int n, struct sac_camera_move *out);
+sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream,
+                      const struct sac_looks_job *job);
+sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream,
+                       const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
 
-sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream, const struct sac_operand *o,
-                         void *dst, int to, const void *src, int from);
+sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_operand *o, void *dst, int to, const void *src, int from);
 sac_result cuda_capture_begin(struct sac_device *dev, struct sac_stream *stream);
-sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream, struct sac_device_graph **out);
-sac_result cuda_graph_launch(struct sac_device *dev, struct sac_stream *stream, struct sac_device_graph *graph);
+sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream,
+                            struct sac_device_graph **out);
+sac_result cuda_graph_launch(struct sac_device *dev, struct sac_stream *stream,
+                             struct sac_device_graph *graph);
 void       cuda_graph_destroy(struct sac_device *dev, struct sac_device_graph **graph);
 
 #endif

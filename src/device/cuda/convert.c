@@ -7,12 +7,12 @@
 static cudaError_t copy_planes(const sac_frame *src, const sac_frame *dst, cudaStream_t stream)
 {
     struct sac_plane_layout plane[SAC_PLANES_MAX];
-    int         n = sac_frame_planes(src->format, src->width, src->height, plane);
-    cudaError_t res = cudaSuccess;
+    int                     n = sac_frame_planes(src->format, src->width, src->height, plane);
+    cudaError_t             res = cudaSuccess;
     for (int i = 0; i < n && res == cudaSuccess; i++)
-        res = cudaMemcpy2DAsync(dst->plane[i], dst->pitch_bytes[i], src->plane[i], src->pitch_bytes[i],
-                                plane[i].row_bytes, (size_t)plane[i].rows, cudaMemcpyDeviceToDevice,
-                                stream);
+        res = cudaMemcpy2DAsync(dst->plane[i], dst->pitch_bytes[i], src->plane[i],
+                                src->pitch_bytes[i], plane[i].row_bytes, (size_t)plane[i].rows,
+                                cudaMemcpyDeviceToDevice, stream);
     return res;
 }
 

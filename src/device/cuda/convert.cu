@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames to frames. A thread makes two by two pixels and the chroma sample they share, so nothing is
- * sampled twice; see axes.cuh. */
+/* Frames to frames. A thread makes two by two pixels and the chroma sample they share, so nothing
+ * is sampled twice; see axes.cuh. */
 #include "device/cuda/axes.cuh"
 #include "device/cuda/launch.h"
 
-namespace {
-
-__device__ void write_pixel(const struct cuda_convert_params &p, int x, int y, const float channel[3])
+namespace
 {
-    uint8_t *row = p.plane[0] + (size_t)y * p.pitch[0];
+
+__device__ void write_pixel(const struct cuda_convert_params &p, int x, int y,
+                            const float channel[3])
+{
+    uint8_t  *row = p.plane[0] + (size_t)y * p.pitch[0];
     const int step = sac_rgb_step(p.recode.to);
     if (step) {
         row += step * x;
@@ -38,7 +40,8 @@ __device__ void write_chroma(const struct cuda_convert_params &p, int cx, int cy
 
 /* Unlike preprocess, a thread's two rows are neighbours: they share chroma. */
 template <typename AXES, bool TURNED>
-__global__ void __launch_bounds__(THREADS) convert(const __grid_constant__ struct cuda_convert_params p)
+__global__ void __launch_bounds__(THREADS)
+    convert(const __grid_constant__ struct cuda_convert_params p)
 {
     __shared__ AXES axes;
     const int       tile_x = blockIdx.x * TILE_X, tile_y = blockIdx.y * TILE_Y;
@@ -51,7 +54,8 @@ __global__ void __launch_bounds__(THREADS) convert(const __grid_constant__ struc
     for (int r = 0; r < 2; r++)
         for (int k = 0; k < 2; k++) {
             if (x + k < p.x.n && y + r < p.y.n) {
-                sample_channels<TURNED>(&axes, p.src, p.x, p.y, x + k, y + r, i + k, j + r, quad[r][k]);
+                sample_channels<TURNED>(&axes, p.src, p.x, p.y, x + k, y + r, i + k, j + r,
+                                        quad[r][k]);
                 sac_recode_apply(&p.recode, quad[r][k]);
                 write_pixel(p, x + k, y + r, quad[r][k]);
             } else { /* past the edge: the last pixel again */
@@ -63,7 +67,8 @@ __global__ void __launch_bounds__(THREADS) convert(const __grid_constant__ struc
         return;
     float uv[2];
     for (int c = 0; c < 2; c++)
-        uv[c] = (quad[0][0][1 + c] + quad[0][1][1 + c] + quad[1][0][1 + c] + quad[1][1][1 + c]) * 0.25f;
+        uv[c] =
+            (quad[0][0][1 + c] + quad[0][1][1 + c] + quad[1][0][1 + c] + quad[1][1][1 + c]) * 0.25f;
     write_chroma(p, x / 2, y / 2, uv);
 }
 

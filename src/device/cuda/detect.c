@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output tensors to boxes: a launch for all cells of a batch, one for the suppression, one to pack. */
+/* Output tensors to boxes: a launch for all cells of a batch, one for the suppression, one to
+ * pack. */
 #include "device/cuda/common.h"
 #include "device/cuda/launch.h"
 
@@ -35,8 +36,8 @@ static void step_images(struct cuda_detect_params *p, int n)
     p->kept += images * (size_t)p->spec.keep;
 }
 
-static cudaError_t launch(struct cuda_detect_params p, const struct sac_fit_map *maps, int n, void *out,
-                          cudaStream_t stream)
+static cudaError_t launch(struct cuda_detect_params p, const struct sac_fit_map *maps, int n,
+                          void *out, cudaStream_t stream)
 {
     const struct cuda_detect_params first = p;
     cudaError_t                     res = cudaSuccess;
@@ -51,8 +52,9 @@ static cudaError_t launch(struct cuda_detect_params p, const struct sac_fit_map 
     return res;
 }
 
-sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream, const struct sac_detect_spec *spec,
-                       const void *const *tensors, const struct sac_fit_map *maps, int n, void *out)
+sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream,
+                       const struct sac_detect_spec *spec, const void *const *tensors,
+                       const struct sac_fit_map *maps, int n, void *out)
 {
     struct cuda_detect_params p = {.spec = *spec, .keys_room = 1};
     void                     *scratch = NULL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cells to boxes, in three launches for a batch: tell what only the values of an image can; decode the cells,
- * a thread each; sort and suppress, a block an image. */
+/* Cells to boxes, in three launches for a batch: tell what only the values of an image can; decode
+ * the cells, a thread each; sort and suppress, a block an image. */
 #include "device/cuda/launch.h"
 
-namespace {
+namespace
+{
 
 enum { LOOK_THREADS = 512, CELL_THREADS = 256, NMS_THREADS = 1024, KEYS_SHARED = 2048 };
 
@@ -13,7 +14,8 @@ struct map_list {
 
 /* ---- the form ---- */
 
-__global__ void __launch_bounds__(LOOK_THREADS) begin(const __grid_constant__ struct cuda_detect_params p)
+__global__ void __launch_bounds__(LOOK_THREADS)
+    begin(const __grid_constant__ struct cuda_detect_params p)
 {
     __shared__ double all[LOOK_THREADS];
     const int         thread = threadIdx.x;
@@ -35,14 +37,15 @@ __global__ void __launch_bounds__(LOOK_THREADS) begin(const __grid_constant__ st
 /* ---- cells ---- */
 
 __global__ void __launch_bounds__(CELL_THREADS)
-    decode(const __grid_constant__ struct cuda_detect_params p, const __grid_constant__ struct map_list maps)
+    decode(const __grid_constant__ struct cuda_detect_params p,
+           const __grid_constant__ struct map_list           maps)
 {
     const int                 image = blockIdx.y, cell = blockIdx.x * CELL_THREADS + threadIdx.x;
     struct cuda_detect_state *state = &p.state[image];
     struct sac_detection      box;
-    const bool                found = cell < p.spec.cells &&
-                       sac_detect_box(&p.spec, p.tensors, p.first + image, cell, state->mode, &maps.map[image],
-                                      &box);
+    const bool                found =
+        cell < p.spec.cells && sac_detect_box(&p.spec, p.tensors, p.first + image, cell,
+                                              state->mode, &maps.map[image], &box);
     const unsigned lanes = __ballot_sync(~0u, found);
     const int      lane = threadIdx.x % 32;
     int            at = 0;
@@ -77,7 +80,8 @@ __device__ bool is_before(const struct list &l, uint64_t a, uint64_t b)
     if (a >> 32 != b >> 32)
         return a < b;
     const uint32_t i = (uint32_t)a, j = (uint32_t)b;
-    if (i >= (uint32_t)l.count || j >= (uint32_t)l.count) /* what fills up to a power of two goes last */
+    if (i >= (uint32_t)l.count || j >= (uint32_t)l.count) /* what fills up to a power of two goes
+                                                             last */
         return i < j;
     const int order = sac_detect_order(&l.box[i], &l.box[j]);
     return order ? order < 0 : l.cell[i] < l.cell[j];
@@ -134,15 +138,16 @@ __device__ int suppress(const struct cuda_detect_params &p, const struct sac_det
     return count;
 }
 
-__global__ void __launch_bounds__(NMS_THREADS) nms(const __grid_constant__ struct cuda_detect_params p)
+__global__ void __launch_bounds__(NMS_THREADS)
+    nms(const __grid_constant__ struct cuda_detect_params p)
 {
-    __shared__ uint64_t       keys_shared[KEYS_SHARED];
+    __shared__ uint64_t        keys_shared[KEYS_SHARED];
     extern __shared__ uint32_t dead[]; /* a bit per cell */
-    const int                 image = blockIdx.x;
-    const size_t              first = (size_t)image * p.spec.cells;
-    struct cuda_detect_state *state = &p.state[image];
-    const struct list         l = {p.candidates + first, p.cell + first, state->found};
-    int                       n = 1;
+    const int                  image = blockIdx.x;
+    const size_t               first = (size_t)image * p.spec.cells;
+    struct cuda_detect_state  *state = &p.state[image];
+    const struct list          l = {p.candidates + first, p.cell + first, state->found};
+    int                        n = 1;
     while (n < l.count)
         n *= 2;
     uint64_t *keys = n <= KEYS_SHARED ? keys_shared : p.keys + (size_t)image * p.keys_room;
@@ -161,8 +166,8 @@ __global__ void __launch_bounds__(NMS_THREADS) nms(const __grid_constant__ struc
 
 /* ---- packing ---- */
 
-__global__ void pack(const struct cuda_detect_state *state, const struct sac_detection *kept, int keep,
-                     int32_t *count, struct sac_detection *boxes)
+__global__ void pack(const struct cuda_detect_state *state, const struct sac_detection *kept,
+                     int keep, int32_t *count, struct sac_detection *boxes)
 {
     __shared__ int before;
     const int      image = blockIdx.x, n = state[image].kept;
@@ -183,8 +188,9 @@ __global__ void pack(const struct cuda_detect_state *state, const struct sac_det
 
 } // namespace
 
-extern "C" cudaError_t cuda_launch_detect(const struct cuda_detect_params *p, const struct sac_fit_map *maps,
-                                          int n, cudaStream_t stream)
+extern "C" cudaError_t cuda_launch_detect(const struct cuda_detect_params *p,
+                                          const struct sac_fit_map *maps, int n,
+                                          cudaStream_t stream)
 {
     struct map_list list;
     for (int i = 0; i < n; i++)

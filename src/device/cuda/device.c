@@ -10,9 +10,9 @@ enum { GPUS_MAX = 64 };
 
 /* ---- the driver ---- */
 
-/* The context functions of the driver, which the runtime opens: nothing here links libcuda.so.1. Each
- * primary context is retained once and kept: a runtime does not survive its context, and all that it
- * costs stays with the process, however often devices are opened. */
+/* The context functions of the driver, which the runtime opens: nothing here links libcuda.so.1.
+ * Each primary context is retained once and kept: a runtime does not survive its context, and all
+ * that it costs stays with the process, however often devices are opened. */
 static struct {
     pthread_mutex_t lock; /* guards the rest */
     bool            known;
@@ -27,8 +27,7 @@ static cudaError_t entry_point(const char *name, void *fn)
 {
     enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
 #if CUDART_VERSION >= 12050
-    cudaError_t res =
-        cudaGetDriverEntryPointByVersion(name, fn, 12000, cudaEnableDefault, &found);
+    cudaError_t res = cudaGetDriverEntryPointByVersion(name, fn, 12000, cudaEnableDefault, &found);
 #else
     cudaError_t res = cudaGetDriverEntryPoint(name, fn, cudaEnableDefault, &found);
 #endif
@@ -40,7 +39,8 @@ static cudaError_t entry_point(const char *name, void *fn)
 /* Under the lock. */
 static cudaError_t know_driver(void)
 {
-    cudaError_t res = driver.known ? cudaSuccess : entry_point("cuCtxPushCurrent", &driver.ctx_push);
+    cudaError_t res =
+        driver.known ? cudaSuccess : entry_point("cuCtxPushCurrent", &driver.ctx_push);
     if (res == cudaSuccess && !driver.known)
         res = entry_point("cuCtxPopCurrent", &driver.ctx_pop);
     if (res == cudaSuccess && !driver.known)
@@ -59,8 +59,9 @@ static cudaError_t retain_primary(int index, CUcontext *out)
     if (res == cudaSuccess && !driver.primary[index]) {
         /* A thread that waits for the GPU, in libavcodec's calls too, sleeps: the default spins. */
         res = cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid);
-        if (res == cudaSuccess && (driver.device_get(&gpu, index) != CUDA_SUCCESS ||
-                                   driver.primary_retain(&driver.primary[index], gpu) != CUDA_SUCCESS))
+        if (res == cudaSuccess &&
+            (driver.device_get(&gpu, index) != CUDA_SUCCESS ||
+             driver.primary_retain(&driver.primary[index], gpu) != CUDA_SUCCESS))
             res = cudaErrorDeviceUninitialized;
     }
     *out = driver.primary[index];
@@ -81,7 +82,8 @@ sac_result cuda_enter(struct sac_device *dev)
     const struct cuda_state *state = dev->state;
     if (driver.ctx_push(state->context) == CUDA_SUCCESS)
         return SAC_OK;
-    return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: its context is gone; did the process fork?", dev->name);
+    return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: its context is gone; did the process fork?",
+                    dev->name);
 }
 
 void cuda_leave(void)
@@ -94,8 +96,8 @@ void cuda_leave(void)
 
 static sac_result missing(struct sac_device *dev, const char *why)
 {
-    return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "device 'cuda:%d': %s; 'cpu' runs everywhere", dev->index,
-                    why);
+    return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "device 'cuda:%d': %s; 'cpu' runs everywhere",
+                    dev->index, why);
 }
 
 static const int        codes[] = {SAC_CUDA_CODES};
@@ -157,7 +159,8 @@ static cudaError_t stream_init(struct sac_stream *stream, struct sac_device *dev
         res = cudaStreamCreateWithPriority(&stream->handle, cudaStreamNonBlocking,
                                            patient ? least : greatest);
     if (res == cudaSuccess)
-        res = cudaEventCreateWithFlags(&stream->reached, cudaEventDisableTiming | cudaEventBlockingSync);
+        res = cudaEventCreateWithFlags(&stream->reached,
+                                       cudaEventDisableTiming | cudaEventBlockingSync);
     return res;
 }
 
@@ -313,8 +316,9 @@ static sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *s
 static sac_result scratch_grow(struct sac_device *dev, struct sac_stream *s, size_t bytes)
 {
     struct sac_buffer *larger = NULL;
-    sac_result         res = sac_buffer_create_own(dev, bytes, "scratch between kernels", false, &larger);
-    if (res == SAC_OK && s != cuda_own_stream(dev, NULL)) /* work queued there may still use the memory */
+    sac_result res = sac_buffer_create_own(dev, bytes, "scratch between kernels", false, &larger);
+    if (res == SAC_OK && s != cuda_own_stream(dev, NULL)) /* work queued there may still use the
+                                                             memory */
         res = cuda_stream_after(dev, s, NULL);
     if (res != SAC_OK) {
         sac_buffer_unref(&larger);
@@ -327,7 +331,8 @@ static sac_result scratch_grow(struct sac_device *dev, struct sac_stream *s, siz
     return SAC_OK;
 }
 
-sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out)
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes,
+                             void **out)
 {
     struct sac_stream *s = cuda_own_stream(dev, stream);
     sac_result         res = SAC_OK;
@@ -349,14 +354,15 @@ void cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream)
 
 /* ---- the table ---- */
 
-static const struct sac_kernel_provider *const providers[] = {&sac_kernels_cudnn, &sac_kernels_cuda};
+static const struct sac_kernel_provider *const providers[] = {&sac_kernels_cudnn,
+                                                              &sac_kernels_cuda};
 
 static const struct sac_device_ops sac_device_cuda = {
     .name = "cuda",
     .build = SAC_CUDA_BUILD,
     .host_memory = false,
-    /* With torch.compile YOLOX-S takes 0.64 ms a frame alone, 0.22 in a batch of 8, 0.17 in one of 32 (H200,
-     * 2026-11-21). */
+    /* With torch.compile YOLOX-S takes 0.64 ms a frame alone, 0.22 in a batch of 8, 0.17 in one of
+     * 32 (H200, 2026-11-21). */
     .batch_best = 32,
     .service = cuda_service,
     .open = cuda_open,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shapes onto a frame: all their coats go to the GPU as one list, and one launch paints them in order. */
+/* Shapes onto a frame: all their coats go to the GPU as one list, and one launch paints them in
+ * order. */
 #include <string.h>
 
 #include "device/cuda/common.h"
@@ -16,17 +17,19 @@ struct list {
 
 static void collect(void *user, const struct sac_coat *coat, const struct sac_segment *segment)
 {
-    struct list  *l = user;
+    struct list *l = user;
     const size_t count = coat->cover == SAC_COVER_STROKES ? (size_t)coat->count : 0;
     if (l->failed || !sac_grow((void **)&l->coat, &l->coat_room, l->coats + 1, sizeof *l->coat) ||
-        !sac_grow((void **)&l->segment, &l->segment_room, l->segments + count, sizeof *l->segment)) {
+        !sac_grow((void **)&l->segment, &l->segment_room, l->segments + count,
+                  sizeof *l->segment)) {
         l->failed = true;
         return;
     }
     const struct sac_bounds *b = &coat->bounds;
-    l->bounds = l->coats ? (struct sac_bounds){SAC_MIN(l->bounds.x0, b->x0), SAC_MIN(l->bounds.y0, b->y0),
-                                               SAC_MAX(l->bounds.x1, b->x1), SAC_MAX(l->bounds.y1, b->y1)}
-                         : *b;
+    l->bounds =
+        l->coats ? (struct sac_bounds){SAC_MIN(l->bounds.x0, b->x0), SAC_MIN(l->bounds.y0, b->y0),
+                                       SAC_MAX(l->bounds.x1, b->x1), SAC_MAX(l->bounds.y1, b->y1)}
+                 : *b;
     l->coat[l->coats] = *coat;
     l->coat[l->coats++].first = (int)l->segments;
     if (count)
@@ -37,9 +40,10 @@ static void collect(void *user, const struct sac_coat *coat, const struct sac_se
 static sac_result paint(struct sac_device *dev, struct sac_stream *stream, const sac_frame *frame,
                         const struct list *l)
 {
-    const size_t coat_bytes = l->coats * sizeof *l->coat, segment_bytes = l->segments * sizeof *l->segment;
+    const size_t coat_bytes = l->coats * sizeof *l->coat,
+                 segment_bytes = l->segments * sizeof *l->segment;
     struct cuda_command_block *block = NULL;
-    sac_result res = cuda_commands_take(dev, coat_bytes + segment_bytes, &block);
+    sac_result                 res = cuda_commands_take(dev, coat_bytes + segment_bytes, &block);
     if (res != SAC_OK)
         return res;
     struct cuda_draw_params p = {.width = frame->width,

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block paints a tile. Its threads first sort out, 256 coats at a time, which of them touch the tile;
- * then each thread lays these, in order, on two by two pixels and the chroma sample they share. What no
- * coat touches is neither read nor written. */
+/* A block paints a tile. Its threads first sort out, 256 coats at a time, which of them touch the
+ * tile; then each thread lays these, in order, on two by two pixels and the chroma sample they
+ * share. What no coat touches is neither read nor written. */
 #include "device/cuda/launch.h"
 
-namespace {
+namespace
+{
 
-enum { THREADS_X = 32, THREADS_Y = 8, THREADS = THREADS_X * THREADS_Y, TILE_X = 2 * THREADS_X, TILE_Y = 2 * THREADS_Y };
+enum {
+    THREADS_X = 32,
+    THREADS_Y = 8,
+    THREADS = THREADS_X * THREADS_Y,
+    TILE_X = 2 * THREADS_X,
+    TILE_Y = 2 * THREADS_Y
+};
 
 struct hits {
     int count;
@@ -20,7 +27,8 @@ __device__ bool touches(const struct sac_bounds &b, int x, int y)
 }
 
 /* Of coats [from, from + THREADS) those that touch the tile, in order. */
-__device__ void find_hits(const struct cuda_draw_params &p, int from, int x, int y, int thread, struct hits *hits)
+__device__ void find_hits(const struct cuda_draw_params &p, int from, int x, int y, int thread,
+                          struct hits *hits)
 {
     const int      at = from + thread, warp = thread / 32, lane = thread % 32;
     const bool     hit = at < p.count && touches(p.coats[at].bounds, x, y);
@@ -54,13 +62,15 @@ __device__ int cover_at(const struct sac_coat &c, const struct sac_segment *segm
         return x >= c.hole.x0 && x < c.hole.x1 && y >= c.hole.y0 && y < c.hole.y1 ? 0 : 255;
     int most = 0;
     for (int i = 0; i < c.count; i++) {
-        const int cover = sac_cover_of(&segments[c.first + i], c.radius, (float)x + 0.5f, (float)y + 0.5f);
+        const int cover =
+            sac_cover_of(&segments[c.first + i], c.radius, (float)x + 0.5f, (float)y + 0.5f);
         most = cover > most ? cover : most;
     }
     return most;
 }
 
-__device__ void mix_pixel(const struct cuda_draw_params &p, const struct sac_coat &c, int x, int y, int cover)
+__device__ void mix_pixel(const struct cuda_draw_params &p, const struct sac_coat &c, int x, int y,
+                          int cover)
 {
     uint8_t *row = p.plane[0] + (size_t)y * p.pitch[0];
     if (p.format == SAC_PIXEL_P010) {
@@ -74,7 +84,8 @@ __device__ void mix_pixel(const struct cuda_draw_params &p, const struct sac_coa
     }
 }
 
-__device__ void mix_chroma(const struct cuda_draw_params &p, const struct sac_coat &c, int cx, int cy, int cover)
+__device__ void mix_chroma(const struct cuda_draw_params &p, const struct sac_coat &c, int cx,
+                           int cy, int cover)
 {
     for (int k = 0; k < 2; k++) {
         if (p.format == SAC_PIXEL_I420) {
@@ -90,11 +101,12 @@ __device__ void mix_chroma(const struct cuda_draw_params &p, const struct sac_co
     }
 }
 
-__global__ void __launch_bounds__(THREADS) draw(const __grid_constant__ struct cuda_draw_params p, int left, int top)
+__global__ void __launch_bounds__(THREADS)
+    draw(const __grid_constant__ struct cuda_draw_params p, int left, int top)
 {
     __shared__ struct hits hits;
-    const int tile_x = left + blockIdx.x * TILE_X, tile_y = top + blockIdx.y * TILE_Y;
-    const int x = tile_x + 2 * threadIdx.x, y = tile_y + 2 * threadIdx.y;
+    const int              tile_x = left + blockIdx.x * TILE_X, tile_y = top + blockIdx.y * TILE_Y;
+    const int              x = tile_x + 2 * threadIdx.x, y = tile_y + 2 * threadIdx.y;
     for (int from = 0; from < p.count; from += THREADS) {
         find_hits(p, from, tile_x, tile_y, threadIdx.y * THREADS_X + threadIdx.x, &hits);
         for (int i = 0; i < hits.count; i++) {
@@ -118,7 +130,8 @@ __global__ void __launch_bounds__(THREADS) draw(const __grid_constant__ struct c
 extern "C" cudaError_t cuda_launch_draw(const struct cuda_draw_params *p, cudaStream_t stream)
 {
     const int  left = p->bounds.x0 & ~1, top = p->bounds.y0 & ~1;
-    const dim3 grid((p->bounds.x1 - left + TILE_X - 1) / TILE_X, (p->bounds.y1 - top + TILE_Y - 1) / TILE_Y);
+    const dim3 grid((p->bounds.x1 - left + TILE_X - 1) / TILE_X,
+                    (p->bounds.y1 - top + TILE_Y - 1) / TILE_Y);
     draw<<<grid, dim3(THREADS_X, THREADS_Y), 0, stream>>>(*p, left, top);
     return cudaGetLastError();
 }

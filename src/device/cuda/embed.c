@@ -8,7 +8,8 @@ sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, con
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(dev, cuda_launch_normalise(in, dtype, rows, dim, out, cuda_stream_of(dev, stream)),
+    res = cuda_check(dev,
+                     cuda_launch_normalise(in, dtype, rows, dim, out, cuda_stream_of(dev, stream)),
                      "normalise");
     cuda_leave();
     return res;

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A warp takes a row, or a pair of rows: its lanes read neighbours and fold their sums as device/embed.h
- * says. */
+/* A warp takes a row, or a pair of rows: its lanes read neighbours and fold their sums as
+ * device/embed.h says. */
 #include "device/cuda/launch.h"
 
-namespace {
+namespace
+{
 
-enum { LANES = 32, WARPS = 8, PAIRS = 4 /* rows of b that a warp compares with its row of a at once */ };
+enum {
+    LANES = 32,
+    WARPS = 8,
+    PAIRS = 4 /* rows of b that a warp compares with its row of a at once */
+};
 
 template <typename T> __device__ T fold(T sum)
 {
@@ -16,7 +21,8 @@ template <typename T> __device__ T fold(T sum)
 
 __device__ float number(const void *in, enum sac_dtype dtype, size_t at)
 {
-    return dtype == SAC_F16 ? sac_float_of_half(((const uint16_t *)in)[at]) : ((const float *)in)[at];
+    return dtype == SAC_F16 ? sac_float_of_half(((const uint16_t *)in)[at])
+                            : ((const float *)in)[at];
 }
 
 __global__ void __launch_bounds__(LANES *WARPS)
@@ -62,10 +68,11 @@ __global__ void __launch_bounds__(LANES *WARPS)
 
 } // namespace
 
-extern "C" cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim,
-                                             float *out, cudaStream_t stream)
+extern "C" cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows,
+                                             int dim, float *out, cudaStream_t stream)
 {
-    normalise<<<(rows + WARPS - 1) / WARPS, dim3(LANES, WARPS), 0, stream>>>(in, dtype, rows, dim, out);
+    normalise<<<(rows + WARPS - 1) / WARPS, dim3(LANES, WARPS), 0, stream>>>(in, dtype, rows, dim,
+                                                                             out);
     return cudaGetLastError();
 }
 

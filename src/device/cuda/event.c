@@ -40,15 +40,17 @@ void cuda_event_destroy(struct sac_event **event_at)
     sac_free(event);
 }
 
-/* A stream that is captured would take the event for an edge of its graph: it is to be a node there. */
+/* A stream that is captured would take the event for an edge of its graph: it is to be a node
+ * there. */
 static cudaError_t record(cudaEvent_t event, cudaStream_t stream)
 {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cudaError_t                  res = cudaStreamIsCapturing(stream, &status);
     if (res != cudaSuccess)
         return res;
-    return cudaEventRecordWithFlags(event, stream, status == cudaStreamCaptureStatusActive ? cudaEventRecordExternal
-                                                                                          : cudaEventRecordDefault);
+    return cudaEventRecordWithFlags(
+        event, stream,
+        status == cudaStreamCaptureStatusActive ? cudaEventRecordExternal : cudaEventRecordDefault);
 }
 
 sac_result cuda_event_record(struct sac_event *event, struct sac_stream *stream)
@@ -56,7 +58,8 @@ sac_result cuda_event_record(struct sac_event *event, struct sac_stream *stream)
     sac_result res = cuda_enter(event->dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(event->dev, record(event->handle, cuda_stream_of(event->dev, stream)), "an event");
+    res = cuda_check(event->dev, record(event->handle, cuda_stream_of(event->dev, stream)),
+                     "an event");
     cuda_leave();
     return res;
 }
@@ -89,7 +92,8 @@ sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, in
     sac_result res = cuda_enter(begin->dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(begin->dev, cudaEventElapsedTime(&ms, begin->handle, end->handle), "a measurement");
+    res = cuda_check(begin->dev, cudaEventElapsedTime(&ms, begin->handle, end->handle),
+                     "a measurement");
     cuda_leave();
     if (res == SAC_OK)
         *ns = (int64_t)((double)ms * 1e6);

@@ -6,15 +6,16 @@ struct sac_device_graph {
     cudaGraphExec_t exec;
 };
 
-/* Thread-local: other threads may allocate and queue on other streams meanwhile, which would break a global
- * capture; providers must follow the rules for this thread (engine/kernel.h). */
+/* Thread-local: other threads may allocate and queue on other streams meanwhile, which would break
+ * a global capture; providers must follow the rules for this thread (engine/kernel.h). */
 sac_result cuda_capture_begin(struct sac_device *dev, struct sac_stream *stream)
 {
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(dev, cudaStreamBeginCapture(cuda_stream_of(dev, stream), cudaStreamCaptureModeThreadLocal),
-                     "the begin of a capture");
+    res = cuda_check(
+        dev, cudaStreamBeginCapture(cuda_stream_of(dev, stream), cudaStreamCaptureModeThreadLocal),
+        "the begin of a capture");
     cuda_leave();
     return res;
 }
@@ -25,7 +26,8 @@ static cudaError_t instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraph
     return res == cudaSuccess ? cudaGraphUpload(*exec, stream) : res;
 }
 
-sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream, struct sac_device_graph **out)
+sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream,
+                            struct sac_device_graph **out)
 {
     struct sac_device_graph *g = sac_new(struct sac_device_graph);
     cudaGraph_t              graph = NULL;
@@ -35,7 +37,8 @@ sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream, s
         sac_free(g);
         return res;
     }
-    cudaError_t done = cudaStreamEndCapture(handle, &graph); /* always: the stream must capture no more */
+    cudaError_t done = cudaStreamEndCapture(handle, &graph); /* always: the stream must capture no
+                                                                more */
     if (done == cudaSuccess && g)
         done = instantiate(graph, handle, &g->exec);
     res = cuda_check(dev, done, "the end of a capture");
@@ -53,12 +56,14 @@ sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream, s
     return res;
 }
 
-sac_result cuda_graph_launch(struct sac_device *dev, struct sac_stream *stream, struct sac_device_graph *graph)
+sac_result cuda_graph_launch(struct sac_device *dev, struct sac_stream *stream,
+                             struct sac_device_graph *graph)
 {
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(dev, cudaGraphLaunch(graph->exec, cuda_stream_of(dev, stream)), "a graph's launch");
+    res = cuda_check(dev, cudaGraphLaunch(graph->exec, cuda_stream_of(dev, stream)),
+                     "a graph's launch");
     cuda_leave();
     return res;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels as the host code sees them: a launcher queues work on a stream and decides nothing. Its
- * parameters go to the GPU with the launch, so nothing is uploaded and the caller may forget them. */
+ * parameters go to the GPU with the launch, so nothing is uploaded and the caller may forget
+ * them. */
 #ifndef SAC_DEVICE_CUDA_LAUNCH_H
 #define SAC_DEVICE_CUDA_LAUNCH_H
 
@@ -13,10 +14,11 @@
 #include "device/place.h"
 #include "device/sample.h"
 
-/* A launch of a kernel without shared memory of a size that is known only then. Tests without a GPU have
- * their own. */
+/* A launch of a kernel without shared memory of a size that is known only then. Tests without a GPU
+ * have their own. */
 #ifndef CUDA_LAUNCH
-#define CUDA_LAUNCH(kernel, grid, block, stream, ...) kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
+#define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
+    kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
 #endif
 
 #ifdef __cplusplus
@@ -26,8 +28,9 @@ extern "C" {
 /* One crop: what it shows and where in the tensor. */
 struct cuda_crop {
     struct sac_surface   src;
-    struct sac_axis_spec x, y; /* x.n by y.n pixels of the tensor from left, top on; the rest is fill */
-    int                  left, top;
+    struct sac_axis_spec x, y; /* x.n by y.n pixels of the tensor from left, top on; the rest is
+                                  fill */
+    int left, top;
 };
 
 /* A launch may have 32,764 bytes of parameters. */
@@ -59,17 +62,18 @@ struct cuda_find_params {
     struct sac_surface          frame[CUDA_CROP_FRAMES];
 };
 /* crops [max] and count in device memory; params->area: what the filter asks for. */
-cudaError_t cuda_launch_find_crops(const struct cuda_find_params *params, struct cuda_crop *crops, int32_t *count,
-                                   cudaStream_t stream);
-cudaError_t cuda_launch_preprocess_found(const struct cuda_preprocess_params *params, const struct cuda_crop *crops,
-                                         const int32_t *count, int max, void *dst, cudaStream_t stream);
+cudaError_t cuda_launch_find_crops(const struct cuda_find_params *params, struct cuda_crop *crops,
+                                   int32_t *count, cudaStream_t stream);
+cudaError_t cuda_launch_preprocess_found(const struct cuda_preprocess_params *params,
+                                         const struct cuda_crop *crops, const int32_t *count,
+                                         int max, void *dst, cudaStream_t stream);
 
 struct cuda_convert_params {
     struct sac_surface   src;
     struct sac_axis_spec x, y;
     struct sac_recode    recode;
-    uint8_t             *plane[SAC_PLANES_MAX]; /* of the destination, x.n by y.n of format recode.to */
-    uint32_t             pitch[SAC_PLANES_MAX];
+    uint8_t *plane[SAC_PLANES_MAX]; /* of the destination, x.n by y.n of format recode.to */
+    uint32_t pitch[SAC_PLANES_MAX];
 };
 cudaError_t cuda_launch_convert(const struct cuda_convert_params *params, cudaStream_t stream);
 
@@ -87,7 +91,7 @@ cudaError_t cuda_launch_draw(const struct cuda_draw_params *params, cudaStream_t
 
 /* One image's part of the scratch: see cuda_detect_bytes. */
 struct cuda_detect_state {
-    int32_t found;   /* candidates */
+    int32_t found; /* candidates */
     int32_t kept;
     int32_t mode; /* what its values told: sac_detect_mode */
     int32_t unused;
@@ -106,25 +110,32 @@ struct cuda_detect_params {
     struct sac_detection     *kept;       /* [n][keep] */
 };
 /* maps [n], n <= CUDA_DETECT_IMAGES. */
-cudaError_t cuda_launch_detect(const struct cuda_detect_params *params, const struct sac_fit_map *maps, int n,
-                               cudaStream_t stream);
-cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state, const struct sac_detection *kept,
-                                    int keep, int n, int32_t *count, struct sac_detection *boxes,
+cudaError_t cuda_launch_detect(const struct cuda_detect_params *params,
+                               const struct sac_fit_map *maps, int n, cudaStream_t stream);
+cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state,
+                                    const struct sac_detection *kept, int keep, int n,
+                                    int32_t *count, struct sac_detection *boxes,
                                     cudaStream_t stream);
 
-cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim, float *out,
-                                  cudaStream_t stream);
+cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim,
+                                  float *out, cudaStream_t stream);
 cudaError_t cuda_launch_distances(const float *a, int n, const float *b, int m, int dim, float *out,
                                   cudaStream_t stream);
 
-enum cuda_crossing { CUDA_CROSS_1, CUDA_CROSS_2, CUDA_CROSS_4, CUDA_CROSS_8, CUDA_CROSS_TO_HALF,
-                     CUDA_CROSS_FROM_HALF };
+enum cuda_crossing {
+    CUDA_CROSS_1,
+    CUDA_CROSS_2,
+    CUDA_CROSS_4,
+    CUDA_CROSS_8,
+    CUDA_CROSS_TO_HALF,
+    CUDA_CROSS_FROM_HALF
+};
 struct cuda_relayout_params {
     void              *dst;
     const void        *src;
     int64_t            samples, rows, columns; /* of src [samples][rows][columns] */
     bool               turn;                   /* dst [samples][columns][rows]; else like src */
-    enum cuda_crossing crossing;               /* bytes of a number, or between float32 and float16 */
+    enum cuda_crossing crossing; /* bytes of a number, or between float32 and float16 */
 };
 cudaError_t cuda_launch_relayout(const struct cuda_relayout_params *params, cudaStream_t stream);
 
@@ -148,7 +159,7 @@ struct cuda_looks_params {
 cudaError_t cuda_launch_looks(const struct cuda_looks_params *params, cudaStream_t stream);
 
 struct cuda_camera_job {
-    const uint8_t *luma; /* the upright picture's first sample */
+    const uint8_t *luma;         /* the upright picture's first sample */
     uint8_t       *now, *before; /* before NULL: there is no former frame */
     int64_t        across, down; /* bytes to the next sample and to the one below */
     int32_t        width, height, format;
@@ -160,12 +171,12 @@ struct cuda_camera_corner {
     int32_t                 found, followed;
 };
 struct cuda_camera_params {
-    const struct cuda_camera_job *jobs;   /* [n], device memory */
+    const struct cuda_camera_job *jobs; /* [n], device memory */
     const struct sac_rect        *moving;
-    struct cuda_camera_corner    *corners; /* scratch */
-    struct sac_camera_move       *out;     /* [n] */
+    struct cuda_camera_corner    *corners;                 /* scratch */
+    struct sac_camera_move       *out;                     /* [n] */
     int                           n, tiles_max, cells_max; /* of one job */
-    bool                          turned; /* one frame at least is not upright */
+    bool                          turned;                  /* one frame at least is not upright */
 };
 /* Squares of level 0 that one block fills. */
 enum { CUDA_CAMERA_TILE = 16 };

@@ -35,11 +35,12 @@ static size_t write_lists(const struct sac_looks_job *job, const struct places *
         memcpy(to + at->updates, job->updates, (size_t)job->update_count * sizeof *job->updates);
     for (int i = 0; i < job->ask_count; i++) {
         const struct sac_look_ask *ask = &job->asks[i];
-        const size_t slots = (size_t)ask->objects, rows = (size_t)ask->items;
+        const size_t               slots = (size_t)ask->objects, rows = (size_t)ask->items;
         next.objects = ask->objects;
         next.items = ask->items;
         if (slots)
-            memcpy(to + at->slots + next.slots * sizeof(void *), ask->slots, slots * sizeof(void *));
+            memcpy(to + at->slots + next.slots * sizeof(void *), ask->slots,
+                   slots * sizeof(void *));
         if (rows)
             memcpy(to + at->rows + next.rows * sizeof(float *), ask->rows, rows * sizeof(float *));
         memcpy(to + at->asks + (size_t)i * sizeof next, &next, sizeof next);
@@ -70,19 +71,21 @@ static sac_result queue_lists(struct sac_device *dev, struct sac_stream *stream,
                                   .out = job->out};
     res = cuda_commands_send(dev, stream, block, at->bytes, "looks of tracks");
     if (res == SAC_OK)
-        res = cuda_check(dev, cuda_launch_looks(&p, cuda_stream_of(dev, stream)), "looks of tracks");
+        res =
+            cuda_check(dev, cuda_launch_looks(&p, cuda_stream_of(dev, stream)), "looks of tracks");
     cuda_commands_done(dev, stream, block);
     return res;
 }
 
-sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream, const struct sac_looks_job *job)
+sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream,
+                      const struct sac_looks_job *job)
 {
     const struct places at = places_of(job);
     if (!job->update_count && !job->ask_count)
         return SAC_OK;
     if (job->ask_count > ASKS_MAX)
-        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: looks of %d streams at once; up to %d go", dev->name,
-                        job->ask_count, (int)ASKS_MAX);
+        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT, "%s: looks of %d streams at once; up to %d go",
+                        dev->name, job->ask_count, (int)ASKS_MAX);
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;

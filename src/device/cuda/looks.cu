@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks of tracked objects: eight lanes take an update or a pair, and add up as device/looks.h says. */
+/* Looks of tracked objects: eight lanes take an update or a pair, and add up as device/looks.h
+ * says. */
 #include "device/cuda/launch.h"
 
-namespace {
+namespace
+{
 
 enum { LANES = SAC_LOOK_LANES, THREADS = 256, GROUPS = THREADS / LANES };
 
@@ -33,7 +35,8 @@ __device__ float dot(group g, const float *a, const float *b, int n)
     return rest;
 }
 
-__device__ float nearest(group g, const sac_look_slot &slot, int views, int dim, const float *row, int *view)
+__device__ float nearest(group g, const sac_look_slot &slot, int views, int dim, const float *row,
+                         int *view)
 {
     float best = 2;
     *view = -1;
@@ -71,7 +74,8 @@ __global__ void __launch_bounds__(THREADS) update(const cuda_looks_params p)
     const float           distance = nearest(g, slot, views, dim, u.row, &view);
     const bool            joins = sac_look_joins(views, p.shape.views_max, distance);
     if (joins) {
-        blend(g, slot.rows + (size_t)view * dim, u.row, dim, sac_look_keep(u.now_s - slot.met_s[view]));
+        blend(g, slot.rows + (size_t)view * dim, u.row, dim,
+              sac_look_keep(u.now_s - slot.met_s[view]));
     } else {
         view = sac_look_place(slot.met_s, views, p.shape.views_max);
         for (int i = g.lane; i < dim; i += LANES)
@@ -115,7 +119,8 @@ extern "C" cudaError_t cuda_launch_looks(const struct cuda_looks_params *p, cuda
         res = cudaGetLastError();
     }
     if (p->pairs_max && res == cudaSuccess) {
-        CUDA_LAUNCH(compare, dim3((p->pairs_max + GROUPS - 1) / GROUPS, p->ask_count), THREADS, stream, *p);
+        CUDA_LAUNCH(compare, dim3((p->pairs_max + GROUPS - 1) / GROUPS, p->ask_count), THREADS,
+                    stream, *p);
         res = cudaGetLastError();
     }
     return res;

@@ -85,7 +85,8 @@ static enum cudaMemcpyKind kind_of(enum sac_copy_kind kind)
 }
 
 /* On the device's own stream the caller may use its memory at once. */
-static cudaError_t settle(struct sac_device *dev, struct sac_stream *stream, enum sac_copy_kind kind)
+static cudaError_t settle(struct sac_device *dev, struct sac_stream *stream,
+                          enum sac_copy_kind kind)
 {
     return stream || kind == SAC_COPY_ON_DEVICE ? cudaSuccess
                                                 : cuda_wait(cuda_own_stream(dev, NULL));
@@ -105,8 +106,8 @@ sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *ds
     return res;
 }
 
-sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream, const struct sac_copy_rows *r,
-                          enum sac_copy_kind kind)
+sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream,
+                          const struct sac_copy_rows *r, enum sac_copy_kind kind)
 {
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)

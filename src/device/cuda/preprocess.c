@@ -29,15 +29,16 @@ static struct cuda_preprocess_params params_of(const struct sac_preprocess *pre,
 sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out)
 {
     struct sac_plane_layout planes[SAC_PLANES_MAX];
-    int       n = sac_frame_stored_planes(frame, planes);
-    uintptr_t odd = 0;
-    for (int i = 0; i < n && (frame->format == SAC_PIXEL_NV12 || frame->format == SAC_PIXEL_P010); i++)
+    int                     n = sac_frame_stored_planes(frame, planes);
+    uintptr_t               odd = 0;
+    for (int i = 0; i < n && (frame->format == SAC_PIXEL_NV12 || frame->format == SAC_PIXEL_P010);
+         i++)
         if (i > 0 || frame->format == SAC_PIXEL_P010)
             odd |= (uintptr_t)frame->plane[i] | frame->pitch_bytes[i];
     if (odd & 1)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
-                        "%s: a plane of a %s frame begins at an odd address or has an odd pitch", dev->name,
-                        sac_pixel_format_name(frame->format));
+                        "%s: a plane of a %s frame begins at an odd address or has an odd pitch",
+                        dev->name, sac_pixel_format_name(frame->format));
     for (int i = 0; i < n; i++)
         if (frame->pitch_bytes[i] > INT32_MAX)
             return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: a frame with a pitch of %zu bytes",
@@ -53,7 +54,8 @@ static sac_result crop_init(struct sac_device *dev, const struct sac_preprocess 
     struct sac_fit_box box = sac_fit_box_of(pre, &r);
     *out = (struct cuda_crop){
         .x = sac_axis_spec_of(box.width, job->frame->width, r.x0, (double)r.x1 - r.x0, pre->filter),
-        .y = sac_axis_spec_of(box.height, job->frame->height, r.y0, (double)r.y1 - r.y0, pre->filter),
+        .y = sac_axis_spec_of(box.height, job->frame->height, r.y0, (double)r.y1 - r.y0,
+                              pre->filter),
         .left = box.x,
         .top = box.y,
     };
@@ -90,15 +92,19 @@ sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
     return res;
 }
 
-static cudaError_t launch_crops(const struct cuda_find_params *find, const struct cuda_preprocess_params *params,
-                                struct cuda_crop *crops, void *dst, int32_t *count, cudaStream_t stream)
+static cudaError_t launch_crops(const struct cuda_find_params       *find,
+                                const struct cuda_preprocess_params *params,
+                                struct cuda_crop *crops, void *dst, int32_t *count,
+                                cudaStream_t stream)
 {
     cudaError_t res = cuda_launch_find_crops(find, crops, count, stream);
-    return res == cudaSuccess ? cuda_launch_preprocess_found(params, crops, count, find->max, dst, stream) : res;
+    return res == cudaSuccess
+               ? cuda_launch_preprocess_found(params, crops, count, find->max, dst, stream)
+               : res;
 }
 
-sac_result cuda_crops(struct sac_device *dev, struct sac_stream *stream, const struct sac_crops_job *job,
-                      void *dst, int32_t *count)
+sac_result cuda_crops(struct sac_device *dev, struct sac_stream *stream,
+                      const struct sac_crops_job *job, void *dst, int32_t *count)
 {
     struct cuda_preprocess_params params = params_of(job->pre, dst);
     struct cuda_find_params       find = {
@@ -119,10 +125,12 @@ sac_result cuda_crops(struct sac_device *dev, struct sac_stream *stream, const s
         params.turned |= find.frame[i].turned;
     }
     if (res == SAC_OK)
-        res = cuda_scratch_take(dev, stream, (size_t)SAC_MAX(job->max, 1) * sizeof(struct cuda_crop), &scratch);
+        res = cuda_scratch_take(dev, stream,
+                                (size_t)SAC_MAX(job->max, 1) * sizeof(struct cuda_crop), &scratch);
     if (res == SAC_OK) {
-        res = cuda_check(dev, launch_crops(&find, &params, scratch, dst, count, cuda_stream_of(dev, stream)),
-                         "crops of boxes");
+        res = cuda_check(
+            dev, launch_crops(&find, &params, scratch, dst, count, cuda_stream_of(dev, stream)),
+            "crops of boxes");
         cuda_scratch_return(dev, stream);
     }
     cuda_leave();

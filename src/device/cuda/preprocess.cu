@@ -5,7 +5,8 @@
 #include "device/cuda/axes.cuh"
 #include "device/cuda/launch.h"
 
-namespace {
+namespace
+{
 
 template <int N> struct crop_list {
     struct cuda_crop crop[N];
@@ -13,12 +14,27 @@ template <int N> struct crop_list {
 
 /* ---- stores ---- */
 
-__device__ void put(float *out, float v) { *out = v; }
-__device__ void put(__half *out, float v) { *out = __float2half_rn(v); }
-__device__ void put(uint8_t *out, float v) { *out = sac_byte_of(v); }
+__device__ void put(float *out, float v)
+{
+    *out = v;
+}
+__device__ void put(__half *out, float v)
+{
+    *out = __float2half_rn(v);
+}
+__device__ void put(uint8_t *out, float v)
+{
+    *out = sac_byte_of(v);
+}
 
-__device__ void put_two(float *out, float a, float b) { *(float2 *)out = make_float2(a, b); }
-__device__ void put_two(__half *out, float a, float b) { *(__half2 *)out = __floats2half2_rn(a, b); }
+__device__ void put_two(float *out, float a, float b)
+{
+    *(float2 *)out = make_float2(a, b);
+}
+__device__ void put_two(__half *out, float a, float b)
+{
+    *(__half2 *)out = __floats2half2_rn(a, b);
+}
 __device__ void put_two(uint8_t *out, float a, float b)
 {
     *(uchar2 *)out = make_uchar2(sac_byte_of(a), sac_byte_of(b));
@@ -26,7 +42,8 @@ __device__ void put_two(uint8_t *out, float a, float b)
 
 /* Two pixels of row y from x on; the second may lie past the row's end. */
 template <typename T>
-__device__ void store(const struct cuda_preprocess_params &p, T *image, int x, int y, float v[PIXELS_X][3])
+__device__ void store(const struct cuda_preprocess_params &p, T *image, int x, int y,
+                      float v[PIXELS_X][3])
 {
     const bool   both = x + 1 < p.width;
     const size_t plane = (size_t)p.width * p.height, pixel = (size_t)y * p.width + x;
@@ -63,7 +80,8 @@ __device__ void store(const struct cuda_preprocess_params &p, T *image, int x, i
 
 /* A tile of one image. */
 template <bool TURNED, typename T, typename AXES>
-__device__ void make_tile(const struct cuda_preprocess_params &p, const struct cuda_crop &crop, AXES &axes, T *image)
+__device__ void make_tile(const struct cuda_preprocess_params &p, const struct cuda_crop &crop,
+                          AXES &axes, T *image)
 {
     const int tile_x = blockIdx.x * TILE_X, tile_y = blockIdx.y * TILE_Y;
     look_up(&axes, crop.x, crop.y, tile_x - crop.left, tile_y - crop.top,
@@ -80,7 +98,8 @@ __device__ void make_tile(const struct cuda_preprocess_params &p, const struct c
         for (int k = 0; k < PIXELS_X; k++) {
             const int at_x = x + k - crop.left, at_y = y - crop.top;
             if (at_x >= 0 && at_x < crop.x.n && at_y >= 0 && at_y < crop.y.n) {
-                sample_channels<TURNED>(&axes, crop.src, crop.x, crop.y, at_x, at_y, i + k, j, v[k]);
+                sample_channels<TURNED>(&axes, crop.src, crop.x, crop.y, at_x, at_y, i + k, j,
+                                        v[k]);
                 if (sac_is_yuv(crop.src.format))
                     sac_colour_apply(&crop.src.colour, v[k]);
                 if (p.bgr) {
@@ -103,13 +122,14 @@ __global__ void __launch_bounds__(THREADS)
                const __grid_constant__ struct crop_list<N> list, T *dst)
 {
     __shared__ AXES axes;
-    make_tile<TURNED>(p, list.crop[blockIdx.z], axes, dst + (size_t)blockIdx.z * 3 * p.width * p.height);
+    make_tile<TURNED>(p, list.crop[blockIdx.z], axes,
+                      dst + (size_t)blockIdx.z * 3 * p.width * p.height);
 }
 
 template <typename T, typename AXES, bool TURNED>
 __global__ void __launch_bounds__(THREADS)
-    preprocess_found(const __grid_constant__ struct cuda_preprocess_params p, const struct cuda_crop *crops,
-                     const int32_t *count, T *dst)
+    preprocess_found(const __grid_constant__ struct cuda_preprocess_params p,
+                     const struct cuda_crop *crops, const int32_t *count, T *dst)
 {
     __shared__ AXES             axes;
     __shared__ struct cuda_crop crop;
@@ -125,7 +145,8 @@ __global__ void __launch_bounds__(THREADS)
 
 enum { FIND_THREADS = 1024 };
 
-__device__ struct cuda_crop crop_of(const struct cuda_find_params &p, int image, const struct sac_detection &box)
+__device__ struct cuda_crop crop_of(const struct cuda_find_params &p, int image,
+                                    const struct sac_detection &box)
 {
     const struct sac_surface &frame = p.frame[image];
     const struct sac_rect     r = sac_crop_of_box(&box, frame.width, frame.height);
@@ -141,7 +162,8 @@ __device__ struct cuda_crop crop_of(const struct cuda_find_params &p, int image,
 
 /* One block: boxes keep their order, so each needs to know how many before it are wanted. */
 __global__ void __launch_bounds__(FIND_THREADS)
-    find_crops(const __grid_constant__ struct cuda_find_params p, struct cuda_crop *crops, int32_t *count)
+    find_crops(const __grid_constant__ struct cuda_find_params p, struct cuda_crop *crops,
+               int32_t *count)
 {
     __shared__ int end[CUDA_CROP_FRAMES], warp[FIND_THREADS / 32], before;
     const int      thread = threadIdx.x, lane = thread % 32;
@@ -178,8 +200,8 @@ __global__ void __launch_bounds__(FIND_THREADS)
 }
 
 template <typename T, typename AXES, bool TURNED, int N>
-cudaError_t launch_list(const struct cuda_preprocess_params &p, const struct cuda_crop *crops, int n,
-                        T *dst, cudaStream_t stream)
+cudaError_t launch_list(const struct cuda_preprocess_params &p, const struct cuda_crop *crops,
+                        int n, T *dst, cudaStream_t stream)
 {
     struct crop_list<N> list;
     for (int i = 0; i < n; i++)
@@ -190,16 +212,17 @@ cudaError_t launch_list(const struct cuda_preprocess_params &p, const struct cud
 }
 
 template <typename T, typename AXES, bool TURNED>
-cudaError_t launch_on(const struct cuda_preprocess_params &p, const struct cuda_crop *crops, int n, T *dst,
-                      cudaStream_t stream)
+cudaError_t launch_on(const struct cuda_preprocess_params &p, const struct cuda_crop *crops, int n,
+                      T *dst, cudaStream_t stream)
 {
-    return n <= CUDA_CROPS_FEW ? launch_list<T, AXES, TURNED, CUDA_CROPS_FEW>(p, crops, n, dst, stream)
-                               : launch_list<T, AXES, TURNED, CUDA_CROPS_MAX>(p, crops, n, dst, stream);
+    return n <= CUDA_CROPS_FEW
+               ? launch_list<T, AXES, TURNED, CUDA_CROPS_FEW>(p, crops, n, dst, stream)
+               : launch_list<T, AXES, TURNED, CUDA_CROPS_MAX>(p, crops, n, dst, stream);
 }
 
 template <typename T>
-cudaError_t launch(const struct cuda_preprocess_params &p, const struct cuda_crop *crops, int n, T *dst,
-                   cudaStream_t stream)
+cudaError_t launch(const struct cuda_preprocess_params &p, const struct cuda_crop *crops, int n,
+                   T *dst, cudaStream_t stream)
 {
     if (p.turned)
         return p.area ? launch_on<T, area_axes, true>(p, crops, n, dst, stream)
@@ -209,34 +232,38 @@ cudaError_t launch(const struct cuda_preprocess_params &p, const struct cuda_cro
 }
 
 template <typename T>
-cudaError_t launch_found(const struct cuda_preprocess_params &p, const struct cuda_crop *crops, const int32_t *count,
-                         int max, T *dst, cudaStream_t stream)
+cudaError_t launch_found(const struct cuda_preprocess_params &p, const struct cuda_crop *crops,
+                         const int32_t *count, int max, T *dst, cudaStream_t stream)
 {
     const dim3 grid((p.width + TILE_X - 1) / TILE_X, (p.height + TILE_Y - 1) / TILE_Y, max);
     const dim3 threads(THREADS_X, THREADS_Y);
     if (p.turned && p.area)
         preprocess_found<T, area_axes, true><<<grid, threads, 0, stream>>>(p, crops, count, dst);
     else if (p.turned)
-        preprocess_found<T, bilinear_axes, true><<<grid, threads, 0, stream>>>(p, crops, count, dst);
+        preprocess_found<T, bilinear_axes, true>
+            <<<grid, threads, 0, stream>>>(p, crops, count, dst);
     else if (p.area)
         preprocess_found<T, area_axes, false><<<grid, threads, 0, stream>>>(p, crops, count, dst);
     else
-        preprocess_found<T, bilinear_axes, false><<<grid, threads, 0, stream>>>(p, crops, count, dst);
+        preprocess_found<T, bilinear_axes, false>
+            <<<grid, threads, 0, stream>>>(p, crops, count, dst);
     return cudaGetLastError();
 }
 
 } // namespace
 
-extern "C" cudaError_t cuda_launch_find_crops(const struct cuda_find_params *params, struct cuda_crop *crops,
-                                              int32_t *count, cudaStream_t stream)
+extern "C" cudaError_t cuda_launch_find_crops(const struct cuda_find_params *params,
+                                              struct cuda_crop *crops, int32_t *count,
+                                              cudaStream_t stream)
 {
     find_crops<<<1, FIND_THREADS, 0, stream>>>(*params, crops, count);
     return cudaGetLastError();
 }
 
 extern "C" cudaError_t cuda_launch_preprocess_found(const struct cuda_preprocess_params *params,
-                                                    const struct cuda_crop *crops, const int32_t *count, int max,
-                                                    void *dst, cudaStream_t stream)
+                                                    const struct cuda_crop              *crops,
+                                                    const int32_t *count, int max, void *dst,
+                                                    cudaStream_t stream)
 {
     if (max <= 0)
         return cudaSuccess;

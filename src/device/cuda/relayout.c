@@ -15,14 +15,18 @@ static enum cuda_crossing crossing_of(enum sac_dtype to, enum sac_dtype from)
     }
 }
 
-sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream, const struct sac_operand *o,
-                         void *dst, int to, const void *src, int from)
+sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_operand *o, void *dst, int to, const void *src, int from)
 {
     const enum sac_layout       a = (enum sac_layout)from, b = (enum sac_layout)to;
-    struct cuda_relayout_params p = {.dst = dst, .src = src, .samples = 1, .rows = 1, .columns = 1,
-                                     .turn = sac_layout_is_last(a) != sac_layout_is_last(b),
-                                     .crossing = crossing_of(sac_layout_dtype(o->dtype, b),
-                                                             sac_layout_dtype(o->dtype, a))};
+    struct cuda_relayout_params p = {
+        .dst = dst,
+        .src = src,
+        .samples = 1,
+        .rows = 1,
+        .columns = 1,
+        .turn = sac_layout_is_last(a) != sac_layout_is_last(b),
+        .crossing = crossing_of(sac_layout_dtype(o->dtype, b), sac_layout_dtype(o->dtype, a))};
     int64_t channels = o->rank > 1 ? o->dims[1] : 1, pixels = 1;
     for (int i = 2; i < o->rank; i++)
         pixels *= o->dims[i];
@@ -33,7 +37,8 @@ sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream, cons
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(dev, cuda_launch_relayout(&p, cuda_stream_of(dev, stream)), "a change of layout");
+    res = cuda_check(dev, cuda_launch_relayout(&p, cuda_stream_of(dev, stream)),
+                     "a change of layout");
     cuda_leave();
     return res;
 }

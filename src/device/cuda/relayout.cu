@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors from one layout of memory into another: between channels first and last, which is a transposed
- * matrix for each sample, between float32 and float16, or both in one pass. */
+/* Tensors from one layout of memory into another: between channels first and last, which is a
+ * transposed matrix for each sample, between float32 and float16, or both in one pass. */
 #include <cuda_fp16.h>
 
 #include "device/cuda/launch.h"
 
-namespace {
+namespace
+{
 
 template <typename To, typename From> __device__ To crossed(From v)
 {
@@ -28,9 +29,11 @@ template <typename T> struct alignas(4 * sizeof(T)) four {
 
 /* Where both sides lie alike. fours: numbers that go by four, when both addresses allow it. */
 template <typename To, typename From>
-__global__ void __launch_bounds__(THREADS) straight(To *dst, const From *src, int64_t count, int64_t fours)
+__global__ void __launch_bounds__(THREADS)
+    straight(To *dst, const From *src, int64_t count, int64_t fours)
 {
-    const int64_t step = (int64_t)gridDim.x * THREADS, first = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const int64_t step = (int64_t)gridDim.x * THREADS,
+                  first = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     for (int64_t i = first; i < fours; i += step) {
         const four<From> in = reinterpret_cast<const four<From> *>(src)[i];
         four<To>         out;
@@ -42,11 +45,12 @@ __global__ void __launch_bounds__(THREADS) straight(To *dst, const From *src, in
         dst[i] = crossed<To, From>(src[i]);
 }
 
-/* src [rows][columns] to dst [columns][rows], of each sample (blockIdx.y). A tile is read along its rows and
- * written along its columns; the odd width keeps the banks of shared memory apart. */
+/* src [rows][columns] to dst [columns][rows], of each sample (blockIdx.y). A tile is read along its
+ * rows and written along its columns; the odd width keeps the banks of shared memory apart. */
 template <typename To, typename From, int TILE>
 __global__ void __launch_bounds__(THREADS)
-    turned(To *dst, const From *src, int64_t rows, int64_t columns, int64_t tiles_across, int64_t samples)
+    turned(To *dst, const From *src, int64_t rows, int64_t columns, int64_t tiles_across,
+           int64_t samples)
 {
     __shared__ To tile[TILE][TILE + 1];
     const int     x = threadIdx.x % TILE, y = threadIdx.x / TILE;
@@ -89,14 +93,15 @@ __global__ void __launch_bounds__(THREADS)
 
 /* The same of ROWS rows whose columns go by four: an image's planes into its pixels. */
 template <typename To, typename From, int ROWS>
-__global__ void __launch_bounds__(THREADS) turned_fours(To *dst, const From *src, int64_t columns, int64_t samples)
+__global__ void __launch_bounds__(THREADS)
+    turned_fours(To *dst, const From *src, int64_t columns, int64_t samples)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= columns / 4)
         return;
     for (int64_t n = blockIdx.y; n < samples; n += gridDim.y) {
         const four<From> *in = reinterpret_cast<const four<From> *>(src + n * ROWS * columns) + i;
-        four<To>         *out = reinterpret_cast<four<To> *>(dst + n * ROWS * columns) + i * ROWS, to[ROWS];
+        four<To> *out = reinterpret_cast<four<To> *>(dst + n * ROWS * columns) + i * ROWS, to[ROWS];
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const four<From> v = in[r * (columns / 4)];
@@ -117,37 +122,42 @@ cudaError_t launch(const struct cuda_relayout_params *p, cudaStream_t stream)
     const From   *src = (const From *)p->src;
     const int64_t count = p->samples * p->rows * p->columns;
     const int     samples = (int)(p->samples < 65535 ? p->samples : 65535);
-    const bool    fit = (uintptr_t)dst % sizeof(four<To>) == 0 && (uintptr_t)src % sizeof(four<From>) == 0;
+    const bool    fit =
+        (uintptr_t)dst % sizeof(four<To>) == 0 && (uintptr_t)src % sizeof(four<From>) == 0;
     if (!p->turn) {
         const int64_t fours = fit ? count / 4 : 0, work = fit ? fours + 3 : count;
         const int64_t blocks = (work + THREADS - 1) / THREADS;
-        straight<To, From><<<(unsigned)(blocks < 8192 ? blocks : 8192), THREADS, 0, stream>>>(dst, src, count,
-                                                                                             fours);
+        straight<To, From><<<(unsigned)(blocks < 8192 ? blocks : 8192), THREADS, 0, stream>>>(
+            dst, src, count, fours);
     } else if ((p->rows == 3 || p->rows == 4) && p->columns % 4 == 0 && fit) {
         const dim3 grid((unsigned)((p->columns / 4 + THREADS - 1) / THREADS), samples);
         if (p->rows == 3)
-            turned_fours<To, From, 3><<<grid, THREADS, 0, stream>>>(dst, src, p->columns, p->samples);
+            turned_fours<To, From, 3>
+                <<<grid, THREADS, 0, stream>>>(dst, src, p->columns, p->samples);
         else
-            turned_fours<To, From, 4><<<grid, THREADS, 0, stream>>>(dst, src, p->columns, p->samples);
+            turned_fours<To, From, 4>
+                <<<grid, THREADS, 0, stream>>>(dst, src, p->columns, p->samples);
     } else if (p->rows <= FEW || p->columns <= FEW) {
         const int64_t many = p->rows > p->columns ? p->rows : p->columns;
         const dim3    grid((unsigned)((many + THREADS - 1) / THREADS), samples);
-        turned_few<To, From><<<grid, THREADS, 0, stream>>>(dst, src, p->rows, p->columns, p->samples);
+        turned_few<To, From>
+            <<<grid, THREADS, 0, stream>>>(dst, src, p->rows, p->columns, p->samples);
     } else if (sizeof(From) + sizeof(To) <= 8 && p->rows > 32 && p->columns > 32) {
         const int64_t across = (p->columns + 63) / 64, tiles = across * ((p->rows + 63) / 64);
-        turned<To, From, 64><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(dst, src, p->rows,
-                                                                                    p->columns, across, p->samples);
+        turned<To, From, 64><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(
+            dst, src, p->rows, p->columns, across, p->samples);
     } else {
         const int64_t across = (p->columns + 31) / 32, tiles = across * ((p->rows + 31) / 32);
-        turned<To, From, 32><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(dst, src, p->rows,
-                                                                                    p->columns, across, p->samples);
+        turned<To, From, 32><<<dim3((unsigned)tiles, samples), THREADS, 0, stream>>>(
+            dst, src, p->rows, p->columns, across, p->samples);
     }
     return cudaGetLastError();
 }
 
 } // namespace
 
-extern "C" cudaError_t cuda_launch_relayout(const struct cuda_relayout_params *p, cudaStream_t stream)
+extern "C" cudaError_t cuda_launch_relayout(const struct cuda_relayout_params *p,
+                                            cudaStream_t                       stream)
 {
     if (p->samples * p->rows * p->columns == 0)
         return cudaSuccess;

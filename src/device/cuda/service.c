@@ -27,7 +27,8 @@ enum sac_device_service cuda_service(char *missing, size_t size)
     else if (!cuda_card_serves(&cuda_build, version, "it", major, minor, missing, size))
         return SAC_SERVICE_PARTLY;
     else if (!cuda_libraries()->has_cudnn)
-        snprintf(missing, size, "a GPU is there, but not cuDNN, which networks need (saccade doctor says more)");
+        snprintf(missing, size,
+                 "a GPU is there, but not cuDNN, which networks need (saccade doctor says more)");
     else
         return SAC_SERVICE_WHOLE;
     return SAC_SERVICE_PARTLY;

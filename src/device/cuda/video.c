@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lets libavcodec decode in this device's context. The library itself is built without CUDA's headers,
- * which libavutil's wants; so the struct is filled here. */
+/* What lets libavcodec decode in this device's context. The library itself is built without CUDA's
+ * headers, which libavutil's wants; so the struct is filled here. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 
@@ -13,8 +13,9 @@ _Static_assert(offsetof(AVCUDADeviceContext, cuda_ctx) == 0, "the context stands
 _Static_assert(offsetof(AVCUDADeviceContext, stream) == sizeof(CUcontext), "then the stream");
 _Static_assert(sizeof(AVCUDADeviceContext) == 3 * sizeof(void *), "then libavutil's own part");
 
-/* libavcodec opens NVIDIA's decoding library for each decoder and closes it behind each: with none left it would be
- * unmapped, and read again for the next one. Where it is missing libavcodec says so. */
+/* libavcodec opens NVIDIA's decoding library for each decoder and closes it behind each: with none
+ * left it would be unmapped, and read again for the next one. Where it is missing libavcodec says
+ * so. */
 static void keep_library(void)
 {
     static atomic_bool kept;
@@ -22,8 +23,8 @@ static void keep_library(void)
         dlopen("libnvcuvid.so.1", RTLD_NOW | RTLD_LOCAL);
 }
 
-/* All decoders complete their pictures on one stream: it takes microseconds a picture, and a stream for
- * each would use up the few queues that a GPU has, which then wait for each other's work. */
+/* All decoders complete their pictures on one stream: it takes microseconds a picture, and a stream
+ * for each would use up the few queues that a GPU has, which then wait for each other's work. */
 sac_result cuda_video_context(struct sac_device *dev, void *hwctx, struct sac_stream **stream)
 {
     struct cuda_state   *state = dev->state;

@@ -44,8 +44,8 @@ static int block_of(int64_t vecs)
 }
 
 /* Packs one group to [blocks][planes][kh][kw][I][lanes of the block]. */
-static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *w, const float *from,
-                       float *packed)
+static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *w,
+                       const float *from, float *packed)
 {
     const int64_t taps = (int64_t)v->kernel_h * v->kernel_w, lanes = sac_simd_lanes();
     for (int64_t oc = 0; oc < v->group_out_c; oc += v->block * lanes) {
@@ -74,14 +74,17 @@ bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w)
         return false;
     for (int64_t g = 0; g < groups; g++) {
         for (int64_t k = 0; k < v->group_bias; k++)
-            v->bias[g * v->group_bias + k] = w->bias && k < channels ? w->bias[g * channels + k] : 0;
+            v->bias[g * v->group_bias + k] =
+                w->bias && k < channels ? w->bias[g * channels + k] : 0;
         if (!v->depthwise)
-            pack_group(v, w, w->data + g * channels * w->out_stride, v->weights + g * v->group_weights);
+            pack_group(v, w, w->data + g * channels * w->out_stride,
+                       v->weights + g * v->group_weights);
     }
     if (v->depthwise)
         for (int64_t t = 0; t < taps; t++)
             for (int64_t k = 0; k < v->group_bias; k++)
-                v->weights[t * v->group_bias + k] = k < channels ? w->data[k * w->out_stride + t] : 0;
+                v->weights[t * v->group_bias + k] =
+                    k < channels ? w->data[k * w->out_stride + t] : 0;
     return true;
 }
 

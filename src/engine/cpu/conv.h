@@ -27,7 +27,7 @@ struct sac_conv {
     /* A plain input is treated as `planes` maps of one channel, each with its own taps. */
     int64_t planes;
     /* The taps of a line and their channels are contiguous in memory: one long run. */
-    bool    merged;
+    bool                    merged;
     struct sac_conv_strides in, out, residual; /* out and residual: channel is 1 */
     enum sac_residual       residual_kind;
     struct sac_activation   act;
@@ -38,10 +38,10 @@ struct sac_conv {
      * treats its map as lines of a convenient length; the last may be shorter. */
     int64_t rows, last_w;
 
-    int     block;   /* most vectors of output channels in a tile (not depthwise) */
-    float  *weights; /* packed: [groups][blocks][planes][kernel_h][kernel_w][group_in_c][lanes of the block], or
-                        depthwise [kernel_h][kernel_w][channels in whole vectors] */
-    float  *bias;    /* per group, padded with zeros to whole vectors */
+    int    block;   /* most vectors of output channels in a tile (not depthwise) */
+    float *weights; /* packed: [groups][blocks][planes][kernel_h][kernel_w][group_in_c][lanes of the
+                       block], or depthwise [kernel_h][kernel_w][channels in whole vectors] */
+    float  *bias;   /* per group, padded with zeros to whole vectors */
     int64_t group_weights, group_bias; /* floats a group; depthwise: floats in all */
 };
 
@@ -60,8 +60,8 @@ void sac_conv_unpack(struct sac_conv *v);
 void sac_conv_flatten(struct sac_conv *v);
 
 /* Rows row0..row1-1, all channels. */
-typedef void sac_conv_rows_fn(const struct sac_conv *c, const float *in, const float *residual,
-                              float *out, int64_t row0, int64_t row1);
+typedef void     sac_conv_rows_fn(const struct sac_conv *c, const float *in, const float *residual,
+                                  float *out, int64_t row0, int64_t row1);
 sac_conv_rows_fn sac_conv_rows_avx2, sac_conv_rows_avx512;
 
 #endif

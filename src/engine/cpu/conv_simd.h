@@ -7,8 +7,8 @@
  * its first pixel, and how many channels of the block exist. */
 struct tile {
     const struct sac_conv *c;
-    int          ky0, ky1, kx0, kx1;
-    const float *in;      /* tap (0,0) of the first pixel; may point outside where taps are clipped */
+    int                    ky0, ky1, kx0, kx1;
+    const float *in; /* tap (0,0) of the first pixel; may point outside where taps are clipped */
     const float *weights; /* of the block: [kernel_h][kernel_w][group_in_c][block * LANES] */
     const float *bias;
     const float *residual;
@@ -117,14 +117,14 @@ SIMD_FN static void curve(const struct tile *t, int64_t x0, int64_t x1, int64_t 
     }
 }
 
-/* pixels x block vectors of accumulators; both are constants where this is inlined, so that the loops
- * unroll and the accumulators stay in registers. Pixels are addressed relative to every fourth
- * one: x86 can add one or two strides in an address, and has too few registers for a pointer per
- * pixel. */
+/* pixels x block vectors of accumulators; both are constants where this is inlined, so that the
+ * loops unroll and the accumulators stay in registers. Pixels are addressed relative to every
+ * fourth one: x86 can add one or two strides in an address, and has too few registers for a pointer
+ * per pixel. */
 SIMD_INLINE void tile_run(const struct tile *t, const int pixels, const int block)
 {
     const struct sac_conv *c = t->c;
-    vec acc[28];
+    vec                    acc[28];
 #pragma GCC unroll 28
     for (int i = 0; i < pixels; i++)
 #pragma GCC unroll 4
@@ -136,8 +136,8 @@ SIMD_INLINE void tile_run(const struct tile *t, const int pixels, const int bloc
     for (int64_t plane = 0; plane < c->planes; plane++)
         for (int ky = t->ky0; ky < t->ky1; ky++)
             for (int kx = t->kx0; kx < t->kx1; kx = c->merged ? t->kx1 : kx + 1) {
-                const float *w = t->weights +
-                                 ((plane * c->kernel_h + ky) * c->kernel_w + kx) * column;
+                const float *w =
+                    t->weights + ((plane * c->kernel_h + ky) * c->kernel_w + kx) * column;
                 const float *p[7];
                 p[0] = t->in + plane * c->in.channel + ky * c->dilation_h * c->in.row +
                        kx * c->dilation_w * c->in.pixel;
@@ -156,7 +156,7 @@ SIMD_INLINE void tile_run(const struct tile *t, const int pixels, const int bloc
                                             : i % 4 == 1 ? step
                                             : i % 4 == 2 ? 2 * step
                                                          : step3;
-                        vec x = v_set(p[i / 4][off]);
+                        vec           x = v_set(p[i / 4][off]);
 #pragma GCC unroll 4
                         for (int j = 0; j < block; j++)
                             acc[i * block + j] = v_fma(x, wv[j], acc[i * block + j]);
@@ -172,35 +172,47 @@ SIMD_INLINE void tile_run(const struct tile *t, const int pixels, const int bloc
 }
 
 typedef void tile_fn(const struct tile *t);
-#define TILE(pixels, block)                                                                        \
-    SIMD_FN static void tile_##pixels##x##block(const struct tile *t)                              \
-    {                                                                                              \
-        tile_run(t, pixels, block);                                                                \
+#define TILE(pixels, block)                                           \
+    SIMD_FN static void tile_##pixels##x##block(const struct tile *t) \
+    {                                                                 \
+        tile_run(t, pixels, block);                                   \
     }
 #define TILES(block) TILE(8, block) TILE(4, block) TILE(2, block) TILE(1, block)
-#define TILE_ROW(full, block)                                                                      \
-    {{full, tile_##full##x##block}, {8, tile_8x##block}, {4, tile_4x##block}, {2, tile_2x##block}, \
-     {1, tile_1x##block}}
+#define TILE_ROW(full, block)                                                    \
+    {                                                                            \
+        {full, tile_##full##x##block}, {8, tile_8x##block}, {4, tile_4x##block}, \
+            {2, tile_2x##block},                                                 \
+        {                                                                        \
+            1, tile_1x##block                                                    \
+        }                                                                        \
+    }
 
 struct tile_size {
     int      pixels;
     tile_fn *run;
 };
 
-/* The largest tiles fill the registers (32 or 16, less the weights and one pixel); the rest of a row
- * uses powers of two. */
+/* The largest tiles fill the registers (32 or 16, less the weights and one pixel); the rest of a
+ * row uses powers of two. */
 #if SAC_SIMD_BITS == 512
-TILE(24, 1) TILES(1) TILE(14, 2) TILES(2) TILE(9, 3) TILES(3) TILE(6, 4) TILE(4, 4) TILE(2, 4) TILE(1, 4)
-static const struct tile_size tile_sizes[4][5] = {
-    TILE_ROW(24, 1), TILE_ROW(14, 2), TILE_ROW(9, 3),
-    {{6, tile_6x4}, {4, tile_4x4}, {2, tile_2x4}, {1, tile_1x4}, {1, tile_1x4}},
+/* clang-format off */
+TILE(24, 1) TILES(1) TILE(14, 2) TILES(2) TILE(9, 3) TILES(3) TILE(6, 4) TILE(4, 4) TILE(2, 4)
+TILE(1, 4)
+    /* clang-format on */
+    static const struct tile_size tile_sizes[4][5] = {
+        TILE_ROW(24, 1),
+        TILE_ROW(14, 2),
+        TILE_ROW(9, 3),
+        {{6, tile_6x4}, {4, tile_4x4}, {2, tile_2x4}, {1, tile_1x4}, {1, tile_1x4}},
 };
 #else
+/* clang-format off */
 TILE(12, 1) TILES(1) TILE(6, 2) TILE(4, 2) TILE(2, 2) TILE(1, 2) TILE(4, 3) TILE(2, 3) TILE(1, 3)
-static const struct tile_size tile_sizes[3][5] = {
-    TILE_ROW(12, 1),
-    {{6, tile_6x2}, {4, tile_4x2}, {2, tile_2x2}, {1, tile_1x2}, {1, tile_1x2}},
-    {{4, tile_4x3}, {2, tile_2x3}, {1, tile_1x3}, {1, tile_1x3}, {1, tile_1x3}},
+    /* clang-format on */
+    static const struct tile_size tile_sizes[3][5] = {
+        TILE_ROW(12, 1),
+        {{6, tile_6x2}, {4, tile_4x2}, {2, tile_2x2}, {1, tile_1x2}, {1, tile_1x2}},
+        {{4, tile_4x3}, {2, tile_2x3}, {1, tile_1x3}, {1, tile_1x3}, {1, tile_1x3}},
 };
 #endif
 
@@ -208,7 +220,7 @@ static const struct tile_size tile_sizes[3][5] = {
  * smaller ones. */
 SIMD_FN static void run_span(const struct tile *line, int64_t x0, int64_t x1)
 {
-    const struct sac_conv *c = line->c;
+    const struct sac_conv  *c = line->c;
     const struct tile_size *size = tile_sizes[line->block - 1];
     while (x0 < x1) {
         while (size->pixels > x1 - x0)
@@ -242,12 +254,13 @@ static void inner_columns(const struct sac_conv *c, int64_t w, int64_t *first, i
     *last = b > w ? w : b < *first ? *first : b;
 }
 
-/* All columns of a line: those at a border one by one with the taps that exist, the rest at once. */
+/* All columns of a line: those at a border one by one with the taps that exist, the rest at
+ * once. */
 static void run_columns(struct tile *line, int64_t w,
                         void (*span)(const struct tile *line, int64_t x0, int64_t x1))
 {
     const struct sac_conv *c = line->c;
-    int64_t first, last;
+    int64_t                first, last;
     inner_columns(c, w, &first, &last);
     for (int64_t x = 0; x < w; x++) {
         int64_t end = x == first && last > first ? last : x + 1;
@@ -261,7 +274,7 @@ static void run_columns(struct tile *line, int64_t w,
 SIMD_FN static void dense_line(const struct tile *line, int64_t w)
 {
     const struct sac_conv *c = line->c;
-    const int64_t taps = (int64_t)c->kernel_h * c->kernel_w * c->group_in_c * c->planes;
+    const int64_t          taps = (int64_t)c->kernel_h * c->kernel_w * c->group_in_c * c->planes;
     for (int64_t g = 0; g < c->groups; g++)
         for (int64_t oc = 0; oc < c->group_out_c; oc += (int64_t)c->block * LANES) {
             const int64_t left = c->group_out_c - oc, vecs = (left + LANES - 1) / LANES;
@@ -281,14 +294,15 @@ SIMD_FN static void dense_line(const struct tile *line, int64_t w)
 }
 
 /* Depthwise: each vector of channels is a convolution of its own. kernel and stride are constants
- * for the usual sizes, where each input vector is loaded once for all the taps that use it; 0: any. */
+ * for the usual sizes, where each input vector is loaded once for all the taps that use it; 0:
+ * any. */
 SIMD_INLINE void depthwise_tile(const struct tile *t, const int pixels, const bool whole,
                                 const int kernel, const int stride)
 {
     const struct sac_conv *c = t->c;
-    const vmask   m = v_first(t->channels);
-    const int64_t step = c->in.pixel * c->stride_w, channels = c->group_bias;
-    vec acc[8];
+    const vmask            m = v_first(t->channels);
+    const int64_t          step = c->in.pixel * c->stride_w, channels = c->group_bias;
+    vec                    acc[8];
 #pragma GCC unroll 8
     for (int i = 0; i < pixels; i++)
         acc[i] = v_load(t->bias);
@@ -312,7 +326,7 @@ SIMD_INLINE void depthwise_tile(const struct tile *t, const int pixels, const bo
         } else {
             for (int kx = t->kx0; kx < t->kx1; kx++) {
                 const float *q = p + kx * c->dilation_w * c->in.pixel;
-                vec wv = v_load(w + kx * channels);
+                vec          wv = v_load(w + kx * channels);
 #pragma GCC unroll 8
                 for (int i = 0; i < pixels; i++)
                     acc[i] = v_fma(whole ? v_load(q + i * step) : v_load_first(q + i * step, m), wv,
@@ -324,24 +338,24 @@ SIMD_INLINE void depthwise_tile(const struct tile *t, const int pixels, const bo
     finish(&e, acc, pixels, 1);
 }
 
-#define DEPTHWISE_TILE(pixels, kernel, stride)                                                     \
-    SIMD_FN static void depthwise_##kernel##_##stride##_##pixels(const struct tile *t)             \
-    {                                                                                              \
-        if (t->channels >= LANES)                                                                  \
-            depthwise_tile(t, pixels, true, kernel, stride);                                       \
-        else                                                                                       \
-            depthwise_tile(t, pixels, false, kernel, stride);                                      \
+#define DEPTHWISE_TILE(pixels, kernel, stride)                                         \
+    SIMD_FN static void depthwise_##kernel##_##stride##_##pixels(const struct tile *t) \
+    {                                                                                  \
+        if (t->channels >= LANES)                                                      \
+            depthwise_tile(t, pixels, true, kernel, stride);                           \
+        else                                                                           \
+            depthwise_tile(t, pixels, false, kernel, stride);                          \
     }
-#define DEPTHWISE(kernel, stride)                                                                  \
-    DEPTHWISE_TILE(8, kernel, stride)                                                              \
-    DEPTHWISE_TILE(4, kernel, stride)                                                              \
-    DEPTHWISE_TILE(2, kernel, stride)                                                              \
-    DEPTHWISE_TILE(1, kernel, stride)                                                              \
-    static const struct tile_size depthwise_##kernel##_##stride[] = {                              \
-        {8, depthwise_##kernel##_##stride##_8},                                                    \
-        {4, depthwise_##kernel##_##stride##_4},                                                    \
-        {2, depthwise_##kernel##_##stride##_2},                                                    \
-        {1, depthwise_##kernel##_##stride##_1},                                                    \
+#define DEPTHWISE(kernel, stride)                                     \
+    DEPTHWISE_TILE(8, kernel, stride)                                 \
+    DEPTHWISE_TILE(4, kernel, stride)                                 \
+    DEPTHWISE_TILE(2, kernel, stride)                                 \
+    DEPTHWISE_TILE(1, kernel, stride)                                 \
+    static const struct tile_size depthwise_##kernel##_##stride[] = { \
+        {8, depthwise_##kernel##_##stride##_8},                       \
+        {4, depthwise_##kernel##_##stride##_4},                       \
+        {2, depthwise_##kernel##_##stride##_2},                       \
+        {1, depthwise_##kernel##_##stride##_1},                       \
     };
 DEPTHWISE(0, 0)
 DEPTHWISE(3, 1)
@@ -368,7 +382,7 @@ SIMD_FN static void depthwise_span(const struct tile *line, int64_t x0, int64_t 
     const struct sac_conv *c = line->c;
     for (int64_t channel = 0; channel < c->groups; channel += LANES) {
         const struct tile_size *size = depthwise_tiles(line);
-        struct tile t = *line;
+        struct tile             t = *line;
         t.in += x0 * c->stride_w * c->in.pixel + channel;
         t.out += x0 * c->out.pixel + channel;
         t.residual += x0 * c->residual.pixel + channel;

@@ -9,35 +9,35 @@
 extern const struct sac_kernel_provider sac_kernels_cpu;
 
 /* SAC_CPU_KERNEL(op) for every operator with a kernel, for both the declarations and the table. */
-#define SAC_CPU_KERNELS(KERNEL)                    \
-    KERNEL(Activation) \
-    KERNEL(Add) \
-    KERNEL(AveragePool) \
-    KERNEL(Clip) \
-    KERNEL(Concat) \
-    KERNEL(Conv) \
-    KERNEL(Div) \
-    KERNEL(FusedConv) \
-    KERNEL(GatedSum) \
-    KERNEL(Gemm) \
-    KERNEL(GlobalAveragePool) \
-    KERNEL(HardSigmoid) \
-    KERNEL(HardSwish) \
-    KERNEL(LeakyRelu) \
-    KERNEL(MatMul) \
-    KERNEL(MaxPool) \
-    KERNEL(Mul) \
-    KERNEL(ReduceMean) \
-    KERNEL(Relu) \
-    KERNEL(Resize) \
-    KERNEL(SampleNorm) \
-    KERNEL(Sigmoid) \
-    KERNEL(Slice) \
-    KERNEL(Softplus) \
-    KERNEL(Split) \
-    KERNEL(Sub) \
-    KERNEL(Swish) \
-    KERNEL(Tanh) \
+#define SAC_CPU_KERNELS(KERNEL) \
+    KERNEL(Activation)          \
+    KERNEL(Add)                 \
+    KERNEL(AveragePool)         \
+    KERNEL(Clip)                \
+    KERNEL(Concat)              \
+    KERNEL(Conv)                \
+    KERNEL(Div)                 \
+    KERNEL(FusedConv)           \
+    KERNEL(GatedSum)            \
+    KERNEL(Gemm)                \
+    KERNEL(GlobalAveragePool)   \
+    KERNEL(HardSigmoid)         \
+    KERNEL(HardSwish)           \
+    KERNEL(LeakyRelu)           \
+    KERNEL(MatMul)              \
+    KERNEL(MaxPool)             \
+    KERNEL(Mul)                 \
+    KERNEL(ReduceMean)          \
+    KERNEL(Relu)                \
+    KERNEL(Resize)              \
+    KERNEL(SampleNorm)          \
+    KERNEL(Sigmoid)             \
+    KERNEL(Slice)               \
+    KERNEL(Softplus)            \
+    KERNEL(Split)               \
+    KERNEL(Sub)                 \
+    KERNEL(Swish)               \
+    KERNEL(Tanh)                \
     KERNEL(Upsample)
 #define KERNEL(op) extern const struct sac_kernel sac_cpu_##op;
 SAC_CPU_KERNELS(KERNEL)
@@ -52,7 +52,7 @@ SAC_CPU_KERNELS(KERNEL)
 #define SAC_SIMD_PICK(fn) ((__typeof__(&fn##_avx2))NULL)
 #endif
 /* "avx512", "avx2" */
-const char *sac_simd_name(void);
+const char       *sac_simd_name(void);
 static inline int sac_simd_lanes(void)
 {
     return sac_cpu_level() == SAC_CPU_AVX512 ? 16 : 8;

@@ -7,8 +7,8 @@
 #include "engine/cpu/cpu.h"
 
 struct part {
-    int64_t rows, sample, row;  /* rows of `floats` numbers a sample; strides of the input */
-    int64_t floats, offset;     /* offset: in the output */
+    int64_t rows, sample, row; /* rows of `floats` numbers a sample; strides of the input */
+    int64_t floats, offset;    /* offset: in the output */
 };
 
 struct concat_state {
@@ -27,7 +27,7 @@ static bool concat_supports(struct sac_device *dev, struct sac_kernel_plan *plan
                             size_t why_size)
 {
     const struct sac_op_call *c = plan->call;
-    bool any = false;
+    bool                      any = false;
     (void)dev;
     for (int i = 0; i < c->in_count; i++)
         any |= plan->in_layout[i] == SAC_LAYOUT_CHANNELS_LAST;
@@ -47,7 +47,7 @@ static sac_result concat_prepare(struct sac_device *dev, struct sac_kernel_plan 
     const struct sac_op_call *c = plan->call;
     const struct sac_map      out = sac_map_out(plan, 0);
     const bool                channels = concat_axis(c) == 1;
-    struct concat_state      *s = sac_calloc(1, sizeof *s + (size_t)c->in_count * sizeof s->parts[0]);
+    struct concat_state *s = sac_calloc(1, sizeof *s + (size_t)c->in_count * sizeof s->parts[0]);
     (void)dev;
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
@@ -63,7 +63,8 @@ static sac_result concat_prepare(struct sac_device *dev, struct sac_kernel_plan 
     return SAC_OK;
 }
 
-static void copy_part(const struct concat_state *s, const struct part *p, const float *in, float *out)
+static void copy_part(const struct concat_state *s, const struct part *p, const float *in,
+                      float *out)
 {
     for (int64_t n = 0; n < s->n; n++) {
         const float *from = in + n * p->sample;
@@ -90,5 +91,5 @@ static sac_result concat_run(struct sac_device *dev, void *state, void *const *i
     return SAC_OK;
 }
 
-const struct sac_kernel sac_cpu_Concat = {SAC_OP_Concat, concat_supports, concat_prepare, concat_run,
-                                          sac_free};
+const struct sac_kernel sac_cpu_Concat = {SAC_OP_Concat, concat_supports, concat_prepare,
+                                          concat_run, sac_free};

@@ -12,7 +12,7 @@
 enum {
     /* up to this many, a plain input is read in place: a network's first image */
     PLAIN_CHANNELS = 4,
-    FLOPS_PER_NS = 100  /* for cutting work into pieces only */
+    FLOPS_PER_NS = 100 /* for cutting work into pieces only */
 };
 
 struct conv_state {
@@ -30,13 +30,14 @@ static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, 
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2)
         return sac_kernel_refuse(why, why_size, "needs AVX2");
-    if (!sac_plan_is_float(plan) || !sac_map_fits(&c->in[0]) || sac_operand_elements(&c->out[0]) == 0)
+    if (!sac_plan_is_float(plan) || !sac_map_fits(&c->in[0]) ||
+        sac_operand_elements(&c->out[0]) == 0)
         return sac_kernel_refuse(why, why_size,
                                  "not float32 of one or two spatial dimensions, or empty");
     if (!c->in[1].data || (sac_op_has(c, 2) && !c->in[2].data))
         return sac_kernel_refuse(why, why_size, "weights are not constant");
-    const bool image = plan->in_layout[0] == SAC_LAYOUT_PLAIN && c->in[0].dims[1] <= PLAIN_CHANNELS &&
-                       c->in[1].dims[1] == c->in[0].dims[1];
+    const bool image = plan->in_layout[0] == SAC_LAYOUT_PLAIN &&
+                       c->in[0].dims[1] <= PLAIN_CHANNELS && c->in[1].dims[1] == c->in[0].dims[1];
     plan->in_layout[0] = image ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
     plan->in_layout[1] = plan->in_layout[2] = SAC_LAYOUT_PLAIN;
     plan->in_layout[3] = plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
@@ -55,10 +56,12 @@ static void read_activation(struct sac_conv *v, const struct sac_node *n)
 {
     v->act = sac_activation_read(n);
     v->residual_kind = (enum sac_residual)sac_attr_int(n, "residual", SAC_RESIDUAL_NONE);
-    v->clamp_min = v->act.kind == SAC_ACT_RELU ? 0 : v->act.kind == SAC_ACT_CLIP ? v->act.alpha : -INFINITY;
+    v->clamp_min = v->act.kind == SAC_ACT_RELU   ? 0
+                   : v->act.kind == SAC_ACT_CLIP ? v->act.alpha
+                                                 : -INFINITY;
     v->clamp_max = v->act.kind == SAC_ACT_CLIP ? v->act.beta : INFINITY;
-    const bool straight = v->act.kind == SAC_ACT_NONE || v->act.kind == SAC_ACT_RELU ||
-                          v->act.kind == SAC_ACT_CLIP;
+    const bool straight =
+        v->act.kind == SAC_ACT_NONE || v->act.kind == SAC_ACT_RELU || v->act.kind == SAC_ACT_CLIP;
     v->two_passes = !straight || v->residual_kind == SAC_RESIDUAL_AFTER;
     if (straight)
         v->act.kind = SAC_ACT_NONE;
@@ -95,10 +98,11 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
 
 static sac_result pack(struct sac_conv *v, struct sac_op_call *c)
 {
-    const int64_t taps = (int64_t)v->kernel_h * v->kernel_w;
+    const int64_t                 taps = (int64_t)v->kernel_h * v->kernel_w;
     const struct sac_conv_weights w = {c->in[1].data, v->group_in_c * v->planes * taps, taps,
                                        sac_op_has(c, 2) ? c->in[2].data : NULL};
-    return sac_conv_pack(v, &w) ? SAC_OK : SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its weights");
+    return sac_conv_pack(v, &w) ? SAC_OK
+                                : SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its weights");
 }
 
 static void conv_release(void *state)
@@ -132,8 +136,8 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
         conv_release(s);
         return res;
     }
-    const int64_t flops = 2 * sac_operand_elements(&c->out[0]) * s->conv.group_in_c * s->conv.planes * s->conv.kernel_h *
-                          s->conv.kernel_w;
+    const int64_t flops = 2 * sac_operand_elements(&c->out[0]) * s->conv.group_in_c *
+                          s->conv.planes * s->conv.kernel_h * s->conv.kernel_w;
     s->pieces = sac_pieces(dev, s->conv.rows, flops / FLOPS_PER_NS);
     snprintf(plan->implementation, sizeof plan->implementation, "%s %s", sac_simd_name(),
              s->conv.depthwise ? "depthwise" : "direct");
@@ -160,7 +164,7 @@ static sac_result conv_run(struct sac_device *dev, void *state, void *const *in,
                            void *scratch, struct sac_stream *stream)
 {
     const struct conv_state *s = state;
-    struct conv_job job = {s, in[0], s->has_residual ? in[3] : NULL, out[0]};
+    struct conv_job          job = {s, in[0], s->has_residual ? in[3] : NULL, out[0]};
     (void)scratch;
     (void)stream;
     sac_pool_run(dev->workers, s->pieces, conv_piece, &job);
@@ -169,5 +173,5 @@ static sac_result conv_run(struct sac_device *dev, void *state, void *const *in,
 
 const struct sac_kernel sac_cpu_Conv = {SAC_OP_Conv, conv_supports, conv_prepare, conv_run,
                                         conv_release};
-const struct sac_kernel sac_cpu_FusedConv = {SAC_OP_FusedConv, conv_supports, conv_prepare, conv_run,
-                                              conv_release};
+const struct sac_kernel sac_cpu_FusedConv = {SAC_OP_FusedConv, conv_supports, conv_prepare,
+                                             conv_run, conv_release};

@@ -13,13 +13,13 @@ struct flat_state {
     int64_t               count;
     struct sac_activation act;
     enum sac_binary       op;
-    bool                  swap;     /* the second input is the wide one */
-    bool                  constant; /* pattern is ready; else it is filled in each run */
+    bool                  swap;           /* the second input is the wide one */
+    bool                  constant;       /* pattern is ready; else it is filled in each run */
     int64_t               period, length; /* 0: both inputs are as long */
     /* pieces start at multiples of this many floats: whole patterns */
-    int64_t               unit;
-    int                   pieces;
-    float                *pattern;
+    int64_t unit;
+    int     pieces;
+    float  *pattern;
 };
 
 struct flat_job {
@@ -65,7 +65,8 @@ static bool bound(const struct sac_op_call *c, int input, float *out)
 static bool read_activation(const struct sac_op_call *c, struct sac_activation *out)
 {
     return sac_activation_from_attrs(c->node, out) &&
-           (c->node->op->id != SAC_OP_Clip || (bound(c, 1, &out->alpha) && bound(c, 2, &out->beta)));
+           (c->node->op->id != SAC_OP_Clip ||
+            (bound(c, 1, &out->alpha) && bound(c, 2, &out->beta)));
 }
 
 static bool activation_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
@@ -75,7 +76,8 @@ static bool activation_supports(struct sac_device *dev, struct sac_kernel_plan *
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) ||
         !read_activation(plan->call, &act))
-        return sac_kernel_refuse(why, why_size, "not a float32 activation with constant bounds, or no AVX2");
+        return sac_kernel_refuse(why, why_size,
+                                 "not a float32 activation with constant bounds, or no AVX2");
     for (int i = 1; i < plan->call->in_count; i++)
         plan->in_layout[i] = SAC_LAYOUT_PLAIN;
     plan->out_layout[0] = plan->in_layout[0];
@@ -113,8 +115,8 @@ static sac_result activation_run(struct sac_device *dev, void *state, void *cons
     return SAC_OK;
 }
 
-#define ACTIVATION(op)                                                                             \
-    const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, activation_supports, activation_prepare,  \
+#define ACTIVATION(op)                                                                            \
+    const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, activation_supports, activation_prepare, \
                                             activation_run, flat_release};
 ACTIVATION(Activation)
 ACTIVATION(Relu)
@@ -154,21 +156,23 @@ static int64_t period_of(const struct sac_operand *wide, const struct sac_operan
 static bool binary_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
                             size_t why_size)
 {
-    const struct sac_operand *a = &plan->call->in[0], *b = &plan->call->in[1], *y = &plan->call->out[0];
+    const struct sac_operand *a = &plan->call->in[0], *b = &plan->call->in[1],
+                             *y = &plan->call->out[0];
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan))
         return sac_kernel_refuse(why, why_size, "not float32, or no AVX2");
     const int wide = sac_operand_same_dims(a, y) ? 0 : sac_operand_same_dims(b, y) ? 1 : -1;
     if (wide < 0)
         return sac_kernel_refuse(why, why_size, "both operands are broadcast");
-    enum sac_layout layout = plan->in_layout[wide];
+    enum sac_layout           layout = plan->in_layout[wide];
     const struct sac_operand *narrow = wide ? a : b;
-    const bool equal = sac_operand_same_dims(a, b);
+    const bool                equal = sac_operand_same_dims(a, b);
     if (equal && (plan->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST ||
                   plan->in_layout[1] == SAC_LAYOUT_CHANNELS_LAST))
         layout = SAC_LAYOUT_CHANNELS_LAST;
     if (layout > SAC_LAYOUT_CHANNELS_LAST || (!equal && !period_of(y, narrow, layout)))
-        return sac_kernel_refuse(why, why_size, "broadcast other than per channel or last dimensions");
+        return sac_kernel_refuse(why, why_size,
+                                 "broadcast other than per channel or last dimensions");
     plan->out_layout[0] = plan->in_layout[wide] = layout;
     plan->in_layout[1 - wide] = equal ? layout : SAC_LAYOUT_PLAIN;
     return true;
@@ -219,8 +223,8 @@ static void binary_piece(void *arg, int piece, int worker)
     int64_t                  first, count;
     (void)worker;
     cut(s, piece, &first, &count);
-    SAC_SIMD_PICK(sac_map_binary)(s->op, j->a + first, s->length ? s->pattern : j->b + first, s->length,
-                                  j->y + first, count);
+    SAC_SIMD_PICK(sac_map_binary)
+    (s->op, j->a + first, s->length ? s->pattern : j->b + first, s->length, j->y + first, count);
 }
 
 static sac_result binary_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
@@ -235,9 +239,9 @@ static sac_result binary_run(struct sac_device *dev, void *state, void *const *i
     return SAC_OK;
 }
 
-#define BINARY(op)                                                                                 \
-    const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, binary_supports, binary_prepare, binary_run, \
-                                            flat_release};
+#define BINARY(op)                                                                        \
+    const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, binary_supports, binary_prepare, \
+                                            binary_run, flat_release};
 BINARY(Add)
 BINARY(Sub)
 BINARY(Mul)

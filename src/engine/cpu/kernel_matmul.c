@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul and Gemm with a constant second matrix: a pointwise convolution over the rows of the first. */
+/* MatMul and Gemm with a constant second matrix: a pointwise convolution over the rows of the
+ * first. */
 #include <math.h>
 #include <stdio.h>
 
@@ -29,8 +30,8 @@ static bool read_gemm(const struct sac_op_call *c, struct product *p)
     p->rows = c->in[0].dims[0];
     p->depth = c->in[0].dims[1];
     p->columns = c->out[0].dims[1];
-    p->weights = (struct sac_conv_weights){c->in[1].data, turned ? p->depth : 1, turned ? 1 : p->columns,
-                                           NULL};
+    p->weights = (struct sac_conv_weights){c->in[1].data, turned ? p->depth : 1,
+                                           turned ? 1 : p->columns, NULL};
     if (c->in_count < 3 || !c->in[2].present)
         return true;
     p->weights.bias = c->in[2].data;
@@ -60,9 +61,11 @@ static bool product_supports(struct sac_device *dev, struct sac_kernel_plan *pla
         plan->in_layout[i] = SAC_LAYOUT_PLAIN;
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) || !c->in[1].data ||
         sac_operand_elements(&c->out[0]) == 0 || sac_operand_elements(&c->in[0]) == 0)
-        return sac_kernel_refuse(why, why_size, "not float32 with a constant second matrix, or no AVX2");
+        return sac_kernel_refuse(why, why_size,
+                                 "not float32 with a constant second matrix, or no AVX2");
     if (!(c->node->op->id == SAC_OP_Gemm ? read_gemm(c, &p) : read_matmul(c, &p)))
-        return sac_kernel_refuse(why, why_size, "scaled, turned, or a sum that is not a constant row");
+        return sac_kernel_refuse(why, why_size,
+                                 "scaled, turned, or a sum that is not a constant row");
     return true;
 }
 
@@ -82,14 +85,27 @@ static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     (void)(c->node->op->id == SAC_OP_Gemm ? read_gemm(c, &p) : read_matmul(c, &p));
-    s->conv = (struct sac_conv){
-        .n = 1, .group_in_c = p.depth, .group_out_c = p.columns, .groups = 1,
-        .in_h = 1, .in_w = p.rows, .out_h = 1, .out_w = p.rows, .last_w = p.rows,
-        .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1,
-        .planes = 1, .merged = true,
-        .in = {p.rows * p.depth, p.rows * p.depth, p.depth, 1},
-        .out = {p.rows * p.columns, p.rows * p.columns, p.columns, 1},
-        .clamp_min = -INFINITY, .clamp_max = INFINITY};
+    s->conv = (struct sac_conv){.n = 1,
+                                .group_in_c = p.depth,
+                                .group_out_c = p.columns,
+                                .groups = 1,
+                                .in_h = 1,
+                                .in_w = p.rows,
+                                .out_h = 1,
+                                .out_w = p.rows,
+                                .last_w = p.rows,
+                                .kernel_h = 1,
+                                .kernel_w = 1,
+                                .stride_h = 1,
+                                .stride_w = 1,
+                                .dilation_h = 1,
+                                .dilation_w = 1,
+                                .planes = 1,
+                                .merged = true,
+                                .in = {p.rows * p.depth, p.rows * p.depth, p.depth, 1},
+                                .out = {p.rows * p.columns, p.rows * p.columns, p.columns, 1},
+                                .clamp_min = -INFINITY,
+                                .clamp_max = INFINITY};
     sac_conv_flatten(&s->conv);
     s->conv.rows = s->conv.out_h;
     if (!sac_conv_pack(&s->conv, &p.weights)) {
@@ -113,12 +129,13 @@ static void product_piece(void *arg, int piece, int worker)
     const struct product_job   *j = arg;
     const struct product_state *s = j->s;
     (void)worker;
-    SAC_SIMD_PICK(sac_conv_rows)(&s->conv, j->in, NULL, j->out, s->conv.rows * piece / s->pieces,
-                                 s->conv.rows * (piece + 1) / s->pieces);
+    SAC_SIMD_PICK(sac_conv_rows)
+    (&s->conv, j->in, NULL, j->out, s->conv.rows * piece / s->pieces,
+     s->conv.rows * (piece + 1) / s->pieces);
 }
 
-static sac_result product_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                              void *scratch, struct sac_stream *stream)
+static sac_result product_run(struct sac_device *dev, void *state, void *const *in,
+                              void *const *out, void *scratch, struct sac_stream *stream)
 {
     struct product_job job = {state, in[0], out[0]};
     (void)scratch, (void)stream;
@@ -126,7 +143,7 @@ static sac_result product_run(struct sac_device *dev, void *state, void *const *
     return SAC_OK;
 }
 
-const struct sac_kernel sac_cpu_MatMul = {SAC_OP_MatMul, product_supports, product_prepare, product_run,
-                                          product_release};
+const struct sac_kernel sac_cpu_MatMul = {SAC_OP_MatMul, product_supports, product_prepare,
+                                          product_run, product_release};
 const struct sac_kernel sac_cpu_Gemm = {SAC_OP_Gemm, product_supports, product_prepare, product_run,
                                         product_release};

@@ -23,7 +23,7 @@ struct norm_job {
     const struct norm_state *s;
     const float             *x;
     float                   *y;
-    double                  *moments; /* [stretches][2] of the sample under way */
+    double                  *moments;       /* [stretches][2] of the sample under way */
     float                   *scale, *shift; /* patterns, or per channel when plain */
 };
 
@@ -85,7 +85,8 @@ static sac_result norm_prepare(struct sac_device *dev, struct sac_kernel_plan *p
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     }
     s->pieces = sac_pieces(dev, s->stretches, s->count / 8);
-    plan->scratch_bytes = (size_t)s->stretches * 2 * sizeof(double) + (size_t)s->length * 2 * sizeof(float);
+    plan->scratch_bytes =
+        (size_t)s->stretches * 2 * sizeof(double) + (size_t)s->length * 2 * sizeof(float);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
@@ -96,9 +97,11 @@ static void moments_piece(void *arg, int piece, int worker)
     const struct norm_job   *j = arg;
     const struct norm_state *s = j->s;
     (void)worker;
-    for (int64_t k = s->stretches * piece / s->pieces; k < s->stretches * (piece + 1) / s->pieces; k++)
-        SAC_SIMD_PICK(sac_map_moments)(j->x + k * STRETCH, SAC_MIN(STRETCH, s->count - k * STRETCH),
-                                       &j->moments[2 * k], &j->moments[2 * k + 1]);
+    for (int64_t k = s->stretches * piece / s->pieces; k < s->stretches * (piece + 1) / s->pieces;
+         k++)
+        SAC_SIMD_PICK(sac_map_moments)
+    (j->x + k * STRETCH, SAC_MIN(STRETCH, s->count - k * STRETCH), &j->moments[2 * k],
+     &j->moments[2 * k + 1]);
 }
 
 /* Combines the moments of parts as Chan et al. do ("Updating Formulae", 1979): no cancellation. */
@@ -125,8 +128,8 @@ static void apply_piece(void *arg, int piece, int worker)
         const int64_t units = (s->count + s->length - 1) / s->length;
         const int64_t first = units * piece / s->pieces * s->length;
         const int64_t end = SAC_MIN(units * (piece + 1) / s->pieces * s->length, s->count);
-        SAC_SIMD_PICK(sac_map_affine)(&s->act, j->x + first, j->scale, j->shift, s->length, j->y + first,
-                                      end - first);
+        SAC_SIMD_PICK(sac_map_affine)
+        (&s->act, j->x + first, j->scale, j->shift, s->length, j->y + first, end - first);
         return;
     }
     const int64_t plane = s->count / s->c;
@@ -134,8 +137,8 @@ static void apply_piece(void *arg, int piece, int worker)
         float scale[16], shift[16];
         sac_pattern_fill(scale, 16, &j->scale[k], 1);
         sac_pattern_fill(shift, 16, &j->shift[k], 1);
-        SAC_SIMD_PICK(sac_map_affine)(&s->act, j->x + k * plane, scale, shift, sac_simd_lanes(),
-                                      j->y + k * plane, plane);
+        SAC_SIMD_PICK(sac_map_affine)
+        (&s->act, j->x + k * plane, scale, shift, sac_simd_lanes(), j->y + k * plane, plane);
     }
 }
 
@@ -163,8 +166,8 @@ static sac_result norm_run(struct sac_device *dev, void *state, void *const *in,
     return SAC_OK;
 }
 
-const struct sac_kernel sac_cpu_SampleNorm = {SAC_OP_SampleNorm, norm_supports, norm_prepare, norm_run,
-                                              norm_release};
+const struct sac_kernel sac_cpu_SampleNorm = {SAC_OP_SampleNorm, norm_supports, norm_prepare,
+                                              norm_run, norm_release};
 
 /* ---- GatedSum ---- */
 
@@ -186,8 +189,8 @@ static bool gate_supports(struct sac_device *dev, struct sac_kernel_plan *plan, 
 {
     const struct sac_op_call *c = plan->call;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) || c->in_count > 2 * SAC_GATES_MAX ||
-        !sac_map_fits(&c->in[0]))
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) ||
+        c->in_count > 2 * SAC_GATES_MAX || !sac_map_fits(&c->in[0]))
         return sac_kernel_refuse(why, why_size, "needs AVX2, and at most %d gates", SAC_GATES_MAX);
     for (int i = 0; i < c->in_count; i++)
         plan->in_layout[i] = i % 2 ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
@@ -227,7 +230,8 @@ static void gate_piece(void *arg, int piece, int worker)
     (void)worker;
     for (int k = 0; k < s->gates; k++)
         x[k] = j->x[k] + first;
-    SAC_SIMD_PICK(sac_map_gated_sum)(s->gates, x, j->pattern, s->length, 0, j->y + first, end - first);
+    SAC_SIMD_PICK(sac_map_gated_sum)
+    (s->gates, x, j->pattern, s->length, 0, j->y + first, end - first);
 }
 
 static sac_result gate_run(struct sac_device *dev, void *state, void *const *in, void *const *out,

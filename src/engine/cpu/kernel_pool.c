@@ -28,7 +28,8 @@ static bool pool_supports(struct sac_device *dev, struct sac_kernel_plan *plan, 
     const struct sac_op_call *c = plan->call;
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) || !sac_map_fits(&c->in[0]))
-        return sac_kernel_refuse(why, why_size, "not float32 of one or two spatial dimensions, or no AVX2");
+        return sac_kernel_refuse(why, why_size,
+                                 "not float32 of one or two spatial dimensions, or no AVX2");
     if (c->out_count > 1 && c->out[1].present)
         return sac_kernel_refuse(why, why_size, "indices are wanted");
     plan->in_layout[0] = plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
@@ -47,19 +48,33 @@ static sac_result pool_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     const struct sac_map in = sac_map_in(plan, 0), out = sac_map_out(plan, 0);
-    s->pool = (struct sac_window_pool){
-        .average = c->node->op->id == SAC_OP_AveragePool,
-        .count_pad = sac_attr_int(c->node, "count_include_pad", 0) != 0,
-        .c = in.c, .in_h = in.h, .in_w = in.w, .out_h = out.h, .out_w = out.w,
-        .in_row = in.w * in.pixel, .in_pixel = in.pixel, .in_sample = in.sample,
-        .out_row = out.w * out.pixel, .out_pixel = out.pixel, .out_sample = out.sample,
-        .kernel_h = (int)w.kernel[1], .kernel_w = (int)w.kernel[2],
-        .stride_h = (int)w.stride[1], .stride_w = (int)w.stride[2],
-        .dilation_h = (int)w.dilation[1], .dilation_w = (int)w.dilation[2],
-        .pad_top = (int)w.pad_begin[1], .pad_left = (int)w.pad_begin[2],
-        .pad_bottom = (int)w.pad_end[1], .pad_right = (int)w.pad_end[2]};
+    s->pool =
+        (struct sac_window_pool){.average = c->node->op->id == SAC_OP_AveragePool,
+                                 .count_pad = sac_attr_int(c->node, "count_include_pad", 0) != 0,
+                                 .c = in.c,
+                                 .in_h = in.h,
+                                 .in_w = in.w,
+                                 .out_h = out.h,
+                                 .out_w = out.w,
+                                 .in_row = in.w * in.pixel,
+                                 .in_pixel = in.pixel,
+                                 .in_sample = in.sample,
+                                 .out_row = out.w * out.pixel,
+                                 .out_pixel = out.pixel,
+                                 .out_sample = out.sample,
+                                 .kernel_h = (int)w.kernel[1],
+                                 .kernel_w = (int)w.kernel[2],
+                                 .stride_h = (int)w.stride[1],
+                                 .stride_w = (int)w.stride[2],
+                                 .dilation_h = (int)w.dilation[1],
+                                 .dilation_w = (int)w.dilation[2],
+                                 .pad_top = (int)w.pad_begin[1],
+                                 .pad_left = (int)w.pad_begin[2],
+                                 .pad_bottom = (int)w.pad_end[1],
+                                 .pad_right = (int)w.pad_end[2]};
     s->rows = out.n * out.h;
-    s->pieces = sac_pieces(dev, SAC_MAX(s->rows, 1), sac_operand_elements(&c->out[0]) * w.kernel[1] * w.kernel[2] / 16);
+    s->pieces = sac_pieces(dev, SAC_MAX(s->rows, 1),
+                           sac_operand_elements(&c->out[0]) * w.kernel[1] * w.kernel[2] / 16);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
@@ -70,8 +85,8 @@ static void pool_piece(void *arg, int piece, int worker)
     const struct pool_job   *j = arg;
     const struct pool_state *s = j->s;
     (void)worker;
-    SAC_SIMD_PICK(sac_map_pool)(&s->pool, j->x, j->y, s->rows * piece / s->pieces,
-                                s->rows * (piece + 1) / s->pieces);
+    SAC_SIMD_PICK(sac_map_pool)
+    (&s->pool, j->x, j->y, s->rows * piece / s->pieces, s->rows * (piece + 1) / s->pieces);
 }
 
 static sac_result pool_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
@@ -83,9 +98,10 @@ static sac_result pool_run(struct sac_device *dev, void *state, void *const *in,
     return SAC_OK;
 }
 
-const struct sac_kernel sac_cpu_MaxPool = {SAC_OP_MaxPool, pool_supports, pool_prepare, pool_run, sac_free};
-const struct sac_kernel sac_cpu_AveragePool = {SAC_OP_AveragePool, pool_supports, pool_prepare, pool_run,
-                                               sac_free};
+const struct sac_kernel sac_cpu_MaxPool = {SAC_OP_MaxPool, pool_supports, pool_prepare, pool_run,
+                                           sac_free};
+const struct sac_kernel sac_cpu_AveragePool = {SAC_OP_AveragePool, pool_supports, pool_prepare,
+                                               pool_run, sac_free};
 
 /* ---- means per channel ---- */
 
@@ -111,10 +127,12 @@ static bool means_supports(struct sac_device *dev, struct sac_kernel_plan *plan,
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || c->in[0].dtype != SAC_F32 || !sac_map_fits(&c->in[0]) ||
         !reduces_maps(c) || sac_operand_elements(&c->in[0]) == 0)
-        return sac_kernel_refuse(why, why_size, "not a float32 mean over each channel's map, or no AVX2");
+        return sac_kernel_refuse(why, why_size,
+                                 "not a float32 mean over each channel's map, or no AVX2");
     if (plan->in_layout[0] != SAC_LAYOUT_CHANNELS_LAST)
         return sac_kernel_refuse(why, why_size, "not channels last");
-    plan->strided = true; /* the result is dense: its maps have one pixel, and no Concat reads them */
+    plan->strided = true; /* the result is dense: its maps have one pixel, and no Concat reads them
+                           */
     return true;
 }
 
@@ -149,8 +167,8 @@ static void means_piece(void *arg, int piece, int worker)
     const struct means_state *s = j->s;
     (void)worker;
     for (int64_t n = s->in.n * piece / s->pieces; n < s->in.n * (piece + 1) / s->pieces; n++)
-        SAC_SIMD_PICK(sac_map_means)(j->x + n * s->in.sample, s->in.h * s->in.w, s->in.pixel, s->in.c,
-                                     j->y + n * s->out_sample);
+        SAC_SIMD_PICK(sac_map_means)
+    (j->x + n * s->in.sample, s->in.h * s->in.w, s->in.pixel, s->in.c, j->y + n * s->out_sample);
 }
 
 static sac_result means_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
@@ -164,5 +182,5 @@ static sac_result means_run(struct sac_device *dev, void *state, void *const *in
 
 const struct sac_kernel sac_cpu_GlobalAveragePool = {SAC_OP_GlobalAveragePool, means_supports,
                                                      means_prepare, means_run, sac_free};
-const struct sac_kernel sac_cpu_ReduceMean = {SAC_OP_ReduceMean, means_supports, means_prepare, means_run,
-                                              sac_free};
+const struct sac_kernel sac_cpu_ReduceMean = {SAC_OP_ReduceMean, means_supports, means_prepare,
+                                              means_run, sac_free};

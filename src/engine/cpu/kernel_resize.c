@@ -33,10 +33,12 @@ static bool resize_supports(struct sac_device *dev, struct sac_kernel_plan *plan
     if (sac_cpu_level() < SAC_CPU_AVX2 || in->dtype != SAC_F32 || in->rank != 4 ||
         in->dims[0] != out->dims[0] || in->dims[1] != out->dims[1] ||
         plan->in_layout[0] != SAC_LAYOUT_CHANNELS_LAST || sac_operand_elements(out) == 0)
-        return sac_kernel_refuse(why, why_size, "not a float32 picture in channels last, or no AVX2");
+        return sac_kernel_refuse(why, why_size,
+                                 "not a float32 picture in channels last, or no AVX2");
     const bool linear = strcmp(mode, "linear") == 0 || strcmp(mode, "bilinear") == 0;
     if ((!linear && strcmp(mode, "nearest") != 0) || sac_attr_int(c->node, "antialias", 0) ||
-        strcmp(sac_attr_string(c->node, "coordinate_transformation_mode", ""), "tf_crop_and_resize") == 0)
+        strcmp(sac_attr_string(c->node, "coordinate_transformation_mode", ""),
+               "tf_crop_and_resize") == 0)
         return sac_kernel_refuse(why, why_size, "cubic, antialias or cropping");
     for (int i = 1; i < c->in_count; i++)
         if (c->in[i].present && !c->in[i].data && sac_operand_elements(&c->in[i]) > 0)
@@ -58,7 +60,8 @@ static void resize_release(void *state)
 
 /* Fills the input with each pixel's row (or column) number, resizes it, and reads one column (row)
  * of the result. */
-static sac_result trace(struct sac_op_call *c, bool rows, double *in, double *out, struct source *to)
+static sac_result trace(struct sac_op_call *c, bool rows, double *in, double *out,
+                        struct source *to)
 {
     const int64_t *from = c->in[0].dims, *size = c->out[0].dims;
     for (int64_t i = 0; i < sac_operand_elements(&c->in[0]); i++)
@@ -77,8 +80,8 @@ static sac_result trace(struct sac_op_call *c, bool rows, double *in, double *ou
 static sac_result trace_both(struct resize_state *s, struct sac_op_call *c)
 {
     struct sac_operand in = c->in[0], out = c->out[0];
-    double *from = sac_alloc((size_t)sac_operand_elements(&in) * sizeof *from);
-    double *to = sac_alloc((size_t)sac_operand_elements(&out) * sizeof *to);
+    double            *from = sac_alloc((size_t)sac_operand_elements(&in) * sizeof *from);
+    double            *to = sac_alloc((size_t)sac_operand_elements(&out) * sizeof *to);
     s->rows = sac_calloc((size_t)s->out.h, sizeof *s->rows);
     s->columns = sac_calloc((size_t)s->out.w, sizeof *s->columns);
     sac_result res = from && to && s->rows && s->columns
@@ -128,7 +131,8 @@ struct resize_job {
     float                     *y;
 };
 
-static void resize_row(const struct resize_state *s, const float *x, float *y, const struct source *row)
+static void resize_row(const struct resize_state *s, const float *x, float *y,
+                       const struct source *row)
 {
     const int64_t line = s->in.w * s->in.pixel;
     const float  *upper = x + row->at * line, *lower = x + row->next * line;
@@ -136,10 +140,10 @@ static void resize_row(const struct resize_state *s, const float *x, float *y, c
         const struct source *c = &s->columns[i];
         const int64_t        a = c->at * s->in.pixel, b = c->next * s->in.pixel;
         if (s->linear)
-            SAC_SIMD_PICK(sac_map_lerp)(upper + a, upper + b, lower + a, lower + b, c->weight,
-                                        row->weight, y + i * s->out.pixel, s->in.c);
-        else
-            memcpy(y + i * s->out.pixel, upper + a, (size_t)s->in.c * sizeof *y);
+            SAC_SIMD_PICK(sac_map_lerp)
+        (upper + a, upper + b, lower + a, lower + b, c->weight, row->weight, y + i * s->out.pixel,
+         s->in.c);
+        else memcpy(y + i * s->out.pixel, upper + a, (size_t)s->in.c * sizeof *y);
     }
 }
 
@@ -165,7 +169,7 @@ static sac_result resize_run(struct sac_device *dev, void *state, void *const *i
     return SAC_OK;
 }
 
-const struct sac_kernel sac_cpu_Resize = {SAC_OP_Resize, resize_supports, resize_prepare, resize_run,
-                                          resize_release};
-const struct sac_kernel sac_cpu_Upsample = {SAC_OP_Upsample, resize_supports, resize_prepare, resize_run,
-                                            resize_release};
+const struct sac_kernel sac_cpu_Resize = {SAC_OP_Resize, resize_supports, resize_prepare,
+                                          resize_run, resize_release};
+const struct sac_kernel sac_cpu_Upsample = {SAC_OP_Upsample, resize_supports, resize_prepare,
+                                            resize_run, resize_release};

@@ -30,7 +30,8 @@ static void accept(struct sac_kernel_plan *plan)
     plan->strided = true;
 }
 
-static bool split_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t why_size)
+static bool split_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                           size_t why_size)
 {
     const int64_t axis = sac_attr_int(plan->call->node, "axis", 0);
     (void)dev;
@@ -66,7 +67,8 @@ static int64_t slice_first(struct sac_op_call *c)
     return first >= 0 && first + c->out[0].dims[1] <= c->in[0].dims[1] ? first : -1;
 }
 
-static bool slice_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t why_size)
+static bool slice_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                           size_t why_size)
 {
     (void)dev;
     if (!channels_last(plan) || sac_operand_elements(&plan->call->out[0]) == 0 ||
@@ -111,10 +113,13 @@ static sac_result split_run(struct sac_device *dev, void *state, void *const *in
         for (int64_t n = 0; n < s->in.n; n++)
             for (int64_t r = 0; r < s->in.h * s->in.w; r++)
                 memcpy((float *)out[i] + n * p->sample + r * p->pixel,
-                       from + n * s->in.sample + r * s->in.pixel, (size_t)p->floats * sizeof(float));
+                       from + n * s->in.sample + r * s->in.pixel,
+                       (size_t)p->floats * sizeof(float));
     }
     return SAC_OK;
 }
 
-const struct sac_kernel sac_cpu_Split = {SAC_OP_Split, split_supports, split_prepare, split_run, sac_free};
-const struct sac_kernel sac_cpu_Slice = {SAC_OP_Slice, slice_supports, split_prepare, split_run, sac_free};
+const struct sac_kernel sac_cpu_Split = {SAC_OP_Split, split_supports, split_prepare, split_run,
+                                         sac_free};
+const struct sac_kernel sac_cpu_Slice = {SAC_OP_Slice, slice_supports, split_prepare, split_run,
+                                         sac_free};

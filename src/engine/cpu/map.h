@@ -30,17 +30,24 @@ static inline void sac_pattern_fill(float *pattern, int64_t length, const float 
         pattern[i] = numbers[i % period];
 }
 
-enum sac_binary { SAC_BINARY_ADD, SAC_BINARY_SUB, SAC_BINARY_MUL, SAC_BINARY_DIV, SAC_BINARY_SUB_REVERSED,
-                  SAC_BINARY_DIV_REVERSED };
+enum sac_binary {
+    SAC_BINARY_ADD,
+    SAC_BINARY_SUB,
+    SAC_BINARY_MUL,
+    SAC_BINARY_DIV,
+    SAC_BINARY_SUB_REVERSED,
+    SAC_BINARY_DIV_REVERSED
+};
 
 enum { SAC_GATES_MAX = 8 };
 
 /* One window of a pooling over channels-last maps; strides in elements. */
 struct sac_window_pool {
     bool    average, count_pad;
-    int64_t c, in_h, in_w, out_h, out_w, in_row, in_pixel, in_sample, out_row, out_pixel, out_sample;
-    int     kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left, pad_bottom,
-        pad_right;
+    int64_t c, in_h, in_w, out_h, out_w, in_row, in_pixel, in_sample, out_row, out_pixel,
+        out_sample;
+    int kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left,
+        pad_bottom, pad_right;
 };
 
 #define SAC_MAP_FUNCTIONS(suffix)                                                                  \
@@ -55,10 +62,11 @@ struct sac_window_pool {
                                  int64_t length, float *y, int64_t count);                         \
     void sac_map_gated_sum_##suffix(int gates, const float *const *x, const float *const *pattern, \
                                     int64_t length, int64_t offset, float *y, int64_t count);      \
-    /* mean and sum of squared distances from it, of a stretch that fits the L1 cache */      \
+    /* mean and sum of squared distances from it, of a stretch that fits the L1 cache */           \
     void sac_map_moments_##suffix(const float *x, int64_t count, double *mean, double *squares);   \
     /* mean per channel over pixels that lie `pixel` apart */                                      \
-    void sac_map_means_##suffix(const float *x, int64_t pixels, int64_t pixel, int64_t c, float *y); \
+    void sac_map_means_##suffix(const float *x, int64_t pixels, int64_t pixel, int64_t c,          \
+                                float *y);                                                         \
     /* between four pixels of c channels: across by `column`, then down by `row` */                \
     void sac_map_lerp_##suffix(const float *a, const float *b, const float *c, const float *d,     \
                                float column, float row, float *y, int64_t channels);               \

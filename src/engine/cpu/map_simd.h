@@ -7,19 +7,19 @@
 
 /* The body runs on whole vectors, then once on the remainder: `i` is the index; LOAD and STORE mask
  * what does not exist. */
-#define FLAT(count, ...)                                                                           \
-    do {                                                                                           \
-        int64_t i = 0;                                                                             \
-        for (; i + LANES <= (count); i += LANES) {                                                 \
-            enum { REST = 0 };                                                                     \
-            const vmask m = v_first(LANES);                                                        \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-        if (i < (count)) {                                                                         \
-            enum { REST = 1 };                                                                     \
-            const vmask m = v_first((count) - i);                                                  \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
+#define FLAT(count, ...)                           \
+    do {                                           \
+        int64_t i = 0;                             \
+        for (; i + LANES <= (count); i += LANES) { \
+            enum { REST = 0 };                     \
+            const vmask m = v_first(LANES);        \
+            __VA_ARGS__                            \
+        }                                          \
+        if (i < (count)) {                         \
+            enum { REST = 1 };                     \
+            const vmask m = v_first((count)-i);    \
+            __VA_ARGS__                            \
+        }                                          \
     } while (0)
 #define LOAD(p)     (REST ? v_load_first(p, m) : v_load(p))
 #define STORE(p, v) (REST ? v_store_first(p, v, m) : v_store(p, v))
@@ -33,11 +33,15 @@ SIMD_FN void SIMD_NAME(sac_map_activate)(const struct sac_activation *act, const
                                          int64_t count)
 {
     switch (act->kind) { /* a constant kind in each arm, so that the loops hold one activation */
-#define ARM(k) case k: activate(x, y, count, (struct sac_activation){k, act->alpha, act->beta}); break;
+#define ARM(k) \
+    case k: activate(x, y, count, (struct sac_activation){k, act->alpha, act->beta}); break;
+        /* clang-format off */
     ARM(SAC_ACT_RELU) ARM(SAC_ACT_LEAKY_RELU) ARM(SAC_ACT_CLIP) ARM(SAC_ACT_SIGMOID)
     ARM(SAC_ACT_SILU) ARM(SAC_ACT_HARD_SIGMOID) ARM(SAC_ACT_HARD_SWISH) ARM(SAC_ACT_TANH)
     ARM(SAC_ACT_SOFTPLUS)
-    default: activate(x, y, count, (struct sac_activation){SAC_ACT_NONE, 0, 0}); break;
+            /* clang-format on */
+            default : activate(x, y, count, (struct sac_activation){SAC_ACT_NONE, 0, 0});
+        break;
 #undef ARM
     }
 }
@@ -91,8 +95,9 @@ SIMD_FN void SIMD_NAME(sac_map_binary)(enum sac_binary op, const float *a, const
     }
 }
 
-SIMD_FN void SIMD_NAME(sac_map_gated_sum)(int gates, const float *const *x, const float *const *pattern,
-                                          int64_t length, int64_t offset, float *y, int64_t count)
+SIMD_FN void SIMD_NAME(sac_map_gated_sum)(int gates, const float *const *x,
+                                          const float *const *pattern, int64_t length,
+                                          int64_t offset, float *y, int64_t count)
 {
     int64_t at = offset;
     FLAT(count, {
@@ -104,7 +109,8 @@ SIMD_FN void SIMD_NAME(sac_map_gated_sum)(int gates, const float *const *x, cons
     });
 }
 
-SIMD_FN void SIMD_NAME(sac_map_moments)(const float *x, int64_t count, double *mean, double *squares)
+SIMD_FN void SIMD_NAME(sac_map_moments)(const float *x, int64_t count, double *mean,
+                                        double *squares)
 {
     vec sum[4] = {v_set(0), v_set(0), v_set(0), v_set(0)};
     int k = 0;
@@ -127,7 +133,8 @@ SIMD_FN void SIMD_NAME(sac_map_moments)(const float *x, int64_t count, double *m
     *squares = v_sum(v_add(total[0], total[1])) + rest;
 }
 
-SIMD_FN void SIMD_NAME(sac_map_means)(const float *x, int64_t pixels, int64_t pixel, int64_t c, float *y)
+SIMD_FN void SIMD_NAME(sac_map_means)(const float *x, int64_t pixels, int64_t pixel, int64_t c,
+                                      float *y)
 {
     const vec share = v_set(1.0f / (float)pixels);
     FLAT(c, {
@@ -175,18 +182,18 @@ static int64_t counted(int64_t origin, int dilation, int kernel, int64_t size, i
     return k1;
 }
 
-SIMD_FN static void pool_pixel(const struct sac_window_pool *p, const float *x, float *y, int64_t oy,
-                               int64_t ox)
+SIMD_FN static void pool_pixel(const struct sac_window_pool *p, const float *x, float *y,
+                               int64_t oy, int64_t ox)
 {
     const int64_t top = oy * p->stride_h - p->pad_top, left = ox * p->stride_w - p->pad_left;
-    int64_t y0, y1, x0, x1;
+    int64_t       y0, y1, x0, x1;
     inside(top, p->dilation_h, p->kernel_h, p->in_h, &y0, &y1);
     inside(left, p->dilation_w, p->kernel_w, p->in_w, &x0, &x1);
     int64_t taps = (y1 - y0) * (x1 - x0);
     if (p->count_pad)
         taps = counted(top, p->dilation_h, p->kernel_h, p->in_h, p->pad_bottom) *
                counted(left, p->dilation_w, p->kernel_w, p->in_w, p->pad_right);
-    const vec share = v_set(taps > 0 ? 1.0f / (float)taps : 0);
+    const vec    share = v_set(taps > 0 ? 1.0f / (float)taps : 0);
     const float *base = x + top * p->in_row + left * p->in_pixel;
     FLAT(p->c, {
         vec acc = v_set(p->average ? 0 : -FLT_MAX);

@@ -2,8 +2,8 @@
 /* Vectors of floats in two widths under one set of names.
  *
  * A kernel is written once, in a header that uses `vec` and LANES, and compiled twice: FILE_avx2.c
- * and FILE_avx512.c define SAC_SIMD_BITS and include it. Every function carries SIMD_FN, so the build
- * itself stays baseline x86-64; the caller picks a variant by sac_cpu_level().
+ * and FILE_avx512.c define SAC_SIMD_BITS and include it. Every function carries SIMD_FN, so the
+ * build itself stays baseline x86-64; the caller picks a variant by sac_cpu_level().
  */
 #ifndef SAC_ENGINE_CPU_SIMD_H
 #define SAC_ENGINE_CPU_SIMD_H
@@ -15,8 +15,8 @@
 
 #if SAC_SIMD_BITS == 512
 
-#define SIMD_TARGET    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
-#define SIMD_NAME(fn)  fn##_avx512
+#define SIMD_TARGET   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
+#define SIMD_NAME(fn) fn##_avx512
 enum { LANES = 16 };
 typedef __m512    vec;
 typedef __mmask16 vmask;
@@ -28,26 +28,74 @@ SIMD_INLINE vmask v_first(int64_t n) /* lanes 0..n-1 */
 {
     return (vmask)(n >= LANES ? 0xffff : (1u << n) - 1);
 }
-SIMD_INLINE vec  v_load(const float *p) { return _mm512_loadu_ps(p); }
-SIMD_INLINE void v_store(float *p, vec v) { _mm512_storeu_ps(p, v); }
-SIMD_INLINE vec  v_load_first(const float *p, vmask m) { return _mm512_maskz_loadu_ps(m, p); }
-SIMD_INLINE void v_store_first(float *p, vec v, vmask m) { _mm512_mask_storeu_ps(p, m, v); }
-SIMD_INLINE vec  v_set(float x) { return _mm512_set1_ps(x); }
-SIMD_INLINE vec  v_add(vec a, vec b) { return _mm512_add_ps(a, b); }
-SIMD_INLINE vec  v_sub(vec a, vec b) { return _mm512_sub_ps(a, b); }
-SIMD_INLINE vec  v_mul(vec a, vec b) { return _mm512_mul_ps(a, b); }
-SIMD_INLINE vec  v_div(vec a, vec b) { return _mm512_div_ps(a, b); }
-SIMD_INLINE vec  v_min(vec a, vec b) { return _mm512_min_ps(a, b); }
-SIMD_INLINE vec  v_max(vec a, vec b) { return _mm512_max_ps(a, b); }
-SIMD_INLINE vec  v_fma(vec a, vec b, vec c) { return _mm512_fmadd_ps(a, b, c); }  /* a*b + c */
-SIMD_INLINE vec  v_fnma(vec a, vec b, vec c) { return _mm512_fnmadd_ps(a, b, c); } /* c - a*b */
-SIMD_INLINE vec  v_round(vec a)
+SIMD_INLINE vec v_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+SIMD_INLINE void v_store(float *p, vec v)
+{
+    _mm512_storeu_ps(p, v);
+}
+SIMD_INLINE vec v_load_first(const float *p, vmask m)
+{
+    return _mm512_maskz_loadu_ps(m, p);
+}
+SIMD_INLINE void v_store_first(float *p, vec v, vmask m)
+{
+    _mm512_mask_storeu_ps(p, m, v);
+}
+SIMD_INLINE vec v_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+SIMD_INLINE vec v_add(vec a, vec b)
+{
+    return _mm512_add_ps(a, b);
+}
+SIMD_INLINE vec v_sub(vec a, vec b)
+{
+    return _mm512_sub_ps(a, b);
+}
+SIMD_INLINE vec v_mul(vec a, vec b)
+{
+    return _mm512_mul_ps(a, b);
+}
+SIMD_INLINE vec v_div(vec a, vec b)
+{
+    return _mm512_div_ps(a, b);
+}
+SIMD_INLINE vec v_min(vec a, vec b)
+{
+    return _mm512_min_ps(a, b);
+}
+SIMD_INLINE vec v_max(vec a, vec b)
+{
+    return _mm512_max_ps(a, b);
+}
+SIMD_INLINE vec v_fma(vec a, vec b, vec c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+} /* a*b + c */
+SIMD_INLINE vec v_fnma(vec a, vec b, vec c)
+{
+    return _mm512_fnmadd_ps(a, b, c);
+} /* c - a*b */
+SIMD_INLINE vec v_round(vec a)
 {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-SIMD_INLINE vec   v_pow2(vec n, vec scale) { return _mm512_scalef_ps(scale, n); } /* scale * 2^n */
-SIMD_INLINE float v_sum(vec a) { return _mm512_reduce_add_ps(a); }
-SIMD_INLINE float v_largest(vec a) { return _mm512_reduce_max_ps(a); }
+SIMD_INLINE vec v_pow2(vec n, vec scale)
+{
+    return _mm512_scalef_ps(scale, n);
+} /* scale * 2^n */
+SIMD_INLINE float v_sum(vec a)
+{
+    return _mm512_reduce_add_ps(a);
+}
+SIMD_INLINE float v_largest(vec a)
+{
+    return _mm512_reduce_max_ps(a);
+}
 /* 1/a to 2^-24 or so: one Newton step on the 14 bit estimate costs a third of a division. */
 SIMD_INLINE vec v_reciprocal(vec a)
 {
@@ -57,8 +105,8 @@ SIMD_INLINE vec v_reciprocal(vec a)
 
 #elif SAC_SIMD_BITS == 256
 
-#define SIMD_TARGET    __attribute__((target("avx2,fma")))
-#define SIMD_NAME(fn)  fn##_avx2
+#define SIMD_TARGET   __attribute__((target("avx2,fma")))
+#define SIMD_NAME(fn) fn##_avx2
 enum { LANES = 8 };
 typedef __m256  vec;
 typedef __m256i vmask;
@@ -71,28 +119,67 @@ SIMD_INLINE vmask v_first(int64_t n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n > LANES ? LANES : n)),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-SIMD_INLINE vec  v_load(const float *p) { return _mm256_loadu_ps(p); }
-SIMD_INLINE void v_store(float *p, vec v) { _mm256_storeu_ps(p, v); }
-SIMD_INLINE vec  v_load_first(const float *p, vmask m) { return _mm256_maskload_ps(p, m); }
-SIMD_INLINE void v_store_first(float *p, vec v, vmask m) { _mm256_maskstore_ps(p, m, v); }
-SIMD_INLINE vec  v_set(float x) { return _mm256_set1_ps(x); }
-SIMD_INLINE vec  v_add(vec a, vec b) { return _mm256_add_ps(a, b); }
-SIMD_INLINE vec  v_sub(vec a, vec b) { return _mm256_sub_ps(a, b); }
-SIMD_INLINE vec  v_mul(vec a, vec b) { return _mm256_mul_ps(a, b); }
-SIMD_INLINE vec  v_div(vec a, vec b) { return _mm256_div_ps(a, b); }
-SIMD_INLINE vec  v_min(vec a, vec b) { return _mm256_min_ps(a, b); }
-SIMD_INLINE vec  v_max(vec a, vec b) { return _mm256_max_ps(a, b); }
-SIMD_INLINE vec  v_fma(vec a, vec b, vec c) { return _mm256_fmadd_ps(a, b, c); }
-SIMD_INLINE vec  v_fnma(vec a, vec b, vec c) { return _mm256_fnmadd_ps(a, b, c); }
-SIMD_INLINE vec  v_round(vec a)
+SIMD_INLINE vec v_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+SIMD_INLINE void v_store(float *p, vec v)
+{
+    _mm256_storeu_ps(p, v);
+}
+SIMD_INLINE vec v_load_first(const float *p, vmask m)
+{
+    return _mm256_maskload_ps(p, m);
+}
+SIMD_INLINE void v_store_first(float *p, vec v, vmask m)
+{
+    _mm256_maskstore_ps(p, m, v);
+}
+SIMD_INLINE vec v_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
+SIMD_INLINE vec v_add(vec a, vec b)
+{
+    return _mm256_add_ps(a, b);
+}
+SIMD_INLINE vec v_sub(vec a, vec b)
+{
+    return _mm256_sub_ps(a, b);
+}
+SIMD_INLINE vec v_mul(vec a, vec b)
+{
+    return _mm256_mul_ps(a, b);
+}
+SIMD_INLINE vec v_div(vec a, vec b)
+{
+    return _mm256_div_ps(a, b);
+}
+SIMD_INLINE vec v_min(vec a, vec b)
+{
+    return _mm256_min_ps(a, b);
+}
+SIMD_INLINE vec v_max(vec a, vec b)
+{
+    return _mm256_max_ps(a, b);
+}
+SIMD_INLINE vec v_fma(vec a, vec b, vec c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+SIMD_INLINE vec v_fnma(vec a, vec b, vec c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
+}
+SIMD_INLINE vec v_round(vec a)
 {
     return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 /* n must be whole and within -126..127: there is no gradual underflow here. */
 SIMD_INLINE vec v_pow2(vec n, vec scale)
 {
-    __m256i e = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)),
-                                  23);
+    __m256i e =
+        _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23);
     return _mm256_mul_ps(scale, _mm256_castsi256_ps(e));
 }
 SIMD_INLINE float v_sum(vec a)
@@ -107,7 +194,10 @@ SIMD_INLINE float v_largest(vec a)
     s = _mm_max_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
-SIMD_INLINE vec v_reciprocal(vec a) { return _mm256_div_ps(_mm256_set1_ps(1.0f), a); }
+SIMD_INLINE vec v_reciprocal(vec a)
+{
+    return _mm256_div_ps(_mm256_set1_ps(1.0f), a);
+}
 
 #else
 #error "define SAC_SIMD_BITS as 256 or 512 before including this"
@@ -183,7 +273,8 @@ SIMD_INLINE vec v_sigmoid(vec x)
     return v_reciprocal(v_add(v_exp2(v_clamp(t, -126.0f, 126.0f)), v_set(1.0f)));
 }
 
-/* m / (m + 2) with m = e^2x - 1, which keeps its digits near 0, where 2 sigmoid(2x) - 1 would not. */
+/* m / (m + 2) with m = e^2x - 1, which keeps its digits near 0, where 2 sigmoid(2x) - 1 would
+ * not. */
 SIMD_INLINE vec v_tanh(vec x)
 {
     vec t = v_clamp(v_mul(x, v_set(2.88539008f)), -60.0f, 60.0f);
@@ -192,8 +283,8 @@ SIMD_INLINE vec v_tanh(vec x)
     return v_div(m, v_add(m, v_set(2.0f)));
 }
 
-/* log(1 + e^x) = max(x, 0) + log1p(e), e = e^-|x|; log1p(e) = 2 artanh(s), s = e / (e + 2) <= 1/3, by
- * its series, which is cut where it is 1.5e-7 of the whole. */
+/* log(1 + e^x) = max(x, 0) + log1p(e), e = e^-|x|; log1p(e) = 2 artanh(s), s = e / (e + 2) <= 1/3,
+ * by its series, which is cut where it is 1.5e-7 of the whole. */
 SIMD_INLINE vec v_softplus(vec x)
 {
     const vec zero = v_set(0.0f);

@@ -5,14 +5,16 @@
 
 #include "engine/cuda/conv_kernel.h"
 
-static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t why_size)
+static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                          size_t why_size)
 {
     struct conv_spec spec;
     (void)dev;
     if (!conv_spec_read(plan, &spec, why, why_size))
         return false;
-    const enum sac_layout last =
-        spec.precision == SAC_PRECISION_FP16 ? SAC_LAYOUT_CHANNELS_LAST_HALF : SAC_LAYOUT_CHANNELS_LAST;
+    const enum sac_layout last = spec.precision == SAC_PRECISION_FP16
+                                     ? SAC_LAYOUT_CHANNELS_LAST_HALF
+                                     : SAC_LAYOUT_CHANNELS_LAST;
     plan->in_layout[0] = plan->in_layout[3] = plan->out_layout[0] = last;
     plan->in_layout[1] = plan->in_layout[2] = SAC_LAYOUT_PLAIN;
     plan->strided = true;
@@ -43,11 +45,12 @@ static sac_result get_weights(void *arg, enum conv_form form, const void **devic
     void                    *found = NULL;
     s->form = form;
     /* Only the stem's form depends on the window's strides. */
-    snprintf(text, sizeof text, "conv %s %s g%lld s%lld", names[form],
-             s->spec->precision == SAC_PRECISION_FP16 ? "f16" : "f32", (long long)s->spec->groups,
-             (long long)(form == CONV_FORM_STEM ? s->spec->stride[2] * 16 + s->spec->pad_begin[2] : 0));
-    sac_result res = w->ops->get(w, s->plan->call->in[1].data, text, conv_weights_bytes(s->spec, form), fill_weights,
-                                 s, &found);
+    snprintf(
+        text, sizeof text, "conv %s %s g%lld s%lld", names[form],
+        s->spec->precision == SAC_PRECISION_FP16 ? "f16" : "f32", (long long)s->spec->groups,
+        (long long)(form == CONV_FORM_STEM ? s->spec->stride[2] * 16 + s->spec->pad_begin[2] : 0));
+    sac_result res = w->ops->get(w, s->plan->call->in[1].data, text,
+                                 conv_weights_bytes(s->spec, form), fill_weights, s, &found);
     *device = found;
     return res;
 }
@@ -69,9 +72,10 @@ static sac_result get_bias(struct source *s, const void **device)
     void               *found = NULL;
     if (!s->spec->bias)
         return SAC_OK;
-    sac_result res = w->ops->get(w, s->plan->call->in[2].data,
-                                 s->spec->precision == SAC_PRECISION_FP16 ? "bias f16" : "bias f32",
-                                 (size_t)s->spec->out.c * conv_element(s->spec), fill_bias, s, &found);
+    sac_result res =
+        w->ops->get(w, s->plan->call->in[2].data,
+                    s->spec->precision == SAC_PRECISION_FP16 ? "bias f16" : "bias f32",
+                    (size_t)s->spec->out.c * conv_element(s->spec), fill_bias, s, &found);
     *device = found;
     return res;
 }
@@ -87,7 +91,8 @@ static void conv_release(void *state)
     sac_free(s);
 }
 
-static sac_result make_ready(struct sac_device *dev, struct conv_state *s, struct sac_kernel_plan *plan)
+static sac_result make_ready(struct sac_device *dev, struct conv_state *s,
+                             struct sac_kernel_plan *plan)
 {
     struct source                    source = {plan, &s->spec, CONV_FORM_LAST};
     const struct conv_weights_source weights = {get_weights, &source};
@@ -106,7 +111,9 @@ static void describe(const struct conv_state *s, struct sac_kernel_plan *plan)
     char text[256] = "";
     conv_choice_print(&s->ready->choice, plan->chosen, sizeof plan->chosen);
     conv_choice_print(&s->ready->choice, text, sizeof text);
-    text[strcspn(text, " ") + 1 + strcspn(text + strcspn(text, " ") + 1, " ")] = '\0'; /* without the knobs */
+    text[strcspn(text, " ") + 1 + strcspn(text + strcspn(text, " ") + 1, " ")] = '\0'; /* without
+                                                                                          the knobs
+                                                                                        */
     snprintf(plan->implementation, sizeof plan->implementation, "%.60s", text);
 }
 
@@ -117,7 +124,8 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     s->gpu = cudnn_gpu_of(dev);
-    snprintf(s->label, sizeof s->label, "%.90s", sac_node_label(plan->call->node, label, sizeof label));
+    snprintf(s->label, sizeof s->label, "%.90s",
+             sac_node_label(plan->call->node, label, sizeof label));
     sac_result res = conv_spec_read(plan, &s->spec, why, sizeof why)
                          ? make_ready(dev, s, plan)
                          : SAC_OP_FAIL(plan->call, SAC_ERR_UNSUPPORTED, "%s", why);
@@ -133,13 +141,16 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     return SAC_OK;
 }
 
-static sac_result conv_run(struct sac_device *dev, void *state, void *const *in, void *const *out, void *scratch,
-                           struct sac_stream *stream)
+static sac_result conv_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                           void *scratch, struct sac_stream *stream)
 {
     const struct conv_state   *s = state;
-    const struct conv_pointers p = {.x = in[0], .y = out[0], .scratch = scratch,
-                                    .residual = s->spec.residual_kind != SAC_RESIDUAL_NONE ? in[3] : NULL};
-    sac_result res = cuda_enter(dev);
+    const struct conv_pointers p = {.x = in[0],
+                                    .y = out[0],
+                                    .scratch = scratch,
+                                    .residual =
+                                        s->spec.residual_kind != SAC_RESIDUAL_NONE ? in[3] : NULL};
+    sac_result                 res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
     const cudaError_t done = conv_execute(s, &p, cuda_stream_of(dev, stream));
@@ -152,7 +163,10 @@ static sac_result conv_run(struct sac_device *dev, void *state, void *const *in,
     return res;
 }
 
-#define CONV_KERNEL(op) {SAC_OP_##op, conv_supports, conv_prepare, conv_run, conv_release}
+#define CONV_KERNEL(op)                                                  \
+    {                                                                    \
+        SAC_OP_##op, conv_supports, conv_prepare, conv_run, conv_release \
+    }
 const struct sac_kernel cudnn_Conv = CONV_KERNEL(Conv);
 const struct sac_kernel cudnn_FusedConv = CONV_KERNEL(FusedConv);
 const struct sac_kernel cudnn_ConvTranspose = CONV_KERNEL(ConvTranspose);

@@ -6,7 +6,8 @@
 
 #include "engine/cuda/conv_spec.h"
 
-static const char *const way_names[CONV_WAY_COUNT] = {"fused", "plain", "depthwise", "direct", "stem", "tile"};
+static const char *const way_names[CONV_WAY_COUNT] = {"fused",  "plain", "depthwise",
+                                                      "direct", "stem",  "tile"};
 
 size_t conv_choice_print(const struct conv_choice *c, char *out, size_t size)
 {

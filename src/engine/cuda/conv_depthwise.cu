@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of each channel by itself. A thread has a pack of channels and a few neighbouring pixels of a
-// row, so that columns of the input that their windows share are loaded once.
+// Convolutions of each channel by itself. A thread has a pack of channels and a few neighbouring
+// pixels of a row, so that columns of the input that their windows share are loaded once.
 #include "engine/cuda/conv_numbers.cuh"
 
-namespace conv {
+namespace conv
+{
 
 enum { DEPTHWISE_THREADS = 128 };
 
 // KERNEL and STRIDE 0: any, from the parameters, with one pixel per thread.
 template <class T, int WIDTH, int KERNEL, int STRIDE, int PIXELS>
-__global__ void __launch_bounds__(DEPTHWISE_THREADS) depthwise_kernel(const __grid_constant__ conv_depthwise_params p)
+__global__ void __launch_bounds__(DEPTHWISE_THREADS)
+    depthwise_kernel(const __grid_constant__ conv_depthwise_params p)
 {
     const int     packs = p.c / WIDTH, groups = (p.out_w + PIXELS - 1) / PIXELS;
     const int64_t index = (int64_t)blockIdx.x * DEPTHWISE_THREADS + threadIdx.x;
@@ -69,7 +71,8 @@ __global__ void __launch_bounds__(DEPTHWISE_THREADS) depthwise_kernel(const __gr
         if (ox + i >= p.out_w)
             break;
         const int64_t pixel = (int64_t)oy * p.out_w + ox + i;
-        finish<T, WIDTH>(p.finish, c, n * p.finish.residual_sample + pixel * p.finish.residual_pixel, sum[i]);
+        finish<T, WIDTH>(p.finish, c,
+                         n * p.finish.residual_sample + pixel * p.finish.residual_pixel, sum[i]);
         store<T, WIDTH>((T *)p.y + n * p.y_sample + pixel * p.y_pixel + c, sum[i]);
     }
 }
@@ -77,9 +80,11 @@ __global__ void __launch_bounds__(DEPTHWISE_THREADS) depthwise_kernel(const __gr
 template <class T, int WIDTH, int KERNEL, int STRIDE, int PIXELS>
 static cudaError_t run(const conv_depthwise_params &p, cudaStream_t stream)
 {
-    const int64_t threads = (int64_t)p.n * p.out_h * ((p.out_w + PIXELS - 1) / PIXELS) * (p.c / WIDTH);
+    const int64_t threads =
+        (int64_t)p.n * p.out_h * ((p.out_w + PIXELS - 1) / PIXELS) * (p.c / WIDTH);
     const int64_t blocks = (threads + DEPTHWISE_THREADS - 1) / DEPTHWISE_THREADS;
-    depthwise_kernel<T, WIDTH, KERNEL, STRIDE, PIXELS><<<(unsigned)blocks, DEPTHWISE_THREADS, 0, stream>>>(p);
+    depthwise_kernel<T, WIDTH, KERNEL, STRIDE, PIXELS>
+        <<<(unsigned)blocks, DEPTHWISE_THREADS, 0, stream>>>(p);
     return cudaGetLastError();
 }
 
@@ -88,15 +93,18 @@ static bool depthwise_aligned(const void *p, int64_t pixel, int64_t sample, int6
     return ((uintptr_t)p & 15) == 0 && pixel % width == 0 && sample % width == 0;
 }
 
-template <class T> static cudaError_t launch_depthwise(const conv_depthwise_params &p, cudaStream_t stream)
+template <class T>
+static cudaError_t launch_depthwise(const conv_depthwise_params &p, cudaStream_t stream)
 {
     constexpr int      W = pack<T>::width;
     const conv_finish &f = p.finish;
-    const bool wide = p.c % W == 0 && depthwise_aligned(p.x, p.x_pixel, p.x_sample, W) &&
-                      depthwise_aligned(p.y, p.y_pixel, p.y_sample, W) && depthwise_aligned(p.w, 0, 0, W) &&
-                      (!f.residual || depthwise_aligned(f.residual, f.residual_pixel, f.residual_sample, W)) &&
-                      (!f.bias || depthwise_aligned(f.bias, 0, 0, W));
-    const bool plain = p.kernel_h == p.kernel_w && p.stride_h == p.stride_w && p.dilation_h == 1 && p.dilation_w == 1;
+    const bool         wide =
+        p.c % W == 0 && depthwise_aligned(p.x, p.x_pixel, p.x_sample, W) &&
+        depthwise_aligned(p.y, p.y_pixel, p.y_sample, W) && depthwise_aligned(p.w, 0, 0, W) &&
+        (!f.residual || depthwise_aligned(f.residual, f.residual_pixel, f.residual_sample, W)) &&
+        (!f.bias || depthwise_aligned(f.bias, 0, 0, W));
+    const bool plain = p.kernel_h == p.kernel_w && p.stride_h == p.stride_w && p.dilation_h == 1 &&
+                       p.dilation_w == 1;
     if (!wide)
         return run<T, 1, 0, 0, 1>(p, stream);
     if (plain && p.kernel_h == 3 && p.stride_h == 1)
@@ -114,5 +122,6 @@ template <class T> static cudaError_t launch_depthwise(const conv_depthwise_para
 
 extern "C" cudaError_t conv_launch_depthwise(const conv_depthwise_params *p, cudaStream_t stream)
 {
-    return p->half ? conv::launch_depthwise<__half>(*p, stream) : conv::launch_depthwise<float>(*p, stream);
+    return p->half ? conv::launch_depthwise<__half>(*p, stream)
+                   : conv::launch_depthwise<float>(*p, stream);
 }

@@ -2,7 +2,8 @@
 // Any convolution, with one thread per output element. The fallback when no faster kernel applies.
 #include "engine/cuda/conv_numbers.cuh"
 
-namespace conv {
+namespace conv
+{
 
 enum { DIRECT_THREADS = 256 };
 
@@ -33,33 +34,40 @@ __device__ __forceinline__ int source(const conv_direct_params &p, int d, int at
         return from >= 0 && from < p.in[d] ? from : -1;
     }
     const int from = at + p.pad[d] - tap * p.dilation[d];
-    return from >= 0 && from % p.stride[d] == 0 && from / p.stride[d] < p.in[d] ? from / p.stride[d] : -1;
+    return from >= 0 && from % p.stride[d] == 0 && from / p.stride[d] < p.in[d] ? from / p.stride[d]
+                                                                                : -1;
 }
 
-template <class T> __global__ void __launch_bounds__(DIRECT_THREADS) direct_kernel(const __grid_constant__ conv_direct_params p)
+template <class T>
+__global__ void __launch_bounds__(DIRECT_THREADS)
+    direct_kernel(const __grid_constant__ conv_direct_params p)
 {
     const int64_t i = (int64_t)blockIdx.x * DIRECT_THREADS + threadIdx.x;
     if (i >= p.n * p.out[0] * p.out[1] * p.out[2] * p.out_c)
         return;
     const place o = place_of(p, i);
     const int   group_k = p.out_c / p.groups, group_c = p.in_c / p.groups, group = o.k / group_k;
-    const int   width = p.transposed ? group_k : p.out_c;                // numbers side by side in w
-    const int   rows = p.transposed ? p.in_c : group_c;                  // of them for a tap
-    const int   first = p.transposed ? group * group_c : 0, column = p.transposed ? o.k % group_k : o.k;
-    const T    *x = (const T *)p.x + o.n * p.x_sample + group * group_c, *w = (const T *)p.w + column;
-    float       sum[1] = {0};
+    const int   width = p.transposed ? group_k : p.out_c; // numbers side by side in w
+    const int   rows = p.transposed ? p.in_c : group_c;   // of them for a tap
+    const int   first = p.transposed ? group * group_c : 0,
+              column = p.transposed ? o.k % group_k : o.k;
+    const T *x = (const T *)p.x + o.n * p.x_sample + group * group_c, *w = (const T *)p.w + column;
+    float    sum[1] = {0};
     for (int z = 0; z < p.kernel[0]; z++)
         for (int r = 0; r < p.kernel[1]; r++)
             for (int s = 0; s < p.kernel[2]; s++) {
-                const int a = source(p, 0, o.at[0], z), b = source(p, 1, o.at[1], r), c = source(p, 2, o.at[2], s);
+                const int a = source(p, 0, o.at[0], z), b = source(p, 1, o.at[1], r),
+                          c = source(p, 2, o.at[2], s);
                 if (a < 0 || b < 0 || c < 0)
                     continue;
                 const T *from = x + (((int64_t)a * p.in[1] + b) * p.in[2] + c) * p.x_pixel;
-                const T *tap = w + ((((int64_t)z * p.kernel[1] + r) * p.kernel[2] + s) * rows + first) * width;
+                const T *tap =
+                    w + ((((int64_t)z * p.kernel[1] + r) * p.kernel[2] + s) * rows + first) * width;
                 for (int k = 0; k < group_c; k++)
                     sum[0] += (float)from[k] * (float)tap[(int64_t)k * width];
             }
-    finish<T, 1>(p.finish, o.k, o.n * p.finish.residual_sample + o.pixel * p.finish.residual_pixel, sum);
+    finish<T, 1>(p.finish, o.k, o.n * p.finish.residual_sample + o.pixel * p.finish.residual_pixel,
+                 sum);
     ((T *)p.y)[o.n * p.y_sample + o.pixel * p.y_pixel + o.k] = (T)sum[0];
 }
 

@@ -41,8 +41,8 @@ struct conv_depthwise_params {
     const void        *x, *w;
     void              *y;
     int                n, c, in_h, in_w, out_h, out_w;
-    int                kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
-    int64_t            x_pixel, x_sample, y_pixel, y_sample;
+    int     kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    int64_t x_pixel, x_sample, y_pixel, y_sample;
 };
 cudaError_t conv_launch_depthwise(const struct conv_depthwise_params *p, cudaStream_t stream);
 
@@ -53,8 +53,8 @@ struct conv_direct_params {
     const void        *x, *w;
     void              *y;
     int64_t            n;
-    int                groups, in_c, out_c, in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
-    int64_t            x_pixel, x_sample, y_pixel, y_sample;
+    int     groups, in_c, out_c, in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
+    int64_t x_pixel, x_sample, y_pixel, y_sample;
 };
 cudaError_t conv_launch_direct(const struct conv_direct_params *p, cudaStream_t stream);
 
@@ -64,12 +64,13 @@ struct conv_stem_params {
     struct conv_stem_shape shape;
     const void            *x, *w;
     void                  *y;
-    int                    n, in_c, in_h, in_w, out_c, out_h, out_w, kernel_h, kernel_w, stride, pad_top, pad_left;
-    int64_t                x_sample, y_pixel, y_sample;
+    int     n, in_c, in_h, in_w, out_c, out_h, out_w, kernel_h, kernel_w, stride, pad_top, pad_left;
+    int64_t x_sample, y_pixel, y_sample;
 };
 cudaError_t conv_launch_stem(const struct conv_stem_params *p, cudaStream_t stream);
 
-/* Channels by eights, float16, weights [K][taps][C]; variant as in conv_tile_sizes (conv_spec.h). */
+/* Channels by eights, float16, weights [K][taps][C]; variant as in conv_tile_sizes
+ * (conv_spec.h). */
 struct conv_tile_params {
     struct conv_finish finish;
     const void        *x, *w;

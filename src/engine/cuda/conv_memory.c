@@ -35,7 +35,8 @@ static struct known *find(const char *key)
 static struct known *find_or_add(const char *key)
 {
     struct known *k = find(key);
-    if (k || !sac_grow((void **)&memory.items, &memory.capacity, memory.count + 1, sizeof *memory.items))
+    if (k ||
+        !sac_grow((void **)&memory.items, &memory.capacity, memory.count + 1, sizeof *memory.items))
         return k;
     k = &memory.items[memory.count];
     *k = (struct known){.key = sac_strdup(key)};

@@ -7,13 +7,14 @@
 #include "engine/cuda/conv_launch.h"
 #include "engine/fused_kinds.h"
 
-namespace conv {
+namespace conv
+{
 
 template <class T> struct pack;
 template <> struct pack<__half> {
     static constexpr int width = 8;
     uint4                bits;
-    __device__ void get(float *v) const
+    __device__ void      get(float *v) const
     {
         const __half2 *h = reinterpret_cast<const __half2 *>(&bits);
 #pragma unroll
@@ -34,7 +35,7 @@ template <> struct pack<__half> {
 template <> struct pack<float> {
     static constexpr int width = 4;
     uint4                bits;
-    __device__ void get(float *v) const
+    __device__ void      get(float *v) const
     {
         const float *f = reinterpret_cast<const float *>(&bits);
 #pragma unroll
@@ -100,12 +101,12 @@ __device__ __forceinline__ float activate(int kind, float alpha, float beta, flo
 /* The same for many numbers. The kind is tested once: with a test per number the code of all
  * kinds is repeated for each (200 KB per kernel), and warps that jump through it wait for
  * instructions. */
-template <int N> __device__ __forceinline__ void activate_all(int kind, float alpha, float beta, float (&v)[N])
+template <int N>
+__device__ __forceinline__ void activate_all(int kind, float alpha, float beta, float (&v)[N])
 {
-#define CONV_ACTIVATE(name)                              \
-    case name:                                           \
-        _Pragma("unroll") for (int i = 0; i < N; i++)    \
-            v[i] = activate(name, alpha, beta, v[i]);    \
+#define CONV_ACTIVATE(name)                                                                     \
+    case name:                                                                                  \
+        _Pragma("unroll") for (int i = 0; i < N; i++) v[i] = activate(name, alpha, beta, v[i]); \
         break;
     switch (kind) {
         CONV_ACTIVATE(SAC_ACT_RELU)
@@ -124,7 +125,8 @@ template <int N> __device__ __forceinline__ void activate_all(int kind, float al
 
 /* Sums of WIDTH channels from c on, at this pixel of this sample, to what is stored. */
 template <class T, int WIDTH>
-__device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, int64_t residual_at, float (&v)[WIDTH])
+__device__ __forceinline__ void finish(const struct conv_finish &f, int64_t c, int64_t residual_at,
+                                       float (&v)[WIDTH])
 {
     float bias[WIDTH], other[WIDTH];
     if (f.bias) {

@@ -2,11 +2,13 @@
 // The pass after a cuDNN plan that computes only the sums; and test data for measuring.
 #include "engine/cuda/conv_numbers.cuh"
 
-namespace conv {
+namespace conv
+{
 
 enum { THREADS = 256 };
 
-template <class T, int WIDTH> __global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ conv_pass_params p)
+template <class T, int WIDTH>
+__global__ void __launch_bounds__(THREADS) pass_kernel(const __grid_constant__ conv_pass_params p)
 {
     const int64_t packs = p.c / WIDTH, count = p.n * p.pixels * packs;
     const int64_t step = (int64_t)gridDim.x * THREADS;
@@ -23,7 +25,8 @@ template <class T, int WIDTH> __global__ void __launch_bounds__(THREADS) pass_ke
             k.bits = *reinterpret_cast<const uint4 *>(y);
             k.get(v);
         }
-        finish<T, WIDTH>(p.finish, c, n * p.finish.residual_sample + pixel * p.finish.residual_pixel, v);
+        finish<T, WIDTH>(p.finish, c,
+                         n * p.finish.residual_sample + pixel * p.finish.residual_pixel, v);
         store<T, WIDTH>(y, v);
     }
 }
@@ -40,11 +43,19 @@ template <class T> __global__ void __launch_bounds__(THREADS) fill_kernel(T *p, 
     }
 }
 
-__device__ __forceinline__ bool untouched(__half v) { return __half_as_ushort(v) == 0xffff; }
-__device__ __forceinline__ bool untouched(float v) { return __float_as_uint(v) == 0xffffffff; }
+__device__ __forceinline__ bool untouched(__half v)
+{
+    return __half_as_ushort(v) == 0xffff;
+}
+__device__ __forceinline__ bool untouched(float v)
+{
+    return __float_as_uint(v) == 0xffffffff;
+}
 
 // Between the channels of two pixels, where other maps have theirs, all bits must still be set.
-template <class T> __global__ void __launch_bounds__(THREADS) compare_kernel(const __grid_constant__ conv_compare_params p)
+template <class T>
+__global__ void __launch_bounds__(THREADS)
+    compare_kernel(const __grid_constant__ conv_compare_params p)
 {
     const int64_t count = p.pixels * p.pixel - (p.pixel - p.c), step = (int64_t)gridDim.x * THREADS;
     float         most[2] = {0, 0};
@@ -79,11 +90,12 @@ static bool aligned(const void *p, int64_t pixel, int64_t sample, int64_t width)
 
 template <class T> static cudaError_t launch_pass(const conv_pass_params &p, cudaStream_t stream)
 {
-    const int            width = pack<T>::width;
-    const conv_finish   &f = p.finish;
-    const bool           wide = p.c % width == 0 && aligned(p.y, p.y_pixel, p.y_sample, width) &&
-                      (!f.residual || aligned(f.residual, f.residual_pixel, f.residual_sample, width)) &&
-                      (!f.bias || aligned(f.bias, 0, 0, width));
+    const int          width = pack<T>::width;
+    const conv_finish &f = p.finish;
+    const bool         wide =
+        p.c % width == 0 && aligned(p.y, p.y_pixel, p.y_sample, width) &&
+        (!f.residual || aligned(f.residual, f.residual_pixel, f.residual_sample, width)) &&
+        (!f.bias || aligned(f.bias, 0, 0, width));
     const int64_t count = p.n * p.pixels * p.c;
     if (wide)
         pass_kernel<T, pack<T>::width><<<blocks_for(count / width), THREADS, 0, stream>>>(p);
@@ -112,7 +124,8 @@ extern "C" cudaError_t conv_launch_compare(const conv_compare_params *p, cudaStr
 extern "C" cudaError_t conv_launch_fill(void *p, bool half, int64_t count, cudaStream_t stream)
 {
     if (half)
-        conv::fill_kernel<<<conv::blocks_for(count), conv::THREADS, 0, stream>>>((__half *)p, count);
+        conv::fill_kernel<<<conv::blocks_for(count), conv::THREADS, 0, stream>>>((__half *)p,
+                                                                                 count);
     else
         conv::fill_kernel<<<conv::blocks_for(count), conv::THREADS, 0, stream>>>((float *)p, count);
     return cudaGetLastError();

@@ -29,7 +29,8 @@ struct conv_spec {
 };
 
 /* false: why says what is not covered. Checks everything that the kernels trust. */
-bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why, size_t why_size);
+bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why,
+                    size_t why_size);
 /* One printable line, equal for convolutions with the same cost. Returns its length, or 0 when it
  * does not fit. */
 size_t  conv_spec_text(const struct conv_spec *s, char *out, size_t size);
@@ -42,14 +43,15 @@ int64_t conv_map_span(const struct conv_map *m, int64_t n);
 
 /* ---- weights ---- */
 
-/* [K,C/g,k..] (or [C,K/g,k..] of a transposed one), as files have them, in another order; float16 with FP16. */
+/* [K,C/g,k..] (or [C,K/g,k..] of a transposed one), as files have them, in another order; float16
+ * with FP16. */
 enum conv_form {
     CONV_FORM_LAST = 0, /* the channels last: [K,k..,C/g] */
     CONV_FORM_TAPS,     /* the first ones last: [k..,C/g,K] (or [k..,C,K/g]) */
     CONV_FORM_STEM      /* in the order of a warp's registers: see conv_stem_shape_of */
 };
 size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form);
-void   conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to);
+void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to);
 
 /* ---- our own kernels ---- */
 
@@ -92,7 +94,7 @@ struct conv_choice {
 /* "fused 12 3=1,8=0"; 0: it does not fit. */
 size_t conv_choice_print(const struct conv_choice *c, char *out, size_t size);
 /* The text may come from a damaged file. */
-bool   conv_choice_parse(const char *text, struct conv_choice *out);
-bool   conv_choice_same(const struct conv_choice *a, const struct conv_choice *b);
+bool conv_choice_parse(const char *text, struct conv_choice *out);
+bool conv_choice_same(const struct conv_choice *a, const struct conv_choice *b);
 
 #endif

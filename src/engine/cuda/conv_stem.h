@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the kernel for few input channels (conv_stem.cu) lays out a window and the part of a map that a block
- * reads. Shared by what packs weights on the host and by the kernel. */
+/* How the kernel for few input channels (conv_stem.cu) lays out a window and the part of a map that
+ * a block reads. Shared by what packs weights on the host and by the kernel. */
 #ifndef SAC_ENGINE_CUDA_CONV_STEM_H
 #define SAC_ENGINE_CUDA_CONV_STEM_H
 
@@ -15,16 +15,16 @@
 struct conv_stem_shape {
     /* of the input in shared memory: one more where pairs would not be word-aligned */
     int channels;
-    int lead;     /* 1: a tap of weight zero precedes each row, so that windows are word-aligned */
-    int pairs;    /* in a row of the window */
-    int steps;    /* of 16 multiplications over the window */
-    int tiles;    /* 2, 4 or 6 */
+    int lead;  /* 1: a tap of weight zero precedes each row, so that windows are word-aligned */
+    int pairs; /* in a row of the window */
+    int steps; /* of 16 multiplications over the window */
+    int tiles; /* 2, 4 or 6 */
 };
 
 enum { CONV_STEM_SIDE = 16 /* pixels of a block's square */, CONV_STEM_SHARED_MAX = 96 << 10 };
 
-/* Words of one row of the part of the input that a block reads: two more than its pixels need, as the last
- * window's last pair may reach over them. */
+/* Words of one row of the part of the input that a block reads: two more than its pixels need, as
+ * the last window's last pair may reach over them. */
 CONV_ANYWHERE int conv_stem_pitch(int channels, int kernel_w, int stride)
 {
     return (((CONV_STEM_SIDE - 1) * stride + kernel_w) * channels + 1) / 2 + 2;
@@ -36,7 +36,8 @@ CONV_ANYWHERE int conv_stem_rows(int kernel_h, int stride)
 }
 
 /* Weights, where each pair of taps lies, the part of the input. */
-CONV_ANYWHERE int conv_stem_shared_bytes(const struct conv_stem_shape *s, int kernel_h, int kernel_w, int stride)
+CONV_ANYWHERE int conv_stem_shared_bytes(const struct conv_stem_shape *s, int kernel_h,
+                                         int kernel_w, int stride)
 {
     return s->steps * s->tiles * 256 + s->steps * 8 * 4 +
            conv_stem_rows(kernel_h, stride) * conv_stem_pitch(s->channels, kernel_w, stride) * 4;

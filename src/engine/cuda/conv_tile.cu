@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions as an implicit matrix product: pixels by taps, times taps by output
-// channels, float16 with sums in float32. A block computes MS pixels by NS channels; pieces of 64 taps go through
-// shared memory in STAGES turns, fetched ahead. What cuDNN compiles for curved activations is its generic kernel;
-// this one has tiles for few pixels (batch 1) and for few channels, where that is far from what memory allows.
+// channels, float16 with sums in float32. A block computes MS pixels by NS channels; pieces of 64
+// taps go through shared memory in STAGES turns, fetched ahead. What cuDNN compiles for curved
+// activations is its generic kernel; this one has tiles for few pixels (batch 1) and for few
+// channels, where that is far from what memory allows.
 #include "engine/cuda/conv_numbers.cuh"
 
-namespace conv {
+namespace conv
+{
 
 enum { TAPS = 64 /* of one turn */, CHUNKS = TAPS / 8 /* 16 bytes each */ };
 
@@ -34,7 +36,8 @@ __device__ __forceinline__ int tile_at(int row, int chunk)
 
 // A thread fetches one chunk of several rows: the same taps of several pixels.
 template <class S> struct tile_source {
-    static constexpr int STEP = S::THREADS / CHUNKS, ROWS = (S::MS + STEP - 1) / STEP, WROWS = (S::NS + STEP - 1) / STEP;
+    static constexpr int STEP = S::THREADS / CHUNKS, ROWS = (S::MS + STEP - 1) / STEP,
+                         WROWS = (S::NS + STEP - 1) / STEP;
     int64_t base[ROWS]; // of the sample
     int     y[ROWS], x[ROWS];
     int     row, chunk, c, r, s; // of the chunk's tap
@@ -48,7 +51,8 @@ template <class S> struct tile_source {
         settle(p);
         for (int i = 0; i < ROWS; i++) {
             const int64_t m = first + row + i * STEP;
-            const int     n = (int)(m / p.pixels), pixel = (int)(m - (int64_t)n * p.pixels), oy = pixel / p.out_w;
+            const int     n = (int)(m / p.pixels), pixel = (int)(m - (int64_t)n * p.pixels),
+                      oy = pixel / p.out_w;
             y[i] = m < p.m ? oy * p.stride_h - p.pad_top : -(1 << 28); // outside of every map
             x[i] = (pixel - oy * p.out_w) * p.stride_w - p.pad_left;
             base[i] = n * p.x_sample;
@@ -69,14 +73,17 @@ template <class S> struct tile_source {
         const __half *from = (const __half *)p.x;
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            const int  at_row = row + i * STEP, iy = y[i] + r * p.dilation_h, ix = x[i] + s * p.dilation_w;
-            const bool inside = r < p.kernel_h && (unsigned)iy < (unsigned)p.in_h && (unsigned)ix < (unsigned)p.in_w;
+            const int at_row = row + i * STEP, iy = y[i] + r * p.dilation_h,
+                      ix = x[i] + s * p.dilation_w;
+            const bool inside = r < p.kernel_h && (unsigned)iy < (unsigned)p.in_h &&
+                                (unsigned)ix < (unsigned)p.in_w;
             const int64_t at = inside ? base[i] + ((int64_t)iy * p.in_w + ix) * p.x_pixel + c : 0;
             if (S::MS % STEP == 0 || at_row < S::MS)
                 tile_fetch(to + tile_at(at_row, chunk), from + at, inside);
         }
     }
-    __device__ __forceinline__ void fetch_weights(const conv_tile_params &p, __half *to, int first, int turn) const
+    __device__ __forceinline__ void fetch_weights(const conv_tile_params &p, __half *to, int first,
+                                                  int turn) const
     {
         const int k = turn * TAPS + chunk * 8;
 #pragma unroll
@@ -84,7 +91,8 @@ template <class S> struct tile_source {
             const int  at_row = row + i * STEP, n = first + at_row;
             const bool inside = k < p.taps && n < p.out_c;
             if (S::NS % STEP == 0 || at_row < S::NS)
-                tile_fetch(to + tile_at(at_row, chunk), (const __half *)p.w + (inside ? (int64_t)n * p.taps + k : 0), inside);
+                tile_fetch(to + tile_at(at_row, chunk),
+                           (const __half *)p.w + (inside ? (int64_t)n * p.taps + k : 0), inside);
         }
     }
     __device__ __forceinline__ void next(const conv_tile_params &p)
@@ -102,17 +110,19 @@ __device__ __forceinline__ void tile_load(uint32_t (&v)[4], const __half *from)
                  : "r"(at));
 }
 
-__device__ __forceinline__ void tile_multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
+__device__ __forceinline__ void tile_multiply(float (&d)[4], const uint32_t (&a)[4], uint32_t b0,
+                                              uint32_t b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+                 "{%8,%9}, {%0,%1,%2,%3};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 // One turn of a warp: its pixels by its channels over its share of the taps.
 template <class S>
-__device__ __forceinline__ void tile_turn(const __half *pixels, const __half *weights, int wm, int wn, int wk,
-                                          float (&sum)[S::MT][S::NT][4])
+__device__ __forceinline__ void tile_turn(const __half *pixels, const __half *weights, int wm,
+                                          int wn, int wk, float (&sum)[S::MT][S::NT][4])
 {
     const int lane = threadIdx.x & 31;
 #pragma unroll
@@ -121,11 +131,13 @@ __device__ __forceinline__ void tile_turn(const __half *pixels, const __half *we
         uint32_t  a[S::MT][4];
 #pragma unroll
         for (int i = 0; i < S::MT; i++)
-            tile_load(a[i], pixels + tile_at((wm * S::MT + i) * 16 + (lane & 15), chunk + (lane >> 4)));
+            tile_load(a[i],
+                      pixels + tile_at((wm * S::MT + i) * 16 + (lane & 15), chunk + (lane >> 4)));
 #pragma unroll
         for (int j = 0; j < S::NT; j += 2) {
             uint32_t b[4];
-            tile_load(b, weights + tile_at((wn * S::NT + j) * 8 + (lane & 7) + (lane >> 4) * 8, chunk + (lane >> 3 & 1)));
+            tile_load(b, weights + tile_at((wn * S::NT + j) * 8 + (lane & 7) + (lane >> 4) * 8,
+                                           chunk + (lane >> 3 & 1)));
 #pragma unroll
             for (int i = 0; i < S::MT; i++) {
                 tile_multiply(sum[i][j], a[i], b[0], b[1]);
@@ -136,7 +148,8 @@ __device__ __forceinline__ void tile_turn(const __half *pixels, const __half *we
 }
 
 // The first warp adds the sums of the warps that had other taps; those are then done.
-template <class S> __device__ __forceinline__ bool tile_reduce(float *shared, int wk, float (&sum)[S::MT][S::NT][4])
+template <class S>
+__device__ __forceinline__ bool tile_reduce(float *shared, int wk, float (&sum)[S::MT][S::NT][4])
 {
     if (S::WK == 1)
         return true;
@@ -159,7 +172,9 @@ template <class S> __device__ __forceinline__ bool tile_reduce(float *shared, in
 }
 
 // Finishes and stores the sums of a pixel's channels: two neighbouring ones of each tile from k on.
-template <int N> __device__ __forceinline__ void tile_finish(const conv_tile_params &p, const __half *residual, int k, float (&v)[N])
+template <int N>
+__device__ __forceinline__ void tile_finish(const conv_tile_params &p, const __half *residual,
+                                            int k, float (&v)[N])
 {
     const conv_finish &f = p.finish;
     float              other[N];
@@ -183,12 +198,14 @@ __device__ __forceinline__ uint32_t tile_word(float a, float b)
     return *reinterpret_cast<const uint32_t *>(&h);
 }
 
-// Each of four neighbouring threads has a word of four tiles; afterwards one has the four words of its tile.
+// Each of four neighbouring threads has a word of four tiles; afterwards one has the four words of
+// its tile.
 __device__ __forceinline__ uint4 tile_turn_words(uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3)
 {
     const int  t = threadIdx.x & 3;
     const bool odd = t & 1, high = t & 2;
-    uint32_t   got = __shfl_xor_sync(~0u, odd ? v0 : v1, 1), got2 = __shfl_xor_sync(~0u, odd ? v2 : v3, 1);
+    uint32_t   got = __shfl_xor_sync(~0u, odd ? v0 : v1, 1),
+             got2 = __shfl_xor_sync(~0u, odd ? v2 : v3, 1);
     if (odd)
         v0 = got, v2 = got2;
     else
@@ -204,13 +221,14 @@ __device__ __forceinline__ uint4 tile_turn_words(uint32_t v0, uint32_t v1, uint3
 
 // One pixel of the four threads that share it: NT tiles of 8 channels from k on.
 template <class S>
-__device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m, int k, const float (&sum)[S::NT][4], int half)
+__device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m, int k,
+                                           const float (&sum)[S::NT][4], int half)
 {
-    const int      t = threadIdx.x & 3;
-    const bool     inside = m < p.m;
-    const int64_t  n = inside ? m / p.pixels : 0, pixel = inside ? m - n * p.pixels : 0;
-    __half        *y = (__half *)p.y + n * p.y_sample + pixel * p.y_pixel;
-    const __half  *residual = (const __half *)p.finish.residual;
+    const int     t = threadIdx.x & 3;
+    const bool    inside = m < p.m;
+    const int64_t n = inside ? m / p.pixels : 0, pixel = inside ? m - n * p.pixels : 0;
+    __half       *y = (__half *)p.y + n * p.y_sample + pixel * p.y_pixel;
+    const __half *residual = (const __half *)p.finish.residual;
     if (residual)
         residual += n * p.finish.residual_sample + pixel * p.finish.residual_pixel;
     float numbers[2 * S::NT];
@@ -242,15 +260,18 @@ __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m,
     }
 }
 
-template <class S> __global__ void __launch_bounds__(S::THREADS) tile_kernel(const __grid_constant__ conv_tile_params p)
+template <class S>
+__global__ void __launch_bounds__(S::THREADS)
+    tile_kernel(const __grid_constant__ conv_tile_params p)
 {
     extern __shared__ uint4 shared[];
-    __half      *stages = reinterpret_cast<__half *>(shared);
-    const int    n_tiles = (p.out_c + S::NS - 1) / S::NS, first_k = blockIdx.x % n_tiles * S::NS;
+    __half                 *stages = reinterpret_cast<__half *>(shared);
+    const int     n_tiles = (p.out_c + S::NS - 1) / S::NS, first_k = blockIdx.x % n_tiles * S::NS;
     const int64_t first_m = (int64_t)(blockIdx.x / n_tiles) * S::MS;
-    const int    warp = threadIdx.x >> 5, wk = warp / (S::WM * S::WN), wn = warp / S::WM % S::WN, wm = warp % S::WM;
-    const int    turns = (p.taps + TAPS - 1) / TAPS;
-    float        sum[S::MT][S::NT][4] = {};
+    const int     warp = threadIdx.x >> 5, wk = warp / (S::WM * S::WN), wn = warp / S::WM % S::WN,
+              wm = warp % S::WM;
+    const int      turns = (p.taps + TAPS - 1) / TAPS;
+    float          sum[S::MT][S::NT][4] = {};
     tile_source<S> source;
     source.begin(p, first_m);
 #pragma unroll
@@ -285,7 +306,8 @@ template <class S> __global__ void __launch_bounds__(S::THREADS) tile_kernel(con
     for (int i = 0; i < S::MT; i++)
 #pragma unroll
         for (int half = 0; half < 2; half++)
-            tile_store<S>(p, first_m + (wm * S::MT + i) * 16 + (lane >> 2) + 8 * half, first_k + wn * S::NT * 8, sum[i], half);
+            tile_store<S>(p, first_m + (wm * S::MT + i) * 16 + (lane >> 2) + 8 * half,
+                          first_k + wn * S::NT * 8, sum[i], half);
 }
 
 template <class S> static cudaError_t run_tile(const conv_tile_params &p, cudaStream_t stream)
@@ -295,7 +317,8 @@ template <class S> static cudaError_t run_tile(const conv_tile_params &p, cudaSt
     if (blocks > 0x7fffffff)
         return cudaErrorInvalidValue;
     if (S::SHARED > 48 << 10)
-        res = cudaFuncSetAttribute(tile_kernel<S>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED);
+        res = cudaFuncSetAttribute(tile_kernel<S>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   S::SHARED);
     if (res != cudaSuccess)
         return res;
     tile_kernel<S><<<(unsigned)blocks, S::THREADS, S::SHARED, stream>>>(p);

@@ -10,7 +10,8 @@ static int64_t pixels_of(const struct conv_map *m)
 
 struct conv_pointers conv_trial_pointers(const struct conv_trial *t)
 {
-    return (struct conv_pointers){.x = sac_buffer_data(t->x), .y = sac_buffer_data(t->y),
+    return (struct conv_pointers){.x = sac_buffer_data(t->x),
+                                  .y = sac_buffer_data(t->y),
                                   .residual = t->residual ? sac_buffer_data(t->residual) : NULL,
                                   .scratch = t->workspace ? sac_buffer_data(t->workspace) : NULL};
 }
@@ -22,11 +23,12 @@ static sac_result upload_weights(struct conv_trial *t, const float *from)
 {
     const size_t bytes = conv_weights_bytes(&t->state->spec, CONV_FORM_TAPS);
     void        *host = sac_alloc(bytes);
-    sac_result   res = host ? sac_buffer_create(t->dev, bytes, "measuring convolutions", &t->weights) : SAC_ERR_MEMORY;
+    sac_result res = host ? sac_buffer_create(t->dev, bytes, "measuring convolutions", &t->weights)
+                          : SAC_ERR_MEMORY;
     if (res == SAC_OK) {
         conv_weights_pack(&t->state->spec, CONV_FORM_TAPS, from, host);
-        res = sac_device_copy(t->dev, NULL, sac_buffer_data(t->weights), host, bytes, SAC_COPY_HOST_TO_DEVICE,
-                              SAC_COPY_WEIGHTS, "a convolution's weights");
+        res = sac_device_copy(t->dev, NULL, sac_buffer_data(t->weights), host, bytes,
+                              SAC_COPY_HOST_TO_DEVICE, SAC_COPY_WEIGHTS, "a convolution's weights");
     }
     sac_free(host);
     return res;
@@ -47,9 +49,12 @@ static int samples_of(const struct conv_spec *s)
     return (int)SAC_MIN(s->n, (int64_t)SAMPLES_MAX);
 }
 
-static char *map_at(const struct conv_trial *t, struct sac_buffer *buf, const struct conv_map *m, int64_t sample)
+static char *map_at(const struct conv_trial *t, struct sac_buffer *buf, const struct conv_map *m,
+                    int64_t sample)
 {
-    return buf ? (char *)sac_buffer_data(buf) + (size_t)(sample * m->sample) * conv_element(&t->state->spec) : NULL;
+    return buf ? (char *)sac_buffer_data(buf) +
+                     (size_t)(sample * m->sample) * conv_element(&t->state->spec)
+               : NULL;
 }
 
 static sac_result compute_want(struct conv_trial *t, const float *weights)
@@ -100,7 +105,8 @@ static sac_result take_memory(struct conv_trial *t)
         res = sac_buffer_create(t->dev, 2 * sizeof(float), "measuring convolutions", &t->found);
     t->workspace_bytes = most ? (size_t)most + 512 : 0;
     if (res == SAC_OK && most)
-        res = sac_buffer_create(t->dev, t->workspace_bytes, "measuring convolutions", &t->workspace);
+        res =
+            sac_buffer_create(t->dev, t->workspace_bytes, "measuring convolutions", &t->workspace);
     return res;
 }
 
@@ -109,16 +115,19 @@ static void fill_memory(const struct conv_trial *t)
 {
     const struct conv_spec *s = &t->state->spec;
     const bool              half = s->precision == SAC_PRECISION_FP16;
-    conv_launch_fill(sac_buffer_data(t->x), half, conv_map_span(&s->in, s->n), t->state->gpu->stream);
+    conv_launch_fill(sac_buffer_data(t->x), half, conv_map_span(&s->in, s->n),
+                     t->state->gpu->stream);
     if (t->residual)
-        conv_launch_fill(sac_buffer_data(t->residual), half, conv_map_span(&s->residual, s->n), t->state->gpu->stream);
+        conv_launch_fill(sac_buffer_data(t->residual), half, conv_map_span(&s->residual, s->n),
+                         t->state->gpu->stream);
 }
 
 sac_result conv_trial_begin(struct conv_trial *t, const float *weights)
 {
     sac_result res = take_memory(t);
     if (res == SAC_OK) /* work queued on the device's own stream may still use this memory */
-        res = cuda_check(t->dev, cudaStreamSynchronize(cuda_stream_of(t->dev, NULL)), "queued work");
+        res =
+            cuda_check(t->dev, cudaStreamSynchronize(cuda_stream_of(t->dev, NULL)), "queued work");
     if (res != SAC_OK)
         return res;
     fill_memory(t);
@@ -127,8 +136,9 @@ sac_result conv_trial_begin(struct conv_trial *t, const float *weights)
 
 void conv_trial_finish(struct conv_trial *t)
 {
-    struct sac_buffer **const buffers[] = {&t->x, &t->y, &t->want, &t->residual, &t->workspace, &t->weights, &t->found,
-                                          &t->other_x, &t->other_y};
+    struct sac_buffer **const buffers[] = {&t->x,        &t->y,         &t->want,
+                                           &t->residual, &t->workspace, &t->weights,
+                                           &t->found,    &t->other_x,   &t->other_y};
     for (size_t i = 0; i < SAC_COUNT(buffers); i++)
         sac_buffer_unref(buffers[i]);
 }
@@ -149,11 +159,14 @@ static cudaError_t compare(struct conv_trial *t, struct sac_buffer *y, float fou
     float                  *device = sac_buffer_data(t->found);
     cudaError_t             res = cudaMemsetAsync(device, 0, 2 * sizeof *found, stream);
     for (int i = 0; i < samples_of(s) && res == cudaSuccess; i++) {
-        const int64_t n = sample_of(s, i);
+        const int64_t                    n = sample_of(s, i);
         const struct conv_compare_params p = {.half = s->precision == SAC_PRECISION_FP16,
-                                              .got = map_at(t, y, &s->out, n), .want = map_at(t, t->want, &s->out, n),
+                                              .got = map_at(t, y, &s->out, n),
+                                              .want = map_at(t, t->want, &s->out, n),
                                               .pixels = pixels_of(&s->out),
-                                              .c = s->out.c, .pixel = s->out.pixel, .out = device};
+                                              .c = s->out.c,
+                                              .pixel = s->out.pixel,
+                                              .out = device};
         res = conv_launch_compare(&p, stream);
     }
     if (res == cudaSuccess)
@@ -172,7 +185,8 @@ static bool same(struct conv_trial *t, struct sac_buffer *y, const char *when)
     else if (!isfinite(found[1]) || (double)found[0] <= allowed(t, found[1]))
         return true;
     conv_choice_print(&t->state->ready->choice, text, sizeof text);
-    sac_log(t->dev->ctx, SAC_LOG_DEBUG, "cudnn: %s: '%s' computes wrong numbers %s (off by %g of %g): left out",
+    sac_log(t->dev->ctx, SAC_LOG_DEBUG,
+            "cudnn: %s: '%s' computes wrong numbers %s (off by %g of %g): left out",
             t->state->label, text, when, (double)found[0], (double)found[1]);
     return false;
 }
@@ -189,8 +203,10 @@ static cudaGraphExec_t capture(const struct conv_trial *t, const struct conv_poi
     cudaGraphExec_t exec = NULL;
     if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
         return NULL;
-    const cudaError_t run = conv_execute(t->state, p, stream), end = cudaStreamEndCapture(stream, &graph);
-    if (run == cudaSuccess && end == cudaSuccess && cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess)
+    const cudaError_t run = conv_execute(t->state, p, stream),
+                      end = cudaStreamEndCapture(stream, &graph);
+    if (run == cudaSuccess && end == cudaSuccess &&
+        cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess)
         exec = NULL;
     if (graph)
         cudaGraphDestroy(graph);
@@ -208,11 +224,13 @@ static cudaError_t run_elsewhere(const struct conv_trial *t, cudaGraphExec_t exe
     if (res == cudaSuccess)
         res = cudaMemsetAsync(sac_buffer_data(t->x), 0xff, bytes, stream);
     if (res == cudaSuccess)
-        res = cudaMemsetAsync(sac_buffer_data(t->other_y), 0xff, sac_buffer_bytes(t->other_y), stream);
+        res = cudaMemsetAsync(sac_buffer_data(t->other_y), 0xff, sac_buffer_bytes(t->other_y),
+                              stream);
     if (res == cudaSuccess)
         res = cudaGraphLaunch(exec, stream);
     if (res == cudaSuccess)
-        res = cudaMemcpyAsync(sac_buffer_data(t->x), sac_buffer_data(t->other_x), bytes, cudaMemcpyDeviceToDevice, stream);
+        res = cudaMemcpyAsync(sac_buffer_data(t->x), sac_buffer_data(t->other_x), bytes,
+                              cudaMemcpyDeviceToDevice, stream);
     return res == cudaSuccess ? cudaStreamSynchronize(stream) : res;
 }
 
@@ -222,8 +240,8 @@ bool conv_trial_captures(struct conv_trial *t)
     cudaStream_t         stream = t->state->gpu->stream;
     there.x = sac_buffer_data(t->other_x);
     there.y = sac_buffer_data(t->other_y);
-    cudaError_t res = cudaMemcpyAsync(sac_buffer_data(t->other_x), sac_buffer_data(t->x), sac_buffer_bytes(t->x),
-                                      cudaMemcpyDeviceToDevice, stream);
+    cudaError_t     res = cudaMemcpyAsync(sac_buffer_data(t->other_x), sac_buffer_data(t->x),
+                                          sac_buffer_bytes(t->x), cudaMemcpyDeviceToDevice, stream);
     cudaGraphExec_t exec = res == cudaSuccess ? capture(t, &there) : NULL;
     res = exec ? run_elsewhere(t, exec) : cudaErrorUnknown;
     if (exec)

@@ -25,11 +25,11 @@ void                 conv_trial_finish(struct conv_trial *t);
 struct conv_pointers conv_trial_pointers(const struct conv_trial *t);
 /* Runs the state's way once, with garbage in its workspace and output: is the result as expected?
  * false is logged at debug. */
-bool                 conv_trial_right(struct conv_trial *t, const char *when);
+bool conv_trial_right(struct conv_trial *t, const char *when);
 /* Is the output as expected now? */
-bool                 conv_trial_same(struct conv_trial *t, const char *when);
+bool conv_trial_same(struct conv_trial *t, const char *when);
 /* Does a captured graph keep reading and writing the captured addresses after the same plan has run
  * at other addresses? Plans are shared, and a network is captured for several batches in flight. */
-bool                 conv_trial_captures(struct conv_trial *t);
+bool conv_trial_captures(struct conv_trial *t);
 
 #endif

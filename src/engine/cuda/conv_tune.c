@@ -27,7 +27,8 @@ static void make_piece(void *arg, int piece, int worker)
     for (int i = piece; i < t->list.count; i += CUDNN_SPARE_HANDLES) {
         if (gpu->cudnn.handle)
             target.handle = spare_handle(gpu, piece);
-        t->ready[i] = conv_ready_make(t->dev, &target, t->key, &t->state->spec, &t->list.items[i].choice);
+        t->ready[i] =
+            conv_ready_make(t->dev, &target, t->key, &t->state->spec, &t->list.items[i].choice);
     }
     cuda_leave();
 }
@@ -48,8 +49,9 @@ static cudaError_t queue_turn(void *arg, cudaStream_t stream)
 /* Negative: it does not run, or its results are wrong. */
 static double measure_one(struct conv_trial *t, int i, double best_us)
 {
-    struct turn turn = {.state = t->state, .pointers = conv_trial_pointers(t)};
-    const struct measure m = {queue_turn, &turn, t->state->gpu->stream, best_us > 0 ? 4 * best_us + 50 : 0};
+    struct turn          turn = {.state = t->state, .pointers = conv_trial_pointers(t)};
+    const struct measure m = {queue_turn, &turn, t->state->gpu->stream,
+                              best_us > 0 ? 4 * best_us + 50 : 0};
     t->state->ready = t->ready[i];
     if (!conv_trial_right(t, "at first"))
         return -1;
@@ -60,7 +62,8 @@ static double measure_one(struct conv_trial *t, int i, double best_us)
 }
 
 /* The index of the fastest, or -1. */
-static int measure_all(struct conv_trial *t, const struct conv_weights_source *weights, double *best_us)
+static int measure_all(struct conv_trial *t, const struct conv_weights_source *weights,
+                       double *best_us)
 {
     int best = -1;
     for (int i = 0; i < t->list.count; i++) {
@@ -100,8 +103,9 @@ static void say_best(const struct conv_trial *t, double best_us, int64_t made_ns
 {
     char text[512] = "";
     conv_choice_print(&t->state->ready->choice, text, sizeof text);
-    sac_log(t->dev->ctx, SAC_LOG_DEBUG, "cudnn: %s: %s, %.1f us; %d ways, made in %.0f ms, measured in %.0f",
-            t->state->label, text, best_us, t->list.count, (double)(made_ns - t->began_ns) * 1e-6,
+    sac_log(t->dev->ctx, SAC_LOG_DEBUG,
+            "cudnn: %s: %s, %.1f us; %d ways, made in %.0f ms, measured in %.0f", t->state->label,
+            text, best_us, t->list.count, (double)(made_ns - t->began_ns) * 1e-6,
             (double)(sac_time_ns() - made_ns) * 1e-6);
 }
 
@@ -113,8 +117,9 @@ static void remember(const char *key, const struct conv_choice *choice)
 }
 
 /* false: nothing runs. */
-static bool try_all(struct sac_device *dev, struct conv_state *state, const struct conv_weights_source *weights,
-                    const char *key, const float *numbers)
+static bool try_all(struct sac_device *dev, struct conv_state *state,
+                    const struct conv_weights_source *weights, const char *key,
+                    const float *numbers)
 {
     struct conv_trial *t = sac_new(struct conv_trial);
     double             best_us = 0;
@@ -126,7 +131,8 @@ static bool try_all(struct sac_device *dev, struct conv_state *state, const stru
     conv_ways_list(&state->gpu->cudnn, &state->spec, &t->list);
     sac_device_parallel(dev, SAC_MIN(t->list.count, (int)CUDNN_SPARE_HANDLES), make_piece, t);
     const int64_t made_ns = sac_time_ns();
-    const int     best = conv_trial_begin(t, numbers) == SAC_OK ? measure_all(t, weights, &best_us) : first_made(t);
+    const int     best =
+        conv_trial_begin(t, numbers) == SAC_OK ? measure_all(t, weights, &best_us) : first_made(t);
     cudaStreamSynchronize(state->gpu->stream); /* a way that was abandoned may still be running */
     finish_trial(t, best);
     if (best >= 0)
@@ -140,7 +146,8 @@ static bool try_all(struct sac_device *dev, struct conv_state *state, const stru
 
 /* ---- choosing ---- */
 
-static bool take(struct sac_device *dev, struct conv_state *s, const char *key, const struct conv_choice *choice)
+static bool take(struct sac_device *dev, struct conv_state *s, const char *key,
+                 const struct conv_choice *choice)
 {
     s->ready = conv_share(key, choice);
     if (!s->ready)
@@ -149,15 +156,18 @@ static bool take(struct sac_device *dev, struct conv_state *s, const char *key, 
 }
 
 /* Does the only ready way compute the right result? */
-static bool is_right(struct sac_device *dev, struct conv_state *s, const struct conv_weights_source *weights,
-                     const char *key, const float *numbers)
+static bool is_right(struct sac_device *dev, struct conv_state *s,
+                     const struct conv_weights_source *weights, const char *key,
+                     const float *numbers)
 {
     struct conv_trial *t = sac_new(struct conv_trial);
     if (!t)
         return false;
-    *t = (struct conv_trial){.dev = dev, .state = s, .key = key, .list.count = 1, .ready = {s->ready}};
+    *t = (struct conv_trial){
+        .dev = dev, .state = s, .key = key, .list.count = 1, .ready = {s->ready}};
     pthread_mutex_lock(&s->gpu->tuning);
-    bool right = weights->get(weights->arg, conv_form_of(s->ready->choice.way), &s->weights) == SAC_OK;
+    bool right =
+        weights->get(weights->arg, conv_form_of(s->ready->choice.way), &s->weights) == SAC_OK;
     /* without memory for a trial it is trusted */
     if (right && conv_trial_begin(t, numbers) == SAC_OK)
         right = conv_trial_right(t, "at first") && conv_trial_captures(t);
@@ -168,8 +178,9 @@ static bool is_right(struct sac_device *dev, struct conv_state *s, const struct 
     return right;
 }
 
-static bool take_likely(struct sac_device *dev, struct conv_state *s, const struct conv_weights_source *weights,
-                        const char *key, const float *numbers)
+static bool take_likely(struct sac_device *dev, struct conv_state *s,
+                        const struct conv_weights_source *weights, const char *key,
+                        const float *numbers)
 {
     struct conv_ways l;
     s->ready = conv_share(key, NULL);
@@ -186,21 +197,24 @@ static bool take_likely(struct sac_device *dev, struct conv_state *s, const stru
     return false;
 }
 
-static bool choose(struct sac_device *dev, struct conv_state *state, const struct sac_kernel_plan *plan,
-                   const struct conv_weights_source *weights, const char *key)
+static bool choose(struct sac_device *dev, struct conv_state *state,
+                   const struct sac_kernel_plan *plan, const struct conv_weights_source *weights,
+                   const char *key)
 {
     struct conv_choice choice;
     char               text[SAC_KERNEL_CHOICE_MAX];
     if (plan->choice && conv_choice_parse(plan->choice, &choice)) {
         if (take(dev, state, key, &choice))
             return true;
-        sac_log(dev->ctx, SAC_LOG_DEBUG, "%s: '%.200s' of the plan file does not run here", state->label,
-                plan->choice);
+        sac_log(dev->ctx, SAC_LOG_DEBUG, "%s: '%.200s' of the plan file does not run here",
+                state->label, plan->choice);
     }
-    if (tuned_recall(key, text) && conv_choice_parse(text, &choice) && take(dev, state, key, &choice))
+    if (tuned_recall(key, text) && conv_choice_parse(text, &choice) &&
+        take(dev, state, key, &choice))
         return true;
     const float *numbers = plan->call->in[1].data;
-    return plan->measure ? try_all(dev, state, weights, key, numbers) : take_likely(dev, state, weights, key, numbers);
+    return plan->measure ? try_all(dev, state, weights, key, numbers)
+                         : take_likely(dev, state, weights, key, numbers);
 }
 
 /* For convolutions that cuDNN does not support, or without cuDNN. It is slow, so it is logged. */
@@ -208,12 +222,14 @@ static bool take_direct(struct sac_device *dev, struct conv_state *state, const 
 {
     const struct conv_choice direct = {.way = CONV_DIRECT};
     if (state->gpu->cudnn.handle)
-        sac_log(dev->ctx, SAC_LOG_INFO, "%s: cuDNN has no plan for it; a slow kernel of saccade's computes it",
+        sac_log(dev->ctx, SAC_LOG_INFO,
+                "%s: cuDNN has no plan for it; a slow kernel of saccade's computes it",
                 state->label);
     return take(dev, state, key, &direct);
 }
 
-sac_result conv_choose(struct sac_device *dev, struct conv_state *state, const struct sac_kernel_plan *plan,
+sac_result conv_choose(struct sac_device *dev, struct conv_state *state,
+                       const struct sac_kernel_plan     *plan,
                        const struct conv_weights_source *weights)
 {
     char key[CONV_KEY_MAX];

@@ -20,7 +20,8 @@ enum conv_form conv_form_of(enum conv_way way)
 
 /* ---- compiling ---- */
 
-static void say_refused(struct sac_device *dev, const struct conv_choice *choice, const struct cudnn_set *set)
+static void say_refused(struct sac_device *dev, const struct conv_choice *choice,
+                        const struct cudnn_set *set)
 {
     char text[512] = "", why[512];
     conv_choice_print(choice, text, sizeof text);
@@ -37,7 +38,8 @@ static char *store_key(const char *key, const struct conv_choice *choice)
 {
     char text[512] = "";
     int  driver = 0;
-    if (cudaDriverGetVersion(&driver) != cudaSuccess || !conv_choice_print(choice, text, sizeof text))
+    if (cudaDriverGetVersion(&driver) != cudaSuccess ||
+        !conv_choice_print(choice, text, sizeof text))
         return NULL;
     return sac_asprintf("%s, driver %d, %s: %s", sac_kernels_cudnn.name, driver, key, text);
 }
@@ -104,8 +106,12 @@ struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_ta
     r->choice = *choice;
     r->users = 1;
     switch (choice->way) {
-    case CONV_DEPTHWISE: ok = conv_is_depthwise(spec) && choice->engine == 0 && choice->knob_count == 0; break;
-    case CONV_STEM: ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0; break;
+    case CONV_DEPTHWISE:
+        ok = conv_is_depthwise(spec) && choice->engine == 0 && choice->knob_count == 0;
+        break;
+    case CONV_STEM:
+        ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0;
+        break;
     case CONV_TILE: ok = conv_tile_fits(spec, choice->engine) && choice->knob_count == 0; break;
     case CONV_DIRECT: ok = choice->engine == 0 && choice->knob_count == 0; break;
     case CONV_CUDNN_FUSED:
@@ -141,8 +147,8 @@ static void add(struct conv_ways *l, const struct cudnn_candidate *c)
 }
 
 /* The first few of one kind of graph. Where precompiled kernels exist, none are compiled. */
-static void add_from(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s, bool fused,
-                     cudnnBackendHeurMode_t mode, int max)
+static void add_from(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
+                     bool fused, cudnnBackendHeurMode_t mode, int max)
 {
     struct cudnn_graph     g;
     struct cudnn_candidate found[LIST_MAX];
@@ -174,8 +180,9 @@ static void add_tiles(struct conv_ways *l, const struct conv_spec *s)
 
 void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out)
 {
-    const struct cudnn_candidate depthwise = {.choice.way = CONV_DEPTHWISE}, stem = {.choice.way = CONV_STEM};
-    struct conv_stem_shape       shape;
+    const struct cudnn_candidate depthwise = {.choice.way = CONV_DEPTHWISE},
+                                 stem = {.choice.way = CONV_STEM};
+    struct conv_stem_shape shape;
     *out = (struct conv_ways){.count = 0};
     if (conv_is_depthwise(s))
         add(out, &depthwise);

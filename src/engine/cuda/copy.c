@@ -13,8 +13,8 @@ static void like_input(struct sac_kernel_plan *plan, bool last)
 {
     const bool half = sac_layout_is_half(plan->in_layout[0]);
     for (int i = 0; i < plan->call->out_count; i++)
-        plan->out_layout[i] =
-            ops_with_half(ops_with_last(SAC_LAYOUT_PLAIN, last), half && plan->call->out[i].dtype == SAC_F32);
+        plan->out_layout[i] = ops_with_half(ops_with_last(SAC_LAYOUT_PLAIN, last),
+                                            half && plan->call->out[i].dtype == SAC_F32);
 }
 
 static bool plain_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
@@ -78,8 +78,8 @@ static bool concat_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 
 /* ---- pieces ---- */
 
-static sac_result add_piece(struct sac_kernel_plan *plan, struct ops_copies *copies, const struct ops_shape *s, int in,
-                            int out)
+static sac_result add_piece(struct sac_kernel_plan *plan, struct ops_copies *copies,
+                            const struct ops_shape *s, int in, int out)
 {
     struct ops_copy *p = &copies->piece[copies->count++];
     unsigned         stills;
@@ -97,8 +97,9 @@ static sac_result add_piece(struct sac_kernel_plan *plan, struct ops_copies *cop
 }
 
 /* One piece over dims, the output at to[] from to_start on. */
-static sac_result one_piece(struct sac_kernel_plan *plan, struct ops_copies *copies, int rank, const int64_t *dims,
-                            const int64_t *to, int64_t from_start, const int64_t *from)
+static sac_result one_piece(struct sac_kernel_plan *plan, struct ops_copies *copies, int rank,
+                            const int64_t *dims, const int64_t *to, int64_t from_start,
+                            const int64_t *from)
 {
     struct ops_shape s;
     ops_shape_init(&s, rank, dims);
@@ -222,16 +223,17 @@ static sac_result tile_fill(struct sac_kernel_plan *plan, void *params)
 static sac_result blocks_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
-    const bool    to_space = c->node->op->id == SAC_OP_DepthToSpace;
-    const int64_t b = sac_attr_int(c->node, "blocksize", 1);
-    const int64_t *depth = (to_space ? &c->in[0] : &c->out[0])->dims;
-    const bool    before = strcmp(sac_attr_string(c->node, "mode", "DCR"), "CRD") != 0;
-    const int64_t channels = depth[1] / (b * b);
-    int64_t       in[SAC_RANK_MAX], out[SAC_RANK_MAX];
+    const bool                to_space = c->node->op->id == SAC_OP_DepthToSpace;
+    const int64_t             b = sac_attr_int(c->node, "blocksize", 1);
+    const int64_t            *depth = (to_space ? &c->in[0] : &c->out[0])->dims;
+    const bool                before = strcmp(sac_attr_string(c->node, "mode", "DCR"), "CRD") != 0;
+    const int64_t             channels = depth[1] / (b * b);
+    int64_t                   in[SAC_RANK_MAX], out[SAC_RANK_MAX];
     ops_steps_in(plan, 0, in);
     ops_steps_out(plan, 0, out);
     const int64_t *deep = to_space ? in : out, *wide = to_space ? out : in;
-    const int64_t block = deep[1] * (before ? channels : 1), channel = deep[1] * (before ? 1 : b * b);
+    const int64_t  block = deep[1] * (before ? channels : 1),
+                  channel = deep[1] * (before ? 1 : b * b);
     const int64_t dims[6] = {depth[0], channels, depth[2], b, depth[3], b};
     const int64_t d[6] = {deep[0], channel, deep[2], b * block, deep[3], block};
     const int64_t s[6] = {wide[0], wide[1], b * wide[2], wide[2], b * wide[3], wide[3]};
@@ -243,8 +245,9 @@ static sac_result blocks_fill(struct sac_kernel_plan *plan, void *params)
 static bool pad_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     if (sac_op_has(plan->call, 2) && plan->call->node->op->id == SAC_OP_Pad)
-        plan->in_layout[2] = ops_with_half(SAC_LAYOUT_PLAIN, sac_layout_is_half(plan->in_layout[0]) &&
-                                                                 plan->call->in[2].dtype == SAC_F32);
+        plan->in_layout[2] =
+            ops_with_half(SAC_LAYOUT_PLAIN, sac_layout_is_half(plan->in_layout[0]) &&
+                                                plan->call->in[2].dtype == SAC_F32);
     return same_layouts(plan, why, size);
 }
 
@@ -267,8 +270,8 @@ static void pad_widen(struct ops_pad *p)
 {
     const int     inner = p->rank - 1;
     const int64_t n = 16 / p->bytes;
-    if (inner < 0 || p->begin[inner] != 0 || p->size[inner] != p->in_size[inner] || p->size[inner] % n ||
-        p->to[inner] != 1 || p->from[inner] != 1 || p->constant_port >= 0)
+    if (inner < 0 || p->begin[inner] != 0 || p->size[inner] != p->in_size[inner] ||
+        p->size[inner] % n || p->to[inner] != 1 || p->from[inner] != 1 || p->constant_port >= 0)
         return;
     for (int d = 0; d < inner; d++)
         if (p->to[d] % n || p->from[d] % n)
@@ -286,8 +289,8 @@ static void pad_constant(struct sac_kernel_plan *plan, struct ops_pad *p)
 {
     const struct sac_op_call *c = plan->call;
     struct sac_operand one = {.dtype = (enum sac_dtype)ops_out_type(plan, 0), .data = p->constant};
-    const bool         pad = c->node->op->id == SAC_OP_Pad, given = pad && sac_op_has(c, 2) &&
-                             sac_operand_elements(&c->in[2]) == 1;
+    const bool         pad = c->node->op->id == SAC_OP_Pad,
+               given = pad && sac_op_has(c, 2) && sac_operand_elements(&c->in[2]) == 1;
     p->constant_port = -1;
     if (given && !c->in[2].data) {
         p->constant_port = 2;
@@ -296,7 +299,10 @@ static void pad_constant(struct sac_kernel_plan *plan, struct ops_pad *p)
     if (given && one.dtype == c->in[2].dtype)
         memcpy(p->constant, c->in[2].data, (size_t)p->bytes);
     else
-        sac_operand_set(&one, 0, given ? sac_operand_get(&c->in[2], 0) : pad ? sac_attr_float(c->node, "value", 0) : 0);
+        sac_operand_set(&one, 0,
+                        given ? sac_operand_get(&c->in[2], 0)
+                        : pad ? sac_attr_float(c->node, "value", 0)
+                              : 0);
     for (int i = p->bytes; i < 16; i++)
         ((char *)p->constant)[i] = ((char *)p->constant)[i - p->bytes];
 }
@@ -339,9 +345,9 @@ static sac_result pad_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-#define COPY(op, layouts, fill)                                                                           \
-    const struct ops_row ops_row_##op = {layouts, fill, ops_launch_copies, sizeof(struct ops_copies),     \
-                                         sizeof(struct ops_copy)};
+#define COPY(op, layouts, fill)                                            \
+    const struct ops_row ops_row_##op = {layouts, fill, ops_launch_copies, \
+                                         sizeof(struct ops_copies), sizeof(struct ops_copy)};
 COPY(BitCast, bit_layouts, view_fill)
 COPY(Flatten, plain_layouts, view_fill)
 COPY(Identity, plain_layouts, view_fill)
@@ -356,5 +362,7 @@ COPY(Expand, expand_layouts, expand_fill)
 COPY(Tile, same_layouts, tile_fill)
 COPY(DepthToSpace, same_layouts, blocks_fill)
 COPY(SpaceToDepth, same_layouts, blocks_fill)
-const struct ops_row ops_row_Pad = {pad_layouts, pad_fill, ops_launch_pad, sizeof(struct ops_pad), 0};
-const struct ops_row ops_row_CenterCropPad = {same_layouts, pad_fill, ops_launch_pad, sizeof(struct ops_pad), 0};
+const struct ops_row ops_row_Pad = {pad_layouts, pad_fill, ops_launch_pad, sizeof(struct ops_pad),
+                                    0};
+const struct ops_row ops_row_CenterCropPad = {same_layouts, pad_fill, ops_launch_pad,
+                                              sizeof(struct ops_pad), 0};

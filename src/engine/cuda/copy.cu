@@ -4,13 +4,14 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 template <class UNIT> struct copy_body {
     struct ops_view view;
     UNIT           *to;
     const UNIT     *from;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void   operator()(int64_t i) const
     {
         int64_t at[2];
         place(view, i, at);
@@ -18,7 +19,8 @@ template <class UNIT> struct copy_body {
     }
 };
 
-template <class UNIT> int copy(const struct ops_view &view, void *to, const void *from, void *stream)
+template <class UNIT>
+int copy(const struct ops_view &view, void *to, const void *from, void *stream)
 {
     copy_body<UNIT> body = {view, (UNIT *)to, (const UNIT *)from};
     return each(body, view.count, stream);
@@ -31,9 +33,10 @@ template <class UNIT> int copy(const struct ops_view &view, void *to, const void
 constexpr int TILE = 32, TILE_ROWS = 8;
 
 /* The view's dimension `across` is the source's innermost, the last the destination's. */
-template <class UNIT> __global__ void __launch_bounds__(TILE *TILE_ROWS)
-    turn_kernel(const __grid_constant__ struct ops_view rest, UNIT *to, const UNIT *from, int width, int height,
-                int64_t to_step, int64_t from_step)
+template <class UNIT>
+__global__ void __launch_bounds__(TILE *TILE_ROWS)
+    turn_kernel(const __grid_constant__ struct ops_view rest, UNIT *to, const UNIT *from, int width,
+                int height, int64_t to_step, int64_t from_step)
 {
     __shared__ UNIT tile[TILE][TILE + 1];
     const int       x0 = blockIdx.x * TILE, y0 = blockIdx.y * TILE;
@@ -55,8 +58,8 @@ template <class UNIT> __global__ void __launch_bounds__(TILE *TILE_ROWS)
     }
 }
 
-/* The dimension along which the source is contiguous, when it is another than the destination's and both
- * are worth tiles; -1: none. */
+/* The dimension along which the source is contiguous, when it is another than the destination's and
+ * both are worth tiles; -1: none. */
 int across(const struct ops_view &v)
 {
     const int inner = v.rank - 1;
@@ -68,7 +71,8 @@ int across(const struct ops_view &v)
     return -1;
 }
 
-template <class UNIT> int turn(const struct ops_view &v, int d, void *to, const void *from, void *stream)
+template <class UNIT>
+int turn(const struct ops_view &v, int d, void *to, const void *from, void *stream)
 {
     const int       inner = v.rank - 1;
     struct ops_view rest = v;
@@ -88,17 +92,20 @@ template <class UNIT> int turn(const struct ops_view &v, int d, void *to, const 
         rest.rank = 1;
         rest.size[0] = 1;
     }
-    const dim3 grid((unsigned)((v.size[d] + TILE - 1) / TILE), (unsigned)((v.size[inner] + TILE - 1) / TILE),
+    const dim3 grid((unsigned)((v.size[d] + TILE - 1) / TILE),
+                    (unsigned)((v.size[inner] + TILE - 1) / TILE),
                     (unsigned)(rest.count < 65535 ? rest.count : 65535));
     if (grid.y > 65535 || v.count == 0)
         return copy<UNIT>(v, to, from, stream);
     turn_kernel<UNIT><<<grid, dim3(TILE, TILE_ROWS), 0, (cudaStream_t)stream>>>(
-        rest, (UNIT *)to, (const UNIT *)from, (int)v.size[d], (int)v.size[inner], v.step[0][d], v.step[1][inner]);
+        rest, (UNIT *)to, (const UNIT *)from, (int)v.size[d], (int)v.size[inner], v.step[0][d],
+        v.step[1][inner]);
     return (int)cudaGetLastError();
 }
 #endif
 
-template <class UNIT> int move(const struct ops_view &view, void *to, const void *from, void *stream)
+template <class UNIT>
+int move(const struct ops_view &view, void *to, const void *from, void *stream)
 {
 #ifdef __CUDACC__
     const int d = across(view);
@@ -112,9 +119,11 @@ int piece(const struct ops_copy &p, const struct ops_ports *ports, void *stream)
 {
     void       *to = ports->out[p.out];
     const void *from = ports->in[p.in];
-    if ((const char *)to + p.view.start[0] * p.bytes == (const char *)from + p.view.start[1] * p.bytes)
+    if ((const char *)to + p.view.start[0] * p.bytes ==
+        (const char *)from + p.view.start[1] * p.bytes)
         return 0; /* already written in place */
-    const bool wide = p.unit_bytes > p.bytes && (uintptr_t)to % p.unit_bytes == 0 && (uintptr_t)from % p.unit_bytes == 0;
+    const bool wide = p.unit_bytes > p.bytes && (uintptr_t)to % p.unit_bytes == 0 &&
+                      (uintptr_t)from % p.unit_bytes == 0;
     const struct ops_view &view = wide ? p.units : p.view;
     switch (wide ? p.unit_bytes : p.bytes) {
     case 1: return move<uint8_t>(view, to, from, stream);
@@ -127,7 +136,10 @@ int piece(const struct ops_copy &p, const struct ops_ports *ports, void *stream)
 
 /* ---- Pad ---- */
 
-OPS_BODY int64_t positive_mod(int64_t a, int64_t n) { return (a % n + n) % n; }
+OPS_BODY int64_t positive_mod(int64_t a, int64_t n)
+{
+    return (a % n + n) % n;
+}
 
 /* The input index of x; -1: none. */
 OPS_BODY int64_t pad_source(int mode, int64_t x, int64_t n)
@@ -135,12 +147,12 @@ OPS_BODY int64_t pad_source(int mode, int64_t x, int64_t n)
     if (x >= 0 && x < n)
         return x;
     switch (mode) { /* enum sac_pad_mode */
-    case 1: /* reflect */
+    case 1:         /* reflect */
         if (n == 1)
             return 0;
         x = positive_mod(x, 2 * (n - 1));
         return x < n ? x : 2 * (n - 1) - x;
-    case 2: return x < 0 ? 0 : n - 1; /* edge */
+    case 2: return x < 0 ? 0 : n - 1;  /* edge */
     case 3: return positive_mod(x, n); /* wrap */
     default: return -1;
     }
@@ -150,7 +162,7 @@ template <class UNIT> struct pad_body {
     struct ops_pad p;
     UNIT          *to;
     const UNIT    *from, *constant;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void  operator()(int64_t i) const
     {
         int64_t at = 0, source = 0;
         bool    inside = true;

@@ -5,7 +5,8 @@
 
 #include "engine/cuda/types.h"
 
-/* Operand 0 is the destination, 1 the source. units: the same in the largest units that all fits. */
+/* Operand 0 is the destination, 1 the source. units: the same in the largest units that all
+ * fits. */
 struct ops_copy {
     struct ops_view view, units;
     int32_t         bytes, unit_bytes; /* of an element, of a unit */
@@ -17,7 +18,8 @@ struct ops_copies {
 };
 OPS_LAUNCHER(ops_launch_copies);
 
-/* Pad: each dimension of the output, outermost first, takes from one index of the input or from none. */
+/* Pad: each dimension of the output, outermost first, takes from one index of the input or from
+ * none. */
 struct ops_pad {
     int32_t            rank, mode, bytes;
     int64_t            count;

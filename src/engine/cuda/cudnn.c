@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider of convolutions (cuDNN's graph API, and kernels of our own) and matrix products (cuBLASLt). */
+/* The provider of convolutions (cuDNN's graph API, and kernels of our own) and matrix products
+ * (cuBLASLt). */
 #include <stdio.h>
 
 #include "engine/cuda/cudnn.h"
@@ -19,10 +20,12 @@ static char name[96] = "cudnn";
 static void write_name(void)
 {
     const struct cuda_libraries     *libs = cuda_libraries();
-    const struct sac_nvidia_library *dnn = &libs->found[SAC_NVIDIA_CUDNN], *lt = &libs->found[SAC_NVIDIA_CUBLASLT];
+    const struct sac_nvidia_library *dnn = &libs->found[SAC_NVIDIA_CUDNN],
+                                    *lt = &libs->found[SAC_NVIDIA_CUBLASLT];
     const struct sac_nvidia_library *rtc = &libs->found[SAC_NVIDIA_NVRTC];
-    snprintf(name, sizeof name, "cudnn %d.%d.%d, cublaslt %d.%d.%d, nvrtc %d.%d", dnn->version[0], dnn->version[1],
-             dnn->version[2], lt->version[0], lt->version[1], lt->version[2], rtc->version[0], rtc->version[1]);
+    snprintf(name, sizeof name, "cudnn %d.%d.%d, cublaslt %d.%d.%d, nvrtc %d.%d", dnn->version[0],
+             dnn->version[1], dnn->version[2], lt->version[0], lt->version[1], lt->version[2],
+             rtc->version[0], rtc->version[1]);
 }
 
 /* The name belongs to the process: the first device writes it, before any other thread can read

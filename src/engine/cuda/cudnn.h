@@ -5,7 +5,8 @@
 
 #include "engine/cuda/cuda.h"
 
-extern const struct sac_kernel cudnn_Conv, cudnn_FusedConv, cudnn_ConvTranspose, cudnn_Gemm, cudnn_MatMul;
+extern const struct sac_kernel cudnn_Conv, cudnn_FusedConv, cudnn_ConvTranspose, cudnn_Gemm,
+    cudnn_MatMul;
 
 /* Microseconds that work takes on the GPU, launched from a graph as a plan's steps are; negative:
  * it does not run, or cannot be captured. queue queues the work once on the stream. The GPU's
@@ -19,8 +20,8 @@ struct measure {
 };
 double measure_us(const struct measure *m);
 
-/* The fastest variants that were measured in this process, as text, by what they compute (tuned.c). Any
- * thread. Without memory for one, it is measured again. */
+/* The fastest variants that were measured in this process, as text, by what they compute (tuned.c).
+ * Any thread. Without memory for one, it is measured again. */
 void tuned_remember(const char *key, const char *choice);
 bool tuned_recall(const char *key, char choice[SAC_KERNEL_CHOICE_MAX]);
 

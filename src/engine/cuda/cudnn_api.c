@@ -62,22 +62,26 @@ void cudnn_put(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t na
         note(s, s->api->desc_set(d, name, type, count, values), s->doing);
 }
 
-void cudnn_put_desc(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name, cudnn_desc value)
+void cudnn_put_desc(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
+                    cudnn_desc value)
 {
     cudnn_put(s, d, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
 }
 
-void cudnn_put_int(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name, int64_t value)
+void cudnn_put_int(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
+                   int64_t value)
 {
     cudnn_put(s, d, name, CUDNN_TYPE_INT64, 1, &value);
 }
 
-void cudnn_put_float(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name, float value)
+void cudnn_put_float(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
+                     float value)
 {
     cudnn_put(s, d, name, CUDNN_TYPE_FLOAT, 1, &value);
 }
 
-void cudnn_put_type(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name, cudnnDataType_t value)
+void cudnn_put_type(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
+                    cudnnDataType_t value)
 {
     cudnn_put(s, d, name, CUDNN_TYPE_DATA_TYPE, 1, &value);
 }
@@ -116,6 +120,6 @@ void cudnn_say(const struct cudnn_set *s, char *out, size_t size)
     char last[512] = "";
     if (s->status != CUDNN_STATUS_SUCCESS)
         s->api->last_error(last, sizeof last);
-    snprintf(out, size, "%s: %s: %.300s", s->doing ? s->doing : "cuDNN", s->api->error_string(s->status),
-             last);
+    snprintf(out, size, "%s: %s: %.300s", s->doing ? s->doing : "cuDNN",
+             s->api->error_string(s->status), last);
 }

@@ -46,18 +46,22 @@ struct cudnn_set {
     int                     count;
 };
 cudnn_desc cudnn_make(struct cudnn_set *s, cudnnBackendDescriptorType_t type, const char *doing);
-void cudnn_put(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
-               cudnnBackendAttributeType_t type, int64_t count, const void *values);
-void cudnn_put_desc(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name, cudnn_desc value);
-void cudnn_put_int(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name, int64_t value);
-void cudnn_put_float(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name, float value);
-void cudnn_put_type(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name, cudnnDataType_t value);
+void       cudnn_put(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
+                     cudnnBackendAttributeType_t type, int64_t count, const void *values);
+void       cudnn_put_desc(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
+                          cudnn_desc value);
+void       cudnn_put_int(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
+                         int64_t value);
+void       cudnn_put_float(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
+                           float value);
+void       cudnn_put_type(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttributeName_t name,
+                          cudnnDataType_t value);
 cudnn_desc cudnn_done(struct cudnn_set *s, cudnn_desc d); /* finalised, and passed through */
 bool       cudnn_good(const struct cudnn_set *s);
 /* Destroys all of them except those taken out. */
 void       cudnn_set_finish(struct cudnn_set *s);
 cudnn_desc cudnn_take(struct cudnn_set *s, cudnn_desc d);
 /* "finalise plan: CUDNN_STATUS_NOT_SUPPORTED: ..." */
-void       cudnn_say(const struct cudnn_set *s, char *out, size_t size);
+void cudnn_say(const struct cudnn_set *s, char *out, size_t size);
 
 #endif

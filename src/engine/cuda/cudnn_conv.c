@@ -13,10 +13,10 @@ struct graph_builder {
     struct cudnn_set       *set;
     const struct conv_spec *s;
     /* first spatial dimension that is passed on: 2-D convolutions pass two */
-    int                     first;
-    cudnnDataType_t         numbers; /* of maps and weights */
-    cudnn_desc              ops[6];
-    int                     op_count, virtual_count;
+    int             first;
+    cudnnDataType_t numbers; /* of maps and weights */
+    cudnn_desc      ops[6];
+    int             op_count, virtual_count;
 };
 
 static int spatial_first(const struct conv_spec *s)
@@ -61,10 +61,10 @@ static struct shape map_shape(const struct graph_builder *b, const struct conv_m
 static struct shape weights_shape(const struct graph_builder *b)
 {
     const struct conv_spec *s = b->s;
-    const int64_t outer = s->transposed ? s->in.c : s->out.c;
-    const int64_t inner = (s->transposed ? s->out.c : s->in.c) / s->groups;
-    struct shape  shape = {.rank = 2 + CONV_DIMS - b->first, .dims = {outer, inner}};
-    int64_t       step = inner;
+    const int64_t           outer = s->transposed ? s->in.c : s->out.c;
+    const int64_t           inner = (s->transposed ? s->out.c : s->in.c) / s->groups;
+    struct shape            shape = {.rank = 2 + CONV_DIMS - b->first, .dims = {outer, inner}};
+    int64_t                 step = inner;
     shape.strides[1] = 1;
     for (int d = CONV_DIMS - 1; d >= b->first; d--) {
         shape.dims[2 + d - b->first] = s->kernel[d];
@@ -108,24 +108,28 @@ static void add_op(struct graph_builder *b, cudnn_desc op)
 
 static cudnn_desc convolution_desc(struct graph_builder *b)
 {
-    const struct conv_spec *s = b->s;
-    const int64_t           dims = CONV_DIMS - b->first;
+    const struct conv_spec      *s = b->s;
+    const int64_t                dims = CONV_DIMS - b->first;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     cudnn_desc d = cudnn_make(b->set, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, "describe the window");
     cudnn_put_int(b->set, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, dims);
     cudnn_put_type(b->set, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
     cudnn_put(b->set, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-    cudnn_put(b->set, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, dims, s->pad_begin + b->first);
-    cudnn_put(b->set, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, dims, s->pad_end + b->first);
-    cudnn_put(b->set, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, dims, s->dilation + b->first);
-    cudnn_put(b->set, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, dims, s->stride + b->first);
+    cudnn_put(b->set, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, dims,
+              s->pad_begin + b->first);
+    cudnn_put(b->set, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, dims,
+              s->pad_end + b->first);
+    cudnn_put(b->set, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, dims,
+              s->dilation + b->first);
+    cudnn_put(b->set, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, dims,
+              s->stride + b->first);
     return cudnn_done(b->set, d);
 }
 
 static void add_convolution(struct graph_builder *b, cudnn_desc y)
 {
     const struct shape in = map_shape(b, &b->s->in), taps = weights_shape(b);
-    cudnn_desc x = tensor(b, &in, b->numbers, UID_X, b->s->in.align, false);
+    cudnn_desc         x = tensor(b, &in, b->numbers, UID_X, b->s->in.align, false);
     cudnn_desc w = tensor(b, &taps, b->numbers, UID_W, 16, false), window = convolution_desc(b);
     cudnn_desc op = cudnn_make(b->set, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
                                "describe the convolution");
@@ -142,7 +146,7 @@ static void add_convolution(struct graph_builder *b, cudnn_desc y)
 static void add_transposed(struct graph_builder *b, cudnn_desc y)
 {
     const struct shape in = map_shape(b, &b->s->in), taps = weights_shape(b);
-    cudnn_desc x = tensor(b, &in, b->numbers, UID_X, b->s->in.align, false);
+    cudnn_desc         x = tensor(b, &in, b->numbers, UID_X, b->s->in.align, false);
     cudnn_desc w = tensor(b, &taps, b->numbers, UID_W, 16, false), window = convolution_desc(b);
     cudnn_desc op = cudnn_make(b->set, CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
                                "describe the transposed convolution");
@@ -157,16 +161,19 @@ static void add_transposed(struct graph_builder *b, cudnn_desc y)
 
 static cudnn_desc pointwise_desc(struct graph_builder *b, cudnnPointwiseMode_t mode)
 {
-    cudnn_desc d = cudnn_make(b->set, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "describe a pointwise operation");
+    cudnn_desc d =
+        cudnn_make(b->set, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "describe a pointwise operation");
     cudnn_put(b->set, d, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     cudnn_put_type(b->set, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
     return d;
 }
 
 /* other NULL: of one operand. */
-static void add_pointwise(struct graph_builder *b, cudnn_desc mode, cudnn_desc x, cudnn_desc other, cudnn_desc y)
+static void add_pointwise(struct graph_builder *b, cudnn_desc mode, cudnn_desc x, cudnn_desc other,
+                          cudnn_desc y)
 {
-    cudnn_desc op = cudnn_make(b->set, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "add a pointwise operation");
+    cudnn_desc op = cudnn_make(b->set, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+                               "add a pointwise operation");
     cudnn_put_desc(b->set, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, mode);
     cudnn_put_desc(b->set, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
     if (other)
@@ -239,8 +246,9 @@ static void add_step(struct graph_builder *b, struct step step, cudnn_desc from,
         return;
     }
     const struct shape shape = map_shape(b, &b->s->residual);
-    cudnn_desc other = step.kind == STEP_BIAS ? bias_tensor(b)
-                                              : tensor(b, &shape, b->numbers, UID_RESIDUAL, b->s->residual.align, false);
+    cudnn_desc         other = step.kind == STEP_BIAS ? bias_tensor(b)
+                                                      : tensor(b, &shape, b->numbers, UID_RESIDUAL,
+                                                               b->s->residual.align, false);
     add_pointwise(b, cudnn_done(b->set, pointwise_desc(b, CUDNN_POINTWISE_ADD)), from, other, to);
 }
 
@@ -248,12 +256,14 @@ bool cudnn_graph_make(const struct cudnn_target *t, const struct conv_spec *s, b
                       struct cudnn_graph *out)
 {
     *out = (struct cudnn_graph){.set = {.api = t->api}, .fused = fused};
-    struct graph_builder b = {.set = &out->set, .s = s, .first = spatial_first(s),
+    struct graph_builder b = {.set = &out->set,
+                              .s = s,
+                              .first = spatial_first(s),
                               .numbers = s->precision == SAC_PRECISION_FP16 ? CUDNN_DATA_HALF
                                                                             : CUDNN_DATA_FLOAT};
-    struct step steps[4];
-    const int   count = fused ? steps_of(s, steps) : 0;
-    cudnn_desc  at = count == 0 ? output(&b) : between(&b);
+    struct step          steps[4];
+    const int            count = fused ? steps_of(s, steps) : 0;
+    cudnn_desc           at = count == 0 ? output(&b) : between(&b);
     if (s->transposed)
         add_transposed(&b, at);
     else
@@ -263,8 +273,10 @@ bool cudnn_graph_make(const struct cudnn_target *t, const struct conv_spec *s, b
         add_step(&b, steps[i], at, next);
         at = next;
     }
-    cudnn_desc g = cudnn_make(&out->set, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "finish the graph");
-    cudnn_put(&out->set, g, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, b.op_count, b.ops);
+    cudnn_desc g =
+        cudnn_make(&out->set, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "finish the graph");
+    cudnn_put(&out->set, g, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+              b.op_count, b.ops);
     if (t->handle)
         cudnn_put(&out->set, g, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &t->handle);
     out->graph = cudnn_done(&out->set, g);
@@ -279,7 +291,8 @@ void cudnn_graph_finish(struct cudnn_graph *g)
 /* ---- running ---- */
 
 cudnnStatus_t cudnn_plan_run(const struct cudnn_target *t, const struct cudnn_plan *p,
-                             const struct conv_spec *s, bool fused, const struct cudnn_tensors *tensors)
+                             const struct conv_spec *s, bool fused,
+                             const struct cudnn_tensors *tensors)
 {
     struct cudnn_set set = {.api = t->api};
     int64_t          uids[5] = {UID_X, UID_W, UID_Y};
@@ -293,10 +306,12 @@ cudnnStatus_t cudnn_plan_run(const struct cudnn_target *t, const struct cudnn_pl
         uids[n] = UID_RESIDUAL;
         data[n++] = tensors->residual;
     }
-    cudnn_desc pack = cudnn_make(&set, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "hand over the tensors");
+    cudnn_desc pack =
+        cudnn_make(&set, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "hand over the tensors");
     cudnn_put(&set, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n, uids);
     cudnn_put(&set, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n, data);
-    cudnn_put(&set, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &tensors->workspace);
+    cudnn_put(&set, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1,
+              &tensors->workspace);
     cudnn_done(&set, pack);
     cudnnStatus_t res = cudnn_good(&set) ? t->api->execute(t->handle, p->plan, pack) : set.status;
     cudnn_set_finish(&set);

@@ -37,10 +37,12 @@ struct cudnn_plan {
 bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
                      const struct conv_choice *choice, struct cudnn_plan *out);
 void cudnn_plan_finish(struct cudnn_plan *p);
-/* A plan as text, with the kernels that were compiled for it (sac_free); NULL: this cuDNN cannot. */
+/* A plan as text, with the kernels that were compiled for it (sac_free); NULL: this cuDNN
+ * cannot. */
 char *cudnn_plan_text(const struct cudnn_plan *p, size_t *size);
 /* A plan from such a text, which must be undamaged: cuDNN does not check it. */
-bool  cudnn_plan_read(const struct cudnn_target *t, const char *text, size_t size, struct cudnn_plan *out);
+bool cudnn_plan_read(const struct cudnn_target *t, const char *text, size_t size,
+                     struct cudnn_plan *out);
 
 /* A plan's operands; pointers that its graph does not have are ignored. */
 struct cudnn_tensors {
@@ -49,6 +51,7 @@ struct cudnn_tensors {
 };
 /* Queues the plan on the handle's stream. */
 cudnnStatus_t cudnn_plan_run(const struct cudnn_target *t, const struct cudnn_plan *p,
-                             const struct conv_spec *s, bool fused, const struct cudnn_tensors *tensors);
+                             const struct conv_spec *s, bool fused,
+                             const struct cudnn_tensors *tensors);
 
 #endif

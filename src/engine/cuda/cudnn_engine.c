@@ -62,23 +62,25 @@ static void read_knobs(struct cudnn_set *set, cudnn_desc config, struct conv_cho
     for (int i = 0; i < out->knob_count; i++) {
         cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_COUNTS;
         int64_t                value = 0, got;
-        set->api->desc_get(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &got, &type);
-        set->api->desc_get(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &got, &value);
+        set->api->desc_get(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
+                           &got, &type);
+        set->api->desc_get(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &got,
+                           &value);
         out->knobs[i].type = (int64_t)type;
         out->knobs[i].value = value;
     }
 }
 
-static bool read_candidate(const struct cudnn_target *t, cudnn_desc config, const struct conv_spec *s,
-                           struct cudnn_candidate *out)
+static bool read_candidate(const struct cudnn_target *t, cudnn_desc config,
+                           const struct conv_spec *s, struct cudnn_candidate *out)
 {
     struct cudnn_set set = {.api = t->api};
     struct notes     notes;
     int64_t          got = 0;
     cudnn_desc       engine = cudnn_make(&set, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "read an engine");
     bool             ok = cudnn_good(&set) &&
-              t->api->desc_get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &got,
-                               &engine) == CUDNN_STATUS_SUCCESS &&
+              t->api->desc_get(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                               1, &got, &engine) == CUDNN_STATUS_SUCCESS &&
               t->api->desc_get(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &got,
                                &out->choice.engine) == CUDNN_STATUS_SUCCESS;
     if (ok) {
@@ -113,11 +115,12 @@ int cudnn_graph_candidates(const struct cudnn_target *t, const struct cudnn_grap
     for (int i = 0; i < RESULTS_MAX; i++)
         configs[i] = cudnn_make(&set, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "read the heuristics");
     if (cudnn_good(&set) &&
-        t->api->desc_get(heur, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, RESULTS_MAX,
-                         &found, configs) != CUDNN_STATUS_SUCCESS)
+        t->api->desc_get(heur, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                         RESULTS_MAX, &found, configs) != CUDNN_STATUS_SUCCESS)
         found = 0;
     for (int64_t i = 0; i < SAC_MIN(found, (int64_t)RESULTS_MAX) && n < max; i++) {
-        out[n] = (struct cudnn_candidate){.choice.way = g->fused ? CONV_CUDNN_FUSED : CONV_CUDNN_PLAIN};
+        out[n] =
+            (struct cudnn_candidate){.choice.way = g->fused ? CONV_CUDNN_FUSED : CONV_CUDNN_PLAIN};
         n += read_candidate(t, configs[i], s, &out[n]);
     }
     cudnn_set_finish(&set);
@@ -126,8 +129,8 @@ int cudnn_graph_candidates(const struct cudnn_target *t, const struct cudnn_grap
 
 /* ---- plans ---- */
 
-static cudnn_desc engine_of(const struct cudnn_target *t, struct cudnn_set *set, const struct cudnn_graph *g,
-                            int64_t index)
+static cudnn_desc engine_of(const struct cudnn_target *t, struct cudnn_set *set,
+                            const struct cudnn_graph *g, int64_t index)
 {
     cudnn_desc engine = cudnn_make(set, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "take an engine");
     cudnn_put_desc(set, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, g->graph);
@@ -141,7 +144,8 @@ static cudnn_desc engine_of(const struct cudnn_target *t, struct cudnn_set *set,
     return cudnn_done(set, engine);
 }
 
-static cudnn_desc config_of(struct cudnn_set *set, cudnn_desc engine, const struct conv_choice *choice)
+static cudnn_desc config_of(struct cudnn_set *set, cudnn_desc engine,
+                            const struct conv_choice *choice)
 {
     cudnn_desc knobs[CONV_KNOBS_MAX];
     for (int i = 0; i < choice->knob_count; i++) {
@@ -175,8 +179,8 @@ static bool finish_plan(struct cudnn_plan *p, cudnn_desc plan)
     int64_t           got = 0;
     p->plan = cudnn_done(set, plan);
     if (cudnn_good(set))
-        set->status = set->api->desc_get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got,
-                                         &p->workspace);
+        set->status = set->api->desc_get(plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                         CUDNN_TYPE_INT64, 1, &got, &p->workspace);
     return cudnn_good(set);
 }
 
@@ -186,30 +190,33 @@ bool cudnn_plan_make(const struct cudnn_target *t, const struct cudnn_graph *g,
     *out = (struct cudnn_plan){.set = {.api = t->api}};
     struct cudnn_set *set = &out->set;
     cudnn_desc        config = config_of(set, engine_of(t, set, g, choice->engine), choice);
-    cudnn_desc        plan = cudnn_make(set, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "make a plan");
+    cudnn_desc plan = cudnn_make(set, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "make a plan");
     cudnn_put_desc(set, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
     put_target(t, set, plan);
     return finish_plan(out, plan);
 }
 
-bool cudnn_plan_read(const struct cudnn_target *t, const char *text, size_t size, struct cudnn_plan *out)
+bool cudnn_plan_read(const struct cudnn_target *t, const char *text, size_t size,
+                     struct cudnn_plan *out)
 {
     *out = (struct cudnn_plan){.set = {.api = t->api}};
     cudnn_desc plan = cudnn_make(&out->set, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "read a plan");
     put_target(t, &out->set, plan);
-    cudnn_put(&out->set, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, (int64_t)size, text);
+    cudnn_put(&out->set, plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+              (int64_t)size, text);
     return finish_plan(out, plan);
 }
 
 char *cudnn_plan_text(const struct cudnn_plan *p, size_t *size)
 {
     int64_t count = 0, got = 0;
-    if (p->set.api->desc_get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 0, &count,
-                             NULL) != CUDNN_STATUS_SUCCESS || count <= 0)
+    if (p->set.api->desc_get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                             CUDNN_TYPE_CHAR, 0, &count, NULL) != CUDNN_STATUS_SUCCESS ||
+        count <= 0)
         return NULL;
     char *text = sac_alloc((size_t)count + 1);
-    if (text && p->set.api->desc_get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, count,
-                                     &got, text) != CUDNN_STATUS_SUCCESS) {
+    if (text && p->set.api->desc_get(p->plan, CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                     CUDNN_TYPE_CHAR, count, &got, text) != CUDNN_STATUS_SUCCESS) {
         sac_free(text);
         return NULL;
     }

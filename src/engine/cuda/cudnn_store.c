@@ -24,10 +24,12 @@ static bool path_of(const char *key, char *out, size_t size)
     char folder[PATH_MAX];
     if (!sac_cache_folder(folder, sizeof folder))
         return false;
-    return (size_t)snprintf(out, size, "%s/cudnn-%016" PRIx64 ".json", folder, hash(key, strlen(key))) < size;
+    return (size_t)snprintf(out, size, "%s/cudnn-%016" PRIx64 ".json", folder,
+                            hash(key, strlen(key))) < size;
 }
 
-/* "saccade cudnn 1 LENGTH SUM KEY\n", then the text. cuDNN would trust what it reads, so the sum is checked. */
+/* "saccade cudnn 1 LENGTH SUM KEY\n", then the text. cuDNN would trust what it reads, so the sum is
+ * checked. */
 static char *header(const char *key, const char *text, size_t size)
 {
     return sac_asprintf("saccade cudnn 1 %zu %016" PRIx64 " %s\n", size, hash(text, size), key);
@@ -59,7 +61,8 @@ char *cudnn_store_load(const char *key, size_t *size)
     char  *bytes = path_of(key, path, sizeof path) ? sac_cache_read(path, STORE_MAX, &whole) : NULL;
     char  *line = bytes ? memchr(bytes, '\n', whole) : NULL;
     char  *head = line ? header(key, line + 1, whole - (size_t)(line + 1 - bytes)) : NULL;
-    bool   good = head && strlen(head) == (size_t)(line + 1 - bytes) && memcmp(head, bytes, strlen(head)) == 0;
+    bool   good = head && strlen(head) == (size_t)(line + 1 - bytes) &&
+                memcmp(head, bytes, strlen(head)) == 0;
     sac_free(head);
     if (!good) {
         sac_free(bytes);

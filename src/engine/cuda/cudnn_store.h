@@ -7,10 +7,10 @@
 
 #include "base/base.h"
 
-/* key: libraries, driver, GPU, convolution and choice, in one line. NULL: none is kept, or what is kept is
- * damaged or of another key; else cuDNN's text (sac_free). */
+/* key: libraries, driver, GPU, convolution and choice, in one line. NULL: none is kept, or what is
+ * kept is damaged or of another key; else cuDNN's text (sac_free). */
 char *cudnn_store_load(const char *key, size_t *size);
 /* Stores it in the cache. False: it was not stored. */
-bool  cudnn_store_save(const char *key, const char *text, size_t size);
+bool cudnn_store_save(const char *key, const char *text, size_t size);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a kernel's body is run. A body is a struct with its parameters and a call operator over an index,
- * which it may be given in any order. Compiled by nvcc it becomes a kernel; compiled as plain C++ a
- * loop, so that tests without a GPU run the very same bodies. */
+/* How a kernel's body is run. A body is a struct with its parameters and a call operator over an
+ * index, which it may be given in any order. Compiled by nvcc it becomes a kernel; compiled as
+ * plain C++ a loop, so that tests without a GPU run the very same bodies. */
 #pragma once
 
 #include "engine/cuda/types.h"
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
-#define OPS_BODY __device__ __forceinline__
-#define OPS_UNROLL _Pragma("unroll")
+#define OPS_BODY        __device__ __forceinline__
+#define OPS_UNROLL      _Pragma("unroll")
 #define OPS_UNROLL_SOME _Pragma("unroll 8") /* so that several loads are in flight at once */
 #else
 #define OPS_BODY inline __attribute__((always_inline))
@@ -17,13 +17,15 @@
 #define OPS_UNROLL_SOME
 #endif
 
-namespace ops {
+namespace ops
+{
 
 constexpr int     THREADS = 256;
 constexpr int64_t BLOCKS_MAX = 1 << 20;
 
 #ifdef __CUDACC__
-template <class BODY> __global__ void __launch_bounds__(THREADS) each_kernel(const __grid_constant__ BODY body, int64_t n)
+template <class BODY>
+__global__ void __launch_bounds__(THREADS) each_kernel(const __grid_constant__ BODY body, int64_t n)
 {
     const int64_t stride = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += stride)
@@ -36,7 +38,8 @@ template <class BODY> int each(const BODY &body, int64_t n, void *stream)
     const int64_t blocks = (n + THREADS - 1) / THREADS;
     if (n <= 0)
         return 0;
-    each_kernel<<<(unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX), THREADS, 0, (cudaStream_t)stream>>>(body, n);
+    each_kernel<<<(unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX), THREADS, 0,
+                  (cudaStream_t)stream>>>(body, n);
     return (int)cudaGetLastError();
 }
 #else

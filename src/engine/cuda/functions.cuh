@@ -6,12 +6,25 @@
 #include "engine/cuda/map.h"
 #include "engine/cuda/numbers.cuh"
 
-namespace ops {
+namespace ops
+{
 
-template <class T> OPS_BODY T sigmoid(T x) { return 1 / (1 + exp(-x)); }
-template <class T> OPS_BODY T softplus(T x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
-template <class T> OPS_BODY T clamp01(T x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
-template <class T> OPS_BODY bool is_inf(T x) { return x - x != x - x && x == x; }
+template <class T> OPS_BODY T sigmoid(T x)
+{
+    return 1 / (1 + exp(-x));
+}
+template <class T> OPS_BODY T softplus(T x)
+{
+    return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+template <class T> OPS_BODY T clamp01(T x)
+{
+    return x < 0 ? 0 : x > 1 ? 1 : x;
+}
+template <class T> OPS_BODY bool is_inf(T x)
+{
+    return x - x != x - x && x == x;
+}
 
 template <class T> OPS_BODY T floor_mod(T x, T y)
 {
@@ -85,23 +98,36 @@ template <class T> OPS_BODY T real_function(int fn, T x, T y, T z, T a, T b)
     case OPS_FN_LESS: return x < y;
     case OPS_FN_LESS_OR_EQUAL: return x <= y;
     case OPS_FN_WHERE: return x != 0 ? y : z;
-    case OPS_FN_CLIP_BY:
-        x = ((int)a & 1) && x < y ? y : x;
-        return ((int)a & 2) && x > z ? z : x;
+    case OPS_FN_CLIP_BY: x = ((int)a & 1) && x < y ? y : x; return ((int)a & 2) && x > z ? z : x;
     default: return x;
     }
 }
 
-OPS_BODY int64_t remainder_c(int64_t x, int64_t y) { return y == 0 || y == -1 ? 0 : x % y; }
-OPS_BODY uint64_t remainder_c(uint64_t x, uint64_t y) { return y ? x % y : 0; }
+OPS_BODY int64_t remainder_c(int64_t x, int64_t y)
+{
+    return y == 0 || y == -1 ? 0 : x % y;
+}
+OPS_BODY uint64_t remainder_c(uint64_t x, uint64_t y)
+{
+    return y ? x % y : 0;
+}
 OPS_BODY int64_t floor_mod_int(int64_t x, int64_t y)
 {
     const int64_t r = remainder_c(x, y);
     return r && (r < 0) != (y < 0) ? r + y : r;
 }
-OPS_BODY uint64_t floor_mod_int(uint64_t x, uint64_t y) { return remainder_c(x, y); }
-OPS_BODY int64_t quotient(int64_t x, int64_t y) { return y == 0 ? 0 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y; }
-OPS_BODY uint64_t quotient(uint64_t x, uint64_t y) { return y ? x / y : 0; }
+OPS_BODY uint64_t floor_mod_int(uint64_t x, uint64_t y)
+{
+    return remainder_c(x, y);
+}
+OPS_BODY int64_t quotient(int64_t x, int64_t y)
+{
+    return y == 0 ? 0 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y;
+}
+OPS_BODY uint64_t quotient(uint64_t x, uint64_t y)
+{
+    return y ? x / y : 0;
+}
 OPS_BODY uint64_t power(uint64_t x, uint64_t y)
 {
     uint64_t v = 1;
@@ -116,10 +142,22 @@ OPS_BODY int64_t power(int64_t x, int64_t y)
         return (int64_t)power((uint64_t)x, (uint64_t)y);
     return x == 1 ? 1 : x == -1 ? (y & 1 ? -1 : 1) : 0; /* a negative exponent */
 }
-OPS_BODY bool negative(int64_t x) { return x < 0; }
-OPS_BODY bool negative(uint64_t) { return false; }
-OPS_BODY int64_t shift_right(int64_t x, int64_t y) { return x >> (y >= 0 && y < 64 ? y : 63); }
-OPS_BODY uint64_t shift_right(uint64_t x, uint64_t y) { return y < 64 ? x >> y : 0; }
+OPS_BODY bool negative(int64_t x)
+{
+    return x < 0;
+}
+OPS_BODY bool negative(uint64_t)
+{
+    return false;
+}
+OPS_BODY int64_t shift_right(int64_t x, int64_t y)
+{
+    return x >> (y >= 0 && y < 64 ? y : 63);
+}
+OPS_BODY uint64_t shift_right(uint64_t x, uint64_t y)
+{
+    return y < 64 ? x >> y : 0;
+}
 
 /* int64_t and uint64_t; what may overflow is computed as unsigned. */
 template <class T> OPS_BODY T int_function(int fn, T x, T y, T z, double a, double b)
@@ -158,9 +196,7 @@ template <class T> OPS_BODY T int_function(int fn, T x, T y, T z, double a, doub
     case OPS_FN_SHIFT_LEFT: return uy < 64 ? (T)(ux << uy) : 0;
     case OPS_FN_SHIFT_RIGHT: return shift_right(x, y);
     case OPS_FN_WHERE: return x ? y : z;
-    case OPS_FN_CLIP_BY:
-        x = ((int)a & 1) && x < y ? y : x;
-        return ((int)a & 2) && x > z ? z : x;
+    case OPS_FN_CLIP_BY: x = ((int)a & 1) && x < y ? y : x; return ((int)a & 2) && x > z ? z : x;
     default: return x;
     }
 }

@@ -10,7 +10,7 @@
 static bool like_data(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     const struct sac_op_call *c = plan->call;
-    const bool                half = sac_layout_is_half(plan->in_layout[0]) && c->in[0].dtype == SAC_F32;
+    const bool half = sac_layout_is_half(plan->in_layout[0]) && c->in[0].dtype == SAC_F32;
     (void)why, (void)size;
     for (int i = 0; i < c->in_count; i++) {
         plan->in_layout[i] = ops_with_last(plan->in_layout[i], false);
@@ -29,11 +29,12 @@ static int data_bytes(const struct sac_kernel_plan *plan)
 
 /* ---- gather ---- */
 
-/* Units of 16 bytes where whole slices are moved: the innermost dimension stands still for the index. */
+/* Units of 16 bytes where whole slices are moved: the innermost dimension stands still for the
+ * index. */
 static void widen(struct ops_gather *p)
 {
-    const int     inner = p->view.rank - 1;
-    const int64_t n = 16 / p->bytes;
+    const int       inner = p->view.rank - 1;
+    const int64_t   n = 16 / p->bytes;
     struct ops_view units;
     unsigned        stills;
     if (p->view.step[2][inner] != 0 || n < 2)
@@ -50,7 +51,8 @@ static void widen(struct ops_gather *p)
     p->bytes = 16;
 }
 
-static sac_result finish_gather(struct sac_kernel_plan *plan, struct ops_gather *p, const struct ops_shape *s)
+static sac_result finish_gather(struct sac_kernel_plan *plan, struct ops_gather *p,
+                                const struct ops_shape *s)
 {
     p->bytes = data_bytes(plan);
     p->index_type = ops_in_type(plan, 1);
@@ -114,10 +116,11 @@ static sac_result gather_nd_fill(struct sac_kernel_plan *plan, void *params)
     struct sac_op_call       *c = plan->call;
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
     struct ops_gather        *p = params;
-    const int batch = (int)sac_attr_int(c->node, "batch_dims", 0), depth = (int)indices->dims[indices->rank - 1];
-    int       rank = 0;
-    int64_t   own[SAC_RANK_MAX], index[SAC_RANK_MAX];
-    int64_t   from[OPS_SHAPE_DIMS] = {0}, at[OPS_SHAPE_DIMS] = {0};
+    const int                 batch = (int)sac_attr_int(c->node, "batch_dims", 0),
+              depth = (int)indices->dims[indices->rank - 1];
+    int              rank = 0;
+    int64_t          own[SAC_RANK_MAX], index[SAC_RANK_MAX];
+    int64_t          from[OPS_SHAPE_DIMS] = {0}, at[OPS_SHAPE_DIMS] = {0};
     struct ops_shape s;
     ops_steps_in(plan, 0, own);
     ops_steps_in(plan, 1, index);
@@ -152,8 +155,8 @@ static sac_result scatter_fill(struct sac_kernel_plan *plan, void *params)
     struct ops_scatter_lines *p = params;
     enum sac_combine          how = SAC_COMBINE_NONE;
     int                       axis;
-    int64_t                   out[SAC_RANK_MAX], index[SAC_RANK_MAX], update[SAC_RANK_MAX], dims[SAC_RANK_MAX];
-    struct ops_shape          s;
+    int64_t out[SAC_RANK_MAX], index[SAC_RANK_MAX], update[SAC_RANK_MAX], dims[SAC_RANK_MAX];
+    struct ops_shape s;
     SAC_TRY(sac_read_combine(c, &how));
     SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
     ops_steps_out(plan, 0, out);
@@ -179,7 +182,8 @@ static sac_result scatter_fill(struct sac_kernel_plan *plan, void *params)
     return ops_view_of(&s, 0, &p->outer) ? SAC_OK : ops_view_fail(plan);
 }
 _Static_assert((int)SAC_COMBINE_ADD == OPS_COMBINE_ADD && (int)SAC_COMBINE_MUL == OPS_COMBINE_MUL &&
-               (int)SAC_COMBINE_MAX == OPS_COMBINE_MAX && (int)SAC_COMBINE_MIN == OPS_COMBINE_MIN,
+                   (int)SAC_COMBINE_MAX == OPS_COMBINE_MAX &&
+                   (int)SAC_COMBINE_MIN == OPS_COMBINE_MIN,
                "reductions are those of op_reads.h");
 
 static sac_result scatter_nd_fill(struct sac_kernel_plan *plan, void *params)
@@ -268,7 +272,7 @@ static sac_result topk_fill(struct sac_kernel_plan *plan, void *params)
     return ops_view_of(&s, 0, &p->outer) ? SAC_OK : ops_view_fail(plan);
 }
 
-#define ROW(op, layouts, fill, launch, params)                                                            \
+#define ROW(op, layouts, fill, launch, params) \
     const struct ops_row ops_row_##op = {layouts, fill, launch, sizeof(struct params), 0};
 ROW(Gather, like_data, gather_fill, ops_launch_gather, ops_gather)
 ROW(GatherElements, like_data, gather_elements_fill, ops_launch_gather, ops_gather)

@@ -4,14 +4,18 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 OPS_BODY int64_t index_at(const void *p, int type, int64_t i)
 {
     return type == SAC_I32 ? ((const int32_t *)p)[i] : ((const int64_t *)p)[i];
 }
 
-OPS_BODY int64_t from_end(int64_t index, int64_t dim) { return index < 0 ? index + dim : index; }
+OPS_BODY int64_t from_end(int64_t index, int64_t dim)
+{
+    return index < 0 ? index + dim : index;
+}
 
 /* ---- gather ---- */
 
@@ -20,7 +24,7 @@ template <class UNIT> struct gather_body {
     const UNIT       *in;
     const void       *indices;
     UNIT             *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void     operator()(int64_t i) const
     {
         int64_t at[3];
         place(p.view, i, at);
@@ -33,7 +37,8 @@ template <class UNIT> struct gather_body {
     }
 };
 
-template <class UNIT> int gather(const struct ops_gather &p, const struct ops_ports *ports, void *stream)
+template <class UNIT>
+int gather(const struct ops_gather &p, const struct ops_ports *ports, void *stream)
 {
     gather_body<UNIT> body = {p, (const UNIT *)ports->in[0], ports->in[1], (UNIT *)ports->out[0]};
     return each(body, p.view.count, stream);
@@ -45,7 +50,7 @@ struct bytes_body {
     const uint8_t *from;
     uint8_t       *to;
     int64_t        bytes;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void  operator()(int64_t i) const
     {
         const int64_t first = i * 16, last = first + 16 < bytes ? first + 16 : bytes;
         if (last - first == 16) {
@@ -76,7 +81,8 @@ template <class T> OPS_BODY T combined(int how, T a, T b)
     }
 }
 
-template <class P> OPS_BODY void put_combined(const P &p, void *out, int64_t to, const void *updates, int64_t from)
+template <class P>
+OPS_BODY void put_combined(const P &p, void *out, int64_t to, const void *updates, int64_t from)
 {
     if (p.combine == OPS_COMBINE_NONE) {
         switch (p.bytes) {
@@ -87,11 +93,18 @@ template <class P> OPS_BODY void put_combined(const P &p, void *out, int64_t to,
         }
     }
     if (p.computed == OPS_FLOAT || p.computed == OPS_DOUBLE)
-        put_float(out, p.type, to, combined(p.combine, get_double(out, p.type, to), get_double(updates, p.type, from)));
-    else if (p.computed == OPS_UINT64 || p.combine == OPS_COMBINE_ADD || p.combine == OPS_COMBINE_MUL)
-        put_int(out, p.type, to, combined(p.combine, get<uint64_t>(out, p.type, to), get<uint64_t>(updates, p.type, from)));
+        put_float(
+            out, p.type, to,
+            combined(p.combine, get_double(out, p.type, to), get_double(updates, p.type, from)));
+    else if (p.computed == OPS_UINT64 || p.combine == OPS_COMBINE_ADD ||
+             p.combine == OPS_COMBINE_MUL)
+        put_int(out, p.type, to,
+                combined(p.combine, get<uint64_t>(out, p.type, to),
+                         get<uint64_t>(updates, p.type, from)));
     else
-        put_int(out, p.type, to, combined(p.combine, get<int64_t>(out, p.type, to), get<int64_t>(updates, p.type, from)));
+        put_int(out, p.type, to,
+                combined(p.combine, get<int64_t>(out, p.type, to),
+                         get<int64_t>(updates, p.type, from)));
 }
 
 /* One thread per line, in order: two equal indices can only occur within a line. */
@@ -99,14 +112,16 @@ struct scatter_lines_body {
     struct ops_scatter_lines p;
     void                    *out;
     const void              *indices, *updates;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void            operator()(int64_t i) const
     {
         int64_t at[3];
         place(p.outer, i, at);
         for (int64_t k = 0; k < p.count; k++) {
-            const int64_t index = from_end(index_at(indices, p.index_type, at[1] + k * p.index_step), p.dim);
+            const int64_t index =
+                from_end(index_at(indices, p.index_type, at[1] + k * p.index_step), p.dim);
             if (index >= 0 && index < p.dim)
-                put_combined(p, out, at[0] + index * p.out_step, updates, at[2] + k * p.update_step);
+                put_combined(p, out, at[0] + index * p.out_step, updates,
+                             at[2] + k * p.update_step);
         }
     }
 };
@@ -114,11 +129,12 @@ struct scatter_lines_body {
 struct nd_places {
     const struct ops_scatter_nd &p;
     const void                  *indices;
-    OPS_BODY int64_t operator()(int64_t place) const /* -1: none */
+    OPS_BODY int64_t             operator()(int64_t place) const /* -1: none */
     {
         int64_t to = 0;
         for (int k = 0; k < p.depth; k++) {
-            const int64_t index = from_end(index_at(indices, p.index_type, place * p.depth + k), p.dim[k]);
+            const int64_t index =
+                from_end(index_at(indices, p.index_type, place * p.depth + k), p.dim[k]);
             if (index < 0 || index >= p.dim[k])
                 return -1;
             to += index * p.step[k];
@@ -127,12 +143,13 @@ struct nd_places {
     }
 };
 
-/* Where places may coincide and their order counts, a thread takes all places of one inner element. */
+/* Where places may coincide and their order counts, a thread takes all places of one inner
+ * element. */
 struct scatter_nd_in_order {
     struct ops_scatter_nd p;
     void                 *out;
     const void           *indices, *updates;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void         operator()(int64_t i) const
     {
         const nd_places where = {p, indices};
         for (int64_t k = 0; k < p.places; k++) {
@@ -150,7 +167,7 @@ struct scatter_nd_body {
     struct ops_scatter_nd p;
     void                 *out;
     const void           *indices, *updates;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void         operator()(int64_t i) const
     {
         const nd_places where = {p, indices};
         const int64_t   k = i / p.inner, to = where(k);
@@ -170,11 +187,12 @@ struct cache_body {
     const uint8_t   *update;
     const int64_t   *first;
     uint8_t         *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void    operator()(int64_t i) const
     {
         const int64_t byte = i % p.run, slice = i / p.run % p.count, o = i / p.run / p.count;
         const int64_t start = p.has_index ? first[o / p.per_image] : 0;
-        const int64_t to = p.circular ? ((start + slice) % p.room + p.room) % p.room : start + slice;
+        const int64_t to =
+            p.circular ? ((start + slice) % p.room + p.room) % p.room : start + slice;
         if (to >= 0 && to < p.room)
             out[(o * p.room + to) * p.run + byte] = update[i];
     }
@@ -197,14 +215,15 @@ template <class T> struct topk_body {
     const void     *in;
     void           *values;
     int64_t        *indices;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void   operator()(int64_t i) const
     {
         int64_t       at[3], rank = 0;
         const int64_t line = i / p.length, own = i - line * p.length;
         place(p.outer, line, at);
         const T x = get<T>(in, p.type, at[0] + own * p.step);
         for (int64_t j = 0; j < p.length && rank < p.k; j++)
-            rank += j != own && precedes(get<T>(in, p.type, at[0] + j * p.step), j, x, own, p.least != 0);
+            rank += j != own &&
+                    precedes(get<T>(in, p.type, at[0] + j * p.step), j, x, own, p.least != 0);
         if (rank >= p.k)
             return;
         if (p.values)
@@ -234,7 +253,8 @@ extern "C" int ops_launch_gather(const void *params, const struct ops_ports *por
     }
 }
 
-extern "C" int ops_launch_scatter_lines(const void *params, const struct ops_ports *ports, void *stream)
+extern "C" int ops_launch_scatter_lines(const void *params, const struct ops_ports *ports,
+                                        void *stream)
 {
     const struct ops_scatter_lines *p = (const struct ops_scatter_lines *)params;
     scatter_lines_body              body = {*p, ports->out[0], ports->in[1], ports->in[2]};
@@ -242,7 +262,8 @@ extern "C" int ops_launch_scatter_lines(const void *params, const struct ops_por
     return res ? res : each(body, p->count ? p->outer.count : 0, stream);
 }
 
-extern "C" int ops_launch_scatter_nd(const void *params, const struct ops_ports *ports, void *stream)
+extern "C" int ops_launch_scatter_nd(const void *params, const struct ops_ports *ports,
+                                     void *stream)
 {
     const struct ops_scatter_nd *p = (const struct ops_scatter_nd *)params;
     const int                    res = copy_data(ports, p->copy_bytes, stream);
@@ -260,7 +281,8 @@ extern "C" int ops_launch_cache(const void *params, const struct ops_ports *port
 {
     const struct ops_cache *p = (const struct ops_cache *)params;
     const int               res = copy_data(ports, p->copy_bytes, stream);
-    cache_body body = {*p, (const uint8_t *)ports->in[1], (const int64_t *)ports->in[2], (uint8_t *)ports->out[0]};
+    cache_body body = {*p, (const uint8_t *)ports->in[1], (const int64_t *)ports->in[2],
+                       (uint8_t *)ports->out[0]};
     return res ? res : each(body, p->outer * p->count * p->run, stream);
 }
 

@@ -15,8 +15,15 @@ struct ops_gather {
 };
 OPS_LAUNCHER(ops_launch_gather);
 
-enum ops_combine { OPS_COMBINE_NONE, OPS_COMBINE_ADD, OPS_COMBINE_MUL, OPS_COMBINE_MAX, OPS_COMBINE_MIN };
-/* ScatterElements: outer walks the lines of indices along the axis; operand 0: out, 1: indices, 2: updates. */
+enum ops_combine {
+    OPS_COMBINE_NONE,
+    OPS_COMBINE_ADD,
+    OPS_COMBINE_MUL,
+    OPS_COMBINE_MAX,
+    OPS_COMBINE_MIN
+};
+/* ScatterElements: outer walks the lines of indices along the axis; operand 0: out, 1: indices, 2:
+ * updates. */
 struct ops_scatter_lines {
     struct ops_view outer;
     int64_t         count, copy_bytes; /* indices of a line; of the whole */

@@ -56,9 +56,11 @@ static void open_libraries(struct cuda_libraries *libs)
     if (cudaDriverGetVersion(&version) != cudaSuccess)
         version = 0;
     sac_nvidia_open_all(version / 1000, libs->found);
-    struct sac_nvidia_library *cudnn = &libs->found[SAC_NVIDIA_CUDNN], *cublas = &libs->found[SAC_NVIDIA_CUBLASLT];
+    struct sac_nvidia_library *cudnn = &libs->found[SAC_NVIDIA_CUDNN],
+                              *cublas = &libs->found[SAC_NVIDIA_CUBLASLT];
     libs->has_cudnn = cudnn->handle && !lacks(cudnn, cudnn_api_read(cudnn->handle, &libs->cudnn));
-    libs->has_cublas = cublas->handle && !lacks(cublas, cublas_api_read(cublas->handle, &libs->cublas));
+    libs->has_cublas =
+        cublas->handle && !lacks(cublas, cublas_api_read(cublas->handle, &libs->cublas));
 }
 
 const struct cuda_libraries *cuda_libraries(void)
@@ -94,11 +96,13 @@ struct cudnn_gpu *cudnn_gpu_of(struct sac_device *dev)
 /* One of the two may be missing: that is logged, and its operators run on other kernels. */
 static void say_missing(struct sac_device *dev, const char *what, const char *why)
 {
-    sac_log(dev->ctx, SAC_LOG_INFO, "engine on %s: %s; %s run on saccade's own kernels, which are slower", dev->name,
-            why, what);
+    sac_log(dev->ctx, SAC_LOG_INFO,
+            "engine on %s: %s; %s run on saccade's own kernels, which are slower", dev->name, why,
+            what);
 }
 
-static void make_handles(struct sac_device *dev, struct cudnn_gpu *gpu, const struct cuda_libraries *libs)
+static void make_handles(struct sac_device *dev, struct cudnn_gpu *gpu,
+                         const struct cuda_libraries *libs)
 {
     gpu->cudnn.api = &libs->cudnn;
     if (libs->has_cudnn) {
@@ -129,10 +133,11 @@ static sac_result make_gpu(struct sac_device *dev, struct cudnn_gpu *gpu)
 {
     const struct cuda_libraries *libs = cuda_libraries();
     if (!libs->has_cudnn && !libs->has_cublas)
-        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s; %s", libs->found[SAC_NVIDIA_CUDNN].missing,
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s; %s",
+                        libs->found[SAC_NVIDIA_CUDNN].missing,
                         libs->found[SAC_NVIDIA_CUBLASLT].missing);
-    sac_result res =
-        cuda_check(dev, cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking), "a stream to measure on");
+    sac_result res = cuda_check(dev, cudaStreamCreateWithFlags(&gpu->stream, cudaStreamNonBlocking),
+                                "a stream to measure on");
     if (res != SAC_OK)
         return res;
     make_handles(dev, gpu, libs);

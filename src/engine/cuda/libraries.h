@@ -20,14 +20,14 @@ const struct cuda_libraries *cuda_libraries(void);
  * own state in the GPU's primary context, although devices open and close. */
 enum { CUDNN_SPARE_HANDLES = 8 };
 struct cudnn_gpu {
-    pthread_mutex_t      lock; /* guards the handle's stream, and the rest during creation */
-    bool                 known;
-    struct cudnn_target  cudnn;  /* handle NULL: no cuDNN */
-    cublasLtHandle_t     cublas; /* NULL: none */
-    pthread_mutex_t      tuning; /* held while ways are measured; guards the rest */
-    cudaStream_t         stream;
+    pthread_mutex_t     lock; /* guards the handle's stream, and the rest during creation */
+    bool                known;
+    struct cudnn_target cudnn;  /* handle NULL: no cuDNN */
+    cublasLtHandle_t    cublas; /* NULL: none */
+    pthread_mutex_t     tuning; /* held while ways are measured; guards the rest */
+    cudaStream_t        stream;
     /* One per thread, for compiling plans in parallel. */
-    cudnnHandle_t        spare[CUDNN_SPARE_HANDLES];
+    cudnnHandle_t spare[CUDNN_SPARE_HANDLES];
 };
 /* For an open device. Errors: SAC_ERR_UNSUPPORTED, with the sentence, when neither library is
  * found. */

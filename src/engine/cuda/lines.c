@@ -11,8 +11,8 @@
 /* ---- lines ---- */
 
 /* The dimensions in `along` make up a line, the others count lines. */
-sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s, const bool *along,
-                           struct ops_lines *out)
+sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s,
+                           const bool *along, struct ops_lines *out)
 {
     struct ops_shape part[2];
     for (int side = 0; side < 2; side++) {
@@ -40,12 +40,19 @@ sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape 
  * or across neighbouring lines. The thread counts suit a GPU of 132 multiprocessors. */
 void ops_choose_team(struct ops_lines *l, bool parts_allowed)
 {
-    enum { THREADS_WANTED = 64 << 10, BLOCKS_WANTED = 264, PART_MIN = 32, BLOCK_PART_MIN = 4096, PARTS_MAX = 256 };
+    enum {
+        THREADS_WANTED = 64 << 10,
+        BLOCKS_WANTED = 264,
+        PART_MIN = 32,
+        BLOCK_PART_MIN = 4096,
+        PARTS_MAX = 256
+    };
     const int64_t rows = l->outer.count, n = l->inner.count;
     const bool    in_rows = l->inner.step[0][l->inner.rank - 1] == 1;
     const bool    side_by_side = l->outer.step[0][l->outer.rank - 1] == 1 && !in_rows && rows >= 8;
     l->parts = 1;
-    const bool    many_short = n <= 4 || (n <= 32 && rows >= 16 << 10); /* a thread's line fits a cache line or two */
+    const bool many_short = n <= 4 || (n <= 32 && rows >= 16 << 10); /* a thread's line fits a cache
+                                                                        line or two */
     if (many_short || (side_by_side && (parts_allowed || rows >= THREADS_WANTED / 16 || n <= 64))) {
         l->team = OPS_TEAM_SOLO;
         if (parts_allowed && rows > 0 && n >= 2 * PART_MIN)
@@ -63,8 +70,8 @@ void ops_line_layouts(struct sac_kernel_plan *plan)
     const struct sac_op_call *c = plan->call;
     for (int i = 0; i < c->out_count; i++)
         if (c->out[i].present) {
-            const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&c->in[0]) &&
-                              c->out[i].rank == c->in[0].rank;
+            const bool last = sac_layout_is_last(plan->in_layout[0]) &&
+                              ops_can_be_last(&c->in[0]) && c->out[i].rank == c->in[0].rank;
             plan->out_layout[i] = ops_with_last(SAC_LAYOUT_PLAIN, last);
         }
 }
@@ -72,7 +79,8 @@ void ops_line_layouts(struct sac_kernel_plan *plan)
 static bool softmax_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     (void)why, (void)size;
-    if (plan->call->node->opset < 13) /* a line over several dimensions: Hardmax counts in ONNX's order */
+    if (plan->call->node->opset < 13) /* a line over several dimensions: Hardmax counts in ONNX's
+                                         order */
         plan->in_layout[0] = ops_with_last(plan->in_layout[0], false);
     ops_line_layouts(plan);
     ops_halve_output(plan, 0, true);
@@ -122,9 +130,10 @@ static bool reduce_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
         maps &= along[d] == (d >= 2);
     const int kind = reductions[c->node->op->id].kind;
     ops_line_layouts(plan);
-    ops_halve_output(plan, 0, kind == OPS_REDUCE_MAX || kind == OPS_REDUCE_MIN
-                                  ? sac_layout_is_half(plan->in_layout[0])
-                                  : maps && reductions[c->node->op->id].finish == OPS_FINISH_MEAN);
+    ops_halve_output(plan, 0,
+                     kind == OPS_REDUCE_MAX || kind == OPS_REDUCE_MIN
+                         ? sac_layout_is_half(plan->in_layout[0])
+                         : maps && reductions[c->node->op->id].finish == OPS_FINISH_MEAN);
     plan->strided = sac_layout_is_last(plan->in_layout[0]) && maps;
     return true;
 }
@@ -142,22 +151,26 @@ static void reduced_steps(const struct sac_kernel_plan *plan, const bool *along,
     }
 }
 
-/* Lines side by side that are worth the threads of a block, as spatial means of channels last are: a warp reads
- * along the lines, and where they lie by eights, eight a thread. So many blocks that the last round of them over 132 multiprocessors counts little. */
+/* Lines side by side that are worth the threads of a block, as spatial means of channels last are:
+ * a warp reads along the lines, and where they lie by eights, eight a thread. So many blocks that
+ * the last round of them over 132 multiprocessors counts little. */
 static void choose_columns(struct ops_reduce *p)
 {
     enum { LINE_MIN = 64, PART_MIN = 128, BLOCKS_WANTED = 2048, LANES = 8, WARP = 32 };
     struct ops_lines *l = &p->lines;
     const int64_t     n = l->inner.count;
-    const bool        sums = p->kind == OPS_REDUCE_SUM || p->kind == OPS_REDUCE_ABS || p->kind == OPS_REDUCE_SQUARE;
-    unsigned          stills;
+    const bool        sums =
+        p->kind == OPS_REDUCE_SUM || p->kind == OPS_REDUCE_ABS || p->kind == OPS_REDUCE_SQUARE;
+    unsigned stills;
     if (l->outer.step[0][l->outer.rank - 1] != 1 || l->outer.count < WARP || n < LINE_MIN ||
         l->inner.step[0][l->inner.rank - 1] == 1)
         return;
-    p->vector = (sums || p->kind == OPS_REDUCE_MAX) && (p->in_type == SAC_F16 || p->in_type == SAC_F32) &&
-                l->inner.rank == 1 && l->inner.step[0][0] % LANES == 0 && l->outer.count >= LANES * (WARP - 8) &&
+    p->vector = (sums || p->kind == OPS_REDUCE_MAX) &&
+                (p->in_type == SAC_F16 || p->in_type == SAC_F32) && l->inner.rank == 1 &&
+                l->inner.step[0][0] % LANES == 0 && l->outer.count >= LANES * (WARP - 8) &&
                 ops_view_units(&l->outer, 1, LANES, false, &p->units, &stills);
-    const int64_t rows = p->vector ? p->units.count : l->outer.count, groups = (rows + WARP - 1) / WARP;
+    const int64_t rows = p->vector ? p->units.count : l->outer.count,
+                  groups = (rows + WARP - 1) / WARP;
     l->team = OPS_TEAM_COLUMN;
     l->parts = (int)SAC_CLAMP(SAC_MIN(BLOCKS_WANTED / groups, n / PART_MIN), 1, 256);
 }
@@ -198,7 +211,8 @@ static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
 /* ---- along one axis ---- */
 
 /* in and out over the input's dimensions, lines along axis, or from it to the last dimension. */
-static sac_result axis_lines(struct sac_kernel_plan *plan, int axis, bool to_end, struct ops_lines *out)
+static sac_result axis_lines(struct sac_kernel_plan *plan, int axis, bool to_end,
+                             struct ops_lines *out)
 {
     const struct sac_operand *in = &plan->call->in[0];
     bool                      along[SAC_RANK_MAX] = {false};
@@ -221,7 +235,9 @@ static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
     SAC_TRY(sac_op_axis(c, old ? 1 : -1, c->in[0].rank, &axis));
     SAC_TRY(axis_lines(plan, axis, old, &p->lines));
     ops_choose_team(&p->lines, false);
-    p->kind = id == SAC_OP_Softmax ? OPS_SOFTMAX : id == SAC_OP_LogSoftmax ? OPS_LOG_SOFTMAX : OPS_HARDMAX;
+    p->kind = id == SAC_OP_Softmax      ? OPS_SOFTMAX
+              : id == SAC_OP_LogSoftmax ? OPS_LOG_SOFTMAX
+                                        : OPS_HARDMAX;
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
     return SAC_OK;
@@ -285,20 +301,26 @@ static sac_result cumulate_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-#define REDUCE(op)                                                                                        \
-    const struct ops_row ops_row_##op = {reduce_layouts, reduce_fill, ops_launch_reduce,                  \
+#define REDUCE(op)                                                                       \
+    const struct ops_row ops_row_##op = {reduce_layouts, reduce_fill, ops_launch_reduce, \
                                          sizeof(struct ops_reduce), 0};
-REDUCE(ReduceSum) REDUCE(ReduceMean) REDUCE(ReduceProd) REDUCE(ReduceMax) REDUCE(ReduceMin) REDUCE(ReduceL1)
-REDUCE(ReduceL2) REDUCE(ReduceLogSum) REDUCE(ReduceLogSumExp) REDUCE(ReduceSumSquare)
-REDUCE(GlobalAveragePool) REDUCE(GlobalMaxPool)
+/* clang-format off */
+REDUCE(ReduceSum) REDUCE(ReduceMean) REDUCE(ReduceProd) REDUCE(ReduceMax) REDUCE(ReduceMin)
+REDUCE(ReduceL1) REDUCE(ReduceL2) REDUCE(ReduceLogSum) REDUCE(ReduceLogSumExp)
+REDUCE(ReduceSumSquare) REDUCE(GlobalAveragePool) REDUCE(GlobalMaxPool)
+/* clang-format on */
 
-#define SOFTMAX(op)                                                                                       \
-    const struct ops_row ops_row_##op = {softmax_layouts, softmax_fill, ops_launch_softmax,           \
+#define SOFTMAX(op)                                                                         \
+    const struct ops_row ops_row_##op = {softmax_layouts, softmax_fill, ops_launch_softmax, \
                                          sizeof(struct ops_softmax), 0};
+    /* clang-format off */
 SOFTMAX(Softmax) SOFTMAX(LogSoftmax) SOFTMAX(Hardmax)
+    /* clang-format on */
 
-const struct ops_row ops_row_ArgMax = {arg_layouts, arg_fill, ops_launch_arg, sizeof(struct ops_arg), 0};
-const struct ops_row ops_row_ArgMin = {arg_layouts, arg_fill, ops_launch_arg, sizeof(struct ops_arg), 0};
+    const struct ops_row ops_row_ArgMax = {arg_layouts, arg_fill, ops_launch_arg,
+                                           sizeof(struct ops_arg), 0};
+const struct ops_row ops_row_ArgMin = {arg_layouts, arg_fill, ops_launch_arg,
+                                       sizeof(struct ops_arg), 0};
 const struct ops_row ops_row_CumSum = {cumulate_layouts, cumulate_fill, ops_launch_cumulate,
                                        sizeof(struct ops_cumulate), 0};
 const struct ops_row ops_row_CumProd = {cumulate_layouts, cumulate_fill, ops_launch_cumulate,

@@ -14,9 +14,22 @@ struct ops_lines {
     int32_t         team, parts;
 };
 
-enum ops_reduce_kind { OPS_REDUCE_SUM, OPS_REDUCE_ABS, OPS_REDUCE_SQUARE, OPS_REDUCE_PROD, OPS_REDUCE_MAX,
-                       OPS_REDUCE_MIN, OPS_REDUCE_LOG_SUM_EXP };
-enum ops_reduce_finish { OPS_FINISH_NONE, OPS_FINISH_MEAN, OPS_FINISH_SQRT, OPS_FINISH_LOG, OPS_FINISH_ROOT };
+enum ops_reduce_kind {
+    OPS_REDUCE_SUM,
+    OPS_REDUCE_ABS,
+    OPS_REDUCE_SQUARE,
+    OPS_REDUCE_PROD,
+    OPS_REDUCE_MAX,
+    OPS_REDUCE_MIN,
+    OPS_REDUCE_LOG_SUM_EXP
+};
+enum ops_reduce_finish {
+    OPS_FINISH_NONE,
+    OPS_FINISH_MEAN,
+    OPS_FINISH_SQRT,
+    OPS_FINISH_LOG,
+    OPS_FINISH_ROOT
+};
 struct ops_reduce { /* operand 0: in, 1: out */
     struct ops_lines lines;
     struct ops_view  units; /* with `vector`: of the input, eight neighbouring lines at once */
@@ -41,13 +54,19 @@ struct ops_softmax { /* operand 0: in, 1: out */
 };
 OPS_LAUNCHER(ops_launch_softmax);
 
-enum ops_norm_kind { OPS_NORM_CENTRED, OPS_NORM_ROOT, OPS_NORM_MEAN_VARIANCE, OPS_NORM_L1, OPS_NORM_L2 };
+enum ops_norm_kind {
+    OPS_NORM_CENTRED,
+    OPS_NORM_ROOT,
+    OPS_NORM_MEAN_VARIANCE,
+    OPS_NORM_L1,
+    OPS_NORM_L2
+};
 struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: statistics */
     struct ops_lines lines;
     int32_t          kind, in_type, out_type;
     int32_t          scale_port, scale_type, bias_port, bias_type; /* port -1: none */
-    int32_t          mean_type, inverse_type;                      /* of outputs 1 and 2; 0: not wanted */
-    int32_t          activation;                                   /* enum ops_fn */
+    int32_t          mean_type, inverse_type; /* of outputs 1 and 2; 0: not wanted */
+    int32_t          activation;              /* enum ops_fn */
     double           epsilon, a, b;
 };
 OPS_LAUNCHER(ops_launch_norm);

@@ -44,7 +44,8 @@ static int out_bytes(const struct sac_kernel_plan *plan)
 
 /* ---- made of the parameters alone ---- */
 
-static sac_result pattern(struct sac_kernel_plan *plan, struct ops_make *p, const void *data, size_t bytes)
+static sac_result pattern(struct sac_kernel_plan *plan, struct ops_make *p, const void *data,
+                          size_t bytes)
 {
     memcpy(p->pattern, data, bytes);
     p->kind = OPS_MAKE_PATTERN;
@@ -57,8 +58,9 @@ static sac_result pattern(struct sac_kernel_plan *plan, struct ops_make *p, cons
 /* The reference row's result, when that is small: Constant, Shape, Size. */
 static bool literal_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
-    if (sac_operand_bytes(&plan->call->out[0]) > sizeof ((struct ops_make *)0)->pattern)
-        return ops_refuse(why, size, "a constant of %zu bytes", sac_operand_bytes(&plan->call->out[0]));
+    if (sac_operand_bytes(&plan->call->out[0]) > sizeof((struct ops_make *)0)->pattern)
+        return ops_refuse(why, size, "a constant of %zu bytes",
+                          sac_operand_bytes(&plan->call->out[0]));
     return exact_layouts(plan, why, size);
 }
 
@@ -72,13 +74,15 @@ static sac_result literal_fill(struct sac_kernel_plan *plan, void *params)
     c->out[0].data = before;
     return res == SAC_OK ? pattern(plan, params, data, sac_operand_bytes(&c->out[0])) : res;
 }
-_Static_assert(sizeof ((struct ops_make *)0)->pattern == 64 * sizeof(uint64_t), "literals have room");
+_Static_assert(sizeof((struct ops_make *)0)->pattern == 64 * sizeof(uint64_t),
+               "literals have room");
 
 static sac_result fill_of_shape(struct sac_kernel_plan *plan, void *params)
 {
     static const uint64_t  zero;
     const struct sac_attr *a = sac_node_attr(plan->call->node, "value");
-    return pattern(plan, params, a ? a->tensor->data : &zero, sac_dtype_bytes(plan->call->out[0].dtype));
+    return pattern(plan, params, a ? a->tensor->data : &zero,
+                   sac_dtype_bytes(plan->call->out[0].dtype));
 }
 
 static bool range_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
@@ -259,7 +263,7 @@ static sac_result dynamic_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-#define ROW(op, layouts, fill, launch, params)                                                            \
+#define ROW(op, layouts, fill, launch, params) \
     const struct ops_row ops_row_##op = {layouts, fill, launch, sizeof(struct params), 0};
 ROW(Constant, literal_layouts, literal_fill, ops_launch_make, ops_make)
 ROW(Shape, literal_layouts, literal_fill, ops_launch_make, ops_make)
@@ -276,4 +280,5 @@ ROW(Trilu, trilu_layouts, trilu_fill, ops_launch_trilu, ops_trilu)
 ROW(ReverseSequence, moved_layouts, reverse_fill, ops_launch_reverse, ops_reverse)
 ROW(QuantizeLinear, quantize_layouts, quantize_fill, ops_launch_quantize, ops_quantize)
 ROW(DequantizeLinear, quantize_layouts, quantize_fill, ops_launch_quantize, ops_quantize)
-ROW(DynamicQuantizeLinear, exact_layouts, dynamic_fill, ops_launch_dynamic_quantize, ops_dynamic_quantize)
+ROW(DynamicQuantizeLinear, exact_layouts, dynamic_fill, ops_launch_dynamic_quantize,
+    ops_dynamic_quantize)

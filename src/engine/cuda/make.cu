@@ -4,12 +4,13 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 struct make_body {
     struct ops_make p;
     void           *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void   operator()(int64_t i) const
     {
         if (p.kind == OPS_MAKE_PATTERN) /* i counts bytes */
             ((uint8_t *)out)[i] = p.pattern[i % p.pattern_bytes];
@@ -29,10 +30,11 @@ template <class UNIT> struct one_hot_body {
     const void        *indices;
     const UNIT        *values; /* off, on */
     UNIT              *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void      operator()(int64_t i) const
     {
-        const int64_t spot = i / p.inner % p.depth, from = i / (p.inner * p.depth) * p.inner + i % p.inner;
-        double        index = get<double>(indices, p.index_type, from);
+        const int64_t spot = i / p.inner % p.depth,
+                      from = i / (p.inner * p.depth) * p.inner + i % p.inner;
+        double index = get<double>(indices, p.index_type, from);
         index += index < 0 ? (double)p.depth : 0;
         out[i] = values[index == (double)spot];
     }
@@ -42,7 +44,7 @@ template <class UNIT> struct trilu_body {
     struct ops_trilu p;
     const UNIT      *in;
     UNIT            *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void    operator()(int64_t i) const
     {
         const int64_t column = i % p.columns, edge = i / p.columns % p.rows + p.k;
         out[i] = (p.upper ? column >= edge : column <= edge) ? in[i] : (UNIT)0;
@@ -54,21 +56,22 @@ template <class UNIT> struct reverse_body {
     const UNIT        *in;
     const int64_t     *lengths;
     UNIT              *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void      operator()(int64_t i) const
     {
         const int64_t rest = i % p.run, b = i / p.run % p.second, a = i / p.run / p.second;
         const int64_t time = p.time_first ? a : b, n = p.time_first ? p.first : p.second;
         int64_t       length = lengths[p.time_first ? b : a];
         length = length < 0 ? 0 : length > n ? n : length;
         const int64_t from = time < length ? length - 1 - time : time;
-        out[i] = in[p.time_first ? (from * p.second + b) * p.run + rest : (a * p.second + from) * p.run + rest];
+        out[i] = in[p.time_first ? (from * p.second + b) * p.run + rest
+                                 : (a * p.second + from) * p.run + rest];
     }
 };
 
 struct mel_body {
     struct ops_mel p;
     void          *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void  operator()(int64_t i) const
     {
         const int32_t j = (int32_t)(i / p.columns), k = (int32_t)(i % p.columns);
         const int32_t left = p.corner[k], top = p.corner[k + 1], right = p.corner[k + 2];
@@ -89,19 +92,21 @@ struct quantize_body {
     struct ops_quantize p;
     const void         *in, *scale, *zero;
     void               *out;
-    OPS_BODY int64_t scale_index(int64_t i) const
+    OPS_BODY int64_t    scale_index(int64_t i) const
     {
         if (!p.scales)
             return 0;
         const int64_t along = i / p.inner % p.length / p.block;
-        return p.blocked ? (i / p.inner / p.length * p.scales + along) * p.inner + i % p.inner : along;
+        return p.blocked ? (i / p.inner / p.length * p.scales + along) * p.inner + i % p.inner
+                         : along;
     }
     OPS_BODY void operator()(int64_t i) const
     {
         const int64_t k = scale_index(i);
         const double  z = p.zero_type ? get<double>(zero, p.zero_type, k) : 0;
         if (p.dequantize) {
-            put_float(out, p.out_type, i, (get<double>(in, p.in_type, i) - z) * get_double(scale, p.scale_type, k));
+            put_float(out, p.out_type, i,
+                      (get<double>(in, p.in_type, i) - z) * get_double(scale, p.scale_type, k));
             return;
         }
         /* The quotient is computed in float, as other implementations do, because its rounding
@@ -113,10 +118,10 @@ struct quantize_body {
 
 /* Lowest and highest, with zero in between: a team for all numbers. */
 struct range_body {
-    struct ops_dynamic_quantize p;
-    const void                 *in;
-    float                      *range, *scale_out;
-    uint8_t                    *zero_out;
+    struct ops_dynamic_quantize         p;
+    const void                         *in;
+    float                              *range, *scale_out;
+    uint8_t                            *zero_out;
     template <class TEAM> OPS_BODY void operator()(int64_t, int, const TEAM &team) const
     {
         float lo = 0, hi = 0;
@@ -145,7 +150,7 @@ struct by_range_body {
     const void                 *in;
     const float                *range;
     void                       *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void               operator()(int64_t i) const
     {
         put(out, SAC_U8, i, (double)(rintf(get_float(in, p.in_type, i) / range[0]) + range[1]));
     }
@@ -155,22 +160,33 @@ template <template <class> class BODY, class P>
 int by_bytes(const P &p, int64_t count, const struct ops_ports *ports, void *stream)
 {
     switch (p.bytes) {
-    case 1: return each(BODY<uint8_t>{p, (const uint8_t *)ports->in[0], (uint8_t *)ports->out[0]}, count, stream);
-    case 2: return each(BODY<uint16_t>{p, (const uint16_t *)ports->in[0], (uint16_t *)ports->out[0]}, count, stream);
-    case 4: return each(BODY<uint32_t>{p, (const uint32_t *)ports->in[0], (uint32_t *)ports->out[0]}, count, stream);
-    default: return each(BODY<uint64_t>{p, (const uint64_t *)ports->in[0], (uint64_t *)ports->out[0]}, count, stream);
+    case 1:
+        return each(BODY<uint8_t>{p, (const uint8_t *)ports->in[0], (uint8_t *)ports->out[0]},
+                    count, stream);
+    case 2:
+        return each(BODY<uint16_t>{p, (const uint16_t *)ports->in[0], (uint16_t *)ports->out[0]},
+                    count, stream);
+    case 4:
+        return each(BODY<uint32_t>{p, (const uint32_t *)ports->in[0], (uint32_t *)ports->out[0]},
+                    count, stream);
+    default:
+        return each(BODY<uint64_t>{p, (const uint64_t *)ports->in[0], (uint64_t *)ports->out[0]},
+                    count, stream);
     }
 }
 
-template <class UNIT> int one_hot(const struct ops_one_hot &p, const struct ops_ports *ports, void *stream)
+template <class UNIT>
+int one_hot(const struct ops_one_hot &p, const struct ops_ports *ports, void *stream)
 {
     one_hot_body<UNIT> body = {p, ports->in[0], (const UNIT *)ports->in[2], (UNIT *)ports->out[0]};
     return each(body, p.count, stream);
 }
 
-template <class UNIT> int reverse(const struct ops_reverse &p, const struct ops_ports *ports, void *stream)
+template <class UNIT>
+int reverse(const struct ops_reverse &p, const struct ops_ports *ports, void *stream)
 {
-    reverse_body<UNIT> body = {p, (const UNIT *)ports->in[0], (const int64_t *)ports->in[1], (UNIT *)ports->out[0]};
+    reverse_body<UNIT> body = {p, (const UNIT *)ports->in[0], (const int64_t *)ports->in[1],
+                               (UNIT *)ports->out[0]};
     return each(body, p.count, stream);
 }
 
@@ -218,16 +234,19 @@ extern "C" int ops_launch_mel(const void *params, const struct ops_ports *ports,
 
 extern "C" int ops_launch_quantize(const void *params, const struct ops_ports *ports, void *stream)
 {
-    quantize_body body = {*(const struct ops_quantize *)params, ports->in[0], ports->in[1], ports->in[2], ports->out[0]};
+    quantize_body body = {*(const struct ops_quantize *)params, ports->in[0], ports->in[1],
+                          ports->in[2], ports->out[0]};
     return each(body, body.p.n, stream);
 }
 
-extern "C" int ops_launch_dynamic_quantize(const void *params, const struct ops_ports *ports, void *stream)
+extern "C" int ops_launch_dynamic_quantize(const void *params, const struct ops_ports *ports,
+                                           void *stream)
 {
     const struct ops_dynamic_quantize *p = (const struct ops_dynamic_quantize *)params;
-    range_body range = {*p, ports->in[0], (float *)ports->scratch,
-                        p->wants & 2 ? (float *)ports->out[1] : NULL, p->wants & 4 ? (uint8_t *)ports->out[2] : NULL};
-    int        res = lines<BLOCKS>(range, OPS_TEAM_BLOCK, 1, 1, stream);
+    range_body                         range = {*p, ports->in[0], (float *)ports->scratch,
+                        p->wants & 2 ? (float *)ports->out[1] : NULL,
+                        p->wants & 4 ? (uint8_t *)ports->out[2] : NULL};
+    int                                res = lines<BLOCKS>(range, OPS_TEAM_BLOCK, 1, 1, stream);
     if (res || !(p->wants & 1))
         return res;
     by_range_body body = {*p, ports->in[0], (const float *)ports->scratch, ports->out[0]};

@@ -9,11 +9,11 @@
 /* start + i * step in out's dtype, or `bytes` of `pattern` over and over. */
 enum ops_make_kind { OPS_MAKE_RANGE, OPS_MAKE_PATTERN, OPS_MAKE_EYE, OPS_MAKE_WINDOW };
 struct ops_make {
-    int64_t  count, columns, diagonal;
-    int32_t  kind, type, pattern_bytes;
-    double   start, step;
-    double   a, b, c, period; /* of a window: a - b cos + c cos 2 */
-    uint8_t  pattern[512];
+    int64_t count, columns, diagonal;
+    int32_t kind, type, pattern_bytes;
+    double  start, step;
+    double  a, b, c, period; /* of a window: a - b cos + c cos 2 */
+    uint8_t pattern[512];
 };
 OPS_LAUNCHER(ops_launch_make);
 
@@ -46,8 +46,8 @@ OPS_LAUNCHER(ops_launch_mel);
 
 /* struct sac_scaling, with what is read and written. Operands in ONNX's order. */
 struct ops_quantize {
-    int64_t        n, length, inner, scales, block;
-    int32_t        blocked, dequantize, in_type, out_type, scale_type, zero_type; /* zero_type 0: none */
+    int64_t n, length, inner, scales, block;
+    int32_t blocked, dequantize, in_type, out_type, scale_type, zero_type; /* zero_type 0: none */
 };
 OPS_LAUNCHER(ops_launch_quantize);
 

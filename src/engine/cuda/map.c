@@ -31,7 +31,7 @@ static bool constant_needs_float(const struct sac_operand *o)
 static bool follows_half(const struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
-    bool any = false;
+    bool                      any = false;
     for (int i = 0; i < c->in_count; i++) {
         if (!c->in[i].present || c->in[i].dtype != SAC_F32)
             continue;
@@ -71,7 +71,8 @@ static bool map_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
                 sac_layout_is_last(plan->in_layout[i]);
     for (int i = 0; i < c->in_count; i++)
         if (last && is_wide(c, i) && c->in[i].data)
-            plan->in_layout[i] = ops_with_last(plan->in_layout[i], true); /* once, when the plan is made */
+            plan->in_layout[i] = ops_with_last(plan->in_layout[i], true); /* once, when the plan is
+                                                                             made */
     for (int i = 0; i < c->out_count; i++) {
         plan->out_layout[i] = ops_with_last(SAC_LAYOUT_PLAIN, last);
         ops_halve_output(plan, i, follows_half(plan) && !leaves_range(c->node->op->id));
@@ -84,7 +85,8 @@ static bool map_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 /* ---- views ---- */
 
 /* ports: the inputs, -1 for the output itself. */
-static sac_result fill_map(struct sac_kernel_plan *plan, struct ops_map *m, int fn, int inputs, const int *ports)
+static sac_result fill_map(struct sac_kernel_plan *plan, struct ops_map *m, int fn, int inputs,
+                           const int *ports)
 {
     const struct sac_op_call *c = plan->call;
     struct ops_shape          s;
@@ -119,33 +121,58 @@ struct unary {
     float       a, b;
 };
 static const struct unary unaries[SAC_OP_COUNT] = {
-    [SAC_OP_Abs] = {OPS_FN_ABS}, [SAC_OP_Acos] = {OPS_FN_ACOS}, [SAC_OP_Acosh] = {OPS_FN_ACOSH},
-    [SAC_OP_Asin] = {OPS_FN_ASIN}, [SAC_OP_Asinh] = {OPS_FN_ASINH}, [SAC_OP_Atan] = {OPS_FN_ATAN},
-    [SAC_OP_Atanh] = {OPS_FN_ATANH}, [SAC_OP_BitwiseNot] = {OPS_FN_BIT_NOT}, [SAC_OP_Ceil] = {OPS_FN_CEIL},
-    [SAC_OP_Celu] = {OPS_FN_CELU, "alpha", NULL, 1, 0}, [SAC_OP_Cos] = {OPS_FN_COS}, [SAC_OP_Cosh] = {OPS_FN_COSH},
-    [SAC_OP_Elu] = {OPS_FN_ELU, "alpha", NULL, 1, 0}, [SAC_OP_Erf] = {OPS_FN_ERF}, [SAC_OP_Exp] = {OPS_FN_EXP},
-    [SAC_OP_Floor] = {OPS_FN_FLOOR}, [SAC_OP_Gelu] = {OPS_FN_GELU},
+    [SAC_OP_Abs] = {OPS_FN_ABS},
+    [SAC_OP_Acos] = {OPS_FN_ACOS},
+    [SAC_OP_Acosh] = {OPS_FN_ACOSH},
+    [SAC_OP_Asin] = {OPS_FN_ASIN},
+    [SAC_OP_Asinh] = {OPS_FN_ASINH},
+    [SAC_OP_Atan] = {OPS_FN_ATAN},
+    [SAC_OP_Atanh] = {OPS_FN_ATANH},
+    [SAC_OP_BitwiseNot] = {OPS_FN_BIT_NOT},
+    [SAC_OP_Ceil] = {OPS_FN_CEIL},
+    [SAC_OP_Celu] = {OPS_FN_CELU, "alpha", NULL, 1, 0},
+    [SAC_OP_Cos] = {OPS_FN_COS},
+    [SAC_OP_Cosh] = {OPS_FN_COSH},
+    [SAC_OP_Elu] = {OPS_FN_ELU, "alpha", NULL, 1, 0},
+    [SAC_OP_Erf] = {OPS_FN_ERF},
+    [SAC_OP_Exp] = {OPS_FN_EXP},
+    [SAC_OP_Floor] = {OPS_FN_FLOOR},
+    [SAC_OP_Gelu] = {OPS_FN_GELU},
     [SAC_OP_HardSigmoid] = {OPS_FN_HARD_SIGMOID, "alpha", "beta", 0.2f, 0.5f},
     [SAC_OP_HardSwish] = {OPS_FN_HARD_SWISH, NULL, NULL, 1.0f / 6, 0.5f},
-    [SAC_OP_IsInf] = {OPS_FN_IS_INF}, [SAC_OP_IsNaN] = {OPS_FN_IS_NAN},
-    [SAC_OP_LeakyRelu] = {OPS_FN_LEAKY_RELU, "alpha", NULL, 0.01f, 0}, [SAC_OP_Log] = {OPS_FN_LOG},
-    [SAC_OP_Mish] = {OPS_FN_MISH}, [SAC_OP_Neg] = {OPS_FN_NEG}, [SAC_OP_Not] = {OPS_FN_NOT},
-    [SAC_OP_Reciprocal] = {OPS_FN_RECIPROCAL}, [SAC_OP_Relu] = {OPS_FN_RELU}, [SAC_OP_Round] = {OPS_FN_ROUND},
+    [SAC_OP_IsInf] = {OPS_FN_IS_INF},
+    [SAC_OP_IsNaN] = {OPS_FN_IS_NAN},
+    [SAC_OP_LeakyRelu] = {OPS_FN_LEAKY_RELU, "alpha", NULL, 0.01f, 0},
+    [SAC_OP_Log] = {OPS_FN_LOG},
+    [SAC_OP_Mish] = {OPS_FN_MISH},
+    [SAC_OP_Neg] = {OPS_FN_NEG},
+    [SAC_OP_Not] = {OPS_FN_NOT},
+    [SAC_OP_Reciprocal] = {OPS_FN_RECIPROCAL},
+    [SAC_OP_Relu] = {OPS_FN_RELU},
+    [SAC_OP_Round] = {OPS_FN_ROUND},
     [SAC_OP_Selu] = {OPS_FN_SELU, "alpha", "gamma", 1.67326319f, 1.05070102f},
-    [SAC_OP_Shrink] = {OPS_FN_SHRINK, "bias", "lambd", 0, 0.5f}, [SAC_OP_Sigmoid] = {OPS_FN_SIGMOID},
-    [SAC_OP_Sign] = {OPS_FN_SIGN}, [SAC_OP_Sin] = {OPS_FN_SIN}, [SAC_OP_Sinh] = {OPS_FN_SINH},
-    [SAC_OP_Softplus] = {OPS_FN_SOFTPLUS}, [SAC_OP_Softsign] = {OPS_FN_SOFTSIGN}, [SAC_OP_Sqrt] = {OPS_FN_SQRT},
-    [SAC_OP_Swish] = {OPS_FN_SWISH, "alpha", NULL, 1, 0}, [SAC_OP_Tan] = {OPS_FN_TAN}, [SAC_OP_Tanh] = {OPS_FN_TANH},
+    [SAC_OP_Shrink] = {OPS_FN_SHRINK, "bias", "lambd", 0, 0.5f},
+    [SAC_OP_Sigmoid] = {OPS_FN_SIGMOID},
+    [SAC_OP_Sign] = {OPS_FN_SIGN},
+    [SAC_OP_Sin] = {OPS_FN_SIN},
+    [SAC_OP_Sinh] = {OPS_FN_SINH},
+    [SAC_OP_Softplus] = {OPS_FN_SOFTPLUS},
+    [SAC_OP_Softsign] = {OPS_FN_SOFTSIGN},
+    [SAC_OP_Sqrt] = {OPS_FN_SQRT},
+    [SAC_OP_Swish] = {OPS_FN_SWISH, "alpha", NULL, 1, 0},
+    [SAC_OP_Tan] = {OPS_FN_TAN},
+    [SAC_OP_Tanh] = {OPS_FN_TANH},
     [SAC_OP_ThresholdedRelu] = {OPS_FN_THRESHOLDED_RELU, "alpha", NULL, 1, 0},
 };
 
 static sac_result unary_fill(struct sac_kernel_plan *plan, void *params)
 {
-    static const int          first[] = {0};
-    const struct sac_node    *n = plan->call->node;
-    const struct unary       *u = &unaries[n->op->id];
-    struct ops_map           *m = params;
-    const bool tanh_like = n->op->id == SAC_OP_Gelu && strcmp(sac_attr_string(n, "approximate", "none"), "tanh") == 0;
+    static const int       first[] = {0};
+    const struct sac_node *n = plan->call->node;
+    const struct unary    *u = &unaries[n->op->id];
+    struct ops_map        *m = params;
+    const bool             tanh_like =
+        n->op->id == SAC_OP_Gelu && strcmp(sac_attr_string(n, "approximate", "none"), "tanh") == 0;
     m->type = ops_class_of(plan->call->in[0].dtype);
     m->a = u->a_name ? sac_attr_float(n, u->a_name, u->a) : u->a;
     m->b = u->b_name ? sac_attr_float(n, u->b_name, u->b) : u->b;
@@ -158,11 +185,16 @@ static sac_result unary_fill(struct sac_kernel_plan *plan, void *params)
 
 int ops_activation_fn(const struct sac_activation *act, double *a, double *b)
 {
-    static const int of[SAC_ACT_COUNT] = {
-        [SAC_ACT_NONE] = OPS_FN_IDENTITY, [SAC_ACT_RELU] = OPS_FN_RELU, [SAC_ACT_LEAKY_RELU] = OPS_FN_LEAKY_RELU,
-        [SAC_ACT_CLIP] = OPS_FN_CLIP, [SAC_ACT_SIGMOID] = OPS_FN_SIGMOID, [SAC_ACT_SILU] = OPS_FN_SWISH,
-        [SAC_ACT_HARD_SIGMOID] = OPS_FN_HARD_SIGMOID, [SAC_ACT_HARD_SWISH] = OPS_FN_HARD_SWISH,
-        [SAC_ACT_TANH] = OPS_FN_TANH, [SAC_ACT_SOFTPLUS] = OPS_FN_SOFTPLUS};
+    static const int of[SAC_ACT_COUNT] = {[SAC_ACT_NONE] = OPS_FN_IDENTITY,
+                                          [SAC_ACT_RELU] = OPS_FN_RELU,
+                                          [SAC_ACT_LEAKY_RELU] = OPS_FN_LEAKY_RELU,
+                                          [SAC_ACT_CLIP] = OPS_FN_CLIP,
+                                          [SAC_ACT_SIGMOID] = OPS_FN_SIGMOID,
+                                          [SAC_ACT_SILU] = OPS_FN_SWISH,
+                                          [SAC_ACT_HARD_SIGMOID] = OPS_FN_HARD_SIGMOID,
+                                          [SAC_ACT_HARD_SWISH] = OPS_FN_HARD_SWISH,
+                                          [SAC_ACT_TANH] = OPS_FN_TANH,
+                                          [SAC_ACT_SOFTPLUS] = OPS_FN_SOFTPLUS};
     *a = act->kind == SAC_ACT_SILU ? 1 : act->alpha;
     *b = act->beta;
     return of[act->kind];
@@ -209,7 +241,8 @@ static bool clip_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     const struct sac_op_call *c = plan->call;
     if (c->node->opset < 11 && ops_class_of(c->in[0].dtype) != OPS_FLOAT)
-        return ops_refuse(why, size, "dtype %s in opset %d", sac_dtype_name(c->in[0].dtype), c->node->opset);
+        return ops_refuse(why, size, "dtype %s in opset %d", sac_dtype_name(c->in[0].dtype),
+                          c->node->opset);
     map_layouts(plan, why, size);
     for (int i = 0; i < c->out_count; i++) /* bounds do not affect the precision */
         ops_halve_output(plan, i, sac_layout_is_half(plan->in_layout[0]));
@@ -221,7 +254,8 @@ static bool clip_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 static bool cast_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     map_layouts(plan, why, size);
-    ops_halve_output(plan, 0, plan->call->in[0].dtype == SAC_F32 && sac_layout_is_half(plan->in_layout[0]));
+    ops_halve_output(plan, 0,
+                     plan->call->in[0].dtype == SAC_F32 && sac_layout_is_half(plan->in_layout[0]));
     plan->in_place = -1;
     return true;
 }
@@ -255,14 +289,30 @@ static bool dropout_layouts(struct sac_kernel_plan *plan, char *why, size_t size
 /* ---- two and three inputs ---- */
 
 static const int binaries[SAC_OP_COUNT] = {
-    [SAC_OP_Add] = OPS_FN_ADD, [SAC_OP_Sub] = OPS_FN_SUB, [SAC_OP_Mul] = OPS_FN_MUL, [SAC_OP_Div] = OPS_FN_DIV,
-    [SAC_OP_Pow] = OPS_FN_POW, [SAC_OP_Mod] = OPS_FN_MOD, [SAC_OP_Max] = OPS_FN_MAX, [SAC_OP_Min] = OPS_FN_MIN,
-    [SAC_OP_Sum] = OPS_FN_ADD, [SAC_OP_Mean] = OPS_FN_ADD, [SAC_OP_PRelu] = OPS_FN_PRELU,
-    [SAC_OP_SwiGLU] = OPS_FN_SWIGLU, [SAC_OP_Equal] = OPS_FN_EQUAL, [SAC_OP_Greater] = OPS_FN_GREATER,
-    [SAC_OP_GreaterOrEqual] = OPS_FN_GREATER_OR_EQUAL, [SAC_OP_Less] = OPS_FN_LESS,
-    [SAC_OP_LessOrEqual] = OPS_FN_LESS_OR_EQUAL, [SAC_OP_And] = OPS_FN_AND, [SAC_OP_Or] = OPS_FN_OR,
-    [SAC_OP_Xor] = OPS_FN_XOR, [SAC_OP_BitwiseAnd] = OPS_FN_BIT_AND, [SAC_OP_BitwiseOr] = OPS_FN_BIT_OR,
-    [SAC_OP_BitwiseXor] = OPS_FN_BIT_XOR, [SAC_OP_BitShift] = OPS_FN_SHIFT_LEFT,
+    [SAC_OP_Add] = OPS_FN_ADD,
+    [SAC_OP_Sub] = OPS_FN_SUB,
+    [SAC_OP_Mul] = OPS_FN_MUL,
+    [SAC_OP_Div] = OPS_FN_DIV,
+    [SAC_OP_Pow] = OPS_FN_POW,
+    [SAC_OP_Mod] = OPS_FN_MOD,
+    [SAC_OP_Max] = OPS_FN_MAX,
+    [SAC_OP_Min] = OPS_FN_MIN,
+    [SAC_OP_Sum] = OPS_FN_ADD,
+    [SAC_OP_Mean] = OPS_FN_ADD,
+    [SAC_OP_PRelu] = OPS_FN_PRELU,
+    [SAC_OP_SwiGLU] = OPS_FN_SWIGLU,
+    [SAC_OP_Equal] = OPS_FN_EQUAL,
+    [SAC_OP_Greater] = OPS_FN_GREATER,
+    [SAC_OP_GreaterOrEqual] = OPS_FN_GREATER_OR_EQUAL,
+    [SAC_OP_Less] = OPS_FN_LESS,
+    [SAC_OP_LessOrEqual] = OPS_FN_LESS_OR_EQUAL,
+    [SAC_OP_And] = OPS_FN_AND,
+    [SAC_OP_Or] = OPS_FN_OR,
+    [SAC_OP_Xor] = OPS_FN_XOR,
+    [SAC_OP_BitwiseAnd] = OPS_FN_BIT_AND,
+    [SAC_OP_BitwiseOr] = OPS_FN_BIT_OR,
+    [SAC_OP_BitwiseXor] = OPS_FN_BIT_XOR,
+    [SAC_OP_BitShift] = OPS_FN_SHIFT_LEFT,
 };
 
 static sac_result binary_fill(struct sac_kernel_plan *plan, void *params)
@@ -295,7 +345,8 @@ static sac_result where_fill(struct sac_kernel_plan *plan, void *params)
 static bool chain_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     if (plan->call->in_count > OPS_CHAIN_MAX + 1)
-        return ops_refuse(why, size, "%d inputs; at most %d", plan->call->in_count, OPS_CHAIN_MAX + 1);
+        return ops_refuse(why, size, "%d inputs; at most %d", plan->call->in_count,
+                          OPS_CHAIN_MAX + 1);
     return map_layouts(plan, why, size);
 }
 
@@ -311,7 +362,10 @@ static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
         const int  ports[] = {i ? -1 : 0, i + 1};
         m->step[i].type = ops_class_of(c->in[0].dtype);
         m->step[i].a = c->in_count;
-        res = fill_map(plan, &m->step[i], c->in_count == 1 ? OPS_FN_IDENTITY : mean ? OPS_FN_MEAN_LAST : binaries[id],
+        res = fill_map(plan, &m->step[i],
+                       c->in_count == 1 ? OPS_FN_IDENTITY
+                       : mean           ? OPS_FN_MEAN_LAST
+                                        : binaries[id],
                        c->in_count == 1 ? 1 : 2, ports);
     }
     return res;
@@ -326,7 +380,8 @@ static bool gated_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
         return ops_refuse(why, size, "%d dimensions and %d inputs", c->out[0].rank, c->in_count);
     map_layouts(plan, why, size);
     for (int i = 0; i < c->in_count; i++) /* one view for all: they must have the same strides */
-        plan->in_layout[i] = ops_with_last(plan->in_layout[i], sac_layout_is_last(plan->out_layout[0]));
+        plan->in_layout[i] =
+            ops_with_last(plan->in_layout[i], sac_layout_is_last(plan->out_layout[0]));
     plan->strided = false;
     return true;
 }
@@ -334,10 +389,10 @@ static bool gated_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
-    const int64_t    channels = c->out[0].dims[1];
-    const int64_t    own[SAC_RANK_MAX] = {channels, 1}, shared[SAC_RANK_MAX] = {0, 1};
-    struct ops_gated *g = params;
-    struct ops_shape  s;
+    const int64_t             channels = c->out[0].dims[1];
+    const int64_t             own[SAC_RANK_MAX] = {channels, 1}, shared[SAC_RANK_MAX] = {0, 1};
+    struct ops_gated         *g = params;
+    struct ops_shape          s;
     ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
     ops_shape_out(&s, plan, 0);
     ops_shape_in(&s, plan, 0);
@@ -358,30 +413,46 @@ static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-#define UNARY(op)                                                                                         \
-    const struct ops_row ops_row_##op = {map_layouts, unary_fill, ops_launch_map, sizeof(struct ops_map)};
-UNARY(Abs) UNARY(Acos) UNARY(Acosh) UNARY(Asin) UNARY(Asinh) UNARY(Atan) UNARY(Atanh) UNARY(BitwiseNot)
-UNARY(Ceil) UNARY(Celu) UNARY(Cos) UNARY(Cosh) UNARY(Elu) UNARY(Erf) UNARY(Exp) UNARY(Floor) UNARY(Gelu)
-UNARY(HardSigmoid) UNARY(HardSwish) UNARY(IsInf) UNARY(IsNaN) UNARY(LeakyRelu) UNARY(Log) UNARY(Mish)
-UNARY(Neg) UNARY(Not) UNARY(Reciprocal) UNARY(Relu) UNARY(Round) UNARY(Selu) UNARY(Shrink) UNARY(Sigmoid)
-UNARY(Sign) UNARY(Sin) UNARY(Sinh) UNARY(Softplus) UNARY(Softsign) UNARY(Sqrt) UNARY(Swish) UNARY(Tan)
-UNARY(Tanh) UNARY(ThresholdedRelu)
+#define UNARY(op)                                                                 \
+    const struct ops_row ops_row_##op = {map_layouts, unary_fill, ops_launch_map, \
+                                         sizeof(struct ops_map)};
+/* clang-format off */
+UNARY(Abs) UNARY(Acos) UNARY(Acosh) UNARY(Asin) UNARY(Asinh) UNARY(Atan) UNARY(Atanh)
+UNARY(BitwiseNot) UNARY(Ceil) UNARY(Celu) UNARY(Cos) UNARY(Cosh) UNARY(Elu) UNARY(Erf) UNARY(Exp)
+UNARY(Floor) UNARY(Gelu) UNARY(HardSigmoid) UNARY(HardSwish) UNARY(IsInf) UNARY(IsNaN)
+UNARY(LeakyRelu) UNARY(Log) UNARY(Mish) UNARY(Neg) UNARY(Not) UNARY(Reciprocal) UNARY(Relu)
+UNARY(Round) UNARY(Selu) UNARY(Shrink) UNARY(Sigmoid) UNARY(Sign) UNARY(Sin) UNARY(Sinh)
+UNARY(Softplus) UNARY(Softsign) UNARY(Sqrt) UNARY(Swish) UNARY(Tan) UNARY(Tanh)
+UNARY(ThresholdedRelu)
+/* clang-format on */
 
-#define BINARY(op)                                                                                        \
-    const struct ops_row ops_row_##op = {map_layouts, binary_fill, ops_launch_map, sizeof(struct ops_map)};
+#define BINARY(op)                                                                 \
+    const struct ops_row ops_row_##op = {map_layouts, binary_fill, ops_launch_map, \
+                                         sizeof(struct ops_map)};
+    /* clang-format off */
 BINARY(Add) BINARY(Sub) BINARY(Mul) BINARY(Div) BINARY(Pow) BINARY(Mod) BINARY(PRelu) BINARY(SwiGLU)
-BINARY(Equal) BINARY(Greater) BINARY(GreaterOrEqual) BINARY(Less) BINARY(LessOrEqual) BINARY(And) BINARY(Or)
-BINARY(Xor) BINARY(BitwiseAnd) BINARY(BitwiseOr) BINARY(BitwiseXor) BINARY(BitShift)
+BINARY(Equal) BINARY(Greater) BINARY(GreaterOrEqual) BINARY(Less) BINARY(LessOrEqual) BINARY(And)
+BINARY(Or) BINARY(Xor) BINARY(BitwiseAnd) BINARY(BitwiseOr) BINARY(BitwiseXor) BINARY(BitShift)
+/* clang-format on */
 
-#define CHAIN(op)                                                                                         \
-    const struct ops_row ops_row_##op = {chain_layouts, chain_fill, ops_launch_chain,                     \
+#define CHAIN(op)                                                                     \
+    const struct ops_row ops_row_##op = {chain_layouts, chain_fill, ops_launch_chain, \
                                          sizeof(struct ops_map_chain)};
+    /* clang-format off */
 CHAIN(Max) CHAIN(Min) CHAIN(Sum) CHAIN(Mean)
+    /* clang-format on */
 
-const struct ops_row ops_row_Activation = {map_layouts, activation_fill, ops_launch_map, sizeof(struct ops_map)};
-const struct ops_row ops_row_Clip = {clip_layouts, clip_fill, ops_launch_map, sizeof(struct ops_map)};
-const struct ops_row ops_row_Cast = {cast_layouts, cast_fill, ops_launch_cast, sizeof(struct ops_map)};
-const struct ops_row ops_row_CastLike = {cast_layouts, cast_fill, ops_launch_cast, sizeof(struct ops_map)};
-const struct ops_row ops_row_Dropout = {dropout_layouts, dropout_fill, ops_launch_map, sizeof(struct ops_map)};
-const struct ops_row ops_row_Where = {map_layouts, where_fill, ops_launch_map, sizeof(struct ops_map)};
-const struct ops_row ops_row_GatedSum = {gated_layouts, gated_fill, ops_launch_gated, sizeof(struct ops_gated)};
+    const struct ops_row ops_row_Activation = {map_layouts, activation_fill, ops_launch_map,
+                                               sizeof(struct ops_map)};
+const struct ops_row ops_row_Clip = {clip_layouts, clip_fill, ops_launch_map,
+                                     sizeof(struct ops_map)};
+const struct ops_row ops_row_Cast = {cast_layouts, cast_fill, ops_launch_cast,
+                                     sizeof(struct ops_map)};
+const struct ops_row ops_row_CastLike = {cast_layouts, cast_fill, ops_launch_cast,
+                                         sizeof(struct ops_map)};
+const struct ops_row ops_row_Dropout = {dropout_layouts, dropout_fill, ops_launch_map,
+                                        sizeof(struct ops_map)};
+const struct ops_row ops_row_Where = {map_layouts, where_fill, ops_launch_map,
+                                      sizeof(struct ops_map)};
+const struct ops_row ops_row_GatedSum = {gated_layouts, gated_fill, ops_launch_gated,
+                                         sizeof(struct ops_gated)};

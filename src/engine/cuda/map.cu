@@ -5,13 +5,14 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 template <class T> struct map_body {
     struct ops_map p;
     const void    *in[3];
     void          *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void  operator()(int64_t i) const
     {
         int64_t at[4];
         T       v[3] = {0, 0, 0};
@@ -24,12 +25,14 @@ template <class T> struct map_body {
 
 /* The functions that take most of networks' time; including the others would cost these
  * registers. */
-#define LIGHT(F)                                                                                          \
-    F(OPS_FN_IDENTITY) F(OPS_FN_ABS) F(OPS_FN_CLIP) F(OPS_FN_EXP) F(OPS_FN_GELU) F(OPS_FN_HARD_SIGMOID)   \
-    F(OPS_FN_HARD_SWISH) F(OPS_FN_LEAKY_RELU) F(OPS_FN_NEG) F(OPS_FN_RECIPROCAL) F(OPS_FN_RELU)           \
-    F(OPS_FN_SIGMOID) F(OPS_FN_SQRT) F(OPS_FN_SWISH) F(OPS_FN_TANH) F(OPS_FN_SOFTPLUS)                    \
-    F(OPS_FN_ADD) F(OPS_FN_SUB) F(OPS_FN_MUL) F(OPS_FN_DIV) F(OPS_FN_MAX) F(OPS_FN_MIN)                   \
-    F(OPS_FN_MEAN_LAST) F(OPS_FN_PRELU) F(OPS_FN_SWIGLU)
+/* clang-format off */
+#define LIGHT(F) \
+    F(OPS_FN_IDENTITY) F(OPS_FN_ABS) F(OPS_FN_CLIP) F(OPS_FN_EXP) F(OPS_FN_GELU) \
+    F(OPS_FN_HARD_SIGMOID) F(OPS_FN_HARD_SWISH) F(OPS_FN_LEAKY_RELU) F(OPS_FN_NEG) \
+    F(OPS_FN_RECIPROCAL) F(OPS_FN_RELU) F(OPS_FN_SIGMOID) F(OPS_FN_SQRT) F(OPS_FN_SWISH) \
+    F(OPS_FN_TANH) F(OPS_FN_SOFTPLUS) F(OPS_FN_ADD) F(OPS_FN_SUB) F(OPS_FN_MUL) F(OPS_FN_DIV) \
+    F(OPS_FN_MAX) F(OPS_FN_MIN) F(OPS_FN_MEAN_LAST) F(OPS_FN_PRELU) F(OPS_FN_SWIGLU)
+/* clang-format on */
 
 bool is_light(int fn)
 {
@@ -42,10 +45,10 @@ template <int INPUTS> struct map8_body {
     struct ops_map p;
     const void    *in[INPUTS];
     void          *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void  operator()(int64_t i) const
     {
-        int64_t at[INPUTS + 1];
-        float   v[2][LANES] = {}, y[LANES];
+        int64_t     at[INPUTS + 1];
+        float       v[2][LANES] = {}, y[LANES];
         const float a = (float)p.a, b = (float)p.b;
         place(p.units, i, at);
         OPS_UNROLL
@@ -54,12 +57,12 @@ template <int INPUTS> struct map8_body {
             get8_or_one(in[k], p.dtype[k + 1], still ? at[k + 1] : at[k + 1] * LANES, still, v[k]);
         }
         switch (p.fn) {
-#define EIGHT(f)                                                                                          \
-        case f:                                                                                           \
-            OPS_UNROLL                                                                                    \
-            for (int k = 0; k < LANES; k++)                                                               \
-                y[k] = real_function(f, v[0][k], v[1][k], 0.0f, a, b);                                    \
-            break;
+#define EIGHT(f)                                                   \
+    case f:                                                        \
+        OPS_UNROLL                                                 \
+        for (int k = 0; k < LANES; k++)                            \
+            y[k] = real_function(f, v[0][k], v[1][k], 0.0f, a, b); \
+        break;
             LIGHT(EIGHT)
 #undef EIGHT
         default: return;
@@ -68,7 +71,10 @@ template <int INPUTS> struct map8_body {
     }
 };
 
-bool fits16(const void *p) { return (uintptr_t)p % 16 == 0; }
+bool fits16(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
 
 template <class T> int run(const struct ops_map &p, const void *const *in, void *out, void *stream)
 {
@@ -112,19 +118,37 @@ OPS_BODY uint64_t truncate_u64(double v)
 {
     return v >= 0x1p63 ? (v < 0x1p64 ? (uint64_t)v : UINT64_MAX) : (uint64_t)truncate_i64(v);
 }
-OPS_BODY int64_t  to_i64(double v) { return truncate_i64(v); }
-OPS_BODY uint64_t to_u64(double v) { return truncate_u64(v); }
-OPS_BODY int64_t  to_i64(int64_t v) { return v; }
-OPS_BODY uint64_t to_u64(int64_t v) { return (uint64_t)v; }
-OPS_BODY int64_t  to_i64(uint64_t v) { return (int64_t)v; }
-OPS_BODY uint64_t to_u64(uint64_t v) { return v; }
+OPS_BODY int64_t to_i64(double v)
+{
+    return truncate_i64(v);
+}
+OPS_BODY uint64_t to_u64(double v)
+{
+    return truncate_u64(v);
+}
+OPS_BODY int64_t to_i64(int64_t v)
+{
+    return v;
+}
+OPS_BODY uint64_t to_u64(int64_t v)
+{
+    return (uint64_t)v;
+}
+OPS_BODY int64_t to_i64(uint64_t v)
+{
+    return (int64_t)v;
+}
+OPS_BODY uint64_t to_u64(uint64_t v)
+{
+    return v;
+}
 
 /* T: double for all floats, as it holds them all. */
 template <class T> struct cast_body {
     struct ops_map p;
     const void    *in;
     void          *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void  operator()(int64_t i) const
     {
         int64_t at[2];
         place(p.view, i, at);
@@ -154,7 +178,7 @@ struct gated_body {
     struct ops_gated p;
     const void      *x[OPS_GATES_MAX], *gate[OPS_GATES_MAX];
     void            *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void    operator()(int64_t i) const
     {
         int64_t at[4];
         float   sum = 0;
@@ -170,7 +194,7 @@ struct gated8_body {
     struct ops_gated p;
     const void      *x[OPS_GATES_MAX], *gate[OPS_GATES_MAX];
     void            *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void    operator()(int64_t i) const
     {
         int64_t at[4];
         float   sum[LANES] = {}, v[LANES], g[LANES];
@@ -189,7 +213,8 @@ struct gated8_body {
     }
 };
 
-template <class BODY> int gated(const struct ops_gated &p, const struct ops_ports *ports, int64_t count, void *stream)
+template <class BODY>
+int gated(const struct ops_gated &p, const struct ops_ports *ports, int64_t count, void *stream)
 {
     BODY body;
     body.p = p;
@@ -222,7 +247,8 @@ extern "C" int ops_launch_cast(const void *params, const struct ops_ports *ports
     const struct ops_map *p = (const struct ops_map *)params;
     if (p->type == OPS_INT64)
         return cast<int64_t>(*p, ports, stream);
-    return p->type == OPS_UINT64 ? cast<uint64_t>(*p, ports, stream) : cast<double>(*p, ports, stream);
+    return p->type == OPS_UINT64 ? cast<uint64_t>(*p, ports, stream)
+                                 : cast<double>(*p, ports, stream);
 }
 
 extern "C" int ops_launch_gated(const void *params, const struct ops_ports *ports, void *stream)

@@ -17,13 +17,13 @@ struct matmul_lt {
     size_t                   workspace;
 };
 /* false: status says why. finish it in any case. */
-bool matmul_lt_make(struct cudnn_gpu *gpu, const struct cublas_api *api, const struct matmul_spec *s,
-                    struct matmul_lt *out);
+bool matmul_lt_make(struct cudnn_gpu *gpu, const struct cublas_api *api,
+                    const struct matmul_spec *s, struct matmul_lt *out);
 void matmul_lt_finish(struct matmul_lt *lt);
 
 /* What the heuristics offer, likely best first. */
-int  matmul_lt_candidates(struct matmul_lt *lt, const struct matmul_spec *s, cublasLtMatmulHeuristicResult_t *out,
-                          int max);
+int matmul_lt_candidates(struct matmul_lt *lt, const struct matmul_spec *s,
+                         cublasLtMatmulHeuristicResult_t *out, int max);
 /* Selects a variant; false: it does not fit this product. */
 bool matmul_lt_take(struct matmul_lt *lt, const cublasLtMatmulAlgo_t *algo);
 
@@ -31,7 +31,7 @@ struct matmul_pointers {
     const void *a, *b, *c, *bias; /* c: a whole matrix, or NULL */
     void       *y, *workspace;
 };
-cublasStatus_t matmul_lt_run(struct matmul_lt *lt, const struct matmul_spec *s, const struct matmul_pointers *p,
-                             cudaStream_t stream);
+cublasStatus_t matmul_lt_run(struct matmul_lt *lt, const struct matmul_spec *s,
+                             const struct matmul_pointers *p, cudaStream_t stream);
 
 #endif

@@ -18,8 +18,10 @@ static bool refuse(char *why, size_t size, const char *text)
 
 /* ---- batches ---- */
 
-/* The batch dimensions of an operand, lined up with the result's: how many numbers one index is, 0: broadcast. */
-static void batch_steps(const struct sac_operand *o, const struct sac_operand *y, int64_t matrix, int64_t *steps)
+/* The batch dimensions of an operand, lined up with the result's: how many numbers one index is, 0:
+ * broadcast. */
+static void batch_steps(const struct sac_operand *o, const struct sac_operand *y, int64_t matrix,
+                        int64_t *steps)
 {
     const int rank = y->rank - 2, own = SAC_MAX(o->rank - 2, 0);
     int64_t   step = matrix;
@@ -33,7 +35,8 @@ static void batch_steps(const struct sac_operand *o, const struct sac_operand *y
 
 /* From the innermost dimension on, as many as one stride per operand describes; the rest are
  * separate calls. */
-static bool split_batch(struct matmul_spec *s, const struct sac_operand *y, const int64_t *a, const int64_t *b)
+static bool split_batch(struct matmul_spec *s, const struct sac_operand *y, const int64_t *a,
+                        const int64_t *b)
 {
     int d = y->rank - 3;
     s->batch = 1;
@@ -93,8 +96,9 @@ static struct sac_operand as_result(const struct sac_op_call *c)
 
 static bool read_matmul(const struct sac_op_call *c, struct matmul_spec *s)
 {
-    const struct sac_operand a = as_matrix(&c->in[0], true), b = as_matrix(&c->in[1], false), y = as_result(c);
-    int64_t                  steps[2][SAC_RANK_MAX] = {{0}};
+    const struct sac_operand a = as_matrix(&c->in[0], true), b = as_matrix(&c->in[1], false),
+                             y = as_result(c);
+    int64_t steps[2][SAC_RANK_MAX] = {{0}};
     if (y.rank > SAC_RANK_MAX)
         return false;
     s->m = a.dims[a.rank - 2];
@@ -147,7 +151,8 @@ static int align_of(int align)
     return align > 0 ? SAC_MIN(align, 256) : 16;
 }
 
-bool matmul_spec_read(const struct sac_kernel_plan *plan, struct matmul_spec *out, char *why, size_t why_size)
+bool matmul_spec_read(const struct sac_kernel_plan *plan, struct matmul_spec *out, char *why,
+                      size_t why_size)
 {
     const struct sac_op_call *c = plan->call;
     struct matmul_spec        s = {.precision = plan->precision};
@@ -172,10 +177,11 @@ bool matmul_spec_read(const struct sac_kernel_plan *plan, struct matmul_spec *ou
 size_t matmul_spec_text(const struct matmul_spec *s, char *out, size_t size)
 {
     const int at = snprintf(out, size,
-                            "matmul p%d %" PRId64 "x%" PRId64 "x%" PRId64 " t%d%d batch %" PRId64 "/%" PRId64
-                            "/%" PRId64 " bias %d matrix %d align %d,%d,%d,%d",
-                            (int)s->precision, s->m, s->n, s->k, s->a_transposed, s->b_transposed, s->batch, s->a_step,
-                            s->b_step, s->bias, s->matrix, s->a_align, s->b_align, s->c_align, s->y_align);
+                            "matmul p%d %" PRId64 "x%" PRId64 "x%" PRId64 " t%d%d batch %" PRId64
+                            "/%" PRId64 "/%" PRId64 " bias %d matrix %d align %d,%d,%d,%d",
+                            (int)s->precision, s->m, s->n, s->k, s->a_transposed, s->b_transposed,
+                            s->batch, s->a_step, s->b_step, s->bias, s->matrix, s->a_align,
+                            s->b_align, s->c_align, s->y_align);
     return at > 0 && (size_t)at < size ? (size_t)at : 0;
 }
 
@@ -218,7 +224,8 @@ bool matmul_choice_parse(const char *text, unsigned char bytes[MATMUL_CHOICE_BYT
     if (!text || strncmp(text, "lt ", 3) != 0 || !read_hex(text + 3, 4, sum) || text[11] != ' ' ||
         !read_hex(text + 12, MATMUL_CHOICE_BYTES, found) || text[12 + 2 * MATMUL_CHOICE_BYTES])
         return false;
-    const uint32_t said = (uint32_t)sum[0] << 24 | (uint32_t)sum[1] << 16 | (uint32_t)sum[2] << 8 | sum[3];
+    const uint32_t said =
+        (uint32_t)sum[0] << 24 | (uint32_t)sum[1] << 16 | (uint32_t)sum[2] << 8 | sum[3];
     if (said != check_sum(found))
         return false;
     memcpy(bytes, found, MATMUL_CHOICE_BYTES);

@@ -17,15 +17,16 @@ struct matmul_spec {
     float              alpha, beta;                /* beta: of a whole matrix C */
     bool               bias;                       /* one number for each column */
     float              bias_scale;
-    bool               matrix;                     /* C is [m,n] */
+    bool               matrix;                             /* C is [m,n] */
     int                a_align, b_align, c_align, y_align; /* bytes */
     /* Batches that do not broadcast evenly: several calls, each with its own offsets. */
-    int                turns;
-    int64_t            a_at[MATMUL_TURNS_MAX], b_at[MATMUL_TURNS_MAX];
+    int     turns;
+    int64_t a_at[MATMUL_TURNS_MAX], b_at[MATMUL_TURNS_MAX];
 };
 
 /* false: why says what is not covered. */
-bool   matmul_spec_read(const struct sac_kernel_plan *plan, struct matmul_spec *out, char *why, size_t why_size);
+bool matmul_spec_read(const struct sac_kernel_plan *plan, struct matmul_spec *out, char *why,
+                      size_t why_size);
 /* Equal for products that cost the same. 0: it does not fit. */
 size_t matmul_spec_text(const struct matmul_spec *s, char *out, size_t size);
 size_t matmul_element(const struct matmul_spec *s);

@@ -14,7 +14,8 @@ struct clock {
 static double elapsed_us(const struct clock *c)
 {
     float ms = -1;
-    if (cudaEventSynchronize(c->end) != cudaSuccess || cudaEventElapsedTime(&ms, c->begin, c->end) != cudaSuccess)
+    if (cudaEventSynchronize(c->end) != cudaSuccess ||
+        cudaEventElapsedTime(&ms, c->begin, c->end) != cudaSuccess)
         return -1;
     return ms * 1e3;
 }
@@ -39,19 +40,22 @@ static cudaGraphExec_t capture(const struct measure *m, int turns)
     for (int i = 0; i < turns && res == cudaSuccess; i++)
         res = m->queue(m->arg, m->stream);
     const cudaError_t end = cudaStreamEndCapture(m->stream, &graph);
-    if (res == cudaSuccess && end == cudaSuccess && cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess)
+    if (res == cudaSuccess && end == cudaSuccess &&
+        cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess)
         exec = NULL;
     if (graph)
         cudaGraphDestroy(graph);
     return exec;
 }
 
-static double best_round(const struct measure *m, const struct clock *c, cudaGraphExec_t exec, int turns)
+static double best_round(const struct measure *m, const struct clock *c, cudaGraphExec_t exec,
+                         int turns)
 {
     double best = -1;
     for (int i = 0; i <= ROUNDS; i++) { /* the first warms up */
         cudaEventRecord(c->begin, m->stream);
-        if (cudaGraphLaunch(exec, m->stream) != cudaSuccess || cudaEventRecord(c->end, m->stream) != cudaSuccess)
+        if (cudaGraphLaunch(exec, m->stream) != cudaSuccess ||
+            cudaEventRecord(c->end, m->stream) != cudaSuccess)
             return -1;
         const double us = elapsed_us(c) / turns;
         if (us < 0)

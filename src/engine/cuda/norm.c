@@ -16,8 +16,8 @@ static bool norm_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     return true;
 }
 
-static void norm_vector(struct sac_kernel_plan *plan, struct ops_shape *s, int input, const int64_t *steps,
-                        int32_t *port, int32_t *type)
+static void norm_vector(struct sac_kernel_plan *plan, struct ops_shape *s, int input,
+                        const int64_t *steps, int32_t *port, int32_t *type)
 {
     *port = input > 0 && sac_op_has(plan->call, input) ? input : -1;
     *type = *port < 0 ? 0 : ops_in_type(plan, input);
@@ -25,8 +25,8 @@ static void norm_vector(struct sac_kernel_plan *plan, struct ops_shape *s, int i
 }
 
 /* The common end of all norms. */
-static sac_result finish_norm(struct sac_kernel_plan *plan, struct ops_norm *p, const struct ops_shape *s,
-                              const bool *along)
+static sac_result finish_norm(struct sac_kernel_plan *plan, struct ops_norm *p,
+                              const struct ops_shape *s, const bool *along)
 {
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
@@ -37,10 +37,11 @@ static sac_result finish_norm(struct sac_kernel_plan *plan, struct ops_norm *p, 
     return SAC_OK;
 }
 
-/* One number of scale and bias per channel; lines from dimension `first` on, 2: a map, 1: a sample. */
+/* One number of scale and bias per channel; lines from dimension `first` on, 2: a map, 1: a
+ * sample. */
 static sac_result channel_norm(struct sac_kernel_plan *plan, struct ops_norm *p, int first)
 {
-    static const int64_t none[OPS_SHAPE_DIMS];
+    static const int64_t      none[OPS_SHAPE_DIMS];
     const struct sac_operand *in = &plan->call->in[0];
     const int64_t             channel[SAC_RANK_MAX] = {0, 1};
     bool                      along[SAC_RANK_MAX] = {false};
@@ -73,15 +74,15 @@ static sac_result sample_fill(struct sac_kernel_plan *plan, void *params)
 /* Lines over [N,G,(C/G,spatial...)]; up to opset 20 scale and bias are by group. */
 static sac_result group_fill(struct sac_kernel_plan *plan, void *params)
 {
-    static const int64_t none[OPS_SHAPE_DIMS];
+    static const int64_t      none[OPS_SHAPE_DIMS];
     const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0];
     struct ops_norm          *p = params;
-    const int64_t groups = sac_attr_int(c->node, "num_groups", 1), each = in->dims[1] / groups;
-    const bool    by_group = c->in[1].dims[0] == groups && groups != in->dims[1];
-    int64_t       own[2][SAC_RANK_MAX], dims[OPS_SHAPE_DIMS], steps[2][OPS_SHAPE_DIMS];
-    const int64_t vector[OPS_SHAPE_DIMS] = {0, by_group ? 1 : each, by_group ? 0 : 1};
-    bool          along[OPS_SHAPE_DIMS] = {false};
+    const int64_t    groups = sac_attr_int(c->node, "num_groups", 1), each = in->dims[1] / groups;
+    const bool       by_group = c->in[1].dims[0] == groups && groups != in->dims[1];
+    int64_t          own[2][SAC_RANK_MAX], dims[OPS_SHAPE_DIMS], steps[2][OPS_SHAPE_DIMS];
+    const int64_t    vector[OPS_SHAPE_DIMS] = {0, by_group ? 1 : each, by_group ? 0 : 1};
+    bool             along[OPS_SHAPE_DIMS] = {false};
     struct ops_shape s;
     ops_steps_in(plan, 0, own[0]);
     ops_steps_out(plan, 0, own[1]);
@@ -158,7 +159,7 @@ static bool layer_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 
 static sac_result plain_norm(struct sac_kernel_plan *plan, struct ops_norm *p, const bool *along)
 {
-    static const int64_t none[OPS_SHAPE_DIMS];
+    static const int64_t      none[OPS_SHAPE_DIMS];
     const struct sac_operand *in = &plan->call->in[0];
     struct ops_shape          s;
     ops_shape_init(&s, in->rank, in->dims);
@@ -220,8 +221,9 @@ static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-#define NORM(op, layouts, fill)                                                                           \
-    const struct ops_row ops_row_##op = {layouts, fill, ops_launch_norm, sizeof(struct ops_norm), 0};
+#define NORM(op, layouts, fill)                                                                   \
+    const struct ops_row ops_row_##op = {layouts, fill, ops_launch_norm, sizeof(struct ops_norm), \
+                                         0};
 NORM(InstanceNormalization, norm_layouts, instance_fill)
 NORM(GroupNormalization, norm_layouts, group_fill)
 NORM(LayerNormalization, layer_layouts, layer_fill)
@@ -230,6 +232,7 @@ NORM(SampleNorm, norm_layouts, sample_fill)
 NORM(MeanVarianceNormalization, norm_layouts, mean_variance_fill)
 NORM(LpNormalization, norm_layouts, lp_fill)
 
-const struct ops_row ops_row_BatchNormalization = {norm_layouts, channel_fill, ops_launch_batch_norm,
-                                                   sizeof(struct ops_channel_norm), 0};
-const struct ops_row ops_row_LRN = {norm_layouts, channel_fill, ops_launch_lrn, sizeof(struct ops_channel_norm), 0};
+const struct ops_row ops_row_BatchNormalization = {
+    norm_layouts, channel_fill, ops_launch_batch_norm, sizeof(struct ops_channel_norm), 0};
+const struct ops_row ops_row_LRN = {norm_layouts, channel_fill, ops_launch_lrn,
+                                    sizeof(struct ops_channel_norm), 0};

@@ -7,7 +7,8 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 struct moments {
     double mean, squares; /* squares: summed about the mean */
@@ -23,15 +24,16 @@ struct norm_body {
     struct reader {
         const norm_body &b;
         int64_t          start;
-        OPS_BODY float operator()(int64_t j) const
+        OPS_BODY float   operator()(int64_t j) const
         {
             const struct ops_view &v = b.p.lines.inner;
-            return get_float(b.in, b.p.in_type, start + (v.rank == 1 ? j * v.step[0][0] : place_of(v, j)));
+            return get_float(b.in, b.p.in_type,
+                             start + (v.rank == 1 ? j * v.step[0][0] : place_of(v, j)));
         }
     };
     struct square {
-        const reader &x;
-        float         mean;
+        const reader  &x;
+        float          mean;
         OPS_BODY float operator()(int64_t j) const
         {
             const float v = x(j) - mean;
@@ -39,13 +41,21 @@ struct norm_body {
         }
     };
     struct magnitude {
-        const reader &x;
-        OPS_BODY float operator()(int64_t j) const { return fabsf(x(j)); }
+        const reader  &x;
+        OPS_BODY float operator()(int64_t j) const
+        {
+            return fabsf(x(j));
+        }
     };
 
-    OPS_BODY bool centred() const { return p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_MEAN_VARIANCE; }
+    OPS_BODY bool centred() const
+    {
+        return p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_MEAN_VARIANCE;
+    }
 
-    template <class TEAM> OPS_BODY struct moments measure(const reader &x, int64_t first, int64_t last, const TEAM &team) const
+    template <class TEAM>
+    OPS_BODY struct moments measure(const reader &x, int64_t first, int64_t last,
+                                    const TEAM &team) const
     {
         struct moments m = {0, 0};
         if (centred() && last > first)
@@ -68,7 +78,8 @@ struct norm_body {
         double         count = (double)part_start(n, 1, parts);
         for (int i = 1; i < parts; i++) {
             const struct moments m = partial[row * parts + i];
-            const double more = (double)(part_start(n, i + 1, parts) - part_start(n, i, parts)), off = m.mean - all.mean;
+            const double more = (double)(part_start(n, i + 1, parts) - part_start(n, i, parts)),
+                         off = m.mean - all.mean;
             all.squares += m.squares + off * off * count * more / (count + more);
             all.mean += off * more / (count + more);
             count += more;
@@ -78,7 +89,8 @@ struct norm_body {
 
     OPS_BODY double inverse_of(const struct moments &m) const
     {
-        const double n = (double)p.lines.inner.count, squares = m.squares > 0 || m.squares != m.squares ? m.squares : 0;
+        const double n = (double)p.lines.inner.count,
+                     squares = m.squares > 0 || m.squares != m.squares ? m.squares : 0;
         switch (p.kind) {
         case OPS_NORM_MEAN_VARIANCE: return 1 / (sqrt(squares / n) + 1e-9);
         case OPS_NORM_L1: return squares != 0 ? 1 / squares : 0;
@@ -88,7 +100,8 @@ struct norm_body {
     }
 
     template <class TEAM>
-    OPS_BODY void apply_to(const int64_t *at, float mean, float inverse, int64_t first, int64_t last, const TEAM &team) const
+    OPS_BODY void apply_to(const int64_t *at, float mean, float inverse, int64_t first,
+                           int64_t last, const TEAM &team) const
     {
         for (int64_t j = first + team.lane(); j < last; j += team.lanes()) {
             int64_t in_line[4];
@@ -107,8 +120,9 @@ struct norm_body {
     template <class TEAM> OPS_BODY void operator()(int64_t row, int part, const TEAM &team) const
     {
         const int64_t n = p.lines.inner.count;
-        const int64_t first = part_start(n, part, p.lines.parts), last = part_start(n, part + 1, p.lines.parts);
-        int64_t       at[5];
+        const int64_t first = part_start(n, part, p.lines.parts),
+                      last = part_start(n, part + 1, p.lines.parts);
+        int64_t at[5];
         place(p.lines.outer, row, at);
         const reader   x = {*this, at[0]};
         struct moments m;
@@ -138,7 +152,7 @@ struct batch_body {
     struct ops_channel_norm p;
     const void             *in, *vector[4]; /* scale, bias, mean, variance */
     void                   *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void           operator()(int64_t i) const
     {
         int64_t at[3];
         place(p.view, i, at);
@@ -146,7 +160,8 @@ struct batch_body {
         const double root = sqrt(get_double(vector[3], p.vector_type[3], at[2]) + p.epsilon);
         const float  k = (float)(get_double(vector[0], p.vector_type[0], at[2]) / root);
         const float  mean = get_float(vector[2], p.vector_type[2], at[2]);
-        put_float(out, p.out_type, at[0], (x - mean) * k + get_float(vector[1], p.vector_type[1], at[2]));
+        put_float(out, p.out_type, at[0],
+                  (x - mean) * k + get_float(vector[1], p.vector_type[1], at[2]));
     }
 };
 
@@ -154,19 +169,21 @@ struct lrn_body {
     struct ops_channel_norm p;
     const void             *in;
     void                   *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void           operator()(int64_t i) const
     {
         int64_t at[3];
         place(p.view, i, at);
         const int64_t k = at[2], below = k - (p.size - 1) / 2, above = k + p.size / 2;
-        const int64_t first = below < 0 ? 0 : below, last = above < p.channels ? above : p.channels - 1;
-        float         squares = 0;
+        const int64_t first = below < 0 ? 0 : below,
+                      last = above < p.channels ? above : p.channels - 1;
+        float squares = 0;
         for (int64_t c = first; c <= last; c++) {
             const float x = get_float(in, p.in_type, at[1] + (c - k) * p.channel_step);
             squares += x * x;
         }
         const float x = get_float(in, p.in_type, at[1]);
-        put_float(out, p.out_type, at[0], x / powf((float)p.bias + (float)p.alpha * squares, (float)p.beta));
+        put_float(out, p.out_type, at[0],
+                  x / powf((float)p.bias + (float)p.alpha * squares, (float)p.beta));
     }
 };
 
@@ -175,10 +192,15 @@ struct lrn_body {
 extern "C" int ops_launch_norm(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_norm *p = (const struct ops_norm *)params;
-    norm_body body = {*p, ports->in[0], p->scale_port < 0 ? NULL : ports->in[p->scale_port],
-                      p->bias_port < 0 ? NULL : ports->in[p->bias_port], ports->out[0],
-                      p->mean_type ? ports->out[1] : NULL, p->inverse_type ? ports->out[2] : NULL,
-                      p->lines.parts > 1 ? (struct moments *)ports->scratch : NULL, false};
+    norm_body              body = {*p,
+                                   ports->in[0],
+                      p->scale_port < 0 ? NULL : ports->in[p->scale_port],
+                      p->bias_port < 0 ? NULL : ports->in[p->bias_port],
+                      ports->out[0],
+                      p->mean_type ? ports->out[1] : NULL,
+                      p->inverse_type ? ports->out[2] : NULL,
+                      p->lines.parts > 1 ? (struct moments *)ports->scratch : NULL,
+                                   false};
     int res = lines(body, p->lines.team, p->lines.outer.count, p->lines.parts, stream);
     if (res || !body.partial)
         return res;
@@ -186,16 +208,19 @@ extern "C" int ops_launch_norm(const void *params, const struct ops_ports *ports
     return lines(body, p->lines.team, p->lines.outer.count, p->lines.parts, stream);
 }
 
-extern "C" int ops_launch_batch_norm(const void *params, const struct ops_ports *ports, void *stream)
+extern "C" int ops_launch_batch_norm(const void *params, const struct ops_ports *ports,
+                                     void *stream)
 {
     const struct ops_channel_norm *p = (const struct ops_channel_norm *)params;
-    batch_body body = {*p, ports->in[0], {ports->in[1], ports->in[2], ports->in[3], ports->in[4]}, ports->out[0]};
+    batch_body                     body = {*p, ports->in[0], {}, ports->out[0]};
+    for (int i = 0; i < 4; i++)
+        body.vector[i] = ports->in[1 + i];
     return each(body, p->view.count, stream);
 }
 
 extern "C" int ops_launch_lrn(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_channel_norm *p = (const struct ops_channel_norm *)params;
-    lrn_body body = {*p, ports->in[0], ports->out[0]};
+    lrn_body                       body = {*p, ports->in[0], ports->out[0]};
     return each(body, p->view.count, stream);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers of any dtype in memory, computed in one of four types, as engine/op_util.h has it for the
- * reference: float (also for the half precisions), double, int64_t (other integers and bool), uint64_t. */
+ * reference: float (also for the half precisions), double, int64_t (other integers and bool),
+ * uint64_t. */
 #pragma once
 
 #include <math.h>
@@ -15,7 +16,8 @@ extern "C" float    sac_half_to_float(uint16_t h);
 extern "C" uint16_t sac_float_to_half(float f);
 #endif
 
-namespace ops {
+namespace ops
+{
 
 OPS_BODY float half_to_float(uint16_t h)
 {
@@ -42,7 +44,10 @@ OPS_BODY float bits_to_float(uint32_t bits)
     return f;
 }
 
-OPS_BODY float bf16_to_float(uint16_t h) { return bits_to_float((uint32_t)h << 16); }
+OPS_BODY float bf16_to_float(uint16_t h)
+{
+    return bits_to_float((uint32_t)h << 16);
+}
 
 OPS_BODY uint16_t float_to_bf16(float f)
 {
@@ -53,10 +58,22 @@ OPS_BODY uint16_t float_to_bf16(float f)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-OPS_BODY bool is_nan(float x) { return x != x; }
-OPS_BODY bool is_nan(double x) { return x != x; }
-OPS_BODY bool is_nan(int64_t) { return false; }
-OPS_BODY bool is_nan(uint64_t) { return false; }
+OPS_BODY bool is_nan(float x)
+{
+    return x != x;
+}
+OPS_BODY bool is_nan(double x)
+{
+    return x != x;
+}
+OPS_BODY bool is_nan(int64_t)
+{
+    return false;
+}
+OPS_BODY bool is_nan(uint64_t)
+{
+    return false;
+}
 
 /* Element i of an array whose numbers are of dtype `type`. */
 template <class T> OPS_BODY T get(const void *p, int type, int64_t i)
@@ -96,10 +113,16 @@ OPS_BODY double get_double(const void *p, int type, int64_t i)
 
 template <class T> struct floats; /* get and put of the float dtypes in float or double */
 template <> struct floats<float> {
-    static OPS_BODY float get(const void *p, int type, int64_t i) { return get_float(p, type, i); }
+    static OPS_BODY float get(const void *p, int type, int64_t i)
+    {
+        return get_float(p, type, i);
+    }
 };
 template <> struct floats<double> {
-    static OPS_BODY double get(const void *p, int type, int64_t i) { return get_double(p, type, i); }
+    static OPS_BODY double get(const void *p, int type, int64_t i)
+    {
+        return get_double(p, type, i);
+    }
 };
 
 template <class T> OPS_BODY void put_float(void *p, int type, int64_t i, T v)
@@ -150,7 +173,7 @@ OPS_BODY int64_t saturate(double v, int type)
 }
 
 template <class T> OPS_BODY void put(void *p, int type, int64_t i, T v);
-template <> OPS_BODY void put(void *p, int type, int64_t i, double v)
+template <> OPS_BODY void        put(void *p, int type, int64_t i, double v)
 {
     if (type == SAC_BOOL)
         ((uint8_t *)p)[i] = v != 0;
@@ -166,8 +189,14 @@ template <> OPS_BODY void put(void *p, int type, int64_t i, float v)
     else
         put(p, type, i, (double)v);
 }
-template <> OPS_BODY void put(void *p, int type, int64_t i, int64_t v) { put_int(p, type, i, v); }
-template <> OPS_BODY void put(void *p, int type, int64_t i, uint64_t v) { put_int(p, type, i, v); }
+template <> OPS_BODY void put(void *p, int type, int64_t i, int64_t v)
+{
+    put_int(p, type, i, v);
+}
+template <> OPS_BODY void put(void *p, int type, int64_t i, uint64_t v)
+{
+    put_int(p, type, i, v);
+}
 
 /* ---- eight floats at once: one or two loads of 16 bytes ---- */
 
@@ -186,7 +215,10 @@ OPS_BODY void halves_of(uint32_t word, float &a, float &b)
     a = half_to_float((uint16_t)word);
     b = half_to_float((uint16_t)(word >> 16));
 }
-OPS_BODY uint32_t word_of(float a, float b) { return (uint32_t)float_to_half(a) | (uint32_t)float_to_half(b) << 16; }
+OPS_BODY uint32_t word_of(float a, float b)
+{
+    return (uint32_t)float_to_half(a) | (uint32_t)float_to_half(b) << 16;
+}
 
 /* Elements at.. at + 7 of float32 or float16; the address fits 16 bytes. */
 OPS_BODY void get8(const void *p, int type, int64_t at, float (&v)[LANES])
@@ -201,8 +233,10 @@ OPS_BODY void get8(const void *p, int type, int64_t at, float (&v)[LANES])
     }
     const bytes16 *from = (const bytes16 *)((const float *)p + at);
     const bytes16  a = from[0], b = from[1];
-    v[0] = bits_to_float(a.x), v[1] = bits_to_float(a.y), v[2] = bits_to_float(a.z), v[3] = bits_to_float(a.w);
-    v[4] = bits_to_float(b.x), v[5] = bits_to_float(b.y), v[6] = bits_to_float(b.z), v[7] = bits_to_float(b.w);
+    v[0] = bits_to_float(a.x), v[1] = bits_to_float(a.y), v[2] = bits_to_float(a.z),
+    v[3] = bits_to_float(a.w);
+    v[4] = bits_to_float(b.x), v[5] = bits_to_float(b.y), v[6] = bits_to_float(b.z),
+    v[7] = bits_to_float(b.w);
 }
 
 OPS_BODY uint32_t float_to_bits(float f)
@@ -224,8 +258,10 @@ OPS_BODY void put8(void *p, int type, int64_t at, const float (&v)[LANES])
         return;
     }
     bytes16 *to = (bytes16 *)((float *)p + at), a, b;
-    a.x = float_to_bits(v[0]), a.y = float_to_bits(v[1]), a.z = float_to_bits(v[2]), a.w = float_to_bits(v[3]);
-    b.x = float_to_bits(v[4]), b.y = float_to_bits(v[5]), b.z = float_to_bits(v[6]), b.w = float_to_bits(v[7]);
+    a.x = float_to_bits(v[0]), a.y = float_to_bits(v[1]), a.z = float_to_bits(v[2]),
+    a.w = float_to_bits(v[3]);
+    b.x = float_to_bits(v[4]), b.y = float_to_bits(v[5]), b.z = float_to_bits(v[6]),
+    b.w = float_to_bits(v[7]);
     to[0] = a;
     to[1] = b;
 }

@@ -66,7 +66,7 @@ enum ops_class ops_class_of(enum sac_dtype t)
     return (enum ops_class)sac_dtype_class(t);
 }
 _Static_assert((int)OPS_FLOAT == (int)SAC_CLASS_F32 && (int)OPS_DOUBLE == (int)SAC_CLASS_F64 &&
-               (int)OPS_INT64 == (int)SAC_CLASS_I64 && (int)OPS_UINT64 == (int)SAC_CLASS_U64,
+                   (int)OPS_INT64 == (int)SAC_CLASS_I64 && (int)OPS_UINT64 == (int)SAC_CLASS_U64,
                "the classes are those of op_util.h");
 
 /* ---- from a plan to a launch ---- */
@@ -85,7 +85,8 @@ sac_result ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
     const struct ops_row     *row = ops_rows[c->node->op->id];
-    struct ops_state         *s = sac_calloc(1, sizeof *s + row->bytes + row->each * (size_t)SAC_MAX(c->in_count, c->out_count));
+    const size_t              many = (size_t)SAC_MAX(c->in_count, c->out_count);
+    struct ops_state         *s = sac_calloc(1, sizeof *s + row->bytes + row->each * many);
     (void)dev;
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
@@ -100,8 +101,8 @@ sac_result ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
     return SAC_OK;
 }
 
-sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *const *out, void *scratch,
-                   struct sac_stream *stream)
+sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                   void *scratch, struct sac_stream *stream)
 {
     const struct ops_state *s = state;
     const struct ops_ports  ports = ops_ports_of(s, in, out, scratch);

@@ -17,14 +17,14 @@ bool ops_refuse(char *why, size_t size, const char *fmt, ...) SAC_PRINTF(3, 4);
 void ops_want_plain(struct sac_kernel_plan *plan);
 /* Channels last, where possible, for output 0 and the inputs of its rank, in their current
  * precision. */
-bool ops_can_be_last(const struct sac_operand *o);
+bool            ops_can_be_last(const struct sac_operand *o);
 enum sac_layout ops_with_half(enum sac_layout layout, bool half);
 enum sac_layout ops_with_last(enum sac_layout layout, bool last);
 /* Float16 for float32 output i when the plan's precision is FP16. */
 void ops_halve_output(struct sac_kernel_plan *plan, int i, bool half);
 /* The dtype of an operand in memory. */
-int  ops_in_type(const struct sac_kernel_plan *plan, int i);
-int  ops_out_type(const struct sac_kernel_plan *plan, int i);
+int            ops_in_type(const struct sac_kernel_plan *plan, int i);
+int            ops_out_type(const struct sac_kernel_plan *plan, int i);
 enum ops_class ops_class_of(enum sac_dtype t);
 
 /* ---- index spaces ---- */
@@ -41,36 +41,38 @@ struct ops_shape {
 void ops_shape_init(struct ops_shape *s, int rank, const int64_t *dims);
 int  ops_shape_add(struct ops_shape *s, int64_t start, const int64_t *steps);
 /* Adds an operand of the plan in its layout, broadcast over the space. */
-int  ops_shape_in(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
-int  ops_shape_out(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
+int ops_shape_in(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
+int ops_shape_out(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
 /* Steps of an operand's own dims. */
 void ops_steps_in(const struct sac_kernel_plan *plan, int i, int64_t *steps);
 void ops_steps_out(const struct sac_kernel_plan *plan, int i, int64_t *steps);
 /* Simplified, in the order in which operand `order` lies. False: too many dimensions. */
 bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
-/* The same in units of n neighbouring elements, of which every operand takes all or, with `still`, one;
- * false when they don't fall so. Offsets of operands that move are in units then; of those that stand
- * still, in elements. stills: bit k for an operand that stands still. */
-bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out, unsigned *stills);
+/* The same in units of n neighbouring elements, of which every operand takes all or, with `still`,
+ * one; false when they don't fall so. Offsets of operands that move are in units then; of those
+ * that stand still, in elements. stills: bit k for an operand that stands still. */
+bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out,
+                    unsigned *stills);
 struct ops_divisor ops_divisor_of(int64_t d); /* d from 1 to 2^31 - 1 */
-sac_result ops_view_fail(struct sac_kernel_plan *plan);
+sac_result         ops_view_fail(struct sac_kernel_plan *plan);
 
-/* Lines: the dimensions in `along` make up one, the others count them; and who works on them, parts_allowed
- * when parts of a line can be joined. */
-sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s, const bool *along,
-                           struct ops_lines *out);
+/* Lines: the dimensions in `along` make up one, the others count them; and who works on them,
+ * parts_allowed when parts of a line can be joined. */
+sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s,
+                           const bool *along, struct ops_lines *out);
 void       ops_choose_team(struct ops_lines *l, bool parts_allowed);
 /* Outputs have the layout of input 0 where they have its dimensions. */
-void       ops_line_layouts(struct sac_kernel_plan *plan);
+void ops_line_layouts(struct sac_kernel_plan *plan);
 
-/* What kernels over [N,C,spatial...] need: steps and sizes of input x and output 0; the whole window (false:
- * more than 31 bits count); the output's elements in memory's order. */
+/* What kernels over [N,C,spatial...] need: steps and sizes of input x and output 0; the whole
+ * window (false: more than 31 bits count); the output's elements in memory's order. */
 struct sac_window;
 struct ops_window;
-void              ops_window_steps(const struct sac_kernel_plan *plan, int x, struct ops_window *w);
-bool              ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from,
-                                struct ops_window *w);
-struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out, bool last);
+void ops_window_steps(const struct sac_kernel_plan *plan, int x, struct ops_window *w);
+bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from,
+                   struct ops_window *w);
+struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out,
+                                bool last);
 
 struct sac_activation;
 /* The function, of enum ops_fn, and its constants. */

@@ -4,7 +4,8 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 /* One number. T: float, or double for float64. */
 template <class T> struct pool_body {
@@ -18,9 +19,9 @@ template <class T> struct pool_body {
     {
         const ops_window &w = p.w;
         const int64_t     plane = (int64_t)w.in[0] * w.in[1] * w.in[2];
-        const int64_t     in_plane = p.columns_first
-                                         ? ((int64_t)where[2] * w.in[1] + where[1]) * w.in[0] + where[0]
-                                         : ((int64_t)where[0] * w.in[1] + where[1]) * w.in[2] + where[2];
+        const int64_t     in_plane =
+            p.columns_first ? ((int64_t)where[2] * w.in[1] + where[1]) * w.in[0] + where[0]
+                                : ((int64_t)where[0] * w.in[1] + where[1]) * w.in[2] + where[2];
         return ((int64_t)at.n * p.channels + at.c) * plane + in_plane;
     }
 
@@ -28,16 +29,18 @@ template <class T> struct pool_body {
     {
         const ops_window &w = p.w;
         const at5         at = place5(p.places, i);
-        const span        sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
-        const int64_t     from = at.n * w.x_step[0] + at.c * w.x_step[1];
-        T                 acc = p.kind == OPS_POOL_MAX ? -INFINITY : 0;
-        int32_t           where[3] = {0, 0, 0}, count = 0;
+        const span    sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
+        const int64_t from = at.n * w.x_step[0] + at.c * w.x_step[1];
+        T             acc = p.kind == OPS_POOL_MAX ? -INFINITY : 0;
+        int32_t       where[3] = {0, 0, 0}, count = 0;
         for (int a = sz.first; a < sz.last; a++)
             for (int b = sy.first; b < sy.last; b++)
                 for (int k = sx.first; k < sx.last; k++, count++) {
-                    const int32_t z = sz.start + a * w.dilation[0], y = sy.start + b * w.dilation[1];
+                    const int32_t z = sz.start + a * w.dilation[0],
+                                  y = sy.start + b * w.dilation[1];
                     const int32_t x = sx.start + k * w.dilation[2];
-                    const T v = get<T>(in, p.in_type, from + z * w.x_step[2] + y * w.x_step[3] + x * w.x_step[4]);
+                    const T       v = get<T>(in, p.in_type,
+                                       from + z * w.x_step[2] + y * w.x_step[3] + x * w.x_step[4]);
                     if (p.kind == OPS_POOL_AVERAGE)
                         acc += v;
                     else if (p.kind == OPS_POOL_LP)
@@ -53,12 +56,13 @@ template <class T> struct pool_body {
             count = sz.padded * sy.padded * sx.padded;
         if (p.kind == OPS_POOL_AVERAGE)
             acc = count ? acc / (T)count : 0;
-        const int64_t to = at.n * w.y_step[0] + at.c * w.y_step[1] + at.z * w.y_step[2] + at.y * w.y_step[3] +
-                           at.x * w.y_step[4];
+        const int64_t to = at.n * w.y_step[0] + at.c * w.y_step[1] + at.z * w.y_step[2] +
+                           at.y * w.y_step[3] + at.x * w.y_step[4];
         put<T>(out, p.out_type, to, acc);
         if (indices)
-            indices[((((int64_t)at.n * p.channels + at.c) * w.out[0] + at.z) * w.out[1] + at.y) * w.out[2] + at.x] =
-                index_of(at, where);
+            indices[((((int64_t)at.n * p.channels + at.c) * w.out[0] + at.z) * w.out[1] + at.y) *
+                        w.out[2] +
+                    at.x] = index_of(at, where);
     }
 };
 
@@ -67,13 +71,13 @@ template <bool MAX> struct pool8_body {
     struct ops_pool p;
     const void     *in;
     void           *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void   operator()(int64_t i) const
     {
         const ops_window &w = p.w;
         const at5         at = place5(p.units, i);
-        const span        sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
-        const int64_t     from = at.n * w.x_step[0] + at.c * LANES;
-        float             acc[LANES], v[LANES];
+        const span    sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
+        const int64_t from = at.n * w.x_step[0] + at.c * LANES;
+        float         acc[LANES], v[LANES];
         OPS_UNROLL
         for (int j = 0; j < LANES; j++)
             acc[j] = MAX ? -INFINITY : 0;
@@ -85,7 +89,9 @@ template <bool MAX> struct pool8_body {
                     get8(in, p.in_type, row + (sx.start + k * w.dilation[2]) * w.x_step[4], v);
                     OPS_UNROLL
                     for (int j = 0; j < LANES; j++)
-                        acc[j] = !MAX ? acc[j] + v[j] : v[j] > acc[j] || is_nan(v[j]) ? v[j] : acc[j];
+                        acc[j] = !MAX                            ? acc[j] + v[j]
+                                 : v[j] > acc[j] || is_nan(v[j]) ? v[j]
+                                                                 : acc[j];
                 }
             }
         const int32_t inside = (sz.last - sz.first) * (sy.last - sy.first) * (sx.last - sx.first);
@@ -94,8 +100,10 @@ template <bool MAX> struct pool8_body {
         OPS_UNROLL
         for (int j = 0; j < LANES && !MAX; j++)
             acc[j] *= part;
-        put8(out, p.out_type, at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
-                                  at.x * w.y_step[4], acc);
+        put8(out, p.out_type,
+             at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
+                 at.x * w.y_step[4],
+             acc);
     }
 };
 
@@ -105,14 +113,14 @@ template <int SIZE> struct max8_body {
     struct ops_pool p;
     const void     *in;
     void           *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void   operator()(int64_t i) const
     {
         const ops_window &w = p.w;
         const at5         at = place5(p.units, i);
-        const span        sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
-        const int64_t     from = at.n * w.x_step[0] + at.c * LANES;
-        float             acc[LANES], v[SIZE][LANES];
-        int64_t           column[SIZE];
+        const span    sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
+        const int64_t from = at.n * w.x_step[0] + at.c * LANES;
+        float         acc[LANES], v[SIZE][LANES];
+        int64_t       column[SIZE];
         OPS_UNROLL
         for (int k = 0; k < SIZE; k++) {
             const int32_t inside = k < sx.first ? sx.first : k < sx.last ? k : sx.last - 1;
@@ -131,21 +139,27 @@ template <int SIZE> struct max8_body {
                 OPS_UNROLL
                 for (int k = 0; k < SIZE; k++)
                     OPS_UNROLL
-                    for (int j = 0; j < LANES; j++)
-                        acc[j] = v[k][j] > acc[j] || is_nan(v[k][j]) ? v[k][j] : acc[j];
+                for (int j = 0; j < LANES; j++)
+                    acc[j] = v[k][j] > acc[j] || is_nan(v[k][j]) ? v[k][j] : acc[j];
             }
-        put8(out, p.out_type, at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
-                                  at.x * w.y_step[4], acc);
+        put8(out, p.out_type,
+             at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
+                 at.x * w.y_step[4],
+             acc);
     }
 };
 
-template <int SIZE> int largest(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+template <int SIZE>
+int largest(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
 {
     max8_body<SIZE> body = {p, ports->in[0], ports->out[0]};
     return each(body, p.units.count, stream);
 }
 
-bool fits16(const void *p) { return (uintptr_t)p % 16 == 0; }
+bool fits16(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
 
 } // namespace
 
@@ -163,7 +177,8 @@ extern "C" int ops_launch_pool(const void *params, const struct ops_ports *ports
             return largest<5>(*p, ports, stream);
         pool8_body<true>  max = {*p, in, out};
         pool8_body<false> average = {*p, in, out};
-        return p->kind == OPS_POOL_MAX ? each(max, p->units.count, stream) : each(average, p->units.count, stream);
+        return p->kind == OPS_POOL_MAX ? each(max, p->units.count, stream)
+                                       : each(average, p->units.count, stream);
     }
     int64_t *indices = p->indices ? (int64_t *)ports->out[1] : NULL;
     if (p->in_type == SAC_F64) {

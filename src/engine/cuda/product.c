@@ -15,8 +15,8 @@ static bool product_layouts(struct sac_kernel_plan *plan, char *why, size_t size
 
 /* The outer walk follows the output, so that neighbouring threads share a row. Where there are only
  * a few long sums, a warp computes each. */
-static sac_result finish(struct sac_kernel_plan *plan, const struct ops_shape *outer, const struct ops_shape *inner,
-                         struct ops_lines *l)
+static sac_result finish(struct sac_kernel_plan *plan, const struct ops_shape *outer,
+                         const struct ops_shape *inner, struct ops_lines *l)
 {
     if (!ops_view_of(outer, 0, &l->outer) || !ops_view_of(inner, 1, &l->inner))
         return ops_view_fail(plan);
@@ -45,7 +45,8 @@ static struct factor factor_of(const struct sac_kernel_plan *plan, int input, bo
 }
 
 /* [batch..., rows, columns] and the sum over k; plain: the output's index as operand 3. */
-static void matmul_shapes(struct sac_kernel_plan *plan, int ia, int ib, struct ops_shape *outer, struct ops_shape *inner)
+static void matmul_shapes(struct sac_kernel_plan *plan, int ia, int ib, struct ops_shape *outer,
+                          struct ops_shape *inner)
 {
     const struct sac_op_call *c = plan->call;
     const struct sac_operand *a = &c->in[ia], *b = &c->in[ib], *y = &c->out[0];
@@ -187,12 +188,16 @@ static sac_result integer_fill(struct sac_kernel_plan *plan, void *params)
     return finish(plan, &outer, &inner, &p->lines);
 }
 
-#define PRODUCT(op, fill)                                                                                 \
-    const struct ops_row ops_row_##op = {product_layouts, fill, ops_launch_product, sizeof(struct ops_product), 0};
+#define PRODUCT(op, fill)                                                           \
+    const struct ops_row ops_row_##op = {product_layouts, fill, ops_launch_product, \
+                                         sizeof(struct ops_product), 0};
 PRODUCT(MatMul, matmul_fill)
 PRODUCT(Gemm, gemm_fill)
 PRODUCT(Einsum, einsum_fill)
-#define INTEGER(op)                                                                                       \
-    const struct ops_row ops_row_##op = {product_layouts, integer_fill, ops_launch_product_integer,       \
+#define INTEGER(op)                                                     \
+    const struct ops_row ops_row_##op = {product_layouts, integer_fill, \
+                                         ops_launch_product_integer,    \
                                          sizeof(struct ops_product_integer), 0};
+/* clang-format off */
 INTEGER(MatMulInteger) INTEGER(QLinearMatMul)
+    /* clang-format on */

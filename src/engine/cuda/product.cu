@@ -5,13 +5,14 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 /* T: what is multiplied in; SUM: what is added in. */
 template <class T, class SUM> struct product_body {
-    struct ops_product p;
-    const void        *in[OPS_OPERANDS - 1];
-    void              *out;
+    struct ops_product                  p;
+    const void                         *in[OPS_OPERANDS - 1];
+    void                               *out;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
         int64_t at[OPS_OPERANDS], inner[OPS_OPERANDS];
@@ -21,7 +22,8 @@ template <class T, class SUM> struct product_body {
         if (p.factors == 2 && sum_over.rank == 1) { /* a matrix product */
             const int64_t a = sum_over.step[1][0], b = sum_over.step[2][0];
             for (int64_t j = team.lane(); j < sum_over.count; j += team.lanes())
-                sum += get<T>(in[0], p.type[1], at[1] + j * a) * get<T>(in[1], p.type[2], at[2] + j * b);
+                sum += get<T>(in[0], p.type[1], at[1] + j * a) *
+                       get<T>(in[1], p.type[2], at[2] + j * b);
         } else {
             for (int64_t j = team.lane(); j < sum_over.count; j += team.lanes()) {
                 T v = 1;
@@ -40,12 +42,14 @@ template <class T, class SUM> struct product_body {
             put(out, p.out_type, at[0], sum);
             return;
         }
-        const double plus = p.adds ? p.beta * get<double>(in[p.factors], p.type[p.factors + 1], at[3]) : 0;
+        const double plus =
+            p.adds ? p.beta * get<double>(in[p.factors], p.type[p.factors + 1], at[3]) : 0;
         put(out, p.out_type, at[0], p.alpha * (double)sum + plus);
     }
 };
 
-template <class T, class SUM> int run(const struct ops_product &p, const struct ops_ports *ports, void *stream)
+template <class T, class SUM>
+int run(const struct ops_product &p, const struct ops_ports *ports, void *stream)
 {
     product_body<T, SUM> body;
     body.p = p;
@@ -64,11 +68,13 @@ struct integer_body {
         int64_t at[4], inner[3];
         place(p.lines.outer, row, at);
         const int64_t i = at[3] / p.columns % p.rows, k = at[3] % p.columns;
-        const int64_t za = (int64_t)parameter(a_zero, p.a_zero, i, 0), zb = (int64_t)parameter(b_zero, p.b_zero, k, 0);
-        int64_t       sum = 0;
+        const int64_t za = (int64_t)parameter(a_zero, p.a_zero, i, 0),
+                      zb = (int64_t)parameter(b_zero, p.b_zero, k, 0);
+        int64_t sum = 0;
         for (int64_t j = team.lane(); j < p.lines.inner.count; j += team.lanes()) {
             place(p.lines.inner, j, inner);
-            sum += (get<int64_t>(a, p.a_type, at[1] + inner[1]) - za) * (get<int64_t>(b, p.b_type, at[2] + inner[2]) - zb);
+            sum += (get<int64_t>(a, p.a_type, at[1] + inner[1]) - za) *
+                   (get<int64_t>(b, p.b_type, at[2] + inner[2]) - zb);
         }
         sum = team.all(sum, add<int64_t>());
         if (team.lane() != 0)
@@ -77,8 +83,10 @@ struct integer_body {
             ((int32_t *)out)[at[0]] = (int32_t)sum;
             return;
         }
-        const double y = (double)sum * (parameter(a_scale, p.a_scale, i, 1) * parameter(b_scale, p.b_scale, k, 1)) /
-                         parameter(y_scale, p.y_scale, 0, 1);
+        const double y =
+            (double)sum *
+            (parameter(a_scale, p.a_scale, i, 1) * parameter(b_scale, p.b_scale, k, 1)) /
+            parameter(y_scale, p.y_scale, 0, 1);
         put(out, p.out_type, at[0], rint((double)(float)y) + parameter(y_zero, p.y_zero, 0, 0));
     }
 };
@@ -96,12 +104,14 @@ extern "C" int ops_launch_product(const void *params, const struct ops_ports *po
     }
 }
 
-extern "C" int ops_launch_product_integer(const void *params, const struct ops_ports *ports, void *stream)
+extern "C" int ops_launch_product_integer(const void *params, const struct ops_ports *ports,
+                                          void *stream)
 {
     const struct ops_product_integer *p = (const struct ops_product_integer *)params;
 #define PORT(of) (p->of.port < 0 ? NULL : ports->in[p->of.port])
-    integer_body body = {*p, ports->in[p->a_port], ports->in[p->b_port], PORT(a_zero), PORT(b_zero), PORT(y_zero),
-                         PORT(a_scale), PORT(b_scale), PORT(y_scale), ports->out[0]};
+    integer_body body = {
+        *p,           ports->in[p->a_port], ports->in[p->b_port], PORT(a_zero),  PORT(b_zero),
+        PORT(y_zero), PORT(a_scale),        PORT(b_scale),        PORT(y_scale), ports->out[0]};
 #undef PORT
     return lines<SOLO | WARPS>(body, p->lines.team, p->lines.outer.count, 1, stream);
 }

@@ -7,8 +7,8 @@
 #include "engine/cuda/lines.h"
 #include "engine/cuda/window.h"
 
-/* Operand 0: out, 1...: the factors, then what Gemm adds. The outer view walks the output, the inner one
- * the products of a sum. */
+/* Operand 0: out, 1...: the factors, then what Gemm adds. The outer view walks the output, the
+ * inner one the products of a sum. */
 struct ops_product {
     struct ops_lines lines;
     int32_t          factors, type[OPS_OPERANDS], adds, out_type;

@@ -3,7 +3,9 @@
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/row.h"
 
-#define KERNEL(op) static const struct sac_kernel kernel_##op = {SAC_OP_##op, ops_supports, ops_prepare, ops_run, ops_release};
+#define KERNEL(op)                                                                                 \
+    static const struct sac_kernel kernel_##op = {SAC_OP_##op, ops_supports, ops_prepare, ops_run, \
+                                                  ops_release};
 #include "engine/cuda/rows.h"
 #undef KERNEL
 
@@ -27,7 +29,8 @@ sac_result ops_queue(struct sac_device *dev, struct sac_stream *stream, const st
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_check(dev, (cudaError_t)s->row->launch(s->params, ports, cuda_stream_of(dev, stream)), s->name);
+    res = cuda_check(
+        dev, (cudaError_t)s->row->launch(s->params, ports, cuda_stream_of(dev, stream)), s->name);
     cuda_leave();
     return res;
 }

@@ -6,7 +6,8 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 enum { X, W, R, B, LENGTHS, H0, C0, P };
 
@@ -70,7 +71,8 @@ struct recurrent_body {
 
     /* Gates in the order update, reset, new. */
     template <class TEAM>
-    OPS_BODY void step_gru(int d, int64_t x, const float *h, float *next, float *spare, const TEAM &team) const
+    OPS_BODY void step_gru(int d, int64_t x, const float *h, float *next, float *spare,
+                           const TEAM &team) const
     {
         const int64_t n = p.hidden;
         for (int64_t i = team.lane(); i < n; i += team.lanes()) {
@@ -94,7 +96,8 @@ struct recurrent_body {
 
     /* Gates in the order input, output, forget, cell; peepholes input, output, forget. */
     template <class TEAM>
-    OPS_BODY void step_lstm(int d, int64_t x, const float *h, float *cell, float *next, const TEAM &team) const
+    OPS_BODY void step_lstm(int d, int64_t x, const float *h, float *cell, float *next,
+                            const TEAM &team) const
     {
         const int64_t n = p.hidden;
         for (int64_t i = team.lane(); i < n; i += team.lanes()) {
@@ -107,7 +110,8 @@ struct recurrent_body {
         }
     }
 
-    template <class TEAM> OPS_BODY void keep(int output, int64_t at, const float *from, const TEAM &team) const
+    template <class TEAM>
+    OPS_BODY void keep(int output, int64_t at, const float *from, const TEAM &team) const
     {
         for (int64_t i = team.lane(); i < p.hidden && p.out_type[output]; i += team.lanes())
             put_float(out[output], p.out_type[output], at * p.hidden + i, from[i]);
@@ -132,7 +136,8 @@ struct recurrent_body {
         team.sync();
         for (int64_t k = 0; k < length; k++) {
             const int64_t t = backwards ? length - 1 - k : k;
-            const int64_t x = (p.batch_first ? sample * p.steps + t : t * p.batch + sample) * p.inputs;
+            const int64_t x =
+                (p.batch_first ? sample * p.steps + t : t * p.batch + sample) * p.inputs;
             if (p.kind == OPS_RNN) {
                 for (int64_t i = team.lane(); i < n; i += team.lanes())
                     next[i] = act(d, 0, gate(d, i, x, h));
@@ -144,7 +149,9 @@ struct recurrent_body {
             float *swap = h;
             h = next;
             next = swap;
-            keep(0, p.batch_first ? (sample * p.steps + t) * p.directions + d : (t * p.directions + d) * p.batch + sample,
+            keep(0,
+                 p.batch_first ? (sample * p.steps + t) * p.directions + d
+                               : (t * p.directions + d) * p.batch + sample,
                  h, team);
         }
         keep(1, state, h, team);
@@ -153,9 +160,12 @@ struct recurrent_body {
 };
 
 struct zero_body {
-    void   *out;
-    int32_t type;
-    OPS_BODY void operator()(int64_t i) const { put_float(out, type, i, 0.0f); }
+    void         *out;
+    int32_t       type;
+    OPS_BODY void operator()(int64_t i) const
+    {
+        put_float(out, type, i, 0.0f);
+    }
 };
 
 } // namespace

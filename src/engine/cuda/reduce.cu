@@ -4,7 +4,8 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 /* ---- one line, or a part of it ---- */
 
@@ -14,7 +15,7 @@ struct float_source {
     int64_t                start;
     int                    type;
     int64_t                step; /* of a line that is one dimension; else the view tells */
-    OPS_BODY float operator()(int64_t j) const
+    OPS_BODY float         operator()(int64_t j) const
     {
         return get_float(in, type, start + (step ? j * step : place_of(inner, j)));
     }
@@ -22,11 +23,14 @@ struct float_source {
 
 struct absolute {
     const float_source &x;
-    OPS_BODY float operator()(int64_t j) const { return fabsf(x(j)); }
+    OPS_BODY float      operator()(int64_t j) const
+    {
+        return fabsf(x(j));
+    }
 };
 struct squared {
     const float_source &x;
-    OPS_BODY float operator()(int64_t j) const
+    OPS_BODY float      operator()(int64_t j) const
     {
         const float v = x(j);
         return v * v;
@@ -35,10 +39,14 @@ struct squared {
 struct exponential {
     const float_source &x;
     float               max;
-    OPS_BODY float operator()(int64_t j) const { return expf(x(j) - max); }
+    OPS_BODY float      operator()(int64_t j) const
+    {
+        return expf(x(j) - max);
+    }
 };
 
-template <class TEAM> OPS_BODY float largest(const float_source &x, int64_t first, int64_t last, const TEAM &team)
+template <class TEAM>
+OPS_BODY float largest(const float_source &x, int64_t first, int64_t last, const TEAM &team)
 {
     float most = -INFINITY;
     for (int64_t j = first + team.lane(); j < last; j += team.lanes())
@@ -47,7 +55,8 @@ template <class TEAM> OPS_BODY float largest(const float_source &x, int64_t firs
 }
 
 template <class TEAM>
-OPS_BODY double reduce_floats(int kind, const float_source &x, int64_t first, int64_t last, const TEAM &team)
+OPS_BODY double reduce_floats(int kind, const float_source &x, int64_t first, int64_t last,
+                              const TEAM &team)
 {
     double v = kind == OPS_REDUCE_PROD ? 1 : kind == OPS_REDUCE_MIN ? INFINITY : -INFINITY;
     float  most;
@@ -73,8 +82,8 @@ OPS_BODY double reduce_floats(int kind, const float_source &x, int64_t first, in
 
 /* float64 and the integers, in T. */
 template <class T, class TEAM>
-OPS_BODY T reduce_exact(const struct ops_reduce &p, const void *in, int64_t start, int64_t first, int64_t last,
-                        const TEAM &team)
+OPS_BODY T reduce_exact(const struct ops_reduce &p, const void *in, int64_t start, int64_t first,
+                        int64_t last, const TEAM &team)
 {
     T v = (T)(p.kind == OPS_REDUCE_PROD), max = 0;
     if (p.kind == OPS_REDUCE_LOG_SUM_EXP || p.kind == OPS_REDUCE_MAX || p.kind == OPS_REDUCE_MIN)
@@ -99,7 +108,7 @@ OPS_BODY T reduce_exact(const struct ops_reduce &p, const void *in, int64_t star
     max = team.all(v, larger<T>());
     if (p.kind == OPS_REDUCE_MAX)
         return max;
-    double sum = 0;
+    double       sum = 0;
     const double top = (double)max - (double)max == 0 ? (double)max : 0;
     for (int64_t j = first + team.lane(); j < last; j += team.lanes())
         sum += exp((double)get<T>(in, p.in_type, start + place_of(p.lines.inner, j)) - top);
@@ -127,7 +136,7 @@ struct result {
     const struct ops_reduce &p;
     void                    *out;
     double                  *partial; /* [parts][rows], or NULL */
-    OPS_BODY void operator()(int64_t row, int part, double v) const
+    OPS_BODY void            operator()(int64_t row, int part, double v) const
     {
         int64_t at[2];
         if (partial) {
@@ -140,17 +149,18 @@ struct result {
 };
 
 struct float_body {
-    struct ops_reduce p;
-    const void       *in;
-    void             *out;
-    double           *partial;
+    struct ops_reduce                   p;
+    const void                         *in;
+    void                               *out;
+    double                             *partial;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int part, const TEAM &team) const
     {
         const struct ops_view &inner = p.lines.inner;
-        const float_source x = {in, inner, place_of(p.lines.outer, row), p.in_type, inner.rank == 1 ? inner.step[0][0] : 0};
-        const int64_t      n = inner.count;
-        const double v = reduce_floats(p.kind, x, part_start(n, part, p.lines.parts),
-                                       part_start(n, part + 1, p.lines.parts), team);
+        const float_source     x = {in, inner, place_of(p.lines.outer, row), p.in_type,
+                                inner.rank == 1 ? inner.step[0][0] : 0};
+        const int64_t          n = inner.count;
+        const double           v = reduce_floats(p.kind, x, part_start(n, part, p.lines.parts),
+                                                 part_start(n, part + 1, p.lines.parts), team);
         if (team.lane() == 0)
             result{p, out, partial}(row, part, v);
     }
@@ -158,11 +168,14 @@ struct float_body {
 
 /* Eight neighbouring lines at once. */
 template <int KIND> struct float8_body {
-    struct ops_reduce p;
-    const void       *in;
-    void             *out;
-    double           *partial;
-    template <class T> static OPS_BODY T folded(T a, T b) { return KIND == OPS_REDUCE_MAX ? larger<T>()(a, b) : a + b; }
+    struct ops_reduce                    p;
+    const void                          *in;
+    void                                *out;
+    double                              *partial;
+    template <class T> static OPS_BODY T folded(T a, T b)
+    {
+        return KIND == OPS_REDUCE_MAX ? larger<T>()(a, b) : a + b;
+    }
     static OPS_BODY float seen(float v)
     {
         return KIND == OPS_REDUCE_ABS ? fabsf(v) : KIND == OPS_REDUCE_SQUARE ? v * v : v;
@@ -175,12 +188,14 @@ template <int KIND> struct float8_body {
     }
     template <class TEAM> OPS_BODY void operator()(int64_t unit, int part, const TEAM &team) const
     {
-        const int64_t n = p.lines.inner.count, step = p.lines.inner.step[0][0], from = place_of(p.units, unit) * LANES;
+        const int64_t n = p.lines.inner.count, step = p.lines.inner.step[0][0],
+                      from = place_of(p.units, unit) * LANES;
         const int64_t last = part_start(n, part + 1, p.lines.parts);
         double        total[LANES];
         float         some[LANES], v[LANES];
         begin(total);
-        for (int64_t j = part_start(n, part, p.lines.parts) + team.lane(); j < last; j += 64 * team.lanes()) {
+        for (int64_t j = part_start(n, part, p.lines.parts) + team.lane(); j < last;
+             j += 64 * team.lanes()) {
             const int turns = turns_of(j, last, team.lanes());
             begin(some);
             OPS_UNROLL_SOME
@@ -197,12 +212,15 @@ template <int KIND> struct float8_body {
         team.eight(unit, p.units.count, total, fold(), write{*this, part});
     }
     struct fold {
-        OPS_BODY double operator()(double a, double b) const { return folded(a, b); }
+        OPS_BODY double operator()(double a, double b) const
+        {
+            return folded(a, b);
+        }
     };
     struct write {
         const float8_body &b;
         int                part;
-        OPS_BODY void operator()(int64_t unit, int k, double v) const
+        OPS_BODY void      operator()(int64_t unit, int k, double v) const
         {
             result{b.p, b.out, b.partial}(unit * LANES + k, part, v);
         }
@@ -213,7 +231,7 @@ struct combine_body {
     struct ops_reduce p;
     const double     *partial;
     void             *out;
-    OPS_BODY void operator()(int64_t row) const
+    OPS_BODY void     operator()(int64_t row) const
     {
         double v = partial[row];
         OPS_UNROLL_SOME
@@ -229,9 +247,9 @@ struct combine_body {
 };
 
 template <class T> struct exact_body {
-    struct ops_reduce p;
-    const void       *in;
-    void             *out;
+    struct ops_reduce                   p;
+    const void                         *in;
+    void                               *out;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
         int64_t at[2];
@@ -240,7 +258,8 @@ template <class T> struct exact_body {
         if (team.lane() != 0)
             return;
         if (p.lines.inner.count == 0)
-            put(out, p.out_type, at[1], p.out_type == SAC_BOOL ? (double)(p.nothing > 0) : p.nothing);
+            put(out, p.out_type, at[1],
+                p.out_type == SAC_BOOL ? (double)(p.nothing > 0) : p.nothing);
         else if (p.out_type <= SAC_BF16 || p.finish != OPS_FINISH_NONE)
             store(p, out, at[1], (double)v);
         else
@@ -248,7 +267,8 @@ template <class T> struct exact_body {
     }
 };
 
-template <class T> int exact(const struct ops_reduce &p, const struct ops_ports *ports, void *stream)
+template <class T>
+int exact(const struct ops_reduce &p, const struct ops_ports *ports, void *stream)
 {
     exact_body<T> body = {p, ports->in[0], ports->out[0]};
     return lines(body, p.lines.team, p.lines.outer.count, 1, stream);
@@ -261,11 +281,13 @@ int eights(const struct ops_reduce &p, const struct ops_ports *ports, double *pa
     return columns(body, p.units.count, p.lines.parts, stream);
 }
 
-int parts_of(const struct ops_reduce &p, const struct ops_ports *ports, double *partial, void *stream)
+int parts_of(const struct ops_reduce &p, const struct ops_ports *ports, double *partial,
+             void *stream)
 {
     float_body body = {p, ports->in[0], ports->out[0], partial};
     if (!p.vector || (uintptr_t)ports->in[0] % 16)
-        return lines<CHOSEN | COLUMNS>(body, p.lines.team, p.lines.outer.count, p.lines.parts, stream);
+        return lines<CHOSEN | COLUMNS>(body, p.lines.team, p.lines.outer.count, p.lines.parts,
+                                       stream);
     switch (p.kind) {
     case OPS_REDUCE_SUM: return eights<OPS_REDUCE_SUM>(p, ports, partial, stream);
     case OPS_REDUCE_ABS: return eights<OPS_REDUCE_ABS>(p, ports, partial, stream);
@@ -302,13 +324,14 @@ template <class T> __device__ __forceinline__ found<T> shuffle(found<T> v, int s
 
 /* NaN counts as largest. */
 template <class T> struct better {
-    bool least, last;
+    bool     least, last;
     OPS_BODY found<T> operator()(found<T> a, found<T> b) const
     {
         if (a.index < 0 || b.index < 0)
             return a.index < 0 ? b : a;
         const bool nan_a = is_nan(a.value), nan_b = is_nan(b.value);
-        int        order = nan_a || nan_b ? (int)nan_b - (int)nan_a : (int)(b.value > a.value) - (int)(b.value < a.value);
+        int        order = nan_a || nan_b ? (int)nan_b - (int)nan_a
+                                          : (int)(b.value > a.value) - (int)(b.value < a.value);
         order = least ? -order : order;
         if (order == 0)
             return (b.index > a.index) == last ? b : a;
@@ -317,9 +340,9 @@ template <class T> struct better {
 };
 
 template <class T> struct arg_body {
-    struct ops_arg p;
-    const void    *in;
-    int64_t       *out;
+    struct ops_arg                      p;
+    const void                         *in;
+    int64_t                            *out;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
         const better<T> rule = {p.least != 0, p.last != 0};
@@ -327,7 +350,8 @@ template <class T> struct arg_body {
         int64_t         at[2];
         place(p.lines.outer, row, at);
         for (int64_t j = team.lane(); j < p.lines.inner.count; j += team.lanes())
-            best = rule(best, found<T>{get<T>(in, p.in_type, at[0] + place_of(p.lines.inner, j)), j});
+            best =
+                rule(best, found<T>{get<T>(in, p.in_type, at[0] + place_of(p.lines.inner, j)), j});
         best = team.all(best, rule);
         if (team.lane() == 0)
             out[at[1]] = best.index;
@@ -346,7 +370,7 @@ template <class T> struct cumulate_body {
     struct ops_cumulate p;
     const void         *in;
     void               *out;
-    OPS_BODY void operator()(int64_t row) const
+    OPS_BODY void       operator()(int64_t row) const
     {
         const int64_t n = p.lines.inner.count;
         int64_t       at[2], inner[2];

@@ -10,7 +10,8 @@
 
 static bool is_resized(const struct sac_resize *r, const struct sac_operand *in, int d)
 {
-    return r->out[d] != in->dims[d] || r->scale[d] != 1 || r->roi_start[d] != 0 || r->roi_end[d] != 1;
+    return r->out[d] != in->dims[d] || r->scale[d] != 1 || r->roi_start[d] != 0 ||
+           r->roi_end[d] != 1;
 }
 
 static bool resize_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
@@ -28,7 +29,8 @@ static bool resize_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(in);
     plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
     /* Copies keep the input's precision; interpolated results may be float16. */
-    ops_halve_output(plan, 0, r.mode != SAC_RESIZE_NEAREST || sac_layout_is_half(plan->in_layout[0]));
+    ops_halve_output(plan, 0,
+                     r.mode != SAC_RESIZE_NEAREST || sac_layout_is_half(plan->in_layout[0]));
     plan->strided = last;
     plan->writes_any = true;
     return true;
@@ -46,9 +48,11 @@ static int find(const char *name, const char *const *list)
 static struct ops_divisor whole_scale(const struct ops_resize *p, const struct ops_resize_axis *a)
 {
     const int64_t n = (int64_t)a->scale;
-    const bool    floors = (p->coordinates == OPS_ASYMMETRIC && p->nearest == OPS_NEAREST_FLOOR) ||
-                        (p->coordinates == OPS_HALF_PIXEL && p->nearest == OPS_NEAREST_PREFER_FLOOR);
-    if (p->mode != OPS_RESIZE_NEAREST || !floors || (double)n != a->scale || n < 1 || a->out != a->in * n)
+    const bool    floors =
+        (p->coordinates == OPS_ASYMMETRIC && p->nearest == OPS_NEAREST_FLOOR) ||
+        (p->coordinates == OPS_HALF_PIXEL && p->nearest == OPS_NEAREST_PREFER_FLOOR);
+    if (p->mode != OPS_RESIZE_NEAREST || !floors || (double)n != a->scale || n < 1 ||
+        a->out != a->in * n)
         return (struct ops_divisor){0};
     return ops_divisor_of(n);
 }
@@ -56,7 +60,8 @@ static struct ops_divisor whole_scale(const struct ops_resize *p, const struct o
 /* The linear map from outputs to inputs, before nearest rounds it. */
 static void set_line(const struct ops_resize *p, struct ops_resize_axis *a)
 {
-    const double size = a->in, out = a->scale * size, span = (a->roi_end - a->roi_start) * (size - 1);
+    const double size = a->in, out = a->scale * size,
+                 span = (a->roi_end - a->roi_start) * (size - 1);
     a->slope = 1 / a->scale;
     a->shift = 0;
     switch (p->coordinates) {
@@ -78,7 +83,8 @@ static void set_line(const struct ops_resize *p, struct ops_resize_axis *a)
     }
 }
 
-static void set_axis(struct ops_resize *p, const struct sac_resize *r, const struct sac_operand *in, int d)
+static void set_axis(struct ops_resize *p, const struct sac_resize *r, const struct sac_operand *in,
+                     int d)
 {
     struct ops_resize_axis *a = &p->axis[p->axes++];
     a->dim = in->rank < 3 ? d + 5 - in->rank : d < 2 ? d : d + 5 - in->rank;
@@ -86,7 +92,9 @@ static void set_axis(struct ops_resize *p, const struct sac_resize *r, const str
     a->out = (int)r->out[d];
     a->scale = r->scale[d];
     a->shrink = r->antialias && r->scale[d] < 1 ? r->scale[d] : 1;
-    a->taps = r->mode == SAC_RESIZE_NEAREST ? 1 : 2 * (int)ceil((r->mode == SAC_RESIZE_CUBIC ? 2 : 1) / a->shrink);
+    a->taps = r->mode == SAC_RESIZE_NEAREST
+                  ? 1
+                  : 2 * (int)ceil((r->mode == SAC_RESIZE_CUBIC ? 2 : 1) / a->shrink);
     a->crops = p->coordinates == OPS_CROP;
     a->roi_start = r->roi_start[d];
     a->roi_end = r->roi_end[d];
@@ -115,7 +123,8 @@ static void set_units(struct ops_resize *p, const int64_t *dims, bool last)
         each = p->axis[k].dim == 1 ? 1 : each;
     const int64_t units = (dims[1] + each - 1) / each;
     p->channels = (int)dims[1];
-    p->units = (struct ops_places){.last = last, .count = dims[0] * units * dims[2] * dims[3] * dims[4]};
+    p->units =
+        (struct ops_places){.last = last, .count = dims[0] * units * dims[2] * dims[3] * dims[4]};
     p->units.c = ops_divisor_of(units);
     p->units.z = ops_divisor_of(dims[2]);
     p->units.y = ops_divisor_of(dims[3]);
@@ -124,8 +133,9 @@ static void set_units(struct ops_resize *p, const int64_t *dims, bool last)
 
 static bool by_eights(const struct ops_resize *p, int64_t channels)
 {
-    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) && (p->out_type == SAC_F16 || p->out_type == SAC_F32);
-    bool       fits = types && p->w.x_step[1] == 1 && p->w.y_step[1] == 1 && channels % 8 == 0;
+    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) &&
+                       (p->out_type == SAC_F16 || p->out_type == SAC_F32);
+    bool fits = types && p->w.x_step[1] == 1 && p->w.y_step[1] == 1 && channels % 8 == 0;
     for (int d = 0; d < 5; d++)
         fits = fits && (d == 1 || (p->w.x_step[d] % 8 == 0 && p->w.y_step[d] % 8 == 0));
     for (int k = 0; k < p->axes; k++)
@@ -137,8 +147,9 @@ static bool by_eights(const struct ops_resize *p, int64_t channels)
  * thread computes them together. */
 static void set_run(struct ops_resize *p, const int64_t *in, const int64_t *out)
 {
-    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) && (p->out_type == SAC_F16 || p->out_type == SAC_F32);
-    int64_t    reach = 0;
+    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) &&
+                       (p->out_type == SAC_F16 || p->out_type == SAC_F32);
+    int64_t reach = 0;
     p->x_axis = p->y_axis = -1;
     p->run = types && p->mode == OPS_RESIZE_LINEAR && !p->exclude_outside;
     for (int k = 0; k < p->axes; k++) {
@@ -148,7 +159,8 @@ static void set_run(struct ops_resize *p, const int64_t *in, const int64_t *out)
     }
     for (int d = 1; d < 5; d++)
         reach += (in[d] - 1) * p->w.x_step[d];
-    if (!p->run || p->x_axis < 0 || p->axis[p->x_axis].slope < 0 || p->axis[p->x_axis].slope > 0.66 || reach >= INT32_MAX) {
+    if (!p->run || p->x_axis < 0 || p->axis[p->x_axis].slope < 0 ||
+        p->axis[p->x_axis].slope > 0.66 || reach >= INT32_MAX) {
         p->run = 0;
         return;
     }
@@ -162,10 +174,11 @@ static void set_run(struct ops_resize *p, const int64_t *in, const int64_t *out)
 
 static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
 {
-    static const char *const coordinates[] = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
-                                              "align_corners", "asymmetric", "tf_half_pixel_for_nn",
-                                              "tf_crop_and_resize", NULL};
-    static const char *const nearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", NULL};
+    static const char *const coordinates[] = {
+        "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+        "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
+    static const char *const  nearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
+                                           "ceil", NULL};
     struct sac_op_call       *c = plan->call;
     const struct sac_operand *in = &c->in[0];
     struct ops_resize        *p = params;
@@ -195,8 +208,12 @@ static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
         ops_take(plan, i);
     return SAC_OK;
 }
-_Static_assert((int)SAC_RESIZE_NEAREST == OPS_RESIZE_NEAREST && (int)SAC_RESIZE_LINEAR == OPS_RESIZE_LINEAR &&
-               (int)SAC_RESIZE_CUBIC == OPS_RESIZE_CUBIC, "the modes are those of op_reads.h");
+_Static_assert((int)SAC_RESIZE_NEAREST == OPS_RESIZE_NEAREST &&
+                   (int)SAC_RESIZE_LINEAR == OPS_RESIZE_LINEAR &&
+                   (int)SAC_RESIZE_CUBIC == OPS_RESIZE_CUBIC,
+               "the modes are those of op_reads.h");
 
-const struct ops_row ops_row_Resize = {resize_layouts, resize_fill, ops_launch_resize, sizeof(struct ops_resize), 0};
-const struct ops_row ops_row_Upsample = {resize_layouts, resize_fill, ops_launch_resize, sizeof(struct ops_resize), 0};
+const struct ops_row ops_row_Resize = {resize_layouts, resize_fill, ops_launch_resize,
+                                       sizeof(struct ops_resize), 0};
+const struct ops_row ops_row_Upsample = {resize_layouts, resize_fill, ops_launch_resize,
+                                         sizeof(struct ops_resize), 0};

@@ -4,7 +4,8 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 /* The position of output index x on the input's axis, for nearest: divided exactly as in the
  * reference, because rounding could select another element. */
@@ -14,16 +15,20 @@ OPS_BODY double source_at(const ops_resize &r, const ops_resize_axis &a, int32_t
     case OPS_ASYMMETRIC: return x / a.scale;
     case OPS_TF_HALF_PIXEL: return (x + 0.5) / a.scale;
     case OPS_HALF_PIXEL: return (x + 0.5) / a.scale - 0.5;
-    case OPS_ALIGN_CORNERS: return a.scale * a.in == 1 ? 0 : x * (a.in - 1.0) / (a.scale * a.in - 1);
+    case OPS_ALIGN_CORNERS:
+        return a.scale * a.in == 1 ? 0 : x * (a.in - 1.0) / (a.scale * a.in - 1);
     case OPS_CROP:
         if (a.out > 1)
-            return a.roi_start * (a.in - 1.0) + x * ((a.roi_end - a.roi_start) * (a.in - 1.0)) / (a.out - 1);
+            return a.roi_start * (a.in - 1.0) +
+                   x * ((a.roi_end - a.roi_start) * (a.in - 1.0)) / (a.out - 1);
         return a.shift;
     default:
         if (a.slope == 0)
             return a.shift;
         return (x + 0.5) / a.scale - 0.5 +
-               (r.coordinates == OPS_HALF_PIXEL_SYMMETRIC ? a.in / 2.0 * (1 - a.out / (a.scale * a.in)) : 0);
+               (r.coordinates == OPS_HALF_PIXEL_SYMMETRIC
+                    ? a.in / 2.0 * (1 - a.out / (a.scale * a.in))
+                    : 0);
     }
 }
 
@@ -82,8 +87,10 @@ OPS_BODY taps taps_at(const ops_resize &r, const ops_resize_axis &a, int32_t x)
     const double source = r.mode == OPS_RESIZE_NEAREST ? source_at(r, a, x) : x * a.slope + a.shift;
     t.outside = a.crops && (source < 0 || source > a.in - 1);
     t.x = source < -1e9 ? -1e9 : source > 1e9 ? 1e9 : source;
-    t.start = r.mode == OPS_RESIZE_NEAREST ? nearest_at(r.nearest, t.x) : (int32_t)floor(t.x) + 1 - a.taps / 2;
-    if (r.mode == OPS_RESIZE_NEAREST || (r.mode == OPS_RESIZE_LINEAR && a.taps == 2 && !r.exclude_outside))
+    t.start = r.mode == OPS_RESIZE_NEAREST ? nearest_at(r.nearest, t.x)
+                                           : (int32_t)floor(t.x) + 1 - a.taps / 2;
+    if (r.mode == OPS_RESIZE_NEAREST ||
+        (r.mode == OPS_RESIZE_LINEAR && a.taps == 2 && !r.exclude_outside))
         return t; /* two linear weights add up to one */
     float sum = 0;
     for (int32_t k = 0; k < a.taps; k++)
@@ -100,8 +107,8 @@ OPS_BODY int32_t along(const at5 &at, int dim)
 /* The offset along the axes that are not resized. */
 OPS_BODY int64_t rest_of(const ops_resize &r, const at5 &at)
 {
-    int64_t from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2] + at.y * r.w.x_step[3] +
-                   at.x * r.w.x_step[4];
+    int64_t from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2] +
+                   at.y * r.w.x_step[3] + at.x * r.w.x_step[4];
     for (int k = 0; k < r.axes; k++)
         from -= along(at, r.axis[k].dim) * r.w.x_step[r.axis[k].dim];
     return from;
@@ -109,12 +116,13 @@ OPS_BODY int64_t rest_of(const ops_resize &r, const at5 &at)
 
 OPS_BODY int64_t target(const ops_resize &r, const at5 &at)
 {
-    return at.n * r.w.y_step[0] + at.c * r.w.y_step[1] + at.z * r.w.y_step[2] + at.y * r.w.y_step[3] +
-           at.x * r.w.y_step[4];
+    return at.n * r.w.y_step[0] + at.c * r.w.y_step[1] + at.z * r.w.y_step[2] +
+           at.y * r.w.y_step[3] + at.x * r.w.y_step[4];
 }
 
 /* visit(offset of an input from the output's rest, its weight) for all taps. */
-template <class VISIT> OPS_BODY bool each_tap(const ops_resize &r, const at5 &at, const VISIT &visit)
+template <class VISIT>
+OPS_BODY bool each_tap(const ops_resize &r, const at5 &at, const VISIT &visit)
 {
     taps    t[OPS_RESIZE_AXES];
     int64_t step[OPS_RESIZE_AXES];
@@ -148,19 +156,28 @@ template <class VISIT> OPS_BODY bool each_tap(const ops_resize &r, const at5 &at
 
 /* How an element is read: of a type known at compile time, or of any. */
 struct of_halves {
-    static OPS_BODY float get(const void *p, int, int64_t i) { return half_to_float(((const uint16_t *)p)[i]); }
+    static OPS_BODY float get(const void *p, int, int64_t i)
+    {
+        return half_to_float(((const uint16_t *)p)[i]);
+    }
 };
 struct of_floats {
-    static OPS_BODY float get(const void *p, int, int64_t i) { return ((const float *)p)[i]; }
+    static OPS_BODY float get(const void *p, int, int64_t i)
+    {
+        return ((const float *)p)[i];
+    }
 };
 struct of_any {
-    static OPS_BODY double get(const void *p, int type, int64_t i) { return ops::get<double>(p, type, i); }
+    static OPS_BODY double get(const void *p, int type, int64_t i)
+    {
+        return ops::get<double>(p, type, i);
+    }
 };
 
 /* The channels of a unit: every `step`-th from its offset on, so that neighbouring threads access
  * neighbouring channels. */
 struct channels {
-    int32_t first, step, count;
+    int32_t  first, step, count;
     OPS_BODY channels(const ops_resize &r, const at5 &at)
         : first(at.c), step((int32_t)r.units.c.d), count((r.channels - at.c + step - 1) / step)
     {
@@ -178,7 +195,7 @@ template <class T, class FROM> struct blend_body {
         int64_t           from, step;
         int32_t           count;
         T                *acc;
-        OPS_BODY void operator()(int64_t offset, float w) const
+        OPS_BODY void     operator()(int64_t offset, float w) const
         {
             OPS_UNROLL
             for (int j = 0; j < LANES; j++)
@@ -192,7 +209,8 @@ template <class T, class FROM> struct blend_body {
         const channels c(r, at);
         const int64_t  to = target(r, at), step = c.step * r.w.y_step[1];
         T              acc[LANES] = {};
-        const bool outside = each_tap(r, at, sum{*this, rest_of(r, at), c.step * r.w.x_step[1], c.count, acc});
+        const bool     outside =
+            each_tap(r, at, sum{*this, rest_of(r, at), c.step * r.w.x_step[1], c.count, acc});
         OPS_UNROLL
         for (int j = 0; j < LANES; j++)
             if (j < c.count)
@@ -200,7 +218,8 @@ template <class T, class FROM> struct blend_body {
     }
 };
 
-template <class T, class FROM> int blend(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
+template <class T, class FROM>
+int blend(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
 {
     blend_body<T, FROM> body = {r, ports->in[0], ports->out[0]};
     return each(body, r.units.count, stream);
@@ -214,7 +233,7 @@ struct blend8_body {
         const blend8_body &b;
         int64_t            from;
         float             *acc;
-        OPS_BODY void operator()(int64_t offset, float w) const
+        OPS_BODY void      operator()(int64_t offset, float w) const
         {
             float v[LANES];
             get8(b.in, b.r.in_type, from + offset, v);
@@ -239,8 +258,8 @@ struct blend8_body {
 
 /* The weights of four neighbouring outputs of a row for four columns of two rows. */
 struct run {
-    float   of[4][4], row[2]; /* of[output][column] */
-    int32_t at[2][4];
+    float    of[4][4], row[2]; /* of[output][column] */
+    int32_t  at[2][4];
     OPS_BODY run(const ops_resize &r, const at5 &place)
     {
         const ops_resize_axis &ax = r.axis[r.x_axis];
@@ -271,7 +290,10 @@ struct run {
             at[1][c] = rows[1] * (int32_t)r.w.x_step[3] + column;
         }
     }
-    static OPS_BODY int32_t inside(int32_t x, int32_t size) { return x < 0 ? 0 : x < size ? x : size - 1; }
+    static OPS_BODY int32_t inside(int32_t x, int32_t size)
+    {
+        return x < 0 ? 0 : x < size ? x : size - 1;
+    }
 };
 
 OPS_BODY void put4(void *p, int type, int64_t at, const float (&v)[4])
@@ -282,7 +304,8 @@ OPS_BODY void put4(void *p, int type, int64_t at, const float (&v)[4])
         return;
     }
     bytes16 b;
-    b.x = float_to_bits(v[0]), b.y = float_to_bits(v[1]), b.z = float_to_bits(v[2]), b.w = float_to_bits(v[3]);
+    b.x = float_to_bits(v[0]), b.y = float_to_bits(v[1]), b.z = float_to_bits(v[2]),
+    b.w = float_to_bits(v[3]);
     *(bytes16 *)((float *)p + at) = b;
 }
 
@@ -291,7 +314,7 @@ template <class FROM> struct run_body {
     struct ops_resize r;
     const void       *in;
     void             *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void     operator()(int64_t i) const
     {
         at5 at = place5(r.fours, i);
         at.x *= 4;
@@ -299,7 +322,8 @@ template <class FROM> struct run_body {
         const run      taps(r, at);
         const int64_t  step = c.step * r.w.x_step[1], to_step = c.step * r.w.y_step[1];
         const int32_t  left = (int32_t)r.units.x.d - at.x;
-        int64_t        from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2], to = target(r, at);
+        int64_t        from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2],
+                to = target(r, at);
         for (int j = 0; j < c.count; j++, from += step, to += to_step) {
             float column[4], v[4];
             OPS_UNROLL
@@ -308,8 +332,8 @@ template <class FROM> struct run_body {
                             taps.row[1] * FROM::get(in, 0, from + taps.at[1][k]);
             OPS_UNROLL
             for (int k = 0; k < 4; k++)
-                v[k] = taps.of[k][0] * column[0] + taps.of[k][1] * column[1] + taps.of[k][2] * column[2] +
-                       taps.of[k][3] * column[3];
+                v[k] = taps.of[k][0] * column[0] + taps.of[k][1] * column[1] +
+                       taps.of[k][2] * column[2] + taps.of[k][3] * column[3];
             if (r.whole) {
                 put4(out, r.out_type, to, v);
                 continue;
@@ -327,7 +351,7 @@ struct run8_body {
     struct ops_resize r;
     const void       *in;
     void             *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void     operator()(int64_t i) const
     {
         at5 at = place5(r.fours, i);
         at.x *= 4;
@@ -349,8 +373,8 @@ struct run8_body {
             float v[LANES];
             OPS_UNROLL
             for (int j = 0; j < LANES; j++)
-                v[j] = taps.of[k][0] * column[0][j] + taps.of[k][1] * column[1][j] + taps.of[k][2] * column[2][j] +
-                       taps.of[k][3] * column[3][j];
+                v[j] = taps.of[k][0] * column[0][j] + taps.of[k][1] * column[1][j] +
+                       taps.of[k][2] * column[2][j] + taps.of[k][3] * column[3][j];
             if (k < left)
                 put8(out, r.out_type, to + k * r.w.y_step[4], v);
         }
@@ -370,17 +394,21 @@ template <class UNIT> struct copy_body {
     const UNIT       *in;
     void             *out;
     struct pick {
-        int64_t *where;
-        OPS_BODY void operator()(int64_t offset, float) const { *where = offset; }
+        int64_t      *where;
+        OPS_BODY void operator()(int64_t offset, float) const
+        {
+            *where = offset;
+        }
     };
     OPS_BODY void operator()(int64_t i) const
     {
         const at5      at = place5(r.units, i);
         const channels c(r, at);
-        const int64_t  to = target(r, at), to_step = c.step * r.w.y_step[1], from_step = c.step * r.w.x_step[1];
-        int64_t        offset = 0;
-        const bool     outside = each_tap(r, at, pick{&offset});
-        const int64_t  from = rest_of(r, at) + offset;
+        const int64_t  to = target(r, at), to_step = c.step * r.w.y_step[1],
+                      from_step = c.step * r.w.x_step[1];
+        int64_t       offset = 0;
+        const bool    outside = each_tap(r, at, pick{&offset});
+        const int64_t from = rest_of(r, at) + offset;
         for (int j = 0; j < c.count; j++)
             if (outside)
                 put(out, r.out_type, to + j * to_step, r.extrapolation);
@@ -389,7 +417,8 @@ template <class UNIT> struct copy_body {
     }
 };
 
-template <class UNIT> int copy(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
+template <class UNIT>
+int copy(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
 {
     copy_body<UNIT> body = {r, (const UNIT *)ports->in[0], ports->out[0]};
     return each(body, r.units.count, stream);
@@ -400,7 +429,8 @@ template <class UNIT> int copy(const struct ops_resize &r, const struct ops_port
 extern "C" int ops_launch_resize(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_resize *r = (const struct ops_resize *)params;
-    const bool vector = r->vector && (uintptr_t)ports->in[0] % 16 == 0 && (uintptr_t)ports->out[0] % 16 == 0;
+    const bool               vector =
+        r->vector && (uintptr_t)ports->in[0] % 16 == 0 && (uintptr_t)ports->out[0] % 16 == 0;
     if (vector && r->run) {
         run8_body body = {*r, ports->in[0], ports->out[0]};
         return each(body, r->fours.count, stream);
@@ -410,7 +440,8 @@ extern "C" int ops_launch_resize(const void *params, const struct ops_ports *por
         return each(body, r->units.count, stream);
     }
     if (r->run)
-        return r->in_type == SAC_F16 ? runs<of_halves>(*r, ports, stream) : runs<of_floats>(*r, ports, stream);
+        return r->in_type == SAC_F16 ? runs<of_halves>(*r, ports, stream)
+                                     : runs<of_floats>(*r, ports, stream);
     const bool halves = r->in_type <= SAC_F16 && r->out_type <= SAC_F16;
     if (r->mode != OPS_RESIZE_NEAREST || r->in_type != r->out_type)
         return !halves                 ? blend<double, of_any>(*r, ports, stream)

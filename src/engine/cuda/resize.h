@@ -6,9 +6,21 @@
 
 #include "engine/cuda/window.h"
 
-enum ops_coordinates { OPS_HALF_PIXEL, OPS_HALF_PIXEL_SYMMETRIC, OPS_PYTORCH_HALF_PIXEL, OPS_ALIGN_CORNERS,
-                       OPS_ASYMMETRIC, OPS_TF_HALF_PIXEL, OPS_CROP };
-enum ops_nearest { OPS_NEAREST_PREFER_FLOOR, OPS_NEAREST_PREFER_CEIL, OPS_NEAREST_FLOOR, OPS_NEAREST_CEIL };
+enum ops_coordinates {
+    OPS_HALF_PIXEL,
+    OPS_HALF_PIXEL_SYMMETRIC,
+    OPS_PYTORCH_HALF_PIXEL,
+    OPS_ALIGN_CORNERS,
+    OPS_ASYMMETRIC,
+    OPS_TF_HALF_PIXEL,
+    OPS_CROP
+};
+enum ops_nearest {
+    OPS_NEAREST_PREFER_FLOOR,
+    OPS_NEAREST_PREFER_CEIL,
+    OPS_NEAREST_FLOOR,
+    OPS_NEAREST_CEIL
+};
 enum ops_resize_mode { OPS_RESIZE_NEAREST, OPS_RESIZE_LINEAR, OPS_RESIZE_CUBIC };
 
 struct ops_resize_axis {
@@ -20,15 +32,15 @@ struct ops_resize_axis {
 };
 enum { OPS_RESIZE_AXES = 3 };
 struct ops_resize {
-    struct ops_window      w; /* its steps alone */
-    struct ops_places      units; /* of up to 8 channels; of one where channels are resized */
-    struct ops_places      fours; /* the same of four columns, with `run` */
+    struct ops_window      w;          /* its steps alone */
+    struct ops_places      units;      /* of up to 8 channels; of one where channels are resized */
+    struct ops_places      fours;      /* the same of four columns, with `run` */
     int32_t                run, whole; /* whole: four columns lie side by side in the output */
-    int32_t                x_axis, y_axis; /* of a run; y_axis -1: rows stay */
+    int32_t                x_axis, y_axis;        /* of a run; y_axis -1: rows stay */
     struct ops_resize_axis axis[OPS_RESIZE_AXES]; /* unused ones: one tap at 0 */
     int32_t                channels, axes, mode, coordinates, nearest, exclude_outside;
-    int32_t                in_type, out_type, vector, floats; /* floats: else bytes of in_type are copied */
-    double                 cubic_a, extrapolation;
+    int32_t in_type, out_type, vector, floats; /* floats: else bytes of in_type are copied */
+    double  cubic_a, extrapolation;
 };
 OPS_LAUNCHER(ops_launch_resize);
 

@@ -23,10 +23,10 @@ struct ops_row {
 
 extern const struct ops_row *const ops_rows[SAC_OP_COUNT];
 /* The provider's kernels, which find the row by the node's operator. */
-bool       ops_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t size);
+bool ops_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t size);
 sac_result ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan);
-sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *const *out, void *scratch,
-                   struct sac_stream *stream);
+sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                   void *scratch, struct sac_stream *stream);
 void       ops_release(void *state);
 
 struct ops_state {
@@ -35,8 +35,8 @@ struct ops_state {
     int                   in_count, out_count;
     max_align_t           params[];
 };
-static inline struct ops_ports ops_ports_of(const struct ops_state *s, void *const *in, void *const *out,
-                                            void *scratch)
+static inline struct ops_ports ops_ports_of(const struct ops_state *s, void *const *in,
+                                            void *const *out, void *scratch)
 {
     struct ops_ports ports = {.scratch = scratch};
     for (int i = 0; i < s->in_count; i++)

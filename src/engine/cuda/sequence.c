@@ -26,7 +26,8 @@ static int out_type(const struct sac_kernel_plan *plan, int i)
 
 static struct ops_heads heads_of(const struct sac_heads *h)
 {
-    return (struct ops_heads){h->batch, h->count, h->length, h->size, {h->step[0], h->step[1], h->step[2]}};
+    return (struct ops_heads){
+        h->batch, h->count, h->length, h->size, {h->step[0], h->step[1], h->step[2]}};
 }
 
 /* ---- Attention ---- */
@@ -123,7 +124,7 @@ static sac_result recurrent_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-#define ROW(op, fill, launch, params)                                                                     \
+#define ROW(op, fill, launch, params) \
     const struct ops_row ops_row_##op = {plain_layouts, fill, launch, sizeof(struct params), 0};
 ROW(Attention, attention_fill, ops_launch_attention, ops_attention)
 ROW(RotaryEmbedding, rotary_fill, ops_launch_rotary, ops_rotary)

@@ -15,7 +15,7 @@ struct ops_attention {
     struct ops_heads q, k, v;
     int64_t          past, total, group, left, right;
     double           scale, softcap;
-    int32_t          causal, mode, flat; /* flat: [B,S,H*D] */
+    int32_t          causal, mode, flat;                                     /* flat: [B,S,H*D] */
     int32_t          q_type, k_type, v_type, past_key_type, past_value_type; /* 0: there is none */
     int32_t          mask_type, mask_rank, has_valid, team;
     int64_t          mask_dim[4];

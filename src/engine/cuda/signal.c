@@ -98,7 +98,7 @@ static sac_result loss_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-#define ROW(op, fill, launch, params)                                                                     \
+#define ROW(op, fill, launch, params) \
     const struct ops_row ops_row_##op = {exact_layouts, fill, launch, sizeof(struct params), 0};
 ROW(DFT, dft_fill, ops_launch_dft, ops_dft)
 ROW(STFT, stft_fill, ops_launch_dft, ops_dft)

@@ -5,7 +5,8 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 /* ---- DFT and STFT: a team sums one frequency ---- */
 
@@ -40,7 +41,8 @@ struct dft_body {
         double        re = 0, im = 0;
         for (int64_t t = team.lane(); t < p.length; t += team.lanes()) {
             double       x[2];
-            const double angle = (p.inverse ? 2 : -2) * 3.14159265358979323846 * (double)(k * t % p.length) / (double)p.length;
+            const double angle = (p.inverse ? 2 : -2) * 3.14159265358979323846 *
+                                 (double)(k * t % p.length) / (double)p.length;
             read(line, t, x);
             re += x[0] * cos(angle) - x[1] * sin(angle);
             im += x[0] * sin(angle) + x[1] * cos(angle);
@@ -50,7 +52,8 @@ struct dft_body {
         if (team.lane() != 0)
             return;
         const double  by = p.inverse ? 1.0 / (double)p.length : 1;
-        const int64_t to = (p.stft ? i : (line / p.inner * p.out + k) * p.inner + line % p.inner) * p.parts;
+        const int64_t to =
+            (p.stft ? i : (line / p.inner * p.out + k) * p.inner + line % p.inner) * p.parts;
         put_float(out, p.out_type, to, re * by);
         if (p.parts == 2)
             put_float(out, p.out_type, to + 1, im * by);
@@ -64,7 +67,7 @@ struct det_body {
     const void    *in;
     double        *room;
     void          *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void  operator()(int64_t i) const
     {
         const int64_t size = p.n * p.n;
         for (int64_t k = 0; k < size; k++)
@@ -93,13 +96,19 @@ struct loss_body {
     {
         const int64_t start = i / p.plane * p.classes * p.plane + i % p.plane;
         const double  norm = p.cross_entropy ? norm_of(start) : 0;
-        int64_t       target_class = p.target_type == SAC_I32 ? ((const int32_t *)target)[i] : ((const int64_t *)target)[i];
+        int64_t       target_class =
+            p.target_type == SAC_I32 ? ((const int32_t *)target)[i] : ((const int64_t *)target)[i];
         for (int64_t k = 0; k < p.classes && p.log_type; k++)
-            put_float(logs, p.log_type, start + k * p.plane, get_double(in, p.in_type, start + k * p.plane) - norm);
-        const bool skip = (p.ignores && target_class == p.ignored) || target_class < 0 || target_class >= p.classes;
+            put_float(logs, p.log_type, start + k * p.plane,
+                      get_double(in, p.in_type, start + k * p.plane) - norm);
+        const bool skip = (p.ignores && target_class == p.ignored) || target_class < 0 ||
+                          target_class >= p.classes;
         target_class = skip ? 0 : target_class;
-        const double weight = skip ? 0 : p.weight_type ? get_double(weights, p.weight_type, target_class) : 1;
-        const double loss = skip ? 0 : weight * (norm - get_double(in, p.in_type, start + target_class * p.plane));
+        const double weight = skip            ? 0
+                              : p.weight_type ? get_double(weights, p.weight_type, target_class)
+                                              : 1;
+        const double loss =
+            skip ? 0 : weight * (norm - get_double(in, p.in_type, start + target_class * p.plane));
         if (!p.reduces && p.out_type)
             put_float(out, p.out_type, i, loss);
         if (p.reduces) {
@@ -110,9 +119,9 @@ struct loss_body {
 };
 
 struct loss_sum_body {
-    struct ops_loss p;
-    const double   *room;
-    void           *out;
+    struct ops_loss                     p;
+    const double                       *room;
+    void                               *out;
     template <class TEAM> OPS_BODY void operator()(int64_t, int, const TEAM &team) const
     {
         double loss = 0, weight = 0;
@@ -139,15 +148,22 @@ extern "C" int ops_launch_dft(const void *params, const struct ops_ports *ports,
 
 extern "C" int ops_launch_det(const void *params, const struct ops_ports *ports, void *stream)
 {
-    det_body body = {*(const struct ops_det *)params, ports->in[0], (double *)ports->scratch, ports->out[0]};
+    det_body body = {*(const struct ops_det *)params, ports->in[0], (double *)ports->scratch,
+                     ports->out[0]};
     return each(body, body.p.count, stream);
 }
 
 extern "C" int ops_launch_loss(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_loss *p = (const struct ops_loss *)params;
-    loss_body body = {*p, ports->in[0], ports->in[1], ports->in[2], ports->out[0], ports->out[1], (double *)ports->scratch};
-    const int res = each(body, p->count, stream);
+    loss_body              body = {*p,
+                                   ports->in[0],
+                                   ports->in[1],
+                                   ports->in[2],
+                                   ports->out[0],
+                                   ports->out[1],
+                                   (double *)ports->scratch};
+    const int              res = each(body, p->count, stream);
     if (res || !p->reduces || !p->out_type)
         return res;
     loss_sum_body sum = {*p, (const double *)ports->scratch, ports->out[0]};

@@ -4,7 +4,8 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 template <class T> struct softmax_body {
     struct ops_softmax p;
@@ -14,7 +15,8 @@ template <class T> struct softmax_body {
     OPS_BODY T read(int64_t start, int64_t j) const
     {
         const struct ops_view &v = p.lines.inner;
-        return floats<T>::get(in, p.in_type, start + (v.rank == 1 ? j * v.step[0][0] : place_of(v, j)));
+        return floats<T>::get(in, p.in_type,
+                              start + (v.rank == 1 ? j * v.step[0][0] : place_of(v, j)));
     }
     OPS_BODY void write(int64_t start, int64_t j, T v) const
     {

@@ -10,7 +10,7 @@
 static bool image_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     const struct sac_op_call *c = plan->call;
-    const bool                last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&c->in[0]);
+    const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&c->in[0]);
     for (int i = 1; i < c->in_count; i++)
         plan->in_layout[i] = ops_with_last(plan->in_layout[i], false);
     plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
@@ -162,7 +162,7 @@ static sac_result unpool_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-#define ROW(op, layouts, fill, launch, params)                                                            \
+#define ROW(op, layouts, fill, launch, params) \
     const struct ops_row ops_row_##op = {layouts, fill, launch, sizeof(struct params), 0};
 ROW(GridSample, image_layouts, grid_fill, ops_launch_grid_sample, ops_grid_sample)
 ROW(AffineGrid, places_layouts, affine_fill, ops_launch_affine, ops_affine)

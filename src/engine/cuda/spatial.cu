@@ -4,17 +4,19 @@
 
 using namespace ops;
 
-namespace {
+namespace
+{
 
 OPS_BODY int64_t target(const ops_window &w, const at5 &at)
 {
-    return at.n * w.y_step[0] + at.c * w.y_step[1] + at.z * w.y_step[2] + at.y * w.y_step[3] + at.x * w.y_step[4];
+    return at.n * w.y_step[0] + at.c * w.y_step[1] + at.z * w.y_step[2] + at.y * w.y_step[3] +
+           at.x * w.y_step[4];
 }
 
 /* ---- GridSample; the comments are engine/op_grid_sample.c's ---- */
 
-enum { NEAREST, LINEAR, CUBIC };       /* enum sac_sample_mode */
-enum { ZEROS, BORDER, REFLECTION };    /* enum sac_sample_padding */
+enum { NEAREST, LINEAR, CUBIC };    /* enum sac_sample_mode */
+enum { ZEROS, BORDER, REFLECTION }; /* enum sac_sample_padding */
 
 OPS_BODY double reflect(double x, double lo, double hi)
 {
@@ -25,7 +27,10 @@ OPS_BODY double reflect(double x, double lo, double hi)
     return off <= span ? lo + off : hi - (off - span);
 }
 
-OPS_BODY double clamp(double x, double lo, double hi) { return x < lo ? lo : x > hi ? hi : x; }
+OPS_BODY double clamp(double x, double lo, double hi)
+{
+    return x < lo ? lo : x > hi ? hi : x;
+}
 
 OPS_BODY int32_t padded_index(const ops_grid_sample &p, int d, double at)
 {
@@ -81,11 +86,12 @@ struct grid_body {
     struct ops_grid_sample p;
     const void            *in, *grid;
     void                  *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void          operator()(int64_t i) const
     {
         const at5     at = place5(p.places, i);
-        const int64_t spot = (((int64_t)at.n * p.w.out[0] + at.z) * p.w.out[1] + at.y) * p.w.out[2] + at.x;
-        grid_taps     t[3];
+        const int64_t spot =
+            (((int64_t)at.n * p.w.out[0] + at.z) * p.w.out[1] + at.y) * p.w.out[2] + at.x;
+        grid_taps t[3];
         OPS_UNROLL
         for (int d = 0; d < 3; d++) { /* the grid has the last dimension first */
             t[d] = grid_taps{0, 0, 1};
@@ -103,8 +109,10 @@ struct grid_body {
                     const int32_t x = padded_index(p, 2, t[2].first + k);
                     if (x >= 0)
                         sum += wy * grid_weight(p, t[2], k) *
-                               get_float(in, p.in_type, at.n * p.w.x_step[0] + at.c * p.w.x_step[1] + z * p.w.x_step[2] +
-                                                            y * p.w.x_step[3] + x * p.w.x_step[4]);
+                               get_float(in, p.in_type,
+                                         at.n * p.w.x_step[0] + at.c * p.w.x_step[1] +
+                                             z * p.w.x_step[2] + y * p.w.x_step[3] +
+                                             x * p.w.x_step[4]);
                 }
             }
         }
@@ -116,7 +124,7 @@ struct affine_body {
     struct ops_affine p;
     const void       *theta;
     void             *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void     operator()(int64_t i) const
     {
         double        at[4] = {0, 0, 0, 1}; /* x, y, (z,) 1 */
         const int64_t places = p.size[0] * p.size[1] * p.size[2];
@@ -124,7 +132,9 @@ struct affine_body {
         for (int k = 0; k < p.rank; k++) {
             const int64_t size = p.size[2 - k];
             const double  x = (double)(rest % size);
-            at[k] = !p.align ? (2 * x + 1) / (double)size - 1 : size > 1 ? 2 * x / (double)(size - 1) - 1 : -1;
+            at[k] = !p.align   ? (2 * x + 1) / (double)size - 1
+                    : size > 1 ? 2 * x / (double)(size - 1) - 1
+                               : -1;
             rest /= size;
         }
         for (int row = 0; row < p.rank; row++) {
@@ -156,8 +166,9 @@ struct roi_body {
         const double  fy = py - y0, fx = px - x0;
         for (int k = 0; k < 4; k++) {
             const double  weight = off ? 0 : (k & 2 ? fy : 1 - fy) * (k & 1 ? fx : 1 - fx);
-            const int64_t at = base + (k & 2 ? y1 : y0) * p.w.x_step[3] + (k & 1 ? x1 : x0) * p.w.x_step[4];
-            const double  v = weight * get_double(in, p.in_type, at);
+            const int64_t at =
+                base + (k & 2 ? y1 : y0) * p.w.x_step[3] + (k & 1 ? x1 : x0) * p.w.x_step[4];
+            const double v = weight * get_double(in, p.in_type, at);
             *sum += v;
             *best = fmax(*best, v);
         }
@@ -181,7 +192,9 @@ struct roi_body {
             for (int32_t b = 0; b < columns; b++)
                 sample(image * p.w.x_step[0] + at.c * p.w.x_step[1], top + (a + 0.5) * h / rows,
                        left + (b + 0.5) * w / columns, &sum, &best);
-        const double v = rows == 0 || columns == 0 ? 0 : p.max ? best : sum / ((double)rows * columns);
+        const double v = rows == 0 || columns == 0 ? 0
+                         : p.max                   ? best
+                                                   : sum / ((double)rows * columns);
         put_float(out, p.out_type, target(p.w, at), v);
     }
 };
@@ -192,7 +205,7 @@ struct col2im_body {
     struct ops_col2im p;
     const void       *in;
     void             *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void     operator()(int64_t i) const
     {
         const int64_t pixel = i % p.pixels, plane = i / p.pixels;
         double        sum = 0;
@@ -227,7 +240,8 @@ struct deform_body {
         const ops_window &w = p.w;
         return y < 0 || x < 0 || y >= w.in[1] || x >= w.in[2]
                    ? 0
-                   : get_double(in[0], p.type[0], plane + (int64_t)y * w.x_step[3] + (int64_t)x * w.x_step[4]);
+                   : get_double(in[0], p.type[0],
+                                plane + (int64_t)y * w.x_step[3] + (int64_t)x * w.x_step[4]);
     }
     OPS_BODY double blend(int64_t plane, double y, double x) const
     {
@@ -240,21 +254,23 @@ struct deform_body {
     {
         const ops_window &w = p.w;
         const at5         at = place5(p.places, i);
-        const int64_t     spot = (int64_t)at.y * w.out[2] + at.x, plane = (int64_t)w.out[1] * w.out[2];
-        const int32_t     group = at.c / p.out_each, taps = w.kernel[1] * w.kernel[2];
-        double            sum = p.type[3] ? get_double(in[3], p.type[3], at.c) : 0;
+        const int64_t spot = (int64_t)at.y * w.out[2] + at.x, plane = (int64_t)w.out[1] * w.out[2];
+        const int32_t group = at.c / p.out_each, taps = w.kernel[1] * w.kernel[2];
+        double        sum = p.type[3] ? get_double(in[3], p.type[3], at.c) : 0;
         for (int32_t k = 0; k < p.in_each; k++) {
             const int32_t c = group * p.in_each + k;
             const int64_t og = c / p.per_offset;
             for (int32_t t = 0; t < taps; t++) {
                 const int64_t o = (at.n * (int64_t)p.offset_groups + og) * taps + t;
-                const double  y = at.y * w.stride[1] - w.pad_begin[1] + t / w.kernel[2] * w.dilation[1] +
+                const double  y = at.y * w.stride[1] - w.pad_begin[1] +
+                                 t / w.kernel[2] * w.dilation[1] +
                                  get_double(in[2], p.type[2], 2 * o * plane + spot);
-                const double  x = at.x * w.stride[2] - w.pad_begin[2] + t % w.kernel[2] * w.dilation[2] +
+                const double x = at.x * w.stride[2] - w.pad_begin[2] +
+                                 t % w.kernel[2] * w.dilation[2] +
                                  get_double(in[2], p.type[2], (2 * o + 1) * plane + spot);
-                const double  mask = p.type[4] ? get_double(in[4], p.type[4], o * plane + spot) : 1;
-                sum += get_double(in[1], p.type[1], ((int64_t)at.c * p.in_each + k) * taps + t) * mask *
-                       blend(at.n * w.x_step[0] + c * w.x_step[1], y, x);
+                const double mask = p.type[4] ? get_double(in[4], p.type[4], o * plane + spot) : 1;
+                sum += get_double(in[1], p.type[1], ((int64_t)at.c * p.in_each + k) * taps + t) *
+                       mask * blend(at.n * w.x_step[0] + c * w.x_step[1], y, x);
             }
         }
         put_float(out, p.out_type, target(w, at), sum);
@@ -265,7 +281,10 @@ struct deform_body {
 
 template <class UNIT> struct clear_body {
     UNIT         *out;
-    OPS_BODY void operator()(int64_t i) const { out[i] = 0; }
+    OPS_BODY void operator()(int64_t i) const
+    {
+        out[i] = 0;
+    }
 };
 
 template <class UNIT> struct unpool_body {
@@ -273,7 +292,7 @@ template <class UNIT> struct unpool_body {
     const UNIT       *in;
     const int64_t    *indices;
     UNIT             *out;
-    OPS_BODY void operator()(int64_t i) const
+    OPS_BODY void     operator()(int64_t i) const
     {
         int64_t rest = indices[i], to = 0;
         if (rest < 0 || rest >= p.whole_count)
@@ -286,19 +305,23 @@ template <class UNIT> struct unpool_body {
     }
 };
 
-template <class UNIT> int unpool(const struct ops_unpool &p, const struct ops_ports *ports, void *stream)
+template <class UNIT>
+int unpool(const struct ops_unpool &p, const struct ops_ports *ports, void *stream)
 {
     clear_body<UNIT>  clear = {(UNIT *)ports->out[0]};
-    unpool_body<UNIT> body = {p, (const UNIT *)ports->in[0], (const int64_t *)ports->in[1], (UNIT *)ports->out[0]};
+    unpool_body<UNIT> body = {p, (const UNIT *)ports->in[0], (const int64_t *)ports->in[1],
+                              (UNIT *)ports->out[0]};
     const int         res = each(clear, p.out_count, stream);
     return res ? res : each(body, p.count, stream);
 }
 
 } // namespace
 
-extern "C" int ops_launch_grid_sample(const void *params, const struct ops_ports *ports, void *stream)
+extern "C" int ops_launch_grid_sample(const void *params, const struct ops_ports *ports,
+                                      void *stream)
 {
-    grid_body body = {*(const struct ops_grid_sample *)params, ports->in[0], ports->in[1], ports->out[0]};
+    grid_body body = {*(const struct ops_grid_sample *)params, ports->in[0], ports->in[1],
+                      ports->out[0]};
     return each(body, body.p.places.count, stream);
 }
 
@@ -310,8 +333,8 @@ extern "C" int ops_launch_affine(const void *params, const struct ops_ports *por
 
 extern "C" int ops_launch_roi_align(const void *params, const struct ops_ports *ports, void *stream)
 {
-    roi_body body = {*(const struct ops_roi_align *)params, ports->in[0], ports->in[1], (const int64_t *)ports->in[2],
-                     ports->out[0]};
+    roi_body body = {*(const struct ops_roi_align *)params, ports->in[0], ports->in[1],
+                     (const int64_t *)ports->in[2], ports->out[0]};
     return each(body, body.p.places.count, stream);
 }
 
@@ -324,7 +347,8 @@ extern "C" int ops_launch_col2im(const void *params, const struct ops_ports *por
 extern "C" int ops_launch_deform(const void *params, const struct ops_ports *ports, void *stream)
 {
     deform_body body = {*(const struct ops_deform *)params,
-                        {ports->in[0], ports->in[1], ports->in[2], ports->in[3], ports->in[4]}, ports->out[0]};
+                        {ports->in[0], ports->in[1], ports->in[2], ports->in[3], ports->in[4]},
+                        ports->out[0]};
     return each(body, body.p.places.count, stream);
 }
 

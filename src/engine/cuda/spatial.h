@@ -9,8 +9,8 @@
 struct ops_grid_sample {
     struct ops_window w;
     struct ops_places places;
-    int32_t           mode, padding, align, rank, in_type, grid_type, out_type; /* enum sac_sample_... */
-    int32_t           size[3];
+    int32_t mode, padding, align, rank, in_type, grid_type, out_type; /* enum sac_sample_... */
+    int32_t size[3];
 };
 OPS_LAUNCHER(ops_launch_grid_sample);
 

@@ -7,18 +7,30 @@
 #include "engine/cuda/lines.h"
 #include "engine/cuda/numbers.cuh"
 
-namespace ops {
+namespace ops
+{
 
 /* The teams that a body may get: each adds a kernel and its code. */
-constexpr unsigned SOLO = 1u << OPS_TEAM_SOLO, WARPS = 1u << OPS_TEAM_WARP, BLOCKS = 1u << OPS_TEAM_BLOCK,
-                   COLUMNS = 1u << OPS_TEAM_COLUMN;
+constexpr unsigned SOLO = 1u << OPS_TEAM_SOLO, WARPS = 1u << OPS_TEAM_WARP,
+                   BLOCKS = 1u << OPS_TEAM_BLOCK, COLUMNS = 1u << OPS_TEAM_COLUMN;
 constexpr unsigned CHOSEN = SOLO | WARPS | BLOCKS; /* by ops_choose_team */
 
 struct solo {
-    OPS_BODY int lane() const { return 0; }
-    OPS_BODY int lanes() const { return 1; }
-    OPS_BODY void sync() const {} /* makes writes of the team's threads visible to all of them */
-    template <class T, class FOLD> OPS_BODY T all(T v, FOLD) const { return v; }
+    OPS_BODY int lane() const
+    {
+        return 0;
+    }
+    OPS_BODY int lanes() const
+    {
+        return 1;
+    }
+    OPS_BODY void sync() const
+    {
+    } /* makes writes of the team's threads visible to all of them */
+    template <class T, class FOLD> OPS_BODY T all(T v, FOLD) const
+    {
+        return v;
+    }
     /* write(line, k, what the team's threads have of v[k], folded) for eight numbers of a line. */
     template <class FOLD, class WRITE>
     OPS_BODY void eight(int64_t line, int64_t, double (&v)[LANES], FOLD, const WRITE &write) const
@@ -31,7 +43,10 @@ struct solo {
 #ifdef __CUDACC__
 constexpr int WARP = 32;
 
-template <class T> __device__ __forceinline__ T shuffle(T v, int step) { return __shfl_xor_sync(0xffffffff, v, step); }
+template <class T> __device__ __forceinline__ T shuffle(T v, int step)
+{
+    return __shfl_xor_sync(0xffffffff, v, step);
+}
 
 template <class T, class FOLD> __device__ __forceinline__ T fold_warp(T v, FOLD fold)
 {
@@ -42,17 +57,38 @@ template <class T, class FOLD> __device__ __forceinline__ T fold_warp(T v, FOLD 
 }
 
 struct warp {
-    __device__ int lane() const { return threadIdx.x % WARP; }
-    __device__ int lanes() const { return WARP; }
-    __device__ void sync() const { __syncwarp(); }
-    template <class T, class FOLD> __device__ T all(T v, FOLD fold) const { return fold_warp(v, fold); }
+    __device__ int lane() const
+    {
+        return threadIdx.x % WARP;
+    }
+    __device__ int lanes() const
+    {
+        return WARP;
+    }
+    __device__ void sync() const
+    {
+        __syncwarp();
+    }
+    template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
+    {
+        return fold_warp(v, fold);
+    }
 };
 
 struct block {
-    void *room; /* shared memory for a number of each warp */
-    __device__ int lane() const { return threadIdx.x; }
-    __device__ int lanes() const { return THREADS; }
-    __device__ void sync() const { __syncthreads(); }
+    void          *room; /* shared memory for a number of each warp */
+    __device__ int lane() const
+    {
+        return threadIdx.x;
+    }
+    __device__ int lanes() const
+    {
+        return THREADS;
+    }
+    __device__ void sync() const
+    {
+        __syncthreads();
+    }
     template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
     {
         T *each_warp = (T *)room;
@@ -71,10 +107,19 @@ struct block {
 
 /* One thread of each warp of the block: the threads beside it work on the neighbouring lines. */
 struct column {
-    void *room; /* shared memory for eight numbers of each thread */
-    __device__ int lane() const { return threadIdx.x / WARP; }
-    __device__ int lanes() const { return THREADS / WARP; }
-    __device__ void sync() const { __syncthreads(); }
+    void          *room; /* shared memory for eight numbers of each thread */
+    __device__ int lane() const
+    {
+        return threadIdx.x / WARP;
+    }
+    __device__ int lanes() const
+    {
+        return THREADS / WARP;
+    }
+    __device__ void sync() const
+    {
+        __syncthreads();
+    }
     template <class T, class FOLD> __device__ T all(T v, FOLD fold) const
     {
         T *each_thread = (T *)room;
@@ -90,7 +135,8 @@ struct column {
     /* The block's 32 lines by eight numbers are one number per thread. The row's length avoids bank
      * conflicts. */
     template <class FOLD, class WRITE>
-    __device__ void eight(int64_t line, int64_t lines, double (&v)[LANES], FOLD fold, const WRITE &write) const
+    __device__ void eight(int64_t line, int64_t lines, double (&v)[LANES], FOLD fold,
+                          const WRITE &write) const
     {
         double   *each_thread = (double *)room;
         const int beside = threadIdx.x / LANES, k = threadIdx.x % LANES;
@@ -111,7 +157,8 @@ struct column {
 };
 
 template <class BODY>
-__global__ void __launch_bounds__(THREADS) solo_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+__global__ void __launch_bounds__(THREADS)
+    solo_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
     const int64_t stride = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < rows * parts; i += stride)
@@ -119,15 +166,18 @@ __global__ void __launch_bounds__(THREADS) solo_kernel(const __grid_constant__ B
 }
 
 template <class BODY>
-__global__ void __launch_bounds__(THREADS) warp_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+__global__ void __launch_bounds__(THREADS)
+    warp_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
     const int64_t stride = (int64_t)gridDim.x * (THREADS / WARP);
-    for (int64_t i = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP; i < rows * parts; i += stride)
+    for (int64_t i = (int64_t)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP; i < rows * parts;
+         i += stride)
         body(i / parts, (int)(i % parts), warp());
 }
 
 template <class BODY>
-__global__ void __launch_bounds__(THREADS) block_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+__global__ void __launch_bounds__(THREADS)
+    block_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
     __shared__ double room[2 * THREADS / WARP];
     for (int64_t i = blockIdx.x; i < rows * parts; i += gridDim.x)
@@ -137,7 +187,8 @@ __global__ void __launch_bounds__(THREADS) block_kernel(const __grid_constant__ 
 /* Where the number of lines is not a multiple of a warp, the last is computed more than once, with
  * the same result. */
 template <class BODY>
-__global__ void __launch_bounds__(THREADS) column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
+__global__ void __launch_bounds__(THREADS)
+    column_kernel(const __grid_constant__ BODY body, int64_t rows, int parts)
 {
     __shared__ double room[LANES * column::EIGHT_ROW];
     const int64_t     groups = (rows + WARP - 1) / WARP;
@@ -158,11 +209,13 @@ template <class BODY> int columns(const BODY &body, int64_t rows, int parts, voi
 {
     if (rows <= 0)
         return 0;
-    column_kernel<<<blocks_of((rows + WARP - 1) / WARP * parts, 1), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+    column_kernel<<<blocks_of((rows + WARP - 1) / WARP * parts, 1), THREADS, 0,
+                    (cudaStream_t)stream>>>(body, rows, parts);
     return (int)cudaGetLastError();
 }
 
-template <unsigned TEAMS = CHOSEN, class BODY> int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
+template <unsigned TEAMS = CHOSEN, class BODY>
+int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
 {
     const int64_t n = rows * parts;
     if (!(TEAMS >> team & 1))
@@ -171,10 +224,12 @@ template <unsigned TEAMS = CHOSEN, class BODY> int lines(const BODY &body, int t
         return 0;
     if constexpr ((TEAMS & SOLO) != 0)
         if (team == OPS_TEAM_SOLO)
-            solo_kernel<<<blocks_of(n, THREADS), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+            solo_kernel<<<blocks_of(n, THREADS), THREADS, 0, (cudaStream_t)stream>>>(body, rows,
+                                                                                     parts);
     if constexpr ((TEAMS & WARPS) != 0)
         if (team == OPS_TEAM_WARP)
-            warp_kernel<<<blocks_of(n, THREADS / WARP), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
+            warp_kernel<<<blocks_of(n, THREADS / WARP), THREADS, 0, (cudaStream_t)stream>>>(
+                body, rows, parts);
     if constexpr ((TEAMS & BLOCKS) != 0)
         if (team == OPS_TEAM_BLOCK)
             block_kernel<<<blocks_of(n, 1), THREADS, 0, (cudaStream_t)stream>>>(body, rows, parts);
@@ -192,7 +247,8 @@ template <class BODY> int columns(const BODY &body, int64_t rows, int parts, voi
     return 0;
 }
 
-template <unsigned TEAMS = CHOSEN, class BODY> int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
+template <unsigned TEAMS = CHOSEN, class BODY>
+int lines(const BODY &body, int team, int64_t rows, int parts, void *stream)
 {
     if (!(TEAMS >> team & 1))
         return 1;
@@ -201,31 +257,49 @@ template <unsigned TEAMS = CHOSEN, class BODY> int lines(const BODY &body, int t
 #endif
 
 template <class T> struct add {
-    OPS_BODY T operator()(T a, T b) const { return a + b; }
+    OPS_BODY T operator()(T a, T b) const
+    {
+        return a + b;
+    }
 };
 template <class T> struct multiply {
-    OPS_BODY T operator()(T a, T b) const { return a * b; }
+    OPS_BODY T operator()(T a, T b) const
+    {
+        return a * b;
+    }
 };
 /* NaN stays. */
 template <class T> struct larger {
-    OPS_BODY T operator()(T a, T b) const { return b > a || is_nan(b) ? b : a; }
+    OPS_BODY T operator()(T a, T b) const
+    {
+        return b > a || is_nan(b) ? b : a;
+    }
 };
 template <class T> struct smaller {
-    OPS_BODY T operator()(T a, T b) const { return b < a || is_nan(b) ? b : a; }
+    OPS_BODY T operator()(T a, T b) const
+    {
+        return b < a || is_nan(b) ? b : a;
+    }
 };
 
 /* The start of part `part` of a line of n. */
-OPS_BODY int64_t part_start(int64_t n, int part, int parts) { return parts == 1 ? n * part : n * part / parts; }
+OPS_BODY int64_t part_start(int64_t n, int part, int parts)
+{
+    return parts == 1 ? n * part : n * part / parts;
+}
 
-/* Of elements first, first + lanes, ... below last, those that are added up in float before double takes over. */
+/* Of elements first, first + lanes, ... below last, those that are added up in float before double
+ * takes over. */
 OPS_BODY int turns_of(int64_t first, int64_t last, int lanes)
 {
     const int64_t left = (last - first + lanes - 1) / lanes;
     return (int)(left < 64 ? left : 64);
 }
 
-/* f(x) summed over elements of a line that the team's threads take in turn: float for a while, then double. */
-template <class F, class TEAM> OPS_BODY double sum_of(const F &f, int64_t first, int64_t last, const TEAM &team)
+/* f(x) summed over elements of a line that the team's threads take in turn: float for a while, then
+ * double. */
+template <class F, class TEAM>
+OPS_BODY double sum_of(const F &f, int64_t first, int64_t last, const TEAM &team)
 {
     const int lanes = team.lanes();
     double    total = 0;

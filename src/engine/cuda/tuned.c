@@ -8,7 +8,7 @@ static struct {
     pthread_mutex_t lock; /* guards the rest */
     struct tuned {
         char *key, *choice;
-    }     *items;
+    } * items;
     size_t count, capacity;
 } tuned = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

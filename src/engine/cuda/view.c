@@ -5,8 +5,8 @@
 
 /* ---- strides of an operand ---- */
 
-static void steps_of(const struct sac_operand *o, enum sac_layout layout, int64_t pixel, int64_t sample,
-                     int64_t *steps)
+static void steps_of(const struct sac_operand *o, enum sac_layout layout, int64_t pixel,
+                     int64_t sample, int64_t *steps)
 {
     if (!sac_layout_is_last(layout) || o->rank < 3) {
         sac_dense_strides(o->rank, o->dims, steps);
@@ -28,7 +28,8 @@ void ops_steps_in(const struct sac_kernel_plan *plan, int i, int64_t *steps)
 
 void ops_steps_out(const struct sac_kernel_plan *plan, int i, int64_t *steps)
 {
-    steps_of(&plan->call->out[i], plan->out_layout[i], plan->out_pixel[i], plan->out_sample[i], steps);
+    steps_of(&plan->call->out[i], plan->out_layout[i], plan->out_pixel[i], plan->out_sample[i],
+             steps);
 }
 
 /* ---- describing a space ---- */
@@ -143,8 +144,8 @@ static void join(struct ops_shape *s)
     s->rank = rank;
 }
 
-/* Granlund and Montgomery, Division by Invariant Integers using Multiplication, 1994: with the factor one
- * bit short, which the sum in divide() gives back; right for numbers below 2^31. */
+/* Granlund and Montgomery, Division by Invariant Integers using Multiplication, 1994: with the
+ * factor one bit short, which the sum in divide() gives back; right for numbers below 2^31. */
 struct ops_divisor ops_divisor_of(int64_t d)
 {
     d = SAC_MAX(d, 1); /* an empty dimension: no division takes place */
@@ -162,7 +163,8 @@ static void set_dims(struct ops_view *v)
         v->count *= v->size[d];
     v->wide = v->count >= INT32_MAX;
     for (int d = 0; d < v->rank; d++)
-        v->dim[d] = v->wide || v->size[d] == 0 ? (struct ops_divisor){0} : ops_divisor_of(v->size[d]);
+        v->dim[d] =
+            v->wide || v->size[d] == 0 ? (struct ops_divisor){0} : ops_divisor_of(v->size[d]);
 }
 
 bool ops_view_of(const struct ops_shape *shape, int order, struct ops_view *out)
@@ -187,7 +189,8 @@ bool ops_view_of(const struct ops_shape *shape, int order, struct ops_view *out)
     return true;
 }
 
-bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out, unsigned *stills)
+bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out,
+                    unsigned *stills)
 {
     const int inner = v->rank - 1;
     *stills = 0;
@@ -215,5 +218,6 @@ bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, s
 
 sac_result ops_view_fail(struct sac_kernel_plan *plan)
 {
-    return SAC_OP_FAIL(plan->call, SAC_ERR_UNSUPPORTED, "its shape has too many dimensions for a CUDA kernel");
+    return SAC_OP_FAIL(plan->call, SAC_ERR_UNSUPPORTED,
+                       "its shape has too many dimensions for a CUDA kernel");
 }

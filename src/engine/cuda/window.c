@@ -23,10 +23,14 @@ static void five_steps(const struct sac_operand *o, const int64_t *own, int64_t 
     }
 }
 
-struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out, bool last)
+struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out,
+                                bool last)
 {
-    return (struct ops_places){.count = sac_operand_elements(out), .last = last, .c = ops_divisor_of(out->dims[1]),
-                               .z = ops_divisor_of(w->out[0]), .y = ops_divisor_of(w->out[1]),
+    return (struct ops_places){.count = sac_operand_elements(out),
+                               .last = last,
+                               .c = ops_divisor_of(out->dims[1]),
+                               .z = ops_divisor_of(w->out[0]),
+                               .y = ops_divisor_of(w->out[1]),
                                .x = ops_divisor_of(w->out[2])};
 }
 
@@ -44,12 +48,14 @@ void ops_window_steps(const struct sac_kernel_plan *plan, int x, struct ops_wind
     }
 }
 
-bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from, struct ops_window *w)
+bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from,
+                   struct ops_window *w)
 {
     for (int d = 0; d < 3; d++) {
-        const int64_t of[] = {from->in[d], from->kernel[d], from->stride[d], from->dilation[d], from->pad_begin[d],
-                              from->pad_end[d]};
-        int32_t      *to[] = {&w->in[d], &w->kernel[d], &w->stride[d], &w->dilation[d], &w->pad_begin[d], &w->pad_end[d]};
+        const int64_t of[] = {from->in[d],       from->kernel[d],    from->stride[d],
+                              from->dilation[d], from->pad_begin[d], from->pad_end[d]};
+        int32_t      *to[] = {&w->in[d],       &w->kernel[d],    &w->stride[d],
+                              &w->dilation[d], &w->pad_begin[d], &w->pad_end[d]};
         for (size_t k = 0; k < SAC_COUNT(of); k++)
             *to[k] = (int32_t)of[k];
     }
@@ -69,7 +75,9 @@ static bool pool_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
     const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&plan->call->in[0]);
     plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
     /* A maximum has the input's precision; a mean may be float16. */
-    ops_halve_output(plan, 0, plan->call->node->op->id == SAC_OP_AveragePool || sac_layout_is_half(plan->in_layout[0]));
+    ops_halve_output(plan, 0,
+                     plan->call->node->op->id == SAC_OP_AveragePool ||
+                         sac_layout_is_half(plan->in_layout[0]));
     plan->strided = last && !sac_op_wants(plan->call, 1);
     return small_enough(plan, why, size);
 }
@@ -77,8 +85,9 @@ static bool pool_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 /* Can eight channels be read at once? */
 static bool by_eights(const struct ops_pool *p)
 {
-    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) && (p->out_type == SAC_F16 || p->out_type == SAC_F32);
-    bool       fits = types && p->places.last && p->channels % 8 == 0 && p->kind != OPS_POOL_LP;
+    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) &&
+                       (p->out_type == SAC_F16 || p->out_type == SAC_F32);
+    bool fits = types && p->places.last && p->channels % 8 == 0 && p->kind != OPS_POOL_LP;
     for (int d = 0; d < 5; d++)
         fits = fits && (d == 1 || (p->w.x_step[d] % 8 == 0 && p->w.y_step[d] % 8 == 0));
     return fits;
@@ -110,14 +119,15 @@ static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 _Static_assert((int)SAC_POOL_MAX == OPS_POOL_MAX && (int)SAC_POOL_AVERAGE == OPS_POOL_AVERAGE &&
-               (int)SAC_POOL_LP == OPS_POOL_LP, "the kinds are those of op_reads.h");
+                   (int)SAC_POOL_LP == OPS_POOL_LP,
+               "the kinds are those of op_reads.h");
 
 /* ---- convolutions ---- */
 
 static bool conv_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
     const struct sac_op_call *c = plan->call;
-    const bool                last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&c->in[0]);
+    const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&c->in[0]);
     for (int i = 1; i < 3 && i < c->in_count; i++) /* weights in ONNX's order */
         plan->in_layout[i] = ops_with_last(plan->in_layout[i], false);
     plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
@@ -128,8 +138,9 @@ static bool conv_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 
 static sac_result read_window(struct sac_op_call *c, struct sac_window *w)
 {
-    return c->node->op->id == SAC_OP_ConvTranspose ? sac_window_read_transposed(c, c->in[1].dims + 2, w)
-                                                   : sac_window_read(c, 0, c->in[1].dims + 2, w);
+    return c->node->op->id == SAC_OP_ConvTranspose
+               ? sac_window_read_transposed(c, c->in[1].dims + 2, w)
+               : sac_window_read(c, 0, c->in[1].dims + 2, w);
 }
 
 static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
@@ -168,7 +179,7 @@ static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
 
 static bool integer_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
 {
-    const int x = 0, w = plan->call->node->op->id == SAC_OP_QLinearConv ? 3 : 1;
+    const int  x = 0, w = plan->call->node->op->id == SAC_OP_QLinearConv ? 3 : 1;
     const bool last = sac_layout_is_last(plan->in_layout[x]) && ops_can_be_last(&plan->call->in[x]);
     plan->in_layout[w] = ops_with_last(plan->in_layout[w], false);
     plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
@@ -204,13 +215,21 @@ static sac_result integer_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-#define POOL(op)                                                                                          \
-    const struct ops_row ops_row_##op = {pool_layouts, pool_fill, ops_launch_pool, sizeof(struct ops_pool), 0};
+#define POOL(op)                                                                   \
+    const struct ops_row ops_row_##op = {pool_layouts, pool_fill, ops_launch_pool, \
+                                         sizeof(struct ops_pool), 0};
+/* clang-format off */
 POOL(MaxPool) POOL(AveragePool) POOL(LpPool) POOL(GlobalLpPool)
-#define CONV(op)                                                                                          \
-    const struct ops_row ops_row_##op = {conv_layouts, conv_fill, ops_launch_conv, sizeof(struct ops_conv), 0};
+/* clang-format on */
+#define CONV(op)                                                                   \
+    const struct ops_row ops_row_##op = {conv_layouts, conv_fill, ops_launch_conv, \
+                                         sizeof(struct ops_conv), 0};
+    /* clang-format off */
 CONV(Conv) CONV(FusedConv) CONV(ConvTranspose)
-#define INTEGER(op)                                                                                       \
-    const struct ops_row ops_row_##op = {integer_layouts, integer_fill, ops_launch_conv_integer,          \
+/* clang-format on */
+#define INTEGER(op)                                                                              \
+    const struct ops_row ops_row_##op = {integer_layouts, integer_fill, ops_launch_conv_integer, \
                                          sizeof(struct ops_conv_integer), 0};
+    /* clang-format off */
 INTEGER(ConvInteger) INTEGER(QLinearConv)
+    /* clang-format on */

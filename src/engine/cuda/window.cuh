@@ -4,7 +4,8 @@
 #include "engine/cuda/numbers.cuh"
 #include "engine/cuda/window.h"
 
-namespace ops {
+namespace ops
+{
 
 struct at5 {
     int32_t n, c, z, y, x;
@@ -39,16 +40,18 @@ struct span {
 };
 OPS_BODY span span_of(const ops_window &w, int d, int32_t out)
 {
-    const int32_t dilation = w.dilation[d], start = out * w.stride[d] - w.pad_begin[d], in = w.in[d];
-    span          s;
+    const int32_t dilation = w.dilation[d], start = out * w.stride[d] - w.pad_begin[d],
+                  in = w.in[d];
+    span s;
     s.start = start;
-    const bool    dense = dilation == 1; /* a division takes longer than all the rest */
+    const bool dense = dilation == 1; /* a division takes longer than all the rest */
     s.first = start >= 0 ? 0 : dense ? -start : (-start + dilation - 1) / dilation;
     s.first = s.first < w.kernel[d] ? s.first : w.kernel[d];
     s.last = start >= in ? s.first : dense ? in - start : (in - 1 - start) / dilation + 1;
     s.last = s.last < w.kernel[d] ? s.last : w.kernel[d];
     s.last = s.last > s.first ? s.last : s.first;
-    const int32_t beyond = in + w.pad_end[d] - 1 - start, padded = (dense ? beyond : beyond / dilation) + 1;
+    const int32_t beyond = in + w.pad_end[d] - 1 - start,
+                  padded = (dense ? beyond : beyond / dilation) + 1;
     s.padded = padded < 0 ? 0 : padded < w.kernel[d] ? padded : w.kernel[d];
     return s;
 }

@@ -22,19 +22,20 @@ enum ops_pool_kind { OPS_POOL_MAX, OPS_POOL_AVERAGE, OPS_POOL_LP };
 struct ops_pool {
     struct ops_window w;
     struct ops_places places, units; /* units: of 8 channels, with `vector` */
-    int32_t           kind, include_pad, in_type, out_type, vector, indices, columns_first, channels;
-    double            p;
+    int32_t kind, include_pad, in_type, out_type, vector, indices, columns_first, channels;
+    double  p;
 };
 OPS_LAUNCHER(ops_launch_pool);
 
-/* Conv, FusedConv and ConvTranspose, each output a sum by one thread. Ports: x, weights, bias, residual. */
+/* Conv, FusedConv and ConvTranspose, each output a sum by one thread. Ports: x, weights, bias,
+ * residual. */
 struct ops_conv {
     struct ops_window w;
     struct ops_places places;
     int64_t           residual_step[5];
-    int32_t           group, in_each, out_each; /* channels of a group */
-    int32_t           transposed, exact;        /* exact: in double */
-    int32_t           type[4], out_type;        /* type 0: there is none */
+    int32_t           group, in_each, out_each;   /* channels of a group */
+    int32_t           transposed, exact;          /* exact: in double */
+    int32_t           type[4], out_type;          /* type 0: there is none */
     int32_t           residual_after, activation; /* enum ops_fn */
     double            a, b;
 };
@@ -45,7 +46,9 @@ struct ops_parameter {
     int32_t port, type, many; /* many: one for each row or channel, else one for all */
 };
 struct sac_kernel_plan;
-struct ops_parameter ops_parameter_of(const struct sac_kernel_plan *plan, int input); /* host code; input -1: none */
+struct ops_parameter ops_parameter_of(const struct sac_kernel_plan *plan, int input); /* host code;
+                                                                                         input -1:
+                                                                                         none */
 struct ops_conv_integer {
     struct ops_window    w;
     struct ops_places    places;

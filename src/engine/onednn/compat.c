@@ -6,9 +6,11 @@
 memory_desc desc_create(int rank, const int64_t *dims, const int64_t *strides)
 {
     dnnl_memory_desc_t d = NULL;
-    dnnl_status_t res = strides ? dnnl_memory_desc_create_with_strides(&d, rank, dims, dnnl_f32, strides)
-                                : dnnl_memory_desc_create_with_tag(&d, rank, dims, dnnl_f32,
-                                                                   dnnl_format_tag_any);
+    dnnl_status_t      res;
+    if (strides)
+        res = dnnl_memory_desc_create_with_strides(&d, rank, dims, dnnl_f32, strides);
+    else
+        res = dnnl_memory_desc_create_with_tag(&d, rank, dims, dnnl_f32, dnnl_format_tag_any);
     return res == dnnl_success ? d : NULL;
 }
 
@@ -19,7 +21,6 @@ void desc_destroy(memory_desc *d)
     *d = NULL;
 }
 
-
 #else
 
 memory_desc desc_create(int rank, const int64_t *dims, const int64_t *strides)
@@ -27,9 +28,9 @@ memory_desc desc_create(int rank, const int64_t *dims, const int64_t *strides)
     memory_desc d = sac_new(dnnl_memory_desc_t);
     if (!d)
         return NULL;
-    dnnl_status_t res = strides ? dnnl_memory_desc_init_by_strides(d, rank, dims, dnnl_f32, strides)
-                                : dnnl_memory_desc_init_by_tag(d, rank, dims, dnnl_f32,
-                                                               dnnl_format_tag_any);
+    dnnl_status_t res =
+        strides ? dnnl_memory_desc_init_by_strides(d, rank, dims, dnnl_f32, strides)
+                : dnnl_memory_desc_init_by_tag(d, rank, dims, dnnl_f32, dnnl_format_tag_any);
     if (res != dnnl_success)
         desc_destroy(&d);
     return d;
@@ -97,11 +98,11 @@ dnnl_status_t conv_desc(dnnl_engine_t engine, bool deconv, memory_desc src, memo
 #if DNNL_VERSION_MAJOR >= 3
     if (res == dnnl_success)
         res = deconv ? dnnl_deconvolution_forward_primitive_desc_create(
-                           out, engine, dnnl_forward_inference, dnnl_deconvolution_direct, src, weights,
-                           bias, dst, w->stride, dilates, w->pad_begin, w->pad_end, attr)
+                           out, engine, dnnl_forward_inference, dnnl_deconvolution_direct, src,
+                           weights, bias, dst, w->stride, dilates, w->pad_begin, w->pad_end, attr)
                      : dnnl_convolution_forward_primitive_desc_create(
-                           out, engine, dnnl_forward_inference, dnnl_convolution_direct, src, weights,
-                           bias, dst, w->stride, dilates, w->pad_begin, w->pad_end, attr);
+                           out, engine, dnnl_forward_inference, dnnl_convolution_direct, src,
+                           weights, bias, dst, w->stride, dilates, w->pad_begin, w->pad_end, attr);
 #else
     union {
         dnnl_convolution_desc_t   conv;
@@ -109,8 +110,8 @@ dnnl_status_t conv_desc(dnnl_engine_t engine, bool deconv, memory_desc src, memo
     } op;
     if (res == dnnl_success)
         res = deconv ? dnnl_dilated_deconvolution_forward_desc_init(
-                           &op.deconv, dnnl_forward_inference, dnnl_deconvolution_direct, src, weights,
-                           bias, dst, w->stride, dilates, w->pad_begin, w->pad_end)
+                           &op.deconv, dnnl_forward_inference, dnnl_deconvolution_direct, src,
+                           weights, bias, dst, w->stride, dilates, w->pad_begin, w->pad_end)
                      : dnnl_dilated_convolution_forward_desc_init(
                            &op.conv, dnnl_forward_inference, dnnl_convolution_direct, src, weights,
                            bias, dst, w->stride, dilates, w->pad_begin, w->pad_end);
@@ -161,10 +162,12 @@ size_t scratchpad_bytes(const_primitive_desc pd)
     return bytes_for(pd, dnnl_query_scratchpad_md);
 }
 
-dnnl_memory_t memory_for(const_primitive_desc pd, dnnl_query_t what, dnnl_engine_t engine, void *handle)
+dnnl_memory_t memory_for(const_primitive_desc pd, dnnl_query_t what, dnnl_engine_t engine,
+                         void *handle)
 {
     dnnl_memory_t m = NULL;
-    if (dnnl_memory_create(&m, dnnl_primitive_desc_query_md(pd, what, 0), engine, handle) != dnnl_success)
+    if (dnnl_memory_create(&m, dnnl_primitive_desc_query_md(pd, what, 0), engine, handle) !=
+        dnnl_success)
         return NULL;
     return m;
 }
@@ -177,11 +180,12 @@ dnnl_status_t reorder_weights(const_primitive_desc pd, dnnl_engine_t engine, dnn
     dnnl_memory_t         a = NULL, b = NULL;
     dnnl_status_t         res = dnnl_memory_create(&a, from, engine, (void *)src);
     if (res == dnnl_success)
-        res = dnnl_memory_create(&b, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), engine,
-                                 dst);
+        res = dnnl_memory_create(&b, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0),
+                                 engine, dst);
     if (res == dnnl_success)
         res = dnnl_reorder_primitive_desc_create(
-            &rpd, from, engine, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), engine, NULL);
+            &rpd, from, engine, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), engine,
+            NULL);
     if (res == dnnl_success)
         res = dnnl_primitive_create(&reorder, rpd);
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, a}, {DNNL_ARG_TO, b}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN's C API as this plug-in uses it, the same over generations 2 (Debian 12) and 3 (Debian 13).
- * Memory descriptors are values in 2 and handles in 3; operation descriptors are gone in 3. */
+/* oneDNN's C API as this plug-in uses it, the same over generations 2 (Debian 12) and 3 (Debian
+ * 13). Memory descriptors are values in 2 and handles in 3; operation descriptors are gone in 3. */
 #ifndef SAC_ENGINE_ONEDNN_COMPAT_H
 #define SAC_ENGINE_ONEDNN_COMPAT_H
 
@@ -40,8 +40,8 @@ dnnl_status_t matmul_desc(dnnl_engine_t engine, memory_desc src, memory_desc wei
                           memory_desc bias, memory_desc dst, const struct after *after,
                           dnnl_primitive_desc_t *out);
 
-const char   *implementation_of(const_primitive_desc pd);
-size_t        scratchpad_bytes(const_primitive_desc pd);
+const char *implementation_of(const_primitive_desc pd);
+size_t      scratchpad_bytes(const_primitive_desc pd);
 /* The memory that a primitive wants for an argument; NULL: it has no such argument. */
 dnnl_memory_t memory_for(const_primitive_desc pd, dnnl_query_t what, dnnl_engine_t engine,
                          void *handle);

@@ -21,10 +21,10 @@ enum { WORTH_CHANNELS_AVX2 = 32, WORTH_CHANNELS_AVX512 = 48 };
 
 struct conv {
     struct primitive      p;
-    struct sac_activation second;   /* what oneDNN does not do */
+    struct sac_activation second; /* what oneDNN does not do */
     bool                  residual, add_after;
     int                   threads;
-    int64_t               count;    /* numbers of the output */
+    int64_t               count; /* numbers of the output */
     int                   pieces;
 };
 
@@ -60,12 +60,13 @@ static memory_desc map_desc(const struct sac_operand *o)
     return desc_create(o->rank, o->dims, strides);
 }
 
-/* ONNX's weights [M,C/g,k..] (or [C,M/g,k..] of a transposed convolution) as oneDNN's [g,M/g,C/g,k..],
- * without the g when there is one group. with_strides: where they lie; else the layout is free. */
+/* ONNX's weights [M,C/g,k..] (or [C,M/g,k..] of a transposed convolution) as oneDNN's
+ * [g,M/g,C/g,k..], without the g when there is one group. with_strides: where they lie; else the
+ * layout is free. */
 static memory_desc weights_desc(const struct request *r, bool with_strides)
 {
     const struct sac_operand *w = &r->plan->call->in[1];
-    int64_t dims[SAC_RANK_MAX + 1], strides[SAC_RANK_MAX + 1], taps = 1;
+    int64_t                   dims[SAC_RANK_MAX + 1], strides[SAC_RANK_MAX + 1], taps = 1;
     for (int d = 2; d < w->rank; d++)
         taps *= w->dims[d];
     const int64_t a = w->dims[0] / r->groups, b = w->dims[1];
@@ -90,12 +91,12 @@ static void make_desc(void *arg)
     struct request           *r = arg;
     const struct sac_op_call *c = r->plan->call;
     const int64_t             one = 1;
-    memory_desc src = map_desc(&c->in[0]), dst = map_desc(&c->out[0]);
-    memory_desc weights = weights_desc(r, false);
-    memory_desc bias = r->has_bias ? desc_create(1, &c->out[0].dims[1], &one) : NULL;
+    memory_desc               src = map_desc(&c->in[0]), dst = map_desc(&c->out[0]);
+    memory_desc               weights = weights_desc(r, false);
+    memory_desc               bias = r->has_bias ? desc_create(1, &c->out[0].dims[1], &one) : NULL;
     r->status = src && dst && weights && (bias || !r->has_bias)
-                    ? conv_desc(onednn_engine, r->deconv, src, weights, bias, dst, &r->window, &r->after,
-                                &r->pd)
+                    ? conv_desc(onednn_engine, r->deconv, src, weights, bias, dst, &r->window,
+                                &r->after, &r->pd)
                     : dnnl_out_of_memory;
     desc_destroy(&src);
     desc_destroy(&dst);
@@ -112,11 +113,11 @@ static void drop_desc(void *arg)
 }
 
 /* What oneDNN does itself after the sums; the rest is `second`. */
-static void split_activation(const struct sac_node *n, struct after *after, struct sac_activation *second,
-                             bool *add_after)
+static void split_activation(const struct sac_node *n, struct after *after,
+                             struct sac_activation *second, bool *add_after)
 {
     const struct sac_activation act = sac_activation_read(n);
-    const int64_t residual = sac_attr_int(n, "residual", SAC_RESIDUAL_NONE);
+    const int64_t               residual = sac_attr_int(n, "residual", SAC_RESIDUAL_NONE);
     *after = (struct after){.sum = residual == SAC_RESIDUAL_BEFORE, .alg = dnnl_alg_kind_undef};
     *second = (struct sac_activation){.kind = SAC_ACT_NONE};
     *add_after = residual == SAC_RESIDUAL_AFTER;
@@ -136,8 +137,10 @@ static bool read_request(struct request *r, struct sac_kernel_plan *plan)
 {
     struct sac_op_call *c = plan->call;
     struct sac_window   w;
-    *r = (struct request){.plan = plan, .deconv = c->node->op->id == SAC_OP_ConvTranspose,
-                          .groups = sac_attr_int(c->node, "group", 1), .has_bias = sac_op_has(c, 2)};
+    *r = (struct request){.plan = plan,
+                          .deconv = c->node->op->id == SAC_OP_ConvTranspose,
+                          .groups = sac_attr_int(c->node, "group", 1),
+                          .has_bias = sac_op_has(c, 2)};
     if ((r->deconv ? sac_window_read_transposed(c, c->in[1].dims + 2, &w)
                    : sac_window_read(c, 0, c->in[1].dims + 2, &w)) != SAC_OK)
         return false;
@@ -168,21 +171,22 @@ static bool worth_it(const struct sac_op_call *c, bool deconv)
     int64_t taps = 1;
     for (int d = 2; d < c->in[1].rank; d++)
         taps *= c->in[1].dims[d];
-    const double flops = 2.0 * (double)sac_operand_elements(&c->out[0]) * (double)c->in[1].dims[1] *
-                         (double)taps;
+    const double flops =
+        2.0 * (double)sac_operand_elements(&c->out[0]) * (double)c->in[1].dims[1] * (double)taps;
     const int64_t channels =
         sac_cpu_level() == SAC_CPU_AVX512 ? WORTH_CHANNELS_AVX512 : WORTH_CHANNELS_AVX2;
     return taps > 1 && c->in[1].dims[1] >= channels && c->out[0].dims[1] >= channels &&
            flops >= WORTH_FLOPS;
 }
 
-static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t why_size)
+static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                          size_t why_size)
 {
     struct sac_op_call   *c = plan->call;
     struct request        r;
     struct sac_activation second;
     bool                  add_after;
-    const bool deconv = c->node->op->id == SAC_OP_ConvTranspose;
+    const bool            deconv = c->node->op->id == SAC_OP_ConvTranspose;
     if (!sac_plan_is_float(plan) || !sac_map_fits(&c->in[0]) || !c->in[1].data ||
         (sac_op_has(c, 2) && !c->in[2].data) || sac_operand_elements(&c->out[0]) == 0)
         return sac_kernel_refuse(why, why_size, "not float32 with constant weights");
@@ -196,7 +200,8 @@ static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, 
     worker_call(dev->params.threads, make_desc, &r);
     bool fits = r.status == dnnl_success && strncmp(implementation_of(r.pd), "ref", 3) != 0;
     if (!fits)
-        sac_kernel_refuse(why, why_size, "oneDNN has only %s", r.pd ? implementation_of(r.pd) : "nothing");
+        sac_kernel_refuse(why, why_size, "oneDNN has only %s",
+                          r.pd ? implementation_of(r.pd) : "nothing");
     worker_call(dev->params.threads, drop_desc, &r);
     plan->in_layout[0] = plan->in_layout[3] = plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     plan->in_layout[1] = plan->in_layout[2] = SAC_LAYOUT_PLAIN;
@@ -225,11 +230,13 @@ static void make_primitive(void *arg)
     make_desc(r);
     r->from = weights_desc(r, true);
     if (r->status == dnnl_success)
-        r->status = r->from ? primitive_create(&r->conv->p, r->pd, r->from, c->in[1].data, r->has_bias)
-                            : dnnl_out_of_memory;
+        r->status = r->from
+                        ? primitive_create(&r->conv->p, r->pd, r->from, c->in[1].data, r->has_bias)
+                        : dnnl_out_of_memory;
     if (r->status == dnnl_success) {
         r->plan->scratch_bytes = scratchpad_bytes(r->pd);
-        snprintf(r->plan->implementation, sizeof r->plan->implementation, "%s", implementation_of(r->pd));
+        snprintf(r->plan->implementation, sizeof r->plan->implementation, "%s",
+                 implementation_of(r->pd));
     }
     drop_desc(r);
 }
@@ -283,31 +290,34 @@ static void second_piece(void *arg, int piece, int worker)
 {
     const struct run  *r = arg;
     const struct conv *s = r->s;
-    const int64_t      first = s->count * piece / s->pieces, end = s->count * (piece + 1) / s->pieces;
+    const int64_t first = s->count * piece / s->pieces, end = s->count * (piece + 1) / s->pieces;
     (void)worker;
     SAC_SIMD_PICK(sac_map_activate)(&s->second, r->out + first, r->out + first, end - first);
     if (s->add_after)
-        SAC_SIMD_PICK(sac_map_binary)(SAC_BINARY_ADD, r->out + first, r->residual + first, 0,
-                                      r->out + first, end - first);
+        SAC_SIMD_PICK(sac_map_binary)
+    (SAC_BINARY_ADD, r->out + first, r->residual + first, 0, r->out + first, end - first);
 }
 
 static sac_result conv_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
                            void *scratch, struct sac_stream *stream)
 {
     struct conv *s = state;
-    struct run   r = {s, in[0], s->residual || s->add_after ? in[3] : NULL, out[0], scratch, dnnl_success};
+    struct run   r = {s,      in[0],   s->residual || s->add_after ? in[3] : NULL,
+                      out[0], scratch, dnnl_success};
     (void)stream;
     if (s->residual && r.residual != r.out)
         memcpy(r.out, r.residual, (size_t)s->count * sizeof *r.out);
     worker_call(dev->params.threads, run_on_worker, &r);
     if (r.status != dnnl_success)
-        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "oneDNN fails at a convolution (status %d)", r.status);
+        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "oneDNN fails at a convolution (status %d)",
+                        r.status);
     if (s->second.kind != SAC_ACT_NONE || s->add_after)
         sac_pool_run(dev->workers, s->pieces, second_piece, &r);
     return SAC_OK;
 }
 
-const struct sac_kernel onednn_Conv = {SAC_OP_Conv, conv_supports, conv_prepare, conv_run, conv_release};
+const struct sac_kernel onednn_Conv = {SAC_OP_Conv, conv_supports, conv_prepare, conv_run,
+                                       conv_release};
 const struct sac_kernel onednn_FusedConv = {SAC_OP_FusedConv, conv_supports, conv_prepare, conv_run,
                                             conv_release};
 const struct sac_kernel onednn_ConvTranspose = {SAC_OP_ConvTranspose, conv_supports, conv_prepare,

@@ -102,10 +102,10 @@ static void make_desc(void *arg)
     struct request    *r = arg;
     const struct after none = {.alg = dnnl_alg_kind_undef};
     const bool         constant = r->plan->call->in[1].data != NULL;
-    memory_desc a = desc_create(r->rank, r->dims[0], r->strides[0]);
-    memory_desc b = desc_create(r->rank, r->dims[1], constant ? NULL : r->strides[1]);
-    memory_desc out = desc_create(r->rank, r->dims[2], r->strides[2]);
-    memory_desc bias = r->has_bias ? desc_create(r->rank, r->bias, r->bias_strides) : NULL;
+    memory_desc        a = desc_create(r->rank, r->dims[0], r->strides[0]);
+    memory_desc        b = desc_create(r->rank, r->dims[1], constant ? NULL : r->strides[1]);
+    memory_desc        out = desc_create(r->rank, r->dims[2], r->strides[2]);
+    memory_desc        bias = r->has_bias ? desc_create(r->rank, r->bias, r->bias_strides) : NULL;
     r->status = a && b && out && (bias || !r->has_bias)
                     ? matmul_desc(onednn_engine, a, b, bias, out, &none, &r->pd)
                     : dnnl_out_of_memory;
@@ -132,13 +132,15 @@ static bool product_supports(struct sac_device *dev, struct sac_kernel_plan *pla
     if (!sac_plan_is_float(plan) || sac_operand_elements(&c->in[0]) == 0 ||
         sac_operand_elements(&c->in[1]) == 0 || !read_request(&r, plan))
         return sac_kernel_refuse(why, why_size, "not float32, a vector, or scaled");
-    const double flops = 2.0 * (double)sac_operand_elements(&c->out[0]) * (double)r.dims[0][r.rank - 1];
+    const double flops =
+        2.0 * (double)sac_operand_elements(&c->out[0]) * (double)r.dims[0][r.rank - 1];
     if (flops < (c->in[1].data ? WORTH_CONSTANT_FLOPS : WORTH_FLOPS))
         return sac_kernel_refuse(why, why_size, "too small to hand over");
     worker_call(dev->params.threads, make_desc, &r);
     const bool fits = r.status == dnnl_success && strncmp(implementation_of(r.pd), "ref", 3) != 0;
     if (!fits)
-        sac_kernel_refuse(why, why_size, "oneDNN has only %s", r.pd ? implementation_of(r.pd) : "nothing");
+        sac_kernel_refuse(why, why_size, "oneDNN has only %s",
+                          r.pd ? implementation_of(r.pd) : "nothing");
     worker_call(dev->params.threads, drop_desc, &r);
     return fits;
 }
@@ -167,7 +169,8 @@ static void make_primitive(void *arg)
                          : dnnl_out_of_memory;
     if (r->status == dnnl_success) {
         r->plan->scratch_bytes = scratchpad_bytes(r->pd);
-        snprintf(r->plan->implementation, sizeof r->plan->implementation, "%s", implementation_of(r->pd));
+        snprintf(r->plan->implementation, sizeof r->plan->implementation, "%s",
+                 implementation_of(r->pd));
     }
     desc_destroy(&from);
     drop_desc(r);
@@ -195,30 +198,31 @@ static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan
 
 struct run {
     struct product *s;
-    void *const    *in, *const *out;
-    void           *scratch;
-    dnnl_status_t   status;
+    void *const *in, *const *out;
+    void         *scratch;
+    dnnl_status_t status;
 };
 
 static void run_on_worker(void *arg)
 {
     struct run *r = arg;
-    r->status = primitive_run(&r->s->p, r->in[0], r->in[1], r->s->p.bias ? r->in[2] : NULL, r->out[0],
-                              r->scratch);
+    r->status = primitive_run(&r->s->p, r->in[0], r->in[1], r->s->p.bias ? r->in[2] : NULL,
+                              r->out[0], r->scratch);
 }
 
-static sac_result product_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                              void *scratch, struct sac_stream *stream)
+static sac_result product_run(struct sac_device *dev, void *state, void *const *in,
+                              void *const *out, void *scratch, struct sac_stream *stream)
 {
     struct run r = {state, in, out, scratch, dnnl_success};
     (void)stream;
     worker_call(dev->params.threads, run_on_worker, &r);
     if (r.status != dnnl_success)
-        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "oneDNN fails at a matrix product (status %d)", r.status);
+        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "oneDNN fails at a matrix product (status %d)",
+                        r.status);
     return SAC_OK;
 }
 
-const struct sac_kernel onednn_MatMul = {SAC_OP_MatMul, product_supports, product_prepare, product_run,
-                                         product_release};
+const struct sac_kernel onednn_MatMul = {SAC_OP_MatMul, product_supports, product_prepare,
+                                         product_run, product_release};
 const struct sac_kernel onednn_Gemm = {SAC_OP_Gemm, product_supports, product_prepare, product_run,
                                        product_release};

@@ -55,8 +55,9 @@ dnnl_status_t primitive_create(struct primitive *p, const_primitive_desc pd, mem
     dnnl_status_t res = dnnl_primitive_create(&p->handle, pd);
     if (res == dnnl_success && constant) {
         p->packed = sac_alloc_aligned(64, SAC_MAX(bytes_for(pd, dnnl_query_weights_md), 64));
-        res = p->packed ? reorder_weights(pd, onednn_engine, onednn_stream, from, constant, p->packed)
-                        : dnnl_out_of_memory;
+        res = p->packed
+                  ? reorder_weights(pd, onednn_engine, onednn_stream, from, constant, p->packed)
+                  : dnnl_out_of_memory;
     }
     if (res != dnnl_success)
         return res;
@@ -70,15 +71,18 @@ dnnl_status_t primitive_create(struct primitive *p, const_primitive_desc pd, mem
                                  onednn_engine, NULL);
         p->bias = bias;
     }
-    return res == dnnl_success && p->src && p->weights && p->dst && p->scratchpad ? dnnl_success
-                                                                                  : dnnl_out_of_memory;
+    return res == dnnl_success && p->src && p->weights && p->dst && p->scratchpad
+               ? dnnl_success
+               : dnnl_out_of_memory;
 }
 
 dnnl_status_t primitive_run(struct primitive *p, const void *src, const void *weights,
                             const void *bias, void *dst, void *scratch)
 {
-    dnnl_exec_arg_t args[5] = {{DNNL_ARG_SRC, p->src}, {DNNL_ARG_WEIGHTS, p->weights},
-                               {DNNL_ARG_DST, p->dst}, {DNNL_ARG_SCRATCHPAD, p->scratchpad},
+    dnnl_exec_arg_t args[5] = {{DNNL_ARG_SRC, p->src},
+                               {DNNL_ARG_WEIGHTS, p->weights},
+                               {DNNL_ARG_DST, p->dst},
+                               {DNNL_ARG_SCRATCHPAD, p->scratchpad},
                                {DNNL_ARG_BIAS, p->bias}};
     dnnl_memory_set_data_handle(p->src, (void *)src);
     dnnl_memory_set_data_handle(p->dst, dst);
@@ -101,16 +105,19 @@ static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
     [SAC_OP_Gemm] = &onednn_Gemm,
 };
 
-__attribute__((visibility("default"))) const struct sac_kernel_provider *sac_kernel_provider_v1(void);
+__attribute__((visibility("default"))) const struct sac_kernel_provider *
+sac_kernel_provider_v1(void);
 
 const struct sac_kernel_provider *sac_kernel_provider_v1(void)
 {
     static char                       name[32];
-    static struct sac_kernel_provider provider = {
-        .abi = SAC_KERNEL_ABI, .struct_size = sizeof(struct sac_kernel_provider),
-        .op_count = SAC_OP_COUNT, .name = name, .open = provider_open,
-        .kernels = kernels};
-    const dnnl_version_t *v = dnnl_version();
+    static struct sac_kernel_provider provider = {.abi = SAC_KERNEL_ABI,
+                                                  .struct_size = sizeof(struct sac_kernel_provider),
+                                                  .op_count = SAC_OP_COUNT,
+                                                  .name = name,
+                                                  .open = provider_open,
+                                                  .kernels = kernels};
+    const dnnl_version_t             *v = dnnl_version();
     snprintf(name, sizeof name, "onednn %d.%d.%d", v->major, v->minor, v->patch);
     return &provider;
 }

@@ -11,13 +11,15 @@ static struct {
     pthread_mutex_t call_lock; /* held by the caller, and while starting */
     bool            started;
     int             threads, team; /* wanted by the caller; as it is set */
-    pthread_mutex_t lock;      /* for sleeping on the conditions */
+    pthread_mutex_t lock;          /* for sleeping on the conditions */
     pthread_cond_t  work, done;
-    void          (*fn)(void *arg);
-    void           *arg;
-    atomic_int      state; /* one of the below */
-} worker = {.call_lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER,
-            .work = PTHREAD_COND_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+    void (*fn)(void *arg);
+    void      *arg;
+    atomic_int state; /* one of the below */
+} worker = {.call_lock = PTHREAD_MUTEX_INITIALIZER,
+            .lock = PTHREAD_MUTEX_INITIALIZER,
+            .work = PTHREAD_COND_INITIALIZER,
+            .done = PTHREAD_COND_INITIALIZER};
 
 enum { IDLE = 0, CALLED, FINISHED };
 

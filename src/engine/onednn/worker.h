@@ -10,6 +10,6 @@
 sac_result worker_start(sac_context *ctx);
 /* Runs fn(arg) there, with a team of `threads`, and waits for it. One caller at a time; others
  * wait. */
-void       worker_call(int threads, void (*fn)(void *arg), void *arg);
+void worker_call(int threads, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -5,8 +5,17 @@
 #include "engine/onnx/reader.h"
 
 enum { /* fields of AttributeProto */
-    A_NAME = 1, A_F = 2, A_I = 3, A_S = 4, A_T = 5, A_G = 6, A_FLOATS = 7, A_INTS = 8,
-    A_STRINGS = 9, A_TYPE = 20, A_REF = 21
+       A_NAME = 1,
+       A_F = 2,
+       A_I = 3,
+       A_S = 4,
+       A_T = 5,
+       A_G = 6,
+       A_FLOATS = 7,
+       A_INTS = 8,
+       A_STRINGS = 9,
+       A_TYPE = 20,
+       A_REF = 21
 };
 enum { NODE_ATTRIBUTE = 5 }; /* the list in a NodeProto */
 
@@ -17,7 +26,8 @@ static sac_result attr_string(const struct sac_onnx_place *p, struct sac_wire s,
     return a->s ? SAC_OK : sac_onnx_no_memory(p->r);
 }
 
-static sac_result attr_strings(const struct sac_onnx_place *p, struct sac_wire w, struct sac_attr *a)
+static sac_result attr_strings(const struct sac_onnx_place *p, struct sac_wire w,
+                               struct sac_attr *a)
 {
     struct sac_wire s;
     size_t          n = sac_wire_count_bytes(w, A_STRINGS);
@@ -88,11 +98,10 @@ static sac_result attr_graph(const struct sac_onnx_place *p, struct sac_wire g, 
 /* Scalars and the kind. A missing kind (files before 2017) is derived from the field. */
 static bool attr_scalars(struct sac_wire w, struct sac_attr *a, uint64_t *kind)
 {
-    static const uint8_t kind_of_field[] = {[A_F] = SAC_ATTR_FLOAT, [A_I] = SAC_ATTR_INT,
-                                            [A_S] = SAC_ATTR_STRING, [A_T] = SAC_ATTR_TENSOR,
-                                            [A_G] = SAC_ATTR_GRAPH, [A_FLOATS] = SAC_ATTR_FLOATS,
-                                            [A_INTS] = SAC_ATTR_INTS,
-                                            [A_STRINGS] = SAC_ATTR_STRINGS};
+    static const uint8_t kind_of_field[] = {
+        [A_F] = SAC_ATTR_FLOAT,   [A_I] = SAC_ATTR_INT,          [A_S] = SAC_ATTR_STRING,
+        [A_T] = SAC_ATTR_TENSOR,  [A_G] = SAC_ATTR_GRAPH,        [A_FLOATS] = SAC_ATTR_FLOATS,
+        [A_INTS] = SAC_ATTR_INTS, [A_STRINGS] = SAC_ATTR_STRINGS};
     struct sac_field f;
     uint64_t         guess = 0;
     int              more;
@@ -131,21 +140,14 @@ static sac_result read_attr(const struct sac_onnx_place *p, struct sac_wire w, s
     if (!attr_scalars(w, a, &kind))
         return sac_onnx_damaged(p->r, "an attribute", &w);
     switch (a->kind) {
-    case SAC_ATTR_STRING:
-        return attr_string(p, sac_wire_last_bytes(w, A_S), a);
-    case SAC_ATTR_TENSOR:
-        return attr_tensor(p, sac_wire_last_bytes(w, A_T), a);
-    case SAC_ATTR_GRAPH:
-        return attr_graph(p, sac_wire_last_bytes(w, A_G), a);
-    case SAC_ATTR_STRINGS:
-        return attr_strings(p, w, a);
+    case SAC_ATTR_STRING: return attr_string(p, sac_wire_last_bytes(w, A_S), a);
+    case SAC_ATTR_TENSOR: return attr_tensor(p, sac_wire_last_bytes(w, A_T), a);
+    case SAC_ATTR_GRAPH: return attr_graph(p, sac_wire_last_bytes(w, A_G), a);
+    case SAC_ATTR_STRINGS: return attr_strings(p, w, a);
     case SAC_ATTR_FLOATS:
-    case SAC_ATTR_INTS:
-        return attr_numbers(p, w, a);
+    case SAC_ATTR_INTS: return attr_numbers(p, w, a);
     case SAC_ATTR_FLOAT:
-    case SAC_ATTR_INT:
-        attr_number(w, a);
-        break;
+    case SAC_ATTR_INT: attr_number(w, a); break;
     }
     return SAC_OK;
 }
@@ -172,18 +174,19 @@ static sac_result read_reference(const struct sac_onnx_place *p, struct sac_wire
     return res;
 }
 
-sac_result sac_onnx_read_attrs(const struct sac_onnx_place *p, struct sac_wire w, struct sac_node *n)
+sac_result sac_onnx_read_attrs(const struct sac_onnx_place *p, struct sac_wire w,
+                               struct sac_node *n)
 {
     struct sac_wire inside;
-    n->attrs = sac_arena_alloc(p->r->arena, (sac_wire_count_bytes(w, NODE_ATTRIBUTE) + 1) *
-                                                sizeof *n->attrs);
+    n->attrs = sac_arena_alloc(p->r->arena,
+                               (sac_wire_count_bytes(w, NODE_ATTRIBUTE) + 1) * sizeof *n->attrs);
     if (!n->attrs)
         return sac_onnx_no_memory(p->r);
     while (sac_wire_next_bytes(&w, NODE_ATTRIBUTE, &inside) > 0) {
         struct sac_attr *a = &n->attrs[n->attr_count];
         struct sac_wire  target = sac_wire_last_bytes(inside, A_REF);
-        sac_result       res = sac_wire_left(&target) ? read_reference(p, inside, target, a)
-                                                      : read_attr(p, inside, a);
+        sac_result       res =
+            sac_wire_left(&target) ? read_reference(p, inside, target, a) : read_attr(p, inside, a);
         if (res != SAC_OK)
             return res;
         n->attr_count += a->kind != 0;

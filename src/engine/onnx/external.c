@@ -27,9 +27,10 @@ static sac_result resolve(struct sac_onnx_reader *r, const char *location, char 
 {
     char folder[PATH_MAX], joined[PATH_MAX + SAC_ONNX_NAME_MAX + 2];
     if (!r->source->folder)
-        return SAC_FAIL(r->ctx, SAC_ERR_UNSUPPORTED,
-                        "its data is in the file '%s', but the model came from memory; load it by path",
-                        location);
+        return SAC_FAIL(
+            r->ctx, SAC_ERR_UNSUPPORTED,
+            "its data is in the file '%s', but the model came from memory; load it by path",
+            location);
     if (!realpath(r->source->folder, folder))
         return SAC_FAIL(r->ctx, SAC_ERR_IO, "cannot find the folder '%s': %s", r->source->folder,
                         strerror(errno));
@@ -86,7 +87,8 @@ sac_result sac_onnx_external(struct sac_onnx_reader *r, struct sac_wire location
     if (offset > blob->file.size || length > blob->file.size - offset)
         return SAC_FAIL(r->ctx, SAC_ERR_FORMAT,
                         "its data at %llu, %llu bytes, lies past the end of '%s' (%zu bytes)",
-                        (unsigned long long)offset, (unsigned long long)length, name, blob->file.size);
+                        (unsigned long long)offset, (unsigned long long)length, name,
+                        blob->file.size);
     *out = (const uint8_t *)blob->file.bytes + offset;
     *size = (size_t)length;
     return SAC_OK;

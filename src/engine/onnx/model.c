@@ -30,7 +30,7 @@ int sac_onnx_opset_of(const struct sac_onnx_opsets *opsets, struct sac_wire doma
 }
 
 sac_result sac_onnx_read_opsets(struct sac_onnx_reader *r, struct sac_wire w, uint32_t number,
-                              struct sac_onnx_opsets *out)
+                                struct sac_onnx_opsets *out)
 {
     struct sac_wire inside;
     while (sac_wire_next_bytes(&w, number, &inside) > 0) {
@@ -39,7 +39,8 @@ sac_result sac_onnx_read_opsets(struct sac_onnx_reader *r, struct sac_wire w, ui
             return SAC_FAIL(r->ctx, SAC_ERR_LIMIT, "more than %d operator sets",
                             SAC_ONNX_DOMAINS_MAX);
         struct sac_onnx_opset *o = &out->items[out->count++];
-        *o = (struct sac_onnx_opset){.domain = sac_onnx_plain_domain(sac_wire_last_bytes(inside, 1))};
+        *o = (struct sac_onnx_opset){.domain =
+                                         sac_onnx_plain_domain(sac_wire_last_bytes(inside, 1))};
         while (sac_wire_next(&inside, &f) > 0)
             if (f.number == 2)
                 o->version = (int64_t)f.value;
@@ -56,7 +57,8 @@ static sac_result check_origins(struct sac_onnx_reader *r, const struct sac_grap
     sac_result res = SAC_OK;
     for (int i = 0; i < g->input_count && res == SAC_OK; i++) {
         if (g->inputs[i]->data) /* set by a Constant in a function that was called with it */
-            res = SAC_FAIL(r->ctx, SAC_ERR_FORMAT, "input '%.128s' is made inside", g->inputs[i]->name);
+            res = SAC_FAIL(r->ctx, SAC_ERR_FORMAT, "input '%.128s' is made inside",
+                           g->inputs[i]->name);
         seen[g->inputs[i]->id] = 1;
     }
     for (size_t i = 0; i < g->node_count && res == SAC_OK; i++) {
@@ -148,7 +150,7 @@ sac_result sac_onnx_read(sac_context *ctx, const struct sac_onnx_source *source,
     struct sac_wire        whole = sac_wire_of(source->bytes, source->size), graph = {0};
     struct sac_onnx_reader r = {ctx, source, arena, out, NULL, 0, 0};
     struct sac_onnx_opsets opsets = {0};
-    struct sac_onnx_place           top = {.r = &r, .opsets = &opsets, .depth = -1};
+    struct sac_onnx_place  top = {.r = &r, .opsets = &opsets, .depth = -1};
     *out = (struct sac_onnx){.producer = ""};
     sac_result res = read_header(&r, whole, &graph);
     if (res == SAC_OK)

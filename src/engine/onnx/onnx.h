@@ -31,7 +31,7 @@ struct sac_onnx_blob; /* a mapped file of external data */
 
 struct sac_onnx {
     struct sac_graph     *graph;
-    const char           *producer; /* "" when the file names none */
+    const char           *producer;          /* "" when the file names none */
     int64_t               ir_version, opset; /* opset of ONNX's own domain */
     struct sac_onnx_pair *metadata;
     int                   metadata_count;
@@ -40,12 +40,12 @@ struct sac_onnx {
 };
 
 /* Everything in out is in the arena; only the mapped files need sac_onnx_finish.
- * Errors   SAC_ERR_FORMAT, SAC_ERR_UNSUPPORTED (a tensor type, a sparse tensor), SAC_ERR_IO (external
- *          data), SAC_ERR_LIMIT, SAC_ERR_MEMORY. */
+ * Errors   SAC_ERR_FORMAT, SAC_ERR_UNSUPPORTED (a tensor type, a sparse tensor), SAC_ERR_IO
+ *          (external data), SAC_ERR_LIMIT, SAC_ERR_MEMORY. */
 sac_result sac_onnx_read(sac_context *ctx, const struct sac_onnx_source *source,
                          struct sac_arena *arena, struct sac_onnx *out);
 /* The file number i of external data; NULL: there are no more. */
 const char *sac_onnx_data_file(const struct sac_onnx *file, int i);
-void       sac_onnx_finish(struct sac_onnx *file);
+void        sac_onnx_finish(struct sac_onnx *file);
 
 #endif

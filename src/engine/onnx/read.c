@@ -67,7 +67,8 @@ static int64_t read_dim(struct sac_wire w)
 }
 
 /* TypeProto: element type and dims of a tensor; anything else leaves the dtype unknown. */
-static sac_result read_type(const struct sac_onnx_place *p, struct sac_wire type, struct sac_value *v)
+static sac_result read_type(const struct sac_onnx_place *p, struct sac_wire type,
+                            struct sac_value *v)
 {
     struct sac_wire  tensor = sac_wire_last_bytes(type, 1), dim;
     struct sac_wire  w = tensor;
@@ -96,23 +97,23 @@ static sac_result read_type(const struct sac_onnx_place *p, struct sac_wire type
 static sac_result check_input_type(const struct sac_onnx_place *p, struct sac_wire type,
                                    const struct sac_value *v)
 {
-    static const char *const kinds[] = {[4] = "a sequence", [5] = "a map", [8] = "a sparse tensor",
-                                        [9] = "an optional value"};
-    struct sac_wire          w = sac_wire_last_bytes(type, 1);
-    struct sac_field         f;
-    uint64_t                 data_type = 0;
+    static const char *const kinds[] = {
+        [4] = "a sequence", [5] = "a map", [8] = "a sparse tensor", [9] = "an optional value"};
+    struct sac_wire  w = sac_wire_last_bytes(type, 1);
+    struct sac_field f;
+    uint64_t         data_type = 0;
     if (p->depth > 0 || v->dtype != SAC_DTYPE_NONE)
         return SAC_OK;
     while (sac_wire_next(&w, &f) > 0)
         data_type = f.number == 1 ? f.value : data_type;
     if (data_type)
         return SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED,
-                        "input '%.128s' is a tensor of type %s; have float, integer and bool types", v->name,
-                        sac_onnx_dtype_name(data_type));
+                        "input '%.128s' is a tensor of type %s; have float, integer and bool types",
+                        v->name, sac_onnx_dtype_name(data_type));
     while (sac_wire_next(&type, &f) > 0)
         if (f.number < SAC_COUNT(kinds) && kinds[f.number])
-            return SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED, "input '%.128s' is %s; have tensors", v->name,
-                            kinds[f.number]);
+            return SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED, "input '%.128s' is %s; have tensors",
+                            v->name, kinds[f.number]);
     return SAC_FAIL(p->r->ctx, SAC_ERR_FORMAT, "input '%.128s' has no type", v->name);
 }
 
@@ -148,7 +149,8 @@ static sac_result read_outputs(const struct sac_onnx_place *p, struct sac_wire w
     struct sac_graph *g = p->g;
     struct sac_wire   info = w, inside;
     int               more;
-    g->outputs = sac_arena_alloc(p->r->arena, (sac_wire_count_bytes(w, 12) + 1) * sizeof *g->outputs);
+    g->outputs =
+        sac_arena_alloc(p->r->arena, (sac_wire_count_bytes(w, 12) + 1) * sizeof *g->outputs);
     if (!g->outputs)
         return sac_onnx_no_memory(p->r);
     while ((more = sac_wire_next_bytes(&info, 12, &inside)) > 0) {
@@ -172,7 +174,12 @@ static sac_result read_outputs(const struct sac_onnx_place *p, struct sac_wire w
 /* ---- nodes ---- */
 
 enum { /* fields of NodeProto */
-    N_INPUT = 1, N_OUTPUT = 2, N_NAME = 3, N_OP_TYPE = 4, N_DOMAIN = 7, N_OVERLOAD = 8
+       N_INPUT = 1,
+       N_OUTPUT = 2,
+       N_NAME = 3,
+       N_OP_TYPE = 4,
+       N_DOMAIN = 7,
+       N_OVERLOAD = 8
 };
 
 static sac_result connect_inputs(const struct sac_onnx_place *p, struct sac_wire w,
@@ -251,7 +258,7 @@ static sac_result read_function(const struct sac_onnx_place *p, const struct sac
                                 struct sac_node *call);
 
 static const struct sac_onnx_function *function_of(const struct sac_onnx_reader *r,
-                                                   struct sac_wire node)
+                                                   struct sac_wire               node)
 {
     struct sac_wire name = sac_wire_last_bytes(node, N_OP_TYPE);
     struct sac_wire overload = sac_wire_last_bytes(node, N_OVERLOAD);
@@ -288,7 +295,8 @@ static sac_result read_node(const struct sac_onnx_place *p, struct sac_wire w, i
 }
 
 /* The names that nodes make, before any node is read: the order of nodes then does not matter. */
-static sac_result define_products(const struct sac_onnx_place *p, struct sac_wire list, uint32_t number)
+static sac_result define_products(const struct sac_onnx_place *p, struct sac_wire list,
+                                  uint32_t number)
 {
     struct sac_wire node, name;
     int             more;
@@ -337,7 +345,7 @@ sac_result sac_onnx_read_graph(const struct sac_onnx_place *outer, struct sac_wi
                                struct sac_graph *g)
 {
     struct sac_onnx_scope names = {.outer = outer->names};
-    struct sac_onnx_place          p = *outer;
+    struct sac_onnx_place p = *outer;
     p.g = g;
     p.names = &names;
     p.depth++;
@@ -382,7 +390,7 @@ static sac_result read_function(const struct sac_onnx_place *p, const struct sac
 {
     struct sac_onnx_opsets opsets = {0};
     struct sac_onnx_scope  names = {0};
-    struct sac_onnx_place inner = {p->r, p->g, &names, &opsets, call, function, p->depth + 1};
+    struct sac_onnx_place  inner = {p->r, p->g, &names, &opsets, call, function, p->depth + 1};
     if (p->depth >= SAC_ONNX_DEPTH_MAX)
         return SAC_FAIL(p->r->ctx, SAC_ERR_LIMIT, "functions nested deeper than %d",
                         SAC_ONNX_DEPTH_MAX);
@@ -393,8 +401,8 @@ static sac_result read_function(const struct sac_onnx_place *p, const struct sac
         res = read_nodes(&inner, *function, 7);
     if (res != SAC_OK) {
         char label[256];
-        res = sac_fail_prefix(p->r->ctx, res, "%s: in its function: ",
-                              sac_node_label(call, label, sizeof label));
+        res = sac_fail_prefix(p->r->ctx, res,
+                              "%s: in its function: ", sac_node_label(call, label, sizeof label));
     }
     sac_onnx_scope_finish(&names);
     return res;

@@ -7,9 +7,9 @@
 #include "engine/onnx/wire.h"
 
 enum {
-    SAC_ONNX_NAME_MAX = 4096,         /* bytes */
-    SAC_ONNX_DEPTH_MAX = 16,          /* subgraphs in subgraphs, functions in functions */
-    SAC_ONNX_NODES_MAX = 1 << 16,     /* after expanding functions, which may multiply them */
+    SAC_ONNX_NAME_MAX = 4096,     /* bytes */
+    SAC_ONNX_DEPTH_MAX = 16,      /* subgraphs in subgraphs, functions in functions */
+    SAC_ONNX_NODES_MAX = 1 << 16, /* after expanding functions, which may multiply them */
     SAC_ONNX_DOMAINS_MAX = 32
 };
 
@@ -47,10 +47,11 @@ struct sac_onnx_name {
     struct sac_value *value; /* NULL: bound to nothing (an optional input left out) */
 };
 bool sac_onnx_scope_bind(struct sac_onnx_scope *s, struct sac_wire name, struct sac_value *v);
-const struct sac_onnx_name *sac_onnx_scope_own(const struct sac_onnx_scope *s, struct sac_wire name);
+const struct sac_onnx_name *sac_onnx_scope_own(const struct sac_onnx_scope *s,
+                                               struct sac_wire              name);
 const struct sac_onnx_name *sac_onnx_scope_find(const struct sac_onnx_scope *s,
-                                                struct sac_wire name);
-void sac_onnx_scope_finish(struct sac_onnx_scope *s);
+                                                struct sac_wire              name);
+void                        sac_onnx_scope_finish(struct sac_onnx_scope *s);
 
 bool sac_wire_equals(struct sac_wire a, struct sac_wire b);
 bool sac_wire_is(struct sac_wire a, const char *s);
@@ -65,9 +66,9 @@ struct sac_onnx_place {
     struct sac_graph             *g;
     struct sac_onnx_scope        *names;
     const struct sac_onnx_opsets *opsets;
-    const struct sac_node        *caller;   /* the function's call: its attributes; NULL outside */
-    const struct sac_wire        *function; /* its FunctionProto: default attributes; NULL outside */
-    int                           depth;
+    const struct sac_node        *caller; /* the function's call: its attributes; NULL outside */
+    const struct sac_wire *function;      /* its FunctionProto: default attributes; NULL outside */
+    int                    depth;
 };
 /* A GraphProto into g, whose names are looked up in outer's scope too. */
 sac_result sac_onnx_read_graph(const struct sac_onnx_place *outer, struct sac_wire w,
@@ -77,9 +78,9 @@ sac_result sac_onnx_read_attrs(const struct sac_onnx_place *p, struct sac_wire n
                                struct sac_node *n);
 
 /* OperatorSetIdProto: number is the list's field in the message. */
-sac_result      sac_onnx_read_opsets(struct sac_onnx_reader *r, struct sac_wire message,
-                                     uint32_t number, struct sac_onnx_opsets *out);
-int             sac_onnx_opset_of(const struct sac_onnx_opsets *opsets, struct sac_wire domain);
+sac_result sac_onnx_read_opsets(struct sac_onnx_reader *r, struct sac_wire message, uint32_t number,
+                                struct sac_onnx_opsets *out);
+int        sac_onnx_opset_of(const struct sac_onnx_opsets *opsets, struct sac_wire domain);
 struct sac_wire sac_onnx_plain_domain(struct sac_wire domain);
 
 /* Set the error; return SAC_ERR_FORMAT and SAC_ERR_MEMORY. */

@@ -89,7 +89,7 @@ const struct sac_onnx_name *sac_onnx_scope_own(const struct sac_onnx_scope *s, s
 }
 
 const struct sac_onnx_name *sac_onnx_scope_find(const struct sac_onnx_scope *s,
-                                                struct sac_wire name)
+                                                struct sac_wire              name)
 {
     for (; s; s = s->outer) {
         const struct sac_onnx_name *found = sac_onnx_scope_own(s, name);

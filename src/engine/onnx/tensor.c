@@ -9,15 +9,32 @@ static const struct {
     const char    *name;
     enum sac_dtype dtype;
 } types[] = {
-    {"undefined", SAC_DTYPE_NONE}, {"float32", SAC_F32},           {"uint8", SAC_U8},
-    {"int8", SAC_I8},              {"uint16", SAC_U16},            {"int16", SAC_I16},
-    {"int32", SAC_I32},            {"int64", SAC_I64},             {"string", SAC_DTYPE_NONE},
-    {"bool", SAC_BOOL},            {"float16", SAC_F16},           {"float64", SAC_F64},
-    {"uint32", SAC_U32},           {"uint64", SAC_U64},            {"complex64", SAC_DTYPE_NONE},
-    {"complex128", SAC_DTYPE_NONE}, {"bfloat16", SAC_BF16},        {"float8e4m3fn", SAC_DTYPE_NONE},
-    {"float8e4m3fnuz", SAC_DTYPE_NONE}, {"float8e5m2", SAC_DTYPE_NONE},
-    {"float8e5m2fnuz", SAC_DTYPE_NONE}, {"uint4", SAC_DTYPE_NONE}, {"int4", SAC_DTYPE_NONE},
-    {"float4e2m1", SAC_DTYPE_NONE}, {"float8e8m0", SAC_DTYPE_NONE}, {"uint2", SAC_DTYPE_NONE},
+    {"undefined", SAC_DTYPE_NONE},
+    {"float32", SAC_F32},
+    {"uint8", SAC_U8},
+    {"int8", SAC_I8},
+    {"uint16", SAC_U16},
+    {"int16", SAC_I16},
+    {"int32", SAC_I32},
+    {"int64", SAC_I64},
+    {"string", SAC_DTYPE_NONE},
+    {"bool", SAC_BOOL},
+    {"float16", SAC_F16},
+    {"float64", SAC_F64},
+    {"uint32", SAC_U32},
+    {"uint64", SAC_U64},
+    {"complex64", SAC_DTYPE_NONE},
+    {"complex128", SAC_DTYPE_NONE},
+    {"bfloat16", SAC_BF16},
+    {"float8e4m3fn", SAC_DTYPE_NONE},
+    {"float8e4m3fnuz", SAC_DTYPE_NONE},
+    {"float8e5m2", SAC_DTYPE_NONE},
+    {"float8e5m2fnuz", SAC_DTYPE_NONE},
+    {"uint4", SAC_DTYPE_NONE},
+    {"int4", SAC_DTYPE_NONE},
+    {"float4e2m1", SAC_DTYPE_NONE},
+    {"float8e8m0", SAC_DTYPE_NONE},
+    {"uint2", SAC_DTYPE_NONE},
     {"int2", SAC_DTYPE_NONE},
 };
 
@@ -32,8 +49,17 @@ const char *sac_onnx_dtype_name(uint64_t data_type)
 }
 
 enum { /* fields of TensorProto */
-    DIMS = 1, DATA_TYPE = 2, FLOAT_DATA = 4, INT32_DATA = 5, INT64_DATA = 7, NAME = 8, RAW_DATA = 9,
-    DOUBLE_DATA = 10, UINT64_DATA = 11, EXTERNAL_DATA = 13, DATA_LOCATION = 14
+       DIMS = 1,
+       DATA_TYPE = 2,
+       FLOAT_DATA = 4,
+       INT32_DATA = 5,
+       INT64_DATA = 7,
+       NAME = 8,
+       RAW_DATA = 9,
+       DOUBLE_DATA = 10,
+       UINT64_DATA = 11,
+       EXTERNAL_DATA = 13,
+       DATA_LOCATION = 14
 };
 
 struct tensor {
@@ -89,23 +115,15 @@ static bool take_dims(struct tensor *t, const struct sac_field *f)
 static bool take_field(struct tensor *t, const struct sac_field *f)
 {
     switch (f->number) {
-    case DIMS:
-        return take_dims(t, f);
-    case DATA_TYPE:
-        t->data_type = f->value;
-        return f->type == SAC_WIRE_VARINT;
-    case NAME:
-        t->name = f->bytes;
-        return f->type == SAC_WIRE_BYTES;
+    case DIMS: return take_dims(t, f);
+    case DATA_TYPE: t->data_type = f->value; return f->type == SAC_WIRE_VARINT;
+    case NAME: t->name = f->bytes; return f->type == SAC_WIRE_BYTES;
     case RAW_DATA:
         t->raw = f->bytes;
         t->has_raw = true;
         return f->type == SAC_WIRE_BYTES;
-    case EXTERNAL_DATA:
-        return f->type == SAC_WIRE_BYTES && external_entry(t, f->bytes);
-    case DATA_LOCATION:
-        t->external = f->value == 1;
-        return f->type == SAC_WIRE_VARINT;
+    case EXTERNAL_DATA: return f->type == SAC_WIRE_BYTES && external_entry(t, f->bytes);
+    case DATA_LOCATION: t->external = f->value == 1; return f->type == SAC_WIRE_VARINT;
     }
     return true;
 }
@@ -126,8 +144,9 @@ static sac_result take_header(struct tensor *t)
                         SAC_RANK_MAX);
     t->desc.dtype = sac_onnx_dtype(t->data_type);
     if (t->desc.dtype == SAC_DTYPE_NONE)
-        return SAC_FAIL(t->r->ctx, SAC_ERR_UNSUPPORTED, "tensor '%s' is of type %s (%llu)", t->label,
-                        sac_onnx_dtype_name(t->data_type), (unsigned long long)t->data_type);
+        return SAC_FAIL(t->r->ctx, SAC_ERR_UNSUPPORTED, "tensor '%s' is of type %s (%llu)",
+                        t->label, sac_onnx_dtype_name(t->data_type),
+                        (unsigned long long)t->data_type);
     t->elements = sac_tensor_desc_elements(&t->desc);
     int64_t bytes = sac_tensor_desc_bytes(&t->desc);
     if (t->elements < 0 || bytes < 0)
@@ -176,17 +195,12 @@ static sac_result take_bytes(struct tensor *t, const uint8_t *at, size_t size, c
 static uint32_t typed_field(enum sac_dtype dtype)
 {
     switch (dtype) {
-    case SAC_F32:
-        return FLOAT_DATA;
-    case SAC_F64:
-        return DOUBLE_DATA;
-    case SAC_I64:
-        return INT64_DATA;
+    case SAC_F32: return FLOAT_DATA;
+    case SAC_F64: return DOUBLE_DATA;
+    case SAC_I64: return INT64_DATA;
     case SAC_U32:
-    case SAC_U64:
-        return UINT64_DATA;
-    default:
-        return INT32_DATA;
+    case SAC_U64: return UINT64_DATA;
+    default: return INT32_DATA;
     }
 }
 
@@ -251,7 +265,7 @@ static sac_result take_external(struct tensor *t, const void **out)
     const uint8_t *at = NULL;
     size_t         size = 0;
     uint64_t       length = t->length == UINT64_MAX ? t->bytes : t->length;
-    sac_result res = sac_onnx_external(t->r, t->location, t->offset, length, &at, &size);
+    sac_result     res = sac_onnx_external(t->r, t->location, t->offset, length, &at, &size);
     if (res == SAC_OK)
         res = take_bytes(t, at, size, out);
     else

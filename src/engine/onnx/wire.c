@@ -44,12 +44,9 @@ static bool fixed(struct sac_wire *w, size_t size, uint64_t *out)
 static bool field_value(struct sac_wire *w, struct sac_field *f)
 {
     switch (f->type) {
-    case SAC_WIRE_VARINT:
-        return sac_wire_varint(w, &f->value);
-    case SAC_WIRE_FIXED64:
-        return fixed(w, 8, &f->value);
-    case SAC_WIRE_FIXED32:
-        return fixed(w, 4, &f->value);
+    case SAC_WIRE_VARINT: return sac_wire_varint(w, &f->value);
+    case SAC_WIRE_FIXED64: return fixed(w, 8, &f->value);
+    case SAC_WIRE_FIXED32: return fixed(w, 4, &f->value);
     case SAC_WIRE_BYTES:
         if (!sac_wire_varint(w, &f->value) || f->value > sac_wire_left(w))
             return false;

@@ -46,8 +46,8 @@ int  sac_wire_next(struct sac_wire *w, struct sac_field *f);
 bool sac_wire_varint(struct sac_wire *w, uint64_t *out);
 
 /* The next field of that number and type BYTES; others are passed over. As sac_wire_next. */
-int             sac_wire_next_bytes(struct sac_wire *w, uint32_t number, struct sac_wire *out);
-size_t          sac_wire_count_bytes(struct sac_wire w, uint32_t number);
+int    sac_wire_next_bytes(struct sac_wire *w, uint32_t number, struct sac_wire *out);
+size_t sac_wire_count_bytes(struct sac_wire w, uint32_t number);
 /* The last of them, as protobuf requires for fields that are not repeated; empty when there is
  * none. */
 struct sac_wire sac_wire_last_bytes(struct sac_wire w, uint32_t number);

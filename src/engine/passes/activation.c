@@ -9,7 +9,7 @@
 static bool gate_of(const struct sac_value *x, const struct sac_value *gate,
                     struct sac_activation *out)
 {
-    struct sac_activation act;
+    struct sac_activation  act;
     const struct sac_node *n = gate ? gate->producer : NULL;
     if (!n || !sac_node_input(n, 0) || n->inputs[0] != x || !sac_activation_of(n, &act))
         return false;
@@ -42,8 +42,8 @@ static struct sac_value *spelled_hard_swish(const struct sac_node *n)
     if (n->input_count != 2 || !n->inputs[0] || !n->inputs[1] ||
         !sac_constant_scalar(n->inputs[1], &factor))
         return NULL;
-    const bool sixth = (sac_is(n, "Div") && factor == 6) ||
-                       (sac_is(n, "Mul") && fabsf(factor - 1.0f / 6) < 1e-6f);
+    const bool sixth =
+        (sac_is(n, "Div") && factor == 6) || (sac_is(n, "Mul") && fabsf(factor - 1.0f / 6) < 1e-6f);
     const struct sac_node *mul = sixth ? sac_made_by(n->inputs[0], "Mul") : NULL;
     for (int i = 0; mul && i < 2; i++)
         if (is_relu6_of_x_plus_3(mul->inputs[i], mul->inputs[1 - i]))

@@ -8,7 +8,8 @@
 
 enum { CHANNELS_MAX = 64 };
 
-/* The pieces of a Split into single channels, concatenated in another order: out[i] = in[order[i]]. */
+/* The pieces of a Split into single channels, concatenated in another order: out[i] =
+ * in[order[i]]. */
 static bool reads_order(const struct sac_node *concat, struct sac_value **in, int64_t *order)
 {
     const struct sac_node *split = concat->inputs[0] ? concat->inputs[0]->producer : NULL;
@@ -77,9 +78,9 @@ static sac_result move_below(struct sac_graph *g, struct sac_node *n, struct sac
                              bool *changed)
 {
     const struct sac_node *split = concat->inputs[0]->producer;
-    struct sac_node *after_split = sac_graph_node(g, "", "Split", split->input_count,
-                                                  split->output_count, split);
-    struct sac_node *after = sac_graph_node(g, "", "Concat", concat->input_count, 1, concat);
+    struct sac_node       *after_split =
+        sac_graph_node(g, "", "Split", split->input_count, split->output_count, split);
+    struct sac_node  *after = sac_graph_node(g, "", "Concat", concat->input_count, 1, concat);
     struct sac_value *turned = sac_value_like(g, n->outputs[0]);
     if (!after_split || !after || !turned)
         return SAC_ERR_MEMORY;
@@ -108,10 +109,10 @@ static sac_result move_below(struct sac_graph *g, struct sac_node *n, struct sac
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    int64_t           order[CHANNELS_MAX];
-    struct sac_value *in, *parts[3] = {NULL};
+    int64_t               order[CHANNELS_MAX];
+    struct sac_value     *in, *parts[3] = {NULL};
     struct sac_activation act;
-    int               from = -1;
+    int                   from = -1;
     if (n->input_count < 1 || n->output_count != 1 || !n->outputs[0])
         return SAC_OK;
     for (int i = 0; i < n->input_count && i < 2; i++)

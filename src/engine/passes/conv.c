@@ -21,7 +21,8 @@ static bool is_bare(const struct sac_node *n)
 }
 
 /* A FusedConv like n, whose output replaces that of `last`. */
-static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n, struct sac_node *last)
+static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n,
+                                   struct sac_node *last)
 {
     struct sac_node *made = sac_graph_node(g, "saccade", "FusedConv", 4, 1, n);
     sac_result       res = made ? SAC_OK : SAC_ERR_MEMORY;
@@ -41,10 +42,10 @@ static sac_result fold_affine(struct sac_graph *g, struct sac_node *n, struct sa
 {
     const struct sac_value *w = n->inputs[1];
     const int64_t           channels = w->dims[0], each = sac_value_elements(w) / channels;
-    const float *old = w->data, *old_bias = sac_constant_floats(sac_node_input(n, 2));
-    float       *weights, *bias;
-    struct sac_value *new_w = sac_new_floats(g, w->name, w->rank, w->dims, &weights);
-    struct sac_value *new_b = sac_new_floats(g, "bias", 1, &channels, &bias);
+    const float            *old = w->data, *old_bias = sac_constant_floats(sac_node_input(n, 2));
+    float                  *weights, *bias;
+    struct sac_value       *new_w = sac_new_floats(g, w->name, w->rank, w->dims, &weights);
+    struct sac_value       *new_b = sac_new_floats(g, "bias", 1, &channels, &bias);
     if (!new_w || !new_b)
         return SAC_ERR_MEMORY;
     for (int64_t c = 0; c < channels; c++) {
@@ -78,12 +79,13 @@ static bool batch_norm(const struct sac_node *n, int64_t channels, float *scale,
 }
 
 /* n applies y * scale + shift per channel to v. */
-static bool affine(const struct sac_node *n, const struct sac_value *v, int64_t channels, float *scale,
-                   float *shift)
+static bool affine(const struct sac_node *n, const struct sac_value *v, int64_t channels,
+                   float *scale, float *shift)
 {
     if (sac_is(n, "BatchNormalization"))
         return n->inputs[0] == v && batch_norm(n, channels, scale, shift);
-    const bool add = sac_is(n, "Add"), sub = sac_is(n, "Sub"), mul = sac_is(n, "Mul"), div = sac_is(n, "Div");
+    const bool add = sac_is(n, "Add"), sub = sac_is(n, "Sub"), mul = sac_is(n, "Mul"),
+               div = sac_is(n, "Div");
     if (!(add || sub || mul || div) || !sac_same_shape(v, n->outputs[0]))
         return false;
     const struct sac_value *c = sac_other_input(n, v);
@@ -117,8 +119,8 @@ static sac_result absorb_affine(struct sac_graph *g, struct sac_node *n, struct 
 
 /* ---- activation and residual ---- */
 
-static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n, struct sac_node *reader,
-                                    bool *changed)
+static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n,
+                                    struct sac_node *reader, bool *changed)
 {
     struct sac_activation act;
     if (!sac_activation_of(reader, &act) || reader->inputs[0] != n->outputs[0])
@@ -163,7 +165,8 @@ static bool zero_pad(const struct sac_node *pad, int rank, int64_t *pads)
         return false;
     if (sac_node_input(pad, 2) && !sac_constant_scalar(pad->inputs[2], &value))
         return false;
-    if (count != (size_t)(2 * rank) || value != 0 || pads[0] || pads[1] || pads[rank] || pads[rank + 1])
+    if (count != (size_t)(2 * rank) || value != 0 || pads[0] || pads[1] || pads[rank] ||
+        pads[rank + 1])
         return false;
     for (size_t i = 0; i < count; i++)
         if (pads[i] < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The focus layer of YOLOX and early YOLOv5: four Slices take every second row and column of the
- * image, a Concat stacks them, a convolution reads that. It is one convolution with a kernel of twice
- * the size and stride 2 over the image itself. */
+ * image, a Concat stacks them, a convolution reads that. It is one convolution with a kernel of
+ * twice the size and stride 2 over the image itself. */
 #include <string.h>
 
 #include "engine/passes/pass.h"
@@ -23,9 +23,11 @@ static bool read_slice(const struct sac_node *n, int64_t *start, int64_t *step)
     if (n->inputs[0]->rank != 4 || !sac_constant_ints(sac_node_input(n, 1), begin, 4, &count) ||
         !sac_constant_ints(sac_node_input(n, 2), end, 4, &other) || other != count)
         return false;
-    if (sac_node_input(n, 3) && (!sac_constant_ints(n->inputs[3], axes, 4, &other) || other != count))
+    if (sac_node_input(n, 3) &&
+        (!sac_constant_ints(n->inputs[3], axes, 4, &other) || other != count))
         return false;
-    if (sac_node_input(n, 4) && (!sac_constant_ints(n->inputs[4], steps, 4, &other) || other != count))
+    if (sac_node_input(n, 4) &&
+        (!sac_constant_ints(n->inputs[4], steps, 4, &other) || other != count))
         return false;
     for (int d = 0; d < 4; d++)
         start[d] = 0, step[d] = 1;
@@ -76,8 +78,8 @@ static bool read_focus(const struct sac_node *concat, struct start *parts)
 static bool plain_conv(const struct sac_node *n)
 {
     const int64_t *ints;
-    if (!sac_is(n, "Conv") || !sac_constant_floats(sac_node_input(n, 1)) || n->inputs[1]->rank != 4 ||
-        sac_attr_int(n, "group", 1) != 1 ||
+    if (!sac_is(n, "Conv") || !sac_constant_floats(sac_node_input(n, 1)) ||
+        n->inputs[1]->rank != 4 || sac_attr_int(n, "group", 1) != 1 ||
         strcmp(sac_attr_string(n, "auto_pad", "NOTSET"), "NOTSET") != 0)
         return false;
     const char *const ones[] = {"strides", "dilations"};

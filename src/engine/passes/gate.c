@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Channel gates: x * g, where g holds one number per channel and sample (squeeze-and-excitation), and
- * sums of such products (the branches of an omni-scale block) are one GatedSum. */
+/* Channel gates: x * g, where g holds one number per channel and sample (squeeze-and-excitation),
+ * and sums of such products (the branches of an omni-scale block) are one GatedSum. */
 #include "engine/passes/pass.h"
 
 enum { INPUTS_MAX = 16 };
 
 static bool is_gate(const struct sac_value *x, const struct sac_value *g)
 {
-    if (x->data || x->rank < 3 || g->rank != x->rank || x->dtype != SAC_F32 || g->dtype != SAC_F32 ||
-        x->dims[1] == SAC_DIM_OPEN || g->dims[1] != x->dims[1] ||
+    if (x->data || x->rank < 3 || g->rank != x->rank || x->dtype != SAC_F32 ||
+        g->dtype != SAC_F32 || x->dims[1] == SAC_DIM_OPEN || g->dims[1] != x->dims[1] ||
         (g->dims[0] != x->dims[0] && g->dims[0] != 1))
         return false;
     bool wide = false;
@@ -20,8 +20,8 @@ static bool is_gate(const struct sac_value *x, const struct sac_value *g)
     return wide;
 }
 
-static sac_result gated_sum(struct sac_graph *g, struct sac_node *n, struct sac_value **inputs, int count,
-                            bool *changed)
+static sac_result gated_sum(struct sac_graph *g, struct sac_node *n, struct sac_value **inputs,
+                            int count, bool *changed)
 {
     struct sac_node *made = sac_graph_node(g, "saccade", "GatedSum", count, 1, n);
     if (!made)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that change nothing: Identity, Dropout at inference, a Cast to the same dtype, a Transpose
- * that moves nothing, a Pad by nothing (PyTorch 1 writes one before each average pooling), a Reshape
- * to the same shape, a Concat or Sum of one, a Reshape of a Reshape. */
+ * that moves nothing, a Pad by nothing (PyTorch 1 writes one before each average pooling), a
+ * Reshape to the same shape, a Concat or Sum of one, a Reshape of a Reshape. */
 #include "engine/passes/pass.h"
 
 static bool identity_perm(const struct sac_node *n)
@@ -36,7 +36,8 @@ static bool changes_nothing(const struct sac_node *n)
         return true;
     if (sac_is(n, "Dropout"))
         return (n->output_count < 2 || !n->outputs[1] || n->outputs[1]->uses == 0) &&
-               (!sac_node_input(n, 2) || (n->inputs[2]->data && !*(const char *)n->inputs[2]->data));
+               (!sac_node_input(n, 2) ||
+                (n->inputs[2]->data && !*(const char *)n->inputs[2]->data));
     if (sac_is(n, "Cast"))
         return in->dtype != SAC_DTYPE_NONE && in->dtype == (enum sac_dtype)out->dtype &&
                out->rank >= 0;
@@ -55,7 +56,8 @@ static bool skips_a_view(struct sac_node *n)
 {
     int64_t target[SAC_RANK_MAX];
     size_t  count;
-    if (!sac_is(n, "Reshape") || !sac_constant_ints(sac_node_input(n, 1), target, SAC_RANK_MAX, &count))
+    if (!sac_is(n, "Reshape") ||
+        !sac_constant_ints(sac_node_input(n, 1), target, SAC_RANK_MAX, &count))
         return false;
     for (size_t i = 0; i < count; i++)
         if (target[i] == 0)

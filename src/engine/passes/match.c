@@ -22,9 +22,8 @@ struct sac_node *sac_made_by(const struct sac_value *v, const char *op_type)
 struct sac_node *sac_only_reader(const struct sac_graph *g, const struct sac_node *n,
                                  const char *op_type)
 {
-    struct sac_node *reader = n->output_count == 1 && n->outputs[0]
-                                  ? sac_graph_only_reader(g, n->outputs[0])
-                                  : NULL;
+    struct sac_node *reader =
+        n->output_count == 1 && n->outputs[0] ? sac_graph_only_reader(g, n->outputs[0]) : NULL;
     return reader && (!op_type || sac_is(reader, op_type)) ? reader : NULL;
 }
 
@@ -95,7 +94,8 @@ bool sac_constant_ints(const struct sac_value *v, int64_t *out, size_t max, size
     if (n < 0 || (size_t)n > max || (v->dtype != SAC_I64 && v->dtype != SAC_I32))
         return false;
     for (int64_t i = 0; i < n; i++)
-        out[i] = v->dtype == SAC_I64 ? ((const int64_t *)v->data)[i] : ((const int32_t *)v->data)[i];
+        out[i] =
+            v->dtype == SAC_I64 ? ((const int64_t *)v->data)[i] : ((const int32_t *)v->data)[i];
     *count = (size_t)n;
     return true;
 }
@@ -145,8 +145,8 @@ sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_nod
     return SAC_OK;
 }
 
-struct sac_value *sac_new_floats(struct sac_graph *g, const char *name, int rank, const int64_t *dims,
-                                 float **data)
+struct sac_value *sac_new_floats(struct sac_graph *g, const char *name, int rank,
+                                 const int64_t *dims, float **data)
 {
     struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = rank};
     for (int d = 0; d < rank; d++)

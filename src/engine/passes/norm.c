@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), over all numbers of a sample, with the scale
- * and shift per channel that follow, is one SampleNorm. Exporters without an instance normalisation
- * write it this way. */
+/* (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon), over all numbers of a sample, with the
+ * scale and shift per channel that follow, is one SampleNorm. Exporters without an instance
+ * normalisation write it this way. */
 #include <math.h>
 #include <string.h>
 
@@ -71,7 +71,8 @@ static struct sac_value *deviation_of(struct sac_value *v, float *epsilon)
 {
     struct sac_value      *squared;
     const struct sac_node *root = before_moves(v)->producer;
-    const struct sac_node *add = sac_is(root, "Sqrt") ? before_moves(root->inputs[0])->producer : NULL;
+    const struct sac_node *add =
+        sac_is(root, "Sqrt") ? before_moves(root->inputs[0])->producer : NULL;
     if (!sac_is(add, "Add"))
         return NULL;
     for (int i = 0; i < 2; i++)
@@ -121,8 +122,8 @@ static sac_result match_div(struct sac_graph *g, struct sac_node *n, bool *chang
     return norm ? sac_take_over(g, norm, n) : SAC_ERR_MEMORY;
 }
 
-/* Mul or Add of one number per channel after a SampleNorm, which may lie behind a Reshape that keeps
- * the numbers' order. */
+/* Mul or Add of one number per channel after a SampleNorm, which may lie behind a Reshape that
+ * keeps the numbers' order. */
 static sac_result absorb(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     const int input = sac_is(n, "Mul") ? 1 : 2;
@@ -177,7 +178,8 @@ static sac_result absorb_activation(struct sac_graph *g, struct sac_node *n, boo
 {
     struct sac_activation act;
     struct sac_node      *norm = sac_node_input(n, 0) ? n->inputs[0]->producer : NULL;
-    if (!sac_is_fused(norm, "SampleNorm") || n->inputs[0]->uses != 1 || !sac_activation_of(n, &act) ||
+    if (!sac_is_fused(norm, "SampleNorm") || n->inputs[0]->uses != 1 ||
+        !sac_activation_of(n, &act) ||
         sac_attr_int(norm, "activation", SAC_ACT_NONE) != SAC_ACT_NONE)
         return SAC_OK;
     sac_graph_replace(g, n->outputs[0], n->inputs[0]);

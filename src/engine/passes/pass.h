@@ -2,11 +2,12 @@
 /* Passes rewrite a graph into one that computes the same with fewer, larger nodes. Each is one file
  * and one row in passes.c. The result stays valid for the reference kernels.
  *
- * A pass may rely on a value's dtype and dims where they are known (rank >= 0): the driver fills them
- * in by inference, open dims as SAC_DIM_OPEN, and again after each pass that changed something. Only
- * nodes whose outputs are known are visited, so that the node and all before it have passed their shape
- * functions: their attributes, ranks and the presence of inputs need no second check, but those of
- * later nodes do. A pass may leave unused nodes behind; the driver removes them.
+ * A pass may rely on a value's dtype and dims where they are known (rank >= 0): the driver fills
+ * them in by inference, open dims as SAC_DIM_OPEN, and again after each pass that changed
+ * something. Only nodes whose outputs are known are visited, so that the node and all before it
+ * have passed their shape functions: their attributes, ranks and the presence of inputs need no
+ * second check, but those of later nodes do. A pass may leave unused nodes behind; the driver
+ * removes them.
  */
 #ifndef SAC_ENGINE_PASSES_PASS_H
 #define SAC_ENGINE_PASSES_PASS_H
@@ -21,28 +22,28 @@ struct sac_pass {
     sac_result (*visit)(struct sac_graph *g, struct sac_node *n, bool *changed);
 };
 extern const struct sac_pass sac_pass_identity, sac_pass_transpose, sac_pass_activation,
-    sac_pass_focus, sac_pass_channels,
-    sac_pass_conv, sac_pass_norm, sac_pass_gate, sac_pass_pool;
+    sac_pass_focus, sac_pass_channels, sac_pass_conv, sac_pass_norm, sac_pass_gate, sac_pass_pool;
 
-/* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs stay
- * as they are. */
+/* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
+ * stay as they are. */
 sac_result sac_passes_run(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit);
 
 /* ---- for passes ---- */
 
-bool sac_is(const struct sac_node *n, const char *op_type);              /* of ONNX's own domain */
-bool sac_is_fused(const struct sac_node *n, const char *op_type);        /* of ours */
+bool sac_is(const struct sac_node *n, const char *op_type);       /* of ONNX's own domain */
+bool sac_is_fused(const struct sac_node *n, const char *op_type); /* of ours */
 /* The node that makes v, if it is of that type. */
 struct sac_node *sac_made_by(const struct sac_value *v, const char *op_type);
 /* The only reader of n's first and only output, if it is of that type. */
-struct sac_node *sac_only_reader(const struct sac_graph *g, const struct sac_node *n,
-                                 const char *op_type);
+struct sac_node  *sac_only_reader(const struct sac_graph *g, const struct sac_node *n,
+                                  const char *op_type);
 struct sac_value *sac_node_input(const struct sac_node *n, int i); /* NULL when left out */
 /* For a node of two inputs: the one that is not v (v twice gives v). */
 struct sac_value *sac_other_input(const struct sac_node *n, const struct sac_value *v);
 
-bool    sac_same_shape(const struct sac_value *a, const struct sac_value *b); /* both known, no open dim but the first */
-int64_t sac_value_elements(const struct sac_value *v); /* -1: unknown or open */
+bool sac_same_shape(const struct sac_value *a, const struct sac_value *b); /* both known, no open
+                                                                              dim but the first */
+int64_t sac_value_elements(const struct sac_value *v);                     /* -1: unknown or open */
 /* A float32 constant's numbers, or NULL. */
 const float *sac_constant_floats(const struct sac_value *v);
 /* A float32 constant of one element. */
@@ -50,7 +51,8 @@ bool sac_constant_scalar(const struct sac_value *v, float *out);
 /* A float32 constant that holds one number per channel of an operand of `rank` dimensions with
  * `channels` channels: [C,1,..] right-aligned to dimension 1, or one number for all. Fills out. */
 bool sac_constant_per_channel(const struct sac_value *v, int rank, int64_t channels, float *out);
-/* The axes of a reduction (attribute or constant input), normalised; false when they are not known. */
+/* The axes of a reduction (attribute or constant input), normalised; false when they are not
+ * known. */
 bool sac_reduce_axes(const struct sac_node *n, int rank, bool *reduced);
 bool sac_constant_ints(const struct sac_value *v, int64_t *out, size_t max, size_t *count);
 
@@ -59,8 +61,8 @@ struct sac_value *sac_value_like(struct sac_graph *g, const struct sac_value *v)
 /* Replaces old's output by n's first output, which takes its shape. */
 sac_result sac_take_over(struct sac_graph *g, struct sac_node *n, struct sac_node *old);
 /* A new float32 constant of these dims, numbers to be filled in through *data. */
-struct sac_value *sac_new_floats(struct sac_graph *g, const char *name, int rank, const int64_t *dims,
-                                 float **data);
+struct sac_value *sac_new_floats(struct sac_graph *g, const char *name, int rank,
+                                 const int64_t *dims, float **data);
 /* The activation that a node computes, a fused one or one of ONNX's, with constant bounds; its data
  * is input 0. */
 bool       sac_activation_of(const struct sac_node *n, struct sac_activation *out);

@@ -3,17 +3,13 @@
 #include "engine/passes/pass.h"
 
 static const struct sac_pass *const passes[] = {
-    &sac_pass_identity,
-    &sac_pass_transpose,  /* channels first everywhere: the patterns below match only that */
-    &sac_pass_activation,
-    &sac_pass_focus,
-    &sac_pass_norm,
-    &sac_pass_transpose,  /* norms may stand between two Transposes */
-    &sac_pass_norm,
-    &sac_pass_channels,
-    &sac_pass_gate,
-    &sac_pass_pool,
-    &sac_pass_conv,
+    &sac_pass_identity,   &sac_pass_transpose, /* channels first everywhere: the patterns below
+                                                  match only that */
+    &sac_pass_activation, &sac_pass_focus,     &sac_pass_norm, &sac_pass_transpose, /* norms may
+                                                                                       stand between
+                                                                                       two
+                                                                                       Transposes */
+    &sac_pass_norm,       &sac_pass_channels,  &sac_pass_gate, &sac_pass_pool,      &sac_pass_conv,
     &sac_pass_identity,
 };
 

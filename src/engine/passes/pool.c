@@ -33,8 +33,8 @@ static int64_t same_size_kernel(const struct sac_node *n)
 
 static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
-    const int64_t kernel = same_size_kernel(n);
-    int64_t       best = 1;
+    const int64_t    kernel = same_size_kernel(n);
+    int64_t          best = 1;
     struct sac_node *inner = NULL;
     for (size_t i = 0; kernel && i < g->node_count; i++) {
         struct sac_node *other = g->nodes[i];

@@ -82,8 +82,8 @@ static struct sac_value *transpose(struct sac_graph *g, struct sac_value *v, con
 
 static struct sac_node *copy_node(struct sac_graph *g, const struct sac_node *n)
 {
-    struct sac_node *copy = sac_graph_node(g, n->domain, n->op_type, n->input_count,
-                                           n->output_count, n);
+    struct sac_node *copy =
+        sac_graph_node(g, n->domain, n->op_type, n->input_count, n->output_count, n);
     for (int i = 0; copy && i < n->attr_count; i++)
         if (sac_node_copy_attr(g, copy, n->attrs[i].name, n) != SAC_OK)
             return NULL;
@@ -112,7 +112,8 @@ static struct sac_value *permuted_constant(struct sac_graph *g, const struct sac
         int64_t at = 0;
         for (int d = 0; d < p->rank; d++)
             at += index[d] * step[p->at[d]];
-        memcpy((char *)made->data + (size_t)i * size, (const char *)v->data + (size_t)at * size, size);
+        memcpy((char *)made->data + (size_t)i * size, (const char *)v->data + (size_t)at * size,
+               size);
         for (int d = p->rank - 1; d >= 0 && ++index[d] == desc.shape[d]; d--)
             index[d] = 0;
     }
@@ -137,9 +138,10 @@ static bool is_narrow(const struct sac_value *v, int channel_dim)
 
 /* The value to read instead of v when all operands are permuted by `by`; `undo` is its inverse.
  * NULL and *fits false: there is no cheap one. */
-static struct sac_value *moved_input(struct sac_graph *g, struct sac_value *v, const struct perm *by,
-                                     const struct perm *undo, int channel_dim,
-                                     const struct sac_node *like, bool commit, bool *fits)
+static struct sac_value *moved_input(struct sac_graph *g, struct sac_value *v,
+                                     const struct perm *by, const struct perm *undo,
+                                     int channel_dim, const struct sac_node *like, bool commit,
+                                     bool *fits)
 {
     *fits = true;
     if (!v || (v->data && sac_value_elements(v) == 1))
@@ -156,7 +158,8 @@ static struct sac_value *moved_input(struct sac_graph *g, struct sac_value *v, c
 
 /* ---- the rules ---- */
 
-/* Elementwise after Transpose `last`: the node works on channels first, one Transpose follows it. */
+/* Elementwise after Transpose `last`: the node works on channels first, one Transpose follows
+ * it. */
 static sac_result sink(struct sac_graph *g, struct sac_node *n, bool *changed)
 {
     const int   rank = n->outputs[0]->rank;
@@ -218,9 +221,8 @@ static sac_result rise(struct sac_graph *g, struct sac_node *n, bool *changed)
     for (int i = 0; i < maker->input_count; i++) {
         bool              fits;
         struct sac_value *v = maker->inputs[i];
-        inner->inputs[i] = v && v == wide
-                               ? turned
-                               : moved_input(g, v, &first, &last, p.rank - 1, n, true, &fits);
+        inner->inputs[i] =
+            v && v == wide ? turned : moved_input(g, v, &first, &last, p.rank - 1, n, true, &fits);
         if (v && !inner->inputs[i])
             return SAC_ERR_MEMORY;
     }
@@ -233,7 +235,8 @@ static sac_result rise_through_split(struct sac_graph *g, struct sac_node *n, bo
 {
     struct perm      p;
     struct sac_node *concat = sac_made_by(n->inputs[0], "Concat");
-    struct sac_node *split = concat && concat->inputs[0] ? sac_made_by(concat->inputs[0], "Split") : NULL;
+    struct sac_node *split =
+        concat && concat->inputs[0] ? sac_made_by(concat->inputs[0], "Split") : NULL;
     if (!perm_of(n, &p) || !split || n->inputs[0]->uses != 1)
         return SAC_OK;
     struct perm   first = perm_first(p.rank);

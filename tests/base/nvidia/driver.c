@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for NVIDIA's driver: of the version that STANDIN_DRIVER says (12020: for CUDA 12.2), without a GPU. */
+/* A stand-in for NVIDIA's driver: of the version that STANDIN_DRIVER says (12020: for CUDA 12.2),
+ * without a GPU. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

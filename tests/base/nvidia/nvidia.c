@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for cuDNN, cuBLASLt and NVRTC at once: they tell their versions. STANDIN_CUDART: CUDA that cuDNN is for. */
+/* A stand-in for cuDNN, cuBLASLt and NVRTC at once: they tell their versions. STANDIN_CUDART: CUDA
+ * that cuDNN is for. */
 #include <stddef.h>
 #include <stdlib.h>
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int nvtxRangePushA(const char *name);
-int nvtxRangePop(void);
+int         nvtxRangePushA(const char *name);
+int         nvtxRangePop(void);
 const char *said(void);
 
 static char seen[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of convolutions as cuDNN itself takes them, without a GPU: since 9.8 it plans for a GPU that is only
- * described. Skipped where cuDNN is not there. */
+/* Graphs of convolutions as cuDNN itself takes them, without a GPU: since 9.8 it plans for a GPU
+ * that is only described. Skipped where cuDNN is not there. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +11,15 @@
 
 /* Of an H200, as its driver tells them. */
 static const char properties[] =
-    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,"
-    "\"multiProcessorCount\":132,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"
-    "\"maxSharedMemoryPerBlockOptin\":232448,\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,"
-    "\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,"
-    "\"supportCoopLaunch\":1,\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560,"
-    "\"deviceName\":\"NVIDIA H200\",\"cudaDeviceId\":0,\"deviceVer\":900,\"driverVer\":13000,"
-    "\"totalGlobalMem\":150109880320}";
+    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":"
+    "65536,\"multiProcessorCount\":132,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,"
+    "\"maxSharedMemoryPerBlockOptin\":232448,\"reservedSharedMemoryPerBlock\":1024,"
+    "\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
+    "\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,"
+    "\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560,"
+    "\"deviceName\":\"NVIDIA "
+    "H200\",\"cudaDeviceId\":0,\"deviceVer\":900,\"driverVer\":13000,\"totalGlobalMem\":"
+    "150109880320}";
 
 static struct cudnn_api    api;
 static struct cudnn_set    device;
@@ -37,10 +39,13 @@ static int open_cudnn(void **state)
     assert_null(cudnn_api_read(lib->handle, &api));
     device = (struct cudnn_set){.api = &api};
     cudnn_desc d = cudnn_make(&device, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "describe a GPU");
-    cudnn_put(&device, d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, sizeof properties, properties);
+    cudnn_put(&device, d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+              sizeof properties, properties);
     cudnn_done(&device, d);
-    if (!cudnn_good(&device) && !dlopen("libcuda.so.1", RTLD_LAZY)) { /* of 9.28 a part is linked to it */
-        print_message("skipped: cuDNN %d.%d plans nothing without a driver\n", lib->version[0], lib->version[1]);
+    if (!cudnn_good(&device) && !dlopen("libcuda.so.1", RTLD_LAZY)) { /* of 9.28 a part is linked to
+                                                                         it */
+        print_message("skipped: cuDNN %d.%d plans nothing without a driver\n", lib->version[0],
+                      lib->version[1]);
         return 0;
     }
     assert_true(cudnn_good(&device));
@@ -56,7 +61,8 @@ static int close_cudnn(void **state)
     return 0;
 }
 
-static struct conv_spec spec_of(const struct parity_case *pc, enum sac_precision precision, int64_t room, int align)
+static struct conv_spec spec_of(const struct parity_case *pc, enum sac_precision precision,
+                                int64_t room, int align)
 {
     struct subject            s;
     struct conv_spec          spec;
@@ -64,8 +70,11 @@ static struct conv_spec spec_of(const struct parity_case *pc, enum sac_precision
     char                      why[128] = "";
     subject_init(&s, pc, FILL_RANDOM);
     assert_sac_ok(subject_shape(&s));
-    struct sac_kernel_plan plan = {.call = s.call, .precision = precision, .weights = &weights,
-                                   .out_align[0] = align, .in_align[0] = align};
+    struct sac_kernel_plan plan = {.call = s.call,
+                                   .precision = precision,
+                                   .weights = &weights,
+                                   .out_align[0] = align,
+                                   .in_align[0] = align};
     plan.in_pixel[0] = room ? s.call->in[0].dims[1] + room : 0;
     plan.out_pixel[0] = room ? s.call->out[0].dims[1] + room : 0;
     if (!conv_spec_read(&plan, &spec, why, sizeof why))
@@ -101,9 +110,11 @@ static int offered(const struct conv_spec *spec, bool fused)
         cudnn_say(&g.set, why, sizeof why);
         fail_msg("%s", why);
     }
-    int n = cudnn_graph_candidates(&target, &g, spec, CUDNN_HEUR_MODE_A, found, (int)SAC_COUNT(found));
+    int n =
+        cudnn_graph_candidates(&target, &g, spec, CUDNN_HEUR_MODE_A, found, (int)SAC_COUNT(found));
     if (n == 0)
-        n = cudnn_graph_candidates(&target, &g, spec, CUDNN_HEUR_MODE_FALLBACK, found, (int)SAC_COUNT(found));
+        n = cudnn_graph_candidates(&target, &g, spec, CUDNN_HEUR_MODE_FALLBACK, found,
+                                   (int)SAC_COUNT(found));
     for (int i = 0; i < n; i++) {
         struct cudnn_plan  plan;
         struct conv_choice again;
@@ -142,7 +153,8 @@ static void sums_are_planned(void **state)
         {"Conv", "[1,16,6,10,9] [24,16,3,3,3]!", "pads=1,1,1,1,1,1"},
         {"Conv", "[1,64,17,19] [32,64,3,3]!", "pads=4,4,4,4 dilations=4,4"},
         {"ConvTranspose", "[1,32,10,12] [32,16,2,2]!", "strides=2,2"},
-        {"ConvTranspose", "[1,16,9,7] [16,8,3,3]!", "strides=2,2 pads=1,1,1,1 output_padding=1,1 group=2"},
+        {"ConvTranspose", "[1,16,9,7] [16,8,3,3]!",
+         "strides=2,2 pads=1,1,1,1 output_padding=1,1 group=2"},
     };
     (void)state;
     need_cudnn();
@@ -150,7 +162,8 @@ static void sums_are_planned(void **state)
         for (int p = SAC_PRECISION_FP32; p <= SAC_PRECISION_FP16; p++) {
             const struct conv_spec spec = spec_of(&cases[i], (enum sac_precision)p, 0, 0);
             if (offered(&spec, false) == 0)
-                fail_msg("%s { %s } precision %d: nothing is offered", cases[i].inputs, cases[i].attrs, p);
+                fail_msg("%s { %s } precision %d: nothing is offered", cases[i].inputs,
+                         cases[i].attrs, p);
         }
 }
 
@@ -159,12 +172,14 @@ static void slices_of_maps_are_planned(void **state)
     static const struct parity_case pc = {"Conv", "[2,64,20,20] [64,64,3,3]!", "pads=1,1,1,1"};
     (void)state;
     need_cudnn();
-    const struct conv_spec spec = spec_of(&pc, SAC_PRECISION_FP16, 64, 16), loose = spec_of(&pc, SAC_PRECISION_FP16, 12, 8);
+    const struct conv_spec spec = spec_of(&pc, SAC_PRECISION_FP16, 64, 16),
+                           loose = spec_of(&pc, SAC_PRECISION_FP16, 12, 8);
     assert_true(offered(&spec, false) > 0);
     assert_true(offered(&loose, false) > 0);
 }
 
-/* ReLU, bias and a residual before it: cuDNN has kernels ready, so nothing is compiled for ResNets. */
+/* ReLU, bias and a residual before it: cuDNN has kernels ready, so nothing is compiled for
+ * ResNets. */
 static void relu_and_residual_have_ready_kernels(void **state)
 {
     static const struct parity_case cases[] = {
@@ -189,12 +204,15 @@ static void fused_graphs_are_taken(void **state)
     for (int kind = 0; kind < SAC_ACT_COUNT; kind++)
         for (int residual = 0; residual < SAC_RESIDUAL_COUNT; residual++) {
             char attrs[96];
-            snprintf(attrs, sizeof attrs, "pads=1,1,1,1 activation=%d alpha=0.5 beta=0.75 residual=%d", kind, residual);
-            const struct parity_case pc = {"FusedConv", residual ? "[1,64,8,8] [64,64,3,3]! [64]! [1,64,8,8]"
-                                                                 : "[1,64,8,8] [64,64,3,3]! [64]!", attrs};
+            snprintf(attrs, sizeof attrs,
+                     "pads=1,1,1,1 activation=%d alpha=0.5 beta=0.75 residual=%d", kind, residual);
+            const struct parity_case pc = {"FusedConv",
+                                           residual ? "[1,64,8,8] [64,64,3,3]! [64]! [1,64,8,8]"
+                                                    : "[1,64,8,8] [64,64,3,3]! [64]!",
+                                           attrs};
             const struct conv_spec   spec = spec_of(&pc, SAC_PRECISION_FP16, 0, 0);
             struct cudnn_graph       g;
-            const bool               ours = kind == SAC_ACT_HARD_SIGMOID || kind == SAC_ACT_HARD_SWISH;
+            const bool ours = kind == SAC_ACT_HARD_SIGMOID || kind == SAC_ACT_HARD_SWISH;
             assert_int_equal(cudnn_graph_can_fuse(&spec), !ours);
             if (ours)
                 continue;
@@ -210,7 +228,12 @@ static void fused_graphs_are_taken(void **state)
 static void nonsense_is_refused(void **state)
 {
     static const struct parity_case pc = {"Conv", "[1,64,20,20] [64,64,3,3]!", "pads=1,1,1,1"};
-    static const char *const texts[] = {"plain 9999", "plain 45 2=4000000000", "plain 45 43=1,43=1,43=1", "plain 9999999999 9999=1"};
+    static const char *const        texts[] = {
+               "plain 9999",
+               "plain 45 2=4000000000",
+               "plain 45 43=1,43=1,43=1",
+               "plain 9999999999 9999=1",
+    };
     struct cudnn_graph g;
     (void)state;
     need_cudnn();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How convolutions and matrix products are described to the GPU's libraries, without a GPU: the description is
- * computed here in plain loops and must give what the reference rows give. And the texts of choices. */
+/* How convolutions and matrix products are described to the GPU's libraries, without a GPU: the
+ * description is computed here in plain loops and must give what the reference rows give. And the
+ * texts of choices. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,18 +31,22 @@ static int64_t source(const struct conv_spec *s, int d, int64_t at, int64_t tap)
                                        : at * s->stride[d] + tap * s->dilation[d] - s->pad_begin[d];
     if (!s->transposed)
         return from >= 0 && from < s->in.size[d] ? from : -1;
-    return from >= 0 && from % s->stride[d] == 0 && from / s->stride[d] < s->in.size[d] ? from / s->stride[d] : -1;
+    return from >= 0 && from % s->stride[d] == 0 && from / s->stride[d] < s->in.size[d]
+               ? from / s->stride[d]
+               : -1;
 }
 
-static double sum_at(const struct conv_job *j, int64_t n, const int64_t at[3], int64_t k, enum conv_form form)
+static double sum_at(const struct conv_job *j, int64_t n, const int64_t at[3], int64_t k,
+                     enum conv_form form)
 {
     const struct conv_spec *s = j->s;
-    const int64_t kg = s->out.c / s->groups, cg = s->in.c / s->groups, g = k / kg;
+    const int64_t           kg = s->out.c / s->groups, cg = s->in.c / s->groups, g = k / kg;
     const int64_t outer = s->transposed ? s->in.c : s->out.c, inner = s->transposed ? kg : cg;
     const int64_t taps = s->kernel[0] * s->kernel[1] * s->kernel[2];
     double        sum = 0;
     for (int64_t t = 0; t < taps; t++) {
-        const int64_t tap[3] = {t / s->kernel[2] / s->kernel[1], t / s->kernel[2] % s->kernel[1], t % s->kernel[2]};
+        const int64_t tap[3] = {t / s->kernel[2] / s->kernel[1], t / s->kernel[2] % s->kernel[1],
+                                t % s->kernel[2]};
         int64_t       from[3];
         bool          inside = true;
         for (int d = 0; d < 3; d++) {
@@ -53,7 +58,8 @@ static double sum_at(const struct conv_job *j, int64_t n, const int64_t at[3], i
             const int64_t w = form == CONV_FORM_LAST ? (o * taps + t) * inner + i
                               : s->transposed        ? (t * outer + o) * inner + i
                                                      : (t * inner + i) * outer + o;
-            sum += (double)j->x[map_at(&s->in, n, from[0], from[1], from[2]) + g * cg + c] * (double)j->w[w];
+            sum += (double)j->x[map_at(&s->in, n, from[0], from[1], from[2]) + g * cg + c] *
+                   (double)j->w[w];
         }
     }
     return sum;
@@ -64,15 +70,16 @@ static void compute(const struct conv_job *j, enum conv_form form)
     const struct conv_spec *s = j->s;
     for (int64_t n = 0; n < s->n; n++)
         for (int64_t p = 0; p < s->out.size[0] * s->out.size[1] * s->out.size[2]; p++) {
-            const int64_t at[3] = {p / s->out.size[2] / s->out.size[1], p / s->out.size[2] % s->out.size[1],
-                                   p % s->out.size[2]};
+            const int64_t at[3] = {p / s->out.size[2] / s->out.size[1],
+                                   p / s->out.size[2] % s->out.size[1], p % s->out.size[2]};
             for (int64_t k = 0; k < s->out.c; k++) {
-                float v = (float)sum_at(j, n, at, k, form) + (s->bias ? j->bias[k] : 0);
+                float       v = (float)sum_at(j, n, at, k, form) + (s->bias ? j->bias[k] : 0);
                 const float r = s->residual_kind == SAC_RESIDUAL_NONE
                                     ? 0
                                     : j->residual[map_at(&s->residual, n, at[0], at[1], at[2]) + k];
                 v = sac_activate(s->residual_kind == SAC_RESIDUAL_BEFORE ? v + r : v, &s->act);
-                j->y[map_at(&s->out, n, at[0], at[1], at[2]) + k] = s->residual_kind == SAC_RESIDUAL_AFTER ? v + r : v;
+                j->y[map_at(&s->out, n, at[0], at[1], at[2]) + k] =
+                    s->residual_kind == SAC_RESIDUAL_AFTER ? v + r : v;
             }
         }
 }
@@ -80,15 +87,17 @@ static void compute(const struct conv_job *j, enum conv_form form)
 /* A map with room around its channels, in which what is not written stays as it was. */
 static float *spread(const struct sac_operand *o, const struct conv_map *m)
 {
-    const int64_t pixels = sac_operand_elements(o) / o->dims[0] / o->dims[1], all = o->dims[0] * m->sample;
-    float        *out = sac_alloc((size_t)all * sizeof *out);
+    const int64_t pixels = sac_operand_elements(o) / o->dims[0] / o->dims[1],
+                  all = o->dims[0] * m->sample;
+    float *out = sac_alloc((size_t)all * sizeof *out);
     assert_non_null(out);
     for (int64_t i = 0; i < all; i++)
         out[i] = -77;
     for (int64_t n = 0; n < o->dims[0] && o->data; n++)
         for (int64_t c = 0; c < o->dims[1]; c++)
             for (int64_t p = 0; p < pixels; p++)
-                out[n * m->sample + p * m->pixel + c] = ((const float *)o->data)[(n * o->dims[1] + c) * pixels + p];
+                out[n * m->sample + p * m->pixel + c] =
+                    ((const float *)o->data)[(n * o->dims[1] + c) * pixels + p];
     return out;
 }
 
@@ -99,9 +108,11 @@ static void check_map(const struct sac_operand *o, const struct conv_map *m, con
         for (int64_t p = 0; p < pixels; p++)
             for (int64_t c = 0; c < m->pixel; c++) {
                 const double have = got[n * m->sample + p * m->pixel + c];
-                const double want = c < m->c ? ((const float *)o->data)[(n * m->c + c) * pixels + p] : -77;
+                const double want =
+                    c < m->c ? ((const float *)o->data)[(n * m->c + c) * pixels + p] : -77;
                 if (fabs(have - want) > 1e-4 * fmax(1, fabs(want)))
-                    fail_msg("element %lld,%lld,%lld is %g, not %g", (long long)n, (long long)c, (long long)p, have, want);
+                    fail_msg("element %lld,%lld,%lld is %g, not %g", (long long)n, (long long)c,
+                             (long long)p, have, want);
             }
 }
 
@@ -114,15 +125,16 @@ static struct sac_weights *some_weights(void)
 static void check_conv(const struct parity_case *pc, int64_t room)
 {
     static const struct sac_operand none;
-    struct subject    s;
-    struct conv_spec  spec;
-    char              why[128] = "", text[512];
+    struct subject                  s;
+    struct conv_spec                spec;
+    char                            why[128] = "", text[512];
     subject_seed(7);
     subject_init(&s, pc, FILL_RANDOM);
     assert_sac_ok(subject_shape(&s));
     assert_sac_ok(s.node.op->ref(s.call));
     struct sac_op_call    *c = s.call;
-    struct sac_kernel_plan plan = {.call = c, .precision = SAC_PRECISION_FP32, .weights = some_weights()};
+    struct sac_kernel_plan plan = {
+        .call = c, .precision = SAC_PRECISION_FP32, .weights = some_weights()};
     for (int i = 0; i < 4; i += 3)
         plan.in_pixel[i] = sac_op_has(c, i) && room ? c->in[i].dims[1] + room : 0;
     plan.out_pixel[0] = room ? c->out[0].dims[1] + room : 0;
@@ -132,7 +144,8 @@ static void check_conv(const struct parity_case *pc, int64_t room)
     assert_int_equal(conv_spec_flops(&spec), s.node.op->flops(c));
     assert_int_equal(conv_weights_bytes(&spec, CONV_FORM_LAST), sac_operand_bytes(&c->in[1]));
     for (int form = CONV_FORM_LAST; form <= CONV_FORM_TAPS; form++) {
-        struct conv_job job = {.s = &spec, .x = spread(&c->in[0], &spec.in), .bias = spec.bias ? c->in[2].data : NULL};
+        struct conv_job job = {
+            .s = &spec, .x = spread(&c->in[0], &spec.in), .bias = spec.bias ? c->in[2].data : NULL};
         struct sac_operand empty = c->out[0];
         float             *w = sac_alloc(conv_weights_bytes(&spec, CONV_FORM_LAST));
         float             *residual = spec.residual.c ? spread(&c->in[3], &spec.residual) : NULL;
@@ -158,11 +171,13 @@ static void convolutions_mean_what_the_reference_computes(void **state)
     for (int i = 0; i < parity_case_count; i++) {
         const struct parity_case *pc = &parity_cases[i];
         struct subject            s;
-        if (strcmp(pc->op, "Conv") != 0 && strcmp(pc->op, "FusedConv") != 0 && strcmp(pc->op, "ConvTranspose") != 0)
+        if (strcmp(pc->op, "Conv") != 0 && strcmp(pc->op, "FusedConv") != 0 &&
+            strcmp(pc->op, "ConvTranspose") != 0)
             continue;
         subject_init(&s, pc, FILL_RANDOM);
         assert_sac_ok(subject_shape(&s));
-        const bool small = s.call->in[0].dtype == SAC_F32 && s.constant[1] && s.node.op->flops(s.call) < 3e6;
+        const bool small =
+            s.call->in[0].dtype == SAC_F32 && s.constant[1] && s.node.op->flops(s.call) < 3e6;
         subject_finish(&s);
         if (!small)
             continue;
@@ -191,14 +206,16 @@ static void pads_reach_as_far_as_windows_do(void **state)
         check_conv(&cases[i], 0);
         subject_init(&s, &cases[i], FILL_RANDOM);
         assert_sac_ok(subject_shape(&s));
-        struct sac_kernel_plan plan = {.call = s.call, .precision = SAC_PRECISION_FP16, .weights = some_weights()};
+        struct sac_kernel_plan plan = {
+            .call = s.call, .precision = SAC_PRECISION_FP16, .weights = some_weights()};
         assert_true(conv_spec_read(&plan, &v, why, sizeof why));
         for (int d = 0; d < 3; d++) { /* the formula by which cuDNN counts outputs */
             const int64_t over = v.transposed ? v.out.size[d] : v.in.size[d];
             const int64_t windows = v.transposed ? v.in.size[d] : v.out.size[d];
             const int64_t reach = (v.kernel[d] - 1) * v.dilation[d] + 1;
             assert_true(v.pad_begin[d] >= 0 && v.pad_end[d] >= 0);
-            assert_int_equal((over + v.pad_begin[d] + v.pad_end[d] - reach) / v.stride[d] + 1, windows);
+            assert_int_equal((over + v.pad_begin[d] + v.pad_end[d] - reach) / v.stride[d] + 1,
+                             windows);
         }
         subject_finish(&s);
     }
@@ -222,7 +239,8 @@ static void what_is_not_covered_is_refused(void **state)
         for (int k = 0; k < s.call->in_count; k++)
             if (!s.constant[k])
                 s.call->in[k].data = NULL;
-        struct sac_kernel_plan plan = {.call = s.call, .precision = SAC_PRECISION_FP16, .weights = some_weights()};
+        struct sac_kernel_plan plan = {
+            .call = s.call, .precision = SAC_PRECISION_FP16, .weights = some_weights()};
         assert_false(conv_spec_read(&plan, &v, why, sizeof why));
         assert_true(why[0] != '\0');
         subject_finish(&s);
@@ -233,8 +251,9 @@ static void weights_in_float16(void **state)
 {
     const float      from[] = {1, 2, 3, 4, 5, 6, 7, 8};
     uint16_t         to[8];
-    struct conv_spec s = {.precision = SAC_PRECISION_FP16, .groups = 1, .in.c = 2, .out.c = 2, .kernel = {1, 1, 2}};
-    const float      last[] = {1, 3, 2, 4, 5, 7, 6, 8}, taps[] = {1, 5, 3, 7, 2, 6, 4, 8};
+    struct conv_spec s = {
+        .precision = SAC_PRECISION_FP16, .groups = 1, .in.c = 2, .out.c = 2, .kernel = {1, 1, 2}};
+    const float last[] = {1, 3, 2, 4, 5, 7, 6, 8}, taps[] = {1, 5, 3, 7, 2, 6, 4, 8};
     (void)state;
     assert_int_equal(conv_weights_bytes(&s, CONV_FORM_LAST), sizeof to);
     conv_weights_pack(&s, CONV_FORM_LAST, from, to);
@@ -247,24 +266,29 @@ static void weights_in_float16(void **state)
 
 /* ---- few input channels ---- */
 
-/* What the matrix units would sum for channel k at a pixel: the words of the threads that hold the channel,
- * times the pairs of numbers that lie where conv_stem.cu looks for them. */
-static double stem_sum(const struct conv_spec *s, const struct conv_stem_shape *stem, const uint16_t *w, const float *x,
-                       int64_t n, int64_t oy, int64_t ox, int64_t k)
+/* What the matrix units would sum for channel k at a pixel: the words of the threads that hold the
+ * channel, times the pairs of numbers that lie where conv_stem.cu looks for them. */
+static double stem_sum(const struct conv_spec *s, const struct conv_stem_shape *stem,
+                       const uint16_t *w, const float *x, int64_t n, int64_t oy, int64_t ox,
+                       int64_t k)
 {
     const int64_t tile = k / 8, block = tile / stem->tiles, in_block = tile % stem->tiles;
     double        sum = 0;
     for (int64_t step = 0; step < stem->steps; step++)
         for (int64_t i = 0; i < 16; i++) {
-            const int64_t word = i / 2 % 2, t = i / 4, pair = step * 8 + t + 4 * word, r = pair / stem->pairs;
+            const int64_t word = i / 2 % 2, t = i / 4, pair = step * 8 + t + 4 * word,
+                          r = pair / stem->pairs;
             const int64_t lane = k % 8 * 4 + t;
-            const float   weight = sac_half_to_float(
-                w[((block * stem->steps + step) * stem->tiles + in_block) * 128 + lane * 4 + word * 2 + i % 2]);
+            const float   weight =
+                sac_half_to_float(w[((block * stem->steps + step) * stem->tiles + in_block) * 128 +
+                                    lane * 4 + word * 2 + i % 2]);
             const int64_t at = (ox * s->stride[2] - s->pad_begin[2]) * stem->channels - stem->lead +
                                2 * (pair % stem->pairs) + i % 2;
-            const int64_t y = oy * s->stride[1] - s->pad_begin[1] + r, c = (at % stem->channels + stem->channels) % stem->channels;
+            const int64_t y = oy * s->stride[1] - s->pad_begin[1] + r,
+                          c = (at % stem->channels + stem->channels) % stem->channels;
             const int64_t column = (at - c) / stem->channels;
-            if (r < s->kernel[1] && y >= 0 && y < s->in.size[1] && column >= 0 && column < s->in.size[2] && c < s->in.c)
+            if (r < s->kernel[1] && y >= 0 && y < s->in.size[1] && column >= 0 &&
+                column < s->in.size[2] && c < s->in.c)
                 sum += (double)weight * (double)x[map_at(&s->in, n, 0, y, column) + c];
             else if (r >= s->kernel[1] || c >= s->in.c)
                 assert_true(weight == 0);
@@ -291,10 +315,12 @@ static void words_of_a_stem_are_its_windows(void **state)
         subject_init(&s, &cases[i], FILL_RANDOM);
         for (int k = 0; k < 2; k++)
             for (int64_t e = 0; e < sac_operand_elements(&s.call->in[k]); e++)
-                ((float *)s.call->in[k].data)[e] = sac_half_to_float(sac_float_to_half(((float *)s.call->in[k].data)[e]));
+                ((float *)s.call->in[k].data)[e] =
+                    sac_half_to_float(sac_float_to_half(((float *)s.call->in[k].data)[e]));
         assert_sac_ok(subject_shape(&s));
         assert_sac_ok(s.node.op->ref(s.call));
-        struct sac_kernel_plan plan = {.call = s.call, .precision = SAC_PRECISION_FP16, .weights = some_weights()};
+        struct sac_kernel_plan plan = {
+            .call = s.call, .precision = SAC_PRECISION_FP16, .weights = some_weights()};
         assert_true(conv_spec_read(&plan, &v, why, sizeof why) && conv_stem_shape_of(&v, &stem));
         uint16_t    *w = sac_alloc(conv_weights_bytes(&v, CONV_FORM_STEM));
         float       *x = spread(&s.call->in[0], &v.in);
@@ -303,10 +329,12 @@ static void words_of_a_stem_are_its_windows(void **state)
         conv_weights_pack(&v, CONV_FORM_STEM, s.call->in[1].data, w);
         for (int64_t e = 0; e < sac_operand_elements(&s.call->out[0]); e++) {
             const int64_t ox = e % v.out.size[2], oy = e / v.out.size[2] % v.out.size[1];
-            const int64_t k = e / v.out.size[2] / v.out.size[1] % v.out.c, n = e / v.out.size[2] / v.out.size[1] / v.out.c;
-            const double  got = stem_sum(&v, &stem, w, x, n, oy, ox, k), at = want[e];
+            const int64_t k = e / v.out.size[2] / v.out.size[1] % v.out.c,
+                          n = e / v.out.size[2] / v.out.size[1] / v.out.c;
+            const double got = stem_sum(&v, &stem, w, x, n, oy, ox, k), at = want[e];
             if (fabs(got - at) > 1e-4 * fmax(1, fabs(at)))
-                fail_msg("%s { %s }: element %lld is %g, not %g", cases[i].inputs, cases[i].attrs, (long long)e, got, at);
+                fail_msg("%s { %s }: element %lld is %g, not %g", cases[i].inputs, cases[i].attrs,
+                         (long long)e, got, at);
         }
         sac_free(w);
         sac_free(x);
@@ -331,20 +359,23 @@ static void check_product(const struct parity_case *pc)
         fail_msg("%s { %s }: %s", pc->inputs, pc->attrs, why);
     assert_true(matmul_spec_text(&v, text, sizeof text) > 0);
     assert_int_equal(v.turns * v.batch * v.m * v.n, sac_operand_elements(&c->out[0]));
-    const float *a = c->in[0].data, *b = c->in[1].data, *third = c->in[2].data, *want = c->out[0].data;
+    const float *a = c->in[0].data, *b = c->in[1].data, *third = c->in[2].data,
+                *want = c->out[0].data;
     for (int64_t t = 0; t < v.turns * v.batch; t++)
         for (int64_t i = 0; i < v.m * v.n; i++) {
             const int64_t row = i / v.n, column = i % v.n, turn = t / v.batch, one = t % v.batch;
             double        sum = 0;
             for (int64_t k = 0; k < v.k; k++)
-                sum += (double)a[v.a_at[turn] + one * v.a_step + (v.a_transposed ? k * v.m + row : row * v.k + k)] *
-                       (double)b[v.b_at[turn] + one * v.b_step + (v.b_transposed ? column * v.k + k : k * v.n + column)];
+                sum += (double)a[v.a_at[turn] + one * v.a_step +
+                                 (v.a_transposed ? k * v.m + row : row * v.k + k)] *
+                       (double)b[v.b_at[turn] + one * v.b_step +
+                                 (v.b_transposed ? column * v.k + k : k * v.n + column)];
             sum = (double)v.alpha * sum + (v.bias ? (double)(v.bias_scale * third[column]) : 0) +
                   (v.matrix ? (double)(v.beta * third[i]) : 0);
             const double at = want[t * v.y_step + i];
             if (fabs(sum - at) > 1e-4 * fmax(1, fabs(at)))
-                fail_msg("%s { %s }: product %lld, element %lld is %g, not %g", pc->inputs, pc->attrs, (long long)t,
-                         (long long)i, sum, at);
+                fail_msg("%s { %s }: product %lld, element %lld is %g, not %g", pc->inputs,
+                         pc->attrs, (long long)t, (long long)i, sum, at);
         }
     subject_finish(&s);
 }
@@ -410,8 +441,12 @@ static void products_that_are_not_covered_are_refused(void **state)
 
 static void choices_of_convolutions_come_back(void **state)
 {
-    struct conv_choice c = {.way = CONV_CUDNN_FUSED, .engine = 41, .knob_count = 2, .knobs = {{2, 3}, {13, 1}}}, got;
-    char               text[128];
+    struct conv_choice c = {.way = CONV_CUDNN_FUSED,
+                            .engine = 41,
+                            .knob_count = 2,
+                            .knobs = {{2, 3}, {13, 1}}},
+                       got;
+    char text[128];
     (void)state;
     assert_int_equal(conv_choice_print(&c, text, sizeof text), strlen("fused 41 2=3,13=1"));
     assert_string_equal(text, "fused 41 2=3,13=1");
@@ -427,11 +462,24 @@ static void choices_of_convolutions_come_back(void **state)
 
 static void damaged_choices_are_refused(void **state)
 {
-    static const char *const bad[] = {"", "fused", "fused ", "fused -1", "fused 1 ", "fused 1 2", "fused 1 2=",
-                                      "fused 1 2=3,", "fused 1 2=3;", "fused 12345678901", "fast 1", "fused 1 2=3 4=5",
-                                      "fused 0x1", " fused 1", "fused 1\n", "fused 1 2=99999999999"};
-    struct conv_choice got;
-    char               many[400] = "plain 1 0=0";
+    static const char *const bad[] = {"",
+                                      "fused",
+                                      "fused ",
+                                      "fused -1",
+                                      "fused 1 ",
+                                      "fused 1 2",
+                                      "fused 1 2=",
+                                      "fused 1 2=3,",
+                                      "fused 1 2=3;",
+                                      "fused 12345678901",
+                                      "fast 1",
+                                      "fused 1 2=3 4=5",
+                                      "fused 0x1",
+                                      " fused 1",
+                                      "fused 1\n",
+                                      "fused 1 2=99999999999"};
+    struct conv_choice       got;
+    char                     many[400] = "plain 1 0=0";
     (void)state;
     for (size_t i = 0; i < SAC_COUNT(bad); i++)
         if (conv_choice_parse(bad[i], &got))

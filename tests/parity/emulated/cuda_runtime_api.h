@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* As much of CUDA as our kernels for tracking take, on the host: the threads of a block are fibers that run in
- * turn until each waits for the others, blocks come one after another. Slow, and it finds no races; but the
- * arithmetic, the indices and who waits for whom are the kernels' own. */
+/* As much of CUDA as our kernels for tracking take, on the host: the threads of a block are fibers
+ * that run in turn until each waits for the others, blocks come one after another. Slow, and it
+ * finds no races; but the arithmetic, the indices and who waits for whom are the kernels' own. */
 #ifndef SAC_TESTS_EMULATED_CUDA_RUNTIME_API_H
 #define SAC_TESTS_EMULATED_CUDA_RUNTIME_API_H
 
@@ -19,21 +19,29 @@ typedef struct emulated_event  *cudaEvent_t;
 #define __device__
 #define __host__
 #define __forceinline__ inline
-#define __shared__ static /* one block at a time */
+#define __shared__      static /* one block at a time */
 #define __launch_bounds__(threads)
-#define __CUDACC__ 1
+#define __CUDACC__         1
 #define cudaGetLastError() cudaSuccess
 #define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
     ((void)(stream), emulated::launch(grid, block, [&] { kernel(__VA_ARGS__); }))
 
 struct dim3 {
     unsigned x, y, z;
-    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_)
+    {
+    }
 };
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-static inline int min(int a, int b) { return a < b ? a : b; }
-static inline int __popc(unsigned v) { return __builtin_popcount(v); }
+static inline int min(int a, int b)
+{
+    return a < b ? a : b;
+}
+static inline int __popc(unsigned v)
+{
+    return __builtin_popcount(v);
+}
 static inline int atomicMax(int *p, int v)
 {
     const int old = *p;
@@ -41,12 +49,14 @@ static inline int atomicMax(int *p, int v)
     return old;
 }
 
-namespace emulated {
+namespace emulated
+{
 
-void run(dim3 grid, dim3 block, void (*fn)(void *), void *arg);
+void                       run(dim3 grid, dim3 block, void (*fn)(void *), void *arg);
 template <class BODY> void launch(dim3 grid, dim3 block, BODY body)
 {
-    run(grid, block, [](void *arg) { (*(BODY *)arg)(); }, &body);
+    run(
+        grid, block, [](void *arg) { (*(BODY *)arg)(); }, &body);
 }
 int  lane();
 void wait_block();
@@ -66,8 +76,14 @@ template <class T> T exchange(unsigned mask, T value, int from)
 
 } // namespace emulated
 
-static inline void __syncthreads() { emulated::wait_block(); }
-static inline void __syncwarp(unsigned mask = ~0u) { emulated::wait_lanes(mask); }
+static inline void __syncthreads()
+{
+    emulated::wait_block();
+}
+static inline void __syncwarp(unsigned mask = ~0u)
+{
+    emulated::wait_lanes(mask);
+}
 template <class T> T __shfl_sync(unsigned mask, T value, int from, int width = 32)
 {
     return emulated::exchange(mask, value, emulated::lane() / width * width + from);
@@ -86,7 +102,10 @@ static inline unsigned __ballot_sync(unsigned mask, int vote)
     emulated::wait_lanes(mask);
     return votes;
 }
-static inline int __any_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote) != 0; }
+static inline int __any_sync(unsigned mask, int vote)
+{
+    return __ballot_sync(mask, vote) != 0;
+}
 #endif
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU with the CUDA device's entries for tracking, and what these take from the rest of that device. */
+/* The CPU with the CUDA device's entries for tracking, and what these take from the rest of that
+ * device. */
 #include "device/cuda/common.h"
 #include "tests/gpu.h"
 
@@ -52,13 +53,15 @@ sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
     return SAC_OK;
 }
 
-void cuda_commands_done(struct sac_device *dev, struct sac_stream *stream, struct cuda_command_block *b)
+void cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
+                        struct cuda_command_block *b)
 {
     (void)dev, (void)stream;
     free(b->host);
 }
 
-sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes, void **out)
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes,
+                             void **out)
 {
     (void)dev, (void)stream;
     *out = scratch = malloc(bytes);
