@@ -15,6 +15,7 @@
 
 struct sac_camera_job;
 struct sac_camera_move;
+struct sac_camera_pyramid;
 struct sac_crops_job;
 struct sac_detect_spec;
 struct sac_device_graph;
@@ -137,6 +138,10 @@ struct sac_device_ops {
     /* See device/camera.h; jobs in host memory, out [n] in the device's. */
     sac_result (*camera)(struct sac_device *dev, struct sac_stream *stream,
                          const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
+    /* Memory for the work on many frames of such a size at once, so that the first ones find it.
+     * NULL: it needs none. */
+    sac_result (*camera_reserve)(struct sac_device *dev, struct sac_stream *stream,
+                                 const struct sac_camera_pyramid *like);
 
     /* ---- networks; all NULL on the CPU, which engine/providers.c knows ---- */
 

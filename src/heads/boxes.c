@@ -65,7 +65,6 @@ static bool is_boxes(const struct sac_head_tensor *t, int columns)
 static bool find_columns(const struct sac_head_tensor *t, int count,
                          const struct sac_head_facts *facts, struct finished *f)
 {
-    int scores = 0;
     f->label = f->score = -1;
     for (int i = 0; i < count; i++) {
         if (i == f->box || is_other(&t[i]) || !is_column_of(&t[f->box], &t[i]))
@@ -73,10 +72,8 @@ static bool find_columns(const struct sac_head_tensor *t, int count,
         const bool whole = facts->whole >> i & 1;
         if (f->label < 0 && (whole || (is_label(&t[i]) && !is_score(&t[i]))))
             f->label = i;
-        else if (!whole && (f->score < 0 || (is_score(&t[i]) && !is_score(&t[f->score])))) {
-            scores += f->score < 0 || !is_score(&t[i]);
+        else if (!whole && (f->score < 0 || (is_score(&t[i]) && !is_score(&t[f->score]))))
             f->score = i;
-        }
     }
     if (f->columns == SCORED)
         f->score = f->box;

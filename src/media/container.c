@@ -172,12 +172,21 @@ static void read_again(struct state *st)
         av_seek_frame(st->fmt, -1, 0, AVSEEK_FLAG_BYTE);
 }
 
-static int open_format(struct sac_input *in)
+/* To libavformat a word before a colon is a protocol: "12:30.mp4" is no file. NULL: no memory. */
+static char *address_of(const struct sac_input *in)
+{
+    const struct state *st = in->state;
+    const char         *path = sac_input_path(in->url);
+    if (strcmp(in->url, "-") == 0)
+        return sac_strdup("");
+    return st->network || !strchr(path, ':') ? sac_strdup(in->url) : sac_asprintf("file:%s", path);
+}
+
+static int open_address(struct sac_input *in, const char *address)
 {
     struct state        *st = in->state;
     AVDictionary        *options = NULL;
     bool                 standard = strcmp(in->url, "-") == 0;
-    const char          *address = standard ? "" : in->url;
     const AVInputFormat *format = NULL;
     if (st->capture && sac_capture_find(in, &format, &address) != SAC_OK)
         return AVERROR_DEMUXER_NOT_FOUND;
@@ -200,6 +209,14 @@ static int open_format(struct sac_input *in)
     err = avformat_find_stream_info(st->fmt, NULL);
     if (err >= 0)
         read_again(st);
+    return err;
+}
+
+static int open_format(struct sac_input *in)
+{
+    char *address = address_of(in);
+    int   err = address ? open_address(in, address) : AVERROR(ENOMEM);
+    sac_free(address);
     return err;
 }
 
@@ -520,7 +537,11 @@ static sac_result open_from(struct sac_input *in, int64_t place, int pid)
 {
     struct state    *st = in->state;
     AVFormatContext *fmt = avformat_alloc_context();
-    int err = fmt ? avio_open2(&fmt->pb, in->url, AVIO_FLAG_READ, NULL, NULL) : AVERROR(ENOMEM);
+    char            *address = address_of(in);
+    int              err = fmt && address ? 0 : AVERROR(ENOMEM);
+    if (err == 0)
+        err = avio_open2(&fmt->pb, address, AVIO_FLAG_READ, NULL, NULL);
+    sac_free(address);
     if (fmt) {
         fmt->interrupt_callback = (AVIOInterruptCB){interrupted, in};
         fmt->flags |= AVFMT_FLAG_CUSTOM_IO; /* until it is open, we close the file */

@@ -90,12 +90,12 @@ sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width
         .device = job->dev, .format = SAC_PIXEL_NV12, .width = width, .height = height};
     struct sac_stream_tracker *tracker;
     const enum sac_memory_use  before = sac_memory_use_set(SAC_MEMORY_TRACKING);
-    sac_result                 res = has_trips(job) ? sac_wave_warm_up(job->wave) : SAC_OK;
-    if (res == SAC_OK)
-        res = sac_job_tracker(job, stream_id, &tracker);
+    sac_result                 res = sac_job_tracker(job, stream_id, &tracker);
     if (res == SAC_OK)
         res = sac_tracker_prepare(tracker->trk, has_remote_looks(job) ? job->dev : NULL,
                                   width > 0 ? &like : NULL);
+    if (res == SAC_OK && has_trips(job))
+        res = sac_wave_prepare(job->wave, tracker->trk);
     if (res != SAC_OK)
         sac_job_end_tracker(job, stream_id);
     sac_memory_use_set(before);

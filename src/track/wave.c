@@ -249,6 +249,14 @@ sac_result sac_wave_warm_up(struct sac_wave *w)
     return open_trips(w, ANSWER_BYTES);
 }
 
+sac_result sac_wave_prepare(struct sac_wave *w, const sac_tracker *trk)
+{
+    sac_result res = sac_wave_warm_up(w);
+    if (res != SAC_OK || !trk->cmc.dev || !w->dev->ops->camera_reserve)
+        return res;
+    return w->dev->ops->camera_reserve(w->dev, w->stream, &trk->cmc.now);
+}
+
 /* ---- the trip ---- */
 
 /* Work queued earlier on the device's own stream may still use newly allocated memory. */

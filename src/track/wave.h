@@ -46,6 +46,8 @@ void       sac_wave_destroy(struct sac_wave **wave);
 
 /* Allocates the device resources of trips before the first one. */
 sac_result sac_wave_warm_up(struct sac_wave *wave);
+/* Also what trips with this tracker need, once it was prepared. */
+sac_result sac_wave_prepare(struct sac_wave *wave, const sac_tracker *trk);
 
 /* Does one more frame fit the memory reserved for a trip? If not, run the wave first. A single
  * frame always fits; more memory is allocated when needed. */

@@ -179,6 +179,13 @@ def test_a_pattern_of_videos_is_each_of_them(saccade, cameras):
     assert new == ['odd.txt']
 
 
+@pytest.mark.parametrize('name', ['12:30.mp4', 'm:x.mp4', 'http:a.mp4'])
+def test_a_colon_in_a_name_is_no_protocol(saccade, cameras, name):
+    shutil.copy(cameras / 'cam1/a.mp4', cameras / name)
+    new, _ = new_files(saccade, cameras, name, '--detections', 'det/a.txt', '--mot', f'{name}.txt')
+    assert f'{name}.txt' in new
+
+
 def test_too_many_inputs_are_told(saccade, tmp_path):
     (tmp_path / 'many').mkdir()
     for i in range(300):

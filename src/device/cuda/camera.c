@@ -18,10 +18,9 @@ static int tiles_along(int size)
     return (size + CUDA_CAMERA_TILE - 1) / CUDA_CAMERA_TILE;
 }
 
-static int cells_of(const struct sac_camera_job *job)
+static int cells_of(const struct sac_camera_pyramid *p)
 {
-    const struct sac_camera_plane *level = &job->now.level[0];
-    return sac_camera_cells(level->width) * sac_camera_cells(level->height);
+    return sac_camera_cells(p->level[0].width) * sac_camera_cells(p->level[0].height);
 }
 
 static struct totals totals_of(const struct sac_camera_job *jobs, int n)
@@ -31,8 +30,8 @@ static struct totals totals_of(const struct sac_camera_job *jobs, int n)
         const struct sac_camera_plane *level = &jobs[i].now.level[0];
         t.turned = t.turned || jobs[i].frame->orientation != SAC_UPRIGHT;
         t.moving += (size_t)jobs[i].moving_count;
-        t.cells += (size_t)cells_of(&jobs[i]);
-        t.cells_max = SAC_MAX(t.cells_max, cells_of(&jobs[i]));
+        t.cells += (size_t)cells_of(&jobs[i].now);
+        t.cells_max = SAC_MAX(t.cells_max, cells_of(&jobs[i].now));
         t.tiles_max = SAC_MAX(t.tiles_max, tiles_along(level->width) * tiles_along(level->height));
     }
     return t;
@@ -64,17 +63,36 @@ static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_cam
         if (job->moving_count)
             memcpy(&moving[boxes], job->moving, (size_t)job->moving_count * sizeof *moving);
         boxes += (uint32_t)job->moving_count;
-        corners += (uint32_t)cells_of(job);
+        corners += (uint32_t)cells_of(&job->now);
     }
+}
+
+/* Reserve enough for many frames: the next batch may be larger. */
+static size_t corner_bytes(size_t cells, int cells_max)
+{
+    return (SAC_MAX(cells, (size_t)cells_max * JOBS_USUAL) + 1) *
+           sizeof *(struct cuda_camera_params){0}.corners;
+}
+
+sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_stream *stream,
+                               const struct sac_camera_pyramid *like)
+{
+    void      *scratch = NULL;
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    res = cuda_scratch_take(dev, stream, corner_bytes(0, cells_of(like)), &scratch);
+    if (res == SAC_OK)
+        cuda_scratch_return(dev, stream);
+    cuda_leave();
+    return res;
 }
 
 static sac_result launch(struct sac_device *dev, struct sac_stream *stream, const struct totals *t,
                          struct cuda_camera_params *p)
 {
-    /* Reserve enough for many frames: the next batch may be larger. */
-    const size_t cells = SAC_MAX(t->cells, (size_t)t->cells_max * JOBS_USUAL) + 1;
-    void        *scratch = NULL;
-    sac_result   res = cuda_scratch_take(dev, stream, cells * sizeof *p->corners, &scratch);
+    void      *scratch = NULL;
+    sac_result res = cuda_scratch_take(dev, stream, corner_bytes(t->cells, t->cells_max), &scratch);
     if (res != SAC_OK)
         return res;
     p->corners = scratch;

@@ -131,6 +131,8 @@ sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream,
                       const struct sac_looks_job *job);
 sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream,
                        const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
+sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_stream *stream,
+                               const struct sac_camera_pyramid *like);
 
 sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream,
                          const struct sac_operand *o, void *dst, int to, const void *src, int from);

@@ -23,6 +23,8 @@ static sac_result convert(struct sac_device *dev, cudaStream_t stream, const sac
         .x = sac_axis_spec_of(dst->width, src->width, 0, src->width, filter),
         .y = sac_axis_spec_of(dst->height, src->height, 0, src->height, filter),
         .recode = sac_recode_of(src, dst),
+        .keeps_alpha =
+            src->format == dst->format && src->width == dst->width && src->height == dst->height,
     };
     for (int i = 0; i < SAC_PLANES_MAX; i++) {
         p.plane[i] = dst->plane[i];

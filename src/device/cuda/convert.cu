@@ -7,6 +7,7 @@
 namespace
 {
 
+template <bool TURNED>
 __device__ void write_pixel(const struct cuda_convert_params &p, int x, int y,
                             const float channel[3])
 {
@@ -17,7 +18,7 @@ __device__ void write_pixel(const struct cuda_convert_params &p, int x, int y,
         for (int c = 0; c < 3; c++)
             row[sac_rgb_place(p.recode.to, c)] = sac_byte_of(channel[c]);
         if (step == 4)
-            row[3] = 255;
+            row[3] = TURNED && p.keeps_alpha ? sac_row_of(&p.src, true, 0, x, y)[3] : 255;
     } else if (p.recode.to == SAC_PIXEL_P010) {
         ((uint16_t *)row)[x] = sac_ten_bits_of(channel[0]);
     } else {
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(THREADS)
                 sample_channels<TURNED>(&axes, p.src, p.x, p.y, x + k, y + r, i + k, j + r,
                                         quad[r][k]);
                 sac_recode_apply(&p.recode, quad[r][k]);
-                write_pixel(p, x + k, y + r, quad[r][k]);
+                write_pixel<TURNED>(p, x + k, y + r, quad[r][k]);
             } else { /* past the edge: the last pixel again */
                 for (int c = 0; c < 3; c++)
                     quad[r][k][c] = y + r < p.y.n ? quad[r][0][c] : quad[0][k][c];

@@ -397,6 +397,7 @@ static const struct sac_device_ops sac_device_cuda = {
     .distances = cuda_distances,
     .looks = cuda_looks,
     .camera = cuda_camera,
+    .camera_reserve = cuda_camera_reserve,
     .providers = providers,
     .provider_count = SAC_COUNT(providers),
     .relayout = cuda_relayout,

@@ -74,6 +74,7 @@ struct cuda_convert_params {
     struct sac_recode    recode;
     uint8_t *plane[SAC_PLANES_MAX]; /* of the destination, x.n by y.n of format recode.to */
     uint32_t pitch[SAC_PLANES_MAX];
+    bool     keeps_alpha; /* the frame is only turned: same format and size */
 };
 cudaError_t cuda_launch_convert(const struct cuda_convert_params *params, cudaStream_t stream);
 
