@@ -43,7 +43,8 @@ static int compare(const void *a, const void *b)
 
 static void sort_from(struct text_list *list, size_t first)
 {
-    qsort(list->items + first, list->count - first, sizeof *list->items, compare);
+    if (list->count > first) /* else there may be no items at all */
+        qsort(list->items + first, list->count - first, sizeof *list->items, compare);
 }
 
 /* ---- a folder ---- */

@@ -137,8 +137,10 @@ static sac_result find_origin(struct sac_source *src)
 static sac_result go_to_start(struct sac_source *src)
 {
     struct sac_input *in = &src->input;
-    if (in->numbered)
+    if (in->numbered) {
+        sac_frame_unref(&src->first); /* opening may have read one */
         in->ops->seek(in, frames_before(src, src->params.start_us));
+    }
     sac_result res = in->numbered ? start_anew(src) : find_origin(src);
     /* Without times, or without a rate to number frames by, all are counted from the first. */
     const bool can = src->timeline.anchored && src->timeline.repaired == 0 && in->average.num > 0;

@@ -59,7 +59,7 @@ def test_new_symbol(bundle):
         pytest.skip('this glibc has none that is too new')
     library(bundle / 'lib/saccade/libnew.so',
             'double hypot(double, double); double f(double x) { return hypot(x, x); }', '-fno-builtin', '-lm')
-    refused(bundle, 'libnew.so wants GLIBC_2.35', 'hypot')
+    refused(bundle, 'libnew.so needs GLIBC_2.35', 'hypot')
 
 
 def test_library_of_nobody(bundle, tmp_path):
