@@ -112,7 +112,7 @@ def test_a_folder_of_ones_own_models(saccade, clip, tmp_path):
 def test_without_models_a_sentence_says_where_they_should_be(prefix, program, clip, tmp_path):
     output = tmp_path / 'o.jsonl'
     run = run_copy(prefix, program, 'track', clip / 'img', '--jsonl', output, SACCADE_MODELS='/nowhere')
-    fails(run, 1, "no model 'person_det'", 'SACCADE_MODELS', '/nowhere, ', f'{prefix}/bin/models, ',
+    fails(run, 1, "own model 'person_det' is missing", 'SACCADE_MODELS', '/nowhere, ', f'{prefix}/bin/models, ',
           f'{prefix}/share/saccade/models', str(INSTALLED))
     assert not output.exists()
     # ready-made detections need none
@@ -183,7 +183,7 @@ def test_without_the_appearance_network_a_warning_and_a_run(prefix, program, cli
     warnings = [line for line in run.stderr.splitlines() if line.startswith('warning: ')]
     assert len(warnings) == 1 and 'without appearance' in warnings[0] and "'person_reid'" in warnings[0]
     assert 'reid' not in header(tmp_path / 'o.jsonl')
-    fails(run_copy(prefix, program, 'track', clip / 'img', '--reid', 'person_reid'), 1, "no model 'person_reid'")
+    fails(run_copy(prefix, program, 'track', clip / 'img', '--reid', 'person_reid'), 1, "own model 'person_reid' is missing")
 
 
 # ---- the installation ----
