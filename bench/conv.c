@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/cuda/conv_spec.h"
+#include "engine/cuda/products/conv_spec.h"
 #include "tests/parity/gpu_weights.h"
 
 enum { LAYERS_MAX = 160, WORST = 3 };

@@ -15,8 +15,8 @@
 #include <saccade/model.h>
 
 #include "device/device.h"
-#include "engine/kernel.h"
-#include "engine/model.h"
+#include "engine/kernel/kernel.h"
+#include "engine/model/model.h"
 
 enum { ROUNDS = 9, PORTS_MAX = 16, BATCHES_MAX = 16, WARM = 3 };
 

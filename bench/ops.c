@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "bench/must.h"
-#include "engine/kernel.h"
-#include "engine/layout.h"
-#include "engine/op_util.h"
+#include "engine/kernel/kernel.h"
+#include "engine/kernel/layout.h"
+#include "engine/ops/util.h"
 
 enum { REPEATS = 9, PER_REPEAT = 50, IN_MAX = 4, ATTRS_MAX = 4 };
 

@@ -143,10 +143,10 @@ struct sac_device_ops {
     sac_result (*camera_reserve)(struct sac_device *dev, struct sac_stream *stream,
                                  const struct sac_camera_pyramid *like);
 
-    /* ---- networks; all NULL on the CPU, which engine/providers.c knows ---- */
+    /* ---- networks; all NULL on the CPU, which engine/plan/providers.c knows ---- */
 
-    /* Providers of kernels for operators (engine/kernel.h), in order of preference; opened on first
-     * use. */
+    /* Providers of kernels for operators (engine/kernel/kernel.h), in order of preference; opened
+     * on first use. */
     const struct sac_kernel_provider *const *providers;
     int                                      provider_count;
     /* An operand's numbers from one layout into another, or plainly copied; device memory. */
@@ -220,8 +220,8 @@ struct sac_device {
     atomic_uint_fast64_t crossed; /* bytes between host and device, without weights */
     atomic_int           strict;  /* zero-copy strict: frame and tensor copies fail */
     atomic_uint_fast64_t frames;  /* processed so far: sac_device_count_frames */
-    /* Kernels for networks, once one asked for them (engine/providers.c, which guards both), and
-     * how they end; NULL on the CPU, whose are the process's. */
+    /* Kernels for networks, once one asked for them (engine/plan/providers.c, which guards both),
+     * and how they end; NULL on the CPU, whose are the process's. */
     struct sac_kernels *kernels;
     void (*kernels_close)(struct sac_device *dev);
 };

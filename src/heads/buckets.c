@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "device/fit.h"
-#include "engine/layout.h"
-#include "engine/model.h"
+#include "engine/kernel/layout.h"
+#include "engine/model/model.h"
 
 enum {
     STEP = 4,     /* from one size to the next: each needs a plan and its tensors */

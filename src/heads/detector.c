@@ -7,7 +7,7 @@
 #include "base/range.h"
 #include "device/device.h"
 #include "device/fit.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "heads/detector.h"
 
 struct sac_detector_params sac_detector_params_default(void)

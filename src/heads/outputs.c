@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "engine/op.h"
+#include "engine/ops/op.h"
 #include "heads/heads.h"
 
 static bool widen(enum sac_dtype dtype, const void *in, size_t n, float *out)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/kernel.h"
+#include "engine/kernel/kernel.h"
 #include "device/device.h"
 #include "observe/gpu.h"
 #include "observe/process.h"

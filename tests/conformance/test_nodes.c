@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "tests/engine/far.h"
 #include "tests/gpu.h"
 #ifdef BODIES

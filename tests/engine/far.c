@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "engine/layout.h"
+#include "engine/kernel/layout.h"
 #include "tests/engine/far.h"
 #include "tests/test.h"
 

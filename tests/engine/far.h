@@ -7,7 +7,7 @@
 #define SAC_TESTS_ENGINE_FAR_H
 
 #include "device/device.h"
-#include "engine/kernel.h"
+#include "engine/kernel/kernel.h"
 
 /* What it did since far_reset. */
 struct far_counts {

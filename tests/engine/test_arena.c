@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "engine/arena.h"
+#include "engine/plan/arena.h"
 #include "tests/test.h"
 
 enum { ITEMS_MAX = 200 };

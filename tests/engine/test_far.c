@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/layout.h"
-#include "engine/model.h"
+#include "engine/kernel/layout.h"
+#include "engine/model/model.h"
 #include "tests/engine/far.h"
 #include "tests/engine/proto.h"
 #include "tests/test.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/graph.h"
+#include "engine/graph/graph.h"
 #include "tests/test.h"
 
 struct fixture {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/layout.h"
+#include "engine/kernel/layout.h"
 #include "tests/test.h"
 
 /* Where element (n,c,s) of a [2,C,H,W] tensor belongs, as graph.h says. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "tests/engine/proto.h"
 #include "tests/engine/device.h"
 #include "tests/test.h"

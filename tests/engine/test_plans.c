@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "tests/engine/far.h"
 #include "tests/test.h"
 

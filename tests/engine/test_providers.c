@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/kernel.h"
+#include "engine/kernel/kernel.h"
 #include "tests/test.h"
 
 static char said[1024];

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "tests/engine/far.h"
 #include "tests/test.h"
 

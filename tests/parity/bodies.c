@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-#include "engine/cuda/row.h"
+#include "engine/cuda/kernels/row.h"
 #include "tests/engine/far.h"
 #include "tests/test.h"
 
 #define KERNEL(op)                                                                                 \
     static const struct sac_kernel kernel_##op = {SAC_OP_##op, ops_supports, ops_prepare, ops_run, \
                                                   ops_release};
-#include "engine/cuda/rows.h"
+#include "engine/cuda/kernels/rows.h"
 #undef KERNEL
 
 static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
 #define KERNEL(op) [SAC_OP_##op] = &kernel_##op,
-#include "engine/cuda/rows.h"
+#include "engine/cuda/kernels/rows.h"
 #undef KERNEL
 };
 

@@ -3,7 +3,7 @@
 #ifndef SAC_TESTS_PARITY_BODIES_H
 #define SAC_TESTS_PARITY_BODIES_H
 
-#include "engine/kernel.h"
+#include "engine/kernel/kernel.h"
 
 /* On the CPU device they run at once, on the device of the tests (engine/far.h) when its work is
  * done. */

@@ -4,7 +4,7 @@
 #ifndef SAC_TESTS_PARITY_GPU_WEIGHTS_H
 #define SAC_TESTS_PARITY_GPU_WEIGHTS_H
 
-#include "engine/kernel.h"
+#include "engine/kernel/kernel.h"
 
 enum { GPU_WEIGHTS_MAX = 512 };
 

@@ -5,7 +5,7 @@
 
 #include "tests/parity/cases.h"
 
-#include "engine/op_util.h"
+#include "engine/ops/util.h"
 
 enum { SUBJECT_ATTRS_MAX = 16, SUBJECT_FENCE = 64 };
 enum fill { FILL_RANDOM, FILL_EXTREME, FILL_COUNT };

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/fused.h"
-#include "engine/layout.h"
+#include "engine/ops/fused.h"
+#include "engine/kernel/layout.h"
 #include "tests/gpu.h"
 #include "tests/parity/gpu_weights.h"
 #include "tests/parity/subject.h"

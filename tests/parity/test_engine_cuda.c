@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "engine/difference.h"
-#include "engine/model.h"
+#include "engine/model/difference.h"
+#include "engine/model/model.h"
 #include "tests/gpu.h"
 
 enum { PORTS_MAX = 8, RUNS = 4 /* plain, captured, launched, launched */, CASES_MAX = 96 };

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/layout.h"
-#include "engine/model.h"
+#include "engine/kernel/layout.h"
+#include "engine/model/model.h"
 #include "tests/gpu.h"
 
 enum { CASES_MAX = 96, SAID_MAX = 6 };

@@ -10,9 +10,9 @@
 #include "tests/parity/subject.h"
 #include "tests/test.h"
 
-#include "engine/kernel.h"
-#include "engine/layout.h"
-#include "engine/op_util.h"
+#include "engine/kernel/kernel.h"
+#include "engine/kernel/layout.h"
+#include "engine/ops/util.h"
 
 static sac_device *device;
 

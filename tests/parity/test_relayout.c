@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/layout.h"
+#include "engine/kernel/layout.h"
 #include "tests/gpu.h"
 
 enum { CASES = 400, BYTES_MAX = 8 << 20, SHIFT_MAX = 16 };

@@ -7,7 +7,7 @@
 
 #include "tests/test.h"
 
-#include "engine/layout.h"
+#include "engine/kernel/layout.h"
 
 /* How operands in channels last lie: dense, or as slices of wider values, where vectors fit or
  * not. */

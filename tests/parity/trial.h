@@ -6,7 +6,7 @@
 
 #include "tests/parity/subject.h"
 
-#include "engine/kernel.h"
+#include "engine/kernel/kernel.h"
 
 /* Beside those of cases.h. */
 extern const struct parity_case trial_larger[];

@@ -7,7 +7,7 @@ struct sac_device_graph {
 };
 
 /* Thread-local: other threads may allocate and queue on other streams meanwhile, which would break
- * a global capture; providers must follow the rules for this thread (engine/kernel.h). */
+ * a global capture; providers must follow the rules for this thread (engine/kernel/kernel.h). */
 sac_result cuda_capture_begin(struct sac_device *dev, struct sac_stream *stream)
 {
     sac_result res = cuda_enter(dev);

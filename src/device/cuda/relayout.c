@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/cuda/common.h"
 #include "device/cuda/launch.h"
-#include "engine/layout.h"
+#include "engine/kernel/layout.h"
 
 static enum cuda_crossing crossing_of(enum sac_dtype to, enum sac_dtype from)
 {

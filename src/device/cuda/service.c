@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "device/cuda/common.h"
-#include "engine/cuda/libraries.h"
+#include "engine/cuda/products/libraries.h"
 
 enum sac_device_service cuda_service(char *missing, size_t size)
 {

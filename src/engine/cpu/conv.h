@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/fused.h"
+#include "engine/ops/fused.h"
 
 /* Distances in elements. channel is 1 except for a plain input. */
 struct sac_conv_strides {

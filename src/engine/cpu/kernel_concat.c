@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Concat in channels last, along the channels or the outermost spatial axis. Inputs that are
- * already in the output (engine/placement.c) are skipped. */
+ * already in the output (engine/plan/placement.c) are skipped. */
 #include <stdio.h>
 #include <string.h>
 

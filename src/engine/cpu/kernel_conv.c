@@ -7,7 +7,7 @@
 
 #include "engine/cpu/conv.h"
 #include "engine/cpu/cpu.h"
-#include "engine/op_window.h"
+#include "engine/ops/window.h"
 
 enum {
     /* up to this many, a plain input is read in place: a network's first image */

@@ -5,8 +5,8 @@
 
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
-#include "engine/op_window.h"
-#include "engine/op_util.h"
+#include "engine/ops/window.h"
+#include "engine/ops/util.h"
 
 /* ---- windows ---- */
 

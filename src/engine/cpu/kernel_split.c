@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Split and Slice along the channels of channels-last maps. Outputs that are already parts of the
- * input (engine/placement.c) are skipped. */
+ * input (engine/plan/placement.c) are skipped. */
 #include <stdio.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/fused.h"
+#include "engine/ops/fused.h"
 
 /* Floats of a pattern for `period` numbers: the least common multiple with the vector's lanes. */
 static inline int64_t sac_pattern_length(int64_t period, int lanes)

@@ -11,7 +11,7 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#include "engine/fused.h"
+#include "engine/ops/fused.h"
 
 #if SAC_SIMD_BITS == 512
 

@@ -4,7 +4,7 @@
 #define SAC_ENGINE_CUDA_CUDA_H
 
 #include "device/cuda/common.h"
-#include "engine/kernel.h"
+#include "engine/kernel/kernel.h"
 
 /* The rows of device/cuda/device.c, in the order in which they are asked. */
 extern const struct sac_kernel_provider sac_kernels_cudnn; /* convolutions and matrix products */

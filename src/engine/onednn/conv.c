@@ -9,9 +9,9 @@
 
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/map.h"
-#include "engine/fused.h"
-#include "engine/onednn/primitive.h"
-#include "engine/op_window.h"
+#include "engine/ops/fused.h"
+#include "engine/onednn/onednn.h"
+#include "engine/ops/window.h"
 
 /* Below this, the round trip to the worker thread (about 10 microseconds) outweighs the gain. */
 static const double WORTH_FLOPS = 40e6;

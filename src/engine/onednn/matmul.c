@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/cpu/cpu.h"
-#include "engine/onednn/primitive.h"
+#include "engine/onednn/onednn.h"
 
 enum { RANK_MAX = 6 }; /* of oneDNN's matrix product in all versions */
 

@@ -2,7 +2,7 @@
 /* The plug-in's export, and functions that its kernels share. */
 #include <stdio.h>
 
-#include "engine/onednn/primitive.h"
+#include "engine/onednn/onednn.h"
 
 dnnl_engine_t onednn_engine;
 dnnl_stream_t onednn_stream;

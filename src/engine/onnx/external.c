@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/file.h"
+#include "engine/onnx/file.h"
 #include "engine/onnx/reader.h"
 
 struct sac_onnx_blob {

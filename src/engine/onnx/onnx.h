@@ -15,7 +15,7 @@
 #ifndef SAC_ENGINE_ONNX_ONNX_H
 #define SAC_ENGINE_ONNX_ONNX_H
 
-#include "engine/graph.h"
+#include "engine/graph/graph.h"
 
 struct sac_onnx_source {
     const void *bytes;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/onnx/reader.h"
-#include "engine/op.h"
+#include "engine/ops/op.h"
 
 /* A graph in memory takes a few times its file's bytes; a small file of functions that call
  * functions could need any amount. */

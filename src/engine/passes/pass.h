@@ -13,8 +13,8 @@
 #define SAC_ENGINE_PASSES_PASS_H
 
 #include "device/device.h"
-#include "engine/fused.h"
-#include "engine/graph.h"
+#include "engine/ops/fused.h"
+#include "engine/graph/graph.h"
 
 struct sac_pass {
     const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "engine/passes/pass.h"
 
 static const struct sac_pass *const passes[] = {

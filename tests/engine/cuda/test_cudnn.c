@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/cuda/cudnn_conv.h"
+#include "engine/cuda/products/cudnn_conv.h"
 #include "tests/parity/subject.h"
 #include "tests/test.h"
 

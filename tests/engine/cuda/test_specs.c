@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/cuda/conv_spec.h"
-#include "engine/cuda/matmul_spec.h"
+#include "engine/cuda/products/conv_spec.h"
+#include "engine/cuda/products/matmul_spec.h"
 #include "tests/parity/subject.h"
 #include "tests/test.h"
 

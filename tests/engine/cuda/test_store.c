@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/cache.h"
-#include "engine/cuda/cudnn_store.h"
+#include "engine/cuda/products/cudnn_store.h"
 #include "tests/test.h"
 
 static char folder[64], inside[80];

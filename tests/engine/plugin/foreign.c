@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plug-in of another build of saccade, for test_providers.c. */
-#include "engine/kernel.h"
+#include "engine/kernel/kernel.h"
 
 __attribute__((visibility("default"))) const struct sac_kernel_provider *
 sac_kernel_provider_v1(void);

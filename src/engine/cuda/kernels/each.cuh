@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a kernel's body is run. A body is a struct with its parameters and a call operator over an
+ * index, which it may be given in any order. Compiled by nvcc it becomes a kernel; compiled as
+ * plain C++ a loop, so that tests without a GPU run the very same bodies. */
+#pragma once
+
+#include "engine/cuda/kernels/types.h"
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#define OPS_BODY        __device__ __forceinline__
+#define OPS_UNROLL      _Pragma("unroll")
+#define OPS_UNROLL_SOME _Pragma("unroll 8") /* so that several loads are in flight at once */
+#else
+#define OPS_BODY inline __attribute__((always_inline))
+#define OPS_UNROLL
+#define OPS_UNROLL_SOME
+#endif
+
+namespace ops
+{
+
+constexpr int     THREADS = 256;
+constexpr int64_t BLOCKS_MAX = 1 << 20;
+
+#ifdef __CUDACC__
+template <class BODY>
+__global__ void __launch_bounds__(THREADS) each_kernel(const __grid_constant__ BODY body, int64_t n)
+{
+    const int64_t stride = (int64_t)gridDim.x * THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += stride)
+        body(i);
+}
+
+/* body(i) for all i below n. */
+template <class BODY> int each(const BODY &body, int64_t n, void *stream)
+{
+    const int64_t blocks = (n + THREADS - 1) / THREADS;
+    if (n <= 0)
+        return 0;
+    each_kernel<<<(unsigned)(blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX), THREADS, 0,
+                  (cudaStream_t)stream>>>(body, n);
+    return (int)cudaGetLastError();
+}
+#else
+template <class BODY> int each(const BODY &body, int64_t n, void *)
+{
+    for (int64_t i = 0; i < n; i++)
+        body(i);
+    return 0;
+}
+#endif
+
+/* ---- places ---- */
+
+OPS_BODY uint32_t divide(uint32_t n, const ops_divisor &d)
+{
+#ifdef __CUDA_ARCH__
+    return (__umulhi(n, d.factor) + n) >> d.shift;
+#else
+    return (uint32_t)((((uint64_t)n * d.factor) >> 32) + n) >> d.shift;
+#endif
+}
+
+/* The offset of index i of the view in each of N operands. */
+template <int N> OPS_BODY void place(const ops_view &v, int64_t i, int64_t (&at)[N])
+{
+    OPS_UNROLL
+    for (int k = 0; k < N; k++)
+        at[k] = v.start[k];
+    if (!v.wide) {
+        uint32_t rest = (uint32_t)i;
+        for (int d = v.rank - 1; d > 0; d--) {
+            const uint32_t above = divide(rest, v.dim[d]), index = rest - above * v.dim[d].d;
+            OPS_UNROLL
+            for (int k = 0; k < N; k++)
+                at[k] += index * v.step[k][d];
+            rest = above;
+        }
+        OPS_UNROLL
+        for (int k = 0; k < N; k++)
+            at[k] += rest * v.step[k][0];
+        return;
+    }
+    for (int d = v.rank - 1; d >= 0; d--) {
+        const int64_t above = d ? i / v.size[d] : 0, index = i - above * v.size[d];
+        OPS_UNROLL
+        for (int k = 0; k < N; k++)
+            at[k] += index * v.step[k][d];
+        i = above;
+    }
+}
+
+OPS_BODY int64_t place_of(const ops_view &v, int64_t i)
+{
+    int64_t at[1];
+    place(v, i, at);
+    return at[0];
+}
+
+} // namespace ops

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cuda/kernels/functions.cuh"
+#include "engine/cuda/kernels/index.h"
+
+using namespace ops;
+
+namespace
+{
+
+OPS_BODY int64_t index_at(const void *p, int type, int64_t i)
+{
+    return type == SAC_I32 ? ((const int32_t *)p)[i] : ((const int64_t *)p)[i];
+}
+
+OPS_BODY int64_t from_end(int64_t index, int64_t dim)
+{
+    return index < 0 ? index + dim : index;
+}
+
+/* ---- gather ---- */
+
+template <class UNIT> struct gather_body {
+    struct ops_gather p;
+    const UNIT       *in;
+    const void       *indices;
+    UNIT             *out;
+    OPS_BODY void     operator()(int64_t i) const
+    {
+        int64_t at[3];
+        place(p.view, i, at);
+        int64_t from = at[1];
+        for (int k = 0; k < p.depth; k++) {
+            const int64_t index = from_end(index_at(indices, p.index_type, at[2] + k), p.dim[k]);
+            from += (index < 0 ? 0 : index < p.dim[k] ? index : p.dim[k] - 1) * p.step[k];
+        }
+        out[at[0]] = in[from];
+    }
+};
+
+template <class UNIT>
+int gather(const struct ops_gather &p, const struct ops_ports *ports, void *stream)
+{
+    gather_body<UNIT> body = {p, (const UNIT *)ports->in[0], ports->in[1], (UNIT *)ports->out[0]};
+    return each(body, p.view.count, stream);
+}
+
+/* ---- scatter ---- */
+
+struct bytes_body {
+    const uint8_t *from;
+    uint8_t       *to;
+    int64_t        bytes;
+    OPS_BODY void  operator()(int64_t i) const
+    {
+        const int64_t first = i * 16, last = first + 16 < bytes ? first + 16 : bytes;
+        if (last - first == 16) {
+            ((bytes16 *)to)[i] = ((const bytes16 *)from)[i];
+            return;
+        }
+        for (int64_t k = first; k < last; k++)
+            to[k] = from[k];
+    }
+};
+
+/* Copies the data before some of it is replaced. Buffers are aligned to 16 bytes at least. */
+int copy_data(const struct ops_ports *ports, int64_t bytes, void *stream)
+{
+    if (ports->out[0] == ports->in[0])
+        return 0;
+    bytes_body body = {(const uint8_t *)ports->in[0], (uint8_t *)ports->out[0], bytes};
+    return each(body, (bytes + 15) / 16, stream);
+}
+
+template <class T> OPS_BODY T combined(int how, T a, T b)
+{
+    switch (how) {
+    case OPS_COMBINE_ADD: return a + b;
+    case OPS_COMBINE_MUL: return a * b;
+    case OPS_COMBINE_MAX: return b > a ? b : a;
+    default: return b < a ? b : a;
+    }
+}
+
+template <class P>
+OPS_BODY void put_combined(const P &p, void *out, int64_t to, const void *updates, int64_t from)
+{
+    if (p.combine == OPS_COMBINE_NONE) {
+        switch (p.bytes) {
+        case 1: ((uint8_t *)out)[to] = ((const uint8_t *)updates)[from]; return;
+        case 2: ((uint16_t *)out)[to] = ((const uint16_t *)updates)[from]; return;
+        case 4: ((uint32_t *)out)[to] = ((const uint32_t *)updates)[from]; return;
+        default: ((uint64_t *)out)[to] = ((const uint64_t *)updates)[from]; return;
+        }
+    }
+    if (p.computed == OPS_FLOAT || p.computed == OPS_DOUBLE)
+        put_float(
+            out, p.type, to,
+            combined(p.combine, get_double(out, p.type, to), get_double(updates, p.type, from)));
+    else if (p.computed == OPS_UINT64 || p.combine == OPS_COMBINE_ADD ||
+             p.combine == OPS_COMBINE_MUL)
+        put_int(out, p.type, to,
+                combined(p.combine, get<uint64_t>(out, p.type, to),
+                         get<uint64_t>(updates, p.type, from)));
+    else
+        put_int(out, p.type, to,
+                combined(p.combine, get<int64_t>(out, p.type, to),
+                         get<int64_t>(updates, p.type, from)));
+}
+
+/* One thread per line, in order: two equal indices can only occur within a line. */
+struct scatter_lines_body {
+    struct ops_scatter_lines p;
+    void                    *out;
+    const void              *indices, *updates;
+    OPS_BODY void            operator()(int64_t i) const
+    {
+        int64_t at[3];
+        place(p.outer, i, at);
+        for (int64_t k = 0; k < p.count; k++) {
+            const int64_t index =
+                from_end(index_at(indices, p.index_type, at[1] + k * p.index_step), p.dim);
+            if (index >= 0 && index < p.dim)
+                put_combined(p, out, at[0] + index * p.out_step, updates,
+                             at[2] + k * p.update_step);
+        }
+    }
+};
+
+struct nd_places {
+    const struct ops_scatter_nd &p;
+    const void                  *indices;
+    OPS_BODY int64_t             operator()(int64_t place) const /* -1: none */
+    {
+        int64_t to = 0;
+        for (int k = 0; k < p.depth; k++) {
+            const int64_t index =
+                from_end(index_at(indices, p.index_type, place * p.depth + k), p.dim[k]);
+            if (index < 0 || index >= p.dim[k])
+                return -1;
+            to += index * p.step[k];
+        }
+        return to;
+    }
+};
+
+/* Where places may coincide and their order counts, a thread takes all places of one inner
+ * element. */
+struct scatter_nd_in_order {
+    struct ops_scatter_nd p;
+    void                 *out;
+    const void           *indices, *updates;
+    OPS_BODY void         operator()(int64_t i) const
+    {
+        const nd_places where = {p, indices};
+        for (int64_t k = 0; k < p.places; k++) {
+            const int64_t to = where(k);
+            if (to >= 0)
+                put_combined(p, out, to + i, updates, k * p.inner + i);
+        }
+    }
+};
+
+/* Replacement: the last of several equal places wins. Only a few places are compared; for many,
+ * ONNX requires that they are distinct. */
+struct scatter_nd_body {
+    enum { COMPARED = 1024 };
+    struct ops_scatter_nd p;
+    void                 *out;
+    const void           *indices, *updates;
+    OPS_BODY void         operator()(int64_t i) const
+    {
+        const nd_places where = {p, indices};
+        const int64_t   k = i / p.inner, to = where(k);
+        if (to < 0)
+            return;
+        for (int64_t later = k + 1; later < p.places && p.places <= COMPARED; later++)
+            if (where(later) == to)
+                return;
+        put_combined(p, out, to + i % p.inner, updates, i);
+    }
+};
+
+/* ---- TensorScatter ---- */
+
+struct cache_body {
+    struct ops_cache p;
+    const uint8_t   *update;
+    const int64_t   *first;
+    uint8_t         *out;
+    OPS_BODY void    operator()(int64_t i) const
+    {
+        const int64_t byte = i % p.run, slice = i / p.run % p.count, o = i / p.run / p.count;
+        const int64_t start = p.has_index ? first[o / p.per_image] : 0;
+        const int64_t to =
+            p.circular ? ((start + slice) % p.room + p.room) % p.room : start + slice;
+        if (to >= 0 && to < p.room)
+            out[(o * p.room + to) * p.run + byte] = update[i];
+    }
+};
+
+/* ---- TopK ---- */
+
+/* Each element counts the elements that come before it in order, which gives its rank. NaN is
+ * largest; equal elements keep their order. */
+template <class T> OPS_BODY bool precedes(T a, int64_t ia, T b, int64_t ib, bool least)
+{
+    const bool nan_a = is_nan(a), nan_b = is_nan(b);
+    int        order = nan_a || nan_b ? (int)nan_a - (int)nan_b : (int)(a > b) - (int)(a < b);
+    order = least ? -order : order;
+    return order ? order > 0 : ia < ib;
+}
+
+template <class T> struct topk_body {
+    struct ops_topk p;
+    const void     *in;
+    void           *values;
+    int64_t        *indices;
+    OPS_BODY void   operator()(int64_t i) const
+    {
+        int64_t       at[3], rank = 0;
+        const int64_t line = i / p.length, own = i - line * p.length;
+        place(p.outer, line, at);
+        const T x = get<T>(in, p.type, at[0] + own * p.step);
+        for (int64_t j = 0; j < p.length && rank < p.k; j++)
+            rank += j != own &&
+                    precedes(get<T>(in, p.type, at[0] + j * p.step), j, x, own, p.least != 0);
+        if (rank >= p.k)
+            return;
+        if (p.values)
+            put(values, p.type, at[1] + rank * p.value_step, x);
+        if (p.indices)
+            indices[at[2] + rank * p.index_step] = own;
+    }
+};
+
+template <class T> int topk(const struct ops_topk &p, const struct ops_ports *ports, void *stream)
+{
+    topk_body<T> body = {p, ports->in[0], ports->out[0], (int64_t *)ports->out[1]};
+    return each(body, p.outer.count * p.length, stream);
+}
+
+} // namespace
+
+extern "C" int ops_launch_gather(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_gather *p = (const struct ops_gather *)params;
+    switch (p->bytes) {
+    case 1: return gather<uint8_t>(*p, ports, stream);
+    case 2: return gather<uint16_t>(*p, ports, stream);
+    case 4: return gather<uint32_t>(*p, ports, stream);
+    case 8: return gather<uint64_t>(*p, ports, stream);
+    default: return gather<bytes16>(*p, ports, stream);
+    }
+}
+
+extern "C" int ops_launch_scatter_lines(const void *params, const struct ops_ports *ports,
+                                        void *stream)
+{
+    const struct ops_scatter_lines *p = (const struct ops_scatter_lines *)params;
+    scatter_lines_body              body = {*p, ports->out[0], ports->in[1], ports->in[2]};
+    const int                       res = copy_data(ports, p->copy_bytes, stream);
+    return res ? res : each(body, p->count ? p->outer.count : 0, stream);
+}
+
+extern "C" int ops_launch_scatter_nd(const void *params, const struct ops_ports *ports,
+                                     void *stream)
+{
+    const struct ops_scatter_nd *p = (const struct ops_scatter_nd *)params;
+    const int                    res = copy_data(ports, p->copy_bytes, stream);
+    if (res)
+        return res;
+    if (p->combine == OPS_COMBINE_NONE) {
+        scatter_nd_body body = {*p, ports->out[0], ports->in[1], ports->in[2]};
+        return each(body, p->places * p->inner, stream);
+    }
+    scatter_nd_in_order body = {*p, ports->out[0], ports->in[1], ports->in[2]};
+    return each(body, p->places ? p->inner : 0, stream);
+}
+
+extern "C" int ops_launch_cache(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_cache *p = (const struct ops_cache *)params;
+    const int               res = copy_data(ports, p->copy_bytes, stream);
+    cache_body body = {*p, (const uint8_t *)ports->in[1], (const int64_t *)ports->in[2],
+                       (uint8_t *)ports->out[0]};
+    return res ? res : each(body, p->outer * p->count * p->run, stream);
+}
+
+extern "C" int ops_launch_topk(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_topk *p = (const struct ops_topk *)params;
+    switch (p->computed) {
+    case OPS_FLOAT: return topk<float>(*p, ports, stream);
+    case OPS_DOUBLE: return topk<double>(*p, ports, stream);
+    case OPS_INT64: return topk<int64_t>(*p, ports, stream);
+    default: return topk<uint64_t>(*p, ports, stream);
+    }
+}

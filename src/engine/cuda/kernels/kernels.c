@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the rows: layouts, and the path from a plan to a launch. */
+#include <stdio.h>
+
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/kernel/layout.h"
+
+/* ---- layouts ---- */
+
+bool ops_refuse(char *why, size_t size, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why, size, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+enum sac_layout ops_with_half(enum sac_layout layout, bool half)
+{
+    if (sac_layout_is_last(layout))
+        return half ? SAC_LAYOUT_CHANNELS_LAST_HALF : SAC_LAYOUT_CHANNELS_LAST;
+    return half ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
+}
+
+enum sac_layout ops_with_last(enum sac_layout layout, bool last)
+{
+    if (sac_layout_is_half(layout))
+        return last ? SAC_LAYOUT_CHANNELS_LAST_HALF : SAC_LAYOUT_PLAIN_HALF;
+    return last ? SAC_LAYOUT_CHANNELS_LAST : SAC_LAYOUT_PLAIN;
+}
+
+bool ops_can_be_last(const struct sac_operand *o)
+{
+    return o->rank >= 3 && o->rank <= 5;
+}
+
+void ops_halve_output(struct sac_kernel_plan *plan, int i, bool half)
+{
+    half = half && plan->precision == SAC_PRECISION_FP16 && plan->call->out[i].dtype == SAC_F32;
+    plan->out_layout[i] = ops_with_half(plan->out_layout[i], half);
+}
+
+void ops_want_plain(struct sac_kernel_plan *plan)
+{
+    for (int i = 0; i < plan->call->in_count; i++)
+        plan->in_layout[i] = ops_with_last(plan->in_layout[i], false);
+    for (int i = 0; i < plan->call->out_count; i++) {
+        plan->out_layout[i] = SAC_LAYOUT_PLAIN;
+        ops_halve_output(plan, i, true);
+    }
+}
+
+int ops_in_type(const struct sac_kernel_plan *plan, int i)
+{
+    return (int)sac_layout_dtype(plan->call->in[i].dtype, plan->in_layout[i]);
+}
+
+int ops_out_type(const struct sac_kernel_plan *plan, int i)
+{
+    return (int)sac_layout_dtype(plan->call->out[i].dtype, plan->out_layout[i]);
+}
+
+enum ops_class ops_class_of(enum sac_dtype t)
+{
+    return (enum ops_class)sac_dtype_class(t);
+}
+_Static_assert((int)OPS_FLOAT == (int)SAC_CLASS_F32 && (int)OPS_DOUBLE == (int)SAC_CLASS_F64 &&
+                   (int)OPS_INT64 == (int)SAC_CLASS_I64 && (int)OPS_UINT64 == (int)SAC_CLASS_U64,
+               "the classes are those of ops/util.h");
+
+/* ---- from a plan to a launch ---- */
+
+bool ops_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    const struct ops_row *row = ops_rows[plan->call->node->op->id];
+    (void)dev;
+    if (row->layouts)
+        return row->layouts(plan, why, size);
+    ops_want_plain(plan);
+    return true;
+}
+
+sac_result ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call *c = plan->call;
+    const struct ops_row     *row = ops_rows[c->node->op->id];
+    const size_t              many = (size_t)SAC_MAX(c->in_count, c->out_count);
+    struct ops_state         *s = sac_calloc(1, sizeof *s + row->bytes + row->each * many);
+    (void)dev;
+    if (!s)
+        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
+    *s = (struct ops_state){row, c->node->op->name, c->in_count, c->out_count};
+    sac_result res = row->fill(plan, s->params);
+    if (res != SAC_OK) {
+        sac_free(s);
+        return res;
+    }
+    snprintf(plan->implementation, sizeof plan->implementation, "kernel");
+    plan->state = s;
+    return SAC_OK;
+}
+
+sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                   void *scratch, struct sac_stream *stream)
+{
+    const struct ops_state *s = state;
+    const struct ops_ports  ports = ops_ports_of(s, in, out, scratch);
+    return ops_queue(dev, stream, s, &ports);
+}
+
+void ops_release(void *state)
+{
+    sac_free(state);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the rows' files. */
+#ifndef SAC_ENGINE_CUDA_OPS_H
+#define SAC_ENGINE_CUDA_OPS_H
+
+#include <string.h>
+
+#include "engine/cuda/kernels/lines.h"
+#include "engine/cuda/kernels/row.h"
+#include "engine/cuda/kernels/window.h"
+#include "engine/ops/util.h"
+
+/* ---- layouts ---- */
+
+bool ops_refuse(char *why, size_t size, const char *fmt, ...) SAC_PRINTF(3, 4);
+/* All inputs and outputs in ONNX order, each in its current precision; outputs like input 0. */
+void ops_want_plain(struct sac_kernel_plan *plan);
+/* Channels last, where possible, for output 0 and the inputs of its rank, in their current
+ * precision. */
+bool            ops_can_be_last(const struct sac_operand *o);
+enum sac_layout ops_with_half(enum sac_layout layout, bool half);
+enum sac_layout ops_with_last(enum sac_layout layout, bool last);
+/* Float16 for float32 output i when the plan's precision is FP16. */
+void ops_halve_output(struct sac_kernel_plan *plan, int i, bool half);
+/* The dtype of an operand in memory. */
+int            ops_in_type(const struct sac_kernel_plan *plan, int i);
+int            ops_out_type(const struct sac_kernel_plan *plan, int i);
+enum ops_class ops_class_of(enum sac_dtype t);
+
+/* ---- index spaces ---- */
+
+/* An index space under construction: dims outermost first, each operand's start and strides in
+ * elements. */
+enum { OPS_SHAPE_DIMS = 2 * SAC_RANK_MAX + 1 };
+struct ops_shape {
+    int     rank, operands;
+    int64_t dims[OPS_SHAPE_DIMS];
+    int64_t start[OPS_OPERANDS];
+    int64_t step[OPS_OPERANDS][OPS_SHAPE_DIMS];
+};
+void ops_shape_init(struct ops_shape *s, int rank, const int64_t *dims);
+int  ops_shape_add(struct ops_shape *s, int64_t start, const int64_t *steps);
+/* Adds an operand of the plan in its layout, broadcast over the space. */
+int ops_shape_in(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
+int ops_shape_out(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
+/* Steps of an operand's own dims. */
+void ops_steps_in(const struct sac_kernel_plan *plan, int i, int64_t *steps);
+void ops_steps_out(const struct sac_kernel_plan *plan, int i, int64_t *steps);
+/* Simplified, in the order in which operand `order` lies. False: too many dimensions. */
+bool ops_view_of(const struct ops_shape *s, int order, struct ops_view *out);
+/* The same in units of n neighbouring elements, of which every operand takes all or, with `still`,
+ * one; false when they don't fall so. Offsets of operands that move are in units then; of those
+ * that stand still, in elements. stills: bit k for an operand that stands still. */
+bool ops_view_units(const struct ops_view *v, int operands, int n, bool still, struct ops_view *out,
+                    unsigned *stills);
+struct ops_divisor ops_divisor_of(int64_t d); /* d from 1 to 2^31 - 1 */
+sac_result         ops_view_fail(struct sac_kernel_plan *plan);
+
+/* Lines: the dimensions in `along` make up one, the others count them; and who works on them,
+ * parts_allowed when parts of a line can be joined. */
+sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s,
+                           const bool *along, struct ops_lines *out);
+void       ops_choose_team(struct ops_lines *l, bool parts_allowed);
+/* Outputs have the layout of input 0 where they have its dimensions. */
+void ops_line_layouts(struct sac_kernel_plan *plan);
+
+/* What kernels over [N,C,spatial...] need: steps and sizes of input x and output 0; the whole
+ * window (false: more than 31 bits count); the output's elements in memory's order. */
+struct sac_window;
+struct ops_window;
+void ops_window_steps(const struct sac_kernel_plan *plan, int x, struct ops_window *w);
+bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from,
+                   struct ops_window *w);
+struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out,
+                                bool last);
+
+struct sac_activation;
+/* The function, of enum ops_fn, and its constants. */
+int ops_activation_fn(const struct sac_activation *act, double *a, double *b);
+
+/* Elements of an output, and the like. */
+static inline int64_t ops_count_in(const struct sac_kernel_plan *plan, int i)
+{
+    return sac_operand_elements(&plan->call->in[i]);
+}
+static inline int64_t ops_count_out(const struct sac_kernel_plan *plan, int i)
+{
+    return sac_operand_elements(&plan->call->out[i]);
+}
+/* A constant input that only the parameters need. */
+static inline void ops_take(struct sac_kernel_plan *plan, int i)
+{
+    if (sac_op_has(plan->call, i) && plan->call->in[i].data)
+        plan->in_taken[i] = true;
+}
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which dimensions form a line and which threads work on it; the rows of reductions and softmax. */
+#include "engine/cuda/kernels/lines.h"
+
+#include <math.h>
+
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/kernel/layout.h"
+#include "engine/ops/reads.h"
+
+/* ---- lines ---- */
+
+/* The dimensions in `along` make up a line, the others count lines. */
+sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s,
+                           const bool *along, struct ops_lines *out)
+{
+    struct ops_shape part[2];
+    for (int side = 0; side < 2; side++) {
+        int rank = 0;
+        part[side] = *s;
+        for (int d = 0; d < s->rank; d++) {
+            if (along[d] != (side == 1))
+                continue;
+            part[side].dims[rank] = s->dims[d];
+            for (int k = 0; k < s->operands; k++)
+                part[side].step[k][rank] = s->step[k][d];
+            rank++;
+        }
+        part[side].rank = rank;
+        for (int k = 0; k < s->operands && side == 1; k++)
+            part[side].start[k] = 0;
+    }
+    if (!ops_view_of(&part[0], 0, &out->outer) || !ops_view_of(&part[1], 0, &out->inner))
+        return ops_view_fail(plan);
+    out->parts = 1;
+    return SAC_OK;
+}
+
+/* Chooses the team so that neighbouring threads read neighbouring memory: along a contiguous line,
+ * or across neighbouring lines. The thread counts suit a GPU of 132 multiprocessors. */
+void ops_choose_team(struct ops_lines *l, bool parts_allowed)
+{
+    enum {
+        THREADS_WANTED = 64 << 10,
+        BLOCKS_WANTED = 264,
+        PART_MIN = 32,
+        BLOCK_PART_MIN = 4096,
+        PARTS_MAX = 256
+    };
+    const int64_t rows = l->outer.count, n = l->inner.count;
+    const bool    in_rows = l->inner.step[0][l->inner.rank - 1] == 1;
+    const bool    side_by_side = l->outer.step[0][l->outer.rank - 1] == 1 && !in_rows && rows >= 8;
+    l->parts = 1;
+    const bool many_short = n <= 4 || (n <= 32 && rows >= 16 << 10); /* a thread's line fits a cache
+                                                                        line or two */
+    if (many_short || (side_by_side && (parts_allowed || rows >= THREADS_WANTED / 16 || n <= 64))) {
+        l->team = OPS_TEAM_SOLO;
+        if (parts_allowed && rows > 0 && n >= 2 * PART_MIN)
+            l->parts = (int)SAC_CLAMP(SAC_MIN(THREADS_WANTED / rows, n / PART_MIN), 1, PARTS_MAX);
+        return;
+    }
+    l->team = n <= 256 || (n <= 2048 && rows >= 2 * BLOCKS_WANTED) ? OPS_TEAM_WARP : OPS_TEAM_BLOCK;
+    if (parts_allowed && l->team == OPS_TEAM_BLOCK && rows > 0)
+        l->parts = (int)SAC_CLAMP(SAC_MIN(BLOCKS_WANTED / rows, n / BLOCK_PART_MIN), 1, PARTS_MAX);
+}
+
+/* Channels last is kept where the output has the input's dimensions. */
+void ops_line_layouts(struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call *c = plan->call;
+    for (int i = 0; i < c->out_count; i++)
+        if (c->out[i].present) {
+            const bool last = sac_layout_is_last(plan->in_layout[0]) &&
+                              ops_can_be_last(&c->in[0]) && c->out[i].rank == c->in[0].rank;
+            plan->out_layout[i] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+        }
+}
+
+static bool softmax_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    (void)why, (void)size;
+    if (plan->call->node->opset < 13) /* a line over several dimensions: Hardmax counts in ONNX's
+                                         order */
+        plan->in_layout[0] = ops_with_last(plan->in_layout[0], false);
+    ops_line_layouts(plan);
+    ops_halve_output(plan, 0, true);
+    return true;
+}
+
+/* ---- reductions ---- */
+
+struct reduction {
+    int    kind, finish;
+    double nothing;
+};
+static const struct reduction reductions[SAC_OP_COUNT] = {
+    [SAC_OP_ReduceSum] = {OPS_REDUCE_SUM, OPS_FINISH_NONE, 0},
+    [SAC_OP_ReduceMean] = {OPS_REDUCE_SUM, OPS_FINISH_MEAN, 0},
+    [SAC_OP_ReduceProd] = {OPS_REDUCE_PROD, OPS_FINISH_NONE, 1},
+    [SAC_OP_ReduceMax] = {OPS_REDUCE_MAX, OPS_FINISH_NONE, -INFINITY},
+    [SAC_OP_ReduceMin] = {OPS_REDUCE_MIN, OPS_FINISH_NONE, INFINITY},
+    [SAC_OP_ReduceL1] = {OPS_REDUCE_ABS, OPS_FINISH_NONE, 0},
+    [SAC_OP_ReduceL2] = {OPS_REDUCE_SQUARE, OPS_FINISH_SQRT, 0},
+    [SAC_OP_ReduceLogSum] = {OPS_REDUCE_SUM, OPS_FINISH_LOG, 0},
+    [SAC_OP_ReduceLogSumExp] = {OPS_REDUCE_LOG_SUM_EXP, OPS_FINISH_NONE, -INFINITY},
+    [SAC_OP_ReduceSumSquare] = {OPS_REDUCE_SQUARE, OPS_FINISH_NONE, 0},
+    [SAC_OP_GlobalAveragePool] = {OPS_REDUCE_SUM, OPS_FINISH_MEAN, 0},
+    [SAC_OP_GlobalMaxPool] = {OPS_REDUCE_MAX, OPS_FINISH_NONE, -INFINITY},
+};
+
+static sac_result read_reduced(struct sac_op_call *c, bool *along)
+{
+    const enum sac_op_id id = c->node->op->id;
+    if (id != SAC_OP_GlobalAveragePool && id != SAC_OP_GlobalMaxPool)
+        return sac_reduced_axes(c, along);
+    for (int d = 0; d < c->in[0].rank; d++)
+        along[d] = d >= 2;
+    return SAC_OK;
+}
+
+/* Means over maps feed convolutions; other sums and means are statistics, which are small and stay
+ * float32. */
+static bool reduce_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    struct sac_op_call *c = plan->call;
+    bool                along[SAC_RANK_MAX] = {false}, maps = c->in[0].rank >= 3;
+    if (read_reduced(c, along) != SAC_OK)
+        return ops_refuse(why, size, "its axes are not known");
+    for (int d = 0; d < c->in[0].rank; d++)
+        maps &= along[d] == (d >= 2);
+    const int kind = reductions[c->node->op->id].kind;
+    ops_line_layouts(plan);
+    ops_halve_output(plan, 0,
+                     kind == OPS_REDUCE_MAX || kind == OPS_REDUCE_MIN
+                         ? sac_layout_is_half(plan->in_layout[0])
+                         : maps && reductions[c->node->op->id].finish == OPS_FINISH_MEAN);
+    plan->strided = sac_layout_is_last(plan->in_layout[0]) && maps;
+    return true;
+}
+
+/* The output's steps along the input's dimensions. */
+static void reduced_steps(const struct sac_kernel_plan *plan, const bool *along, int64_t *to)
+{
+    const struct sac_op_call *c = plan->call;
+    const bool                keep = c->out[0].rank == c->in[0].rank;
+    int64_t                   own[SAC_RANK_MAX];
+    ops_steps_out(plan, 0, own);
+    for (int d = 0, k = 0; d < c->in[0].rank; d++) {
+        to[d] = along[d] ? 0 : own[k];
+        k += keep || !along[d];
+    }
+}
+
+/* Lines side by side that are worth the threads of a block, as spatial means of channels last are:
+ * a warp reads along the lines, and where they lie by eights, eight a thread. So many blocks that
+ * the last round of them over 132 multiprocessors counts little. */
+static void choose_columns(struct ops_reduce *p)
+{
+    enum { LINE_MIN = 64, PART_MIN = 128, BLOCKS_WANTED = 2048, LANES = 8, WARP = 32 };
+    struct ops_lines *l = &p->lines;
+    const int64_t     n = l->inner.count;
+    const bool        sums =
+        p->kind == OPS_REDUCE_SUM || p->kind == OPS_REDUCE_ABS || p->kind == OPS_REDUCE_SQUARE;
+    unsigned stills;
+    if (l->outer.step[0][l->outer.rank - 1] != 1 || l->outer.count < WARP || n < LINE_MIN ||
+        l->inner.step[0][l->inner.rank - 1] == 1)
+        return;
+    p->vector = (sums || p->kind == OPS_REDUCE_MAX) &&
+                (p->in_type == SAC_F16 || p->in_type == SAC_F32) && l->inner.rank == 1 &&
+                l->inner.step[0][0] % LANES == 0 && l->outer.count >= LANES * (WARP - 8) &&
+                ops_view_units(&l->outer, 1, LANES, false, &p->units, &stills);
+    const int64_t rows = p->vector ? p->units.count : l->outer.count,
+                  groups = (rows + WARP - 1) / WARP;
+    l->team = OPS_TEAM_COLUMN;
+    l->parts = (int)SAC_CLAMP(SAC_MIN(BLOCKS_WANTED / groups, n / PART_MIN), 1, 256);
+}
+
+static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call     *c = plan->call;
+    struct ops_reduce      *p = params;
+    const struct reduction *r = &reductions[c->node->op->id];
+    bool                    along[SAC_RANK_MAX] = {false};
+    int64_t                 to[SAC_RANK_MAX];
+    struct ops_shape        s;
+    SAC_TRY(read_reduced(c, along));
+    ops_take(plan, 1);
+    ops_shape_init(&s, c->in[0].rank, c->in[0].dims);
+    ops_shape_in(&s, plan, 0);
+    reduced_steps(plan, along, to);
+    ops_shape_add(&s, 0, to);
+    SAC_TRY(ops_split_lines(plan, &s, along, &p->lines));
+    p->kind = r->kind;
+    p->finish = r->finish;
+    p->nothing = r->finish == OPS_FINISH_MEAN ? (double)NAN : r->nothing;
+    p->in_type = ops_in_type(plan, 0);
+    p->out_type = ops_out_type(plan, 0);
+    p->type = ops_class_of(c->in[0].dtype);
+    const bool exact = r->finish == OPS_FINISH_NONE && r->kind != OPS_REDUCE_LOG_SUM_EXP;
+    if (!exact && p->type != OPS_FLOAT) /* the reference computes these in double */
+        p->type = OPS_DOUBLE;
+    const bool in_parts = p->type == OPS_FLOAT && p->kind != OPS_REDUCE_LOG_SUM_EXP;
+    ops_choose_team(&p->lines, in_parts);
+    if (in_parts)
+        choose_columns(p);
+    if (p->lines.parts > 1)
+        plan->scratch_bytes = (size_t)(p->lines.outer.count * p->lines.parts) * sizeof(double);
+    return SAC_OK;
+}
+
+/* ---- along one axis ---- */
+
+/* in and out over the input's dimensions, lines along axis, or from it to the last dimension. */
+static sac_result axis_lines(struct sac_kernel_plan *plan, int axis, bool to_end,
+                             struct ops_lines *out)
+{
+    const struct sac_operand *in = &plan->call->in[0];
+    bool                      along[SAC_RANK_MAX] = {false};
+    struct ops_shape          s;
+    for (int d = axis; d < (to_end ? in->rank : axis + 1); d++)
+        along[d] = true;
+    ops_shape_init(&s, in->rank, in->dims);
+    ops_shape_in(&s, plan, 0);
+    ops_shape_out(&s, plan, 0);
+    return ops_split_lines(plan, &s, along, out);
+}
+
+static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call  *c = plan->call;
+    struct ops_softmax  *p = params;
+    const enum sac_op_id id = c->node->op->id;
+    const bool           old = c->node->opset < 13;
+    int                  axis;
+    SAC_TRY(sac_op_axis(c, old ? 1 : -1, c->in[0].rank, &axis));
+    SAC_TRY(axis_lines(plan, axis, old, &p->lines));
+    ops_choose_team(&p->lines, false);
+    p->kind = id == SAC_OP_Softmax      ? OPS_SOFTMAX
+              : id == SAC_OP_LogSoftmax ? OPS_LOG_SOFTMAX
+                                        : OPS_HARDMAX;
+    p->in_type = ops_in_type(plan, 0);
+    p->out_type = ops_out_type(plan, 0);
+    return SAC_OK;
+}
+
+static bool arg_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    (void)why, (void)size;
+    ops_line_layouts(plan);
+    return true;
+}
+
+static sac_result arg_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call *c = plan->call;
+    struct ops_arg     *p = params;
+    int                 axis;
+    bool                along[SAC_RANK_MAX] = {false};
+    int64_t             to[SAC_RANK_MAX];
+    struct ops_shape    s;
+    SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
+    along[axis] = true;
+    ops_shape_init(&s, c->in[0].rank, c->in[0].dims);
+    ops_shape_in(&s, plan, 0);
+    reduced_steps(plan, along, to);
+    ops_shape_add(&s, 0, to);
+    SAC_TRY(ops_split_lines(plan, &s, along, &p->lines));
+    ops_choose_team(&p->lines, false);
+    p->least = c->node->op->id == SAC_OP_ArgMin;
+    p->last = sac_attr_int(c->node, "select_last_index", 0) != 0;
+    p->in_type = ops_in_type(plan, 0);
+    p->type = ops_class_of(c->in[0].dtype);
+    return SAC_OK;
+}
+
+static bool cumulate_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    int axis;
+    if (sac_cumulative_axis(plan->call, &axis) != SAC_OK)
+        return ops_refuse(why, size, "its axis is not known");
+    ops_line_layouts(plan); /* sums stay float32, because they grow */
+    return true;
+}
+
+static sac_result cumulate_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call  *c = plan->call;
+    struct ops_cumulate *p = params;
+    int                  axis;
+    SAC_TRY(sac_cumulative_axis(c, &axis));
+    ops_take(plan, 1);
+    SAC_TRY(axis_lines(plan, axis, false, &p->lines));
+    p->product = c->node->op->id == SAC_OP_CumProd;
+    p->exclusive = sac_attr_int(c->node, "exclusive", 0) != 0;
+    p->reverse = sac_attr_int(c->node, "reverse", 0) != 0;
+    p->type_in = ops_in_type(plan, 0);
+    p->type_out = ops_out_type(plan, 0);
+    p->floats = sac_dtype_is_float(c->in[0].dtype);
+    return SAC_OK;
+}
+
+/* ---- rows ---- */
+
+#define REDUCE(op)                                                                       \
+    const struct ops_row ops_row_##op = {reduce_layouts, reduce_fill, ops_launch_reduce, \
+                                         sizeof(struct ops_reduce), 0};
+/* clang-format off */
+REDUCE(ReduceSum) REDUCE(ReduceMean) REDUCE(ReduceProd) REDUCE(ReduceMax) REDUCE(ReduceMin)
+REDUCE(ReduceL1) REDUCE(ReduceL2) REDUCE(ReduceLogSum) REDUCE(ReduceLogSumExp)
+REDUCE(ReduceSumSquare) REDUCE(GlobalAveragePool) REDUCE(GlobalMaxPool)
+/* clang-format on */
+
+#define SOFTMAX(op)                                                                         \
+    const struct ops_row ops_row_##op = {softmax_layouts, softmax_fill, ops_launch_softmax, \
+                                         sizeof(struct ops_softmax), 0};
+    /* clang-format off */
+SOFTMAX(Softmax) SOFTMAX(LogSoftmax) SOFTMAX(Hardmax)
+    /* clang-format on */
+
+    const struct ops_row ops_row_ArgMax = {arg_layouts, arg_fill, ops_launch_arg,
+                                           sizeof(struct ops_arg), 0};
+const struct ops_row ops_row_ArgMin = {arg_layouts, arg_fill, ops_launch_arg,
+                                       sizeof(struct ops_arg), 0};
+const struct ops_row ops_row_CumSum = {cumulate_layouts, cumulate_fill, ops_launch_cumulate,
+                                       sizeof(struct ops_cumulate), 0};
+const struct ops_row ops_row_CumProd = {cumulate_layouts, cumulate_fill, ops_launch_cumulate,
+                                        sizeof(struct ops_cumulate), 0};

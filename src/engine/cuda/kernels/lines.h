@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators over whole lines of numbers: reductions, softmax, norms. The inner view walks a line;
+ * the outer view gives the start of each. A team of threads works on a line, or on a part of it
+ * when there are only a few long lines; the parts' results are then combined in scratch. */
+#ifndef SAC_ENGINE_CUDA_LINES_H
+#define SAC_ENGINE_CUDA_LINES_H
+
+#include "engine/cuda/kernels/types.h"
+
+enum ops_team { OPS_TEAM_SOLO, OPS_TEAM_WARP, OPS_TEAM_BLOCK, OPS_TEAM_COLUMN };
+
+struct ops_lines {
+    struct ops_view outer, inner;
+    int32_t         team, parts;
+};
+
+enum ops_reduce_kind {
+    OPS_REDUCE_SUM,
+    OPS_REDUCE_ABS,
+    OPS_REDUCE_SQUARE,
+    OPS_REDUCE_PROD,
+    OPS_REDUCE_MAX,
+    OPS_REDUCE_MIN,
+    OPS_REDUCE_LOG_SUM_EXP
+};
+enum ops_reduce_finish {
+    OPS_FINISH_NONE,
+    OPS_FINISH_MEAN,
+    OPS_FINISH_SQRT,
+    OPS_FINISH_LOG,
+    OPS_FINISH_ROOT
+};
+struct ops_reduce { /* operand 0: in, 1: out */
+    struct ops_lines lines;
+    struct ops_view  units; /* with `vector`: of the input, eight neighbouring lines at once */
+    int32_t          vector;
+    int32_t          kind, finish, in_type, out_type;
+    enum ops_class   type;
+    double           nothing; /* of an empty line */
+};
+OPS_LAUNCHER(ops_launch_reduce);
+
+struct ops_arg { /* operand 0: in, 1: out */
+    struct ops_lines lines;
+    int32_t          least, last, in_type;
+    enum ops_class   type;
+};
+OPS_LAUNCHER(ops_launch_arg);
+
+enum ops_softmax_kind { OPS_SOFTMAX, OPS_LOG_SOFTMAX, OPS_HARDMAX };
+struct ops_softmax { /* operand 0: in, 1: out */
+    struct ops_lines lines;
+    int32_t          kind, in_type, out_type;
+};
+OPS_LAUNCHER(ops_launch_softmax);
+
+enum ops_norm_kind {
+    OPS_NORM_CENTRED,
+    OPS_NORM_ROOT,
+    OPS_NORM_MEAN_VARIANCE,
+    OPS_NORM_L1,
+    OPS_NORM_L2
+};
+struct ops_norm { /* operand 0: in, 1: out, 2: scale, 3: bias, 4: statistics */
+    struct ops_lines lines;
+    int32_t          kind, in_type, out_type;
+    int32_t          scale_port, scale_type, bias_port, bias_type; /* port -1: none */
+    int32_t          mean_type, inverse_type; /* of outputs 1 and 2; 0: not wanted */
+    int32_t          activation;              /* enum ops_fn */
+    double           epsilon, a, b;
+};
+OPS_LAUNCHER(ops_launch_norm);
+
+/* BatchNormalization and LRN. Operand 0: out, 1: in, 2: the channel. */
+struct ops_channel_norm {
+    struct ops_view view;
+    int32_t         in_type, out_type, vector_type[4];
+    int64_t         channels, channel_step, size;
+    double          epsilon, alpha, beta, bias;
+};
+OPS_LAUNCHER(ops_launch_batch_norm);
+OPS_LAUNCHER(ops_launch_lrn);
+
+/* CumSum and CumProd: a thread per line. */
+struct ops_cumulate { /* operand 0: in, 1: out */
+    struct ops_lines lines;
+    int32_t          product, exclusive, reverse, type_in, type_out;
+    int32_t          floats;
+};
+OPS_LAUNCHER(ops_launch_cumulate);
+
+#endif

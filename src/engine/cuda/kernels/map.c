@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of elementwise operators: which function with which constants, over which views. */
+#include "engine/cuda/kernels/map.h"
+
+#include <math.h>
+
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/ops/fused.h"
+#include "engine/kernel/layout.h"
+
+/* ---- layouts: those of the inputs that are as large as the output ---- */
+
+static bool is_wide(const struct sac_op_call *c, int i)
+{
+    return c->in[i].present && sac_operand_same_dims(&c->in[i], &c->out[0]);
+}
+
+/* Does a constant need float32? Then the result stays float32. Constants over 16 are places and
+ * sizes (grids, strides, anchors), for which eleven bits are too few; those below float16's
+ * smallest number are epsilons (of a norm). */
+static bool constant_needs_float(const struct sac_operand *o)
+{
+    for (int64_t i = 0, n = sac_operand_elements(o); i < n; i++) {
+        const double v = fabs(sac_operand_get(o, i));
+        if (v > 16 || (v > 0 && v < 6.2e-5))
+            return true;
+    }
+    return false;
+}
+
+static bool follows_half(const struct sac_kernel_plan *plan)
+{
+    const struct sac_op_call *c = plan->call;
+    bool                      any = false;
+    for (int i = 0; i < c->in_count; i++) {
+        if (!c->in[i].present || c->in[i].dtype != SAC_F32)
+            continue;
+        if (c->in[i].data) {
+            if (constant_needs_float(&c->in[i]))
+                return false;
+        } else if (is_wide(c, i)) {
+            if (!sac_layout_is_half(plan->in_layout[i]))
+                return false;
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* These grow or shrink so fast that they leave float16's range. */
+static bool leaves_range(enum sac_op_id id)
+{
+    return id == SAC_OP_Exp || id == SAC_OP_Pow || id == SAC_OP_Reciprocal || id == SAC_OP_Cosh ||
+           id == SAC_OP_Sinh || id == SAC_OP_Tan;
+}
+
+static void settle_in_place(struct sac_kernel_plan *plan)
+{
+    const int i = plan->in_place;
+    if (i >= 0 && (plan->in_layout[i] != plan->out_layout[0] || plan->call->in[i].data))
+        plan->in_place = -1;
+}
+
+static bool map_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    const struct sac_op_call *c = plan->call;
+    bool                      last = false;
+    (void)why, (void)size;
+    for (int i = 0; i < c->in_count; i++)
+        last |= is_wide(c, i) && !c->in[i].data && ops_can_be_last(&c->in[i]) &&
+                sac_layout_is_last(plan->in_layout[i]);
+    for (int i = 0; i < c->in_count; i++)
+        if (last && is_wide(c, i) && c->in[i].data)
+            plan->in_layout[i] = ops_with_last(plan->in_layout[i], true); /* once, when the plan is
+                                                                             made */
+    for (int i = 0; i < c->out_count; i++) {
+        plan->out_layout[i] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+        ops_halve_output(plan, i, follows_half(plan) && !leaves_range(c->node->op->id));
+    }
+    plan->strided = last;
+    settle_in_place(plan);
+    return true;
+}
+
+/* ---- views ---- */
+
+/* ports: the inputs, -1 for the output itself. */
+static sac_result fill_map(struct sac_kernel_plan *plan, struct ops_map *m, int fn, int inputs,
+                           const int *ports)
+{
+    const struct sac_op_call *c = plan->call;
+    struct ops_shape          s;
+    bool                      eights = true;
+    m->fn = fn;
+    m->inputs = inputs;
+    ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
+    ops_shape_out(&s, plan, 0);
+    m->dtype[0] = ops_out_type(plan, 0);
+    for (int k = 0; k < inputs; k++) {
+        m->port[k] = ports[k];
+        m->dtype[k + 1] = ports[k] < 0 ? m->dtype[0] : ops_in_type(plan, ports[k]);
+        if (ports[k] < 0)
+            ops_shape_out(&s, plan, 0);
+        else
+            ops_shape_in(&s, plan, ports[k]);
+    }
+    for (int k = 0; k <= inputs; k++)
+        eights &= m->dtype[k] == SAC_F32 || m->dtype[k] == SAC_F16;
+    if (!ops_view_of(&s, 0, &m->view))
+        return ops_view_fail(plan);
+    m->vector = eights && ops_view_units(&m->view, inputs + 1, 8, true, &m->units, &m->stills) &&
+                !(m->stills & 1);
+    return SAC_OK;
+}
+
+/* ---- one input ---- */
+
+struct unary {
+    int         fn;
+    const char *a_name, *b_name;
+    float       a, b;
+};
+static const struct unary unaries[SAC_OP_COUNT] = {
+    [SAC_OP_Abs] = {OPS_FN_ABS},
+    [SAC_OP_Acos] = {OPS_FN_ACOS},
+    [SAC_OP_Acosh] = {OPS_FN_ACOSH},
+    [SAC_OP_Asin] = {OPS_FN_ASIN},
+    [SAC_OP_Asinh] = {OPS_FN_ASINH},
+    [SAC_OP_Atan] = {OPS_FN_ATAN},
+    [SAC_OP_Atanh] = {OPS_FN_ATANH},
+    [SAC_OP_BitwiseNot] = {OPS_FN_BIT_NOT},
+    [SAC_OP_Ceil] = {OPS_FN_CEIL},
+    [SAC_OP_Celu] = {OPS_FN_CELU, "alpha", NULL, 1, 0},
+    [SAC_OP_Cos] = {OPS_FN_COS},
+    [SAC_OP_Cosh] = {OPS_FN_COSH},
+    [SAC_OP_Elu] = {OPS_FN_ELU, "alpha", NULL, 1, 0},
+    [SAC_OP_Erf] = {OPS_FN_ERF},
+    [SAC_OP_Exp] = {OPS_FN_EXP},
+    [SAC_OP_Floor] = {OPS_FN_FLOOR},
+    [SAC_OP_Gelu] = {OPS_FN_GELU},
+    [SAC_OP_HardSigmoid] = {OPS_FN_HARD_SIGMOID, "alpha", "beta", 0.2f, 0.5f},
+    [SAC_OP_HardSwish] = {OPS_FN_HARD_SWISH, NULL, NULL, 1.0f / 6, 0.5f},
+    [SAC_OP_IsInf] = {OPS_FN_IS_INF},
+    [SAC_OP_IsNaN] = {OPS_FN_IS_NAN},
+    [SAC_OP_LeakyRelu] = {OPS_FN_LEAKY_RELU, "alpha", NULL, 0.01f, 0},
+    [SAC_OP_Log] = {OPS_FN_LOG},
+    [SAC_OP_Mish] = {OPS_FN_MISH},
+    [SAC_OP_Neg] = {OPS_FN_NEG},
+    [SAC_OP_Not] = {OPS_FN_NOT},
+    [SAC_OP_Reciprocal] = {OPS_FN_RECIPROCAL},
+    [SAC_OP_Relu] = {OPS_FN_RELU},
+    [SAC_OP_Round] = {OPS_FN_ROUND},
+    [SAC_OP_Selu] = {OPS_FN_SELU, "alpha", "gamma", 1.67326319f, 1.05070102f},
+    [SAC_OP_Shrink] = {OPS_FN_SHRINK, "bias", "lambd", 0, 0.5f},
+    [SAC_OP_Sigmoid] = {OPS_FN_SIGMOID},
+    [SAC_OP_Sign] = {OPS_FN_SIGN},
+    [SAC_OP_Sin] = {OPS_FN_SIN},
+    [SAC_OP_Sinh] = {OPS_FN_SINH},
+    [SAC_OP_Softplus] = {OPS_FN_SOFTPLUS},
+    [SAC_OP_Softsign] = {OPS_FN_SOFTSIGN},
+    [SAC_OP_Sqrt] = {OPS_FN_SQRT},
+    [SAC_OP_Swish] = {OPS_FN_SWISH, "alpha", NULL, 1, 0},
+    [SAC_OP_Tan] = {OPS_FN_TAN},
+    [SAC_OP_Tanh] = {OPS_FN_TANH},
+    [SAC_OP_ThresholdedRelu] = {OPS_FN_THRESHOLDED_RELU, "alpha", NULL, 1, 0},
+};
+
+static sac_result unary_fill(struct sac_kernel_plan *plan, void *params)
+{
+    static const int       first[] = {0};
+    const struct sac_node *n = plan->call->node;
+    const struct unary    *u = &unaries[n->op->id];
+    struct ops_map        *m = params;
+    const bool             tanh_like =
+        n->op->id == SAC_OP_Gelu && strcmp(sac_attr_string(n, "approximate", "none"), "tanh") == 0;
+    m->type = ops_class_of(plan->call->in[0].dtype);
+    m->a = u->a_name ? sac_attr_float(n, u->a_name, u->a) : u->a;
+    m->b = u->b_name ? sac_attr_float(n, u->b_name, u->b) : u->b;
+    if (n->op->id == SAC_OP_IsInf) {
+        m->a = sac_attr_int(n, "detect_negative", 1) != 0;
+        m->b = sac_attr_int(n, "detect_positive", 1) != 0;
+    }
+    return fill_map(plan, m, tanh_like ? OPS_FN_GELU_TANH : u->fn, 1, first);
+}
+
+int ops_activation_fn(const struct sac_activation *act, double *a, double *b)
+{
+    static const int of[SAC_ACT_COUNT] = {[SAC_ACT_NONE] = OPS_FN_IDENTITY,
+                                          [SAC_ACT_RELU] = OPS_FN_RELU,
+                                          [SAC_ACT_LEAKY_RELU] = OPS_FN_LEAKY_RELU,
+                                          [SAC_ACT_CLIP] = OPS_FN_CLIP,
+                                          [SAC_ACT_SIGMOID] = OPS_FN_SIGMOID,
+                                          [SAC_ACT_SILU] = OPS_FN_SWISH,
+                                          [SAC_ACT_HARD_SIGMOID] = OPS_FN_HARD_SIGMOID,
+                                          [SAC_ACT_HARD_SWISH] = OPS_FN_HARD_SWISH,
+                                          [SAC_ACT_TANH] = OPS_FN_TANH,
+                                          [SAC_ACT_SOFTPLUS] = OPS_FN_SOFTPLUS};
+    *a = act->kind == SAC_ACT_SILU ? 1 : act->alpha;
+    *b = act->beta;
+    return of[act->kind];
+}
+
+static sac_result activation_fill(struct sac_kernel_plan *plan, void *params)
+{
+    static const int            first[] = {0};
+    const struct sac_activation act = sac_activation_read(plan->call->node);
+    struct ops_map             *m = params;
+    const int                   fn = ops_activation_fn(&act, &m->a, &m->b);
+    return fill_map(plan, m, fn, 1, first);
+}
+
+/* Constant bounds go into the parameters, others are read as operands. */
+static sac_result clip_fill(struct sac_kernel_plan *plan, void *params)
+{
+    static const int    ports[] = {0, 1, 2};
+    struct sac_op_call *c = plan->call;
+    struct ops_map     *m = params;
+    const bool          lo = sac_op_has(c, 1), hi = sac_op_has(c, 2);
+    const bool          known = (!lo || c->in[1].data) && (!hi || c->in[2].data);
+    m->type = ops_class_of(c->in[0].dtype);
+    if (m->type == OPS_FLOAT && (known || c->node->opset < 11)) {
+        m->a = c->node->opset < 11 ? sac_attr_float(c->node, "min", -INFINITY)
+               : lo                ? sac_operand_get(&c->in[1], 0)
+                                   : -INFINITY;
+        m->b = c->node->opset < 11 ? sac_attr_float(c->node, "max", INFINITY)
+               : hi                ? sac_operand_get(&c->in[2], 0)
+                                   : INFINITY;
+        ops_take(plan, 1);
+        ops_take(plan, 2);
+        return fill_map(plan, m, OPS_FN_CLIP, 1, ports);
+    }
+    if (c->node->opset < 11)
+        return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "no CUDA kernel for dtype %s in opset %d",
+                           sac_dtype_name(c->in[0].dtype), c->node->opset);
+    m->a = (lo ? 1 : 0) + (hi ? 2 : 0);
+    const int by[] = {0, lo ? 1 : 0, hi ? 2 : 0};
+    return fill_map(plan, m, OPS_FN_CLIP_BY, 3, by);
+}
+
+static bool clip_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    const struct sac_op_call *c = plan->call;
+    if (c->node->opset < 11 && ops_class_of(c->in[0].dtype) != OPS_FLOAT)
+        return ops_refuse(why, size, "dtype %s in opset %d", sac_dtype_name(c->in[0].dtype),
+                          c->node->opset);
+    map_layouts(plan, why, size);
+    for (int i = 0; i < c->out_count; i++) /* bounds do not affect the precision */
+        ops_halve_output(plan, i, sac_layout_is_half(plan->in_layout[0]));
+    settle_in_place(plan);
+    return true;
+}
+
+/* A cast to float32 keeps the input's precision; other casts give the named dtype. */
+static bool cast_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    map_layouts(plan, why, size);
+    ops_halve_output(plan, 0,
+                     plan->call->in[0].dtype == SAC_F32 && sac_layout_is_half(plan->in_layout[0]));
+    plan->in_place = -1;
+    return true;
+}
+
+static sac_result cast_fill(struct sac_kernel_plan *plan, void *params)
+{
+    static const int first[] = {0};
+    struct ops_map  *m = params;
+    m->type = ops_class_of(plan->call->in[0].dtype);
+    return fill_map(plan, m, (int)ops_class_of(plan->call->out[0].dtype), 1, first);
+}
+
+/* At inference a copy; the mask is all ones. */
+static sac_result dropout_fill(struct sac_kernel_plan *plan, void *params)
+{
+    static const int ports[] = {0};
+    struct ops_map  *m = params;
+    m->type = ops_class_of(plan->call->in[0].dtype);
+    ops_take(plan, 1);
+    ops_take(plan, 2);
+    return fill_map(plan, m, OPS_FN_IDENTITY, 1, ports);
+}
+
+static bool dropout_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    if (sac_op_wants(plan->call, 1))
+        return ops_refuse(why, size, "its mask is wanted");
+    return map_layouts(plan, why, size);
+}
+
+/* ---- two and three inputs ---- */
+
+static const int binaries[SAC_OP_COUNT] = {
+    [SAC_OP_Add] = OPS_FN_ADD,
+    [SAC_OP_Sub] = OPS_FN_SUB,
+    [SAC_OP_Mul] = OPS_FN_MUL,
+    [SAC_OP_Div] = OPS_FN_DIV,
+    [SAC_OP_Pow] = OPS_FN_POW,
+    [SAC_OP_Mod] = OPS_FN_MOD,
+    [SAC_OP_Max] = OPS_FN_MAX,
+    [SAC_OP_Min] = OPS_FN_MIN,
+    [SAC_OP_Sum] = OPS_FN_ADD,
+    [SAC_OP_Mean] = OPS_FN_ADD,
+    [SAC_OP_PRelu] = OPS_FN_PRELU,
+    [SAC_OP_SwiGLU] = OPS_FN_SWIGLU,
+    [SAC_OP_Equal] = OPS_FN_EQUAL,
+    [SAC_OP_Greater] = OPS_FN_GREATER,
+    [SAC_OP_GreaterOrEqual] = OPS_FN_GREATER_OR_EQUAL,
+    [SAC_OP_Less] = OPS_FN_LESS,
+    [SAC_OP_LessOrEqual] = OPS_FN_LESS_OR_EQUAL,
+    [SAC_OP_And] = OPS_FN_AND,
+    [SAC_OP_Or] = OPS_FN_OR,
+    [SAC_OP_Xor] = OPS_FN_XOR,
+    [SAC_OP_BitwiseAnd] = OPS_FN_BIT_AND,
+    [SAC_OP_BitwiseOr] = OPS_FN_BIT_OR,
+    [SAC_OP_BitwiseXor] = OPS_FN_BIT_XOR,
+    [SAC_OP_BitShift] = OPS_FN_SHIFT_LEFT,
+};
+
+static sac_result binary_fill(struct sac_kernel_plan *plan, void *params)
+{
+    static const int          ports[] = {0, 1};
+    const struct sac_op_call *c = plan->call;
+    const struct sac_node    *n = c->node;
+    struct ops_map           *m = params;
+    int                       fn = binaries[n->op->id];
+    m->type = ops_class_of(c->in[0].dtype);
+    if (n->op->id == SAC_OP_Mod && sac_attr_int(n, "fmod", 0))
+        fn = OPS_FN_FMOD;
+    if (n->op->id == SAC_OP_BitShift && strcmp(sac_attr_string(n, "direction", ""), "LEFT") != 0)
+        fn = OPS_FN_SHIFT_RIGHT;
+    if (n->op->id == SAC_OP_Pow && ops_class_of(c->in[1].dtype) != m->type)
+        m->type = OPS_DOUBLE;
+    if (n->op->id == SAC_OP_SwiGLU)
+        m->a = sac_attr_float(n, "alpha", 1);
+    return fill_map(plan, m, fn, 2, ports);
+}
+
+static sac_result where_fill(struct sac_kernel_plan *plan, void *params)
+{
+    static const int ports[] = {0, 1, 2};
+    struct ops_map  *m = params;
+    m->type = ops_class_of(plan->call->in[1].dtype);
+    return fill_map(plan, m, OPS_FN_WHERE, 3, ports);
+}
+
+static bool chain_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    if (plan->call->in_count > OPS_CHAIN_MAX + 1)
+        return ops_refuse(why, size, "%d inputs; at most %d", plan->call->in_count,
+                          OPS_CHAIN_MAX + 1);
+    return map_layouts(plan, why, size);
+}
+
+static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
+{
+    const struct sac_op_call *c = plan->call;
+    const enum sac_op_id      id = c->node->op->id;
+    struct ops_map_chain     *m = params;
+    sac_result                res = SAC_OK;
+    m->count = SAC_MAX(c->in_count - 1, 1);
+    for (int i = 0; i < m->count && res == SAC_OK; i++) {
+        const bool mean = id == SAC_OP_Mean && i == m->count - 1;
+        const int  ports[] = {i ? -1 : 0, i + 1};
+        m->step[i].type = ops_class_of(c->in[0].dtype);
+        m->step[i].a = c->in_count;
+        res = fill_map(plan, &m->step[i],
+                       c->in_count == 1 ? OPS_FN_IDENTITY
+                       : mean           ? OPS_FN_MEAN_LAST
+                                        : binaries[id],
+                       c->in_count == 1 ? 1 : 2, ports);
+    }
+    return res;
+}
+
+/* ---- GatedSum ---- */
+
+static bool gated_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    const struct sac_op_call *c = plan->call;
+    if (!ops_can_be_last(&c->out[0]) || c->in_count > 2 * OPS_GATES_MAX)
+        return ops_refuse(why, size, "%d dimensions and %d inputs", c->out[0].rank, c->in_count);
+    map_layouts(plan, why, size);
+    for (int i = 0; i < c->in_count; i++) /* one view for all: they must have the same strides */
+        plan->in_layout[i] =
+            ops_with_last(plan->in_layout[i], sac_layout_is_last(plan->out_layout[0]));
+    plan->strided = false;
+    return true;
+}
+
+static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
+{
+    const struct sac_op_call *c = plan->call;
+    const int64_t             channels = c->out[0].dims[1];
+    const int64_t             own[SAC_RANK_MAX] = {channels, 1}, shared[SAC_RANK_MAX] = {0, 1};
+    struct ops_gated         *g = params;
+    struct ops_shape          s;
+    ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
+    ops_shape_out(&s, plan, 0);
+    ops_shape_in(&s, plan, 0);
+    ops_shape_add(&s, 0, own);
+    ops_shape_add(&s, 0, shared);
+    g->count = c->in_count / 2;
+    g->out_type = ops_out_type(plan, 0);
+    for (int k = 0; k < g->count; k++) {
+        g->x_type[k] = ops_in_type(plan, 2 * k);
+        g->gate_type[k] = ops_in_type(plan, 2 * k + 1);
+        g->shared[k] = c->in[2 * k + 1].dims[0] == 1;
+    }
+    if (!ops_view_of(&s, 0, &g->view))
+        return ops_view_fail(plan);
+    g->vector = ops_view_units(&g->view, 4, 8, true, &g->units, &g->stills) && !(g->stills & 3);
+    return SAC_OK;
+}
+
+/* ---- rows ---- */
+
+#define UNARY(op)                                                                 \
+    const struct ops_row ops_row_##op = {map_layouts, unary_fill, ops_launch_map, \
+                                         sizeof(struct ops_map)};
+/* clang-format off */
+UNARY(Abs) UNARY(Acos) UNARY(Acosh) UNARY(Asin) UNARY(Asinh) UNARY(Atan) UNARY(Atanh)
+UNARY(BitwiseNot) UNARY(Ceil) UNARY(Celu) UNARY(Cos) UNARY(Cosh) UNARY(Elu) UNARY(Erf) UNARY(Exp)
+UNARY(Floor) UNARY(Gelu) UNARY(HardSigmoid) UNARY(HardSwish) UNARY(IsInf) UNARY(IsNaN)
+UNARY(LeakyRelu) UNARY(Log) UNARY(Mish) UNARY(Neg) UNARY(Not) UNARY(Reciprocal) UNARY(Relu)
+UNARY(Round) UNARY(Selu) UNARY(Shrink) UNARY(Sigmoid) UNARY(Sign) UNARY(Sin) UNARY(Sinh)
+UNARY(Softplus) UNARY(Softsign) UNARY(Sqrt) UNARY(Swish) UNARY(Tan) UNARY(Tanh)
+UNARY(ThresholdedRelu)
+/* clang-format on */
+
+#define BINARY(op)                                                                 \
+    const struct ops_row ops_row_##op = {map_layouts, binary_fill, ops_launch_map, \
+                                         sizeof(struct ops_map)};
+    /* clang-format off */
+BINARY(Add) BINARY(Sub) BINARY(Mul) BINARY(Div) BINARY(Pow) BINARY(Mod) BINARY(PRelu) BINARY(SwiGLU)
+BINARY(Equal) BINARY(Greater) BINARY(GreaterOrEqual) BINARY(Less) BINARY(LessOrEqual) BINARY(And)
+BINARY(Or) BINARY(Xor) BINARY(BitwiseAnd) BINARY(BitwiseOr) BINARY(BitwiseXor) BINARY(BitShift)
+/* clang-format on */
+
+#define CHAIN(op)                                                                     \
+    const struct ops_row ops_row_##op = {chain_layouts, chain_fill, ops_launch_chain, \
+                                         sizeof(struct ops_map_chain)};
+    /* clang-format off */
+CHAIN(Max) CHAIN(Min) CHAIN(Sum) CHAIN(Mean)
+    /* clang-format on */
+
+    const struct ops_row ops_row_Activation = {map_layouts, activation_fill, ops_launch_map,
+                                               sizeof(struct ops_map)};
+const struct ops_row ops_row_Clip = {clip_layouts, clip_fill, ops_launch_map,
+                                     sizeof(struct ops_map)};
+const struct ops_row ops_row_Cast = {cast_layouts, cast_fill, ops_launch_cast,
+                                     sizeof(struct ops_map)};
+const struct ops_row ops_row_CastLike = {cast_layouts, cast_fill, ops_launch_cast,
+                                         sizeof(struct ops_map)};
+const struct ops_row ops_row_Dropout = {dropout_layouts, dropout_fill, ops_launch_map,
+                                        sizeof(struct ops_map)};
+const struct ops_row ops_row_Where = {map_layouts, where_fill, ops_launch_map,
+                                      sizeof(struct ops_map)};
+const struct ops_row ops_row_GatedSum = {gated_layouts, gated_fill, ops_launch_gated,
+                                         sizeof(struct ops_gated)};

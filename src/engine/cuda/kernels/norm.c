@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of norms. */
+#include "engine/cuda/kernels/lines.h"
+#include "engine/cuda/kernels/map.h"
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/ops/fused.h"
+#include "engine/kernel/layout.h"
+#include "engine/ops/reads.h"
+
+/* Statistics stay float32 whatever the plan's precision. */
+static bool norm_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    (void)why, (void)size;
+    ops_line_layouts(plan);
+    ops_halve_output(plan, 0, true);
+    return true;
+}
+
+static void norm_vector(struct sac_kernel_plan *plan, struct ops_shape *s, int input,
+                        const int64_t *steps, int32_t *port, int32_t *type)
+{
+    *port = input > 0 && sac_op_has(plan->call, input) ? input : -1;
+    *type = *port < 0 ? 0 : ops_in_type(plan, input);
+    ops_shape_add(s, 0, steps);
+}
+
+/* The common end of all norms. */
+static sac_result finish_norm(struct sac_kernel_plan *plan, struct ops_norm *p,
+                              const struct ops_shape *s, const bool *along)
+{
+    p->in_type = ops_in_type(plan, 0);
+    p->out_type = ops_out_type(plan, 0);
+    SAC_TRY(ops_split_lines(plan, s, along, &p->lines));
+    ops_choose_team(&p->lines, p->kind == OPS_NORM_CENTRED || p->kind == OPS_NORM_MEAN_VARIANCE);
+    if (p->lines.parts > 1)
+        plan->scratch_bytes = (size_t)(p->lines.outer.count * p->lines.parts) * 2 * sizeof(double);
+    return SAC_OK;
+}
+
+/* One number of scale and bias per channel; lines from dimension `first` on, 2: a map, 1: a
+ * sample. */
+static sac_result channel_norm(struct sac_kernel_plan *plan, struct ops_norm *p, int first)
+{
+    static const int64_t      none[OPS_SHAPE_DIMS];
+    const struct sac_operand *in = &plan->call->in[0];
+    const int64_t             channel[SAC_RANK_MAX] = {0, 1};
+    bool                      along[SAC_RANK_MAX] = {false};
+    struct ops_shape          s;
+    for (int d = first; d < in->rank; d++)
+        along[d] = true;
+    ops_shape_init(&s, in->rank, in->dims);
+    ops_shape_in(&s, plan, 0);
+    ops_shape_out(&s, plan, 0);
+    norm_vector(plan, &s, 1, channel, &p->scale_port, &p->scale_type);
+    norm_vector(plan, &s, 2, channel, &p->bias_port, &p->bias_type);
+    ops_shape_add(&s, 0, none);
+    p->epsilon = sac_attr_float(plan->call->node, "epsilon", 1e-5f);
+    return finish_norm(plan, p, &s, along);
+}
+
+static sac_result instance_fill(struct sac_kernel_plan *plan, void *params)
+{
+    return channel_norm(plan, params, 2);
+}
+
+static sac_result sample_fill(struct sac_kernel_plan *plan, void *params)
+{
+    const struct sac_activation act = sac_activation_read(plan->call->node);
+    struct ops_norm            *p = params;
+    p->activation = ops_activation_fn(&act, &p->a, &p->b);
+    return channel_norm(plan, p, 1);
+}
+
+/* Lines over [N,G,(C/G,spatial...)]; up to opset 20 scale and bias are by group. */
+static sac_result group_fill(struct sac_kernel_plan *plan, void *params)
+{
+    static const int64_t      none[OPS_SHAPE_DIMS];
+    const struct sac_op_call *c = plan->call;
+    const struct sac_operand *in = &c->in[0];
+    struct ops_norm          *p = params;
+    const int64_t    groups = sac_attr_int(c->node, "num_groups", 1), each = in->dims[1] / groups;
+    const bool       by_group = c->in[1].dims[0] == groups && groups != in->dims[1];
+    int64_t          own[2][SAC_RANK_MAX], dims[OPS_SHAPE_DIMS], steps[2][OPS_SHAPE_DIMS];
+    const int64_t    vector[OPS_SHAPE_DIMS] = {0, by_group ? 1 : each, by_group ? 0 : 1};
+    bool             along[OPS_SHAPE_DIMS] = {false};
+    struct ops_shape s;
+    ops_steps_in(plan, 0, own[0]);
+    ops_steps_out(plan, 0, own[1]);
+    for (int d = 0; d <= in->rank; d++) {
+        dims[d] = d == 0 ? in->dims[0] : d == 1 ? groups : d == 2 ? each : in->dims[d - 1];
+        along[d] = d >= 2;
+        for (int k = 0; k < 2; k++)
+            steps[k][d] = d == 0 ? own[k][0] : d == 1 ? own[k][1] * each : own[k][d - 1];
+    }
+    ops_shape_init(&s, in->rank + 1, dims);
+    ops_shape_add(&s, 0, steps[0]);
+    ops_shape_add(&s, 0, steps[1]);
+    norm_vector(plan, &s, 1, vector, &p->scale_port, &p->scale_type);
+    norm_vector(plan, &s, 2, vector, &p->bias_port, &p->bias_type);
+    ops_shape_add(&s, 0, none);
+    p->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    return finish_norm(plan, p, &s, along);
+}
+
+/* The strides of an operand that is broadcast over the input. */
+static void broadcast_steps(const struct sac_kernel_plan *plan, int input, int64_t *out)
+{
+    const struct sac_operand *o = &plan->call->in[input];
+    const int                 missing = plan->call->in[0].rank - o->rank;
+    int64_t                   own[SAC_RANK_MAX];
+    memset(out, 0, SAC_RANK_MAX * sizeof *out);
+    if (!sac_op_has(plan->call, input))
+        return;
+    ops_steps_in(plan, input, own);
+    for (int d = 0; d < o->rank; d++)
+        out[missing + d] = o->dims[d] == 1 ? 0 : own[d];
+}
+
+static sac_result layer_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call       *c = plan->call;
+    const struct sac_operand *in = &c->in[0];
+    struct ops_norm          *p = params;
+    const bool                layer = c->node->op->id == SAC_OP_LayerNormalization;
+    int                       axis;
+    int64_t                   steps[SAC_RANK_MAX], step = 1;
+    bool                      along[SAC_RANK_MAX] = {false};
+    struct ops_shape          s;
+    SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
+    for (int d = axis; d < in->rank; d++)
+        along[d] = true;
+    ops_shape_init(&s, in->rank, in->dims);
+    ops_shape_in(&s, plan, 0);
+    ops_shape_out(&s, plan, 0);
+    broadcast_steps(plan, 1, steps);
+    norm_vector(plan, &s, 1, steps, &p->scale_port, &p->scale_type);
+    broadcast_steps(plan, 2, steps);
+    norm_vector(plan, &s, layer ? 2 : -1, steps, &p->bias_port, &p->bias_type);
+    for (int d = in->rank - 1; d >= 0; d--) {
+        steps[d] = d < axis ? step : 0;
+        step *= d < axis ? in->dims[d] : 1;
+    }
+    ops_shape_add(&s, 0, steps);
+    p->kind = layer ? OPS_NORM_CENTRED : OPS_NORM_ROOT;
+    p->mean_type = sac_op_wants(c, 1) ? ops_out_type(plan, 1) : 0;
+    p->inverse_type = sac_op_wants(c, 2) ? ops_out_type(plan, 2) : 0;
+    p->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    return finish_norm(plan, p, &s, along);
+}
+
+/* Statistics are written in ONNX's order. */
+static bool layer_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    norm_layouts(plan, why, size);
+    for (int i = 1; i < plan->call->out_count; i++)
+        plan->out_layout[i] = SAC_LAYOUT_PLAIN;
+    return true;
+}
+
+static sac_result plain_norm(struct sac_kernel_plan *plan, struct ops_norm *p, const bool *along)
+{
+    static const int64_t      none[OPS_SHAPE_DIMS];
+    const struct sac_operand *in = &plan->call->in[0];
+    struct ops_shape          s;
+    ops_shape_init(&s, in->rank, in->dims);
+    ops_shape_in(&s, plan, 0);
+    ops_shape_out(&s, plan, 0);
+    p->scale_port = p->bias_port = -1;
+    for (int k = 0; k < 3; k++)
+        ops_shape_add(&s, 0, none);
+    return finish_norm(plan, p, &s, along);
+}
+
+static sac_result mean_variance_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct ops_norm *p = params;
+    bool             along[SAC_RANK_MAX] = {false};
+    SAC_TRY(sac_mean_variance_axes(plan->call, along));
+    p->kind = OPS_NORM_MEAN_VARIANCE;
+    return plain_norm(plan, p, along);
+}
+
+static sac_result lp_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call *c = plan->call;
+    struct ops_norm    *p = params;
+    bool                along[SAC_RANK_MAX] = {false};
+    int                 axis;
+    SAC_TRY(sac_op_axis(c, -1, c->in[0].rank, &axis));
+    along[axis] = true;
+    p->kind = sac_attr_int(c->node, "p", 2) == 1 ? OPS_NORM_L1 : OPS_NORM_L2;
+    return plain_norm(plan, p, along);
+}
+
+static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
+{
+    const struct sac_op_call *c = plan->call;
+    const struct sac_node    *n = c->node;
+    struct ops_channel_norm  *p = params;
+    const int64_t             channel[SAC_RANK_MAX] = {0, 1};
+    int64_t                   steps[SAC_RANK_MAX];
+    struct ops_shape          s;
+    ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
+    ops_shape_out(&s, plan, 0);
+    ops_shape_in(&s, plan, 0);
+    ops_shape_add(&s, 0, channel);
+    ops_steps_in(plan, 0, steps);
+    p->in_type = ops_in_type(plan, 0);
+    p->out_type = ops_out_type(plan, 0);
+    for (int i = 1; i < 5 && i < c->in_count; i++)
+        p->vector_type[i - 1] = ops_in_type(plan, i);
+    p->channels = c->in[0].dims[1];
+    p->channel_step = steps[1];
+    p->size = SAC_MIN(sac_attr_int(n, "size", 1), 2 * p->channels + 1);
+    p->epsilon = sac_attr_float(n, "epsilon", 1e-5f);
+    p->alpha = sac_attr_float(n, "alpha", 1e-4f) / (double)SAC_MAX(sac_attr_int(n, "size", 1), 1);
+    p->beta = sac_attr_float(n, "beta", 0.75f);
+    p->bias = sac_attr_float(n, "bias", 1);
+    return ops_view_of(&s, 0, &p->view) ? SAC_OK : ops_view_fail(plan);
+}
+
+/* ---- rows ---- */
+
+#define NORM(op, layouts, fill)                                                                   \
+    const struct ops_row ops_row_##op = {layouts, fill, ops_launch_norm, sizeof(struct ops_norm), \
+                                         0};
+NORM(InstanceNormalization, norm_layouts, instance_fill)
+NORM(GroupNormalization, norm_layouts, group_fill)
+NORM(LayerNormalization, layer_layouts, layer_fill)
+NORM(RMSNormalization, layer_layouts, layer_fill)
+NORM(SampleNorm, norm_layouts, sample_fill)
+NORM(MeanVarianceNormalization, norm_layouts, mean_variance_fill)
+NORM(LpNormalization, norm_layouts, lp_fill)
+
+const struct ops_row ops_row_BatchNormalization = {
+    norm_layouts, channel_fill, ops_launch_batch_norm, sizeof(struct ops_channel_norm), 0};
+const struct ops_row ops_row_LRN = {norm_layouts, channel_fill, ops_launch_lrn,
+                                    sizeof(struct ops_channel_norm), 0};

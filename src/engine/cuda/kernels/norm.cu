@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Norms of lines: first mean and variance (or their substitutes), then each number is normalised.
+ * The squares are summed about the mean in a second pass, because the difference of two large sums
+ * would lose all digits. */
+#include "engine/cuda/kernels/functions.cuh"
+#include "engine/cuda/kernels/team.cuh"
+
+using namespace ops;
+
+namespace
+{
+
+struct moments {
+    double mean, squares; /* squares: summed about the mean */
+};
+
+struct norm_body {
+    struct ops_norm p;
+    const void     *in, *scale, *bias;
+    void           *out, *mean_out, *inverse_out;
+    struct moments *partial; /* [rows][parts], or NULL */
+    bool            applies;
+
+    struct reader {
+        const norm_body &b;
+        int64_t          start;
+        OPS_BODY float   operator()(int64_t j) const
+        {
+            const struct ops_view &v = b.p.lines.inner;
+            return get_float(b.in, b.p.in_type,
+                             start + (v.rank == 1 ? j * v.step[0][0] : place_of(v, j)));
+        }
+    };
+    struct square {
+        const reader  &x;
+        float          mean;
+        OPS_BODY float operator()(int64_t j) const
+        {
+            const float v = x(j) - mean;
+            return v * v;
+        }
+    };
+    struct magnitude {
+        const reader  &x;
+        OPS_BODY float operator()(int64_t j) const
+        {
+            return fabsf(x(j));
+        }
+    };
+
+    OPS_BODY bool centred() const
+    {
+        return p.kind == OPS_NORM_CENTRED || p.kind == OPS_NORM_MEAN_VARIANCE;
+    }
+
+    template <class TEAM>
+    OPS_BODY struct moments measure(const reader &x, int64_t first, int64_t last,
+                                    const TEAM &team) const
+    {
+        struct moments m = {0, 0};
+        if (centred() && last > first)
+            m.mean = sum_of(x, first, last, team) / (double)(last - first);
+        m.squares = p.kind == OPS_NORM_L1 ? sum_of(magnitude{x}, first, last, team)
+                                          : sum_of(square{x, (float)m.mean}, first, last, team);
+        if (centred() && last > first) { /* corrects for the rounded mean */
+            const double off = m.mean - (float)m.mean;
+            m.squares -= off * off * (double)(last - first);
+        }
+        return m;
+    }
+
+    /* Of the whole line from its parts: Chan, Golub and LeVeque, 1979. */
+    OPS_BODY struct moments joined(int64_t row) const
+    {
+        const int64_t  n = p.lines.inner.count;
+        const int      parts = p.lines.parts;
+        struct moments all = partial[row * parts];
+        double         count = (double)part_start(n, 1, parts);
+        for (int i = 1; i < parts; i++) {
+            const struct moments m = partial[row * parts + i];
+            const double more = (double)(part_start(n, i + 1, parts) - part_start(n, i, parts)),
+                         off = m.mean - all.mean;
+            all.squares += m.squares + off * off * count * more / (count + more);
+            all.mean += off * more / (count + more);
+            count += more;
+        }
+        return all;
+    }
+
+    OPS_BODY double inverse_of(const struct moments &m) const
+    {
+        const double n = (double)p.lines.inner.count,
+                     squares = m.squares > 0 || m.squares != m.squares ? m.squares : 0;
+        switch (p.kind) {
+        case OPS_NORM_MEAN_VARIANCE: return 1 / (sqrt(squares / n) + 1e-9);
+        case OPS_NORM_L1: return squares != 0 ? 1 / squares : 0;
+        case OPS_NORM_L2: return squares != 0 ? 1 / sqrt(squares) : 0;
+        default: return 1 / sqrt(squares / n + p.epsilon);
+        }
+    }
+
+    template <class TEAM>
+    OPS_BODY void apply_to(const int64_t *at, float mean, float inverse, int64_t first,
+                           int64_t last, const TEAM &team) const
+    {
+        for (int64_t j = first + team.lane(); j < last; j += team.lanes()) {
+            int64_t in_line[4];
+            place(p.lines.inner, j, in_line);
+            float v = (get_float(in, p.in_type, at[0] + in_line[0]) - mean) * inverse;
+            if (scale)
+                v *= get_float(scale, p.scale_type, at[2] + in_line[2]);
+            if (bias)
+                v += get_float(bias, p.bias_type, at[3] + in_line[3]);
+            if (p.activation != OPS_FN_IDENTITY)
+                v = real_function(p.activation, v, 0.0f, 0.0f, (float)p.a, (float)p.b);
+            put_float(out, p.out_type, at[1] + in_line[1], v);
+        }
+    }
+
+    template <class TEAM> OPS_BODY void operator()(int64_t row, int part, const TEAM &team) const
+    {
+        const int64_t n = p.lines.inner.count;
+        const int64_t first = part_start(n, part, p.lines.parts),
+                      last = part_start(n, part + 1, p.lines.parts);
+        int64_t at[5];
+        place(p.lines.outer, row, at);
+        const reader   x = {*this, at[0]};
+        struct moments m;
+        if (partial && applies)
+            m = joined(row);
+        else
+            m = measure(x, first, last, team);
+        if (partial && !applies) {
+            if (team.lane() == 0)
+                partial[row * p.lines.parts + part] = m;
+            return;
+        }
+        const double inverse = inverse_of(m);
+        if (team.lane() == 0 && part == 0) {
+            if (p.mean_type)
+                put_float(mean_out, p.mean_type, at[4], m.mean);
+            if (p.inverse_type)
+                put_float(inverse_out, p.inverse_type, at[4], inverse);
+        }
+        apply_to(at, (float)m.mean, (float)inverse, first, last, team);
+    }
+};
+
+/* ---- BatchNormalization, LRN ---- */
+
+struct batch_body {
+    struct ops_channel_norm p;
+    const void             *in, *vector[4]; /* scale, bias, mean, variance */
+    void                   *out;
+    OPS_BODY void           operator()(int64_t i) const
+    {
+        int64_t at[3];
+        place(p.view, i, at);
+        const float  x = get_float(in, p.in_type, at[1]);
+        const double root = sqrt(get_double(vector[3], p.vector_type[3], at[2]) + p.epsilon);
+        const float  k = (float)(get_double(vector[0], p.vector_type[0], at[2]) / root);
+        const float  mean = get_float(vector[2], p.vector_type[2], at[2]);
+        put_float(out, p.out_type, at[0],
+                  (x - mean) * k + get_float(vector[1], p.vector_type[1], at[2]));
+    }
+};
+
+struct lrn_body {
+    struct ops_channel_norm p;
+    const void             *in;
+    void                   *out;
+    OPS_BODY void           operator()(int64_t i) const
+    {
+        int64_t at[3];
+        place(p.view, i, at);
+        const int64_t k = at[2], below = k - (p.size - 1) / 2, above = k + p.size / 2;
+        const int64_t first = below < 0 ? 0 : below,
+                      last = above < p.channels ? above : p.channels - 1;
+        float squares = 0;
+        for (int64_t c = first; c <= last; c++) {
+            const float x = get_float(in, p.in_type, at[1] + (c - k) * p.channel_step);
+            squares += x * x;
+        }
+        const float x = get_float(in, p.in_type, at[1]);
+        put_float(out, p.out_type, at[0],
+                  x / powf((float)p.bias + (float)p.alpha * squares, (float)p.beta));
+    }
+};
+
+} // namespace
+
+extern "C" int ops_launch_norm(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_norm *p = (const struct ops_norm *)params;
+    norm_body              body = {*p,
+                                   ports->in[0],
+                      p->scale_port < 0 ? NULL : ports->in[p->scale_port],
+                      p->bias_port < 0 ? NULL : ports->in[p->bias_port],
+                      ports->out[0],
+                      p->mean_type ? ports->out[1] : NULL,
+                      p->inverse_type ? ports->out[2] : NULL,
+                      p->lines.parts > 1 ? (struct moments *)ports->scratch : NULL,
+                                   false};
+    int res = lines(body, p->lines.team, p->lines.outer.count, p->lines.parts, stream);
+    if (res || !body.partial)
+        return res;
+    body.applies = true;
+    return lines(body, p->lines.team, p->lines.outer.count, p->lines.parts, stream);
+}
+
+extern "C" int ops_launch_batch_norm(const void *params, const struct ops_ports *ports,
+                                     void *stream)
+{
+    const struct ops_channel_norm *p = (const struct ops_channel_norm *)params;
+    batch_body                     body = {*p, ports->in[0], {}, ports->out[0]};
+    for (int i = 0; i < 4; i++)
+        body.vector[i] = ports->in[1 + i];
+    return each(body, p->view.count, stream);
+}
+
+extern "C" int ops_launch_lrn(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_channel_norm *p = (const struct ops_channel_norm *)params;
+    lrn_body                       body = {*p, ports->in[0], ports->out[0]};
+    return each(body, p->view.count, stream);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MaxPool, AveragePool, LpPool. */
+#include "engine/cuda/kernels/window.cuh"
+
+using namespace ops;
+
+namespace
+{
+
+/* One number. T: float, or double for float64. */
+template <class T> struct pool_body {
+    struct ops_pool p;
+    const void     *in;
+    void           *out;
+    int64_t        *indices;
+
+    /* MaxPool's index counts over the whole tensor, in row or column order of each plane. */
+    OPS_BODY int64_t index_of(const at5 &at, const int32_t *where) const
+    {
+        const ops_window &w = p.w;
+        const int64_t     plane = (int64_t)w.in[0] * w.in[1] * w.in[2];
+        const int64_t     in_plane =
+            p.columns_first ? ((int64_t)where[2] * w.in[1] + where[1]) * w.in[0] + where[0]
+                                : ((int64_t)where[0] * w.in[1] + where[1]) * w.in[2] + where[2];
+        return ((int64_t)at.n * p.channels + at.c) * plane + in_plane;
+    }
+
+    OPS_BODY void operator()(int64_t i) const
+    {
+        const ops_window &w = p.w;
+        const at5         at = place5(p.places, i);
+        const span    sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
+        const int64_t from = at.n * w.x_step[0] + at.c * w.x_step[1];
+        T             acc = p.kind == OPS_POOL_MAX ? -INFINITY : 0;
+        int32_t       where[3] = {0, 0, 0}, count = 0;
+        for (int a = sz.first; a < sz.last; a++)
+            for (int b = sy.first; b < sy.last; b++)
+                for (int k = sx.first; k < sx.last; k++, count++) {
+                    const int32_t z = sz.start + a * w.dilation[0],
+                                  y = sy.start + b * w.dilation[1];
+                    const int32_t x = sx.start + k * w.dilation[2];
+                    const T       v = get<T>(in, p.in_type,
+                                       from + z * w.x_step[2] + y * w.x_step[3] + x * w.x_step[4]);
+                    if (p.kind == OPS_POOL_AVERAGE)
+                        acc += v;
+                    else if (p.kind == OPS_POOL_LP)
+                        acc += pow(fabs(v), (T)p.p);
+                    else if (v > acc || count == 0 || is_nan(v)) {
+                        acc = v;
+                        where[0] = z, where[1] = y, where[2] = x;
+                    }
+                }
+        if (p.kind == OPS_POOL_LP)
+            acc = pow(acc, 1 / (T)p.p);
+        if (p.include_pad)
+            count = sz.padded * sy.padded * sx.padded;
+        if (p.kind == OPS_POOL_AVERAGE)
+            acc = count ? acc / (T)count : 0;
+        const int64_t to = at.n * w.y_step[0] + at.c * w.y_step[1] + at.z * w.y_step[2] +
+                           at.y * w.y_step[3] + at.x * w.y_step[4];
+        put<T>(out, p.out_type, to, acc);
+        if (indices)
+            indices[((((int64_t)at.n * p.channels + at.c) * w.out[0] + at.z) * w.out[1] + at.y) *
+                        w.out[2] +
+                    at.x] = index_of(at, where);
+    }
+};
+
+/* Eight channels side by side. */
+template <bool MAX> struct pool8_body {
+    struct ops_pool p;
+    const void     *in;
+    void           *out;
+    OPS_BODY void   operator()(int64_t i) const
+    {
+        const ops_window &w = p.w;
+        const at5         at = place5(p.units, i);
+        const span    sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
+        const int64_t from = at.n * w.x_step[0] + at.c * LANES;
+        float         acc[LANES], v[LANES];
+        OPS_UNROLL
+        for (int j = 0; j < LANES; j++)
+            acc[j] = MAX ? -INFINITY : 0;
+        for (int a = sz.first; a < sz.last; a++)
+            for (int b = sy.first; b < sy.last; b++) {
+                const int64_t row = from + (sz.start + a * w.dilation[0]) * w.x_step[2] +
+                                    (sy.start + b * w.dilation[1]) * w.x_step[3];
+                for (int k = sx.first; k < sx.last; k++) {
+                    get8(in, p.in_type, row + (sx.start + k * w.dilation[2]) * w.x_step[4], v);
+                    OPS_UNROLL
+                    for (int j = 0; j < LANES; j++)
+                        acc[j] = !MAX                            ? acc[j] + v[j]
+                                 : v[j] > acc[j] || is_nan(v[j]) ? v[j]
+                                                                 : acc[j];
+                }
+            }
+        const int32_t inside = (sz.last - sz.first) * (sy.last - sy.first) * (sx.last - sx.first);
+        const int32_t count = p.include_pad ? sz.padded * sy.padded * sx.padded : inside;
+        const float   part = MAX ? 1 : count ? 1.0f / (float)count : 0;
+        OPS_UNROLL
+        for (int j = 0; j < LANES && !MAX; j++)
+            acc[j] *= part;
+        put8(out, p.out_type,
+             at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
+                 at.x * w.y_step[4],
+             acc);
+    }
+};
+
+/* The maximum of windows of SIZE columns: all loads of a row are in flight at once, and positions
+ * outside read the edge again, which changes no maximum. */
+template <int SIZE> struct max8_body {
+    struct ops_pool p;
+    const void     *in;
+    void           *out;
+    OPS_BODY void   operator()(int64_t i) const
+    {
+        const ops_window &w = p.w;
+        const at5         at = place5(p.units, i);
+        const span    sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
+        const int64_t from = at.n * w.x_step[0] + at.c * LANES;
+        float         acc[LANES], v[SIZE][LANES];
+        int64_t       column[SIZE];
+        OPS_UNROLL
+        for (int k = 0; k < SIZE; k++) {
+            const int32_t inside = k < sx.first ? sx.first : k < sx.last ? k : sx.last - 1;
+            column[k] = from + (sx.start + inside * w.dilation[2]) * w.x_step[4];
+        }
+        OPS_UNROLL
+        for (int j = 0; j < LANES; j++)
+            acc[j] = -INFINITY;
+        for (int a = sz.first; a < sz.last && sx.first < sx.last; a++)
+            for (int b = sy.first; b < sy.last; b++) {
+                const int64_t row = (sz.start + a * w.dilation[0]) * w.x_step[2] +
+                                    (sy.start + b * w.dilation[1]) * w.x_step[3];
+                OPS_UNROLL
+                for (int k = 0; k < SIZE; k++)
+                    get8(in, p.in_type, row + column[k], v[k]);
+                OPS_UNROLL
+                for (int k = 0; k < SIZE; k++)
+                    OPS_UNROLL
+                for (int j = 0; j < LANES; j++)
+                    acc[j] = v[k][j] > acc[j] || is_nan(v[k][j]) ? v[k][j] : acc[j];
+            }
+        put8(out, p.out_type,
+             at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
+                 at.x * w.y_step[4],
+             acc);
+    }
+};
+
+template <int SIZE>
+int largest(const struct ops_pool &p, const struct ops_ports *ports, void *stream)
+{
+    max8_body<SIZE> body = {p, ports->in[0], ports->out[0]};
+    return each(body, p.units.count, stream);
+}
+
+bool fits16(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+} // namespace
+
+extern "C" int ops_launch_pool(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_pool *p = (const struct ops_pool *)params;
+    const void            *in = ports->in[0];
+    void                  *out = ports->out[0];
+    if (p->vector && fits16(in) && fits16(out)) {
+        if (p->kind == OPS_POOL_MAX && p->w.kernel[2] == 3)
+            return largest<3>(*p, ports, stream);
+        if (p->kind == OPS_POOL_MAX && p->w.kernel[2] == 2)
+            return largest<2>(*p, ports, stream);
+        if (p->kind == OPS_POOL_MAX && p->w.kernel[2] == 5)
+            return largest<5>(*p, ports, stream);
+        pool8_body<true>  max = {*p, in, out};
+        pool8_body<false> average = {*p, in, out};
+        return p->kind == OPS_POOL_MAX ? each(max, p->units.count, stream)
+                                       : each(average, p->units.count, stream);
+    }
+    int64_t *indices = p->indices ? (int64_t *)ports->out[1] : NULL;
+    if (p->in_type == SAC_F64) {
+        pool_body<double> body = {*p, in, out, indices};
+        return each(body, p->places.count, stream);
+    }
+    pool_body<float> body = {*p, in, out, indices};
+    return each(body, p->places.count, stream);
+}

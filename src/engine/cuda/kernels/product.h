@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums of products: MatMul, Gemm and their integer relatives when no library supports them, and
+ * Einsum. */
+#ifndef SAC_ENGINE_CUDA_PRODUCT_H
+#define SAC_ENGINE_CUDA_PRODUCT_H
+
+#include "engine/cuda/kernels/lines.h"
+#include "engine/cuda/kernels/window.h"
+
+/* Operand 0: out, 1...: the factors, then what Gemm adds. The outer view walks the output, the
+ * inner one the products of a sum. */
+struct ops_product {
+    struct ops_lines lines;
+    int32_t          factors, type[OPS_OPERANDS], adds, out_type;
+    enum ops_class   computed;
+    double           alpha, beta;
+};
+OPS_LAUNCHER(ops_launch_product);
+
+/* MatMulInteger and QLinearMatMul: two factors; a's parameters go by row, b's by column. */
+struct ops_product_integer {
+    struct ops_lines     lines;
+    int32_t              a_port, b_port, a_type, b_type, out_type;
+    struct ops_parameter a_zero, b_zero, y_zero, a_scale, b_scale, y_scale;
+    int64_t              rows, columns;
+};
+OPS_LAUNCHER(ops_launch_product_integer);
+
+#endif

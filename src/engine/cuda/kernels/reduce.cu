@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions, ArgMax and ArgMin, running totals. */
+#include "engine/cuda/kernels/team.cuh"
+
+using namespace ops;
+
+namespace
+{
+
+/* ---- one line, or a part of it ---- */
+
+struct float_source {
+    const void            *in;
+    const struct ops_view &inner;
+    int64_t                start;
+    int                    type;
+    int64_t                step; /* of a line that is one dimension; else the view tells */
+    OPS_BODY float         operator()(int64_t j) const
+    {
+        return get_float(in, type, start + (step ? j * step : place_of(inner, j)));
+    }
+};
+
+struct absolute {
+    const float_source &x;
+    OPS_BODY float      operator()(int64_t j) const
+    {
+        return fabsf(x(j));
+    }
+};
+struct squared {
+    const float_source &x;
+    OPS_BODY float      operator()(int64_t j) const
+    {
+        const float v = x(j);
+        return v * v;
+    }
+};
+struct exponential {
+    const float_source &x;
+    float               max;
+    OPS_BODY float      operator()(int64_t j) const
+    {
+        return expf(x(j) - max);
+    }
+};
+
+template <class TEAM>
+OPS_BODY float largest(const float_source &x, int64_t first, int64_t last, const TEAM &team)
+{
+    float most = -INFINITY;
+    for (int64_t j = first + team.lane(); j < last; j += team.lanes())
+        most = larger<float>()(most, x(j));
+    return team.all(most, larger<float>());
+}
+
+template <class TEAM>
+OPS_BODY double reduce_floats(int kind, const float_source &x, int64_t first, int64_t last,
+                              const TEAM &team)
+{
+    double v = kind == OPS_REDUCE_PROD ? 1 : kind == OPS_REDUCE_MIN ? INFINITY : -INFINITY;
+    float  most;
+    switch (kind) {
+    case OPS_REDUCE_SUM: return sum_of(x, first, last, team);
+    case OPS_REDUCE_ABS: return sum_of(absolute{x}, first, last, team);
+    case OPS_REDUCE_SQUARE: return sum_of(squared{x}, first, last, team);
+    case OPS_REDUCE_LOG_SUM_EXP:
+        most = largest(x, first, last, team);
+        most = most - most != most - most && most == most ? 0 : most; /* inf - inf would be NaN */
+        return log(sum_of(exponential{x, most}, first, last, team)) + most;
+    case OPS_REDUCE_PROD:
+        for (int64_t j = first + team.lane(); j < last; j += team.lanes())
+            v *= x(j);
+        return team.all(v, multiply<double>());
+    case OPS_REDUCE_MAX: return largest(x, first, last, team);
+    default:
+        for (int64_t j = first + team.lane(); j < last; j += team.lanes())
+            v = smaller<double>()(v, x(j));
+        return team.all(v, smaller<double>());
+    }
+}
+
+/* float64 and the integers, in T. */
+template <class T, class TEAM>
+OPS_BODY T reduce_exact(const struct ops_reduce &p, const void *in, int64_t start, int64_t first,
+                        int64_t last, const TEAM &team)
+{
+    T v = (T)(p.kind == OPS_REDUCE_PROD), max = 0;
+    if (p.kind == OPS_REDUCE_LOG_SUM_EXP || p.kind == OPS_REDUCE_MAX || p.kind == OPS_REDUCE_MIN)
+        v = first < last ? get<T>(in, p.in_type, start + place_of(p.lines.inner, first)) : 0;
+    for (int64_t j = first + team.lane(); j < last; j += team.lanes()) {
+        const T x = get<T>(in, p.in_type, start + place_of(p.lines.inner, j));
+        switch (p.kind) {
+        case OPS_REDUCE_SUM: v += x; break;
+        case OPS_REDUCE_ABS: v += x > 0 ? x : 0 - x; break;
+        case OPS_REDUCE_SQUARE: v += x * x; break;
+        case OPS_REDUCE_PROD: v *= x; break;
+        case OPS_REDUCE_MIN: v = smaller<T>()(v, x); break;
+        default: v = larger<T>()(v, x); break;
+        }
+    }
+    if (p.kind == OPS_REDUCE_MIN)
+        return team.all(v, smaller<T>());
+    if (p.kind == OPS_REDUCE_PROD)
+        return team.all(v, multiply<T>());
+    if (p.kind != OPS_REDUCE_MAX && p.kind != OPS_REDUCE_LOG_SUM_EXP)
+        return team.all(v, add<T>());
+    max = team.all(v, larger<T>());
+    if (p.kind == OPS_REDUCE_MAX)
+        return max;
+    double       sum = 0;
+    const double top = (double)max - (double)max == 0 ? (double)max : 0;
+    for (int64_t j = first + team.lane(); j < last; j += team.lanes())
+        sum += exp((double)get<T>(in, p.in_type, start + place_of(p.lines.inner, j)) - top);
+    return (T)(log(team.all(sum, add<double>())) + top);
+}
+
+OPS_BODY double finish(int how, double v, double count)
+{
+    switch (how) {
+    case OPS_FINISH_MEAN: return v / count;
+    case OPS_FINISH_SQRT: return sqrt(v);
+    case OPS_FINISH_LOG: return log(v);
+    default: return v;
+    }
+}
+
+OPS_BODY void store(const struct ops_reduce &p, void *out, int64_t at, double v)
+{
+    v = finish(p.finish, v, (double)p.lines.inner.count);
+    put(out, p.out_type, at, p.out_type <= SAC_BF16 ? v : trunc(v));
+}
+
+/* Stores a team's result for its part of a line; called by one thread of the team. */
+struct result {
+    const struct ops_reduce &p;
+    void                    *out;
+    double                  *partial; /* [parts][rows], or NULL */
+    OPS_BODY void            operator()(int64_t row, int part, double v) const
+    {
+        int64_t at[2];
+        if (partial) {
+            partial[part * p.lines.outer.count + row] = v;
+            return;
+        }
+        place(p.lines.outer, row, at);
+        store(p, out, at[1], p.lines.inner.count ? v : p.nothing);
+    }
+};
+
+struct float_body {
+    struct ops_reduce                   p;
+    const void                         *in;
+    void                               *out;
+    double                             *partial;
+    template <class TEAM> OPS_BODY void operator()(int64_t row, int part, const TEAM &team) const
+    {
+        const struct ops_view &inner = p.lines.inner;
+        const float_source     x = {in, inner, place_of(p.lines.outer, row), p.in_type,
+                                inner.rank == 1 ? inner.step[0][0] : 0};
+        const int64_t          n = inner.count;
+        const double           v = reduce_floats(p.kind, x, part_start(n, part, p.lines.parts),
+                                                 part_start(n, part + 1, p.lines.parts), team);
+        if (team.lane() == 0)
+            result{p, out, partial}(row, part, v);
+    }
+};
+
+/* Eight neighbouring lines at once. */
+template <int KIND> struct float8_body {
+    struct ops_reduce                    p;
+    const void                          *in;
+    void                                *out;
+    double                              *partial;
+    template <class T> static OPS_BODY T folded(T a, T b)
+    {
+        return KIND == OPS_REDUCE_MAX ? larger<T>()(a, b) : a + b;
+    }
+    static OPS_BODY float seen(float v)
+    {
+        return KIND == OPS_REDUCE_ABS ? fabsf(v) : KIND == OPS_REDUCE_SQUARE ? v * v : v;
+    }
+    template <class T> static OPS_BODY void begin(T (&v)[LANES])
+    {
+        OPS_UNROLL
+        for (int e = 0; e < LANES; e++)
+            v[e] = KIND == OPS_REDUCE_MAX ? -INFINITY : 0;
+    }
+    template <class TEAM> OPS_BODY void operator()(int64_t unit, int part, const TEAM &team) const
+    {
+        const int64_t n = p.lines.inner.count, step = p.lines.inner.step[0][0],
+                      from = place_of(p.units, unit) * LANES;
+        const int64_t last = part_start(n, part + 1, p.lines.parts);
+        double        total[LANES];
+        float         some[LANES], v[LANES];
+        begin(total);
+        for (int64_t j = part_start(n, part, p.lines.parts) + team.lane(); j < last;
+             j += 64 * team.lanes()) {
+            const int turns = turns_of(j, last, team.lanes());
+            begin(some);
+            OPS_UNROLL_SOME
+            for (int k = 0; k < turns; k++) {
+                get8(in, p.in_type, from + (j + (int64_t)k * team.lanes()) * step, v);
+                OPS_UNROLL
+                for (int e = 0; e < LANES; e++)
+                    some[e] = folded(some[e], seen(v[e]));
+            }
+            OPS_UNROLL
+            for (int e = 0; e < LANES; e++)
+                total[e] = folded(total[e], (double)some[e]);
+        }
+        team.eight(unit, p.units.count, total, fold(), write{*this, part});
+    }
+    struct fold {
+        OPS_BODY double operator()(double a, double b) const
+        {
+            return folded(a, b);
+        }
+    };
+    struct write {
+        const float8_body &b;
+        int                part;
+        OPS_BODY void      operator()(int64_t unit, int k, double v) const
+        {
+            result{b.p, b.out, b.partial}(unit * LANES + k, part, v);
+        }
+    };
+};
+
+struct combine_body {
+    struct ops_reduce p;
+    const double     *partial;
+    void             *out;
+    OPS_BODY void     operator()(int64_t row) const
+    {
+        double v = partial[row];
+        OPS_UNROLL_SOME
+        for (int i = 1; i < p.lines.parts; i++) {
+            const double x = partial[i * p.lines.outer.count + row];
+            v = p.kind == OPS_REDUCE_PROD  ? v * x
+                : p.kind == OPS_REDUCE_MAX ? larger<double>()(v, x)
+                : p.kind == OPS_REDUCE_MIN ? smaller<double>()(v, x)
+                                           : v + x;
+        }
+        result{p, out, NULL}(row, 0, v);
+    }
+};
+
+template <class T> struct exact_body {
+    struct ops_reduce                   p;
+    const void                         *in;
+    void                               *out;
+    template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
+    {
+        int64_t at[2];
+        place(p.lines.outer, row, at);
+        const T v = reduce_exact<T>(p, in, at[0], 0, p.lines.inner.count, team);
+        if (team.lane() != 0)
+            return;
+        if (p.lines.inner.count == 0)
+            put(out, p.out_type, at[1],
+                p.out_type == SAC_BOOL ? (double)(p.nothing > 0) : p.nothing);
+        else if (p.out_type <= SAC_BF16 || p.finish != OPS_FINISH_NONE)
+            store(p, out, at[1], (double)v);
+        else
+            put(out, p.out_type, at[1], v);
+    }
+};
+
+template <class T>
+int exact(const struct ops_reduce &p, const struct ops_ports *ports, void *stream)
+{
+    exact_body<T> body = {p, ports->in[0], ports->out[0]};
+    return lines(body, p.lines.team, p.lines.outer.count, 1, stream);
+}
+
+template <int KIND>
+int eights(const struct ops_reduce &p, const struct ops_ports *ports, double *partial, void *stream)
+{
+    float8_body<KIND> body = {p, ports->in[0], ports->out[0], partial};
+    return columns(body, p.units.count, p.lines.parts, stream);
+}
+
+int parts_of(const struct ops_reduce &p, const struct ops_ports *ports, double *partial,
+             void *stream)
+{
+    float_body body = {p, ports->in[0], ports->out[0], partial};
+    if (!p.vector || (uintptr_t)ports->in[0] % 16)
+        return lines<CHOSEN | COLUMNS>(body, p.lines.team, p.lines.outer.count, p.lines.parts,
+                                       stream);
+    switch (p.kind) {
+    case OPS_REDUCE_SUM: return eights<OPS_REDUCE_SUM>(p, ports, partial, stream);
+    case OPS_REDUCE_ABS: return eights<OPS_REDUCE_ABS>(p, ports, partial, stream);
+    case OPS_REDUCE_SQUARE: return eights<OPS_REDUCE_SQUARE>(p, ports, partial, stream);
+    default: return eights<OPS_REDUCE_MAX>(p, ports, partial, stream);
+    }
+}
+
+int floats_of(const struct ops_reduce &p, const struct ops_ports *ports, void *stream)
+{
+    double   *partial = p.lines.parts > 1 ? (double *)ports->scratch : NULL;
+    const int res = parts_of(p, ports, partial, stream);
+    if (res || !partial)
+        return res;
+    combine_body last = {p, partial, ports->out[0]};
+    return each(last, p.lines.outer.count, stream);
+}
+
+/* ---- ArgMax, ArgMin ---- */
+
+template <class T> struct found {
+    T       value;
+    int64_t index; /* -1: none */
+};
+
+#ifdef __CUDACC__
+template <class T> __device__ __forceinline__ found<T> shuffle(found<T> v, int step)
+{
+    v.value = __shfl_xor_sync(0xffffffff, v.value, step);
+    v.index = __shfl_xor_sync(0xffffffff, v.index, step);
+    return v;
+}
+#endif
+
+/* NaN counts as largest. */
+template <class T> struct better {
+    bool     least, last;
+    OPS_BODY found<T> operator()(found<T> a, found<T> b) const
+    {
+        if (a.index < 0 || b.index < 0)
+            return a.index < 0 ? b : a;
+        const bool nan_a = is_nan(a.value), nan_b = is_nan(b.value);
+        int        order = nan_a || nan_b ? (int)nan_b - (int)nan_a
+                                          : (int)(b.value > a.value) - (int)(b.value < a.value);
+        order = least ? -order : order;
+        if (order == 0)
+            return (b.index > a.index) == last ? b : a;
+        return order > 0 ? b : a;
+    }
+};
+
+template <class T> struct arg_body {
+    struct ops_arg                      p;
+    const void                         *in;
+    int64_t                            *out;
+    template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
+    {
+        const better<T> rule = {p.least != 0, p.last != 0};
+        found<T>        best = {0, -1};
+        int64_t         at[2];
+        place(p.lines.outer, row, at);
+        for (int64_t j = team.lane(); j < p.lines.inner.count; j += team.lanes())
+            best =
+                rule(best, found<T>{get<T>(in, p.in_type, at[0] + place_of(p.lines.inner, j)), j});
+        best = team.all(best, rule);
+        if (team.lane() == 0)
+            out[at[1]] = best.index;
+    }
+};
+
+template <class T> int arg(const struct ops_arg &p, const struct ops_ports *ports, void *stream)
+{
+    arg_body<T> body = {p, ports->in[0], (int64_t *)ports->out[0]};
+    return lines(body, p.lines.team, p.lines.outer.count, 1, stream);
+}
+
+/* ---- running totals ---- */
+
+template <class T> struct cumulate_body {
+    struct ops_cumulate p;
+    const void         *in;
+    void               *out;
+    OPS_BODY void       operator()(int64_t row) const
+    {
+        const int64_t n = p.lines.inner.count;
+        int64_t       at[2], inner[2];
+        T             acc = (T)(p.product != 0);
+        place(p.lines.outer, row, at);
+        for (int64_t k = 0; k < n; k++) {
+            place(p.lines.inner, p.reverse ? n - 1 - k : k, inner);
+            const T before = acc, x = get<T>(in, p.type_in, at[0] + inner[0]);
+            acc = p.product ? acc * x : acc + x;
+            put(out, p.type_out, at[1] + inner[1], p.exclusive ? before : acc);
+        }
+    }
+};
+
+} // namespace
+
+extern "C" int ops_launch_reduce(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_reduce *p = (const struct ops_reduce *)params;
+    switch (p->type) {
+    case OPS_FLOAT: return floats_of(*p, ports, stream);
+    case OPS_DOUBLE: return exact<double>(*p, ports, stream);
+    case OPS_INT64: return exact<int64_t>(*p, ports, stream);
+    default: return exact<uint64_t>(*p, ports, stream);
+    }
+}
+
+extern "C" int ops_launch_arg(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_arg *p = (const struct ops_arg *)params;
+    switch (p->type) {
+    case OPS_FLOAT: return arg<float>(*p, ports, stream);
+    case OPS_DOUBLE: return arg<double>(*p, ports, stream);
+    case OPS_INT64: return arg<int64_t>(*p, ports, stream);
+    default: return arg<uint64_t>(*p, ports, stream);
+    }
+}
+
+extern "C" int ops_launch_cumulate(const void *params, const struct ops_ports *ports, void *stream)
+{
+    const struct ops_cumulate *p = (const struct ops_cumulate *)params;
+    if (p->floats) {
+        cumulate_body<double> body = {*p, ports->in[0], ports->out[0]};
+        return each(body, p->lines.outer.count, stream);
+    }
+    cumulate_body<uint64_t> body = {*p, ports->in[0], ports->out[0]};
+    return each(body, p->lines.outer.count, stream);
+}

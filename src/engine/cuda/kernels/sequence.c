@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of Attention, RotaryEmbedding and the recurrent layers. */
+#include "engine/cuda/kernels/sequence.h"
+
+#include "engine/cuda/kernels/lines.h"
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/kernel/layout.h"
+#include "engine/ops/reads.h"
+
+static bool plain_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    (void)why, (void)size;
+    ops_want_plain(plan);
+    return true;
+}
+
+static int in_type(const struct sac_kernel_plan *plan, int i)
+{
+    return sac_op_has(plan->call, i) ? ops_in_type(plan, i) : 0;
+}
+
+static int out_type(const struct sac_kernel_plan *plan, int i)
+{
+    return sac_op_wants(plan->call, i) ? ops_out_type(plan, i) : 0;
+}
+
+static struct ops_heads heads_of(const struct sac_heads *h)
+{
+    return (struct ops_heads){
+        h->batch, h->count, h->length, h->size, {h->step[0], h->step[1], h->step[2]}};
+}
+
+/* ---- Attention ---- */
+
+static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call   *c = plan->call;
+    struct ops_attention *p = params;
+    struct sac_attention  a;
+    SAC_TRY(sac_attention_read(c, &a));
+    p->q = heads_of(&a.q);
+    p->k = heads_of(&a.k);
+    p->v = heads_of(&a.v);
+    p->past = a.past;
+    p->total = a.total;
+    p->group = a.group;
+    p->left = a.left;
+    p->right = a.right;
+    p->scale = a.scale;
+    p->softcap = a.softcap;
+    p->causal = a.causal;
+    p->mode = a.mode;
+    p->flat = c->in[0].rank == 3;
+    p->q_type = in_type(plan, 0);
+    p->k_type = in_type(plan, 1);
+    p->v_type = in_type(plan, 2);
+    p->mask_type = in_type(plan, 3);
+    p->past_key_type = in_type(plan, 4);
+    p->past_value_type = in_type(plan, 5);
+    p->has_valid = sac_op_has(c, 6);
+    p->mask_rank = p->mask_type ? c->in[3].rank : 0;
+    for (int d = 0; d < p->mask_rank; d++)
+        p->mask_dim[d] = c->in[3].dims[d];
+    for (int i = 0; i < 4; i++)
+        p->out_type[i] = out_type(plan, i);
+    p->team = p->total <= 512 ? OPS_TEAM_WARP : OPS_TEAM_BLOCK;
+    plan->scratch_bytes = (size_t)(a.q.batch * a.q.count * a.q.length * a.total) * sizeof(float);
+    return SAC_OK;
+}
+
+/* ---- RotaryEmbedding ---- */
+
+static sac_result rotary_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call *c = plan->call;
+    struct ops_rotary  *p = params;
+    struct sac_rotary   r;
+    SAC_TRY(sac_rotary_read(c, &r));
+    p->x = heads_of(&r.x);
+    p->turned = r.turned;
+    p->interleaved = r.interleaved;
+    p->has_position = sac_op_has(c, 3);
+    p->positions = SAC_MAX(ops_count_in(plan, 1) / SAC_MAX(r.turned / 2, 1), 1);
+    p->type = ops_in_type(plan, 0);
+    p->cos_type = ops_in_type(plan, 1);
+    p->sin_type = ops_in_type(plan, 2);
+    p->out_type = ops_out_type(plan, 0);
+    return SAC_OK;
+}
+
+/* ---- RNN, GRU, LSTM ---- */
+
+static sac_result recurrent_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call   *c = plan->call;
+    struct ops_recurrent *p = params;
+    const enum sac_op_id  id = c->node->op->id;
+    struct sac_rnn        r;
+    SAC_TRY(sac_rnn_read(c, &r));
+    p->kind = id == SAC_OP_RNN ? OPS_RNN : id == SAC_OP_GRU ? OPS_GRU : OPS_LSTM;
+    p->directions = r.directions;
+    p->reverse_only = r.reverse_only;
+    p->batch_first = r.batch_first;
+    p->linear_before_reset = r.linear_before_reset;
+    p->coupled = r.coupled;
+    p->steps = r.steps;
+    p->batch = SAC_MAX(r.batch, 1);
+    p->inputs = r.inputs;
+    p->hidden = r.hidden;
+    p->gates = r.gates;
+    p->clip = r.clip;
+    for (int d = 0; d < SAC_RNN_DIRECTIONS; d++)
+        for (int k = 0; k < SAC_RNN_ACTIVATIONS; k++) {
+            p->act[d][k].kind = r.act[d][k].kind;
+            p->act[d][k].alpha = (float)r.act[d][k].alpha;
+            p->act[d][k].beta = (float)r.act[d][k].beta;
+        }
+    for (int i = 0; i < SAC_RNN_INPUTS; i++)
+        p->type[i] = in_type(plan, i);
+    for (int i = 0; i < 3; i++)
+        p->out_type[i] = out_type(plan, i);
+    p->out_count = p->out_type[0] ? ops_count_out(plan, 0) : 0;
+    plan->scratch_bytes = (size_t)(p->directions * p->batch * 4 * p->hidden) * sizeof(float);
+    return SAC_OK;
+}
+
+#define ROW(op, fill, launch, params) \
+    const struct ops_row ops_row_##op = {plain_layouts, fill, launch, sizeof(struct params), 0};
+ROW(Attention, attention_fill, ops_launch_attention, ops_attention)
+ROW(RotaryEmbedding, rotary_fill, ops_launch_rotary, ops_rotary)
+ROW(RNN, recurrent_fill, ops_launch_recurrent, ops_recurrent)
+ROW(GRU, recurrent_fill, ops_launch_recurrent, ops_recurrent)
+ROW(LSTM, recurrent_fill, ops_launch_recurrent, ops_recurrent)

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of sliding windows: pooling, and the convolutions without cuDNN or that it does not
+ * support. */
+#include "engine/cuda/kernels/window.h"
+
+#include "engine/cuda/kernels/map.h"
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/kernels/product.h"
+#include "engine/ops/fused.h"
+#include "engine/kernel/layout.h"
+#include "engine/ops/reads.h"
+
+/* ---- places ---- */
+
+/* Steps of an operand along [N,C,depth,height,width], from those of its own dims. */
+static void five_steps(const struct sac_operand *o, const int64_t *own, int64_t *out)
+{
+    out[0] = own[0];
+    out[1] = own[1];
+    for (int d = 0; d < 3; d++) {
+        const int from = o->rank - 3 + d;
+        out[2 + d] = from < 2 ? 0 : own[from];
+    }
+}
+
+struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out,
+                                bool last)
+{
+    return (struct ops_places){.count = sac_operand_elements(out),
+                               .last = last,
+                               .c = ops_divisor_of(out->dims[1]),
+                               .z = ops_divisor_of(w->out[0]),
+                               .y = ops_divisor_of(w->out[1]),
+                               .x = ops_divisor_of(w->out[2])};
+}
+
+void ops_window_steps(const struct sac_kernel_plan *plan, int x, struct ops_window *w)
+{
+    const struct sac_operand *in = &plan->call->in[x], *out = &plan->call->out[0];
+    int64_t                   own[SAC_RANK_MAX];
+    ops_steps_in(plan, x, own);
+    five_steps(in, own, w->x_step);
+    ops_steps_out(plan, 0, own);
+    five_steps(out, own, w->y_step);
+    for (int d = 0; d < 3; d++) {
+        const int from = out->rank - 3 + d;
+        w->out[d] = from < 2 ? 1 : (int)out->dims[from];
+    }
+}
+
+bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from,
+                   struct ops_window *w)
+{
+    for (int d = 0; d < 3; d++) {
+        const int64_t of[] = {from->in[d],       from->kernel[d],    from->stride[d],
+                              from->dilation[d], from->pad_begin[d], from->pad_end[d]};
+        int32_t      *to[] = {&w->in[d],       &w->kernel[d],    &w->stride[d],
+                              &w->dilation[d], &w->pad_begin[d], &w->pad_end[d]};
+        for (size_t k = 0; k < SAC_COUNT(of); k++)
+            *to[k] = (int32_t)of[k];
+    }
+    ops_window_steps(plan, x, w);
+    return ops_count_out(plan, 0) < INT32_MAX;
+}
+
+static bool small_enough(const struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    return ops_count_out(plan, 0) < INT32_MAX || ops_refuse(why, size, "more than 2^31 numbers");
+}
+
+/* ---- pooling ---- */
+
+static bool pool_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&plan->call->in[0]);
+    plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+    /* A maximum has the input's precision; a mean may be float16. */
+    ops_halve_output(plan, 0,
+                     plan->call->node->op->id == SAC_OP_AveragePool ||
+                         sac_layout_is_half(plan->in_layout[0]));
+    plan->strided = last && !sac_op_wants(plan->call, 1);
+    return small_enough(plan, why, size);
+}
+
+/* Can eight channels be read at once? */
+static bool by_eights(const struct ops_pool *p)
+{
+    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) &&
+                       (p->out_type == SAC_F16 || p->out_type == SAC_F32);
+    bool fits = types && p->places.last && p->channels % 8 == 0 && p->kind != OPS_POOL_LP;
+    for (int d = 0; d < 5; d++)
+        fits = fits && (d == 1 || (p->w.x_step[d] % 8 == 0 && p->w.y_step[d] % 8 == 0));
+    return fits;
+}
+
+static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call *c = plan->call;
+    struct ops_pool    *p = params;
+    struct sac_pooling  read;
+    SAC_TRY(sac_pooling_read(c, &read));
+    if (!ops_window_of(plan, 0, &read.w, &p->w))
+        return ops_view_fail(plan);
+    p->kind = (int)read.kind; /* in the same order */
+    p->p = read.p;
+    p->include_pad = read.include_pad;
+    p->columns_first = read.columns_first;
+    p->channels = (int)c->in[0].dims[1];
+    p->in_type = ops_in_type(plan, 0);
+    p->out_type = ops_out_type(plan, 0);
+    p->places = ops_places_of(&p->w, &c->out[0], sac_layout_is_last(plan->out_layout[0]));
+    p->indices = sac_op_wants(c, 1);
+    p->vector = by_eights(p) && !p->indices;
+    if (p->vector) {
+        p->units = p->places;
+        p->units.c = ops_divisor_of(p->channels / 8);
+        p->units.count /= 8;
+    }
+    return SAC_OK;
+}
+_Static_assert((int)SAC_POOL_MAX == OPS_POOL_MAX && (int)SAC_POOL_AVERAGE == OPS_POOL_AVERAGE &&
+                   (int)SAC_POOL_LP == OPS_POOL_LP,
+               "the kinds are those of ops/reads.h");
+
+/* ---- convolutions ---- */
+
+static bool conv_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    const struct sac_op_call *c = plan->call;
+    const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&c->in[0]);
+    for (int i = 1; i < 3 && i < c->in_count; i++) /* weights in ONNX's order */
+        plan->in_layout[i] = ops_with_last(plan->in_layout[i], false);
+    plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+    ops_halve_output(plan, 0, true);
+    plan->strided = last;
+    return small_enough(plan, why, size);
+}
+
+static sac_result read_window(struct sac_op_call *c, struct sac_window *w)
+{
+    return c->node->op->id == SAC_OP_ConvTranspose
+               ? sac_window_read_transposed(c, c->in[1].dims + 2, w)
+               : sac_window_read(c, 0, c->in[1].dims + 2, w);
+}
+
+static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call *c = plan->call;
+    struct ops_conv    *p = params;
+    struct sac_window   w;
+    int64_t             own[SAC_RANK_MAX];
+    SAC_TRY(read_window(c, &w));
+    if (!ops_window_of(plan, 0, &w, &p->w))
+        return ops_view_fail(plan);
+    const int64_t out_channels = c->out[0].dims[1];
+    p->places = ops_places_of(&p->w, &c->out[0], sac_layout_is_last(plan->out_layout[0]));
+    p->group = (int)sac_attr_int(c->node, "group", 1);
+    p->in_each = (int)(c->in[0].dims[1] / p->group);
+    p->out_each = (int)SAC_MAX(out_channels / p->group, 1);
+    p->transposed = c->node->op->id == SAC_OP_ConvTranspose;
+    p->exact = c->in[0].dtype == SAC_F64;
+    for (int i = 0; i < 4; i++)
+        p->type[i] = sac_op_has(c, i) ? ops_in_type(plan, i) : 0;
+    p->out_type = ops_out_type(plan, 0);
+    p->activation = OPS_FN_IDENTITY;
+    if (c->node->op->id != SAC_OP_FusedConv)
+        return SAC_OK;
+    const struct sac_activation act = sac_activation_read(c->node);
+    p->activation = ops_activation_fn(&act, &p->a, &p->b);
+    p->residual_after = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_AFTER;
+    if (p->type[3]) {
+        ops_steps_in(plan, 3, own);
+        five_steps(&c->in[3], own, p->residual_step);
+    }
+    return SAC_OK;
+}
+
+/* ---- of 8-bit numbers ---- */
+
+static bool integer_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+{
+    const int  x = 0, w = plan->call->node->op->id == SAC_OP_QLinearConv ? 3 : 1;
+    const bool last = sac_layout_is_last(plan->in_layout[x]) && ops_can_be_last(&plan->call->in[x]);
+    plan->in_layout[w] = ops_with_last(plan->in_layout[w], false);
+    plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+    return small_enough(plan, why, size);
+}
+
+static sac_result integer_fill(struct sac_kernel_plan *plan, void *params)
+{
+    struct sac_op_call      *c = plan->call;
+    struct ops_conv_integer *p = params;
+    const bool               linear = c->node->op->id == SAC_OP_QLinearConv;
+    const int                x = 0, weights = linear ? 3 : 1;
+    struct sac_window        w;
+    SAC_TRY(sac_window_read(c, x, c->in[weights].dims + 2, &w));
+    if (!ops_window_of(plan, x, &w, &p->w))
+        return ops_view_fail(plan);
+    p->places = ops_places_of(&p->w, &c->out[0], sac_layout_is_last(plan->out_layout[0]));
+    p->group = (int)sac_attr_int(c->node, "group", 1);
+    p->in_each = (int)(c->in[x].dims[1] / p->group);
+    p->out_each = (int)SAC_MAX(c->out[0].dims[1] / p->group, 1);
+    p->x_port = x;
+    p->w_port = weights;
+    p->bias_port = linear && sac_op_has(c, 8) ? 8 : -1;
+    p->x_type = ops_in_type(plan, x);
+    p->w_type = ops_in_type(plan, weights);
+    p->out_type = ops_out_type(plan, 0);
+    p->x_zero = ops_parameter_of(plan, 2);
+    p->w_zero = ops_parameter_of(plan, linear ? 5 : 3);
+    p->x_scale = ops_parameter_of(plan, linear ? 1 : -1);
+    p->w_scale = ops_parameter_of(plan, linear ? 4 : -1);
+    p->y_scale = ops_parameter_of(plan, linear ? 6 : -1);
+    p->y_zero = ops_parameter_of(plan, linear ? 7 : -1);
+    return SAC_OK;
+}
+
+#define POOL(op)                                                                   \
+    const struct ops_row ops_row_##op = {pool_layouts, pool_fill, ops_launch_pool, \
+                                         sizeof(struct ops_pool), 0};
+/* clang-format off */
+POOL(MaxPool) POOL(AveragePool) POOL(LpPool) POOL(GlobalLpPool)
+/* clang-format on */
+#define CONV(op)                                                                   \
+    const struct ops_row ops_row_##op = {conv_layouts, conv_fill, ops_launch_conv, \
+                                         sizeof(struct ops_conv), 0};
+    /* clang-format off */
+CONV(Conv) CONV(FusedConv) CONV(ConvTranspose)
+/* clang-format on */
+#define INTEGER(op)                                                                              \
+    const struct ops_row ops_row_##op = {integer_layouts, integer_fill, ops_launch_conv_integer, \
+                                         sizeof(struct ops_conv_integer), 0};
+    /* clang-format off */
+INTEGER(ConvInteger) INTEGER(QLinearConv)
+    /* clang-format on */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A convolution that is ready to run on a GPU, and the search for the fastest way to compute it. */
+#ifndef SAC_ENGINE_CUDA_CONV_KERNEL_H
+#define SAC_ENGINE_CUDA_CONV_KERNEL_H
+
+#include "engine/cuda/products/conv_launch.h"
+#include "engine/cuda/products/products.h"
+#include "engine/cuda/products/cudnn_conv.h"
+#include "engine/cuda/products/libraries.h"
+
+/* One way of computing a convolution, ready to run. Convolutions with the same text share it: a
+ * plan contains no pointers, and may take seconds to compile. */
+struct conv_ready {
+    struct conv_choice choice;
+    struct cudnn_graph graph; /* of cuDNN's ways */
+    struct cudnn_plan  plan;
+    int                users; /* guarded by the lock of conv_memory.c */
+    /* is in the user's cache, or was compiled so quickly that it need not be */
+    bool kept;
+};
+
+struct conv_state {
+    struct cudnn_gpu  *gpu;
+    struct conv_spec   spec;
+    struct conv_ready *ready;
+    const void        *bias, *weights; /* on the device, in the form that the choice reads */
+    char               label[96];      /* of the node, for sentences */
+};
+
+struct conv_pointers {
+    const void *x, *residual;
+    void       *y, *scratch;
+};
+
+/* Bytes of scratch. */
+size_t conv_scratch_bytes(const struct conv_state *s);
+/* Queues the convolution. The GPU's context must be current. */
+cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers *p,
+                         cudaStream_t stream);
+
+/* ---- ways (conv_ways.c); key: as conv_key ---- */
+
+enum { CONV_TRIED_MAX = 24 };
+
+/* Likely fastest first. */
+struct conv_ways {
+    struct cudnn_candidate items[CONV_TRIED_MAX];
+    int                    count, compiled;
+};
+void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out);
+/* NULL: it does not run here; the reason is logged at debug. The GPU's context must be current. The
+ * result has one user. */
+struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
+                                   const char *key, const struct conv_spec *spec,
+                                   const struct conv_choice *choice);
+/* Stores a plan that took long to compile in the user's cache. */
+void           conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready *r);
+void           conv_ready_destroy(struct conv_ready *r); /* even if it has users */
+enum conv_form conv_form_of(enum conv_way way);
+
+/* ---- what is in use, by the convolutions' text (conv_memory.c); any thread ---- */
+
+enum { CONV_KEY_MAX = 640 };
+/* false: it does not fit. */
+bool conv_key(const struct sac_device *dev, const struct conv_spec *s, char key[CONV_KEY_MAX]);
+/* One of this choice (NULL: any) that is in use, or NULL. Adds a user. */
+struct conv_ready *conv_share(const char *key, const struct conv_choice *choice);
+void               conv_offer(const char *key, struct conv_ready *r);
+/* The last user destroys it. */
+void conv_ready_unref(struct conv_ready **r);
+
+/* ---- choosing (conv_tune.c) ---- */
+
+/* Weights of the node in a form, on the device. */
+struct conv_weights_source {
+    sac_result (*get)(void *arg, enum conv_form form, const void **device);
+    void *arg;
+};
+/* The way given by the planner's choice, an earlier measurement or the heuristics, or else the
+ * fastest that is measured now. state has gpu, spec and bias. The GPU's context must be current. */
+sac_result conv_choose(struct sac_device *dev, struct conv_state *state,
+                       const struct sac_kernel_plan     *plan,
+                       const struct conv_weights_source *weights);
+
+#endif

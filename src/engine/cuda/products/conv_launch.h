@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launchers of the convolution kernels. Numbers are float16 or float32 in memory, sums float32;
+ * maps are channels last, with pixel and sample strides in elements. */
+#ifndef SAC_ENGINE_CUDA_CONV_LAUNCH_H
+#define SAC_ENGINE_CUDA_CONV_LAUNCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cuda_runtime_api.h>
+
+#include "engine/cuda/products/conv_stem.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What is applied to each sum before it is stored. Kinds as in engine/fused.h. */
+struct conv_finish {
+    int         act;
+    float       alpha, beta;
+    int         residual_kind;
+    const void *bias;     /* [channels]; NULL: none */
+    const void *residual; /* NULL: none */
+    int64_t     residual_pixel, residual_sample;
+};
+
+/* y = finish(y), in place, over n samples of `pixels` pixels. */
+struct conv_pass_params {
+    struct conv_finish finish;
+    bool               half;
+    void              *y;
+    int64_t            n, pixels, c, y_pixel, y_sample;
+};
+cudaError_t conv_launch_pass(const struct conv_pass_params *p, cudaStream_t stream);
+
+/* Depthwise: weights [taps][channels], taps = kernel_h * kernel_w. */
+struct conv_depthwise_params {
+    struct conv_finish finish;
+    bool               half;
+    const void        *x, *w;
+    void              *y;
+    int                n, c, in_h, in_w, out_h, out_w;
+    int     kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    int64_t x_pixel, x_sample, y_pixel, y_sample;
+};
+cudaError_t conv_launch_depthwise(const struct conv_depthwise_params *p, cudaStream_t stream);
+
+/* Any convolution: weights [taps][C/g][K], of a transposed one [taps][C][K/g]. Slow. */
+struct conv_direct_params {
+    struct conv_finish finish;
+    bool               half, transposed;
+    const void        *x, *w;
+    void              *y;
+    int64_t            n;
+    int     groups, in_c, out_c, in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
+    int64_t x_pixel, x_sample, y_pixel, y_sample;
+};
+cudaError_t conv_launch_direct(const struct conv_direct_params *p, cudaStream_t stream);
+
+/* Few input channels, float16: see conv_stem.h. */
+struct conv_stem_params {
+    struct conv_finish     finish; /* without a residual */
+    struct conv_stem_shape shape;
+    const void            *x, *w;
+    void                  *y;
+    int     n, in_c, in_h, in_w, out_c, out_h, out_w, kernel_h, kernel_w, stride, pad_top, pad_left;
+    int64_t x_sample, y_pixel, y_sample;
+};
+cudaError_t conv_launch_stem(const struct conv_stem_params *p, cudaStream_t stream);
+
+/* Channels by eights, float16, weights [K][taps][C]; variant as in conv_tile_sizes
+ * (conv_spec.h). */
+struct conv_tile_params {
+    struct conv_finish finish;
+    const void        *x, *w;
+    void              *y;
+    bool               wide; /* channels of a pixel can be stored eight at once */
+    int64_t            m;    /* pixels of all samples */
+    int                pixels, in_c, in_h, in_w, out_c, out_w, kernel_h, kernel_w;
+    int                taps; /* kernel_h * kernel_w * in_c */
+    int                stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+    int64_t            x_pixel, x_sample, y_pixel, y_sample;
+};
+cudaError_t conv_launch_tile(const struct conv_tile_params *p, int variant, cudaStream_t stream);
+
+/* Compares a sample of two maps: out[0] is raised to the largest difference (infinite where one is
+ * not a number, or where `got` was written outside its channels, which held set bits before),
+ * out[1] to the largest number of `want`. */
+struct conv_compare_params {
+    bool        half;
+    const void *got, *want;
+    int64_t     pixels, c, pixel;
+    float      *out; /* device memory */
+};
+cudaError_t conv_launch_compare(const struct conv_compare_params *p, cudaStream_t stream);
+
+/* Pseudo-random numbers of -1..1 in `count` elements, for measuring on. */
+cudaError_t conv_launch_fill(void *p, bool half, int64_t count, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queues a ready convolution on a stream. */
+#include "engine/cuda/products/conv_kernel.h"
+
+enum { WORKSPACE_ALIGN = 256 };
+
+size_t conv_scratch_bytes(const struct conv_state *s)
+{
+    return s->ready->plan.workspace > 0 ? (size_t)s->ready->plan.workspace + WORKSPACE_ALIGN : 0;
+}
+
+static struct conv_finish finish_of(const struct conv_state *s, const struct conv_pointers *p)
+{
+    const struct conv_spec *v = &s->spec;
+    return (struct conv_finish){.act = (int)v->act.kind,
+                                .alpha = v->act.alpha,
+                                .beta = v->act.beta,
+                                .residual_kind = (int)v->residual_kind,
+                                .bias = s->bias,
+                                .residual =
+                                    v->residual_kind == SAC_RESIDUAL_NONE ? NULL : p->residual,
+                                .residual_pixel = v->residual.pixel,
+                                .residual_sample = v->residual.sample};
+}
+
+static bool has_pass(const struct conv_spec *v)
+{
+    return v->bias || v->act.kind != SAC_ACT_NONE || v->residual_kind != SAC_RESIDUAL_NONE;
+}
+
+static cudaError_t run_pass(const struct conv_state *s, const struct conv_pointers *p,
+                            cudaStream_t stream)
+{
+    const struct conv_map        *m = &s->spec.out;
+    const struct conv_pass_params params = {.finish = finish_of(s, p),
+                                            .half = s->spec.precision == SAC_PRECISION_FP16,
+                                            .y = p->y,
+                                            .n = s->spec.n,
+                                            .pixels = m->size[0] * m->size[1] * m->size[2],
+                                            .c = m->c,
+                                            .y_pixel = m->pixel,
+                                            .y_sample = m->sample};
+    return conv_launch_pass(&params, stream);
+}
+
+/* The stream is set on the shared handle, so the lock is held until the work is queued. */
+static cudaError_t run_cudnn(const struct conv_state *s, const struct conv_pointers *p,
+                             cudaStream_t stream)
+{
+    const uintptr_t scratch =
+        ((uintptr_t)p->scratch + WORKSPACE_ALIGN - 1) & ~(uintptr_t)(WORKSPACE_ALIGN - 1);
+    const struct cudnn_target *t = &s->gpu->cudnn;
+    const struct cudnn_tensors tensors = {.x = p->x,
+                                          .w = s->weights,
+                                          .bias = s->bias,
+                                          .residual = p->residual,
+                                          .y = p->y,
+                                          .workspace =
+                                              s->ready->plan.workspace ? (void *)scratch : NULL};
+    pthread_mutex_lock(&s->gpu->lock);
+    cudnnStatus_t res = t->api->set_stream(t->handle, stream);
+    if (res == CUDNN_STATUS_SUCCESS)
+        res = cudnn_plan_run(t, &s->ready->plan, &s->spec, s->ready->graph.fused, &tensors);
+    pthread_mutex_unlock(&s->gpu->lock);
+    return res == CUDNN_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown;
+}
+
+static cudaError_t run_depthwise(const struct conv_state *s, const struct conv_pointers *p,
+                                 cudaStream_t stream)
+{
+    const struct conv_spec            *v = &s->spec;
+    const struct conv_depthwise_params params = {.finish = finish_of(s, p),
+                                                 .half = v->precision == SAC_PRECISION_FP16,
+                                                 .x = p->x,
+                                                 .w = s->weights,
+                                                 .y = p->y,
+                                                 .n = (int)v->n,
+                                                 .c = (int)v->out.c,
+                                                 .in_h = (int)v->in.size[1],
+                                                 .in_w = (int)v->in.size[2],
+                                                 .out_h = (int)v->out.size[1],
+                                                 .out_w = (int)v->out.size[2],
+                                                 .kernel_h = (int)v->kernel[1],
+                                                 .kernel_w = (int)v->kernel[2],
+                                                 .stride_h = (int)v->stride[1],
+                                                 .stride_w = (int)v->stride[2],
+                                                 .dilation_h = (int)v->dilation[1],
+                                                 .dilation_w = (int)v->dilation[2],
+                                                 .pad_top = (int)v->pad_begin[1],
+                                                 .pad_left = (int)v->pad_begin[2],
+                                                 .x_pixel = v->in.pixel,
+                                                 .x_sample = v->in.sample,
+                                                 .y_pixel = v->out.pixel,
+                                                 .y_sample = v->out.sample};
+    return conv_launch_depthwise(&params, stream);
+}
+
+static void copy_sizes(int to[CONV_DIMS], const int64_t from[CONV_DIMS])
+{
+    for (int d = 0; d < CONV_DIMS; d++)
+        to[d] = (int)from[d];
+}
+
+static cudaError_t run_direct(const struct conv_state *s, const struct conv_pointers *p,
+                              cudaStream_t stream)
+{
+    const struct conv_spec   *v = &s->spec;
+    struct conv_direct_params params = {.finish = finish_of(s, p),
+                                        .half = v->precision == SAC_PRECISION_FP16,
+                                        .transposed = v->transposed,
+                                        .x = p->x,
+                                        .w = s->weights,
+                                        .y = p->y,
+                                        .n = v->n,
+                                        .groups = (int)v->groups,
+                                        .in_c = (int)v->in.c,
+                                        .out_c = (int)v->out.c,
+                                        .x_pixel = v->in.pixel,
+                                        .x_sample = v->in.sample,
+                                        .y_pixel = v->out.pixel,
+                                        .y_sample = v->out.sample};
+    copy_sizes(params.in, v->in.size);
+    copy_sizes(params.out, v->out.size);
+    copy_sizes(params.kernel, v->kernel);
+    copy_sizes(params.stride, v->stride);
+    copy_sizes(params.dilation, v->dilation);
+    copy_sizes(params.pad, v->pad_begin);
+    return conv_launch_direct(&params, stream);
+}
+
+static cudaError_t run_stem(const struct conv_state *s, const struct conv_pointers *p,
+                            cudaStream_t stream)
+{
+    const struct conv_spec *v = &s->spec;
+    struct conv_stem_params params = {.finish = finish_of(s, p),
+                                      .x = p->x,
+                                      .w = s->weights,
+                                      .y = p->y,
+                                      .n = (int)v->n,
+                                      .in_c = (int)v->in.c,
+                                      .in_h = (int)v->in.size[1],
+                                      .in_w = (int)v->in.size[2],
+                                      .out_c = (int)v->out.c,
+                                      .out_h = (int)v->out.size[1],
+                                      .out_w = (int)v->out.size[2],
+                                      .kernel_h = (int)v->kernel[1],
+                                      .kernel_w = (int)v->kernel[2],
+                                      .stride = (int)v->stride[1],
+                                      .pad_top = (int)v->pad_begin[1],
+                                      .pad_left = (int)v->pad_begin[2],
+                                      .x_sample = v->in.sample,
+                                      .y_pixel = v->out.pixel,
+                                      .y_sample = v->out.sample};
+    return conv_stem_shape_of(v, &params.shape) ? conv_launch_stem(&params, stream)
+                                                : cudaErrorNotSupported;
+}
+
+static cudaError_t run_tile(const struct conv_state *s, const struct conv_pointers *p,
+                            cudaStream_t stream)
+{
+    const struct conv_spec       *v = &s->spec;
+    const int64_t                 pixels = v->out.size[1] * v->out.size[2];
+    const struct conv_tile_params params = {.finish = finish_of(s, p),
+                                            .x = p->x,
+                                            .w = s->weights,
+                                            .y = p->y,
+                                            .wide = v->out.c % 8 == 0 && v->out.pixel % 8 == 0 &&
+                                                    v->out.sample % 8 == 0 && v->out.align >= 16,
+                                            .m = v->n * pixels,
+                                            .pixels = (int)pixels,
+                                            .in_c = (int)v->in.c,
+                                            .in_h = (int)v->in.size[1],
+                                            .in_w = (int)v->in.size[2],
+                                            .out_c = (int)v->out.c,
+                                            .out_w = (int)v->out.size[2],
+                                            .kernel_h = (int)v->kernel[1],
+                                            .kernel_w = (int)v->kernel[2],
+                                            .taps = (int)(v->kernel[1] * v->kernel[2] * v->in.c),
+                                            .stride_h = (int)v->stride[1],
+                                            .stride_w = (int)v->stride[2],
+                                            .dilation_h = (int)v->dilation[1],
+                                            .dilation_w = (int)v->dilation[2],
+                                            .pad_top = (int)v->pad_begin[1],
+                                            .pad_left = (int)v->pad_begin[2],
+                                            .x_pixel = v->in.pixel,
+                                            .x_sample = v->in.sample,
+                                            .y_pixel = v->out.pixel,
+                                            .y_sample = v->out.sample};
+    return conv_launch_tile(&params, (int)s->ready->choice.engine, stream);
+}
+
+cudaError_t conv_execute(const struct conv_state *s, const struct conv_pointers *p,
+                         cudaStream_t stream)
+{
+    cudaError_t res;
+    switch (s->ready->choice.way) {
+    case CONV_DEPTHWISE: return run_depthwise(s, p, stream);
+    case CONV_DIRECT: return run_direct(s, p, stream);
+    case CONV_STEM: return run_stem(s, p, stream);
+    case CONV_TILE: return run_tile(s, p, stream);
+    case CONV_CUDNN_FUSED: return run_cudnn(s, p, stream);
+    case CONV_CUDNN_PLAIN:
+        res = run_cudnn(s, p, stream);
+        return res == cudaSuccess && has_pass(&s->spec) ? run_pass(s, p, stream) : res;
+    default: return cudaErrorNotSupported;
+    }
+}

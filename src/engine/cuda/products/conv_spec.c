@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cuda/products/conv_spec.h"
+#include "engine/ops/window.h"
+
+size_t conv_element(const struct conv_spec *s)
+{
+    return s->precision == SAC_PRECISION_FP16 ? 2 : 4;
+}
+
+static int64_t product(const int64_t *v)
+{
+    return v[0] * v[1] * v[2];
+}
+
+int64_t conv_map_span(const struct conv_map *m, int64_t n)
+{
+    return (n - 1) * m->sample + (product(m->size) - 1) * m->pixel + m->c;
+}
+
+/* ---- reading a node ---- */
+
+static bool refuse(char *why, size_t size, const char *text)
+{
+    snprintf(why, size, "%s", text);
+    return false;
+}
+
+static struct conv_map map_of(const struct sac_operand *o, int64_t pixel, int64_t sample, int align)
+{
+    struct conv_map m = {
+        .c = o->dims[1], .size = {1, 1, 1}, .align = align > 0 && align < 16 ? align : 16};
+    for (int d = 2; d < o->rank; d++)
+        m.size[CONV_DIMS - o->rank + d] = o->dims[d];
+    m.pixel = pixel ? pixel : m.c;
+    m.sample = sample ? sample : m.pixel * product(m.size);
+    return m;
+}
+
+/* The padding that the last window really reaches: any padding beyond it has no effect, and cuDNN
+ * checks. Windows that end before the map leave less than a stride, which cuDNN's rounding down
+ * drops too. */
+static void set_pads(struct conv_spec *s)
+{
+    for (int d = 0; d < CONV_DIMS; d++) {
+        const int64_t reach = (s->kernel[d] - 1) * s->dilation[d] + 1;
+        const int64_t windows = s->transposed ? s->in.size[d] : s->out.size[d];
+        const int64_t over = s->transposed ? s->out.size[d] : s->in.size[d];
+        const int64_t end = (windows - 1) * s->stride[d] + reach - over - s->pad_begin[d];
+        s->pad_end[d] = SAC_MAX(end, 0);
+    }
+}
+
+static bool read_window(const struct sac_kernel_plan *plan, struct conv_spec *s)
+{
+    struct sac_op_call *c = plan->call;
+    struct sac_window   w;
+    if ((s->transposed ? sac_window_read_transposed(c, c->in[1].dims + 2, &w)
+                       : sac_window_read(c, 0, c->in[1].dims + 2, &w)) != SAC_OK)
+        return false;
+    memcpy(s->kernel, w.kernel, sizeof s->kernel);
+    memcpy(s->stride, w.stride, sizeof s->stride);
+    memcpy(s->dilation, w.dilation, sizeof s->dilation);
+    memcpy(s->pad_begin, w.pad_begin, sizeof s->pad_begin);
+    set_pads(s);
+    return s->pad_begin[0] >= 0 && s->pad_begin[1] >= 0 && s->pad_begin[2] >= 0;
+}
+
+static bool sizes_fit(const struct conv_spec *s)
+{
+    const int64_t          limit = INT32_MAX; /* of numbers in a map: kernels index with 32 bits */
+    const struct conv_map *maps[] = {&s->in, &s->out, &s->residual};
+    for (size_t i = 0; i < SAC_COUNT(maps); i++)
+        if (maps[i]->c > 0 && (maps[i]->sample <= 0 || s->n > limit / maps[i]->sample))
+            return false;
+    return true;
+}
+
+bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why,
+                    size_t why_size)
+{
+    struct sac_op_call       *c = plan->call;
+    const struct sac_operand *x = &c->in[0], *w = &c->in[1], *y = &c->out[0];
+    struct conv_spec          s = {.precision = plan->precision, .n = x->dims[0]};
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].present && c->in[i].dtype != SAC_F32)
+            return refuse(why, why_size, "not float32");
+    if (x->rank < 3 || x->rank > 2 + CONV_DIMS || sac_operand_elements(x) == 0 ||
+        sac_operand_elements(y) == 0)
+        return refuse(why, why_size, "more than three spatial dimensions, or empty");
+    if (!w->data || (sac_op_has(c, 2) && !c->in[2].data) || !plan->weights)
+        return refuse(why, why_size, "weights are not constant");
+    s.transposed = c->node->op->id == SAC_OP_ConvTranspose;
+    s.groups = sac_attr_int(c->node, "group", 1);
+    s.bias = sac_op_has(c, 2);
+    s.in = map_of(x, plan->in_pixel[0], plan->in_sample[0], plan->in_align[0]);
+    s.out = map_of(y, plan->out_pixel[0], plan->out_sample[0], plan->out_align[0]);
+    if (c->node->op->id == SAC_OP_FusedConv) {
+        s.act = sac_activation_read(c->node);
+        s.residual_kind = (enum sac_residual)sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
+    }
+    if (s.residual_kind != SAC_RESIDUAL_NONE)
+        s.residual = map_of(&c->in[3], plan->in_pixel[3], plan->in_sample[3], plan->in_align[3]);
+    if (!read_window(plan, &s))
+        return refuse(why, why_size, "its window");
+    if (!sizes_fit(&s))
+        return refuse(why, why_size, "a map of more than 2^31 numbers");
+    *out = s;
+    return true;
+}
+
+/* ---- its text, and what it costs ---- */
+
+size_t conv_spec_text(const struct conv_spec *s, char *out, size_t size)
+{
+    static const char *const precisions[] = {"?", "fp32", "tf32", "fp16"};
+    const struct conv_map   *maps[] = {&s->in, &s->out, &s->residual};
+    int at = snprintf(out, size, "%s %s n%" PRId64 " g%" PRId64 " b%d r%d a%d,%g,%g",
+                      s->transposed ? "deconv" : "conv", precisions[s->precision & 3], s->n,
+                      s->groups, s->bias, (int)s->residual_kind, (int)s->act.kind,
+                      (double)s->act.alpha, (double)s->act.beta);
+    for (int d = 0; d < CONV_DIMS && (size_t)at < size; d++)
+        at += snprintf(out + at, size - (size_t)at,
+                       " k%" PRId64 "s%" PRId64 "d%" PRId64 "p%" PRId64 ",%" PRId64, s->kernel[d],
+                       s->stride[d], s->dilation[d], s->pad_begin[d], s->pad_end[d]);
+    for (size_t i = 0; i < SAC_COUNT(maps) && (size_t)at < size; i++)
+        at +=
+            snprintf(out + at, size - (size_t)at,
+                     " %" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64 "/%" PRId64 "/%" PRId64 "/%d",
+                     maps[i]->size[0], maps[i]->size[1], maps[i]->size[2], maps[i]->c,
+                     maps[i]->pixel, maps[i]->sample, maps[i]->align);
+    return at > 0 && (size_t)at < size ? (size_t)at : 0;
+}
+
+static int64_t weights_count(const struct conv_spec *s)
+{
+    return (s->transposed ? s->in.c * s->out.c : s->out.c * s->in.c) / s->groups *
+           product(s->kernel);
+}
+
+int64_t conv_spec_flops(const struct conv_spec *s)
+{
+    const int64_t pixels = product(s->transposed ? s->in.size : s->out.size);
+    return 2 * s->n * pixels * weights_count(s);
+}
+
+int64_t conv_spec_bytes(const struct conv_spec *s)
+{
+    const int64_t in = s->n * s->in.c * product(s->in.size),
+                  out = s->n * s->out.c * product(s->out.size);
+    const int64_t numbers = in + out + (s->residual.c ? out : 0) + weights_count(s);
+    return numbers * (int64_t)conv_element(s);
+}
+
+/* ---- weights ---- */
+
+size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form)
+{
+    struct conv_stem_shape stem;
+    if (form == CONV_FORM_STEM && conv_stem_shape_of(s, &stem))
+        return (size_t)stem.steps * 16 * (size_t)s->out.c * 2;
+    return (size_t)weights_count(s) * conv_element(s);
+}
+
+/* Of each 16 taps by 8 channels, thread 4g+t of a warp holds two words: taps 2t and 2t+1 of channel
+ * g, and the taps eight further on. */
+static void pack_stem(const struct conv_spec *s, const float *from, uint16_t *to)
+{
+    struct conv_stem_shape stem;
+    const int64_t          inner = s->in.c, kh = s->kernel[1], kw = s->kernel[2];
+    if (!conv_stem_shape_of(s, &stem))
+        return;
+    for (int64_t tile = 0; tile < s->out.c / 8; tile++)
+        for (int64_t step = 0; step < stem.steps; step++)
+            for (int64_t i = 0; i < 128; i++) {
+                const int64_t lane = i / 4, pair = step * 8 + lane % 4 + (i % 4 / 2) * 4;
+                const int64_t r = pair / stem.pairs,
+                              at = 2 * (pair % stem.pairs) + i % 2 - stem.lead;
+                const int64_t k = tile * 8 + lane / 4, tap = at / stem.channels,
+                              c = at % stem.channels;
+                const int64_t block = tile / stem.tiles, in_block = tile % stem.tiles;
+                const bool    real = r < kh && at >= 0 && tap < kw && c < inner;
+                to[((block * stem.steps + step) * stem.tiles + in_block) * 128 + i] =
+                    real ? sac_float_to_half(from[((k * inner + c) * kh + r) * kw + tap]) : 0;
+            }
+}
+
+void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to)
+{
+    const int64_t outer = s->transposed ? s->in.c : s->out.c, taps = product(s->kernel);
+    const int64_t inner = (s->transposed ? s->out.c : s->in.c) / s->groups;
+    float        *to_float = to;
+    uint16_t     *to_half = to;
+    if (form == CONV_FORM_STEM) {
+        pack_stem(s, from, to);
+        return;
+    }
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++)
+            for (int64_t t = 0; t < taps; t++) {
+                const int64_t taps_first =
+                    s->transposed ? (t * outer + o) * inner + i : (t * inner + i) * outer + o;
+                const int64_t at = form == CONV_FORM_TAPS ? taps_first : (o * taps + t) * inner + i;
+                const float   v = from[(o * inner + i) * taps + t];
+                if (s->precision == SAC_PRECISION_FP16)
+                    to_half[at] = sac_float_to_half(v);
+                else
+                    to_float[at] = v;
+            }
+}
+
+/* ---- our own kernels ---- */
+
+bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out)
+{
+    const bool flat = s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
+    if (s->precision != SAC_PRECISION_FP16 || s->transposed || s->groups != 1 || !flat ||
+        s->in.c > 16 || s->out.c % 16 != 0 || s->kernel[1] > 8 || s->kernel[2] > 8 ||
+        s->stride[1] != s->stride[2] || s->stride[1] > 4 || s->dilation[1] != 1 ||
+        s->dilation[2] != 1 || s->n * (s->out.c / 16) > 65535 ||
+        s->residual_kind != SAC_RESIDUAL_NONE)
+        return false;
+    if (s->in.pixel != s->in.c || s->out.align < 16 || s->out.pixel % 8 != 0 ||
+        s->out.sample % 8 != 0)
+        return false;
+    const int tiles = (int)s->out.c / 8,
+              channels = (int)s->in.c + (int)(s->in.c * s->stride[2] % 2);
+    out->channels = channels;
+    out->lead = channels == s->in.c ? (int)(s->pad_begin[2] * s->in.c % 2) : 0;
+    out->pairs = ((int)s->kernel[2] * channels + out->lead + 1) / 2;
+    out->steps = (int)(s->kernel[1] * out->pairs + 7) / 8;
+    out->tiles = tiles % 4 == 0 ? 4 : tiles % 6 == 0 ? 6 : 2;
+    return conv_stem_shared_bytes(out, (int)s->kernel[1], (int)s->kernel[2], (int)s->stride[1]) <=
+           CONV_STEM_SHARED_MAX;
+}
+
+bool conv_is_depthwise(const struct conv_spec *s)
+{
+    return !s->transposed && s->groups > 1 && s->groups == s->in.c && s->groups == s->out.c &&
+           s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
+}
+
+const struct conv_tile_size conv_tile_sizes[CONV_TILE_VARIANTS] = {
+    {128, 128}, {128, 64}, {128, 32}, {64, 64}, {64, 32}, {32, 64}, {32, 32}, {16, 32}};
+
+bool conv_tile_fits(const struct conv_spec *s, int64_t variant)
+{
+    const bool flat = s->in.size[0] == 1 && s->out.size[0] == 1 && s->kernel[0] == 1;
+    return variant >= 0 && variant < CONV_TILE_VARIANTS && s->precision == SAC_PRECISION_FP16 &&
+           !s->transposed && s->groups == 1 && flat && s->in.c % 8 == 0 && s->in.pixel % 8 == 0 &&
+           s->in.sample % 8 == 0 && s->in.align >= 16 &&
+           product(s->kernel) * s->in.c <= INT32_MAX / 2;
+}
+
+/* At least half of a tile is used. Small tiles are for maps that large tiles would not spread over
+ * a whole GPU. */
+bool conv_tile_worth(const struct conv_spec *s, int variant)
+{
+    const struct conv_tile_size t = conv_tile_sizes[variant];
+    const int64_t               pixels = s->n * product(s->out.size);
+    const int64_t               blocks =
+        (pixels + t.pixels - 1) / t.pixels * ((s->out.c + t.channels - 1) / t.channels);
+    const bool fits = s->out.c > t.channels / 2 || t.channels == 32;
+    return fits && (blocks <= 4096 || t.pixels == 128) && (blocks >= 48 || t.pixels <= 32);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The description of a convolution that all its GPU implementations use, and the chosen variant.
+ * Host code without CUDA, so that it can be tested without a GPU. */
+#ifndef SAC_ENGINE_CUDA_CONV_SPEC_H
+#define SAC_ENGINE_CUDA_CONV_SPEC_H
+
+#include "engine/cuda/products/conv_stem.h"
+#include "engine/ops/fused.h"
+#include "engine/kernel/kernel.h"
+
+enum { CONV_DIMS = 3 }; /* depth, height, width; with fewer, the leading ones are 1 */
+
+/* A map in channels-last order: elements from one pixel, and from one sample, to the next. */
+struct conv_map {
+    int64_t c, size[CONV_DIMS], pixel, sample;
+    int     align; /* alignment of its address in bytes, 16 at most */
+};
+
+struct conv_spec {
+    enum sac_precision    precision;
+    bool                  transposed;
+    int64_t               n, groups;
+    struct conv_map       in, out, residual; /* residual.c 0: none */
+    int64_t               kernel[CONV_DIMS], stride[CONV_DIMS], dilation[CONV_DIMS];
+    int64_t               pad_begin[CONV_DIMS], pad_end[CONV_DIMS];
+    bool                  bias;
+    enum sac_residual     residual_kind;
+    struct sac_activation act;
+};
+
+/* false: why says what is not covered. Checks everything that the kernels trust. */
+bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why,
+                    size_t why_size);
+/* One printable line, equal for convolutions with the same cost. Returns its length, or 0 when it
+ * does not fit. */
+size_t  conv_spec_text(const struct conv_spec *s, char *out, size_t size);
+int64_t conv_spec_flops(const struct conv_spec *s);
+/* Bytes read and written, each counted once, weights included. */
+int64_t conv_spec_bytes(const struct conv_spec *s);
+size_t  conv_element(const struct conv_spec *s); /* bytes: 2 or 4 */
+/* Elements that a map spans from its first to its last. */
+int64_t conv_map_span(const struct conv_map *m, int64_t n);
+
+/* ---- weights ---- */
+
+/* [K,C/g,k..] (or [C,K/g,k..] of a transposed one), as files have them, in another order; float16
+ * with FP16. */
+enum conv_form {
+    CONV_FORM_LAST = 0, /* the channels last: [K,k..,C/g] */
+    CONV_FORM_TAPS,     /* the first ones last: [k..,C/g,K] (or [k..,C,K/g]) */
+    CONV_FORM_STEM      /* in the order of a warp's registers: see conv_stem_shape_of */
+};
+size_t conv_weights_bytes(const struct conv_spec *s, enum conv_form form);
+void conv_weights_pack(const struct conv_spec *s, enum conv_form form, const float *from, void *to);
+
+/* ---- our own kernels ---- */
+
+/* Is every channel computed by itself, over two dimensions at most? */
+bool conv_is_depthwise(const struct conv_spec *s);
+/* Few input channels, in float16? If so, returns the window's layout in words of two taps
+ * (conv_stem.h). */
+bool conv_stem_shape_of(const struct conv_spec *s, struct conv_stem_shape *out);
+
+/* Pixels and channels of a block of conv_tile.cu, by variant. */
+enum { CONV_TILE_VARIANTS = 8 };
+extern const struct conv_tile_size {
+    int pixels, channels;
+} conv_tile_sizes[CONV_TILE_VARIANTS];
+/* Can a variant compute it? This says nothing about speed: too large a tile is slow. */
+bool conv_tile_fits(const struct conv_spec *s, int64_t variant);
+bool conv_tile_worth(const struct conv_spec *s, int variant);
+
+/* ---- what was chosen ---- */
+
+enum conv_way {
+    CONV_CUDNN_FUSED = 0, /* one cuDNN plan does everything */
+    CONV_CUDNN_PLAIN,     /* a cuDNN plan for the sums, then saccade's pass over them */
+    CONV_DEPTHWISE,       /* saccade's own depthwise kernel */
+    CONV_DIRECT,          /* saccade's own plain kernel, when there is no other */
+    CONV_STEM,            /* saccade's own for few input channels */
+    CONV_TILE,            /* saccade's own for multiples of 8 channels */
+    CONV_WAY_COUNT
+};
+enum { CONV_KNOBS_MAX = 24 };
+
+struct conv_choice {
+    enum conv_way way;
+    int64_t       engine; /* of cuDNN, or the variant of saccade's own kernel */
+    int           knob_count;
+    struct {
+        int64_t type, value;
+    } knobs[CONV_KNOBS_MAX];
+};
+/* "fused 12 3=1,8=0"; 0: it does not fit. */
+size_t conv_choice_print(const struct conv_choice *c, char *out, size_t size);
+/* The text may come from a damaged file. */
+bool conv_choice_parse(const char *text, struct conv_choice *out);
+bool conv_choice_same(const struct conv_choice *a, const struct conv_choice *b);
+
+#endif

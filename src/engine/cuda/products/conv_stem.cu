@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of few input channels, as networks begin: cuDNN's kernels want channels by eights
+// and spend most of their time on zeros (368 microseconds for YOLOX-S at batch 32, where the bytes
+// need 68). Here a block of four warps computes 16 by 16 pixels: it brings the part of the input
+// that their windows see into shared memory and feeds the matrix units (16 pixels of a row by 16
+// taps by 8 channels) from there.
+#include "engine/cuda/products/conv_numbers.cuh"
+
+namespace conv
+{
+
+enum { STEM_THREADS = 128, STEM_ROWS = 4 /* of pixels for a warp */ };
+
+struct stem_memory {
+    uint2    *weights; // [steps][tiles][32]
+    int      *offsets; // [steps * 8]: words from a pixel's first tap to each pair
+    uint32_t *part;    // [rows][pitch]
+};
+
+__device__ __forceinline__ stem_memory stem_shared(const conv_stem_params &p)
+{
+    extern __shared__ uint4 shared[];
+    stem_memory             m;
+    m.weights = reinterpret_cast<uint2 *>(shared);
+    m.offsets = reinterpret_cast<int *>(m.weights + p.shape.steps * p.shape.tiles * 32);
+    m.part = reinterpret_cast<uint32_t *>(m.offsets + p.shape.steps * 8);
+    return m;
+}
+
+__device__ __forceinline__ void stem_fetch16(void *to, const void *from)
+{
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from));
+}
+
+// inside false: zeros.
+__device__ __forceinline__ void stem_fetch4(void *to, const void *from, bool inside)
+{
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    const int      bytes = inside ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(at), "l"(from), "r"(bytes));
+}
+
+__device__ __forceinline__ void stem_load_weights(const conv_stem_params &p, const stem_memory &m,
+                                                  int block, int pitch)
+{
+    const int    count = p.shape.steps * p.shape.tiles * 16;
+    const uint4 *from = (const uint4 *)p.w + (int64_t)block * count;
+    for (int i = threadIdx.x; i < count; i += STEM_THREADS)
+        stem_fetch16(reinterpret_cast<uint4 *>(m.weights) + i, from + i);
+    // Pairs after the last row have weights of zero, so their offset does not matter.
+    for (int i = threadIdx.x; i < p.shape.steps * 8; i += STEM_THREADS) {
+        const int r = i / p.shape.pairs;
+        m.offsets[i] = r < p.kernel_h ? r * pitch + i - r * p.shape.pairs : 0;
+    }
+}
+
+// Copies rows word by word. All copies are in flight at once; row by row and through registers they
+// took seven microseconds per block (measured on one H200).
+__device__ __forceinline__ void stem_fetch_part(const conv_stem_params &p, const stem_memory &m,
+                                                const __half *image, int first_y, int first,
+                                                int pitch)
+{
+    const int rows = conv_stem_rows(p.kernel_h, p.stride), width = p.in_w * p.in_c;
+    for (int r = threadIdx.x >> 5; r < rows; r += STEM_THREADS / 32) {
+        const int     y = first_y + r;
+        const bool    inside = y >= 0 && y < p.in_h;
+        const __half *row = image + (int64_t)(inside ? y : 0) * width;
+        for (int i = threadIdx.x & 31; i < pitch; i += 32) {
+            const int  at = first + 2 * i;
+            const bool real = inside && at >= 0 && at < width;
+            stem_fetch4(m.part + r * pitch + i, row + (real ? at : 0), real);
+        }
+    }
+}
+
+// Element by element, for channels that are not contiguous or rows that are not word-aligned.
+__device__ __forceinline__ void stem_spread_part(const conv_stem_params &p, const stem_memory &m,
+                                                 const __half *image, int first_y, int first_pixel,
+                                                 int pitch)
+{
+    const int rows = conv_stem_rows(p.kernel_h, p.stride), channels = p.shape.channels;
+    __half   *part = reinterpret_cast<__half *>(m.part);
+    for (int i = threadIdx.x; i < rows * pitch * 2; i += STEM_THREADS) {
+        const int r = i / (pitch * 2), at = i - r * pitch * 2 - p.shape.lead, y = first_y + r;
+        const int pixel = first_pixel + (at < 0 ? -1 : at / channels),
+                  c = at < 0 ? channels - 1 : at % channels;
+        const bool real = y >= 0 && y < p.in_h && pixel >= 0 && pixel < p.in_w && c < p.in_c;
+        part[i] = real ? __ldg(image + ((int64_t)y * p.in_w + pixel) * p.in_c + c) : __half(0);
+    }
+}
+
+__device__ __forceinline__ void stem_load_part(const conv_stem_params &p, const stem_memory &m,
+                                               int n, int oy, int ox, int pitch)
+{
+    const int  first = ox * p.stride - p.pad_left, first_y = oy * p.stride - p.pad_top;
+    const bool words =
+        ((uintptr_t)p.x & 3) == 0 && (p.x_sample & 1) == 0 && (p.in_w * p.in_c & 1) == 0;
+    const __half *image = (const __half *)p.x + n * p.x_sample;
+    if (words && p.shape.channels == p.in_c)
+        stem_fetch_part(p, m, image, first_y, first * p.in_c - p.shape.lead, pitch);
+    else
+        stem_spread_part(p, m, image, first_y, first, pitch);
+    asm volatile("cp.async.commit_group;");
+    asm volatile("cp.async.wait_group 0;");
+}
+
+__device__ __forceinline__ void stem_multiply(float (&d)[4], const uint32_t (&a)[4], uint2 b)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+                 "{%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
+}
+
+template <int TILES>
+__device__ __forceinline__ void stem_sums(const conv_stem_params &p, const stem_memory &m,
+                                          int pitch, float (&sum)[STEM_ROWS][TILES][4])
+{
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5,
+              step_words = p.stride * p.shape.channels / 2;
+    const uint32_t *first = m.part + warp * STEM_ROWS * p.stride * pitch + (lane >> 2) * step_words;
+    for (int step = 0; step < p.shape.steps; step++) {
+        const int near = m.offsets[step * 8 + (lane & 3)],
+                  far = m.offsets[step * 8 + (lane & 3) + 4];
+        uint2 b[TILES];
+#pragma unroll
+        for (int j = 0; j < TILES; j++)
+            b[j] = m.weights[(step * TILES + j) * 32 + lane];
+#pragma unroll
+        for (int i = 0; i < STEM_ROWS; i++) {
+            const uint32_t *pixel = first + i * p.stride * pitch, *other = pixel + 8 * step_words;
+            const uint32_t  a[4] = {pixel[near], other[near], pixel[far], other[far]};
+#pragma unroll
+            for (int j = 0; j < TILES; j++)
+                stem_multiply(sum[i][j], a, b[j]);
+        }
+    }
+}
+
+// Finishes and stores the sums of the channels from k on.
+template <int TILES>
+__device__ __forceinline__ void stem_finish(const conv_finish &f, int k,
+                                            float (&sum)[STEM_ROWS][TILES][4])
+{
+#pragma unroll
+    for (int j = 0; j < TILES && f.bias; j++) {
+        const __half *from = (const __half *)f.bias + k + j * 8 + 2 * (threadIdx.x & 3);
+        const float2  bias = __half22float2(__ldg(reinterpret_cast<const __half2 *>(from)));
+#pragma unroll
+        for (int i = 0; i < STEM_ROWS; i++) {
+            sum[i][j][0] += bias.x, sum[i][j][1] += bias.y;
+            sum[i][j][2] += bias.x, sum[i][j][3] += bias.y;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < STEM_ROWS; i++)
+        activate_all(f.act, f.alpha, f.beta, reinterpret_cast<float(&)[TILES * 4]>(sum[i]));
+}
+
+__device__ __forceinline__ uint32_t stem_word(float a, float b)
+{
+    const __half2 h = __floats2half2_rn(a, b);
+    return *reinterpret_cast<const uint32_t *>(&h);
+}
+
+// Each of four neighbouring threads has a word of four tiles; afterwards one has the four words of
+// its tile.
+__device__ __forceinline__ uint4 stem_turn(uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3)
+{
+    const int  t = threadIdx.x & 3;
+    const bool odd = t & 1, high = t & 2;
+    uint32_t   give = odd ? v0 : v1, give2 = odd ? v2 : v3;
+    uint32_t   got = __shfl_xor_sync(~0u, give, 1), got2 = __shfl_xor_sync(~0u, give2, 1);
+    if (odd)
+        v0 = got, v2 = got2;
+    else
+        v1 = got, v3 = got2;
+    give = high ? v0 : v2;
+    give2 = high ? v1 : v3;
+    got = __shfl_xor_sync(~0u, give, 2);
+    got2 = __shfl_xor_sync(~0u, give2, 2);
+    if (high)
+        v0 = got, v1 = got2;
+    else
+        v2 = got, v3 = got2;
+    return make_uint4(v0, v1, v2, v3);
+}
+
+template <int TILES>
+__device__ __forceinline__ void stem_store(__half *y, int k, bool inside,
+                                           const float (&sum)[TILES][4], int half)
+{
+    const int t = threadIdx.x & 3;
+    uint32_t  v[TILES];
+#pragma unroll
+    for (int j = 0; j < TILES; j++)
+        v[j] = stem_word(sum[j][2 * half], sum[j][2 * half + 1]);
+    constexpr int WHOLE = TILES / 4 * 4;
+#pragma unroll
+    for (int j = 0; j < WHOLE; j += 4) {
+        const uint4 whole = stem_turn(v[j], v[j + 1], v[j + 2], v[j + 3]);
+        if (inside)
+            *reinterpret_cast<uint4 *>(y + k + (j + t) * 8) = whole;
+    }
+#pragma unroll
+    for (int j = WHOLE; j < TILES; j++)
+        if (inside)
+            *reinterpret_cast<uint32_t *>(y + k + j * 8 + 2 * t) = v[j];
+}
+
+template <int TILES>
+__global__ void __launch_bounds__(STEM_THREADS)
+    stem_kernel(const __grid_constant__ conv_stem_params p)
+{
+    const stem_memory m = stem_shared(p);
+    const int blocks = p.out_c / 8 / TILES, block = blockIdx.z % blocks, n = blockIdx.z / blocks;
+    const int ox = blockIdx.x * CONV_STEM_SIDE, oy = blockIdx.y * CONV_STEM_SIDE;
+    const int pitch = conv_stem_pitch(p.shape.channels, p.kernel_w, p.stride);
+    float     sum[STEM_ROWS][TILES][4] = {};
+    stem_load_weights(p, m, block, pitch);
+    stem_load_part(p, m, n, oy, ox, pitch);
+    __syncthreads();
+    stem_sums<TILES>(p, m, pitch, sum);
+    stem_finish<TILES>(p.finish, block * TILES * 8, sum);
+    const int lane = threadIdx.x & 31, y = oy + (threadIdx.x >> 5) * STEM_ROWS;
+#pragma unroll
+    for (int i = 0; i < STEM_ROWS; i++)
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int  x = ox + (lane >> 2) + 8 * half;
+            const bool inside = x < p.out_w && y + i < p.out_h;
+            __half    *at =
+                (__half *)p.y + n * p.y_sample + ((int64_t)(y + i) * p.out_w + x) * p.y_pixel;
+            stem_store<TILES>(at, block * TILES * 8, inside, sum[i], half);
+        }
+}
+
+template <int TILES> static cudaError_t run_stem(const conv_stem_params &p, cudaStream_t stream)
+{
+    const int side = CONV_STEM_SIDE,
+              bytes = conv_stem_shared_bytes(&p.shape, p.kernel_h, p.kernel_w, p.stride);
+    const dim3  grid((p.out_w + side - 1) / side, (p.out_h + side - 1) / side,
+                     p.n * (p.out_c / 8 / TILES));
+    cudaError_t res = cudaSuccess;
+    if (bytes > 48 << 10)
+        res = cudaFuncSetAttribute(stem_kernel<TILES>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   bytes);
+    if (res != cudaSuccess)
+        return res;
+    stem_kernel<TILES><<<grid, STEM_THREADS, bytes, stream>>>(p);
+    return cudaGetLastError();
+}
+
+} // namespace conv
+
+extern "C" cudaError_t conv_launch_stem(const conv_stem_params *p, cudaStream_t stream)
+{
+    switch (p->shape.tiles) {
+    case 2: return conv::run_stem<2>(*p, stream);
+    case 4: return conv::run_stem<4>(*p, stream);
+    case 6: return conv::run_stem<6>(*p, stream);
+    default: return cudaErrorNotSupported;
+    }
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the fastest way to compute a convolution: all ways are compiled in parallel, then measured
+ * on maps of the real size. The result serves all convolutions with the same text. A way whose
+ * results differ from saccade's plain kernel is left out: libraries have bugs too. */
+#include <string.h>
+
+#include "engine/cuda/products/conv_trial.h"
+
+/* ---- compiling ---- */
+
+/* A handle for one thread, created on first use by the only piece that uses it. */
+static cudnnHandle_t spare_handle(struct cudnn_gpu *gpu, int i)
+{
+    if (!gpu->spare[i] && gpu->cudnn.api->create(&gpu->spare[i]) != CUDNN_STATUS_SUCCESS)
+        gpu->spare[i] = NULL;
+    return gpu->spare[i];
+}
+
+static void make_piece(void *arg, int piece, int worker)
+{
+    struct conv_trial  *t = arg;
+    struct cudnn_gpu   *gpu = t->state->gpu;
+    struct cudnn_target target = gpu->cudnn;
+    (void)worker;
+    if (cuda_enter(t->dev) != SAC_OK)
+        return;
+    for (int i = piece; i < t->list.count; i += CUDNN_SPARE_HANDLES) {
+        if (gpu->cudnn.handle)
+            target.handle = spare_handle(gpu, piece);
+        t->ready[i] =
+            conv_ready_make(t->dev, &target, t->key, &t->state->spec, &t->list.items[i].choice);
+    }
+    cuda_leave();
+}
+
+/* ---- measuring ---- */
+
+struct turn {
+    const struct conv_state *state;
+    struct conv_pointers     pointers;
+};
+
+static cudaError_t queue_turn(void *arg, cudaStream_t stream)
+{
+    const struct turn *turn = arg;
+    return conv_execute(turn->state, &turn->pointers, stream);
+}
+
+/* Negative: it does not run, or its results are wrong. */
+static double measure_one(struct conv_trial *t, int i, double best_us)
+{
+    struct turn          turn = {.state = t->state, .pointers = conv_trial_pointers(t)};
+    const struct measure m = {queue_turn, &turn, t->state->gpu->stream,
+                              best_us > 0 ? 4 * best_us + 50 : 0};
+    t->state->ready = t->ready[i];
+    if (!conv_trial_right(t, "at first"))
+        return -1;
+    const double us = measure_us(&m);
+    /* Checks again after repeated launches of a graph. */
+    const bool better = us >= 0 && (best_us <= 0 || us < best_us);
+    return better && (!conv_trial_same(t, "in a graph") || !conv_trial_captures(t)) ? -1 : us;
+}
+
+/* The index of the fastest, or -1. */
+static int measure_all(struct conv_trial *t, const struct conv_weights_source *weights,
+                       double *best_us)
+{
+    int best = -1;
+    for (int i = 0; i < t->list.count; i++) {
+        const enum conv_form form = conv_form_of(t->list.items[i].choice.way);
+        if (!t->ready[i] || weights->get(weights->arg, form, &t->state->weights) != SAC_OK)
+            continue;
+        const double us = measure_one(t, i, *best_us);
+        char         text[512] = "";
+        conv_choice_print(&t->list.items[i].choice, text, sizeof text);
+        sac_log(t->dev->ctx, SAC_LOG_TRACE, "cudnn: %s: %.1f us", text, us);
+        if (us >= 0 && (best < 0 || us < *best_us)) {
+            best = i;
+            *best_us = us;
+        }
+    }
+    return best;
+}
+
+static int first_made(const struct conv_trial *t)
+{
+    int i = 0;
+    while (i < t->list.count && !t->ready[i])
+        i++;
+    return i < t->list.count ? i : -1;
+}
+
+static void finish_trial(struct conv_trial *t, int keep)
+{
+    for (int i = 0; i < t->list.count; i++)
+        if (i != keep)
+            conv_ready_destroy(t->ready[i]);
+    t->state->ready = keep >= 0 ? t->ready[keep] : NULL;
+    conv_trial_finish(t);
+}
+
+static void say_best(const struct conv_trial *t, double best_us, int64_t made_ns)
+{
+    char text[512] = "";
+    conv_choice_print(&t->state->ready->choice, text, sizeof text);
+    sac_log(t->dev->ctx, SAC_LOG_DEBUG,
+            "cudnn: %s: %s, %.1f us; %d ways, made in %.0f ms, measured in %.0f", t->state->label,
+            text, best_us, t->list.count, (double)(made_ns - t->began_ns) * 1e-6,
+            (double)(sac_time_ns() - made_ns) * 1e-6);
+}
+
+static void remember(const char *key, const struct conv_choice *choice)
+{
+    char text[SAC_KERNEL_CHOICE_MAX];
+    if (conv_choice_print(choice, text, sizeof text))
+        tuned_remember(key, text);
+}
+
+/* false: nothing runs. */
+static bool try_all(struct sac_device *dev, struct conv_state *state,
+                    const struct conv_weights_source *weights, const char *key,
+                    const float *numbers)
+{
+    struct conv_trial *t = sac_new(struct conv_trial);
+    double             best_us = 0;
+    if (!t)
+        return false;
+    /* one at a time, so that measurements do not disturb each other */
+    pthread_mutex_lock(&state->gpu->tuning);
+    *t = (struct conv_trial){.dev = dev, .state = state, .key = key, .began_ns = sac_time_ns()};
+    conv_ways_list(&state->gpu->cudnn, &state->spec, &t->list);
+    sac_device_parallel(dev, SAC_MIN(t->list.count, (int)CUDNN_SPARE_HANDLES), make_piece, t);
+    const int64_t made_ns = sac_time_ns();
+    const int     best =
+        conv_trial_begin(t, numbers) == SAC_OK ? measure_all(t, weights, &best_us) : first_made(t);
+    cudaStreamSynchronize(state->gpu->stream); /* a way that was abandoned may still be running */
+    finish_trial(t, best);
+    if (best >= 0)
+        say_best(t, best_us, made_ns);
+    if (best >= 0 && best_us > 0)
+        remember(key, &state->ready->choice);
+    pthread_mutex_unlock(&state->gpu->tuning);
+    sac_free(t);
+    return best >= 0;
+}
+
+/* ---- choosing ---- */
+
+static bool take(struct sac_device *dev, struct conv_state *s, const char *key,
+                 const struct conv_choice *choice)
+{
+    s->ready = conv_share(key, choice);
+    if (!s->ready)
+        s->ready = conv_ready_make(dev, &s->gpu->cudnn, key, &s->spec, choice);
+    return s->ready != NULL;
+}
+
+/* Does the only ready way compute the right result? */
+static bool is_right(struct sac_device *dev, struct conv_state *s,
+                     const struct conv_weights_source *weights, const char *key,
+                     const float *numbers)
+{
+    struct conv_trial *t = sac_new(struct conv_trial);
+    if (!t)
+        return false;
+    *t = (struct conv_trial){
+        .dev = dev, .state = s, .key = key, .list.count = 1, .ready = {s->ready}};
+    pthread_mutex_lock(&s->gpu->tuning);
+    bool right =
+        weights->get(weights->arg, conv_form_of(s->ready->choice.way), &s->weights) == SAC_OK;
+    /* without memory for a trial it is trusted */
+    if (right && conv_trial_begin(t, numbers) == SAC_OK)
+        right = conv_trial_right(t, "at first") && conv_trial_captures(t);
+    cudaStreamSynchronize(s->gpu->stream);
+    conv_trial_finish(t);
+    pthread_mutex_unlock(&s->gpu->tuning);
+    sac_free(t);
+    return right;
+}
+
+static bool take_likely(struct sac_device *dev, struct conv_state *s,
+                        const struct conv_weights_source *weights, const char *key,
+                        const float *numbers)
+{
+    struct conv_ways l;
+    s->ready = conv_share(key, NULL);
+    if (s->ready)
+        return true;
+    conv_ways_list(&s->gpu->cudnn, &s->spec, &l);
+    for (int i = 0; i < l.count; i++) {
+        if (!take(dev, s, key, &l.items[i].choice))
+            continue;
+        if (is_right(dev, s, weights, key, numbers))
+            return true;
+        conv_ready_unref(&s->ready);
+    }
+    return false;
+}
+
+static bool choose(struct sac_device *dev, struct conv_state *state,
+                   const struct sac_kernel_plan *plan, const struct conv_weights_source *weights,
+                   const char *key)
+{
+    struct conv_choice choice;
+    char               text[SAC_KERNEL_CHOICE_MAX];
+    if (plan->choice && conv_choice_parse(plan->choice, &choice)) {
+        if (take(dev, state, key, &choice))
+            return true;
+        sac_log(dev->ctx, SAC_LOG_DEBUG, "%s: '%.200s' of the plan file does not run here",
+                state->label, plan->choice);
+    }
+    if (tuned_recall(key, text) && conv_choice_parse(text, &choice) &&
+        take(dev, state, key, &choice))
+        return true;
+    const float *numbers = plan->call->in[1].data;
+    return plan->measure ? try_all(dev, state, weights, key, numbers)
+                         : take_likely(dev, state, weights, key, numbers);
+}
+
+/* For convolutions that cuDNN does not support, or without cuDNN. It is slow, so it is logged. */
+static bool take_direct(struct sac_device *dev, struct conv_state *state, const char *key)
+{
+    const struct conv_choice direct = {.way = CONV_DIRECT};
+    if (state->gpu->cudnn.handle)
+        sac_log(dev->ctx, SAC_LOG_INFO,
+                "%s: cuDNN has no plan for it; a slow kernel of saccade's computes it",
+                state->label);
+    return take(dev, state, key, &direct);
+}
+
+sac_result conv_choose(struct sac_device *dev, struct conv_state *state,
+                       const struct sac_kernel_plan     *plan,
+                       const struct conv_weights_source *weights)
+{
+    char key[CONV_KEY_MAX];
+    if (!conv_key(dev, &state->spec, key))
+        return SAC_OP_FAIL(plan->call, SAC_ERR_LIMIT, "its numbers are too long");
+    if (!choose(dev, state, plan, weights, key) && !take_direct(dev, state, key))
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    conv_ready_keep(dev, key, state->ready);
+    conv_offer(key, state->ready);
+    return weights->get(weights->arg, conv_form_of(state->ready->choice.way), &state->weights);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ways to compute a convolution, saccade's own kernels and those that cuDNN's heuristics offer,
+ * and how one of them is compiled. */
+#include <stdio.h>
+
+#include "engine/cuda/products/conv_kernel.h"
+#include "engine/cuda/products/cudnn_store.h"
+
+/* NVRTC serialises compilations: with four threads YOLOX-S took 12 to 18 seconds per batch size
+ * (one H200), so there are two. */
+enum { LIST_MAX = 32, FUSED_MAX = 6, COMPILED_MAX = 2, PLAIN_MAX = 5, ENOUGH = 4 };
+static const int64_t WORKSPACE_MAX = 512 << 20;
+
+enum conv_form conv_form_of(enum conv_way way)
+{
+    return way == CONV_DEPTHWISE || way == CONV_DIRECT ? CONV_FORM_TAPS
+           : way == CONV_STEM                          ? CONV_FORM_STEM
+                                                       : CONV_FORM_LAST;
+}
+
+/* ---- compiling ---- */
+
+static void say_refused(struct sac_device *dev, const struct conv_choice *choice,
+                        const struct cudnn_set *set)
+{
+    char text[512] = "", why[512];
+    conv_choice_print(choice, text, sizeof text);
+    cudnn_say(set, why, sizeof why);
+    sac_log(dev->ctx, SAC_LOG_DEBUG, "cudnn: not %s: %s", text, why);
+}
+
+/* Compiling takes a quarter of a second and more; a precompiled plan takes less than a
+ * millisecond. */
+static const int64_t LONG_NS = 30 * 1000 * 1000;
+
+/* What a kept plan depends on. */
+static char *store_key(const char *key, const struct conv_choice *choice)
+{
+    char text[512] = "";
+    int  driver = 0;
+    if (cudaDriverGetVersion(&driver) != cudaSuccess ||
+        !conv_choice_print(choice, text, sizeof text))
+        return NULL;
+    return sac_asprintf("%s, driver %d, %s: %s", sac_kernels_cudnn.name, driver, key, text);
+}
+
+static bool read_kept(const struct cudnn_target *target, const char *key, struct conv_ready *r)
+{
+    char  *name = store_key(key, &r->choice);
+    size_t size = 0;
+    char  *text = name ? cudnn_store_load(name, &size) : NULL;
+    bool   good = text && cudnn_plan_read(target, text, size, &r->plan);
+    if (text && !good)
+        cudnn_plan_finish(&r->plan);
+    sac_free(text);
+    sac_free(name);
+    r->kept = good;
+    return good;
+}
+
+void conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready *r)
+{
+    if (r->kept || !r->plan.plan)
+        return;
+    char  *name = store_key(key, &r->choice);
+    size_t size = 0;
+    char  *text = name ? cudnn_plan_text(&r->plan, &size) : NULL;
+    r->kept = true; /* or cannot be kept: no second attempt */
+    if (text && cudnn_store_save(name, text, size))
+        sac_log(dev->ctx, SAC_LOG_DEBUG, "cudnn: a plan of %zu bytes is kept in the cache", size);
+    sac_free(text);
+    sac_free(name);
+}
+
+static bool make_cudnn(struct sac_device *dev, const struct cudnn_target *target, const char *key,
+                       const struct conv_spec *spec, struct conv_ready *r)
+{
+    const bool fused = r->choice.way == CONV_CUDNN_FUSED;
+    if (!target->handle || (fused && !cudnn_graph_can_fuse(spec)))
+        return false;
+    r->graph.fused = fused;
+    if (read_kept(target, key, r))
+        return r->plan.workspace <= WORKSPACE_MAX;
+    if (!cudnn_graph_make(target, spec, fused, &r->graph)) {
+        say_refused(dev, &r->choice, &r->graph.set);
+        return false;
+    }
+    const int64_t began = sac_time_ns();
+    if (!cudnn_plan_make(target, &r->graph, &r->choice, &r->plan)) {
+        say_refused(dev, &r->choice, &r->plan.set);
+        return false;
+    }
+    r->kept = sac_time_ns() - began < LONG_NS;
+    return r->plan.workspace <= WORKSPACE_MAX;
+}
+
+struct conv_ready *conv_ready_make(struct sac_device *dev, const struct cudnn_target *target,
+                                   const char *key, const struct conv_spec *spec,
+                                   const struct conv_choice *choice)
+{
+    struct conv_ready     *r = sac_new(struct conv_ready);
+    struct conv_stem_shape stem;
+    bool                   ok = false;
+    if (!r)
+        return NULL;
+    r->choice = *choice;
+    r->users = 1;
+    switch (choice->way) {
+    case CONV_DEPTHWISE:
+        ok = conv_is_depthwise(spec) && choice->engine == 0 && choice->knob_count == 0;
+        break;
+    case CONV_STEM:
+        ok = conv_stem_shape_of(spec, &stem) && choice->engine == 0 && choice->knob_count == 0;
+        break;
+    case CONV_TILE: ok = conv_tile_fits(spec, choice->engine) && choice->knob_count == 0; break;
+    case CONV_DIRECT: ok = choice->engine == 0 && choice->knob_count == 0; break;
+    case CONV_CUDNN_FUSED:
+    case CONV_CUDNN_PLAIN: ok = make_cudnn(dev, target, key, spec, r); break;
+    default: break;
+    }
+    if (ok)
+        return r;
+    conv_ready_destroy(r);
+    return NULL;
+}
+
+void conv_ready_destroy(struct conv_ready *r)
+{
+    if (!r)
+        return;
+    cudnn_plan_finish(&r->plan);
+    cudnn_graph_finish(&r->graph);
+    sac_free(r);
+}
+
+/* ---- what there is ---- */
+
+static void add(struct conv_ways *l, const struct cudnn_candidate *c)
+{
+    for (int i = 0; i < l->count; i++)
+        if (conv_choice_same(&l->items[i].choice, &c->choice))
+            return;
+    if (l->count == CONV_TRIED_MAX || (c->runtime && l->compiled == COMPILED_MAX))
+        return;
+    l->compiled += c->runtime;
+    l->items[l->count++] = *c;
+}
+
+/* The first few of one kind of graph. Where precompiled kernels exist, none are compiled. */
+static void add_from(struct conv_ways *l, const struct cudnn_target *t, const struct conv_spec *s,
+                     bool fused, cudnnBackendHeurMode_t mode, int max)
+{
+    struct cudnn_graph     g;
+    struct cudnn_candidate found[LIST_MAX];
+    const int              before = l->count;
+    int                    n = 0, ready = 0;
+    if (cudnn_graph_make(t, s, fused, &g))
+        n = cudnn_graph_candidates(t, &g, s, mode, found, LIST_MAX);
+    cudnn_graph_finish(&g);
+    for (int i = 0; i < n; i++)
+        ready += !found[i].runtime;
+    for (int i = 0; i < n && l->count - before < max; i++)
+        if (!found[i].runtime || ready == 0)
+            add(l, &found[i]);
+}
+
+static bool wants_fusion(const struct conv_spec *s)
+{
+    return s->bias || s->act.kind != SAC_ACT_NONE || s->residual_kind != SAC_RESIDUAL_NONE;
+}
+
+static void add_tiles(struct conv_ways *l, const struct conv_spec *s)
+{
+    for (int v = 0; v < CONV_TILE_VARIANTS; v++) {
+        const struct cudnn_candidate c = {.choice = {.way = CONV_TILE, .engine = v}};
+        if (conv_tile_fits(s, v) && conv_tile_worth(s, v))
+            add(l, &c);
+    }
+}
+
+void conv_ways_list(const struct cudnn_target *t, const struct conv_spec *s, struct conv_ways *out)
+{
+    const struct cudnn_candidate depthwise = {.choice.way = CONV_DEPTHWISE},
+                                 stem = {.choice.way = CONV_STEM};
+    struct conv_stem_shape shape;
+    *out = (struct conv_ways){.count = 0};
+    if (conv_is_depthwise(s))
+        add(out, &depthwise);
+    if (conv_stem_shape_of(s, &shape))
+        add(out, &stem);
+    if (!t->handle) {
+        add_tiles(out, s);
+        return;
+    }
+    const bool fuse = wants_fusion(s) && cudnn_graph_can_fuse(s);
+    const int  own = out->count;
+    if (fuse)
+        add_from(out, t, s, true, CUDNN_HEUR_MODE_A, FUSED_MAX);
+    const bool first_fused = out->count > own;
+    add_from(out, t, s, false, CUDNN_HEUR_MODE_A, PLAIN_MAX);
+    if (fuse && !first_fused) /* compiling from this list takes up to four seconds */
+        add_from(out, t, s, true, CUDNN_HEUR_MODE_FALLBACK, 1);
+    if (out->count - own < ENOUGH) /* they run anywhere, and up to a thousand times longer */
+        add_from(out, t, s, false, CUDNN_HEUR_MODE_FALLBACK, 2);
+    add_tiles(out, s);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NVIDIA's libraries for networks, opened once per process. */
+#ifndef SAC_ENGINE_CUDA_LIBRARIES_H
+#define SAC_ENGINE_CUDA_LIBRARIES_H
+
+#include "engine/cuda/products/cublas_api.h"
+#include "engine/cuda/cuda.h"
+#include "engine/cuda/products/cudnn_api.h"
+
+struct cuda_libraries {
+    struct sac_nvidia_library found[SAC_NVIDIA_COUNT];
+    bool                      has_cudnn, has_cublas;
+    struct cudnn_api          cudnn;
+    struct cublas_api         cublas;
+};
+/* Opened by the first call; found says what is missing. Any thread. */
+const struct cuda_libraries *cuda_libraries(void);
+
+/* The provider's state for a GPU. Created once and kept until the process ends, like the libraries'
+ * own state in the GPU's primary context, although devices open and close. */
+enum { CUDNN_SPARE_HANDLES = 8 };
+struct cudnn_gpu {
+    pthread_mutex_t     lock; /* guards the handle's stream, and the rest during creation */
+    bool                known;
+    struct cudnn_target cudnn;  /* handle NULL: no cuDNN */
+    cublasLtHandle_t    cublas; /* NULL: none */
+    pthread_mutex_t     tuning; /* held while ways are measured; guards the rest */
+    cudaStream_t        stream;
+    /* One per thread, for compiling plans in parallel. */
+    cudnnHandle_t spare[CUDNN_SPARE_HANDLES];
+};
+/* For an open device. Errors: SAC_ERR_UNSUPPORTED, with the sentence, when neither library is
+ * found. */
+sac_result        cudnn_gpu_open(struct sac_device *dev);
+struct cudnn_gpu *cudnn_gpu_of(struct sac_device *dev);
+
+#endif

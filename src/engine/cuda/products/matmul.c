@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gemm and MatMul for the planner, by cuBLASLt. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cuda/products/conv_launch.h"
+#include "engine/cuda/products/products.h"
+#include "engine/cuda/products/matmul_lt.h"
+
+enum { WORKSPACE_ALIGN = 256, CANDIDATES_MAX = 8, KEY_MAX = 400 };
+
+struct matmul_state {
+    struct cudnn_gpu  *gpu;
+    struct matmul_spec spec;
+    struct matmul_lt   lt;
+    const void        *taken[3]; /* constants on the device */
+    char               label[96];
+};
+
+static bool matmul_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                            size_t why_size)
+{
+    struct matmul_spec              spec;
+    struct matmul_lt                lt;
+    cublasLtMatmulHeuristicResult_t first;
+    struct cudnn_gpu               *gpu = cudnn_gpu_of(dev);
+    const enum sac_layout           layout =
+        plan->precision == SAC_PRECISION_FP16 ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
+    if (!gpu->cublas) {
+        snprintf(why, why_size, "there is no cuBLASLt");
+        return false;
+    }
+    if (!matmul_spec_read(plan, &spec, why, why_size))
+        return false;
+    const bool scaled = spec.bias && spec.bias_scale != 1;
+    bool       ok = (!scaled || plan->weights) && cuda_enter(dev) == SAC_OK;
+    if (ok) {
+        ok = matmul_lt_make(gpu, &cuda_libraries()->cublas, &spec, &lt) &&
+             matmul_lt_candidates(&lt, &spec, &first, 1) > 0;
+        matmul_lt_finish(&lt);
+        cuda_leave();
+    }
+    if (!ok)
+        snprintf(why, why_size, "cuBLASLt has no kernel for it");
+    plan->in_layout[0] = plan->in_layout[1] = plan->in_layout[2] = plan->out_layout[0] = layout;
+    plan->in_place = -1;
+    return ok;
+}
+
+/* ---- constants ---- */
+
+struct source {
+    const struct sac_operand *o;
+    float                     scale;
+    bool                      half;
+};
+
+static void fill_constant(void *arg, void *host)
+{
+    const struct source *s = arg;
+    const float         *from = s->o->data;
+    const int64_t        count = sac_operand_elements(s->o);
+    for (int64_t i = 0; i < count; i++)
+        if (s->half)
+            ((uint16_t *)host)[i] = sac_float_to_half(from[i] * s->scale);
+        else
+            ((float *)host)[i] = from[i] * s->scale;
+}
+
+static sac_result take_constants(struct matmul_state *s, struct sac_kernel_plan *plan)
+{
+    struct sac_weights *w = plan->weights;
+    sac_result          res = SAC_OK;
+    for (int i = 0; i < 3 && res == SAC_OK && w; i++) {
+        const struct sac_operand *o = &plan->call->in[i];
+        struct source             source = {o, i == 2 && s->spec.bias ? s->spec.bias_scale : 1,
+                                            s->spec.precision == SAC_PRECISION_FP16};
+        char                      form[64];
+        void                     *device = NULL;
+        if (!sac_op_has(plan->call, i) || !o->data)
+            continue;
+        snprintf(form, sizeof form, "numbers %s times %.9g", source.half ? "f16" : "f32",
+                 (double)source.scale);
+        res = w->ops->get(w, o->data, form,
+                          (size_t)sac_operand_elements(o) * matmul_element(&s->spec), fill_constant,
+                          &source, &device);
+        s->taken[i] = device;
+        plan->in_taken[i] = true;
+    }
+    return res;
+}
+
+/* ---- running ---- */
+
+static cudaError_t execute(struct matmul_state *s, const struct matmul_pointers *p,
+                           cudaStream_t stream)
+{
+    pthread_mutex_lock(&s->gpu->lock); /* guards the descriptor, which holds the bias */
+    const cublasStatus_t res = matmul_lt_run(&s->lt, &s->spec, p, stream);
+    pthread_mutex_unlock(&s->gpu->lock);
+    return res == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorUnknown;
+}
+
+static void *aligned(void *scratch)
+{
+    return (void *)(((uintptr_t)scratch + WORKSPACE_ALIGN - 1) & ~(uintptr_t)(WORKSPACE_ALIGN - 1));
+}
+
+static sac_result matmul_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                             void *scratch, struct sac_stream *stream)
+{
+    struct matmul_state         *s = state;
+    const bool                   third = s->spec.bias || s->spec.matrix;
+    const struct matmul_pointers p = {.a = s->taken[0] ? s->taken[0] : in[0],
+                                      .b = s->taken[1] ? s->taken[1] : in[1],
+                                      .c = !third        ? NULL
+                                           : s->taken[2] ? s->taken[2]
+                                                         : in[2],
+                                      .bias = !third        ? NULL
+                                              : s->taken[2] ? s->taken[2]
+                                                            : in[2],
+                                      .y = out[0],
+                                      .workspace = s->lt.workspace ? aligned(scratch) : NULL};
+    sac_result                   res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    if (execute(s, &p, cuda_stream_of(dev, stream)) != cudaSuccess) {
+        cudaGetLastError();
+        res = SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: cuBLASLt refuses to run", s->label);
+    }
+    cuda_leave();
+    return res;
+}
+
+/* ---- choosing ---- */
+
+_Static_assert(sizeof(cublasLtMatmulAlgo_t) == MATMUL_CHOICE_BYTES, "a variant is 64 bytes");
+
+struct trial {
+    struct matmul_state   *state;
+    struct matmul_pointers pointers;
+    struct sac_buffer     *memory[5]; /* a, b, y, c or bias, workspace */
+};
+
+static cudaError_t queue_turn(void *arg, cudaStream_t stream)
+{
+    const struct trial *t = arg;
+    return execute(t->state, &t->pointers, stream);
+}
+
+static int64_t span(const struct matmul_spec *s, int64_t matrix, int64_t step, const int64_t *at)
+{
+    int64_t last = 0;
+    for (int i = 0; i < s->turns; i++)
+        last = SAC_MAX(last, at ? at[i] : i * s->batch * step);
+    return last + (s->batch - 1) * step + matrix;
+}
+
+static sac_result take_memory(struct sac_device *dev, struct trial *t)
+{
+    const struct matmul_spec *s = &t->state->spec;
+    const int64_t             counts[4] = {
+                    span(s, s->m * s->k, s->a_step, s->a_at),
+                    span(s, s->k * s->n, s->b_step, s->b_at),
+                    span(s, s->m * s->n, s->y_step, NULL),
+        s->matrix ? s->m * s->n : s->n,
+    };
+    sac_result res = SAC_OK;
+    for (int i = 0; i < 4 && res == SAC_OK; i++)
+        res = sac_buffer_create(dev, (size_t)counts[i] * matmul_element(s), "measuring products",
+                                &t->memory[i]);
+    if (res == SAC_OK)
+        res = sac_buffer_create(dev, 33 << 20, "measuring products", &t->memory[4]);
+    if (res == SAC_OK) /* work queued on the device's own stream may still use this memory */
+        res = cuda_check(dev, cudaStreamSynchronize(cuda_stream_of(dev, NULL)), "queued work");
+    if (res != SAC_OK)
+        return res;
+    for (int i = 0; i < 4; i++)
+        conv_launch_fill(sac_buffer_data(t->memory[i]), s->precision == SAC_PRECISION_FP16,
+                         counts[i], t->state->gpu->stream);
+    t->pointers = (struct matmul_pointers){.a = sac_buffer_data(t->memory[0]),
+                                           .b = sac_buffer_data(t->memory[1]),
+                                           .c = sac_buffer_data(t->memory[3]),
+                                           .bias = sac_buffer_data(t->memory[3]),
+                                           .y = sac_buffer_data(t->memory[2]),
+                                           .workspace = aligned(sac_buffer_data(t->memory[4]))};
+    return SAC_OK;
+}
+
+static int fastest(struct trial *t, const cublasLtMatmulHeuristicResult_t *found, int count,
+                   double *best_us)
+{
+    int best = -1;
+    for (int i = 0; i < count; i++) {
+        const struct measure m = {queue_turn, t, t->state->gpu->stream,
+                                  *best_us > 0 ? 4 * *best_us + 50 : 0};
+        t->state->lt.algo = found[i].algo;
+        t->state->lt.workspace = found[i].workspaceSize;
+        const double us = measure_us(&m);
+        if (us >= 0 && (best < 0 || us < *best_us)) {
+            best = i;
+            *best_us = us;
+        }
+    }
+    return best;
+}
+
+static int measure_best(struct sac_device *dev, struct matmul_state *s,
+                        const cublasLtMatmulHeuristicResult_t *found, int count)
+{
+    struct trial  t = {.state = s};
+    double        best_us = 0;
+    const int64_t began = sac_time_ns();
+    pthread_mutex_lock(&s->gpu->tuning);
+    int best = take_memory(dev, &t) == SAC_OK ? fastest(&t, found, count, &best_us) : 0;
+    cudaStreamSynchronize(s->gpu->stream);
+    for (size_t i = 0; i < SAC_COUNT(t.memory); i++)
+        sac_buffer_unref(&t.memory[i]);
+    pthread_mutex_unlock(&s->gpu->tuning);
+    sac_log(dev->ctx, SAC_LOG_DEBUG, "cublaslt: %s: variant %d of %d, %.1f us; measured in %.0f ms",
+            s->label, best, count, best_us, (double)(sac_time_ns() - began) * 1e-6);
+    return best;
+}
+
+static void write_choice(const struct matmul_state *s, struct sac_kernel_plan *plan)
+{
+    unsigned char bytes[MATMUL_CHOICE_BYTES];
+    memcpy(bytes, &s->lt.algo, sizeof bytes);
+    matmul_choice_print(bytes, plan->chosen, sizeof plan->chosen);
+}
+
+static bool take_text(struct matmul_state *s, const char *text)
+{
+    cublasLtMatmulAlgo_t algo;
+    unsigned char        bytes[MATMUL_CHOICE_BYTES];
+    if (!matmul_choice_parse(text, bytes))
+        return false;
+    memcpy(&algo, bytes, sizeof algo);
+    return matmul_lt_take(&s->lt, &algo);
+}
+
+/* The GPU's context must be current. */
+static bool choose(struct sac_device *dev, struct matmul_state *s, struct sac_kernel_plan *plan)
+{
+    cublasLtMatmulHeuristicResult_t found[CANDIDATES_MAX];
+    char                            key[KEY_MAX], text[SAC_KERNEL_CHOICE_MAX];
+    const int  at = snprintf(key, sizeof key, "%d %.120s ", dev->index, dev->description);
+    const bool has_key = matmul_spec_text(&s->spec, key + at, sizeof key - (size_t)at) > 0;
+    if (plan->choice && take_text(s, plan->choice))
+        return true;
+    if (has_key && tuned_recall(key, text) && take_text(s, text))
+        return true;
+    const int count =
+        matmul_lt_candidates(&s->lt, &s->spec, found, plan->measure ? CANDIDATES_MAX : 1);
+    int best = count > 0 ? 0 : -1;
+    if (plan->measure && count > 1)
+        best = measure_best(dev, s, found, count);
+    if (best < 0)
+        return false;
+    s->lt.algo = found[best].algo;
+    s->lt.workspace = found[best].workspaceSize;
+    write_choice(s, plan);
+    if (plan->measure && has_key)
+        tuned_remember(key, plan->chosen);
+    return true;
+}
+
+/* ---- the state ---- */
+
+static void matmul_release(void *state)
+{
+    struct matmul_state *s = state;
+    if (s && s->lt.api)
+        matmul_lt_finish(&s->lt);
+    sac_free(s);
+}
+
+static sac_result make(struct sac_device *dev, struct matmul_state *s, struct sac_kernel_plan *plan)
+{
+    sac_result res = take_constants(s, plan);
+    if (res == SAC_OK)
+        res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    if (!matmul_lt_make(s->gpu, &cuda_libraries()->cublas, &s->spec, &s->lt) ||
+        !choose(dev, s, plan))
+        res = SAC_OP_FAIL(plan->call, SAC_ERR_UNSUPPORTED, "cuBLASLt has no kernel for it: %s",
+                          s->lt.api->status_string(s->lt.status));
+    cuda_leave();
+    return res;
+}
+
+static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
+{
+    char                 why[128] = "", label[256];
+    struct matmul_state *s = sac_new(struct matmul_state);
+    if (!s)
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    s->gpu = cudnn_gpu_of(dev);
+    snprintf(s->label, sizeof s->label, "%.90s",
+             sac_node_label(plan->call->node, label, sizeof label));
+    sac_result res = matmul_spec_read(plan, &s->spec, why, sizeof why)
+                         ? make(dev, s, plan)
+                         : SAC_OP_FAIL(plan->call, SAC_ERR_UNSUPPORTED, "%s", why);
+    if (res != SAC_OK) {
+        matmul_release(s);
+        return res;
+    }
+    write_choice(s, plan);
+    plan->scratch_bytes = s->lt.workspace ? s->lt.workspace + WORKSPACE_ALIGN : 0;
+    plan->state = s;
+    snprintf(plan->implementation, sizeof plan->implementation, "cublaslt");
+    return SAC_OK;
+}
+
+#define MATMUL_KERNEL(op)                                                        \
+    {                                                                            \
+        SAC_OP_##op, matmul_supports, matmul_prepare, matmul_run, matmul_release \
+    }
+const struct sac_kernel cudnn_Gemm = MATMUL_KERNEL(Gemm);
+const struct sac_kernel cudnn_MatMul = MATMUL_KERNEL(MatMul);

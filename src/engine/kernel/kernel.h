@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fast kernels: what a device, or an accelerator plug-in, offers for the operators.
+ *
+ * The planner asks each provider of the device in turn (plug-in first, then the device's own, then
+ * the reference row) for each node whose shapes are known: supports, then prepare. What prepare
+ * makes, run uses and release frees. A fused group is a node like any other (domain "saccade").
+ */
+#ifndef SAC_ENGINE_KERNEL_H
+#define SAC_ENGINE_KERNEL_H
+
+#include <saccade/model.h>
+
+#include "device/device.h"
+#include "engine/ops/op.h"
+
+enum { SAC_KERNEL_ABI = 4 };
+
+/* Constants on a device whose memory is not the host's, one copy for all plans of a model, in the
+ * form that the kernel reads. fill writes `bytes` of that form to host memory; it is called when no
+ * plan has done so before. The key is data and form. Valid as long as the model. */
+struct sac_weights;
+struct sac_weights_ops {
+    sac_result (*get)(struct sac_weights *w, const void *data, const char *form, size_t bytes,
+                      void (*fill)(void *arg, void *host), void *arg, void **device);
+};
+struct sac_weights {
+    const struct sac_weights_ops *ops;
+};
+
+enum { SAC_KERNEL_CHOICE_MAX = 512 };
+
+/* What the planner and a kernel agree on for one node. Dims in call.in/out are the logical ones
+ * (ONNX order) whatever the layout. */
+struct sac_kernel_plan {
+    struct sac_op_call *call;      /* shapes; data of constants, in host memory, as in the file */
+    enum sac_precision  precision; /* never SAC_PRECISION_DEFAULT */
+    struct sac_weights *weights;   /* NULL: run reads constants in place */
+    /* in: what prepare wrote to chosen for the same node, shapes, device and libraries. prepare
+     * takes that variant and measures nothing. It comes from a plan file, so invalid text must do
+     * no harm. NULL: none. Then, with measure, prepare may try its variants on the device; the
+     * caller holds no lock that kernels need and nothing else of this model runs. Without measure,
+     * it takes the variant that is probably best. */
+    const char *choice;
+    bool        measure;
+    /* out of prepare: one printable line that names the variant it took; empty: it has only one. */
+    char chosen[SAC_KERNEL_CHOICE_MAX];
+    /* out of prepare: the state has its own copy of this constant (through weights), and run's
+     * pointer is NULL. The planner copies the others to the device, in in_layout. */
+    bool in_taken[SAC_OP_INPUTS_MAX];
+    /* in: current; supports may ask for others */
+    enum sac_layout in_layout[SAC_OP_INPUTS_MAX];
+    enum sac_layout out_layout[SAC_OP_OUTPUTS_MAX];
+    /* out of supports: output 0 may have any layout; out_layout[0] is final only in prepare. */
+    bool writes_any;
+    /* Concat by placement: a CHANNELS_LAST operand may be a slice of the channels (or of the
+     * outermost spatial axis) of a wider value. strided (out of supports): run takes such inputs
+     * and outputs. Then, from prepare on, these are the elements from one pixel and from one sample
+     * to the next; 0: dense. */
+    bool    strided;
+    int64_t in_pixel[SAC_OP_INPUTS_MAX], in_sample[SAC_OP_INPUTS_MAX];
+    int64_t out_pixel[SAC_OP_OUTPUTS_MAX], out_sample[SAC_OP_OUTPUTS_MAX];
+    /* From prepare on: alignment of the addresses in bytes (parts may begin anywhere). */
+    int    in_align[SAC_OP_INPUTS_MAX], out_align[SAC_OP_OUTPUTS_MAX];
+    size_t scratch_bytes;     /* out: from the arena, during run only */
+    int    in_place;          /* out: input whose memory out[0] may take over when nobody
+                                 else needs it (same bytes; run then sees equal
+                                 pointers); -1: none. Default: of elementwise rows the
+                                 first input that fits */
+    void *state;              /* out */
+    char  implementation[64]; /* out: for inspect: "jit:avx512_core", "avx512" */
+};
+
+struct sac_kernel {
+    enum sac_op_id id;
+    /* Can it run with these shapes and dtypes? Sets the wanted layouts. why: for inspect and
+     * debug. */
+    bool (*supports)(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
+                     size_t why_size);
+    sac_result (*prepare)(struct sac_device *dev, struct sac_kernel_plan *plan);
+    sac_result (*run)(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                      void *scratch, struct sac_stream *stream);
+    void (*release)(void *state);
+};
+
+struct sac_kernel_provider {
+    uint32_t    abi;         /* SAC_KERNEL_ABI */
+    uint32_t    struct_size; /* sizeof (struct sac_kernel_provider) */
+    uint32_t    op_count;    /* SAC_OP_COUNT it was built with: ids must agree */
+    const char *name; /* "onednn 2.6.3": with the library's version, as plan files are keyed by
+                         it; complete once open was called */
+    /* open is called before any kernel of this device (for the CPU: once for all CPU devices) and
+     * sets the error when something is missing. close is called when the device closes, with all
+     * work done and all states released. NULL: nothing to do. */
+    sac_result (*open)(struct sac_device *dev);
+    void (*close)(struct sac_device *dev);
+    const struct sac_kernel *const *kernels; /* [SAC_OP_COUNT], NULL where it has none */
+};
+/* A plug-in exports `const struct sac_kernel_provider *sac_kernel_provider_v1(void)`. */
+
+/* On a device whose memory is not the host's (sac_device_ops.providers) run queues its work on the
+ * stream and returns. It allocates nothing, waits for nothing and copies nothing from or to the
+ * host, so that a plan's steps can be captured into one graph that is launched repeatedly. float32
+ * operands have the layouts that supports asked for: with FP16 a kernel should ask for the *_HALF
+ * ones. */
+
+/* The plug-in is searched for in the folders of SACCADE_PLUGIN_PATH (separated by ':') or, when
+ * that is not set, near the library: in its folder, in saccade/ under it, and where the build puts
+ * it. */
+
+/* The *count providers of a device in the order in which they are asked, opened on first use. The
+ * log then names them (at debug; at info when one is missing). The reference rows come after all of
+ * them and are not listed. Any thread. */
+const struct sac_kernel_provider *const *sac_kernel_providers(struct sac_device *dev, int *count);
+/* The kernels of a device, in words: "avx512 kernels and onednn 2.6.3", or why there is no oneDNN.
+ * Any thread. */
+void sac_engine_describe(struct sac_device *dev, char *out, size_t size);
+/* After that call: why a provider of the device is missing, or NULL when none is. */
+const char *sac_kernel_plugin_missing(struct sac_device *dev);
+/* The precision that a network runs in on a device when this one was asked for. Never
+ * SAC_PRECISION_DEFAULT. */
+enum sac_precision sac_engine_precision(const struct sac_device *dev, enum sac_precision asked);
+
+#endif

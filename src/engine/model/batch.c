@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs stacks of inputs one by one where the model cannot take them at once, and checks that a
+ * batch dimension which saccade itself opened gives the right results. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/plan/arena.h"
+#include "engine/kernel/layout.h"
+#include "engine/model/model.h"
+
+/* With another batch size or another kernel blocking, sums are added in another order. In half
+ * precision, or with TF32's ten bits, each layer then rounds differently. */
+static double tolerance_of(const sac_model *m)
+{
+    return m->params.precision == SAC_PRECISION_FP32 ? 1e-3 : 3e-2;
+}
+
+static void unref_all(sac_tensor **t, int count)
+{
+    for (int i = 0; t && i < count; i++)
+        sac_tensor_unref(&t[i]);
+}
+
+/* Copies between two tensors of the model, as part of the run. */
+static sac_result copy_bytes(sac_model *m, void *dst, const void *src, int64_t bytes)
+{
+    const struct sac_operand o = {.dtype = SAC_U8, .rank = 1, .dims = {bytes}, .present = true};
+    if (!m->dev->ops->host_memory)
+        return bytes ? m->dev->ops->relayout(m->dev, m->on, &o, dst, SAC_LAYOUT_PLAIN, src,
+                                             SAC_LAYOUT_PLAIN)
+                     : SAC_OK;
+    memcpy(dst, src, (size_t)bytes);
+    return SAC_OK;
+}
+
+/* Called before tensors that queued work uses return to their pool. */
+static sac_result settle(sac_model *m)
+{
+    return m->dev->ops->host_memory ? SAC_OK : m->dev->ops->stream_wait(m->on);
+}
+
+/* Kernels of other devices need tensors to begin at an aligned address. */
+static sac_result align(sac_model *m, sac_tensor **t)
+{
+    sac_tensor *copy = NULL;
+    if (m->dev->ops->host_memory || (uintptr_t)sac_tensor_data(*t) % SAC_ARENA_ALIGN == 0)
+        return SAC_OK;
+    sac_result res = sac_tensor_create(m->dev, sac_tensor_describe(*t), "a stack's input", &copy);
+    if (res == SAC_OK)
+        res = copy_bytes(m, sac_tensor_data(copy), sac_tensor_data(*t),
+                         sac_tensor_desc_bytes(sac_tensor_describe(*t)));
+    sac_tensor_unref(t);
+    *t = copy;
+    return res;
+}
+
+/* Entry i of each stack of n, as a view. An input that is no stack (a threshold, say) is passed
+ * unchanged. */
+static sac_result slice(sac_model *m, sac_tensor *const *in, int64_t n, int64_t i, sac_tensor **out)
+{
+    const int  count = m->graph->input_count;
+    sac_result res = SAC_OK;
+    for (int k = 0; k < count && res == SAC_OK; k++) {
+        struct sac_tensor_desc desc = *sac_tensor_describe(in[k]);
+        if (desc.rank < 1 || desc.shape[0] != n) {
+            out[k] = sac_tensor_ref(in[k]);
+            continue;
+        }
+        desc.shape[0] = 1;
+        res = sac_tensor_view(in[k], (size_t)(i * sac_tensor_desc_bytes(&desc)), &desc, &out[k]);
+        if (res == SAC_OK)
+            res = align(m, &out[k]);
+    }
+    return res;
+}
+
+/* Copies one run's outputs to entry i of the stacks, which are created when i is 0. */
+static sac_result stack_outputs(sac_model *m, int64_t n, int64_t i, sac_tensor *const *one,
+                                sac_tensor **out)
+{
+    sac_result res = SAC_OK;
+    for (int k = 0; k < m->graph->output_count && res == SAC_OK; k++) {
+        struct sac_tensor_desc desc = *sac_tensor_describe(one[k]);
+        int64_t                bytes = sac_tensor_desc_bytes(&desc);
+        if (desc.rank < 1 || desc.shape[0] != 1)
+            return SAC_FAIL(m->ctx, SAC_ERR_UNSUPPORTED,
+                            "%s: output '%s' has no batch dimension, so inputs cannot be stacked",
+                            m->path, m->graph->outputs[k]->name);
+        desc.shape[0] = n;
+        if (i == 0)
+            res = sac_tensor_create(m->dev, &desc, m->graph->outputs[k]->name, &out[k]);
+        else if (sac_tensor_desc_bytes(sac_tensor_describe(out[k])) != bytes * n)
+            res = SAC_FAIL(m->ctx, SAC_ERR_UNSUPPORTED,
+                           "%s: output '%s' changes its size from input to input, so inputs cannot "
+                           "be stacked",
+                           m->path, m->graph->outputs[k]->name);
+        if (res == SAC_OK)
+            res = copy_bytes(m, (char *)sac_tensor_data(out[k]) + i * bytes,
+                             sac_tensor_data(one[k]), bytes);
+    }
+    return res;
+}
+
+sac_result sac_model_run_one_by_one(sac_model *m, int64_t n, sac_tensor *const *in,
+                                    sac_tensor **out)
+{
+    int          inputs = m->graph->input_count, outputs = m->graph->output_count;
+    sac_tensor **one_in = sac_calloc((size_t)inputs, sizeof *one_in);
+    sac_tensor **one_out = sac_calloc((size_t)outputs, sizeof *one_out);
+    sac_result   res =
+        one_in && one_out ? SAC_OK : SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to run");
+    for (int64_t i = 0; i < n && res == SAC_OK; i++) {
+        res = slice(m, in, n, i, one_in);
+        if (res == SAC_OK)
+            res = sac_model_run_plain(m, one_in, one_out);
+        if (res == SAC_OK)
+            res = stack_outputs(m, n, i, one_out, out);
+        sac_result settled = settle(m);
+        res = res == SAC_OK ? settled : res;
+        unref_all(one_in, inputs);
+        unref_all(one_out, outputs);
+    }
+    sac_free(one_in);
+    sac_free(one_out);
+    if (res != SAC_OK)
+        unref_all(out, outputs);
+    return res;
+}
+
+/* ---- the check ---- */
+
+/* The two halves differ, so that a result which mixes them is noticed. The sequence is fixed, so
+ * that a check that passes once always passes. */
+static void fill_random(const struct sac_tensor_desc *desc, void *host, uint32_t seed)
+{
+    struct sac_operand o = {.dtype = desc->dtype, .rank = 1, .present = true, .data = host};
+    int64_t            n = o.dims[0] = sac_tensor_desc_elements(desc);
+    bool real = desc->dtype == SAC_F32 || desc->dtype == SAC_F16 || desc->dtype == SAC_F64 ||
+                desc->dtype == SAC_BF16;
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        double v = (seed >> 8) / 16777216.0;
+        sac_operand_set(&o, i, real ? (i < n / 2 ? v : 0.3 + 0.5 * v) : (seed >> 20) & 1);
+    }
+}
+
+/* The copies of a check count as part of loading the model, as its weights do: strict mode is about
+ * frames and their tensors. */
+static sac_result exchange(sac_model *m, const sac_tensor *t, void *host, enum sac_copy_kind kind)
+{
+    const bool   up = kind == SAC_COPY_HOST_TO_DEVICE;
+    void        *device = sac_tensor_data(t);
+    const size_t bytes = (size_t)sac_tensor_desc_bytes(sac_tensor_describe(t));
+    if (m->dev->ops->host_memory) {
+        memcpy(up ? device : host, up ? host : device, bytes);
+        return SAC_OK;
+    }
+    sac_result res = sac_device_copy(m->dev, m->on, up ? device : host, up ? host : device, bytes,
+                                     kind, SAC_COPY_WEIGHTS, "the check of a freed batch");
+    sac_result done = settle(m);
+    return res == SAC_OK ? done : res;
+}
+
+static void *host_room(sac_model *m, const sac_tensor *t)
+{
+    void *host = sac_alloc((size_t)sac_tensor_desc_bytes(sac_tensor_describe(t)));
+    if (!host)
+        SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to check the batch");
+    return host;
+}
+
+static sac_result send_random(sac_model *m, sac_tensor *t, uint32_t seed)
+{
+    void *host = host_room(m, t);
+    if (!host)
+        return SAC_ERR_MEMORY;
+    fill_random(sac_tensor_describe(t), host, seed);
+    sac_result res = exchange(m, t, host, SAC_COPY_HOST_TO_DEVICE);
+    sac_free(host);
+    return res;
+}
+
+static sac_result make_pair(sac_model *m, sac_tensor **in)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < m->graph->input_count && res == SAC_OK; i++) {
+        struct sac_tensor_desc desc = m->inputs[i].desc;
+        desc.shape[0] = 2;
+        for (int d = 1; d < desc.rank; d++)
+            if (desc.shape[d] == SAC_DIM_OPEN)
+                desc.shape[d] = 128;
+        res = sac_tensor_create(m->dev, &desc, "batch check", &in[i]);
+        if (res == SAC_OK)
+            res = send_random(m, in[i], 12345u + (uint32_t)i);
+    }
+    return res;
+}
+
+/* Largest difference between two tensors of the same shape, divided by the largest number in
+ * them. */
+static double difference(const struct sac_tensor_desc *desc, void *a, void *b)
+{
+    struct sac_operand x = {.dtype = desc->dtype, .data = a}, y = {.dtype = desc->dtype, .data = b};
+    double             worst = 0, scale = 1e-6;
+    for (int64_t i = 0, n = sac_tensor_desc_elements(desc); i < n; i++) {
+        double u = sac_operand_get(&x, i), v = sac_operand_get(&y, i);
+        if (u == v || (isnan(u) && isnan(v))) /* inf - inf would be NaN */
+            continue;
+        if (!isfinite(u) || !isfinite(v))
+            return INFINITY;
+        worst = fmax(worst, fabs(u - v));
+        scale = fmax(scale, fabs(v));
+    }
+    return worst / scale;
+}
+
+static sac_result compare_one(sac_model *m, const sac_tensor *a, const sac_tensor *b, double *worst)
+{
+    const struct sac_tensor_desc *da = sac_tensor_describe(a), *db = sac_tensor_describe(b);
+    if (da->dtype != db->dtype || da->rank != db->rank ||
+        memcmp(da->shape, db->shape, (size_t)da->rank * sizeof(int64_t)) != 0) {
+        *worst = INFINITY;
+        return SAC_OK;
+    }
+    void      *x = host_room(m, a), *y = host_room(m, b);
+    sac_result res = x && y ? exchange(m, a, x, SAC_COPY_DEVICE_TO_HOST) : SAC_ERR_MEMORY;
+    if (res == SAC_OK)
+        res = exchange(m, b, y, SAC_COPY_DEVICE_TO_HOST);
+    if (res == SAC_OK)
+        *worst = fmax(*worst, difference(da, x, y));
+    sac_free(x);
+    sac_free(y);
+    return res;
+}
+
+static sac_result compare(sac_model *m, sac_tensor *const *in, sac_tensor **both,
+                          sac_tensor **single, double *worst)
+{
+    sac_result res = sac_model_run_plain(m, in, both);
+    if (res == SAC_OK)
+        res = sac_model_run_one_by_one(m, 2, in, single);
+    if (res != SAC_OK)
+        return res;
+    *worst = 0;
+    for (int i = 0; i < m->graph->output_count && res == SAC_OK; i++)
+        res = compare_one(m, both[i], single[i], worst);
+    return res;
+}
+
+sac_result sac_model_check_batch(sac_model *m)
+{
+    int          inputs = m->graph->input_count, outputs = m->graph->output_count;
+    sac_tensor **in = sac_calloc((size_t)inputs, sizeof *in);
+    sac_tensor **out = sac_calloc((size_t)outputs * 2, sizeof *out);
+    double       worst = INFINITY;
+    sac_result   res = in && out ? make_pair(m, in)
+                                 : SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to check the batch");
+    m->checking = true;
+    if (res == SAC_OK)
+        res = compare(m, in, out, out + outputs, &worst);
+    m->checking = false;
+    if (!m->dev->ops->host_memory) { /* these plans have unmeasured kernels */
+        settle(m);
+        sac_model_drop_plans(m);
+    }
+    unref_all(in, inputs);
+    unref_all(out, outputs * 2);
+    sac_free(in);
+    sac_free(out);
+    if (res == SAC_ERR_MEMORY || res == SAC_ERR_LIMIT)
+        return res;
+    m->batching = worst <= tolerance_of(m) ? SAC_BATCH_FREE : SAC_BATCH_WRONG;
+    if (m->batching == SAC_BATCH_FREE)
+        sac_log(m->ctx, SAC_LOG_DEBUG, "%s: its batch of 1 is opened (difference %.2g)", m->path,
+                worst);
+    else if (res != SAC_OK)
+        sac_context_last_error(m->ctx, m->why_fixed, sizeof m->why_fixed);
+    else
+        snprintf(m->why_fixed, sizeof m->why_fixed,
+                 "with its batch of 1 opened, a stack of two differs by %.2g", worst);
+    sac_error_clear(m->ctx);
+    return SAC_OK;
+}

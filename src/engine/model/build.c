@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds plans ahead of time: for each bucket a plan with measured kernels and a check against the
+ * CPU, all written to one file. */
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <saccade/files.h>
+#include <saccade/models.h>
+
+#include "base/outfile.h"
+#include "engine/model/difference.h"
+#include "engine/model/model.h"
+
+enum { BUCKETS_MAX = 32, BATCH_MOST = 1024, RUNS = 20 };
+
+struct build {
+    struct sac_build_params params;
+    sac_context            *ctx;
+    sac_model              *model, *reference; /* on the device, and on the CPU in float32 */
+    sac_device             *cpu;
+    int                     batches[BUCKETS_MAX], count;
+    sac_tensor            **in, **out; /* [ports] of the bucket, on the device */
+    void                  **numbers;   /* [inputs] the same data in host memory */
+};
+
+struct sac_build_params sac_build_params_default(void)
+{
+    return (struct sac_build_params){.model = sac_model_params_default(),
+                                     .batch_min = 1,
+                                     .batch_opt = 1,
+                                     .batch_max = 1,
+                                     .seed = 1};
+}
+
+static sac_result no_memory(const struct build *b)
+{
+    return SAC_FAIL(b->ctx, SAC_ERR_MEMORY, "build: no memory");
+}
+
+/* ---- buckets ---- */
+
+static void add_batch(struct build *b, int batch)
+{
+    int at = b->count;
+    for (int i = 0; i < b->count; i++)
+        if (b->batches[i] == batch)
+            return;
+    for (; at > 0 && b->batches[at - 1] > batch; at--)
+        b->batches[at] = b->batches[at - 1];
+    b->batches[at] = batch;
+    b->count++;
+}
+
+static sac_result choose_batches(struct build *b)
+{
+    const struct sac_build_params *p = &b->params;
+    if (p->batch_min < 1 || p->batch_opt < p->batch_min || p->batch_max < p->batch_opt ||
+        p->batch_max > BATCH_MOST)
+        return SAC_FAIL(b->ctx, SAC_ERR_ARG, "batch %d:%d:%d: want 1 <= min <= opt <= max <= %d",
+                        p->batch_min, p->batch_opt, p->batch_max, (int)BATCH_MOST);
+    add_batch(b, p->batch_min);
+    add_batch(b, p->batch_opt);
+    add_batch(b, p->batch_max);
+    for (int n = 1; n < p->batch_max; n *= 2)
+        if (n > p->batch_min)
+            add_batch(b, n);
+    return SAC_OK;
+}
+
+/* ---- models ---- */
+
+static sac_result load(struct build *b, sac_device *dev, const char *path)
+{
+    const struct sac_device_params one = {.threads = dev->params.threads};
+    struct sac_model_params        plain = sac_model_params_default();
+    if (dev->ops->host_memory)
+        return SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED,
+                        "build: on %s a plan takes a millisecond and is created when a model "
+                        "runs; plans are built for GPUs",
+                        dev->name);
+    b->params.model.tune = 1;
+    sac_result res = sac_model_load(dev, path, &b->params.model, &b->model);
+    if (res == SAC_OK)
+        res = sac_device_open(b->ctx, "cpu", &one, &b->cpu);
+    if (res == SAC_OK)
+        res = sac_model_load(b->cpu, path, &plain, &b->reference);
+    if (res == SAC_OK && b->params.batch_max > 1 && !sac_model_batches(b->model))
+        res = SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED,
+                       "%s: its batch is fixed%s%s; build it with --batch 1", b->model->path,
+                       b->model->why_fixed[0] ? ": " : "", b->model->why_fixed);
+    if (res != SAC_OK)
+        return res;
+    b->in = sac_calloc((size_t)b->model->graph->input_count, sizeof *b->in);
+    b->numbers = sac_calloc((size_t)b->model->graph->input_count, sizeof *b->numbers);
+    b->out = sac_calloc((size_t)b->model->graph->output_count * 2, sizeof *b->out);
+    return b->in && b->numbers && b->out ? SAC_OK : no_memory(b);
+}
+
+/* ---- input ---- */
+
+static sac_result input_desc(const struct build *b, int i, int batch, struct sac_tensor_desc *desc)
+{
+    const struct sac_model_port *port = sac_model_input(b->model, i);
+    const int64_t                sizes[4] = {batch, 0, b->params.height, b->params.width};
+    *desc = port->desc;
+    for (int d = 0; d < desc->rank; d++) {
+        if (d == 0 && (desc->shape[0] == SAC_DIM_UNKNOWN || b->params.batch_max > 1))
+            desc->shape[0] = batch;
+        else if (desc->shape[d] == SAC_DIM_UNKNOWN && desc->rank == 4)
+            desc->shape[d] = sizes[d];
+    }
+    if (desc->rank > 0 && sac_tensor_desc_elements(desc) > 0)
+        return SAC_OK;
+    return SAC_FAIL(
+        b->ctx, SAC_ERR_ARG, "%s: input '%s' leaves a size open%s", b->model->path, port->name,
+        desc->rank == 4 ? "; --size WIDTHxHEIGHT gives it" : ", which a build cannot choose");
+}
+
+/* From 0 to 1, as in images. Integers are 0 or 1, which are valid indices of any table. */
+static void fill(const struct sac_tensor_desc *desc, void *host, uint32_t seed)
+{
+    struct sac_operand o = {.dtype = desc->dtype, .rank = 1, .present = true, .data = host};
+    const int64_t      n = o.dims[0] = sac_tensor_desc_elements(desc);
+    const bool real = desc->dtype == SAC_F32 || desc->dtype == SAC_F16 || desc->dtype == SAC_F64 ||
+                      desc->dtype == SAC_BF16;
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        sac_operand_set(&o, i, real ? (seed >> 8) / 16777216.0 : (seed >> 20) & 1);
+    }
+}
+
+static void drop_tensors(struct build *b)
+{
+    const struct sac_graph *g = b->model ? b->model->graph : NULL;
+    for (int i = 0; g && b->in && i < g->input_count; i++)
+        sac_tensor_unref(&b->in[i]);
+    for (int i = 0; g && b->out && i < g->output_count * 2; i++)
+        sac_tensor_unref(&b->out[i]);
+    for (int i = 0; g && b->numbers && i < g->input_count; i++) {
+        sac_free(b->numbers[i]);
+        b->numbers[i] = NULL;
+    }
+}
+
+static sac_result make_input(struct build *b, int batch)
+{
+    sac_result res = SAC_OK;
+    drop_tensors(b);
+    for (int i = 0; i < b->model->graph->input_count && res == SAC_OK; i++) {
+        struct sac_tensor_desc desc;
+        res = input_desc(b, i, batch, &desc);
+        if (res == SAC_OK)
+            res = sac_tensor_create(b->model->dev, &desc, "build", &b->in[i]);
+        if (res == SAC_OK && !(b->numbers[i] = sac_alloc((size_t)sac_tensor_desc_bytes(&desc))))
+            res = no_memory(b);
+        if (res != SAC_OK)
+            return res;
+        fill(&desc, b->numbers[i], b->params.seed + (uint32_t)i);
+        res = sac_tensor_upload(b->in[i], b->numbers[i]);
+    }
+    return res;
+}
+
+/* ---- the check ---- */
+
+/* Sample n of the bucket on the CPU; out [outputs]. */
+static sac_result run_reference(struct build *b, int n, int batch, sac_tensor **out)
+{
+    const int    inputs = b->model->graph->input_count;
+    sac_tensor **in = sac_calloc((size_t)inputs, sizeof *in);
+    sac_result   res = in ? SAC_OK : no_memory(b);
+    for (int i = 0; i < inputs && res == SAC_OK; i++) {
+        struct sac_tensor_desc desc = *sac_tensor_describe(b->in[i]);
+        char                  *at = b->numbers[i];
+        if (desc.rank > 0 && desc.shape[0] == batch) {
+            desc.shape[0] = 1;
+            at += (int64_t)n * sac_tensor_desc_bytes(&desc);
+        }
+        res = sac_tensor_wrap(b->cpu, &desc, at, NULL, NULL, &in[i]);
+    }
+    if (res == SAC_OK)
+        res = sac_model_run(b->reference, in, out);
+    for (int i = 0; in && i < inputs; i++)
+        sac_tensor_unref(&in[i]);
+    sac_free(in);
+    return res;
+}
+
+/* Compares output i of sample n with the CPU's. */
+static sac_result compare(struct build *b, int i, int n, const sac_tensor *want, double *error)
+{
+    const struct sac_tensor_desc *whole = sac_tensor_describe(b->out[i]),
+                                 *one = sac_tensor_describe(want);
+    const size_t bytes = (size_t)sac_tensor_desc_bytes(whole),
+                 part = (size_t)sac_tensor_desc_bytes(one);
+    if (whole->dtype != one->dtype || part * (size_t)(n + 1) > bytes) {
+        *error = INFINITY; /* its size depends on the data and differs: nothing to compare */
+        return SAC_OK;
+    }
+    char      *host = sac_alloc(bytes);
+    sac_result res = host ? sac_tensor_download(b->out[i], host) : no_memory(b);
+    if (res == SAC_OK)
+        *error = fmax(*error, sac_difference(one, host + (size_t)n * part, sac_tensor_data(want)));
+    sac_free(host);
+    return res;
+}
+
+static sac_result check_sample(struct build *b, int n, int batch, double *error)
+{
+    const int    outputs = b->model->graph->output_count;
+    sac_tensor **want = b->out + outputs;
+    sac_result   res = run_reference(b, n, batch, want);
+    for (int i = 0; i < outputs; i++) {
+        if (res == SAC_OK)
+            res = compare(b, i, n, want[i], error);
+        sac_tensor_unref(&want[i]);
+    }
+    return res;
+}
+
+/* ---- a bucket ---- */
+
+static sac_result time_runs(struct build *b, double *ms)
+{
+    const struct sac_device_ops *ops = b->model->dev->ops;
+    sac_result                   res = SAC_OK;
+    for (int i = 0; i < 3 && res == SAC_OK; i++) /* until it is captured and warm */
+        res = sac_model_run_on(b->model, NULL, b->in, b->out);
+    if (res == SAC_OK)
+        res = ops->event_wait(b->model->done);
+    const int64_t begun = sac_time_ns();
+    for (int i = 0; i < RUNS && res == SAC_OK; i++)
+        res = sac_model_run_on(b->model, NULL, b->in, b->out);
+    if (res == SAC_OK)
+        res = ops->event_wait(b->model->done);
+    *ms = (double)(sac_time_ns() - begun) / 1e6 / RUNS;
+    return res;
+}
+
+static void describe_plan(struct build *b, struct sac_build_bucket *bucket)
+{
+    const struct sac_plan *last = sac_model_latest_plan(b->model);
+    bucket->host_steps = last ? last->host_steps + (int)last->tail_count : 0;
+}
+
+static sac_result build_bucket(struct build *b, int batch, struct sac_build_bucket *bucket)
+{
+    *bucket = (struct sac_build_bucket){
+        .batch = batch, .limit = sac_difference_limit((int)b->model->params.precision)};
+    sac_result    res = make_input(b, batch);
+    const int64_t begun = sac_time_ns();
+    if (res == SAC_OK)
+        res = sac_model_run_on(b->model, NULL, b->in, b->out);
+    if (res == SAC_OK)
+        res = b->model->dev->ops->event_wait(b->model->done);
+    bucket->seconds = (double)(sac_time_ns() - begun) / 1e9;
+    if (res == SAC_OK)
+        res = time_runs(b, &bucket->ms);
+    if (res == SAC_OK)
+        res = check_sample(b, 0, batch, &bucket->error);
+    if (res == SAC_OK && batch > 1)
+        res = check_sample(b, batch - 1, batch, &bucket->error);
+    if (res == SAC_OK)
+        describe_plan(b, bucket);
+    return res;
+}
+
+/* ---- which step differs ---- */
+
+struct suspects {
+    double limit, worst;
+    int    steps, over;
+    char   label[320]; /* of the worst step */
+};
+
+static void look_at_step(void *user, const struct sac_step_check *check)
+{
+    struct suspects *s = user;
+    s->steps++;
+    s->over += check->off > s->limit;
+    if (check->off <= s->worst)
+        return;
+    s->worst = check->off;
+    sac_step_label(check->step, s->label, sizeof s->label);
+}
+
+/* The sentence about the steps, each checked by itself on its own inputs. */
+static void find_suspects(struct build *b, double limit, char *out, size_t size)
+{
+    struct suspects  s = {.limit = limit};
+    struct sac_plan *plan = sac_model_latest_plan(b->model);
+    sac_log(b->ctx, SAC_LOG_WARN, "%s: it is off; each of its steps is compared with the CPU now",
+            b->model->path);
+    if (!plan || sac_plan_verify(plan, b->model->stream, b->cpu, look_at_step, &s) != SAC_OK)
+        snprintf(out, size, "its steps could not be checked one by one");
+    else if (s.over)
+        snprintf(out, size,
+                 "steps that are off by themselves: %d of %d, most of all %s, by %.2g of its "
+                 "largest number",
+                 s.over, s.steps, s.label, s.worst);
+    else
+        snprintf(out, size,
+                 "no step is off by itself (most of all %s, by %.2g): small errors add up", s.label,
+                 s.worst);
+}
+
+static sac_result over_limit(struct build *b, const struct sac_build_bucket *bucket)
+{
+    static const char *const mend[] = {[SAC_PRECISION_FP16] = "; build it with --precision tf32",
+                                       [SAC_PRECISION_TF32] = "; build it with --precision fp32",
+                                       [SAC_PRECISION_FP32] = ""};
+    char                     steps[480];
+    find_suspects(b, bucket->limit, steps, sizeof steps);
+    return SAC_FAIL(
+        b->ctx, SAC_ERR_FORMAT,
+        "%s: with batch %d it is off by %.2g of a channel's largest number, and %s may be off by "
+        "%g; %s%s",
+        b->model->path, bucket->batch, bucket->error,
+        sac_precision_name(b->model->params.precision), bucket->limit, steps,
+        mend[b->model->params.precision]);
+}
+
+/* ---- the file ---- */
+
+static sac_result write_file(struct build *b, const char *out)
+{
+    const struct sac_mapped_file *file = &b->model->file;
+    const size_t                  from = b->model->file_offset;
+    struct sac_outfile            f = {0};
+    size_t                        size = 0;
+    char                         *text = sac_book_text(&b->model->book, file->size - from, &size);
+    if (!text)
+        return no_memory(b);
+    sac_result res = sac_outfile_open(b->ctx, out, &f);
+    if (res == SAC_OK) {
+        fwrite(text, 1, size, f.file);
+        fwrite((const char *)file->bytes + from, 1, file->size - from, f.file);
+        res = sac_outfile_finish(&f);
+    }
+    sac_outfile_abandon(&f);
+    free(text);
+    return res;
+}
+
+/* The model is read while the plan is written: a plan of a plan wants another name too. */
+static sac_result check_files(struct build *b, const char *model, const char *out)
+{
+    char              path[PATH_MAX];
+    const char *const in = path;
+    sac_result        res = sac_models_find(b->ctx, model, path, sizeof path);
+    return res == SAC_OK ? sac_files_check(b->ctx, &out, 1, &in, 1) : res;
+}
+
+static void finish(struct build *b)
+{
+    drop_tensors(b);
+    sac_free(b->in);
+    sac_free(b->out);
+    sac_free(b->numbers);
+    sac_model_unref(&b->reference);
+    sac_model_unref(&b->model);
+    sac_device_unref(&b->cpu);
+}
+
+sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_build_params *params,
+                           const char *out,
+                           void (*on_bucket)(void *, const struct sac_build_bucket *), void *user)
+{
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), path);
+    SAC_NEEDS(sac_device_context(dev), out);
+    struct build b = {.params = params ? *params : sac_build_params_default(), .ctx = dev->ctx};
+    sac_result   res = choose_batches(&b);
+    if (res == SAC_OK)
+        res = check_files(&b, path, out);
+    if (res == SAC_OK)
+        res = load(&b, dev, path);
+    if (res == SAC_OK && b.model->onnx.blobs)
+        res = SAC_FAIL(b.ctx, SAC_ERR_UNSUPPORTED,
+                       "%s: its weights are in other files, and a plan holds its whole model; "
+                       "run it as it is, the cache keeps its plans too",
+                       b.model->path);
+    for (int i = 0; i < b.count && res == SAC_OK; i++) {
+        struct sac_build_bucket bucket;
+        res = build_bucket(&b, b.batches[i], &bucket);
+        if (res == SAC_OK && on_bucket)
+            on_bucket(user, &bucket);
+        if (res == SAC_OK && !(bucket.error <= bucket.limit))
+            res = over_limit(&b, &bucket);
+    }
+    if (res == SAC_OK)
+        res = write_file(&b, out);
+    finish(&b);
+    return res;
+}

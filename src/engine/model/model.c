@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cgroup.h"
+#include "engine/model/model.h"
+#include "engine/passes/pass.h"
+
+/* The limit of activation memory when the caller sets none: more than any network for these devices
+ * needs, and far less than a small malicious file can ask for. Memory that the machine, or the
+ * process's control group, does not have is an error too: the system would grant it and kill the
+ * program when it is touched. */
+static uint64_t default_memory_limit(const sac_device *dev)
+{
+    const uint64_t most = (uint64_t)64 << 30, allowed = sac_memory_allowed();
+    /* On other devices the pool limits it. */
+    return dev->ops->host_memory ? SAC_MIN(most, allowed) : most;
+}
+
+struct sac_model_params sac_model_params_default(void)
+{
+    return (struct sac_model_params){.optimise = 1, .free_batch = 1, .tune = 1};
+}
+
+/* ---- loading ---- */
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t len = strlen(s), n = strlen(end);
+    return len >= n && strcasecmp(s + len - n, end) == 0;
+}
+
+/* Files that are often mistaken for ONNX models: the sentence names what to use instead. */
+static sac_result refuse_others(sac_model *m, const void *bytes, size_t size)
+{
+    if (size == 0)
+        return SAC_FAIL(m->ctx, SAC_ERR_FORMAT, "the file is empty");
+    if (ends_with(m->path, ".engine") || ends_with(m->path, ".trt") ||
+        (size >= 4 && memcmp(bytes, "ptrt", 4) == 0))
+        return SAC_FAIL(m->ctx, SAC_ERR_FORMAT,
+                        "it is a TensorRT engine, which fits one GPU and one TensorRT version; "
+                        "bring the ONNX file that it was built from");
+    if (ends_with(m->path, ".pt") || ends_with(m->path, ".pth") ||
+        (size >= 4 && memcmp(bytes, "PK\3\4", 4) == 0))
+        return SAC_FAIL(m->ctx, SAC_ERR_FORMAT,
+                        "it is a PyTorch file or an archive; export the network to ONNX "
+                        "(torch.onnx.export)");
+    return SAC_OK;
+}
+
+/* The first unsupported node is an error, unless the model is only inspected. */
+static sac_result check_supported(sac_model *m)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < m->info.operator_count; i++)
+        m->partial |= !m->info.operators[i].supported;
+    if (!m->partial || m->for_inspection)
+        return SAC_OK;
+    for (size_t i = 0; i < m->graph->node_count && res == SAC_OK; i++)
+        res = sac_node_check_supported(m->ctx, m->graph->nodes[i]);
+    return res;
+}
+
+static sac_result make_ports(sac_model *m, struct sac_value *const *values, int count,
+                             struct sac_model_port **out)
+{
+    struct sac_model_port *ports = sac_arena_alloc(&m->memory, (size_t)(count + 1) * sizeof *ports);
+    if (!ports)
+        return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for the model's ports");
+    for (int i = 0; i < count; i++) {
+        ports[i].name = values[i]->name;
+        ports[i].desc.dtype = values[i]->dtype;
+        ports[i].desc.rank = values[i]->rank;
+        memcpy(ports[i].desc.shape, values[i]->dims, sizeof ports[i].desc.shape);
+    }
+    *out = ports;
+    return SAC_OK;
+}
+
+/* The first dimension of every input and output is open in the file: inputs may be stacked. */
+static bool batch_open(const struct sac_graph *g)
+{
+    for (int i = 0; i < g->input_count; i++)
+        if (g->inputs[i]->rank < 1 || g->inputs[i]->dims[0] != SAC_DIM_OPEN)
+            return false;
+    for (int i = 0; i < g->output_count; i++)
+        if (g->outputs[i]->rank < 1 || g->outputs[i]->dims[0] != SAC_DIM_OPEN)
+            return false;
+    return g->input_count > 0;
+}
+
+static sac_result free_batch(sac_model *m)
+{
+    if (batch_open(m->graph)) {
+        m->batching = SAC_BATCH_FREE;
+        return SAC_OK;
+    }
+    if (!m->params.free_batch)
+        return SAC_OK;
+    sac_result res = sac_graph_free_batch(m->graph);
+    if (res == SAC_ERR_UNSUPPORTED) {
+        sac_context_last_error(m->ctx, m->why_fixed, sizeof m->why_fixed);
+        sac_error_clear(m->ctx);
+        return SAC_OK;
+    }
+    if (res == SAC_OK)
+        m->batching = SAC_BATCH_UNCHECKED;
+    return res == SAC_OK ? sac_graph_probe(m->graph, m->dev, m->params.memory_limit_bytes, false)
+                         : res;
+}
+
+static sac_result prepare(sac_model *m)
+{
+    sac_result res = sac_model_list_operators(m);
+    if (res == SAC_OK)
+        res = check_supported(m);
+    if (res == SAC_OK && !m->partial)
+        res = sac_graph_fold(m->graph, m->dev, m->params.memory_limit_bytes);
+    if (res == SAC_OK)
+        res = sac_model_measure(m);
+    if (res == SAC_OK)
+        res = sac_graph_probe(m->graph, m->dev, m->params.memory_limit_bytes, m->partial);
+    if (res == SAC_OK && !m->partial)
+        res = free_batch(m);
+    return res;
+}
+
+static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const char *folder)
+{
+    struct sac_onnx_source source = {bytes, size, folder};
+    sac_result             res = refuse_others(m, bytes, size);
+    if (res == SAC_OK)
+        res = sac_onnx_read(m->ctx, &source, &m->memory, &m->onnx);
+    m->graph = m->onnx.graph;
+    if (res == SAC_OK)
+        res = prepare(m);
+    if (res == SAC_OK)
+        res = make_ports(m, m->graph->inputs, m->graph->input_count, &m->inputs);
+    if (res == SAC_OK)
+        res = make_ports(m, m->graph->outputs, m->graph->output_count, &m->outputs);
+    if (res == SAC_OK && !m->partial && m->params.optimise && !m->params.reference)
+        res = sac_passes_run(m->graph, m->dev, m->params.memory_limit_bytes);
+    return res;
+}
+
+/* An ONNX file, or a plan with one in it. */
+static sac_result read_model(sac_model *m, const void *bytes, size_t size, const char *folder)
+{
+    const bool  plan = sac_book_recognise(bytes, size);
+    size_t      offset = 0;
+    sac_result  res = plan ? sac_model_look_into_plan(m, bytes, size, &offset) : SAC_OK;
+    const void *onnx = plan ? (const char *)bytes + offset : bytes; /* an empty file has no bytes */
+    m->file_offset = offset;
+    if (res == SAC_OK)
+        res = read_onnx(m, onnx, size - offset, plan ? NULL : folder);
+    if (res == SAC_OK)
+        res = sac_model_open_book(m, onnx, size - offset, plan ? bytes : NULL, size);
+    return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
+}
+
+/* A device whose memory is not the host's runs networks only when all its kernels are there:
+ * convolutions in plain C on the host would be uselessly slow. */
+static sac_result check_device(sac_device *dev, const char *name,
+                               const struct sac_model_params *params)
+{
+    const enum sac_precision precision = params ? params->precision : SAC_PRECISION_DEFAULT;
+    int                      count;
+    if ((unsigned)precision > SAC_PRECISION_FP16)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: precision %d does not exist", name,
+                        (int)precision);
+    if (dev->ops->host_memory && precision > SAC_PRECISION_FP32)
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: %s computes in fp32; %s needs a GPU",
+                        name, dev->name, sac_precision_name(precision));
+    if (dev->ops->host_memory)
+        return SAC_OK;
+    if (!dev->ops->providers)
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: the engine has no kernels for %s yet; networks run with --device cpu",
+                        name, dev->name);
+    sac_kernel_providers(dev, &count);
+    const char *missing = sac_kernel_plugin_missing(dev);
+    if (missing)
+        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "%s: networks cannot run on %s without %s", name,
+                        dev->name, missing);
+    return SAC_OK;
+}
+
+static sac_result model_new(sac_device *dev, const char *name,
+                            const struct sac_model_params *params, sac_model **out)
+{
+    sac_result res = check_device(dev, name, params);
+    if (res != SAC_OK)
+        return res;
+    sac_context *ctx = sac_device_context(dev);
+    sac_model   *m = sac_new(sac_model);
+    if (!m || !(m->path = sac_strdup(name))) {
+        sac_free(m);
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for the model '%s'", name);
+    }
+    sac_refcount_init(&m->refs);
+    pthread_mutex_init(&m->lock, NULL);
+    m->ctx = ctx;
+    m->dev = sac_device_ref(dev);
+    m->params = params ? *params : sac_model_params_default();
+    if (m->params.memory_limit_bytes == 0)
+        m->params.memory_limit_bytes = default_memory_limit(dev);
+    m->asked = m->params.precision != SAC_PRECISION_DEFAULT;
+    m->params.precision = sac_engine_precision(dev, m->params.precision);
+    res = sac_model_begin_runs(m);
+    if (res == SAC_OK)
+        *out = m;
+    else
+        sac_model_unref(&m);
+    return res;
+}
+
+static sac_result load_path(sac_device *dev, const char *given,
+                            const struct sac_model_params *params, bool for_inspection,
+                            sac_model **out)
+{
+    char       path[PATH_MAX];
+    sac_model *m = NULL;
+    sac_result res = sac_models_find(sac_device_context(dev), given, path, sizeof path);
+    if (res == SAC_OK)
+        res = model_new(dev, path, params, &m);
+    if (res != SAC_OK)
+        return res;
+    m->for_inspection = for_inspection;
+    const char *slash = strrchr(path, '/');
+    char       *folder =
+        slash ? sac_asprintf("%.*s", (int)SAC_MAX(slash - path, 1), path) : sac_strdup(".");
+    if (!folder)
+        res = SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for the model '%s'", path);
+    if (res == SAC_OK)
+        res = sac_file_map(m->ctx, path, &m->file);
+    if (res == SAC_OK)
+        res = read_model(m, m->file.bytes, m->file.size, folder);
+    sac_free(folder);
+    if (res == SAC_OK)
+        *out = m;
+    else
+        sac_model_unref(&m);
+    return res;
+}
+
+sac_result sac_model_load(sac_device *dev, const char *path, const struct sac_model_params *params,
+                          sac_model **out)
+{
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), path);
+    SAC_NEEDS(sac_device_context(dev), out);
+    return load_path(dev, path, params, false, out);
+}
+
+sac_result sac_model_open_for_inspection(sac_device *dev, const char *path,
+                                         const struct sac_model_params *params, sac_model **out)
+{
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), path);
+    SAC_NEEDS(sac_device_context(dev), out);
+    return load_path(dev, path, params, true, out);
+}
+
+sac_result sac_model_load_memory(sac_device *dev, const void *bytes, size_t size, const char *name,
+                                 const struct sac_model_params *params, sac_model **out)
+{
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), name);
+    SAC_NEEDS(sac_device_context(dev), out);
+    SAC_NEEDS_ARRAY(sac_device_context(dev), bytes, size);
+    sac_model *m = NULL;
+    sac_result res = model_new(dev, name, params, &m);
+    if (res == SAC_OK)
+        res = read_model(m, bytes, size, NULL);
+    if (res == SAC_OK)
+        *out = m;
+    else
+        sac_model_unref(&m);
+    return res;
+}
+
+sac_model *sac_model_ref(sac_model *model)
+{
+    if (!model)
+        return NULL;
+    sac_refcount_inc(&model->refs);
+    return model;
+}
+
+void sac_model_unref(sac_model **model)
+{
+    sac_model *m = model ? *model : NULL;
+    if (!m)
+        return;
+    *model = NULL;
+    if (!sac_refcount_dec(&m->refs))
+        return;
+    sac_model_finish_runs(m);
+    sac_onnx_finish(&m->onnx);
+    sac_arena_finish(&m->memory);
+    sac_file_unmap(&m->file);
+    sac_device_unref(&m->dev);
+    pthread_mutex_destroy(&m->lock);
+    sac_free(m->path);
+    sac_free(m);
+}
+
+/* ---- inspection ---- */
+
+int sac_model_input_count(const sac_model *m)
+{
+    if (!m)
+        return 0;
+    return m->graph->input_count;
+}
+
+int sac_model_output_count(const sac_model *m)
+{
+    if (!m)
+        return 0;
+    return m->graph->output_count;
+}
+
+const struct sac_model_port *sac_model_input(const sac_model *m, int i)
+{
+    if (!m)
+        return NULL;
+    return i >= 0 && i < m->graph->input_count ? &m->inputs[i] : NULL;
+}
+
+const struct sac_model_port *sac_model_output(const sac_model *m, int i)
+{
+    if (!m)
+        return NULL;
+    return i >= 0 && i < m->graph->output_count ? &m->outputs[i] : NULL;
+}
+
+const char *sac_model_metadata(const sac_model *m, const char *key)
+{
+    if (!m || !key)
+        return NULL;
+    for (int i = 0; i < m->onnx.metadata_count; i++)
+        if (strcmp(m->onnx.metadata[i].key, key) == 0)
+            return m->onnx.metadata[i].value;
+    return NULL;
+}
+
+const char *sac_model_path(const sac_model *m)
+{
+    if (!m)
+        return NULL;
+    return m->path;
+}
+
+const char *sac_model_file(const sac_model *m, int i)
+{
+    if (!m)
+        return NULL;
+    if (!m->file.bytes || i < 0)
+        return NULL;
+    return i == 0 ? m->path : sac_onnx_data_file(&m->onnx, i - 1);
+}
+
+sac_device *sac_model_device(const sac_model *m)
+{
+    if (!m)
+        return NULL;
+    return m->dev;
+}
+
+enum sac_precision sac_model_precision(const sac_model *m)
+{
+    if (!m)
+        return SAC_PRECISION_DEFAULT;
+    return m->params.precision;
+}
+
+void sac_model_profile(sac_model *m, int on)
+{
+    if (!m)
+        return;
+    m->profile = on != 0;
+}

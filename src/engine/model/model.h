@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model as the engine's own files see it; the public face is <saccade/model.h>. */
+#ifndef SAC_ENGINE_MODEL_H
+#define SAC_ENGINE_MODEL_H
+
+#include <saccade/model.h>
+#include <saccade/models.h>
+
+#include "engine/onnx/file.h"
+#include "engine/onnx/onnx.h"
+#include "engine/plan/plan.h"
+#include "engine/plan/planbook.h"
+
+enum { SAC_PLANS_MAX = 16 }; /* input shapes kept planned */
+
+enum sac_batching {
+    SAC_BATCH_FIXED = 0, /* the file fixes it: a stack of inputs runs one by one */
+    SAC_BATCH_FREE,      /* open in the file, or opened by saccade and checked */
+    SAC_BATCH_UNCHECKED, /* opened by saccade; checked when first needed */
+    SAC_BATCH_WRONG      /* opened by saccade, but the check failed: treated as fixed */
+};
+
+/* shipped.c: the folders that are searched for the models that come with saccade, "A, B, C". */
+void sac_models_places(char *out, size_t size);
+
+struct sac_model {
+    sac_refcount            refs;
+    sac_device             *dev;
+    sac_context            *ctx;
+    struct sac_model_params params;
+    char                   *path; /* or the name given for one in memory */
+    struct sac_mapped_file  file;
+    /* where the ONNX bytes begin; 0 unless a .plan */
+    size_t                     file_offset;
+    struct sac_arena           memory; /* graph, constants, ports, names */
+    struct sac_onnx            onnx;
+    struct sac_graph          *graph;
+    struct sac_model_port     *inputs, *outputs;
+    enum sac_batching          batching;
+    bool                       for_inspection;
+    bool                       partial; /* opened for inspection and some node is not covered */
+    bool                       profile;
+    bool                       said_one_by_one;
+    char                       why_fixed[256]; /* the batch, as a sentence */
+    struct sac_plan           *plans[SAC_PLANS_MAX];
+    uint64_t                   clock; /* of the plan cache */
+    struct sac_buffer         *arena; /* as large as the largest plan needs; plans take turns */
+    struct sac_model_info      info;  /* of the file: counted before any pass rewrites the graph */
+    struct sac_model_operator *operators;  /* info.operators, to be completed */
+    int                       *op_of_node; /* by place in the file: index in operators */
+    pthread_mutex_t            lock;       /* held during a run */
+    /* On a device whose memory is not the host's: */
+    struct sac_weight_store weights; /* for all plans */
+    struct sac_device      *host;    /* a CPU device, once some plan runs a node there */
+    struct sac_stream      *stream;  /* its own */
+    /* for capturing only, so that graphs hold no other work */
+    struct sac_stream *capture;
+    struct sac_stream *on; /* that of the run under way */
+    /* that of the last run; only compared, it may be gone */
+    struct sac_stream *last;
+    struct sac_event  *done; /* recorded after the last run */
+    /* done was recorded and not waited for since */
+    bool                 queued;
+    bool                 said_host_work;
+    struct sac_plan_book book;        /* what kernels chose for each shape */
+    char                *book_path;   /* its file in the cache; NULL: none */
+    bool                 native;      /* sac_model_take_native was called: */
+    enum sac_layout      first_input; /* how tensors of input 0 lie then */
+    bool                 asked;       /* the caller named a precision */
+    bool                 checking;    /* temporary plans: nothing is measured or kept */
+};
+
+/* model_book.c. onnx: the model's bytes; plan: of a .plan, what stands before them, or NULL. */
+sac_result sac_model_open_book(sac_model *model, const void *onnx, size_t size, const void *plan,
+                               size_t plan_size);
+/* Adds the choices of a new plan's kernels to the book and saves it. */
+void sac_model_note_plan(sac_model *model, const char *shapes, const struct sac_plan *plan);
+/* Opens a .plan as a model: *offset is where the ONNX model begins. */
+sac_result sac_model_look_into_plan(sac_model *model, const void *bytes, size_t size,
+                                    size_t *offset);
+
+/* run.c: what runs need. The second function accepts a partial result of the first. */
+sac_result sac_model_begin_runs(sac_model *model);
+void       sac_model_finish_runs(sac_model *model);
+/* waits for queued work */
+void sac_model_settle(sac_model *model);
+void sac_model_drop_plans(sac_model *model); /* call sac_model_settle first */
+/* The plan that ran last; NULL: none did. The caller holds the model's lock or is its only user. */
+struct sac_plan *sac_model_latest_plan(const sac_model *model);
+
+/* Fills info from the file (operators, parameters), and with the cost of one run. */
+sac_result sac_model_list_operators(sac_model *model);
+sac_result sac_model_measure(sac_model *model);
+
+/* The plan for these input shapes, created when there is none. Borrowed until the next call. */
+sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
+                          struct sac_plan **out);
+/* sac_model_run, queued: on a device whose memory is not the host's it returns at once, and tensors
+ * in and out must live until the stream is done with them (sac_tensor_used tells their pool; on the
+ * device's own stream no call is needed). Runs of one model are ordered, whatever their streams.
+ *
+ * stream   NULL: the device's own.
+ * out      entries that are not NULL are tensors to write to, of the output's dtype and shape: with
+ *          the same ones in every run (and the same inputs) a plan runs as one launch. They stay
+ *          the caller's.
+ * Errors   as of sac_model_run; SAC_ERR_MEMORY also when the device's budget has no room for this
+ *          batch. */
+sac_result sac_model_run_on(sac_model *model, struct sac_stream *stream, sac_tensor *const *in,
+                            sac_tensor **out);
+/* From now on the only input and the outputs have the layout that the kernels use: float16 where
+ * the port says float32, and the input [N,H,W,C] where it says [N,C,H,W]. That saves a pass over
+ * them.
+ * first    an input as the port has it.
+ * layout   the layout of the input; PLAIN: as the port says (always on the host and with several
+ *          inputs). */
+sac_result sac_model_take_native(sac_model *model, const struct sac_tensor_desc *first,
+                                 enum sac_layout *layout);
+/* Does the shape of an output depend on the data? For the plan that ran last. */
+bool sac_model_shapes_vary(sac_model *model);
+/* Runs one plan without checking the ports or the batch. */
+sac_result sac_model_run_plain(sac_model *model, sac_tensor *const *in, sac_tensor **out);
+
+/* Infers the shapes that do not depend on open dims, for ports and passes. A layer whose shapes do
+ * not fit is an error when no dim is open, unless tolerant. */
+sac_result sac_graph_probe(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit,
+                           bool tolerant);
+
+/* What the outputs would be with such inputs, in [inputs], out [outputs]: as far as shapes tell,
+ * else as the ports say. Nothing runs and nothing is planned. */
+sac_result sac_model_probe(sac_model *model, const struct sac_tensor_desc *in,
+                           struct sac_tensor_desc *out);
+
+/* Opens a fixed batch of 1 in graph and inputs. SAC_ERR_UNSUPPORTED, with the sentence kept: some
+ * layer does not allow it; the graph is then unchanged. */
+sac_result sac_graph_free_batch(struct sac_graph *g);
+/* Does a stack of two inputs give the same results as each input by itself? Sets
+ * model->batching. */
+sac_result sac_model_check_batch(sac_model *model);
+/* A stack of n inputs, one after the other. */
+sac_result sac_model_run_one_by_one(sac_model *model, int64_t n, sac_tensor *const *in,
+                                    sac_tensor **out);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of the fused groups, which engine/ops/fused.h defines. */
+#include <math.h>
+
+#include "engine/ops/fused.h"
+#include "engine/ops/conv.h"
+#include "engine/ops/util.h"
+
+extern const struct sac_op sac_row_Conv, sac_row_Activation, sac_row_FusedConv, sac_row_SampleNorm,
+    sac_row_GatedSum;
+
+#define FUSED_ROW(op, in_min, in_max)                                               \
+    .id = SAC_OP_##op, .name = #op, .domain = "saccade", .opset_min = 1,            \
+    .opset_max = SAC_OPSET_NEWEST, /* nodes keep the opset of those they replace */ \
+        .input_min = in_min, .input_max = in_max, .output_max = 1
+
+struct sac_activation sac_activation_read(const struct sac_node *n)
+{
+    return (struct sac_activation){
+        .kind = (enum sac_activation_kind)sac_attr_int(n, "activation", SAC_ACT_NONE),
+        .alpha = sac_attr_float(n, "alpha", 0),
+        .beta = sac_attr_float(n, "beta", 0),
+    };
+}
+
+bool sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *out)
+{
+    *out = (struct sac_activation){.kind = SAC_ACT_NONE};
+    switch (n->op->id) {
+    case SAC_OP_Activation: *out = sac_activation_read(n); break;
+    case SAC_OP_Relu: out->kind = SAC_ACT_RELU; break;
+    case SAC_OP_Sigmoid: out->kind = SAC_ACT_SIGMOID; break;
+    case SAC_OP_Tanh: out->kind = SAC_ACT_TANH; break;
+    case SAC_OP_Softplus: out->kind = SAC_ACT_SOFTPLUS; break;
+    case SAC_OP_LeakyRelu:
+        *out = (struct sac_activation){SAC_ACT_LEAKY_RELU, sac_attr_float(n, "alpha", 0.01f), 0};
+        break;
+    case SAC_OP_Clip:
+        *out = (struct sac_activation){SAC_ACT_CLIP, sac_attr_float(n, "min", -INFINITY),
+                                       sac_attr_float(n, "max", INFINITY)};
+        break;
+    case SAC_OP_HardSigmoid:
+        *out = (struct sac_activation){SAC_ACT_HARD_SIGMOID, sac_attr_float(n, "alpha", 0.2f),
+                                       sac_attr_float(n, "beta", 0.5f)};
+        break;
+    case SAC_OP_HardSwish:
+        *out = (struct sac_activation){SAC_ACT_HARD_SWISH, 1.0f / 6, 0.5f};
+        break;
+    case SAC_OP_Swish:
+        out->kind = sac_attr_float(n, "alpha", 1) == 1 ? SAC_ACT_SILU : SAC_ACT_NONE;
+        break;
+    default: break;
+    }
+    return out->kind != SAC_ACT_NONE;
+}
+
+static float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+/* NaN stays NaN. A Clip may have low above high: then the result is high. */
+static float clamp(float x, float low, float high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+float sac_activate(float x, const struct sac_activation *a)
+{
+    switch (a->kind) {
+    case SAC_ACT_RELU: return x < 0 ? 0 : x;
+    case SAC_ACT_LEAKY_RELU: return x < 0 ? a->alpha * x : x;
+    case SAC_ACT_CLIP: return clamp(x, a->alpha, a->beta);
+    case SAC_ACT_SIGMOID: return sigmoid(x);
+    case SAC_ACT_SILU: return x * sigmoid(x);
+    case SAC_ACT_HARD_SIGMOID: return clamp(a->alpha * x + a->beta, 0, 1);
+    case SAC_ACT_HARD_SWISH: return x * clamp(a->alpha * x + a->beta, 0, 1);
+    case SAC_ACT_TANH: return tanhf(x);
+    case SAC_ACT_SOFTPLUS: return (x > 0 ? x : 0) + log1pf(expf(-fabsf(x)));
+    default: return x;
+    }
+}
+
+/* A file can use the domain too, so nothing about the node is trusted. */
+static sac_result check_common(struct sac_op_call *c)
+{
+    for (int i = 0; i < c->in_count; i++)
+        SAC_CHECK(c, !c->in[i].present || c->in[i].dtype == SAC_F32,
+                  "input %d of dtype %s, not float32", i, sac_in_dtype(c, i));
+    int64_t kind = sac_attr_int(c->node, "activation", SAC_ACT_NONE);
+    SAC_CHECK(c, kind >= 0 && kind < SAC_ACT_COUNT, "activation %lld", (long long)kind);
+    return SAC_OK;
+}
+
+/* ---- Activation ---- */
+
+static sac_result activation_shape(struct sac_op_call *c)
+{
+    SAC_TRY(check_common(c));
+    return sac_shape_out_like(c, 0, 0);
+}
+
+static sac_result activation_ref(struct sac_op_call *c)
+{
+    const struct sac_activation act = sac_activation_read(c->node);
+    const float                *x = c->in[0].data;
+    float                      *y = c->out[0].data;
+    const int64_t               count = sac_operand_elements(&c->out[0]);
+    for (int64_t i = 0; i < count; i++)
+        y[i] = sac_activate(x[i], &act);
+    return SAC_OK;
+}
+
+const struct sac_op sac_row_Activation = {FUSED_ROW(Activation, 1, 1), SAC_TOLERANCE(1e-6f, 1e-5f),
+                                          .flags = SAC_OP_ELEMENTWISE, .shape = activation_shape,
+                                          .ref = activation_ref};
+
+/* ---- FusedConv ---- */
+
+static sac_result fused_conv_shape(struct sac_op_call *c)
+{
+    SAC_TRY(check_common(c));
+    SAC_TRY(sac_conv_shape(c, 0, 1, 2, SAC_F32));
+    int64_t residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
+    SAC_CHECK(c, residual >= 0 && residual < SAC_RESIDUAL_COUNT, "residual %lld",
+              (long long)residual);
+    SAC_CHECK(c, (residual != SAC_RESIDUAL_NONE) == sac_op_has(c, 3),
+              "residual %lld, but input 3 is %s", (long long)residual,
+              sac_op_has(c, 3) ? "there" : "missing");
+    SAC_CHECK(c, !sac_op_has(c, 3) || sac_operand_same_dims(&c->in[3], &c->out[0]),
+              "the residual's shape is not the output's");
+    return SAC_OK;
+}
+
+static sac_result fused_conv_ref(struct sac_op_call *c)
+{
+    const struct sac_activation act = sac_activation_read(c->node);
+    const int64_t               residual = sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE);
+    const float                *r = sac_op_has(c, 3) ? c->in[3].data : NULL;
+    float                      *y = c->out[0].data;
+    sac_conv_run(c, 0, 1, SAC_F32, c->in[0].data, c->in[1].data,
+                 sac_op_has(c, 2) ? c->in[2].data : NULL, y);
+    const int64_t count = sac_operand_elements(&c->out[0]);
+    for (int64_t i = 0; i < count; i++) {
+        float v = residual == SAC_RESIDUAL_BEFORE ? y[i] + r[i] : y[i];
+        v = sac_activate(v, &act);
+        y[i] = residual == SAC_RESIDUAL_AFTER ? v + r[i] : v;
+    }
+    return SAC_OK;
+}
+
+static int64_t fused_conv_flops(const struct sac_op_call *c)
+{
+    return sac_row_Conv.flops(c);
+}
+
+const struct sac_op sac_row_FusedConv = {FUSED_ROW(FusedConv, 2, 4), SAC_TOLERANCE(1e-4f, 1e-4f),
+                                         .shape = fused_conv_shape, .ref = fused_conv_ref,
+                                         .flops = fused_conv_flops};
+
+/* ---- SampleNorm ---- */
+
+static sac_result sample_norm_shape(struct sac_op_call *c)
+{
+    SAC_TRY(check_common(c));
+    const struct sac_operand *x = &c->in[0];
+    SAC_CHECK(c, x->rank >= 2, "an input of %d dimensions; at least 2 are needed", x->rank);
+    for (int i = 1; i < 3; i++)
+        SAC_CHECK(c, !sac_op_has(c, i) || (c->in[i].rank == 1 && c->in[i].dims[0] == x->dims[1]),
+                  "input %d is not one number for each of %lld channels", i, (long long)x->dims[1]);
+    return sac_shape_out_like(c, 0, 0);
+}
+
+static sac_result sample_norm_ref(struct sac_op_call *c)
+{
+    const struct sac_operand   *x = &c->in[0];
+    const struct sac_activation act = sac_activation_read(c->node);
+    const float                *scale = sac_op_has(c, 1) ? c->in[1].data : NULL;
+    const float                *shift = sac_op_has(c, 2) ? c->in[2].data : NULL;
+    const double                epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    const int64_t               all = sac_operand_elements(x);
+    if (all == 0)
+        return SAC_OK;
+    const int64_t count = all / x->dims[0], plane = count / x->dims[1];
+    for (int64_t n = 0; n < x->dims[0]; n++) {
+        const float *in = (const float *)x->data + n * count;
+        float       *out = (float *)c->out[0].data + n * count;
+        double       sum = 0, squares = 0;
+        for (int64_t i = 0; i < count; i++)
+            sum += in[i];
+        const double mean = sum / (double)count;
+        for (int64_t i = 0; i < count; i++)
+            squares += (in[i] - mean) * (in[i] - mean);
+        const double factor = 1 / sqrt(squares / (double)count + epsilon);
+        for (int64_t i = 0; i < count; i++) {
+            const int64_t channel = i / plane;
+            float         v = (float)((in[i] - mean) * factor) * (scale ? scale[channel] : 1) +
+                      (shift ? shift[channel] : 0);
+            out[i] = sac_activate(v, &act);
+        }
+    }
+    return SAC_OK;
+}
+
+const struct sac_op sac_row_SampleNorm = {FUSED_ROW(SampleNorm, 1, 3), SAC_TOLERANCE(1e-4f, 1e-4f),
+                                          .shape = sample_norm_shape, .ref = sample_norm_ref};
+
+/* ---- GatedSum ---- */
+
+static sac_result gated_sum_shape(struct sac_op_call *c)
+{
+    SAC_TRY(check_common(c));
+    const struct sac_operand *x = &c->in[0];
+    SAC_CHECK(c, c->in_count >= 2 && c->in_count % 2 == 0, "%d inputs; pairs are needed",
+              c->in_count);
+    SAC_CHECK(c, x->rank >= 3, "an input of %d dimensions; at least 3 are needed", x->rank);
+    for (int i = 0; i < c->in_count; i += 2) {
+        const struct sac_operand *g = &c->in[i + 1];
+        SAC_CHECK(c, sac_op_has(c, i) && sac_operand_same_dims(&c->in[i], x),
+                  "input %d has not input 0's shape", i);
+        bool fits = sac_op_has(c, i + 1) && g->rank == x->rank && g->dims[1] == x->dims[1] &&
+                    (g->dims[0] == x->dims[0] || g->dims[0] == 1);
+        for (int d = 2; fits && d < g->rank; d++)
+            fits = g->dims[d] == 1;
+        SAC_CHECK(c, fits, "gate %d is not one number for each channel", i + 1);
+    }
+    return sac_shape_out_like(c, 0, 0);
+}
+
+static sac_result gated_sum_ref(struct sac_op_call *c)
+{
+    const struct sac_operand *x = &c->in[0];
+    const int64_t             channels = x->dims[1], all = sac_operand_elements(x);
+    float                    *out = c->out[0].data;
+    if (all == 0)
+        return SAC_OK;
+    const int64_t plane = all / x->dims[0] / channels;
+    memset(out, 0, (size_t)all * sizeof *out);
+    for (int k = 0; k < c->in_count; k += 2) {
+        const float  *in = c->in[k].data, *gate = c->in[k + 1].data;
+        const int64_t gates = c->in[k + 1].dims[0] * channels;
+        for (int64_t i = 0; i < all; i++)
+            out[i] += in[i] * gate[i / plane % gates];
+    }
+    return SAC_OK;
+}
+
+const struct sac_op sac_row_GatedSum = {FUSED_ROW(GatedSum, 2, 16), SAC_TOLERANCE(1e-5f, 1e-5f),
+                                        .shape = gated_sum_shape, .ref = gated_sum_ref};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fused groups, the operators of the domain "saccade": the passes replace several nodes by one of
+ * them, so that a device can run them as one. Each has a row with a reference like any other
+ * operator.
+ *
+ *   Activation(X)             activation, alpha, beta
+ *   FusedConv(X, W, B?, R?)   Conv's attributes; activation, alpha, beta; residual
+ *   SampleNorm(X, scale?, B?) every sample to mean 0 and variance 1 over all its numbers, then
+ *                             scale and shift per channel: epsilon, activation, alpha, beta
+ *   GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
+ */
+#ifndef SAC_ENGINE_FUSED_H
+#define SAC_ENGINE_FUSED_H
+
+#include "engine/ops/fused_kinds.h"
+#include "engine/ops/op.h"
+
+struct sac_activation {
+    enum sac_activation_kind kind;
+    float                    alpha, beta;
+};
+
+/* The activation that a node computes, a fused one or one of ONNX's. Clip's bounds may be inputs,
+ * which the caller reads. */
+bool sac_activation_from_attrs(const struct sac_node *n, struct sac_activation *out);
+struct sac_activation sac_activation_read(const struct sac_node *n);
+float                 sac_activate(float x, const struct sac_activation *a);
+
+#endif

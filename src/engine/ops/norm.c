@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Normalisations. Batch uses stored statistics; Instance, Group, Layer and RMS those of each dense
+ * row of the input; MeanVariance, Lp and LRN those along axes and channels. */
+#include <math.h>
+
+#include "engine/ops/reads.h"
+#include "engine/ops/util.h"
+
+static sac_result float_input(struct sac_op_call *c)
+{
+    SAC_CHECK(c, sac_dtype_is_float(c->in[0].dtype), "input of dtype %s; have the float types",
+              sac_in_dtype(c, 0));
+    return SAC_OK;
+}
+
+/* Inputs first..last each hold `count` numbers. */
+static sac_result check_vectors(struct sac_op_call *c, int first, int last, int64_t count)
+{
+    for (int i = first; i <= last; i++)
+        SAC_CHECK(c,
+                  c->in[i].rank == 1 && c->in[i].dims[0] == count &&
+                      sac_dtype_is_float(c->in[i].dtype),
+                  "input %d is not %lld numbers", i, (long long)count);
+    return SAC_OK;
+}
+
+static sac_result check_channels(struct sac_op_call *c)
+{
+    SAC_TRY(float_input(c));
+    SAC_CHECK(c, c->in[0].rank >= 2, "input of %d dimensions; have 2 and more", c->in[0].rank);
+    return SAC_OK;
+}
+
+/* ---- BatchNormalization ---- */
+
+static sac_result batch_shape(struct sac_op_call *c)
+{
+    SAC_TRY(check_channels(c));
+    SAC_TRY(check_vectors(c, 1, 4, c->in[0].dims[1]));
+    bool training = sac_attr_int(c->node, "training_mode", 0) || c->out_count > 1;
+    if (training)
+        return SAC_OP_FAIL(c, SAC_ERR_UNSUPPORTED, "training mode; have inference");
+    return sac_shape_same(c);
+}
+
+static sac_result batch_ref(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    double                    epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
+    int64_t channels = in->dims[1], plane = sac_dims_product(in->rank - 2, in->dims + 2);
+    double *row = sac_alloc((size_t)plane * sizeof *row);
+    if (!row)
+        return sac_op_no_memory(c);
+    for (int64_t i = 0; i < in->dims[0] * channels; i++) {
+        int64_t k = i % channels;
+        double  scale =
+            sac_operand_get(&c->in[1], k) / sqrt(sac_operand_get(&c->in[4], k) + epsilon);
+        double shift = sac_operand_get(&c->in[2], k) - sac_operand_get(&c->in[3], k) * scale;
+        sac_read_doubles(in, i * plane, 1, plane, row);
+        for (int64_t j = 0; j < plane; j++)
+            row[j] = row[j] * scale + shift;
+        sac_write_doubles(&c->out[0], i * plane, 1, plane, row);
+    }
+    sac_free(row);
+    return SAC_OK;
+}
+
+const struct sac_op sac_row_BatchNormalization = {SAC_ROW(BatchNormalization, 7, 5, 5, 5),
+                                                  SAC_TOLERANCE(1e-5f, 1e-5f), .shape = batch_shape,
+                                                  .ref = batch_ref};
+
+/* ---- by dense rows ---- */
+
+struct row_norm {
+    int64_t rows, size;
+    double  epsilon;
+    bool    centred; /* subtract the mean; else divide by the root mean square only */
+    /* Broadcast over the input as if it had this shape; bias may be absent. */
+    struct sac_operand shape, scale, bias;
+};
+
+/* Normalises one row in place; returns its mean and 1 / deviation. */
+static void normalise(double *x, int64_t n, const struct row_norm *norm, double *mean,
+                      double *inverse)
+{
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < n && norm->centred; i++)
+        sum += x[i];
+    *mean = norm->centred ? sum / (double)n : 0;
+    for (int64_t i = 0; i < n; i++)
+        squares += (x[i] - *mean) * (x[i] - *mean);
+    *inverse = 1 / sqrt(squares / (double)n + norm->epsilon);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (x[i] - *mean) * *inverse;
+}
+
+/* x = x * scale + bias in place, then out. scale and bias (NULL: none) are dense. */
+static void scale_and_shift(const struct row_norm *norm, double *x, const double *scale,
+                            const double *bias, const struct sac_operand *out)
+{
+    struct sac_walk w;
+    sac_walk_init(&w, norm->shape.rank, norm->shape.dims);
+    sac_walk_operand(&w, &norm->shape);
+    sac_walk_operand(&w, &norm->scale);
+    sac_walk_operand(&w, bias ? &norm->bias : &norm->scale);
+    for (sac_walk_start(&w); w.run; sac_walk_next(&w)) {
+        double *line = x + w.at[0];
+        for (int64_t i = 0; i < w.run; i++)
+            line[i] *= scale[w.at[1] + i * w.step[1]];
+        for (int64_t i = 0; i < w.run && bias; i++)
+            line[i] += bias[w.at[2] + i * w.step[2]];
+        sac_write_doubles(out, w.at[0], 1, w.run, line);
+    }
+}
+
+static sac_result run_rows(struct sac_op_call *c, const struct row_norm *norm)
+{
+    const struct sac_operand *in = &c->in[0];
+    const struct sac_operand *shift = norm->bias.present ? &norm->bias : NULL;
+    double                   *x = sac_alloc((size_t)sac_operand_elements(in) * sizeof *x);
+    const double *scale = sac_doubles(&norm->scale), *bias = shift ? sac_doubles(shift) : NULL;
+    bool          ok = x && scale && (bias || !shift);
+    if (ok)
+        sac_read_doubles(in, 0, 1, sac_operand_elements(in), x);
+    for (int64_t i = 0; ok && i < norm->rows; i++) {
+        double mean, inverse;
+        normalise(x + i * norm->size, norm->size, norm, &mean, &inverse);
+        if (sac_op_wants(c, 1))
+            sac_operand_set(&c->out[1], i, mean);
+        if (sac_op_wants(c, 2))
+            sac_operand_set(&c->out[2], i, inverse);
+    }
+    if (ok)
+        scale_and_shift(norm, x, scale, bias, &c->out[0]);
+    sac_doubles_done(&norm->scale, scale);
+    if (shift)
+        sac_doubles_done(shift, bias);
+    sac_free(x);
+    return ok ? SAC_OK : sac_op_no_memory(c);
+}
+
+/* A vector of a number per channel, to broadcast over [N,C,...] of that rank. */
+static struct sac_operand per_channel(const struct sac_operand *o, int rank)
+{
+    struct sac_operand v = *o;
+    v.rank = rank - 1;
+    v.dims[0] = o->dims[0];
+    for (int d = 1; d < v.rank; d++)
+        v.dims[d] = 1;
+    return v;
+}
+
+static sac_result instance_shape(struct sac_op_call *c)
+{
+    SAC_TRY(check_channels(c));
+    SAC_TRY(check_vectors(c, 1, 2, c->in[0].dims[1]));
+    return sac_shape_same(c);
+}
+
+static sac_result instance_ref(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    struct row_norm           norm = {.rows = in->dims[0] * in->dims[1],
+                                      .size = sac_dims_product(in->rank - 2, in->dims + 2),
+                                      .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
+                                      .centred = true,
+                                      .shape = *in,
+                                      .scale = per_channel(&c->in[1], in->rank),
+                                      .bias = per_channel(&c->in[2], in->rank)};
+    return run_rows(c, &norm);
+}
+
+/* Scale and bias are per group in opset 18 and per channel since opset 21. */
+static sac_result group_shape(struct sac_op_call *c)
+{
+    int64_t groups = sac_attr_int(c->node, "num_groups", 0);
+    SAC_TRY(check_channels(c));
+    SAC_CHECK(c, groups > 0 && c->in[0].dims[1] % groups == 0,
+              "%lld channels do not divide into %lld groups", (long long)c->in[0].dims[1],
+              (long long)groups);
+    SAC_TRY(check_vectors(c, 1, 2, c->node->opset < 21 ? groups : c->in[0].dims[1]));
+    return sac_shape_same(c);
+}
+
+static sac_result group_ref(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    int64_t                   groups = sac_attr_int(c->node, "num_groups", 1);
+    int64_t                   parts = c->in[1].dims[0]; /* of [N,parts,rest] */
+    struct row_norm           norm = {.rows = in->dims[0] * groups,
+                                      .centred = true,
+                                      .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
+                                      .scale = per_channel(&c->in[1], 3),
+                                      .bias = per_channel(&c->in[2], 3),
+                                      .shape = {.rank = 3, .dims = {in->dims[0], parts, 0}}};
+    int64_t                   rest = sac_dims_product(in->rank - 1, in->dims + 1);
+    norm.size = rest / groups;
+    norm.shape.dims[2] = parts ? rest / parts : 0;
+    return run_rows(c, &norm);
+}
+
+static sac_result layer_shape(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    int                       axis;
+    int64_t                   dims[SAC_RANK_MAX];
+    SAC_TRY(float_input(c));
+    SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
+    for (int i = 1; i < c->in_count; i++) {
+        int     rank = in->rank;
+        int64_t sum[SAC_RANK_MAX];
+        memcpy(sum, in->dims, sizeof sum);
+        SAC_CHECK(c,
+                  !c->in[i].present ||
+                      (sac_dtype_is_float(c->in[i].dtype) &&
+                       sac_broadcast_dims(&rank, sum, c->in[i].rank, c->in[i].dims) &&
+                       rank == in->rank && memcmp(sum, in->dims, (size_t)rank * sizeof *sum) == 0),
+                  "input %d does not broadcast to the input", i);
+    }
+    for (int d = 0; d < in->rank; d++)
+        dims[d] = d < axis ? in->dims[d] : 1;
+    SAC_TRY(sac_shape_same(c));
+    SAC_TRY(sac_shape_out(c, 1, SAC_F32, in->rank, dims));
+    return sac_shape_out(c, 2, SAC_F32, in->rank, dims);
+}
+
+static sac_result layer_ref(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    int                       axis;
+    SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
+    struct row_norm norm = {.rows = sac_dims_product(axis, in->dims),
+                            .size = sac_dims_product(in->rank - axis, in->dims + axis),
+                            .epsilon = sac_attr_float(c->node, "epsilon", 1e-5f),
+                            .centred = c->node->op->id == SAC_OP_LayerNormalization,
+                            .shape = *in,
+                            .scale = c->in[1]};
+    if (sac_op_has(c, 2))
+        norm.bias = c->in[2];
+    return run_rows(c, &norm);
+}
+
+#define ROWS_ROW(op, since, in_min, in_max, outputs, shape_fn, ref_fn)                  \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, since, in_min, in_max, outputs),    \
+                                        SAC_TOLERANCE(1e-4f, 1e-4f), .shape = shape_fn, \
+                                        .ref = ref_fn}
+ROWS_ROW(InstanceNormalization, 1, 3, 3, 1, instance_shape, instance_ref);
+ROWS_ROW(GroupNormalization, 18, 3, 3, 1, group_shape, group_ref);
+ROWS_ROW(LayerNormalization, 1, 2, 3, 3, layer_shape, layer_ref);
+ROWS_ROW(RMSNormalization, 1, 2, 2, 1, layer_shape, layer_ref);
+
+/* ---- MeanVarianceNormalization: over any axes ---- */
+
+sac_result sac_mean_variance_axes(struct sac_op_call *c, bool *reduced)
+{
+    int axes[SAC_RANK_MAX] = {0, 2, 3}, count = 3, rank = c->in[0].rank;
+    if (sac_node_attr(c->node, "axes"))
+        SAC_TRY(sac_op_axes(c, "axes", -1, rank, axes, &count));
+    for (int d = 0; d < rank; d++)
+        reduced[d] = false;
+    for (int i = 0; i < count; i++) {
+        SAC_CHECK(c, axes[i] < rank, "axis %d of a tensor of %d dimensions", axes[i], rank);
+        reduced[axes[i]] = true;
+    }
+    return SAC_OK;
+}
+
+static sac_result mean_variance_shape(struct sac_op_call *c)
+{
+    bool reduced[SAC_RANK_MAX];
+    SAC_TRY(float_input(c));
+    SAC_TRY(sac_mean_variance_axes(c, reduced));
+    return sac_shape_same(c);
+}
+
+/* Index of the statistics that element `at` belongs to. */
+static int64_t group_of(const struct sac_operand *in, const bool *reduced, int64_t at)
+{
+    int64_t group = 0, step = 1;
+    for (int d = in->rank - 1; d >= 0; d--) {
+        group += reduced[d] ? 0 : at % in->dims[d] * step;
+        step *= reduced[d] ? 1 : in->dims[d];
+        at /= in->dims[d];
+    }
+    return group;
+}
+
+static sac_result mean_variance_ref(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    bool                      reduced[SAC_RANK_MAX];
+    int64_t                   n = sac_operand_elements(in), groups = 1;
+    SAC_TRY(sac_mean_variance_axes(c, reduced));
+    for (int d = 0; d < in->rank; d++)
+        groups *= reduced[d] ? 1 : in->dims[d];
+    double *sum = sac_calloc((size_t)groups, 2 * sizeof *sum), *squares = sum + groups;
+    if (!sum)
+        return sac_op_no_memory(c);
+    for (int64_t i = 0; i < n; i++)
+        sum[group_of(in, reduced, i)] += sac_operand_get(in, i) / (double)(n / groups);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t g = group_of(in, reduced, i);
+        double  off = sac_operand_get(in, i) - sum[g];
+        squares[g] += off * off / (double)(n / groups);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t g = group_of(in, reduced, i);
+        sac_operand_set(&c->out[0], i,
+                        (sac_operand_get(in, i) - sum[g]) / (sqrt(squares[g]) + 1e-9));
+    }
+    sac_free(sum);
+    return SAC_OK;
+}
+
+const struct sac_op sac_row_MeanVarianceNormalization = {
+    SAC_ROW(MeanVarianceNormalization, 9, 1, 1, 1), SAC_TOLERANCE(1e-4f, 1e-4f),
+    .shape = mean_variance_shape, .ref = mean_variance_ref};
+
+/* ---- LpNormalization: lines along an axis to norm one ---- */
+
+static sac_result lp_shape(struct sac_op_call *c)
+{
+    int     axis;
+    int64_t p = sac_attr_int(c->node, "p", 2);
+    SAC_TRY(float_input(c));
+    SAC_TRY(sac_op_axis(c, -1, c->in[0].rank, &axis));
+    SAC_CHECK(c, p == 1 || p == 2, "norm of order %lld; have 1, 2", (long long)p);
+    return sac_shape_same(c);
+}
+
+static sac_result lp_ref(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    bool                      one = sac_attr_int(c->node, "p", 2) == 1;
+    int                       axis;
+    SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
+    int64_t length = in->dims[axis],
+            inner = sac_dims_product(in->rank - axis - 1, in->dims + axis + 1);
+    double *line = sac_alloc((size_t)length * sizeof *line);
+    if (!line)
+        return sac_op_no_memory(c);
+    for (int64_t i = 0; i < sac_dims_product(axis, in->dims) * inner; i++) {
+        int64_t start = i / inner * length * inner + i % inner;
+        double  sum = 0;
+        sac_read_doubles(in, start, inner, length, line);
+        for (int64_t k = 0; k < length; k++)
+            sum += one ? fabs(line[k]) : line[k] * line[k];
+        double norm = one ? sum : sqrt(sum);
+        for (int64_t k = 0; k < length; k++)
+            line[k] = norm != 0 ? line[k] / norm : 0;
+        sac_write_doubles(&c->out[0], start, inner, length, line);
+    }
+    sac_free(line);
+    return SAC_OK;
+}
+
+const struct sac_op sac_row_LpNormalization = {SAC_ROW(LpNormalization, 1, 1, 1, 1),
+                                               SAC_TOLERANCE(1e-5f, 1e-5f), .shape = lp_shape,
+                                               .ref = lp_ref};
+
+/* ---- LRN: by the squares of neighbouring channels ---- */
+
+static sac_result lrn_shape(struct sac_op_call *c)
+{
+    SAC_TRY(check_channels(c));
+    SAC_CHECK(c, sac_attr_int(c->node, "size", 0) > 0, "'size' is %lld",
+              (long long)sac_attr_int(c->node, "size", 0));
+    return sac_shape_same(c);
+}
+
+static sac_result lrn_ref(struct sac_op_call *c)
+{
+    const struct sac_operand *in = &c->in[0];
+    int64_t channels = in->dims[1], plane = sac_dims_product(in->rank - 2, in->dims + 2);
+    int64_t size = SAC_MIN(sac_attr_int(c->node, "size", 1), 2 * channels + 1);
+    double  alpha =
+        sac_attr_float(c->node, "alpha", 1e-4f) / (double)sac_attr_int(c->node, "size", 1);
+    double beta = sac_attr_float(c->node, "beta", 0.75f), bias = sac_attr_float(c->node, "bias", 1);
+    for (int64_t i = 0, n = sac_operand_elements(in); i < n; i++) {
+        int64_t k = i / plane % channels;
+        int64_t first = SAC_MAX(0, k - (size - 1) / 2), last = SAC_MIN(channels - 1, k + size / 2);
+        double  squares = 0;
+        for (int64_t other = first; other <= last; other++) {
+            double x = sac_operand_get(in, i + (other - k) * plane);
+            squares += x * x;
+        }
+        sac_operand_set(&c->out[0], i, sac_operand_get(in, i) / pow(bias + alpha * squares, beta));
+    }
+    return SAC_OK;
+}
+
+const struct sac_op sac_row_LRN = {SAC_ROW(LRN, 1, 1, 1, 1), SAC_TOLERANCE(1e-5f, 1e-5f),
+                                   .shape = lrn_shape, .ref = lrn_ref};

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One row per operator: its name, the opsets it covers, how it infers shapes, how exact it must be,
+ * and its reference kernel in plain C. A device adds fast kernels in a table of its own
+ * (engine/kernel/kernel.h), indexed by the same id, so support and dispatch cannot disagree.
+ *
+ * To add one: src/engine/ops/<name>.c, a line in list.h, cases in tests/parity/cases.c.
+ */
+#ifndef SAC_ENGINE_OP_H
+#define SAC_ENGINE_OP_H
+
+#include "base/thread.h"
+#include "engine/graph/graph.h"
+
+enum sac_op_id {
+#define SAC_OP(name, row) SAC_OP_##name,
+#include "engine/ops/list.h"
+#undef SAC_OP
+    SAC_OP_COUNT
+};
+
+/* of ONNX 1.23; rows up to this one take newer files too */
+enum { SAC_OPSET_NEWEST = 28 };
+enum { SAC_OP_INPUTS_MAX = 64, SAC_OP_OUTPUTS_MAX = 64 };
+
+/* One input or output as a shape function or kernel sees it. */
+struct sac_operand {
+    enum sac_dtype dtype;
+    int            rank;
+    int64_t        dims[SAC_RANK_MAX];
+    void          *data;    /* NULL in a shape function when the value is not known yet */
+    bool           present; /* false: optional, left out */
+};
+
+struct sac_op_call {
+    sac_context           *ctx;
+    const struct sac_node *node;
+    struct sac_operand     in[SAC_OP_INPUTS_MAX];
+    struct sac_operand     out[SAC_OP_OUTPUTS_MAX];
+    /* of the node; the rest are not present */
+    int              in_count, out_count;
+    struct sac_pool *workers; /* may be NULL */
+};
+
+enum sac_op_flags {
+    /* out[0] element i depends on element i of the inputs alone (after broadcasting); may run in
+     * place on an input of out[0]'s size and dtype */
+    SAC_OP_ELEMENTWISE = 1 << 0,
+    SAC_OP_VIEW = 1 << 1, /* out[0] holds in[0]'s bytes in the same order: Reshape, Squeeze, ... */
+    SAC_OP_RANDOM = 1 << 2, /* never folded */
+    /* reads only the inputs' shapes; their data may be NULL: Shape, Size */
+    SAC_OP_OF_SHAPE = 1 << 3,
+    SAC_OP_CONTROL = 1 << 4 /* If, Loop, Scan: the executor runs its subgraphs, ref is NULL */
+};
+
+struct sac_op {
+    enum sac_op_id id;
+    const char    *name;      /* "Conv" */
+    const char    *domain;    /* "" for ONNX's own, "saccade" for fused groups */
+    int opset_min, opset_max; /* versions of the domain that this row implements; a file's
+                                 opset over opset_max is accepted when ONNX did not change
+                                 the operator since (opset_max is the newest known) */
+    int      input_min, input_max, output_max;
+    unsigned flags;
+    float    tolerance_abs, tolerance_rel; /* of another kernel against this reference */
+
+    /* NULL: all nodes are supported. Otherwise why[] gets what is not supported about this node. */
+    bool (*supports)(const struct sac_node *node, char *why, size_t why_size);
+    /* Sets dtype, rank and dims of every present output from the inputs' (and from the data of
+     * those that are constant or already computed). SAC_AGAIN: the shape depends on values that are
+     * not known yet (data NULL). Errors name the node through SAC_OP_FAIL. Inputs come from files:
+     * ranks, dims, divisions by zero and overflow are checked here, so that ref and the devices'
+     * kernels can trust them. */
+    sac_result (*shape)(struct sac_op_call *c);
+    /* Compute. Inputs and outputs are dense and plain; all data pointers are set (0-sized ones
+     * too). */
+    sac_result (*ref)(struct sac_op_call *c);
+    /* Multiply-adds times two, after shape; NULL: too few to count (about one per output
+     * element). */
+    int64_t (*flops)(const struct sac_op_call *c);
+};
+
+/* The row for a name, or NULL. One row covers a range of opsets; the caller checks the node's. */
+const struct sac_op *sac_op_find(const char *domain, const char *name);
+const struct sac_op *sac_op_row(enum sac_op_id id);
+
+/* "layer 14 (Resize): mode 'cubic'; have nearest, linear" */
+/* Evaluates to the code itself, so that the compiler knows that it is not SAC_OK. */
+#define SAC_OP_FAIL(c, res, ...) (sac_op_fail(c, res, __VA_ARGS__), (res))
+sac_result sac_op_fail(const struct sac_op_call *c, sac_result res, const char *fmt, ...)
+    SAC_PRINTF(3, 4);
+
+/* ---- for shape functions and kernels ---- */
+
+/* Does the node have this input? */
+static inline bool sac_op_has(const struct sac_op_call *c, int input)
+{
+    return input < c->in_count && c->in[input].present;
+}
+bool sac_operand_same_dims(const struct sac_operand *a, const struct sac_operand *b);
+
+int64_t sac_operand_elements(const struct sac_operand *o);
+size_t  sac_operand_bytes(const struct sac_operand *o);
+void sac_operand_like(struct sac_operand *out, const struct sac_operand *in); /* dtype and dims */
+sac_result sac_shape_same(struct sac_op_call *c);      /* out[0] like in[0] */
+sac_result sac_shape_broadcast(struct sac_op_call *c); /* out[0] over all inputs, dtype of in[0] */
+/* Negative axes counted from the end; false when out of range. */
+bool sac_axis_normalise(int64_t axis, int rank, int *out);
+/* Values of an int32/int64 input; SAC_AGAIN when they are not known. out has room for max. */
+sac_result sac_operand_ints(struct sac_op_call *c, int input, int64_t *out, size_t max,
+                            size_t *count);
+/* Any number as double, and back with the dtype's rounding and saturation. */
+double sac_operand_get(const struct sac_operand *o, int64_t i);
+void   sac_operand_set(const struct sac_operand *o, int64_t i, double v);
+/* TensorProto.DataType of the specification; SAC_DTYPE_NONE when we have none like it. */
+enum sac_dtype sac_dtype_from_onnx(int64_t type);
+float          sac_half_to_float(uint16_t h);
+uint16_t       sac_float_to_half(float f);
+float          sac_bf16_to_float(uint16_t h);
+uint16_t       sac_float_to_bf16(float f);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions that read and check a node's attributes and constant inputs, shared by the reference
+ * rows and the devices' kernels. After the shape function has succeeded they fail only with
+ * SAC_AGAIN, when the value of a required input is not known. */
+#ifndef SAC_ENGINE_OP_READS_H
+#define SAC_ENGINE_OP_READS_H
+
+#include "engine/ops/util.h"
+#include "engine/ops/window.h"
+
+/* rearrange.c */
+struct sac_slice {
+    int64_t start[SAC_RANK_MAX], step[SAC_RANK_MAX], dims[SAC_RANK_MAX];
+};
+sac_result sac_transpose_perm(struct sac_op_call *c, int *perm);
+sac_result sac_slice_read(struct sac_op_call *c, struct sac_slice *s);
+/* Expand: own [in rank] are the input's strides, from [out rank] the strides of a copy into the
+ * whole output. */
+void sac_expand_steps(const struct sac_op_call *c, const int64_t *own, int64_t *from);
+/* Tile as one copy over [repeat, dim, repeat, dim, ...], with a source stride of 0 along
+ * repeats. */
+struct sac_tiling {
+    int     rank;
+    int64_t dims[2 * SAC_RANK_MAX], from[2 * SAC_RANK_MAX], to[2 * SAC_RANK_MAX];
+};
+/* in, out [rank] are the operands' strides. */
+struct sac_tiling sac_tiling_of(const struct sac_op_call *c, const int64_t *in, const int64_t *out);
+
+/* pad.c */
+struct sac_pads {
+    int64_t begin[SAC_RANK_MAX], out[SAC_RANK_MAX];
+};
+enum sac_pad_mode { SAC_PAD_CONSTANT, SAC_PAD_REFLECT, SAC_PAD_EDGE, SAC_PAD_WRAP };
+sac_result sac_pad_mode(struct sac_op_call *c, enum sac_pad_mode *mode);
+sac_result sac_pad_read(struct sac_op_call *c, struct sac_pads *p);
+
+/* reduce.c */
+sac_result sac_reduced_axes(struct sac_op_call *c, bool *reduced);
+
+/* norm.c */
+sac_result sac_mean_variance_axes(struct sac_op_call *c, bool *reduced);
+
+/* cumulative.c */
+sac_result sac_cumulative_axis(struct sac_op_call *c, int *axis);
+
+/* pool.c */
+enum sac_pool_kind { SAC_POOL_MAX, SAC_POOL_AVERAGE, SAC_POOL_LP };
+struct sac_pooling {
+    enum sac_pool_kind kind;
+    struct sac_window  w;
+    double             p;             /* of LpPool */
+    bool               include_pad;   /* the average counts padding */
+    bool               columns_first; /* MaxPool's indices in column order */
+};
+sac_result sac_pooling_read(struct sac_op_call *c, struct sac_pooling *p);
+
+/* einsum.c */
+enum { SAC_EINSUM_LABELS_MAX = SAC_WALK_DIMS - 1, SAC_EINSUM_INPUTS_MAX = SAC_WALK_MAX - 1 };
+/* The dimensions that "..." stands for are labels too: 1 is the last of them, 2 the one before. */
+struct sac_term {
+    int  count;
+    char labels[SAC_RANK_MAX];
+};
+struct sac_einsum {
+    struct sac_term in[SAC_EINSUM_INPUTS_MAX], out;
+    int             count; /* labels: those of the output first */
+    char            labels[SAC_EINSUM_LABELS_MAX];
+    int64_t         dims[SAC_EINSUM_LABELS_MAX];
+};
+sac_result sac_einsum_parse(struct sac_op_call *c, struct sac_einsum *e);
+
+/* resize.c */
+enum sac_resize_mode { SAC_RESIZE_NEAREST, SAC_RESIZE_LINEAR, SAC_RESIZE_CUBIC };
+struct sac_resize {
+    enum sac_resize_mode mode;
+    const char          *coordinates, *nearest;
+    double               cubic_a, extrapolation;
+    bool                 antialias, exclude_outside;
+    double               scale[SAC_RANK_MAX], roi_start[SAC_RANK_MAX], roi_end[SAC_RANK_MAX];
+    int64_t              out[SAC_RANK_MAX];
+};
+sac_result sac_resize_read(struct sac_op_call *c, struct sac_resize *r);
+
+/* grid_sample.c */
+enum { SAC_SAMPLE_DIMS = 3 };
+enum sac_sample_mode { SAC_SAMPLE_NEAREST, SAC_SAMPLE_LINEAR, SAC_SAMPLE_CUBIC };
+enum sac_sample_padding { SAC_SAMPLE_ZEROS, SAC_SAMPLE_BORDER, SAC_SAMPLE_REFLECTION };
+struct sac_sampler {
+    enum sac_sample_mode    mode;
+    enum sac_sample_padding padding;
+    bool                    align;
+    int64_t                 size[SAC_SAMPLE_DIMS];
+};
+sac_result sac_sampler_read(struct sac_op_call *c, struct sac_sampler *s);
+
+/* roi_align.c */
+struct sac_roi_align {
+    int64_t height, width, sampling;
+    double  scale, offset; /* of the coordinates */
+    bool    max, old;
+};
+sac_result sac_roi_read(struct sac_op_call *c, struct sac_roi_align *r);
+
+/* col2im.c */
+enum { SAC_COL2IM_DIMS_MAX = SAC_RANK_MAX - 2 };
+struct sac_col2im {
+    int     rank; /* spatial dimensions */
+    int64_t image[SAC_COL2IM_DIMS_MAX], block[SAC_COL2IM_DIMS_MAX], places[SAC_COL2IM_DIMS_MAX];
+    int64_t stride[SAC_COL2IM_DIMS_MAX], dilation[SAC_COL2IM_DIMS_MAX], pad[SAC_COL2IM_DIMS_MAX];
+};
+sac_result sac_col2im_read(struct sac_op_call *c, struct sac_col2im *p);
+
+/* pool.c */
+sac_result sac_unpool_whole(struct sac_op_call *c, int64_t *dims);
+
+/* scatter.c */
+enum sac_combine {
+    SAC_COMBINE_NONE,
+    SAC_COMBINE_ADD,
+    SAC_COMBINE_MUL,
+    SAC_COMBINE_MAX,
+    SAC_COMBINE_MIN
+};
+sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out);
+sac_result sac_cache_axis(struct sac_op_call *c, int *axis);
+
+/* quantize.c */
+/* How scale and zero point apply to the input: one for all, one per index of an axis, or one per
+ * block of `block` indices. Their index: (outer * count + along / block) * inner' + inner. */
+struct sac_scaling {
+    int64_t length, inner; /* of the axis; of the dimensions after it */
+    int64_t count, block;  /* scales along the axis; 0 count: one for all */
+    bool    blocked;
+};
+sac_result sac_read_scaling(struct sac_op_call *c, struct sac_scaling *s);
+
+/* signal.c */
+int64_t sac_mel_corner(const struct sac_op_call *c, int64_t i);
+
+/* attention.c */
+/* A [B,H,S,D] view of memory in that order or as [B,S,H*D]. */
+struct sac_heads {
+    int64_t batch, count, length, size;
+    int64_t step[3]; /* elements from one batch, head and position to the next */
+};
+struct sac_attention {
+    struct sac_heads q, k, v;
+    int64_t          past, total, group; /* cached keys; all keys; query heads per key head */
+    double           scale, softcap;
+    bool             causal;
+    int64_t          left, right; /* window, -1: open */
+    int              mode; /* contents of SCORES: 0 scores, 1 capped, 2 with bias, 3 weights */
+};
+struct sac_rotary {
+    struct sac_heads x;
+    int64_t          turned; /* numbers of a head that are rotated; the rest are copied */
+    bool             interleaved;
+};
+sac_result sac_read_heads(struct sac_op_call *c, int input, const char *count, struct sac_heads *h);
+sac_result sac_attention_read(struct sac_op_call *c, struct sac_attention *a);
+sac_result sac_rotary_read(struct sac_op_call *c, struct sac_rotary *r);
+
+/* rnn.c */
+enum { SAC_RNN_INPUTS = 8, SAC_RNN_DIRECTIONS = 2, SAC_RNN_ACTIVATIONS = 3 };
+struct sac_rnn_activation {
+    double (*fn)(double x, double alpha, double beta);
+    double alpha, beta;
+    int    kind; /* its place in the list of names, which begins with Affine, Relu, Tanh, Sigmoid */
+};
+struct sac_rnn {
+    int64_t                   steps, batch, inputs, hidden, gates;
+    int                       directions;
+    bool                      reverse_only, batch_first, linear_before_reset, coupled;
+    double                    clip; /* 0: none */
+    struct sac_rnn_activation act[SAC_RNN_DIRECTIONS][SAC_RNN_ACTIVATIONS];
+    const double             *in[SAC_RNN_INPUTS]; /* NULL where left out */
+};
+sac_result sac_rnn_read(struct sac_op_call *c, struct sac_rnn *r);
+
+/* signal.c */
+struct sac_dft {
+    int     axis;
+    int64_t length, out;   /* of the transform; of the output's axis */
+    bool    inverse, half; /* half: of a real signal, whose spectrum is symmetric */
+    int64_t parts;         /* numbers of an output element: 1, 2 */
+};
+struct sac_stft {
+    int64_t step, length, frames, out;
+};
+sac_result sac_dft_read(struct sac_op_call *c, struct sac_dft *d);
+sac_result sac_stft_read(struct sac_op_call *c, struct sac_stft *s);
+
+#endif

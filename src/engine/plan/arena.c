@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+#include "engine/plan/arena.h"
+
+static size_t rounded(size_t bytes)
+{
+    return (bytes + SAC_ARENA_ALIGN - 1) & ~(size_t)(SAC_ARENA_ALIGN - 1);
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const struct sac_arena_item *x = *(struct sac_arena_item *const *)a;
+    const struct sac_arena_item *y = *(struct sac_arena_item *const *)b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    /* orders ties, which qsort would not */
+    return x < y ? -1 : x > y;
+}
+
+static bool alive_together(const struct sac_arena_item *a, const struct sac_arena_item *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* placed[0..count) is sorted by offset. Returns the index at which item belongs. */
+static size_t lowest_gap(struct sac_arena_item *const *placed, size_t count,
+                         struct sac_arena_item *item)
+{
+    size_t offset = 0, need = rounded(item->bytes);
+    for (size_t i = 0; i < count; i++) {
+        if (!alive_together(placed[i], item))
+            continue;
+        if (placed[i]->offset >= offset && placed[i]->offset - offset >= need)
+            break;
+        offset = SAC_MAX(offset, placed[i]->offset + rounded(placed[i]->bytes));
+    }
+    item->offset = offset;
+    size_t at = count;
+    while (at > 0 && placed[at - 1]->offset > offset)
+        at--;
+    return at;
+}
+
+static bool sum_fits(const struct sac_arena_item *items, size_t count)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        if (items[i].bytes > SIZE_MAX / 2 ||
+            __builtin_add_overflow(sum, rounded(items[i].bytes), &sum))
+            return false;
+    return true;
+}
+
+size_t sac_arena_plan(struct sac_arena_item *items, size_t count)
+{
+    size_t bytes = 0, used = 0, done = 0;
+    if (!sum_fits(items, count))
+        return (size_t)-1;
+    struct sac_arena_item **order = sac_calloc(count, sizeof *order);
+    struct sac_arena_item **placed = sac_calloc(count, sizeof *placed);
+    if (!order || !placed) {
+        sac_free(order);
+        sac_free(placed);
+        return (size_t)-1;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (items[i].bytes)
+            order[used++] = &items[i];
+    qsort(order, used, sizeof *order, larger_first);
+    for (; done < used; done++) {
+        size_t at = lowest_gap(placed, done, order[done]);
+        for (size_t i = done; i > at; i--)
+            placed[i] = placed[i - 1];
+        placed[at] = order[done];
+        bytes = SAC_MAX(bytes, order[done]->offset + rounded(order[done]->bytes));
+    }
+    sac_free(order);
+    sac_free(placed);
+    return bytes;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of a plan's slots: views, parts and in-place steps share memory, outputs are the caller's
+ * tensors, the rest is placed in one arena by lifetime. */
+#include <string.h>
+
+#include "engine/plan/arena.h"
+#include "engine/kernel/layout.h"
+#include "engine/plan/build.h"
+
+static void note_tail_read(void *user, struct sac_value *v)
+{
+    struct sac_plan *plan = user;
+    for (int s = plan->slot_of[v->id]; s >= 0; s = plan->slots[s].next)
+        plan->slots[s].last = (int)plan->step_count;
+}
+
+static void find_last_reads(struct sac_plan *plan)
+{
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct sac_step *step = &plan->steps[i];
+        for (int k = 0; k < step->in_count + step->out_count; k++)
+            if (step->slots[k] >= 0)
+                plan->slots[step->slots[k]].last = (int)i;
+        if (step->scratch >= 0)
+            plan->slots[step->scratch].last = (int)i;
+    }
+    for (size_t i = 0; i < plan->slot_count; i++)
+        if (plan->slots[i].port >= 0)
+            plan->slots[i].last = (int)plan->step_count;
+    for (size_t i = 0; i < plan->tail_count; i++)
+        sac_node_each_read(plan->tail[i], note_tail_read, plan);
+}
+
+static sac_result place_slot(struct sac_plan *plan, int slot, int step);
+
+/* A part is inside its parent, which must be allocated when its first part is written. */
+static sac_result place_part(struct sac_plan *plan, int slot, int step)
+{
+    struct sac_slot *s = &plan->slots[slot];
+    sac_result       res =
+        plan->slots[s->parent].storage < 0 ? place_slot(plan, s->parent, step) : SAC_OK;
+    if (res != SAC_OK)
+        return res;
+    const struct sac_slot *whole = &plan->slots[s->parent];
+    s->storage = whole->storage;
+    s->offset = whole->offset + (size_t)s->part_offset *
+                                    sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
+    plan->storages[s->storage].last = SAC_MAX(plan->storages[s->storage].last, s->last);
+    return SAC_OK;
+}
+
+static sac_result place_slot(struct sac_plan *plan, int slot, int step)
+{
+    struct sac_slot *s = &plan->slots[slot];
+    if (s->parent >= 0)
+        return place_part(plan, slot, step);
+    struct sac_storage storage = {.place = s->port >= 0 ? SAC_PLACE_OUTPUT : SAC_PLACE_ARENA,
+                                  .port = s->port,
+                                  .bytes = sac_layout_bytes(&s->desc, s->layout),
+                                  .first = step,
+                                  .last = s->last};
+    int                index = -1;
+    sac_result         res = sac_plan_add_storage(plan, storage, &index);
+    plan->slots[slot].storage = index;
+    return res;
+}
+
+/* Puts slot `out` into the storage of slot `in`. False when that is impossible: an output of the
+ * graph must not share memory with an input, a constant or another output. */
+static bool share(struct sac_plan *plan, int in, int out)
+{
+    struct sac_slot    *s = &plan->slots[out];
+    struct sac_storage *storage = &plan->storages[plan->slots[in].storage];
+    if (s->port >= 0 && storage->place != SAC_PLACE_ARENA)
+        return false;
+    if (s->port >= 0) {
+        storage->place = SAC_PLACE_OUTPUT;
+        storage->port = s->port;
+    }
+    storage->last = SAC_MAX(storage->last, s->last);
+    s->storage = plan->slots[in].storage;
+    s->offset = plan->slots[in].offset;
+    return true;
+}
+
+/* May the step overwrite its input? Only if nobody reads the memory later and no other input of the
+ * same step shares it, unless that one is read element by element too (a convolution's input that
+ * is also its residual is not). */
+static bool may_overwrite(const struct sac_plan *plan, const struct sac_step *step, int index)
+{
+    int                       in = step->slots[step->in_place], out = step->slots[step->in_count];
+    const struct sac_slot    *from = &plan->slots[in], *to = &plan->slots[out];
+    const struct sac_storage *storage = &plan->storages[from->storage];
+    if (storage->place == SAC_PLACE_CONSTANT || storage->place == SAC_PLACE_INPUT ||
+        storage->last > index || from->layout != to->layout || from->parent >= 0 ||
+        to->parent >= 0 ||
+        sac_layout_bytes(&from->desc, from->layout) != sac_layout_bytes(&to->desc, to->layout))
+        return false;
+    for (int k = 0; k < step->in_count; k++) {
+        if (k == step->in_place || step->slots[k] < 0)
+            continue;
+        const struct sac_slot *other = &plan->slots[step->slots[k]];
+        if (other->storage == from->storage &&
+            (!(step->node->op->flags & SAC_OP_ELEMENTWISE) || other->layout != from->layout ||
+             other->desc.rank != from->desc.rank ||
+             memcmp(other->desc.dims, from->desc.dims, (size_t)from->desc.rank * sizeof(int64_t)) !=
+                 0))
+            return false;
+    }
+    return true;
+}
+
+static sac_result place_step(struct sac_plan *plan, struct sac_step *step, int index)
+{
+    int       *out = step->slots + step->in_count;
+    sac_result res = SAC_OK;
+    if (step->kind == SAC_STEP_VIEW && plan->slots[out[0]].storage < 0 &&
+        !share(plan, step->slots[0], out[0]))
+        step->kind = SAC_STEP_COPY;
+    if (step->in_place >= 0 && out[0] >= 0 && step->slots[step->in_place] >= 0 &&
+        may_overwrite(plan, step, index))
+        share(plan, step->slots[step->in_place], out[0]);
+    for (int k = 0; k < step->out_count && res == SAC_OK; k++)
+        if (out[k] >= 0 && plan->slots[out[k]].storage < 0)
+            res = place_slot(plan, out[k], index);
+    if (res == SAC_OK && step->scratch >= 0)
+        res = place_slot(plan, step->scratch, index);
+    return res;
+}
+
+static sac_result place_arena(struct sac_plan *plan)
+{
+    struct sac_arena_item *items = sac_calloc(plan->storage_count, sizeof *items);
+    if (!items)
+        return sac_plan_no_memory(plan);
+    for (size_t i = 0; i < plan->storage_count; i++) {
+        const struct sac_storage *s = &plan->storages[i];
+        items[i] = (struct sac_arena_item){.bytes = s->place == SAC_PLACE_ARENA ? s->bytes : 0,
+                                           .first = s->first,
+                                           .last = s->last};
+    }
+    plan->arena_bytes = sac_arena_plan(items, plan->storage_count);
+    for (size_t i = 0; i < plan->storage_count; i++)
+        plan->storages[i].offset = items[i].offset;
+    sac_free(items);
+    if (plan->arena_bytes == (size_t)-1)
+        return sac_plan_no_memory(plan);
+    if (plan->arena_bytes > plan->params.memory_limit)
+        return SAC_FAIL(plan->graph->ctx, SAC_ERR_LIMIT,
+                        "its activations need %zu bytes; the limit is %llu", plan->arena_bytes,
+                        (unsigned long long)plan->params.memory_limit);
+    return SAC_OK;
+}
+
+/* A view shares memory, so the step does nothing. */
+static void drop_views(struct sac_plan *plan)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind != SAC_STEP_VIEW)
+            plan->steps[kept++] = plan->steps[i];
+    plan->step_count = kept;
+}
+
+sac_result sac_plan_place_memory(struct sac_plan *plan)
+{
+    sac_result res = SAC_OK;
+    find_last_reads(plan);
+    for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++)
+        res = place_step(plan, &plan->steps[i], (int)i);
+    if (res == SAC_OK)
+        res = place_arena(plan);
+    drop_views(plan);
+    plan->address = sac_calloc(plan->slot_count, sizeof *plan->address);
+    plan->made = sac_calloc((size_t)plan->graph->output_count, sizeof *plan->made);
+    return res == SAC_OK && (!plan->address || !plan->made) ? sac_plan_no_memory(plan) : res;
+}

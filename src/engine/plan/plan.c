@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/kernel/layout.h"
+#include "engine/plan/build.h"
+
+sac_result sac_plan_no_memory(const struct sac_plan *plan)
+{
+    return SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory for the plan");
+}
+/* ---- slots and steps ---- */
+
+sac_result sac_plan_add_slot(struct sac_plan *plan, const struct sac_operand *desc, int value,
+                             enum sac_layout layout, int *out)
+{
+    struct sac_operand shape = *desc; /* copied: desc may point into the array that grows */
+    if (!sac_grow((void **)&plan->slots, &plan->slot_cap, plan->slot_count + 1,
+                  sizeof *plan->slots))
+        return sac_plan_no_memory(plan);
+    int              index = (int)plan->slot_count++;
+    struct sac_slot *s = &plan->slots[index];
+    *s = (struct sac_slot){.desc = shape,
+                           .layout = layout,
+                           .value = value,
+                           .next = -1,
+                           .storage = -1,
+                           .last = -1,
+                           .port = -1,
+                           .parent = -1};
+    if (value >= 0) {
+        s->next = plan->slot_of[value];
+        if (s->next < 0) {
+            plan->slot_of[value] = index;
+        } else { /* the first slot remains the head of the value's list */
+            int first = plan->slot_of[value];
+            s->next = plan->slots[first].next;
+            plan->slots[first].next = index;
+        }
+    }
+    *out = index;
+    return SAC_OK;
+}
+
+sac_result sac_plan_add_step(struct sac_plan *plan, enum sac_step_kind kind,
+                             const struct sac_node *node, int in_count, int out_count,
+                             struct sac_step **out)
+{
+    int *slots =
+        sac_arena_alloc(&plan->arena_of_steps, (size_t)(in_count + out_count + 1) * sizeof *slots);
+    if (!slots || !sac_grow((void **)&plan->steps, &plan->step_cap, plan->step_count + 1,
+                            sizeof *plan->steps))
+        return sac_plan_no_memory(plan);
+    *out = &plan->steps[plan->step_count++];
+    **out = (struct sac_step){.kind = kind,
+                              .node = node,
+                              .slots = slots,
+                              .in_count = in_count,
+                              .out_count = out_count,
+                              .scratch = -1,
+                              .in_place = -1};
+    return SAC_OK;
+}
+
+sac_result sac_plan_add_storage(struct sac_plan *plan, struct sac_storage s, int *out)
+{
+    if (!sac_grow((void **)&plan->storages, &plan->storage_cap, plan->storage_count + 1,
+                  sizeof *plan->storages))
+        return sac_plan_no_memory(plan);
+    *out = (int)plan->storage_count;
+    plan->storages[plan->storage_count++] = s;
+    return SAC_OK;
+}
+
+/* A slot with its own storage: a graph input or a constant. */
+static sac_result add_placed(struct sac_plan *plan, int value, enum sac_layout layout,
+                             struct sac_storage storage)
+{
+    int        slot = -1, index = -1;
+    sac_result res = sac_plan_add_slot(plan, &plan->infer.values[value], value, layout, &slot);
+    storage.slot = slot;
+    if (res == SAC_OK)
+        res = sac_plan_add_storage(plan, storage, &index);
+    if (res == SAC_OK)
+        plan->slots[slot].storage = index;
+    return res;
+}
+
+/* On a device whose memory is not the host's, a constant is uploaded in each layout that kernels
+ * ask for. */
+static sac_result constant_in_layout(struct sac_plan *plan, int value, enum sac_layout layout,
+                                     int *out)
+{
+    const struct sac_storage *first = &plan->storages[plan->slots[plan->slot_of[value]].storage];
+    sac_result                res =
+        add_placed(plan, value, layout,
+                   (struct sac_storage){.place = SAC_PLACE_CONSTANT, .data = first->data});
+    *out = (int)plan->slot_count - 1;
+    return res;
+}
+
+static bool is_placed_constant(const struct sac_plan *plan, int slot)
+{
+    const int storage = plan->slots[slot].storage;
+    return storage >= 0 && plan->storages[storage].place == SAC_PLACE_CONSTANT;
+}
+
+/* The slot of a value in a layout; a conversion is added when there is none yet. */
+sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_layout layout,
+                                   const struct sac_node *reader, int *out)
+{
+    int first = plan->slot_of[value], made = -1;
+    for (int s = first; s >= 0; s = plan->slots[s].next)
+        if (plan->slots[s].layout == layout) {
+            *out = s;
+            return SAC_OK;
+        }
+    if (!plan->dev->ops->host_memory && is_placed_constant(plan, first))
+        return constant_in_layout(plan, value, layout, out);
+    struct sac_operand desc = plan->slots[first].desc;
+    struct sac_step   *step;
+    bool               same = sac_layout_same(&desc, plan->slots[first].layout, layout);
+    sac_result         res = sac_plan_add_slot(plan, &desc, value, layout, &made);
+    if (res == SAC_OK)
+        res = sac_plan_add_step(plan, same ? SAC_STEP_VIEW : SAC_STEP_CONVERT, reader, 1, 1, &step);
+    if (res != SAC_OK)
+        return res;
+    step->slots[0] = first;
+    step->slots[1] = made;
+    snprintf(step->implementation, sizeof step->implementation, "%s to %s",
+             sac_layout_name(plan->slots[first].layout), sac_layout_name(layout));
+    *out = made;
+    return SAC_OK;
+}
+sac_result sac_plan_ensure_constant(struct sac_plan *plan, int value)
+{
+    const struct sac_operand *o = &plan->infer.values[value];
+    if (plan->slot_of[value] >= 0 || !o->data)
+        return SAC_OK;
+    return add_placed(plan, value, SAC_LAYOUT_PLAIN,
+                      (struct sac_storage){.place = SAC_PLACE_CONSTANT, .data = o->data});
+}
+
+/* ---- outputs of the steps ---- */
+
+struct tail_reads {
+    struct sac_plan       *plan;
+    const struct sac_node *node;
+    sac_result             res;
+};
+
+static void plan_tail_read(void *user, struct sac_value *v)
+{
+    struct tail_reads *t = user;
+    int                slot;
+    if (t->res == SAC_OK && t->plan->slot_of[v->id] >= 0)
+        t->res = sac_plan_slot_in_layout(t->plan, v->id, SAC_LAYOUT_PLAIN, t->node, &slot);
+}
+
+/* The tail runs reference kernels, which take only the plain layout. */
+static sac_result plan_tail_reads(struct sac_plan *plan)
+{
+    struct tail_reads t = {.plan = plan, .res = SAC_OK};
+    for (size_t i = 0; i < plan->tail_count && t.res == SAC_OK; i++) {
+        t.node = plan->tail[i];
+        sac_node_each_read(t.node, plan_tail_read, &t);
+    }
+    return t.res;
+}
+
+/* Lets the kernel that writes a slot write it in another layout, when nobody else reads it. */
+static bool write_as(struct sac_plan *plan, int slot, enum sac_layout layout)
+{
+    struct sac_step *maker = NULL;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct sac_step *step = &plan->steps[i];
+        for (int k = 0; k < step->in_count; k++)
+            if (step->slots[k] == slot)
+                return false;
+        if (step->kind == SAC_STEP_KERNEL && step->writes_any &&
+            step->slots[step->in_count] == slot)
+            maker = step;
+    }
+    if (!maker || plan->slots[slot].port >= 0)
+        return false;
+    maker->in_place = -1;
+    plan->slots[slot].layout = layout;
+    return true;
+}
+
+/* Has output number `port` written to the caller's tensor: by the node that computes it where
+ * possible, else by a copy at the end (of an input, a constant, a second output of the same value,
+ * or from another layout). */
+static sac_result plan_output(struct sac_plan *plan, int port)
+{
+    int        value = plan->graph->outputs[port]->id, slot = -1;
+    sac_result res = sac_plan_ensure_constant(plan, value);
+    if (res != SAC_OK || plan->slot_of[value] < 0) /* the tail computes it */
+        return res;
+    int        first = plan->slot_of[value];
+    const bool half = plan->params.half_outputs && sac_layout_is_half(plan->slots[first].layout);
+    const enum sac_layout layout = sac_layout_of(false, half);
+    bool                  plain =
+        sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout, layout); /* with
+                                                                                         a
+                                                                                         single
+                                                                                         channel,
+                                                                                         both
+                                                                                         layouts
+                                                                                         are
+                                                                                         the
+                                                                                         same
+                                                                                       */
+    plain = plain || write_as(plan, first, layout);
+    if (plain && plan->slots[first].storage < 0 && plan->slots[first].port < 0) {
+        plan->slots[first].port = port;
+        return SAC_OK;
+    }
+    struct sac_step *step;
+    res = sac_plan_add_slot(plan, &plan->slots[first].desc, -1, layout, &slot);
+    if (res == SAC_OK)
+        res = sac_plan_add_step(plan, SAC_STEP_CONVERT, NULL, 1, 1, &step);
+    if (res != SAC_OK)
+        return res;
+    plan->slots[slot].port = port;
+    step->slots[0] = first;
+    step->slots[1] = slot;
+    snprintf(step->implementation, sizeof step->implementation, "copy to the output");
+    return SAC_OK;
+}
+/* ---- the whole ---- */
+
+static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
+{
+    const struct sac_graph *g = plan->graph;
+    for (int i = 0; i < g->input_count; i++)
+        plan->infer.values[g->inputs[i]->id] = shapes[i];
+    sac_result res = sac_infer_run(&plan->infer);
+    if (res == SAC_OK)
+        res = sac_plan_drop_unneeded(plan);
+    for (int i = 0; i < g->input_count && res == SAC_OK; i++)
+        res =
+            add_placed(plan, g->inputs[i]->id, i == 0 ? plan->params.first_input : SAC_LAYOUT_PLAIN,
+                       (struct sac_storage){.place = SAC_PLACE_INPUT, .port = i});
+    if (res == SAC_OK)
+        res = sac_plan_make_steps(plan);
+    if (res == SAC_OK)
+        res = plan_tail_reads(plan);
+    for (int i = 0; i < g->output_count && res == SAC_OK; i++)
+        res = plan_output(plan, i);
+    if (res == SAC_OK)
+        sac_plan_place_concats(plan);
+    if (res == SAC_OK)
+        res = sac_plan_prepare(plan);
+    if (res == SAC_OK)
+        res = sac_plan_place_memory(plan);
+    return res == SAC_OK && !plan->dev->ops->host_memory ? sac_plan_finish_device(plan) : res;
+}
+
+sac_result sac_plan_create(struct sac_device *dev, struct sac_graph *graph,
+                           const struct sac_operand *shapes, const struct sac_plan_params *params,
+                           struct sac_plan **out)
+{
+    struct sac_plan *plan = sac_new(struct sac_plan);
+    if (!plan)
+        return SAC_FAIL(graph->ctx, SAC_ERR_MEMORY, "no memory for the plan");
+    plan->dev = dev;
+    plan->graph = graph;
+    plan->params = *params;
+    if (params->weights)
+        sac_weight_store_init(&plan->weights, dev, params->weights->owner, params->weights,
+                              &plan->infer.arena);
+    sac_result res = sac_infer_init(&plan->infer, dev, graph, params->memory_limit);
+    plan->infer.tolerant = params->tolerant;
+    plan->slot_of = sac_realloc_array(NULL, (size_t)graph->id_count, sizeof *plan->slot_of);
+    plan->call = sac_new(struct sac_op_call);
+    if (res == SAC_OK && (!plan->slot_of || !plan->call))
+        res = sac_plan_no_memory(plan);
+    if (res == SAC_OK) {
+        memset(plan->slot_of, 0xff, (size_t)graph->id_count * sizeof *plan->slot_of);
+        res = build(plan, shapes);
+    }
+    if (res == SAC_OK)
+        *out = plan;
+    else
+        sac_plan_destroy(&plan);
+    return res;
+}
+
+void sac_plan_destroy(struct sac_plan **plan)
+{
+    struct sac_plan *p = plan ? *plan : NULL;
+    if (!p)
+        return;
+    sac_plan_drop_graphs(p);
+    for (size_t i = 0; i < p->step_count; i++)
+        if (p->steps[i].kernel && p->steps[i].state)
+            p->steps[i].kernel->release(p->steps[i].state);
+    sac_weight_store_finish(&p->weights);
+    sac_buffer_unref(&p->staging);
+    sac_infer_finish(&p->infer);
+    sac_arena_finish(&p->arena_of_steps);
+    sac_free(p->slots);
+    sac_free(p->slot_of);
+    sac_free(p->storages);
+    sac_free(p->steps);
+    sac_free(p->address);
+    sac_free(p->made);
+    sac_free(p->tail);
+    sac_free(p->call);
+    sac_free(p);
+    *plan = NULL;
+}
+
+bool sac_plan_fits(const struct sac_plan *plan, const struct sac_operand *shapes)
+{
+    for (int i = 0; i < plan->graph->input_count; i++) {
+        const struct sac_operand *mine = &plan->infer.values[plan->graph->inputs[i]->id];
+        if (mine->dtype != shapes[i].dtype || mine->rank != shapes[i].rank ||
+            memcmp(mine->dims, shapes[i].dims, (size_t)mine->rank * sizeof(int64_t)) != 0)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps what kernels chose by measurement. A book has a page for each set of input shapes and is
+ * valid for one model, device, set of libraries, precision and version of saccade. Its file
+ * (docs/plans.md) is in the user's cache folder, or at the beginning of a .plan that `saccade
+ * build` wrote, followed by the model. Such a file is untrusted input: a damaged or foreign one is
+ * ignored with a warning. */
+#ifndef SAC_ENGINE_PLANBOOK_H
+#define SAC_ENGINE_PLANBOOK_H
+
+#include "engine/plan/plan.h"
+
+enum sac_book_key {
+    SAC_BOOK_MODEL,
+    SAC_BOOK_DEVICE,
+    SAC_BOOK_KERNELS,
+    SAC_BOOK_PRECISION,
+    SAC_BOOK_OPTIONS,
+    SAC_BOOK_VERSION,
+    SAC_BOOK_KEYS
+};
+
+struct sac_book_page {
+    char  *shapes;  /* "float32[1,3,416,416]", inputs in order */
+    char **choices; /* by number of the kernel step; NULL entries: nothing was chosen */
+    size_t count;
+};
+
+struct sac_plan_book {
+    char                 *key[SAC_BOOK_KEYS];
+    struct sac_book_page *pages;
+    size_t                count, cap;
+};
+
+void sac_book_finish(struct sac_plan_book *book);
+bool sac_book_set_key(struct sac_plan_book *book, enum sac_book_key key,
+                      const char *value); /* false:
+                                             memory
+                                           */
+/* The first key in which they differ, or SAC_BOOK_KEYS. */
+enum sac_book_key sac_book_differs(const struct sac_plan_book *a, const struct sac_plan_book *b);
+const char       *sac_book_key_name(enum sac_book_key key);
+/* Hash of the key as hexadecimal digits, used as the file's name. */
+void sac_book_hash(const struct sac_plan_book *book, char out[33]);
+void sac_bytes_hash(const void *bytes, size_t size, char out[33]);
+
+const struct sac_book_page *sac_book_find(const struct sac_plan_book *book, const char *shapes);
+/* Moves the pages that the book lacks from the other to it. */
+void sac_book_take(struct sac_plan_book *book, struct sac_plan_book *from);
+/* Stores what the plan's kernels chose, replacing the page of these shapes. With too many pages the
+ * first is dropped. False: no memory. */
+bool sac_book_note(struct sac_plan_book *book, const char *shapes, const struct sac_plan *plan);
+void sac_book_shapes(const struct sac_operand *shapes, int count, char *out, size_t size);
+
+/* Does the file begin like a plan? */
+bool sac_book_recognise(const void *bytes, size_t size);
+/* out      empty on entry. *model: where the model begins; size when there is none.
+ * why      what is wrong with the file, when the result is false. */
+bool sac_book_parse(const void *bytes, size_t size, struct sac_plan_book *out, size_t *model,
+                    char *why, size_t why_size);
+/* The file's text (free with sac_free), to be followed by model_bytes of a model. NULL: no
+ * memory. */
+char *sac_book_text(const struct sac_plan_book *book, size_t model_bytes, size_t *size);
+
+/* Gives the path of a book's file in the cache, "/home/me/.cache/saccade/HASH.plan" and creates the
+ * folder. False: there is no cache (SACCADE_CACHE is empty, or no home), or the folder cannot be
+ * created. */
+bool sac_book_cache_path(const struct sac_plan_book *book, char *out, size_t size);
+/* Writes a temporary file and renames it, so that readers see either the old or the new one.
+ * Errors: SAC_ERR_IO, SAC_ERR_MEMORY. */
+sac_result sac_book_save(sac_context *ctx, const struct sac_plan_book *book, const char *path);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From nodes to steps: which kernel runs each node, in which layouts, with which conversions. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/plan/arena.h"
+#include "engine/kernel/layout.h"
+#include "engine/plan/build.h"
+
+/* ---- kernels ---- */
+
+/* The first input that an elementwise node may overwrite, judging by its shape. */
+static int elementwise_in_place(const struct sac_op_call *c)
+{
+    if (!(c->node->op->flags & SAC_OP_ELEMENTWISE) || !c->out[0].present)
+        return -1;
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].present && !c->in[i].data && c->in[i].dtype == c->out[0].dtype &&
+            c->in[i].rank == c->out[0].rank &&
+            memcmp(c->in[i].dims, c->out[0].dims, (size_t)c->out[0].rank * sizeof(int64_t)) == 0)
+            return i;
+    return -1;
+}
+
+/* Does one provider have a kernel for the node? */
+static const struct sac_kernel *ask_provider(struct sac_plan                  *plan,
+                                             const struct sac_kernel_provider *provider,
+                                             struct sac_kernel_plan           *kp)
+{
+    const struct sac_node   *n = kp->call->node;
+    const struct sac_kernel *k = provider->kernels[n->op->id];
+    char                     why[160] = "", label[256];
+    if (!k || k->supports(plan->dev, kp, why, sizeof why))
+        return k;
+    sac_log(plan->graph->ctx, SAC_LOG_TRACE, "%s: not by %s: %s",
+            sac_node_label(n, label, sizeof label), provider->name, why);
+    return NULL;
+}
+
+static void reset_kernel_plan(const struct sac_plan *plan, struct sac_kernel_plan *kp)
+{
+    struct sac_op_call *c = kp->call;
+    *kp = (struct sac_kernel_plan){.call = c,
+                                   .precision = plan->params.precision,
+                                   .weights =
+                                       plan->params.weights ? (void *)&plan->weights.face : NULL,
+                                   .in_place = elementwise_in_place(c)};
+    for (int i = 0; i < c->in_count; i++)
+        if (c->in[i].present)
+            kp->in_layout[i] = plan->slots[plan->slot_of[c->node->inputs[i]->id]].layout;
+}
+
+/* The first provider that supports the node, or NULL in *kernel for the reference; layouts in kp.
+ * prepare is called later, when the places of all operands are known. */
+static sac_result choose_kernel(struct sac_plan *plan, struct sac_kernel_plan *kp,
+                                const struct sac_kernel **kernel, char *provider, size_t size)
+{
+    int                                      count;
+    const struct sac_kernel_provider *const *list = sac_kernel_providers(plan->dev, &count);
+    for (int i = 0; i < count && !plan->params.reference; i++) {
+        reset_kernel_plan(plan, kp);
+        *kernel = ask_provider(plan, list[i], kp);
+        if (*kernel) {
+            snprintf(provider, size, "%.*s", (int)strcspn(list[i]->name, " "), list[i]->name);
+            return SAC_OK;
+        }
+    }
+    reset_kernel_plan(plan, kp);
+    memset(kp->in_layout, 0, sizeof kp->in_layout);
+    *kernel = NULL;
+    snprintf(provider, size, "plain C");
+    if (kp->call->node->op->ref)
+        return SAC_OK;
+    char label[256];
+    return SAC_FAIL(plan->graph->ctx, SAC_ERR_UNSUPPORTED, "%s: no kernel on %s takes its shapes",
+                    sac_node_label(kp->call->node, label, sizeof label), plan->dev->name);
+}
+
+/* ---- building the steps ---- */
+
+static sac_result ensure_constants(struct sac_plan *plan, const struct sac_node *n)
+{
+    sac_result res = SAC_OK;
+    for (int i = 0; i < n->input_count && res == SAC_OK; i++)
+        if (n->inputs[i])
+            res = sac_plan_ensure_constant(plan, n->inputs[i]->id);
+    return res;
+}
+
+static void fill_call(struct sac_plan *plan, const struct sac_node *n)
+{
+    struct sac_op_call *c = plan->call;
+    sac_call_fill(c, plan->graph->ctx, n, plan->infer.values);
+    for (int i = 0; i < n->output_count; i++)
+        if (n->outputs[i])
+            c->out[i] = plan->infer.values[n->outputs[i]->id];
+}
+
+/* in: the slots of the inputs; those of the outputs are created here. */
+static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node *n,
+                                   const struct sac_kernel_plan *kp,
+                                   const struct sac_kernel *kernel, const int *in,
+                                   struct sac_step **out)
+{
+    struct sac_step *step;
+    sac_result       res = sac_plan_add_step(plan, kernel ? SAC_STEP_KERNEL : SAC_STEP_REFERENCE, n,
+                                             n->input_count, n->output_count, &step);
+    if (res != SAC_OK)
+        return res;
+    step->kernel = kernel;
+    step->in_place = kp->in_place;
+    step->strided = kp->strided;
+    step->writes_any = kp->writes_any;
+    *out = step;
+    for (int i = 0; i < n->input_count; i++)
+        step->slots[i] = in[i];
+    for (int i = 0; i < n->output_count && res == SAC_OK; i++) {
+        step->slots[n->input_count + i] = -1;
+        if (n->outputs[i])
+            res = sac_plan_add_slot(plan, &plan->infer.values[n->outputs[i]->id], n->outputs[i]->id,
+                                    kp->out_layout[i], &step->slots[n->input_count + i]);
+    }
+    return res;
+}
+
+static sac_result plan_node(struct sac_plan *plan, const struct sac_node *n)
+{
+    struct sac_kernel_plan   kp = {.call = plan->call};
+    const struct sac_kernel *kernel = NULL;
+    struct sac_step         *step = NULL;
+    int                      in[SAC_OP_INPUTS_MAX];
+    char                     provider[32];
+    sac_result               res = ensure_constants(plan, n);
+    if (res != SAC_OK)
+        return res;
+    fill_call(plan, n);
+    res = choose_kernel(plan, &kp, &kernel, provider, sizeof provider);
+    for (int i = 0; i < n->input_count && res == SAC_OK; i++) {
+        in[i] = -1;
+        if (n->inputs[i])
+            res = sac_plan_slot_in_layout(plan, n->inputs[i]->id, kp.in_layout[i], n, &in[i]);
+    }
+    if (res == SAC_OK)
+        res = add_compute_step(plan, n, &kp, kernel, in, &step);
+    if (step)
+        snprintf(step->implementation, sizeof step->implementation, "%s", provider);
+    return res;
+}
+
+/* The alignment of a slot's address in bytes; a part's depends on where it begins. */
+static int align_of(const struct sac_plan *plan, int slot)
+{
+    const struct sac_slot *s = &plan->slots[slot];
+    const size_t           element = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
+    const size_t           at = (size_t)s->part_offset * element;
+    int                    align = s->parent < 0 ? SAC_ARENA_ALIGN : align_of(plan, s->parent);
+    while (at % (size_t)align)
+        align /= 2;
+    return align;
+}
+
+static void describe_operands(const struct sac_plan *plan, const struct sac_step *step,
+                              struct sac_kernel_plan *kp)
+{
+    for (int i = 0; i < step->in_count + step->out_count; i++) {
+        if (step->slots[i] < 0)
+            continue;
+        const struct sac_slot *s = &plan->slots[step->slots[i]];
+        const bool             in = i < step->in_count;
+        const int              k = in ? i : i - step->in_count;
+        *(in ? &kp->in_layout[k] : &kp->out_layout[k]) = s->layout;
+        *(in ? &kp->in_pixel[k] : &kp->out_pixel[k]) = s->pixel;
+        *(in ? &kp->in_sample[k] : &kp->out_sample[k]) = s->sample;
+        *(in ? &kp->in_align[k] : &kp->out_align[k]) = align_of(plan, step->slots[i]);
+    }
+}
+
+static sac_result keep_results(struct sac_plan *plan, struct sac_step *step,
+                               const struct sac_kernel_plan *kp)
+{
+    const size_t length = strlen(step->implementation);
+    step->state = kp->state;
+    snprintf(step->implementation + length, sizeof step->implementation - length, " %s",
+             kp->implementation);
+    for (int i = 0; i < step->in_count; i++)
+        step->taken |= (uint64_t)kp->in_taken[i] << i;
+    if (!kp->chosen[0])
+        return SAC_OK;
+    step->chosen = sac_arena_strndup(&plan->arena_of_steps, kp->chosen,
+                                     strnlen(kp->chosen, sizeof kp->chosen - 1));
+    return step->chosen ? SAC_OK : sac_plan_no_memory(plan);
+}
+
+/* Has a step's kernel create its state, now that all its operands have their final layouts. */
+static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, size_t number)
+{
+    struct sac_kernel_plan kp = {.call = plan->call};
+    fill_call(plan, step->node);
+    reset_kernel_plan(plan, &kp);
+    kp.measure = plan->params.measure;
+    kp.choice = number < plan->params.choice_count ? plan->params.choices[number] : NULL;
+    describe_operands(plan, step, &kp);
+    sac_result res = step->kernel->prepare(plan->dev, &kp);
+    if (res == SAC_OK)
+        res = keep_results(plan, step, &kp);
+    if (res != SAC_OK)
+        return res;
+    struct sac_operand bytes = {.dtype = SAC_U8, .rank = 1, .dims = {(int64_t)kp.scratch_bytes}};
+    if (kp.scratch_bytes)
+        res = sac_plan_add_slot(plan, &bytes, -1, SAC_LAYOUT_PLAIN, &step->scratch);
+    return res;
+}
+
+sac_result sac_plan_prepare(struct sac_plan *plan)
+{
+    sac_result res = SAC_OK;
+    size_t     number = 0;
+    for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++)
+        if (plan->steps[i].kind == SAC_STEP_KERNEL)
+            res = prepare_step(plan, &plan->steps[i], number++);
+    return res;
+}
+
+/* Has the value a slot in that layout, or one whose bytes are the same in it? */
+static bool lies_in(const struct sac_plan *plan, int value, enum sac_layout layout)
+{
+    for (int s = plan->slot_of[value]; s >= 0; s = plan->slots[s].next)
+        if (plan->slots[s].layout == layout)
+            return true;
+    const int first = plan->slot_of[value];
+    return first >= 0 &&
+           sac_layout_same(&plan->slots[first].desc, plan->slots[first].layout, layout);
+}
+
+static bool is_half(const struct sac_plan *plan, int value)
+{
+    const int slot = plan->slot_of[value];
+    return slot >= 0 && sac_layout_is_half(plan->slots[slot].layout);
+}
+
+/* A Transpose between channels first and channels last whose input is already in the wanted
+ * layout. */
+static bool is_layout_change(const struct sac_plan *plan, const struct sac_node *n,
+                             enum sac_layout *from, enum sac_layout *to)
+{
+    const int64_t *perm;
+    const int      rank = plan->infer.values[n->inputs[0]->id].rank;
+    if (strcmp(n->op_type, "Transpose") != 0 || n->domain[0] || rank < 3 ||
+        sac_attr_ints(n, "perm", &perm) != (size_t)rank || perm[0] != 0 || plan->params.reference)
+        return false;
+    bool last = perm[rank - 1] == 1, first = perm[1] == rank - 1;
+    for (int i = 1; i < rank; i++) {
+        last &= i == rank - 1 || perm[i] == i + 1;
+        first &= i == 1 || perm[i] == i - 1;
+    }
+    const bool half = is_half(plan, n->inputs[0]->id);
+    *from = sac_layout_of(last, half);
+    *to = sac_layout_of(!last, half);
+    return (last || first) && lies_in(plan, n->inputs[0]->id, *from);
+}
+
+/* Reshape and similar operators give the same bytes another shape. That also holds in channels last
+ * when batch and channels stay the same. */
+static enum sac_layout view_layout(const struct sac_plan *plan, const struct sac_node *n)
+{
+    const struct sac_operand *in = &plan->infer.values[n->inputs[0]->id];
+    const struct sac_operand *out = &plan->infer.values[n->outputs[0]->id];
+    const int                 slot = plan->slot_of[n->inputs[0]->id];
+    const bool keeps = in->rank >= 3 && out->rank >= 3 && in->dims[0] == out->dims[0] &&
+                       in->dims[1] == out->dims[1];
+    return sac_layout_of(keeps && slot >= 0 && sac_layout_is_last(plan->slots[slot].layout),
+                         is_half(plan, n->inputs[0]->id));
+}
+
+static sac_result plan_view(struct sac_plan *plan, const struct sac_node *n, enum sac_layout from,
+                            enum sac_layout to)
+{
+    struct sac_step *step;
+    int              in = -1, out = -1;
+    sac_result       res = sac_plan_ensure_constant(plan, n->inputs[0]->id);
+    if (res == SAC_OK)
+        res = sac_plan_slot_in_layout(plan, n->inputs[0]->id, from, n, &in);
+    if (res == SAC_OK)
+        res = sac_plan_add_slot(plan, &plan->infer.values[n->outputs[0]->id], n->outputs[0]->id, to,
+                                &out);
+    if (res == SAC_OK)
+        res = sac_plan_add_step(plan, SAC_STEP_VIEW, n, 1, 1, &step);
+    if (res != SAC_OK)
+        return res;
+    step->slots[0] = in;
+    step->slots[1] = out;
+    snprintf(step->implementation, sizeof step->implementation, "view");
+    return SAC_OK;
+}
+
+static bool is_view(const struct sac_plan *plan, const struct sac_node *n)
+{
+    if (!(n->op->flags & SAC_OP_VIEW) || !n->inputs[0] || !n->outputs[0])
+        return false;
+    for (int i = 1; i < n->output_count; i++)
+        if (n->outputs[i])
+            return false;
+    const struct sac_operand *in = &plan->infer.values[n->inputs[0]->id];
+    const struct sac_operand *out = &plan->infer.values[n->outputs[0]->id];
+    return sac_operand_bytes(in) == sac_operand_bytes(out);
+}
+
+static void mark_read(void *user, struct sac_value *v)
+{
+    ((char *)user)[v->id] = 1; /* needed, by value id */
+}
+
+/* Dynamic nodes all stay. */
+sac_result sac_plan_drop_unneeded(struct sac_plan *plan)
+{
+    struct sac_infer *inf = &plan->infer;
+    char             *needed = sac_calloc((size_t)plan->graph->id_count, 1);
+    size_t            kept = inf->work_count;
+    if (!needed)
+        return sac_plan_no_memory(plan);
+    for (int i = 0; i < plan->graph->output_count; i++)
+        needed[plan->graph->outputs[i]->id] = 1;
+    for (size_t i = inf->work_count; i-- > 0;) {
+        const struct sac_node *n = inf->work[i].node;
+        bool                   wanted = inf->work[i].state != SAC_WORK_STATIC;
+        for (int k = 0; k < n->output_count && !wanted; k++)
+            wanted = n->outputs[k] && needed[n->outputs[k]->id];
+        if (!wanted)
+            continue;
+        sac_node_each_read(n, mark_read, needed);
+        inf->work[--kept] = inf->work[i];
+    }
+    if (kept > 0)
+        memmove(inf->work, inf->work + kept, (inf->work_count - kept) * sizeof *inf->work);
+    inf->work_count -= kept;
+    sac_free(needed);
+    return SAC_OK;
+}
+
+static sac_result plan_static(struct sac_plan *plan, const struct sac_node *n)
+{
+    enum sac_layout from, to;
+    if (is_view(plan, n))
+        return plan_view(plan, n, view_layout(plan, n), view_layout(plan, n));
+    if (is_layout_change(plan, n, &from, &to))
+        return plan_view(plan, n, from, to);
+    return plan_node(plan, n);
+}
+
+sac_result sac_plan_make_steps(struct sac_plan *plan)
+{
+    struct sac_infer *inf = &plan->infer;
+    sac_result        res = SAC_OK;
+    plan->tail = sac_calloc(inf->work_count, sizeof *plan->tail);
+    if (!plan->tail)
+        return sac_plan_no_memory(plan);
+    for (size_t i = 0; i < inf->work_count && res == SAC_OK; i++) {
+        const struct sac_node *n = inf->work[i].node;
+        if (inf->work[i].state == SAC_WORK_DYNAMIC)
+            plan->tail[plan->tail_count++] = n;
+        else if (inf->work[i].state == SAC_WORK_STATIC)
+            res = plan_static(plan, n);
+    }
+    return res;
+}
