@@ -33,7 +33,7 @@ struct sac_device_params {
     uint64_t host_limit_bytes;   /* budget of page-locked host memory for a GPU's transfers; 0: 512
                                     MiB */
     int leak_age_s;       /* buffers held longer than this are named in the log; 0 (default): off */
-    int zero_copy_strict; /* 1: a copy of frame or tensor data fails. Default 0 */
+    int zero_copy_strict; /* 1: a copy of frame or tensor data fails: SAC_ERR_COPY. Default 0 */
     /* The pool checks for idle buffers every trim_frames frames of a run. It frees those that were
      * idle for 16 such intervals, or for 1024 when they had been reused before. Default 300; 0:
      * only when memory is short. */

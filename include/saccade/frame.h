@@ -133,7 +133,7 @@ SAC_API sac_result sac_frame_plane_tensor(sac_frame *frame, int plane, sac_tenso
  * The frames may be on different devices when one of them is the CPU: the other device's ledger
  * counts a frame-upload or a frame-download, and the copy is done on return. On one device the copy
  * counts as frame-convert. All of these fail in strict mode.
- * Errors   SAC_ERR_ARG when format or size differ, or dst is not writable; SAC_ERR_LIMIT in strict
+ * Errors   SAC_ERR_ARG when format or size differ, or dst is not writable; SAC_ERR_COPY in strict
  *          mode; SAC_ERR_DEVICE. */
 SAC_API sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst);
 

@@ -66,7 +66,7 @@ SAC_API sac_result sac_preprocess_run(sac_device *dev, const struct sac_preproce
 
 /* Convert and resize src to the format, size, matrix and range of dst. When only the order of
  * planes changes, the samples stay the same. Counted as SAC_COPY_FRAME_CONVERT.
- * Errors   SAC_ERR_ARG when dst is shared or on another device; SAC_ERR_LIMIT in strict mode;
+ * Errors   SAC_ERR_ARG when dst is shared or on another device; SAC_ERR_COPY in strict mode;
  *          SAC_ERR_MEMORY. */
 SAC_API sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst);
 

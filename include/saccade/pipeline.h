@@ -204,7 +204,7 @@ SAC_API const char *sac_session_class_name(const sac_session *s, int class_id);
  *          before this function returns, and counts a frame-upload; one on the CPU reads it in
  *          place. Do not change the pixels before the last reference is gone: see sac_frame_wrap.
  * Errors   SAC_AGAIN when submit_max frames are inside; SAC_ERR_ARG for a frame of another GPU or
- *          of another handle to the same GPU, before start or after end; SAC_ERR_LIMIT for a frame
+ *          of another handle to the same GPU, before start or after end; SAC_ERR_COPY for a frame
  *          in host memory on a GPU in strict mode; SAC_ERR_MEMORY.
  * Threads  any. */
 SAC_API sac_result sac_session_submit(sac_session *s, sac_frame *frame, int64_t id);

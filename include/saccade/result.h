@@ -30,7 +30,8 @@ typedef enum sac_result {
     SAC_ERR_DEVICE = -8,      /* a device or its library failed */
     SAC_ERR_LIMIT = -9,       /* over a configured or built-in bound */
     SAC_ERR_CANCELLED = -10,  /* stopped by request */
-    SAC_ERR_INTERNAL = -11    /* a bug in the library */
+    SAC_ERR_INTERNAL = -11,   /* a bug in the library */
+    SAC_ERR_COPY = -12        /* a copy of frame or tensor data in strict mode (device.h) */
 } sac_result;
 
 /* A constant lower-case word for a result ("ok", "again", ..., "internal error"). Any thread. */

@@ -85,7 +85,7 @@ SAC_API sac_device *sac_tensor_device(const sac_tensor *t);
 
 /* Copy the whole tensor from or to host memory of sac_tensor_desc_bytes; done on return. Counted as
  * tensor-user, also on a device in host memory, so it fails in strict mode.
- * Errors   SAC_ERR_LIMIT in strict mode, SAC_ERR_DEVICE. */
+ * Errors   SAC_ERR_COPY in strict mode, SAC_ERR_DEVICE. */
 SAC_API sac_result sac_tensor_upload(sac_tensor *t, const void *src);
 SAC_API sac_result sac_tensor_download(const sac_tensor *t, void *dst);
 

@@ -26,8 +26,14 @@ const char *sac_result_name(sac_result res)
     case SAC_ERR_LIMIT: return "over a limit";
     case SAC_ERR_CANCELLED: return "cancelled";
     case SAC_ERR_INTERNAL: return "internal error";
+    case SAC_ERR_COPY: return "copy in strict mode";
     }
     return "unknown result";
+}
+
+bool sac_is_out_of_memory(sac_result res)
+{
+    return res == SAC_ERR_MEMORY || res == SAC_ERR_LIMIT;
 }
 
 int64_t sac_time_ns(void)

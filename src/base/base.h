@@ -110,6 +110,7 @@ static inline bool sac_refcount_dec(sac_refcount *r)
     return atomic_fetch_sub_explicit(&r->count, 1, memory_order_acq_rel) == 1;
 }
 
-int64_t sac_time_ns(void); /* monotonic */
+bool    sac_is_out_of_memory(sac_result res); /* the machine's, or over a budget */
+int64_t sac_time_ns(void);                    /* monotonic */
 
 #endif

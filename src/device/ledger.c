@@ -36,7 +36,7 @@ static sac_result count(sac_device *dev, size_t bytes, bool crosses, enum sac_co
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: copy reason %d is not on the list", what,
                         (int)reason);
     if (atomic_load_explicit(&dev->strict, memory_order_relaxed) && reasons[reason].bulk)
-        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT,
+        return SAC_FAIL(dev->ctx, SAC_ERR_COPY,
                         "%s: a copy of %zu bytes (%s) on %s, and zero-copy is strict", what, bytes,
                         reasons[reason].name, dev->name);
     atomic_fetch_add_explicit(&dev->ledger[reason].calls, 1, memory_order_relaxed);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heads/buckets.h"
 
-#include <string.h>
-
 #include "device/fit.h"
 #include "engine/kernel/layout.h"
 #include "engine/model/model.h"
@@ -182,17 +180,9 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
         bucket->varies = sac_model_shapes_vary(b->model);
     if (res == SAC_OK)
         res = mark(b, marks, SAC_MARK_OUTPUT);
-    if (res == SAC_ERR_MEMORY || res == SAC_ERR_LIMIT)
+    if (sac_is_out_of_memory(res))
         bucket_finish(b, bucket);
     return res;
-}
-
-/* Strict mode refuses with the code of a budget, and no smaller bucket would change its mind. */
-static bool is_out_of_memory(const struct sac_buckets *b, sac_result res)
-{
-    char why[512];
-    sac_context_last_error(b->dev->ctx, why, sizeof why);
-    return res == SAC_ERR_MEMORY || (res == SAC_ERR_LIMIT && !strstr(why, "zero-copy"));
 }
 
 static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
@@ -208,7 +198,7 @@ static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
 bool sac_buckets_shrink(struct sac_buckets *b, sac_result res)
 {
     const int last = b->count - 1;
-    if (res == SAC_OK || last == 0 || !is_out_of_memory(b, res))
+    if (res == SAC_OK || last == 0 || !sac_is_out_of_memory(res))
         return false;
     sac_log(b->dev->ctx, SAC_LOG_WARN, "%s: %s has no memory for batches of %d: they have up to %d",
             sac_model_path(b->model), b->dev->name, b->list[last].size, b->list[last - 1].size);

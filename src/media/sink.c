@@ -75,7 +75,7 @@ static sac_result check_strict(const struct sac_sink *sink)
 {
     if (sink->dev->ops->host_memory || !atomic_load(&sink->dev->strict))
         return SAC_OK;
-    return SAC_FAIL(sink->ctx, SAC_ERR_LIMIT,
+    return SAC_FAIL(sink->ctx, SAC_ERR_COPY,
                     "%s: its encoder works on the host, so every frame of %s would be downloaded "
                     "(overlay-download), and zero-copy is strict",
                     sink->path, sac_device_name(sink->dev));

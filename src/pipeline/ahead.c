@@ -165,9 +165,9 @@ static void detect_in_pieces(struct sac_ahead *a, const struct sac_ahead_batch *
             res = detect_now(a, b->slot, at, m);
         if (res == SAC_OK) {
             at += m;
-        } else if (!sac_job_is_out_of_memory(a->job, res) && m > 1) {
+        } else if (!sac_is_out_of_memory(res) && m > 1) {
             size = 1;
-        } else if (!sac_job_is_out_of_memory(a->job, res)) {
+        } else if (!sac_is_out_of_memory(res)) {
             sac_job_fail_item(a->job, a->seen[at++], res);
         } else if (m > 1) {
             sac_device_pool_trim(a->job->dev);
@@ -195,7 +195,7 @@ static void begin(struct sac_ahead *a, struct sac_ahead_batch *b)
         return;
     int n = sac_ahead_line_up(a, b);
     b->begun = sac_detector_begin(job->det, b->slot, job->frames, n);
-    if (b->begun != SAC_OK && sac_job_is_out_of_memory(a->job, b->begun)) {
+    if (b->begun != SAC_OK && sac_is_out_of_memory(b->begun)) {
         sac_device_pool_trim(job->dev);
         b->begun = sac_detector_begin(job->det, b->slot, job->frames, n);
     }

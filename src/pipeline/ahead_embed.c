@@ -68,7 +68,7 @@ void sac_ahead_embed(struct sac_ahead *a, struct sac_ahead_batch *b)
 {
     const int64_t begun = sac_time_ns();
     sac_result    res = embed_items(a, b->items, b->count, true);
-    if (res != SAC_OK && sac_job_is_out_of_memory(a->job, res)) {
+    if (res != SAC_OK && sac_is_out_of_memory(res)) {
         sac_device_pool_trim(a->job->dev);
         res = embed_items(a, b->items, b->count, true);
     }

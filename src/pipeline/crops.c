@@ -360,7 +360,7 @@ static sac_result check(const struct sac_output_setup *setup)
                         "'%s': crops need the video that they are cut from", folder);
     if (!dev->ops->host_memory && atomic_load(&dev->strict))
         return SAC_FAIL(
-            setup->ctx, SAC_ERR_LIMIT,
+            setup->ctx, SAC_ERR_COPY,
             "'%s': crops come to the host from %s (crop-download), and zero-copy is strict", folder,
             sac_device_name(dev));
     return SAC_OK;

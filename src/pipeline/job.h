@@ -235,10 +235,8 @@ void sac_job_on_decoded(void *job, const sac_frame *frame, int64_t begun_ns, int
 /* ahead.c: the inference thread's work where more than one batch may be under way. */
 void sac_job_infer_ahead(struct sac_job *job);
 
-/* stages.c. Whether the last call on this thread failed for lack of memory. */
-bool sac_job_is_out_of_memory(const struct sac_job *job, sac_result res);
-/* After a call that ran out of memory, before the first frame. true: a stream was dropped, try
- * again. */
+/* stages.c. After a call that ran out of memory, before the first frame. true: a stream was
+ * dropped, try again. */
 bool sac_job_make_way(struct sac_job *job, sac_result res);
 /* Set the item's status and sentence from the fault that this thread just met. */
 void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res);

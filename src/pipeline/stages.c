@@ -17,18 +17,9 @@ void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result re
     sac_error_clear(job->ctx);
 }
 
-/* Strict zero-copy fails with the same code as a memory limit. */
-bool sac_job_is_out_of_memory(const struct sac_job *job, sac_result res)
-{
-    char why[512];
-    sac_context_last_error(job->ctx, why, sizeof why);
-    return res == SAC_ERR_MEMORY || (res == SAC_ERR_LIMIT && !strstr(why, "zero-copy"));
-}
-
 bool sac_job_make_way(struct sac_job *job, sac_result res)
 {
-    if (!sac_job_is_out_of_memory(job, res) || !job->give_way ||
-        !job->give_way(job->give_way_user, job))
+    if (!sac_is_out_of_memory(res) || !job->give_way || !job->give_way(job->give_way_user, job))
         return false;
     sac_device_pool_trim(job->dev);
     sac_error_clear(job->ctx);

@@ -67,7 +67,7 @@ sac_result sac_job_open_wave(struct sac_job *job)
     if (res != SAC_OK || !has_trips(job))
         return res;
     res = sac_wave_warm_up(job->wave);
-    if (!sac_job_is_out_of_memory(job, res))
+    if (!sac_is_out_of_memory(res))
         return res;
     sac_error_clear(job->ctx); /* frames will report it, if it still fails then */
     return SAC_OK;

@@ -106,8 +106,8 @@ static void strict_mode_refuses_frames(void **state)
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &cpu));
     assert_sac_ok(sac_frame_create(cpu, &desc, &here));
     assert_sac_ok(sac_frame_create(dev, &desc, &there));
-    assert_sac_error(sac_frame_copy(here, there), SAC_ERR_LIMIT);
-    assert_sac_error(sac_frame_copy(there, here), SAC_ERR_LIMIT);
+    assert_sac_error(sac_frame_copy(here, there), SAC_ERR_COPY);
+    assert_sac_error(sac_frame_copy(there, here), SAC_ERR_COPY);
     sac_frame_unref(&here);
     sac_frame_unref(&there);
     sac_device_unref(&dev);

@@ -179,7 +179,7 @@ static void turning_them_is_counted_and_refused(void **state)
     struct sac_device_params params = sac_device_params_default();
     params.zero_copy_strict = 1;
     assert_sac_ok(sac_device_open(test_context(), "cpu", &params, &dev));
-    assert_sac_error(sac_frame_wrap(dev, &desc, NULL, NULL, &frame), SAC_ERR_LIMIT);
+    assert_sac_error(sac_frame_wrap(dev, &desc, NULL, NULL, &frame), SAC_ERR_COPY);
     sac_device_unref(&dev);
 }
 

@@ -43,9 +43,9 @@ static void strict_mode_names_the_copy(void **state)
     assert_sac_ok(sac_device_open(test_context(), "cpu", &params, &dev));
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++) {
         bool small = i == SAC_COPY_WEIGHTS || i == SAC_COPY_BOXES || i == SAC_COPY_COMMANDS;
-        assert_int_equal(copy(dev, 48, i), small ? SAC_OK : SAC_ERR_LIMIT);
+        assert_int_equal(copy(dev, 48, i), small ? SAC_OK : SAC_ERR_COPY);
     }
-    assert_sac_error(copy(dev, 48, SAC_COPY_FRAME_UPLOAD), SAC_ERR_LIMIT);
+    assert_sac_error(copy(dev, 48, SAC_COPY_FRAME_UPLOAD), SAC_ERR_COPY);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_string_equal(why, "preprocess: frame 7: a copy of 48 bytes (frame-upload) on cpu, and "
                              "zero-copy is strict");

@@ -285,7 +285,7 @@ static void a_decoders_planes_go_back_after_the_work(void **state)
     do {                                                           \
         char        why_[512];                                     \
         const char *words_[] = {__VA_ARGS__};                      \
-        assert_sac_error(call, SAC_ERR_LIMIT);                     \
+        assert_sac_error(call, SAC_ERR_COPY);                      \
         sac_context_last_error(test_context(), why_, sizeof why_); \
         for (size_t w_ = 0; w_ < SAC_COUNT(words_); w_++)          \
             if (!strstr(why_, words_[w_]))                         \

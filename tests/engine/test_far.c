@@ -289,7 +289,7 @@ static void strict_refuses_host_work(void **state)
     sac_tensor *x = numbers(far, 1), *y = NULL;
     char        why[512];
     atomic_store(&far->strict, 1);
-    assert_int_equal(sac_model_run(m, &x, &y), SAC_ERR_LIMIT);
+    assert_int_equal(sac_model_run(m, &x, &y), SAC_ERR_COPY);
     sac_context_last_error(context(), why, sizeof why);
     assert_non_null(
         strstr(why, "(Softmax) on the host, 'e': a copy of 1152 bytes (tensor-layout) on far:0, "

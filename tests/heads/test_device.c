@@ -305,7 +305,7 @@ static void check_plugin(sac_device *dev, sac_device *cpu)
     if (dev != cpu) {
         assert_true(ledger.reason[SAC_COPY_TENSOR_DOWNLOAD].bytes > 0);
         atomic_store(&dev->strict, 1);
-        assert_sac_error(sac_detector_run(det, mine, 1, got), SAC_ERR_LIMIT);
+        assert_sac_error(sac_detector_run(det, mine, 1, got), SAC_ERR_COPY);
         atomic_store(&dev->strict, 0);
         assert_sac_ok(sac_detector_run(det, mine, 1, got)); /* the slot was not lost */
     }

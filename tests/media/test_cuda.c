@@ -254,13 +254,13 @@ static void strict_mode_lets_the_gpus_own_frames_alone(void **state)
         assert_int_equal(ledger.reason[i].bytes, 0);
     params.round_trip = 1;
     assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &src),
-                     SAC_ERR_LIMIT);
+                     SAC_ERR_COPY);
     assert_non_null(strstr(last_error(), "--zero-copy off"));
     on_cpu.prefetch = 0;
     sac_result res = sac_source_open(gpu, clip_path("people_h264.mp4"), &on_cpu, &src);
     if (res == SAC_OK)
         res = sac_source_read_wait(src, &frame);
-    assert_int_equal(res, SAC_ERR_LIMIT);
+    assert_int_equal(res, SAC_ERR_COPY);
     assert_non_null(strstr(last_error(), "--decode gpu"));
     sac_source_close(&src);
     sac_device_unref(&gpu);

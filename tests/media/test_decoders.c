@@ -165,7 +165,7 @@ static void without_leave_the_cpu_does_not_step_in(void **state)
     there = apart_open(&strict);
     params.decode = SAC_DECODE_CPU;
     assert_sac_ok(sac_source_open(there, path, &params, &src));
-    assert_sac_error(sac_source_read_wait(src, &frame), SAC_ERR_LIMIT);
+    assert_sac_error(sac_source_read_wait(src, &frame), SAC_ERR_COPY);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "--decode gpu"));
     assert_non_null(strstr(why, "frame-upload"));

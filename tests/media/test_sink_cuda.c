@@ -210,7 +210,7 @@ static void strict_mode_refuses_a_video(void **state)
     params.zero_copy_strict = 1;
     gpu = open_other(&params);
     write_video(gpu, clip_path("people_h264.mp4"), scratch("no.mp4"), true, &res);
-    assert_int_equal(res, SAC_ERR_LIMIT);
+    assert_int_equal(res, SAC_ERR_COPY);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "overlay-download"));
     sac_device_unref(&gpu);

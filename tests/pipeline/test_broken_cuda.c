@@ -217,7 +217,7 @@ static void an_annotated_video_comes_down_once(void **state)
     assert_int_equal(stats.ledger.reason[SAC_COPY_FRAME_UPLOAD].calls, 0);
     assert_int_equal(stats.pool.leaks, 0);
     params.job.device_params.zero_copy_strict = 1;
-    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_LIMIT);
+    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_COPY);
     char why[512];
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "overlay-download"));

@@ -189,7 +189,7 @@ static void strict_mode_names_what_would_cross(void **state)
     char                       why[512];
     streams[0].video_out = in_folder("out.mp4");
     params.job.device_params.zero_copy_strict = 1;
-    run(&params, SAC_ERR_LIMIT);
+    run(&params, SAC_ERR_COPY);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "zero-copy is strict"));
     assert_non_null(strstr(why, "cuda:0"));
@@ -237,7 +237,7 @@ static void crops_come_down_alone(void **state)
     assert_true(stats.outputs_whole & SAC_OUTPUT_CROPS);
 
     params.job.device_params.zero_copy_strict = 1;
-    run(&params, SAC_ERR_LIMIT);
+    run(&params, SAC_ERR_COPY);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "crop-download"));
     assert_non_null(strstr(why, "zero-copy is strict"));

@@ -380,7 +380,7 @@ static void strict_zero_copy_names_the_copy(void **state)
     params.jsonl_out = in_folder("out.jsonl");
     assert_sac_ok(run(&params, NULL)); /* nothing is drawn, nothing copied */
     params.video_out = in_folder("out.mp4");
-    assert_sac_error(run(&params, NULL), SAC_ERR_LIMIT);
+    assert_sac_error(run(&params, NULL), SAC_ERR_COPY);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "draw: copy of frame 0 of stream 0"));
     assert_non_null(strstr(why, "zero-copy is strict"));

@@ -261,7 +261,7 @@ static void a_refused_upload_costs_its_frame_alone(void **state)
     sac_frame   *frame = wrapped(host, 0, &released);
     go_away(dev);
     atomic_store(&dev->strict, 1);
-    assert_sac_error(sac_session_submit(s, frame, 0), SAC_ERR_LIMIT);
+    assert_sac_error(sac_session_submit(s, frame, 0), SAC_ERR_COPY);
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "sac_session_device"));
     atomic_store(&dev->strict, 0);

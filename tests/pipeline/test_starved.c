@@ -273,7 +273,7 @@ static void check_tracker(const char *device)
     const int    stream = 2, taken = piece_count;
     const size_t trackers = rig.job->tracker_count; /* models ask the first stream's */
     sac_result   res = sac_job_prepare_tracker(rig.job, stream, 0, 0);
-    assert_true(sac_job_is_out_of_memory(rig.job, res));
+    assert_true(sac_is_out_of_memory(res));
     assert_int_equal(rig.job->tracker_count, trackers); /* nothing of it stays */
     sac_device_pool_stats(rig.job->dev, &after);
     assert_int_equal(after.bytes_live, before.bytes_live);

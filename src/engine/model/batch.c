@@ -268,7 +268,7 @@ sac_result sac_model_check_batch(sac_model *m)
     unref_all(out, outputs * 2);
     sac_free(in);
     sac_free(out);
-    if (res == SAC_ERR_MEMORY || res == SAC_ERR_LIMIT)
+    if (sac_is_out_of_memory(res) || res == SAC_ERR_COPY)
         return res;
     m->batching = worst <= tolerance_of(m) ? SAC_BATCH_FREE : SAC_BATCH_WRONG;
     if (m->batching == SAC_BATCH_FREE)
