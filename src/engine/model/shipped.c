@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "engine/model/model.h"
-#include "engine/paths.h"
+#include "engine/model/paths.h"
 
 static const struct {
     const char *name, *what;
