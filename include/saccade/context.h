@@ -19,6 +19,7 @@
 #define SACCADE_CONTEXT_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <saccade/result.h>
 
 #ifdef __cplusplus
@@ -41,9 +42,10 @@ enum sac_log_level {
 typedef void (*sac_log_fn)(void *user, enum sac_log_level level, const char *message);
 
 struct sac_context_params {
-    sac_log_fn         log_fn;    /* NULL: nothing is logged (the library never prints) */
-    void              *log_user;  /* handed to log_fn */
-    enum sac_log_level log_level; /* messages above it are dropped; default SAC_LOG_INFO */
+    sac_log_fn         log_fn;      /* NULL: nothing is logged (the library never prints) */
+    void              *log_user;    /* handed to log_fn */
+    enum sac_log_level log_level;   /* messages above it are dropped; default SAC_LOG_INFO */
+    uint64_t           reserved[4]; /* 0 */
 };
 
 SAC_API struct sac_context_params sac_context_params_default(void);

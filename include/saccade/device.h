@@ -37,7 +37,8 @@ struct sac_device_params {
     /* The pool checks for idle buffers every trim_frames frames of a run. It frees those that were
      * idle for 16 such intervals, or for 1024 when they had been reused before. Default 300; 0:
      * only when memory is short. */
-    int trim_frames;
+    int      trim_frames;
+    uint64_t reserved[8]; /* 0 */
 };
 
 SAC_API struct sac_device_params sac_device_params_default(void);
@@ -83,6 +84,7 @@ struct sac_pool_stats {
      * needed: */
     uint64_t requests_warm;    /* buffers asked for */
     uint64_t allocations_warm; /* how many of these were taken from the system */
+    uint64_t reserved[8];      /* 0 */
 };
 enum { SAC_POOL_WARM_FRAMES = 300 };
 SAC_API void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
@@ -110,9 +112,11 @@ SAC_API const char *sac_copy_reason_name(enum sac_copy_reason reason); /* "frame
 struct sac_ledger_entry {
     uint64_t calls, bytes;
 };
+enum { SAC_COPY_REASON_MAX = 32 };
 struct sac_ledger {
-    struct sac_ledger_entry reason[SAC_COPY_REASON_COUNT];
+    struct sac_ledger_entry reason[SAC_COPY_REASON_MAX]; /* by enum sac_copy_reason */
     uint64_t crossed_bytes; /* between host and device, without weights; 0 on the CPU */
+    uint64_t reserved[4];   /* 0 */
 };
 SAC_API void sac_device_ledger(const sac_device *dev, struct sac_ledger *out);
 

@@ -25,14 +25,16 @@ struct sac_eval_result {
     double hota_tp[SAC_HOTA_ALPHAS], hota_fp[SAC_HOTA_ALPHAS], hota_fn[SAC_HOTA_ALPHAS];
     double hota_loc[SAC_HOTA_ALPHAS], hota_ass_a[SAC_HOTA_ALPHAS], hota_ass_re[SAC_HOTA_ALPHAS],
         hota_ass_pr[SAC_HOTA_ALPHAS];
-    double motp_sum;
+    double   motp_sum;
+    uint64_t reserved[16]; /* 0 */
 };
 
 struct sac_eval_params {
-    int preprocess; /* 1 (default): as the MOTChallenge benchmark, ignore distractors and rows
-                       marked 0. Ground truth without classes, such as MOT15's, is scored as it is
-                     */
-    int frames;     /* length of the sequence; 0: up to the last frame in either file */
+    int preprocess;       /* 1 (default): as the MOTChallenge benchmark, ignore distractors and rows
+                             marked 0. Ground truth without classes, such as MOT15's, is scored as it is
+                           */
+    int      frames;      /* length of the sequence; 0: up to the last frame in either file */
+    uint64_t reserved[4]; /* 0 */
 };
 SAC_API struct sac_eval_params sac_eval_params_default(void);
 

@@ -45,8 +45,9 @@ struct sac_model_contract {
     struct sac_preprocess    pre;
     enum sac_contract_source size_from, fit_from, order_from, mean_from, scale_from, fill_from,
         classes_from;
-    int    class_count;
-    char **classes; /* [class_count], owned by the contract */
+    int      class_count;
+    char   **classes;     /* [class_count], owned by the contract */
+    uint64_t reserved[8]; /* 0 */
 };
 /* Fill the contract of a model: metadata, then M.yaml, then the defaults already in *io (from the
  * head); user is --preprocess text ("bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416")
@@ -67,6 +68,7 @@ struct sac_detector_params {
     int                detection_max; /* per frame, best first; default 300 */
     int                batch_max;     /* frames in one run of the network; default 8 */
     enum sac_precision precision;     /* of the network */
+    uint64_t           reserved[8];   /* 0 */
 };
 SAC_API struct sac_detector_params sac_detector_params_default(void);
 
@@ -93,8 +95,9 @@ SAC_API sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames,
 /* How long the parts of the latest run took, wall clock, for all its frames together. Call it from
  * the thread that called run. */
 struct sac_run_times {
-    int64_t begun_ns; /* monotonic clock; the parts follow each other from here */
-    int64_t preprocess_ns, inference_ns, head_ns;
+    int64_t  begun_ns; /* monotonic clock; the parts follow each other from here */
+    int64_t  preprocess_ns, inference_ns, head_ns;
+    uint64_t reserved[4]; /* 0 */
 };
 SAC_API void sac_detector_get_times(const sac_detector *det, struct sac_run_times *out);
 /* These functions may be called from any thread; what they return is borrowed from the detector.
@@ -120,9 +123,10 @@ SAC_API void sac_head_list(void (*fn)(void *user, const char *name, const char *
 
 typedef struct sac_embedder sac_embedder;
 struct sac_embedder_params {
-    const char        *preprocess; /* as above */
-    int                batch_max;  /* crops in one run; default 16 */
-    enum sac_precision precision;  /* of the network */
+    const char        *preprocess;  /* as above */
+    int                batch_max;   /* crops in one run; default 16 */
+    enum sac_precision precision;   /* of the network */
+    uint64_t           reserved[8]; /* 0 */
 };
 SAC_API struct sac_embedder_params sac_embedder_params_default(void);
 /* params   NULL: the defaults.

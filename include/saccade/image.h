@@ -37,7 +37,8 @@ struct sac_preprocess {
     enum sac_tensor_layout layout;
     enum sac_dtype         dtype; /* SAC_F32, SAC_F16 or SAC_U8 (mean and scale then ignored) */
     float                  mean[3], scale[3];
-    float                  fill[3]; /* letterbox colour in 0..255, tensor's channel order */
+    float                  fill[3];     /* letterbox colour in 0..255, tensor's channel order */
+    uint64_t               reserved[4]; /* 0 */
 };
 SAC_API struct sac_preprocess sac_preprocess_default(void); /* RGB, NCHW, F32, 0..1, fill 114 */
 

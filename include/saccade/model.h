@@ -51,7 +51,8 @@ struct sac_model_params {
     /* On a GPU, 1 (default): measure the variants of each kernel for every new shape, which takes
      * seconds, and keep the results in the user's cache (docs/plans.md); 0: choose by
      * heuristics. */
-    int tune;
+    int      tune;
+    uint64_t reserved[8]; /* 0 */
 };
 SAC_API struct sac_model_params sac_model_params_default(void);
 
@@ -125,6 +126,7 @@ struct sac_build_params {
                                             Default 1, 1, 1 */
     int      width, height;              /* of images, where the model leaves them open; else 0 */
     uint32_t seed;                       /* for the random input that checks the build */
+    uint64_t reserved[8];                /* 0 */
 };
 SAC_API struct sac_build_params sac_build_params_default(void);
 
@@ -166,6 +168,7 @@ struct sac_model_operator {
     const char *kernel;    /* the implementation chosen for most of them: "onednn
                               jit:avx512_core", "plain C", "folded or fused away"; NULL: no plan
                               could be made */
+    uint64_t reserved[4];  /* 0 */
 };
 struct sac_model_info {
     const char *producer;
@@ -177,6 +180,7 @@ struct sac_model_info {
     int         step_count;                     /* after fusion */
     const struct sac_model_operator *operators; /* [operator_count], owned by the model */
     int                              operator_count;
+    uint64_t                         reserved[8]; /* 0 */
 };
 /* Open a file to inspect it, even when operators are unsupported: sac_model_run then returns
  * SAC_ERR_UNSUPPORTED. Release it with sac_model_unref. Errors as of sac_model_load. */

@@ -53,6 +53,7 @@ struct sac_track_job_params {
                                  ended or the session is destroyed */
     const char *stats_out;    /* the statistics as JSON (docs/stats.schema.json), written at
                                  the same time; NULL (default): none */
+    uint64_t reserved[16];    /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is
@@ -66,6 +67,7 @@ SAC_API sac_result sac_labels_parse(const char *text, unsigned *out);
 struct sac_stream_params {
     const char *input, *detections;
     const char *video_out, *jsonl_out, *mot_out, *csv_out, *kitti_out, *coco_out, *crops_out;
+    uint64_t    reserved[8]; /* 0 */
 };
 
 struct sac_pipeline_params {
@@ -115,7 +117,8 @@ struct sac_pipeline_params {
      * video. frame and tracks are borrowed for the call. Returning non-zero stops the run, as
      * sac_pipeline_stop does. */
     int (*on_frame)(void *user, const sac_frame *frame, const struct sac_track *tracks, size_t n);
-    void *on_frame_user;
+    void    *on_frame_user;
+    uint64_t reserved[16]; /* 0 */
 };
 SAC_API struct sac_pipeline_params sac_pipeline_params_default(void);
 
@@ -163,7 +166,8 @@ SAC_API void sac_pipeline_destroy(sac_pipeline **pipe);
 
 struct sac_session_params {
     struct sac_track_job_params job;
-    int                         submit_max; /* frames inside at once; default 8 */
+    int                         submit_max;  /* frames inside at once; default 8 */
+    uint64_t                    reserved[8]; /* 0 */
 };
 SAC_API struct sac_session_params sac_session_params_default(void);
 
@@ -178,7 +182,8 @@ struct sac_session_result {
     /* total is the time from submit to result. preprocess, inference and head are the times of the
      * frame's whole batch; queue is the rest, when the frame waited for earlier ones. */
     double     queue_ms, preprocess_ms, inference_ms, head_ms, reid_ms, tracking_ms, total_ms;
-    sac_result status; /* of this frame; other frames are not affected */
+    sac_result status;      /* of this frame; other frames are not affected */
+    uint64_t   reserved[8]; /* 0 */
 };
 SAC_API void sac_session_result_finish(struct sac_session_result *result);
 

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything of saccade: video in, tracks and masks out. */
+/* Everything of saccade: video in, tracks out.
+ *
+ * A program that was built with these headers runs with later libraries of the same soname. Structs
+ * that a program allocates end in `reserved`, and later fields take their place there, so sizes and
+ * offsets stay. `reserved` is 0, as every ..._params_default() returns it, and 0 in a later field
+ * means what the library did before it had that field. A library that is older than the program's
+ * headers refuses parameters with a field that it does not have: SAC_ERR_ARG. Structs without
+ * `reserved` (a box, a track, a colour) stay as they are. */
 #ifndef SACCADE_SACCADE_H
 #define SACCADE_SACCADE_H
 

@@ -24,7 +24,8 @@ struct sac_sink_params {
                    writer's   thread */
     int crf;    /* quality on libx264's scale, lower is better; default 23. libopenh264 and mpeg4
                    follow that scale, other encoders have their own */
-    const char *preset; /* libx264 preset; default "veryfast" */
+    const char *preset;      /* libx264 preset; default "veryfast" */
+    uint64_t    reserved[8]; /* 0 */
 };
 SAC_API struct sac_sink_params sac_sink_params_default(void);
 

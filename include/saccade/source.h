@@ -78,7 +78,8 @@ struct sac_source_params {
     /* Called with every frame by the thread that decoded it: reading and decoding took from
      * begun_ns to ended_ns (monotonic clock). May be NULL. The frame is borrowed for the call. */
     void (*on_decoded)(void *user, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
-    void *on_decoded_user;
+    void    *on_decoded_user;
+    uint64_t reserved[8]; /* 0 */
 };
 SAC_API struct sac_source_params sac_source_params_default(void);
 
@@ -101,21 +102,23 @@ struct sac_source_info {
     int                  mirrored; /* the file's own; 1: mirror from left to right before turning */
     enum sac_orientation orientation; /* how the frames are turned, see params.rotate */
     int                  audio_streams;
-    int                  live; /* 1: a camera or network stream */
+    int                  live;         /* 1: a camera or network stream */
+    uint64_t             reserved[16]; /* 0 */
 };
 
 /* One stream of the container, as `saccade inspect` prints it. Unknown fields are 0 or empty. */
 struct sac_stream_info {
-    char    kind[16]; /* "video", "audio", "subtitle", "data", "attachment" */
-    char    codec[32], profile[32];
-    char    format[32]; /* FFmpeg's name of the pixel or sample format: "yuv420p", "fltp" */
-    char    language[16];
-    int     width, height; /* video: pixels as stored */
-    double  fps;           /* video: average */
-    char    colour[64];    /* video: FFmpeg's words for matrix, primaries, transfer, range */
-    int     sample_rate, channels; /* audio */
-    int64_t bit_rate;              /* bits per second */
-    int     chosen;                /* 1: the stream whose frames the source gives */
+    char     kind[16]; /* "video", "audio", "subtitle", "data", "attachment" */
+    char     codec[32], profile[32];
+    char     format[32]; /* FFmpeg's name of the pixel or sample format: "yuv420p", "fltp" */
+    char     language[16];
+    int      width, height; /* video: pixels as stored */
+    double   fps;           /* video: average */
+    char     colour[64];    /* video: FFmpeg's words for matrix, primaries, transfer, range */
+    int      sample_rate, channels; /* audio */
+    int64_t  bit_rate;              /* bits per second */
+    int      chosen;                /* 1: the stream whose frames the source gives */
+    uint64_t reserved[8];           /* 0 */
 };
 
 /* Faults of the input that did not end the run. */
@@ -124,7 +127,8 @@ struct sac_source_stats {
     uint64_t corrupt;      /* packets or frames that the decoder rejected or flagged */
     uint64_t pts_repaired; /* frames without a timestamp, or one that stepped back */
     uint64_t size_changes;
-    uint64_t converted; /* frames in a pixel format that needed a conversion */
+    uint64_t converted;   /* frames in a pixel format that needed a conversion */
+    uint64_t reserved[8]; /* 0 */
 };
 
 /* url      a file, a folder of images, a printf pattern (img%05d.jpg), rtsp://..., a webcam

@@ -27,6 +27,7 @@ struct sac_queue_info {
     uint64_t passed;                       /* frames that were put in */
     uint64_t full, empty; /* how often a producer found no room, a consumer no frame */
     double   push_wait_ms, pop_wait_ms; /* total time that producers and consumers waited */
+    uint64_t reserved[4];               /* 0 */
 };
 
 /* Runs of the detector. */
@@ -34,7 +35,8 @@ struct sac_batch_stats {
     uint64_t count, frames, full; /* runs; frames in them; runs with max frames */
     int      max;                 /* upper limit of frames in a run, given how many may be inside at
                                      once; 0: no detector */
-    double mean;                  /* frames in a run */
+    double   mean;                /* frames in a run */
+    uint64_t reserved[4];         /* 0 */
 };
 
 /* Load and memory of the whole GPU during the run, other programs included, as read from NVML. */
@@ -49,6 +51,7 @@ struct sac_gpu_stats {
      * shorter. */
     double   utilisation_1m, utilisation_5m, decoder_load_1m, decoder_load_5m;
     uint64_t memory_bytes, memory_peak_bytes, memory_total_bytes;
+    uint64_t reserved[8]; /* 0 */
 };
 
 /* Bits. */
@@ -74,6 +77,7 @@ struct sac_shard_stats {
     struct sac_batch_stats batch;
     uint64_t               memory_bytes_peak; /* of its pool */
     struct sac_gpu_stats   gpu;
+    uint64_t               reserved[8]; /* 0 */
 };
 
 enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };
@@ -124,6 +128,7 @@ struct sac_pipeline_stats {
     char     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
     char     classes[256];            /* those kept: "person (1 of 80)"; empty: no detector */
     int      class_count, class_kept; /* named by the detector; kept */
+    uint64_t reserved[64];            /* 0 */
 };
 
 /* One input of a run. */
@@ -140,6 +145,7 @@ struct sac_stream_stats {
     char       why[512];          /* its sentence; empty: none */
     unsigned   outputs_whole;     /* as above */
     struct sac_source_stats source;
+    uint64_t                reserved[16]; /* 0 */
 };
 
 #ifdef __cplusplus

@@ -14,9 +14,10 @@ extern "C" {
 typedef struct sac_timers sac_timers;
 
 struct sac_timer_summary {
-    char    name[32];
-    int64_t count;
-    double  total_ms, mean_ms, p50_ms, p95_ms, p99_ms, max_ms;
+    char     name[32];
+    int64_t  count;
+    double   total_ms, mean_ms, p50_ms, p95_ms, p99_ms, max_ms;
+    uint64_t reserved[4]; /* 0 */
 };
 
 /* A set of up to 64 timers. All functions except destroy may be called from any thread.

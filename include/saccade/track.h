@@ -49,7 +49,8 @@ struct sac_tracker_params {
     int camera_motion; /* 1 (default): compensate, when the tracker gets frames; BoT-SORT only */
     int track_max; /* live and lost tracks together; the oldest lost ones are removed first; default
                       1000. Of more detections than this in one frame only the first count */
-    int stream_id; /* for the caller; ids of all trackers of a context differ anyway */
+    int      stream_id;   /* for the caller; ids of all trackers of a context differ anyway */
+    uint64_t reserved[8]; /* 0 */
 };
 /* The defaults of one kind of tracker. */
 SAC_API struct sac_tracker_params sac_tracker_params_default(enum sac_tracker_kind kind);
@@ -138,9 +139,10 @@ SAC_API sac_result sac_mot_read(sac_context *ctx, const char *path, struct sac_m
 SAC_API void       sac_mot_finish(struct sac_mot_file *file);
 /* The contents of seqinfo.ini. Missing fields are 0 or empty. */
 struct sac_mot_seqinfo {
-    char   name[128];
-    double fps;
-    int    length, width, height;
+    char     name[128];
+    double   fps;
+    int      length, width, height;
+    uint64_t reserved[4]; /* 0 */
 };
 /* Errors   SAC_ERR_IO, SAC_ERR_FORMAT, SAC_ERR_MEMORY. Any thread. */
 SAC_API sac_result sac_mot_read_seqinfo(sac_context *ctx, const char *path,

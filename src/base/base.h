@@ -40,6 +40,19 @@ sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...) SAC_
                             __func__, #array, (long long)(count));                        \
     } while (0)
 
+/* First in a public function too: that the tail which a struct of the caller's reserves for later
+ * versions is 0 (saccade/saccade.h). Both may be NULL. */
+#define SAC_NEEDS_NO_LATER_FIELD(ctx, of)                                               \
+    do {                                                                                \
+        if ((of) && !sac_is_zero((of)->reserved, sizeof(of)->reserved))                 \
+            return SAC_FAIL(                                                            \
+                ctx, SAC_ERR_ARG,                                                       \
+                "%s: %s has a field set that saccade " SAC_VERSION                      \
+                " does not have: the program was built with a later version's headers", \
+                __func__, #of);                                                         \
+    } while (0)
+bool sac_is_zero(const void *bytes, size_t size);
+
 /* Numbers of a caller's params; both ends belong to the range. SAC_ERR_ARG names the first that is
  * outside, as what is no number at all is. */
 struct sac_number {

@@ -39,6 +39,7 @@ struct sac_context_params sac_context_params_default(void)
 sac_result sac_context_create(const struct sac_context_params *params, sac_context **out)
 {
     SAC_NEEDS(NULL, out);
+    SAC_NEEDS_NO_LATER_FIELD(NULL, params);
     static atomic_uint_fast64_t serial;
     sac_context                *ctx = sac_new(sac_context);
     if (!ctx)
@@ -162,6 +163,15 @@ sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...)
      * else a command line would print it twice. */
     sac_log(ctx, SAC_LOG_DEBUG, "%s: %s", sac_result_name(res), sentence);
     return res;
+}
+
+bool sac_is_zero(const void *bytes, size_t size)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++)
+        if (at[i])
+            return false;
+    return true;
 }
 
 sac_result sac_numbers_check(sac_context *ctx, const char *of, const struct sac_number *numbers,

@@ -51,6 +51,7 @@ void sac_frame_copy_planes(const sac_frame *src, const sac_frame *dst)
 
 static sac_result check(sac_device *dev, const sac_frame *desc)
 {
+    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, desc);
     if (desc->width < 1 || desc->width > FRAME_SIDE_MAX || desc->height < 1 ||
         desc->height > FRAME_SIDE_MAX)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "frame of %dx%d pixels: each side can be 1 to %d",

@@ -326,6 +326,8 @@ static sac_result check_params(sac_context *ctx, const struct sac_pipeline_param
     SAC_NEEDS_ARRAY(ctx, p->streams, p->stream_count);
     SAC_NEEDS_ARRAY(ctx, p->devices, p->device_count);
     SAC_NEEDS_ARRAY(ctx, p->reads, p->read_count);
+    for (int i = 0; i < p->stream_count; i++)
+        SAC_NEEDS_NO_LATER_FIELD(ctx, &p->streams[i]);
     for (int i = 0; i < p->device_count; i++)
         SAC_NEEDS(ctx, p->devices[i]);
     return sac_numbers_check(ctx, "pipeline", numbers, SAC_COUNT(numbers));
@@ -336,6 +338,7 @@ sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_param
 {
     SAC_NEEDS(ctx, ctx);
     SAC_NEEDS(ctx, out);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
     const struct sac_pipeline_params defaults = sac_pipeline_params_default();
     sac_pipeline                    *pipe = sac_new(sac_pipeline);
     if (!pipe)

@@ -35,6 +35,7 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
 {
     SAC_NEEDS(ctx, ctx);
     SAC_NEEDS(ctx, out);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
     struct sac_session_params p = params ? *params : sac_session_params_default();
     sac_session              *s = sac_new(sac_session);
     if (!s)
