@@ -127,12 +127,14 @@ static void release_submitted(void *user)
     sac_frame_unref(&frame);
 }
 
-/* The same planes as a frame of the session's own device, which is in host memory too. */
+/* The same planes as a frame of the session's own device, which is in host memory too. Planes that
+ * are turned are copied and released before the call returns. */
 static sac_result rewrap(sac_session *s, sac_frame *frame, sac_frame **out)
 {
-    sac_result res = sac_frame_wrap(s->job->dev, frame, release_submitted, frame, out);
-    if (res == SAC_OK)
-        sac_frame_ref(frame);
+    sac_frame *held = sac_frame_ref(frame);
+    sac_result res = sac_frame_wrap(s->job->dev, frame, release_submitted, held, out);
+    if (res != SAC_OK)
+        sac_frame_unref(&held);
     return res;
 }
 

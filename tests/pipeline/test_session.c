@@ -246,6 +246,30 @@ static void host_memory_goes_into_any_session(void **state)
     sac_device_unref(&host);
 }
 
+static void a_frame_that_is_turned_stays_the_programs(void **state)
+{
+    (void)state;
+    struct sac_session_params params = with_models();
+    struct sac_session_result r;
+    sac_device               *host = NULL;
+    int                       released = 0;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &host));
+    sac_session *s = started(&params);
+    sac_frame   *frame = wrapped(host, 0, &released);
+    *frame = sac_frame_as_turned(frame, SAC_TURN_90);
+    assert_sac_ok(sac_session_submit(s, frame, 0));
+    assert_int_equal(released, 0);
+    assert_sac_ok(sac_session_result_wait(s, -1, &r));
+    assert_int_equal(r.status, SAC_OK);
+    assert_ptr_equal(r.frame, frame);
+    sac_session_result_finish(&r);
+    assert_int_equal(released, 0);
+    sac_frame_unref(&frame);
+    assert_int_equal(released, 1);
+    sac_session_destroy(&s);
+    sac_device_unref(&host);
+}
+
 static void a_refused_upload_costs_its_frame_alone(void **state)
 {
     (void)state;
@@ -426,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_bad_frame_spoils_no_other),
         cmocka_unit_test(streams_have_their_own_ids),
         cmocka_unit_test(host_memory_goes_into_any_session),
+        cmocka_unit_test(a_frame_that_is_turned_stays_the_programs),
         cmocka_unit_test(a_refused_upload_costs_its_frame_alone),
         cmocka_unit_test(checks_its_arguments),
         cmocka_unit_test(reports_are_whole_once_it_is_destroyed),
