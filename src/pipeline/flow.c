@@ -306,7 +306,7 @@ static void note_batches(struct notes *notes, const struct sac_pipeline_stats *s
     struct advice *a = note(notes, (1 - fill) * busy * 0.5);
     snprintf(a->text, sizeof a->text,
              "Batches of up to %d frames held %.1f in the mean (%" PRIu64 " of %" PRIu64
-             " were full): more streams or a longer --batch-timeout would fill them, a lower "
+             " full): more streams or a longer --batch-timeout would fill them, a lower "
              "--max-batch would wait less.",
              batch->max, batch->mean, batch->full, batch->count);
 }
@@ -327,84 +327,59 @@ static double copy_share(const struct sac_pipeline_stats *stats, const struct sa
            stats->elapsed_s;
 }
 
-static double megabytes(const struct sac_pipeline_stats *stats, enum sac_copy_reason reason)
+/* Advises "3 frames (20 MB) were", followed by what. weight: their cost in copies of these bytes;
+ * 2 where they are copied back too. */
+static void note_copied(struct notes *notes, const struct sac_pipeline_stats *stats,
+                        const struct sac_flow_facts *facts, enum sac_copy_reason reason,
+                        double weight, const char *noun, const char *what)
 {
-    return (double)stats->ledger.reason[reason].bytes * 1e-6;
+    const struct sac_ledger_entry *entry = &stats->ledger.reason[reason];
+    if (!entry->calls)
+        return;
+    struct advice *a = note(notes, weight * copy_share(stats, facts, reason));
+    snprintf(a->text, sizeof a->text, "%" PRIu64 " %s%s (%.0f MB) %s %s", entry->calls, noun,
+             entry->calls == 1 ? "" : "s", (double)entry->bytes * 1e-6,
+             entry->calls == 1 ? "was" : "were", what);
 }
 
 static void note_copies(struct notes *notes, const struct sac_pipeline_stats *stats,
                         const struct sac_flow_facts *facts)
 {
-    const struct sac_ledger_entry *reason = stats->ledger.reason;
-    struct advice                 *a;
-    if (reason[SAC_COPY_FRAME_CONVERT].calls) {
-        /* a scaler's work on every byte, on the thread that decodes */
-        a = note(notes, 4 * copy_share(stats, facts, SAC_COPY_FRAME_CONVERT));
-        snprintf(a->text, sizeof a->text,
-                 stats->source.converted
-                     ? "%" PRIu64
-                       " frames (%.0f MB) were converted twice, since no stage takes the decoder's "
-                       "pixel format: 4:2:0 video of 8 or 10 bit is converted once."
-                     : "%" PRIu64 " frames (%.0f MB) were converted for the detector and once more "
-                       "for the encoder, which takes another format or size than they have.",
-                 reason[SAC_COPY_FRAME_CONVERT].calls, megabytes(stats, SAC_COPY_FRAME_CONVERT));
-    }
-    if (reason[SAC_COPY_DRAW].calls) {
-        a = note(notes, copy_share(stats, facts, SAC_COPY_DRAW));
-        snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " frames (%.0f MB) were copied to be drawn on, since the decoder still "
-                 "predicts from them: a run without --output needs no copy.",
-                 reason[SAC_COPY_DRAW].calls, megabytes(stats, SAC_COPY_DRAW));
-    }
-    if (reason[SAC_COPY_OVERLAY].calls) {
-        a = note(notes, copy_share(stats, facts, SAC_COPY_OVERLAY));
-        snprintf(a->text, sizeof a->text,
-                 "%" PRIu64
-                 " annotated frames (%.0f MB) came to the host to be encoded: a card with an "
-                 "encoder, or a run without --output, needs no copy.",
-                 reason[SAC_COPY_OVERLAY].calls, megabytes(stats, SAC_COPY_OVERLAY));
-    }
-    if (reason[SAC_COPY_FRAME_DOWNLOAD].calls) {
-        a = note(notes, copy_share(stats, facts, SAC_COPY_FRAME_DOWNLOAD) +
-                            copy_share(stats, facts, SAC_COPY_FRAME_UPLOAD));
-        snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " frames (%.0f MB) came from the device to the host and went back: "
-                 "without --zero-copy off they stay there.",
-                 reason[SAC_COPY_FRAME_DOWNLOAD].calls, megabytes(stats, SAC_COPY_FRAME_DOWNLOAD));
-    } else if (reason[SAC_COPY_FRAME_UPLOAD].calls) {
-        a = note(notes, 2 * copy_share(stats, facts, SAC_COPY_FRAME_UPLOAD));
-        snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " frames (%.0f MB) were decoded on the host and sent to the device: "
-                 "decoded there, none would cross.",
-                 reason[SAC_COPY_FRAME_UPLOAD].calls, megabytes(stats, SAC_COPY_FRAME_UPLOAD));
-    }
+    /* a scaler works on every byte, on the thread that decodes */
+    note_copied(notes, stats, facts, SAC_COPY_FRAME_CONVERT, 4, "frame",
+                stats->source.converted
+                    ? "converted twice, since no stage takes the decoder's pixel format: 4:2:0 "
+                      "video of 8 or 10 bit is converted once."
+                    : "converted for the detector and once more for the encoder, which takes "
+                      "another format or size.");
+    note_copied(notes, stats, facts, SAC_COPY_DRAW, 1, "frame",
+                "copied to be drawn on, since the decoder still predicts from the original: a run "
+                "without --output needs no copy.");
+    note_copied(notes, stats, facts, SAC_COPY_OVERLAY, 1, "annotated frame",
+                "copied to the host to be encoded: a card with an encoder, or a run without "
+                "--output, needs no copy.");
+    if (stats->ledger.reason[SAC_COPY_FRAME_DOWNLOAD].calls)
+        note_copied(notes, stats, facts, SAC_COPY_FRAME_DOWNLOAD, 2, "frame",
+                    "copied from the device to the host and back: without --zero-copy off, frames "
+                    "stay there.");
+    else
+        note_copied(notes, stats, facts, SAC_COPY_FRAME_UPLOAD, 2, "frame",
+                    "decoded on the host and copied to the device: decoded there, none would "
+                    "cross.");
 }
 
 /* Tensors that are copied because a device lacks operators of a network. */
 static void note_tensors(struct notes *notes, const struct sac_pipeline_stats *stats,
                          const struct sac_flow_facts *facts)
 {
-    const struct sac_ledger_entry *reason = stats->ledger.reason;
-    struct advice                 *a;
     if (facts->host_memory)
         return;
-    if (reason[SAC_COPY_TENSOR_LAYOUT].calls) {
-        a = note(notes, 2 * copy_share(stats, facts, SAC_COPY_TENSOR_LAYOUT));
-        snprintf(
-            a->text, sizeof a->text,
-            "%" PRIu64
-            " tensors (%.0f MB) went between device and host, where operators run that the device "
-            "does not have: --log-level info names them.",
-            reason[SAC_COPY_TENSOR_LAYOUT].calls, megabytes(stats, SAC_COPY_TENSOR_LAYOUT));
-    }
-    if (reason[SAC_COPY_TENSOR_DOWNLOAD].calls) {
-        a = note(notes, 2 * copy_share(stats, facts, SAC_COPY_TENSOR_DOWNLOAD));
-        snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " outputs of networks (%.0f MB) came to the host, where their head is "
-                 "decoded: a head that the device knows leaves them there.",
-                 reason[SAC_COPY_TENSOR_DOWNLOAD].calls,
-                 megabytes(stats, SAC_COPY_TENSOR_DOWNLOAD));
-    }
+    note_copied(notes, stats, facts, SAC_COPY_TENSOR_LAYOUT, 2, "tensor",
+                "copied between device and host, where operators run that the device does not "
+                "have: --log-level info names them.");
+    note_copied(notes, stats, facts, SAC_COPY_TENSOR_DOWNLOAD, 2, "network output",
+                "copied to the host, where the head is decoded: a head that the device knows needs "
+                "no copy.");
 }
 
 /* After warm-up a frame path allocates nothing. */
@@ -414,9 +389,9 @@ static void note_pool(struct notes *notes, const struct sac_pipeline_stats *stat
     if (pool->fragmentation) {
         struct advice *a = note(notes, 0.1);
         snprintf(a->text, sizeof a->text,
-                 "%" PRIu64 " requests for memory failed although enough was free in pieces: a "
+                 "%" PRIu64 " request%s for memory failed although enough was free in pieces: a "
                  "higher memory limit, or fewer streams, would end that.",
-                 pool->fragmentation);
+                 pool->fragmentation, pool->fragmentation == 1 ? "" : "s");
     } else if (pool->allocations_warm > WARM_NEW_MAX &&
                pool->allocations_warm > pool->requests_warm / 20) {
         struct advice *a =

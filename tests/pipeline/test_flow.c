@@ -231,8 +231,8 @@ static void tensors_that_cross_are_told(void **state)
     s.ledger.reason[SAC_COPY_TENSOR_LAYOUT] = (struct sac_ledger_entry){600, 5000000000};
     s.ledger.reason[SAC_COPY_TENSOR_DOWNLOAD] = (struct sac_ledger_entry){300, 4000000000};
     sac_flow_judge(&s, &gpu);
-    assert_true(advises(&s, "600 tensors (5000 MB) went between device and host"));
-    assert_true(advises(&s, "300 outputs of networks (4000 MB) came to the host"));
+    assert_true(advises(&s, "600 tensors (5000 MB) were copied between device and host"));
+    assert_true(advises(&s, "300 network outputs (4000 MB) were copied to the host"));
 }
 
 static void half_empty_batches_are_told(void **state)
@@ -269,7 +269,7 @@ static void copies_are_told_with_their_reason(void **state)
     assert_true(advises(&s, "decoder still predicts"));
     s.ledger.reason[SAC_COPY_OVERLAY] = (struct sac_ledger_entry){299, 20000000000};
     sac_flow_judge(&s, &gpu);
-    assert_true(advises(&s, "came to the host to be encoded"));
+    assert_true(advises(&s, "copied to the host to be encoded"));
     s = quiet_run();
     add_stage(&s, "inference", 1);
     s.ledger.reason[SAC_COPY_FRAME_UPLOAD] = (struct sac_ledger_entry){300, 5000000000};
@@ -278,11 +278,43 @@ static void copies_are_told_with_their_reason(void **state)
     s.ledger.reason[SAC_COPY_FRAME_DOWNLOAD] = (struct sac_ledger_entry){300, 5000000000};
     sac_flow_judge(&s, &gpu); /* --zero-copy off: then nothing was decoded on the host */
     assert_int_equal(s.advice_count, 1);
-    assert_true(advises(&s, "went back") && advises(&s, "without --zero-copy off"));
+    assert_true(advises(&s, "to the host and back") && advises(&s, "without --zero-copy off"));
     /* a few bytes are not worth a sentence */
     s.ledger = (struct sac_ledger){.reason[SAC_COPY_FRAME_UPLOAD] = {1, 3000000}};
     sac_flow_judge(&s, &gpu);
     assert_int_equal(s.advice_count, 0);
+}
+
+static void one_copy_has_a_singular(void **state)
+{
+    (void)state;
+    static const struct {
+        enum sac_copy_reason reason;
+        const char          *words;
+    } copies[] = {
+        {SAC_COPY_FRAME_CONVERT, "1 frame (900000 MB) was converted"},
+        {SAC_COPY_DRAW, "1 frame (900000 MB) was copied to be drawn on"},
+        {SAC_COPY_OVERLAY, "1 annotated frame (900000 MB) was copied"},
+        {SAC_COPY_FRAME_DOWNLOAD, "1 frame (900000 MB) was copied from the device"},
+        {SAC_COPY_FRAME_UPLOAD, "1 frame (900000 MB) was decoded on the host"},
+        {SAC_COPY_TENSOR_LAYOUT, "1 tensor (900000 MB) was copied between"},
+        {SAC_COPY_TENSOR_DOWNLOAD, "1 network output (900000 MB) was copied"},
+    };
+    for (size_t i = 0; i < SAC_COUNT(copies); i++) {
+        struct sac_pipeline_stats s = quiet_run();
+        struct sac_flow_facts     gpu = with_gpu(1);
+        add_stage(&s, "inference", 1);
+        s.source.converted = 1;
+        s.ledger.reason[copies[i].reason] = (struct sac_ledger_entry){1, 900000000000};
+        sac_flow_judge(&s, &gpu);
+        if (!advises(&s, copies[i].words))
+            fail_msg("not '%s' but '%s'", copies[i].words, s.advice_count ? s.advice[0] : "");
+    }
+    struct sac_pipeline_stats s = quiet_run();
+    add_stage(&s, "inference", 1);
+    s.pool.fragmentation = 1;
+    sac_flow_judge(&s, &all_cpus);
+    assert_true(advises(&s, "1 request for memory failed"));
 }
 
 /* What a GPU copies within its memory takes no time that would be worth a sentence; across the bus
@@ -300,7 +332,7 @@ static void copies_weigh_what_they_cost(void **state)
     s.ledger.reason[SAC_COPY_OVERLAY] = (struct sac_ledger_entry){300, 10000000000};
     sac_flow_judge(&s, &gpu);
     assert_int_equal(s.advice_count, 1);
-    assert_true(advises(&s, "came to the host to be encoded"));
+    assert_true(advises(&s, "copied to the host to be encoded"));
 }
 
 static void an_empty_queue_is_told(void **state)
@@ -365,6 +397,7 @@ int main(void)
         cmocka_unit_test(tensors_that_cross_are_told),
         cmocka_unit_test(half_empty_batches_are_told),
         cmocka_unit_test(copies_are_told_with_their_reason),
+        cmocka_unit_test(one_copy_has_a_singular),
         cmocka_unit_test(copies_weigh_what_they_cost),
         cmocka_unit_test(an_empty_queue_is_told),
         cmocka_unit_test(memory_that_is_not_reused_is_told),
