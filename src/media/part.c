@@ -159,8 +159,8 @@ sac_result sac_part_begin(struct sac_source *src)
         return SAC_OK;
     if (src->input.seekable)
         return go_to_start(src);
-    if (src->first) /* a camera or pipe: the reader skips what comes before */
-        sac_frame_unref(&src->first);
+    src->pending = src->first; /* a camera or pipe: the reader skips what comes before the start */
+    src->first = NULL;
     return SAC_OK;
 }
 

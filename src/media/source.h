@@ -32,7 +32,7 @@ struct sac_source {
     sac_frame             *first;         /* decoded while opening, to learn the size */
     int64_t                decoded;       /* frames decoded, including unwanted ones */
     int64_t                part_first;    /* number of the first wanted frame; -1: not seen yet */
-    sac_frame             *pending;       /* the first frame after a seek */
+    sac_frame             *pending;       /* decoded already; the next one that the feed gives */
     bool                   wants_key;     /* packets before the next key frame are skipped */
     bool                   seeks;         /* during a seek: an end may mean that it went too far */
     struct sac_source_info info;
