@@ -180,7 +180,6 @@ static int choose_default(struct settings *s, struct inputs *inputs, const struc
                 "with --output, --jsonl or --mot (--jsonl none: no file)",
                 path);
     }
-    s->jsonl_out = "*.tracks.jsonl";
     return STATUS_OK;
 }
 

@@ -122,22 +122,38 @@ static void print_troubles(const struct sac_source_stats *source, FILE *out)
                     troubles[i].count == 1 ? troubles[i].one : troubles[i].many);
 }
 
-static void print_file(const struct sac_pipeline_stats *stats, unsigned output, const char *path,
-                       FILE *out)
+static void print_written(const char *path, size_t more, const char *encoder, FILE *out)
 {
-    const char *encoder = output == SAC_OUTPUT_VIDEO ? stats->encoder : "";
-    if (stats->outputs_whole & output)
-        fprintf(out, "wrote       %s%s%s%s\n", strcmp(path, "-") == 0 ? "standard output" : path,
-                *encoder ? " (" : "", encoder, *encoder ? ")" : "");
+    fprintf(out, "wrote       %s", strcmp(path, "-") == 0 ? "standard output" : path);
+    if (more)
+        fprintf(out, " and %zu more", more);
+    fprintf(out, *encoder ? " (%s)\n" : "\n", encoder);
 }
 
-void summary_print_files(const struct sac_pipeline_stats *stats, const struct settings *s,
-                         FILE *out)
+static void print_kind(sac_pipeline *pipe, const struct sac_pipeline_stats *stats,
+                       const struct output_kind *kind, const struct inputs *inputs, FILE *out)
+{
+    const char *first = NULL;
+    size_t      count = 0;
+    for (size_t i = 0; i < inputs->count; i++) {
+        struct sac_stream_stats s;
+        sac_pipeline_get_stream_stats(pipe, (int)i, &s);
+        if (s.outputs_whole & kind->bit && count++ == 0)
+            first = *output_in_stream(kind, &inputs->streams[i]);
+    }
+    if (count)
+        print_written(first, count - 1, kind->bit == SAC_OUTPUT_VIDEO ? stats->encoder : "", out);
+}
+
+void summary_print_files(sac_pipeline *pipe, const struct sac_pipeline_stats *stats,
+                         const struct settings *s, const struct inputs *inputs, FILE *out)
 {
     for (size_t i = 0; i < output_kind_count; i++)
-        print_file(stats, output_kinds[i].bit, output_setting(&output_kinds[i], s), out);
-    print_file(stats, SAC_OUTPUT_TRACE, s->trace_out, out);
-    print_file(stats, SAC_OUTPUT_STATS, s->stats_out, out);
+        print_kind(pipe, stats, &output_kinds[i], inputs, out);
+    if (stats->outputs_whole & SAC_OUTPUT_TRACE)
+        print_written(s->trace_out, 0, "", out);
+    if (stats->outputs_whole & SAC_OUTPUT_STATS)
+        print_written(s->stats_out, 0, "", out);
 }
 
 void summary_print_streams(sac_pipeline *pipe, int count, FILE *out)

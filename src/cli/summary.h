@@ -6,6 +6,7 @@
 
 #include <saccade/pipeline.h>
 
+#include "inputs.h"
 #include "settings.h"
 
 /* What a run found, how fast, and what was wrong with its input. */
@@ -14,8 +15,9 @@ void summary_print(const struct sac_pipeline_stats *stats, FILE *out);
 void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out);
 /* A line for each of several inputs. */
 void summary_print_streams(sac_pipeline *pipe, int count, FILE *out);
-/* The complete files that it wrote, even if the run failed. */
-void summary_print_files(const struct sac_pipeline_stats *stats, const struct settings *s,
-                         FILE *out);
+/* The complete files that it wrote, even if the run failed; of several inputs the first's, and how
+ * many more. */
+void summary_print_files(sac_pipeline *pipe, const struct sac_pipeline_stats *stats,
+                         const struct settings *s, const struct inputs *inputs, FILE *out);
 
 #endif

@@ -275,17 +275,17 @@ static bool is_talkative(const struct settings *s)
     return strcmp(s->log_level, "info") == 0 || is_verbose(s);
 }
 
-static int finish(const struct settings *s, sac_context *ctx, sac_pipeline *pipe, sac_result res,
-                  struct fault *fault)
+static int finish(const struct settings *s, const struct inputs *inputs, sac_context *ctx,
+                  sac_pipeline *pipe, sac_result res, struct fault *fault)
 {
-    bool                      many = s->args.count > 1;
+    bool                      many = inputs->count > 1;
     struct sac_pipeline_stats stats;
     sac_pipeline_get_stats(pipe, &stats);
     if (is_talkative(s)) {
         summary_print(&stats, stderr);
         if (many)
-            summary_print_streams(pipe, (int)s->args.count, stderr);
-        summary_print_files(&stats, s, stderr);
+            summary_print_streams(pipe, (int)inputs->count, stderr);
+        summary_print_files(pipe, &stats, s, inputs, stderr);
     }
     if (is_verbose(s))
         summary_print_details(&stats, stderr);
@@ -305,8 +305,8 @@ static int fail_create(const sac_context *ctx, sac_result res, struct fault *fau
     return res == SAC_ERR_ARG ? STATUS_USAGE : status;
 }
 
-static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params *params,
-               struct fault *fault)
+static int run(struct settings *s, const struct inputs *inputs, sac_context *ctx,
+               struct sac_pipeline_params *params, struct fault *fault)
 {
     struct progress progress = {0};
     if (s->progress && term_is_terminal() && !shares_terminal(s)) {
@@ -330,7 +330,7 @@ static int run(struct settings *s, sac_context *ctx, struct sac_pipeline_params 
     live_stop();
     if (params->on_frame)
         term_progress(NULL);
-    int status = finish(s, ctx, progress.pipe, res, fault);
+    int status = finish(s, inputs, ctx, progress.pipe, res, fault);
     sac_pipeline_destroy(&progress.pipe);
     return status;
 }
@@ -364,7 +364,7 @@ static int run_planned(struct settings *s, sac_context *ctx, struct inputs *inpu
         return fail_create(ctx, res, fault);
     status = inputs_make_folders(s, inputs, fault);
     if (status == STATUS_OK)
-        status = run(s, ctx, &params, fault);
+        status = run(s, inputs, ctx, &params, fault);
     if (status != STATUS_OK)
         inputs_remove_folders(inputs);
     return status;

@@ -65,7 +65,7 @@ def test_the_default_is_called_as_the_input(saccade, clip, video, tmp_path, args
 def test_several_inputs_without_an_output(saccade, cameras):
     new, run = new_files(saccade, cameras, 'cam1/a.mp4', 'cam2/a.mp4', '--detections', 'det')
     assert new == ['cam1_a.tracks.jsonl', 'cam2_a.tracks.jsonl']
-    assert 'wrote       *.tracks.jsonl' in run.stderr
+    assert 'wrote       cam1_a.tracks.jsonl and 1 more\n' in run.stderr
 
 
 # ---- names ----
@@ -95,11 +95,13 @@ def test_files_that_differ_in_their_ending(saccade, cameras):
 
 
 def test_a_template(saccade, cameras, video):
-    new, _ = new_files(saccade, cameras, 'cam1/a.mp4', 'cam2/a.mp4', '--detections', 'det',
+    new, run = new_files(saccade, cameras, 'cam1/a.mp4', 'cam2/a.mp4', '--detections', 'det',
                        '-o', 'out/{folder}/{name}.mkv', '--mot', 'out/{index}-{stream}.txt', '--jsonl', '{{{folder}}}.jsonl')
     assert new == ['out/1-0.txt', 'out/2-1.txt', 'out/cam1/a.mkv', 'out/cam2/a.mkv', '{cam1}.jsonl', '{cam2}.jsonl']
-    new, _ = new_files(saccade, cameras, video, '--detections', 'det/a.txt', '-o', '{name}_tracked.mp4')
-    assert new == ['clip_tracked.mp4']
+    wrote = [line[12:].split(' (')[0] for line in run.stderr.splitlines() if line.startswith('wrote ')]
+    assert wrote == ['out/cam1/a.mkv and 1 more', '{cam1}.jsonl and 1 more', 'out/1-0.txt and 1 more']
+    new, run = new_files(saccade, cameras, video, '--detections', 'det/a.txt', '-o', '{name}_tracked.mp4')
+    assert new == ['clip_tracked.mp4'] and 'wrote       clip_tracked.mp4 (' in run.stderr
     fails(saccade('track', 'cam1/a.mp4', '--detections', 'det/a.txt', '-o', '{nmae}.mp4', cwd=cameras), 2, '{nmae}', '{name}')
     fails(saccade('track', 'cam1/a.mp4', 'cam2/a.mp4', '--detections', 'det', '--mot', '{name}.txt', cwd=cameras), 2,
           'a.txt', 'cam1', 'cam2')
