@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/graph/graph.h"
+#include "engine/ops/op.h"
 #include "tests/test.h"
 
 struct fixture {
@@ -30,7 +30,7 @@ static int tear_down(void **state)
 static struct sac_node *node(struct sac_graph *g, const char *op, struct sac_value *a,
                              struct sac_value *b, struct sac_value *out)
 {
-    struct sac_node *n = sac_graph_node(g, "", op, b ? 2 : 1, 1, NULL);
+    struct sac_node *n = sac_op_node(g, "", op, b ? 2 : 1, 1, NULL);
     assert_non_null(n);
     n->inputs[0] = a;
     if (b)
@@ -156,8 +156,8 @@ static void subgraphs_read_from_outside(void **state)
 static void attributes_are_set_and_shared(void **state)
 {
     struct sac_graph *g = ((struct fixture *)*state)->g;
-    struct sac_node  *n = sac_graph_node(g, "", "Conv", 1, 1, NULL);
-    struct sac_node  *copy = sac_graph_node(g, "saccade", "FusedConv", 1, 1, n);
+    struct sac_node  *n = sac_op_node(g, "", "Conv", 1, 1, NULL);
+    struct sac_node  *copy = sac_op_node(g, "saccade", "FusedConv", 1, 1, n);
     const int64_t    *list;
     assert_sac_ok(sac_node_set_ints(g, n, "pads", (int64_t[]){1, 2}, 2));
     assert_sac_ok(sac_node_set_int(g, n, "group", 4));

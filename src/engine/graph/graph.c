@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "engine/graph/graph.h"
-#include "engine/ops/op.h"
 
 struct sac_graph *sac_graph_root(struct sac_graph *g)
 {
@@ -105,7 +104,6 @@ struct sac_node *sac_graph_node(struct sac_graph *g, const char *domain, const c
     n->outputs = graph_alloc(g, (size_t)outputs, sizeof(void *), "a node");
     if (!n->op_type || !n->domain || !n->inputs || !n->outputs)
         return no_memory(g, "a node");
-    n->op = sac_op_find(n->domain, n->op_type);
     if (like) {
         n->name = like->name;
         n->opset = like->opset;

@@ -113,9 +113,9 @@ struct sac_value *sac_graph_value(struct sac_graph *g, const char *name);
 /* A new constant; data is copied into the arena (NULL: zeroed, to be filled through the result). */
 struct sac_value *sac_graph_constant(struct sac_graph *g, const char *name,
                                      const struct sac_tensor_desc *desc, const void *data);
-/* A new node at the end (sac_graph_refresh moves it to its place) with its row looked up and its
- * inputs and outputs NULL. opset and index are those of `like`, the node that it replaces or
- * joins. */
+/* A new node at the end (sac_graph_refresh moves it to its place) with its row, inputs and outputs
+ * NULL: sac_op_node looks the row up. opset and index are those of `like`, the node that it
+ * replaces or joins. */
 struct sac_node *sac_graph_node(struct sac_graph *g, const char *domain, const char *op_type,
                                 int inputs, int outputs, const struct sac_node *like);
 sac_result sac_node_set_int(struct sac_graph *g, struct sac_node *n, const char *name, int64_t v);

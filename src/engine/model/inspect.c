@@ -157,7 +157,7 @@ static void set_default_shapes(struct sac_infer *inf, const struct sac_graph *g)
 sac_result sac_model_measure(sac_model *m)
 {
     struct sac_infer inf;
-    sac_result       res = sac_infer_init(&inf, m->dev, m->graph, m->params.memory_limit_bytes);
+    sac_result       res = sac_infer_init(&inf, m->graph, m->params.memory_limit_bytes);
     if (res != SAC_OK)
         return res;
     set_default_shapes(&inf, m->graph);
@@ -287,4 +287,44 @@ void sac_model_dump_steps(sac_model *m, void (*fn)(void *user, const char *line)
         fn(user, line);
     }
     pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- shapes ---- */
+
+static struct sac_operand operand_of(const struct sac_tensor_desc *d)
+{
+    struct sac_operand o = {.dtype = d->dtype, .rank = d->rank, .present = true};
+    memcpy(o.dims, d->shape, (size_t)d->rank * sizeof(int64_t));
+    return o;
+}
+
+static struct sac_tensor_desc desc_of(const struct sac_operand    *o,
+                                      const struct sac_model_port *port)
+{
+    struct sac_tensor_desc desc = port->desc;
+    if (!o->present)
+        return desc;
+    desc.rank = o->rank;
+    memcpy(desc.shape, o->dims, (size_t)o->rank * sizeof(int64_t));
+    return desc;
+}
+
+sac_result sac_model_probe(sac_model *m, const struct sac_tensor_desc *in,
+                           struct sac_tensor_desc *out)
+{
+    struct sac_infer inf = {0};
+    pthread_mutex_lock(&m->lock);
+    sac_result res = sac_infer_init(&inf, m->graph, m->params.memory_limit_bytes);
+    inf.tolerant = true;
+    for (int i = 0; i < m->graph->input_count && res == SAC_OK; i++)
+        inf.values[m->graph->inputs[i]->id] = operand_of(&in[i]);
+    if (res == SAC_OK)
+        res = sac_infer_run(&inf);
+    for (int i = 0; i < m->graph->output_count && res == SAC_OK; i++)
+        out[i] = desc_of(&inf.values[m->graph->outputs[i]->id], &m->outputs[i]);
+    sac_infer_finish(&inf);
+    pthread_mutex_unlock(&m->lock);
+    if (res == SAC_OK)
+        sac_error_clear(m->ctx);
+    return res;
 }

@@ -107,8 +107,7 @@ static sac_result free_batch(sac_model *m)
     }
     if (res == SAC_OK)
         m->batching = SAC_BATCH_UNCHECKED;
-    return res == SAC_OK ? sac_graph_probe(m->graph, m->dev, m->params.memory_limit_bytes, false)
-                         : res;
+    return res == SAC_OK ? sac_graph_probe(m->graph, m->params.memory_limit_bytes, false) : res;
 }
 
 static sac_result prepare(sac_model *m)
@@ -117,11 +116,11 @@ static sac_result prepare(sac_model *m)
     if (res == SAC_OK)
         res = check_supported(m);
     if (res == SAC_OK && !m->partial)
-        res = sac_graph_fold(m->graph, m->dev, m->params.memory_limit_bytes);
+        res = sac_graph_fold(m->graph, m->params.memory_limit_bytes);
     if (res == SAC_OK)
         res = sac_model_measure(m);
     if (res == SAC_OK)
-        res = sac_graph_probe(m->graph, m->dev, m->params.memory_limit_bytes, m->partial);
+        res = sac_graph_probe(m->graph, m->params.memory_limit_bytes, m->partial);
     if (res == SAC_OK && !m->partial)
         res = free_batch(m);
     return res;
@@ -141,7 +140,7 @@ static sac_result read_onnx(sac_model *m, const void *bytes, size_t size, const 
     if (res == SAC_OK)
         res = make_ports(m, m->graph->outputs, m->graph->output_count, &m->outputs);
     if (res == SAC_OK && !m->partial && m->params.optimise && !m->params.reference)
-        res = sac_passes_run(m->graph, m->dev, m->params.memory_limit_bytes);
+        res = sac_passes_run(m->graph, m->params.memory_limit_bytes);
     return res;
 }
 

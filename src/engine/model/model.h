@@ -92,6 +92,14 @@ struct sac_plan *sac_model_latest_plan(const sac_model *model);
 sac_result sac_model_list_operators(sac_model *model);
 sac_result sac_model_measure(sac_model *model);
 
+/* The logical shape and dtype of input i's tensor: when the kernels' layout is used, the first
+ * input is [N,H,W,C] or float16 where the port says [N,C,H,W] of float32. */
+struct sac_tensor_desc sac_model_logical_desc(const sac_model *model, int i,
+                                              const struct sac_tensor_desc *d);
+/* Creates a plan with the book's choices for these shapes or, when it has no such page, with
+ * kernels that are measured now. */
+sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
+                                 bool measure, struct sac_plan **out);
 /* The plan for these input shapes, created when there is none. Borrowed until the next call. */
 sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
                           struct sac_plan **out);
@@ -120,19 +128,11 @@ bool sac_model_shapes_vary(sac_model *model);
 /* Runs one plan without checking the ports or the batch. */
 sac_result sac_model_run_plain(sac_model *model, sac_tensor *const *in, sac_tensor **out);
 
-/* Infers the shapes that do not depend on open dims, for ports and passes. A layer whose shapes do
- * not fit is an error when no dim is open, unless tolerant. */
-sac_result sac_graph_probe(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit,
-                           bool tolerant);
-
 /* What the outputs would be with such inputs, in [inputs], out [outputs]: as far as shapes tell,
  * else as the ports say. Nothing runs and nothing is planned. */
 sac_result sac_model_probe(sac_model *model, const struct sac_tensor_desc *in,
                            struct sac_tensor_desc *out);
 
-/* Opens a fixed batch of 1 in graph and inputs. SAC_ERR_UNSUPPORTED, with the sentence kept: some
- * layer does not allow it; the graph is then unchanged. */
-sac_result sac_graph_free_batch(struct sac_graph *g);
 /* Does a stack of two inputs give the same results as each input by itself? Sets
  * model->batching. */
 sac_result sac_model_check_batch(sac_model *model);

@@ -49,6 +49,13 @@ static sac_result provide_host(sac_model *m, struct sac_plan *plan)
     return res;
 }
 
+void sac_model_settle(sac_model *m)
+{
+    if (m->queued)
+        m->dev->ops->event_wait(m->done);
+    m->queued = false;
+}
+
 /* ---- plans ---- */
 
 static struct sac_plan **plan_slot(sac_model *m)
@@ -71,10 +78,8 @@ static struct sac_plan *cached_plan(sac_model *m, const struct sac_operand *shap
     return NULL;
 }
 
-/* Creates a plan with the book's choices for these shapes or, when it has no such page, with
- * kernels that are measured now. */
-static sac_result create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
-                              bool measure, struct sac_plan **out)
+sac_result sac_model_create_plan(sac_model *m, const struct sac_operand *shapes, const char *text,
+                                 bool measure, struct sac_plan **out)
 {
     const struct sac_book_page  *page = sac_book_find(&m->book, text);
     const struct sac_plan_params params = {.reference = m->params.reference,
@@ -112,7 +117,7 @@ static sac_result make_plan(sac_model *m, const struct sac_operand *shapes, stru
         sac_log(m->ctx, SAC_LOG_INFO, "%s: trying kernels for %s on %s, once", m->path, text,
                 m->dev->name);
     sac_model_settle(m); /* measuring needs an idle device, and the oldest plan may be freed */
-    sac_result res = create_plan(m, shapes, text, measure, out);
+    sac_result res = sac_model_create_plan(m, shapes, text, measure, out);
     if (res != SAC_OK || !measure)
         return res;
     sac_model_note_plan(m, text, *out);
@@ -166,53 +171,65 @@ void sac_model_drop_plans(sac_model *m)
         sac_plan_destroy(&m->plans[i]);
 }
 
-/* ---- tensors in the kernels' layout ---- */
+/* ---- a run of one plan ---- */
 
-/* The layout of the plan's first input that all steps reading it want. */
-static enum sac_layout wanted_input(const struct sac_plan *plan)
+/* All plans share one arena, as large as the largest of them needs. */
+static sac_result ensure_arena(sac_model *m, size_t bytes)
 {
-    const int       input = plan->slot_of[plan->graph->inputs[0]->id];
-    enum sac_layout wanted = SAC_LAYOUT_COUNT;
-    for (size_t i = 0; i < plan->step_count; i++)
-        for (int k = 0; k < plan->steps[i].in_count; k++) {
-            const struct sac_step *step = &plan->steps[i];
-            if (step->slots[k] != input)
-                continue;
-            if (step->kind != SAC_STEP_CONVERT || wanted != SAC_LAYOUT_COUNT)
-                return SAC_LAYOUT_PLAIN; /* it is read as PLAIN, or in two layouts */
-            wanted = plan->slots[step->slots[step->in_count]].layout;
-        }
-    return wanted == SAC_LAYOUT_COUNT || plan->tail_count > 0 ? SAC_LAYOUT_PLAIN : wanted;
-}
-
-static sac_result find_native(sac_model *m, const struct sac_tensor_desc *first)
-{
-    struct sac_operand shape = {.dtype = first->dtype, .rank = first->rank, .present = true};
-    struct sac_plan   *plan = NULL;
-    memcpy(shape.dims, first->shape, sizeof shape.dims);
-    sac_result res = create_plan(m, &shape, "", false, &plan);
+    struct sac_buffer *grown = NULL;
+    if (bytes == 0 || (m->arena && sac_buffer_bytes(m->arena) >= bytes))
+        return SAC_OK;
+    sac_model_settle(m);
+    sac_buffer_unref(&m->arena);
+    sac_result res = sac_buffer_create(m->dev, bytes, m->path, &grown);
+    if (res == SAC_ERR_LIMIT && !m->dev->ops->host_memory)
+        res = SAC_ERR_MEMORY; /* over the budget: a smaller batch may fit */
     if (res != SAC_OK)
         return res;
-    m->first_input = wanted_input(plan);
-    m->native = true;
-    sac_model_settle(m);
-    sac_plan_destroy(&plan);
-    sac_model_drop_plans(m);
-    return SAC_OK;
+    sac_buffer_keep(grown); /* lives as long as the model: no leak */
+    m->arena = grown;
+    return m->dev->ops->host_memory ? SAC_OK : m->dev->ops->stream_after(m->dev, m->on, NULL);
 }
 
-sac_result sac_model_take_native(sac_model *m, const struct sac_tensor_desc *first,
-                                 enum sac_layout *layout)
+struct sac_tensor_desc sac_model_logical_desc(const sac_model *m, int i,
+                                              const struct sac_tensor_desc *d)
 {
-    sac_result res = SAC_OK;
-    *layout = SAC_LAYOUT_PLAIN;
-    if (m->dev->ops->host_memory || m->graph->input_count != 1 || m->partial)
-        return SAC_OK;
-    sac_model_batches(m); /* the check needs tensors as the ports say */
-    pthread_mutex_lock(&m->lock);
-    if (!m->native)
-        res = find_native(m, first);
-    *layout = m->first_input;
-    pthread_mutex_unlock(&m->lock);
-    return res;
+    struct sac_tensor_desc desc = *d;
+    if (i != 0 || m->first_input == SAC_LAYOUT_PLAIN)
+        return desc;
+    if (sac_layout_is_half(m->first_input) && d->dtype == SAC_F16)
+        desc.dtype = SAC_F32;
+    if (sac_layout_is_last(m->first_input) && d->rank > 2) {
+        desc.shape[1] = d->shape[d->rank - 1];
+        memcpy(desc.shape + 2, d->shape + 1, (size_t)(d->rank - 2) * sizeof(int64_t));
+    }
+    return desc;
+}
+
+static void shapes_of(const sac_model *m, sac_tensor *const *in, struct sac_operand *shapes)
+{
+    for (int i = 0; i < m->graph->input_count; i++) {
+        const struct sac_tensor_desc *d = sac_tensor_describe(in[i]);
+        const struct sac_tensor_desc  logical = sac_model_logical_desc(m, i, d);
+        shapes[i] =
+            (struct sac_operand){.dtype = logical.dtype, .rank = logical.rank, .present = true};
+        memcpy(shapes[i].dims, logical.shape, (size_t)logical.rank * sizeof(int64_t));
+    }
+}
+
+sac_result sac_model_run_plain(sac_model *m, sac_tensor *const *in, sac_tensor **out)
+{
+    struct sac_plan    *plan = NULL;
+    struct sac_operand *shapes = sac_calloc((size_t)m->graph->input_count, sizeof *shapes);
+    if (!shapes)
+        return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "%s: no memory to run", m->path);
+    shapes_of(m, in, shapes);
+    sac_result res = sac_model_plan(m, shapes, &plan);
+    sac_free(shapes);
+    if (res != SAC_OK)
+        return res;
+    res = ensure_arena(m, plan->arena_bytes);
+    if (res == SAC_OK)
+        res = sac_plan_run(plan, m->on, m->arena ? sac_buffer_data(m->arena) : NULL, in, out);
+    return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
 }

@@ -23,13 +23,6 @@ sac_result sac_model_begin_runs(sac_model *m)
     return res == SAC_OK ? ops->event_create(m->dev, false, &m->done) : res;
 }
 
-void sac_model_settle(sac_model *m)
-{
-    if (m->queued)
-        m->dev->ops->event_wait(m->done);
-    m->queued = false;
-}
-
 void sac_model_finish_runs(sac_model *m)
 {
     const struct sac_device_ops *ops = m->dev->ops;
@@ -45,71 +38,6 @@ void sac_model_finish_runs(sac_model *m)
         ops->stream_destroy(&m->capture);
     if (m->stream)
         ops->stream_destroy(&m->stream);
-}
-
-/* ---- memory ---- */
-
-/* All plans share one arena, as large as the largest of them needs. */
-static sac_result ensure_arena(sac_model *m, size_t bytes)
-{
-    struct sac_buffer *grown = NULL;
-    if (bytes == 0 || (m->arena && sac_buffer_bytes(m->arena) >= bytes))
-        return SAC_OK;
-    sac_model_settle(m);
-    sac_buffer_unref(&m->arena);
-    sac_result res = sac_buffer_create(m->dev, bytes, m->path, &grown);
-    if (res == SAC_ERR_LIMIT && !m->dev->ops->host_memory)
-        res = SAC_ERR_MEMORY; /* over the budget: a smaller batch may fit */
-    if (res != SAC_OK)
-        return res;
-    sac_buffer_keep(grown); /* lives as long as the model: no leak */
-    m->arena = grown;
-    return m->dev->ops->host_memory ? SAC_OK : m->dev->ops->stream_after(m->dev, m->on, NULL);
-}
-
-/* The logical shape and dtype of input i's tensor: when the kernels' layout is used, the first
- * input is [N,H,W,C] or float16 where the port says [N,C,H,W] of float32. */
-static struct sac_tensor_desc logical_desc(const sac_model *m, int i,
-                                           const struct sac_tensor_desc *d)
-{
-    struct sac_tensor_desc desc = *d;
-    if (i != 0 || m->first_input == SAC_LAYOUT_PLAIN)
-        return desc;
-    if (sac_layout_is_half(m->first_input) && d->dtype == SAC_F16)
-        desc.dtype = SAC_F32;
-    if (sac_layout_is_last(m->first_input) && d->rank > 2) {
-        desc.shape[1] = d->shape[d->rank - 1];
-        memcpy(desc.shape + 2, d->shape + 1, (size_t)(d->rank - 2) * sizeof(int64_t));
-    }
-    return desc;
-}
-
-static void shapes_of(const sac_model *m, sac_tensor *const *in, struct sac_operand *shapes)
-{
-    for (int i = 0; i < m->graph->input_count; i++) {
-        const struct sac_tensor_desc *d = sac_tensor_describe(in[i]);
-        const struct sac_tensor_desc  logical = logical_desc(m, i, d);
-        shapes[i] =
-            (struct sac_operand){.dtype = logical.dtype, .rank = logical.rank, .present = true};
-        memcpy(shapes[i].dims, logical.shape, (size_t)logical.rank * sizeof(int64_t));
-    }
-}
-
-sac_result sac_model_run_plain(sac_model *m, sac_tensor *const *in, sac_tensor **out)
-{
-    struct sac_plan    *plan = NULL;
-    struct sac_operand *shapes = sac_calloc((size_t)m->graph->input_count, sizeof *shapes);
-    if (!shapes)
-        return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "%s: no memory to run", m->path);
-    shapes_of(m, in, shapes);
-    sac_result res = sac_model_plan(m, shapes, &plan);
-    sac_free(shapes);
-    if (res != SAC_OK)
-        return res;
-    res = ensure_arena(m, plan->arena_bytes);
-    if (res == SAC_OK)
-        res = sac_plan_run(plan, m->on, m->arena ? sac_buffer_data(m->arena) : NULL, in, out);
-    return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
 }
 
 /* ---- a run ---- */
@@ -138,7 +66,8 @@ static sac_result check_inputs(const sac_model *m, sac_tensor *const *in, int64_
         char                         is[128], wants[128];
         if (!in[i])
             return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is missing", m->path, port->name);
-        const struct sac_tensor_desc logical = logical_desc(m, i, sac_tensor_describe(in[i])),
+        const struct sac_tensor_desc logical =
+                                         sac_model_logical_desc(m, i, sac_tensor_describe(in[i])),
                                      *have = &logical;
         if (sac_tensor_device(in[i]) != m->dev)
             return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is on another device (%s, not %s)",

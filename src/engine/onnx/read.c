@@ -245,7 +245,7 @@ static sac_result make_node(const struct sac_onnx_place *p, struct sac_wire w, i
                        op_type, inputs, outputs, SAC_OP_INPUTS_MAX, SAC_OP_OUTPUTS_MAX);
     if (res != SAC_OK)
         return res;
-    struct sac_node *n = sac_graph_node(p->g, domain, op_type, (int)inputs, (int)outputs, NULL);
+    struct sac_node *n = sac_op_node(p->g, domain, op_type, (int)inputs, (int)outputs, NULL);
     if (!n)
         return SAC_ERR_MEMORY;
     n->index = index;
@@ -359,7 +359,7 @@ sac_result sac_onnx_read_graph(const struct sac_onnx_place *outer, struct sac_wi
 static sac_result pass_through(const struct sac_onnx_place *p, struct sac_value *from,
                                struct sac_value *to, const struct sac_node *like)
 {
-    struct sac_node *n = sac_graph_node(p->g, "", "Identity", 1, 1, like);
+    struct sac_node *n = sac_op_node(p->g, "", "Identity", 1, 1, like);
     if (!n)
         return SAC_ERR_MEMORY;
     n->inputs[0] = from;

@@ -13,12 +13,11 @@ enum {
  * a file may ask for any amount of work. */
 static const int64_t FOLD_FLOPS_MAX = 200000000;
 
-sac_result sac_infer_init(struct sac_infer *inf, struct sac_device *dev, struct sac_graph *g,
-                          uint64_t memory_limit)
+sac_result sac_infer_init(struct sac_infer *inf, struct sac_graph *g, uint64_t memory_limit)
 {
     size_t ids = (size_t)g->id_count;
-    *inf = (struct sac_infer){
-        .dev = dev, .graph = g, .memory_limit = memory_limit, .fold_limit = FOLD_FREE_BYTES};
+    *inf =
+        (struct sac_infer){.graph = g, .memory_limit = memory_limit, .fold_limit = FOLD_FREE_BYTES};
     inf->values = sac_calloc(ids, sizeof *inf->values);
     inf->call = sac_new(struct sac_op_call);
     if (!inf->values || !inf->call) {
@@ -374,10 +373,10 @@ static sac_result fold_node(struct sac_infer *inf, struct sac_node *n)
     return res;
 }
 
-sac_result sac_graph_fold(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit)
+sac_result sac_graph_fold(struct sac_graph *g, uint64_t memory_limit)
 {
     struct sac_infer inf;
-    sac_result       res = sac_infer_init(&inf, dev, g, memory_limit);
+    sac_result       res = sac_infer_init(&inf, g, memory_limit);
     size_t           kept = 0;
     if (res != SAC_OK)
         return res;

@@ -4,7 +4,7 @@
  * Concat, Reshape's target) disappears here; the nodes that stay depend on the data.
  *
  *     struct sac_infer inf;
- *     res = sac_infer_init(&inf, dev, graph, &limits);
+ *     res = sac_infer_init(&inf, graph, memory_limit);
  *     inf.values[graph->inputs[0]->id] = (struct sac_operand){...};
  *     res = sac_infer_run(&inf);
  *     for (size_t i = 0; i < inf.work_count; i++)
@@ -14,7 +14,6 @@
 #ifndef SAC_ENGINE_INFER_H
 #define SAC_ENGINE_INFER_H
 
-#include "device/device.h"
 #include "engine/ops/op.h"
 
 enum sac_work_state {
@@ -29,10 +28,9 @@ struct sac_work {
 };
 
 struct sac_infer {
-    struct sac_device *dev;
-    struct sac_graph  *graph;
-    uint64_t           memory_limit; /* for one value, and for all folded constants together */
-    bool               tolerant;     /* skip unsupported and invalid nodes, for inspection */
+    struct sac_graph *graph;
+    uint64_t          memory_limit; /* for one value, and for all folded constants together */
+    bool              tolerant;     /* skip unsupported and invalid nodes, for inspection */
     /* by value id; not present: unknown; with data: constant */
     struct sac_operand *values;
     struct sac_work    *work; /* what is left to do, in order; If with a known condition is
@@ -43,8 +41,7 @@ struct sac_infer {
     struct sac_op_call *call; /* scratch: too large for the stack */
 };
 
-sac_result sac_infer_init(struct sac_infer *inf, struct sac_device *dev, struct sac_graph *g,
-                          uint64_t memory_limit);
+sac_result sac_infer_init(struct sac_infer *inf, struct sac_graph *g, uint64_t memory_limit);
 /* Errors   SAC_ERR_UNSUPPORTED, SAC_ERR_FORMAT, SAC_ERR_LIMIT, each naming the layer. */
 sac_result sac_infer_run(struct sac_infer *inf);
 void       sac_infer_finish(struct sac_infer *inf);
@@ -61,7 +58,11 @@ void sac_call_fill(struct sac_op_call *c, sac_context *ctx, const struct sac_nod
  * limit. */
 sac_result sac_call_check_outputs(const struct sac_op_call *c, uint64_t memory_limit);
 
+/* Infers the shapes that do not depend on open dims, for ports and passes. A layer whose shapes do
+ * not fit is an error when no dim is open, unless tolerant. */
+sac_result sac_graph_probe(struct sac_graph *g, uint64_t memory_limit, bool tolerant);
+
 /* Computes the nodes of g that read only constants, once, and removes them. */
-sac_result sac_graph_fold(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit);
+sac_result sac_graph_fold(struct sac_graph *g, uint64_t memory_limit);
 
 #endif

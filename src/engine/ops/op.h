@@ -82,6 +82,9 @@ struct sac_op {
 /* The row for a name, or NULL. One row covers a range of opsets; the caller checks the node's. */
 const struct sac_op *sac_op_find(const char *domain, const char *name);
 const struct sac_op *sac_op_row(enum sac_op_id id);
+/* sac_graph_node, with the node's row looked up (NULL: there is none). */
+struct sac_node *sac_op_node(struct sac_graph *g, const char *domain, const char *op_type,
+                             int inputs, int outputs, const struct sac_node *like);
 
 /* "layer 14 (Resize): mode 'cubic'; have nearest, linear" */
 /* Evaluates to the code itself, so that the compiler knows that it is not SAC_OK. */
@@ -98,9 +101,8 @@ static inline bool sac_op_has(const struct sac_op_call *c, int input)
 }
 bool sac_operand_same_dims(const struct sac_operand *a, const struct sac_operand *b);
 
-int64_t sac_operand_elements(const struct sac_operand *o);
-size_t  sac_operand_bytes(const struct sac_operand *o);
-void sac_operand_like(struct sac_operand *out, const struct sac_operand *in); /* dtype and dims */
+int64_t    sac_operand_elements(const struct sac_operand *o);
+size_t     sac_operand_bytes(const struct sac_operand *o);
 sac_result sac_shape_same(struct sac_op_call *c);      /* out[0] like in[0] */
 sac_result sac_shape_broadcast(struct sac_op_call *c); /* out[0] over all inputs, dtype of in[0] */
 /* Negative axes counted from the end; false when out of range. */

@@ -4,7 +4,7 @@
  * dims. */
 #include <string.h>
 
-#include "engine/model/model.h"
+#include "engine/ops/infer.h"
 
 /* Sizes used for open dims. All but the batch are multiples of 64: networks that halve an image
  * many times take no others. */
@@ -61,14 +61,13 @@ static bool is_input(const struct sac_graph *g, const struct sac_value *v)
     return false;
 }
 
-sac_result sac_graph_probe(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit,
-                           bool tolerant)
+sac_result sac_graph_probe(struct sac_graph *g, uint64_t memory_limit, bool tolerant)
 {
     struct sac_infer inf[2] = {0};
     sac_result       res = SAC_OK;
     bool             open = any_open(g);
     for (int k = 0; k < 2 && res == SAC_OK; k++) {
-        res = sac_infer_init(&inf[k], dev, g, memory_limit);
+        res = sac_infer_init(&inf[k], g, memory_limit);
         /* a substituted size that does not fit is not the model's error */
         inf[k].tolerant = tolerant || open;
         if (res == SAC_OK)
@@ -83,45 +82,5 @@ sac_result sac_graph_probe(struct sac_graph *g, struct sac_device *dev, uint64_t
         sac_infer_finish(&inf[k]);
     if (res == SAC_OK)
         sac_error_clear(g->ctx);
-    return res;
-}
-
-/* ---- of a model that is loaded ---- */
-
-static struct sac_operand operand_of(const struct sac_tensor_desc *d)
-{
-    struct sac_operand o = {.dtype = d->dtype, .rank = d->rank, .present = true};
-    memcpy(o.dims, d->shape, (size_t)d->rank * sizeof(int64_t));
-    return o;
-}
-
-static struct sac_tensor_desc desc_of(const struct sac_operand    *o,
-                                      const struct sac_model_port *port)
-{
-    struct sac_tensor_desc desc = port->desc;
-    if (!o->present)
-        return desc;
-    desc.rank = o->rank;
-    memcpy(desc.shape, o->dims, (size_t)o->rank * sizeof(int64_t));
-    return desc;
-}
-
-sac_result sac_model_probe(sac_model *m, const struct sac_tensor_desc *in,
-                           struct sac_tensor_desc *out)
-{
-    struct sac_infer inf = {0};
-    pthread_mutex_lock(&m->lock);
-    sac_result res = sac_infer_init(&inf, m->dev, m->graph, m->params.memory_limit_bytes);
-    inf.tolerant = true;
-    for (int i = 0; i < m->graph->input_count && res == SAC_OK; i++)
-        inf.values[m->graph->inputs[i]->id] = operand_of(&in[i]);
-    if (res == SAC_OK)
-        res = sac_infer_run(&inf);
-    for (int i = 0; i < m->graph->output_count && res == SAC_OK; i++)
-        out[i] = desc_of(&inf.values[m->graph->outputs[i]->id], &m->outputs[i]);
-    sac_infer_finish(&inf);
-    pthread_mutex_unlock(&m->lock);
-    if (res == SAC_OK)
-        sac_error_clear(m->ctx);
     return res;
 }

@@ -75,7 +75,7 @@ static struct sac_value *spelled_leaky_relu(const struct sac_node *n, struct sac
 static sac_result replace(struct sac_graph *g, struct sac_node *n, struct sac_value *x,
                           const struct sac_activation *act, bool *changed)
 {
-    struct sac_node *made = sac_graph_node(g, "saccade", "Activation", 1, 1, n);
+    struct sac_node *made = sac_op_node(g, "saccade", "Activation", 1, 1, n);
     if (!made)
         return SAC_ERR_MEMORY;
     made->inputs[0] = x;

@@ -79,8 +79,8 @@ static sac_result move_below(struct sac_graph *g, struct sac_node *n, struct sac
 {
     const struct sac_node *split = concat->inputs[0]->producer;
     struct sac_node       *after_split =
-        sac_graph_node(g, "", "Split", split->input_count, split->output_count, split);
-    struct sac_node  *after = sac_graph_node(g, "", "Concat", concat->input_count, 1, concat);
+        sac_op_node(g, "", "Split", split->input_count, split->output_count, split);
+    struct sac_node  *after = sac_op_node(g, "", "Concat", concat->input_count, 1, concat);
     struct sac_value *turned = sac_value_like(g, n->outputs[0]);
     if (!after_split || !after || !turned)
         return SAC_ERR_MEMORY;

@@ -24,7 +24,7 @@ static bool is_bare(const struct sac_node *n)
 static struct sac_node *fused_conv(struct sac_graph *g, const struct sac_node *n,
                                    struct sac_node *last)
 {
-    struct sac_node *made = sac_graph_node(g, "saccade", "FusedConv", 4, 1, n);
+    struct sac_node *made = sac_op_node(g, "saccade", "FusedConv", 4, 1, n);
     sac_result       res = made ? SAC_OK : SAC_ERR_MEMORY;
     for (int i = 0; res == SAC_OK && i < n->attr_count; i++)
         res = sac_node_copy_attr(g, made, n->attrs[i].name, n);

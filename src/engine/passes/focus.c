@@ -118,7 +118,7 @@ static sac_result visit(struct sac_graph *g, struct sac_node *n, bool *changed)
         pads[i] = 2 * own[i];
     float            *weights;
     struct sac_value *wide = sac_new_floats(g, w->name, 4, dims, &weights);
-    struct sac_node  *made = sac_graph_node(g, "", "Conv", n->input_count, 1, n);
+    struct sac_node  *made = sac_op_node(g, "", "Conv", n->input_count, 1, n);
     if (!wide || !made)
         return SAC_ERR_MEMORY;
     spread(w->data, w->dims, parts, weights);

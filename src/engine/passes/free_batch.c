@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/model/model.h"
+#include "engine/passes/pass.h"
 
 enum edit_kind { EDIT_SHAPE, EDIT_AXES_ATTR, EDIT_AXES_INPUT };
 

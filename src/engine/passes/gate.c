@@ -23,7 +23,7 @@ static bool is_gate(const struct sac_value *x, const struct sac_value *g)
 static sac_result gated_sum(struct sac_graph *g, struct sac_node *n, struct sac_value **inputs,
                             int count, bool *changed)
 {
-    struct sac_node *made = sac_graph_node(g, "saccade", "GatedSum", count, 1, n);
+    struct sac_node *made = sac_op_node(g, "saccade", "GatedSum", count, 1, n);
     if (!made)
         return SAC_ERR_MEMORY;
     for (int i = 0; i < count; i++)

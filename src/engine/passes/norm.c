@@ -85,7 +85,7 @@ static struct sac_value *deviation_of(struct sac_value *v, float *epsilon)
 static struct sac_node *make_norm(struct sac_graph *g, struct sac_node *n, struct sac_value *x,
                                   float epsilon)
 {
-    struct sac_node *norm = sac_graph_node(g, "saccade", "SampleNorm", 3, 1, n);
+    struct sac_node *norm = sac_op_node(g, "saccade", "SampleNorm", 3, 1, n);
     if (!norm || sac_node_set_float(g, norm, "epsilon", epsilon) != SAC_OK)
         return NULL;
     norm->inputs[0] = x;
@@ -109,7 +109,7 @@ static sac_result match_div(struct sac_graph *g, struct sac_node *n, bool *chang
         return SAC_OK;
     struct sac_value *x = sub->inputs[0];
     if (move) {
-        struct sac_node *again = sac_graph_node(g, "", "Transpose", 1, 1, move);
+        struct sac_node *again = sac_op_node(g, "", "Transpose", 1, 1, move);
         if (!again || sac_node_copy_attr(g, again, "perm", move) != SAC_OK)
             return SAC_ERR_MEMORY;
         again->inputs[0] = x;
@@ -158,7 +158,7 @@ static sac_result norm_after_view(struct sac_graph *g, struct sac_node *n, bool 
         sac_node_input(norm, 2) || n->outputs[0]->rank < 2 ||
         n->outputs[0]->dims[0] != n->inputs[0]->dims[0])
         return SAC_OK;
-    struct sac_node *view = sac_graph_node(g, "", "Reshape", 2, 1, n);
+    struct sac_node *view = sac_op_node(g, "", "Reshape", 2, 1, n);
     if (!view || sac_node_copy_attr(g, view, "allowzero", n) != SAC_OK)
         return SAC_ERR_MEMORY;
     view->inputs[0] = norm->inputs[0];

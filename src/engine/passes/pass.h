@@ -12,7 +12,6 @@
 #ifndef SAC_ENGINE_PASSES_PASS_H
 #define SAC_ENGINE_PASSES_PASS_H
 
-#include "device/device.h"
 #include "engine/ops/fused.h"
 #include "engine/graph/graph.h"
 
@@ -26,7 +25,11 @@ extern const struct sac_pass sac_pass_identity, sac_pass_transpose, sac_pass_act
 
 /* Run all passes over a graph whose constants are folded and whose shapes are probed. Subgraphs
  * stay as they are. */
-sac_result sac_passes_run(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit);
+sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit);
+
+/* Opens a fixed batch of 1 in graph and inputs. SAC_ERR_UNSUPPORTED, with the sentence kept: some
+ * layer does not allow it; the graph is then unchanged. */
+sac_result sac_graph_free_batch(struct sac_graph *g);
 
 /* ---- for passes ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/model/model.h"
+#include "engine/ops/infer.h"
 #include "engine/passes/pass.h"
 
 static const struct sac_pass *const passes[] = {
@@ -35,8 +35,7 @@ static void forget_declared(struct sac_graph *g)
 
 /* Visits all nodes until nothing changes. The bound only guards against a pass that undoes its own
  * work. */
-static sac_result run_pass(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit,
-                           const struct sac_pass *pass)
+static sac_result run_pass(struct sac_graph *g, uint64_t memory_limit, const struct sac_pass *pass)
 {
     enum { ROUNDS_MAX = 64 };
     for (int round = 0; round < ROUNDS_MAX; round++) {
@@ -52,21 +51,21 @@ static sac_result run_pass(struct sac_graph *g, struct sac_device *dev, uint64_t
         }
         if (!any)
             return SAC_OK;
-        sac_result res = sac_graph_probe(g, dev, memory_limit, true);
+        sac_result res = sac_graph_probe(g, memory_limit, true);
         if (res != SAC_OK)
             return res;
     }
     return SAC_OK;
 }
 
-sac_result sac_passes_run(struct sac_graph *g, struct sac_device *dev, uint64_t memory_limit)
+sac_result sac_passes_run(struct sac_graph *g, uint64_t memory_limit)
 {
     sac_result res = sac_graph_refresh(g);
     if (res == SAC_OK) {
         forget_declared(g);
-        res = sac_graph_probe(g, dev, memory_limit, true);
+        res = sac_graph_probe(g, memory_limit, true);
     }
     for (size_t i = 0; res == SAC_OK && i < SAC_COUNT(passes); i++)
-        res = run_pass(g, dev, memory_limit, passes[i]);
+        res = run_pass(g, memory_limit, passes[i]);
     return res;
 }

@@ -66,7 +66,7 @@ static struct sac_value *transpose(struct sac_graph *g, struct sac_value *v, con
                                    const struct sac_node *like)
 {
     int64_t          perm[SAC_RANK_MAX];
-    struct sac_node *n = sac_graph_node(g, "", "Transpose", 1, 1, like);
+    struct sac_node *n = sac_op_node(g, "", "Transpose", 1, 1, like);
     for (int i = 0; i < p->rank; i++)
         perm[i] = p->at[i];
     if (!n || sac_node_set_ints(g, n, "perm", perm, (size_t)p->rank) != SAC_OK)
@@ -83,7 +83,7 @@ static struct sac_value *transpose(struct sac_graph *g, struct sac_value *v, con
 static struct sac_node *copy_node(struct sac_graph *g, const struct sac_node *n)
 {
     struct sac_node *copy =
-        sac_graph_node(g, n->domain, n->op_type, n->input_count, n->output_count, n);
+        sac_op_node(g, n->domain, n->op_type, n->input_count, n->output_count, n);
     for (int i = 0; copy && i < n->attr_count; i++)
         if (sac_node_copy_attr(g, copy, n->attrs[i].name, n) != SAC_OK)
             return NULL;
@@ -350,7 +350,7 @@ static sac_result moves_only_ones(struct sac_graph *g, struct sac_node *n, bool 
     if (open > 1)
         return SAC_OK;
     struct sac_tensor_desc desc = {.dtype = SAC_I64, .rank = 1, .shape = {p.rank}};
-    struct sac_node       *view = sac_graph_node(g, "", "Reshape", 2, 1, n);
+    struct sac_node       *view = sac_op_node(g, "", "Reshape", 2, 1, n);
     struct sac_value      *shape = sac_graph_constant(g, "shape", &desc, target);
     if (!view || !shape)
         return SAC_ERR_MEMORY;

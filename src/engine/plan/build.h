@@ -18,6 +18,9 @@ sac_result sac_plan_add_step(struct sac_plan *plan, enum sac_step_kind kind,
                              const struct sac_node *node, int in_count, int out_count,
                              struct sac_step **out);
 sac_result sac_plan_add_storage(struct sac_plan *plan, struct sac_storage s, int *out);
+/* A slot with its own storage: a graph input or a constant. */
+sac_result sac_plan_add_placed(struct sac_plan *plan, int value, enum sac_layout layout,
+                               struct sac_storage storage);
 /* Adds a slot for a constant value that has none yet. Other values are ignored. */
 sac_result sac_plan_ensure_constant(struct sac_plan *plan, int value);
 /* The slot of a value in a layout; a conversion is added when there is none yet. */

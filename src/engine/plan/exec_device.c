@@ -8,11 +8,6 @@
 #include "engine/kernel/layout.h"
 #include "engine/plan/plan.h"
 
-sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_stream *stream)
-{
-    return plan->dev->ops->stream_wait(stream);
-}
-
 /* ---- a step on the host ---- */
 
 enum { LABEL_BYTES = 400 };

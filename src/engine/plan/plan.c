@@ -5,142 +5,6 @@
 #include "engine/kernel/layout.h"
 #include "engine/plan/build.h"
 
-sac_result sac_plan_no_memory(const struct sac_plan *plan)
-{
-    return SAC_FAIL(plan->graph->ctx, SAC_ERR_MEMORY, "no memory for the plan");
-}
-/* ---- slots and steps ---- */
-
-sac_result sac_plan_add_slot(struct sac_plan *plan, const struct sac_operand *desc, int value,
-                             enum sac_layout layout, int *out)
-{
-    struct sac_operand shape = *desc; /* copied: desc may point into the array that grows */
-    if (!sac_grow((void **)&plan->slots, &plan->slot_cap, plan->slot_count + 1,
-                  sizeof *plan->slots))
-        return sac_plan_no_memory(plan);
-    int              index = (int)plan->slot_count++;
-    struct sac_slot *s = &plan->slots[index];
-    *s = (struct sac_slot){.desc = shape,
-                           .layout = layout,
-                           .value = value,
-                           .next = -1,
-                           .storage = -1,
-                           .last = -1,
-                           .port = -1,
-                           .parent = -1};
-    if (value >= 0) {
-        s->next = plan->slot_of[value];
-        if (s->next < 0) {
-            plan->slot_of[value] = index;
-        } else { /* the first slot remains the head of the value's list */
-            int first = plan->slot_of[value];
-            s->next = plan->slots[first].next;
-            plan->slots[first].next = index;
-        }
-    }
-    *out = index;
-    return SAC_OK;
-}
-
-sac_result sac_plan_add_step(struct sac_plan *plan, enum sac_step_kind kind,
-                             const struct sac_node *node, int in_count, int out_count,
-                             struct sac_step **out)
-{
-    int *slots =
-        sac_arena_alloc(&plan->arena_of_steps, (size_t)(in_count + out_count + 1) * sizeof *slots);
-    if (!slots || !sac_grow((void **)&plan->steps, &plan->step_cap, plan->step_count + 1,
-                            sizeof *plan->steps))
-        return sac_plan_no_memory(plan);
-    *out = &plan->steps[plan->step_count++];
-    **out = (struct sac_step){.kind = kind,
-                              .node = node,
-                              .slots = slots,
-                              .in_count = in_count,
-                              .out_count = out_count,
-                              .scratch = -1,
-                              .in_place = -1};
-    return SAC_OK;
-}
-
-sac_result sac_plan_add_storage(struct sac_plan *plan, struct sac_storage s, int *out)
-{
-    if (!sac_grow((void **)&plan->storages, &plan->storage_cap, plan->storage_count + 1,
-                  sizeof *plan->storages))
-        return sac_plan_no_memory(plan);
-    *out = (int)plan->storage_count;
-    plan->storages[plan->storage_count++] = s;
-    return SAC_OK;
-}
-
-/* A slot with its own storage: a graph input or a constant. */
-static sac_result add_placed(struct sac_plan *plan, int value, enum sac_layout layout,
-                             struct sac_storage storage)
-{
-    int        slot = -1, index = -1;
-    sac_result res = sac_plan_add_slot(plan, &plan->infer.values[value], value, layout, &slot);
-    storage.slot = slot;
-    if (res == SAC_OK)
-        res = sac_plan_add_storage(plan, storage, &index);
-    if (res == SAC_OK)
-        plan->slots[slot].storage = index;
-    return res;
-}
-
-/* On a device whose memory is not the host's, a constant is uploaded in each layout that kernels
- * ask for. */
-static sac_result constant_in_layout(struct sac_plan *plan, int value, enum sac_layout layout,
-                                     int *out)
-{
-    const struct sac_storage *first = &plan->storages[plan->slots[plan->slot_of[value]].storage];
-    sac_result                res =
-        add_placed(plan, value, layout,
-                   (struct sac_storage){.place = SAC_PLACE_CONSTANT, .data = first->data});
-    *out = (int)plan->slot_count - 1;
-    return res;
-}
-
-static bool is_placed_constant(const struct sac_plan *plan, int slot)
-{
-    const int storage = plan->slots[slot].storage;
-    return storage >= 0 && plan->storages[storage].place == SAC_PLACE_CONSTANT;
-}
-
-/* The slot of a value in a layout; a conversion is added when there is none yet. */
-sac_result sac_plan_slot_in_layout(struct sac_plan *plan, int value, enum sac_layout layout,
-                                   const struct sac_node *reader, int *out)
-{
-    int first = plan->slot_of[value], made = -1;
-    for (int s = first; s >= 0; s = plan->slots[s].next)
-        if (plan->slots[s].layout == layout) {
-            *out = s;
-            return SAC_OK;
-        }
-    if (!plan->dev->ops->host_memory && is_placed_constant(plan, first))
-        return constant_in_layout(plan, value, layout, out);
-    struct sac_operand desc = plan->slots[first].desc;
-    struct sac_step   *step;
-    bool               same = sac_layout_same(&desc, plan->slots[first].layout, layout);
-    sac_result         res = sac_plan_add_slot(plan, &desc, value, layout, &made);
-    if (res == SAC_OK)
-        res = sac_plan_add_step(plan, same ? SAC_STEP_VIEW : SAC_STEP_CONVERT, reader, 1, 1, &step);
-    if (res != SAC_OK)
-        return res;
-    step->slots[0] = first;
-    step->slots[1] = made;
-    snprintf(step->implementation, sizeof step->implementation, "%s to %s",
-             sac_layout_name(plan->slots[first].layout), sac_layout_name(layout));
-    *out = made;
-    return SAC_OK;
-}
-sac_result sac_plan_ensure_constant(struct sac_plan *plan, int value)
-{
-    const struct sac_operand *o = &plan->infer.values[value];
-    if (plan->slot_of[value] >= 0 || !o->data)
-        return SAC_OK;
-    return add_placed(plan, value, SAC_LAYOUT_PLAIN,
-                      (struct sac_storage){.place = SAC_PLACE_CONSTANT, .data = o->data});
-}
-
 /* ---- outputs of the steps ---- */
 
 struct tail_reads {
@@ -228,6 +92,7 @@ static sac_result plan_output(struct sac_plan *plan, int port)
     snprintf(step->implementation, sizeof step->implementation, "copy to the output");
     return SAC_OK;
 }
+
 /* ---- the whole ---- */
 
 static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
@@ -239,9 +104,9 @@ static sac_result build(struct sac_plan *plan, const struct sac_operand *shapes)
     if (res == SAC_OK)
         res = sac_plan_drop_unneeded(plan);
     for (int i = 0; i < g->input_count && res == SAC_OK; i++)
-        res =
-            add_placed(plan, g->inputs[i]->id, i == 0 ? plan->params.first_input : SAC_LAYOUT_PLAIN,
-                       (struct sac_storage){.place = SAC_PLACE_INPUT, .port = i});
+        res = sac_plan_add_placed(plan, g->inputs[i]->id,
+                                  i == 0 ? plan->params.first_input : SAC_LAYOUT_PLAIN,
+                                  (struct sac_storage){.place = SAC_PLACE_INPUT, .port = i});
     if (res == SAC_OK)
         res = sac_plan_make_steps(plan);
     if (res == SAC_OK)
@@ -270,7 +135,7 @@ sac_result sac_plan_create(struct sac_device *dev, struct sac_graph *graph,
     if (params->weights)
         sac_weight_store_init(&plan->weights, dev, params->weights->owner, params->weights,
                               &plan->infer.arena);
-    sac_result res = sac_infer_init(&plan->infer, dev, graph, params->memory_limit);
+    sac_result res = sac_infer_init(&plan->infer, graph, params->memory_limit);
     plan->infer.tolerant = params->tolerant;
     plan->slot_of = sac_realloc_array(NULL, (size_t)graph->id_count, sizeof *plan->slot_of);
     plan->call = sac_new(struct sac_op_call);

@@ -3,31 +3,6 @@
 
 #include "engine/ops/util.h"
 
-#define SAC_OP(name, row) extern const struct sac_op row;
-#include "engine/ops/list.h"
-#undef SAC_OP
-
-static const struct sac_op *const rows[SAC_OP_COUNT] = {
-#define SAC_OP(name, row) [SAC_OP_##name] = &row,
-#include "engine/ops/list.h"
-#undef SAC_OP
-};
-
-const struct sac_op *sac_op_row(enum sac_op_id id)
-{
-    return rows[id];
-}
-
-const struct sac_op *sac_op_find(const char *domain, const char *name)
-{
-    if (strcmp(domain, "ai.onnx") == 0) /* the specification's alias for "" */
-        domain = "";
-    for (int i = 0; i < SAC_OP_COUNT; i++)
-        if (strcmp(rows[i]->name, name) == 0 && strcmp(rows[i]->domain, domain) == 0)
-            return rows[i];
-    return NULL;
-}
-
 sac_result sac_op_fail(const struct sac_op_call *c, sac_result res, const char *fmt, ...)
 {
     char    what[384], label[256];
@@ -61,13 +36,6 @@ size_t sac_operand_bytes(const struct sac_operand *o)
 bool sac_operand_same_dims(const struct sac_operand *a, const struct sac_operand *b)
 {
     return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
-}
-
-void sac_operand_like(struct sac_operand *out, const struct sac_operand *in)
-{
-    out->dtype = in->dtype;
-    out->rank = in->rank;
-    memcpy(out->dims, in->dims, sizeof out->dims);
 }
 
 sac_result sac_shape_out(struct sac_op_call *c, int i, enum sac_dtype dtype, int rank,
