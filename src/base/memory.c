@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "base.h"
 
 static atomic_long fail_countdown;
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "text.h"
 
 void sac_text_finish(struct sac_text *text)
 {

@@ -4,7 +4,7 @@
 #ifndef SAC_BASE_TEXT_H
 #define SAC_BASE_TEXT_H
 
-#include "base/base.h"
+#include "base.h"
 
 struct sac_text {
     char  *data; /* not terminated */

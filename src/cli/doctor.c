@@ -4,15 +4,16 @@
 
 #include <saccade/doctor.h>
 
-#include "json.h"
 #include "term.h"
 #include "verbs.h"
+#include "wrap.h"
 
 struct report {
-    struct json json;
-    bool        as_json;
-    char        area[32]; /* of the previous finding */
-    int         missing, faults;
+    struct sac_text text;
+    struct sac_json json;
+    bool            as_json;
+    char            area[32]; /* of the previous finding */
+    int             missing, faults;
 };
 
 static const char *level_name(enum sac_finding_level level)
@@ -21,14 +22,14 @@ static const char *level_name(enum sac_finding_level level)
     return names[level];
 }
 
-static void print_json(struct report *report, const struct sac_finding *finding)
+static void json_finding(struct report *report, const struct sac_finding *finding)
 {
-    json_open(&report->json, NULL, '{');
-    json_text(&report->json, "area", finding->area);
-    json_text(&report->json, "level", level_name(finding->level));
-    json_text(&report->json, "text", finding->text);
-    json_text(&report->json, "mend", finding->mend);
-    json_close(&report->json, '}');
+    sac_json_open(&report->json, NULL, '{');
+    sac_json_string(&report->json, "area", finding->area);
+    sac_json_string(&report->json, "level", level_name(finding->level));
+    sac_json_string(&report->json, "text", finding->text);
+    sac_json_string(&report->json, "mend", finding->mend);
+    sac_json_close(&report->json, '}');
 }
 
 static void print_text(struct report *report, const struct sac_finding *finding)
@@ -46,30 +47,31 @@ static void on_finding(void *user, const struct sac_finding *finding)
     report->missing += finding->level == SAC_FINDING_MISSING;
     report->faults += finding->level == SAC_FINDING_FAULT;
     if (report->as_json)
-        print_json(report, finding);
+        json_finding(report, finding);
     else
         print_text(report, finding);
 }
 
 int verb_doctor(struct settings *s, struct fault *fault)
 {
-    struct report report = {.json = {.out = stdout}, .as_json = s->json};
+    struct report report = {.json = {.spaced = true}, .as_json = s->json};
     sac_context  *ctx = NULL;
     int           status = term_context(s, &ctx, fault);
     if (status != STATUS_OK)
         return status;
+    report.json.text = &report.text;
     if (s->json) {
-        json_open(&report.json, NULL, '{');
-        json_text(&report.json, "version", sac_version());
-        json_open(&report.json, "findings", '[');
+        sac_json_open(&report.json, NULL, '{');
+        sac_json_string(&report.json, "version", sac_version());
+        sac_json_open(&report.json, "findings", '[');
     } else {
         printf("saccade %s\n", sac_version());
     }
     sac_doctor_run(ctx, on_finding, &report);
     if (s->json) {
-        json_close(&report.json, ']');
-        json_close(&report.json, '}');
-        putchar('\n');
+        sac_json_close(&report.json, ']');
+        sac_json_close(&report.json, '}');
+        status = print_json(&report.json, fault);
     } else if (!report.faults) {
         printf("Tracking works on this machine%s.\n",
                report.missing ? "; with what is missing above it would be faster or support more"
@@ -78,5 +80,5 @@ int verb_doctor(struct settings *s, struct fault *fault)
     sac_context_destroy(&ctx);
     if (report.faults)
         return fault_failure(fault, "tracking can't run on this machine: see the faults above");
-    return STATUS_OK;
+    return status;
 }

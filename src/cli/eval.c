@@ -8,9 +8,9 @@
 
 #include <saccade/eval.h>
 
-#include "json.h"
 #include "term.h"
 #include "verbs.h"
+#include "wrap.h"
 
 enum { PATH_SIZE = 4096, NAME_SIZE = 128 };
 
@@ -275,7 +275,7 @@ static void print_row(const struct sac_eval_result *result, int width)
     putchar('\n');
 }
 
-static void print_table(const struct evaluation *eval)
+static int print_table(const struct evaluation *eval)
 {
     int width = (int)strlen("combined");
     for (size_t i = 0; i < eval->count; i++)
@@ -289,34 +289,37 @@ static void print_table(const struct evaluation *eval)
     for (size_t i = 0; i < eval->count; i++)
         print_row(&eval->results[i], width);
     print_row(&eval->results[eval->count], width);
+    return STATUS_OK;
 }
 
-static void json_result(struct json *json, const char *name, const struct sac_eval_result *result)
+static void json_result(struct sac_json *json, const char *name,
+                        const struct sac_eval_result *result)
 {
-    json_open(json, name, '{');
-    json_text(json, "name", result->name);
+    sac_json_open(json, name, '{');
+    sac_json_string(json, "name", result->name);
     for (size_t i = 0; i < COLUMN_COUNT; i++) {
         const void *at = (const char *)result + columns[i].offset;
         if (columns[i].cell == CELL_SHARE)
-            json_real(json, columns[i].name, *(const double *)at);
+            sac_json_real(json, columns[i].name, *(const double *)at);
         else
-            json_int(json, columns[i].name, *(const int64_t *)at);
+            sac_json_int(json, columns[i].name, *(const int64_t *)at);
     }
-    json_close(json, '}');
+    sac_json_close(json, '}');
 }
 
-static void print_json(const struct evaluation *eval)
+static int json_document(const struct evaluation *eval)
 {
-    struct json json = {.out = stdout};
-    json_open(&json, NULL, '{');
-    json_bool(&json, "preprocess", eval->settings->eval_preprocess);
-    json_open(&json, "sequences", '[');
+    struct sac_text text = {0};
+    struct sac_json json = {.text = &text, .spaced = true};
+    sac_json_open(&json, NULL, '{');
+    sac_json_bool(&json, "preprocess", eval->settings->eval_preprocess);
+    sac_json_open(&json, "sequences", '[');
     for (size_t i = 0; i < eval->count; i++)
         json_result(&json, NULL, &eval->results[i]);
-    json_close(&json, ']');
+    sac_json_close(&json, ']');
     json_result(&json, "combined", &eval->results[eval->count]);
-    json_close(&json, '}');
-    putchar('\n');
+    sac_json_close(&json, '}');
+    return print_json(&json, eval->fault);
 }
 
 int verb_eval(struct settings *s, struct fault *fault)
@@ -332,7 +335,7 @@ int verb_eval(struct settings *s, struct fault *fault)
     if (status == STATUS_OK)
         status = score_all(&eval);
     if (status == STATUS_OK)
-        s->json ? print_json(&eval) : print_table(&eval);
+        status = s->json ? json_document(&eval) : print_table(&eval);
     free(eval.results);
     free(eval.pairs);
     sac_context_destroy(&eval.ctx);

@@ -11,10 +11,10 @@
 
 #include "array_files.h"
 #include "interrupt.h"
-#include "json.h"
 #include "shape_text.h"
 #include "term.h"
 #include "verbs.h"
+#include "wrap.h"
 
 struct inference {
     struct settings   *settings;
@@ -219,42 +219,41 @@ static void print_line(void *user, const char *line)
     puts(line);
 }
 
-static void report_json(struct inference *inf, struct times times)
+static int report_json(struct inference *inf, struct times times)
 {
-    struct json json = {.out = stdout};
-    json_open(&json, NULL, '{');
-    json_real(&json, "min_ms", times.min);
-    json_real(&json, "median_ms", times.median);
-    json_real(&json, "p99_ms", times.p99);
-    json_int(&json, "runs", inf->settings->infer_repeat);
-    json_int(&json, "threads", sac_device_threads(inf->device));
-    json_text(&json, "device", sac_device_name(inf->device));
-    json_text(&json, "precision", sac_precision_name(sac_model_precision(inf->model)));
-    json_open(&json, "outputs", '[');
+    struct sac_text text = {0};
+    struct sac_json json = {.text = &text, .spaced = true};
+    sac_json_open(&json, NULL, '{');
+    sac_json_real(&json, "min_ms", times.min);
+    sac_json_real(&json, "median_ms", times.median);
+    sac_json_real(&json, "p99_ms", times.p99);
+    sac_json_int(&json, "runs", inf->settings->infer_repeat);
+    sac_json_int(&json, "threads", sac_device_threads(inf->device));
+    sac_json_string(&json, "device", sac_device_name(inf->device));
+    sac_json_string(&json, "precision", sac_precision_name(sac_model_precision(inf->model)));
+    sac_json_open(&json, "outputs", '[');
     for (int i = 0; i < inf->output_count; i++) {
         const struct sac_tensor_desc *desc = sac_tensor_describe(inf->outputs[i]);
-        json_open(&json, NULL, '{');
-        json_text(&json, "name", sac_model_output(inf->model, i)->name);
-        json_text(&json, "file", inf->files.path ? inf->files.path[i] : NULL);
-        json_text(&json, "dtype", sac_dtype_name(desc->dtype));
-        json_open(&json, "shape", '[');
+        sac_json_open(&json, NULL, '{');
+        sac_json_string(&json, "name", sac_model_output(inf->model, i)->name);
+        sac_json_string(&json, "file", inf->files.path ? inf->files.path[i] : NULL);
+        sac_json_string(&json, "dtype", sac_dtype_name(desc->dtype));
+        sac_json_open(&json, "shape", '[');
         for (int d = 0; d < desc->rank; d++)
-            json_int(&json, NULL, desc->shape[d]);
-        json_close(&json, ']');
-        json_close(&json, '}');
+            sac_json_int(&json, NULL, desc->shape[d]);
+        sac_json_close(&json, ']');
+        sac_json_close(&json, '}');
     }
-    json_close(&json, ']');
-    json_close(&json, '}');
-    putchar('\n');
+    sac_json_close(&json, ']');
+    sac_json_close(&json, '}');
+    return print_json(&json, inf->fault);
 }
 
-static void report(struct inference *inf)
+static int report(struct inference *inf)
 {
     struct times times = summarise(inf->times_ms, inf->settings->infer_repeat);
-    if (inf->settings->json) {
-        report_json(inf, times);
-        return;
-    }
+    if (inf->settings->json)
+        return report_json(inf, times);
     if (inf->settings->infer_layers)
         sac_model_dump_steps(inf->model, print_line, NULL);
     for (int i = 0; i < inf->output_count; i++) {
@@ -267,6 +266,7 @@ static void report(struct inference *inf)
            times.median, times.p99, inf->settings->infer_repeat, sac_device_name(inf->device),
            sac_precision_name(sac_model_precision(inf->model)), sac_device_threads(inf->device),
            sac_device_threads(inf->device) == 1 ? "" : "s");
+    return STATUS_OK;
 }
 
 /* ---- the verb ---- */
@@ -328,7 +328,7 @@ int verb_infer(struct settings *s, struct fault *fault)
     if (status == STATUS_OK)
         status = save_outputs(&inf);
     if (status == STATUS_OK)
-        report(&inf);
+        status = report(&inf);
     close_model(&inf);
     sac_context_destroy(&inf.ctx);
     return status;

@@ -5,7 +5,6 @@
 #include <saccade/head.h>
 
 #include "inspect.h"
-#include "json.h"
 #include "shape_text.h"
 #include "wrap.h"
 
@@ -140,7 +139,7 @@ static void print_contract(const struct sac_model_contract *contract)
         print_classes(contract);
 }
 
-static void print_text(const struct subject *subject)
+static int print_text(const struct subject *subject)
 {
     struct sac_model_info info;
     sac_model_inspect(subject->model, &info);
@@ -164,122 +163,125 @@ static void print_text(const struct subject *subject)
         print_contract(subject->contract);
     else
         printf("contract    unknown: %s\n", subject->why);
+    return STATUS_OK;
 }
 
 /* ---- JSON ---- */
 
-static void json_port(struct json *json, const struct sac_model_port *port)
+static void json_port(struct sac_json *json, const struct sac_model_port *port)
 {
-    json_open(json, NULL, '{');
-    json_text(json, "name", port->name);
-    json_text(json, "dtype", sac_dtype_name(port->desc.dtype));
-    json_open(json, "shape", '[');
+    sac_json_open(json, NULL, '{');
+    sac_json_string(json, "name", port->name);
+    sac_json_string(json, "dtype", sac_dtype_name(port->desc.dtype));
+    sac_json_open(json, "shape", '[');
     for (int i = 0; i < port->desc.rank; i++)
-        port->desc.shape[i] < 0 ? json_text(json, NULL, NULL)
-                                : json_int(json, NULL, port->desc.shape[i]);
-    json_close(json, ']');
-    json_close(json, '}');
+        port->desc.shape[i] < 0 ? sac_json_string(json, NULL, NULL)
+                                : sac_json_int(json, NULL, port->desc.shape[i]);
+    sac_json_close(json, ']');
+    sac_json_close(json, '}');
 }
 
-static void json_ports(struct json *json, const struct subject *subject)
+static void json_ports(struct sac_json *json, const struct subject *subject)
 {
-    json_open(json, "inputs", '[');
+    sac_json_open(json, "inputs", '[');
     for (int i = 0; i < sac_model_input_count(subject->model); i++)
         json_port(json, sac_model_input(subject->model, i));
-    json_close(json, ']');
-    json_open(json, "outputs", '[');
+    sac_json_close(json, ']');
+    sac_json_open(json, "outputs", '[');
     for (int i = 0; i < sac_model_output_count(subject->model); i++)
         json_port(json, sac_model_output(subject->model, i));
-    json_close(json, ']');
+    sac_json_close(json, ']');
 }
 
-static void json_operators(struct json *json, const struct sac_model_info *info)
+static void json_operators(struct sac_json *json, const struct sac_model_info *info)
 {
-    json_open(json, "operators", '[');
+    sac_json_open(json, "operators", '[');
     for (int i = 0; i < info->operator_count; i++) {
         const struct sac_model_operator *op = &info->operators[i];
-        json_open(json, NULL, '{');
-        json_text(json, "name", op->name);
-        json_text(json, "domain", op->domain);
-        json_int(json, "nodes", op->count);
-        json_bool(json, "supported", op->supported);
-        json_text(json, "kernel", op->kernel);
-        json_text(json, "why", op->why);
-        json_close(json, '}');
+        sac_json_open(json, NULL, '{');
+        sac_json_string(json, "name", op->name);
+        sac_json_string(json, "domain", op->domain);
+        sac_json_int(json, "nodes", op->count);
+        sac_json_bool(json, "supported", op->supported);
+        sac_json_string(json, "kernel", op->kernel);
+        sac_json_string(json, "why", op->why);
+        sac_json_close(json, '}');
     }
-    json_close(json, ']');
+    sac_json_close(json, ']');
 }
 
-static void json_open_value(struct json *json, const char *name, enum sac_contract_source source)
+static void json_open_value(struct sac_json *json, const char *name,
+                            enum sac_contract_source source)
 {
-    json_open(json, name, '{');
-    json_text(json, "source", source_name(source));
+    sac_json_open(json, name, '{');
+    sac_json_string(json, "source", source_name(source));
 }
 
-static void json_channels(struct json *json, const char *name, enum sac_contract_source source,
+static void json_channels(struct sac_json *json, const char *name, enum sac_contract_source source,
                           const float *values)
 {
     json_open_value(json, name, source);
-    json_open(json, "value", '[');
+    sac_json_open(json, "value", '[');
     for (int i = 0; i < 3; i++)
-        json_real(json, NULL, (double)values[i]);
-    json_close(json, ']');
-    json_close(json, '}');
+        sac_json_real(json, NULL, (double)values[i]);
+    sac_json_close(json, ']');
+    sac_json_close(json, '}');
 }
 
-static void json_contract(struct json *json, const struct sac_model_contract *contract)
+static void json_contract(struct sac_json *json, const struct sac_model_contract *contract)
 {
     const struct sac_preprocess *pre = &contract->pre;
-    json_open(json, "contract", '{');
+    sac_json_open(json, "contract", '{');
     json_open_value(json, "size", contract->size_from);
-    json_int(json, "width", pre->width);
-    json_int(json, "height", pre->height);
-    json_close(json, '}');
+    sac_json_int(json, "width", pre->width);
+    sac_json_int(json, "height", pre->height);
+    sac_json_close(json, '}');
     json_open_value(json, "fit", contract->fit_from);
-    json_text(json, "value", fit_name(pre->fit));
-    json_close(json, '}');
+    sac_json_string(json, "value", fit_name(pre->fit));
+    sac_json_close(json, '}');
     json_open_value(json, "order", contract->order_from);
-    json_text(json, "value", pre->order == SAC_ORDER_BGR ? "bgr" : "rgb");
-    json_close(json, '}');
+    sac_json_string(json, "value", pre->order == SAC_ORDER_BGR ? "bgr" : "rgb");
+    sac_json_close(json, '}');
     json_channels(json, "mean", contract->mean_from, pre->mean);
     json_channels(json, "scale", contract->scale_from, pre->scale);
     json_channels(json, "fill", contract->fill_from, pre->fill);
     json_open_value(json, "classes", contract->classes_from);
-    json_open(json, "value", '[');
+    sac_json_open(json, "value", '[');
     for (int i = 0; i < contract->class_count && contract->classes; i++)
-        json_text(json, NULL, contract->classes[i]);
-    json_close(json, ']');
-    json_close(json, '}');
-    json_close(json, '}');
+        sac_json_string(json, NULL, contract->classes[i]);
+    sac_json_close(json, ']');
+    sac_json_close(json, '}');
+    sac_json_close(json, '}');
 }
 
-static void print_json(const struct subject *subject)
+static int json_document(const struct subject *subject, struct fault *fault)
 {
-    struct json           json = {.out = stdout};
+    struct sac_text       text = {0};
+    struct sac_json       json = {.text = &text, .spaced = true};
     struct sac_model_info info;
     sac_model_inspect(subject->model, &info);
-    json_open(&json, NULL, '{');
-    json_text(&json, "file", subject->path);
-    json_text(&json, "kind", "model");
-    json_text(&json, "producer", info.producer);
-    json_int(&json, "ir_version", info.ir_version);
-    json_int(&json, "opset", info.opset);
-    json_text(&json, "device", sac_device_name(subject->device));
-    json_text(&json, "precision", sac_precision_name(sac_model_precision(subject->model)));
+    sac_json_open(&json, NULL, '{');
+    sac_json_string(&json, "file", subject->path);
+    sac_json_string(&json, "kind", "model");
+    sac_json_string(&json, "producer", info.producer);
+    sac_json_int(&json, "ir_version", info.ir_version);
+    sac_json_int(&json, "opset", info.opset);
+    sac_json_string(&json, "device", sac_device_name(subject->device));
+    sac_json_string(&json, "precision", sac_precision_name(sac_model_precision(subject->model)));
     json_ports(&json, subject);
-    json_int(&json, "parameters", info.parameters);
-    json_int(&json, "weights_bytes", info.weights_bytes);
-    json_int(&json, "flops", info.flops);
-    json_int(&json, "nodes", info.node_count);
-    json_int(&json, "steps", info.step_count);
-    json_bool(&json, "batches", sac_model_batches(subject->model));
-    json_text(&json, "head", subject->head);
-    json_text(&json, "head_source", subject->head ? head_source(subject) : NULL);
+    sac_json_int(&json, "parameters", info.parameters);
+    sac_json_int(&json, "weights_bytes", info.weights_bytes);
+    sac_json_int(&json, "flops", info.flops);
+    sac_json_int(&json, "nodes", info.node_count);
+    sac_json_int(&json, "steps", info.step_count);
+    sac_json_bool(&json, "batches", sac_model_batches(subject->model));
+    sac_json_string(&json, "head", subject->head);
+    sac_json_string(&json, "head_source", subject->head ? head_source(subject) : NULL);
     json_operators(&json, &info);
     if (subject->contract)
         json_contract(&json, subject->contract);
-    json_close(&json, '}');
-    putchar('\n');
+    sac_json_close(&json, '}');
+    return print_json(&json, fault);
 }
 
 int inspect_model(const struct settings *s, sac_context *ctx, sac_device *device, const char *path,
@@ -294,9 +296,9 @@ int inspect_model(const struct settings *s, sac_context *ctx, sac_device *device
     subject.path = sac_model_path(subject.model); /* the file found for a name */
     subject.head = s->head ? s->head : sac_head_recognise(subject.model);
     read_contract(&subject, ctx);
-    s->json ? print_json(&subject) : print_text(&subject);
+    const int status = s->json ? json_document(&subject, fault) : print_text(&subject);
     sac_detector_destroy(&subject.detector);
     sac_embedder_destroy(&subject.embedder);
     sac_model_unref(&subject.model);
-    return STATUS_OK;
+    return status;
 }

@@ -4,7 +4,7 @@
 #include <saccade/source.h>
 
 #include "inspect.h"
-#include "json.h"
+#include "wrap.h"
 
 static const char *matrix_name(enum sac_colour_matrix matrix)
 {
@@ -40,8 +40,8 @@ static void print_stream(const struct sac_stream_info *stream)
     puts(stream->chosen ? "  (read)" : "");
 }
 
-static void print_text(const char *path, const struct sac_source_info *info,
-                       const struct sac_stream_info *streams, int count)
+static int print_text(const char *path, const struct sac_source_info *info,
+                      const struct sac_stream_info *streams, int count)
 {
     printf("%s: %s\n", path, info->container);
     if (info->duration_us > 0)
@@ -63,57 +63,59 @@ static void print_text(const char *path, const struct sac_source_info *info,
     puts("streams");
     for (int i = 0; i < count; i++)
         print_stream(&streams[i]);
+    return STATUS_OK;
 }
 
-static void json_stream(struct json *json, const struct sac_stream_info *stream)
+static void json_stream(struct sac_json *json, const struct sac_stream_info *stream)
 {
-    json_open(json, NULL, '{');
-    json_text(json, "kind", stream->kind);
-    json_text(json, "codec", stream->codec);
-    json_text(json, "profile", stream->profile);
-    json_text(json, "format", stream->format);
-    json_text(json, "language", stream->language);
-    json_int(json, "width", stream->width);
-    json_int(json, "height", stream->height);
-    json_real(json, "fps", stream->fps);
-    json_text(json, "colour", stream->colour);
-    json_int(json, "sample_rate", stream->sample_rate);
-    json_int(json, "channels", stream->channels);
-    json_int(json, "bit_rate", stream->bit_rate);
-    json_bool(json, "read", stream->chosen);
-    json_close(json, '}');
+    sac_json_open(json, NULL, '{');
+    sac_json_string(json, "kind", stream->kind);
+    sac_json_string(json, "codec", stream->codec);
+    sac_json_string(json, "profile", stream->profile);
+    sac_json_string(json, "format", stream->format);
+    sac_json_string(json, "language", stream->language);
+    sac_json_int(json, "width", stream->width);
+    sac_json_int(json, "height", stream->height);
+    sac_json_real(json, "fps", stream->fps);
+    sac_json_string(json, "colour", stream->colour);
+    sac_json_int(json, "sample_rate", stream->sample_rate);
+    sac_json_int(json, "channels", stream->channels);
+    sac_json_int(json, "bit_rate", stream->bit_rate);
+    sac_json_bool(json, "read", stream->chosen);
+    sac_json_close(json, '}');
 }
 
-static void print_json(const char *path, const struct sac_source_info *info,
-                       const struct sac_stream_info *streams, int count)
+static int json_document(const char *path, const struct sac_source_info *info,
+                         const struct sac_stream_info *streams, int count, struct fault *fault)
 {
-    struct json json = {.out = stdout};
-    json_open(&json, NULL, '{');
-    json_text(&json, "file", path);
-    json_text(&json, "kind", "video");
-    json_text(&json, "container", info->container);
-    json_text(&json, "codec", info->codec);
-    json_text(&json, "decoder", info->decoder);
-    json_int(&json, "width", info->width);
-    json_int(&json, "height", info->height);
-    json_real(&json, "fps", info->fps);
-    json_int(&json, "fps_num", info->fps_num);
-    json_int(&json, "fps_den", info->fps_den);
-    json_real(&json, "duration_s", (double)info->duration_us / 1e6);
-    json_int(&json, "frames", info->frames);
-    json_text(&json, "format", sac_pixel_format_name(info->format));
-    json_text(&json, "matrix", matrix_name(info->matrix));
-    json_text(&json, "range", range_name(info->range));
-    json_real(&json, "rotation", info->rotation);
-    json_bool(&json, "mirrored", info->mirrored);
-    json_bool(&json, "turned", info->orientation != SAC_UPRIGHT);
-    json_bool(&json, "live", info->live);
-    json_open(&json, "streams", '[');
+    struct sac_text text = {0};
+    struct sac_json json = {.text = &text, .spaced = true};
+    sac_json_open(&json, NULL, '{');
+    sac_json_string(&json, "file", path);
+    sac_json_string(&json, "kind", "video");
+    sac_json_string(&json, "container", info->container);
+    sac_json_string(&json, "codec", info->codec);
+    sac_json_string(&json, "decoder", info->decoder);
+    sac_json_int(&json, "width", info->width);
+    sac_json_int(&json, "height", info->height);
+    sac_json_real(&json, "fps", info->fps);
+    sac_json_int(&json, "fps_num", info->fps_num);
+    sac_json_int(&json, "fps_den", info->fps_den);
+    sac_json_real(&json, "duration_s", (double)info->duration_us / 1e6);
+    sac_json_int(&json, "frames", info->frames);
+    sac_json_string(&json, "format", sac_pixel_format_name(info->format));
+    sac_json_string(&json, "matrix", matrix_name(info->matrix));
+    sac_json_string(&json, "range", range_name(info->range));
+    sac_json_real(&json, "rotation", info->rotation);
+    sac_json_bool(&json, "mirrored", info->mirrored);
+    sac_json_bool(&json, "turned", info->orientation != SAC_UPRIGHT);
+    sac_json_bool(&json, "live", info->live);
+    sac_json_open(&json, "streams", '[');
     for (int i = 0; i < count; i++)
         json_stream(&json, &streams[i]);
-    json_close(&json, ']');
-    json_close(&json, '}');
-    putchar('\n');
+    sac_json_close(&json, ']');
+    sac_json_close(&json, '}');
+    return print_json(&json, fault);
 }
 
 enum { STREAMS_MAX = 64 };
@@ -135,7 +137,8 @@ int inspect_video(const struct settings *s, sac_context *ctx, sac_device *device
         count = STREAMS_MAX;
     char shown[4096];
     sac_hide_secrets(path, shown, sizeof shown);
-    s->json ? print_json(shown, &info, streams, count) : print_text(shown, &info, streams, count);
+    const int status = s->json ? json_document(shown, &info, streams, count, fault)
+                               : print_text(shown, &info, streams, count);
     sac_source_close(&source);
-    return STATUS_OK;
+    return status;
 }

@@ -27,3 +27,13 @@ void print_clean(FILE *out, const char *text)
         fputc(c < 0x20 || c == 0x7f ? '?' : c, out);
     }
 }
+
+int print_json(struct sac_json *json, struct fault *fault)
+{
+    sac_text_add(json->text, "\n");
+    const bool failed = json->text->failed;
+    if (!failed)
+        fwrite(json->text->data, 1, json->text->length, stdout);
+    sac_text_finish(json->text);
+    return failed ? fault_failure(fault, "out of memory") : STATUS_OK;
+}

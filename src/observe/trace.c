@@ -4,8 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/outfile.h"
-#include "base/text.h"
 #include "base/thread.h"
 #include "observe/trace.h"
 
@@ -95,55 +95,55 @@ static void flush(struct sac_trace *trace)
     sac_text_clear(&trace->text);
 }
 
-static void begin_element(struct sac_trace *trace)
+/* The array's brackets are written once, each element by itself. */
+static struct sac_json begin_element(struct sac_trace *trace, const char *kind)
 {
+    struct sac_json json = {.text = &trace->text};
     sac_text_add(&trace->text, trace->comma ? ",\n" : "[\n");
     trace->comma = true;
+    sac_json_open(&json, NULL, '{');
+    sac_json_string(&json, "ph", kind);
+    sac_json_int(&json, "pid", 1);
+    return json;
+}
+
+static void end_element(struct sac_json *json)
+{
+    sac_json_close(json, '}'); /* of its arguments */
+    sac_json_close(json, '}');
 }
 
 static void write_name(struct sac_trace *trace, const char *what, int tid, const char *name)
 {
-    struct sac_text *t = &trace->text;
-    begin_element(trace);
-    sac_text_add(t, "{\"ph\":\"M\",\"pid\":1,\"tid\":");
-    sac_text_int(t, tid);
-    sac_text_add(t, ",\"name\":\"");
-    sac_text_add(t, what);
-    sac_text_add(t, "\",\"args\":{\"name\":");
-    sac_text_json_string(t, name);
-    sac_text_add(t, "}}");
+    struct sac_json json = begin_element(trace, "M");
+    sac_json_int(&json, "tid", tid);
+    sac_json_string(&json, "name", what);
+    sac_json_open(&json, "args", '{');
+    sac_json_string(&json, "name", name);
+    end_element(&json);
 }
 
 /* Microseconds with three decimals, as the format has it. */
-static void add_time(struct sac_text *text, const char *key, int64_t ns)
+static void add_time(struct sac_json *json, const char *key, int64_t ns)
 {
-    sac_text_add(text, key);
-    sac_text_fixed(text, (double)ns * 1e-3, 3);
-}
-
-static void add_number(struct sac_text *text, const char *key, int64_t value)
-{
-    sac_text_add(text, key);
-    sac_text_int(text, value);
+    sac_json_fixed(json, key, (double)SAC_MAX(ns, 0) * 1e-3, 3);
 }
 
 static void write_event(struct sac_trace *trace, const struct sac_trace_event *e)
 {
-    struct sac_text *t = &trace->text;
-    begin_element(trace);
-    sac_text_add(t, "{\"ph\":\"X\",\"pid\":1,\"name\":");
-    sac_text_json_string(t, e->name);
-    add_number(t, ",\"tid\":", e->track + 1);
-    add_time(t, ",\"ts\":", SAC_MAX(e->begun_ns - trace->origin_ns, 0));
-    add_time(t, ",\"dur\":", SAC_MAX(e->ended_ns - e->begun_ns, 0));
-    add_number(t, ",\"args\":{\"stream\":", e->stream_id);
-    add_number(t, ",\"frame\":", e->frame);
-    sac_text_add(t, ",\"pts\":");
-    sac_text_fixed(t, (double)e->pts_us * 1e-6, 6);
+    struct sac_json json = begin_element(trace, "X");
+    sac_json_string(&json, "name", e->name);
+    sac_json_int(&json, "tid", e->track + 1);
+    add_time(&json, "ts", e->begun_ns - trace->origin_ns);
+    add_time(&json, "dur", e->ended_ns - e->begun_ns);
+    sac_json_open(&json, "args", '{');
+    sac_json_int(&json, "stream", e->stream_id);
+    sac_json_int(&json, "frame", e->frame);
+    sac_json_fixed(&json, "pts", (double)e->pts_us * 1e-6, 6);
     if (e->batch > 1)
-        add_number(t, ",\"batch\":", e->batch);
-    sac_text_add(t, "}}");
-    if (t->length >= LINES_BYTES)
+        sac_json_int(&json, "batch", e->batch);
+    end_element(&json);
+    if (trace->text.length >= LINES_BYTES)
         flush(trace);
 }
 

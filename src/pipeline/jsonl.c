@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON lines. Written by hand: the shape is fixed, and a line must not cost an allocation. */
+/* JSON lines. They are written into one text, so that a line costs no allocation. */
+#include <stdio.h>
+
+#include "base/json.h"
 #include "base/outfile.h"
 #include "pipeline/output.h"
-#include "base/text.h"
 
 /* Incremented when a reader of the former version could misread a line. */
 enum { FORMAT_VERSION = 1 };
@@ -14,50 +16,41 @@ struct jsonl {
     struct sac_text                line;
 };
 
-static void add_member(struct sac_text *line, const char *key, const char *value)
+static void add_member(struct sac_json *json, const char *key, const char *value)
 {
-    if (!value || !value[0])
-        return;
-    sac_text_add(line, ",\"");
-    sac_text_add(line, key);
-    sac_text_add(line, "\":");
-    sac_text_json_string(line, value);
+    if (value && value[0])
+        sac_json_string(json, key, value);
 }
 
 /* An address is written without its secrets: results may be shared, passwords must not. */
-static void add_hidden(struct sac_text *line, const char *key, const char *value)
+static void add_hidden(struct sac_json *json, const char *key, const char *value)
 {
     char *shown = value ? sac_strdup_hidden(value) : NULL;
-    line->failed |= value && !shown;
-    add_member(line, key, shown);
+    json->text->failed |= value && !shown;
+    add_member(json, key, shown);
     sac_free(shown);
 }
 
-static void add_classes(struct sac_text *line, const struct sac_job *job)
+static void add_classes(struct sac_json *json, const struct sac_job *job)
 {
     if (job->class_count == 0)
         return;
-    sac_text_add(line, ",\"classes\":[");
+    sac_json_open(json, "classes", '[');
     for (int i = 0; i < job->class_count; i++) {
         const char *name = sac_job_class_name(job, i);
-        sac_text_add(line, i ? "," : "");
-        sac_text_json_string(line, name ? name : "");
+        sac_json_string(json, NULL, name ? name : "");
     }
-    sac_text_add(line, "]");
+    sac_json_close(json, ']');
 }
 
-static void add_size(struct sac_text *line, const struct sac_output_setup *setup)
+static void add_size(struct sac_json *json, const struct sac_output_setup *setup)
 {
     if (setup->width > 0) {
-        sac_text_add(line, ",\"width\":");
-        sac_text_int(line, setup->width);
-        sac_text_add(line, ",\"height\":");
-        sac_text_int(line, setup->height);
+        sac_json_int(json, "width", setup->width);
+        sac_json_int(json, "height", setup->height);
     }
-    if (setup->fps > 0) {
-        sac_text_add(line, ",\"fps\":");
-        sac_text_fixed(line, setup->fps, 6);
-    }
+    if (setup->fps > 0)
+        sac_json_fixed(json, "fps", setup->fps, 6);
 }
 
 static sac_result write_line(struct jsonl *j)
@@ -75,75 +68,64 @@ static sac_result write_header(struct jsonl *j)
 {
     const struct sac_output_setup    *setup = j->setup;
     const struct sac_pipeline_params *p = setup->params;
+    struct sac_json                   json = {.text = &j->line};
     struct sac_pipeline_stats         stats;
-    struct sac_text                  *line = &j->line;
     sac_job_get_stats(setup->job, &stats);
-    sac_text_add(line, "{\"format\":\"saccade-tracks\",\"version\":");
-    sac_text_int(line, FORMAT_VERSION);
-    add_member(line, "program", "saccade " SAC_VERSION);
-    add_hidden(line, "command", p->command);
-    add_hidden(line, "input", p->input);
-    add_member(line, "detections", p->detections);
-    add_size(line, setup);
-    add_member(line, "device", stats.device);
-    add_member(line, "engine", stats.engine);
-    add_member(line, "precision", stats.precision);
-    add_member(line, "detector", stats.detector);
-    add_member(line, "head", stats.head);
-    add_member(line, "reid", stats.reid);
-    add_member(line, "tracker", stats.tracker);
-    add_classes(line, setup->job);
-    sac_text_add(line, "}");
+    sac_json_open(&json, NULL, '{');
+    sac_json_string(&json, "format", "saccade-tracks");
+    sac_json_int(&json, "version", FORMAT_VERSION);
+    sac_json_string(&json, "program", "saccade " SAC_VERSION);
+    add_hidden(&json, "command", p->command);
+    add_hidden(&json, "input", p->input);
+    add_member(&json, "detections", p->detections);
+    add_size(&json, setup);
+    add_member(&json, "device", stats.device);
+    add_member(&json, "engine", stats.engine);
+    add_member(&json, "precision", stats.precision);
+    add_member(&json, "detector", stats.detector);
+    add_member(&json, "head", stats.head);
+    add_member(&json, "reid", stats.reid);
+    add_member(&json, "tracker", stats.tracker);
+    add_classes(&json, setup->job);
+    sac_json_close(&json, '}');
     return write_line(j);
 }
 
 /* Pixels to 1/100, scores to 1/10000: finer than any detector is right. */
-static void add_track(struct jsonl *j, const struct sac_track *t)
+static void add_track(struct sac_json *json, const struct sac_job *job, const struct sac_track *t)
 {
-    struct sac_text *line = &j->line;
-    const char      *name = sac_job_class_name(j->setup->job, t->class_id);
-    const float      edge[4] = {t->x0, t->y0, t->x1, t->y1};
-    sac_text_add(line, "{\"id\":");
-    sac_text_int(line, t->id);
-    sac_text_add(line, ",\"box\":[");
-    for (int i = 0; i < 4; i++) {
-        sac_text_add(line, i ? "," : "");
-        sac_text_fixed(line, (double)edge[i], 2);
-    }
-    sac_text_add(line, "],\"class\":");
-    if (name)
-        sac_text_json_string(line, name);
-    else {
-        sac_text_add(line, "\"");
-        sac_text_int(line, t->class_id);
-        sac_text_add(line, "\"");
-    }
-    sac_text_add(line, ",\"score\":");
-    sac_text_fixed(line, (double)t->score, 4);
-    sac_text_add(line, "}");
+    const char *name = sac_job_class_name(job, t->class_id);
+    const float edge[4] = {t->x0, t->y0, t->x1, t->y1};
+    char        number[16];
+    snprintf(number, sizeof number, "%d", t->class_id);
+    sac_json_open(json, NULL, '{');
+    sac_json_int(json, "id", t->id);
+    sac_json_open(json, "box", '[');
+    for (int i = 0; i < 4; i++)
+        sac_json_fixed(json, NULL, (double)edge[i], 2);
+    sac_json_close(json, ']');
+    sac_json_string(json, "class", name ? name : number);
+    sac_json_fixed(json, "score", (double)t->score, 4);
+    sac_json_close(json, '}');
 }
 
 static sac_result jsonl_write(struct sac_output *out, struct sac_item *item)
 {
-    struct jsonl    *j = (struct jsonl *)out;
-    struct sac_text *line = &j->line;
-    sac_text_add(line, "{\"frame\":");
-    sac_text_int(line, item->number);
-    sac_text_add(line, ",\"pts\":");
-    sac_text_fixed(line, (double)item->pts_us * 1e-6, 6);
-    if (item->source_pts_us != SAC_PTS_NONE) {
-        sac_text_add(line, ",\"source_pts\":");
-        sac_text_fixed(line, (double)item->source_pts_us * 1e-6, 6);
-    }
-    sac_text_add(line, ",\"tracks\":[");
-    for (size_t i = 0, written = 0; i < item->track_count; i++) {
+    struct jsonl   *j = (struct jsonl *)out;
+    struct sac_json json = {.text = &j->line};
+    sac_json_open(&json, NULL, '{');
+    sac_json_int(&json, "frame", item->number);
+    sac_json_fixed(&json, "pts", (double)item->pts_us * 1e-6, 6);
+    if (item->source_pts_us != SAC_PTS_NONE)
+        sac_json_fixed(&json, "source_pts", (double)item->source_pts_us * 1e-6, 6);
+    sac_json_open(&json, "tracks", '[');
+    for (size_t i = 0; i < item->track_count; i++) {
         struct sac_track track;
-        if (!sac_output_clip(j->setup, item, &item->tracks[i], &track))
-            continue;
-        sac_text_add(line, written++ ? "," : "");
-        add_track(j, &track);
+        if (sac_output_clip(j->setup, item, &item->tracks[i], &track))
+            add_track(&json, j->setup->job, &track);
     }
-    sac_text_add(line, "]}");
+    sac_json_close(&json, ']');
+    sac_json_close(&json, '}');
     return write_line(j);
 }
 

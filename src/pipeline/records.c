@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "base/outfile.h"
-#include "base/text.h"
 #include "heads/heads.h"
 #include "pipeline/output.h"
 
@@ -48,12 +48,12 @@ static void add_corners(struct sac_text *text, const char *before, const struct 
 }
 
 /* Left, top, width, height. */
-static void add_box(struct sac_text *text, const struct sac_track *t)
+static void box_of(const struct sac_track *t, double box[4])
 {
-    add_column(text, "", (double)t->x0, 2);
-    add_column(text, ",", (double)t->y0, 2);
-    add_column(text, ",", (double)t->x1 - (double)t->x0, 2);
-    add_column(text, ",", (double)t->y1 - (double)t->y0, 2);
+    box[0] = (double)t->x0;
+    box[1] = (double)t->y0;
+    box[2] = (double)t->x1 - (double)t->x0;
+    box[3] = (double)t->y1 - (double)t->y0;
 }
 
 /* ---- MOTChallenge ---- */
@@ -61,12 +61,14 @@ static void add_box(struct sac_text *text, const struct sac_track *t)
 /* Three columns are world coordinates, which a 2-D tracker leaves at -1. */
 static void add_mot(struct records *r, int64_t frame, int64_t pts_us, const struct sac_track *t)
 {
+    double box[4];
     (void)pts_us;
+    box_of(t, box);
     sac_text_int(&r->text, frame + 1);
     sac_text_add(&r->text, ",");
     sac_text_int(&r->text, t->id);
-    sac_text_add(&r->text, ",");
-    add_box(&r->text, t);
+    for (int i = 0; i < 4; i++)
+        add_column(&r->text, ",", box[i], 2);
     add_column(&r->text, ",", (double)t->score, 4);
     sac_text_add(&r->text, ",-1,-1,-1\n");
 }
@@ -159,17 +161,20 @@ static int category_of(const struct records *r, int class_id)
 
 static void add_coco(struct records *r, int64_t frame, int64_t pts_us, const struct sac_track *t)
 {
+    struct sac_json json = {.text = &r->text};
+    double          box[4];
     (void)pts_us;
-    sac_text_add(&r->text, "{\"image_id\":");
-    sac_text_int(&r->text, frame + 1);
-    sac_text_add(&r->text, ",\"category_id\":");
-    sac_text_int(&r->text, category_of(r, t->class_id));
-    sac_text_add(&r->text, ",\"bbox\":[");
-    add_box(&r->text, t);
-    add_column(&r->text, "],\"score\":", (double)t->score, 4);
-    sac_text_add(&r->text, ",\"track_id\":");
-    sac_text_int(&r->text, t->id);
-    sac_text_add(&r->text, "}");
+    box_of(t, box);
+    sac_json_open(&json, NULL, '{');
+    sac_json_int(&json, "image_id", frame + 1);
+    sac_json_int(&json, "category_id", category_of(r, t->class_id));
+    sac_json_open(&json, "bbox", '[');
+    for (int i = 0; i < 4; i++)
+        sac_json_fixed(&json, NULL, box[i], 2);
+    sac_json_close(&json, ']');
+    sac_json_fixed(&json, "score", (double)t->score, 4);
+    sac_json_int(&json, "track_id", t->id);
+    sac_json_close(&json, '}');
 }
 
 /* ---- the output ---- */
