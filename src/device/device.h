@@ -16,7 +16,6 @@
 struct sac_camera_job;
 struct sac_camera_move;
 struct sac_camera_pyramid;
-struct sac_crops_job;
 struct sac_detect_spec;
 struct sac_device_graph;
 struct sac_event; /* a point in a stream's work */
@@ -116,9 +115,6 @@ struct sac_device_ops {
     sac_result (*preprocess)(struct sac_device *dev, struct sac_stream *stream,
                              const struct sac_preprocess     *pre,
                              const struct sac_preprocess_job *jobs, int n, void *dst);
-    /* See device/place.h. */
-    sac_result (*crops)(struct sac_device *dev, struct sac_stream *stream,
-                        const struct sac_crops_job *job, void *dst, int32_t *count);
     sac_result (*convert)(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                           enum sac_filter filter, sac_frame *dst);
     sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
@@ -130,8 +126,6 @@ struct sac_device_ops {
     /* See device/embed.h. */
     sac_result (*normalise)(struct sac_device *dev, struct sac_stream *stream, const void *in,
                             enum sac_dtype dtype, int rows, int dim, float *out);
-    sac_result (*distances)(struct sac_device *dev, struct sac_stream *stream, const float *a,
-                            int n, const float *b, int m, int dim, float *out);
     /* See device/looks.h. */
     sac_result (*looks)(struct sac_device *dev, struct sac_stream *stream,
                         const struct sac_looks_job *job);
@@ -168,7 +162,7 @@ extern const struct sac_device_ops sac_device_cpu;
 
 /* What a plug-in exports as sac_device_plugin_v1(). Sizes and number tell builds apart that would
  * misread each other's structs. */
-enum { SAC_DEVICE_ABI = 2 };
+enum { SAC_DEVICE_ABI = 3 };
 struct sac_device_plugin {
     uint32_t                     abi;
     uint32_t                     struct_size, device_size, ops_size, frame_size;
@@ -301,13 +295,6 @@ void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t
 void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);
 void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size);
 
-/* Call fn for each live buffer, under the pool's lock: fn must not call the pool. Any thread. */
-struct sac_live_buffer {
-    const char                   *where, *owner; /* "cuda:0"; as at creation */
-    size_t                        bytes;         /* taken, so rounded up */
-    const struct sac_tensor_desc *desc;          /* dtype SAC_DTYPE_NONE: not described */
-    int64_t                       age_ns;
-};
 /* What memory is held for: the stage of the thread that took it, unless its owner's name tells
  * another. */
 enum sac_memory_use {
@@ -328,8 +315,6 @@ enum sac_memory_use sac_memory_use_of(const char *owner);
 /* Live bytes of each, and the largest value so far; page-locked memory is not included. */
 void sac_device_memory_by_use(const sac_device *dev, uint64_t live[SAC_MEMORY_USE_COUNT],
                               uint64_t peak[SAC_MEMORY_USE_COUNT]);
-void sac_device_each_live(const sac_device *dev,
-                          void (*fn)(void *user, const struct sac_live_buffer *buf), void *user);
 
 /* Every transfer between host and device, and every copy of frame data on a device, goes through
  * here. what: operation and tensor or frame, for the sentence that strict mode fails with. */

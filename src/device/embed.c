@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/embed.h"
 
-static sac_result check(sac_device *dev, int n, int m, int dim)
+static sac_result check(sac_device *dev, int rows, int dim)
 {
-    if (n >= 0 && m >= 0 && dim >= 1)
+    if (rows >= 0 && dim >= 1)
         return SAC_OK;
-    return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "embeddings: %d and %d rows of %d numbers", n, m, dim);
+    return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "embeddings: %d rows of %d numbers", rows, dim);
 }
 
 sac_result sac_embed_normalise(sac_device *dev, struct sac_stream *stream, const void *in,
                                enum sac_dtype dtype, int rows, int dim, float *out)
 {
-    sac_result res = check(dev, rows, 0, dim);
+    sac_result res = check(dev, rows, dim);
     if (res == SAC_OK && dtype != SAC_F32 && dtype != SAC_F16)
         res = SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "embeddings of %s; have float32, float16",
                        sac_dtype_name(dtype));
     return res == SAC_OK && rows ? dev->ops->normalise(dev, stream, in, dtype, rows, dim, out)
                                  : res;
-}
-
-sac_result sac_embed_distances(sac_device *dev, struct sac_stream *stream, const float *a, int n,
-                               const float *b, int m, int dim, float *out)
-{
-    sac_result res = check(dev, n, m, dim);
-    return res == SAC_OK && n && m ? dev->ops->distances(dev, stream, a, n, b, m, dim, out) : res;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of numbers that stand for appearance: to length 1, and how far apart they are. A GPU sums a
- * row with the lanes of a warp, so every device sums in that order, and results are equal to the
- * last bit. */
+/* Embeddings, the rows of numbers that stand for appearance, to length 1. A GPU sums a row with the
+ * lanes of a warp, so every device sums in that order, and results are equal to the last bit. */
 #ifndef SAC_DEVICE_EMBED_H
 #define SAC_DEVICE_EMBED_H
 
@@ -22,8 +21,5 @@ static inline float sac_embed_scale(double square)
  * may be the same when both are float32. */
 sac_result sac_embed_normalise(sac_device *dev, struct sac_stream *stream, const void *in,
                                enum sac_dtype dtype, int rows, int dim, float *out);
-/* out [n,m]: 1 - the cosine of row i of a and row j of b, all of length 1, in device memory. */
-sac_result sac_embed_distances(sac_device *dev, struct sac_stream *stream, const float *a, int n,
-                               const float *b, int m, int dim, float *out);
 
 #endif

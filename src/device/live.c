@@ -58,25 +58,6 @@ void sac_device_dump_live(const sac_device *dev, void (*fn)(void *user, const ch
         dump_live(dev->host_pool, fn, user);
 }
 
-static void each_live(struct sac_buffer_pool *pool,
-                      void (*fn)(void *user, const struct sac_live_buffer *buf), void *user)
-{
-    const int64_t now_ns = sac_time_ns();
-    pthread_mutex_lock(&pool->lock);
-    for (const struct sac_buffer *buf = pool->live; buf; buf = buf->next)
-        fn(user, &(struct sac_live_buffer){pool->where, buf->owner, buf->class_bytes, &buf->desc,
-                                           now_ns - buf->born_ns});
-    pthread_mutex_unlock(&pool->lock);
-}
-
-void sac_device_each_live(const sac_device *dev,
-                          void (*fn)(void *user, const struct sac_live_buffer *buf), void *user)
-{
-    each_live(dev->pool, fn, user);
-    if (dev->host_pool)
-        each_live(dev->host_pool, fn, user);
-}
-
 /* ---- what it is held for ---- */
 
 static _Thread_local enum sac_memory_use thread_use;

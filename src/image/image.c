@@ -133,37 +133,6 @@ sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
     return res;
 }
 
-static sac_result check_crops(sac_device *dev, const struct sac_crops_job *job,
-                              const sac_tensor *dst)
-{
-    struct sac_preprocess_job one = {NULL, {0, 0, 0, 0}};
-    sac_result                res = check_jobs(dev, job->pre, NULL, 0, dst);
-    if (res == SAC_OK && (job->n < 0 || job->n > SAC_CROPS_FRAMES_MAX || job->max < 0 ||
-                          sac_tensor_describe(dst)->shape[0] < job->max))
-        res = SAC_FAIL(dev->ctx, SAC_ERR_ARG,
-                       "preprocess: %d crops of %d frames; have up to %lld of %d", job->max, job->n,
-                       (long long)sac_tensor_describe(dst)->shape[0], (int)SAC_CROPS_FRAMES_MAX);
-    for (int i = 0; i < job->n && res == SAC_OK; i++) {
-        one.frame = job->frames[i];
-        res = check_job(dev, &one, i);
-    }
-    return res;
-}
-
-sac_result sac_preprocess_boxes(sac_device *dev, struct sac_stream *stream,
-                                const struct sac_crops_job *job, sac_tensor *dst, int32_t *count)
-{
-    sac_result res = check_crops(dev, job, dst);
-    for (int i = 0; i < job->n && res == SAC_OK; i++)
-        res = sac_frame_await(job->frames[i], stream);
-    if (res != SAC_OK)
-        return res;
-    res = dev->ops->crops(dev, stream, job, sac_tensor_data(dst), count);
-    for (int i = 0; i < job->n; i++)
-        sac_frame_used(job->frames[i], stream);
-    return res;
-}
-
 sac_result sac_preprocess_run(sac_device *dev, const struct sac_preprocess *pre,
                               const struct sac_preprocess_job *jobs, int n, sac_tensor *dst)
 {

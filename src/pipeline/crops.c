@@ -15,7 +15,6 @@
 
 #include "device/device.h"
 #include "device/fit.h"
-#include "device/place.h"
 #include "media/media.h"
 #include "pipeline/output.h"
 

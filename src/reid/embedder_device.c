@@ -3,7 +3,7 @@
  * launch, as few runs of the network as its buckets allow, rows normalised to length 1 on the
  * device. */
 #include "device/embed.h"
-#include "device/place.h"
+#include "device/fit.h"
 #include "reid/embedder.h"
 
 enum { STORE_ROWS_MIN = 64, STORE_BYTES_MAX = 64 << 20 };

@@ -164,7 +164,6 @@ struct sac_track_view sac_tracker_show(sac_tracker *trk);
 /* update.c: a frame in two halves. Between them the caller provides the device's results: for ask,
  * when it has items, and move, for a frame on a device. */
 sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *in);
-bool       sac_tracker_needs_device(const sac_tracker *trk);
 /* The device has finished the gallery's updates and the results are available. */
 void sac_tracker_answer(sac_tracker *trk, const float *apart, const struct sac_camera_move *move);
 void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out);

@@ -205,11 +205,6 @@ sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *i
     return SAC_OK;
 }
 
-bool sac_tracker_needs_device(const sac_tracker *trk)
-{
-    return trk->ask.items > 0 || (trk->input.frame && trk->cmc.dev);
-}
-
 /* ---- answers ---- */
 
 /* Must be called when the device no longer reads the rows. */

@@ -193,6 +193,24 @@ static void fits_as_the_makers_of_the_models_do(void **state)
     assert_float_equal(320 * map.scale_y + map.offset_y, 416, 1e-3);
 }
 
+static void a_crop_of_any_box_has_a_pixel_of_the_frame(void **state)
+{
+    (void)state;
+    static const float edges[] = {NAN, -INFINITY, -1e9f, -3, 0, 7.5f, 63, 64, 90, 1e9f, INFINITY};
+    enum { EDGES = sizeof edges / sizeof *edges };
+    for (int i = 0; i < EDGES * EDGES * EDGES * EDGES; i++) {
+        const struct sac_detection box = {
+            .x0 = edges[i % EDGES],
+            .y0 = edges[i / EDGES % EDGES],
+            .x1 = edges[i / EDGES / EDGES % EDGES],
+            .y1 = edges[i / EDGES / EDGES / EDGES],
+        };
+        const struct sac_rect crop = sac_crop_of_box(&box, 64, 48);
+        assert_true(crop.x0 >= 0 && crop.x0 + 1 <= crop.x1 && crop.x1 <= 64);
+        assert_true(crop.y0 >= 0 && crop.y0 + 1 <= crop.y1 && crop.y1 <= 48);
+    }
+}
+
 static void refuses_what_does_not_fit(void **state)
 {
     (void)state;
@@ -252,6 +270,7 @@ int main(void)
         cmocka_unit_test(matches_convert_then_resize),
         cmocka_unit_test(agrees_with_opencv),
         cmocka_unit_test(fits_as_the_makers_of_the_models_do),
+        cmocka_unit_test(a_crop_of_any_box_has_a_pixel_of_the_frame),
         cmocka_unit_test(refuses_what_does_not_fit),
         cmocka_unit_test(allocates_only_once),
     };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows to length 1 and their distances: the CPU's against sums in double, the CUDA device's equal
- * to them. */
+/* Rows to length 1: the CPU's against sums in double, the CUDA device's equal to them. */
 #include "device/embed.h"
 #include "tests/gpu.h"
 #include "tests/image/frames.h"
@@ -54,19 +53,6 @@ static float *normalised(sac_device *dev, enum sac_dtype dtype, int n, int dim)
     return back(dev, &out, count);
 }
 
-static float *distances(sac_device *dev, const float *a, int n, const float *b, int m, int dim)
-{
-    struct sac_buffer *da = there(dev, a, (size_t)n * (size_t)dim * sizeof *a),
-                      *db = there(dev, b, (size_t)m * (size_t)dim * sizeof *b), *out = NULL;
-    const size_t count = (size_t)n * (size_t)m;
-    assert_sac_ok(sac_buffer_create(dev, count * sizeof(float), "test", &out));
-    assert_sac_ok(sac_embed_distances(dev, NULL, sac_buffer_data(da), n, sac_buffer_data(db), m,
-                                      dim, sac_buffer_data(out)));
-    sac_buffer_unref(&da);
-    sac_buffer_unref(&db);
-    return back(dev, &out, count);
-}
-
 static void rows_have_length_one(void **state)
 {
     (void)state;
@@ -91,34 +77,12 @@ static void rows_have_length_one(void **state)
     sac_device_unref(&cpu);
 }
 
-static void distances_are_those_of_the_definition(void **state)
-{
-    (void)state;
-    sac_device *cpu = test_device();
-    for (int round = 0; round < 20; round++) {
-        int n = test_between(2, 12), dim = test_between(1, 600), m = n / 2;
-        fill(n, dim);
-        float *rows = normalised(cpu, SAC_F32, n, dim),
-              *got = distances(cpu, rows, n, rows, m, dim);
-        for (int i = 0; i < n; i++)
-            for (int j = 0; j < m; j++) {
-                double sum = 0;
-                for (int k = 0; k < dim; k++)
-                    sum += (double)rows[i * dim + k] * rows[j * dim + k];
-                assert_float_equal(got[i * m + j], 1 - sum, 1e-5);
-            }
-        sac_free(rows);
-        sac_free(got);
-    }
-    sac_device_unref(&cpu);
-}
-
 static void the_gpu_gives_the_same(void **state)
 {
     (void)state;
     sac_device *gpu = gpu_open(NULL), *cpu = test_device();
     for (int round = 0; round < gpu_rounds(60); round++) {
-        int n = test_between(1, ROWS_MAX), m = test_between(1, n), dim = test_between(1, DIM_MAX);
+        int            n = test_between(1, ROWS_MAX), dim = test_between(1, DIM_MAX);
         enum sac_dtype dtype = round % 2 ? SAC_F16 : SAC_F32;
         fill(n, dim);
         float *want = normalised(cpu, dtype, n, dim), *got = normalised(gpu, dtype, n, dim);
@@ -126,16 +90,8 @@ static void the_gpu_gives_the_same(void **state)
             if (memcmp(&want[i], &got[i], sizeof *want) != 0)
                 fail_msg("%s, %d rows of %d: number %d is %.9g, the CPU has %.9g",
                          sac_dtype_name(dtype), n, dim, i, (double)got[i], (double)want[i]);
-        float *far = distances(cpu, want, n, want, m, dim),
-              *too = distances(gpu, want, n, want, m, dim);
-        for (int i = 0; i < n * m; i++)
-            if (memcmp(&far[i], &too[i], sizeof *far) != 0)
-                fail_msg("%d and %d rows of %d: distance %d is %.9g, the CPU has %.9g", n, m, dim,
-                         i, (double)too[i], (double)far[i]);
         sac_free(want);
         sac_free(got);
-        sac_free(far);
-        sac_free(too);
     }
     sac_device_unref(&gpu);
     sac_device_unref(&cpu);
@@ -146,7 +102,6 @@ static void nothing_of_nothing(void **state)
     (void)state;
     sac_device *cpu = test_device();
     assert_sac_ok(sac_embed_normalise(cpu, NULL, NULL, SAC_F32, 0, 4, NULL));
-    assert_sac_ok(sac_embed_distances(cpu, NULL, NULL, 0, NULL, 3, 4, NULL));
     assert_sac_error(sac_embed_normalise(cpu, NULL, NULL, SAC_F32, 1, 0, NULL), SAC_ERR_ARG);
     assert_sac_error(sac_embed_normalise(cpu, NULL, NULL, SAC_I8, 1, 1, NULL), SAC_ERR_UNSUPPORTED);
     sac_device_unref(&cpu);
@@ -156,7 +111,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_have_length_one),
-        cmocka_unit_test(distances_are_those_of_the_definition),
         cmocka_unit_test(nothing_of_nothing),
         cmocka_unit_test(the_gpu_gives_the_same),
     };

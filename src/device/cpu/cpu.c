@@ -228,12 +228,10 @@ const struct sac_device_ops sac_device_cpu = {
     .event_reached = cpu_event_reached,
     .copy = cpu_copy,
     .preprocess = sac_cpu_preprocess,
-    .crops = sac_cpu_crops,
     .convert = sac_cpu_convert,
     .draw = sac_cpu_draw,
     .detect = sac_cpu_detect,
     .normalise = sac_cpu_normalise,
-    .distances = sac_cpu_distances,
     .looks = sac_cpu_looks,
     .camera = sac_cpu_camera,
 };

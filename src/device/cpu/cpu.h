@@ -8,8 +8,6 @@
 sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_stream *stream,
                               const struct sac_preprocess     *pre,
                               const struct sac_preprocess_job *jobs, int n, void *dst);
-sac_result sac_cpu_crops(struct sac_device *dev, struct sac_stream *stream,
-                         const struct sac_crops_job *job, void *dst, int32_t *count);
 sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                            enum sac_filter filter, sac_frame *dst);
 sac_result sac_cpu_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
@@ -19,8 +17,6 @@ sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
                           const struct sac_fit_map *maps, int n, void *out);
 sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
                              enum sac_dtype dtype, int rows, int dim, float *out);
-sac_result sac_cpu_distances(struct sac_device *dev, struct sac_stream *stream, const float *a,
-                             int n, const float *b, int m, int dim, float *out);
 sac_result sac_cpu_looks(struct sac_device *dev, struct sac_stream *stream,
                          const struct sac_looks_job *job);
 sac_result sac_cpu_camera(struct sac_device *dev, struct sac_stream *stream,

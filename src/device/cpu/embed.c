@@ -3,9 +3,8 @@
 #include "device/embed.h"
 #include "device/sample.h"
 
-/* ---- sums in a warp's order ---- */
-
-static double fold_double(double lane[SAC_EMBED_LANES])
+/* Sums in a warp's order. */
+static double fold(double lane[SAC_EMBED_LANES])
 {
     for (int half = SAC_EMBED_LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++)
@@ -18,25 +17,8 @@ static double square_of(const float *row, int dim)
     double lane[SAC_EMBED_LANES] = {0};
     for (int i = 0; i < dim; i++)
         lane[i % SAC_EMBED_LANES] += (double)row[i] * row[i];
-    return fold_double(lane);
+    return fold(lane);
 }
-
-static float product_of(const float *a, const float *b, int dim)
-{
-    float lane[SAC_EMBED_LANES] = {0};
-    int   i = 0;
-    for (; i + SAC_EMBED_LANES <= dim; i += SAC_EMBED_LANES)
-        for (int k = 0; k < SAC_EMBED_LANES; k++)
-            lane[k] += a[i + k] * b[i + k];
-    for (int k = 0; i + k < dim; k++)
-        lane[k] += a[i + k] * b[i + k];
-    for (int half = SAC_EMBED_LANES / 2; half > 0; half /= 2)
-        for (int k = 0; k < half; k++)
-            lane[k] += lane[k + half];
-    return lane[0];
-}
-
-/* ---- the entries ---- */
 
 sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
                              enum sac_dtype dtype, int rows, int dim, float *out)
@@ -52,16 +34,5 @@ sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, 
         for (size_t i = 0; i < n; i++)
             row[i] = scale > 0 ? row[i] * scale : 0.0f;
     }
-    return SAC_OK;
-}
-
-sac_result sac_cpu_distances(struct sac_device *dev, struct sac_stream *stream, const float *a,
-                             int n, const float *b, int m, int dim, float *out)
-{
-    (void)dev, (void)stream; /* the CPU's runs at once */
-    for (size_t i = 0; i < (size_t)n; i++)
-        for (size_t j = 0; j < (size_t)m; j++)
-            out[i * (size_t)m + j] =
-                1.0f - product_of(a + i * (size_t)dim, b + j * (size_t)dim, dim);
     return SAC_OK;
 }

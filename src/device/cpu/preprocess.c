@@ -4,7 +4,6 @@
 
 #include "device/cpu/cpu.h"
 #include "device/cpu/resample.h"
-#include "device/detect.h"
 #include "device/fit.h"
 
 enum { ROWS_PER_PIECE = 32 };
@@ -153,31 +152,4 @@ sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_stream *stream,
         .dst = dst,
     };
     return n ? run_jobs(dev, &w, jobs, n) : SAC_OK;
-}
-
-sac_result sac_cpu_crops(struct sac_device *dev, struct sac_stream *stream,
-                         const struct sac_crops_job *job, void *dst, int32_t *count)
-{
-    const int32_t              *boxes_of = job->boxes;
-    const struct sac_detection *box =
-        (const void *)((const char *)job->boxes + sac_detect_boxes_at(job->n));
-    struct sac_preprocess_job *crops = sac_calloc((size_t)SAC_MAX(job->max, 1), sizeof *crops);
-    int                        found = 0;
-    if (!crops)
-        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for %d crops", job->max);
-    for (int i = 0; i < job->n; i++)
-        for (int k = 0; k < boxes_of[i]; k++, box++) {
-            const sac_frame *frame = job->frames[i];
-            if (!(box->score >= job->score_min))
-                continue;
-            if (found < job->max)
-                crops[found] = (struct sac_preprocess_job){
-                    frame, sac_crop_of_box(box, frame->width, frame->height)};
-            found++;
-        }
-    *count = found;
-    sac_result res =
-        sac_cpu_preprocess(dev, stream, job->pre, crops, SAC_MIN(found, job->max), dst);
-    sac_free(crops);
-    return res;
 }

@@ -114,8 +114,6 @@ sac_result cuda_video_context(struct sac_device *dev, void *hwctx, struct sac_st
 sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
                            const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,
                            int n, void *dst);
-sac_result cuda_crops(struct sac_device *dev, struct sac_stream *stream,
-                      const struct sac_crops_job *job, void *dst, int32_t *count);
 sac_result cuda_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                         enum sac_filter filter, sac_frame *dst);
 sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
@@ -125,8 +123,6 @@ sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream,
                        const struct sac_fit_map *maps, int n, void *out);
 sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
                           enum sac_dtype dtype, int rows, int dim, float *out);
-sac_result cuda_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
-                          const float *b, int m, int dim, float *out);
 sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream,
                       const struct sac_looks_job *job);
 sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream,

@@ -14,15 +14,3 @@ sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, con
     cuda_leave();
     return res;
 }
-
-sac_result cuda_distances(struct sac_device *dev, struct sac_stream *stream, const float *a, int n,
-                          const float *b, int m, int dim, float *out)
-{
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(dev, cuda_launch_distances(a, n, b, m, dim, out, cuda_stream_of(dev, stream)),
-                     "distances");
-    cuda_leave();
-    return res;
-}

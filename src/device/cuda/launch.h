@@ -11,7 +11,6 @@
 #include "device/detect.h"
 #include "device/looks.h"
 #include "device/paint.h"
-#include "device/place.h"
 #include "device/sample.h"
 
 /* A launch of a kernel without shared memory of a size that is known only then. Tests without a GPU
@@ -50,23 +49,6 @@ struct cuda_preprocess_params {
 cudaError_t cuda_launch_preprocess(const struct cuda_preprocess_params *params,
                                    const struct cuda_crop *crops, int n, void *dst,
                                    cudaStream_t stream);
-
-/* The same for crops whose number and places only the device knows. */
-enum { CUDA_CROP_FRAMES = 128 };
-struct cuda_find_params {
-    struct sac_preprocess       pre;   /* size, fit and filter are looked at */
-    const int32_t              *boxes; /* [n], how many of each image */
-    const struct sac_detection *box;   /* of all images, packed */
-    int                         n, max;
-    float                       score_min;
-    struct sac_surface          frame[CUDA_CROP_FRAMES];
-};
-/* crops [max] and count in device memory; params->area: what the filter asks for. */
-cudaError_t cuda_launch_find_crops(const struct cuda_find_params *params, struct cuda_crop *crops,
-                                   int32_t *count, cudaStream_t stream);
-cudaError_t cuda_launch_preprocess_found(const struct cuda_preprocess_params *params,
-                                         const struct cuda_crop *crops, const int32_t *count,
-                                         int max, void *dst, cudaStream_t stream);
 
 struct cuda_convert_params {
     struct sac_surface   src;
@@ -120,8 +102,6 @@ cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state,
 
 cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim,
                                   float *out, cudaStream_t stream);
-cudaError_t cuda_launch_distances(const float *a, int n, const float *b, int m, int dim, float *out,
-                                  cudaStream_t stream);
 
 enum cuda_crossing {
     CUDA_CROSS_1,

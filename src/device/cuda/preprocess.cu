@@ -126,79 +126,6 @@ __global__ void __launch_bounds__(THREADS)
                       dst + (size_t)blockIdx.z * 3 * p.width * p.height);
 }
 
-template <typename T, typename AXES, bool TURNED>
-__global__ void __launch_bounds__(THREADS)
-    preprocess_found(const __grid_constant__ struct cuda_preprocess_params p,
-                     const struct cuda_crop *crops, const int32_t *count, T *dst)
-{
-    __shared__ AXES             axes;
-    __shared__ struct cuda_crop crop;
-    if (blockIdx.z >= *count)
-        return;
-    if (threadIdx.x == 0 && threadIdx.y == 0)
-        crop = crops[blockIdx.z];
-    __syncthreads();
-    make_tile<TURNED>(p, crop, axes, dst + (size_t)blockIdx.z * 3 * p.width * p.height);
-}
-
-/* ---- crops of boxes ---- */
-
-enum { FIND_THREADS = 1024 };
-
-__device__ struct cuda_crop crop_of(const struct cuda_find_params &p, int image,
-                                    const struct sac_detection &box)
-{
-    const struct sac_surface &frame = p.frame[image];
-    const struct sac_rect     r = sac_crop_of_box(&box, frame.width, frame.height);
-    const struct sac_fit_box  at = sac_fit_box_of(&p.pre, &r);
-    struct cuda_crop          crop;
-    crop.src = frame;
-    crop.x = sac_axis_spec_of(at.width, frame.width, r.x0, (double)r.x1 - r.x0, p.pre.filter);
-    crop.y = sac_axis_spec_of(at.height, frame.height, r.y0, (double)r.y1 - r.y0, p.pre.filter);
-    crop.left = at.x;
-    crop.top = at.y;
-    return crop;
-}
-
-/* One block: boxes keep their order, so each needs to know how many before it are wanted. */
-__global__ void __launch_bounds__(FIND_THREADS)
-    find_crops(const __grid_constant__ struct cuda_find_params p, struct cuda_crop *crops,
-               int32_t *count)
-{
-    __shared__ int end[CUDA_CROP_FRAMES], warp[FIND_THREADS / 32], before;
-    const int      thread = threadIdx.x, lane = thread % 32;
-    if (thread == 0) {
-        int sum = 0;
-        for (int i = 0; i < p.n; i++)
-            end[i] = sum += p.boxes[i];
-        before = 0;
-    }
-    __syncthreads();
-    const int all = p.n ? end[p.n - 1] : 0;
-    for (int first = 0; first < all; first += FIND_THREADS) {
-        const int      k = first + thread;
-        const bool     wanted = k < all && p.box[k].score >= p.score_min;
-        const unsigned lanes = __ballot_sync(~0u, wanted);
-        int            at = before + __popc(lanes & ((1u << lane) - 1)), image = 0;
-        if (lane == 0)
-            warp[thread / 32] = __popc(lanes);
-        __syncthreads();
-        for (int w = 0; w < thread / 32; w++)
-            at += warp[w];
-        if (wanted && at < p.max) {
-            while (end[image] <= k)
-                image++;
-            crops[at] = crop_of(p, image, p.box[k]);
-        }
-        __syncthreads(); /* all have read before and warp */
-        if (thread == FIND_THREADS - 1)
-            before = at + wanted;
-        __syncthreads();
-    }
-    if (thread == 0)
-        *count = before;
-}
-
 template <typename T, typename AXES, bool TURNED, int N>
 cudaError_t launch_list(const struct cuda_preprocess_params &p, const struct cuda_crop *crops,
                         int n, T *dst, cudaStream_t stream)
@@ -231,48 +158,7 @@ cudaError_t launch(const struct cuda_preprocess_params &p, const struct cuda_cro
                   : launch_on<T, bilinear_axes, false>(p, crops, n, dst, stream);
 }
 
-template <typename T>
-cudaError_t launch_found(const struct cuda_preprocess_params &p, const struct cuda_crop *crops,
-                         const int32_t *count, int max, T *dst, cudaStream_t stream)
-{
-    const dim3 grid((p.width + TILE_X - 1) / TILE_X, (p.height + TILE_Y - 1) / TILE_Y, max);
-    const dim3 threads(THREADS_X, THREADS_Y);
-    if (p.turned && p.area)
-        preprocess_found<T, area_axes, true><<<grid, threads, 0, stream>>>(p, crops, count, dst);
-    else if (p.turned)
-        preprocess_found<T, bilinear_axes, true>
-            <<<grid, threads, 0, stream>>>(p, crops, count, dst);
-    else if (p.area)
-        preprocess_found<T, area_axes, false><<<grid, threads, 0, stream>>>(p, crops, count, dst);
-    else
-        preprocess_found<T, bilinear_axes, false>
-            <<<grid, threads, 0, stream>>>(p, crops, count, dst);
-    return cudaGetLastError();
-}
-
 } // namespace
-
-extern "C" cudaError_t cuda_launch_find_crops(const struct cuda_find_params *params,
-                                              struct cuda_crop *crops, int32_t *count,
-                                              cudaStream_t stream)
-{
-    find_crops<<<1, FIND_THREADS, 0, stream>>>(*params, crops, count);
-    return cudaGetLastError();
-}
-
-extern "C" cudaError_t cuda_launch_preprocess_found(const struct cuda_preprocess_params *params,
-                                                    const struct cuda_crop              *crops,
-                                                    const int32_t *count, int max, void *dst,
-                                                    cudaStream_t stream)
-{
-    if (max <= 0)
-        return cudaSuccess;
-    switch (params->dtype) {
-    case SAC_F32: return launch_found(*params, crops, count, max, (float *)dst, stream);
-    case SAC_F16: return launch_found(*params, crops, count, max, (__half *)dst, stream);
-    default: return launch_found(*params, crops, count, max, (uint8_t *)dst, stream);
-    }
-}
 
 extern "C" cudaError_t cuda_launch_preprocess(const struct cuda_preprocess_params *params,
                                               const struct cuda_crop *crops, int n, void *dst,
