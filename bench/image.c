@@ -12,7 +12,7 @@
 
 #include <libswscale/swscale.h>
 
-#include "device/cpu/resample.h"
+#include "vision/cpu/resample.h"
 
 struct scene {
     const char           *name;

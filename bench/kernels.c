@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "bench/must.h"
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "device/device.h"
-#include "device/fit.h"
+#include "vision/fit.h"
 
 enum { FRAMES = 32, SETS = 3, REPEATS = 15, PER_REPEAT = 20 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device contract: one constant struct of function pointers per device. The common wrapper
- * (device.c, tensor.c, frame.c, image/image.c) checks arguments once, so each device may trust its
+ * (device.c, tensor.c, frame.c, vision/image.c) checks arguments once, so each device may trust its
  * input. The CPU device is the plain reference for all the others. */
 #ifndef SAC_DEVICE_DEVICE_H
 #define SAC_DEVICE_DEVICE_H
@@ -119,17 +119,17 @@ struct sac_device_ops {
                           enum sac_filter filter, sac_frame *dst);
     sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
                        const struct sac_shape *shapes, int n);
-    /* See device/detect.h. */
+    /* See vision/detect.h. */
     sac_result (*detect)(struct sac_device *dev, struct sac_stream *stream,
                          const struct sac_detect_spec *spec, const void *const *tensors,
                          const struct sac_fit_map *maps, int n, void *out);
-    /* See device/embed.h. */
+    /* See vision/embed.h. */
     sac_result (*normalise)(struct sac_device *dev, struct sac_stream *stream, const void *in,
                             enum sac_dtype dtype, int rows, int dim, float *out);
-    /* See device/looks.h. */
+    /* See vision/looks.h. */
     sac_result (*looks)(struct sac_device *dev, struct sac_stream *stream,
                         const struct sac_looks_job *job);
-    /* See device/camera.h; jobs in host memory, out [n] in the device's. */
+    /* See vision/camera.h; jobs in host memory, out [n] in the device's. */
     sac_result (*camera)(struct sac_device *dev, struct sac_stream *stream,
                          const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
     /* Memory for the work on many frames of such a size at once, so that the first ones find it.

@@ -10,7 +10,7 @@
  * Masks, keypoints and counts that come beside them are not read. No NMS follows. */
 #include <string.h>
 
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 enum { BOX = 4, SCORED = 5 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heads/buckets.h"
 
-#include "device/fit.h"
+#include "vision/fit.h"
 #include "engine/kernel/layout.h"
 #include "engine/model/model.h"
 

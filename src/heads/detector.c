@@ -6,7 +6,7 @@
 
 #include "base/range.h"
 #include "device/device.h"
-#include "device/fit.h"
+#include "vision/fit.h"
 #include "engine/model/model.h"
 #include "heads/detector.h"
 

@@ -13,7 +13,7 @@
 #ifndef SAC_HEADS_DETECTOR_H
 #define SAC_HEADS_DETECTOR_H
 
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/buckets.h"
 
 enum { SAC_DETECTOR_SLOTS = 2 }; /* batches under way at once */

@@ -3,7 +3,7 @@
  * the boxes are copied to the host, some hundred bytes a frame. */
 #include <string.h>
 
-#include "device/fit.h"
+#include "vision/fit.h"
 #include "heads/detector.h"
 
 enum { BOXES_EXPECTED = 24, BOXES_LEAST = 4 }; /* in a frame: at first, and at least */

@@ -8,7 +8,7 @@
  * last class means "no object": 92 columns for COCO, or one more than there are names. */
 #include <string.h>
 
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 enum { QUERIES_MAX = 2000, BOX = 4, COCO_COLUMNS = 80, DETR_COCO_COLUMNS = 92 };

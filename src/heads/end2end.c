@@ -3,7 +3,7 @@
  * ones with score 0 (YOLOv10, YOLO26, exports with their own NMS); behind the class may stand what
  * siblings for masks and poses give. YOLOv7's own export puts the image's number first,
  * PaddleDetection's the class and the score. No NMS follows. */
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 enum { COLUMNS = 6, WITH_IMAGE = 7 };

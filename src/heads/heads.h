@@ -76,7 +76,7 @@ struct sac_head {
      * SAC_ERR_FORMAT: the shapes are not the head's. NULL: no boxes (embeddings). */
     sac_result (*decode)(const struct sac_head *self, const struct sac_head_input *in,
                          const struct sac_head_facts *facts, sac_head_emit emit, void *sink);
-    /* The same for a device that decodes by itself (device/detect.h): fill form, cells, classes and
+    /* The same for a device that decodes by itself (vision/detect.h): fill form, cells, classes and
      * where the numbers are; in has no data. false: the shapes are not the head's. NULL: a plug-in,
      * which is decoded on the host. */
     bool (*layout)(const struct sac_head_input *in, const struct sac_head_facts *facts,

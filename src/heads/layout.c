@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the heads share when they say where a device finds their numbers. */
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 struct sac_detect_field sac_head_field(const struct sac_head_input *in, int index, int64_t first,

@@ -7,7 +7,7 @@
  * whose points are the cells' centres. All published models have 8 bins. */
 #include <string.h>
 
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 enum { BINS = 8, BINS_MAX = 64 };

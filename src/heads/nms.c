@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 bool sac_detections_push(struct sac_detections *list, const struct sac_detection *det)

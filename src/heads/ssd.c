@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SSD-like networks that end in OpenVINO's DetectionOutput: [1,1,rows,7] of image, class, score,
  * x0, y0, x1, y1 as shares of the image; image -1 ends the list. */
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 enum { COLUMNS = 7 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* YOLOv5 (and v7 exported alike): three anchors per cell of strides 8, 16, 32, already decoded:
  * centre x, y, width, height in pixels, objectness, then the classes. */
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 enum { BOX = 4, CLASSES = 5, ANCHORS = 3 };

@@ -2,7 +2,7 @@
 /* YOLOv8, YOLO11 and relatives without anchors: one column per cell of strides 8, 16, 32, already
  * decoded: centre x, y, width, height in pixels, then the classes; no objectness. Behind the
  * classes may stand what their siblings for masks and poses give (beside.c). */
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 enum { CLASSES = 4 };

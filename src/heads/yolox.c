@@ -7,7 +7,7 @@
  * within a few cells of 0, decoded ones are spread over the image. */
 #include <math.h>
 
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 
 enum { BOX = 4, CLASSES = 5 }; /* columns: objectness is between them */

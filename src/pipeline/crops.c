@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "device/device.h"
-#include "device/fit.h"
+#include "vision/fit.h"
 #include "media/media.h"
 #include "pipeline/output.h"
 

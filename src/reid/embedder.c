@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/embed.h"
-#include "device/fit.h"
+#include "vision/embed.h"
+#include "vision/fit.h"
 #include "reid/embedder.h"
 
 struct sac_embedder_params sac_embedder_params_default(void)

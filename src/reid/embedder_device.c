@@ -2,8 +2,8 @@
 /* Embeddings on a device whose memory the host does not read: crops of all frames of a batch in one
  * launch, as few runs of the network as its buckets allow, rows normalised to length 1 on the
  * device. */
-#include "device/embed.h"
-#include "device/fit.h"
+#include "vision/embed.h"
+#include "vision/fit.h"
 #include "reid/embedder.h"
 
 enum { STORE_ROWS_MIN = 64, STORE_BYTES_MAX = 64 << 20 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Camera motion: how the background moved from one frame of a stream to the next (device/camera.h
+/* Camera motion: how the background moved from one frame of a stream to the next (vision/camera.h
  * says by which means).
  *
  *     struct sac_cmc        cmc = {0};
@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <saccade/frame.h>
 
-#include "device/camera.h"
+#include "vision/camera.h"
 #include "track/kalman.h"
 
 struct sac_cmc {

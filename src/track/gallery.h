@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "device/device.h"
-#include "device/looks.h"
+#include "vision/looks.h"
 
 struct sac_gallery_slot {
     void *memory;

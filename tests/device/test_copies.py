@@ -9,7 +9,7 @@ SRC = pathlib.Path(__file__).resolve().parents[2] / 'src'
 RULES = {
     # the ledger's entry has one call for bytes and one for rows; a conversion that only copies planes was
     # counted by sac_frame_convert_for; a way to convolve is tried on random numbers before any frame comes
-    r'\bcu(?:da)?Memcpy\w*\s*\(': {'device/cuda/memory.c': 2, 'device/cuda/convert.c': 1,
+    r'\bcu(?:da)?Memcpy\w*\s*\(': {'device/cuda/memory.c': 2, 'vision/cuda/convert.c': 1,
                                     'engine/cuda/products/conv_trial.c': 3},
     # the devices' own copies are behind sac_device_copy and sac_device_copy_rows
     r'->\s*copy(?:_rows)?\s*\(': {'device/ledger.c': 3},

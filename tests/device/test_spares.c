@@ -2,7 +2,7 @@
 /* Buffers that an owner uses over and over: his again when others gave them up, never while they
  * hold them. */
 #include "device/spares.h"
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 #include "tests/test.h"
 
 static void the_same_few_go_round(void **state)

@@ -8,7 +8,7 @@
 
 #include "heads/detector.h"
 #include "tests/gpu.h"
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 
 enum { FRAMES = 7, BATCH = 8 };
 

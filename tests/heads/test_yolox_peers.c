@@ -6,7 +6,7 @@
 
 #include <saccade/source.h>
 
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 #include "tests/test.h"
 

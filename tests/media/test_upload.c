@@ -5,7 +5,7 @@
 
 #include <saccade/source.h>
 
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 #include "tests/pipeline/folder.h"
 
 enum { PICTURES = 40, HELD = 6 };

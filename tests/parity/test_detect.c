@@ -3,10 +3,10 @@
  * on the host, the CUDA device's against the CPU's. Equal, box by box and bit by bit. */
 #include <stdio.h>
 
-#include "device/detect.h"
+#include "vision/detect.h"
 #include "heads/heads.h"
 #include "tests/gpu.h"
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 
 static sac_device *cpu;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows to length 1: the CPU's against sums in double, the CUDA device's equal to them. */
-#include "device/embed.h"
+#include "vision/embed.h"
 #include "tests/gpu.h"
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 
 enum { ROWS_MAX = 70, DIM_MAX = 1100 };
 

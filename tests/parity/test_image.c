@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The image operations of the CUDA device against the CPU's, on random, extreme and odd-sized
- * frames, upright and lying on any side: equal to the last bit, as both compute by device/sample.h.
+ * frames, upright and lying on any side: equal to the last bit, as both compute by vision/sample.h.
  * The same arithmetic, pixel by pixel, is checked on the host first. */
 #include <stdio.h>
 
-#include "device/cpu/resample.h"
-#include "device/fit.h"
+#include "vision/cpu/resample.h"
+#include "vision/fit.h"
 #include "tests/gpu.h"
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 
 static sac_device *cpu;
 

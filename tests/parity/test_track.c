@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks of tracked objects and the camera's motion: the CPU's entries against the host's own
  * gallery and estimate, the CUDA device's equal to the CPU's to the last bit. */
-#include "device/camera.h"
-#include "device/looks.h"
+#include "vision/camera.h"
+#include "vision/looks.h"
 #include "tests/gpu.h"
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 #include "tests/track/picture.h"
 #include "track/cmc.h"
 #include "track/gallery.h"

@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 #include "pipeline/job.h"
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 #include "tests/track/picture.h"
 #include "track/wave.h"
 

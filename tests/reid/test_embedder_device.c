@@ -7,7 +7,7 @@
 
 #include "reid/embedder.h"
 #include "tests/gpu.h"
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 
 enum { FRAMES = 3, BOXES = 45 };
 

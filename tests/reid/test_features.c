@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "reid/features.h"
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 #include "tests/test.h"
 
 enum { ROWS = 100, DIM = 8, OUT = 20 };

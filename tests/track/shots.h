@@ -5,7 +5,7 @@
 
 #include <saccade/head.h>
 
-#include "tests/image/frames.h"
+#include "tests/vision/frames.h"
 #include "tests/track/picture.h"
 
 enum { PEOPLE = 7, DIM = 40, WIDTH = 480, HEIGHT = 270 };

@@ -8,7 +8,7 @@
 
 #include "device/cuda/serves.h"
 #include "device/device.h"
-#include "device/sample.h"
+#include "vision/sample.h"
 
 struct sac_stream {
     struct sac_device *dev;

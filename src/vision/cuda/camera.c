@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "device/cuda/common.h"
+#include "vision/cuda/launch.h"
+
+enum { JOBS_MAX = 65535 /* blocks of a grid along y */, JOBS_USUAL = 64 };
+
+/* What the launches need to know of all jobs together. */
+struct totals {
+    size_t moving, cells;
+    int    tiles_max, cells_max;
+    bool   turned;
+};
+
+static int tiles_along(int size)
+{
+    return (size + CUDA_CAMERA_TILE - 1) / CUDA_CAMERA_TILE;
+}
+
+static int cells_of(const struct sac_camera_pyramid *p)
+{
+    return sac_camera_cells(p->level[0].width) * sac_camera_cells(p->level[0].height);
+}
+
+static struct totals totals_of(const struct sac_camera_job *jobs, int n)
+{
+    struct totals t = {0};
+    for (int i = 0; i < n; i++) {
+        const struct sac_camera_plane *level = &jobs[i].now.level[0];
+        t.turned = t.turned || jobs[i].frame->orientation != SAC_UPRIGHT;
+        t.moving += (size_t)jobs[i].moving_count;
+        t.cells += (size_t)cells_of(&jobs[i].now);
+        t.cells_max = SAC_MAX(t.cells_max, cells_of(&jobs[i].now));
+        t.tiles_max = SAC_MAX(t.tiles_max, tiles_along(level->width) * tiles_along(level->height));
+    }
+    return t;
+}
+
+/* Brightness is read byte by byte, so that any row alignment works: one frame that failed would
+ * fail the whole batch. */
+static void write_jobs(const struct sac_camera_job *jobs, int n, struct cuda_camera_job *to,
+                       struct sac_rect *moving)
+{
+    uint32_t boxes = 0, corners = 0;
+    for (int i = 0; i < n; i++) {
+        const struct sac_camera_job *job = &jobs[i];
+        const sac_frame             *frame = job->frame;
+        const struct sac_plane_walk  luma = sac_plane_walk_of(frame, 0);
+        const struct cuda_camera_job made = {.luma = luma.first,
+                                             .now = job->now.level[0].pixels,
+                                             .before = job->has_before ? job->before.level[0].pixels
+                                                                       : NULL,
+                                             .across = luma.across,
+                                             .down = luma.down,
+                                             .width = frame->width,
+                                             .height = frame->height,
+                                             .format = frame->format,
+                                             .moving = boxes,
+                                             .moving_count = (uint32_t)job->moving_count,
+                                             .corners = corners};
+        memcpy(&to[i], &made, sizeof made);
+        if (job->moving_count)
+            memcpy(&moving[boxes], job->moving, (size_t)job->moving_count * sizeof *moving);
+        boxes += (uint32_t)job->moving_count;
+        corners += (uint32_t)cells_of(&job->now);
+    }
+}
+
+/* Reserve enough for many frames: the next batch may be larger. */
+static size_t corner_bytes(size_t cells, int cells_max)
+{
+    return (SAC_MAX(cells, (size_t)cells_max * JOBS_USUAL) + 1) *
+           sizeof *(struct cuda_camera_params){0}.corners;
+}
+
+sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_stream *stream,
+                               const struct sac_camera_pyramid *like)
+{
+    void      *scratch = NULL;
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    res = cuda_scratch_take(dev, stream, corner_bytes(0, cells_of(like)), &scratch);
+    if (res == SAC_OK)
+        cuda_scratch_return(dev, stream);
+    cuda_leave();
+    return res;
+}
+
+static sac_result launch(struct sac_device *dev, struct sac_stream *stream, const struct totals *t,
+                         struct cuda_camera_params *p)
+{
+    void      *scratch = NULL;
+    sac_result res = cuda_scratch_take(dev, stream, corner_bytes(t->cells, t->cells_max), &scratch);
+    if (res != SAC_OK)
+        return res;
+    p->corners = scratch;
+    res = cuda_check(dev, cuda_launch_camera(p, cuda_stream_of(dev, stream)), "camera motion");
+    cuda_scratch_return(dev, stream);
+    return res;
+}
+
+static sac_result queue_jobs(struct sac_device *dev, struct sac_stream *stream,
+                             const struct sac_camera_job *jobs, int n, struct sac_camera_move *out)
+{
+    const struct totals        t = totals_of(jobs, n);
+    const size_t               job_bytes = (size_t)n * sizeof(struct cuda_camera_job);
+    const size_t               bytes = job_bytes + t.moving * sizeof(struct sac_rect);
+    struct cuda_command_block *block = NULL;
+    sac_result                 res = cuda_commands_take(dev, bytes, &block);
+    if (res != SAC_OK)
+        return res;
+    struct cuda_camera_params p = {.jobs = block->device,
+                                   .moving = (void *)((char *)block->device + job_bytes),
+                                   .out = out,
+                                   .n = n,
+                                   .tiles_max = t.tiles_max,
+                                   .cells_max = t.cells_max,
+                                   .turned = t.turned};
+    write_jobs(jobs, n, block->host, (void *)((char *)block->host + job_bytes));
+    res =
+        cuda_commands_send(dev, stream, block, bytes, "boxes that the camera's motion leaves out");
+    if (res == SAC_OK)
+        res = launch(dev, stream, &t, &p);
+    cuda_commands_done(dev, stream, block);
+    return res;
+}
+
+sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream,
+                       const struct sac_camera_job *jobs, int n, struct sac_camera_move *out)
+{
+    if (n == 0)
+        return SAC_OK;
+    if (n > JOBS_MAX)
+        return SAC_FAIL(dev->ctx, SAC_ERR_LIMIT,
+                        "%s: camera motion of %d frames at once; up to %d go", dev->name, n,
+                        (int)JOBS_MAX);
+    sac_result res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    res = queue_jobs(dev, stream, jobs, n, out);
+    cuda_leave();
+    return res;
+}

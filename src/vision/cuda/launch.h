@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels as the host code sees them: a launcher queues work on a stream and decides nothing. Its
+ * parameters go to the GPU with the launch, so nothing is uploaded and the caller may forget
+ * them. */
+#ifndef SAC_VISION_CUDA_LAUNCH_H
+#define SAC_VISION_CUDA_LAUNCH_H
+
+#include <cuda_runtime_api.h>
+
+#include "vision/camera.h"
+#include "vision/detect.h"
+#include "vision/looks.h"
+#include "vision/paint.h"
+#include "vision/sample.h"
+
+/* A launch of a kernel without shared memory of a size that is known only then. Tests without a GPU
+ * have their own. */
+#ifndef CUDA_LAUNCH
+#define CUDA_LAUNCH(kernel, grid, block, stream, ...) \
+    kernel<<<grid, block, 0, stream>>>(__VA_ARGS__)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One crop: what it shows and where in the tensor. */
+struct cuda_crop {
+    struct sac_surface   src;
+    struct sac_axis_spec x, y; /* x.n by y.n pixels of the tensor from left, top on; the rest is
+                                  fill */
+    int left, top;
+};
+
+/* A launch may have 32,764 bytes of parameters. */
+enum { CUDA_CROPS_FEW = 24, CUDA_CROPS_MAX = 176 };
+
+struct cuda_preprocess_params {
+    int                    width, height; /* of the tensor */
+    enum sac_tensor_layout layout;
+    enum sac_dtype         dtype;
+    bool                   bgr;
+    bool                   area;   /* one crop at least needs an area filter */
+    bool                   turned; /* one frame at least is not upright */
+    bool                   paired; /* two pixels of a row can be stored at once */
+    float                  mean[3], scale[3], fill[3]; /* in the tensor's channel order */
+};
+/* crops [n], n <= CUDA_CROPS_MAX, to dst [n,C,H,W] or [n,H,W,C]. */
+cudaError_t cuda_launch_preprocess(const struct cuda_preprocess_params *params,
+                                   const struct cuda_crop *crops, int n, void *dst,
+                                   cudaStream_t stream);
+
+struct cuda_convert_params {
+    struct sac_surface   src;
+    struct sac_axis_spec x, y;
+    struct sac_recode    recode;
+    uint8_t *plane[SAC_PLANES_MAX]; /* of the destination, x.n by y.n of format recode.to */
+    uint32_t pitch[SAC_PLANES_MAX];
+    bool     keeps_alpha; /* the frame is only turned: same format and size */
+};
+cudaError_t cuda_launch_convert(const struct cuda_convert_params *params, cudaStream_t stream);
+
+struct cuda_draw_params {
+    uint8_t                  *plane[SAC_PLANES_MAX];
+    uint32_t                  pitch[SAC_PLANES_MAX];
+    int                       width, height;
+    enum sac_pixel_format     format;
+    struct sac_bounds         bounds; /* of all coats */
+    const struct sac_coat    *coats;  /* [count], device memory */
+    const struct sac_segment *segments;
+    int                       count;
+};
+cudaError_t cuda_launch_draw(const struct cuda_draw_params *params, cudaStream_t stream);
+
+/* One image's part of the scratch: see cuda_detect_bytes. */
+struct cuda_detect_state {
+    int32_t found; /* candidates */
+    int32_t kept;
+    int32_t mode; /* what its values told: sac_detect_mode */
+    int32_t unused;
+};
+enum { CUDA_DETECT_IMAGES = 256 };
+struct cuda_detect_params {
+    struct sac_detect_spec    spec;
+    const void               *tensors[SAC_DETECT_TENSORS_MAX];
+    int                       first;      /* image of the tensors that comes first here */
+    struct cuda_detect_state *state;      /* [n] */
+    struct sac_detection     *candidates; /* [n][cells] */
+    struct sac_detection     *sorted;     /* [n][cells] */
+    int32_t                  *cell;       /* [n][cells], of the candidates */
+    uint64_t                 *keys;       /* [n][keys_room] */
+    size_t                    keys_room;  /* a power of two, cells at least */
+    struct sac_detection     *kept;       /* [n][keep] */
+};
+/* maps [n], n <= CUDA_DETECT_IMAGES. */
+cudaError_t cuda_launch_detect(const struct cuda_detect_params *params,
+                               const struct sac_fit_map *maps, int n, cudaStream_t stream);
+cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state,
+                                    const struct sac_detection *kept, int keep, int n,
+                                    int32_t *count, struct sac_detection *boxes,
+                                    cudaStream_t stream);
+
+cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim,
+                                  float *out, cudaStream_t stream);
+
+/* struct sac_look_ask with its lists put behind those of the asks before it. */
+struct cuda_look_ask {
+    uint32_t slots, rows; /* first ones */
+    int32_t  objects, items;
+    uint64_t out; /* first number */
+};
+/* All lists in device memory. */
+struct cuda_looks_params {
+    struct sac_look_shape         shape;
+    const struct sac_look_update *updates;
+    void *const                  *slots;
+    const float *const           *rows;
+    const struct cuda_look_ask   *asks;
+    int                           update_count, ask_count;
+    int                           pairs_max; /* most numbers of one ask */
+    float                        *out;
+};
+cudaError_t cuda_launch_looks(const struct cuda_looks_params *params, cudaStream_t stream);
+
+struct cuda_camera_job {
+    const uint8_t *luma;         /* the upright picture's first sample */
+    uint8_t       *now, *before; /* before NULL: there is no former frame */
+    int64_t        across, down; /* bytes to the next sample and to the one below */
+    int32_t        width, height, format;
+    uint32_t       moving, moving_count; /* first box */
+    uint32_t       corners;              /* first of its cells' corners */
+};
+struct cuda_camera_corner {
+    struct sac_camera_match match;
+    int32_t                 found, followed;
+};
+struct cuda_camera_params {
+    const struct cuda_camera_job *jobs; /* [n], device memory */
+    const struct sac_rect        *moving;
+    struct cuda_camera_corner    *corners;                 /* scratch */
+    struct sac_camera_move       *out;                     /* [n] */
+    int                           n, tiles_max, cells_max; /* of one job */
+    bool                          turned;                  /* one frame at least is not upright */
+};
+/* Squares of level 0 that one block fills. */
+enum { CUDA_CAMERA_TILE = 16 };
+cudaError_t cuda_launch_camera(const struct cuda_camera_params *params, cudaStream_t stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
