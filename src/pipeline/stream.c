@@ -314,6 +314,9 @@ static sac_result feed(struct sac_stream_run *s)
         else
             sac_job_recycle(job, item);
     }
+    /* all streams may have ended before the thread of the run wakes up and sees the stop */
+    if (res == SAC_OK && atomic_load(&s->pipe->stopped))
+        atomic_store(&s->pipe->cancelled, true);
     return res;
 }
 

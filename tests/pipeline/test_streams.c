@@ -2,11 +2,13 @@
 /* Several inputs in one run, with ready-made detections: no model is needed. */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <saccade/pipeline.h>
 
 #include "base/base.h"
+#include "pipeline/pipeline.h"
 #include "tests/pipeline/folder.h"
 
 enum { FRAMES = 30, STREAMS = 5 };
@@ -208,6 +210,54 @@ static void a_stop_ends_all_with_whole_outputs(void **state)
     sac_pipeline_destroy(&p.pipe);
 }
 
+static sac_pipeline *stopped_pipe;
+static pthread_t     run_thread;
+static atomic_bool   run_waits;
+
+/* Holds the thread of the run until all streams have ended without it, as a busy machine may. */
+static void wait_for_streams(int sig)
+{
+    (void)sig;
+    atomic_store(&run_waits, true);
+    for (int i = 0; i < STREAMS; i++)
+        while (!atomic_load(&stopped_pipe->streams[i].finished))
+            usleep(1000);
+}
+
+static int hold_and_stop(void *user, const sac_frame *frame, const struct sac_track *tracks,
+                         size_t n)
+{
+    int *frames = user;
+    (void)frame;
+    (void)tracks;
+    (void)n;
+    if (++*frames != 12)
+        return 0;
+    pthread_kill(run_thread, SIGUSR1);
+    while (!atomic_load(&run_waits))
+        usleep(1000);
+    sac_pipeline_stop(stopped_pipe);
+    return 0;
+}
+
+static void a_stop_is_told_by_a_run_that_learns_it_late(void **state)
+{
+    (void)state;
+    struct sac_stream_params   streams[STREAMS];
+    struct sac_pipeline_params params = several(streams, true);
+    int                        frames = 0;
+    run_thread = pthread_self();
+    signal(SIGUSR1, wait_for_streams);
+    params.job.queue_length = 1;
+    params.on_frame = hold_and_stop;
+    params.on_frame_user = &frames;
+    assert_sac_ok(sac_pipeline_create(test_context(), &params, &stopped_pipe));
+    assert_sac_error(sac_pipeline_run(stopped_pipe), SAC_ERR_CANCELLED);
+    assert_in_range(frames, 12, STREAMS * FRAMES - 1);
+    sac_pipeline_destroy(&stopped_pipe);
+    signal(SIGUSR1, SIG_DFL);
+}
+
 static void *run_main(void *pipe)
 {
     assert_sac_ok(sac_pipeline_run(pipe));
@@ -359,6 +409,7 @@ int main(void)
         cmocka_unit_test_teardown(each_stream_is_as_it_is_alone, remove_outputs),
         cmocka_unit_test_teardown(faults_stay_with_their_stream, remove_outputs),
         cmocka_unit_test_teardown(a_stop_ends_all_with_whole_outputs, remove_outputs),
+        cmocka_unit_test_teardown(a_stop_is_told_by_a_run_that_learns_it_late, remove_outputs),
         cmocka_unit_test_teardown(a_stuck_sink_holds_nobody_else_up, remove_outputs),
         cmocka_unit_test_teardown(a_fault_does_not_wait_for_the_next_frames_time, remove_outputs),
         cmocka_unit_test_teardown(all_or_none_have_detections, remove_outputs),
