@@ -159,6 +159,8 @@ static AVCodecContext *open_audio(struct writer *w)
     if (strcmp(name, "truehd") == 0) { /* has neither low rates nor one channel */
         avc->sample_rate = 48000;
         avc->ch_layout = (AVChannelLayout)AV_CHANNEL_LAYOUT_STEREO;
+        if (avcodec_version() >= AV_VERSION_INT(61, 0, 0)) /* FFmpeg 7 takes planes alone */
+            avc->sample_fmt = AV_SAMPLE_FMT_S16P;
     }
     avc->strict_std_compliance = FF_COMPLIANCE_EXPERIMENTAL;
     avc->time_base = (AVRational){1, avc->sample_rate};
@@ -201,6 +203,18 @@ static void write_video(struct writer *w)
     encode(w, w->video, NULL, 0, 1);
 }
 
+/* Sample i of those that lie one channel beside the other, or of planes. */
+static void put_sample(AVFrame *sound, int channels, int i, double value)
+{
+    bool  planar = av_sample_fmt_is_planar(sound->format);
+    void *plane = sound->extended_data[planar ? i % channels : 0];
+    int   at = planar ? i / channels : i;
+    if (av_get_packed_sample_fmt(sound->format) == AV_SAMPLE_FMT_S16)
+        ((int16_t *)plane)[at] = (int16_t)(value * 32767);
+    else
+        ((float *)plane)[at] = (float)value;
+}
+
 static void write_audio(struct writer *w)
 {
     const struct clip *c = w->clip;
@@ -216,13 +230,8 @@ static void write_audio(struct writer *w)
         sound->sample_rate = w->audio->sample_rate;
         av_channel_layout_copy(&sound->ch_layout, &w->audio->ch_layout);
         need(av_frame_get_buffer(sound, 0), "sound");
-        for (int i = 0; i < size * channels; i++) {
-            double value = 0.3 * sin(0.1 * (double)(at + i / channels));
-            if (sound->format == AV_SAMPLE_FMT_S16)
-                ((int16_t *)sound->data[0])[i] = (int16_t)(value * 32767);
-            else
-                ((float *)sound->data[0])[i] = (float)value;
-        }
+        for (int i = 0; i < size * channels; i++)
+            put_sample(sound, channels, i, 0.3 * sin(0.1 * (double)(at + i / channels)));
         sound->pts = offset + at;
         encode(w, w->audio, sound, 1, c->audio);
         av_frame_free(&sound);
