@@ -5,14 +5,22 @@
 
 static int cards, samples, initialised;
 
+/* As in NVML's own header, and named as in observe/gpu.c: UBSan compares the types of functions. */
+struct nvml_utilisation {
+    unsigned gpu, memory; /* per cent */
+};
+struct nvml_memory {
+    unsigned long long total, free, used;
+};
+
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
 int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **out);
 int nvmlDeviceGetName(void *device, char *name, unsigned length);
-int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]);
+int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilisation *out);
 int nvmlDeviceGetDecoderUtilization(void *device, unsigned *utilisation, unsigned *period_us);
 int nvmlDeviceGetEncoderUtilization(void *device, unsigned *utilisation, unsigned *period_us);
-int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3]);
+int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *out);
 int fake_nvml_initialised(void);
 
 int nvmlInit_v2(void)
@@ -43,11 +51,10 @@ int nvmlDeviceGetName(void *device, char *name, unsigned length)
 }
 
 /* 100, 50, 100, 50, ... per cent */
-int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2])
+int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilisation *out)
 {
     (void)device;
-    out[0] = samples++ % 2 ? 50 : 100;
-    out[1] = 7;
+    *out = (struct nvml_utilisation){.gpu = samples++ % 2 ? 50 : 100, .memory = 7};
     return 0;
 }
 
@@ -67,12 +74,12 @@ int nvmlDeviceGetEncoderUtilization(void *device, unsigned *utilisation, unsigne
     return 3; /* not supported: a card without one */
 }
 
-int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3])
+int nvmlDeviceGetMemoryInfo(void *device, struct nvml_memory *out)
 {
     (void)device;
-    out[0] = 1000;
-    out[2] = samples == 1 ? 600 : 400;
-    out[1] = out[0] - out[2];
+    out->total = 1000;
+    out->used = samples == 1 ? 600 : 400;
+    out->free = out->total - out->used;
     return 0;
 }
 
