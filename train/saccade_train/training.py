@@ -34,6 +34,7 @@ def join_processes(args):
     if cuda:
         args.device = f"cuda:{os.environ['LOCAL_RANK']}"
         torch.cuda.set_device(args.device)
+    os.environ.setdefault("USE_LIBUV", "0")  # the default since PyTorch 2.4, which Debian 13's lacks
     dist.init_process_group("nccl" if cuda else "gloo")
     return dist.get_rank()
 
