@@ -45,7 +45,11 @@ struct sac_device_ops {
     const char *name;        /* "cpu", "cuda" */
     const char *build;       /* "CUDA 13.0, for compute 9.0"; NULL: no details */
     bool        host_memory; /* the host may use its addresses, so nothing has to be transferred */
-    int         batch_best;  /* best number of frames in a run of a detector; 0: one */
+    /* How networks run. */
+    int batch_best; /* best number of frames in a run of a detector; 0: one */
+    int batch_step; /* from one size of batch that has a plan to the next smaller one; 0: 2 */
+    int run_cost;   /* of a run beside its images, in images: launches, idle cores */
+    int warm_runs;  /* of a size until it is as fast as it gets; 0: its first run is */
     /* Whether `auto` may choose it: is everything present that a run needs? missing: what is not.
      * NULL: always. */
     enum sac_device_service (*service)(char *missing, size_t size);
@@ -251,6 +255,15 @@ sac_result sac_buffer_create(sac_device *dev, size_t bytes, const char *owner,
  * params.host_limit_bytes. */
 sac_result sac_host_buffer_create(sac_device *dev, size_t bytes, const char *owner,
                                   struct sac_buffer **out);
+/* Host memory beside `bytes` at `at` of the device's, for what is copied between the two: that
+ * memory itself where the host uses it, so that the copy is none. close accepts a zeroed struct. */
+struct sac_mirror {
+    void              *data;
+    struct sac_buffer *buf; /* NULL: data is `at` */
+};
+sac_result sac_mirror_open(sac_device *dev, void *at, size_t bytes, const char *owner,
+                           struct sac_mirror *out);
+void       sac_mirror_close(struct sac_mirror *mirror);
 /* For the device itself: it does not keep the device open, and is released in ops->rest. */
 sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owner, bool host,
                                  struct sac_buffer **out);
@@ -317,7 +330,8 @@ void sac_device_memory_by_use(const sac_device *dev, uint64_t live[SAC_MEMORY_US
                               uint64_t peak[SAC_MEMORY_USE_COUNT]);
 
 /* Every transfer between host and device, and every copy of frame data on a device, goes through
- * here. what: operation and tensor or frame, for the sentence that strict mode fails with. */
+ * here. A copy between the host and a device that uses its memory is not counted. what: operation
+ * and tensor or frame, for the sentence that strict mode fails with. */
 sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
                            size_t bytes, enum sac_copy_kind kind, enum sac_copy_reason reason,
                            const char *what);

@@ -53,6 +53,12 @@ sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_re
     return count(dev, bytes, crosses, reason, what);
 }
 
+/* What the host and a device that uses its memory hand to each other is nothing to count. */
+static bool is_counted(const sac_device *dev, enum sac_copy_kind kind)
+{
+    return kind == SAC_COPY_ON_DEVICE || !dev->ops->host_memory;
+}
+
 sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
                            size_t bytes, enum sac_copy_kind kind, enum sac_copy_reason reason,
                            const char *what)
@@ -60,7 +66,9 @@ sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst
     if (bytes && (!dst || !src))
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: a copy of %zu bytes without an address", what,
                         bytes);
-    sac_result res = count(dev, bytes, kind != SAC_COPY_ON_DEVICE, reason, what);
+    sac_result res = SAC_OK;
+    if (is_counted(dev, kind))
+        res = count(dev, bytes, kind != SAC_COPY_ON_DEVICE, reason, what);
     return res == SAC_OK && bytes ? dev->ops->copy(dev, stream, dst, src, bytes, kind) : res;
 }
 
@@ -72,7 +80,9 @@ sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
     if (bytes && (!r->dst || !r->src))
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: a copy of %zu bytes without an address", what,
                         bytes);
-    sac_result res = count(dev, bytes, kind != SAC_COPY_ON_DEVICE, reason, what);
+    sac_result res = SAC_OK;
+    if (is_counted(dev, kind))
+        res = count(dev, bytes, kind != SAC_COPY_ON_DEVICE, reason, what);
     if (res == SAC_OK && bytes && dev->ops->copy_rows)
         return dev->ops->copy_rows(dev, stream, r, kind);
     for (size_t y = 0; res == SAC_OK && bytes && y < (size_t)r->rows; y++)

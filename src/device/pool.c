@@ -348,6 +348,24 @@ sac_result sac_host_buffer_create(sac_device *dev, size_t bytes, const char *own
     return create(dev->host_pool ? dev->host_pool : dev->pool, bytes, owner, false, out);
 }
 
+sac_result sac_mirror_open(sac_device *dev, void *at, size_t bytes, const char *owner,
+                           struct sac_mirror *out)
+{
+    struct sac_buffer *buf = NULL;
+    sac_result         res = SAC_OK;
+    if (dev->host_pool)
+        res = sac_host_buffer_create(dev, bytes, owner, &buf);
+    if (res == SAC_OK)
+        *out = (struct sac_mirror){buf ? sac_buffer_data(buf) : at, buf};
+    return res;
+}
+
+void sac_mirror_close(struct sac_mirror *mirror)
+{
+    sac_buffer_unref(&mirror->buf);
+    mirror->data = NULL;
+}
+
 sac_result sac_buffer_create_own(sac_device *dev, size_t bytes, const char *owner, bool host,
                                  struct sac_buffer **out)
 {

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heads/buckets.h"
 
+#include "base/range.h"
 #include "vision/fit.h"
 #include "engine/kernel/layout.h"
 #include "engine/model/model.h"
 
-enum {
-    STEP = 4,     /* from one size to the next: each needs a plan and its tensors */
-    RUN_COST = 3, /* overhead of one run, in images: launches and idle cores */
-    LEFT_MAX = 1024
-};
+enum { LEFT_MAX = 1024 };
 
 /* ---- marks ---- */
 
@@ -65,13 +62,14 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
                             const struct sac_preprocess *pre, const struct sac_feed *feed,
                             int batch_max, bool patient, const char *owner)
 {
-    int sizes[SAC_BUCKETS_MAX], count = 0;
+    const int step = SAC_MAX(dev->ops->batch_step, 2);
+    int       sizes[SAC_BUCKETS_MAX], count = 0;
     *b = (struct sac_buckets){
         .dev = dev, .model = model, .pre = *pre, .feed = {.count = 1}, .owner = owner};
     if (feed)
         b->feed = *feed;
     for (int size = batch_max; size > 1 && count < SAC_BUCKETS_MAX - 1;
-         size = size / STEP < STEP ? 1 : size / STEP)
+         size = size / step < step ? 1 : size / step)
         sizes[count++] = size;
     sizes[count++] = 1;
     b->count = count;
@@ -116,8 +114,8 @@ void sac_buckets_finish(struct sac_buckets *b)
     *b = (struct sac_buckets){0};
 }
 
-/* The cheapest way to cut `left` images, where a run costs its bucket's size and RUN_COST: a bucket
- * that is not full costs as much as a full one. */
+/* The cheapest way to cut `left` images, where a run costs its bucket's size and the device's
+ * run_cost: a bucket that is not full costs as much as a full one. */
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
 {
     int                cost[LEFT_MAX + 1], first[LEFT_MAX + 1];
@@ -130,7 +128,8 @@ struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
     for (int m = 1; m <= left; m++) {
         cost[m] = INT32_MAX;
         for (int i = 0; i < b->count; i++) {
-            int own = b->list[i].size + RUN_COST + cost[SAC_MAX(m - b->list[i].size, 0)];
+            const int size = b->list[i].size;
+            const int own = size + b->dev->ops->run_cost + cost[SAC_MAX(m - size, 0)];
             if (own <= cost[m]) {
                 cost[m] = own;
                 first[m] = i;
@@ -156,30 +155,58 @@ static sac_result ensure_input(struct sac_buckets *b, struct sac_bucket *bucket)
     return res == SAC_OK ? b->dev->ops->stream_after(b->dev, b->stream, NULL) : res;
 }
 
+/* The host's time of a stage, in a profiler's timeline too. */
+static int64_t stage_begin(const char *name)
+{
+    sac_range_push(name);
+    return sac_time_ns();
+}
+
+static void stage_end(int64_t begun_ns, int64_t *ns)
+{
+    *ns += sac_time_ns() - begun_ns;
+    sac_range_pop();
+}
+
 static sac_result mark(const struct sac_buckets *b, const struct sac_marks *marks, int which)
 {
     return marks ? b->dev->ops->event_record(marks->at[which], b->stream) : SAC_OK;
 }
 
-sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
-                          const struct sac_preprocess_job *jobs, int n,
-                          const struct sac_marks *marks)
+static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
+                             const struct sac_preprocess_job *jobs, int n,
+                             const struct sac_marks *marks)
 {
     sac_result res = ensure_input(b, bucket);
     if (res == SAC_OK)
         res = mark(b, marks, SAC_MARK_BEGIN);
     if (res == SAC_OK)
         res = sac_preprocess_run_on(b->dev, b->stream, &b->pre, jobs, n, bucket->in);
-    if (res == SAC_OK)
-        res = mark(b, marks, SAC_MARK_INPUT);
+    return res == SAC_OK ? mark(b, marks, SAC_MARK_INPUT) : res;
+}
+
+static sac_result run_network(struct sac_buckets *b, struct sac_bucket *bucket,
+                              const struct sac_marks *marks)
+{
     if (bucket->varies)
         drop_outputs(b, bucket);
-    if (res == SAC_OK)
-        res = sac_model_run_on(b->model, b->stream, bucket->inputs, bucket->out);
+    sac_result res = sac_model_run_on(b->model, b->stream, bucket->inputs, bucket->out);
     if (res == SAC_OK && !bucket->varies)
         bucket->varies = sac_model_shapes_vary(b->model);
+    return res == SAC_OK ? mark(b, marks, SAC_MARK_OUTPUT) : res;
+}
+
+sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
+                          const struct sac_preprocess_job *jobs, int n,
+                          const struct sac_marks *marks, struct sac_run_times *times)
+{
+    int64_t    begun = stage_begin("preprocess");
+    sac_result res = make_input(b, bucket, jobs, n, marks);
+    stage_end(begun, &times->preprocess_ns);
+    begun = stage_begin("inference");
     if (res == SAC_OK)
-        res = mark(b, marks, SAC_MARK_OUTPUT);
+        res = run_network(b, bucket, marks);
+    stage_end(begun, &times->inference_ns);
     if (sac_is_out_of_memory(res))
         bucket_finish(b, bucket);
     return res;
@@ -187,10 +214,10 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
 
 static sac_result warm_up(struct sac_buckets *b, struct sac_bucket *bucket)
 {
-    sac_result res = SAC_OK;
-    for (int turn = 0; turn < 3 && res == SAC_OK; turn++) /* as often as it takes to become one
-                                                             launch */
-        res = sac_bucket_run(b, bucket, NULL, 0, NULL);
+    struct sac_run_times times = {0};
+    sac_result           res = SAC_OK;
+    for (int turn = 0; turn < b->dev->ops->warm_runs && res == SAC_OK; turn++)
+        res = sac_bucket_run(b, bucket, NULL, 0, NULL, &times);
     sac_result waited = b->dev->ops->stream_wait(b->stream);
     return res == SAC_OK ? waited : res;
 }

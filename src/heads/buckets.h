@@ -5,7 +5,7 @@
  *     res = sac_buckets_init(&b, dev, model, &pre, 32);
  *     for (int done = 0, n; done < total; done += n) {
  *         struct sac_bucket *bucket = sac_buckets_next(&b, total - done, &n);
- *         res = sac_bucket_run(&b, bucket, jobs + done, n, NULL);
+ *         res = sac_bucket_run(&b, bucket, jobs + done, n, NULL, &times);
  *         ... queue what reads bucket->out on b.stream; the next run of the bucket comes behind it
  *     }
  *     sac_buckets_finish(&b);
@@ -16,7 +16,7 @@
 #include "device/device.h"
 #include "heads/heads.h"
 
-enum { SAC_BUCKETS_MAX = 8 };
+enum { SAC_BUCKETS_MAX = 11 };
 
 struct sac_bucket {
     int         size;
@@ -54,13 +54,14 @@ void sac_buckets_finish(struct sac_buckets *b);
  * room for. */
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);
 /* Queue preprocessing and the network for n images; further images of the bucket are undefined.
- * marks: NULL, or the first three are recorded.
+ * marks: NULL, or the first three are recorded. times: of the host's part, added.
  * Errors   those of sac_preprocess_run and sac_model_run; the bucket's memory is then freed. */
 sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
                           const struct sac_preprocess_job *jobs, int n,
-                          const struct sac_marks *marks);
-/* Plan and run once each bucket, the largest first, so that later runs find all they need. Buckets
- * without enough memory are dropped, which is logged; the smallest one is required. */
+                          const struct sac_marks *marks, struct sac_run_times *times);
+/* Plan and run each bucket as often as the device asks, the largest first, so that later runs find
+ * all they need. Buckets without enough memory are dropped, which is logged; the smallest one is
+ * required. */
 sac_result sac_buckets_warm_up(struct sac_buckets *b);
 /* After a call that failed with res: where memory was short, the largest bucket is dropped, which
  * is logged. false: another fault, or there is no smaller bucket. */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/range.h"
 #include "device/device.h"
 #include "vision/fit.h"
 #include "engine/model/model.h"
@@ -192,7 +191,7 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
     det->jobs = sac_calloc((size_t)det->batch, sizeof *det->jobs);
     if (!det->jobs)
         return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for a detector");
-    return det->dev->ops->host_memory ? SAC_OK : sac_detector_device_open(det);
+    return sac_detector_device_open(det);
 }
 
 sac_result sac_detector_create(sac_device *dev, const char *model_path,
@@ -269,76 +268,7 @@ sac_result sac_detector_decode_image(struct sac_detector *det, int image,
     return SAC_OK;
 }
 
-static sac_result make_input(struct sac_detector *det, sac_frame *const *frames, int n,
-                             sac_tensor **out)
-{
-    const struct sac_preprocess *pre = &det->contract.pre;
-    struct sac_tensor_desc       desc = sac_preprocess_desc(pre, n);
-    sac_result                   res = sac_tensor_create(det->dev, &desc, "detector input", out);
-    for (int i = 0; i < n; i++)
-        det->jobs[i] = (struct sac_preprocess_job){.frame = frames[i]};
-    if (res == SAC_OK)
-        res = sac_preprocess_run(det->dev, pre, det->jobs, n, *out);
-    return res;
-}
-
-static sac_result decode_batch(struct sac_detector *det, sac_tensor *const *out,
-                               sac_frame *const *frames, int n, struct sac_detections *found)
-{
-    sac_result res = sac_head_outputs_load(&det->outputs, det->dev, det->model, out, n);
-    for (int i = 0; i < n && res == SAC_OK; i++) {
-        const struct sac_rect    whole = {0, 0, (float)frames[i]->width, (float)frames[i]->height};
-        const struct sac_fit_map map = sac_fit_map_of(&det->contract.pre, &whole);
-        res = sac_detector_decode_image(det, i, &map, &found[i]);
-    }
-    return res;
-}
-
 static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, int n,
-                            struct sac_detections *found)
-{
-    sac_tensor *pixels = NULL, *in[SAC_FEED_INPUTS_MAX] = {NULL},
-               *out[SAC_HEAD_OUTPUTS_MAX] = {NULL};
-    int64_t begin = sac_time_ns();
-    sac_range_push("preprocess");
-    sac_result res = make_input(det, frames, n, &pixels);
-    if (res == SAC_OK)
-        res = sac_feed_make(&det->view.feed, det->dev, det->model, pixels, in);
-    sac_range_pop();
-    int64_t prepared = sac_time_ns();
-    sac_range_push("inference");
-    if (res == SAC_OK)
-        res = sac_model_run(det->model, in, out);
-    sac_range_pop();
-    int64_t inferred = sac_time_ns();
-    sac_range_push("head");
-    if (res == SAC_OK)
-        res = decode_batch(det, out, frames, n, found);
-    sac_range_pop();
-    det->times.preprocess_ns += prepared - begin;
-    det->times.inference_ns += inferred - prepared;
-    det->times.head_ns += sac_time_ns() - inferred;
-    for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++)
-        sac_tensor_unref(&out[i]);
-    sac_feed_release(in);
-    sac_tensor_unref(&pixels);
-    return res;
-}
-
-/* What does not fill a batch goes in powers of two: every number of frames would be one more plan
- * of the network, with its memory. */
-static int batch_for(const struct sac_detector *det, int left)
-{
-    int n = 1;
-    if (left >= det->batch)
-        return det->batch;
-    while (2 * n <= left)
-        n *= 2;
-    return n;
-}
-
-/* On a device of its own memory. */
-static sac_result run_there(struct sac_detector *det, sac_frame *const *frames, int n,
                             struct sac_detections *found)
 {
     struct sac_detector_times t;
@@ -347,9 +277,10 @@ static sac_result run_there(struct sac_detector *det, sac_frame *const *frames, 
         res = sac_detector_end(det, 0, found, &t);
     if (res != SAC_OK)
         return res;
-    det->times.preprocess_ns += t.prepared_ns - t.begun_ns;
-    det->times.inference_ns += t.queued_ns - t.prepared_ns + t.arrived_ns - t.waited_ns;
-    det->times.head_ns += t.ended_ns - t.arrived_ns;
+    const struct sac_run_times times = sac_detector_run_times(&t);
+    det->times.preprocess_ns += times.preprocess_ns;
+    det->times.inference_ns += times.inference_ns;
+    det->times.head_ns += times.head_ns;
     return SAC_OK;
 }
 
@@ -362,9 +293,8 @@ sac_result sac_detector_run(sac_detector *det, sac_frame *const *frames, int n,
     sac_result res = SAC_OK;
     det->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
     for (int i = 0, batch; i < n && res == SAC_OK; i += batch) {
-        batch = det->device ? SAC_MIN(n - i, det->batch) : batch_for(det, n - i);
-        res = det->device ? run_there(det, frames + i, batch, found + i)
-                          : run_batch(det, frames + i, batch, found + i);
+        batch = SAC_MIN(n - i, det->batch);
+        res = run_batch(det, frames + i, batch, found + i);
     }
     return res;
 }

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A detector from inside: its two ways of running.
- *
- * On a device whose memory is the host's a batch is done when run returns (detector.c). On another
- * one (detector_device.c) a batch is begun, which queues everything down to the copy of its boxes,
+/* A detector from inside. A batch is begun, which queues everything down to the copy of its boxes,
  * and ended, which waits for them: between the two the next one can be begun, so the device never
- * runs dry.
+ * runs dry. On the CPU, whose streams run at once, it is done when begin returns.
  *
  *     res = sac_detector_begin(det, 0, frames, n);
  *     res = sac_detector_begin(det, 1, others, m);
@@ -21,11 +18,22 @@ enum { SAC_DETECTOR_SLOTS = 2 }; /* batches under way at once */
 /* What the host did when for a batch, and the device's own times. Monotonic clock; 0: not
  * measured. */
 struct sac_detector_times {
-    int64_t begun_ns, prepared_ns, queued_ns; /* begin */
-    int64_t waited_ns, arrived_ns, ended_ns;  /* end: from waited to arrived the thread slept */
-    int64_t gpu_ns[SAC_MARK_COUNT - 1];       /* preprocess, network, head; 0 where not timed */
+    /* begin: preprocessing, the network and the head of all parts, laid end to end */
+    int64_t begun_ns, prepared_ns, queued_ns, decoded_ns;
+    int64_t waited_ns, arrived_ns, ended_ns; /* end: from waited to arrived the thread slept */
+    int64_t gpu_ns[SAC_MARK_COUNT - 1];      /* preprocess, network, head; 0 where not timed */
     int64_t gpu_begun_ns; /* when the device began, on the host's clock; 0: not known */
 };
+
+/* How long each stage took the host. */
+static inline struct sac_run_times sac_detector_run_times(const struct sac_detector_times *t)
+{
+    return (struct sac_run_times){
+        .begun_ns = t->begun_ns,
+        .preprocess_ns = t->prepared_ns - t->begun_ns,
+        .inference_ns = t->queued_ns - t->prepared_ns + t->arrived_ns - t->waited_ns,
+        .head_ns = t->decoded_ns - t->queued_ns + t->ended_ns - t->arrived_ns};
+}
 
 /* A run of the network within a batch. */
 struct sac_detector_part {
@@ -40,9 +48,10 @@ struct sac_detector_part {
 /* A batch under way. */
 struct sac_detector_slot {
     int                       n, part_count;
-    struct sac_detector_part *parts;        /* [batch] */
-    struct sac_fit_map       *maps;         /* [batch] */
-    struct sac_buffer        *boxes, *host; /* in device memory, and where they arrive */
+    struct sac_detector_part *parts; /* [batch] */
+    struct sac_fit_map       *maps;  /* [batch] */
+    struct sac_buffer        *boxes; /* in device memory */
+    struct sac_mirror         host;  /* where they arrive */
     struct sac_event         *done;
     struct sac_detector_times times;
 };
@@ -75,7 +84,7 @@ struct sac_detector {
     struct sac_head_outputs     outputs;
     struct sac_preprocess_job  *jobs; /* [batch] */
     struct sac_run_times        times;
-    struct sac_detector_device *device; /* NULL: the device's memory is the host's */
+    struct sac_detector_device *device;
 };
 
 /* detector_classes.c: list as params.classes. */
@@ -86,7 +95,7 @@ sac_result sac_detector_choose_classes(struct sac_detector *det, const char *lis
 sac_result sac_detector_decode_image(struct sac_detector *det, int image,
                                      const struct sac_fit_map *map, struct sac_detections *list);
 
-/* detector_device.c; only where det->device, which open makes. */
+/* detector_device.c */
 sac_result sac_detector_device_open(struct sac_detector *det);
 void sac_detector_device_close(struct sac_detector *det); /* waits for what is queued; half-built
                                                              too */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A detector on a device whose memory the host does not read: frames to boxes on one stream. Only
- * the boxes are copied to the host, some hundred bytes a frame. */
+/* Frames to boxes on one stream. Only the boxes are copied to the host, some hundred bytes a
+ * frame. */
 #include <string.h>
 
 #include "vision/fit.h"
@@ -13,7 +13,7 @@ enum { BOXES_EXPECTED = 24, BOXES_LEAST = 4 }; /* in a frame: at first, and at l
 /* Log why the device cannot decode the outputs itself; the host does it then. */
 static void decode_on_host(struct sac_detector *det, const char *why)
 {
-    if (!det->device->on_host)
+    if (!det->device->on_host && !det->dev->ops->host_memory)
         sac_log(det->dev->ctx, SAC_LOG_WARN,
                 "%s: head '%s' is decoded on the host, %s: the network's outputs are copied to it",
                 sac_model_path(det->model), det->head->name, why);
@@ -82,8 +82,8 @@ static void slot_close(struct sac_detector *det, struct sac_detector_slot *slot)
     }
     if (slot->done)
         det->dev->ops->event_destroy(&slot->done);
+    sac_mirror_close(&slot->host);
     sac_buffer_unref(&slot->boxes);
-    sac_buffer_unref(&slot->host);
     sac_free(slot->parts);
     sac_free(slot->maps);
 }
@@ -155,12 +155,12 @@ static sac_result ensure_boxes(struct sac_detector *det, struct sac_detector_slo
 {
     const size_t bytes = (size_t)det->batch * list_bytes(det, 1);
     sac_result   res = SAC_OK;
-    if (slot->boxes && slot->host)
+    if (slot->host.data)
         return SAC_OK;
-    if (!slot->host)
-        res = sac_host_buffer_create(det->dev, bytes, "boxes", &slot->host);
-    if (res == SAC_OK)
+    if (!slot->boxes)
         res = sac_buffer_create(det->dev, bytes, "boxes", &slot->boxes);
+    if (res == SAC_OK)
+        res = sac_mirror_open(det->dev, sac_buffer_data(slot->boxes), bytes, "boxes", &slot->host);
     /* Work queued on the device's own stream may still use this memory. */
     return res == SAC_OK ? det->dev->ops->stream_after(det->dev, det->device->buckets.stream, NULL)
                          : res;
@@ -187,8 +187,7 @@ static sac_result queue_head(struct sac_detector *det, struct sac_detector_slot 
     part->expected = (size_t)part->n * d->boxes_expected / 100 + 1;
     if (res == SAC_OK)
         res = sac_detect_fetch_begin(det->dev, d->buckets.stream, &d->spec, boxes, part->n,
-                                     part->expected,
-                                     (char *)sac_buffer_data(slot->host) + part->boxes_at);
+                                     part->expected, (char *)slot->host.data + part->boxes_at);
     return res;
 }
 
@@ -206,7 +205,7 @@ static sac_result keep_outputs(struct sac_detector *det, struct sac_detector_par
 /* ---- begin ---- */
 
 static sac_result queue_part(struct sac_detector *det, struct sac_detector_slot *slot,
-                             struct sac_detector_part *part)
+                             struct sac_detector_part *part, struct sac_run_times *times)
 {
     struct sac_detector_device *d = det->device;
     sac_result                  res = SAC_OK;
@@ -214,8 +213,7 @@ static sac_result queue_part(struct sac_detector *det, struct sac_detector_slot 
         res = sac_marks_create(det->dev, &part->marks);
     if (res == SAC_OK)
         res = sac_bucket_run(&d->buckets, part->bucket, det->jobs + part->first, part->n,
-                             d->timed ? &part->marks : NULL);
-    slot->times.queued_ns = sac_time_ns();
+                             d->timed ? &part->marks : NULL, times);
     if (res == SAC_OK && !d->laid_out)
         res = lay_out(det, part->bucket);
     if (res != SAC_OK || d->on_host)
@@ -246,6 +244,7 @@ sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *co
 {
     struct sac_detector_slot    *slot = &det->device->slots[index];
     const struct sac_preprocess *pre = &det->contract.pre;
+    struct sac_run_times         times = {0};
     sac_result                   res = SAC_OK;
     if (n < 1 || n > det->batch)
         return SAC_FAIL(det->dev->ctx, SAC_ERR_INTERNAL,
@@ -254,20 +253,23 @@ sac_result sac_detector_begin(struct sac_detector *det, int index, sac_frame *co
     slot->times = (struct sac_detector_times){.begun_ns = sac_time_ns()};
     slot->n = n;
     for (int i = 0; i < n; i++) {
+        if (!frames[i])
+            return SAC_FAIL(det->dev->ctx, SAC_ERR_ARG, "detector: frame %d of %d is missing", i, n);
         const struct sac_rect whole = {0, 0, (float)frames[i]->width, (float)frames[i]->height};
         slot->maps[i] = sac_fit_map_of(pre, &whole);
         det->jobs[i] = (struct sac_preprocess_job){.frame = frames[i]};
     }
     cut(det, slot);
-    slot->times.prepared_ns = sac_time_ns();
     for (int i = 0; i < slot->part_count && res == SAC_OK; i++) {
         if (det->device->laid_out && !det->device->on_host)
             slot->parts[i].boxes_at = (size_t)slot->parts[i].first * list_bytes(det, 1);
-        res = queue_part(det, slot, &slot->parts[i]);
+        res = queue_part(det, slot, &slot->parts[i], &times);
     }
     if (res == SAC_OK)
         res = det->dev->ops->event_record(slot->done, det->device->buckets.stream);
-    slot->times.queued_ns = sac_time_ns();
+    slot->times.prepared_ns = slot->times.begun_ns + times.preprocess_ns;
+    slot->times.queued_ns = slot->times.prepared_ns + times.inference_ns;
+    slot->times.decoded_ns = sac_time_ns();
     if (res != SAC_OK) {
         det->dev->ops->stream_wait(det->device->buckets.stream); /* what was queued reads the frames
                                                                   */
@@ -288,7 +290,7 @@ static sac_result take_boxes(struct sac_detector *det, struct sac_detector_slot 
 {
     struct sac_detector_device *d = det->device;
     char                       *boxes = (char *)sac_buffer_data(slot->boxes) + part->boxes_at;
-    char                       *host = (char *)sac_buffer_data(slot->host) + part->boxes_at;
+    char                       *host = (char *)slot->host.data + part->boxes_at;
     sac_result res = sac_detect_fetch_end(det->dev, d->fetch, &d->spec, boxes, part->n,
                                           &part->expected, host, found + part->first);
     d->boxes_expected = SAC_MAX(part->expected * 100 / (size_t)part->n, 100 * BOXES_LEAST);
@@ -382,11 +384,11 @@ sac_result sac_detector_warm_up(struct sac_detector *det)
 {
     struct sac_buckets *b = &det->device->buckets;
     sac_result          res = sac_buckets_warm_up(b);
-    if (res == SAC_OK && !det->device->laid_out)
+    if (res != SAC_OK || det->dev->ops->warm_runs == 0)
+        return res;
+    if (!det->device->laid_out)
         res = lay_out(det, &b->list[0]);
     for (int i = 0; i < SAC_DETECTOR_SLOTS && res == SAC_OK && !det->device->on_host; i++)
         res = ensure_boxes(det, &det->device->slots[i]);
-    if (res == SAC_OK && !det->device->on_host && !det->dev->ops->host_memory)
-        res = warm_up_head(det);
-    return res;
+    return res == SAC_OK && !det->device->on_host ? warm_up_head(det) : res;
 }

@@ -114,12 +114,7 @@ static void record(struct sac_ahead *a, const struct sac_detector_times *t, int 
                                               SAC_STAGE_HEAD};
     struct sac_job               *job = a->job;
     const struct sac_item *const *items = (const struct sac_item *const *)a->seen + first;
-    const struct sac_run_times    times = {
-           .begun_ns = t->begun_ns,
-           .preprocess_ns = t->prepared_ns - t->begun_ns,
-           .inference_ns = t->queued_ns - t->prepared_ns + t->arrived_ns - t->waited_ns,
-           .head_ns = t->ended_ns - t->arrived_ns,
-    };
+    const struct sac_run_times    times = sac_detector_run_times(t);
     for (int i = first; i < first + n; i++)
         a->seen[i]->times = times;
     if (!job->measures)
@@ -128,7 +123,9 @@ static void record(struct sac_ahead *a, const struct sac_detector_times *t, int 
     sac_job_time(job, SAC_STAGE_INFERENCE, times.inference_ns);
     sac_job_trace(job, SAC_STAGE_INFERENCE, t->prepared_ns, t->queued_ns, items, n);
     sac_job_trace(job, SAC_STAGE_INFERENCE, t->waited_ns, t->arrived_ns, items, n);
-    sac_job_record(job, SAC_STAGE_HEAD, t->arrived_ns, t->ended_ns, items, n);
+    sac_job_time(job, SAC_STAGE_HEAD, times.head_ns);
+    sac_job_trace(job, SAC_STAGE_HEAD, t->queued_ns, t->decoded_ns, items, n);
+    sac_job_trace(job, SAC_STAGE_HEAD, t->arrived_ns, t->ended_ns, items, n);
     int64_t begun = t->gpu_begun_ns;
     for (size_t i = 0; i < SAC_COUNT(stages) && t->gpu_ns[1]; i++) {
         sac_job_record_gpu(job, stages[i], begun, t->gpu_ns[i], items, n);

@@ -28,7 +28,7 @@ struct wave {
 /* Embeddings are on the embedder's device, even if the host can read them. */
 static bool has_remote_looks(const struct sac_job *job)
 {
-    return job->emb && job->emb->device;
+    return job->emb && job->ahead;
 }
 
 /* Whether waves take trips to a device: when embeddings or pixels are there. */

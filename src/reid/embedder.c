@@ -45,10 +45,7 @@ static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_par
                         pre->height, path, view.width, view.height);
     emb->dim = (int)view.output[0].desc.shape[1];
     emb->batch = sac_model_batches(emb->model) ? p->batch_max : 1;
-    emb->jobs = sac_calloc((size_t)emb->batch, sizeof *emb->jobs);
-    if (!emb->jobs)
-        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for an embedder");
-    return emb->dev->ops->host_memory ? SAC_OK : sac_embedder_device_open(emb);
+    return sac_embedder_device_open(emb);
 }
 
 sac_result sac_embedder_create(sac_device *dev, const char *model_path,
@@ -83,74 +80,14 @@ void sac_embedder_destroy(sac_embedder **emb_at)
     if (!emb)
         return;
     sac_embedder_device_close(emb);
-    sac_head_outputs_finish(&emb->outputs);
     sac_model_contract_finish(&emb->contract);
     sac_model_unref(&emb->model);
-    sac_free(emb->jobs);
     sac_device_unref(&emb->dev);
     sac_free(emb);
     *emb_at = NULL;
 }
 
 /* ---- a run ---- */
-
-static sac_result take_rows(struct sac_embedder *emb, sac_tensor *const *tensors, int n, float *out)
-{
-    sac_result res = sac_head_outputs_load(&emb->outputs, emb->dev, emb->model, tensors, n);
-    if (res != SAC_OK)
-        return res;
-    if (emb->outputs.image_elements[0] != (size_t)emb->dim)
-        return SAC_FAIL(emb->dev->ctx, SAC_ERR_FORMAT,
-                        "%s: a row of %zu numbers; its graph promised %d",
-                        sac_model_path(emb->model), emb->outputs.image_elements[0], emb->dim);
-    struct sac_head_tensor rows[SAC_HEAD_OUTPUTS_MAX];
-    sac_head_outputs_image(&emb->outputs, 0, rows);
-    return sac_embed_normalise(emb->dev, NULL, rows[0].data, SAC_F32, n, emb->dim, out);
-}
-
-static sac_result make_input(struct sac_embedder *emb, const sac_frame *frame,
-                             const struct sac_detection *boxes, int n, sac_tensor **out)
-{
-    const struct sac_preprocess *pre = &emb->contract.pre;
-    struct sac_tensor_desc       desc = sac_preprocess_desc(pre, n);
-    sac_result                   res = sac_tensor_create(emb->dev, &desc, "embedder input", out);
-    for (int i = 0; i < n; i++)
-        emb->jobs[i] = (struct sac_preprocess_job){
-            frame, sac_crop_of_box(&boxes[i], frame->width, frame->height)};
-    if (res == SAC_OK)
-        res = sac_preprocess_run(emb->dev, pre, emb->jobs, n, *out);
-    return res;
-}
-
-static sac_result run_batch(struct sac_embedder *emb, const sac_frame *frame,
-                            const struct sac_detection *boxes, int n, float *out)
-{
-    sac_tensor *in = NULL, *rows[1] = {NULL};
-    int64_t     begin = sac_time_ns();
-    sac_result  res = make_input(emb, frame, boxes, n, &in);
-    int64_t     prepared = sac_time_ns();
-    if (res == SAC_OK)
-        res = sac_model_run(emb->model, &in, rows);
-    int64_t inferred = sac_time_ns();
-    if (res == SAC_OK)
-        res = take_rows(emb, rows, n, out);
-    emb->times.preprocess_ns += prepared - begin;
-    emb->times.inference_ns += inferred - prepared;
-    emb->times.head_ns += sac_time_ns() - inferred;
-    sac_tensor_unref(&rows[0]);
-    sac_tensor_unref(&in);
-    return res;
-}
-
-/* Batches are powers of two: a network is planned once for each batch size, and each number of
- * people would need another plan, with its memory. */
-static int batch_for(const struct sac_embedder *emb, size_t left)
-{
-    int n = 1;
-    while (2 * n <= emb->batch && (size_t)(2 * n) <= left)
-        n *= 2;
-    return n;
-}
 
 sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                             const struct sac_detection *boxes, size_t n, float *out)
@@ -159,15 +96,8 @@ sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
     SAC_NEEDS(emb ? emb->dev->ctx : NULL, frame);
     SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, boxes, n);
     SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, out, n);
-    sac_result res = SAC_OK;
     emb->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
-    if (emb->device)
-        return sac_embedder_run_there(emb, frame, boxes, n, out);
-    for (size_t i = 0, batch; i < n && res == SAC_OK; i += batch) {
-        batch = (size_t)batch_for(emb, n - i);
-        res = run_batch(emb, frame, boxes + i, (int)batch, out + i * (size_t)emb->dim);
-    }
-    return res;
+    return sac_embedder_run_there(emb, frame, boxes, n, out);
 }
 
 /* ---- questions ---- */

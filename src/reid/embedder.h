@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internals of an embedder. On a device whose memory is not the host's (embedder_device.c) the
- * crops of many frames are queued at once, the rows stay there, and no thread waits. */
+/* Internals of an embedder. The crops of many frames are queued at once, the rows stay in the
+ * device's memory, and no thread waits. */
 #ifndef SAC_REID_EMBEDDER_H
 #define SAC_REID_EMBEDDER_H
 
@@ -32,13 +32,11 @@ struct sac_embedder {
     sac_model                  *model;
     struct sac_model_contract   contract;
     int                         dim, batch;
-    struct sac_head_outputs     outputs;
-    struct sac_preprocess_job  *jobs; /* [batch] */
     struct sac_run_times        times;
-    struct sac_embedder_device *device; /* NULL: the device's memory is the host's */
+    struct sac_embedder_device *device;
 };
 
-/* embedder_device.c; only with emb->device, which open creates. */
+/* embedder_device.c */
 sac_result sac_embedder_device_open(struct sac_embedder *emb);
 void       sac_embedder_device_close(struct sac_embedder *emb); /* waits for what is queued */
 sac_result sac_embedder_warm_up(struct sac_embedder *emb);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embeddings on a device whose memory the host does not read: crops of all frames of a batch in one
- * launch, as few runs of the network as its buckets allow, rows normalised to length 1 on the
- * device. */
+/* Embeddings: crops of all frames of a batch in one launch, as few runs of the network as its
+ * buckets allow, rows normalised to length 1 on the device. */
 #include "vision/embed.h"
 #include "vision/fit.h"
 #include "reid/embedder.h"
@@ -154,9 +153,11 @@ static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_fea
         struct sac_marks  *marks;
         res = next_marks(emb, slot, &marks);
         if (res == SAC_OK)
-            res = sac_bucket_run(&d->buckets, bucket, d->jobs + done, n, marks);
+            res = sac_bucket_run(&d->buckets, bucket, d->jobs + done, n, marks, &emb->times);
+        const int64_t made_ns = sac_time_ns();
         if (res == SAC_OK)
             res = take_rows(emb, bucket, n, sac_features_data(f) + (size_t)done * (size_t)emb->dim);
+        emb->times.head_ns += sac_time_ns() - made_ns;
         if (res == SAC_OK && marks)
             res = emb->dev->ops->event_record(marks->at[SAC_MARK_END], d->buckets.stream);
         if (res != SAC_OK)
@@ -211,15 +212,15 @@ sac_result sac_embedder_run_there(struct sac_embedder *emb, const sac_frame *fra
         return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for %zu crops", n);
     for (size_t i = 0; i < n; i++)
         d->frames[i] = (sac_frame *)frame;
-    sac_result res = sac_embedder_queue(emb, d->frames, boxes, (int)n, false, &f);
-    emb->times.preprocess_ns = sac_time_ns() - emb->times.begun_ns;
+    sac_result    res = sac_embedder_queue(emb, d->frames, boxes, (int)n, false, &f);
+    const int64_t queued_ns = sac_time_ns();
     if (res == SAC_OK)
         res = sac_device_copy(emb->dev, stream, out, sac_features_data(f),
                               n * (size_t)emb->dim * sizeof *out, SAC_COPY_DEVICE_TO_HOST,
                               SAC_COPY_TENSOR_DOWNLOAD, "embeddings for the host");
     if (res == SAC_OK)
         res = emb->dev->ops->stream_wait(stream);
-    emb->times.inference_ns = sac_time_ns() - emb->times.begun_ns - emb->times.preprocess_ns;
+    emb->times.inference_ns += sac_time_ns() - queued_ns;
     sac_features_unref(&f);
     return res;
 }

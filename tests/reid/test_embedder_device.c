@@ -61,8 +61,6 @@ static void check(sac_device *dev, sac_device *cpu, float cosine_min)
     struct sac_features *f = NULL;
     int64_t              gpu_ns = 0;
     make_frames(dev, cpu, frames, mine);
-    if (dev == cpu)
-        assert_sac_ok(sac_embedder_device_open(emb));
     assert_sac_ok(sac_embedder_warm_up(emb));
     sac_embedder_time(emb, true);
     for (int i = 0; i < BOXES; i++) {
