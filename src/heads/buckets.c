@@ -103,12 +103,17 @@ static void bucket_finish(struct sac_buckets *b, struct sac_bucket *bucket)
     drop_outputs(b, bucket);
 }
 
+static void release_all(struct sac_buckets *b)
+{
+    for (int i = 0; i < b->count; i++)
+        bucket_finish(b, &b->list[i]);
+}
+
 void sac_buckets_finish(struct sac_buckets *b)
 {
     if (b->stream)
         b->dev->ops->stream_wait(b->stream);
-    for (int i = 0; i < b->count; i++)
-        bucket_finish(b, &b->list[i]);
+    release_all(b);
     if (b->stream)
         b->dev->ops->stream_destroy(&b->stream);
     *b = (struct sac_buckets){0};
@@ -207,8 +212,8 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
     if (res == SAC_OK)
         res = run_network(b, bucket, marks);
     stage_end(begun, &times->inference_ns);
-    if (sac_is_out_of_memory(res))
-        bucket_finish(b, bucket);
+    if (sac_is_out_of_memory(res)) /* a smaller bucket may need what a larger one holds */
+        release_all(b);
     return res;
 }
 

@@ -55,7 +55,8 @@ void sac_buckets_finish(struct sac_buckets *b);
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);
 /* Queue preprocessing and the network for n images; further images of the bucket are undefined.
  * marks: NULL, or the first three are recorded. times: of the host's part, added.
- * Errors   those of sac_preprocess_run and sac_model_run; the bucket's memory is then freed. */
+ * Errors   those of sac_preprocess_run and sac_model_run; where memory was short,
+ * that of all buckets is then freed. */
 sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
                           const struct sac_preprocess_job *jobs, int n,
                           const struct sac_marks *marks, struct sac_run_times *times);

@@ -188,7 +188,9 @@ static void memory_that_runs_out_makes_batches_small(void **state)
     assert_int_equal(small.frames, 2 * FRAMES);
     assert_true(small.pool.bytes_peak <= params.job.device_params.memory_limit_bytes);
     params.job.device_params.memory_limit_bytes = 4 << 20;
-    assert_sac_error(sac_pipeline_create(test_context(), &params, &pipe), SAC_ERR_LIMIT);
+    assert_sac_ok(sac_pipeline_create(test_context(), &params, &pipe));
+    assert_sac_error(sac_pipeline_run(pipe), SAC_ERR_LIMIT);
+    sac_pipeline_destroy(&pipe);
 }
 
 static void bad_devices_are_refused(void **state)
