@@ -12,6 +12,7 @@
 
 #include <libswscale/swscale.h>
 
+#include "device/cpu/cpu.h"
 #include "vision/cpu/resample.h"
 
 struct scene {

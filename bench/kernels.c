@@ -7,8 +7,8 @@
 
 #include "bench/must.h"
 #include "vision/detect.h"
-#include "device/device.h"
 #include "vision/fit.h"
+#include "vision/vision.h"
 
 enum { FRAMES = 32, SETS = 3, REPEATS = 15, PER_REPEAT = 20 };
 
@@ -80,8 +80,8 @@ struct work {
 static void run_preprocess(void *arg, int turn)
 {
     struct work *w = arg;
-    must(w->dev->ops->preprocess(w->dev, w->stream, &w->pre, w->jobs[turn % SETS], FRAMES,
-                                 sac_tensor_data(w->out[turn % SETS])));
+    must(w->dev->ops->vision->preprocess(w->dev, w->stream, &w->pre, w->jobs[turn % SETS], FRAMES,
+                                         sac_tensor_data(w->out[turn % SETS])));
 }
 
 static sac_frame *noise(sac_device *dev, enum sac_pixel_format format, int width, int height,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 
 struct sac_device_params sac_device_params_default(void)
 {

@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device contract: one constant struct of function pointers per device. The common wrapper
- * (device.c, tensor.c, frame.c, vision/image.c) checks arguments once, so each device may trust its
- * input. The CPU device is the plain reference for all the others. */
+/* The device contract: one constant struct of function pointers per device, for its memory, queues,
+ * events, copies and graphs. The common wrapper (device.c, tensor.c, frame.c) checks arguments
+ * once, so each device may trust its input. The CPU device is the plain reference for all the
+ * others. */
 #ifndef SAC_DEVICE_DEVICE_H
 #define SAC_DEVICE_DEVICE_H
 
 #include <saccade/device.h>
 #include <saccade/frame.h>
-#include <saccade/image.h>
 #include <saccade/tensor.h>
 
 #include "base/base.h"
 #include "base/thread.h"
 
-struct sac_camera_job;
-struct sac_camera_move;
-struct sac_camera_pyramid;
-struct sac_detect_spec;
 struct sac_device_graph;
 struct sac_event; /* a point in a stream's work */
 struct sac_kernel_provider;
 struct sac_kernels;
-struct sac_looks_job;
 struct sac_operand;
 struct sac_stream; /* an ordered queue of work on a device; the CPU's runs at once */
+struct sac_vision_ops;
 
 enum sac_copy_kind { SAC_COPY_HOST_TO_DEVICE, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_ON_DEVICE };
 
@@ -114,32 +110,8 @@ struct sac_device_ops {
     sac_result (*copy_rows)(struct sac_device *dev, struct sac_stream *stream,
                             const struct sac_copy_rows *rows, enum sac_copy_kind kind);
 
-    /* Frames of a device with host_memory are upright; the others read through the orientation.
-     * What is written to is upright everywhere. */
-    sac_result (*preprocess)(struct sac_device *dev, struct sac_stream *stream,
-                             const struct sac_preprocess     *pre,
-                             const struct sac_preprocess_job *jobs, int n, void *dst);
-    sac_result (*convert)(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
-                          enum sac_filter filter, sac_frame *dst);
-    sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
-                       const struct sac_shape *shapes, int n);
-    /* See vision/detect.h. */
-    sac_result (*detect)(struct sac_device *dev, struct sac_stream *stream,
-                         const struct sac_detect_spec *spec, const void *const *tensors,
-                         const struct sac_fit_map *maps, int n, void *out);
-    /* See vision/embed.h. */
-    sac_result (*normalise)(struct sac_device *dev, struct sac_stream *stream, const void *in,
-                            enum sac_dtype dtype, int rows, int dim, float *out);
-    /* See vision/looks.h. */
-    sac_result (*looks)(struct sac_device *dev, struct sac_stream *stream,
-                        const struct sac_looks_job *job);
-    /* See vision/camera.h; jobs in host memory, out [n] in the device's. */
-    sac_result (*camera)(struct sac_device *dev, struct sac_stream *stream,
-                         const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
-    /* Memory for the work on many frames of such a size at once, so that the first ones find it.
-     * NULL: it needs none. */
-    sac_result (*camera_reserve)(struct sac_device *dev, struct sac_stream *stream,
-                                 const struct sac_camera_pyramid *like);
+    /* What it computes on pictures and boxes. */
+    const struct sac_vision_ops *vision; /* vision/vision.h */
 
     /* ---- networks; all NULL on the CPU, which engine/plan/providers.c knows ---- */
 
@@ -162,7 +134,6 @@ struct sac_device_ops {
                                struct sac_device_graph *graph);
     void (*graph_destroy)(struct sac_device *dev, struct sac_device_graph **graph);
 };
-extern const struct sac_device_ops sac_device_cpu;
 
 /* What a plug-in exports as sac_device_plugin_v1(). Sizes and number tell builds apart that would
  * misread each other's structs. */
@@ -191,10 +162,6 @@ struct sac_device_row {
 };
 extern const struct sac_device_row sac_device_rows[];
 extern const size_t                sac_device_row_count;
-
-/* What the CPU can do, detected once; SACCADE_CPU=ref|avx2|avx512 lowers it (for tests). */
-enum sac_cpu_level { SAC_CPU_REF = 0, SAC_CPU_AVX2, SAC_CPU_AVX512 };
-enum sac_cpu_level sac_cpu_level(void);
 
 struct sac_device {
     const struct sac_device_ops *ops;
@@ -344,15 +311,6 @@ sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
 sac_result sac_device_count_copy(sac_device *dev, size_t bytes, enum sac_copy_reason reason,
                                  const char *what);
 
-/* sac_preprocess_run on a stream; dst is the caller's to keep until that is done. */
-sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
-                                 const struct sac_preprocess     *pre,
-                                 const struct sac_preprocess_job *jobs, int n, sac_tensor *dst);
-
-/* sac_frame_convert under another reason: a copy stands in the ledger once. */
-sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
-                                 enum sac_copy_reason reason, const char *what);
-
 /* Where the planes of a pooled frame lie: pitches from format and size, returning the bytes of all;
  * then the addresses from that of the first. */
 size_t sac_frame_lay_out(sac_frame *frame);
@@ -369,13 +327,6 @@ void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own);
 /* Make the stream wait until the planes are complete. Everything that queues work on a frame calls
  * this first. */
 sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream);
-
-/* The same, and drawing, on a stream. */
-sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src,
-                                enum sac_filter filter, sac_frame *dst, enum sac_copy_reason reason,
-                                const char *what);
-sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame,
-                             const struct sac_shape *shapes, int n);
 
 /* How many planes a format has, and the bytes in a row and the rows of each. */
 struct sac_plane_layout {

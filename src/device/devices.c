@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/plugin.h"
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 
 static const struct sac_device_ops *cpu_ops(char *missing, size_t size)
 {

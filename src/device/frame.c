@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <saccade/image.h>
+
 #include "device/format.h"
 #include "device/uses.h"
 

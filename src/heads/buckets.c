@@ -2,9 +2,10 @@
 #include "heads/buckets.h"
 
 #include "base/range.h"
-#include "vision/fit.h"
 #include "engine/kernel/layout.h"
 #include "engine/model/model.h"
+#include "vision/fit.h"
+#include "vision/vision.h"
 
 enum { LEFT_MAX = 1024 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPU frames for an encoder on the host: converted on the GPU to the encoder's format, then copied
  * to page-locked memory. One frame is copied while the one before is encoded. */
-#include "device/device.h"
 #include "media/media.h"
+#include "vision/vision.h"
 
 enum { PICTURES = 3 }; /* being copied, and held by the encoder */
 

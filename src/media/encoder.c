@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <libavutil/opt.h>
+#include <saccade/image.h>
 
 #include "device/device.h"
 #include "media/media.h"

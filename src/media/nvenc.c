@@ -6,8 +6,8 @@
 
 #include <libavutil/hwcontext.h>
 
-#include "device/device.h"
 #include "media/media.h"
+#include "vision/vision.h"
 
 bool sac_nvenc_is(const char *encoder)
 {

@@ -8,7 +8,7 @@
 #include <saccade/doctor.h>
 
 #include "base/thread.h"
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 #include "engine/kernel/kernel.h"
 #include "media/capture.h"
 #include "engine/model/model.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/canvas.h"
 
-#include "device/device.h"
+#include "vision/vision.h"
 
 static sac_result open_canvas(struct sac_canvas *c, sac_device *dev)
 {

@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/device.h"
-#include "vision/fit.h"
 #include "media/media.h"
 #include "pipeline/output.h"
+#include "vision/fit.h"
+#include "vision/vision.h"
 
 enum { VIEWS_MAX = 4096, HELD_BYTES_MAX = 32 << 20, SETTLED_US = 5000000 };
 /* A view must be this much better to be cropped; a person who walks up to the camera is cropped

@@ -2,10 +2,10 @@
 /* The annotated video. */
 #include <string.h>
 
-#include "device/device.h"
 #include "pipeline/canvas.h"
 #include "pipeline/output.h"
 #include "pipeline/overlay.h"
+#include "vision/vision.h"
 
 struct video {
     struct sac_output  base;
@@ -32,7 +32,8 @@ static sac_result make_writable(struct sac_item *item)
     sac_frame_name(item->frame, "draw: copy of", what, sizeof what);
     sac_result res = sac_frame_create(item->frame->device, item->frame, &copy);
     if (res == SAC_OK)
-        res = sac_frame_convert_for(item->frame, SAC_FILTER_BILINEAR, copy, SAC_COPY_DRAW, what);
+        res =
+            sac_frame_convert_on(NULL, item->frame, SAC_FILTER_BILINEAR, copy, SAC_COPY_DRAW, what);
     if (res != SAC_OK) {
         sac_frame_unref(&copy);
         return res;

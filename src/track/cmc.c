@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/device.h"
 #include "device/format.h"
 #include "track/cmc.h"
+#include "vision/vision.h"
 
 static sac_device *device_of(const sac_frame *frame)
 {
@@ -16,8 +16,8 @@ bool sac_cmc_is_remote(const sac_frame *frame)
 bool sac_cmc_can_read(const sac_frame *frame)
 {
     const int least = SAC_CAMERA_SIZE_MIN, most = SAC_CAMERA_SIZE_MAX;
-    return (!device_of(frame) || frame->device->ops->camera) && sac_format_info_of(frame->format) &&
-           frame->width >= least && frame->width <= most &&
+    return (!device_of(frame) || frame->device->ops->vision->camera) &&
+           sac_format_info_of(frame->format) && frame->width >= least && frame->width <= most &&
            frame->height >= SAC_MAX(least, sac_camera_shrink(frame->width)) &&
            frame->height <= most;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "track/core.h"
+#include "vision/vision.h"
 
 /* A thousand tracks beside three hundred boxes fit, or 64 streams with a few dozen of both. */
 enum { ANSWER_BYTES = 2 << 20, LIST_BYTES = 192 << 10 };
@@ -252,9 +253,9 @@ sac_result sac_wave_warm_up(struct sac_wave *w)
 sac_result sac_wave_prepare(struct sac_wave *w, const sac_tracker *trk)
 {
     sac_result res = sac_wave_warm_up(w);
-    if (res != SAC_OK || !trk->cmc.dev || !w->dev->ops->camera_reserve)
+    if (res != SAC_OK || !trk->cmc.dev || !w->dev->ops->vision->camera_reserve)
         return res;
-    return w->dev->ops->camera_reserve(w->dev, w->stream, &trk->cmc.now);
+    return w->dev->ops->vision->camera_reserve(w->dev, w->stream, &trk->cmc.now);
 }
 
 /* ---- the trip ---- */
@@ -299,7 +300,8 @@ static sac_result queue_cameras(struct sac_wave *w)
     for (size_t i = 0; i < w->count; i++)
         if (is_remote_camera(w->members[i]))
             w->looks[n++] = w->members[i]->look;
-    return n ? w->dev->ops->camera(w->dev, w->stream, w->looks, n, sac_buffer_data(w->answers))
+    return n ? w->dev->ops->vision->camera(w->dev, w->stream, w->looks, n,
+                                           sac_buffer_data(w->answers))
              : SAC_OK;
 }
 
@@ -336,7 +338,7 @@ static sac_result queue_looks(struct sac_wave *w, size_t *first, float **out)
         *out += sac_look_ask_out(&trk->ask);
     }
     *first = i;
-    return job.ask_count ? w->dev->ops->looks(w->dev, w->stream, &job) : SAC_OK;
+    return job.ask_count ? w->dev->ops->vision->looks(w->dev, w->stream, &job) : SAC_OK;
 }
 
 static sac_result queue(struct sac_wave *w, const struct totals *t)
@@ -439,7 +441,7 @@ static sac_result queue_updates(struct sac_wave *w, size_t *first)
         add_updates(w, trk, &job);
     }
     *first = i;
-    return job.update_count ? w->dev->ops->looks(w->dev, w->stream, &job) : SAC_OK;
+    return job.update_count ? w->dev->ops->vision->looks(w->dev, w->stream, &job) : SAC_OK;
 }
 
 /* The trip has allocated enough memory: there are no more updates than rows asked about. */

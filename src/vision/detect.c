@@ -69,7 +69,7 @@ sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
                         (int)SAC_DETECT_CLASSES_MAX);
     if (s->keep < 1 || s->keep > SAC_MAX(s->cells, 1) || n < 0)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "head: %d boxes of %d images", s->keep, n);
-    return n ? dev->ops->detect(dev, stream, s, tensors, maps, n, out) : SAC_OK;
+    return n ? dev->ops->vision->detect(dev, stream, s, tensors, maps, n, out) : SAC_OK;
 }
 
 static sac_result copy_boxes(sac_device *dev, struct sac_stream *stream, void *host,

@@ -418,7 +418,7 @@ SAC_ANYWHERE int sac_detect_order(const struct sac_detection *a, const struct sa
 /* ---- running it ---- */
 
 #ifndef __CUDACC__
-#include "device/device.h"
+#include "vision/vision.h"
 
 /* What comes out lies in device memory: int32_t count[n], then from sac_detect_boxes_at on the
  * boxes of all images, packed, each image's best first. */

@@ -15,6 +15,7 @@ sac_result sac_embed_normalise(sac_device *dev, struct sac_stream *stream, const
     if (res == SAC_OK && dtype != SAC_F32 && dtype != SAC_F16)
         res = SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "embeddings of %s; have float32, float16",
                        sac_dtype_name(dtype));
-    return res == SAC_OK && rows ? dev->ops->normalise(dev, stream, in, dtype, rows, dim, out)
-                                 : res;
+    return res == SAC_OK && rows
+               ? dev->ops->vision->normalise(dev, stream, in, dtype, rows, dim, out)
+               : res;
 }

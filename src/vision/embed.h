@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "device/device.h"
+#include "vision/vision.h"
 
 enum { SAC_EMBED_LANES = 32 };
 

@@ -5,12 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include <saccade/image.h>
-
-#include "device/device.h"
 #include "device/format.h"
 #include "vision/fit.h"
 #include "vision/font.h"
+#include "vision/vision.h"
 
 /* Farther out a float no longer holds a pixel's place to 1/8. */
 static const float coordinate_max = 1 << 20;
@@ -126,7 +124,7 @@ sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
         if (i == 0 || jobs[i].frame != jobs[i - 1].frame)
             res = sac_frame_await(jobs[i].frame, stream);
     if (n && res == SAC_OK)
-        res = dev->ops->preprocess(dev, stream, pre, jobs, n, sac_tensor_data(dst));
+        res = dev->ops->vision->preprocess(dev, stream, pre, jobs, n, sac_tensor_data(dst));
     for (int i = 0; i < n; i++)
         if (i == 0 || jobs[i].frame != jobs[i - 1].frame)
             sac_frame_used(jobs[i].frame, stream);
@@ -174,16 +172,10 @@ sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src,
     if (res == SAC_OK)
         res = sac_frame_await(dst, stream);
     if (res == SAC_OK)
-        res = dev->ops->convert(dev, stream, src, filter, dst);
+        res = dev->ops->vision->convert(dev, stream, src, filter, dst);
     sac_frame_used(src, stream);
     sac_frame_used(dst, stream);
     return res;
-}
-
-sac_result sac_frame_convert_for(const sac_frame *src, enum sac_filter filter, sac_frame *dst,
-                                 enum sac_copy_reason reason, const char *what)
-{
-    return sac_frame_convert_on(NULL, src, filter, dst, reason, what);
 }
 
 sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst)
@@ -194,7 +186,7 @@ sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_f
     SAC_NEEDS(sac_device_context(src->device), dst->owner);
     char what[128];
     sac_frame_name(src, "conversion of", what, sizeof what);
-    return sac_frame_convert_for(src, filter, dst, SAC_COPY_FRAME_CONVERT, what);
+    return sac_frame_convert_on(NULL, src, filter, dst, SAC_COPY_FRAME_CONVERT, what);
 }
 
 /* ---- draw ---- */
@@ -226,7 +218,7 @@ sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame,
     }
     sac_result res = n > 0 ? sac_frame_await(frame, stream) : SAC_OK;
     if (res == SAC_OK && n > 0)
-        res = dev->ops->draw(dev, stream, frame, shapes, n);
+        res = dev->ops->vision->draw(dev, stream, frame, shapes, n);
     sac_frame_used(frame, stream);
     return res;
 }

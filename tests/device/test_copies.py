@@ -8,7 +8,7 @@ SRC = pathlib.Path(__file__).resolve().parents[2] / 'src'
 # A pattern, and how often each file may have it, with the reason.
 RULES = {
     # the ledger's entry has one call for bytes and one for rows; a conversion that only copies planes was
-    # counted by sac_frame_convert_for; a way to convolve is tried on random numbers before any frame comes
+    # counted by sac_frame_convert_on; a way to convolve is tried on random numbers before any frame comes
     r'\bcu(?:da)?Memcpy\w*\s*\(': {'device/cuda/memory.c': 2, 'vision/cuda/convert.c': 1,
                                     'engine/cuda/products/conv_trial.c': 3},
     # the devices' own copies are behind sac_device_copy and sac_device_copy_rows

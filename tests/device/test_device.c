@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 #include "tests/test.h"
 
 static void opens_by_name(void **state)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/gpu.h"
+#include "vision/vision.h"
 
 enum { MIB = 1 << 20 };
 static const uint64_t GIB = 1 << 30;
@@ -320,8 +321,8 @@ static void strict_mode_names_what_it_refuses(void **state)
     assert_refused(sac_device_copy(dev, NULL, sac_tensor_data(u), sac_tensor_data(t), 64,
                                    SAC_COPY_ON_DEVICE, SAC_COPY_TENSOR_LAYOUT, "head: head input"),
                    "tensor-layout", "head input", "cuda:0");
-    assert_refused(sac_frame_convert_for(there, SAC_FILTER_BILINEAR, odd, SAC_COPY_OVERLAY,
-                                         "overlay: frame 7"),
+    assert_refused(sac_frame_convert_on(NULL, there, SAC_FILTER_BILINEAR, odd, SAC_COPY_OVERLAY,
+                                        "overlay: frame 7"),
                    "overlay-download", "frame 7", "cuda:0");
     struct sac_ledger ledger;
     sac_device_ledger(dev, &ledger);

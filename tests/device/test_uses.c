@@ -2,6 +2,7 @@
 /* Memory that streams still work with, on a device whose streams move when the test says so. */
 #include <string.h>
 
+#include "device/cpu/cpu.h"
 #include "device/uses.h"
 #include "tests/test.h"
 

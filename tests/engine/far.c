@@ -6,6 +6,7 @@
 #include "engine/kernel/layout.h"
 #include "tests/engine/far.h"
 #include "tests/test.h"
+#include "vision/vision.h"
 
 struct far_counts                 far_counts;
 const struct sac_kernel_provider *far_first;
@@ -549,6 +550,8 @@ static void far_device_close(struct sac_device *dev)
     assert_int_equal(open_count, 0);
 }
 
+static const struct sac_vision_ops vision; /* networks alone run here */
+
 static struct sac_device_ops ops = {.name = "far",
                                     .open = far_device_open,
                                     .close = far_device_close,
@@ -569,6 +572,7 @@ static struct sac_device_ops ops = {.name = "far",
                                     .event_reached = far_event_reached,
                                     .stream_wait_event = far_stream_wait_event,
                                     .copy = far_copy,
+                                    .vision = &vision,
                                     .providers = providers,
                                     .relayout = far_relayout,
                                     .capture_begin = far_capture_begin,

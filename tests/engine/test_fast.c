@@ -10,7 +10,7 @@
 #include <saccade/model.h>
 #include <saccade/models.h>
 
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 #include "tests/test.h"
 
 struct network {

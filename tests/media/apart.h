@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 #include "tests/test.h"
 
 static inline sac_device *apart_open(const struct sac_device_params *params)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks of tracked objects and the camera's motion: the CPU's entries against the host's own
  * gallery and estimate, the CUDA device's equal to the CPU's to the last bit. */
-#include "vision/camera.h"
-#include "vision/looks.h"
 #include "tests/gpu.h"
-#include "tests/vision/frames.h"
 #include "tests/track/picture.h"
+#include "tests/vision/frames.h"
 #include "track/cmc.h"
 #include "track/gallery.h"
+#include "vision/camera.h"
+#include "vision/looks.h"
+#include "vision/vision.h"
 
 /* ---- device memory ---- */
 
@@ -116,7 +117,7 @@ static size_t run_looks(sac_device *dev, struct sac_look_shape shape, int count,
             n += sac_look_ask_out(&asks[s]);
         }
         put(dev, rows, host, STREAMS * ITEMS * row_bytes);
-        assert_sac_ok(dev->ops->looks(dev, NULL, &job));
+        assert_sac_ok(dev->ops->vision->looks(dev, NULL, &job));
         if (n)
             get(dev, out + at, far, n * sizeof *out);
         at += n;
@@ -267,7 +268,7 @@ static void run_cameras(sac_device *dev, struct clip *clips, int n, bool lie,
                 .moving = clips[i].moving,
                 .moving_count = clips[i].moving_count};
         }
-        assert_sac_ok(dev->ops->camera(dev, NULL, jobs, n, sac_buffer_data(out)));
+        assert_sac_ok(dev->ops->vision->camera(dev, NULL, jobs, n, sac_buffer_data(out)));
         get(dev, moves[k], out, (size_t)n * sizeof **moves);
         for (int i = 0; i < n; i++)
             sac_frame_unref(&there[i]);

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/device.h"
 #include "pipeline/job.h"
 #include "tests/gpu.h"
 #include "tests/pipeline/folder.h"
+#include "vision/vision.h"
 
 enum {
     BATCH = 8,
@@ -25,7 +25,8 @@ static const uint64_t LIMIT_BYTES = UINT64_C(2) << 30;
 
 /* ---- a device whose batches want memory ---- */
 
-static const struct sac_device_ops *usual_ops;
+static const struct sac_vision_ops *usual_vision;
+static struct sac_vision_ops        hungry_vision;
 static struct sac_device_ops        hungry_ops;
 static atomic_int                   largest, refused; /* batch that ran, and those that did not */
 
@@ -41,14 +42,16 @@ static sac_result hungry_preprocess(struct sac_device *dev, struct sac_stream *s
     }
     atomic_store(&largest, SAC_MAX(atomic_load(&largest), n));
     sac_buffer_unref(&work);
-    return usual_ops->preprocess(dev, stream, pre, jobs, n, dst);
+    return usual_vision->preprocess(dev, stream, pre, jobs, n, dst);
 }
 
 static void make_hungry(sac_device *dev)
 {
-    usual_ops = dev->ops;
+    usual_vision = dev->ops->vision;
+    hungry_vision = *usual_vision;
+    hungry_vision.preprocess = hungry_preprocess;
     hungry_ops = *dev->ops;
-    hungry_ops.preprocess = hungry_preprocess;
+    hungry_ops.vision = &hungry_vision;
     dev->ops = &hungry_ops;
 }
 

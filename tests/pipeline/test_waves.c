@@ -9,10 +9,12 @@
 #include "tests/vision/frames.h"
 #include "tests/track/picture.h"
 #include "track/wave.h"
+#include "vision/cpu/cpu.h"
 
 enum { STREAMS = 6, FRAMES = 25, PEOPLE = 4, WIDTH = 320, HEIGHT = 200 };
 
 static struct sac_device_ops remote_ops;
+static struct sac_vision_ops remote_vision;
 static atomic_int largest, trips, fail_at; /* waves: frames of one, how many, which one fails */
 
 /* Slow enough that the next frames wait. */
@@ -24,7 +26,7 @@ static sac_result camera(struct sac_device *dev, struct sac_stream *stream,
     nanosleep(&pause, NULL);
     if (++trips == fail_at)
         return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "test: the device fails");
-    return sac_device_cpu.camera(dev, stream, jobs, n, out);
+    return sac_vision_cpu.camera(dev, stream, jobs, n, out);
 }
 
 /* ---- what the streams show ---- */
@@ -71,7 +73,9 @@ static void open_run(struct run *r, sac_context *ctx)
     assert_sac_ok(sac_job_create(ctx, &p, STREAMS * (FRAMES + 1), NULL, &r->job));
     remote_ops = *r->job->dev->ops;
     remote_ops.host_memory = false;
-    remote_ops.camera = camera;
+    remote_ops.vision = &remote_vision;
+    remote_vision = sac_vision_cpu;
+    remote_vision.camera = camera;
     r->job->dev->ops = &remote_ops;
     largest = trips = 0;
     for (int s = 0; s < STREAMS; s++) {

@@ -5,12 +5,14 @@
 #include "tests/gpu.h"
 #include "tests/track/shots.h"
 #include "track/core.h"
+#include "vision/cpu/cpu.h"
 
 enum { STREAMS = 5, FRAMES = 40, TRACKS_MAX = 64 };
 
 /* ---- a device ---- */
 
 static struct sac_device_ops remote_ops;
+static struct sac_vision_ops remote_vision;
 static int                   trips_measured;
 static int                   looks_fail_in; /* calls until one fails; 0: none does */
 
@@ -19,7 +21,7 @@ static sac_result looks_or_fail(struct sac_device *dev, struct sac_stream *strea
 {
     if (looks_fail_in && --looks_fail_in == 0)
         return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "test: looks fail");
-    return sac_device_cpu.looks(dev, stream, job);
+    return sac_vision_cpu.looks(dev, stream, job);
 }
 
 static sac_device *open_remote(void)
@@ -27,7 +29,9 @@ static sac_device *open_remote(void)
     sac_device *dev = test_device();
     remote_ops = *dev->ops;
     remote_ops.host_memory = false;
-    remote_ops.looks = looks_or_fail;
+    remote_ops.vision = &remote_vision;
+    remote_vision = sac_vision_cpu;
+    remote_vision.looks = looks_or_fail;
     dev->ops = &remote_ops;
     return dev;
 }

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/device.h"
 #include "tests/test.h"
+#include "vision/vision.h"
 
 /* What was asked of a device's pool until now. */
 static inline uint64_t test_requests(sac_device *dev)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every fast row kernel against the plain one, bit by bit. */
-#include "vision/cpu/resample.h"
+#include "device/cpu/cpu.h"
 #include "tests/vision/frames.h"
+#include "vision/cpu/resample.h"
 
 struct level {
     const char               *name;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU as a device: host memory, and streams that do their work at once. */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/cpu/cpu.h"
+
+/* vision/cpu; here it is an address only */
+extern const struct sac_vision_ops sac_vision_cpu;
 
 /* ---- what the processor can do ---- */
 
@@ -230,11 +232,5 @@ const struct sac_device_ops sac_device_cpu = {
     .event_elapsed = cpu_event_elapsed,
     .event_reached = cpu_event_reached,
     .copy = cpu_copy,
-    .preprocess = sac_cpu_preprocess,
-    .convert = sac_cpu_convert,
-    .draw = sac_cpu_draw,
-    .detect = sac_cpu_detect,
-    .normalise = sac_cpu_normalise,
-    .looks = sac_cpu_looks,
-    .camera = sac_cpu_camera,
+    .vision = &sac_vision_cpu,
 };

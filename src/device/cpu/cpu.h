@@ -1,25 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU device's entries of the device table. */
+/* The CPU as a device: host memory, and queues that do their work at once, so that nothing is under
+ * way when an entry returns. */
 #ifndef SAC_DEVICE_CPU_CPU_H
 #define SAC_DEVICE_CPU_CPU_H
 
 #include "device/device.h"
 
-sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_stream *stream,
-                              const struct sac_preprocess     *pre,
-                              const struct sac_preprocess_job *jobs, int n, void *dst);
-sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
-                           enum sac_filter filter, sac_frame *dst);
-sac_result sac_cpu_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
-                        const struct sac_shape *shapes, int n);
-sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
-                          const struct sac_detect_spec *spec, const void *const *tensors,
-                          const struct sac_fit_map *maps, int n, void *out);
-sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
-                             enum sac_dtype dtype, int rows, int dim, float *out);
-sac_result sac_cpu_looks(struct sac_device *dev, struct sac_stream *stream,
-                         const struct sac_looks_job *job);
-sac_result sac_cpu_camera(struct sac_device *dev, struct sac_stream *stream,
-                          const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
+extern const struct sac_device_ops sac_device_cpu;
+
+/* What the CPU can do, detected once; SACCADE_CPU=ref|avx2|avx512 lowers it (for tests). */
+enum sac_cpu_level { SAC_CPU_REF = 0, SAC_CPU_AVX2, SAC_CPU_AVX512 };
+enum sac_cpu_level sac_cpu_level(void);
 
 #endif

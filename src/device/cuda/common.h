@@ -8,7 +8,6 @@
 
 #include "device/cuda/serves.h"
 #include "device/device.h"
-#include "vision/sample.h"
 
 struct sac_stream {
     struct sac_device *dev;
@@ -78,9 +77,6 @@ void       cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
                               struct cuda_command_block *block);
 void       cuda_commands_finish(struct cuda_state *state);
 
-/* SAC_ERR_UNSUPPORTED, with a sentence, for planes that the kernels cannot read. */
-sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out);
-
 extern const struct cuda_build cuda_build;
 
 /* service.c */
@@ -111,24 +107,9 @@ sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, in
 bool       cuda_event_reached(struct sac_event *event);
 
 sac_result cuda_video_context(struct sac_device *dev, void *hwctx, struct sac_stream **stream);
-sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
-                           const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,
-                           int n, void *dst);
-sac_result cuda_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
-                        enum sac_filter filter, sac_frame *dst);
-sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
-                     const struct sac_shape *shapes, int n);
-sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream,
-                       const struct sac_detect_spec *spec, const void *const *tensors,
-                       const struct sac_fit_map *maps, int n, void *out);
-sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
-                          enum sac_dtype dtype, int rows, int dim, float *out);
-sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream,
-                      const struct sac_looks_job *job);
-sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream,
-                       const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
-sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_stream *stream,
-                               const struct sac_camera_pyramid *like);
+
+/* vision/cuda; here it is an address only */
+extern const struct sac_vision_ops cuda_vision;
 
 sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream,
                          const struct sac_operand *o, void *dst, int to, const void *src, int from);

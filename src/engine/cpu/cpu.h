@@ -4,6 +4,7 @@
 #ifndef SAC_ENGINE_CPU_CPU_H
 #define SAC_ENGINE_CPU_CPU_H
 
+#include "device/cpu/cpu.h"
 #include "engine/kernel/kernel.h"
 
 extern const struct sac_kernel_provider sac_kernels_cpu;

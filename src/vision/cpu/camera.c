@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference for camera motion, see vision/camera.h. */
 #include "vision/camera.h"
-#include "device/cpu/cpu.h"
+#include "vision/cpu/cpu.h"
 
 /* ---- the small picture ---- */
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/cpu/cpu.h"
+#include "vision/cpu/cpu.h"
 #include "vision/cpu/resample.h"
 
 enum { PAIRS_PER_PIECE = 16 };

@@ -2,7 +2,7 @@
 /* Output tensors to boxes, image by image: the plain reference for the other devices. */
 #include <stdlib.h>
 
-#include "device/cpu/cpu.h"
+#include "vision/cpu/cpu.h"
 #include "vision/detect.h"
 
 struct candidate {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/cpu/cpu.h"
+#include "vision/cpu/cpu.h"
 #include "vision/paint.h"
 
 enum { PIECE = 256 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/cpu/cpu.h"
+#include "vision/cpu/cpu.h"
 #include "vision/embed.h"
 #include "vision/sample.h"
 

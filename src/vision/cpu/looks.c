@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/cpu/cpu.h"
+#include "vision/cpu/cpu.h"
 #include "vision/looks.h"
 
 float sac_look_nearest(const struct sac_look_slot *slot, struct sac_look_shape shape,

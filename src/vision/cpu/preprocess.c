@@ -2,7 +2,7 @@
 /* Crops of frames straight into a tensor. */
 #include <string.h>
 
-#include "device/cpu/cpu.h"
+#include "vision/cpu/cpu.h"
 #include "vision/cpu/resample.h"
 #include "vision/fit.h"
 

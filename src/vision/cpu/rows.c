@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plain C row kernels: the reference. */
 #define ROWS_TARGET
+#include "device/cpu/cpu.h"
 #include "vision/cpu/rows_template.h"
 
 static void horizontal(const struct sac_axis *x, const int16_t *row, float *out)

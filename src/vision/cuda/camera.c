@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "device/cuda/common.h"
-#include "vision/cuda/launch.h"
+#include "vision/cuda/cuda.h"
 
 enum { JOBS_MAX = 65535 /* blocks of a grid along y */, JOBS_USUAL = 64 };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output tensors to boxes: a launch for all cells of a batch, one for the suppression, one to
  * pack. */
-#include "device/cuda/common.h"
-#include "vision/cuda/launch.h"
+#include "vision/cuda/cuda.h"
 
 static void *part(uintptr_t *at, size_t count, size_t size)
 {

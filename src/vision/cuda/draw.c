@@ -3,8 +3,7 @@
  * order. */
 #include <string.h>
 
-#include "device/cuda/common.h"
-#include "vision/cuda/launch.h"
+#include "vision/cuda/cuda.h"
 
 /* Coats and segments as they come, in host memory that grows. */
 struct list {

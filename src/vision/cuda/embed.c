@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/cuda/common.h"
-#include "vision/cuda/launch.h"
+#include "vision/cuda/cuda.h"
 
 sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
                           enum sac_dtype dtype, int rows, int dim, float *out)

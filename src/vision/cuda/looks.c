@@ -2,8 +2,7 @@
 /* All lists of a wave go to the GPU as one, then one launch adds and one compares. */
 #include <string.h>
 
-#include "device/cuda/common.h"
-#include "vision/cuda/launch.h"
+#include "vision/cuda/cuda.h"
 
 enum { ASKS_MAX = 65535 /* blocks of a grid along y */ };
 

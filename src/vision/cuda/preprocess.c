@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "vision/cpu/resample.h"
-#include "device/cuda/common.h"
-#include "vision/cuda/launch.h"
+#include "vision/cuda/cuda.h"
 #include "vision/fit.h"
 
 static struct cuda_preprocess_params params_of(const struct sac_preprocess *pre, const void *dst)

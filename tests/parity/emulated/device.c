@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU with the CUDA device's entries for tracking, and what these take from the rest of that
  * device. */
-#include "device/cuda/common.h"
 #include "tests/gpu.h"
+#include "vision/cuda/cuda.h"
 
 static struct sac_device_ops     ops;
+static struct sac_vision_ops     vision;
 static struct cuda_state         state;
 static struct cuda_command_block block;
 static void                     *scratch;
@@ -14,8 +15,10 @@ sac_device *gpu_open(const struct sac_device_params *params)
     sac_device *dev = NULL;
     assert_sac_ok(sac_device_open(test_context(), "cpu", params, &dev));
     ops = *dev->ops;
-    ops.looks = cuda_looks;
-    ops.camera = cuda_camera;
+    ops.vision = &vision;
+    vision = *dev->ops->vision;
+    vision.looks = cuda_looks;
+    vision.camera = cuda_camera;
     dev->ops = &ops;
     dev->state = &state;
     return dev;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vision/cpu/cpu.h"
+
+const struct sac_vision_ops sac_vision_cpu = {
+    .preprocess = sac_cpu_preprocess,
+    .convert = sac_cpu_convert,
+    .draw = sac_cpu_draw,
+    .detect = sac_cpu_detect,
+    .normalise = sac_cpu_normalise,
+    .looks = sac_cpu_looks,
+    .camera = sac_cpu_camera,
+};

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "vision/cuda/cuda.h"
+
+const struct sac_vision_ops cuda_vision = {
+    .preprocess = cuda_preprocess,
+    .convert = cuda_convert,
+    .draw = cuda_draw,
+    .detect = cuda_detect,
+    .normalise = cuda_normalise,
+    .looks = cuda_looks,
+    .camera = cuda_camera,
+    .camera_reserve = cuda_camera_reserve,
+};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What computes on pictures and boxes: from frames to a network's input, from one format into
+ * another, drawing, from a detector's output to boxes, embeddings, camera motion. One constant
+ * table per device, which dev->ops->vision points to. Arguments are checked once, by the functions
+ * here and in detect.h and embed.h, so each device may trust its input.
+ *
+ * The arithmetic stands in headers that the host and the CUDA kernels share (sample.h, paint.h,
+ * detect.h, looks.h, camera.h): all devices compute by it, and the results are equal to the last
+ * bit. The CPU's table (cpu/) is the plain reference for all the others. */
+#ifndef SAC_VISION_VISION_H
+#define SAC_VISION_VISION_H
+
+#include <saccade/image.h>
+
+#include "device/device.h"
+
+struct sac_camera_job;
+struct sac_camera_move;
+struct sac_camera_pyramid;
+struct sac_detect_spec;
+struct sac_looks_job;
+
+/* NULL stream: the device's own. Entries queue work and return. */
+struct sac_vision_ops {
+    /* Frames of a device with host_memory are upright; the others read through the orientation.
+     * What is written to is upright everywhere. */
+    sac_result (*preprocess)(struct sac_device *dev, struct sac_stream *stream,
+                             const struct sac_preprocess     *pre,
+                             const struct sac_preprocess_job *jobs, int n, void *dst);
+    sac_result (*convert)(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
+                          enum sac_filter filter, sac_frame *dst);
+    sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
+                       const struct sac_shape *shapes, int n);
+    /* See detect.h. */
+    sac_result (*detect)(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_detect_spec *spec, const void *const *tensors,
+                         const struct sac_fit_map *maps, int n, void *out);
+    /* See embed.h. */
+    sac_result (*normalise)(struct sac_device *dev, struct sac_stream *stream, const void *in,
+                            enum sac_dtype dtype, int rows, int dim, float *out);
+    /* See looks.h. */
+    sac_result (*looks)(struct sac_device *dev, struct sac_stream *stream,
+                        const struct sac_looks_job *job);
+    /* See camera.h; jobs in host memory, out [n] in the device's. NULL: none. */
+    sac_result (*camera)(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
+    /* Memory for the work on many frames of such a size at once, so that the first ones find it.
+     * NULL: it needs none. */
+    sac_result (*camera_reserve)(struct sac_device *dev, struct sac_stream *stream,
+                                 const struct sac_camera_pyramid *like);
+};
+
+/* The public functions of saccade/image.h on a stream. The tensor is the caller's to keep until its
+ * work is done; a conversion is counted under the reason. */
+sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
+                                 const struct sac_preprocess     *pre,
+                                 const struct sac_preprocess_job *jobs, int n, sac_tensor *dst);
+sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src,
+                                enum sac_filter filter, sac_frame *dst, enum sac_copy_reason reason,
+                                const char *what);
+sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame,
+                             const struct sac_shape *shapes, int n);
+
+#endif
