@@ -176,9 +176,10 @@ struct sac_device {
     struct sac_pool         *workers;      /* behind sac_device_parallel */
     pthread_mutex_t          workers_lock; /* held by the one job that workers run */
     struct sac_buffer_pool  *pool;
-    struct sac_buffer_pool  *host_pool; /* NULL: the device's memory is the host's */
-    void                    *state;     /* the device's own */
-    bool                     opened;    /* ops->open succeeded, so close is due */
+    struct sac_buffer_pool  *host_pool;      /* NULL: the device's memory is the host's */
+    void                    *state;          /* the device's own */
+    bool                     opened;         /* ops->open succeeded, so close is due */
+    void (*destroy)(struct sac_device *dev); /* open.c's, for the last hold */
     struct {
         atomic_uint_fast64_t calls, bytes;
     } ledger[SAC_COPY_REASON_COUNT];
@@ -328,6 +329,13 @@ void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own);
  * this first. */
 sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream);
 
+/* sac_frame_copy (vision/image.c, as it may have to turn the picture) in its parts: whether the
+ * frames' format, size and devices allow it, and the copy between planes that lie alike. */
+sac_result sac_frame_check_copy(const sac_frame *src, const sac_frame *dst);
+sac_result sac_frame_copy_upright(const sac_frame *src, sac_frame *dst);
+
+/* ---- planes.c ---- */
+
 /* How many planes a format has, and the bytes in a row and the rows of each. */
 struct sac_plane_layout {
     size_t row_bytes;
@@ -340,8 +348,6 @@ int sac_frame_planes(enum sac_pixel_format format, int width, int height,
 void sac_frame_copy_planes(const sac_frame *src, const sac_frame *dst);
 /* Of a frame's planes as they are stored. */
 int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[SAC_PLANES_MAX]);
-
-/* ---- turn.c ---- */
 
 /* Whether the stored picture is as wide as the upright one is high. */
 bool sac_orientation_swaps_sides(enum sac_orientation orientation);

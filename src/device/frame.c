@@ -2,8 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <saccade/image.h>
-
 #include "device/format.h"
 #include "device/uses.h"
 
@@ -21,35 +19,6 @@ struct sac_frame_owner {
     bool              ready_own;
     sac_frame         frame;
 };
-
-int sac_frame_planes(enum sac_pixel_format format, int width, int height,
-                     struct sac_plane_layout out[SAC_PLANES_MAX])
-{
-    const struct sac_format_info *info = sac_format_info_of(format);
-    const int                     planes = info ? info->planes : 0;
-    for (int i = 0; i < planes; i++) {
-        const int across = i ? (width + 1) / 2 : width;
-        out[i].row_bytes = (size_t)across * (size_t)(info->step[i] * info->number_bytes);
-        out[i].rows = i ? (height + 1) / 2 : height;
-    }
-    return planes;
-}
-
-int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[SAC_PLANES_MAX])
-{
-    const sac_frame stored = sac_frame_as_turned(frame, SAC_UPRIGHT);
-    return sac_frame_planes(stored.format, stored.width, stored.height, out);
-}
-
-void sac_frame_copy_planes(const sac_frame *src, const sac_frame *dst)
-{
-    struct sac_plane_layout plane[SAC_PLANES_MAX];
-    int                     count = sac_frame_planes(src->format, src->width, src->height, plane);
-    for (int p = 0; p < count; p++)
-        for (int y = 0; y < plane[p].rows; y++)
-            memcpy(dst->plane[p] + (size_t)y * dst->pitch_bytes[p],
-                   src->plane[p] + (size_t)y * src->pitch_bytes[p], plane[p].row_bytes);
-}
 
 static sac_result check(sac_device *dev, const sac_frame *desc)
 {
@@ -329,7 +298,7 @@ void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t
              frame->stream_id, sac_pixel_format_name(frame->format), frame->width, frame->height);
 }
 
-static sac_result check_copy(const sac_frame *src, const sac_frame *dst)
+sac_result sac_frame_check_copy(const sac_frame *src, const sac_frame *dst)
 {
     sac_context *ctx = dst->device->ctx;
     if (src->format != dst->format || src->width != dst->width || src->height != dst->height)
@@ -345,7 +314,7 @@ static sac_result check_copy(const sac_frame *src, const sac_frame *dst)
     return SAC_OK;
 }
 
-static sac_result copy_upright(const sac_frame *src, sac_frame *dst)
+sac_result sac_frame_copy_upright(const sac_frame *src, sac_frame *dst)
 {
     const bool  from_host = src->device->ops->host_memory, to_host = dst->device->ops->host_memory;
     sac_device *dev = to_host ? src->device : dst->device;
@@ -374,29 +343,4 @@ static sac_result copy_upright(const sac_frame *src, sac_frame *dst)
         res = sac_device_copy_rows(dev, NULL, &rows, kind, reason, what);
     }
     return res;
-}
-
-/* Turned where it is, into the size, format and colours that it has. */
-static sac_result copy_turned(const sac_frame *src, sac_frame *dst)
-{
-    sac_frame *upright = NULL;
-    sac_result res = sac_frame_create(src->device, src, &upright);
-    if (res == SAC_OK)
-        res = sac_frame_convert(src, SAC_FILTER_BILINEAR, upright);
-    if (res == SAC_OK)
-        res = copy_upright(upright, dst);
-    sac_frame_unref(&upright);
-    return res;
-}
-
-sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst)
-{
-    SAC_NEEDS(sac_device_context(dst ? dst->device : NULL), src);
-    SAC_NEEDS(sac_device_context(src->device), dst);
-    SAC_NEEDS(sac_device_context(dst->device), src->owner);
-    SAC_NEEDS(sac_device_context(src->device), dst->owner);
-    sac_result res = check_copy(src, dst);
-    if (res != SAC_OK)
-        return res;
-    return src->orientation == SAC_UPRIGHT ? copy_upright(src, dst) : copy_turned(src, dst);
 }

@@ -189,6 +189,32 @@ sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_f
     return sac_frame_convert_on(NULL, src, filter, dst, SAC_COPY_FRAME_CONVERT, what);
 }
 
+/* Turned where it is, into the size, format and colours that it has. */
+static sac_result copy_turned(const sac_frame *src, sac_frame *dst)
+{
+    sac_frame *upright = NULL;
+    sac_result res = sac_frame_create(src->device, src, &upright);
+    if (res == SAC_OK)
+        res = sac_frame_convert(src, SAC_FILTER_BILINEAR, upright);
+    if (res == SAC_OK)
+        res = sac_frame_copy_upright(upright, dst);
+    sac_frame_unref(&upright);
+    return res;
+}
+
+sac_result sac_frame_copy(const sac_frame *src, sac_frame *dst)
+{
+    SAC_NEEDS(sac_device_context(dst ? dst->device : NULL), src);
+    SAC_NEEDS(sac_device_context(src->device), dst);
+    SAC_NEEDS(sac_device_context(dst->device), src->owner);
+    SAC_NEEDS(sac_device_context(src->device), dst->owner);
+    sac_result res = sac_frame_check_copy(src, dst);
+    if (res != SAC_OK)
+        return res;
+    return src->orientation == SAC_UPRIGHT ? sac_frame_copy_upright(src, dst)
+                                           : copy_turned(src, dst);
+}
+
 /* ---- draw ---- */
 
 static sac_result check_shape(sac_context *ctx, const struct sac_shape *s, int index)

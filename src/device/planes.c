@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Planes that lie on their side: how to walk over them as the upright picture, and the copy that
- * turns them. */
+/* A frame's planes: the bytes of each, how to walk over those that lie on their side as over the
+ * upright picture, and copies in host memory. */
 #include <string.h>
 
 #include "device/device.h"
+#include "device/format.h"
+
+int sac_frame_planes(enum sac_pixel_format format, int width, int height,
+                     struct sac_plane_layout out[SAC_PLANES_MAX])
+{
+    const struct sac_format_info *info = sac_format_info_of(format);
+    const int                     planes = info ? info->planes : 0;
+    for (int i = 0; i < planes; i++) {
+        const int across = i ? (width + 1) / 2 : width;
+        out[i].row_bytes = (size_t)across * (size_t)(info->step[i] * info->number_bytes);
+        out[i].rows = i ? (height + 1) / 2 : height;
+    }
+    return planes;
+}
 
 const char *sac_orientation_name(enum sac_orientation orientation)
 {
@@ -37,6 +51,12 @@ sac_frame sac_frame_as_turned(const sac_frame *frame, enum sac_orientation orien
     return out;
 }
 
+int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[SAC_PLANES_MAX])
+{
+    const sac_frame stored = sac_frame_as_turned(frame, SAC_UPRIGHT);
+    return sac_frame_planes(stored.format, stored.width, stored.height, out);
+}
+
 struct sac_plane_walk sac_plane_walk_of(const sac_frame *frame, int plane)
 {
     /* By quarter turns clockwise: does the upright picture begin at the right, at the bottom of the
@@ -62,7 +82,17 @@ struct sac_plane_walk sac_plane_walk_of(const sac_frame *frame, int plane)
     };
 }
 
-/* ---- the copy ---- */
+/* ---- copies ---- */
+
+void sac_frame_copy_planes(const sac_frame *src, const sac_frame *dst)
+{
+    struct sac_plane_layout plane[SAC_PLANES_MAX];
+    int                     count = sac_frame_planes(src->format, src->width, src->height, plane);
+    for (int p = 0; p < count; p++)
+        for (int y = 0; y < plane[p].rows; y++)
+            memcpy(dst->plane[p] + (size_t)y * dst->pitch_bytes[p],
+                   src->plane[p] + (size_t)y * src->pitch_bytes[p], plane[p].row_bytes);
+}
 
 /* Squares that stay in the first-level cache with the lines of both sides. */
 enum { TILE = 32 };
