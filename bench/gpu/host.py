@@ -43,7 +43,7 @@ def environment():
     env = dict(os.environ)
     env.setdefault("SACCADE_CUDA_LIBS", cuda_libraries())
     if not (HERE / "bin/saccade").exists():
-        env.setdefault("SACCADE_PLUGIN_PATH", f"{HERE}/build/src/device/cuda:{HERE}/build/src/engine/onednn")
+        env.setdefault("SACCADE_PLUGIN_PATH", f"{HERE}/build/src/plugin:{HERE}/build/src/engine/onednn")
     return env
 
 

@@ -28,7 +28,7 @@ static const struct sac_device_ops *cuda_ops(char *missing, size_t size)
     pthread_mutex_lock(&lock);
     if (!looked) {
         const struct sac_device_plugin *(*get)(void) = NULL;
-        *(void **)&get = sac_plugin_open("libsaccade-cuda.so", "src/device/cuda/",
+        *(void **)&get = sac_plugin_open("libsaccade-cuda.so", "src/plugin/",
                                          "sac_device_plugin_v1", why, sizeof why);
         if (get && is_ours(get()))
             ops = get()->ops;

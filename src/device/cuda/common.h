@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the CUDA device share. Host code only: kernels see launch.h. */
+/* An NVIDIA GPU as a device. Each entry works in the GPU's primary context (context.c), queues on a
+ * stream and returns; src/plugin/cuda.c puts the entries into a table with those of vision/cuda and
+ * engine/cuda, whose host code shares what is here. Host code only: kernels see a launch.h. */
 #ifndef SAC_DEVICE_CUDA_COMMON_H
 #define SAC_DEVICE_CUDA_COMMON_H
 
@@ -39,6 +41,10 @@ struct cuda_state {
     bool                      commands_open; /* they have their first memory */
 };
 
+/* context.c */
+enum { CUDA_GPUS_MAX = 64 };
+/* The primary context of a GPU, which the process keeps. */
+cudaError_t cuda_context_retain(int index, CUcontext *out);
 /* Every entry works between these two, so that a thread's own context stays what it was. */
 sac_result cuda_enter(struct sac_device *dev);
 void       cuda_leave(void);
@@ -77,10 +83,23 @@ void       cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
                               struct cuda_command_block *block);
 void       cuda_commands_finish(struct cuda_state *state);
 
+/* device.c */
 extern const struct cuda_build cuda_build;
+sac_result                     cuda_open(struct sac_device *dev, int index);
+void                           cuda_close(struct sac_device *dev);
+void                           cuda_rest(struct sac_device *dev);
 
-/* service.c */
-enum sac_device_service cuda_service(char *missing, size_t size);
+/* stream.c. patient: blocks of kernels on other streams are placed first. */
+cudaError_t cuda_stream_init(struct sac_stream *stream, struct sac_device *dev, bool patient);
+void        cuda_stream_finish(struct sac_stream *stream);
+sac_result  cuda_stream_create(struct sac_device *dev, struct sac_stream **out);
+sac_result  cuda_stream_create_patient(struct sac_device *dev, struct sac_stream **out);
+void        cuda_stream_destroy(struct sac_stream **stream);
+sac_result  cuda_stream_wait(struct sac_stream *stream);
+sac_result  cuda_stream_after(struct sac_device *dev, struct sac_stream *stream,
+                              struct sac_stream *other);
+/* Until all work of a stream is done; the thread sleeps. */
+cudaError_t cuda_wait(struct sac_stream *stream);
 
 /* memory.c */
 sac_result cuda_memory_alloc(struct sac_device *dev, size_t bytes, void **out);
@@ -93,9 +112,6 @@ sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *ds
 sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream,
                           const struct sac_copy_rows *r, enum sac_copy_kind kind);
 
-/* device.c: until all work of a stream is done; the thread sleeps. */
-cudaError_t cuda_wait(struct sac_stream *stream);
-
 /* event.c */
 sac_result cuda_event_create(struct sac_device *dev, bool timed, struct sac_event **out);
 void       cuda_event_destroy(struct sac_event **event);
@@ -106,13 +122,10 @@ sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_stream *str
 sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns);
 bool       cuda_event_reached(struct sac_event *event);
 
+/* video.c */
 sac_result cuda_video_context(struct sac_device *dev, void *hwctx, struct sac_stream **stream);
 
-/* vision/cuda; here it is an address only */
-extern const struct sac_vision_ops cuda_vision;
-
-sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream,
-                         const struct sac_operand *o, void *dst, int to, const void *src, int from);
+/* graph.c */
 sac_result cuda_capture_begin(struct sac_device *dev, struct sac_stream *stream);
 sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream,
                             struct sac_device_graph **out);

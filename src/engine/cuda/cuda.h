@@ -6,9 +6,13 @@
 #include "device/cuda/common.h"
 #include "engine/kernel/kernel.h"
 
-/* The rows of device/cuda/device.c, in the order in which they are asked. */
+/* The rows of plugin/cuda.c, in the order in which they are asked. */
 extern const struct sac_kernel_provider sac_kernels_cudnn; /* convolutions and matrix products */
 /* everything else, and those too without cuDNN */
 extern const struct sac_kernel_provider sac_kernels_cuda;
+
+/* relayout.c, as in struct sac_device_ops */
+sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream,
+                         const struct sac_operand *o, void *dst, int to, const void *src, int from);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device/cuda/common.h"
+#include "engine/cuda/cuda.h"
 #include "engine/cuda/relayout.h"
 #include "engine/kernel/layout.h"
 

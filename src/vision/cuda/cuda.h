@@ -9,6 +9,8 @@
 #include "vision/cuda/launch.h"
 #include "vision/vision.h"
 
+extern const struct sac_vision_ops cuda_vision;
+
 /* SAC_ERR_UNSUPPORTED, with a sentence, for planes that the kernels cannot read. */
 sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out);
 

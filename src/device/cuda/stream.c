@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams, and the scratch that each has for the kernels of one operation. */
+#include "device/cuda/common.h"
+
+cudaError_t cuda_stream_init(struct sac_stream *stream, struct sac_device *dev, bool patient)
+{
+    int least = 0, greatest = 0; /* the smaller the number the more urgent */
+    stream->dev = dev;
+    pthread_mutex_init(&stream->lock, NULL);
+    cudaError_t res = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (res == cudaSuccess)
+        res = cudaStreamCreateWithPriority(&stream->handle, cudaStreamNonBlocking,
+                                           patient ? least : greatest);
+    if (res == cudaSuccess)
+        res = cudaEventCreateWithFlags(&stream->reached,
+                                       cudaEventDisableTiming | cudaEventBlockingSync);
+    return res;
+}
+
+void cuda_stream_finish(struct sac_stream *stream)
+{
+    if (stream->handle)
+        cudaStreamSynchronize(stream->handle); /* after that its scratch and events are free */
+    sac_buffer_unref(&stream->scratch);
+    pthread_mutex_destroy(&stream->lock);
+    if (stream->reached)
+        cudaEventDestroy(stream->reached);
+    if (stream->handle)
+        cudaStreamDestroy(stream->handle);
+}
+
+void cuda_stream_destroy(struct sac_stream **stream_at)
+{
+    struct sac_stream *stream = stream_at ? *stream_at : NULL;
+    if (!stream)
+        return;
+    *stream_at = NULL;
+    if (cuda_enter(stream->dev) == SAC_OK) {
+        cuda_stream_finish(stream);
+        cuda_leave();
+    }
+    sac_free(stream);
+}
+
+static sac_result create_stream(struct sac_device *dev, bool patient, struct sac_stream **out)
+{
+    struct sac_stream *stream = sac_new(struct sac_stream);
+    if (!stream)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for a stream", dev->name);
+    stream->dev = dev;
+    sac_result res = cuda_enter(dev);
+    if (res == SAC_OK) {
+        res = cuda_check(dev, cuda_stream_init(stream, dev, patient), "a stream");
+        cuda_leave();
+    }
+    if (res == SAC_OK)
+        *out = stream;
+    else
+        cuda_stream_destroy(&stream);
+    return res;
+}
+
+sac_result cuda_stream_create(struct sac_device *dev, struct sac_stream **out)
+{
+    return create_stream(dev, false, out);
+}
+
+sac_result cuda_stream_create_patient(struct sac_device *dev, struct sac_stream **out)
+{
+    return create_stream(dev, true, out);
+}
+
+/* cudaStreamSynchronize spins, which costs a core; an event made for it lets the thread sleep. When
+ * another thread records it anew meanwhile, this one waits a little longer. */
+cudaError_t cuda_wait(struct sac_stream *stream)
+{
+    cudaError_t res = cudaEventRecord(stream->reached, stream->handle);
+    return res == cudaSuccess ? cudaEventSynchronize(stream->reached) : res;
+}
+
+sac_result cuda_stream_wait(struct sac_stream *stream)
+{
+    sac_result res = cuda_enter(stream->dev);
+    if (res != SAC_OK)
+        return res;
+    res = cuda_check(stream->dev, cuda_wait(stream), "queued work");
+    cuda_leave();
+    return res;
+}
+
+sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *stream,
+                             struct sac_stream *other)
+{
+    struct sac_stream *before = cuda_own_stream(dev, other);
+    sac_result         res = cuda_enter(dev);
+    if (res != SAC_OK)
+        return res;
+    cudaError_t done = cudaEventRecord(before->reached, before->handle);
+    if (done == cudaSuccess)
+        done = cudaStreamWaitEvent(cuda_stream_of(dev, stream), before->reached, 0);
+    res = cuda_check(dev, done, "one stream after another");
+    cuda_leave();
+    return res;
+}
+
+/* ---- scratch ---- */
+
+/* Under the stream's lock. */
+static sac_result scratch_grow(struct sac_device *dev, struct sac_stream *s, size_t bytes)
+{
+    struct sac_buffer *larger = NULL;
+    sac_result res = sac_buffer_create_own(dev, bytes, "scratch between kernels", false, &larger);
+    if (res == SAC_OK && s != cuda_own_stream(dev, NULL)) /* work queued there may still use the
+                                                             memory */
+        res = cuda_stream_after(dev, s, NULL);
+    if (res != SAC_OK) {
+        sac_buffer_unref(&larger);
+        return res;
+    }
+    if (s->scratch)
+        sac_buffer_used(s->scratch, s); /* by what is queued */
+    sac_buffer_unref(&s->scratch);
+    s->scratch = larger;
+    return SAC_OK;
+}
+
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes,
+                             void **out)
+{
+    struct sac_stream *s = cuda_own_stream(dev, stream);
+    sac_result         res = SAC_OK;
+    pthread_mutex_lock(&s->lock);
+    if (!s->scratch || sac_buffer_bytes(s->scratch) < bytes)
+        res = scratch_grow(dev, s, bytes + bytes / 4);
+    if (res != SAC_OK) {
+        pthread_mutex_unlock(&s->lock);
+        return res;
+    }
+    *out = sac_buffer_data(s->scratch);
+    return SAC_OK;
+}
+
+void cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream)
+{
+    pthread_mutex_unlock(&cuda_own_stream(dev, stream)->lock);
+}
