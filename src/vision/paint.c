@@ -2,7 +2,6 @@
 #include "vision/paint.h"
 
 #include "base/base.h"
-#include "vision/cpu/resample.h"
 #include "vision/font.h"
 
 /* One shape on its way. */

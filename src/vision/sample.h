@@ -435,4 +435,17 @@ SAC_ANYWHERE float sac_float_of_half(uint16_t half)
     return f;
 }
 
+/* ---- sample.c: what the host finds out about frames, for every device ---- */
+
+/* Luma weights of the three primaries in a colour matrix. */
+struct sac_luma_weights {
+    double r, g, b;
+};
+struct sac_luma_weights sac_luma_weights_of(enum sac_colour_matrix matrix);
+struct sac_colour_map   sac_colour_map_of(const sac_frame *frame);
+struct sac_surface      sac_surface_of(const sac_frame *frame);
+struct sac_recode       sac_recode_of(const sac_frame *src, const sac_frame *dst);
+/* A conversion that changes nothing. */
+bool sac_is_plain_copy(const sac_frame *a, const sac_frame *b);
+
 #endif

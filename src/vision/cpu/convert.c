@@ -22,42 +22,6 @@ struct work {
     size_t                    scratch_bytes;
 };
 
-static bool have_same_colours(const sac_frame *a, const sac_frame *b)
-{
-    if (!sac_is_yuv(a->format) || !sac_is_yuv(b->format) || a->matrix != b->matrix ||
-        a->range != b->range)
-        return false;
-    /* Full range ends at 1023 in ten bits, which is not 4 * 255. */
-    bool same_depth = (a->format == SAC_PIXEL_P010) == (b->format == SAC_PIXEL_P010);
-    return same_depth || a->range == SAC_RANGE_LIMITED;
-}
-
-static struct sac_encode_map encode_map_of(const sac_frame *f)
-{
-    struct sac_luma_weights k = sac_luma_weights_of(f->matrix);
-    struct sac_colour_map   decode = sac_colour_map_of(f);
-    return (struct sac_encode_map){
-        .r = (float)k.r,
-        .g = (float)k.g,
-        .b = (float)k.b,
-        .y_scale = 1.0f / decode.y_scale,
-        .y_zero = decode.y_zero,
-        .u_scale = 1.0f / decode.b_u,
-        .v_scale = 1.0f / decode.r_v,
-    };
-}
-
-struct sac_recode sac_recode_of(const sac_frame *src, const sac_frame *dst)
-{
-    return (struct sac_recode){
-        .same_colours = have_same_colours(src, dst),
-        .from = src->format,
-        .to = dst->format,
-        .decode = sac_colour_map_of(src),
-        .encode = encode_map_of(dst),
-    };
-}
-
 /* ---- colours of one row ---- */
 
 static void encode_yuv(const struct sac_encode_map *m, float *const row[3], int n)
@@ -193,14 +157,6 @@ static void run_piece(void *arg, int piece, int worker)
 }
 
 /* ---- the whole ---- */
-
-bool sac_is_plain_copy(const sac_frame *a, const sac_frame *b)
-{
-    if (a->format != b->format || a->width != b->width || a->height != b->height ||
-        a->orientation != b->orientation)
-        return false;
-    return !sac_is_yuv(a->format) || have_same_colours(a, b);
-}
 
 sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
                            enum sac_filter filter, sac_frame *dst)

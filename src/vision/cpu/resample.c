@@ -11,8 +11,6 @@ static size_t aligned(size_t bytes)
     return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* ---- planes and colour ---- */
-
 int sac_sampler_planes(const sac_frame *f, struct sac_plane out[SAC_SAMPLER_PLANES])
 {
     static const enum sac_plane_kind kinds[2][4] = {
@@ -29,54 +27,6 @@ int sac_sampler_planes(const sac_frame *f, struct sac_plane out[SAC_SAMPLER_PLAN
             .pitch = f->pitch_bytes[i],
         };
     return info->planes;
-}
-
-struct sac_luma_weights sac_luma_weights_of(enum sac_colour_matrix matrix)
-{
-    switch (matrix) {
-    case SAC_MATRIX_BT709: return (struct sac_luma_weights){0.2126, 0.7152, 0.0722};
-    case SAC_MATRIX_BT2020: return (struct sac_luma_weights){0.2627, 0.6780, 0.0593};
-    case SAC_MATRIX_BT601: break;
-    }
-    return (struct sac_luma_weights){0.299, 0.587, 0.114};
-}
-
-struct sac_colour_map sac_colour_map_of(const sac_frame *f)
-{
-    struct sac_luma_weights k = sac_luma_weights_of(f->matrix);
-    bool                    full = f->range == SAC_RANGE_FULL;
-    double y_scale = full ? 1.0 : 255.0 / 219.0, c_scale = full ? 1.0 : 255.0 / 224.0;
-    /* Ten bits in full range reach 1023, which is 255.75 on the scale of eight. */
-    if (full && f->format == SAC_PIXEL_P010)
-        y_scale = c_scale = 255.0 / 255.75;
-    return (struct sac_colour_map){
-        .y_scale = (float)y_scale,
-        .y_zero = full ? 0.0f : 16.0f,
-        .c_zero = 128.0f,
-        .r_v = (float)(c_scale * 2 * (1 - k.r)),
-        .b_u = (float)(c_scale * 2 * (1 - k.b)),
-        .g_u = (float)(-c_scale * 2 * (1 - k.b) * k.b / k.g),
-        .g_v = (float)(-c_scale * 2 * (1 - k.r) * k.r / k.g),
-    };
-}
-
-struct sac_surface sac_surface_of(const sac_frame *f)
-{
-    struct sac_surface      s = {.width = f->width,
-                                 .height = f->height,
-                                 .format = f->format,
-                                 .turned = f->orientation != SAC_UPRIGHT,
-                                 .colour = sac_colour_map_of(f)};
-    struct sac_plane_layout planes[SAC_PLANES_MAX];
-    const int               n = sac_frame_stored_planes(f, planes);
-    for (int i = 0; i < n; i++) {
-        const struct sac_plane_walk walk = sac_plane_walk_of(f, i);
-        s.plane[i] = walk.first;
-        s.pitch[i] = (uint32_t)f->pitch_bytes[i];
-        s.across[i] = (int32_t)walk.across;
-        s.down[i] = (int32_t)walk.down;
-    }
-    return s;
 }
 
 /* ---- axes ---- */

@@ -40,20 +40,7 @@ void sac_sampler_row(const struct sac_sampler *s, const struct sac_row_ops *ops,
 void sac_sampler_channels(const struct sac_sampler *s, const struct sac_row_ops *ops, int y,
                           void *scratch, float *channel[3]);
 
-struct sac_colour_map sac_colour_map_of(const sac_frame *frame);
 /* Planes of a frame as the row kernels see them; returns how many. */
 int sac_sampler_planes(const sac_frame *frame, struct sac_plane out[SAC_SAMPLER_PLANES]);
-/* Luma weights of the three primaries in a colour matrix. */
-struct sac_luma_weights {
-    double r, g, b;
-};
-struct sac_luma_weights sac_luma_weights_of(enum sac_colour_matrix matrix);
-
-/* ---- for every device ---- */
-
-struct sac_surface sac_surface_of(const sac_frame *frame);
-struct sac_recode  sac_recode_of(const sac_frame *src, const sac_frame *dst);
-/* A conversion that changes nothing. */
-bool sac_is_plain_copy(const sac_frame *a, const sac_frame *b);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames into frames of another format, size, matrix or range. */
-#include "vision/cpu/resample.h"
 #include "vision/cuda/cuda.h"
 
 static cudaError_t copy_planes(const sac_frame *src, const sac_frame *dst, cudaStream_t stream)

@@ -2,7 +2,6 @@
 /* Crops of frames straight into a tensor: one launch for up to CUDA_CROPS_MAX of them. */
 #include <string.h>
 
-#include "vision/cpu/resample.h"
 #include "vision/cuda/cuda.h"
 #include "vision/fit.h"
 
