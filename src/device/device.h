@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device contract: one constant struct of function pointers per device, for its memory, queues,
- * events, copies and graphs. The common wrapper (device.c, tensor.c, frame.c) checks arguments
- * once, so each device may trust its input. The CPU device is the plain reference for all the
- * others. */
+ * events, copies and graphs. The CPU device is the plain reference for all the others.
+ *
+ * Memory comes from a pool (pool.c, with live.c for who holds what) and returns there once the
+ * queues that it was used on are done (uses.c). Tensors and frames are such memory with a shape
+ * (tensor.c, desc.c; frame.c, planes.c). Every copy goes through the ledger (ledger.c). These check
+ * arguments once, so each device may trust its input. */
 #ifndef SAC_DEVICE_DEVICE_H
 #define SAC_DEVICE_DEVICE_H
 
