@@ -52,6 +52,15 @@ void       cuda_leave(void);
 /* SAC_OK, or the sentence "cuda:0: DOING: what CUDA says". */
 sac_result cuda_check(struct sac_device *dev, cudaError_t res, const char *doing);
 
+/* One call between them, as a result; entering fails with SAC_ERR_DEVICE alone. */
+static inline sac_result cuda_left(sac_result res)
+{
+    cuda_leave();
+    return res;
+}
+#define CUDA_CALL(dev, call, doing) \
+    (cuda_enter(dev) == SAC_OK ? cuda_left(cuda_check(dev, call, doing)) : SAC_ERR_DEVICE)
+
 static inline struct sac_stream *cuda_own_stream(struct sac_device *dev, struct sac_stream *stream)
 {
     struct cuda_state *state = dev->state;

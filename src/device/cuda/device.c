@@ -105,11 +105,7 @@ sac_result cuda_open(struct sac_device *dev, int index)
     pthread_mutex_init(&state->lock, NULL);
     pthread_cond_init(&state->given, NULL);
     dev->state = state;
-    res = cuda_enter(dev);
-    if (res == SAC_OK) {
-        res = cuda_check(dev, cuda_stream_init(&state->stream, dev, false), "its first stream");
-        cuda_leave();
-    }
+    res = CUDA_CALL(dev, cuda_stream_init(&state->stream, dev, false), "its first stream");
     if (res != SAC_OK)
         cuda_close(dev);
     return res;

@@ -13,13 +13,9 @@ sac_result cuda_event_create(struct sac_device *dev, bool timed, struct sac_even
     if (!event)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for an event", dev->name);
     event->dev = dev;
-    sac_result res = cuda_enter(dev);
-    if (res == SAC_OK) {
-        /* A thread that waits sleeps: the default spins. */
-        unsigned flags = cudaEventBlockingSync | (timed ? 0 : cudaEventDisableTiming);
-        res = cuda_check(dev, cudaEventCreateWithFlags(&event->handle, flags), "an event");
-        cuda_leave();
-    }
+    /* A thread that waits sleeps: the default spins. */
+    const unsigned flags = cudaEventBlockingSync | (timed ? 0 : cudaEventDisableTiming);
+    sac_result res = CUDA_CALL(dev, cudaEventCreateWithFlags(&event->handle, flags), "an event");
     if (res == SAC_OK)
         *out = event;
     else
@@ -55,46 +51,27 @@ static cudaError_t record(cudaEvent_t event, cudaStream_t stream)
 
 sac_result cuda_event_record(struct sac_event *event, struct sac_stream *stream)
 {
-    sac_result res = cuda_enter(event->dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(event->dev, record(event->handle, cuda_stream_of(event->dev, stream)),
+    return CUDA_CALL(event->dev, record(event->handle, cuda_stream_of(event->dev, stream)),
                      "an event");
-    cuda_leave();
-    return res;
 }
 
 sac_result cuda_event_wait(struct sac_event *event)
 {
-    sac_result res = cuda_enter(event->dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(event->dev, cudaEventSynchronize(event->handle), "queued work");
-    cuda_leave();
-    return res;
+    return CUDA_CALL(event->dev, cudaEventSynchronize(event->handle), "queued work");
 }
 
 sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_stream *stream,
                                   struct sac_event *event)
 {
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(dev, cudaStreamWaitEvent(cuda_stream_of(dev, stream), event->handle, 0),
+    return CUDA_CALL(dev, cudaStreamWaitEvent(cuda_stream_of(dev, stream), event->handle, 0),
                      "a stream after an event");
-    cuda_leave();
-    return res;
 }
 
 sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns)
 {
     float      ms = 0;
-    sac_result res = cuda_enter(begin->dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(begin->dev, cudaEventElapsedTime(&ms, begin->handle, end->handle),
-                     "a measurement");
-    cuda_leave();
+    sac_result res = CUDA_CALL(begin->dev, cudaEventElapsedTime(&ms, begin->handle, end->handle),
+                               "a measurement");
     if (res == SAC_OK)
         *ns = (int64_t)((double)ms * 1e6);
     return res;

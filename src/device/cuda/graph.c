@@ -10,14 +10,9 @@ struct sac_device_graph {
  * a global capture; providers must follow the rules for this thread (engine/kernel/kernel.h). */
 sac_result cuda_capture_begin(struct sac_device *dev, struct sac_stream *stream)
 {
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(
+    return CUDA_CALL(
         dev, cudaStreamBeginCapture(cuda_stream_of(dev, stream), cudaStreamCaptureModeThreadLocal),
         "the begin of a capture");
-    cuda_leave();
-    return res;
 }
 
 static cudaError_t instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraphExec_t *exec)
@@ -59,13 +54,8 @@ sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream,
 sac_result cuda_graph_launch(struct sac_device *dev, struct sac_stream *stream,
                              struct sac_device_graph *graph)
 {
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(dev, cudaGraphLaunch(graph->exec, cuda_stream_of(dev, stream)),
+    return CUDA_CALL(dev, cudaGraphLaunch(graph->exec, cuda_stream_of(dev, stream)),
                      "a graph's launch");
-    cuda_leave();
-    return res;
 }
 
 /* The driver frees a graph that still runs when it is done. */

@@ -4,22 +4,22 @@
 
 /* ---- memory ---- */
 
+static sac_result taken(struct sac_device *dev, cudaError_t got, const char *what)
+{
+    if (got != cudaErrorMemoryAllocation)
+        return cuda_check(dev, got, what);
+    cudaGetLastError();
+    return SAC_ERR_MEMORY; /* the pool frees memory and tries again, or reports it */
+}
+
 /* The pool keeps what it took, so the frame path comes here only while it warms up. cudaFree waits
  * for the GPU: what is trimmed can never be in use by work still queued. */
 sac_result cuda_memory_alloc(struct sac_device *dev, size_t bytes, void **out)
 {
+    void      *p = NULL;
     sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    void       *p = NULL;
-    cudaError_t got = cudaMalloc(&p, bytes);
-    if (got == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
-        res = SAC_ERR_MEMORY; /* the pool frees memory and tries again, or reports it */
-    } else {
-        res = cuda_check(dev, got, "device memory");
-    }
-    cuda_leave();
+    if (res == SAC_OK)
+        res = cuda_left(taken(dev, cudaMalloc(&p, bytes), "device memory"));
     if (res == SAC_OK)
         *out = p;
     return res;
@@ -36,11 +36,7 @@ void cuda_memory_free(struct sac_device *dev, void *p)
 sac_result cuda_memory_info(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     size_t     left = 0, total = 0;
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(dev, cudaMemGetInfo(&left, &total), "its memory");
-    cuda_leave();
+    sac_result res = CUDA_CALL(dev, cudaMemGetInfo(&left, &total), "its memory");
     if (res == SAC_OK) {
         *free_bytes = left;
         *total_bytes = total;
@@ -50,18 +46,11 @@ sac_result cuda_memory_info(struct sac_device *dev, uint64_t *free_bytes, uint64
 
 sac_result cuda_host_alloc(struct sac_device *dev, size_t bytes, void **out)
 {
+    void      *p = NULL;
     sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    void       *p = NULL;
-    cudaError_t got = cudaHostAlloc(&p, bytes, cudaHostAllocDefault);
-    if (got == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
-        res = SAC_ERR_MEMORY;
-    } else {
-        res = cuda_check(dev, got, "page-locked memory");
-    }
-    cuda_leave();
+    if (res == SAC_OK)
+        res = cuda_left(
+            taken(dev, cudaHostAlloc(&p, bytes, cudaHostAllocDefault), "page-locked memory"));
     if (res == SAC_OK)
         *out = p;
     return res;
@@ -86,38 +75,30 @@ static enum cudaMemcpyKind kind_of(enum sac_copy_kind kind)
 
 /* On the device's own stream the caller may use its memory at once. */
 static cudaError_t settle(struct sac_device *dev, struct sac_stream *stream,
-                          enum sac_copy_kind kind)
+                          enum sac_copy_kind kind, cudaError_t queued)
 {
-    return stream || kind == SAC_COPY_ON_DEVICE ? cudaSuccess
-                                                : cuda_wait(cuda_own_stream(dev, NULL));
+    return queued != cudaSuccess || stream || kind == SAC_COPY_ON_DEVICE
+               ? queued
+               : cuda_wait(cuda_own_stream(dev, NULL));
 }
 
 sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
                      size_t bytes, enum sac_copy_kind kind)
 {
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    cudaError_t done = cudaMemcpyAsync(dst, src, bytes, kind_of(kind), cuda_stream_of(dev, stream));
-    if (done == cudaSuccess)
-        done = settle(dev, stream, kind);
-    res = cuda_check(dev, done, "a copy");
-    cuda_leave();
-    return res;
+    return CUDA_CALL(
+        dev,
+        settle(dev, stream, kind,
+               cudaMemcpyAsync(dst, src, bytes, kind_of(kind), cuda_stream_of(dev, stream))),
+        "a copy");
 }
 
 sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream,
                           const struct sac_copy_rows *r, enum sac_copy_kind kind)
 {
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    cudaError_t done =
-        cudaMemcpy2DAsync(r->dst, r->dst_pitch, r->src, r->src_pitch, r->row_bytes, (size_t)r->rows,
-                          kind_of(kind), cuda_stream_of(dev, stream));
-    if (done == cudaSuccess)
-        done = settle(dev, stream, kind);
-    res = cuda_check(dev, done, "a copy");
-    cuda_leave();
-    return res;
+    return CUDA_CALL(
+        dev,
+        settle(dev, stream, kind,
+               cudaMemcpy2DAsync(r->dst, r->dst_pitch, r->src, r->src_pitch, r->row_bytes,
+                                 (size_t)r->rows, kind_of(kind), cuda_stream_of(dev, stream))),
+        "a copy");
 }

@@ -48,11 +48,7 @@ static sac_result create_stream(struct sac_device *dev, bool patient, struct sac
     if (!stream)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for a stream", dev->name);
     stream->dev = dev;
-    sac_result res = cuda_enter(dev);
-    if (res == SAC_OK) {
-        res = cuda_check(dev, cuda_stream_init(stream, dev, patient), "a stream");
-        cuda_leave();
-    }
+    sac_result res = CUDA_CALL(dev, cuda_stream_init(stream, dev, patient), "a stream");
     if (res == SAC_OK)
         *out = stream;
     else
@@ -80,27 +76,20 @@ cudaError_t cuda_wait(struct sac_stream *stream)
 
 sac_result cuda_stream_wait(struct sac_stream *stream)
 {
-    sac_result res = cuda_enter(stream->dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(stream->dev, cuda_wait(stream), "queued work");
-    cuda_leave();
-    return res;
+    return CUDA_CALL(stream->dev, cuda_wait(stream), "queued work");
+}
+
+static cudaError_t wait_for(cudaStream_t stream, struct sac_stream *before)
+{
+    cudaError_t res = cudaEventRecord(before->reached, before->handle);
+    return res == cudaSuccess ? cudaStreamWaitEvent(stream, before->reached, 0) : res;
 }
 
 sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *stream,
                              struct sac_stream *other)
 {
-    struct sac_stream *before = cuda_own_stream(dev, other);
-    sac_result         res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    cudaError_t done = cudaEventRecord(before->reached, before->handle);
-    if (done == cudaSuccess)
-        done = cudaStreamWaitEvent(cuda_stream_of(dev, stream), before->reached, 0);
-    res = cuda_check(dev, done, "one stream after another");
-    cuda_leave();
-    return res;
+    return CUDA_CALL(dev, wait_for(cuda_stream_of(dev, stream), cuda_own_stream(dev, other)),
+                     "one stream after another");
 }
 
 /* ---- scratch ---- */

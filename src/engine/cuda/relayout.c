@@ -34,11 +34,6 @@ sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream,
     p.rows = sac_layout_is_last(a) ? pixels : channels;
     p.columns = sac_layout_is_last(a) ? channels : pixels;
     p.turn = p.turn && channels > 1 && pixels > 1;
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(dev, cuda_launch_relayout(&p, cuda_stream_of(dev, stream)),
+    return CUDA_CALL(dev, cuda_launch_relayout(&p, cuda_stream_of(dev, stream)),
                      "a change of layout");
-    cuda_leave();
-    return res;
 }

@@ -4,12 +4,7 @@
 sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
                           enum sac_dtype dtype, int rows, int dim, float *out)
 {
-    sac_result res = cuda_enter(dev);
-    if (res != SAC_OK)
-        return res;
-    res = cuda_check(dev,
+    return CUDA_CALL(dev,
                      cuda_launch_normalise(in, dtype, rows, dim, out, cuda_stream_of(dev, stream)),
                      "normalise");
-    cuda_leave();
-    return res;
 }
