@@ -28,6 +28,7 @@ extern "C" {
 
 typedef struct sac_context sac_context;
 
+/* How much is logged. */
 enum sac_log_level {
     SAC_LOG_SILENT = 0,
     SAC_LOG_ERROR = 1,

@@ -57,6 +57,7 @@ SAC_API void        sac_device_unref(sac_device **dev);
 SAC_API const char *sac_device_name(const sac_device *dev);        /* "cpu", "cuda:0" */
 SAC_API const char *sac_device_description(const sac_device *dev); /* "AMD EPYC, AVX-512, 2 threads"
                                                                     */
+/* CPU threads that it works with. */
 SAC_API int          sac_device_threads(const sac_device *dev);
 SAC_API sac_context *sac_device_context(const sac_device *dev);
 
@@ -87,6 +88,7 @@ struct sac_pool_stats {
     uint64_t reserved[8];      /* 0 */
 };
 enum { SAC_POOL_WARM_FRAMES = 300 };
+/* Any thread. */
 SAC_API void sac_device_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
 /* The same for page-locked host memory; all 0 on a device that needs none. */
 SAC_API void sac_device_host_pool_stats(const sac_device *dev, struct sac_pool_stats *out);
@@ -109,15 +111,18 @@ enum sac_copy_reason {
 };
 SAC_API const char *sac_copy_reason_name(enum sac_copy_reason reason); /* "frame-upload", ... */
 
+/* Copies of one reason. */
 struct sac_ledger_entry {
     uint64_t calls, bytes;
 };
 enum { SAC_COPY_REASON_MAX = 32 };
+/* All copies since the device was opened. */
 struct sac_ledger {
     struct sac_ledger_entry reason[SAC_COPY_REASON_MAX]; /* by enum sac_copy_reason */
     uint64_t crossed_bytes; /* between host and device, without weights; 0 on the CPU */
     uint64_t reserved[4];   /* 0 */
 };
+/* Any thread. */
 SAC_API void sac_device_ledger(const sac_device *dev, struct sac_ledger *out);
 
 /* Call fn with one line per live buffer (owner, bytes, age, shape). Any thread. */

@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/* How a finding is meant. */
 enum sac_finding_level {
     SAC_FINDING_OK = 0,  /* present */
     SAC_FINDING_NOTE,    /* absent, but this machine does not need it */
@@ -21,6 +22,7 @@ enum sac_finding_level {
     SAC_FINDING_FAULT    /* the main job, video in and tracks out, can't run */
 };
 
+/* One thing that was examined. */
 struct sac_finding {
     const char            *area; /* "cpu", "ffmpeg", "onednn", "models", "gpu" */
     enum sac_finding_level level;

@@ -12,6 +12,7 @@ extern "C" {
 
 enum { SAC_HOTA_ALPHAS = 19 }; /* 0.05, 0.10, ..., 0.95 */
 
+/* The scores of one sequence, or of several together. */
 struct sac_eval_result {
     char name[128];
     /* shares are 0..1; HOTA's are means over the alphas */

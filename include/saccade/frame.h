@@ -29,6 +29,7 @@
 extern "C" {
 #endif
 
+/* How pixels are stored. */
 enum sac_pixel_format {
     SAC_PIXEL_NONE = 0,
     SAC_PIXEL_NV12,  /* 8 bit 4:2:0, Y then UV interleaved */
@@ -44,7 +45,9 @@ enum sac_pixel_format {
 };
 SAC_API const char *sac_pixel_format_name(enum sac_pixel_format format); /* "nv12", ... */
 
+/* How Y, U and V become R, G and B. */
 enum sac_colour_matrix { SAC_MATRIX_BT601 = 0, SAC_MATRIX_BT709, SAC_MATRIX_BT2020 };
+/* The values of black and white. */
 enum sac_colour_range { SAC_RANGE_LIMITED = 0, SAC_RANGE_FULL }; /* 16..235 or 0..255 for 8 bit */
 
 /* What turns the stored planes upright: first mirroring from left to right, then turning clockwise.
@@ -67,6 +70,7 @@ enum { SAC_PLANES_MAX = 3 };
 
 #define SAC_PTS_NONE INT64_MIN /* no time */
 
+/* A frame. To create one, fill in what the function reads, and 0 elsewhere. */
 typedef struct sac_frame {
     enum sac_pixel_format  format;
     int                    width, height; /* pixels, luma, of the upright picture */

@@ -21,6 +21,7 @@
 extern "C" {
 #endif
 
+/* One box of a frame. */
 struct sac_detection {
     float x0, y0, x1, y1; /* pixels of the source frame; right and bottom edge open */
     float score;          /* 0..1 */
@@ -32,6 +33,7 @@ struct sac_detections {
     struct sac_detection *items;
     size_t                count, capacity;
 };
+/* Frees the items and empties the list. */
 SAC_API void sac_detections_finish(struct sac_detections *list);
 
 /* Where a value of the contract came from, for inspect. */
@@ -41,6 +43,7 @@ enum sac_contract_source {
     SAC_FROM_YAML,     /* M.yaml beside M.onnx */
     SAC_FROM_USER      /* --preprocess */
 };
+/* How pixels become the input of a model, and where each value came from. */
 struct sac_model_contract {
     struct sac_preprocess    pre;
     enum sac_contract_source size_from, fit_from, order_from, mean_from, scale_from, fill_from,
@@ -159,6 +162,7 @@ struct sac_head_tensor {
     int64_t      shape[SAC_RANK_MAX];
     const float *data;
 };
+/* One image: all output tensors of the network. */
 struct sac_head_input {
     const struct sac_head_tensor *tensors;
     int                           count;

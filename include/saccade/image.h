@@ -11,20 +11,25 @@
 extern "C" {
 #endif
 
+/* A rectangle. */
 struct sac_rect {
     float x0, y0, x1, y1; /* pixels of the frame; right and bottom edge open */
 };
 
+/* How a frame is fitted into a tensor of other proportions. */
 enum sac_fit {
     SAC_FIT_STRETCH = 0,
     SAC_FIT_LETTERBOX_TOPLEFT, /* keep the aspect, fill right or below (YOLOX) */
     SAC_FIT_LETTERBOX_CENTRE   /* keep the aspect, fill both sides (YOLOv5 and later) */
 };
+/* How pixels between pixels are computed. */
 enum sac_filter {
     SAC_FILTER_BILINEAR = 0, /* half-pixel centres, as OpenCV's INTER_LINEAR */
     SAC_FILTER_AREA          /* box average when shrinking, bilinear when growing */
 };
+/* The order of the colours. */
 enum sac_channel_order { SAC_ORDER_RGB = 0, SAC_ORDER_BGR };
+/* The order of the dimensions. */
 enum sac_tensor_layout { SAC_LAYOUT_NCHW = 0, SAC_LAYOUT_NHWC };
 
 /* How pixels become numbers: y = (x - mean) * scale per channel, x in 0..255, channels in the
@@ -46,9 +51,11 @@ SAC_API struct sac_preprocess sac_preprocess_default(void); /* RGB, NCHW, F32, 0
 struct sac_fit_map {
     float scale_x, scale_y, offset_x, offset_y;
 };
+/* Of a crop, when it is fitted into the tensor of pre. */
 SAC_API struct sac_fit_map sac_fit_map_of(const struct sac_preprocess *pre,
                                           const struct sac_rect       *crop);
 
+/* One crop of a frame. */
 struct sac_preprocess_job {
     const sac_frame *frame;
     /* Pixels and parts of them, within 2^20 of 0; may reach past the frame: its edge is repeated.
@@ -71,10 +78,13 @@ SAC_API sac_result sac_preprocess_run(sac_device *dev, const struct sac_preproce
  *          SAC_ERR_MEMORY. */
 SAC_API sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst);
 
+/* A colour to draw with. */
 struct sac_colour {
     uint8_t r, g, b;
 };
+/* What a shape is. */
 enum sac_shape_kind { SAC_SHAPE_BOX = 0, SAC_SHAPE_LINE, SAC_SHAPE_TEXT, SAC_SHAPE_FILL };
+/* Something to draw. */
 struct sac_shape {
     enum sac_shape_kind kind;
     struct sac_rect rect; /* box and fill: the area. Line: from x0,y0 to x1,y1. Text: top left at

@@ -170,6 +170,7 @@ struct sac_model_operator {
                               could be made */
     uint64_t reserved[4];  /* 0 */
 };
+/* A model as sac_model_inspect describes it. */
 struct sac_model_info {
     const char *producer;
     int64_t     ir_version, opset;

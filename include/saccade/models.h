@@ -32,6 +32,7 @@ extern "C" {
  *          SAC_ERR_LIMIT for a path that does not fit. */
 SAC_API sac_result sac_models_find(sac_context *ctx, const char *model, char *path, size_t size);
 
+/* A model that comes with saccade. */
 struct sac_shipped_model {
     const char *name; /* "person_det" */
     const char *what; /* a line that describes it */

@@ -171,6 +171,7 @@ struct sac_session_params {
 };
 SAC_API struct sac_session_params sac_session_params_default(void);
 
+/* One frame, tracked. */
 struct sac_session_result {
     int64_t    id; /* as submitted */
     int64_t    pts_us;
@@ -185,6 +186,7 @@ struct sac_session_result {
     sac_result status;      /* of this frame; other frames are not affected */
     uint64_t   reserved[8]; /* 0 */
 };
+/* Releases the frame and frees the tracks. */
 SAC_API void sac_session_result_finish(struct sac_session_result *result);
 
 typedef struct sac_session sac_session;

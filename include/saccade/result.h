@@ -18,6 +18,7 @@ extern "C" {
 #define SAC_API
 #endif
 
+/* The result of a function. */
 typedef enum sac_result {
     SAC_OK = 0,
     SAC_AGAIN = -1,           /* nothing yet; call again later */

@@ -67,8 +67,8 @@ enum {
     SAC_OUTPUT_CROPS = 256
 };
 
-/* One of several devices that share a run. */
 enum { SAC_SHARDS_MAX = 16 };
+/* One of several devices that share a run. */
 struct sac_shard_stats {
     char                   device[16]; /* "cuda:1" */
     int                    streams;    /* assigned to it */
@@ -81,6 +81,7 @@ struct sac_shard_stats {
 };
 
 enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };
+/* The whole run. */
 struct sac_pipeline_stats {
     int64_t frames, frames_total; /* done; expected (0: unknown) */
     int64_t detections, tracks;   /* boxes so far; identities so far */

@@ -23,6 +23,7 @@ extern "C" {
 
 enum { SAC_RANK_MAX = 8 };
 
+/* The type of a number. */
 enum sac_dtype {
     SAC_DTYPE_NONE = 0,
     SAC_F32,
@@ -43,6 +44,7 @@ enum sac_dtype {
 SAC_API size_t      sac_dtype_bytes(enum sac_dtype dtype); /* 0 for SAC_DTYPE_NONE */
 SAC_API const char *sac_dtype_name(enum sac_dtype dtype);  /* "float32", ... */
 
+/* Type and shape. */
 struct sac_tensor_desc {
     enum sac_dtype dtype;
     int            rank;                /* 0 (a scalar) to SAC_RANK_MAX */
@@ -79,6 +81,7 @@ SAC_API sac_result  sac_tensor_view(sac_tensor *base, size_t offset_bytes,
 SAC_API sac_tensor *sac_tensor_ref(sac_tensor *t);
 SAC_API void        sac_tensor_unref(sac_tensor **t);
 
+/* Borrowed from the tensor. */
 SAC_API const struct sac_tensor_desc *sac_tensor_describe(const sac_tensor *t);
 SAC_API void       *sac_tensor_data(const sac_tensor *t); /* device address; see sac_device_wait */
 SAC_API sac_device *sac_tensor_device(const sac_tensor *t);

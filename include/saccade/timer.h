@@ -13,6 +13,7 @@ extern "C" {
 
 typedef struct sac_timers sac_timers;
 
+/* What a timer has counted. */
 struct sac_timer_summary {
     char     name[32];
     int64_t  count;

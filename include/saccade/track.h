@@ -11,6 +11,7 @@
 extern "C" {
 #endif
 
+/* The trackers; docs/models.md compares them. */
 enum sac_tracker_kind {
     SAC_TRACKER_SORT = 0,
     SAC_TRACKER_BYTETRACK,
@@ -55,7 +56,9 @@ struct sac_tracker_params {
 /* The defaults of one kind of tracker. */
 SAC_API struct sac_tracker_params sac_tracker_params_default(enum sac_tracker_kind kind);
 
+/* Callers see confirmed tracks only. */
 enum sac_track_state { SAC_TRACK_TENTATIVE = 0, SAC_TRACK_CONFIRMED, SAC_TRACK_LOST };
+/* An object that is followed, as of one frame. */
 struct sac_track {
     int64_t              id; /* 1, 2, 3, ... */
     float                x0, y0, x1, y1;
@@ -115,6 +118,7 @@ SAC_API int sac_tracker_wants_embeddings(const sac_tracker *trk);
 
 /* ---- MOTChallenge files ---- */
 
+/* A line of a file. */
 struct sac_mot_row {
     int    frame;      /* from 1 */
     int    id;         /* -1 in detection files */
@@ -124,6 +128,7 @@ struct sac_mot_row {
                          MOT15's ten columns, whose last three are world coordinates */
     float visibility; /* 9th column; 1 when it is missing */
 };
+/* A file of boxes. */
 struct sac_mot_file {
     struct sac_mot_row *rows; /* sorted by frame, then as in the file */
     size_t              count;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a folder of public headers offers, as clang reads it: functions, structs with the place of each field, constants."""
+"""What a folder of public headers offers, as clang reads it: functions, structs with their fields' places, constants."""
 import json
 import re
 import subprocess
