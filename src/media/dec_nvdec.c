@@ -21,8 +21,6 @@ enum {
 };
 
 struct state {
-    AVCodecContext      *avc;
-    AVFrame             *picture;
     struct sac_stream   *stream; /* the device's, on which pictures are completed */
     struct sac_surfaces *surfaces;
     struct sac_uploader *round_trip; /* with params.round_trip: each picture to the host and back */
@@ -53,9 +51,9 @@ const AVCodec *sac_nvdec_codec(enum AVCodecID id)
     return NULL;
 }
 
-static bool supports(const sac_device *dev, const AVCodecParameters *video)
+static const AVCodec *codec_for(const sac_device *dev, enum AVCodecID id)
 {
-    return dev->ops->video_context && sac_nvdec_codec(video->codec_id);
+    return dev->ops->video_context ? sac_nvdec_codec(id) : NULL;
 }
 
 /* ---- memory ---- */
@@ -207,7 +205,7 @@ static sac_result open_gpu(struct sac_decoder *dec)
     if (!ref) /* this FFmpeg has no CUDA, or no memory */
         return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
                         "%s: this FFmpeg was built without NVDEC", dec->source_name);
-    st->avc->hw_device_ctx = ref;
+    dec->avc->hw_device_ctx = ref;
     make_way(dec->dev, OPEN_BYTES);
     AVHWDeviceContext *gpu = (AVHWDeviceContext *)(void *)ref->data;
     sac_result         res = dec->dev->ops->video_context(dec->dev, gpu->hwctx, &st->stream);
@@ -215,71 +213,38 @@ static sac_result open_gpu(struct sac_decoder *dec)
     return err < 0 ? sac_ffmpeg_fail(sac_device_context(dec->dev), err, dec->source_name) : res;
 }
 
-static int open_codec(struct sac_decoder *dec, const AVCodec *codec, const AVCodecParameters *video)
+static sac_result prepare(struct sac_decoder *dec)
 {
-    AVCodecContext *avc = ((struct state *)dec->state)->avc;
-    int             err = avcodec_parameters_to_context(avc, video);
-    if (err < 0)
-        return err;
-    avc->pkt_timebase = dec->time_base;
+    struct state   *st = dec->state;
+    AVCodecContext *avc = dec->avc;
+    snprintf(dec->name, sizeof dec->name, "nvdec %s", avc->codec->name);
     avc->thread_count = 1; /* the GPU decodes; each thread would only hold more surfaces */
     avc->opaque = dec;
     avc->get_format = choose;
 #ifdef AV_HWACCEL_FLAG_UNSAFE_OUTPUT
     avc->hwaccel_flags |= AV_HWACCEL_FLAG_UNSAFE_OUTPUT;
 #endif
-    snprintf(dec->name, sizeof dec->name, "nvdec %s", codec->name);
-    return avcodec_open2(avc, codec, NULL);
-}
-
-static sac_result open_decoder(struct sac_decoder *dec, const AVCodecParameters *video)
-{
-    sac_context   *ctx = sac_device_context(dec->dev);
-    const AVCodec *codec = sac_nvdec_codec(video->codec_id);
-    struct state  *st = dec->state = sac_new(struct state);
-    if (!st)
-        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
-    st->avc = avcodec_alloc_context3(codec);
-    st->picture = av_frame_alloc();
-    if (!st->avc || !st->picture)
-        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a decoder", dec->source_name);
     sac_result res = sac_surfaces_create(dec->dev, dec->source_name, &st->surfaces);
     if (res == SAC_OK && dec->params->round_trip)
         res = sac_source_uploader_create(dec->dev, dec->source_name, dec->params, &st->round_trip);
-    sac_ffmpeg_log_begin(ctx);
-    if (res == SAC_OK)
-        res = open_gpu(dec);
-    int err = res == SAC_OK ? open_codec(dec, codec, video) : 0;
-    if (err < 0) {
-        res = sac_ffmpeg_fail(ctx, err, dec->source_name);
-        sac_fail_prefix(ctx, res, "decoder '%s': ", dec->name);
-    }
-    sac_ffmpeg_log_end();
-    return res;
+    return res == SAC_OK ? open_gpu(dec) : res;
 }
 
-/* ---- packets in, frames out ---- */
+/* ---- frames ---- */
 
-/* libavcodec's result; a refusal overrides it. */
-static sac_result verdict(struct sac_decoder *dec, int err)
+static sac_result refusal(struct sac_decoder *dec)
 {
     struct state *st = dec->state;
-    sac_context  *ctx = sac_device_context(dec->dev);
-    if (st->refusal != SAC_OK) {
-        sac_result res = st->refusal;
-        st->refusal = SAC_OK; /* returned once: earlier pictures may still be received */
-        return st->why[0] ? SAC_FAIL(ctx, res, "%s: %s", dec->source_name, st->why) : res;
-    }
-    return sac_ffmpeg_verdict(dec, err);
+    sac_result    res = st->refusal;
+    st->refusal = SAC_OK; /* returned once: earlier pictures may still be received */
+    if (res == SAC_OK || !st->why[0])
+        return res;
+    return SAC_FAIL(sac_device_context(dec->dev), res, "%s: %s", dec->source_name, st->why);
 }
 
-static sac_result send(struct sac_decoder *dec, const AVPacket *packet)
+static sac_result wait_for_surface(struct sac_decoder *dec)
 {
-    struct state *st = dec->state;
-    sac_ffmpeg_log_begin(sac_device_context(dec->dev));
-    sac_result res = verdict(dec, avcodec_send_packet(st->avc, packet));
-    sac_ffmpeg_log_end();
-    return res == SAC_EOS ? SAC_OK : res; /* the end was sent twice */
+    return sac_surfaces_wait(((struct state *)dec->state)->surfaces, dec->cancelled);
 }
 
 /* libavcodec crops a GPU's picture only on the right and at the bottom. */
@@ -295,10 +260,10 @@ static void crop(const AVFrame *picture, sac_frame *desc)
     desc->plane[1] += top / 2 * desc->pitch_bytes[1] + left * sample;
 }
 
-static sac_result lend(struct sac_decoder *dec, sac_frame **out)
+static sac_result give(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)
 {
     struct state            *st = dec->state;
-    AVFrame                 *picture = st->picture;
+    AVFrame                 *picture = dec->picture;
     const AVHWFramesContext *frames =
         picture->hw_frames_ctx ? (const AVHWFramesContext *)(void *)picture->hw_frames_ctx->data
                                : NULL;
@@ -308,8 +273,9 @@ static sac_result lend(struct sac_decoder *dec, sac_frame **out)
         .width = picture->width,
         .height = picture->height,
         .matrix = sac_matrix_of_av(picture->colorspace, picture->height),
-        .range = sac_range_of_av(picture->color_range, st->avc->sw_pix_fmt),
+        .range = sac_range_of_av(picture->color_range, dec->avc->sw_pix_fmt),
     };
+    (void)note;
     if (desc.format != SAC_PIXEL_NV12 && desc.format != SAC_PIXEL_P010)
         return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
                         "%s: NVDEC gave a picture that is neither NV12 nor P010", dec->source_name);
@@ -328,41 +294,20 @@ static sac_result lend(struct sac_decoder *dec, sac_frame **out)
     return sac_surfaces_lend(st->surfaces, picture, &desc, st->stream, out);
 }
 
-static sac_result receive(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note)
+static void release(struct sac_decoder *dec)
 {
     struct state *st = dec->state;
-    sac_result    res = sac_surfaces_wait(st->surfaces, dec->cancelled);
-    if (res != SAC_OK)
-        return res;
-    sac_ffmpeg_log_begin(sac_device_context(dec->dev));
-    res = verdict(dec, avcodec_receive_frame(st->avc, st->picture));
-    sac_ffmpeg_log_end();
-    if (res != SAC_OK)
-        return res;
-    *note = sac_picture_note_of(st->picture);
-    res = lend(dec, out);
-    av_frame_unref(st->picture);
-    return res;
-}
-
-static void close_decoder(struct sac_decoder *dec)
-{
-    struct state *st = dec->state;
-    if (!st)
-        return;
-    avcodec_free_context(&st->avc);
-    av_frame_free(&st->picture);
     sac_uploader_destroy(&st->round_trip);
     sac_surfaces_close(&st->surfaces);
-    sac_free(st);
-    dec->state = NULL;
 }
 
 const struct sac_decoder_ops sac_decoder_nvdec = {
     .name = "nvdec",
-    .supports = supports,
-    .open = open_decoder,
-    .send = send,
-    .receive = receive,
-    .close = close_decoder,
+    .state_bytes = sizeof(struct state),
+    .codec = codec_for,
+    .prepare = prepare,
+    .refusal = refusal,
+    .wait = wait_for_surface,
+    .give = give,
+    .release = release,
 };

@@ -26,24 +26,17 @@ static const struct sac_decoder_ops *find(const struct sac_decoder *dec,
 {
     for (size_t i = 0; i < SAC_COUNT(decoders); i++) {
         bool is_devices_own = decoders[i] != &sac_decoder_avcodec;
-        if ((on_device || !is_devices_own) && decoders[i]->supports(dec->dev, video))
+        if ((on_device || !is_devices_own) && decoders[i]->codec(dec->dev, video->codec_id))
             return decoders[i];
     }
     return NULL;
-}
-
-static sac_result open_with(struct sac_decoder *dec, const struct sac_decoder_ops *ops,
-                            const AVCodecParameters *video)
-{
-    dec->ops = ops;
-    return ops->open(dec, video);
 }
 
 static sac_result open_on_cpu(struct sac_decoder *dec, const AVCodecParameters *video)
 {
     const struct sac_decoder_ops *ops = find(dec, video, false);
     if (ops)
-        return open_with(dec, ops, video);
+        return sac_codec_open(dec, ops, video);
     return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_UNSUPPORTED,
                     "%s: no decoder for codec '%s' in this FFmpeg", dec->source_name,
                     avcodec_get_name(video->codec_id));
@@ -80,7 +73,7 @@ static sac_result open_on_gpu(struct sac_decoder *dec, const AVCodecParameters *
     const struct sac_decoder_ops *ops = find(dec, video, true);
     sac_result                    res = SAC_ERR_UNSUPPORTED;
     if (ops && ops != &sac_decoder_avcodec)
-        res = open_with(dec, ops, video);
+        res = sac_codec_open(dec, ops, video);
     else
         SAC_FAIL(sac_device_context(dec->dev), res,
                  "%s: this FFmpeg has no decoder on %s for codec '%s'", dec->source_name,
@@ -91,8 +84,7 @@ static sac_result open_on_gpu(struct sac_decoder *dec, const AVCodecParameters *
     if (res != SAC_ERR_UNSUPPORTED)
         return res;
     res = refused(dec);
-    if (res == SAC_OK && dec->ops)
-        dec->ops->close(dec);
+    sac_codec_close(dec);
     return res == SAC_OK ? open_on_cpu(dec, video) : res;
 }
 
@@ -125,9 +117,7 @@ static void forget_packets(struct sac_decoder *dec)
 
 void sac_decoder_close(struct sac_decoder *dec)
 {
-    if (dec->ops)
-        dec->ops->close(dec);
-    dec->ops = NULL;
+    sac_codec_close(dec);
     dec->may_refuse = dec->has_begun = false;
     dec->surfaces = 0;
     dec->surface_bytes = 0;
@@ -166,14 +156,14 @@ static sac_result take_over(struct sac_decoder *dec)
         return res;
     dec->may_refuse = false;
     dec->drains = true;
-    dec->ops->send(dec, NULL);
+    sac_codec_send(dec, NULL);
     return SAC_OK;
 }
 
 /* The CPU's decoder takes over and gets the kept packets again. */
 static sac_result finish_take_over(struct sac_decoder *dec)
 {
-    dec->ops->close(dec);
+    sac_codec_close(dec);
     dec->drains = false;
     dec->surfaces = 0;
     dec->surface_bytes = 0;
@@ -185,7 +175,7 @@ sac_result sac_decoder_send(struct sac_decoder *dec, const AVPacket *packet)
 {
     if (dec->drains || dec->replays)
         return SAC_AGAIN;
-    sac_result res = dec->ops->send(dec, packet);
+    sac_result res = sac_codec_send(dec, packet);
     if (res != SAC_AGAIN && dec->may_refuse) {
         sac_result kept = remember(dec, packet);
         if (kept != SAC_OK)
@@ -198,7 +188,7 @@ sac_result sac_decoder_send(struct sac_decoder *dec, const AVPacket *packet)
 
 static sac_result replay_one(struct sac_decoder *dec)
 {
-    sac_result res = dec->ops->send(dec, dec->replay[dec->replay_next]);
+    sac_result res = sac_codec_send(dec, dec->replay[dec->replay_next]);
     if (res == SAC_AGAIN)
         return SAC_OK;
     if (++dec->replay_next == dec->replay_count)
@@ -210,7 +200,7 @@ sac_result sac_decoder_receive(struct sac_decoder *dec, sac_frame **out,
                                struct sac_picture_note *note)
 {
     for (;;) {
-        sac_result res = dec->ops->receive(dec, out, note);
+        sac_result res = sac_codec_receive(dec, out, note);
         if (dec->drains && res != SAC_OK && res != SAC_ERR_CANCELLED)
             res = finish_take_over(dec);
         else if (res == SAC_AGAIN && dec->replays)

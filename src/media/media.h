@@ -3,8 +3,8 @@
  *
  *   input     gives packets: a container (container.c; program.c) or a list of images (images.c);
  *             inputs.c
- *   decoder   turns packets into frames: one row per decoder; decoders.c, dec_avcodec.c,
- *             dec_nvdec.c, surfaces.c
+ *   decoder   turns packets into frames (codec.c): one row per decoder; decoders.c,
+ *             dec_avcodec.c, dec_nvdec.c, surfaces.c
  *   source    drives both (feed.c), repairs timestamps (timeline.c), skips frames outside the
  *             wanted part (part.c), reads ahead on a thread
  *   upload, download   copy pictures to a GPU and back
@@ -196,7 +196,9 @@ struct sac_decoder {
     char                            note[256];     /* why the GPU does not decode; else empty */
     uint64_t                        surface_bytes; /* GPU memory for decoded pictures */
     int                             surfaces;
-    void                           *state;
+    AVCodecContext                 *avc;
+    AVFrame                        *picture; /* the latest, until it is a frame */
+    void                           *state;   /* of ops */
 
     /* The packets since a key frame, kept while the GPU's decoder may still refuse them. */
     bool               may_refuse;
@@ -209,18 +211,33 @@ struct sac_decoder {
 
 struct sac_decoder_ops {
     const char *name;
-    bool (*supports)(const sac_device *dev, const AVCodecParameters *video);
-    sac_result (*open)(struct sac_decoder *dec, const AVCodecParameters *video);
-    /* packet NULL: no more packets. SAC_AGAIN: receive frames first. SAC_ERR_FORMAT: the packet is
-     * damaged and was dropped (no sentence: damage is counted, not logged). SAC_ERR_UNSUPPORTED,
-     * here and from receive: it can't decode this stream; the sentence says why. */
-    sac_result (*send)(struct sac_decoder *dec, const AVPacket *packet);
-    /* SAC_AGAIN: send a packet first; SAC_EOS: no more frames; SAC_ERR_FORMAT: a frame was lost.
-     * The frame has no number and no time yet. */
-    sac_result (*receive)(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note);
-    void (*close)(struct sac_decoder *dec); /* half-built too */
+    size_t      state_bytes; /* of dec->state, which is zeroed */
+    /* libavcodec's decoder; NULL: it can't decode this on the device. */
+    const AVCodec *(*codec)(const sac_device *dev, enum AVCodecID id);
+    /* Set dec->name, and dec->avc as far as it is the decoder's own, before it is opened. */
+    sac_result (*prepare)(struct sac_decoder *dec);
+    /* A reason why it can't decode the stream that libavcodec's results do not show, once:
+     * SAC_ERR_UNSUPPORTED or SAC_ERR_MEMORY, with the sentence. NULL: never. */
+    sac_result (*refusal)(struct sac_decoder *dec);
+    sac_result (*wait)(struct sac_decoder *dec); /* until a frame may be given; NULL: always */
+    /* dec->picture as a frame, without number and time. SAC_ERR_FORMAT: it is lost. */
+    sac_result (*give)(struct sac_decoder *dec, sac_frame **out, struct sac_picture_note *note);
+    void (*release)(struct sac_decoder *dec); /* the state, half-built too */
 };
 extern const struct sac_decoder_ops sac_decoder_avcodec, sac_decoder_nvdec;
+
+/* codec.c: what all decoders have in common */
+sac_result sac_codec_open(struct sac_decoder *dec, const struct sac_decoder_ops *ops,
+                          const AVCodecParameters *video);
+/* packet NULL: no more packets. SAC_AGAIN: receive frames first. SAC_ERR_FORMAT: the packet is
+ * damaged and was dropped (no sentence: damage is counted, not logged). SAC_ERR_UNSUPPORTED, here
+ * and from receive: it can't decode this stream; the sentence says why. */
+sac_result sac_codec_send(struct sac_decoder *dec, const AVPacket *packet);
+/* SAC_AGAIN: send a packet first; SAC_EOS: no more frames; SAC_ERR_FORMAT: a frame was lost. The
+ * frame has no number and no time yet. */
+sac_result sac_codec_receive(struct sac_decoder *dec, sac_frame **out,
+                             struct sac_picture_note *note);
+void       sac_codec_close(struct sac_decoder *dec); /* half-built or closed too */
 
 /* Open the decoder that params.decode selects. With SAC_DECODE_AUTO, when the GPU's decoder refuses
  * the stream, the CPU's takes over from the last key frame. send and receive are as above. */
