@@ -128,6 +128,39 @@ static void in_place_does_not_eat_its_other_input(void **state)
     proto_free(&kept);
 }
 
+/* More parts than a kernel takes are joined in steps. */
+static void joins_any_number_of_parts(void **state)
+{
+    (void)state;
+    enum { LEAST = 62, MOST = 260 };
+    for (int parts = LEAST; parts <= MOST; parts += parts < 68 ? 1 : 31) {
+        struct proto graph = {0}, kept = {0}, attrs = {0};
+        sac_model   *m = NULL;
+        char         names[2 * MOST + 1] = "";
+        float        want[4 * MOST];
+        for (int i = 0; i < parts; i++) {
+            strcat(names, i == 0 ? "x" : i % 5 ? " x" : " y");
+            for (int row = 0; row < 2; row++)
+                for (int k = 0; k < 2; k++)
+                    want[(row * parts + i) * 2 + k] =
+                        (float)(1 + row * 2 + k) * (i % 5 || i == 0 ? 1 : -1);
+        }
+        proto_input(&graph, "x", 1, "2 2");
+        proto_node(&graph, "Neg", "x", "y", NULL);
+        proto_attr_int(&attrs, "axis", 1);
+        proto_node(&graph, "Concat", names, "z", &attrs);
+        proto_output(&graph, "z", 1, "2 ?");
+        assert_sac_ok(load(&graph, NULL, &kept, &m));
+        sac_tensor *in = F32(DIMS(2, 2), {1, 2, 3, 4}), *out[1];
+        assert_sac_ok(sac_model_run(m, &in, out));
+        expect(out[0], 4 * (size_t)parts, want);
+        sac_tensor_unref(&in);
+        sac_tensor_unref(&out[0]);
+        sac_model_unref(&m);
+        proto_free(&kept);
+    }
+}
+
 /* The classic export of x.view(x.size(0), -1): nothing of it is left to run. */
 static void shape_arithmetic_disappears(void **state)
 {
@@ -917,6 +950,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_are_independent),
         cmocka_unit_test(in_place_does_not_eat_its_other_input),
+        cmocka_unit_test(joins_any_number_of_parts),
         cmocka_unit_test(shape_arithmetic_disappears),
         cmocka_unit_test(a_pad_by_nothing_disappears),
         cmocka_unit_test(data_may_decide_shapes),

@@ -224,10 +224,36 @@ static bool take_constant(struct sac_graph *g, struct sac_node *n)
     return true;
 }
 
+static bool is_concat(const char *op_type, const char *domain)
+{
+    return strcmp(op_type, "Concat") == 0 && !domain[0];
+}
+
+/* Kernels take a limited number of inputs, and a node of ours has room for as many; torchvision's
+ * SSDlite joins 90. What is too much is joined before, by nodes like this one. */
+static sac_result part_concat(const struct sac_onnx_place *p, struct sac_node *n)
+{
+    while (n->input_count > SAC_OP_INPUTS_MAX) {
+        struct sac_node  *part = sac_op_node(p->g, "", "Concat", SAC_OP_INPUTS_MAX, 1, n);
+        struct sac_value *joined = part ? sac_graph_value(p->g, n->name) : NULL;
+        if (!joined)
+            return SAC_ERR_MEMORY;
+        memcpy(part->inputs, n->inputs, SAC_OP_INPUTS_MAX * sizeof(struct sac_value *));
+        part->outputs[0] = joined;
+        part->name = n->name;
+        part->attrs = n->attrs;
+        part->attr_count = n->attr_count;
+        n->inputs += SAC_OP_INPUTS_MAX - 1;
+        n->input_count -= SAC_OP_INPUTS_MAX - 1;
+        n->inputs[0] = joined;
+    }
+    return SAC_OK;
+}
+
 static sac_result make_node(const struct sac_onnx_place *p, struct sac_wire w, int index,
                             struct sac_node **out)
 {
-    const char     *op_type, *domain;
+    const char     *op_type = "", *domain = "";
     struct sac_wire where = sac_onnx_plain_domain(sac_wire_last_bytes(w, N_DOMAIN));
     size_t          inputs = sac_wire_count_bytes(w, N_INPUT);
     size_t          outputs = sac_wire_count_bytes(w, N_OUTPUT);
@@ -239,10 +265,11 @@ static sac_result make_node(const struct sac_onnx_place *p, struct sac_wire w, i
     if (res == SAC_OK && p->r->arena->bytes / 16 > p->r->source->size + EXPANSION_FREE_BYTES)
         res = SAC_FAIL(p->r->ctx, SAC_ERR_LIMIT, "its functions expand to over %zu bytes",
                        p->r->arena->bytes);
-    if (res == SAC_OK && (inputs > SAC_OP_INPUTS_MAX || outputs > SAC_OP_OUTPUTS_MAX))
+    const size_t inputs_max = is_concat(op_type, domain) ? SAC_ONNX_NODES_MAX : SAC_OP_INPUTS_MAX;
+    if (res == SAC_OK && (inputs > inputs_max || outputs > SAC_OP_OUTPUTS_MAX))
         res = SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED,
                        "layer %d (%.64s) has %zu inputs and %zu outputs; at most %d and %d", index,
-                       op_type, inputs, outputs, SAC_OP_INPUTS_MAX, SAC_OP_OUTPUTS_MAX);
+                       op_type, inputs, outputs, (int)inputs_max, SAC_OP_OUTPUTS_MAX);
     if (res != SAC_OK)
         return res;
     struct sac_node *n = sac_op_node(p->g, domain, op_type, (int)inputs, (int)outputs, NULL);
@@ -289,7 +316,7 @@ static sac_result read_node(const struct sac_onnx_place *p, struct sac_wire w, i
         return SAC_OK;
     const struct sac_onnx_function *function = function_of(p->r, w);
     if (!function)
-        return SAC_OK;
+        return is_concat(n->op_type, n->domain) ? part_concat(p, n) : SAC_OK;
     p->g->node_count--; /* replaced by its body */
     return read_function(p, &function->body, n);
 }
