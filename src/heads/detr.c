@@ -195,13 +195,8 @@ static void emit_query(const struct sac_head_input *in, const float *box, const 
                        void *sink)
 {
     struct softmax       s = softmax_of(scores, columns);
-    float                w = (float)in->input_width, h = (float)in->input_height;
-    struct sac_detection det = {(box[0] - box[2] / 2) * w,
-                                (box[1] - box[3] / 2) * h,
-                                (box[0] + box[2] / 2) * w,
-                                (box[1] + box[3] / 2) * h,
-                                0,
-                                0};
+    struct sac_detection det;
+    sac_head_box_of_shares(in, box, &det);
     for (int c = 0; c < columns - no_object; c++) {
         det.score = activate(kind, scores[c], &s);
         det.class_id = c;

@@ -2,7 +2,8 @@
 /* Networks that finish by themselves: rows of x0, y0, x1, y1 in pixels, score, class, the unused
  * ones with score 0 (YOLOv10, YOLO26, exports with their own NMS); behind the class may stand what
  * siblings for masks and poses give. YOLOv7's own export puts the image's number first,
- * PaddleDetection's the class and the score. No NMS follows. */
+ * PaddleDetection's the class and the score. Ultralytics' RT-DETR (since May 2026) gives the box
+ * as its centre and size, in shares of the input. No NMS follows. */
 #include "vision/detect.h"
 #include "heads/heads.h"
 
@@ -10,7 +11,8 @@ enum { COLUMNS = 6, WITH_IMAGE = 7 };
 
 /* Where a row has what. */
 struct row {
-    int columns, box, score, label;
+    int  columns, box, score, label;
+    bool shares; /* the box is centre x, y, width, height, as shares of the input */
 };
 
 static bool find_row(const struct sac_head_tensor *t, int count, const struct sac_head_facts *facts,
@@ -19,12 +21,16 @@ static bool find_row(const struct sac_head_tensor *t, int count, const struct sa
     const int64_t columns = count > 0 && t->rank > 0 ? t->shape[t->rank - 1] : 0;
     if (facts->task == SAC_TASK_ORIENTED || columns < COLUMNS || columns > INT16_MAX)
         return false;
-    if (facts->paddle && columns == COLUMNS)
-        *out = (struct row){COLUMNS, 2, 1, 0};
+    if (facts->queries && (!facts->ranked || columns != COLUMNS || count != 1))
+        return false;
+    if (facts->queries)
+        *out = (struct row){COLUMNS, 0, 4, 5, true};
+    else if (facts->paddle && columns == COLUMNS)
+        *out = (struct row){COLUMNS, 2, 1, 0, false};
     else if (facts->flat && columns == WITH_IMAGE && count == 1)
-        *out = (struct row){WITH_IMAGE, 1, 6, 5};
+        *out = (struct row){WITH_IMAGE, 1, 6, 5, false};
     else if (sac_head_beside_row(t, count, facts, columns - COLUMNS) >= 0)
-        *out = (struct row){(int)columns, 0, 4, 5};
+        *out = (struct row){(int)columns, 0, 4, 5, false};
     else
         return false;
     return true;
@@ -37,7 +43,7 @@ static bool recognise(const struct sac_head_view *v)
     struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
     const int              count = sac_head_view_tensors(v, t);
     struct row             row;
-    if (v->facts.queries || !find_row(t, count, &v->facts, &row))
+    if (!find_row(t, count, &v->facts, &row))
         return false;
     if (v->facts.paddle)
         return count <= 2;
@@ -55,13 +61,12 @@ static const char *unread(const struct sac_head_view *v)
     return more ? sac_head_beside_name(v) : NULL;
 }
 
-/* PaddleDetection's networks: ImageNet's mean and deviation, stretched. */
+/* RT-DETR is stretched; PaddleDetection's networks too, with ImageNet's mean and deviation. */
 static void defaults(const struct sac_head_view *v, struct sac_preprocess *pre)
 {
-    if (!v->facts.paddle)
-        return;
-    pre->fit = SAC_FIT_STRETCH;
-    if (!v->facts.sized) /* its RT-DETR, told the picture's shape, wants plain 0..1 */
+    if (v->facts.paddle || v->facts.queries)
+        pre->fit = SAC_FIT_STRETCH;
+    if (v->facts.paddle && !v->facts.sized) /* its RT-DETR, told the size, wants plain 0..1 */
         sac_head_normalise(pre, SAC_ORDER_RGB);
 }
 
@@ -78,7 +83,10 @@ static sac_result decode(const struct sac_head *self, const struct sac_head_inpu
         const float  label = p[row.label];
         if (!(p[row.score] >= in->score_min) || !(label >= 0 && label < 1e6f))
             continue;
-        emit(sink, &(struct sac_detection){b[0], b[1], b[2], b[3], p[row.score], (int)label});
+        struct sac_detection det = {b[0], b[1], b[2], b[3], p[row.score], (int)label};
+        if (row.shares)
+            sac_head_box_of_shares(in, b, &det);
+        emit(sink, &det);
     }
     return SAC_OK;
 }
@@ -90,6 +98,8 @@ static bool layout(const struct sac_head_input *in, const struct sac_head_facts 
     if (!find_row(in->tensors, in->count, facts, &row))
         return false;
     out->form = SAC_DETECT_ROWS;
+    out->centred = row.shares;
+    out->unit = row.shares ? SAC_DETECT_SHARES : SAC_DETECT_PIXELS;
     out->cells = (int)SAC_MIN(sac_head_rows(in->tensors, row.columns), (int64_t)INT32_MAX);
     out->box[0] = sac_head_field(in, 0, row.box, row.columns, 1);
     out->score[0] = sac_head_field(in, 0, row.score, row.columns, 1);

@@ -87,12 +87,12 @@ int sac_head_view_tensors(const struct sac_head_view *v, struct sac_head_tensor 
 }
 
 /* Of the file as it was read, whatever passes made of it. */
-static bool has_operator(const sac_model *model, const char *name)
+static int operators_of(const sac_model *model, const char *name)
 {
     for (int i = 0; i < model->info.operator_count; i++)
         if (!strcmp(model->info.operators[i].name, name) && !*model->info.operators[i].domain)
-            return true;
-    return false;
+            return model->info.operators[i].count;
+    return 0;
 }
 
 static enum sac_head_task task_of(const char *text)
@@ -128,8 +128,9 @@ static struct sac_head_facts facts_of(const struct sac_head_view *v)
     struct sac_head_facts  f = {.names = sac_contract_count_names(m),
                                 .task = task_of(sac_model_metadata(m, "task")),
                                 .keypoints = keypoints_of(sac_model_metadata(m, "kpt_shape")),
-                                .angles = has_operator(m, "Sin") && has_operator(m, "Cos"),
+                                .angles = operators_of(m, "Sin") && operators_of(m, "Cos"),
                                 .queries = description && strcasestr(description, "rtdetr"),
+                                .ranked = operators_of(m, "TopK") > 1,
                                 .flat = v->output[0].desc.rank == 2,
                                 .single = feed->single,
                                 .sized = sac_feed_has(feed, SAC_FEED_WIDTH_HEIGHT) ||

@@ -33,6 +33,7 @@ struct sac_head_facts {
     int      keypoints; /* numbers of a prediction's pose, by the metadata; 0: it does not say */
     bool     angles;    /* it computes sines and cosines, as for boxes with an angle */
     bool     queries;   /* its metadata calls it an RT-DETR */
+    bool     ranked;    /* it chooses the best scores twice: of the queries, and of their classes */
     bool     flat;      /* the first output's rows have no batch dimension before them */
     bool     single;    /* nor has the picture */
     bool     sized;     /* told the network's size, it gives boxes in pixels of it */
@@ -137,6 +138,9 @@ bool sac_head_has_room(int64_t cells, int64_t classes);
  * asks sac_head_has_columns. */
 int64_t sac_head_rows(const struct sac_head_tensor *t, int64_t columns);
 bool    sac_head_has_columns(const struct sac_head_tensor *t, int64_t columns);
+/* Centre x, y, width, height as shares of the input: the corners in its pixels. */
+void sac_head_box_of_shares(const struct sac_head_input *in, const float *box,
+                            struct sac_detection *out);
 /* "none" where out is empty. */
 void sac_head_shapes_text(const struct sac_head_tensor *t, int count, char *out, size_t size);
 

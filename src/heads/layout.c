@@ -34,6 +34,16 @@ int64_t sac_head_rows(const struct sac_head_tensor *t, int64_t columns)
     return rows;
 }
 
+void sac_head_box_of_shares(const struct sac_head_input *in, const float *box,
+                            struct sac_detection *out)
+{
+    const float w = (float)in->input_width, h = (float)in->input_height;
+    out->x0 = (box[0] - box[2] / 2) * w;
+    out->y0 = (box[1] - box[3] / 2) * h;
+    out->x1 = (box[0] + box[2] / 2) * w;
+    out->y1 = (box[1] + box[3] / 2) * h;
+}
+
 void sac_head_shapes_text(const struct sac_head_tensor *t, int count, char *out, size_t size)
 {
     size_t used = 0;

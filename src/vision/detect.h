@@ -52,6 +52,7 @@ struct sac_detect_spec {
     bool ended;                /* a first column below 0 ends the rows (ROWS) */
     enum sac_detect_unit unit; /* ROWS */
     bool                 y_first; /* y0, x0, y1, x1 (ROWS) */
+    bool                 centred; /* centre x, y, width, height (ROWS) */
     int                  bins;    /* of an edge (GFL) */
     float                offset;  /* of a cell's point in it, in cells (GFL) */
     /* Cells of strides 8, 16, ... lie level by level where the form is GFL; else all are of level
@@ -334,7 +335,7 @@ SAC_ANYWHERE struct sac_detect_edges sac_detect_plain(const struct sac_detect_sp
                         (s->unit == SAC_DETECT_UNIT_SHOWS && !mode);
     const float width = shares ? (float)s->input_width : 1.0f,
                 height = shares ? (float)s->input_height : 1.0f;
-    if (s->form == SAC_DETECT_ROWS) {
+    if (s->form == SAC_DETECT_ROWS && !s->centred) {
         const struct sac_detect_edges row = {
             (s->y_first ? b : a) * width, (s->y_first ? a : b) * height,
             (s->y_first ? h : w) * width, (s->y_first ? w : h) * height};

@@ -17,10 +17,11 @@ rng = np.random.default_rng(3)
 golden = []
 
 
-def save(name, outputs, shape=(1, 3, SIZE, SIZE), metadata=None, half=False, ones=(), flat=False, pixels=None):
+def save(name, outputs, shape=(1, 3, SIZE, SIZE), metadata=None, half=False, ones=(), flat=False, pixels=None,
+         ranks=0):
     """outputs: list of (name, array with batch 1), integers as int64. half: float16 throughout. ones: inputs beside the
     image, (name, type, shape), whose numbers must all be 1, else the outputs are far off. flat: the outputs have no
-    batch. pixels: type of the image, where it is not that of the outputs."""
+    batch. pixels: type of the image, where it is not that of the outputs. ranks: TopK nodes, which nobody reads."""
     number, port_type = (np.float16, TensorProto.FLOAT16) if half else (np.float32, TensorProto.FLOAT)
     nodes, inits, ports = [], [], []
     every = list(range(len(shape)))
@@ -57,6 +58,9 @@ def save(name, outputs, shape=(1, 3, SIZE, SIZE), metadata=None, half=False, one
         inits.append(numpy_helper.from_array(array if whole else array.astype(number), port + "_value"))
         nodes.append(helper.make_node("Add", [port + "_value", source], [port]))
         ports.append(helper.make_tensor_value_info(port, TensorProto.INT64 if whole else port_type, list(array.shape)))
+    for i in range(ranks):
+        inits.append(numpy_helper.from_array(np.ones(1, np.int64), "best%d" % i))
+        nodes.append(helper.make_node("TopK", ["mean", "best%d" % i], ["rank%d" % i, "place%d" % i], axis=0))
     write(name, nodes, inputs, ports, inits, metadata)
 
 
@@ -306,6 +310,17 @@ def end2end_paddle(name):
     expect(name, boxes)
 
 
+def end2end_queries(name):
+    """Ultralytics' RT-DETR: the best queries and classes, boxes as centre and size, as shares of the image."""
+    boxes = draw_boxes(4, 80)
+    out = np.zeros((1, 10, 6))
+    for i, b in enumerate(boxes):
+        out[0, i] = (*np.array(centre(b)) / SIZE, b[4], b[5])
+    save(name, [("output0", out)], ranks=2, metadata={
+        "description": "Ultralytics rtdetr-l model", "task": "detect", "names": str({i: "c%d" % i for i in range(80)})})
+    expect(name, boxes)
+
+
 def detr_rf(name, classes=91):
     """Every class by a sigmoid, COCO's own numbers, masks beside them."""
     boxes, queries = draw_boxes(4, classes), 20
@@ -484,5 +499,6 @@ write("open_masks", [helper.make_node("AveragePool", ["image"], ["cells"], kerne
        numpy_helper.from_array(np.array([0, 15, -1], np.int64), "flat")])
 save("normalised", [("output0", np.zeros((1, 7, 84)))], metadata={
     "names": "{0: 'a', 1: 'b', 2: 'c'}", "mean": "[0.5, 0.25, 0.75]", "std": "[0.5, 1.0, 0.25]"})
+end2end_queries("end2end_queries")
 with open(os.path.join(HERE, "golden.txt"), "w") as out:
     out.write("\n".join(golden) + "\n")

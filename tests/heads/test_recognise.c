@@ -176,6 +176,22 @@ static const struct known {
     {"end2end", 640, 2, 0, 1, {{{1, 300, 6}, "output0"}}}, /* YOLOv10 of two classes */
     /* RT-DETR of two */
     {"detr", 640, 2, 2, 1, {{{1, 300, 6}, "output0"}}, .facts = {.queries = true}},
+    /* RT-DETR that ranks its classes, of eighty and of two; without, rows of 6 fit no eighty */
+    {"end2end",
+     640,
+     80,
+     0,
+     1,
+     {{{1, 300, 6}, "output0"}},
+     .facts = {.queries = true, .ranked = true}},
+    {"end2end",
+     640,
+     2,
+     0,
+     1,
+     {{{1, 300, 6}, "output0"}},
+     .facts = {.queries = true, .ranked = true}},
+    {NULL, 640, 80, 0, 1, {{{1, 300, 6}, "output0"}}, .facts = {.queries = true}},
     {"detr", 640, 1, 1, 1, {{{1, 300, 5}, "output0"}}},
     {"detr", 560, 0, 91, 2, {{{1, 300, 4}, "dets"}, {{1, 300, 91}, "labels"}}}, /* RF-DETR */
     {"detr",
