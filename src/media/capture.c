@@ -40,7 +40,7 @@ bool sac_capture_is(const char *url)
 
 static char missing[256]; /* why there is no library; set once */
 
-/* A copy of FFmpeg that is linked in knows nothing of the system's. */
+/* An FFmpeg that is linked statically does not see what the system's libavdevice registers. */
 static void load(void)
 {
 #ifdef SAC_BUNDLE

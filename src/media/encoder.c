@@ -34,8 +34,8 @@ static const struct encoder {
      * in 12 % less time, 6 % larger (1080p on one thread of a Zen 5, 2026-11-22). */
     {"libopenh264", "rc_mode=quality:profile=high:coder=cavlc", QUALITY_H264, 250, 0, true, 4, 0},
     /* 16 bits for ticks a second: ISO/IEC 14496-2, 6.3.3; a key frame before inverse transforms
-     * that round differently drift apart: its annex A, 132 frames. Every second that passes is a
-     * bit, and FFmpeg refuses more than an hour of them. */
+     * that round differently drift apart: its annex A, 132 frames. Each second that passes is one
+     * more bit in the stream, and FFmpeg refuses a gap of more than an hour. */
     {"mpeg4", "", QUALITY_MPEG4, 100, 65535, false, 0, 3500},
     {"h264_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0, 0},
     {"hevc_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0, 0},

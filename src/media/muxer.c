@@ -11,10 +11,10 @@
     }
 #define FRONT_INDEX "movflags=+faststart" /* plays before the whole file is loaded */
 
-/* What is too long a step from one packet to the next: MP4 has 31 bits for it, and of pictures in
- * another order than they are shown libavformat reads 28; AVI's muxer refuses to write more than
- * 60000 empty chunks. A transport stream's clock of 33 bits wraps, and readers take a step of more
- * than half of that for one back. */
+/* What is too long a step from one packet to the next: MP4 has 31 bits for it, of which libavformat
+ * reads 28 where pictures are not in display order; AVI's muxer refuses to write more than 60000
+ * empty chunks. A transport stream's clock of 33 bits wraps, and readers take a step of more than
+ * half of that for one back. */
 enum { AVI_TICKS = 60000 };
 #define MP4_TICKS           INT32_MAX
 #define MP4_TICKS_REORDERED (1 << 28)

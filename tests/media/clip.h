@@ -25,8 +25,8 @@ struct clip {
     const char        *audio_codec; /* NULL: "aac" */
     int                audio_ms;    /* 0: as long as the pictures */
     int                rotation;    /* degrees clockwise to show it by */
-    bool               mirrored;    /* and before that from left to right */
-    int                aspect;      /* a pixel's width for a height of 1; 0: not said */
+    bool               mirrored;    /* mirrored left to right before that */
+    int                aspect;      /* a pixel's width for a height of 1; 0: not stated */
     int                first;       /* number in the first picture */
     bool               front_index; /* MP4: the index before the pictures */
     const char        *options;     /* of the muxer, "key=value:..." */

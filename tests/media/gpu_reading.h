@@ -111,8 +111,8 @@ struct both {
     char                    why[512];
 };
 
-/* Read a clip on both devices side by side; params are the GPU's, but for rotate, which is of
- * both. */
+/* Read a clip on both devices side by side; params are for the GPU's source; of them only rotate is
+ * the CPU's too. */
 static inline struct both read_both(const char *path, const struct sac_source_params *params)
 {
     struct both              r = {0};

@@ -95,7 +95,8 @@ static void counts_a_change_of_size(void **state)
     assert_int_equal(r.stats.size_changes, 2);
 }
 
-/* Without leave it is a sentence, with it the CPU's frames. */
+/* Where the CPU may not take over, the run fails with a sentence; where it may, it decodes the
+ * frames. */
 static int check_refused(const char *name)
 {
     struct sac_source_params on_gpu = decode_with(SAC_DECODE_DEFAULT),

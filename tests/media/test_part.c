@@ -69,8 +69,7 @@ static void assert_part(const char *path, const struct reading *r, size_t i, boo
         assert_int_equal(r->info.frames, parts[i].frames);
 }
 
-/* Numbers in the pictures are those that frames have, as FRAMES are counted from the file's
- * first. */
+/* A frame has the number that its picture shows: frames are counted from the file's first. */
 static void assert_numbers(const char *path, const struct sac_source_params *params, size_t i)
 {
     sac_source *src = NULL;
@@ -107,8 +106,8 @@ static void gives_the_part_that_is_wanted(void **state)
     }
 }
 
-/* The first picture is shown later than its packet's time, by which streams without an index are
- * gone through. */
+/* With B-frames the first picture is shown later than its packet's time, and that time is what a
+ * stream without an index is searched by. */
 static void begins_with_the_first_pictures(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ static sac_device *open_other(const struct sac_device_params *params)
     return apart_open(params);
 }
 
-/* Clips of our own, of which the CPU decodes. */
+/* Clips made here, which the CPU decodes. */
 static const char *clip_path(const char *name)
 {
     const char *path = scratch("%s.avi", name);

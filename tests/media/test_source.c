@@ -240,8 +240,8 @@ static void says_that_there_is_no_video(void **state)
     assert_non_null(strstr(why, "sound.wav: no video in it"));
 }
 
-/* Every frame that is left comes, and then the end says that there should have been more: a
- * transport stream can't know, AVI and Matroska state a duration. */
+/* Every frame that is left is delivered; then reading fails, since there should have been more. A
+ * transport stream does not state how much, AVI and Matroska state a duration. */
 static void gives_what_a_truncated_file_still_has(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void gives_what_a_truncated_file_still_has(void **state)
 }
 
 /* A segment of a recording keeps the recording's clock, and writers count a duration from 0 or from
- * the first picture: what is whole is no less so, and what is cut off shows as ever. */
+ * the first picture: a whole file is not called cut off, and one that is cut off still is. */
 static void a_file_that_starts_late_is_whole(void **state)
 {
     (void)state;
@@ -688,7 +688,7 @@ static const struct clip streamed[] = {
     {.frames = 150, .gop = 12, .format = "flv", .codec = "flv"},
 };
 
-/* libavformat makes an end of it for most formats. What came before is read. */
+/* With most formats libavformat reports this as the end of the file. What came before is read. */
 static void a_stream_that_stalls_is_a_fault(void **state)
 {
     (void)state;
@@ -710,7 +710,8 @@ static void a_stream_that_stalls_is_a_fault(void **state)
     }
 }
 
-/* One that was promised more: HTTP's Content-Length. Without a promise the end is the end. */
+/* The server announced more bytes (HTTP's Content-Length). Without an announcement a closed
+ * connection is the end. */
 static void a_connection_that_ends_early_is_a_fault(void **state)
 {
     (void)state;

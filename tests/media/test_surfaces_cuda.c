@@ -186,7 +186,7 @@ static void more_than_the_budget_is_refused(void **state)
     assert_sac_ok(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &one));
     sac_device_pool_stats(gpu, &pool);
     assert_true(pool.bytes_live > 8 << 20);
-    params.decode = SAC_DECODE_AUTO; /* memory is no reason for the CPU */
+    params.decode = SAC_DECODE_AUTO; /* short of memory, the CPU does not take over */
     assert_sac_error(sac_source_open(gpu, clip_path("people_h264.mp4"), &params, &other),
                      SAC_ERR_LIMIT);
     print_message("%s\n", last_error());
