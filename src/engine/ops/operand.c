@@ -15,24 +15,6 @@ sac_result sac_op_fail(const struct sac_op_call *c, sac_result res, const char *
 
 /* ---- operands ---- */
 
-int64_t sac_dims_product(int rank, const int64_t *dims)
-{
-    int64_t product = 1;
-    for (int d = 0; d < rank; d++)
-        product *= dims[d];
-    return product;
-}
-
-int64_t sac_operand_elements(const struct sac_operand *o)
-{
-    return sac_dims_product(o->rank, o->dims);
-}
-
-size_t sac_operand_bytes(const struct sac_operand *o)
-{
-    return (size_t)sac_operand_elements(o) * sac_dtype_bytes(o->dtype);
-}
-
 bool sac_operand_same_dims(const struct sac_operand *a, const struct sac_operand *b)
 {
     return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;

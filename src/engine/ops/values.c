@@ -4,6 +4,16 @@
 
 #include "engine/ops/util.h"
 
+int64_t sac_operand_elements(const struct sac_operand *o)
+{
+    return sac_dims_product(o->rank, o->dims);
+}
+
+size_t sac_operand_bytes(const struct sac_operand *o)
+{
+    return (size_t)sac_operand_elements(o) * sac_dtype_bytes(o->dtype);
+}
+
 bool sac_dtype_is_float(enum sac_dtype t)
 {
     return t == SAC_F32 || t == SAC_F16 || t == SAC_F64 || t == SAC_BF16;

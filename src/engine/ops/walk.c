@@ -3,6 +3,14 @@
  * rearrange.c use. */
 #include "engine/ops/util.h"
 
+int64_t sac_dims_product(int rank, const int64_t *dims)
+{
+    int64_t product = 1;
+    for (int d = 0; d < rank; d++)
+        product *= dims[d];
+    return product;
+}
+
 void sac_dense_strides(int rank, const int64_t *dims, int64_t *strides)
 {
     int64_t step = 1;
