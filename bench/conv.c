@@ -453,7 +453,7 @@ static const struct sac_kernel_provider *provider(void)
     int                                      count;
     const struct sac_kernel_provider *const *list = sac_kernel_providers(dev, &count);
     for (int i = 0; i < count; i++)
-        if (strncmp(list[i]->name, "cudnn", 5) == 0)
+        if (strncmp(list[i]->name, "products", 8) == 0)
             return list[i];
     fprintf(stderr, "bench_conv: no cuDNN here: %s\n", sac_kernel_plugin_missing(dev));
     exit(1);

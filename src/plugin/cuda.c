@@ -37,7 +37,7 @@ static enum sac_device_service cuda_service(char *missing, size_t size)
     return SAC_SERVICE_PARTLY;
 }
 
-static const struct sac_kernel_provider *const providers[] = {&sac_kernels_cudnn,
+static const struct sac_kernel_provider *const providers[] = {&sac_kernels_products,
                                                               &sac_kernels_cuda};
 
 static const struct sac_device_ops cuda_ops = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions and matrix products of the provider "cudnn" against the reference rows: fixed and
+/* Convolutions and matrix products of the provider "products" against the reference rows: fixed and
  * random shapes, in each precision, dense and as slices of wider maps, by the likely best way, by a
  * way that leaves bias, activation and residual to a pass of ours, and by kernels of our own. All
  * numbers that go in are such that float16 and TF32 hold them, so only sums and results may differ.
@@ -413,10 +413,10 @@ static void all_shapes(void **state)
     (void)state;
     const struct sac_kernel_provider *const *list = sac_kernel_providers(b.dev, &count);
     for (int i = 0; i < count; i++)
-        if (strncmp(list[i]->name, "cudnn", 5) == 0)
+        if (strncmp(list[i]->name, "products", 8) == 0)
             b.provider = list[i];
     if (!b.provider)
-        fail_msg("no provider 'cudnn': %s", sac_kernel_plugin_missing(b.dev));
+        fail_msg("no provider 'products': %s", sac_kernel_plugin_missing(b.dev));
     printf("%s\n", b.provider->name);
     for (int i = first_shape; i < SHAPES && i < first_shape + shape_count; i++) {
         struct text        text;

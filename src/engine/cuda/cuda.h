@@ -7,7 +7,7 @@
 #include "engine/kernel/kernel.h"
 
 /* The rows of plugin/cuda.c, in the order in which they are asked. */
-extern const struct sac_kernel_provider sac_kernels_cudnn; /* convolutions and matrix products */
+extern const struct sac_kernel_provider sac_kernels_products; /* convolutions and matrix products */
 /* everything else, and those too without cuDNN */
 extern const struct sac_kernel_provider sac_kernels_cuda;
 

@@ -123,7 +123,7 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     struct conv_state *s = sac_new(struct conv_state);
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
-    s->gpu = cudnn_gpu_of(dev);
+    s->gpu = products_gpu_of(dev);
     snprintf(s->label, sizeof s->label, "%.90s",
              sac_node_label(plan->call->node, label, sizeof label));
     sac_result res = conv_spec_read(plan, &s->spec, why, sizeof why)
@@ -167,6 +167,6 @@ static sac_result conv_run(struct sac_device *dev, void *state, void *const *in,
     {                                                                    \
         SAC_OP_##op, conv_supports, conv_prepare, conv_run, conv_release \
     }
-const struct sac_kernel cudnn_Conv = CONV_KERNEL(Conv);
-const struct sac_kernel cudnn_FusedConv = CONV_KERNEL(FusedConv);
-const struct sac_kernel cudnn_ConvTranspose = CONV_KERNEL(ConvTranspose);
+const struct sac_kernel products_Conv = CONV_KERNEL(Conv);
+const struct sac_kernel products_FusedConv = CONV_KERNEL(FusedConv);
+const struct sac_kernel products_ConvTranspose = CONV_KERNEL(ConvTranspose);

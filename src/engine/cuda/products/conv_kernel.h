@@ -20,11 +20,11 @@ struct conv_ready {
 };
 
 struct conv_state {
-    struct cudnn_gpu  *gpu;
-    struct conv_spec   spec;
-    struct conv_ready *ready;
-    const void        *bias, *weights; /* on the device, in the form that the choice reads */
-    char               label[96];      /* of the node, for sentences */
+    struct products_gpu *gpu;
+    struct conv_spec     spec;
+    struct conv_ready   *ready;
+    const void          *bias, *weights; /* on the device, in the form that the choice reads */
+    char                 label[96];      /* of the node, for sentences */
 };
 
 struct conv_pointers {

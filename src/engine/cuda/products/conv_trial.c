@@ -186,7 +186,7 @@ static bool same(struct conv_trial *t, struct sac_buffer *y, const char *when)
         return true;
     conv_choice_print(&t->state->ready->choice, text, sizeof text);
     sac_log(t->dev->ctx, SAC_LOG_DEBUG,
-            "cudnn: %s: '%s' computes wrong numbers %s (off by %g of %g): left out",
+            "products: %s: '%s' computes wrong numbers %s (off by %g of %g): left out",
             t->state->label, text, when, (double)found[0], (double)found[1]);
     return false;
 }

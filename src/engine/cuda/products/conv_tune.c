@@ -9,7 +9,7 @@
 /* ---- compiling ---- */
 
 /* A handle for one thread, created on first use by the only piece that uses it. */
-static cudnnHandle_t spare_handle(struct cudnn_gpu *gpu, int i)
+static cudnnHandle_t spare_handle(struct products_gpu *gpu, int i)
 {
     if (!gpu->spare[i] && gpu->cudnn.api->create(&gpu->spare[i]) != CUDNN_STATUS_SUCCESS)
         gpu->spare[i] = NULL;
@@ -18,9 +18,9 @@ static cudnnHandle_t spare_handle(struct cudnn_gpu *gpu, int i)
 
 static void make_piece(void *arg, int piece, int worker)
 {
-    struct conv_trial  *t = arg;
-    struct cudnn_gpu   *gpu = t->state->gpu;
-    struct cudnn_target target = gpu->cudnn;
+    struct conv_trial   *t = arg;
+    struct products_gpu *gpu = t->state->gpu;
+    struct cudnn_target  target = gpu->cudnn;
     (void)worker;
     if (cuda_enter(t->dev) != SAC_OK)
         return;
@@ -73,7 +73,7 @@ static int measure_all(struct conv_trial *t, const struct conv_weights_source *w
         const double us = measure_one(t, i, *best_us);
         char         text[512] = "";
         conv_choice_print(&t->list.items[i].choice, text, sizeof text);
-        sac_log(t->dev->ctx, SAC_LOG_TRACE, "cudnn: %s: %.1f us", text, us);
+        sac_log(t->dev->ctx, SAC_LOG_TRACE, "products: %s: %.1f us", text, us);
         if (us >= 0 && (best < 0 || us < *best_us)) {
             best = i;
             *best_us = us;
@@ -104,8 +104,8 @@ static void say_best(const struct conv_trial *t, double best_us, int64_t made_ns
     char text[512] = "";
     conv_choice_print(&t->state->ready->choice, text, sizeof text);
     sac_log(t->dev->ctx, SAC_LOG_DEBUG,
-            "cudnn: %s: %s, %.1f us; %d ways, made in %.0f ms, measured in %.0f", t->state->label,
-            text, best_us, t->list.count, (double)(made_ns - t->began_ns) * 1e-6,
+            "products: %s: %s, %.1f us; %d ways, made in %.0f ms, measured in %.0f",
+            t->state->label, text, best_us, t->list.count, (double)(made_ns - t->began_ns) * 1e-6,
             (double)(sac_time_ns() - made_ns) * 1e-6);
 }
 

@@ -26,7 +26,7 @@ static void say_refused(struct sac_device *dev, const struct conv_choice *choice
     char text[512] = "", why[512];
     conv_choice_print(choice, text, sizeof text);
     cudnn_say(set, why, sizeof why);
-    sac_log(dev->ctx, SAC_LOG_DEBUG, "cudnn: not %s: %s", text, why);
+    sac_log(dev->ctx, SAC_LOG_DEBUG, "products: not %s: %s", text, why);
 }
 
 /* Compiling takes a quarter of a second and more; a precompiled plan takes less than a
@@ -41,7 +41,7 @@ static char *store_key(const char *key, const struct conv_choice *choice)
     if (cudaDriverGetVersion(&driver) != cudaSuccess ||
         !conv_choice_print(choice, text, sizeof text))
         return NULL;
-    return sac_asprintf("%s, driver %d, %s: %s", sac_kernels_cudnn.name, driver, key, text);
+    return sac_asprintf("%s, driver %d, %s: %s", sac_kernels_products.name, driver, key, text);
 }
 
 static bool read_kept(const struct cudnn_target *target, const char *key, struct conv_ready *r)
@@ -67,7 +67,8 @@ void conv_ready_keep(struct sac_device *dev, const char *key, struct conv_ready 
     char  *text = name ? cudnn_plan_text(&r->plan, &size) : NULL;
     r->kept = true; /* or cannot be kept: no second attempt */
     if (text && cudnn_store_save(name, text, size))
-        sac_log(dev->ctx, SAC_LOG_DEBUG, "cudnn: a plan of %zu bytes is kept in the cache", size);
+        sac_log(dev->ctx, SAC_LOG_DEBUG, "products: a cuDNN plan of %zu bytes is kept in the cache",
+                size);
     sac_free(text);
     sac_free(name);
 }

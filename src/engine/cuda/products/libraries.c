@@ -76,8 +76,8 @@ const struct cuda_libraries *cuda_libraries(void)
 /* ---- a GPU's handles ---- */
 
 enum { GPUS_MAX = 64 };
-static struct cudnn_gpu gpus[GPUS_MAX];
-static pthread_once_t   gpus_once = PTHREAD_ONCE_INIT;
+static struct products_gpu gpus[GPUS_MAX];
+static pthread_once_t      gpus_once = PTHREAD_ONCE_INIT;
 
 static void init_locks(void)
 {
@@ -87,7 +87,7 @@ static void init_locks(void)
     }
 }
 
-struct cudnn_gpu *cudnn_gpu_of(struct sac_device *dev)
+struct products_gpu *products_gpu_of(struct sac_device *dev)
 {
     pthread_once(&gpus_once, init_locks);
     return &gpus[SAC_CLAMP(dev->index, 0, GPUS_MAX - 1)];
@@ -101,7 +101,7 @@ static void say_missing(struct sac_device *dev, const char *what, const char *wh
             what);
 }
 
-static void make_handles(struct sac_device *dev, struct cudnn_gpu *gpu,
+static void make_handles(struct sac_device *dev, struct products_gpu *gpu,
                          const struct cuda_libraries *libs)
 {
     gpu->cudnn.api = &libs->cudnn;
@@ -129,7 +129,7 @@ static void make_handles(struct sac_device *dev, struct cudnn_gpu *gpu,
 }
 
 /* The GPU's lock is held and its context is current. */
-static sac_result make_gpu(struct sac_device *dev, struct cudnn_gpu *gpu)
+static sac_result make_gpu(struct sac_device *dev, struct products_gpu *gpu)
 {
     const struct cuda_libraries *libs = cuda_libraries();
     if (!libs->has_cudnn && !libs->has_cublas)
@@ -145,10 +145,10 @@ static sac_result make_gpu(struct sac_device *dev, struct cudnn_gpu *gpu)
     return SAC_OK;
 }
 
-sac_result cudnn_gpu_open(struct sac_device *dev)
+sac_result products_gpu_open(struct sac_device *dev)
 {
-    struct cudnn_gpu *gpu = cudnn_gpu_of(dev);
-    sac_result        res = cuda_enter(dev);
+    struct products_gpu *gpu = products_gpu_of(dev);
+    sac_result           res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
     pthread_mutex_lock(&gpu->lock);

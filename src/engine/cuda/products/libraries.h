@@ -19,7 +19,7 @@ const struct cuda_libraries *cuda_libraries(void);
 /* The provider's state for a GPU. Created once and kept until the process ends, like the libraries'
  * own state in the GPU's primary context, although devices open and close. */
 enum { CUDNN_SPARE_HANDLES = 8 };
-struct cudnn_gpu {
+struct products_gpu {
     pthread_mutex_t     lock; /* guards the handle's stream, and the rest during creation */
     bool                known;
     struct cudnn_target cudnn;  /* handle NULL: no cuDNN */
@@ -31,7 +31,7 @@ struct cudnn_gpu {
 };
 /* For an open device. Errors: SAC_ERR_UNSUPPORTED, with the sentence, when neither library is
  * found. */
-sac_result        cudnn_gpu_open(struct sac_device *dev);
-struct cudnn_gpu *cudnn_gpu_of(struct sac_device *dev);
+sac_result           products_gpu_open(struct sac_device *dev);
+struct products_gpu *products_gpu_of(struct sac_device *dev);
 
 #endif

@@ -10,11 +10,11 @@
 enum { WORKSPACE_ALIGN = 256, CANDIDATES_MAX = 8, KEY_MAX = 400 };
 
 struct matmul_state {
-    struct cudnn_gpu  *gpu;
-    struct matmul_spec spec;
-    struct matmul_lt   lt;
-    const void        *taken[3]; /* constants on the device */
-    char               label[96];
+    struct products_gpu *gpu;
+    struct matmul_spec   spec;
+    struct matmul_lt     lt;
+    const void          *taken[3]; /* constants on the device */
+    char                 label[96];
 };
 
 static bool matmul_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
@@ -23,7 +23,7 @@ static bool matmul_supports(struct sac_device *dev, struct sac_kernel_plan *plan
     struct matmul_spec              spec;
     struct matmul_lt                lt;
     cublasLtMatmulHeuristicResult_t first;
-    struct cudnn_gpu               *gpu = cudnn_gpu_of(dev);
+    struct products_gpu            *gpu = products_gpu_of(dev);
     const enum sac_layout           layout =
         plan->precision == SAC_PRECISION_FP16 ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
     if (!gpu->cublas) {
@@ -296,7 +296,7 @@ static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan 
     struct matmul_state *s = sac_new(struct matmul_state);
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
-    s->gpu = cudnn_gpu_of(dev);
+    s->gpu = products_gpu_of(dev);
     snprintf(s->label, sizeof s->label, "%.90s",
              sac_node_label(plan->call->node, label, sizeof label));
     sac_result res = matmul_spec_read(plan, &s->spec, why, sizeof why)
@@ -317,5 +317,5 @@ static sac_result matmul_prepare(struct sac_device *dev, struct sac_kernel_plan 
     {                                                                            \
         SAC_OP_##op, matmul_supports, matmul_prepare, matmul_run, matmul_release \
     }
-const struct sac_kernel cudnn_Gemm = MATMUL_KERNEL(Gemm);
-const struct sac_kernel cudnn_MatMul = MATMUL_KERNEL(MatMul);
+const struct sac_kernel products_Gemm = MATMUL_KERNEL(Gemm);
+const struct sac_kernel products_MatMul = MATMUL_KERNEL(MatMul);

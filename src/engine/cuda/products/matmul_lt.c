@@ -66,7 +66,7 @@ static void make_layout(struct matmul_lt *lt, const struct matmul_spec *s, int64
                                      sizeof step));
 }
 
-bool matmul_lt_make(struct cudnn_gpu *gpu, const struct cublas_api *api,
+bool matmul_lt_make(struct products_gpu *gpu, const struct cublas_api *api,
                     const struct matmul_spec *s, struct matmul_lt *out)
 {
     *out = (struct matmul_lt){.api = api, .handle = gpu->cublas};

@@ -17,7 +17,7 @@ struct matmul_lt {
     size_t                   workspace;
 };
 /* false: status says why. finish it in any case. */
-bool matmul_lt_make(struct cudnn_gpu *gpu, const struct cublas_api *api,
+bool matmul_lt_make(struct products_gpu *gpu, const struct cublas_api *api,
                     const struct matmul_spec *s, struct matmul_lt *out);
 void matmul_lt_finish(struct matmul_lt *lt);
 

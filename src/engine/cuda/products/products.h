@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of the provider "cudnn", and what they share. */
+/* The kernels of the provider "products", and what they share. */
 #ifndef SAC_ENGINE_CUDA_CUDNN_H
 #define SAC_ENGINE_CUDA_CUDNN_H
 
 #include "engine/cuda/cuda.h"
 
-extern const struct sac_kernel cudnn_Conv, cudnn_FusedConv, cudnn_ConvTranspose, cudnn_Gemm,
-    cudnn_MatMul;
+extern const struct sac_kernel products_Conv, products_FusedConv, products_ConvTranspose,
+    products_Gemm, products_MatMul;
 
 /* Microseconds that work takes on the GPU, launched from a graph as a plan's steps are; negative:
  * it does not run, or cannot be captured. queue queues the work once on the stream. The GPU's

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider of convolutions (cuDNN's graph API, and kernels of our own) and matrix products
- * (cuBLASLt). */
+/* The provider "products". */
 #include <stdio.h>
 
 #include "engine/cuda/products/products.h"
 #include "engine/cuda/products/libraries.h"
 
 static const struct sac_kernel *const kernels[SAC_OP_COUNT] = {
-    [SAC_OP_Conv] = &cudnn_Conv,
-    [SAC_OP_FusedConv] = &cudnn_FusedConv,
-    [SAC_OP_ConvTranspose] = &cudnn_ConvTranspose,
-    [SAC_OP_Gemm] = &cudnn_Gemm,
-    [SAC_OP_MatMul] = &cudnn_MatMul,
+    [SAC_OP_Conv] = &products_Conv,
+    [SAC_OP_FusedConv] = &products_FusedConv,
+    [SAC_OP_ConvTranspose] = &products_ConvTranspose,
+    [SAC_OP_Gemm] = &products_Gemm,
+    [SAC_OP_MatMul] = &products_MatMul,
 };
 
 /* Includes the versions once open was called: it is part of the plan files' key. */
-static char name[96] = "cudnn";
+static char name[96] = "products";
 
 static void write_name(void)
 {
@@ -23,9 +22,9 @@ static void write_name(void)
     const struct sac_nvidia_library *dnn = &libs->found[SAC_NVIDIA_CUDNN],
                                     *lt = &libs->found[SAC_NVIDIA_CUBLASLT];
     const struct sac_nvidia_library *rtc = &libs->found[SAC_NVIDIA_NVRTC];
-    snprintf(name, sizeof name, "cudnn %d.%d.%d, cublaslt %d.%d.%d, nvrtc %d.%d", dnn->version[0],
-             dnn->version[1], dnn->version[2], lt->version[0], lt->version[1], lt->version[2],
-             rtc->version[0], rtc->version[1]);
+    snprintf(name, sizeof name, "products of cudnn %d.%d.%d, cublaslt %d.%d.%d, nvrtc %d.%d",
+             dnn->version[0], dnn->version[1], dnn->version[2], lt->version[0], lt->version[1],
+             lt->version[2], rtc->version[0], rtc->version[1]);
 }
 
 /* The name belongs to the process: the first device writes it, before any other thread can read
@@ -33,13 +32,13 @@ static void write_name(void)
 static sac_result provider_open(struct sac_device *dev)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    sac_result            res = cudnn_gpu_open(dev);
+    sac_result            res = products_gpu_open(dev);
     if (res == SAC_OK)
         pthread_once(&once, write_name);
     return res;
 }
 
-const struct sac_kernel_provider sac_kernels_cudnn = {
+const struct sac_kernel_provider sac_kernels_products = {
     .abi = SAC_KERNEL_ABI,
     .struct_size = sizeof(struct sac_kernel_provider),
     .op_count = SAC_OP_COUNT,
