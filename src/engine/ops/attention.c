@@ -9,7 +9,7 @@
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID_LENGTH, INPUTS };
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
-sac_result sac_read_heads(struct sac_op_call *c, int input, const char *count, struct sac_heads *h)
+sac_result sac_read_heads(const struct sac_op_call *c, int input, const char *count, struct sac_heads *h)
 {
     const struct sac_operand *o = &c->in[input];
     SAC_CHECK(c, o->rank == c->in[Q].rank && (o->rank == 3 || o->rank == 4),
@@ -37,7 +37,7 @@ sac_result sac_read_heads(struct sac_op_call *c, int input, const char *count, s
     return SAC_OK;
 }
 
-static sac_result check_cache(struct sac_op_call *c, const struct sac_attention *a)
+static sac_result check_cache(const struct sac_op_call *c, const struct sac_attention *a)
 {
     for (int i = PAST_KEY; i <= PAST_VALUE; i++) {
         const struct sac_operand *o = &c->in[i];
@@ -59,7 +59,7 @@ static sac_result check_cache(struct sac_op_call *c, const struct sac_attention 
     return SAC_OK;
 }
 
-sac_result sac_attention_read(struct sac_op_call *c, struct sac_attention *a)
+sac_result sac_attention_read(const struct sac_op_call *c, struct sac_attention *a)
 {
     const struct sac_node *n = c->node;
     SAC_TRY(sac_read_heads(c, Q, "q_num_heads", &a->q));
@@ -256,7 +256,7 @@ const struct sac_op sac_row_Attention = {SAC_ROW(Attention, 23, 3, INPUTS, 4),
 
 /* ---- RotaryEmbedding ---- */
 
-sac_result sac_rotary_read(struct sac_op_call *c, struct sac_rotary *r)
+sac_result sac_rotary_read(const struct sac_op_call *c, struct sac_rotary *r)
 {
     SAC_TRY(sac_read_heads(c, 0, "num_heads", &r->x));
     r->turned = sac_attr_int(c->node, "rotary_embedding_dim", 0);

@@ -5,7 +5,7 @@
 
 enum { EXTENT_MAX = 1 << 24 };
 
-static sac_result list(struct sac_op_call *c, const char *name, size_t count, int64_t fallback,
+static sac_result list(const struct sac_op_call *c, const char *name, size_t count, int64_t fallback,
                        int64_t *out)
 {
     const int64_t *values;
@@ -19,7 +19,7 @@ static sac_result list(struct sac_op_call *c, const char *name, size_t count, in
     return SAC_OK;
 }
 
-sac_result sac_col2im_read(struct sac_op_call *c, struct sac_col2im *p)
+sac_result sac_col2im_read(const struct sac_op_call *c, struct sac_col2im *p)
 {
     const struct sac_operand *in = &c->in[0];
     int64_t                   pads[2 * SAC_COL2IM_DIMS_MAX], taps = 1, places = 1;

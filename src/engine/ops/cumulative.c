@@ -3,7 +3,7 @@
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
-sac_result sac_cumulative_axis(struct sac_op_call *c, int *axis)
+sac_result sac_cumulative_axis(const struct sac_op_call *c, int *axis)
 {
     int64_t value;
     size_t  n;

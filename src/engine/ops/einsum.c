@@ -6,7 +6,7 @@
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
-static sac_result bad_equation(struct sac_op_call *c)
+static sac_result bad_equation(const struct sac_op_call *c)
 {
     return SAC_OP_FAIL(c, SAC_ERR_FORMAT, "equation '%s' does not fit the inputs",
                        sac_attr_string(c->node, "equation", ""));
@@ -77,7 +77,7 @@ static void implicit_output(struct sac_einsum *e, int inputs, int ellipsis)
             e->out.labels[e->out.count++] = label;
 }
 
-sac_result sac_einsum_parse(struct sac_op_call *c, struct sac_einsum *e)
+sac_result sac_einsum_parse(const struct sac_op_call *c, struct sac_einsum *e)
 {
     const char *s = sac_attr_string(c->node, "equation", "");
     int         ellipsis = 0;

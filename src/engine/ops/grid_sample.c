@@ -16,7 +16,7 @@ struct taps {
     double  weight[TAPS_MAX];
 };
 
-sac_result sac_sampler_read(struct sac_op_call *c, struct sac_sampler *s)
+sac_result sac_sampler_read(const struct sac_op_call *c, struct sac_sampler *s)
 {
     const struct sac_operand *in = &c->in[0];
     const char               *mode = sac_attr_string(c->node, "mode", "linear");

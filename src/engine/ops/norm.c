@@ -251,7 +251,7 @@ ROWS_ROW(RMSNormalization, 1, 2, 2, 1, layer_shape, layer_ref);
 
 /* ---- MeanVarianceNormalization: over any axes ---- */
 
-sac_result sac_mean_variance_axes(struct sac_op_call *c, bool *reduced)
+sac_result sac_mean_variance_axes(const struct sac_op_call *c, bool *reduced)
 {
     int axes[SAC_RANK_MAX] = {0, 2, 3}, count = 3, rank = c->in[0].rank;
     if (sac_node_attr(c->node, "axes"))

@@ -108,7 +108,7 @@ sac_result sac_shape_broadcast(struct sac_op_call *c); /* out[0] over all inputs
 /* Negative axes counted from the end; false when out of range. */
 bool sac_axis_normalise(int64_t axis, int rank, int *out);
 /* Values of an int32/int64 input; SAC_AGAIN when they are not known. out has room for max. */
-sac_result sac_operand_ints(struct sac_op_call *c, int input, int64_t *out, size_t max,
+sac_result sac_operand_ints(const struct sac_op_call *c, int input, int64_t *out, size_t max,
                             size_t *count);
 /* Any number as double, and back with the dtype's rounding and saturation. */
 double sac_operand_get(const struct sac_operand *o, int64_t i);

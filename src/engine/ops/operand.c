@@ -88,7 +88,7 @@ bool sac_axis_normalise(int64_t axis, int rank, int *out)
     return true;
 }
 
-sac_result sac_operand_ints(struct sac_op_call *c, int input, int64_t *out, size_t max,
+sac_result sac_operand_ints(const struct sac_op_call *c, int input, int64_t *out, size_t max,
                             size_t *count)
 {
     const struct sac_operand *o = &c->in[input];
@@ -104,7 +104,7 @@ sac_result sac_operand_ints(struct sac_op_call *c, int input, int64_t *out, size
     return SAC_OK;
 }
 
-sac_result sac_op_ints(struct sac_op_call *c, const char *attr, int input, int64_t *out, size_t max,
+sac_result sac_op_ints(const struct sac_op_call *c, const char *attr, int input, int64_t *out, size_t max,
                        size_t *count)
 {
     if (!sac_node_attr(c->node, attr)) {
@@ -122,7 +122,7 @@ sac_result sac_op_ints(struct sac_op_call *c, const char *attr, int input, int64
     return SAC_OK;
 }
 
-sac_result sac_op_axes(struct sac_op_call *c, const char *attr, int input, int rank, int *axes,
+sac_result sac_op_axes(const struct sac_op_call *c, const char *attr, int input, int rank, int *axes,
                        int *count)
 {
     int64_t raw[SAC_RANK_MAX];
@@ -138,7 +138,7 @@ sac_result sac_op_axes(struct sac_op_call *c, const char *attr, int input, int r
     return SAC_OK;
 }
 
-sac_result sac_op_axis(struct sac_op_call *c, int64_t fallback, int rank, int *axis)
+sac_result sac_op_axis(const struct sac_op_call *c, int64_t fallback, int rank, int *axis)
 {
     int64_t wanted = sac_attr_int(c->node, "axis", fallback);
     SAC_CHECK(c, sac_axis_normalise(wanted, rank, axis), "axis %lld of a tensor of %d dimensions",

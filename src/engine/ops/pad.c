@@ -4,7 +4,7 @@
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
-sac_result sac_pad_mode(struct sac_op_call *c, enum sac_pad_mode *mode)
+sac_result sac_pad_mode(const struct sac_op_call *c, enum sac_pad_mode *mode)
 {
     static const char *const names[] = {"constant", "reflect", "edge", "wrap"};
     const char              *wanted = sac_attr_string(c->node, "mode", "constant");
@@ -17,7 +17,7 @@ sac_result sac_pad_mode(struct sac_op_call *c, enum sac_pad_mode *mode)
                        wanted);
 }
 
-sac_result sac_pad_read(struct sac_op_call *c, struct sac_pads *p)
+sac_result sac_pad_read(const struct sac_op_call *c, struct sac_pads *p)
 {
     const struct sac_operand *in = &c->in[0];
     int64_t                   pads[2 * SAC_RANK_MAX];

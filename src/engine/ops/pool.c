@@ -6,7 +6,7 @@
 #include "engine/ops/util.h"
 #include "engine/ops/window.h"
 
-sac_result sac_pooling_read(struct sac_op_call *c, struct sac_pooling *p)
+sac_result sac_pooling_read(const struct sac_op_call *c, struct sac_pooling *p)
 {
     enum sac_op_id id = c->node->op->id;
     bool           global =
@@ -138,7 +138,7 @@ POOL(GlobalLpPool, 1, 1e-5f);
 /* ---- MaxUnpool: each value back to where MaxPool's index says it came from ---- */
 
 /* The tensor that the indices refer to: MaxPool's assumed input. */
-sac_result sac_unpool_whole(struct sac_op_call *c, int64_t *dims)
+sac_result sac_unpool_whole(const struct sac_op_call *c, int64_t *dims)
 {
     struct sac_window w;
     SAC_TRY(sac_window_read_transposed(c, NULL, &w));

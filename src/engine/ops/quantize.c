@@ -5,7 +5,7 @@
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
-sac_result sac_read_scaling(struct sac_op_call *c, struct sac_scaling *s)
+sac_result sac_read_scaling(const struct sac_op_call *c, struct sac_scaling *s)
 {
     const struct sac_operand *in = &c->in[0], *scale = &c->in[1];
     int                       axis;

@@ -12,8 +12,8 @@
 struct sac_slice {
     int64_t start[SAC_RANK_MAX], step[SAC_RANK_MAX], dims[SAC_RANK_MAX];
 };
-sac_result sac_transpose_perm(struct sac_op_call *c, int *perm);
-sac_result sac_slice_read(struct sac_op_call *c, struct sac_slice *s);
+sac_result sac_transpose_perm(const struct sac_op_call *c, int *perm);
+sac_result sac_slice_read(const struct sac_op_call *c, struct sac_slice *s);
 /* Expand: own [in rank] are the input's strides, from [out rank] the strides of a copy into the
  * whole output. */
 void sac_expand_steps(const struct sac_op_call *c, const int64_t *own, int64_t *from);
@@ -31,17 +31,17 @@ struct sac_pads {
     int64_t begin[SAC_RANK_MAX], out[SAC_RANK_MAX];
 };
 enum sac_pad_mode { SAC_PAD_CONSTANT, SAC_PAD_REFLECT, SAC_PAD_EDGE, SAC_PAD_WRAP };
-sac_result sac_pad_mode(struct sac_op_call *c, enum sac_pad_mode *mode);
-sac_result sac_pad_read(struct sac_op_call *c, struct sac_pads *p);
+sac_result sac_pad_mode(const struct sac_op_call *c, enum sac_pad_mode *mode);
+sac_result sac_pad_read(const struct sac_op_call *c, struct sac_pads *p);
 
 /* reduce.c */
-sac_result sac_reduced_axes(struct sac_op_call *c, bool *reduced);
+sac_result sac_reduced_axes(const struct sac_op_call *c, bool *reduced);
 
 /* norm.c */
-sac_result sac_mean_variance_axes(struct sac_op_call *c, bool *reduced);
+sac_result sac_mean_variance_axes(const struct sac_op_call *c, bool *reduced);
 
 /* cumulative.c */
-sac_result sac_cumulative_axis(struct sac_op_call *c, int *axis);
+sac_result sac_cumulative_axis(const struct sac_op_call *c, int *axis);
 
 /* pool.c */
 enum sac_pool_kind { SAC_POOL_MAX, SAC_POOL_AVERAGE, SAC_POOL_LP };
@@ -52,7 +52,7 @@ struct sac_pooling {
     bool               include_pad;   /* the average counts padding */
     bool               columns_first; /* MaxPool's indices in column order */
 };
-sac_result sac_pooling_read(struct sac_op_call *c, struct sac_pooling *p);
+sac_result sac_pooling_read(const struct sac_op_call *c, struct sac_pooling *p);
 
 /* einsum.c */
 enum { SAC_EINSUM_LABELS_MAX = SAC_WALK_DIMS - 1, SAC_EINSUM_INPUTS_MAX = SAC_WALK_MAX - 1 };
@@ -67,7 +67,7 @@ struct sac_einsum {
     char            labels[SAC_EINSUM_LABELS_MAX];
     int64_t         dims[SAC_EINSUM_LABELS_MAX];
 };
-sac_result sac_einsum_parse(struct sac_op_call *c, struct sac_einsum *e);
+sac_result sac_einsum_parse(const struct sac_op_call *c, struct sac_einsum *e);
 
 /* resize.c */
 enum sac_resize_mode { SAC_RESIZE_NEAREST, SAC_RESIZE_LINEAR, SAC_RESIZE_CUBIC };
@@ -79,7 +79,7 @@ struct sac_resize {
     double               scale[SAC_RANK_MAX], roi_start[SAC_RANK_MAX], roi_end[SAC_RANK_MAX];
     int64_t              out[SAC_RANK_MAX];
 };
-sac_result sac_resize_read(struct sac_op_call *c, struct sac_resize *r);
+sac_result sac_resize_read(const struct sac_op_call *c, struct sac_resize *r);
 
 /* grid_sample.c */
 enum { SAC_SAMPLE_DIMS = 3 };
@@ -91,7 +91,7 @@ struct sac_sampler {
     bool                    align;
     int64_t                 size[SAC_SAMPLE_DIMS];
 };
-sac_result sac_sampler_read(struct sac_op_call *c, struct sac_sampler *s);
+sac_result sac_sampler_read(const struct sac_op_call *c, struct sac_sampler *s);
 
 /* roi_align.c */
 struct sac_roi_align {
@@ -99,7 +99,7 @@ struct sac_roi_align {
     double  scale, offset; /* of the coordinates */
     bool    max, old;
 };
-sac_result sac_roi_read(struct sac_op_call *c, struct sac_roi_align *r);
+sac_result sac_roi_read(const struct sac_op_call *c, struct sac_roi_align *r);
 
 /* col2im.c */
 enum { SAC_COL2IM_DIMS_MAX = SAC_RANK_MAX - 2 };
@@ -108,10 +108,10 @@ struct sac_col2im {
     int64_t image[SAC_COL2IM_DIMS_MAX], block[SAC_COL2IM_DIMS_MAX], places[SAC_COL2IM_DIMS_MAX];
     int64_t stride[SAC_COL2IM_DIMS_MAX], dilation[SAC_COL2IM_DIMS_MAX], pad[SAC_COL2IM_DIMS_MAX];
 };
-sac_result sac_col2im_read(struct sac_op_call *c, struct sac_col2im *p);
+sac_result sac_col2im_read(const struct sac_op_call *c, struct sac_col2im *p);
 
 /* pool.c */
-sac_result sac_unpool_whole(struct sac_op_call *c, int64_t *dims);
+sac_result sac_unpool_whole(const struct sac_op_call *c, int64_t *dims);
 
 /* scatter.c */
 enum sac_combine {
@@ -121,8 +121,8 @@ enum sac_combine {
     SAC_COMBINE_MAX,
     SAC_COMBINE_MIN
 };
-sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out);
-sac_result sac_cache_axis(struct sac_op_call *c, int *axis);
+sac_result sac_read_combine(const struct sac_op_call *c, enum sac_combine *out);
+sac_result sac_cache_axis(const struct sac_op_call *c, int *axis);
 
 /* quantize.c */
 /* How scale and zero point apply to the input: one for all, one per index of an axis, or one per
@@ -132,7 +132,7 @@ struct sac_scaling {
     int64_t count, block;  /* scales along the axis; 0 count: one for all */
     bool    blocked;
 };
-sac_result sac_read_scaling(struct sac_op_call *c, struct sac_scaling *s);
+sac_result sac_read_scaling(const struct sac_op_call *c, struct sac_scaling *s);
 
 /* signal.c */
 int64_t sac_mel_corner(const struct sac_op_call *c, int64_t i);
@@ -156,9 +156,9 @@ struct sac_rotary {
     int64_t          turned; /* numbers of a head that are rotated; the rest are copied */
     bool             interleaved;
 };
-sac_result sac_read_heads(struct sac_op_call *c, int input, const char *count, struct sac_heads *h);
-sac_result sac_attention_read(struct sac_op_call *c, struct sac_attention *a);
-sac_result sac_rotary_read(struct sac_op_call *c, struct sac_rotary *r);
+sac_result sac_read_heads(const struct sac_op_call *c, int input, const char *count, struct sac_heads *h);
+sac_result sac_attention_read(const struct sac_op_call *c, struct sac_attention *a);
+sac_result sac_rotary_read(const struct sac_op_call *c, struct sac_rotary *r);
 
 /* rnn.c */
 enum { SAC_RNN_INPUTS = 8, SAC_RNN_DIRECTIONS = 2, SAC_RNN_ACTIVATIONS = 3 };
@@ -175,7 +175,7 @@ struct sac_rnn {
     struct sac_rnn_activation act[SAC_RNN_DIRECTIONS][SAC_RNN_ACTIVATIONS];
     const double             *in[SAC_RNN_INPUTS]; /* NULL where left out */
 };
-sac_result sac_rnn_read(struct sac_op_call *c, struct sac_rnn *r);
+sac_result sac_rnn_read(const struct sac_op_call *c, struct sac_rnn *r);
 
 /* signal.c */
 struct sac_dft {
@@ -187,7 +187,7 @@ struct sac_dft {
 struct sac_stft {
     int64_t step, length, frames, out;
 };
-sac_result sac_dft_read(struct sac_op_call *c, struct sac_dft *d);
-sac_result sac_stft_read(struct sac_op_call *c, struct sac_stft *s);
+sac_result sac_dft_read(const struct sac_op_call *c, struct sac_dft *d);
+sac_result sac_stft_read(const struct sac_op_call *c, struct sac_stft *s);
 
 #endif

@@ -11,7 +11,7 @@ static size_t element_bytes(const struct sac_op_call *c)
 
 /* ---- Transpose ---- */
 
-sac_result sac_transpose_perm(struct sac_op_call *c, int *perm)
+sac_result sac_transpose_perm(const struct sac_op_call *c, int *perm)
 {
     const int64_t *values;
     size_t         n = sac_attr_ints(c->node, "perm", &values);
@@ -161,7 +161,7 @@ const struct sac_op sac_row_Split = {SAC_ROW(Split, 2, 1, 2, SAC_OP_OUTPUTS_MAX)
 /* ---- Slice ---- */
 
 /* Attributes up to opset 9, inputs after. Bounds are clamped as in Python. */
-sac_result sac_slice_read(struct sac_op_call *c, struct sac_slice *s)
+sac_result sac_slice_read(const struct sac_op_call *c, struct sac_slice *s)
 {
     const struct sac_operand *in = &c->in[0];
     int64_t starts[SAC_RANK_MAX], ends[SAC_RANK_MAX], axes[SAC_RANK_MAX], steps[SAC_RANK_MAX];

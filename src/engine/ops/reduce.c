@@ -71,7 +71,7 @@ static const struct reduce kernels[SAC_OP_COUNT] = {
 };
 
 /* Which dimensions are reduced. No axes: all, or none with noop_with_empty_axes. */
-sac_result sac_reduced_axes(struct sac_op_call *c, bool *reduced)
+sac_result sac_reduced_axes(const struct sac_op_call *c, bool *reduced)
 {
     int axes[SAC_RANK_MAX], count, rank = c->in[0].rank;
     SAC_TRY(sac_op_axes(c, "axes", 1, rank, axes, &count));

@@ -22,7 +22,7 @@ static bool one_of(const char *s, const char *const *list)
     return false;
 }
 
-static sac_result read_modes(struct sac_op_call *c, struct sac_resize *r)
+static sac_result read_modes(const struct sac_op_call *c, struct sac_resize *r)
 {
     static const char *const coordinates[] = {
         "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
@@ -53,7 +53,7 @@ static sac_result read_modes(struct sac_op_call *c, struct sac_resize *r)
 }
 
 /* Values of a float input; *count is 0 when it is left out or empty. */
-static sac_result read_floats(struct sac_op_call *c, int input, double *out, size_t max,
+static sac_result read_floats(const struct sac_op_call *c, int input, double *out, size_t max,
                               size_t *count)
 {
     const struct sac_operand *o = &c->in[input];
@@ -71,7 +71,7 @@ static sac_result read_floats(struct sac_op_call *c, int input, double *out, siz
     return SAC_OK;
 }
 
-static sac_result size_from_scales(struct sac_op_call *c, struct sac_resize *r,
+static sac_result size_from_scales(const struct sac_op_call *c, struct sac_resize *r,
                                    const double *scales, const int *axes, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -84,7 +84,7 @@ static sac_result size_from_scales(struct sac_op_call *c, struct sac_resize *r,
     return SAC_OK;
 }
 
-static sac_result size_from_sizes(struct sac_op_call *c, struct sac_resize *r, const int64_t *sizes,
+static sac_result size_from_sizes(const struct sac_op_call *c, struct sac_resize *r, const int64_t *sizes,
                                   const int *axes, int count)
 {
     const char *policy = sac_attr_string(c->node, "keep_aspect_ratio_policy", "stretch");
@@ -107,7 +107,7 @@ static sac_result size_from_sizes(struct sac_op_call *c, struct sac_resize *r, c
 }
 
 /* The inputs that hold scales, sizes and the region of interest differ between opsets. */
-sac_result sac_resize_read(struct sac_op_call *c, struct sac_resize *r)
+sac_result sac_resize_read(const struct sac_op_call *c, struct sac_resize *r)
 {
     const struct sac_operand *in = &c->in[0];
     bool                      old = c->node->op->id == SAC_OP_Upsample || c->node->opset < 11;

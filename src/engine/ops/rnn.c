@@ -53,7 +53,7 @@ static bool find_activation(const char *name, struct sac_rnn_activation *out)
     return false;
 }
 
-static sac_result read_activations(struct sac_op_call *c, struct sac_rnn *r)
+static sac_result read_activations(const struct sac_op_call *c, struct sac_rnn *r)
 {
     static const char *const defaults[] = {"Sigmoid", "Tanh", "Tanh"};
     const struct sac_attr   *names = sac_node_attr(c->node, "activations");
@@ -78,7 +78,7 @@ static sac_result read_activations(struct sac_op_call *c, struct sac_rnn *r)
     return SAC_OK;
 }
 
-static sac_result check_input(struct sac_op_call *c, int i, int rank, int64_t a, int64_t b,
+static sac_result check_input(const struct sac_op_call *c, int i, int rank, int64_t a, int64_t b,
                               int64_t d)
 {
     const struct sac_operand *o = &c->in[i];
@@ -91,7 +91,7 @@ static sac_result check_input(struct sac_op_call *c, int i, int rank, int64_t a,
     return SAC_OK;
 }
 
-sac_result sac_rnn_read(struct sac_op_call *c, struct sac_rnn *r)
+sac_result sac_rnn_read(const struct sac_op_call *c, struct sac_rnn *r)
 {
     const struct sac_node *n = c->node;
     const char            *direction = sac_attr_string(n, "direction", "forward");

@@ -5,7 +5,7 @@
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
-sac_result sac_roi_read(struct sac_op_call *c, struct sac_roi_align *r)
+sac_result sac_roi_read(const struct sac_op_call *c, struct sac_roi_align *r)
 {
     const struct sac_node *n = c->node;
     const char            *mode = sac_attr_string(n, "mode", "avg");

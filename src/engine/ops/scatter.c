@@ -8,7 +8,7 @@
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
-sac_result sac_read_combine(struct sac_op_call *c, enum sac_combine *out)
+sac_result sac_read_combine(const struct sac_op_call *c, enum sac_combine *out)
 {
     static const char *const names[] = {"none", "add", "mul", "max", "min"};
     const char              *wanted = sac_attr_string(c->node, "reduction", "none");
@@ -176,7 +176,7 @@ const struct sac_op sac_row_ScatterND = {SAC_ROW(ScatterND, 11, 3, 3, 1), .shape
 
 /* ---- TensorScatter: a cache [B,...,T,D] takes an update at each image's write index ---- */
 
-sac_result sac_cache_axis(struct sac_op_call *c, int *axis)
+sac_result sac_cache_axis(const struct sac_op_call *c, int *axis)
 {
     int64_t wanted = sac_attr_int(c->node, "axis", -2);
     SAC_CHECK(c, sac_axis_normalise(wanted, c->in[0].rank, axis) && *axis > 0,

@@ -8,7 +8,7 @@
 static const double PI = 3.14159265358979323846;
 
 /* A scalar input; SAC_AGAIN when it is not known yet. */
-static sac_result scalar(struct sac_op_call *c, int input, double fallback, double *out)
+static sac_result scalar(const struct sac_op_call *c, int input, double fallback, double *out)
 {
     *out = fallback;
     if (!sac_op_has(c, input))
@@ -20,7 +20,7 @@ static sac_result scalar(struct sac_op_call *c, int input, double fallback, doub
     return SAC_OK;
 }
 
-static sac_result whole(struct sac_op_call *c, int input, int64_t fallback, int64_t lo,
+static sac_result whole(const struct sac_op_call *c, int input, int64_t fallback, int64_t lo,
                         int64_t *out)
 {
     double v;
@@ -44,7 +44,7 @@ static void frequency(const double *x, int64_t n, int64_t k, double sign, double
 /* ---- DFT ---- */
 
 /* The axis was an attribute in opset 17 and is an input since. */
-sac_result sac_dft_read(struct sac_op_call *c, struct sac_dft *d)
+sac_result sac_dft_read(const struct sac_op_call *c, struct sac_dft *d)
 {
     const struct sac_operand *in = &c->in[0];
     int64_t                   axis = sac_attr_int(c->node, "axis", 1);
@@ -126,7 +126,7 @@ const struct sac_op sac_row_DFT = {SAC_ROW(DFT, 17, 1, 3, 1), SAC_TOLERANCE(1e-4
 
 /* ---- STFT: signal [B,L,1 or 2], frame step, window, frame length ---- */
 
-sac_result sac_stft_read(struct sac_op_call *c, struct sac_stft *s)
+sac_result sac_stft_read(const struct sac_op_call *c, struct sac_stft *s)
 {
     const struct sac_operand *in = &c->in[0];
     SAC_CHECK(

@@ -5,7 +5,7 @@
 enum { EXTENT_MAX = 1 << 24 }; /* of kernels, strides, dilations and pads: products stay small */
 
 /* An attribute of `count` numbers between lo and EXTENT_MAX, or `count` times its default. */
-static sac_result read_extents(struct sac_op_call *c, const char *name, int64_t lo, size_t count,
+static sac_result read_extents(const struct sac_op_call *c, const char *name, int64_t lo, size_t count,
                                int64_t fallback, int64_t *out)
 {
     const int64_t *values;
@@ -19,7 +19,7 @@ static sac_result read_extents(struct sac_op_call *c, const char *name, int64_t 
     return SAC_OK;
 }
 
-static sac_result read_common(struct sac_op_call *c, int input, const int64_t *kernel,
+static sac_result read_common(const struct sac_op_call *c, int input, const int64_t *kernel,
                               struct sac_window *w, int64_t *pads)
 {
     const struct sac_operand *in = &c->in[input];
@@ -64,7 +64,7 @@ static void pad_same(struct sac_window *w, int d, bool lower)
     w->pad_end[d] = pad - w->pad_begin[d];
 }
 
-sac_result sac_window_read(struct sac_op_call *c, int input, const int64_t *kernel,
+sac_result sac_window_read(const struct sac_op_call *c, int input, const int64_t *kernel,
                            struct sac_window *w)
 {
     int64_t     pads[2 * SAC_WINDOW_DIMS];
@@ -93,7 +93,7 @@ sac_result sac_window_read(struct sac_op_call *c, int input, const int64_t *kern
     return SAC_OK;
 }
 
-sac_result sac_window_read_transposed(struct sac_op_call *c, const int64_t *kernel,
+sac_result sac_window_read_transposed(const struct sac_op_call *c, const int64_t *kernel,
                                       struct sac_window *w)
 {
     int64_t     pads[2 * SAC_WINDOW_DIMS], more[SAC_WINDOW_DIMS], wanted[SAC_WINDOW_DIMS];

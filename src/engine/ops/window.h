@@ -17,10 +17,10 @@ struct sac_window {
 
 /* Of input `input` [N,C,spatial...]. kernel: [rank] from the weights, or NULL: 'kernel_shape' says.
  * Checks all attributes. */
-sac_result sac_window_read(struct sac_op_call *c, int input, const int64_t *kernel,
+sac_result sac_window_read(const struct sac_op_call *c, int input, const int64_t *kernel,
                            struct sac_window *w);
 /* The same for a transposed convolution, whose window slides over the output. */
-sac_result sac_window_read_transposed(struct sac_op_call *c, const int64_t *kernel,
+sac_result sac_window_read_transposed(const struct sac_op_call *c, const int64_t *kernel,
                                       struct sac_window *w);
 
 /* Of outputs first..last-1, those whose tap at `offset` (kernel position times dilation, minus the
