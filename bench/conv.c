@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/cuda/products/conv_spec.h"
+#include "tests/parity/ask.h"
 #include "tests/parity/gpu_weights.h"
 
 enum { LAYERS_MAX = 160, WORST = 3 };
@@ -332,11 +333,12 @@ static void make_node(struct node *n, const struct layer *l, int batch)
 static void measure_node(struct ready *r, struct node *n, struct sac_stream *stream,
                          struct result *out)
 {
-    struct sac_op_call *c = &n->call;
-    struct conv_spec    spec;
-    char                why[200] = "no kernel";
-    if (!r->k || !r->k->supports(dev, &r->plan, why, sizeof why) ||
-        !conv_spec_read(&r->plan, &spec, why, sizeof why)) {
+    struct sac_op_call           *c = &n->call;
+    struct conv_spec              spec;
+    char                          why[200];
+    const struct sac_kernel_offer offer = ask_kernel(dev, r->k, &r->plan);
+    snprintf(why, sizeof why, "%s", offer.why);
+    if (!offer.taken || !conv_spec_read(&r->plan, &spec, why, sizeof why)) {
         fprintf(stderr, "bench_conv: %s\n", why);
         exit(1);
     }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bench/must.h"
-#include "engine/kernel/kernel.h"
+#include "tests/parity/ask.h"
 #include "engine/kernel/layout.h"
 #include "engine/ops/util.h"
 
@@ -167,18 +167,17 @@ static void describe(struct bench *b, const struct bench_case *bc)
 static bool prepare(struct bench *b, const struct bench_case *bc)
 {
     const struct sac_op_call *c = b->call;
-    char                      why[256] = "";
-    b->plan =
-        (struct sac_kernel_plan){.call = b->call, .precision = SAC_PRECISION_FP16, .in_place = -1};
+    b->plan = (struct sac_kernel_plan){.call = b->call, .precision = SAC_PRECISION_FP16};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].rank == bc->rank)
             b->plan.in_layout[i] =
                 bc->lie == PLAIN ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_CHANNELS_LAST_HALF;
-    if (!b->kernel->supports(b->dev, &b->plan, why, sizeof why)) {
-        printf("%-20s %s: %s\n", bc->op, bc->what, why);
+    const struct sac_kernel_offer offer = ask_kernel(b->dev, b->kernel, &b->plan);
+    if (!offer.taken) {
+        printf("%-20s %s: %s\n", bc->op, bc->what, offer.why);
         return false;
     }
-    if (bc->lie == OUTPUT && b->plan.writes_any)
+    if (bc->lie == OUTPUT && offer.writes_any)
         b->plan.out_layout[0] = SAC_LAYOUT_PLAIN;
     must(b->kernel->prepare(b->dev, &b->plan));
     for (int i = 0; i < c->in_count; i++)

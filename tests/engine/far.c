@@ -362,38 +362,36 @@ static void do_kernel(struct far_work *w)
     far_counts.kernels++;
 }
 
-static bool is_conv(const struct sac_kernel_plan *p)
+static bool is_conv(const struct sac_op_call *c)
 {
-    return p->call->node->op->id == SAC_OP_FusedConv || p->call->node->op->id == SAC_OP_Conv;
-}
-
-static enum sac_layout wanted(const struct sac_kernel_plan *p, bool last)
-{
-    return sac_layout_of(last, p->precision == SAC_PRECISION_FP16);
+    return c->node->op->id == SAC_OP_FusedConv || c->node->op->id == SAC_OP_Conv;
 }
 
 /* Convolutions and concatenations in channels last, others in the layout that they find when all
  * their operands have it; the rest plain. */
-static bool far_supports(struct sac_device *dev, struct sac_kernel_plan *p, char *why, size_t size)
+static struct sac_kernel_offer far_supports(struct sac_device                *dev,
+                                            const struct sac_kernel_question *q)
 {
     (void)dev;
-    const struct sac_op_call *c = p->call;
+    const struct sac_op_call *c = q->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
     const enum sac_op_id      id = c->node->op->id;
-    if (c->in_count > 8 || c->out_count > 8) {
-        snprintf(why, size, "more operands than the test has");
-        return false;
-    }
-    const bool last = (is_conv(p) || id == SAC_OP_Concat || id == SAC_OP_Relu || id == SAC_OP_Add ||
+    if (c->in_count > 8 || c->out_count > 8)
+        return sac_kernel_refuse("more operands than the test has");
+    const bool half = q->precision == SAC_PRECISION_FP16;
+    const bool last = (is_conv(c) || id == SAC_OP_Concat || id == SAC_OP_Relu || id == SAC_OP_Add ||
                        id == SAC_OP_Resize) &&
                       c->in[0].rank == 4;
     for (int i = 0; i < c->in_count; i++)
-        p->in_layout[i] =
-            c->in[i].rank == 4 && !(is_conv(p) && i == 1) ? wanted(p, last) : wanted(p, false);
+        offer.in_layout[i] = c->in[i].rank == 4 && !(is_conv(c) && i == 1)
+                                 ? sac_layout_of(last, half)
+                                 : sac_layout_of(false, half);
     for (int i = 0; i < c->out_count; i++)
-        p->out_layout[i] = c->out[i].rank == 4 ? wanted(p, last) : wanted(p, false);
-    p->strided = last && id != SAC_OP_Add;
-    p->writes_any = id == SAC_OP_Resize;
-    return true;
+        offer.out_layout[i] =
+            c->out[i].rank == 4 ? sac_layout_of(last, half) : sac_layout_of(false, half);
+    offer.strided = last && id != SAC_OP_Add;
+    offer.writes_any = id == SAC_OP_Resize;
+    return offer;
 }
 
 static void put_weights(void *arg, void *host)
@@ -417,7 +415,7 @@ static sac_result far_prepare(struct sac_device *dev, struct sac_kernel_plan *p)
     (void)dev;
     s->call = *p->call;
     describe_places(p, s);
-    if (is_conv(p) && s->call.in[1].data) {
+    if (is_conv(p->call) && s->call.in[1].data) {
         assert_int_equal(p->weights->ops->get(p->weights, s->call.in[1].data, "far",
                                               sac_operand_bytes(&s->call.in[1]), put_weights,
                                               &s->call.in[1], &s->constant[1]),
@@ -429,7 +427,7 @@ static sac_result far_prepare(struct sac_device *dev, struct sac_kernel_plan *p)
     far_counts.prepared++;
     far_counts.measured += p->measure && !p->choice;
     far_counts.told += p->choice && strcmp(p->choice, "variant 7") == 0;
-    if (is_conv(p))
+    if (is_conv(p->call))
         strcpy(p->chosen, "variant 7");
     strcpy(p->implementation, "ref");
     p->scratch_bytes = 100;

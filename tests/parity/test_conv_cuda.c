@@ -13,6 +13,7 @@
 #include "engine/ops/fused.h"
 #include "engine/kernel/layout.h"
 #include "tests/gpu.h"
+#include "tests/parity/ask.h"
 #include "tests/parity/gpu_weights.h"
 #include "tests/parity/subject.h"
 
@@ -314,24 +315,22 @@ static void attempt(struct bench *b, const struct parity_case *pc, const struct 
     const struct sac_kernel *k = b->provider->kernels[s->node.op->id];
     struct sac_op_call      *c = sac_alloc(sizeof *c);
     struct attempt           a = {.b = b, .pc = pc, .s = s, .slices = slices, .before = before};
-    char                     why[256] = "";
     assert_non_null(c);
     *c = *s->call;
     for (int i = 0; i < c->in_count; i++)
         if (!s->constant[i])
             c->in[i].data = NULL;
     c->out[0].data = NULL;
-    a.plan = (struct sac_kernel_plan){
-        .call = c, .precision = precision, .weights = &weights->base, .in_place = -1};
-    if (!k || !k->supports(b->dev, &a.plan, why, sizeof why)) {
+    a.plan = (struct sac_kernel_plan){.call = c, .precision = precision, .weights = &weights->base};
+    const struct sac_kernel_offer offer = ask_kernel(b->dev, k, &a.plan);
+    if (!offer.taken) {
         b->refused++;
         if (precision == SAC_PRECISION_FP16 && !choice)
-            printf("not taken: %s %s { %s }: %s\n", pc->op, pc->inputs, pc->attrs,
-                   k ? why : "no kernel");
+            printf("not taken: %s %s { %s }: %s\n", pc->op, pc->inputs, pc->attrs, offer.why);
         sac_free(c);
         return;
     }
-    if (slices && a.plan.strided)
+    if (slices && offer.strided)
         slice(&a, c);
     a.plan.choice = choice;
     if (k->prepare(b->dev, &a.plan) != SAC_OK)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/parity/ask.h"
 #include "tests/parity/subject.h"
 #include "tests/test.h"
 
@@ -73,7 +74,7 @@ static void *in_layout(const struct sac_operand *o, enum sac_layout layout)
 }
 
 static void run_and_compare(const struct subject *s, const struct sac_kernel *k,
-                            const struct sac_kernel_plan *plan, bool in_place)
+                            const struct sac_kernel_plan *plan, int in_place)
 {
     const struct sac_op_call *c = s->call;
     void                     *in[SAC_OP_INPUTS_MAX] = {NULL}, *out[SAC_OP_OUTPUTS_MAX] = {NULL};
@@ -82,8 +83,9 @@ static void run_and_compare(const struct subject *s, const struct sac_kernel *k,
         if (c->in[i].present)
             in[i] = in_layout(&c->in[i], plan->in_layout[i]);
     for (int i = 0; i < c->out_count; i++)
-        out[i] = i == 0 && in_place ? in[plan->in_place]
-                                    : fenced(sac_layout_bytes(&c->out[i], plan->out_layout[i]));
+        out[i] = i == 0 && in_place >= 0
+                     ? in[in_place]
+                     : fenced(sac_layout_bytes(&c->out[i], plan->out_layout[i]));
     assert_sac_ok(k->run(device, plan->state, in, out, scratch, NULL));
     for (int i = 0; i < c->out_count; i++) {
         size_t bytes = sac_layout_bytes(&c->out[i], plan->out_layout[i]);
@@ -92,7 +94,7 @@ static void run_and_compare(const struct subject *s, const struct sac_kernel *k,
         sac_layout_convert(&c->out[i], plain, SAC_LAYOUT_PLAIN, out[i], plan->out_layout[i]);
         compare(s, i, plain, plan->implementation);
         sac_free(plain);
-        if (i > 0 || !in_place)
+        if (i > 0 || in_place < 0)
             sac_free(out[i]);
     }
     check_fence(scratch, plan->scratch_bytes, "scratch");
@@ -104,9 +106,8 @@ static void run_and_compare(const struct subject *s, const struct sac_kernel *k,
 /* False: the kernel does not take this node. */
 static bool try_kernel(const struct subject *s, const struct sac_kernel *k, enum sac_layout arrive)
 {
-    struct sac_kernel_plan plan = {.in_place = -1};
+    struct sac_kernel_plan plan = {.call = NULL};
     struct sac_op_call    *c = sac_alloc(sizeof *c);
-    char                   why[256];
     assert_non_null(c);
     *c = *s->call;
     plan.call = c;
@@ -118,15 +119,16 @@ static bool try_kernel(const struct subject *s, const struct sac_kernel *k, enum
     }
     for (int i = 0; i < c->out_count; i++)
         c->out[i].data = NULL;
-    sac_result res = SAC_ERR_UNSUPPORTED;
-    if (k->supports(device, &plan, why, sizeof why))
+    sac_result                    res = SAC_ERR_UNSUPPORTED;
+    const struct sac_kernel_offer offer = ask_kernel(device, k, &plan);
+    if (offer.taken)
         res = k->prepare(device, &plan);
     if (res != SAC_ERR_UNSUPPORTED) {
         assert_sac_ok(res);
-        run_and_compare(s, k, &plan, false);
-        run_and_compare(s, k, &plan, false); /* nothing may be left over from the first run */
-        if (plan.in_place >= 0)
-            run_and_compare(s, k, &plan, true);
+        run_and_compare(s, k, &plan, -1);
+        run_and_compare(s, k, &plan, -1); /* nothing may be left over from the first run */
+        if (offer.in_place >= 0)
+            run_and_compare(s, k, &plan, offer.in_place);
         k->release(plan.state);
     }
     sac_free(c);

@@ -8,6 +8,7 @@
 #include "tests/test.h"
 
 #include "engine/kernel/layout.h"
+#include "tests/parity/ask.h"
 
 /* How operands in channels last lie: dense, or as slices of wider values, where vectors fit or
  * not. */
@@ -23,6 +24,7 @@ struct attempt {
     const struct subject     *s;
     const struct sac_kernel  *k;
     struct sac_kernel_plan    plan;
+    struct sac_kernel_offer   offer;
     enum sac_layout           arrive;
     enum part                 part;
     bool                      extreme, failed;
@@ -230,7 +232,7 @@ static void allocate(struct attempt *a, struct memory *m, bool in_place)
         }
     for (int i = 0; i < c->out_count; i++) {
         const struct lie l = lie_of(a, &c->out[i], a->plan.out_layout[i]);
-        m->out[i] = i == 0 && in_place ? sac_tensor_ref(m->in[a->plan.in_place])
+        m->out[i] = i == 0 && in_place ? sac_tensor_ref(m->in[a->offer.in_place])
                                        : fenced(a, NULL, lie_bytes(&l));
         m->out_at[i] = m->out[i] ? (char *)sac_tensor_data(m->out[i]) + l.before : NULL;
     }
@@ -272,11 +274,10 @@ static void run(struct attempt *a, bool in_place)
         sac_tensor_unref(&m.out[i]);
 }
 
-static void offer(struct attempt *a, struct sac_op_call *c)
+static void pose(struct attempt *a, struct sac_op_call *c)
 {
     *c = *a->s->call;
     a->plan.call = c;
-    a->plan.in_place = -1;
     for (int i = 0; i < c->in_count; i++) {
         enum sac_layout l = a->s->constant[i] ? SAC_LAYOUT_PLAIN : a->arrive;
         if (!can_be(&c->in[i], l)) /* at least as precise */
@@ -288,10 +289,6 @@ static void offer(struct attempt *a, struct sac_op_call *c)
     }
     for (int i = 0; i < c->out_count; i++)
         c->out[i].data = NULL;
-    for (int i = 0; i < c->in_count && (a->s->node.op->flags & SAC_OP_ELEMENTWISE); i++)
-        if (c->in[i].present && !c->in[i].data && c->in[i].dtype == c->out[0].dtype &&
-            sac_operand_same_dims(&c->in[i], &c->out[0]) && a->plan.in_place < 0)
-            a->plan.in_place = i;
 }
 
 /* With the layouts settled. */
@@ -299,13 +296,13 @@ static sac_result prepare_and_run(struct attempt *a)
 {
     if (a->part != PART_NONE) {
         set_steps(a);
-        a->plan.in_place = -1;
+        a->offer.in_place = -1;
     }
     sac_result res = a->k->prepare(a->t->dev, &a->plan);
     if (res == SAC_OK) {
         run(a, false);
         run(a, false); /* nothing may be left over from the first run */
-        if (a->plan.in_place >= 0)
+        if (a->offer.in_place >= 0)
             run(a, true);
         a->k->release(a->plan.state);
     } else if (res != SAC_ERR_UNSUPPORTED)
@@ -317,14 +314,14 @@ static sac_result prepare_and_run(struct attempt *a)
 static void write_others(struct attempt *a, const struct sac_kernel_plan *settled)
 {
     const struct sac_operand *out = &a->s->call->out[0];
-    for (int l = SAC_LAYOUT_PLAIN; l < SAC_LAYOUT_COUNT && settled->writes_any && !a->failed; l++) {
+    for (int l = SAC_LAYOUT_PLAIN; l < SAC_LAYOUT_COUNT && a->offer.writes_any && !a->failed; l++) {
         const bool half = sac_layout_is_half((enum sac_layout)l);
         if (l == (int)settled->out_layout[0] || !can_be(out, (enum sac_layout)l) ||
             (half && settled->precision != SAC_PRECISION_FP16))
             continue;
         a->plan = *settled;
         a->plan.out_layout[0] = (enum sac_layout)l;
-        a->plan.in_place = -1;
+        a->offer.in_place = -1;
         prepare_and_run(a);
     }
 }
@@ -333,12 +330,11 @@ static void write_others(struct attempt *a, const struct sac_kernel_plan *settle
 static bool try_kernel(struct attempt *a)
 {
     struct sac_op_call *c = sac_alloc(sizeof *c);
-    char                why[256] = "";
     sac_result          res = SAC_ERR_UNSUPPORTED;
     assert_non_null(c);
-    offer(a, c);
-    if (a->k->supports(a->t->dev, &a->plan, why, sizeof why) &&
-        (a->plan.strided || a->part == PART_NONE)) {
+    pose(a, c);
+    a->offer = ask_kernel(a->t->dev, a->k, &a->plan);
+    if (a->offer.taken && (a->offer.strided || a->part == PART_NONE)) {
         const struct sac_kernel_plan settled = a->plan;
         res = prepare_and_run(a);
         if (res == SAC_OK)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-
 #include "engine/cpu/cpu.h"
 
 const char *sac_simd_name(void)
@@ -8,18 +6,8 @@ const char *sac_simd_name(void)
     return sac_cpu_level() == SAC_CPU_AVX512 ? "avx512" : "avx2";
 }
 
-bool sac_kernel_refuse(char *why, size_t why_size, const char *fmt, ...)
+bool sac_call_is_float(const struct sac_op_call *c)
 {
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(why, why_size, fmt, ap);
-    va_end(ap);
-    return false;
-}
-
-bool sac_plan_is_float(const struct sac_kernel_plan *plan)
-{
-    const struct sac_op_call *c = plan->call;
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present && c->in[i].dtype != SAC_F32)
             return false;

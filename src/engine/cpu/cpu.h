@@ -59,11 +59,8 @@ static inline int sac_simd_lanes(void)
     return sac_cpu_level() == SAC_CPU_AVX512 ? 16 : 8;
 }
 
-/* Sets why; returns false. */
-bool sac_kernel_refuse(char *why, size_t why_size, const char *fmt, ...) SAC_PRINTF(3, 4);
-
 /* All present inputs and outputs are float32. */
-bool sac_plan_is_float(const struct sac_kernel_plan *plan);
+bool sac_call_is_float(const struct sac_op_call *c);
 
 /* An operand in channels last: [n, pixels of width x height, c], with its strides. Ranks 3 and 4; a
  * rank 3 operand has a height of one. */

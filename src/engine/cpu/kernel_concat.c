@@ -23,23 +23,24 @@ static int concat_axis(const struct sac_op_call *c)
     return axis < 0 ? axis + c->out[0].rank : axis;
 }
 
-static bool concat_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                            size_t why_size)
+static struct sac_kernel_offer concat_supports(struct sac_device                *dev,
+                                               const struct sac_kernel_question *q)
 {
-    const struct sac_op_call *c = plan->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
     bool                      any = false;
     (void)dev;
     for (int i = 0; i < c->in_count; i++)
-        any |= plan->in_layout[i] == SAC_LAYOUT_CHANNELS_LAST;
-    if (!any || !sac_plan_is_float(plan) || !sac_map_fits(&c->out[0]))
-        return sac_kernel_refuse(why, why_size, "no input of it is float32 in channels last");
+        any |= offer.in_layout[i] == SAC_LAYOUT_CHANNELS_LAST;
+    if (!any || !sac_call_is_float(q->call) || !sac_map_fits(&c->out[0]))
+        return sac_kernel_refuse("no input of it is float32 in channels last");
     if (concat_axis(c) != 1 && concat_axis(c) != 2)
-        return sac_kernel_refuse(why, why_size, "axis %d; have 1, 2", concat_axis(c));
+        return sac_kernel_refuse("axis %d; have 1, 2", concat_axis(c));
     for (int i = 0; i < c->in_count; i++)
-        plan->in_layout[i] = SAC_LAYOUT_CHANNELS_LAST;
-    plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
-    plan->strided = true;
-    return true;
+        offer.in_layout[i] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.strided = true;
+    return offer;
 }
 
 static sac_result concat_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)

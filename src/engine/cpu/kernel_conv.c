@@ -23,28 +23,28 @@ struct conv_state {
     int               pieces;
 };
 
-static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                          size_t why_size)
+static struct sac_kernel_offer conv_supports(struct sac_device                *dev,
+                                             const struct sac_kernel_question *q)
 {
-    struct sac_op_call *c = plan->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2)
-        return sac_kernel_refuse(why, why_size, "needs AVX2");
-    if (!sac_plan_is_float(plan) || !sac_map_fits(&c->in[0]) ||
+        return sac_kernel_refuse("needs AVX2");
+    if (!sac_call_is_float(q->call) || !sac_map_fits(&c->in[0]) ||
         sac_operand_elements(&c->out[0]) == 0)
-        return sac_kernel_refuse(why, why_size,
-                                 "not float32 of one or two spatial dimensions, or empty");
+        return sac_kernel_refuse("not float32 of one or two spatial dimensions, or empty");
     if (!c->in[1].data || (sac_op_has(c, 2) && !c->in[2].data))
-        return sac_kernel_refuse(why, why_size, "weights are not constant");
-    const bool image = plan->in_layout[0] == SAC_LAYOUT_PLAIN &&
+        return sac_kernel_refuse("weights are not constant");
+    const bool image = offer.in_layout[0] == SAC_LAYOUT_PLAIN &&
                        c->in[0].dims[1] <= PLAIN_CHANNELS && c->in[1].dims[1] == c->in[0].dims[1];
-    plan->in_layout[0] = image ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
-    plan->in_layout[1] = plan->in_layout[2] = SAC_LAYOUT_PLAIN;
-    plan->in_layout[3] = plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
-    plan->strided = true;
+    offer.in_layout[0] = image ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
+    offer.in_layout[1] = offer.in_layout[2] = SAC_LAYOUT_PLAIN;
+    offer.in_layout[3] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.strided = true;
     if (sac_attr_int(c->node, "residual", SAC_RESIDUAL_NONE) == SAC_RESIDUAL_BEFORE)
-        plan->in_place = 3; /* each number is read just before its place is written */
-    return true;
+        offer.in_place = 3; /* each number is read just before its place is written */
+    return offer;
 }
 
 static struct sac_conv_strides strides_of(const struct sac_map *m)
@@ -96,7 +96,7 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
     }
 }
 
-static sac_result pack(struct sac_conv *v, struct sac_op_call *c)
+static sac_result pack(struct sac_conv *v, const struct sac_op_call *c)
 {
     const int64_t                 taps = (int64_t)v->kernel_h * v->kernel_w;
     const struct sac_conv_weights w = {c->in[1].data, v->group_in_c * v->planes * taps, taps,
@@ -116,9 +116,9 @@ static void conv_release(void *state)
 
 static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
-    struct sac_op_call *c = plan->call;
-    struct sac_window   window;
-    sac_result          res = sac_window_read(c, 0, c->in[1].dims + 2, &window);
+    const struct sac_op_call *c = plan->call;
+    struct sac_window         window;
+    sac_result                res = sac_window_read(c, 0, c->in[1].dims + 2, &window);
     if (res != SAC_OK)
         return res;
     struct conv_state *s = sac_new(struct conv_state);

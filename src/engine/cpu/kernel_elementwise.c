@@ -69,19 +69,19 @@ static bool read_activation(const struct sac_op_call *c, struct sac_activation *
             (bound(c, 1, &out->alpha) && bound(c, 2, &out->beta)));
 }
 
-static bool activation_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                                size_t why_size)
+static struct sac_kernel_offer activation_supports(struct sac_device                *dev,
+                                                   const struct sac_kernel_question *q)
 {
-    struct sac_activation act;
+    struct sac_kernel_offer offer = sac_kernel_take(q);
+    struct sac_activation   act;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) ||
-        !read_activation(plan->call, &act))
-        return sac_kernel_refuse(why, why_size,
-                                 "not a float32 activation with constant bounds, or no AVX2");
-    for (int i = 1; i < plan->call->in_count; i++)
-        plan->in_layout[i] = SAC_LAYOUT_PLAIN;
-    plan->out_layout[0] = plan->in_layout[0];
-    return plan->in_layout[0] <= SAC_LAYOUT_CHANNELS_LAST;
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) ||
+        !read_activation(q->call, &act))
+        return sac_kernel_refuse("not a float32 activation with constant bounds, or no AVX2");
+    for (int i = 1; i < q->call->in_count; i++)
+        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
+    offer.out_layout[0] = offer.in_layout[0];
+    return sac_layout_is_half(q->in_layout[0]) ? sac_kernel_refuse("half precision") : offer;
 }
 
 static sac_result activation_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -153,29 +153,28 @@ static int64_t period_of(const struct sac_operand *wide, const struct sac_operan
     return tail == count ? count : 0;
 }
 
-static bool binary_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                            size_t why_size)
+static struct sac_kernel_offer binary_supports(struct sac_device                *dev,
+                                               const struct sac_kernel_question *q)
 {
-    const struct sac_operand *a = &plan->call->in[0], *b = &plan->call->in[1],
-                             *y = &plan->call->out[0];
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_operand *a = &q->call->in[0], *b = &q->call->in[1], *y = &q->call->out[0];
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan))
-        return sac_kernel_refuse(why, why_size, "not float32, or no AVX2");
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call))
+        return sac_kernel_refuse("not float32, or no AVX2");
     const int wide = sac_operand_same_dims(a, y) ? 0 : sac_operand_same_dims(b, y) ? 1 : -1;
     if (wide < 0)
-        return sac_kernel_refuse(why, why_size, "both operands are broadcast");
-    enum sac_layout           layout = plan->in_layout[wide];
+        return sac_kernel_refuse("both operands are broadcast");
+    enum sac_layout           layout = offer.in_layout[wide];
     const struct sac_operand *narrow = wide ? a : b;
     const bool                equal = sac_operand_same_dims(a, b);
-    if (equal && (plan->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST ||
-                  plan->in_layout[1] == SAC_LAYOUT_CHANNELS_LAST))
+    if (equal && (offer.in_layout[0] == SAC_LAYOUT_CHANNELS_LAST ||
+                  offer.in_layout[1] == SAC_LAYOUT_CHANNELS_LAST))
         layout = SAC_LAYOUT_CHANNELS_LAST;
     if (layout > SAC_LAYOUT_CHANNELS_LAST || (!equal && !period_of(y, narrow, layout)))
-        return sac_kernel_refuse(why, why_size,
-                                 "broadcast other than per channel or last dimensions");
-    plan->out_layout[0] = plan->in_layout[wide] = layout;
-    plan->in_layout[1 - wide] = equal ? layout : SAC_LAYOUT_PLAIN;
-    return true;
+        return sac_kernel_refuse("broadcast other than per channel or last dimensions");
+    offer.out_layout[0] = offer.in_layout[wide] = layout;
+    offer.in_layout[1 - wide] = equal ? layout : SAC_LAYOUT_PLAIN;
+    return offer;
 }
 
 static enum sac_binary binary_op(const struct sac_kernel_plan *plan, bool swap)

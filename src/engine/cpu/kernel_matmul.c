@@ -51,22 +51,21 @@ static bool read_matmul(const struct sac_op_call *c, struct product *p)
     return true;
 }
 
-static bool product_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                             size_t why_size)
+static struct sac_kernel_offer product_supports(struct sac_device                *dev,
+                                                const struct sac_kernel_question *q)
 {
-    const struct sac_op_call *c = plan->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
     struct product            p;
     (void)dev;
     for (int i = 0; i < c->in_count; i++)
-        plan->in_layout[i] = SAC_LAYOUT_PLAIN;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) || !c->in[1].data ||
+        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) || !c->in[1].data ||
         sac_operand_elements(&c->out[0]) == 0 || sac_operand_elements(&c->in[0]) == 0)
-        return sac_kernel_refuse(why, why_size,
-                                 "not float32 with a constant second matrix, or no AVX2");
+        return sac_kernel_refuse("not float32 with a constant second matrix, or no AVX2");
     if (!(c->node->op->id == SAC_OP_Gemm ? read_gemm(c, &p) : read_matmul(c, &p)))
-        return sac_kernel_refuse(why, why_size,
-                                 "scaled, turned, or a sum that is not a constant row");
-    return true;
+        return sac_kernel_refuse("scaled, turned, or a sum that is not a constant row");
+    return offer;
 }
 
 static void product_release(void *state)

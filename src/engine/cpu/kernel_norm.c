@@ -27,21 +27,24 @@ struct norm_job {
     float                   *scale, *shift; /* patterns, or per channel when plain */
 };
 
-static bool norm_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                          size_t why_size)
+static struct sac_kernel_offer norm_supports(struct sac_device                *dev,
+                                             const struct sac_kernel_question *q)
 {
-    const struct sac_op_call *c = plan->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan))
-        return sac_kernel_refuse(why, why_size, "needs AVX2");
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call))
+        return sac_kernel_refuse("needs AVX2");
     for (int i = 1; i < c->in_count; i++) {
-        plan->in_layout[i] = SAC_LAYOUT_PLAIN;
+        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
         if (c->in[i].present && !c->in[i].data)
-            return sac_kernel_refuse(why, why_size, "scale or shift is not constant");
+            return sac_kernel_refuse("scale or shift is not constant");
     }
-    plan->out_layout[0] = plan->in_layout[0];
-    plan->in_place = 0;
-    return plan->in_layout[0] <= SAC_LAYOUT_CHANNELS_LAST && sac_operand_elements(&c->in[0]) > 0;
+    offer.out_layout[0] = offer.in_layout[0];
+    offer.in_place = 0;
+    if (sac_layout_is_half(q->in_layout[0]) || sac_operand_elements(&c->in[0]) == 0)
+        return sac_kernel_refuse("half precision, or empty");
+    return offer;
 }
 
 static void norm_release(void *state)
@@ -184,19 +187,20 @@ struct gate_job {
     float                   *y;
 };
 
-static bool gate_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                          size_t why_size)
+static struct sac_kernel_offer gate_supports(struct sac_device                *dev,
+                                             const struct sac_kernel_question *q)
 {
-    const struct sac_op_call *c = plan->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) ||
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) ||
         c->in_count > 2 * SAC_GATES_MAX || !sac_map_fits(&c->in[0]))
-        return sac_kernel_refuse(why, why_size, "needs AVX2, and at most %d gates", SAC_GATES_MAX);
+        return sac_kernel_refuse("needs AVX2, and at most %d gates", SAC_GATES_MAX);
     for (int i = 0; i < c->in_count; i++)
-        plan->in_layout[i] = i % 2 ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
-    plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
-    plan->in_place = 0;
-    return sac_operand_elements(&c->in[0]) > 0;
+        offer.in_layout[i] = i % 2 ? SAC_LAYOUT_PLAIN : SAC_LAYOUT_CHANNELS_LAST;
+    offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.in_place = 0;
+    return sac_operand_elements(&c->in[0]) > 0 ? offer : sac_kernel_refuse("empty");
 }
 
 static sac_result gate_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)

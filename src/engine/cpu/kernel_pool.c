@@ -22,26 +22,26 @@ struct pool_job {
     float                   *y;
 };
 
-static bool pool_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                          size_t why_size)
+static struct sac_kernel_offer pool_supports(struct sac_device                *dev,
+                                             const struct sac_kernel_question *q)
 {
-    const struct sac_op_call *c = plan->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
     (void)dev;
-    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_plan_is_float(plan) || !sac_map_fits(&c->in[0]))
-        return sac_kernel_refuse(why, why_size,
-                                 "not float32 of one or two spatial dimensions, or no AVX2");
+    if (sac_cpu_level() < SAC_CPU_AVX2 || !sac_call_is_float(q->call) || !sac_map_fits(&c->in[0]))
+        return sac_kernel_refuse("not float32 of one or two spatial dimensions, or no AVX2");
     if (c->out_count > 1 && c->out[1].present)
-        return sac_kernel_refuse(why, why_size, "indices are wanted");
-    plan->in_layout[0] = plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
-    plan->strided = true;
-    return true;
+        return sac_kernel_refuse("indices are wanted");
+    offer.in_layout[0] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.strided = true;
+    return offer;
 }
 
 static sac_result pool_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
-    struct sac_op_call *c = plan->call;
-    struct sac_window   w;
-    sac_result          res = sac_window_read(c, 0, NULL, &w);
+    const struct sac_op_call *c = plan->call;
+    struct sac_window         w;
+    sac_result                res = sac_window_read(c, 0, NULL, &w);
     if (res != SAC_OK)
         return res;
     struct pool_state *s = sac_new(struct pool_state);
@@ -106,7 +106,7 @@ const struct sac_kernel sac_cpu_AveragePool = {SAC_OP_AveragePool, pool_supports
 /* ---- means per channel ---- */
 
 /* Only a ReduceMean over exactly the spatial dims is supported; the result is [N,C(,1,1)]. */
-static bool reduces_maps(struct sac_op_call *c)
+static bool reduces_maps(const struct sac_op_call *c)
 {
     int axes[SAC_RANK_MAX], count = 0;
     if (c->node->op->id == SAC_OP_GlobalAveragePool)
@@ -120,20 +120,20 @@ static bool reduces_maps(struct sac_op_call *c)
     return maps;
 }
 
-static bool means_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                           size_t why_size)
+static struct sac_kernel_offer means_supports(struct sac_device                *dev,
+                                              const struct sac_kernel_question *q)
 {
-    struct sac_op_call *c = plan->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || c->in[0].dtype != SAC_F32 || !sac_map_fits(&c->in[0]) ||
         !reduces_maps(c) || sac_operand_elements(&c->in[0]) == 0)
-        return sac_kernel_refuse(why, why_size,
-                                 "not a float32 mean over each channel's map, or no AVX2");
-    if (plan->in_layout[0] != SAC_LAYOUT_CHANNELS_LAST)
-        return sac_kernel_refuse(why, why_size, "not channels last");
-    plan->strided = true; /* the result is dense: its maps have one pixel, and no Concat reads them
+        return sac_kernel_refuse("not a float32 mean over each channel's map, or no AVX2");
+    if (offer.in_layout[0] != SAC_LAYOUT_CHANNELS_LAST)
+        return sac_kernel_refuse("not channels last");
+    offer.strided = true; /* the result is dense: its maps have one pixel, and no Concat reads them
                            */
-    return true;
+    return offer;
 }
 
 struct means_state {

@@ -23,29 +23,29 @@ struct resize_state {
     int            pieces;
 };
 
-static bool resize_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                            size_t why_size)
+static struct sac_kernel_offer resize_supports(struct sac_device                *dev,
+                                               const struct sac_kernel_question *q)
 {
-    const struct sac_op_call *c = plan->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
     const char               *mode = sac_attr_string(c->node, "mode", "nearest");
     (void)dev;
     if (sac_cpu_level() < SAC_CPU_AVX2 || in->dtype != SAC_F32 || in->rank != 4 ||
         in->dims[0] != out->dims[0] || in->dims[1] != out->dims[1] ||
-        plan->in_layout[0] != SAC_LAYOUT_CHANNELS_LAST || sac_operand_elements(out) == 0)
-        return sac_kernel_refuse(why, why_size,
-                                 "not a float32 picture in channels last, or no AVX2");
+        offer.in_layout[0] != SAC_LAYOUT_CHANNELS_LAST || sac_operand_elements(out) == 0)
+        return sac_kernel_refuse("not a float32 picture in channels last, or no AVX2");
     const bool linear = strcmp(mode, "linear") == 0 || strcmp(mode, "bilinear") == 0;
     if ((!linear && strcmp(mode, "nearest") != 0) || sac_attr_int(c->node, "antialias", 0) ||
         strcmp(sac_attr_string(c->node, "coordinate_transformation_mode", ""),
                "tf_crop_and_resize") == 0)
-        return sac_kernel_refuse(why, why_size, "cubic, antialias or cropping");
+        return sac_kernel_refuse("cubic, antialias or cropping");
     for (int i = 1; i < c->in_count; i++)
         if (c->in[i].present && !c->in[i].data && sac_operand_elements(&c->in[i]) > 0)
-            return sac_kernel_refuse(why, why_size, "its size is not constant");
-    plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
-    plan->strided = true;
-    return true;
+            return sac_kernel_refuse("its size is not constant");
+    offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.strided = true;
+    return offer;
 }
 
 static void resize_release(void *state)
@@ -77,25 +77,23 @@ static sac_result trace(struct sac_op_call *c, bool rows, double *in, double *ou
     return res;
 }
 
-static sac_result trace_both(struct resize_state *s, struct sac_op_call *c)
+static sac_result trace_both(struct resize_state *s, const struct sac_op_call *c)
 {
-    struct sac_operand in = c->in[0], out = c->out[0];
-    double            *from = sac_alloc((size_t)sac_operand_elements(&in) * sizeof *from);
-    double            *to = sac_alloc((size_t)sac_operand_elements(&out) * sizeof *to);
+    struct sac_op_call in_f64 = *c;
+    double            *from = sac_alloc((size_t)sac_operand_elements(&c->in[0]) * sizeof *from);
+    double            *to = sac_alloc((size_t)sac_operand_elements(&c->out[0]) * sizeof *to);
     s->rows = sac_calloc((size_t)s->out.h, sizeof *s->rows);
     s->columns = sac_calloc((size_t)s->out.w, sizeof *s->columns);
     sac_result res = from && to && s->rows && s->columns
                          ? SAC_OK
                          : SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
-    c->in[0].dtype = c->out[0].dtype = SAC_F64;
-    c->in[0].data = from;
-    c->out[0].data = to;
+    in_f64.in[0].dtype = in_f64.out[0].dtype = SAC_F64;
+    in_f64.in[0].data = from;
+    in_f64.out[0].data = to;
     if (res == SAC_OK)
-        res = trace(c, true, from, to, s->rows);
+        res = trace(&in_f64, true, from, to, s->rows);
     if (res == SAC_OK)
-        res = trace(c, false, from, to, s->columns);
-    c->in[0] = in;
-    c->out[0] = out;
+        res = trace(&in_f64, false, from, to, s->columns);
     sac_free(from);
     sac_free(to);
     return res;
@@ -103,8 +101,8 @@ static sac_result trace_both(struct resize_state *s, struct sac_op_call *c)
 
 static sac_result resize_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
-    struct sac_op_call  *c = plan->call;
-    struct resize_state *s = sac_new(struct resize_state);
+    const struct sac_op_call *c = plan->call;
+    struct resize_state      *s = sac_new(struct resize_state);
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     s->in = sac_map_in(plan, 0);

@@ -16,33 +16,34 @@ struct split_state {
     struct piece_of parts[];
 };
 
-static bool channels_last(const struct sac_kernel_plan *plan)
+static bool channels_last(const struct sac_kernel_question *q)
 {
-    const struct sac_op_call *c = plan->call;
+    const struct sac_op_call *c = q->call;
     return c->in[0].dtype == SAC_F32 && sac_map_fits(&c->in[0]) &&
-           plan->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST && sac_operand_elements(&c->in[0]) > 0;
+           q->in_layout[0] == SAC_LAYOUT_CHANNELS_LAST && sac_operand_elements(&c->in[0]) > 0;
 }
 
-static void accept(struct sac_kernel_plan *plan)
+static struct sac_kernel_offer accept(const struct sac_kernel_question *q)
 {
-    for (int i = 0; i < plan->call->out_count; i++)
-        plan->out_layout[i] = SAC_LAYOUT_CHANNELS_LAST;
-    plan->strided = true;
+    struct sac_kernel_offer offer = sac_kernel_take(q);
+    for (int i = 0; i < q->call->out_count; i++)
+        offer.out_layout[i] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.strided = true;
+    return offer;
 }
 
-static bool split_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                           size_t why_size)
+static struct sac_kernel_offer split_supports(struct sac_device                *dev,
+                                              const struct sac_kernel_question *q)
 {
-    const int64_t axis = sac_attr_int(plan->call->node, "axis", 0);
+    const int64_t axis = sac_attr_int(q->call->node, "axis", 0);
     (void)dev;
-    if (!channels_last(plan) || (axis != 1 && axis != 1 - plan->call->in[0].rank))
-        return sac_kernel_refuse(why, why_size, "not along the channels of a map in channels last");
-    accept(plan);
-    return true;
+    if (!channels_last(q) || (axis != 1 && axis != 1 - q->call->in[0].rank))
+        return sac_kernel_refuse("not along the channels of a map in channels last");
+    return accept(q);
 }
 
 /* The first channel of a Slice along the channels only; -1: it is not one. */
-static int64_t slice_first(struct sac_op_call *c)
+static int64_t slice_first(const struct sac_op_call *c)
 {
     int64_t starts[SAC_RANK_MAX], axes[SAC_RANK_MAX], steps[SAC_RANK_MAX];
     size_t  count, axis_count = 0, step_count = 0;
@@ -67,20 +68,19 @@ static int64_t slice_first(struct sac_op_call *c)
     return first >= 0 && first + c->out[0].dims[1] <= c->in[0].dims[1] ? first : -1;
 }
 
-static bool slice_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                           size_t why_size)
+static struct sac_kernel_offer slice_supports(struct sac_device                *dev,
+                                              const struct sac_kernel_question *q)
 {
     (void)dev;
-    if (!channels_last(plan) || sac_operand_elements(&plan->call->out[0]) == 0 ||
-        slice_first(plan->call) < 0)
-        return sac_kernel_refuse(why, why_size, "not along the channels of a map in channels last");
-    accept(plan);
-    return true;
+    if (!channels_last(q) || sac_operand_elements(&q->call->out[0]) == 0 ||
+        slice_first(q->call) < 0)
+        return sac_kernel_refuse("not along the channels of a map in channels last");
+    return accept(q);
 }
 
 static sac_result split_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
-    struct sac_op_call *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     struct split_state *s = sac_calloc(1, sizeof *s + (size_t)c->out_count * sizeof s->parts[0]);
     (void)dev;
     if (!s)

@@ -8,12 +8,14 @@
 #ifndef SAC_ENGINE_KERNEL_H
 #define SAC_ENGINE_KERNEL_H
 
+#include <string.h>
+
 #include <saccade/model.h>
 
 #include "device/device.h"
 #include "engine/ops/op.h"
 
-enum { SAC_KERNEL_ABI = 4 };
+enum { SAC_KERNEL_ABI = 5 };
 
 /* Constants on a device whose memory is not the host's, one copy for all plans of a model, in the
  * form that the kernel reads. fill writes `bytes` of that form to host memory; it is called when no
@@ -29,53 +31,78 @@ struct sac_weights {
 
 enum { SAC_KERNEL_CHOICE_MAX = 512 };
 
-/* What the planner and a kernel agree on for one node. Dims in call.in/out are the logical ones
- * (ONNX order) whatever the layout. */
-struct sac_kernel_plan {
-    struct sac_op_call *call;      /* shapes; data of constants, in host memory, as in the file */
-    enum sac_precision  precision; /* never SAC_PRECISION_DEFAULT */
-    struct sac_weights *weights;   /* NULL: run reads constants in place */
-    /* in: what prepare wrote to chosen for the same node, shapes, device and libraries. prepare
-     * takes that variant and measures nothing. It comes from a plan file, so invalid text must do
-     * no harm. NULL: none. Then, with measure, prepare may try its variants on the device; the
-     * caller holds no lock that kernels need and nothing else of this model runs. Without measure,
-     * it takes the variant that is probably best. */
-    const char *choice;
-    bool        measure;
-    /* out of prepare: one printable line that names the variant it took; empty: it has only one. */
-    char chosen[SAC_KERNEL_CHOICE_MAX];
-    /* out of prepare: the state has its own copy of this constant (through weights), and run's
-     * pointer is NULL. The planner copies the others to the device, in in_layout. */
-    bool in_taken[SAC_OP_INPUTS_MAX];
-    /* in: current; supports may ask for others */
-    enum sac_layout in_layout[SAC_OP_INPUTS_MAX];
+/* What the planner asks about a node. Dims in call->in and out are the logical ones (ONNX order)
+ * whatever the layout. */
+struct sac_kernel_question {
+    const struct sac_op_call *call; /* shapes; data of constants, in host memory, as in the file */
+    enum sac_precision        precision;                    /* never SAC_PRECISION_DEFAULT */
+    struct sac_weights       *weights;                      /* NULL: run reads constants in place */
+    enum sac_layout           in_layout[SAC_OP_INPUTS_MAX]; /* how the inputs lie now */
+};
+
+/* A kernel's answer: on which terms it takes the node, or why it does not. */
+struct sac_kernel_offer {
+    bool            taken;
+    char            why[160];                     /* not taken: the reason, for inspect and debug */
+    enum sac_layout in_layout[SAC_OP_INPUTS_MAX]; /* as it wants them */
     enum sac_layout out_layout[SAC_OP_OUTPUTS_MAX];
-    /* out of supports: output 0 may have any layout; out_layout[0] is final only in prepare. */
+    /* Output 0 may have any layout; it is final only in prepare. */
     bool writes_any;
     /* Concat by placement: a CHANNELS_LAST operand may be a slice of the channels (or of the
-     * outermost spatial axis) of a wider value. strided (out of supports): run takes such inputs
-     * and outputs. Then, from prepare on, these are the elements from one pixel and from one sample
-     * to the next; 0: dense. */
-    bool    strided;
+     * outermost spatial axis) of a wider value, and run takes such inputs and outputs. */
+    bool strided;
+    int  in_place; /* input whose memory out[0] may take over when nobody else needs it (same bytes;
+                      run then sees equal pointers); -1: none */
+};
+/* Takes the node: inputs as they lie, outputs plain; in place on the first input that fits where
+ * the row is elementwise. Kernels change what they want otherwise. */
+struct sac_kernel_offer sac_kernel_take(const struct sac_kernel_question *q);
+/* Does not. */
+struct sac_kernel_offer sac_kernel_refuse(const char *fmt, ...) SAC_PRINTF(1, 2);
+
+/* What a kernel prepares for: the node as asked about, with its operands in their places. */
+struct sac_kernel_plan {
+    const struct sac_op_call *call;
+    enum sac_precision        precision;
+    struct sac_weights       *weights;
+    /* What prepare wrote to chosen for the same node, shapes, device and libraries. prepare takes
+     * that variant and measures nothing. It comes from a plan file, so invalid text must do no
+     * harm. NULL: none. Then, with measure, prepare may try its variants on the device; the caller
+     * holds no lock that kernels need and nothing else of this model runs. Without measure, it
+     * takes the variant that is probably best. */
+    const char     *choice;
+    bool            measure;
+    enum sac_layout in_layout[SAC_OP_INPUTS_MAX], out_layout[SAC_OP_OUTPUTS_MAX];
+    /* Of slices of wider values: elements from one pixel and from one sample to the next; 0:
+     * dense. */
     int64_t in_pixel[SAC_OP_INPUTS_MAX], in_sample[SAC_OP_INPUTS_MAX];
     int64_t out_pixel[SAC_OP_OUTPUTS_MAX], out_sample[SAC_OP_OUTPUTS_MAX];
-    /* From prepare on: alignment of the addresses in bytes (parts may begin anywhere). */
-    int    in_align[SAC_OP_INPUTS_MAX], out_align[SAC_OP_OUTPUTS_MAX];
-    size_t scratch_bytes;     /* out: from the arena, during run only */
-    int    in_place;          /* out: input whose memory out[0] may take over when nobody
-                                 else needs it (same bytes; run then sees equal
-                                 pointers); -1: none. Default: of elementwise rows the
-                                 first input that fits */
-    void *state;              /* out */
-    char  implementation[64]; /* out: for inspect: "jit:avx512_core", "avx512" */
+    /* Alignment of the addresses in bytes (parts may begin anywhere); 0: not placed yet. */
+    int in_align[SAC_OP_INPUTS_MAX], out_align[SAC_OP_OUTPUTS_MAX];
+
+    /* ---- out of prepare ---- */
+    /* One printable line that names the variant it took; empty: it has only one. */
+    char chosen[SAC_KERNEL_CHOICE_MAX];
+    /* The state has its own copy of this constant (through weights), and run's pointer is NULL. The
+     * planner copies the others to the device, in in_layout. */
+    bool   in_taken[SAC_OP_INPUTS_MAX];
+    size_t scratch_bytes; /* from the arena, during run only */
+    void  *state;
+    char   implementation[64]; /* for inspect: "jit:avx512_core", "avx512" */
 };
+/* A node before its operands have places: dense, as they lie. */
+static inline struct sac_kernel_plan sac_kernel_unplaced(const struct sac_kernel_question *q)
+{
+    struct sac_kernel_plan plan = {
+        .call = q->call, .precision = q->precision, .weights = q->weights};
+    memcpy(plan.in_layout, q->in_layout, sizeof plan.in_layout);
+    return plan;
+}
 
 struct sac_kernel {
     enum sac_op_id id;
-    /* Can it run with these shapes and dtypes? Sets the wanted layouts. why: for inspect and
-     * debug. */
-    bool (*supports)(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                     size_t why_size);
+    struct sac_kernel_offer (*supports)(struct sac_device                *dev,
+                                        const struct sac_kernel_question *q);
     sac_result (*prepare)(struct sac_device *dev, struct sac_kernel_plan *plan);
     sac_result (*run)(struct sac_device *dev, void *state, void *const *in, void *const *out,
                       void *scratch, struct sac_stream *stream);

@@ -135,8 +135,8 @@ static void split_activation(const struct sac_node *n, struct after *after,
 
 static bool read_request(struct request *r, struct sac_kernel_plan *plan)
 {
-    struct sac_op_call *c = plan->call;
-    struct sac_window   w;
+    const struct sac_op_call *c = plan->call;
+    struct sac_window         w;
     *r = (struct request){.plan = plan,
                           .deconv = c->node->op->id == SAC_OP_ConvTranspose,
                           .groups = sac_attr_int(c->node, "group", 1),
@@ -179,35 +179,36 @@ static bool worth_it(const struct sac_op_call *c, bool deconv)
            flops >= WORTH_FLOPS;
 }
 
-static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                          size_t why_size)
+static struct sac_kernel_offer conv_supports(struct sac_device                *dev,
+                                             const struct sac_kernel_question *q)
 {
-    struct sac_op_call   *c = plan->call;
-    struct request        r;
-    struct sac_activation second;
-    bool                  add_after;
-    const bool            deconv = c->node->op->id == SAC_OP_ConvTranspose;
-    if (!sac_plan_is_float(plan) || !sac_map_fits(&c->in[0]) || !c->in[1].data ||
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
+    struct sac_kernel_plan    plan = sac_kernel_unplaced(q);
+    struct request            r;
+    struct sac_activation     second;
+    bool                      add_after;
+    const bool                deconv = c->node->op->id == SAC_OP_ConvTranspose;
+    if (!sac_call_is_float(q->call) || !sac_map_fits(&c->in[0]) || !c->in[1].data ||
         (sac_op_has(c, 2) && !c->in[2].data) || sac_operand_elements(&c->out[0]) == 0)
-        return sac_kernel_refuse(why, why_size, "not float32 with constant weights");
+        return sac_kernel_refuse("not float32 with constant weights");
     if (!worth_it(c, deconv))
-        return sac_kernel_refuse(why, why_size, "the CPU's own kernel is as fast");
-    if (!read_request(&r, plan))
-        return sac_kernel_refuse(why, why_size, "its window");
+        return sac_kernel_refuse("the CPU's own kernel is as fast");
+    if (!read_request(&r, &plan))
+        return sac_kernel_refuse("its window");
     split_activation(c->node, &r.after, &second, &add_after);
     if (sac_cpu_level() < SAC_CPU_AVX2 && (second.kind != SAC_ACT_NONE || add_after))
-        return sac_kernel_refuse(why, why_size, "the pass behind it needs AVX2");
+        return sac_kernel_refuse("the pass behind it needs AVX2");
     worker_call(dev->params.threads, make_desc, &r);
+    offer.in_layout[0] = offer.in_layout[3] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
+    offer.in_layout[1] = offer.in_layout[2] = SAC_LAYOUT_PLAIN;
+    if (r.after.sum)
+        offer.in_place = 3;
     bool fits = r.status == dnnl_success && strncmp(implementation_of(r.pd), "ref", 3) != 0;
     if (!fits)
-        sac_kernel_refuse(why, why_size, "oneDNN has only %s",
-                          r.pd ? implementation_of(r.pd) : "nothing");
+        offer = sac_kernel_refuse("oneDNN has only %s", r.pd ? implementation_of(r.pd) : "nothing");
     worker_call(dev->params.threads, drop_desc, &r);
-    plan->in_layout[0] = plan->in_layout[3] = plan->out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
-    plan->in_layout[1] = plan->in_layout[2] = SAC_LAYOUT_PLAIN;
-    if (r.after.sum)
-        plan->in_place = 3;
-    return fits;
+    return offer;
 }
 
 static void release_on_worker(void *arg)
@@ -243,9 +244,9 @@ static void make_primitive(void *arg)
 
 static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
-    struct sac_op_call *c = plan->call;
-    struct request      r;
-    struct conv        *s = sac_new(struct conv);
+    const struct sac_op_call *c = plan->call;
+    struct request            r;
+    struct conv              *s = sac_new(struct conv);
     if (!s || !read_request(&r, plan)) {
         sac_free(s);
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");

@@ -122,27 +122,28 @@ static void drop_desc(void *arg)
         dnnl_primitive_desc_destroy(r->pd);
 }
 
-static bool product_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                             size_t why_size)
+static struct sac_kernel_offer product_supports(struct sac_device                *dev,
+                                                const struct sac_kernel_question *q)
 {
-    const struct sac_op_call *c = plan->call;
+    struct sac_kernel_offer   offer = sac_kernel_take(q);
+    const struct sac_op_call *c = q->call;
+    struct sac_kernel_plan    plan = sac_kernel_unplaced(q);
     struct request            r;
     for (int i = 0; i < c->in_count; i++)
-        plan->in_layout[i] = SAC_LAYOUT_PLAIN;
-    if (!sac_plan_is_float(plan) || sac_operand_elements(&c->in[0]) == 0 ||
-        sac_operand_elements(&c->in[1]) == 0 || !read_request(&r, plan))
-        return sac_kernel_refuse(why, why_size, "not float32, a vector, or scaled");
+        offer.in_layout[i] = SAC_LAYOUT_PLAIN;
+    if (!sac_call_is_float(q->call) || sac_operand_elements(&c->in[0]) == 0 ||
+        sac_operand_elements(&c->in[1]) == 0 || !read_request(&r, &plan))
+        return sac_kernel_refuse("not float32, a vector, or scaled");
     const double flops =
         2.0 * (double)sac_operand_elements(&c->out[0]) * (double)r.dims[0][r.rank - 1];
     if (flops < (c->in[1].data ? WORTH_CONSTANT_FLOPS : WORTH_FLOPS))
-        return sac_kernel_refuse(why, why_size, "too small to hand over");
+        return sac_kernel_refuse("too small to hand over");
     worker_call(dev->params.threads, make_desc, &r);
     const bool fits = r.status == dnnl_success && strncmp(implementation_of(r.pd), "ref", 3) != 0;
     if (!fits)
-        sac_kernel_refuse(why, why_size, "oneDNN has only %s",
-                          r.pd ? implementation_of(r.pd) : "nothing");
+        offer = sac_kernel_refuse("oneDNN has only %s", r.pd ? implementation_of(r.pd) : "nothing");
     worker_call(dev->params.threads, drop_desc, &r);
-    return fits;
+    return offer;
 }
 
 static void release_on_worker(void *arg)

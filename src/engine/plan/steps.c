@@ -9,71 +9,65 @@
 
 /* ---- kernels ---- */
 
-/* The first input that an elementwise node may overwrite, judging by its shape. */
-static int elementwise_in_place(const struct sac_op_call *c)
+static struct sac_weights *weights_of(struct sac_plan *plan)
 {
-    if (!(c->node->op->flags & SAC_OP_ELEMENTWISE) || !c->out[0].present)
-        return -1;
-    for (int i = 0; i < c->in_count; i++)
-        if (c->in[i].present && !c->in[i].data && c->in[i].dtype == c->out[0].dtype &&
-            c->in[i].rank == c->out[0].rank &&
-            memcmp(c->in[i].dims, c->out[0].dims, (size_t)c->out[0].rank * sizeof(int64_t)) == 0)
-            return i;
-    return -1;
+    return plan->params.weights ? &plan->weights.face : NULL;
 }
 
-/* Does one provider have a kernel for the node? */
-static const struct sac_kernel *ask_provider(struct sac_plan                  *plan,
+/* A provider's kernel for the node and its offer, or NULL. */
+static const struct sac_kernel *ask_provider(const struct sac_plan            *plan,
                                              const struct sac_kernel_provider *provider,
-                                             struct sac_kernel_plan           *kp)
+                                             const struct sac_kernel_question *q,
+                                             struct sac_kernel_offer          *offer)
 {
-    const struct sac_node   *n = kp->call->node;
+    const struct sac_node   *n = q->call->node;
     const struct sac_kernel *k = provider->kernels[n->op->id];
-    char                     why[160] = "", label[256];
-    if (!k || k->supports(plan->dev, kp, why, sizeof why))
+    char                     label[256];
+    if (!k)
+        return NULL;
+    *offer = k->supports(plan->dev, q);
+    if (offer->taken)
         return k;
     sac_log(plan->graph->ctx, SAC_LOG_TRACE, "%s: not by %s: %s",
-            sac_node_label(n, label, sizeof label), provider->name, why);
+            sac_node_label(n, label, sizeof label), provider->name, offer->why);
     return NULL;
 }
 
-static void reset_kernel_plan(const struct sac_plan *plan, struct sac_kernel_plan *kp)
+static struct sac_kernel_question question_of(struct sac_plan *plan, const struct sac_op_call *c)
 {
-    struct sac_op_call *c = kp->call;
-    *kp = (struct sac_kernel_plan){.call = c,
-                                   .precision = plan->params.precision,
-                                   .weights =
-                                       plan->params.weights ? (void *)&plan->weights.face : NULL,
-                                   .in_place = elementwise_in_place(c)};
+    struct sac_kernel_question q = {
+        .call = c, .precision = plan->params.precision, .weights = weights_of(plan)};
     for (int i = 0; i < c->in_count; i++)
         if (c->in[i].present)
-            kp->in_layout[i] = plan->slots[plan->slot_of[c->node->inputs[i]->id]].layout;
+            q.in_layout[i] = plan->slots[plan->slot_of[c->node->inputs[i]->id]].layout;
+    return q;
 }
 
-/* The first provider that supports the node, or NULL in *kernel for the reference; layouts in kp.
- * prepare is called later, when the places of all operands are known. */
-static sac_result choose_kernel(struct sac_plan *plan, struct sac_kernel_plan *kp,
-                                const struct sac_kernel **kernel, char *provider, size_t size)
+/* The first provider that takes the node, or NULL in *kernel for the reference; its terms in
+ * *offer. prepare is called later, when the places of all operands are known. */
+static sac_result choose_kernel(struct sac_plan *plan, const struct sac_op_call *c,
+                                const struct sac_kernel **kernel, struct sac_kernel_offer *offer,
+                                char *provider, size_t size)
 {
     int                                      count;
     const struct sac_kernel_provider *const *list = sac_kernel_providers(plan->dev, &count);
+    struct sac_kernel_question               q = question_of(plan, c);
     for (int i = 0; i < count && !plan->params.reference; i++) {
-        reset_kernel_plan(plan, kp);
-        *kernel = ask_provider(plan, list[i], kp);
+        *kernel = ask_provider(plan, list[i], &q, offer);
         if (*kernel) {
             snprintf(provider, size, "%.*s", (int)strcspn(list[i]->name, " "), list[i]->name);
             return SAC_OK;
         }
     }
-    reset_kernel_plan(plan, kp);
-    memset(kp->in_layout, 0, sizeof kp->in_layout);
+    memset(q.in_layout, 0, sizeof q.in_layout);
+    *offer = sac_kernel_take(&q);
     *kernel = NULL;
     snprintf(provider, size, "plain C");
-    if (kp->call->node->op->ref)
+    if (c->node->op->ref)
         return SAC_OK;
     char label[256];
     return SAC_FAIL(plan->graph->ctx, SAC_ERR_UNSUPPORTED, "%s: no kernel on %s takes its shapes",
-                    sac_node_label(kp->call->node, label, sizeof label), plan->dev->name);
+                    sac_node_label(c->node, label, sizeof label), plan->dev->name);
 }
 
 /* ---- building the steps ---- */
@@ -98,7 +92,7 @@ static void fill_call(struct sac_plan *plan, const struct sac_node *n)
 
 /* in: the slots of the inputs; those of the outputs are created here. */
 static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node *n,
-                                   const struct sac_kernel_plan *kp,
+                                   const struct sac_kernel_offer *offer,
                                    const struct sac_kernel *kernel, const int *in,
                                    struct sac_step **out)
 {
@@ -108,9 +102,9 @@ static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node 
     if (res != SAC_OK)
         return res;
     step->kernel = kernel;
-    step->in_place = kp->in_place;
-    step->strided = kp->strided;
-    step->writes_any = kp->writes_any;
+    step->in_place = offer->in_place;
+    step->strided = offer->strided;
+    step->writes_any = offer->writes_any;
     *out = step;
     for (int i = 0; i < n->input_count; i++)
         step->slots[i] = in[i];
@@ -118,14 +112,14 @@ static sac_result add_compute_step(struct sac_plan *plan, const struct sac_node 
         step->slots[n->input_count + i] = -1;
         if (n->outputs[i])
             res = sac_plan_add_slot(plan, &plan->infer.values[n->outputs[i]->id], n->outputs[i]->id,
-                                    kp->out_layout[i], &step->slots[n->input_count + i]);
+                                    offer->out_layout[i], &step->slots[n->input_count + i]);
     }
     return res;
 }
 
 static sac_result plan_node(struct sac_plan *plan, const struct sac_node *n)
 {
-    struct sac_kernel_plan   kp = {.call = plan->call};
+    struct sac_kernel_offer  offer;
     const struct sac_kernel *kernel = NULL;
     struct sac_step         *step = NULL;
     int                      in[SAC_OP_INPUTS_MAX];
@@ -134,14 +128,14 @@ static sac_result plan_node(struct sac_plan *plan, const struct sac_node *n)
     if (res != SAC_OK)
         return res;
     fill_call(plan, n);
-    res = choose_kernel(plan, &kp, &kernel, provider, sizeof provider);
+    res = choose_kernel(plan, plan->call, &kernel, &offer, provider, sizeof provider);
     for (int i = 0; i < n->input_count && res == SAC_OK; i++) {
         in[i] = -1;
         if (n->inputs[i])
-            res = sac_plan_slot_in_layout(plan, n->inputs[i]->id, kp.in_layout[i], n, &in[i]);
+            res = sac_plan_slot_in_layout(plan, n->inputs[i]->id, offer.in_layout[i], n, &in[i]);
     }
     if (res == SAC_OK)
-        res = add_compute_step(plan, n, &kp, kernel, in, &step);
+        res = add_compute_step(plan, n, &offer, kernel, in, &step);
     if (step)
         snprintf(step->implementation, sizeof step->implementation, "%s", provider);
     return res;
@@ -194,11 +188,13 @@ static sac_result keep_results(struct sac_plan *plan, struct sac_step *step,
 /* Has a step's kernel create its state, now that all its operands have their final layouts. */
 static sac_result prepare_step(struct sac_plan *plan, struct sac_step *step, size_t number)
 {
-    struct sac_kernel_plan kp = {.call = plan->call};
+    struct sac_kernel_plan kp = {
+        .call = plan->call,
+        .precision = plan->params.precision,
+        .weights = weights_of(plan),
+        .measure = plan->params.measure,
+        .choice = number < plan->params.choice_count ? plan->params.choices[number] : NULL};
     fill_call(plan, step->node);
-    reset_kernel_plan(plan, &kp);
-    kp.measure = plan->params.measure;
-    kp.choice = number < plan->params.choice_count ? plan->params.choices[number] : NULL;
     describe_operands(plan, step, &kp);
     sac_result res = step->kernel->prepare(plan->dev, &kp);
     if (res == SAC_OK)

@@ -9,70 +9,68 @@
 /* ---- layouts ---- */
 
 /* Outputs have the input's precision: bytes are moved. */
-static void like_input(struct sac_kernel_plan *plan, bool last)
+static void like_input(const struct sac_kernel_question *q, struct sac_kernel_offer *offer,
+                       bool last)
 {
-    const bool half = sac_layout_is_half(plan->in_layout[0]);
-    for (int i = 0; i < plan->call->out_count; i++)
-        plan->out_layout[i] = ops_with_half(ops_with_last(SAC_LAYOUT_PLAIN, last),
-                                            half && plan->call->out[i].dtype == SAC_F32);
+    const bool half = sac_layout_is_half(offer->in_layout[0]);
+    for (int i = 0; i < q->call->out_count; i++)
+        offer->out_layout[i] = ops_with_half(ops_with_last(SAC_LAYOUT_PLAIN, last),
+                                             half && q->call->out[i].dtype == SAC_F32);
 }
 
-static bool plain_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool plain_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    like_input(plan, false);
+    like_input(q, offer, false);
     return true;
 }
 
 /* The bits must not change. */
-static bool bit_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool bit_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    plan->in_layout[0] = plan->out_layout[0] = SAC_LAYOUT_PLAIN;
+    (void)q;
+    offer->in_layout[0] = offer->out_layout[0] = SAC_LAYOUT_PLAIN;
     return true;
 }
 
-static bool comes_last(const struct sac_kernel_plan *plan)
+static bool comes_last(const struct sac_kernel_question *q, const struct sac_kernel_offer *offer)
 {
-    return sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&plan->call->in[0]) &&
-           ops_can_be_last(&plan->call->out[0]);
+    return sac_layout_is_last(offer->in_layout[0]) && ops_can_be_last(&q->call->in[0]) &&
+           ops_can_be_last(&q->call->out[0]);
 }
 
 /* The dimensions keep their meaning, so channels last stays channels last. */
-static bool same_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool same_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    like_input(plan, comes_last(plan));
-    plan->strided = comes_last(plan);
+    like_input(q, offer, comes_last(q, offer));
+    offer->strided = comes_last(q, offer);
     return true;
 }
 
 /* A vector of channels per pixel takes the layout that its reader wants, for example a pooled map
  * before a Concat. */
-static bool expand_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool expand_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    if (plan->call->in[0].rank == plan->call->out[0].rank)
-        return same_layouts(plan, why, size);
-    return plain_layouts(plan, why, size);
+    if (q->call->in[0].rank == q->call->out[0].rank)
+        return same_layouts(q, offer);
+    return plain_layouts(q, offer);
 }
 
-static bool concat_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool concat_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const struct sac_op_call *c = plan->call;
+    const struct sac_op_call *c = q->call;
     bool                      last = false, half = false;
-    (void)why, (void)size;
     for (int i = 0; i < c->in_count; i++) {
         if (c->in[i].data)
             continue;
-        last |= sac_layout_is_last(plan->in_layout[i]);
-        half |= sac_layout_is_half(plan->in_layout[i]);
+        last |= sac_layout_is_last(offer->in_layout[i]);
+        half |= sac_layout_is_half(offer->in_layout[i]);
     }
     last = last && ops_can_be_last(&c->out[0]);
     half = half && c->out[0].dtype == SAC_F32;
-    plan->out_layout[0] = ops_with_half(ops_with_last(SAC_LAYOUT_PLAIN, last), half);
+    offer->out_layout[0] = ops_with_half(ops_with_last(SAC_LAYOUT_PLAIN, last), half);
     for (int i = 0; i < c->in_count; i++)
-        plan->in_layout[i] = plan->out_layout[0];
-    plan->strided = last;
+        offer->in_layout[i] = offer->out_layout[0];
+    offer->strided = last;
     return true;
 }
 
@@ -121,9 +119,9 @@ static sac_result view_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result transpose_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    int                 perm[SAC_RANK_MAX];
-    int64_t             own[SAC_RANK_MAX], from[SAC_RANK_MAX], to[SAC_RANK_MAX];
+    const struct sac_op_call *c = plan->call;
+    int                       perm[SAC_RANK_MAX];
+    int64_t                   own[SAC_RANK_MAX], from[SAC_RANK_MAX], to[SAC_RANK_MAX];
     SAC_TRY(sac_transpose_perm(c, perm));
     ops_steps_in(plan, 0, own);
     ops_steps_out(plan, 0, to);
@@ -134,10 +132,10 @@ static sac_result transpose_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result concat_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    int                 axis;
-    int64_t             to[SAC_RANK_MAX], from[SAC_RANK_MAX], offset = 0;
-    sac_result          res = sac_op_axis(c, 1, c->in[0].rank, &axis);
+    const struct sac_op_call *c = plan->call;
+    int                       axis;
+    int64_t                   to[SAC_RANK_MAX], from[SAC_RANK_MAX], offset = 0;
+    sac_result                res = sac_op_axis(c, 1, c->in[0].rank, &axis);
     ops_steps_out(plan, 0, to);
     for (int i = 0; i < c->in_count && res == SAC_OK; i++) {
         struct ops_shape s;
@@ -153,20 +151,20 @@ static sac_result concat_fill(struct sac_kernel_plan *plan, void *params)
 
 /* The outputs' sizes give their offsets. An output that the node leaves out has no size, so then
  * the sizes must come from elsewhere. */
-static bool split_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool split_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    for (int i = 0; i < plan->call->out_count; i++)
-        if (!plan->call->out[i].present)
-            return ops_refuse(why, size, "output %d is left out", i);
-    return same_layouts(plan, why, size);
+    for (int i = 0; i < q->call->out_count; i++)
+        if (!q->call->out[i].present)
+            return ops_refuse(offer, "output %d is left out", i);
+    return same_layouts(q, offer);
 }
 
 static sac_result split_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    int                 axis;
-    int64_t             to[SAC_RANK_MAX], from[SAC_RANK_MAX], offset = 0;
-    sac_result          res = sac_op_axis(c, 0, c->in[0].rank, &axis);
+    const struct sac_op_call *c = plan->call;
+    int                       axis;
+    int64_t                   to[SAC_RANK_MAX], from[SAC_RANK_MAX], offset = 0;
+    sac_result                res = sac_op_axis(c, 0, c->in[0].rank, &axis);
     ops_steps_in(plan, 0, from);
     ops_take(plan, 1);
     for (int i = 0; i < c->out_count && res == SAC_OK; i++) {
@@ -183,9 +181,9 @@ static sac_result split_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result slice_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct sac_slice    slice;
-    int64_t             to[SAC_RANK_MAX], from[SAC_RANK_MAX], start = 0;
+    const struct sac_op_call *c = plan->call;
+    struct sac_slice          slice;
+    int64_t                   to[SAC_RANK_MAX], from[SAC_RANK_MAX], start = 0;
     SAC_TRY(sac_slice_read(c, &slice));
     ops_steps_in(plan, 0, from);
     ops_steps_out(plan, 0, to);
@@ -200,8 +198,8 @@ static sac_result slice_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result expand_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    int64_t             to[SAC_RANK_MAX], own[SAC_RANK_MAX], from[SAC_RANK_MAX];
+    const struct sac_op_call *c = plan->call;
+    int64_t                   to[SAC_RANK_MAX], own[SAC_RANK_MAX], from[SAC_RANK_MAX];
     ops_steps_in(plan, 0, own);
     ops_steps_out(plan, 0, to);
     sac_expand_steps(c, own, from);
@@ -242,13 +240,13 @@ static sac_result blocks_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- Pad, CenterCropPad ---- */
 
-static bool pad_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool pad_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    if (sac_op_has(plan->call, 2) && plan->call->node->op->id == SAC_OP_Pad)
-        plan->in_layout[2] =
-            ops_with_half(SAC_LAYOUT_PLAIN, sac_layout_is_half(plan->in_layout[0]) &&
-                                                plan->call->in[2].dtype == SAC_F32);
-    return same_layouts(plan, why, size);
+    if (sac_op_has(q->call, 2) && q->call->node->op->id == SAC_OP_Pad)
+        offer->in_layout[2] =
+            ops_with_half(SAC_LAYOUT_PLAIN, sac_layout_is_half(offer->in_layout[0]) &&
+                                                q->call->in[2].dtype == SAC_F32);
+    return same_layouts(q, offer);
 }
 
 /* Outermost in memory first. */
@@ -309,7 +307,7 @@ static void pad_constant(struct sac_kernel_plan *plan, struct ops_pad *p)
 
 static sac_result pad_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0], *out = &c->out[0];
     struct ops_pad           *p = params;
     enum sac_pad_mode         mode = SAC_PAD_CONSTANT;
@@ -335,7 +333,7 @@ static sac_result pad_fill(struct sac_kernel_plan *plan, void *params)
     pad_constant(plan, p);
     pad_order(p);
     /* parts need not be 16-byte aligned */
-    if (!plan->strided || !(plan->in_pixel[0] || plan->out_pixel[0]))
+    if (!plan->in_pixel[0] && !plan->out_pixel[0])
         pad_widen(p);
     p->count = sac_dims_product(p->rank, p->size);
     for (int i = 1; i < c->in_count; i++)

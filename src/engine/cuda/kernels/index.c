@@ -7,18 +7,17 @@
 #include "engine/ops/reads.h"
 
 /* Bytes are moved: the output has the data's precision. */
-static bool like_data(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool like_data(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const struct sac_op_call *c = plan->call;
-    const bool half = sac_layout_is_half(plan->in_layout[0]) && c->in[0].dtype == SAC_F32;
-    (void)why, (void)size;
+    const struct sac_op_call *c = q->call;
+    const bool half = sac_layout_is_half(offer->in_layout[0]) && c->in[0].dtype == SAC_F32;
     for (int i = 0; i < c->in_count; i++) {
-        plan->in_layout[i] = ops_with_last(plan->in_layout[i], false);
+        offer->in_layout[i] = ops_with_last(offer->in_layout[i], false);
         if (c->in[i].present && c->in[i].dtype == SAC_F32)
-            plan->in_layout[i] = ops_with_half(plan->in_layout[i], half);
+            offer->in_layout[i] = ops_with_half(offer->in_layout[i], half);
     }
     for (int i = 0; i < c->out_count; i++)
-        plan->out_layout[i] = ops_with_half(SAC_LAYOUT_PLAIN, half && c->out[i].dtype == SAC_F32);
+        offer->out_layout[i] = ops_with_half(SAC_LAYOUT_PLAIN, half && c->out[i].dtype == SAC_F32);
     return true;
 }
 
@@ -64,7 +63,7 @@ static sac_result finish_gather(struct sac_kernel_plan *plan, struct ops_gather 
 
 static sac_result gather_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
     struct ops_gather        *p = params;
     int                       axis, rank = 0;
@@ -92,11 +91,11 @@ static sac_result gather_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result gather_elements_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_gather  *p = params;
-    int                 axis;
-    int64_t             own[SAC_RANK_MAX], index[SAC_RANK_MAX];
-    struct ops_shape    s;
+    const struct sac_op_call *c = plan->call;
+    struct ops_gather        *p = params;
+    int                       axis;
+    int64_t                   own[SAC_RANK_MAX], index[SAC_RANK_MAX];
+    struct ops_shape          s;
     SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
     ops_steps_in(plan, 0, own);
     ops_steps_in(plan, 1, index);
@@ -113,7 +112,7 @@ static sac_result gather_elements_fill(struct sac_kernel_plan *plan, void *param
 
 static sac_result gather_nd_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
     struct ops_gather        *p = params;
     const int                 batch = (int)sac_attr_int(c->node, "batch_dims", 0),
@@ -151,7 +150,7 @@ static int64_t data_size(const struct sac_kernel_plan *plan)
 
 static sac_result scatter_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     struct ops_scatter_lines *p = params;
     enum sac_combine          how = SAC_COMBINE_NONE;
     int                       axis;
@@ -181,6 +180,7 @@ static sac_result scatter_fill(struct sac_kernel_plan *plan, void *params)
     p->computed = ops_class_of(c->in[0].dtype);
     return ops_view_of(&s, 0, &p->outer) ? SAC_OK : ops_view_fail(plan);
 }
+
 _Static_assert((int)SAC_COMBINE_ADD == OPS_COMBINE_ADD && (int)SAC_COMBINE_MUL == OPS_COMBINE_MUL &&
                    (int)SAC_COMBINE_MAX == OPS_COMBINE_MAX &&
                    (int)SAC_COMBINE_MIN == OPS_COMBINE_MIN,
@@ -188,7 +188,7 @@ _Static_assert((int)SAC_COMBINE_ADD == OPS_COMBINE_ADD && (int)SAC_COMBINE_MUL =
 
 static sac_result scatter_nd_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0], *indices = &c->in[1];
     struct ops_scatter_nd    *p = params;
     enum sac_combine          how = SAC_COMBINE_NONE;
@@ -210,7 +210,7 @@ static sac_result scatter_nd_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result cache_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0];
     struct ops_cache         *p = params;
     int                       axis;
@@ -231,22 +231,22 @@ static sac_result cache_fill(struct sac_kernel_plan *plan, void *params)
 /* Every element reads its whole line, which is fine for a few thousand of them. */
 enum { TOPK_LINE_MAX = 1 << 16 };
 
-static bool topk_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool topk_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    struct sac_op_call *c = plan->call;
-    int                 axis;
+    const struct sac_op_call *c = q->call;
+    int                       axis;
     if (sac_op_axis(c, -1, c->in[0].rank, &axis) != SAC_OK || c->in[0].dims[axis] > TOPK_LINE_MAX)
-        return ops_refuse(why, size, "lines of more than %d numbers", TOPK_LINE_MAX);
-    return like_data(plan, why, size);
+        return ops_refuse(offer, "lines of more than %d numbers", TOPK_LINE_MAX);
+    return like_data(q, offer);
 }
 
 static sac_result topk_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_topk    *p = params;
-    int                 axis;
-    int64_t             in[SAC_RANK_MAX], out[2][SAC_RANK_MAX] = {{0}}, dims[SAC_RANK_MAX];
-    struct ops_shape    s;
+    const struct sac_op_call *c = plan->call;
+    struct ops_topk          *p = params;
+    int                       axis;
+    int64_t                   in[SAC_RANK_MAX], out[2][SAC_RANK_MAX] = {{0}}, dims[SAC_RANK_MAX];
+    struct ops_shape          s;
     SAC_TRY(sac_op_axis(c, -1, c->in[0].rank, &axis));
     p->values = sac_op_wants(c, 0);
     p->indices = sac_op_wants(c, 1);

@@ -7,11 +7,11 @@
 
 /* ---- layouts ---- */
 
-bool ops_refuse(char *why, size_t size, const char *fmt, ...)
+bool ops_refuse(struct sac_kernel_offer *offer, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(why, size, fmt, ap);
+    vsnprintf(offer->why, sizeof offer->why, fmt, ap);
     va_end(ap);
     return false;
 }
@@ -35,19 +35,20 @@ bool ops_can_be_last(const struct sac_operand *o)
     return o->rank >= 3 && o->rank <= 5;
 }
 
-void ops_halve_output(struct sac_kernel_plan *plan, int i, bool half)
+void ops_halve_output(const struct sac_kernel_question *q, struct sac_kernel_offer *offer, int i,
+                      bool half)
 {
-    half = half && plan->precision == SAC_PRECISION_FP16 && plan->call->out[i].dtype == SAC_F32;
-    plan->out_layout[i] = ops_with_half(plan->out_layout[i], half);
+    half = half && q->precision == SAC_PRECISION_FP16 && q->call->out[i].dtype == SAC_F32;
+    offer->out_layout[i] = ops_with_half(offer->out_layout[i], half);
 }
 
-void ops_want_plain(struct sac_kernel_plan *plan)
+void ops_want_plain(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    for (int i = 0; i < plan->call->in_count; i++)
-        plan->in_layout[i] = ops_with_last(plan->in_layout[i], false);
-    for (int i = 0; i < plan->call->out_count; i++) {
-        plan->out_layout[i] = SAC_LAYOUT_PLAIN;
-        ops_halve_output(plan, i, true);
+    for (int i = 0; i < q->call->in_count; i++)
+        offer->in_layout[i] = ops_with_last(offer->in_layout[i], false);
+    for (int i = 0; i < q->call->out_count; i++) {
+        offer->out_layout[i] = SAC_LAYOUT_PLAIN;
+        ops_halve_output(q, offer, i, true);
     }
 }
 
@@ -65,20 +66,23 @@ enum ops_class ops_class_of(enum sac_dtype t)
 {
     return (enum ops_class)sac_dtype_class(t);
 }
+
 _Static_assert((int)OPS_FLOAT == (int)SAC_CLASS_F32 && (int)OPS_DOUBLE == (int)SAC_CLASS_F64 &&
                    (int)OPS_INT64 == (int)SAC_CLASS_I64 && (int)OPS_UINT64 == (int)SAC_CLASS_U64,
                "the classes are those of ops/util.h");
 
 /* ---- from a plan to a launch ---- */
 
-bool ops_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t size)
+struct sac_kernel_offer ops_supports(struct sac_device *dev, const struct sac_kernel_question *q)
 {
-    const struct ops_row *row = ops_rows[plan->call->node->op->id];
+    struct sac_kernel_offer offer = sac_kernel_take(q);
+    const struct ops_row   *row = ops_rows[q->call->node->op->id];
     (void)dev;
     if (row->layouts)
-        return row->layouts(plan, why, size);
-    ops_want_plain(plan);
-    return true;
+        offer.taken = row->layouts(q, &offer);
+    else
+        ops_want_plain(q, &offer);
+    return offer;
 }
 
 sac_result ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)

@@ -12,16 +12,18 @@
 
 /* ---- layouts ---- */
 
-bool ops_refuse(char *why, size_t size, const char *fmt, ...) SAC_PRINTF(3, 4);
+/* Sets why; returns false. */
+bool ops_refuse(struct sac_kernel_offer *offer, const char *fmt, ...) SAC_PRINTF(2, 3);
 /* All inputs and outputs in ONNX order, each in its current precision; outputs like input 0. */
-void ops_want_plain(struct sac_kernel_plan *plan);
+void ops_want_plain(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
 /* Channels last, where possible, for output 0 and the inputs of its rank, in their current
  * precision. */
 bool            ops_can_be_last(const struct sac_operand *o);
 enum sac_layout ops_with_half(enum sac_layout layout, bool half);
 enum sac_layout ops_with_last(enum sac_layout layout, bool last);
 /* Float16 for float32 output i when the plan's precision is FP16. */
-void ops_halve_output(struct sac_kernel_plan *plan, int i, bool half);
+void ops_halve_output(const struct sac_kernel_question *q, struct sac_kernel_offer *offer, int i,
+                      bool half);
 /* The dtype of an operand in memory. */
 int            ops_in_type(const struct sac_kernel_plan *plan, int i);
 int            ops_out_type(const struct sac_kernel_plan *plan, int i);
@@ -62,7 +64,7 @@ sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape 
                            const bool *along, struct ops_lines *out);
 void       ops_choose_team(struct ops_lines *l, bool parts_allowed);
 /* Outputs have the layout of input 0 where they have its dimensions. */
-void ops_line_layouts(struct sac_kernel_plan *plan);
+void ops_line_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
 
 /* What kernels over [N,C,spatial...] need: steps and sizes of input x and output 0; the whole
  * window (false: more than 31 bits count); the output's elements in memory's order. */

@@ -65,25 +65,24 @@ void ops_choose_team(struct ops_lines *l, bool parts_allowed)
 }
 
 /* Channels last is kept where the output has the input's dimensions. */
-void ops_line_layouts(struct sac_kernel_plan *plan)
+void ops_line_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const struct sac_op_call *c = plan->call;
+    const struct sac_op_call *c = q->call;
     for (int i = 0; i < c->out_count; i++)
         if (c->out[i].present) {
-            const bool last = sac_layout_is_last(plan->in_layout[0]) &&
+            const bool last = sac_layout_is_last(offer->in_layout[0]) &&
                               ops_can_be_last(&c->in[0]) && c->out[i].rank == c->in[0].rank;
-            plan->out_layout[i] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+            offer->out_layout[i] = ops_with_last(SAC_LAYOUT_PLAIN, last);
         }
 }
 
-static bool softmax_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool softmax_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    if (plan->call->node->opset < 13) /* a line over several dimensions: Hardmax counts in ONNX's
+    if (q->call->node->opset < 13) /* a line over several dimensions: Hardmax counts in ONNX's
                                          order */
-        plan->in_layout[0] = ops_with_last(plan->in_layout[0], false);
-    ops_line_layouts(plan);
-    ops_halve_output(plan, 0, true);
+        offer->in_layout[0] = ops_with_last(offer->in_layout[0], false);
+    ops_line_layouts(q, offer);
+    ops_halve_output(q, offer, 0, true);
     return true;
 }
 
@@ -108,7 +107,7 @@ static const struct reduction reductions[SAC_OP_COUNT] = {
     [SAC_OP_GlobalMaxPool] = {OPS_REDUCE_MAX, OPS_FINISH_NONE, -INFINITY},
 };
 
-static sac_result read_reduced(struct sac_op_call *c, bool *along)
+static sac_result read_reduced(const struct sac_op_call *c, bool *along)
 {
     const enum sac_op_id id = c->node->op->id;
     if (id != SAC_OP_GlobalAveragePool && id != SAC_OP_GlobalMaxPool)
@@ -120,21 +119,21 @@ static sac_result read_reduced(struct sac_op_call *c, bool *along)
 
 /* Means over maps feed convolutions; other sums and means are statistics, which are small and stay
  * float32. */
-static bool reduce_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool reduce_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    struct sac_op_call *c = plan->call;
-    bool                along[SAC_RANK_MAX] = {false}, maps = c->in[0].rank >= 3;
+    const struct sac_op_call *c = q->call;
+    bool                      along[SAC_RANK_MAX] = {false}, maps = c->in[0].rank >= 3;
     if (read_reduced(c, along) != SAC_OK)
-        return ops_refuse(why, size, "its axes are not known");
+        return ops_refuse(offer, "its axes are not known");
     for (int d = 0; d < c->in[0].rank; d++)
         maps &= along[d] == (d >= 2);
     const int kind = reductions[c->node->op->id].kind;
-    ops_line_layouts(plan);
-    ops_halve_output(plan, 0,
+    ops_line_layouts(q, offer);
+    ops_halve_output(q, offer, 0,
                      kind == OPS_REDUCE_MAX || kind == OPS_REDUCE_MIN
-                         ? sac_layout_is_half(plan->in_layout[0])
+                         ? sac_layout_is_half(offer->in_layout[0])
                          : maps && reductions[c->node->op->id].finish == OPS_FINISH_MEAN);
-    plan->strided = sac_layout_is_last(plan->in_layout[0]) && maps;
+    offer->strided = sac_layout_is_last(offer->in_layout[0]) && maps;
     return true;
 }
 
@@ -177,12 +176,12 @@ static void choose_columns(struct ops_reduce *p)
 
 static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call     *c = plan->call;
-    struct ops_reduce      *p = params;
-    const struct reduction *r = &reductions[c->node->op->id];
-    bool                    along[SAC_RANK_MAX] = {false};
-    int64_t                 to[SAC_RANK_MAX];
-    struct ops_shape        s;
+    const struct sac_op_call *c = plan->call;
+    struct ops_reduce        *p = params;
+    const struct reduction   *r = &reductions[c->node->op->id];
+    bool                      along[SAC_RANK_MAX] = {false};
+    int64_t                   to[SAC_RANK_MAX];
+    struct ops_shape          s;
     SAC_TRY(read_reduced(c, along));
     ops_take(plan, 1);
     ops_shape_init(&s, c->in[0].rank, c->in[0].dims);
@@ -227,11 +226,11 @@ static sac_result axis_lines(struct sac_kernel_plan *plan, int axis, bool to_end
 
 static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call  *c = plan->call;
-    struct ops_softmax  *p = params;
-    const enum sac_op_id id = c->node->op->id;
-    const bool           old = c->node->opset < 13;
-    int                  axis;
+    const struct sac_op_call *c = plan->call;
+    struct ops_softmax       *p = params;
+    const enum sac_op_id      id = c->node->op->id;
+    const bool                old = c->node->opset < 13;
+    int                       axis;
     SAC_TRY(sac_op_axis(c, old ? 1 : -1, c->in[0].rank, &axis));
     SAC_TRY(axis_lines(plan, axis, old, &p->lines));
     ops_choose_team(&p->lines, false);
@@ -243,21 +242,20 @@ static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-static bool arg_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool arg_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    ops_line_layouts(plan);
+    ops_line_layouts(q, offer);
     return true;
 }
 
 static sac_result arg_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_arg     *p = params;
-    int                 axis;
-    bool                along[SAC_RANK_MAX] = {false};
-    int64_t             to[SAC_RANK_MAX];
-    struct ops_shape    s;
+    const struct sac_op_call *c = plan->call;
+    struct ops_arg           *p = params;
+    int                       axis;
+    bool                      along[SAC_RANK_MAX] = {false};
+    int64_t                   to[SAC_RANK_MAX];
+    struct ops_shape          s;
     SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
     along[axis] = true;
     ops_shape_init(&s, c->in[0].rank, c->in[0].dims);
@@ -273,20 +271,20 @@ static sac_result arg_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-static bool cumulate_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool cumulate_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     int axis;
-    if (sac_cumulative_axis(plan->call, &axis) != SAC_OK)
-        return ops_refuse(why, size, "its axis is not known");
-    ops_line_layouts(plan); /* sums stay float32, because they grow */
+    if (sac_cumulative_axis(q->call, &axis) != SAC_OK)
+        return ops_refuse(offer, "its axis is not known");
+    ops_line_layouts(q, offer); /* sums stay float32, because they grow */
     return true;
 }
 
 static sac_result cumulate_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call  *c = plan->call;
-    struct ops_cumulate *p = params;
-    int                  axis;
+    const struct sac_op_call *c = plan->call;
+    struct ops_cumulate      *p = params;
+    int                       axis;
     SAC_TRY(sac_cumulative_axis(c, &axis));
     ops_take(plan, 1);
     SAC_TRY(axis_lines(plan, axis, false, &p->lines));

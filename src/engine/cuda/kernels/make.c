@@ -9,20 +9,19 @@
 #include "engine/ops/reads.h"
 
 /* Values that follow from a shape or become integers are float32 in ONNX's order. */
-static bool exact_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool exact_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    ops_want_plain(plan);
-    for (int i = 0; i < plan->call->out_count; i++)
-        plan->out_layout[i] = SAC_LAYOUT_PLAIN;
+    ops_want_plain(q, offer);
+    for (int i = 0; i < q->call->out_count; i++)
+        offer->out_layout[i] = SAC_LAYOUT_PLAIN;
     return true;
 }
 
 /* Bytes are moved. */
-static bool moved_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool moved_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    exact_layouts(plan, why, size);
-    ops_halve_output(plan, 0, sac_layout_is_half(plan->in_layout[0]));
+    exact_layouts(q, offer);
+    ops_halve_output(q, offer, 0, sac_layout_is_half(offer->in_layout[0]));
     return true;
 }
 
@@ -56,24 +55,22 @@ static sac_result pattern(struct sac_kernel_plan *plan, struct ops_make *p, cons
 }
 
 /* The reference row's result, when that is small: Constant, Shape, Size. */
-static bool literal_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool literal_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    if (sac_operand_bytes(&plan->call->out[0]) > sizeof((struct ops_make *)0)->pattern)
-        return ops_refuse(why, size, "a constant of %zu bytes",
-                          sac_operand_bytes(&plan->call->out[0]));
-    return exact_layouts(plan, why, size);
+    if (sac_operand_bytes(&q->call->out[0]) > sizeof((struct ops_make *)0)->pattern)
+        return ops_refuse(offer, "a constant of %zu bytes", sac_operand_bytes(&q->call->out[0]));
+    return exact_layouts(q, offer);
 }
 
 static sac_result literal_fill(struct sac_kernel_plan *plan, void *params)
 {
-    uint64_t            data[64];
-    struct sac_op_call *c = plan->call;
-    void               *before = c->out[0].data;
-    c->out[0].data = data;
-    const sac_result res = c->node->op->ref(c);
-    c->out[0].data = before;
-    return res == SAC_OK ? pattern(plan, params, data, sac_operand_bytes(&c->out[0])) : res;
+    uint64_t           data[64];
+    struct sac_op_call c = *plan->call;
+    c.out[0].data = data;
+    const sac_result res = c.node->op->ref(&c);
+    return res == SAC_OK ? pattern(plan, params, data, sac_operand_bytes(&c.out[0])) : res;
 }
+
 _Static_assert(sizeof((struct ops_make *)0)->pattern == 64 * sizeof(uint64_t),
                "literals have room");
 
@@ -85,11 +82,11 @@ static sac_result fill_of_shape(struct sac_kernel_plan *plan, void *params)
                    sac_dtype_bytes(plan->call->out[0].dtype));
 }
 
-static bool range_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool range_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    if (!known(plan->call, 0) || !known(plan->call, 2))
-        return ops_refuse(why, size, "its bounds are not known");
-    return exact_layouts(plan, why, size);
+    if (!known(q->call, 0) || !known(q->call, 2))
+        return ops_refuse(offer, "its bounds are not known");
+    return exact_layouts(q, offer);
 }
 
 static sac_result range_fill(struct sac_kernel_plan *plan, void *params)
@@ -134,11 +131,11 @@ static sac_result window_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- by a rule ---- */
 
-static bool one_hot_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool one_hot_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    exact_layouts(plan, why, size);
-    if (plan->call->in[2].dtype == SAC_F32)
-        plan->in_layout[2] = SAC_LAYOUT_PLAIN;
+    exact_layouts(q, offer);
+    if (q->call->in[2].dtype == SAC_F32)
+        offer->in_layout[2] = SAC_LAYOUT_PLAIN;
     return true;
 }
 
@@ -159,16 +156,16 @@ static sac_result one_hot_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-static bool trilu_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool trilu_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    if (!known(plan->call, 1))
-        return ops_refuse(why, size, "k is not known");
-    return moved_layouts(plan, why, size);
+    if (!known(q->call, 1))
+        return ops_refuse(offer, "k is not known");
+    return moved_layouts(q, offer);
 }
 
 static sac_result trilu_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0];
     struct ops_trilu         *p = params;
     int64_t                   k = 0;
@@ -200,14 +197,14 @@ static sac_result reverse_fill(struct sac_kernel_plan *plan, void *params)
 
 enum { MEL_BINS, MEL_LENGTH, MEL_RATE, MEL_LOWER, MEL_UPPER };
 
-static bool mel_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool mel_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     for (int i = 0; i <= MEL_UPPER; i++)
-        if (!known(plan->call, i))
-            return ops_refuse(why, size, "input %d is not known", i);
-    if (plan->call->out[0].dims[1] > OPS_MEL_BINS)
-        return ops_refuse(why, size, "more than %d triangles", OPS_MEL_BINS);
-    return exact_layouts(plan, why, size);
+        if (!known(q->call, i))
+            return ops_refuse(offer, "input %d is not known", i);
+    if (q->call->out[0].dims[1] > OPS_MEL_BINS)
+        return ops_refuse(offer, "more than %d triangles", OPS_MEL_BINS);
+    return exact_layouts(q, offer);
 }
 
 static sac_result mel_fill(struct sac_kernel_plan *plan, void *params)
@@ -225,18 +222,18 @@ static sac_result mel_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- quantisation ---- */
 
-static bool quantize_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool quantize_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    exact_layouts(plan, why, size);
-    ops_halve_output(plan, 0, true); /* of DequantizeLinear */
+    exact_layouts(q, offer);
+    ops_halve_output(q, offer, 0, true); /* of DequantizeLinear */
     return true;
 }
 
 static sac_result quantize_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call  *c = plan->call;
-    struct ops_quantize *p = params;
-    struct sac_scaling   s;
+    const struct sac_op_call *c = plan->call;
+    struct ops_quantize      *p = params;
+    struct sac_scaling        s;
     SAC_TRY(sac_read_scaling(c, &s));
     p->n = ops_count_in(plan, 0);
     p->length = SAC_MAX(s.length, 1);

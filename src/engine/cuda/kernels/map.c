@@ -28,9 +28,9 @@ static bool constant_needs_float(const struct sac_operand *o)
     return false;
 }
 
-static bool follows_half(const struct sac_kernel_plan *plan)
+static bool follows_half(const struct sac_kernel_question *q, const struct sac_kernel_offer *offer)
 {
-    const struct sac_op_call *c = plan->call;
+    const struct sac_op_call *c = q->call;
     bool                      any = false;
     for (int i = 0; i < c->in_count; i++) {
         if (!c->in[i].present || c->in[i].dtype != SAC_F32)
@@ -39,7 +39,7 @@ static bool follows_half(const struct sac_kernel_plan *plan)
             if (constant_needs_float(&c->in[i]))
                 return false;
         } else if (is_wide(c, i)) {
-            if (!sac_layout_is_half(plan->in_layout[i]))
+            if (!sac_layout_is_half(offer->in_layout[i]))
                 return false;
             any = true;
         }
@@ -54,31 +54,30 @@ static bool leaves_range(enum sac_op_id id)
            id == SAC_OP_Sinh || id == SAC_OP_Tan;
 }
 
-static void settle_in_place(struct sac_kernel_plan *plan)
+static void settle_in_place(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const int i = plan->in_place;
-    if (i >= 0 && (plan->in_layout[i] != plan->out_layout[0] || plan->call->in[i].data))
-        plan->in_place = -1;
+    const int i = offer->in_place;
+    if (i >= 0 && (offer->in_layout[i] != offer->out_layout[0] || q->call->in[i].data))
+        offer->in_place = -1;
 }
 
-static bool map_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool map_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const struct sac_op_call *c = plan->call;
+    const struct sac_op_call *c = q->call;
     bool                      last = false;
-    (void)why, (void)size;
     for (int i = 0; i < c->in_count; i++)
         last |= is_wide(c, i) && !c->in[i].data && ops_can_be_last(&c->in[i]) &&
-                sac_layout_is_last(plan->in_layout[i]);
+                sac_layout_is_last(offer->in_layout[i]);
     for (int i = 0; i < c->in_count; i++)
         if (last && is_wide(c, i) && c->in[i].data)
-            plan->in_layout[i] = ops_with_last(plan->in_layout[i], true); /* once, when the plan is
-                                                                             made */
+            offer->in_layout[i] = ops_with_last(offer->in_layout[i], true); /* once, when the plan
+                                                                             is made */
     for (int i = 0; i < c->out_count; i++) {
-        plan->out_layout[i] = ops_with_last(SAC_LAYOUT_PLAIN, last);
-        ops_halve_output(plan, i, follows_half(plan) && !leaves_range(c->node->op->id));
+        offer->out_layout[i] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+        ops_halve_output(q, offer, i, follows_half(q, offer) && !leaves_range(c->node->op->id));
     }
-    plan->strided = last;
-    settle_in_place(plan);
+    offer->strided = last;
+    settle_in_place(q, offer);
     return true;
 }
 
@@ -212,11 +211,11 @@ static sac_result activation_fill(struct sac_kernel_plan *plan, void *params)
 /* Constant bounds go into the parameters, others are read as operands. */
 static sac_result clip_fill(struct sac_kernel_plan *plan, void *params)
 {
-    static const int    ports[] = {0, 1, 2};
-    struct sac_op_call *c = plan->call;
-    struct ops_map     *m = params;
-    const bool          lo = sac_op_has(c, 1), hi = sac_op_has(c, 2);
-    const bool          known = (!lo || c->in[1].data) && (!hi || c->in[2].data);
+    static const int          ports[] = {0, 1, 2};
+    const struct sac_op_call *c = plan->call;
+    struct ops_map           *m = params;
+    const bool                lo = sac_op_has(c, 1), hi = sac_op_has(c, 2);
+    const bool                known = (!lo || c->in[1].data) && (!hi || c->in[2].data);
     m->type = ops_class_of(c->in[0].dtype);
     if (m->type == OPS_FLOAT && (known || c->node->opset < 11)) {
         m->a = c->node->opset < 11 ? sac_attr_float(c->node, "min", -INFINITY)
@@ -237,26 +236,26 @@ static sac_result clip_fill(struct sac_kernel_plan *plan, void *params)
     return fill_map(plan, m, OPS_FN_CLIP_BY, 3, by);
 }
 
-static bool clip_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool clip_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const struct sac_op_call *c = plan->call;
+    const struct sac_op_call *c = q->call;
     if (c->node->opset < 11 && ops_class_of(c->in[0].dtype) != OPS_FLOAT)
-        return ops_refuse(why, size, "dtype %s in opset %d", sac_dtype_name(c->in[0].dtype),
+        return ops_refuse(offer, "dtype %s in opset %d", sac_dtype_name(c->in[0].dtype),
                           c->node->opset);
-    map_layouts(plan, why, size);
+    map_layouts(q, offer);
     for (int i = 0; i < c->out_count; i++) /* bounds do not affect the precision */
-        ops_halve_output(plan, i, sac_layout_is_half(plan->in_layout[0]));
-    settle_in_place(plan);
+        ops_halve_output(q, offer, i, sac_layout_is_half(offer->in_layout[0]));
+    settle_in_place(q, offer);
     return true;
 }
 
 /* A cast to float32 keeps the input's precision; other casts give the named dtype. */
-static bool cast_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool cast_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    map_layouts(plan, why, size);
-    ops_halve_output(plan, 0,
-                     plan->call->in[0].dtype == SAC_F32 && sac_layout_is_half(plan->in_layout[0]));
-    plan->in_place = -1;
+    map_layouts(q, offer);
+    ops_halve_output(q, offer, 0,
+                     q->call->in[0].dtype == SAC_F32 && sac_layout_is_half(offer->in_layout[0]));
+    offer->in_place = -1;
     return true;
 }
 
@@ -279,11 +278,11 @@ static sac_result dropout_fill(struct sac_kernel_plan *plan, void *params)
     return fill_map(plan, m, OPS_FN_IDENTITY, 1, ports);
 }
 
-static bool dropout_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool dropout_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    if (sac_op_wants(plan->call, 1))
-        return ops_refuse(why, size, "its mask is wanted");
-    return map_layouts(plan, why, size);
+    if (sac_op_wants(q->call, 1))
+        return ops_refuse(offer, "its mask is wanted");
+    return map_layouts(q, offer);
 }
 
 /* ---- two and three inputs ---- */
@@ -342,12 +341,11 @@ static sac_result where_fill(struct sac_kernel_plan *plan, void *params)
     return fill_map(plan, m, OPS_FN_WHERE, 3, ports);
 }
 
-static bool chain_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool chain_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    if (plan->call->in_count > OPS_CHAIN_MAX + 1)
-        return ops_refuse(why, size, "%d inputs; at most %d", plan->call->in_count,
-                          OPS_CHAIN_MAX + 1);
-    return map_layouts(plan, why, size);
+    if (q->call->in_count > OPS_CHAIN_MAX + 1)
+        return ops_refuse(offer, "%d inputs; at most %d", q->call->in_count, OPS_CHAIN_MAX + 1);
+    return map_layouts(q, offer);
 }
 
 static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
@@ -373,16 +371,16 @@ static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- GatedSum ---- */
 
-static bool gated_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool gated_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const struct sac_op_call *c = plan->call;
+    const struct sac_op_call *c = q->call;
     if (!ops_can_be_last(&c->out[0]) || c->in_count > 2 * OPS_GATES_MAX)
-        return ops_refuse(why, size, "%d dimensions and %d inputs", c->out[0].rank, c->in_count);
-    map_layouts(plan, why, size);
+        return ops_refuse(offer, "%d dimensions and %d inputs", c->out[0].rank, c->in_count);
+    map_layouts(q, offer);
     for (int i = 0; i < c->in_count; i++) /* one view for all: they must have the same strides */
-        plan->in_layout[i] =
-            ops_with_last(plan->in_layout[i], sac_layout_is_last(plan->out_layout[0]));
-    plan->strided = false;
+        offer->in_layout[i] =
+            ops_with_last(offer->in_layout[i], sac_layout_is_last(offer->out_layout[0]));
+    offer->strided = false;
     return true;
 }
 

@@ -8,11 +8,10 @@
 #include "engine/ops/reads.h"
 
 /* Statistics stay float32 whatever the plan's precision. */
-static bool norm_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool norm_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    ops_line_layouts(plan);
-    ops_halve_output(plan, 0, true);
+    ops_line_layouts(q, offer);
+    ops_halve_output(q, offer, 0, true);
     return true;
 }
 
@@ -118,7 +117,7 @@ static void broadcast_steps(const struct sac_kernel_plan *plan, int input, int64
 
 static sac_result layer_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0];
     struct ops_norm          *p = params;
     const bool                layer = c->node->op->id == SAC_OP_LayerNormalization;
@@ -149,11 +148,11 @@ static sac_result layer_fill(struct sac_kernel_plan *plan, void *params)
 }
 
 /* Statistics are written in ONNX's order. */
-static bool layer_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool layer_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    norm_layouts(plan, why, size);
-    for (int i = 1; i < plan->call->out_count; i++)
-        plan->out_layout[i] = SAC_LAYOUT_PLAIN;
+    norm_layouts(q, offer);
+    for (int i = 1; i < q->call->out_count; i++)
+        offer->out_layout[i] = SAC_LAYOUT_PLAIN;
     return true;
 }
 
@@ -182,10 +181,10 @@ static sac_result mean_variance_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result lp_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_norm    *p = params;
-    bool                along[SAC_RANK_MAX] = {false};
-    int                 axis;
+    const struct sac_op_call *c = plan->call;
+    struct ops_norm          *p = params;
+    bool                      along[SAC_RANK_MAX] = {false};
+    int                       axis;
     SAC_TRY(sac_op_axis(c, -1, c->in[0].rank, &axis));
     along[axis] = true;
     p->kind = sac_attr_int(c->node, "p", 2) == 1 ? OPS_NORM_L1 : OPS_NORM_L2;

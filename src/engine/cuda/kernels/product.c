@@ -6,10 +6,9 @@
 #include "engine/kernel/layout.h"
 #include "engine/ops/reads.h"
 
-static bool product_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool product_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    ops_want_plain(plan);
+    ops_want_plain(q, offer);
     return true;
 }
 
@@ -134,10 +133,10 @@ static int label_index(const struct sac_einsum *e, char label)
 
 static sac_result einsum_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_product *p = params;
-    struct sac_einsum   e;
-    struct ops_shape    side[2];
+    const struct sac_op_call *c = plan->call;
+    struct ops_product       *p = params;
+    struct sac_einsum         e;
+    struct ops_shape          side[2];
     SAC_TRY(sac_einsum_parse(c, &e));
     const int kept = e.out.count;
     ops_shape_init(&side[0], kept, e.dims);
@@ -155,6 +154,7 @@ static sac_result einsum_fill(struct sac_kernel_plan *plan, void *params)
     finish_factors(plan, p, c->in_count);
     return finish(plan, &side[0], &side[1], &p->lines);
 }
+
 _Static_assert(SAC_EINSUM_INPUTS_MAX + 1 <= OPS_OPERANDS, "Einsum's inputs have room");
 
 struct ops_parameter ops_parameter_of(const struct sac_kernel_plan *plan, int input)

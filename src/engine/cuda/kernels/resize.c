@@ -14,25 +14,26 @@ static bool is_resized(const struct sac_resize *r, const struct sac_operand *in,
            r->roi_end[d] != 1;
 }
 
-static bool resize_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool resize_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = q->call;
     const struct sac_operand *in = &c->in[0];
     struct sac_resize         r;
     int                       axes = 0;
     if (sac_resize_read(c, &r) != SAC_OK)
-        return ops_refuse(why, size, "its sizes are not known");
+        return ops_refuse(offer, "its sizes are not known");
     for (int d = 0; d < in->rank; d++)
         axes += is_resized(&r, in, d);
-    if (axes > OPS_RESIZE_AXES || in->rank > 5 || ops_count_out(plan, 0) >= INT32_MAX)
-        return ops_refuse(why, size, "%d of %d dimensions change", axes, in->rank);
-    const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(in);
-    plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+    if (axes > OPS_RESIZE_AXES || in->rank > 5 ||
+        sac_operand_elements(&q->call->out[0]) >= INT32_MAX)
+        return ops_refuse(offer, "%d of %d dimensions change", axes, in->rank);
+    const bool last = sac_layout_is_last(offer->in_layout[0]) && ops_can_be_last(in);
+    offer->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
     /* Copies keep the input's precision; interpolated results may be float16. */
-    ops_halve_output(plan, 0,
-                     r.mode != SAC_RESIZE_NEAREST || sac_layout_is_half(plan->in_layout[0]));
-    plan->strided = last;
-    plan->writes_any = true;
+    ops_halve_output(q, offer, 0,
+                     r.mode != SAC_RESIZE_NEAREST || sac_layout_is_half(offer->in_layout[0]));
+    offer->strided = last;
+    offer->writes_any = true;
     return true;
 }
 
@@ -179,7 +180,7 @@ static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
         "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
     static const char *const  nearest[] = {"round_prefer_floor", "round_prefer_ceil", "floor",
                                            "ceil", NULL};
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0];
     struct ops_resize        *p = params;
     struct sac_resize         r;
@@ -208,6 +209,7 @@ static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
         ops_take(plan, i);
     return SAC_OK;
 }
+
 _Static_assert((int)SAC_RESIZE_NEAREST == OPS_RESIZE_NEAREST &&
                    (int)SAC_RESIZE_LINEAR == OPS_RESIZE_LINEAR &&
                    (int)SAC_RESIZE_CUBIC == OPS_RESIZE_CUBIC,

@@ -11,9 +11,9 @@
 #include "engine/kernel/kernel.h"
 
 struct ops_row {
-    /* Sets the wanted layouts; false with a reason. NULL: everything plain. Precision: inputs keep
-     * theirs; ops_halve_output decides that of outputs. */
-    bool (*layouts)(struct sac_kernel_plan *plan, char *why, size_t size);
+    /* Sets what differs from sac_kernel_take; false with a reason. NULL: everything plain.
+     * Precision: inputs keep theirs; ops_halve_output decides that of outputs. */
+    bool (*layouts)(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
     /* Parameters from shapes, attributes and constants, once the layouts are decided. */
     sac_result (*fill)(struct sac_kernel_plan *plan, void *params);
     ops_launch *launch;
@@ -23,8 +23,8 @@ struct ops_row {
 
 extern const struct ops_row *const ops_rows[SAC_OP_COUNT];
 /* The provider's kernels, which find the row by the node's operator. */
-bool ops_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why, size_t size);
-sac_result ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan);
+struct sac_kernel_offer ops_supports(struct sac_device *dev, const struct sac_kernel_question *q);
+sac_result              ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan);
 sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
                    void *scratch, struct sac_stream *stream);
 void       ops_release(void *state);

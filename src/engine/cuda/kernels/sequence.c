@@ -7,10 +7,9 @@
 #include "engine/kernel/layout.h"
 #include "engine/ops/reads.h"
 
-static bool plain_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool plain_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    ops_want_plain(plan);
+    ops_want_plain(q, offer);
     return true;
 }
 
@@ -34,9 +33,9 @@ static struct ops_heads heads_of(const struct sac_heads *h)
 
 static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call   *c = plan->call;
-    struct ops_attention *p = params;
-    struct sac_attention  a;
+    const struct sac_op_call *c = plan->call;
+    struct ops_attention     *p = params;
+    struct sac_attention      a;
     SAC_TRY(sac_attention_read(c, &a));
     p->q = heads_of(&a.q);
     p->k = heads_of(&a.k);
@@ -72,9 +71,9 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result rotary_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_rotary  *p = params;
-    struct sac_rotary   r;
+    const struct sac_op_call *c = plan->call;
+    struct ops_rotary        *p = params;
+    struct sac_rotary         r;
     SAC_TRY(sac_rotary_read(c, &r));
     p->x = heads_of(&r.x);
     p->turned = r.turned;
@@ -92,10 +91,10 @@ static sac_result rotary_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result recurrent_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call   *c = plan->call;
-    struct ops_recurrent *p = params;
-    const enum sac_op_id  id = c->node->op->id;
-    struct sac_rnn        r;
+    const struct sac_op_call *c = plan->call;
+    struct ops_recurrent     *p = params;
+    const enum sac_op_id      id = c->node->op->id;
+    struct sac_rnn            r;
     SAC_TRY(sac_rnn_read(c, &r));
     p->kind = id == SAC_OP_RNN ? OPS_RNN : id == SAC_OP_GRU ? OPS_GRU : OPS_LSTM;
     p->directions = r.directions;

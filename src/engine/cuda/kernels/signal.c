@@ -7,18 +7,17 @@
 #include "engine/ops/reads.h"
 
 /* All results are float32: sums and products of many numbers, logarithms. */
-static bool exact_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool exact_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    ops_want_plain(plan);
-    for (int i = 0; i < plan->call->out_count; i++)
-        plan->out_layout[i] = SAC_LAYOUT_PLAIN;
+    ops_want_plain(q, offer);
+    for (int i = 0; i < q->call->out_count; i++)
+        offer->out_layout[i] = SAC_LAYOUT_PLAIN;
     return true;
 }
 
 static sac_result dft_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *in = &c->in[0];
     struct ops_dft           *p = params;
     struct sac_dft            d;
@@ -41,9 +40,9 @@ static sac_result dft_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result stft_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_dft     *p = params;
-    struct sac_stft     s;
+    const struct sac_op_call *c = plan->call;
+    struct ops_dft           *p = params;
+    struct sac_stft           s;
     SAC_TRY(sac_stft_read(c, &s));
     p->stft = 1;
     p->outer = c->in[0].dims[0];

@@ -7,45 +7,45 @@
 #include "engine/ops/reads.h"
 
 /* The image may be in channels last; the positions are in ONNX's order. */
-static bool image_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool image_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const struct sac_op_call *c = plan->call;
-    const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&c->in[0]);
+    const struct sac_op_call *c = q->call;
+    const bool last = sac_layout_is_last(offer->in_layout[0]) && ops_can_be_last(&c->in[0]);
     for (int i = 1; i < c->in_count; i++)
-        plan->in_layout[i] = ops_with_last(plan->in_layout[i], false);
-    plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
-    ops_halve_output(plan, 0, true);
-    return ops_count_out(plan, 0) < INT32_MAX || ops_refuse(why, size, "more than 2^31 numbers");
+        offer->in_layout[i] = ops_with_last(offer->in_layout[i], false);
+    offer->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+    ops_halve_output(q, offer, 0, true);
+    return sac_operand_elements(&q->call->out[0]) < INT32_MAX ||
+           ops_refuse(offer, "more than 2^31 numbers");
 }
 
 /* Positions are float32, because they are pixel coordinates. */
-static bool places_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool places_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    ops_want_plain(plan);
-    ops_halve_output(plan, 0, false);
+    ops_want_plain(q, offer);
+    ops_halve_output(q, offer, 0, false);
     return true;
 }
 
-static bool plain_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool plain_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    ops_want_plain(plan);
-    return ops_count_out(plan, 0) < INT32_MAX || ops_refuse(why, size, "more than 2^31 numbers");
+    ops_want_plain(q, offer);
+    return sac_operand_elements(&q->call->out[0]) < INT32_MAX ||
+           ops_refuse(offer, "more than 2^31 numbers");
 }
 
-static bool moved_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool moved_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    (void)why, (void)size;
-    ops_want_plain(plan);
-    ops_halve_output(plan, 0, sac_layout_is_half(plan->in_layout[0]));
+    ops_want_plain(q, offer);
+    ops_halve_output(q, offer, 0, sac_layout_is_half(offer->in_layout[0]));
     return true;
 }
 
 static sac_result grid_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call     *c = plan->call;
-    struct ops_grid_sample *p = params;
-    struct sac_sampler      s;
+    const struct sac_op_call *c = plan->call;
+    struct ops_grid_sample   *p = params;
+    struct sac_sampler        s;
     SAC_TRY(sac_sampler_read(c, &s));
     p->mode = (int)s.mode;
     p->padding = (int)s.padding;
@@ -78,9 +78,9 @@ static sac_result affine_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result roi_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call   *c = plan->call;
-    struct ops_roi_align *p = params;
-    struct sac_roi_align  r;
+    const struct sac_op_call *c = plan->call;
+    struct ops_roi_align     *p = params;
+    struct sac_roi_align      r;
     SAC_TRY(sac_roi_read(c, &r));
     p->images = (int)c->in[0].dims[0];
     p->height = (int)c->in[0].dims[2];
@@ -102,9 +102,9 @@ static sac_result roi_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result col2im_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_col2im  *p = params;
-    struct sac_col2im   r;
+    const struct sac_op_call *c = plan->call;
+    struct ops_col2im        *p = params;
+    struct sac_col2im         r;
     SAC_TRY(sac_col2im_read(c, &r));
     p->rank = r.rank;
     for (int d = 0; d < r.rank; d++) {
@@ -128,7 +128,7 @@ static sac_result col2im_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result deform_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *x = &c->in[0], *weights = &c->in[1];
     struct ops_deform        *p = params;
     struct sac_window         w;
@@ -149,8 +149,8 @@ static sac_result deform_fill(struct sac_kernel_plan *plan, void *params)
 
 static sac_result unpool_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_unpool  *p = params;
+    const struct sac_op_call *c = plan->call;
+    struct ops_unpool        *p = params;
     SAC_TRY(sac_unpool_whole(c, p->whole));
     p->rank = c->in[0].rank;
     p->count = ops_count_in(plan, 0);

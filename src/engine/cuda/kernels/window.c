@@ -63,23 +63,24 @@ bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_w
     return ops_count_out(plan, 0) < INT32_MAX;
 }
 
-static bool small_enough(const struct sac_kernel_plan *plan, char *why, size_t size)
+static bool small_enough(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    return ops_count_out(plan, 0) < INT32_MAX || ops_refuse(why, size, "more than 2^31 numbers");
+    return sac_operand_elements(&q->call->out[0]) < INT32_MAX ||
+           ops_refuse(offer, "more than 2^31 numbers");
 }
 
 /* ---- pooling ---- */
 
-static bool pool_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool pool_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&plan->call->in[0]);
-    plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+    const bool last = sac_layout_is_last(offer->in_layout[0]) && ops_can_be_last(&q->call->in[0]);
+    offer->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
     /* A maximum has the input's precision; a mean may be float16. */
-    ops_halve_output(plan, 0,
-                     plan->call->node->op->id == SAC_OP_AveragePool ||
-                         sac_layout_is_half(plan->in_layout[0]));
-    plan->strided = last && !sac_op_wants(plan->call, 1);
-    return small_enough(plan, why, size);
+    ops_halve_output(q, offer, 0,
+                     q->call->node->op->id == SAC_OP_AveragePool ||
+                         sac_layout_is_half(offer->in_layout[0]));
+    offer->strided = last && !sac_op_wants(q->call, 1);
+    return small_enough(q, offer);
 }
 
 /* Can eight channels be read at once? */
@@ -95,9 +96,9 @@ static bool by_eights(const struct ops_pool *p)
 
 static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_pool    *p = params;
-    struct sac_pooling  read;
+    const struct sac_op_call *c = plan->call;
+    struct ops_pool          *p = params;
+    struct sac_pooling        read;
     SAC_TRY(sac_pooling_read(c, &read));
     if (!ops_window_of(plan, 0, &read.w, &p->w))
         return ops_view_fail(plan);
@@ -118,25 +119,26 @@ static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
     }
     return SAC_OK;
 }
+
 _Static_assert((int)SAC_POOL_MAX == OPS_POOL_MAX && (int)SAC_POOL_AVERAGE == OPS_POOL_AVERAGE &&
                    (int)SAC_POOL_LP == OPS_POOL_LP,
                "the kinds are those of ops/reads.h");
 
 /* ---- convolutions ---- */
 
-static bool conv_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool conv_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const struct sac_op_call *c = plan->call;
-    const bool last = sac_layout_is_last(plan->in_layout[0]) && ops_can_be_last(&c->in[0]);
+    const struct sac_op_call *c = q->call;
+    const bool last = sac_layout_is_last(offer->in_layout[0]) && ops_can_be_last(&c->in[0]);
     for (int i = 1; i < 3 && i < c->in_count; i++) /* weights in ONNX's order */
-        plan->in_layout[i] = ops_with_last(plan->in_layout[i], false);
-    plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
-    ops_halve_output(plan, 0, true);
-    plan->strided = last;
-    return small_enough(plan, why, size);
+        offer->in_layout[i] = ops_with_last(offer->in_layout[i], false);
+    offer->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+    ops_halve_output(q, offer, 0, true);
+    offer->strided = last;
+    return small_enough(q, offer);
 }
 
-static sac_result read_window(struct sac_op_call *c, struct sac_window *w)
+static sac_result read_window(const struct sac_op_call *c, struct sac_window *w)
 {
     return c->node->op->id == SAC_OP_ConvTranspose
                ? sac_window_read_transposed(c, c->in[1].dims + 2, w)
@@ -145,10 +147,10 @@ static sac_result read_window(struct sac_op_call *c, struct sac_window *w)
 
 static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call *c = plan->call;
-    struct ops_conv    *p = params;
-    struct sac_window   w;
-    int64_t             own[SAC_RANK_MAX];
+    const struct sac_op_call *c = plan->call;
+    struct ops_conv          *p = params;
+    struct sac_window         w;
+    int64_t                   own[SAC_RANK_MAX];
     SAC_TRY(read_window(c, &w));
     if (!ops_window_of(plan, 0, &w, &p->w))
         return ops_view_fail(plan);
@@ -177,22 +179,22 @@ static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- of 8-bit numbers ---- */
 
-static bool integer_layouts(struct sac_kernel_plan *plan, char *why, size_t size)
+static bool integer_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    const int  x = 0, w = plan->call->node->op->id == SAC_OP_QLinearConv ? 3 : 1;
-    const bool last = sac_layout_is_last(plan->in_layout[x]) && ops_can_be_last(&plan->call->in[x]);
-    plan->in_layout[w] = ops_with_last(plan->in_layout[w], false);
-    plan->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
-    return small_enough(plan, why, size);
+    const int  x = 0, w = q->call->node->op->id == SAC_OP_QLinearConv ? 3 : 1;
+    const bool last = sac_layout_is_last(offer->in_layout[x]) && ops_can_be_last(&q->call->in[x]);
+    offer->in_layout[w] = ops_with_last(offer->in_layout[w], false);
+    offer->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
+    return small_enough(q, offer);
 }
 
 static sac_result integer_fill(struct sac_kernel_plan *plan, void *params)
 {
-    struct sac_op_call      *c = plan->call;
-    struct ops_conv_integer *p = params;
-    const bool               linear = c->node->op->id == SAC_OP_QLinearConv;
-    const int                x = 0, weights = linear ? 3 : 1;
-    struct sac_window        w;
+    const struct sac_op_call *c = plan->call;
+    struct ops_conv_integer  *p = params;
+    const bool                linear = c->node->op->id == SAC_OP_QLinearConv;
+    const int                 x = 0, weights = linear ? 3 : 1;
+    struct sac_window         w;
     SAC_TRY(sac_window_read(c, x, c->in[weights].dims + 2, &w));
     if (!ops_window_of(plan, x, &w, &p->w))
         return ops_view_fail(plan);

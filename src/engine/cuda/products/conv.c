@@ -5,21 +5,24 @@
 
 #include "engine/cuda/products/conv_kernel.h"
 
-static bool conv_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                          size_t why_size)
+static struct sac_kernel_offer conv_supports(struct sac_device                *dev,
+                                             const struct sac_kernel_question *q)
 {
-    struct conv_spec spec;
+    struct sac_kernel_offer      offer = sac_kernel_take(q);
+    const struct sac_kernel_plan plan = sac_kernel_unplaced(q);
+    struct conv_spec             spec;
+    char                         why[160];
     (void)dev;
-    if (!conv_spec_read(plan, &spec, why, why_size))
-        return false;
+    if (!conv_spec_read(&plan, &spec, why, sizeof why))
+        return sac_kernel_refuse("%s", why);
     const enum sac_layout last = spec.precision == SAC_PRECISION_FP16
                                      ? SAC_LAYOUT_CHANNELS_LAST_HALF
                                      : SAC_LAYOUT_CHANNELS_LAST;
-    plan->in_layout[0] = plan->in_layout[3] = plan->out_layout[0] = last;
-    plan->in_layout[1] = plan->in_layout[2] = SAC_LAYOUT_PLAIN;
-    plan->strided = true;
-    plan->in_place = -1; /* a cuDNN plan may write before it has read all its input */
-    return true;
+    offer.in_layout[0] = offer.in_layout[3] = offer.out_layout[0] = last;
+    offer.in_layout[1] = offer.in_layout[2] = SAC_LAYOUT_PLAIN;
+    offer.strided = true;
+    offer.in_place = -1; /* a cuDNN plan may write before it has read all its input */
+    return offer;
 }
 
 /* ---- weights ---- */

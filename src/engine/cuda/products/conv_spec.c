@@ -56,8 +56,8 @@ static void set_pads(struct conv_spec *s)
 
 static bool read_window(const struct sac_kernel_plan *plan, struct conv_spec *s)
 {
-    struct sac_op_call *c = plan->call;
-    struct sac_window   w;
+    const struct sac_op_call *c = plan->call;
+    struct sac_window         w;
     if ((s->transposed ? sac_window_read_transposed(c, c->in[1].dims + 2, &w)
                        : sac_window_read(c, 0, c->in[1].dims + 2, &w)) != SAC_OK)
         return false;
@@ -82,7 +82,7 @@ static bool sizes_fit(const struct conv_spec *s)
 bool conv_spec_read(const struct sac_kernel_plan *plan, struct conv_spec *out, char *why,
                     size_t why_size)
 {
-    struct sac_op_call       *c = plan->call;
+    const struct sac_op_call *c = plan->call;
     const struct sac_operand *x = &c->in[0], *w = &c->in[1], *y = &c->out[0];
     struct conv_spec          s = {.precision = plan->precision, .n = x->dims[0]};
     for (int i = 0; i < c->in_count; i++)

@@ -17,34 +17,33 @@ struct matmul_state {
     char                 label[96];
 };
 
-static bool matmul_supports(struct sac_device *dev, struct sac_kernel_plan *plan, char *why,
-                            size_t why_size)
+static struct sac_kernel_offer matmul_supports(struct sac_device                *dev,
+                                               const struct sac_kernel_question *q)
 {
+    struct sac_kernel_offer         offer = sac_kernel_take(q);
+    const struct sac_kernel_plan    plan = sac_kernel_unplaced(q);
+    char                            why[160];
     struct matmul_spec              spec;
     struct matmul_lt                lt;
     cublasLtMatmulHeuristicResult_t first;
     struct products_gpu            *gpu = products_gpu_of(dev);
     const enum sac_layout           layout =
-        plan->precision == SAC_PRECISION_FP16 ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
-    if (!gpu->cublas) {
-        snprintf(why, why_size, "there is no cuBLASLt");
-        return false;
-    }
-    if (!matmul_spec_read(plan, &spec, why, why_size))
-        return false;
+        q->precision == SAC_PRECISION_FP16 ? SAC_LAYOUT_PLAIN_HALF : SAC_LAYOUT_PLAIN;
+    if (!gpu->cublas)
+        return sac_kernel_refuse("there is no cuBLASLt");
+    if (!matmul_spec_read(&plan, &spec, why, sizeof why))
+        return sac_kernel_refuse("%s", why);
     const bool scaled = spec.bias && spec.bias_scale != 1;
-    bool       ok = (!scaled || plan->weights) && cuda_enter(dev) == SAC_OK;
+    bool       ok = (!scaled || q->weights) && cuda_enter(dev) == SAC_OK;
     if (ok) {
         ok = matmul_lt_make(gpu, &cuda_libraries()->cublas, &spec, &lt) &&
              matmul_lt_candidates(&lt, &spec, &first, 1) > 0;
         matmul_lt_finish(&lt);
         cuda_leave();
     }
-    if (!ok)
-        snprintf(why, why_size, "cuBLASLt has no kernel for it");
-    plan->in_layout[0] = plan->in_layout[1] = plan->in_layout[2] = plan->out_layout[0] = layout;
-    plan->in_place = -1;
-    return ok;
+    offer.in_layout[0] = offer.in_layout[1] = offer.in_layout[2] = offer.out_layout[0] = layout;
+    offer.in_place = -1;
+    return ok ? offer : sac_kernel_refuse("cuBLASLt has no kernel for it");
 }
 
 /* ---- constants ---- */
