@@ -2,6 +2,7 @@
 /* ArgMax, ArgMin and TopK. */
 #include <math.h>
 
+#include "engine/ops/batch.h"
 #include "engine/ops/util.h"
 
 /* One line along an axis: element k lies at start + k * stride. */
@@ -66,9 +67,9 @@ static sac_result arg_ref(struct sac_op_call *c)
 }
 
 const struct sac_op sac_row_ArgMax = {SAC_ROW(ArgMax, 1, 1, 1, 1), .shape = arg_shape,
-                                      .ref = arg_ref};
+                                      .ref = arg_ref, .batch = sac_batch_one_axis};
 const struct sac_op sac_row_ArgMin = {SAC_ROW(ArgMin, 1, 1, 1, 1), .shape = arg_shape,
-                                      .ref = arg_ref};
+                                      .ref = arg_ref, .batch = sac_batch_one_axis};
 
 /* ---- TopK ---- */
 
@@ -175,5 +176,5 @@ static sac_result topk_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_TopK = {SAC_ROW(TopK, 1, 1, 2, 2), .shape = topk_shape,
-                                    .ref = topk_ref};
+const struct sac_op sac_row_TopK = {SAC_ROW(TopK, 1, 1, 2, 2), .shape = topk_shape, .ref = topk_ref,
+                                    .batch = sac_batch_one_axis};

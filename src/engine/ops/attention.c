@@ -9,7 +9,8 @@
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID_LENGTH, INPUTS };
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
 
-sac_result sac_read_heads(const struct sac_op_call *c, int input, const char *count, struct sac_heads *h)
+sac_result sac_read_heads(const struct sac_op_call *c, int input, const char *count,
+                          struct sac_heads *h)
 {
     const struct sac_operand *o = &c->in[input];
     SAC_CHECK(c, o->rank == c->in[Q].rank && (o->rank == 3 || o->rank == 4),

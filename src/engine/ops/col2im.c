@@ -5,8 +5,8 @@
 
 enum { EXTENT_MAX = 1 << 24 };
 
-static sac_result list(const struct sac_op_call *c, const char *name, size_t count, int64_t fallback,
-                       int64_t *out)
+static sac_result list(const struct sac_op_call *c, const char *name, size_t count,
+                       int64_t fallback, int64_t *out)
 {
     const int64_t *values;
     size_t         n = sac_attr_ints(c->node, name, &values);

@@ -3,6 +3,7 @@
  * EyeLike. */
 #include <math.h>
 
+#include "engine/ops/batch.h"
 #include "engine/ops/util.h"
 
 /* ---- Constant ---- */
@@ -108,8 +109,15 @@ static sac_result size_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
+static bool shape_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    (void)w, (void)n, (void)k;
+    *out = -1; /* adapts by itself when a plan is created */
+    return true;
+}
+
 const struct sac_op sac_row_Shape = {SAC_ROW(Shape, 1, 1, 1, 1), .flags = SAC_OP_OF_SHAPE,
-                                     .shape = shape_shape, .ref = shape_ref};
+                                     .shape = shape_shape, .ref = shape_ref, .batch = shape_batch};
 const struct sac_op sac_row_Size = {SAC_ROW(Size, 1, 1, 1, 1), .flags = SAC_OP_OF_SHAPE,
                                     .shape = size_shape, .ref = size_ref};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv: the direct sum, one output plane at a time, with its inner loop along a row. */
+#include "engine/ops/batch.h"
 #include "engine/ops/conv.h"
 #include "engine/ops/util.h"
 #include "engine/ops/window.h"
@@ -170,4 +171,5 @@ static int64_t conv_flops(const struct sac_op_call *c)
 }
 
 const struct sac_op sac_row_Conv = {SAC_ROW(Conv, 1, 2, 3, 1), SAC_TOLERANCE(1e-4f, 1e-4f),
-                                    .shape = conv_shape, .ref = conv_ref, .flops = conv_flops};
+                                    .shape = conv_shape,       .ref = conv_ref,
+                                    .flops = conv_flops,       .batch = sac_batch_first};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ConvTranspose: every input element adds its kernel to the output around its place. */
+#include "engine/ops/batch.h"
 #include "engine/ops/util.h"
 #include "engine/ops/window.h"
 
@@ -109,6 +110,7 @@ static int64_t transpose_flops(const struct sac_op_call *c)
     return 2 * sac_operand_elements(&c->in[0]) * sac_dims_product(w->rank - 1, w->dims + 1);
 }
 
-const struct sac_op sac_row_ConvTranspose = {SAC_ROW(ConvTranspose, 1, 2, 3, 1),
-                                             SAC_TOLERANCE(1e-4f, 1e-4f), .shape = transpose_shape,
-                                             .ref = transpose_ref, .flops = transpose_flops};
+const struct sac_op sac_row_ConvTranspose = {
+    SAC_ROW(ConvTranspose, 1, 2, 3, 1), SAC_TOLERANCE(1e-4f, 1e-4f),
+    .shape = transpose_shape,           .ref = transpose_ref,
+    .flops = transpose_flops,           .batch = sac_batch_first};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CumSum and CumProd: running totals along an axis. */
+#include "engine/ops/batch.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -63,6 +64,7 @@ static sac_result cumulative_ref(struct sac_op_call *c)
 }
 
 const struct sac_op sac_row_CumSum = {SAC_ROW(CumSum, 11, 2, 2, 1), SAC_TOLERANCE(1e-5f, 1e-5f),
-                                      .shape = cumulative_shape, .ref = cumulative_ref};
+                                      .shape = cumulative_shape, .ref = cumulative_ref,
+                                      .batch = sac_batch_one_axis};
 const struct sac_op sac_row_CumProd = {SAC_ROW(CumProd, 26, 2, 2, 1), SAC_TOLERANCE(1e-5f, 1e-5f),
                                        .shape = cumulative_shape, .ref = cumulative_ref};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elements selected by index: Gather, GatherElements, GatherND. Negative indices count from the
  * end. Indices are known only at run time, so the kernels check them. */
+#include "engine/ops/batch.h"
 #include "engine/ops/util.h"
 
 static sac_result index_dtype(struct sac_op_call *c)
@@ -59,8 +60,18 @@ static sac_result gather_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
+static bool gather_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t axis = sac_attr_int(n, "axis", 0);
+    axis += axis < 0 ? n->inputs[0]->rank : 0;
+    if (sac_batch_axis(w, n->inputs[1]) >= 0)
+        return sac_batch_refuse(w, "its indices depend on the input");
+    *out = axis < k ? k + n->inputs[1]->rank - 1 : k;
+    return axis != k || sac_batch_refuse(w, "it picks along the batch");
+}
+
 const struct sac_op sac_row_Gather = {SAC_ROW(Gather, 1, 2, 2, 1), .shape = gather_shape,
-                                      .ref = gather_ref};
+                                      .ref = gather_ref, .batch = gather_batch};
 
 /* ---- GatherElements: one element per index ---- */
 
@@ -104,9 +115,16 @@ static sac_result gather_elements_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_GatherElements = {SAC_ROW(GatherElements, 11, 2, 2, 1),
-                                              .shape = gather_elements_shape,
-                                              .ref = gather_elements_ref};
+static bool gather_elements_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    return sac_batch_axis(w, n->inputs[1]) == k
+               ? sac_batch_one_axis(w, n, k, out)
+               : sac_batch_refuse(w, "its indices do not carry the batch");
+}
+
+const struct sac_op sac_row_GatherElements = {
+    SAC_ROW(GatherElements, 11, 2, 2, 1), .shape = gather_elements_shape,
+    .ref = gather_elements_ref, .batch = gather_elements_batch};
 
 /* ---- GatherND: the last dimension of the indices is a place ---- */
 

@@ -4,6 +4,7 @@
  * one. */
 #include <math.h>
 
+#include "engine/ops/batch.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -153,9 +154,17 @@ static sac_result grid_sample_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
+/* Both inputs are [N,...]. */
+static bool grid_sample_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    *out = 0;
+    return (k == 0 && sac_batch_axis(w, n->inputs[1]) == 0) ||
+           sac_batch_refuse(w, "its grid does not carry the batch");
+}
+
 const struct sac_op sac_row_GridSample = {SAC_ROW(GridSample, 16, 2, 2, 1),
                                           SAC_TOLERANCE(1e-5f, 1e-5f), .shape = grid_sample_shape,
-                                          .ref = grid_sample_ref};
+                                          .ref = grid_sample_ref, .batch = grid_sample_batch};
 
 /* ---- AffineGrid ---- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: MatMul over broadcast batches, and Gemm. */
+#include "engine/ops/batch.h"
 #include "engine/ops/matmul.h"
 #include "engine/ops/util.h"
 
@@ -145,9 +146,28 @@ static int64_t matmul_flops(const struct sac_op_call *c)
     return 2 * sac_operand_elements(&c->out[0]) * c->in[0].dims[c->in[0].rank - 1];
 }
 
-const struct sac_op sac_row_MatMul = {SAC_ROW(MatMul, 1, 2, 2, 1), SAC_TOLERANCE(1e-4f, 1e-4f),
-                                      .shape = matmul_shape, .ref = matmul_ref,
-                                      .flops = matmul_flops};
+static bool matmul_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    const struct sac_value *a = n->inputs[0], *b = n->inputs[1];
+    int                     in_b = sac_batch_axis(w, b), rank = SAC_MAX(a->rank, b->rank);
+    if (in_b < 0 && k >= 0 && k < a->rank - 1 && b->rank >= 1) { /* rows or stacks of a */
+        *out = k + (rank - a->rank);
+        bool stack = k < a->rank - 2;
+        int  same = b->rank - (a->rank - k);
+        return !stack || same < 0 || b->dims[same] == 1 ||
+               sac_batch_refuse(w, "b has a batch of its own");
+    }
+    if (k >= 0 && in_b >= 0 && a->rank == b->rank && k == in_b && k < a->rank - 2) {
+        *out = k;
+        return true;
+    }
+    return sac_batch_refuse(w, "it multiplies along the batch");
+}
+
+const struct sac_op sac_row_MatMul = {
+    SAC_ROW(MatMul, 1, 2, 2, 1), SAC_TOLERANCE(1e-4f, 1e-4f), .flags = SAC_OP_BATCH_ANYWHERE,
+    .shape = matmul_shape,       .ref = matmul_ref,           .flops = matmul_flops,
+    .batch = matmul_batch};
 
 /* ---- Gemm: alpha A' B' + beta C ---- */
 
@@ -237,5 +257,16 @@ static int64_t gemm_flops(const struct sac_op_call *c)
     return 2 * p.m * p.n * p.k;
 }
 
+static bool gemm_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    const struct sac_value *c = n->input_count > 2 ? n->inputs[2] : NULL;
+    if (k != 0 || sac_attr_int(n, "transA", 0) || sac_batch_axis(w, n->inputs[1]) >= 0)
+        return sac_batch_refuse(w, "it multiplies along the batch");
+    *out = 0;
+    return !c || sac_batch_axis(w, c) == 0 || c->rank < 2 || c->dims[0] == 1 ||
+           sac_batch_refuse(w, "its bias has another size where the batch is");
+}
+
 const struct sac_op sac_row_Gemm = {SAC_ROW(Gemm, 7, 2, 3, 1), SAC_TOLERANCE(1e-4f, 1e-4f),
-                                    .shape = gemm_shape, .ref = gemm_ref, .flops = gemm_flops};
+                                    .shape = gemm_shape,       .ref = gemm_ref,
+                                    .flops = gemm_flops,       .batch = gemm_batch};

@@ -3,6 +3,7 @@
  * row of the input; MeanVariance, Lp and LRN those along axes and channels. */
 #include <math.h>
 
+#include "engine/ops/batch.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -67,7 +68,7 @@ static sac_result batch_ref(struct sac_op_call *c)
 
 const struct sac_op sac_row_BatchNormalization = {SAC_ROW(BatchNormalization, 7, 5, 5, 5),
                                                   SAC_TOLERANCE(1e-5f, 1e-5f), .shape = batch_shape,
-                                                  .ref = batch_ref};
+                                                  .ref = batch_ref, .batch = sac_batch_first};
 
 /* ---- by dense rows ---- */
 
@@ -240,14 +241,22 @@ static sac_result layer_ref(struct sac_op_call *c)
     return run_rows(c, &norm);
 }
 
-#define ROWS_ROW(op, since, in_min, in_max, outputs, shape_fn, ref_fn)                  \
+static bool layer_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t axis = sac_attr_int(n, "axis", -1);
+    axis += axis < 0 ? n->inputs[0]->rank : 0;
+    *out = k;
+    return axis > k || sac_batch_refuse(w, "it normalises along the batch");
+}
+
+#define ROWS_ROW(op, since, in_min, in_max, outputs, shape_fn, ref_fn, batch_fn)        \
     const struct sac_op sac_row_##op = {SAC_ROW(op, since, in_min, in_max, outputs),    \
                                         SAC_TOLERANCE(1e-4f, 1e-4f), .shape = shape_fn, \
-                                        .ref = ref_fn}
-ROWS_ROW(InstanceNormalization, 1, 3, 3, 1, instance_shape, instance_ref);
-ROWS_ROW(GroupNormalization, 18, 3, 3, 1, group_shape, group_ref);
-ROWS_ROW(LayerNormalization, 1, 2, 3, 3, layer_shape, layer_ref);
-ROWS_ROW(RMSNormalization, 1, 2, 2, 1, layer_shape, layer_ref);
+                                        .ref = ref_fn, .batch = batch_fn}
+ROWS_ROW(InstanceNormalization, 1, 3, 3, 1, instance_shape, instance_ref, sac_batch_first);
+ROWS_ROW(GroupNormalization, 18, 3, 3, 1, group_shape, group_ref, sac_batch_first);
+ROWS_ROW(LayerNormalization, 1, 2, 3, 3, layer_shape, layer_ref, layer_batch);
+ROWS_ROW(RMSNormalization, 1, 2, 2, 1, layer_shape, layer_ref, layer_batch);
 
 /* ---- MeanVarianceNormalization: over any axes ---- */
 
@@ -356,7 +365,7 @@ static sac_result lp_ref(struct sac_op_call *c)
 
 const struct sac_op sac_row_LpNormalization = {SAC_ROW(LpNormalization, 1, 1, 1, 1),
                                                SAC_TOLERANCE(1e-5f, 1e-5f), .shape = lp_shape,
-                                               .ref = lp_ref};
+                                               .ref = lp_ref, .batch = sac_batch_one_axis};
 
 /* ---- LRN: by the squares of neighbouring channels ---- */
 
@@ -390,4 +399,4 @@ static sac_result lrn_ref(struct sac_op_call *c)
 }
 
 const struct sac_op sac_row_LRN = {SAC_ROW(LRN, 1, 1, 1, 1), SAC_TOLERANCE(1e-5f, 1e-5f),
-                                   .shape = lrn_shape, .ref = lrn_ref};
+                                   .shape = lrn_shape, .ref = lrn_ref, .batch = sac_batch_first};

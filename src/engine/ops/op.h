@@ -49,8 +49,14 @@ enum sac_op_flags {
     SAC_OP_RANDOM = 1 << 2, /* never folded */
     /* reads only the inputs' shapes; their data may be NULL: Shape, Size */
     SAC_OP_OF_SHAPE = 1 << 3,
+    SAC_OP_BATCH_ANYWHERE = 1 << 5, /* the batch may enter through any input */
     SAC_OP_CONTROL = 1 << 4 /* If, Loop, Scan: the executor runs its subgraphs, ref is NULL */
 };
+
+/* Follows the batch axis through a node (ops/batch.h): sets *out to the batch axis of its outputs.
+ * k: the batch axis of input 0. False: the batch cannot be opened; the reason is set. */
+struct sac_batch_walk;
+typedef bool sac_batch_rule(struct sac_batch_walk *w, struct sac_node *n, int k, int *out);
 
 struct sac_op {
     enum sac_op_id id;
@@ -77,6 +83,9 @@ struct sac_op {
     /* Multiply-adds times two, after shape; NULL: too few to count (about one per output
      * element). */
     int64_t (*flops)(const struct sac_op_call *c);
+    /* What it does to a batch. NULL: elementwise rows follow NumPy's broadcasting, for others a
+     * fixed batch stays fixed. */
+    sac_batch_rule *batch;
 };
 
 /* The row for a name, or NULL. One row covers a range of opsets; the caller checks the node's. */

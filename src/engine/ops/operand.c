@@ -104,8 +104,8 @@ sac_result sac_operand_ints(const struct sac_op_call *c, int input, int64_t *out
     return SAC_OK;
 }
 
-sac_result sac_op_ints(const struct sac_op_call *c, const char *attr, int input, int64_t *out, size_t max,
-                       size_t *count)
+sac_result sac_op_ints(const struct sac_op_call *c, const char *attr, int input, int64_t *out,
+                       size_t max, size_t *count)
 {
     if (!sac_node_attr(c->node, attr)) {
         if (input >= 0 && input < c->in_count && c->in[input].present)
@@ -122,8 +122,8 @@ sac_result sac_op_ints(const struct sac_op_call *c, const char *attr, int input,
     return SAC_OK;
 }
 
-sac_result sac_op_axes(const struct sac_op_call *c, const char *attr, int input, int rank, int *axes,
-                       int *count)
+sac_result sac_op_axes(const struct sac_op_call *c, const char *attr, int input, int rank,
+                       int *axes, int *count)
 {
     int64_t raw[SAC_RANK_MAX];
     size_t  n;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pad and CenterCropPad: each output index along an axis comes from one input index, or from none
  * (the constant). */
+#include "engine/ops/batch.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -118,7 +119,25 @@ static sac_result pad_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_Pad = {SAC_ROW(Pad, 2, 1, 4, 1), .shape = pad_shape, .ref = pad_ref};
+static bool pad_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t        pads[2 * SAC_RANK_MAX] = {0};
+    const int64_t *list;
+    int            rank = n->inputs[0]->rank;
+    size_t         count = sac_attr_ints(n, "pads", &list);
+    if (count == 0 && n->input_count > 1 && n->inputs[1] && n->inputs[1]->data &&
+        n->inputs[1]->dtype == SAC_I64 && n->inputs[1]->rank == 1) {
+        list = n->inputs[1]->data;
+        count = (size_t)n->inputs[1]->dims[0];
+    }
+    if (count != 2 * (size_t)rank || count > SAC_COUNT(pads))
+        return sac_batch_refuse(w, "its pads are not constant, or not for all axes");
+    *out = k;
+    return (list[k] == 0 && list[k + rank] == 0) || sac_batch_refuse(w, "it pads the batch");
+}
+
+const struct sac_op sac_row_Pad = {SAC_ROW(Pad, 2, 1, 4, 1), .shape = pad_shape, .ref = pad_ref,
+                                   .batch = pad_batch};
 
 /* ---- CenterCropPad ---- */
 

@@ -2,6 +2,7 @@
 /* Pooling: MaxPool, AveragePool, LpPool, their global forms, and MaxUnpool. */
 #include <math.h>
 
+#include "engine/ops/batch.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 #include "engine/ops/window.h"
@@ -127,7 +128,7 @@ static sac_result pool_ref(struct sac_op_call *c)
 #define POOL(op, outputs, tolerance)                                                              \
     const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, outputs),                            \
                                         SAC_TOLERANCE(tolerance, tolerance), .shape = pool_shape, \
-                                        .ref = pool_ref}
+                                        .ref = pool_ref, .batch = sac_batch_first}
 POOL(MaxPool, 2, 0);
 POOL(AveragePool, 1, 1e-5f);
 POOL(LpPool, 1, 1e-5f);

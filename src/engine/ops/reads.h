@@ -156,7 +156,8 @@ struct sac_rotary {
     int64_t          turned; /* numbers of a head that are rotated; the rest are copied */
     bool             interleaved;
 };
-sac_result sac_read_heads(const struct sac_op_call *c, int input, const char *count, struct sac_heads *h);
+sac_result sac_read_heads(const struct sac_op_call *c, int input, const char *count,
+                          struct sac_heads *h);
 sac_result sac_attention_read(const struct sac_op_call *c, struct sac_attention *a);
 sac_result sac_rotary_read(const struct sac_op_call *c, struct sac_rotary *r);
 

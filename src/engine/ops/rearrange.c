@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that only move data: Transpose, Concat, Split, Slice, Expand, Tile, DepthToSpace,
  * SpaceToDepth. Each is one strided copy, or one per piece. */
+#include "engine/ops/batch.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -51,8 +52,21 @@ static sac_result transpose_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
+static bool transpose_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    const int64_t *perm;
+    size_t         count = sac_attr_ints(n, "perm", &perm);
+    int            rank = n->inputs[0]->rank;
+    *out = rank - 1 - k;
+    for (size_t i = 0; i < count; i++)
+        if (perm[i] == k)
+            *out = (int)i;
+    (void)w;
+    return true;
+}
+
 const struct sac_op sac_row_Transpose = {SAC_ROW(Transpose, 1, 1, 1, 1), .shape = transpose_shape,
-                                         .ref = transpose_ref};
+                                         .ref = transpose_ref, .batch = transpose_batch};
 
 /* ---- Concat, Split ---- */
 
@@ -106,8 +120,20 @@ static sac_result concat_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
+static bool concat_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t axis = sac_attr_int(n, "axis", 1);
+    axis += axis < 0 ? n->inputs[0]->rank : 0;
+    for (int i = 0; i < n->input_count; i++)
+        if (sac_batch_axis(w, n->inputs[i]) != k)
+            return sac_batch_refuse(w, "one of its inputs does not carry the batch");
+    *out = k;
+    return axis != k || sac_batch_refuse(w, "it joins along the batch");
+}
+
 const struct sac_op sac_row_Concat = {SAC_ROW(Concat, 4, 1, SAC_OP_INPUTS_MAX, 1),
-                                      .shape = concat_shape, .ref = concat_ref};
+                                      .flags = SAC_OP_BATCH_ANYWHERE, .shape = concat_shape,
+                                      .ref = concat_ref, .batch = concat_batch};
 
 /* Sizes come from the attribute or the input. Without either they are equal, and the last may be
  * smaller.
@@ -156,7 +182,8 @@ static sac_result split_ref(struct sac_op_call *c)
 }
 
 const struct sac_op sac_row_Split = {SAC_ROW(Split, 2, 1, 2, SAC_OP_OUTPUTS_MAX),
-                                     .shape = split_shape, .ref = split_ref};
+                                     .shape = split_shape, .ref = split_ref,
+                                     .batch = sac_batch_one_axis};
 
 /* ---- Slice ---- */
 
@@ -228,8 +255,26 @@ static sac_result slice_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
+static bool slice_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t axes[SAC_RANK_MAX];
+    size_t  count;
+    if (!sac_batch_axes(n, 3, n->inputs[0]->rank, axes, &count))
+        return sac_batch_refuse(w, "its axes are not constant");
+    if (count == 0) { /* left out: the first ones */
+        const int64_t *list;
+        count = sac_attr_ints(n, "starts", &list);
+        if (count == 0 && n->input_count > 1 && n->inputs[1] && n->inputs[1]->rank == 1)
+            count = (size_t)n->inputs[1]->dims[0];
+        *out = k;
+        return k >= (int)count || sac_batch_refuse(w, "it cuts along the batch");
+    }
+    *out = k;
+    return !sac_batch_contains(axes, count, k) || sac_batch_refuse(w, "it cuts along the batch");
+}
+
 const struct sac_op sac_row_Slice = {SAC_ROW(Slice, 1, 1, 5, 1), .shape = slice_shape,
-                                     .ref = slice_ref};
+                                     .ref = slice_ref, .batch = slice_batch};
 
 /* ---- Expand, Tile ---- */
 
@@ -266,8 +311,16 @@ static sac_result expand_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
+/* A 1 in the target, or a target computed from shapes, keeps the batch. */
+static bool expand_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    const struct sac_value *y = n->outputs[0];
+    *out = y->rank - n->inputs[0]->rank + k;
+    return (*out >= 0 && y->dims[*out] == 1) || sac_batch_refuse(w, "it widens the batch");
+}
+
 const struct sac_op sac_row_Expand = {SAC_ROW(Expand, 8, 2, 2, 1), .shape = expand_shape,
-                                      .ref = expand_ref};
+                                      .ref = expand_ref, .batch = expand_batch};
 
 static sac_result tile_shape(struct sac_op_call *c)
 {
@@ -307,8 +360,14 @@ static sac_result tile_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_Tile = {SAC_ROW(Tile, 6, 2, 2, 1), .shape = tile_shape,
-                                    .ref = tile_ref};
+static bool tile_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    *out = k;
+    return n->outputs[0]->dims[k] == 1 || sac_batch_refuse(w, "it repeats the batch");
+}
+
+const struct sac_op sac_row_Tile = {SAC_ROW(Tile, 6, 2, 2, 1), .shape = tile_shape, .ref = tile_ref,
+                                    .batch = tile_batch};
 
 /* ---- DepthToSpace, SpaceToDepth ---- */
 
@@ -379,7 +438,9 @@ static sac_result space_to_depth_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-const struct sac_op sac_row_DepthToSpace = {
-    SAC_ROW(DepthToSpace, 1, 1, 1, 1), .shape = depth_to_space_shape, .ref = depth_to_space_ref};
-const struct sac_op sac_row_SpaceToDepth = {
-    SAC_ROW(SpaceToDepth, 1, 1, 1, 1), .shape = space_to_depth_shape, .ref = space_to_depth_ref};
+const struct sac_op sac_row_DepthToSpace = {SAC_ROW(DepthToSpace, 1, 1, 1, 1),
+                                            .shape = depth_to_space_shape,
+                                            .ref = depth_to_space_ref, .batch = sac_batch_first};
+const struct sac_op sac_row_SpaceToDepth = {SAC_ROW(SpaceToDepth, 1, 1, 1, 1),
+                                            .shape = space_to_depth_shape,
+                                            .ref = space_to_depth_ref, .batch = sac_batch_first};

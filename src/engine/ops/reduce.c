@@ -3,6 +3,7 @@
  * does not matter. */
 #include <math.h>
 
+#include "engine/ops/batch.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -222,9 +223,51 @@ static sac_result log_sum_exp_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
+/* Over one entry a mean, sum, product, minimum or maximum is that entry. */
+static bool identity_over_one(enum sac_op_id id)
+{
+    return id == SAC_OP_ReduceMean || id == SAC_OP_ReduceSum || id == SAC_OP_ReduceProd ||
+           id == SAC_OP_ReduceMin || id == SAC_OP_ReduceMax;
+}
+
+static bool reduce_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t               axes[SAC_RANK_MAX];
+    size_t                count, kept = 0;
+    int                   rank = n->inputs[0]->rank;
+    bool                  keep = sac_attr_int(n, "keepdims", 1);
+    struct sac_batch_edit e = {.node = n};
+    if (!sac_batch_axes(n, 1, rank, axes, &count))
+        return sac_batch_refuse(w, "its axes are not constant");
+    if (count == 0 && sac_attr_int(n, "noop_with_empty_axes", 0)) {
+        *out = k;
+        return true;
+    }
+    if (count == 0)
+        for (; count < (size_t)rank; count++)
+            axes[count] = (int64_t)count;
+    *out = k;
+    for (size_t i = 0; i < count; i++) {
+        *out -= !keep && axes[i] < k;
+        if (axes[i] != k)
+            e.ints[kept++] = axes[i];
+    }
+    if (kept == count)
+        return true;
+    if (!keep || kept == 0 || !identity_over_one(n->op->id))
+        return sac_batch_refuse(w, "it reduces the batch away");
+    e.count = kept;
+    e.kind =
+        sac_node_attr(n, "axes") || n->input_count < 2 ? SAC_BATCH_AXES_ATTR : SAC_BATCH_AXES_INPUT;
+    if (e.kind == SAC_BATCH_AXES_ATTR && n->opset >= (n->op->id == SAC_OP_ReduceSum ? 13 : 18))
+        e.kind = SAC_BATCH_AXES_INPUT;
+    return sac_batch_edit(w, e);
+}
+
 #define ROW(op, ref_fn)                                                                       \
     const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 2, 1), SAC_TOLERANCE(1e-5f, 1e-5f), \
-                                        .shape = reduce_shape, .ref = ref_fn}
+                                        .shape = reduce_shape, .ref = ref_fn,                 \
+                                        .batch = reduce_batch}
 ROW(ReduceSum, reduce_ref);
 ROW(ReduceMean, reduce_ref);
 ROW(ReduceProd, reduce_ref);

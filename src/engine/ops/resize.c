@@ -3,6 +3,7 @@
  * each output index reads, and their weights. The axes are resized one after the other. */
 #include <math.h>
 
+#include "engine/ops/batch.h"
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
@@ -84,8 +85,8 @@ static sac_result size_from_scales(const struct sac_op_call *c, struct sac_resiz
     return SAC_OK;
 }
 
-static sac_result size_from_sizes(const struct sac_op_call *c, struct sac_resize *r, const int64_t *sizes,
-                                  const int *axes, int count)
+static sac_result size_from_sizes(const struct sac_op_call *c, struct sac_resize *r,
+                                  const int64_t *sizes, const int *axes, int count)
 {
     const char *policy = sac_attr_string(c->node, "keep_aspect_ratio_policy", "stretch");
     bool        larger = strcmp(policy, "not_smaller") == 0;
@@ -363,7 +364,23 @@ static sac_result resize_ref(struct sac_op_call *c)
     return result ? SAC_OK : sac_op_no_memory(c);
 }
 
+/* A scale of 1 leaves the batch unchanged; sizes would fix it. */
+static bool resize_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    const struct sac_value *sizes = n->input_count > 3 ? n->inputs[3] : NULL;
+    const int64_t          *axes;
+    *out = 0;
+    if (k != 0)
+        return sac_batch_refuse(w, "the batch is not its first axis");
+    size_t count = sac_attr_ints(n, "axes", &axes);
+    if (count)
+        return !sac_batch_contains(axes, count, 0) || sac_batch_refuse(w, "it scales the batch");
+    return !sizes || !sizes->data || sac_batch_refuse(w, "its sizes fix the batch");
+}
+
 const struct sac_op sac_row_Resize = {SAC_ROW(Resize, 10, 1, 4, 1), SAC_TOLERANCE(1e-5f, 1e-5f),
-                                      .shape = resize_shape, .ref = resize_ref};
+                                      .shape = resize_shape, .ref = resize_ref,
+                                      .batch = resize_batch};
 const struct sac_op sac_row_Upsample = {SAC_ROW(Upsample, 7, 1, 2, 1), SAC_TOLERANCE(1e-5f, 1e-5f),
-                                        .shape = resize_shape, .ref = resize_ref};
+                                        .shape = resize_shape, .ref = resize_ref,
+                                        .batch = sac_batch_first};

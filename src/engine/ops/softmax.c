@@ -2,6 +2,7 @@
 /* Softmax, LogSoftmax and Hardmax. */
 #include <math.h>
 
+#include "engine/ops/batch.h"
 #include "engine/ops/util.h"
 
 /* Up to opset 12 the line runs over `axis` and everything after it. */
@@ -95,9 +96,21 @@ static sac_result hardmax_ref(struct sac_op_call *c)
     return run_lines(c, hardmax);
 }
 
+/* Before opset 13 all axes from `axis` on were flattened into one; since then only `axis`
+ * counts. */
+static bool lines_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t axis = sac_attr_int(n, "axis", n->opset >= 13 ? -1 : 1);
+    axis += axis < 0 ? n->inputs[0]->rank : 0;
+    *out = k;
+    return (n->opset >= 13 ? axis != k : axis > k) ||
+           sac_batch_refuse(w, "it works along the batch");
+}
+
 #define LINES_ROW(op, ref_fn)                                                                 \
     const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, 1), SAC_TOLERANCE(1e-6f, 1e-5f), \
-                                        .shape = softmax_shape, .ref = ref_fn}
+                                        .shape = softmax_shape, .ref = ref_fn,                \
+                                        .batch = lines_batch}
 LINES_ROW(Softmax, softmax_ref);
 LINES_ROW(LogSoftmax, log_softmax_ref);
 LINES_ROW(Hardmax, hardmax_ref);

@@ -50,11 +50,11 @@ bool sac_broadcast_dims(int *rank, int64_t *dims, int other_rank, const int64_t 
 /* ---- attributes that became inputs ---- */
 
 /* From the attribute if the node has it, else from the input; count 0 when neither is there. */
-sac_result sac_op_ints(const struct sac_op_call *c, const char *attr, int input, int64_t *out, size_t max,
-                       size_t *count);
+sac_result sac_op_ints(const struct sac_op_call *c, const char *attr, int input, int64_t *out,
+                       size_t max, size_t *count);
 /* The same for axes: checked against the rank, non-negative and distinct. */
-sac_result sac_op_axes(const struct sac_op_call *c, const char *attr, int input, int rank, int *axes,
-                       int *count);
+sac_result sac_op_axes(const struct sac_op_call *c, const char *attr, int input, int rank,
+                       int *axes, int *count);
 
 /* The attribute 'axis', counted from the end when negative. */
 sac_result sac_op_axis(const struct sac_op_call *c, int64_t fallback, int rank, int *axis);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The same data under another shape: Reshape, Flatten, Squeeze, Unsqueeze, Identity, and Dropout,
  * which is an identity at inference. */
+#include "engine/ops/batch.h"
 #include "engine/ops/util.h"
 
 static sac_result copy_ref(struct sac_op_call *c)
@@ -95,14 +96,91 @@ static sac_result unsqueeze_shape(struct sac_op_call *c)
     return sac_shape_out(c, 0, in->dtype, rank, dims);
 }
 
-#define VIEW(op, since, in_min, in_max, shape_fn)                              \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, since, in_min, in_max, 1), \
-                                        .flags = SAC_OP_VIEW, .shape = shape_fn, .ref = copy_ref}
-VIEW(Reshape, 5, 2, 2, reshape_shape);
-VIEW(Flatten, 1, 1, 1, flatten_shape);
-VIEW(Squeeze, 1, 1, 2, squeeze_shape);
-VIEW(Unsqueeze, 1, 1, 2, unsqueeze_shape);
-VIEW(Identity, 1, 1, 1, sac_shape_same);
+/* The axis of size 1 with as many elements before it as the batch has. */
+static int reshaped_axis(const struct sac_value *in, int k, const struct sac_value *out)
+{
+    int64_t before = 1, product = 1;
+    for (int d = 0; d < k; d++)
+        before *= in->dims[d];
+    for (int d = 0; d < out->rank; d++) {
+        if (product == before && out->dims[d] == 1)
+            return d;
+        product *= out->dims[d];
+    }
+    return -1;
+}
+
+static bool reshape_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    struct sac_batch_edit e = {.node = n, .kind = SAC_BATCH_SHAPE};
+    if (n->outputs[0]->rank < 0 || n->inputs[0]->rank < 0)
+        return sac_batch_refuse(w, "its shape is not known");
+    *out = reshaped_axis(n->inputs[0], k, n->outputs[0]);
+    if (*out < 0)
+        return sac_batch_refuse(w, "it joins the batch with other axes");
+    /* computed from shapes, so it adapts; the check verifies that */
+    if (!n->inputs[1]->data)
+        return true;
+    if (!sac_batch_ints(n, 1, e.ints, &e.count) || (int)e.count <= *out)
+        return sac_batch_refuse(w, "its shape is not known");
+    if (e.ints[*out] != 1)
+        return e.ints[*out] == -1 || e.ints[*out] == 0;
+    if (sac_attr_int(n, "allowzero", 0) && sac_batch_contains(e.ints, e.count, 0))
+        return sac_batch_refuse(w, "its shape has a real 0");
+    if (*out == k)
+        e.ints[*out] = 0;
+    else if (!sac_batch_contains(e.ints, e.count, -1))
+        e.ints[*out] = -1;
+    else
+        return sac_batch_refuse(w, "it moves the batch to another axis");
+    return sac_batch_edit(w, e);
+}
+
+static bool flatten_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t axis = sac_attr_int(n, "axis", 1);
+    axis += axis < 0 ? n->inputs[0]->rank : 0;
+    *out = 0;
+    return (k == 0 && axis == 1) || sac_batch_refuse(w, "it joins the batch with other axes");
+}
+
+static bool squeeze_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t axes[SAC_RANK_MAX];
+    size_t  count;
+    if (!sac_batch_axes(n, 1, n->inputs[0]->rank, axes, &count) || count == 0)
+        return sac_batch_refuse(w, "its axes are not given");
+    *out = k;
+    for (size_t i = 0; i < count; i++)
+        *out -= axes[i] < k;
+    return !sac_batch_contains(axes, count, k) || sac_batch_refuse(w, "it drops the batch");
+}
+
+static bool unsqueeze_batch(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    int64_t        axes[SAC_RANK_MAX];
+    size_t         count;
+    const int64_t *list;
+    size_t         given = sac_attr_ints(n, "axes", &list);
+    if (given == 0 && n->input_count > 1 && n->inputs[1] && n->inputs[1]->rank == 1)
+        given = (size_t)n->inputs[1]->dims[0];
+    if (!sac_batch_axes(n, 1, n->inputs[0]->rank + (int)given, axes, &count) || count == 0)
+        return sac_batch_refuse(w, "its axes are not constant");
+    *out = 0;
+    for (int kept = 0;; ++*out) /* the k-th axis that is not a new one */
+        if (!sac_batch_contains(axes, count, *out) && kept++ == k)
+            return true;
+}
+
+#define VIEW(op, since, in_min, in_max, shape_fn, batch_fn)                                       \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, since, in_min, in_max, 1),                    \
+                                        .flags = SAC_OP_VIEW, .shape = shape_fn, .ref = copy_ref, \
+                                        .batch = batch_fn}
+VIEW(Reshape, 5, 2, 2, reshape_shape, reshape_batch);
+VIEW(Flatten, 1, 1, 1, flatten_shape, flatten_batch);
+VIEW(Squeeze, 1, 1, 2, squeeze_shape, squeeze_batch);
+VIEW(Unsqueeze, 1, 1, 2, unsqueeze_shape, unsqueeze_batch);
+VIEW(Identity, 1, 1, 1, sac_shape_same, sac_batch_elementwise);
 
 /* ---- Dropout ---- */
 
@@ -134,4 +212,4 @@ static sac_result dropout_ref(struct sac_op_call *c)
 }
 
 const struct sac_op sac_row_Dropout = {SAC_ROW(Dropout, 7, 1, 3, 2), .shape = dropout_shape,
-                                       .ref = dropout_ref};
+                                       .ref = dropout_ref, .batch = sac_batch_elementwise};

@@ -5,8 +5,8 @@
 enum { EXTENT_MAX = 1 << 24 }; /* of kernels, strides, dilations and pads: products stay small */
 
 /* An attribute of `count` numbers between lo and EXTENT_MAX, or `count` times its default. */
-static sac_result read_extents(const struct sac_op_call *c, const char *name, int64_t lo, size_t count,
-                               int64_t fallback, int64_t *out)
+static sac_result read_extents(const struct sac_op_call *c, const char *name, int64_t lo,
+                               size_t count, int64_t fallback, int64_t *out)
 {
     const int64_t *values;
     size_t         n = sac_attr_ints(c->node, name, &values);
