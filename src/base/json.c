@@ -14,7 +14,7 @@ static void add_gap(struct sac_json *json)
 static void begin(struct sac_json *json, const char *key)
 {
     if (json->follows)
-        sac_text_add(json->text, json->spaced ? ", " : ",");
+        sac_text_add(json->text, json->spaced && !json->gap ? ", " : ",");
     add_gap(json);
     json->follows = true;
     if (!key)

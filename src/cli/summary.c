@@ -105,21 +105,9 @@ static void print_memory(const struct sac_pipeline_stats *stats, FILE *out)
     fputs("\n", out);
 }
 
-/* Problems of the input that the run survived; mostly none. */
-static void print_troubles(const struct sac_source_stats *source, FILE *out)
+static void print_line(void *out, const char *line)
 {
-    const struct {
-        uint64_t    count;
-        const char *one, *many;
-    } troubles[] = {
-        {source->corrupt, "damaged packet or frame skipped", "damaged packets or frames skipped"},
-        {source->pts_repaired, "timestamp repaired", "timestamps repaired"},
-        {source->size_changes, "change of the frame size", "changes of the frame size"},
-    };
-    for (size_t i = 0; i < sizeof troubles / sizeof troubles[0]; i++)
-        if (troubles[i].count)
-            fprintf(out, "input       %" PRIu64 " %s\n", troubles[i].count,
-                    troubles[i].count == 1 ? troubles[i].one : troubles[i].many);
+    fprintf(out, "%s\n", line);
 }
 
 static void print_written(const char *path, size_t more, const char *encoder, FILE *out)
@@ -172,7 +160,7 @@ void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
     fprintf(out, "%" PRId64 " object%s in %" PRId64 " frame%s: %.1f frames/s, %.2f s\n",
             stats->tracks, s_of(stats->tracks), stats->frames, s_of(stats->frames), stats->fps,
             stats->elapsed_s);
-    print_troubles(&stats->source, out);
+    sac_stats_lines(stats, false, print_line, out);
 }
 
 static void print_advice(const struct sac_pipeline_stats *stats, FILE *out)
@@ -185,7 +173,6 @@ static void print_advice(const struct sac_pipeline_stats *stats, FILE *out)
 
 void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out)
 {
-    const uint64_t converted = stats->source.converted;
     fprintf(out, "boxes       %" PRId64 "\n", stats->detections);
     print_models(stats, out);
     fprintf(out, "device      %s\n", stats->device);
@@ -194,9 +181,7 @@ void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out)
         fprintf(out, "engine      %s, %s\n", stats->engine, stats->precision);
     print_memory(stats, out);
     print_gpu(&stats->gpu, out);
-    if (converted)
-        fprintf(out, "converted   %" PRIu64 " frame%s from a pixel format that no stage accepts\n",
-                converted, s_of((int64_t)converted));
+    sac_stats_lines(stats, true, print_line, out);
     print_copies(stats, out);
     print_advice(stats, out);
     print_stages(stats, out);

@@ -272,7 +272,7 @@ void sac_job_add_files(const struct sac_job *job, struct sac_files *files);
 
 /* stats.c: all statistics except the source's, the sink's and the last queue's. */
 void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out);
-void sac_job_add_queue(struct sac_pipeline_stats *out, const char *name, struct sac_queue *queue);
+struct sac_queue_info sac_job_queue_info(struct sac_queue *queue, const char *name);
 /* Fill in the bottleneck and the advice, once all other figures are there. */
 void sac_job_judge(const struct sac_job *job, int streams, struct sac_pipeline_stats *out);
 /* At the end: finish the trace and write the statistics; later work is not in them. */

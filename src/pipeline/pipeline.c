@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "observe/figures.h"
 #include "pipeline/pipeline.h"
 
 struct sac_pipeline_params sac_pipeline_params_default(void)
@@ -458,17 +459,6 @@ static int64_t frames_total(const struct sac_stream_run *s)
     return s->src ? s->info.frames : s->params.input ? 0 : sac_stream_rows_total(s);
 }
 
-static void add_source(struct sac_source_stats *sum, const struct sac_source_stats *one)
-{
-    sum->frames += one->frames;
-    sum->packets += one->packets;
-    sum->bytes += one->bytes;
-    sum->corrupt += one->corrupt;
-    sum->pts_repaired += one->pts_repaired;
-    sum->size_changes += one->size_changes;
-    sum->converted += one->converted;
-}
-
 /* Report the queues of all sinks as one, and the frames' wait for room as a wait for the first
  * queue. */
 static void add_queues(sac_pipeline *pipe, struct sac_pipeline_stats *out)
@@ -478,19 +468,12 @@ static void add_queues(sac_pipeline *pipe, struct sac_pipeline_stats *out)
     uint64_t ended = 0;
     for (int i = 0; i < pipe->stream_count; i++) {
         struct sac_stream_run *s = &pipe->streams[i];
-        struct sac_queue_stats stats;
         if (!s->ready)
             continue;
         ended += atomic_load(&s->finished);
-        sac_queue_stats(s->lane.done, &stats);
-        write->length += stats.length;
-        write->capacity += stats.capacity;
-        write->length_max += stats.length_max;
-        write->passed += (uint64_t)atomic_load(&s->lane.frames_done);
-        write->full += stats.push_waits;
-        write->empty += stats.pop_waits;
-        write->push_wait_ms += (double)stats.push_wait_ns * 1e-6;
-        write->pop_wait_ms += (double)stats.pop_wait_ns * 1e-6;
+        struct sac_queue_info one = sac_job_queue_info(s->lane.done, write->name);
+        one.passed = (uint64_t)atomic_load(&s->lane.frames_done);
+        sac_figures_add(&sac_figures_queue, write, &one);
         first->full += atomic_load(&s->room_waits);
         first->push_wait_ms += (double)atomic_load(&s->room_wait_ns) * 1e-6;
     }
@@ -521,7 +504,7 @@ void sac_pipeline_get_stats(sac_pipeline *pipe, struct sac_pipeline_stats *out)
         struct sac_source_stats source = {0};
         if (s->src)
             sac_source_get_stats(s->src, &source);
-        add_source(&out->source, &source);
+        sac_figures_add(&sac_figures_source, &out->source, &source);
     }
     if (!known) /* unknown for one: unknown for all */
         out->frames_total = 0;

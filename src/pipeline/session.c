@@ -292,6 +292,6 @@ void sac_session_get_stats(sac_session *s, struct sac_pipeline_stats *out)
     if (!s || !out)
         return;
     sac_job_get_stats(s->job, out);
-    sac_job_add_queue(out, "write", s->job->done);
+    out->queue[out->queue_count++] = sac_job_queue_info(s->job->done, "write");
     sac_job_judge(s->job, 1, out);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "observe/figures.h"
 #include "observe/gpu.h"
 #include "pipeline/pipeline.h"
 
@@ -100,70 +101,6 @@ void sac_pipeline_destroy_jobs(sac_pipeline *pipe)
 
 /* ---- figures ---- */
 
-static void add_pool(struct sac_pool_stats *sum, const struct sac_pool_stats *one)
-{
-    sum->allocations += one->allocations;
-    sum->reuses += one->reuses;
-    sum->returns += one->returns;
-    sum->leaks += one->leaks;
-    sum->fragmentation += one->fragmentation;
-    sum->bytes_live += one->bytes_live;
-    sum->bytes_idle += one->bytes_idle;
-    sum->bytes_peak += one->bytes_peak;
-    sum->requests_warm += one->requests_warm;
-    sum->allocations_warm += one->allocations_warm;
-}
-
-static void add_ledger(struct sac_ledger *sum, const struct sac_ledger *one)
-{
-    for (int i = 0; i < SAC_COPY_REASON_COUNT; i++) {
-        sum->reason[i].calls += one->reason[i].calls;
-        sum->reason[i].bytes += one->reason[i].bytes;
-    }
-    sum->crossed_bytes += one->crossed_bytes;
-}
-
-static void add_queue(struct sac_queue_info *sum, const struct sac_queue_info *one)
-{
-    sum->length += one->length;
-    sum->capacity += one->capacity;
-    sum->length_max += one->length_max;
-    sum->passed += one->passed;
-    sum->full += one->full;
-    sum->empty += one->empty;
-    sum->push_wait_ms += one->push_wait_ms;
-    sum->pop_wait_ms += one->pop_wait_ms;
-}
-
-static void add_memory_of_stages(struct sac_pipeline_stats       *sum,
-                                 const struct sac_pipeline_stats *one)
-{
-    for (int i = 0; i < SAC_MIN(sum->stage_count, one->stage_count); i++) {
-        sum->stage_bytes[i] += one->stage_bytes[i];
-        sum->stage_bytes_peak[i] += one->stage_bytes_peak[i];
-    }
-    sum->other_bytes += one->other_bytes;
-    sum->other_bytes_peak += one->other_bytes_peak;
-}
-
-static void add_job(struct sac_pipeline_stats *sum, const struct sac_pipeline_stats *one)
-{
-    sum->frames += one->frames;
-    sum->detections += one->detections;
-    sum->tracks += one->tracks;
-    sum->objects += one->objects;
-    for (int i = 0; i < SAC_MIN(sum->queue_count, one->queue_count); i++)
-        add_queue(&sum->queue[i], &one->queue[i]);
-    sum->batch.count += one->batch.count;
-    sum->batch.frames += one->batch.frames;
-    sum->batch.full += one->batch.full;
-    sum->batch.mean = sum->batch.count ? (double)sum->batch.frames / (double)sum->batch.count : 0;
-    add_memory_of_stages(sum, one);
-    add_pool(&sum->pool, &one->pool);
-    add_pool(&sum->host_pool, &one->host_pool);
-    add_ledger(&sum->ledger, &one->ledger);
-}
-
 static void add_shard(sac_pipeline *pipe, int i, const struct sac_pipeline_stats *one,
                       struct sac_pipeline_stats *out)
 {
@@ -187,11 +124,7 @@ static void set_rate(const sac_pipeline *pipe, struct sac_pipeline_stats *out)
         last = SAC_MAX(last, (int64_t)atomic_load(&pipe->jobs[i]->last_ns));
     }
     out->elapsed_s = last > first ? (double)(last - first) * 1e-9 : 0;
-    out->fps = out->elapsed_s > 0 ? (double)out->frames / out->elapsed_s : 0;
-    out->crossed_per_s =
-        out->elapsed_s > 0 ? (double)out->ledger.crossed_bytes / out->elapsed_s : 0;
-    uint64_t requests = out->pool.allocations + out->pool.reuses;
-    out->pool_reuse = requests ? (double)out->pool.reuses / (double)requests : 0;
+    sac_figures_set_rates(out);
 }
 
 void sac_pipeline_add_jobs(sac_pipeline *pipe, struct sac_pipeline_stats *out)
@@ -206,7 +139,7 @@ void sac_pipeline_add_jobs(sac_pipeline *pipe, struct sac_pipeline_stats *out)
     add_shard(pipe, 0, one, out);
     for (int i = 1; i < pipe->job_count; i++) {
         sac_job_get_stats(pipe->jobs[i], one);
-        add_job(out, one);
+        sac_figures_add(&sac_figures_run, out, one);
         add_shard(pipe, i, one, out);
     }
     sac_free(one);

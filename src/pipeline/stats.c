@@ -4,6 +4,7 @@
 
 #include "engine/kernel/kernel.h"
 #include "device/device.h"
+#include "observe/figures.h"
 #include "observe/gpu.h"
 #include "observe/process.h"
 #include "observe/trace.h"
@@ -44,20 +45,22 @@ static void add_stages(struct sac_job *job, struct sac_pipeline_stats *out)
     }
 }
 
-void sac_job_add_queue(struct sac_pipeline_stats *out, const char *name, struct sac_queue *queue)
+struct sac_queue_info sac_job_queue_info(struct sac_queue *queue, const char *name)
 {
     struct sac_queue_stats stats;
-    struct sac_queue_info *info = &out->queue[out->queue_count++];
     sac_queue_stats(queue, &stats);
-    snprintf(info->name, sizeof info->name, "%s", name);
-    info->length = stats.length;
-    info->capacity = stats.capacity;
-    info->length_max = stats.length_max;
-    info->passed = stats.pushed;
-    info->full = stats.push_waits;
-    info->empty = stats.pop_waits;
-    info->push_wait_ms = (double)stats.push_wait_ns * 1e-6;
-    info->pop_wait_ms = (double)stats.pop_wait_ns * 1e-6;
+    struct sac_queue_info info = {
+        .length = stats.length,
+        .capacity = stats.capacity,
+        .length_max = stats.length_max,
+        .passed = stats.pushed,
+        .full = stats.push_waits,
+        .empty = stats.pop_waits,
+        .push_wait_ms = (double)stats.push_wait_ns * 1e-6,
+        .pop_wait_ms = (double)stats.pop_wait_ns * 1e-6,
+    };
+    snprintf(info.name, sizeof info.name, "%s", name);
+    return info;
 }
 
 static void add_counts(struct sac_job *job, struct sac_pipeline_stats *out)
@@ -67,10 +70,8 @@ static void add_counts(struct sac_job *job, struct sac_pipeline_stats *out)
     out->detections = atomic_load(&job->detections);
     out->tracks = atomic_load(&job->tracks);
     out->objects = atomic_load(&job->objects);
-    if (last_ns > first_ns) {
+    if (last_ns > first_ns)
         out->elapsed_s = (double)(last_ns - first_ns) * 1e-9;
-        out->fps = (double)out->frames / out->elapsed_s;
-    }
 }
 
 static void add_batches(struct sac_job *job, struct sac_batch_stats *out)
@@ -79,7 +80,6 @@ static void add_batches(struct sac_job *job, struct sac_batch_stats *out)
     out->frames = atomic_load(&job->batch_frames);
     out->full = atomic_load(&job->batches_full);
     out->max = job->ready_made ? 0 : job->ahead ? job->batch_limit : job->batch_max;
-    out->mean = out->count ? (double)out->frames / (double)out->count : 0;
 }
 
 static void add_memory(struct sac_job *job, struct sac_pipeline_stats *out)
@@ -87,11 +87,7 @@ static void add_memory(struct sac_job *job, struct sac_pipeline_stats *out)
     struct sac_process_usage usage;
     sac_device_pool_stats(job->dev, &out->pool);
     sac_device_host_pool_stats(job->dev, &out->host_pool);
-    uint64_t requests = out->pool.allocations + out->pool.reuses;
-    out->pool_reuse = requests ? (double)out->pool.reuses / (double)requests : 0;
     sac_device_ledger(job->dev, &out->ledger);
-    out->crossed_per_s =
-        out->elapsed_s > 0 ? (double)out->ledger.crossed_bytes / out->elapsed_s : 0;
     sac_process_usage(&usage);
     out->rss_bytes = usage.rss_bytes;
     out->rss_peak_bytes = usage.rss_peak_bytes;
@@ -145,12 +141,13 @@ void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out)
     *out = (struct sac_pipeline_stats){0};
     add_counts(job, out);
     add_stages(job, out);
-    sac_job_add_queue(out, "detect", job->detect);
-    sac_job_add_queue(out, "track", job->track);
+    out->queue[out->queue_count++] = sac_job_queue_info(job->detect, "detect");
+    out->queue[out->queue_count++] = sac_job_queue_info(job->track, "track");
     add_names(job, out);
     out->outputs_whole = atomic_load(&job->reports_whole);
     add_batches(job, &out->batch);
     add_memory(job, out);
+    sac_figures_set_rates(out);
     sac_gpu_watch_get(job->gpu, &out->gpu);
 }
 
