@@ -21,7 +21,7 @@ def save(name, outputs, shape=(1, 3, SIZE, SIZE), metadata=None, half=False, one
          ranks=0):
     """outputs: list of (name, array with batch 1), integers as int64. half: float16 throughout. ones: inputs beside the
     image, (name, type, shape), whose numbers must all be 1, else the outputs are far off. flat: the outputs have no
-    batch. pixels: type of the image, where it is not that of the outputs. ranks: TopK nodes, which nobody reads."""
+    batch. pixels: type of the image, where it is not that of the outputs. ranks: TopK nodes before the outputs."""
     number, port_type = (np.float16, TensorProto.FLOAT16) if half else (np.float32, TensorProto.FLOAT)
     nodes, inits, ports = [], [], []
     every = list(range(len(shape)))
@@ -55,12 +55,14 @@ def save(name, outputs, shape=(1, 3, SIZE, SIZE), metadata=None, half=False, one
             inits.append(column)
             nodes.append(helper.make_node("Reshape", [source, port + "_shape"], [port + "_nothing"]))
             source = port + "_nothing"
+        for k in range(ranks):
+            inits.append(numpy_helper.from_array(np.ones(1, np.int64), "%s_best%d" % (port, k)))
+            nodes.append(helper.make_node("TopK", [source, "%s_best%d" % (port, k)],
+                                          ["%s_rank%d" % (port, k), "%s_place%d" % (port, k)]))
+            source = "%s_rank%d" % (port, k)
         inits.append(numpy_helper.from_array(array if whole else array.astype(number), port + "_value"))
         nodes.append(helper.make_node("Add", [port + "_value", source], [port]))
         ports.append(helper.make_tensor_value_info(port, TensorProto.INT64 if whole else port_type, list(array.shape)))
-    for i in range(ranks):
-        inits.append(numpy_helper.from_array(np.ones(1, np.int64), "best%d" % i))
-        nodes.append(helper.make_node("TopK", ["mean", "best%d" % i], ["rank%d" % i, "place%d" % i], axis=0))
     write(name, nodes, inputs, ports, inits, metadata)
 
 
