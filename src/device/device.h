@@ -48,6 +48,7 @@ struct sac_device_ops {
     int batch_best; /* best number of frames in a run of a detector; 0: one */
     int batch_step; /* from one size of batch that has a plan to the next smaller one; 0: 2 */
     int run_cost;   /* of a run beside its images, in images: launches, idle cores */
+    int detect_cells_max; /* of a detector's head; 0: any number */
     int warm_runs;  /* of a size until it is as fast as it gets; 0: its first run is */
     /* Whether `auto` may choose it: is everything present that a run needs? missing: what is not.
      * NULL: always. */

@@ -157,46 +157,12 @@ static const char *unread(const struct sac_head_view *v)
     return NULL;
 }
 
-static bool are_shares(const float *boxes, int64_t rows, int columns)
-{
-    for (int64_t i = 0; i < rows; i++)
-        for (int k = 0; k < BOX; k++)
-            if (boxes[i * columns + k] > 2)
-                return false;
-    return true;
-}
-
 static enum sac_detect_unit unit_of(const struct sac_head_facts *facts, const struct finished *f)
 {
     if (f->y_first)
         return SAC_DETECT_SHARES;
     return facts->sized || facts->single || f->columns == SCORED ? SAC_DETECT_PIXELS
                                                                  : SAC_DETECT_UNIT_SHOWS;
-}
-
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
-                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
-{
-    (void)self;
-    const struct sac_head_tensor *t = in->tensors;
-    struct finished               f;
-    if (!find(t, in->count, facts, &f))
-        return SAC_ERR_FORMAT;
-    const int64_t              n = sac_head_rows(&t[f.box], f.columns);
-    const enum sac_detect_unit unit = unit_of(facts, &f);
-    const bool                 shares = unit == SAC_DETECT_SHARES ||
-                        (unit == SAC_DETECT_UNIT_SHOWS && are_shares(t[f.box].data, n, f.columns));
-    const float w = shares ? (float)in->input_width : 1, h = shares ? (float)in->input_height : 1;
-    const int   x = f.y_first, y = !f.y_first;
-    for (int64_t i = 0; i < n; i++) {
-        const float *p = t[f.box].data + i * f.columns;
-        const float  score = f.score == f.box ? p[BOX] : t[f.score].data[i],
-                    label = t[f.label].data[i];
-        if (score >= in->score_min && label >= 0 && label < 1e6f)
-            emit(sink, &(struct sac_detection){p[x] * w, p[y] * h, p[2 + x] * w, p[2 + y] * h,
-                                               score, (int)label});
-    }
-    return SAC_OK;
 }
 
 static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
@@ -227,6 +193,5 @@ const struct sac_head sac_head_boxes = {
     .class_count = class_count,
     .defaults = defaults,
     .unread = unread,
-    .decode = decode,
     .layout = layout,
 };

@@ -36,7 +36,7 @@ static sac_result check_head(struct sac_detector *det)
         sac_head_why_not(&det->view, why, sizeof why);
         return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: %s", path, why);
     }
-    if (!det->head->decode)
+    if (!det->head->layout && !det->head->plugin)
         return SAC_FAIL(
             ctx, SAC_ERR_UNSUPPORTED,
             "%s: it gives one row of numbers for a picture, as embeddings and classifiers "
@@ -116,8 +116,8 @@ static sac_result check_params(sac_context *ctx, const struct sac_detector_param
     return SAC_OK;
 }
 
-static sac_result refuse_shapes(const struct sac_detector *det, const struct sac_head_tensor *t,
-                                int count)
+sac_result sac_detector_refuse_shapes(const struct sac_detector    *det,
+                                      const struct sac_head_tensor *t, int count)
 {
     char shapes[512];
     sac_head_shapes_text(t, count, shapes, sizeof shapes);
@@ -157,7 +157,7 @@ static sac_result check_outputs(struct sac_detector *det)
             known = known && t[i].shape[k] >= 0;
     if (!known || det->head->layout(&in, &det->view.facts, &spec))
         return SAC_OK;
-    return refuse_shapes(det, t, in.count);
+    return sac_detector_refuse_shapes(det, t, in.count);
 }
 
 static void log_unread(const struct sac_detector *det)
@@ -191,7 +191,7 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
     det->jobs = sac_calloc((size_t)det->batch, sizeof *det->jobs);
     if (!det->jobs)
         return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for a detector");
-    return sac_detector_device_open(det);
+    return sac_detector_batch_open(det);
 }
 
 sac_result sac_detector_create(sac_device *dev, const char *model_path,
@@ -226,8 +226,7 @@ void sac_detector_destroy(sac_detector **det_at)
     struct sac_detector *det = det_at ? *det_at : NULL;
     if (!det)
         return;
-    sac_detector_device_close(det);
-    sac_head_outputs_finish(&det->outputs);
+    sac_detector_batch_close(det);
     sac_model_contract_finish(&det->contract);
     sac_head_library_close(&det->library);
     sac_model_unref(&det->model);
@@ -239,34 +238,6 @@ void sac_detector_destroy(sac_detector **det_at)
 }
 
 /* ---- a run ---- */
-
-sac_result sac_detector_decode_image(struct sac_detector *det, int image,
-                                     const struct sac_fit_map *map, struct sac_detections *list)
-{
-    struct sac_head_tensor       tensors[SAC_HEAD_OUTPUTS_MAX];
-    const struct sac_preprocess *pre = &det->contract.pre;
-    struct sac_gather            gather = {.wanted = det->wanted,
-                                           .wanted_count = det->wanted_count,
-                                           .score_min = det->score_min,
-                                           .map = *map,
-                                           .list = list};
-    struct sac_head_input        in = {tensors, det->outputs.count, pre->width, pre->height,
-                                       det->score_min};
-    sac_head_outputs_image(&det->outputs, image, tensors);
-    list->count = 0;
-    sac_result res = det->head->decode(det->head, &in, &det->view.facts, sac_gather_box, &gather);
-    if (res == SAC_ERR_FORMAT)
-        return refuse_shapes(det, det->outputs.tensor, det->outputs.count);
-    if (res != SAC_OK)
-        return SAC_FAIL(det->dev->ctx, res, "head '%s' failed", det->head->name);
-    if (gather.out_of_memory)
-        return SAC_FAIL(det->dev->ctx, SAC_ERR_MEMORY, "no memory for the boxes of a frame");
-    if (det->head->needs_nms)
-        sac_nms(list, det->nms_iou, det->detection_max);
-    else
-        sac_detections_distinct(list, det->detection_max);
-    return SAC_OK;
-}
 
 static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, int n,
                             struct sac_detections *found)

@@ -37,12 +37,13 @@ static inline struct sac_run_times sac_detector_run_times(const struct sac_detec
 
 /* A run of the network within a batch. */
 struct sac_detector_part {
-    struct sac_bucket *bucket;
-    int                first, n; /* images of the batch */
-    size_t             boxes_at; /* in the slot's buffers */
-    size_t             expected; /* boxes that were fetched before their number was known */
-    struct sac_marks   marks;    /* made on first use */
-    sac_tensor        *out[SAC_HEAD_OUTPUTS_MAX]; /* for a head that decodes on the host */
+    struct sac_bucket     *bucket;
+    int                    first, n; /* images of the batch */
+    struct sac_detect_spec spec;     /* how its outputs become boxes */
+    size_t                 boxes_at; /* in the slot's buffers */
+    size_t                 expected; /* boxes that were fetched before their number was known */
+    struct sac_marks       marks;    /* made on first use */
+    sac_tensor            *out[SAC_HEAD_OUTPUTS_MAX]; /* for who decodes on the host */
 };
 
 /* A batch under way. */
@@ -56,50 +57,66 @@ struct sac_detector_slot {
     struct sac_detector_times times;
 };
 
-struct sac_detector_device {
-    struct sac_buckets     buckets;
-    struct sac_detect_spec spec;
-    bool                   laid_out;       /* spec is known */
-    bool                   on_host;        /* no device decodes the head: outputs are downloaded */
-    size_t                 boxes_expected; /* in a hundred images */
-    struct sac_stream     *fetch;  /* for boxes beyond those expected, beside the next batch */
-    bool                   timed;  /* record marks */
-    struct sac_event      *anchor; /* passed at anchor_ns of the host's clock; NULL: never timed */
-    int64_t                anchor_ns;
-    struct sac_detector_slot slots[SAC_DETECTOR_SLOTS];
-};
-
 struct sac_detector {
-    sac_device                 *dev;
-    sac_model                  *model;
-    struct sac_head_view        view;
-    struct sac_head_library     library; /* when the head is a plug-in */
-    const struct sac_head      *head;
-    struct sac_model_contract   contract;
-    float                       score_min, nms_iou;
-    size_t                      detection_max;
-    int                         batch;  /* frames in one run */
-    int                        *wanted; /* classes; NULL: all */
-    size_t                      wanted_count, wanted_capacity;
-    struct sac_head_outputs     outputs;
-    struct sac_preprocess_job  *jobs; /* [batch] */
-    struct sac_run_times        times;
-    struct sac_detector_device *device;
+    sac_device                *dev;
+    sac_model                 *model;
+    struct sac_head_view       view;
+    struct sac_head_library    library; /* when the head is a plug-in */
+    const struct sac_head     *head;
+    struct sac_model_contract  contract;
+    float                      score_min, nms_iou;
+    size_t                     detection_max;
+    int                        batch;  /* frames in one run */
+    int                       *wanted; /* classes; NULL: all */
+    size_t                     wanted_count, wanted_capacity;
+    struct sac_run_times       times; /* of the latest public run */
+    struct sac_preprocess_job *jobs;  /* [batch] */
+    struct sac_buckets         buckets;
+    struct sac_detector_slot   slots[SAC_DETECTOR_SLOTS];
+    bool                       timed;  /* record marks */
+    struct sac_event          *anchor; /* passed at anchor_ns of the host's clock; NULL: never */
+    int64_t                    anchor_ns;
+    /* Boxes. */
+    struct sac_detect_spec  spec;
+    bool                    laid_out;       /* spec is known */
+    int                     boxes_max;      /* of an image */
+    size_t                  boxes_expected; /* in a hundred images */
+    struct sac_stream      *fetch;   /* for those beyond the expected, beside the next batch */
+    bool                    on_host; /* a plug-in decodes, or the device has no room */
+    bool                    said;    /* that outputs are copied for it */
+    sac_device             *host;    /* that has the room; NULL: not needed yet */
+    struct sac_head_outputs outputs; /* on the host */
 };
 
 /* detector_classes.c: list as params.classes. */
 sac_result sac_detector_choose_classes(struct sac_detector *det, const char *list);
 
-/* detector.c */
-/* With the outputs loaded: the boxes of one image of them. */
-sac_result sac_detector_decode_image(struct sac_detector *det, int image,
-                                     const struct sac_fit_map *map, struct sac_detections *list);
+/* detector.c: the sentence for outputs that are not the head's. */
+sac_result sac_detector_refuse_shapes(const struct sac_detector    *det,
+                                      const struct sac_head_tensor *t, int count);
 
-/* detector_device.c */
-sac_result sac_detector_device_open(struct sac_detector *det);
-void sac_detector_device_close(struct sac_detector *det); /* waits for what is queued; half-built
-                                                             too */
-/* Plan and run once all that later runs need. */
+/* detector_boxes.c: from the outputs of a run to boxes. */
+/* What can be known before a run. */
+sac_result sac_detector_boxes_open(struct sac_detector *det);
+/* Fill in what the bucket's latest run shows. */
+sac_result sac_detector_lay_out(struct sac_detector *det, const struct sac_bucket *bucket,
+                                struct sac_detect_spec *out);
+/* Memory for a slot's boxes; nothing where they are decoded on the host. */
+sac_result sac_detector_reserve_boxes(struct sac_detector *det, struct sac_detector_slot *slot);
+/* Queue the head and the copy of the boxes behind a part's run. */
+sac_result sac_detector_queue_boxes(struct sac_detector *det, struct sac_detector_slot *slot,
+                                    struct sac_detector_part *part);
+/* Once that is done; found [part->n]. */
+sac_result sac_detector_take_boxes(struct sac_detector *det, struct sac_detector_slot *slot,
+                                   struct sac_detector_part *part, struct sac_detections *found);
+/* A device keeps scratch for as many images as it met at once: those of the largest bucket. */
+sac_result sac_detector_warm_up_boxes(struct sac_detector *det);
+
+/* detector_batch.c */
+sac_result sac_detector_batch_open(struct sac_detector *det);
+/* Waits for what is queued; half-built too. */
+void sac_detector_batch_close(struct sac_detector *det);
+/* Plan and run once all that later runs need, on a device that asks for it. */
 sac_result sac_detector_warm_up(struct sac_detector *det);
 /* Take marks for the device's own times from now on, or no more. */
 sac_result sac_detector_time(struct sac_detector *det, bool on);

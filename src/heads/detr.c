@@ -21,12 +21,6 @@ struct parts {
     bool    no_object; /* behind the classes: logits pass a softmax */
 };
 
-struct queries {
-    struct parts parts;
-    const float *boxes, *scores;
-    int64_t      box_step, score_step;
-};
-
 static bool is_called(const struct sac_head_tensor *t, const char *a, const char *b)
 {
     return t->name && (strstr(t->name, a) || strstr(t->name, b));
@@ -139,103 +133,20 @@ static void defaults(const struct sac_head_view *v, struct sac_preprocess *pre)
         sac_head_normalise(pre, SAC_ORDER_RGB);
 }
 
-static sac_result find_queries(const struct sac_head_input *in, const struct sac_head_facts *facts,
-                               struct queries *q)
-{
-    const struct sac_head_tensor *t = in->tensors;
-    if (!find_parts(t, in->count, facts, &q->parts))
-        return SAC_ERR_FORMAT;
-    const bool one = q->parts.box == q->parts.score;
-    q->box_step = one ? t->shape[1] : BOX;
-    q->score_step = one ? t->shape[1] : q->parts.columns;
-    q->boxes = t[q->parts.box].data;
-    q->scores = t[q->parts.score].data;
-    if (one && q->scores) /* without numbers when only the layout is asked for */
-        q->scores += BOX;
-    return SAC_OK;
-}
-
-static bool are_probabilities(const struct queries *q)
-{
-    for (int64_t i = 0; i < q->parts.count; i++)
-        for (int c = 0; c < q->parts.classes + q->parts.no_object; c++) {
-            float v = q->scores[i * q->score_step + c];
-            if (!(v >= 0 && v <= 1))
-                return false;
-        }
-    return true;
-}
-
-enum activation { ACTIVE_ALREADY, ACTIVE_SIGMOID, ACTIVE_SOFTMAX };
-
-/* What turns a query's logits into probabilities: p = exp(v - shift) / sum. */
-struct softmax {
-    float shift, sum;
-};
-
-static struct softmax softmax_of(const float *v, int n)
-{
-    struct softmax s = {v[0], 0};
-    for (int c = 1; c < n; c++)
-        s.shift = SAC_MAX(s.shift, v[c]);
-    for (int c = 0; c < n; c++)
-        s.sum += sac_exp(v[c] - s.shift);
-    return s;
-}
-
-static float activate(enum activation kind, float v, const struct softmax *s)
-{
-    if (kind == ACTIVE_ALREADY)
-        return v;
-    return kind == ACTIVE_SIGMOID ? sac_sigmoid(v) : sac_exp(v - s->shift) / s->sum;
-}
-
-static void emit_query(const struct sac_head_input *in, const float *box, const float *scores,
-                       int columns, bool no_object, enum activation kind, sac_head_emit emit,
-                       void *sink)
-{
-    struct softmax       s = softmax_of(scores, columns);
-    struct sac_detection det;
-    sac_head_box_of_shares(in, box, &det);
-    for (int c = 0; c < columns - no_object; c++) {
-        det.score = activate(kind, scores[c], &s);
-        det.class_id = c;
-        if (det.score >= in->score_min)
-            emit(sink, &det);
-    }
-}
-
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
-                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
-{
-    (void)self;
-    struct queries q;
-    sac_result     res = find_queries(in, facts, &q);
-    if (res != SAC_OK)
-        return res;
-    const bool      no_object = q.parts.no_object;
-    enum activation kind = are_probabilities(&q) ? ACTIVE_ALREADY
-                           : no_object           ? ACTIVE_SOFTMAX
-                                                 : ACTIVE_SIGMOID;
-    for (int64_t i = 0; i < q.parts.count; i++)
-        emit_query(in, q.boxes + i * q.box_step, q.scores + i * q.score_step,
-                   q.parts.classes + no_object, no_object, kind, emit, sink);
-    return SAC_OK;
-}
-
 static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
                    struct sac_detect_spec *out)
 {
-    struct queries q;
-    if (find_queries(in, facts, &q) != SAC_OK)
+    const struct sac_head_tensor *t = in->tensors;
+    struct parts                  p;
+    if (!find_parts(t, in->count, facts, &p))
         return false;
-    const bool one = q.parts.box == q.parts.score;
+    const bool one = p.box == p.score;
     out->form = SAC_DETECT_QUERIES;
-    out->cells = (int)q.parts.count;
-    out->no_object = q.parts.no_object;
-    out->classes = q.parts.classes;
-    out->box[0] = sac_head_field(in, q.parts.box, 0, q.box_step, 1);
-    out->score[0] = sac_head_field(in, q.parts.score, one ? BOX : 0, q.score_step, 1);
+    out->cells = (int)p.count;
+    out->no_object = p.no_object;
+    out->classes = p.classes;
+    out->box[0] = sac_head_field(in, p.box, 0, one ? t->shape[1] : BOX, 1);
+    out->score[0] = sac_head_field(in, p.score, one ? BOX : 0, one ? t->shape[1] : p.columns, 1);
     return true;
 }
 
@@ -247,6 +158,5 @@ const struct sac_head sac_head_detr = {
     .recognise = recognise,
     .class_count = class_count,
     .defaults = defaults,
-    .decode = decode,
     .layout = layout,
 };

@@ -70,27 +70,6 @@ static void defaults(const struct sac_head_view *v, struct sac_preprocess *pre)
         sac_head_normalise(pre, SAC_ORDER_RGB);
 }
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
-                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
-{
-    (void)self;
-    const struct sac_head_tensor *t = &in->tensors[0];
-    struct row                    row;
-    if (!find_row(t, in->count, facts, &row))
-        return SAC_ERR_FORMAT;
-    for (int64_t i = 0, n = sac_head_rows(t, row.columns); i < n; i++) {
-        const float *p = t->data + i * row.columns, *b = p + row.box;
-        const float  label = p[row.label];
-        if (!(p[row.score] >= in->score_min) || !(label >= 0 && label < 1e6f))
-            continue;
-        struct sac_detection det = {b[0], b[1], b[2], b[3], p[row.score], (int)label};
-        if (row.shares)
-            sac_head_box_of_shares(in, b, &det);
-        emit(sink, &det);
-    }
-    return SAC_OK;
-}
-
 static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
                    struct sac_detect_spec *out)
 {
@@ -115,6 +94,5 @@ const struct sac_head sac_head_end2end = {
     .recognise = recognise,
     .defaults = defaults,
     .unread = unread,
-    .decode = decode,
     .layout = layout,
 };

@@ -97,18 +97,14 @@ static sac_result send(sac_device *dev, enum sac_feed_kind kind, int64_t width, 
 {
     const struct sac_tensor_desc *desc = sac_tensor_describe(t);
     const size_t                  bytes = (size_t)sac_tensor_desc_bytes(desc);
-    if (dev->ops->host_memory) {
-        fill(kind, desc, width, height, sac_tensor_data(t));
-        return SAC_OK;
-    }
-    void *host = sac_alloc(bytes);
-    if (!host)
-        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for an input of %zu bytes", bytes);
-    fill(kind, desc, width, height, host);
-    sac_result res =
-        sac_device_copy(dev, NULL, sac_tensor_data(t), host, bytes, SAC_COPY_HOST_TO_DEVICE,
-                        SAC_COPY_COMMANDS, "an input beside the picture");
-    sac_free(host);
+    struct sac_mirror             host = {NULL, NULL};
+    sac_result res = sac_mirror_open(dev, sac_tensor_data(t), bytes, "detector side input", &host);
+    if (res != SAC_OK)
+        return res;
+    fill(kind, desc, width, height, host.data);
+    res = sac_device_copy(dev, NULL, sac_tensor_data(t), host.data, bytes, SAC_COPY_HOST_TO_DEVICE,
+                          SAC_COPY_COMMANDS, "an input beside the picture");
+    sac_mirror_close(&host);
     return res;
 }
 

@@ -51,7 +51,7 @@ void sac_head_names(char *out, size_t size)
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < SAC_COUNT(heads) && used < size; i++)
-        if (heads[i]->decode)
+        if (heads[i]->layout)
             used +=
                 (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", heads[i]->name);
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include <saccade/head.h>
-#include "base/base.h"
+#include "device/device.h"
 #include "heads/feed.h"
 
 enum { SAC_HEAD_OUTPUTS_MAX = 16 };
@@ -73,13 +73,9 @@ struct sac_head {
     /* What a prediction has beside its box and classes, which is not read: "mask coefficients";
      * NULL: nothing. NULL: the head's predictions never do. */
     const char *(*unread)(const struct sac_head_view *view);
-    /* Emit the boxes of one image, in pixels of the network's input, of at least in->score_min.
-     * SAC_ERR_FORMAT: the shapes are not the head's. NULL: no boxes (embeddings). */
-    sac_result (*decode)(const struct sac_head *self, const struct sac_head_input *in,
-                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink);
-    /* The same for a device that decodes by itself (vision/detect.h): fill form, cells, classes and
+    /* What the numbers of one image's outputs mean (vision/detect.h): fill form, cells, classes and
      * where the numbers are; in has no data. false: the shapes are not the head's. NULL: a plug-in,
-     * which is decoded on the host. */
+     * which decodes by itself, or a head without boxes (embeddings). */
     bool (*layout)(const struct sac_head_input *in, const struct sac_head_facts *facts,
                    struct sac_detect_spec *out);
     const struct sac_head_plugin *plugin; /* of a head from a shared object */
@@ -116,6 +112,10 @@ struct sac_head_library {
 };
 sac_result sac_head_library_open(sac_context *ctx, const char *path, struct sac_head_library *out);
 void       sac_head_library_close(struct sac_head_library *lib);
+/* Emit the boxes of one image, in pixels of the network's input, of at least in->score_min.
+ * SAC_ERR_FORMAT: the shapes are not the plug-in's. */
+sac_result sac_head_plugin_decode(const struct sac_head *head, const struct sac_head_input *in,
+                                  sac_head_emit emit, void *sink);
 
 /* grid.c: the cells of feature maps, finest stride first, each row by row. */
 enum { SAC_GRID_LEVELS_MAX = 4 };
@@ -131,16 +131,11 @@ struct sac_grid sac_grid_of(int width, int height, int levels);
 /* layout.c: the numbers of cells in tensor number `index` of a head's input. */
 struct sac_detect_field sac_head_field(const struct sac_head_input *in, int index, int64_t first,
                                        int64_t cell, int64_t number);
-/* Is there room for so many on a device? */
-bool sac_head_has_room(int64_t cells, int64_t classes);
 /* How many rows of `columns` numbers the tensor has, however many dimensions stand before them: a
  * single row may have lost its own. -1: it has other rows; SAC_DIM_UNKNOWN is -1 too, so a view
  * asks sac_head_has_columns. */
 int64_t sac_head_rows(const struct sac_head_tensor *t, int64_t columns);
 bool    sac_head_has_columns(const struct sac_head_tensor *t, int64_t columns);
-/* Centre x, y, width, height as shares of the input: the corners in its pixels. */
-void sac_head_box_of_shares(const struct sac_head_input *in, const float *box,
-                            struct sac_detection *out);
 /* "none" where out is empty. */
 void sac_head_shapes_text(const struct sac_head_tensor *t, int count, char *out, size_t size);
 
@@ -197,20 +192,18 @@ sac_result sac_contract_apply_text(sac_context *ctx, struct sac_model_contract *
 sac_result sac_contract_apply_yaml(sac_context *ctx, const char *where, FILE *file,
                                    struct sac_model_contract *io);
 
-/* outputs.c: the outputs of one run as the heads want them, in host memory, float32, per image. */
+/* outputs.c: the outputs of one run for who decodes on the host: float32, per image. */
 struct sac_head_outputs {
     sac_device            *dev;
     int                    images, count;
     struct sac_head_tensor tensor[SAC_HEAD_OUTPUTS_MAX]; /* of image 0 */
     size_t                 image_elements[SAC_HEAD_OUTPUTS_MAX];
     struct {
-        float *data;
-        size_t capacity;
-    } host[SAC_HEAD_OUTPUTS_MAX]; /* copies, kept from run to run */
-    struct {
-        uint8_t *data;
-        size_t   capacity;
-    } staging;
+        struct sac_mirror mirror; /* of the latest run's */
+        float            *data;   /* other numbers than float32, widened; kept from run to run */
+        size_t            capacity;
+    } host[SAC_HEAD_OUTPUTS_MAX];
+    bool copied; /* the mirrors are not the outputs themselves */
 };
 sac_result sac_head_outputs_load(struct sac_head_outputs *o, sac_device *dev,
                                  const sac_model *model, sac_tensor *const *out, int images);

@@ -14,11 +14,6 @@ struct sac_detect_field sac_head_field(const struct sac_head_input *in, int inde
     return f;
 }
 
-bool sac_head_has_room(int64_t cells, int64_t classes)
-{
-    return cells <= SAC_DETECT_CELLS_MAX && classes <= SAC_DETECT_CLASSES_MAX;
-}
-
 bool sac_head_has_columns(const struct sac_head_tensor *t, int64_t columns)
 {
     return t->rank > 0 && t->shape[t->rank - 1] == columns;
@@ -32,16 +27,6 @@ int64_t sac_head_rows(const struct sac_head_tensor *t, int64_t columns)
     for (int i = 0; i < t->rank - 1; i++)
         rows *= t->shape[i];
     return rows;
-}
-
-void sac_head_box_of_shares(const struct sac_head_input *in, const float *box,
-                            struct sac_detection *out)
-{
-    const float w = (float)in->input_width, h = (float)in->input_height;
-    out->x0 = (box[0] - box[2] / 2) * w;
-    out->y0 = (box[1] - box[3] / 2) * h;
-    out->x1 = (box[0] + box[2] / 2) * w;
-    out->y1 = (box[1] + box[3] / 2) * h;
 }
 
 void sac_head_shapes_text(const struct sac_head_tensor *t, int count, char *out, size_t size)

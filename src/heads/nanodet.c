@@ -14,13 +14,12 @@ enum { BINS = 8, BINS_MAX = 64 };
 
 /* One feature map of cells. */
 struct level {
-    int          stride, columns, rows;
-    float        offset; /* of the point in its cell, in cells */
-    const float *scores, *edges;
-    int64_t      score_step, edge_step;
-    int          classes, bins;
-    int          score_tensor, edge_tensor;
-    int64_t      first; /* element of image 0 at which the tensors' part of this map begins */
+    int64_t cells;
+    float   offset; /* of the point in its cell, in cells */
+    int64_t score_step, edge_step;
+    int     classes, bins;
+    int     score_tensor, edge_tensor;
+    int64_t first; /* element of image 0 at which the tensors' part of this map begins */
 };
 
 /* ---- shapes ---- */
@@ -108,158 +107,77 @@ static void defaults(const struct sac_head_view *v, struct sac_preprocess *pre)
     sac_head_normalise(pre, SAC_ORDER_BGR);
 }
 
-/* ---- boxes ---- */
+/* ---- where the numbers are ---- */
 
-/* The mean of a distribution given by logits, in cells. */
-static float expected_bin(const float *logits, int bins)
-{
-    float top = logits[0], sum = 0, weighted = 0;
-    for (int i = 1; i < bins; i++)
-        top = SAC_MAX(top, logits[i]);
-    for (int i = 0; i < bins; i++) {
-        float p = sac_exp(logits[i] - top);
-        sum += p;
-        weighted += p * (float)i;
-    }
-    return weighted / sum;
-}
-
-static void box_of_cell(const struct level *l, int x, int y, const float *edges,
-                        struct sac_detection *out)
-{
-    float s = (float)l->stride, px = ((float)x + l->offset) * s, py = ((float)y + l->offset) * s;
-    out->x0 = px - s * expected_bin(edges, l->bins);
-    out->y0 = py - s * expected_bin(edges + l->bins, l->bins);
-    out->x1 = px + s * expected_bin(edges + 2 * l->bins, l->bins);
-    out->y1 = py + s * expected_bin(edges + 3 * l->bins, l->bins);
-}
-
-/* Exports mostly end in a sigmoid; logits show by values outside 0..1. */
-static bool are_logits(const struct level *l)
-{
-    for (int64_t i = 0; i < (int64_t)l->columns * l->rows; i++)
-        for (int c = 0; c < l->classes; c++) {
-            float v = l->scores[i * l->score_step + c];
-            if (v < 0 || v > 1)
-                return true;
-        }
-    return false;
-}
-
-static void emit_level(const struct level *l, bool logits, float score_min, sac_head_emit emit,
-                       void *sink)
-{
-    for (int cell = 0; cell < l->columns * l->rows; cell++) {
-        const float         *scores = l->scores + cell * l->score_step;
-        struct sac_detection det;
-        bool                 placed = false;
-        for (det.class_id = 0; det.class_id < l->classes; det.class_id++) {
-            float v = scores[det.class_id];
-            det.score = logits ? sac_sigmoid(v) : v;
-            if (!(det.score >= score_min))
-                continue;
-            if (!placed)
-                box_of_cell(l, cell % l->columns, cell / l->columns, l->edges + cell * l->edge_step,
-                            &det);
-            placed = true;
-            emit(sink, &det);
-        }
-    }
-}
-
-static sac_result levels_of_one(const struct sac_head_input *in, int names, struct level *level,
-                                int *count)
+static bool levels_of_one(const struct sac_head_input *in, int names, struct level *level,
+                          int *count)
 {
     const struct sac_head_tensor *t = &in->tensors[0];
     *count = t->rank == 2 ? concat_levels(t->shape[0], in->input_width, in->input_height) : 0;
     int classes = t->rank == 2 ? classes_of(t->shape[1], names) : 0;
     if (!*count || classes < 1)
-        return SAC_ERR_FORMAT;
+        return false;
     struct sac_grid g = sac_grid_of(in->input_width, in->input_height, *count);
     int64_t         first = 0;
     for (int i = 0; i < *count; i++) {
-        level[i] = (struct level){.stride = g.stride[i],
-                                  .columns = g.columns[i],
-                                  .rows = g.rows[i],
+        level[i] = (struct level){.cells = (int64_t)g.columns[i] * g.rows[i],
                                   .first = first,
-                                  .scores = t->data ? t->data + first : NULL,
-                                  .edges = t->data ? t->data + first + classes : NULL,
                                   .score_step = t->shape[1],
                                   .edge_step = t->shape[1],
                                   .classes = classes,
                                   .bins = (int)(t->shape[1] - classes) / 4};
-        first += (int64_t)g.columns[i] * g.rows[i] * t->shape[1];
+        first += level[i].cells * t->shape[1];
     }
-    return SAC_OK;
+    return true;
 }
 
-static sac_result levels_of_many(const struct sac_head_input *in, struct level *level, int *count)
+static bool levels_of_many(const struct sac_head_input *in, struct level *level, int *count)
 {
     int classes = 0;
     if (!is_split(in->tensors, in->count, in->input_width, in->input_height, &classes))
-        return SAC_ERR_FORMAT;
+        return false;
     struct sac_grid g = sac_grid_of(in->input_width, in->input_height, in->count / 2);
     *count = g.levels;
     for (int i = 0; i < g.levels; i++) {
         const struct sac_head_tensor *pair[2] = {NULL, NULL};
         if (!find_pair(in->tensors, in->count, (int64_t)g.columns[i] * g.rows[i], pair) ||
             pair[0]->shape[1] != classes)
-            return SAC_ERR_FORMAT;
-        level[i] = (struct level){.stride = g.stride[i],
-                                  .columns = g.columns[i],
-                                  .rows = g.rows[i],
+            return false;
+        level[i] = (struct level){.cells = (int64_t)g.columns[i] * g.rows[i],
                                   .offset = 0.5f,
                                   .score_tensor = (int)(pair[0] - in->tensors),
                                   .edge_tensor = (int)(pair[1] - in->tensors),
-                                  .scores = pair[0]->data,
-                                  .edges = pair[1]->data,
                                   .score_step = pair[0]->shape[1],
                                   .edge_step = pair[1]->shape[1],
                                   .classes = classes,
                                   .bins = (int)pair[1]->shape[1] / 4};
     }
-    return SAC_OK;
+    return true;
 }
 
-static sac_result levels_of(const struct sac_head_input *in, int names, struct level *level,
-                            int *count)
+static bool levels_of(const struct sac_head_input *in, int names, struct level *level, int *count)
 {
     return in->count == 1 ? levels_of_one(in, names, level, count)
                           : levels_of_many(in, level, count);
 }
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
-                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
-{
-    (void)self;
-    struct level level[SAC_GRID_LEVELS_MAX];
-    int          count = 0;
-    sac_result   res = levels_of(in, facts->names, level, &count);
-    bool         logits = false;
-    for (int i = 0; res == SAC_OK && i < count; i++)
-        logits = logits || are_logits(&level[i]);
-    for (int i = 0; res == SAC_OK && i < count; i++)
-        emit_level(&level[i], logits, in->score_min, emit, sink);
-    return res;
-}
-
 static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
                    struct sac_detect_spec *out)
 {
-    struct level level[SAC_GRID_LEVELS_MAX];
+    struct level level[SAC_GRID_LEVELS_MAX] = {{0}};
     int          count = 0;
     int64_t      cells = 0;
-    if (levels_of(in, facts->names, level, &count) != SAC_OK || in->count > SAC_DETECT_TENSORS_MAX)
+    if (!levels_of(in, facts->names, level, &count) || in->count > SAC_DETECT_TENSORS_MAX)
         return false;
     for (int i = 0; i < count; i++) {
         const struct level *l = &level[i];
-        cells += (int64_t)l->columns * l->rows;
+        cells += l->cells;
         out->score[i] = sac_head_field(in, l->score_tensor, l->first, l->score_step, 1);
         out->box[i] = sac_head_field(in, l->edge_tensor,
                                      l->first + (in->count == 1 ? l->classes : 0), l->edge_step, 1);
     }
     out->form = SAC_DETECT_GFL;
-    out->cells = (int)SAC_MIN(cells, (int64_t)SAC_DETECT_CELLS_MAX);
+    out->cells = (int)SAC_MIN(cells, (int64_t)INT32_MAX);
     out->classes = level[0].classes;
     out->bins = level[0].bins;
     out->offset = level[0].offset;
@@ -277,6 +195,5 @@ const struct sac_head sac_head_nanodet = {
     .recognise = recognise,
     .class_count = class_count,
     .defaults = defaults,
-    .decode = decode,
     .layout = layout,
 };

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network's outputs as the heads want them. On a device that shares the host's memory float32 is
- * used where it lies; everything else is copied, through the ledger, and widened. */
-#include <string.h>
-
+/* A network's outputs for who decodes on the host: float32 is used where the host reads it, other
+ * numbers are widened. */
 #include "device/device.h"
 #include "engine/ops/op.h"
 #include "heads/heads.h"
@@ -10,7 +8,6 @@
 static bool widen(enum sac_dtype dtype, const void *in, size_t n, float *out)
 {
     switch (dtype) {
-    case SAC_F32: memcpy(out, in, n * sizeof *out); return true;
     case SAC_F16:
         for (size_t i = 0; i < n; i++)
             out[i] = sac_half_to_float(((const uint16_t *)in)[i]);
@@ -27,21 +24,19 @@ static bool widen(enum sac_dtype dtype, const void *in, size_t n, float *out)
     }
 }
 
-/* Host address of a tensor's bytes. */
-static sac_result to_host(struct sac_head_outputs *o, const sac_tensor *t, size_t bytes,
-                          const void **out)
+/* Where the host reads output i. */
+static sac_result to_host(struct sac_head_outputs *o, const sac_tensor *t, int i)
 {
-    if (o->dev->ops->host_memory) {
-        *out = sac_tensor_data(t);
-        return SAC_OK;
-    }
-    if (!sac_grow((void **)&o->staging.data, &o->staging.capacity, bytes, 1))
-        return SAC_FAIL(o->dev->ctx, SAC_ERR_MEMORY, "no memory for %zu bytes of outputs", bytes);
-    char what[160];
+    const size_t       bytes = (size_t)sac_tensor_desc_bytes(sac_tensor_describe(t));
+    struct sac_mirror *mirror = &o->host[i].mirror;
+    char               what[160];
+    sac_mirror_close(mirror);
+    sac_result res = sac_mirror_open(o->dev, sac_tensor_data(t), bytes, "outputs", mirror);
+    o->copied = mirror->buf != NULL;
     sac_tensor_name(t, "head: an output for the host", what, sizeof what);
-    sac_result res = sac_device_copy(o->dev, NULL, o->staging.data, sac_tensor_data(t), bytes,
-                                     SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_DOWNLOAD, what);
-    *out = o->staging.data;
+    if (res == SAC_OK)
+        res = sac_device_copy(o->dev, NULL, mirror->data, sac_tensor_data(t), bytes,
+                              SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_DOWNLOAD, what);
     return res;
 }
 
@@ -72,23 +67,21 @@ static sac_result load_one(struct sac_head_outputs *o, const sac_tensor *t, cons
 {
     const struct sac_tensor_desc *d = sac_tensor_describe(t);
     int64_t                       elements = sac_tensor_desc_elements(d);
-    const void                   *data = NULL;
     sac_result                    res = shape_one(o, t, name, i);
     if (res == SAC_OK)
-        res = to_host(o, t, (size_t)sac_tensor_desc_bytes(d), &data);
+        res = to_host(o, t, i);
     if (res != SAC_OK)
         return res;
-    if (d->dtype != SAC_F32 || data != sac_tensor_data(t)) {
-        if (!sac_grow((void **)&o->host[i].data, &o->host[i].capacity, (size_t)elements,
-                      sizeof(float)))
-            return SAC_FAIL(o->dev->ctx, SAC_ERR_MEMORY, "no memory for output '%s'", name);
-        if (!widen(d->dtype, data, (size_t)elements, o->host[i].data))
-            return SAC_FAIL(o->dev->ctx, SAC_ERR_UNSUPPORTED,
-                            "output '%s' is %s; have float32, float16, int32, int64", name,
-                            sac_dtype_name(d->dtype));
-        data = o->host[i].data;
-    }
-    o->tensor[i].data = data;
+    o->tensor[i].data = o->host[i].mirror.data;
+    if (d->dtype == SAC_F32)
+        return SAC_OK;
+    if (!sac_grow((void **)&o->host[i].data, &o->host[i].capacity, (size_t)elements, sizeof(float)))
+        return SAC_FAIL(o->dev->ctx, SAC_ERR_MEMORY, "no memory for output '%s'", name);
+    if (!widen(d->dtype, o->host[i].mirror.data, (size_t)elements, o->host[i].data))
+        return SAC_FAIL(o->dev->ctx, SAC_ERR_UNSUPPORTED,
+                        "output '%s' is %s; have float32, float16, int32, int64", name,
+                        sac_dtype_name(d->dtype));
+    o->tensor[i].data = o->host[i].data;
     return SAC_OK;
 }
 
@@ -129,8 +122,9 @@ void sac_head_outputs_image(const struct sac_head_outputs *o, int image,
 
 void sac_head_outputs_finish(struct sac_head_outputs *o)
 {
-    for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++)
+    for (int i = 0; i < SAC_HEAD_OUTPUTS_MAX; i++) {
+        sac_mirror_close(&o->host[i].mirror);
         sac_free(o->host[i].data);
-    sac_free(o->staging.data);
+    }
     *o = (struct sac_head_outputs){0};
 }

@@ -4,11 +4,10 @@
 
 #include "heads/heads.h"
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
-                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
+sac_result sac_head_plugin_decode(const struct sac_head *head, const struct sac_head_input *in,
+                                  sac_head_emit emit, void *sink)
 {
-    (void)facts;
-    int res = self->plugin->decode(in, emit, sink);
+    int res = head->plugin->decode(in, emit, sink);
     return res < 0 ? (sac_result)res : SAC_OK;
 }
 
@@ -47,7 +46,6 @@ sac_result sac_head_library_open(sac_context *ctx, const char *path, struct sac_
                  .what = "from a shared object",
                  .wants = "what the plug-in documents",
                  .needs_nms = p->needs_nms != 0,
-                 .decode = decode,
                  .plugin = p},
     };
     return SAC_OK;

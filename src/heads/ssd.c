@@ -28,25 +28,6 @@ static bool has_rows(const struct sac_head_input *in)
            sac_head_has_columns(&in->tensors[0], COLUMNS);
 }
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
-                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
-{
-    (void)self, (void)facts;
-    const struct sac_head_tensor *t = &in->tensors[0];
-    if (!has_rows(in))
-        return SAC_ERR_FORMAT;
-    float w = (float)in->input_width, h = (float)in->input_height;
-    for (int64_t i = 0, n = sac_head_rows(t, COLUMNS); i < n; i++) {
-        const float *p = t->data + i * COLUMNS;
-        if (p[0] < 0)
-            break;
-        if (p[2] >= in->score_min && p[1] >= 0 && p[1] < 1e6f)
-            emit(sink,
-                 &(struct sac_detection){p[3] * w, p[4] * h, p[5] * w, p[6] * h, p[2], (int)p[1]});
-    }
-    return SAC_OK;
-}
-
 static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
                    struct sac_detect_spec *out)
 {
@@ -71,6 +52,5 @@ const struct sac_head sac_head_ssd = {
     .needs_nms = false,
     .recognise = recognise,
     .defaults = defaults,
-    .decode = decode,
     .layout = layout,
 };

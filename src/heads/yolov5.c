@@ -4,7 +4,7 @@
 #include "vision/detect.h"
 #include "heads/heads.h"
 
-enum { BOX = 4, CLASSES = 5, ANCHORS = 3 };
+enum { CLASSES = 5, ANCHORS = 3 };
 
 static bool is_row_count(int64_t rows, int width, int height)
 {
@@ -48,29 +48,6 @@ static const char *unread(const struct sac_head_view *v)
     return classes >= 0 && t->shape[1] > CLASSES + classes ? sac_head_beside_name(v) : NULL;
 }
 
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
-                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
-{
-    (void)self;
-    const struct sac_head_tensor *t = &in->tensors[0];
-    const int                     classes = classes_of(t, in->count, facts);
-    if (classes < 0)
-        return SAC_ERR_FORMAT;
-    for (int64_t i = 0; i < t->shape[0]; i++) {
-        const float *p = t->data + i * t->shape[1];
-        if (!(p[BOX] >= in->score_min))
-            continue;
-        struct sac_detection det = {
-            p[0] - p[2] * 0.5f, p[1] - p[3] * 0.5f, p[0] + p[2] * 0.5f, p[1] + p[3] * 0.5f, 0, 0};
-        for (det.class_id = 0; det.class_id < classes; det.class_id++) {
-            det.score = p[BOX] * p[CLASSES + det.class_id];
-            if (det.score >= in->score_min)
-                emit(sink, &det);
-        }
-    }
-    return SAC_OK;
-}
-
 static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
                    struct sac_detect_spec *out)
 {
@@ -95,6 +72,5 @@ const struct sac_head sac_head_yolov5 = {
     .recognise = recognise,
     .class_count = class_count,
     .unread = unread,
-    .decode = decode,
     .layout = layout,
 };

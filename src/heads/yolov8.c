@@ -83,43 +83,6 @@ static const char *unread(const struct sac_head_view *v)
                : NULL;
 }
 
-/* Number k of prediction i is at data[k * step_k + i * step_i]. */
-static void emit_cell(const float *data, int64_t step_k, int classes, float score_min,
-                      sac_head_emit emit, void *sink)
-{
-    struct sac_detection det;
-    bool                 placed = false;
-    for (det.class_id = 0; det.class_id < classes; det.class_id++) {
-        det.score = data[(CLASSES + det.class_id) * step_k];
-        if (!(det.score >= score_min))
-            continue;
-        if (!placed) {
-            float cx = data[0], cy = data[step_k], w = data[2 * step_k], h = data[3 * step_k];
-            det.x0 = cx - w * 0.5f;
-            det.y0 = cy - h * 0.5f;
-            det.x1 = cx + w * 0.5f;
-            det.y1 = cy + h * 0.5f;
-            placed = true;
-        }
-        emit(sink, &det);
-    }
-}
-
-static sac_result decode(const struct sac_head *self, const struct sac_head_input *in,
-                         const struct sac_head_facts *facts, sac_head_emit emit, void *sink)
-{
-    (void)self;
-    const float *data = in->tensors[0].data;
-    struct cells c;
-    if (is_oriented(facts) ||
-        !find_cells(in->tensors, in->count, in->input_width, in->input_height, facts, &c))
-        return SAC_ERR_FORMAT;
-    for (int64_t i = 0; i < c.cells; i++)
-        emit_cell(data + i * (c.upright ? 1 : c.numbers), c.upright ? c.cells : 1, c.classes,
-                  in->score_min, emit, sink);
-    return SAC_OK;
-}
-
 static bool layout(const struct sac_head_input *in, const struct sac_head_facts *facts,
                    struct sac_detect_spec *out)
 {
@@ -145,6 +108,5 @@ const struct sac_head sac_head_yolov8 = {
     .recognise = recognise,
     .class_count = class_count,
     .unread = unread,
-    .decode = decode,
     .layout = layout,
 };

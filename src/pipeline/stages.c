@@ -55,9 +55,7 @@ static sac_result open_detector(struct sac_job *job)
     snprintf(job->head, sizeof job->head, "%s", sac_detector_head_name(job->det));
     if (job->ahead) /* a network with a fixed batch takes one frame */
         job->batch_limit = SAC_MIN(job->batch_limit, job->det->batch);
-    if (job->ahead && !job->det->device)
-        res = sac_detector_device_open(job->det);
-    return res == SAC_OK ? copy_classes(job) : res;
+    return copy_classes(job);
 }
 
 static sac_result open_embedder(struct sac_job *job)
@@ -69,7 +67,7 @@ static sac_result open_embedder(struct sac_job *job)
     if (res != SAC_OK)
         return res;
     job->params.tracker.embedding_dim = sac_embedder_dim(job->emb);
-    return job->ahead && !job->emb->device ? sac_embedder_device_open(job->emb) : SAC_OK;
+    return SAC_OK;
 }
 
 /* Create one tracker now, to check its parameters and whether it uses appearance. */

@@ -51,6 +51,7 @@ static const struct sac_device_ops cuda_ops = {
     .batch_step = 4,
     .run_cost = 3,
     .warm_runs = 3,
+    .detect_cells_max = 1 << 17, /* a bit of each is in shared memory */
     .service = cuda_service,
     .open = cuda_open,
     .close = cuda_close,

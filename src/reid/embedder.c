@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An embedder runs crops of one frame through a network and returns rows of length 1, so that the
- * dot product of two rows is their cosine. */
+/* An embedder runs crops through a network and returns rows of length 1, so that the dot product of
+ * two rows is their cosine: crops of all frames of a batch in one launch, as few runs of the
+ * network as its buckets allow, rows normalised on the device. */
 #include <math.h>
 #include <string.h>
 
 #include "vision/embed.h"
 #include "vision/fit.h"
 #include "reid/embedder.h"
+
+enum { STORE_ROWS_MIN = 64, STORE_BYTES_MAX = 64 << 20 };
 
 struct sac_embedder_params sac_embedder_params_default(void)
 {
@@ -45,7 +48,8 @@ static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_par
                         pre->height, path, view.width, view.height);
     emb->dim = (int)view.output[0].desc.shape[1];
     emb->batch = sac_model_batches(emb->model) ? p->batch_max : 1;
-    return sac_embedder_device_open(emb);
+    return sac_buckets_init(&emb->buckets, emb->dev, emb->model, pre, NULL, emb->batch, false,
+                            "embedder input");
 }
 
 sac_result sac_embedder_create(sac_device *dev, const char *model_path,
@@ -79,7 +83,15 @@ void sac_embedder_destroy(sac_embedder **emb_at)
     struct sac_embedder *emb = emb_at ? *emb_at : NULL;
     if (!emb)
         return;
-    sac_embedder_device_close(emb);
+    sac_buckets_finish(&emb->buckets); /* waits for what is queued */
+    sac_feature_store_close(&emb->store);
+    for (int i = 0; i < SAC_EMBEDDER_SLOTS; i++) {
+        for (size_t k = 0; k < emb->slots[i].mark_capacity; k++)
+            sac_marks_destroy(emb->dev, &emb->slots[i].marks[k]);
+        sac_free(emb->slots[i].marks);
+    }
+    sac_free(emb->jobs);
+    sac_free(emb->frames);
     sac_model_contract_finish(&emb->contract);
     sac_model_unref(&emb->model);
     sac_device_unref(&emb->dev);
@@ -87,17 +99,203 @@ void sac_embedder_destroy(sac_embedder **emb_at)
     *emb_at = NULL;
 }
 
-/* ---- a run ---- */
+/* ---- before the first call ---- */
+
+sac_result sac_embedder_warm_up(struct sac_embedder *emb)
+{
+    return sac_buckets_warm_up(&emb->buckets);
+}
+
+sac_result sac_embedder_reserve(struct sac_embedder *emb, size_t boxes)
+{
+    const size_t most = STORE_BYTES_MAX / ((size_t)emb->dim * sizeof(float));
+    sac_result   res = SAC_ERR_MEMORY;
+    for (size_t rows = SAC_MIN(boxes, most); res != SAC_OK && rows >= STORE_ROWS_MIN; rows /= 2) {
+        sac_error_clear(emb->dev->ctx);
+        res = sac_feature_store_open(emb->dev, rows, emb->dim, &emb->store);
+    }
+    sac_error_clear(emb->dev->ctx); /* the pool may have memory later */
+    return emb->store ? emb->dev->ops->stream_after(emb->dev, emb->buckets.stream, NULL) : SAC_OK;
+}
+
+void sac_embedder_time(struct sac_embedder *emb, bool on)
+{
+    emb->timed = on;
+}
+
+/* ---- marks ---- */
+
+/* The next run's marks; NULL: nothing is measured. Marks beyond the count are from earlier calls,
+ * or zero. */
+static sac_result next_marks(struct sac_embedder *emb, struct sac_embedder_slot *slot,
+                             struct sac_marks **out)
+{
+    const size_t had = slot->mark_capacity;
+    *out = NULL;
+    if (!emb->timed)
+        return SAC_OK;
+    if (!sac_grow((void **)&slot->marks, &slot->mark_capacity, slot->mark_count + 1,
+                  sizeof *slot->marks))
+        return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory to measure an embedder");
+    for (size_t i = had; i < slot->mark_capacity; i++)
+        slot->marks[i] = (struct sac_marks){{NULL}};
+    struct sac_marks *marks = &slot->marks[slot->mark_count];
+    sac_result        res = marks->at[0] ? SAC_OK : sac_marks_create(emb->dev, marks);
+    if (res == SAC_OK) {
+        slot->mark_count++;
+        *out = marks;
+    }
+    return res;
+}
+
+bool sac_embedder_take_gpu_ns(struct sac_embedder *emb, int64_t *ns)
+{
+    for (; emb->taken < emb->begun; emb->taken++) {
+        const struct sac_embedder_slot *slot = &emb->slots[emb->taken % SAC_EMBEDDER_SLOTS];
+        int64_t                         parts[SAC_MARK_COUNT - 1] = {0};
+        bool                            known = slot->mark_count > 0;
+        if (known &&
+            !emb->dev->ops->event_reached(slot->marks[slot->mark_count - 1].at[SAC_MARK_END]))
+            return false;
+        for (size_t i = 0; i < slot->mark_count; i++)
+            known = known && sac_marks_add(emb->dev, &slot->marks[i], parts) == SAC_OK;
+        if (!known)
+            continue;
+        *ns = parts[0] + parts[1] + parts[2];
+        emb->taken++;
+        return true;
+    }
+    return false;
+}
+
+/* The slot of a new call. Its previous marks were read, or are discarded. */
+static struct sac_embedder_slot *next_slot(struct sac_embedder *emb)
+{
+    struct sac_embedder_slot *slot = &emb->slots[emb->begun++ % SAC_EMBEDDER_SLOTS];
+    if (emb->begun - emb->taken > SAC_EMBEDDER_SLOTS)
+        emb->taken = emb->begun - SAC_EMBEDDER_SLOTS;
+    slot->mark_count = 0;
+    return slot;
+}
+
+/* ---- a call ---- */
+
+static sac_result make_jobs(struct sac_embedder *emb, sac_frame *const *frames,
+                            const struct sac_detection *boxes, int n)
+{
+    if (!sac_grow((void **)&emb->jobs, &emb->jobs_capacity, (size_t)n, sizeof *emb->jobs))
+        return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for %d crops", n);
+    for (int i = 0; i < n; i++)
+        emb->jobs[i] = (struct sac_preprocess_job){
+            frames[i], sac_crop_of_box(&boxes[i], frames[i]->width, frames[i]->height)};
+    return SAC_OK;
+}
+
+/* Copies a run's rows to their place, normalised to length 1. */
+static sac_result take_rows(struct sac_embedder *emb, const struct sac_bucket *bucket, int n,
+                            float *rows)
+{
+    const struct sac_tensor_desc *desc = sac_tensor_describe(bucket->out[0]);
+    if (sac_tensor_desc_elements(desc) != (int64_t)bucket->size * emb->dim)
+        return SAC_FAIL(emb->dev->ctx, SAC_ERR_FORMAT,
+                        "%s: rows of %lld numbers; its graph promised %d",
+                        sac_model_path(emb->model),
+                        (long long)(sac_tensor_desc_elements(desc) / bucket->size), emb->dim);
+    return sac_embed_normalise(emb->dev, emb->buckets.stream, sac_tensor_data(bucket->out[0]),
+                               desc->dtype, n, emb->dim, rows);
+}
+
+static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_features *f)
+{
+    struct sac_embedder_slot *slot = next_slot(emb);
+    sac_result                res = SAC_OK;
+    for (int done = 0, n; done < total && res == SAC_OK; done += n) {
+        struct sac_bucket *bucket = sac_buckets_next(&emb->buckets, total - done, &n);
+        struct sac_marks  *marks;
+        res = next_marks(emb, slot, &marks);
+        if (res == SAC_OK)
+            res = sac_bucket_run(&emb->buckets, bucket, emb->jobs + done, n, marks, &emb->times);
+        const int64_t made_ns = sac_time_ns();
+        if (res == SAC_OK)
+            res = take_rows(emb, bucket, n, sac_features_data(f) + (size_t)done * (size_t)emb->dim);
+        emb->times.head_ns += sac_time_ns() - made_ns;
+        if (res == SAC_OK && marks)
+            res = emb->dev->ops->event_record(marks->at[SAC_MARK_END], emb->buckets.stream);
+        if (res != SAC_OK)
+            slot->mark_count = 0;
+    }
+    return res;
+}
+
+static sac_result take_room(struct sac_embedder *emb, int n, bool wait, struct sac_features **out)
+{
+    if (emb->store && sac_feature_store_take(emb->store, n, wait, out))
+        return SAC_OK;
+    sac_result res = sac_features_create(emb->dev, n, emb->dim, out);
+    /* Work queued on the device's own stream may still use this memory. */
+    return res == SAC_OK ? emb->dev->ops->stream_after(emb->dev, emb->buckets.stream, NULL) : res;
+}
+
+sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames,
+                              const struct sac_detection *boxes, int n, bool wait,
+                              struct sac_features **out)
+{
+    struct sac_features *f = NULL;
+    struct sac_stream   *stream = emb->buckets.stream;
+    sac_result           res = make_jobs(emb, frames, boxes, n);
+    if (res == SAC_OK)
+        res = take_room(emb, n, wait, &f);
+    if (res == SAC_OK)
+        res = queue_runs(emb, n, f);
+    if (f) {
+        if (f->rows)
+            sac_buffer_used(f->rows, stream);
+        sac_result recorded = emb->dev->ops->event_record(f->ready, stream);
+        res = res == SAC_OK ? recorded : res;
+    }
+    if (res == SAC_OK)
+        *out = f;
+    else
+        sac_features_unref(&f);
+    return res;
+}
+
+/* ---- the public run ---- */
+
+/* Copies what a call has queued to the caller's rows. */
+static sac_result fetch_rows(struct sac_embedder *emb, const struct sac_features *f, float *out)
+{
+    const int64_t begun_ns = sac_time_ns();
+    const size_t  bytes = (size_t)f->count * (size_t)emb->dim * sizeof *out;
+    sac_result    res = sac_device_copy(emb->dev, emb->buckets.stream, out, sac_features_data(f),
+                                        bytes, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_DOWNLOAD,
+                                        "embeddings for the host");
+    if (res == SAC_OK)
+        res = emb->dev->ops->stream_wait(emb->buckets.stream);
+    emb->times.inference_ns += sac_time_ns() - begun_ns;
+    return res;
+}
 
 sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                             const struct sac_detection *boxes, size_t n, float *out)
 {
+    struct sac_features *f = NULL;
     SAC_NEEDS(emb ? emb->dev->ctx : NULL, emb);
     SAC_NEEDS(emb ? emb->dev->ctx : NULL, frame);
     SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, boxes, n);
     SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, out, n);
     emb->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
-    return sac_embedder_run_there(emb, frame, boxes, n, out);
+    if (n == 0)
+        return SAC_OK;
+    if (!sac_grow((void **)&emb->frames, &emb->frames_capacity, n, sizeof(*emb->frames)))
+        return SAC_FAIL(emb->dev->ctx, SAC_ERR_MEMORY, "no memory for %zu crops", n);
+    for (size_t i = 0; i < n; i++)
+        emb->frames[i] = (sac_frame *)frame;
+    sac_result res = sac_embedder_queue(emb, emb->frames, boxes, (int)n, false, &f);
+    if (res == SAC_OK)
+        res = fetch_rows(emb, f, out);
+    sac_features_unref(&f);
+    return res;
 }
 
 /* ---- questions ---- */

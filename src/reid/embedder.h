@@ -15,8 +15,13 @@ struct sac_embedder_slot {
     size_t            mark_count, mark_capacity;
 };
 
-struct sac_embedder_device {
+struct sac_embedder {
+    sac_device                *dev;
+    sac_model                 *model;
+    struct sac_model_contract  contract;
+    int                        dim, batch;
     struct sac_buckets         buckets;
+    struct sac_run_times       times; /* of the calls since the latest public run began */
     struct sac_preprocess_job *jobs;
     size_t                     jobs_capacity;
     sac_frame                **frames; /* of the public run's boxes */
@@ -27,18 +32,6 @@ struct sac_embedder_device {
     struct sac_feature_store  *store;        /* NULL: every call allocates from the pool */
 };
 
-struct sac_embedder {
-    sac_device                 *dev;
-    sac_model                  *model;
-    struct sac_model_contract   contract;
-    int                         dim, batch;
-    struct sac_run_times        times;
-    struct sac_embedder_device *device;
-};
-
-/* embedder_device.c */
-sac_result sac_embedder_device_open(struct sac_embedder *emb);
-void       sac_embedder_device_close(struct sac_embedder *emb); /* waits for what is queued */
 sac_result sac_embedder_warm_up(struct sac_embedder *emb);
 void       sac_embedder_time(struct sac_embedder *emb, bool on);
 /* Reserves memory for the rows of up to this many boxes per call, or less where memory is short, so
@@ -54,8 +47,5 @@ sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames
                               struct sac_features **out);
 /* The device's time for an earlier call, each once, in order; false: no timed call is done. */
 bool sac_embedder_take_gpu_ns(struct sac_embedder *emb, int64_t *ns);
-/* The public run. */
-sac_result sac_embedder_run_there(struct sac_embedder *emb, const sac_frame *frame,
-                                  const struct sac_detection *boxes, size_t n, float *out);
 
 #endif

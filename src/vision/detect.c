@@ -4,21 +4,20 @@
 /* Boxes of an image that the first copy brings: most scenes need no second one. */
 enum { BOXES_USUAL = 24 };
 
-static bool is_number(enum sac_dtype dtype, bool whole)
+static bool is_number(enum sac_dtype dtype)
 {
-    return dtype == SAC_F32 || dtype == SAC_F16 ||
-           (whole && (dtype == SAC_I32 || dtype == SAC_I64));
+    return dtype == SAC_F32 || dtype == SAC_F16 || dtype == SAC_I32 || dtype == SAC_I64;
 }
 
 static sac_result check_field(sac_device *dev, const struct sac_detect_spec *s,
-                              const struct sac_detect_field *f, bool whole)
+                              const struct sac_detect_field *f)
 {
     if (f->tensor < 0 || f->tensor >= s->tensor_count)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "head: tensor %d of %d", f->tensor, s->tensor_count);
-    if (!is_number(f->dtype, whole))
+    if (!is_number(f->dtype))
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
-                        "head: outputs of %s; have float32, float16%s", sac_dtype_name(f->dtype),
-                        whole ? ", int32, int64" : "");
+                        "head: outputs of %s; have float32, float16, int32, int64",
+                        sac_dtype_name(f->dtype));
     return SAC_OK;
 }
 
@@ -32,13 +31,13 @@ static sac_result check_fields(sac_device *dev, const struct sac_detect_spec *s)
     for (int i = 0; i < levels && res == SAC_OK; i++) {
         if (i > 0 && s->score[i].dtype == SAC_DTYPE_NONE) /* the network has fewer */
             break;
-        res = check_field(dev, s, &s->box[i], false);
+        res = check_field(dev, s, &s->box[i]);
         if (res == SAC_OK)
-            res = check_field(dev, s, &s->score[i], false);
+            res = check_field(dev, s, &s->score[i]);
     }
     if (res == SAC_OK && rows)
-        res = check_field(dev, s, &s->label, true);
-    return res == SAC_OK && s->ended ? check_field(dev, s, &s->end, false) : res;
+        res = check_field(dev, s, &s->label);
+    return res == SAC_OK && s->ended ? check_field(dev, s, &s->end) : res;
 }
 
 void sac_detect_set_dtypes(struct sac_detect_spec *s, const enum sac_dtype *dtypes)
@@ -53,6 +52,11 @@ void sac_detect_set_dtypes(struct sac_detect_spec *s, const enum sac_dtype *dtyp
             fields[i]->dtype = dtypes[fields[i]->tensor];
 }
 
+bool sac_detect_has_room(const sac_device *dev, const struct sac_detect_spec *s)
+{
+    return dev->ops->detect_cells_max == 0 || s->cells <= dev->ops->detect_cells_max;
+}
+
 sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
                           const struct sac_detect_spec *s, const void *const *tensors,
                           const struct sac_fit_map *maps, int n, void *out)
@@ -61,12 +65,10 @@ sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
     sac_result res = check_fields(dev, s);
     if (res != SAC_OK)
         return res;
-    if (s->cells < 0 || s->cells > SAC_DETECT_CELLS_MAX || s->classes < !rows ||
-        s->classes > SAC_DETECT_CLASSES_MAX)
+    if (s->cells < 0 || !sac_detect_has_room(dev, s) || s->classes < !rows)
         return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
-                        "head: %d cells with %d classes; up to %d and %d have room on a device",
-                        s->cells, s->classes, (int)SAC_DETECT_CELLS_MAX,
-                        (int)SAC_DETECT_CLASSES_MAX);
+                        "head: %d cells with %d classes; up to %d cells have room on %s", s->cells,
+                        s->classes, dev->ops->detect_cells_max, dev->name);
     if (s->keep < 1 || s->keep > SAC_MAX(s->cells, 1) || n < 0)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "head: %d boxes of %d images", s->keep, n);
     return n ? dev->ops->vision->detect(dev, stream, s, tensors, maps, n, out) : SAC_OK;

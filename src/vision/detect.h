@@ -24,19 +24,17 @@ enum sac_detect_form {
 };
 
 enum {
-    SAC_DETECT_CLASSES_MAX = 2048,
-    SAC_DETECT_CELLS_MAX = 1 << 17,
+    SAC_DETECT_CLASSES_MAX = 2048, /* that can be asked for by number */
     SAC_DETECT_LEVELS_MAX = 4,
-    SAC_DETECT_TENSORS_MAX = 8
+    SAC_DETECT_TENSORS_MAX = 16
 };
 
 /* Numbers of one kind: number k of cell c of image i is at first + i * image + c * cell + k *
  * number. */
 struct sac_detect_field {
     int            tensor;
-    enum sac_dtype dtype; /* SAC_F32, SAC_F16; also SAC_I32, SAC_I64 where classes come as numbers
-                           */
-    int64_t first, image, cell, number; /* elements */
+    enum sac_dtype dtype;                      /* SAC_F32, SAC_F16, SAC_I32, SAC_I64 */
+    int64_t        first, image, cell, number; /* elements */
 };
 
 /* Boxes of ROWS in pixels of the input, as shares of it, or in pixels once any number exceeds 2. */
@@ -434,11 +432,12 @@ static inline size_t sac_detect_out_bytes(const struct sac_detect_spec *s, int n
 
 /* Fill the dtype of all fields: dtypes [s->tensor_count]. */
 void sac_detect_set_dtypes(struct sac_detect_spec *s, const enum sac_dtype *dtypes);
+/* Whether the device takes so many cells. */
+bool sac_detect_has_room(const sac_device *dev, const struct sac_detect_spec *s);
 /* tensors  [s->tensor_count] in device memory, n images laid out as s says.
  * maps     [n], host: where each source lies in the input.
  * out      device memory of sac_detect_out_bytes.
- * Errors   SAC_ERR_UNSUPPORTED for more cells or classes than there is room for, and for other
- *          numbers. */
+ * Errors   SAC_ERR_UNSUPPORTED for more cells than there is room for, and for other numbers. */
 sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
                           const struct sac_detect_spec *s, const void *const *tensors,
                           const struct sac_fit_map *maps, int n, void *out);

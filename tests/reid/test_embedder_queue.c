@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embeddings that stay on a device: the CPU taken as one, then the GPU, against the CPU's other
- * way. */
+/* Embeddings that stay on a device, of many frames at once, against those of the public run on the
+ * CPU. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,5 +129,5 @@ int main(void)
         cmocka_unit_test(rows_stay_where_they_are_made),
         cmocka_unit_test(also_on_the_gpu),
     };
-    return cmocka_run_group_tests_name("reid/embedder_device", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("reid/embedder_queue", tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detectors on a device that decodes by itself: the CPU taken as one (equal to its other way, to
- * the last bit), and the GPU against the CPU. Every head, batches that are cut, two of them under
- * way. */
+/* Batches against single frames on the CPU, to the last bit, and the GPU against the CPU. Every
+ * head, batches that are cut, two of them under way. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,10 +93,11 @@ static void check(sac_device *dev, sac_device *cpu, float pixels)
         struct sac_detections want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
         sac_detector         *plain = open_detector(cpu, models[m], NULL),
                      *det = open_detector(dev, models[m], NULL);
-        assert_sac_ok(sac_detector_run(plain, frames, FRAMES, want));
+        for (int i = 0; i < FRAMES; i++)
+            assert_sac_ok(sac_detector_run(plain, &frames[i], 1, &want[i]));
         for (int round = 0; round < 2; round++)
             assert_sac_ok(sac_detector_run(det, mine, FRAMES, got));
-        assert_false(det->device->on_host);
+        assert_false(det->on_host);
         for (int i = 0; i < FRAMES; i++) {
             compare(models[m], i, &want[i], &got[i], pixels);
             boxes += want[i].count;
@@ -111,11 +111,38 @@ static void check(sac_device *dev, sac_device *cpu, float pixels)
     release_frames(frames, mine);
 }
 
-static void the_other_way_gives_the_same_boxes(void **state)
+static void a_batch_gives_the_boxes_of_its_frames(void **state)
 {
     (void)state;
     sac_device *cpu = test_device();
     check(cpu, cpu, 0);
+    sac_device_unref(&cpu);
+}
+
+static void the_cpu_decodes_what_has_no_room(void **state)
+{
+    (void)state;
+    static struct sac_device_ops ops;
+    sac_device                  *cpu = test_device(), *small = test_device();
+    sac_frame                   *frames[FRAMES], *mine[FRAMES];
+    struct sac_detections        want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
+    ops = *small->ops;
+    ops.detect_cells_max = 10;
+    small->ops = &ops;
+    make_frames(small, cpu, frames, mine);
+    sac_detector *plain = open_detector(cpu, "yolov8_half", NULL);
+    sac_detector *det = open_detector(small, "yolov8_half", NULL);
+    assert_sac_ok(sac_detector_run(plain, frames, FRAMES, want));
+    assert_sac_ok(sac_detector_run(det, mine, FRAMES, got));
+    assert_true(det->on_host && want[0].count > 0);
+    for (int i = 0; i < FRAMES; i++)
+        compare("yolov8_half", i, &want[i], &got[i], 0);
+    finish_all(want);
+    finish_all(got);
+    sac_detector_destroy(&plain);
+    sac_detector_destroy(&det);
+    release_frames(frames, mine);
+    sac_device_unref(&small);
     sac_device_unref(&cpu);
 }
 
@@ -192,7 +219,7 @@ static void rows_that_only_the_data_counts(sac_device *dev, sac_device *cpu)
         sac_frame_unref(&frame);
         sac_frame_unref(&mine);
     }
-    assert_true(det->device->on_host);
+    assert_false(det->on_host);
     sac_detector_destroy(&det);
 }
 
@@ -291,7 +318,7 @@ static void check_plugin(sac_device *dev, sac_device *cpu)
     sac_detector         *det = open_detector(dev, "end2end", TEST_PLUGIN_GOOD);
     struct sac_ledger     ledger;
     make_frames(dev, cpu, frames, mine);
-    assert_true(det->device->on_host);
+    assert_true(det->on_host);
     assert_sac_ok(sac_detector_run(plain, frames, FRAMES, want));
     assert_sac_ok(sac_detector_run(det, mine, FRAMES, got));
     for (int i = 0; i < FRAMES; i++)
@@ -373,7 +400,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_cut_at_the_least_cost),
-        cmocka_unit_test(the_other_way_gives_the_same_boxes),
+        cmocka_unit_test(a_batch_gives_the_boxes_of_its_frames),
+        cmocka_unit_test(the_cpu_decodes_what_has_no_room),
         cmocka_unit_test(two_batches_are_under_way),
         cmocka_unit_test(a_plug_in_decodes_on_the_host),
         cmocka_unit_test(so_does_the_gpu),
@@ -384,5 +412,5 @@ int main(void)
         cmocka_unit_test(which_strict_mode_refuses),
         cmocka_unit_test(the_gpus_own_times_cost_little),
     };
-    return cmocka_run_group_tests_name("heads/device", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("heads/detector_batch", tests, NULL, NULL);
 }
