@@ -183,7 +183,7 @@ static enum AVPixelFormat choose(AVCodecContext *avc, const enum AVPixelFormat *
         return refuse(st, SAC_ERR_UNSUPPORTED,
                       "NVDEC is not available: libnvcuvid.so.1 is missing; see 'saccade doctor'");
     if (*offered == AV_PIX_FMT_NONE || !is_layout_taken(avc)) {
-        const bool full = strstr(complaint, "OUT_OF_MEMORY") != NULL;
+        const bool full = sac_ffmpeg_gpu_is_full();
         snprintf(why, sizeof why, "NVDEC %s %s%s%s%s",
                  full ? "has no memory for" : "does not decode", what, complaint[0] ? " (" : "",
                  complaint, complaint[0] ? ")" : "");

@@ -70,10 +70,9 @@ sac_result sac_ffmpeg_result(int averror)
     }
 }
 
-/* A GPU's decoder returns only a general error; the reason is in FFmpeg's log. */
-static bool is_out_of_memory(int averror)
+bool sac_ffmpeg_gpu_is_full(void)
 {
-    return averror == AVERROR(ENOMEM) || strstr(listening.complaint, "OUT_OF_MEMORY");
+    return strstr(listening.complaint, "OUT_OF_MEMORY");
 }
 
 sac_result sac_ffmpeg_verdict(const struct sac_decoder *dec, int averror)
@@ -85,7 +84,7 @@ sac_result sac_ffmpeg_verdict(const struct sac_decoder *dec, int averror)
         return SAC_AGAIN;
     if (averror == AVERROR_EOF)
         return SAC_EOS;
-    if (!is_out_of_memory(averror))
+    if (averror != AVERROR(ENOMEM) && !sac_ffmpeg_gpu_is_full())
         return SAC_ERR_FORMAT;
     return SAC_FAIL(sac_device_context(dec->dev), SAC_ERR_MEMORY,
                     complaint[0] ? "%s: no memory for its decoder '%s' on %s (%s)"

@@ -41,6 +41,9 @@ struct sac_decoder;
 sac_result sac_ffmpeg_verdict(const struct sac_decoder *dec, int averror);
 /* FFmpeg's last error message since log_begin, or an empty string. */
 const char *sac_ffmpeg_complaint(void);
+/* That message says that a GPU's memory is full. Its decoder returns only a general error, so the
+ * text is all there is. */
+bool sac_ffmpeg_gpu_is_full(void);
 /* Fails with "what: text of averror (FFmpeg's last error message)"; call it before log_end. */
 sac_result sac_ffmpeg_fail(sac_context *ctx, int averror, const char *what);
 
