@@ -86,7 +86,7 @@ struct sac_kernel_plan {
     /* The state has its own copy of this constant (through weights), and run's pointer is NULL. The
      * planner copies the others to the device, in in_layout. */
     bool   in_taken[SAC_OP_INPUTS_MAX];
-    size_t scratch_bytes; /* from the arena, during run only */
+    size_t scratch_bytes; /* during run only */
     void  *state;
     char   implementation[64]; /* for inspect: "jit:avx512_core", "avx512" */
 };

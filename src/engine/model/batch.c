@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/plan/arena.h"
+#include "engine/plan/lifetimes.h"
 #include "engine/kernel/layout.h"
 #include "engine/model/model.h"
 
@@ -44,7 +44,7 @@ static sac_result settle(sac_model *m)
 static sac_result align(sac_model *m, sac_tensor **t)
 {
     sac_tensor *copy = NULL;
-    if (m->dev->ops->host_memory || (uintptr_t)sac_tensor_data(*t) % SAC_ARENA_ALIGN == 0)
+    if (m->dev->ops->host_memory || (uintptr_t)sac_tensor_data(*t) % SAC_ACTIVATION_ALIGN == 0)
         return SAC_OK;
     sac_result res = sac_tensor_create(m->dev, sac_tensor_describe(*t), "a stack's input", &copy);
     if (res == SAC_OK)

@@ -31,21 +31,21 @@ struct sac_model {
     char                   *path; /* or the name given for one in memory */
     struct sac_mapped_file  file;
     /* where the ONNX bytes begin; 0 unless a .plan */
-    size_t                     file_offset;
-    struct sac_arena           memory; /* graph, constants, ports, names */
-    struct sac_onnx            onnx;
-    struct sac_graph          *graph;
-    struct sac_model_port     *inputs, *outputs;
-    enum sac_batching          batching;
-    bool                       for_inspection;
-    bool                       partial; /* opened for inspection and some node is not covered */
-    bool                       profile;
-    bool                       said_one_by_one;
-    char                       why_fixed[256]; /* the batch, as a sentence */
-    struct sac_plan           *plans[SAC_PLANS_MAX];
-    uint64_t                   clock; /* of the plan cache */
-    struct sac_buffer         *arena; /* as large as the largest plan needs; plans take turns */
-    struct sac_model_info      info;  /* of the file: counted before any pass rewrites the graph */
+    size_t                 file_offset;
+    struct sac_arena       memory; /* graph, constants, ports, names */
+    struct sac_onnx        onnx;
+    struct sac_graph      *graph;
+    struct sac_model_port *inputs, *outputs;
+    enum sac_batching      batching;
+    bool                   for_inspection;
+    bool                   partial; /* opened for inspection and some node is not covered */
+    bool                   profile;
+    bool                   said_one_by_one;
+    char                   why_fixed[256]; /* the batch, as a sentence */
+    struct sac_plan       *plans[SAC_PLANS_MAX];
+    uint64_t               clock;       /* of the plan cache */
+    struct sac_buffer     *activations; /* as large as the largest plan needs; plans take turns */
+    struct sac_model_info  info; /* of the file: counted before any pass rewrites the graph */
     struct sac_model_operator *operators;  /* info.operators, to be completed */
     int                       *op_of_node; /* by place in the file: index in operators */
     pthread_mutex_t            lock;       /* held during a run */

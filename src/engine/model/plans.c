@@ -173,21 +173,21 @@ void sac_model_drop_plans(sac_model *m)
 
 /* ---- a run of one plan ---- */
 
-/* All plans share one arena, as large as the largest of them needs. */
-static sac_result ensure_arena(sac_model *m, size_t bytes)
+/* All plans share the memory of activations, as large as the largest of them needs. */
+static sac_result ensure_activations(sac_model *m, size_t bytes)
 {
     struct sac_buffer *grown = NULL;
-    if (bytes == 0 || (m->arena && sac_buffer_bytes(m->arena) >= bytes))
+    if (bytes == 0 || (m->activations && sac_buffer_bytes(m->activations) >= bytes))
         return SAC_OK;
     sac_model_settle(m);
-    sac_buffer_unref(&m->arena);
+    sac_buffer_unref(&m->activations);
     sac_result res = sac_buffer_create(m->dev, bytes, m->path, &grown);
     if (res == SAC_ERR_LIMIT && !m->dev->ops->host_memory)
         res = SAC_ERR_MEMORY; /* over the budget: a smaller batch may fit */
     if (res != SAC_OK)
         return res;
     sac_buffer_keep(grown); /* lives as long as the model: no leak */
-    m->arena = grown;
+    m->activations = grown;
     return m->dev->ops->host_memory ? SAC_OK : m->dev->ops->stream_after(m->dev, m->on, NULL);
 }
 
@@ -228,8 +228,9 @@ sac_result sac_model_run_plain(sac_model *m, sac_tensor *const *in, sac_tensor *
     sac_free(shapes);
     if (res != SAC_OK)
         return res;
-    res = ensure_arena(m, plan->arena_bytes);
+    res = ensure_activations(m, plan->activation_bytes);
     if (res == SAC_OK)
-        res = sac_plan_run(plan, m->on, m->arena ? sac_buffer_data(m->arena) : NULL, in, out);
+        res = sac_plan_run(plan, m->on, m->activations ? sac_buffer_data(m->activations) : NULL, in,
+                           out);
     return res == SAC_OK ? res : sac_fail_prefix(m->ctx, res, "%s: ", m->path);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running a model: the arena that its plans share, the inputs, and the order of runs on a
+/* Running a model: the memory that its plans share, the inputs, and the order of runs on a
  * device. */
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/plan/arena.h"
+#include "engine/plan/lifetimes.h"
 #include "engine/model/model.h"
 
 /* ---- what runs need ---- */
 
-/* Runs of a model take turns, whatever their streams, because they share its arena. */
+/* Runs of a model take turns, whatever their streams, because they share its activations. */
 sac_result sac_model_begin_runs(sac_model *m)
 {
     const struct sac_device_ops *ops = m->dev->ops;
@@ -27,7 +27,7 @@ void sac_model_finish_runs(sac_model *m)
 {
     const struct sac_device_ops *ops = m->dev->ops;
     sac_model_drop_plans(m);
-    sac_buffer_unref(&m->arena);
+    sac_buffer_unref(&m->activations);
     sac_weight_store_finish(&m->weights);
     sac_device_unref(&m->host);
     sac_book_finish(&m->book);
@@ -73,10 +73,10 @@ static sac_result check_inputs(const sac_model *m, sac_tensor *const *in, int64_
             return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is on another device (%s, not %s)",
                             m->path, port->name, sac_device_name(sac_tensor_device(in[i])),
                             sac_device_name(m->dev));
-        if (!m->dev->ops->host_memory && (uintptr_t)sac_tensor_data(in[i]) % SAC_ARENA_ALIGN)
+        if (!m->dev->ops->host_memory && (uintptr_t)sac_tensor_data(in[i]) % SAC_ACTIVATION_ALIGN)
             return SAC_FAIL(m->ctx, SAC_ERR_ARG,
                             "%s: input '%s' does not begin at a multiple of %d bytes", m->path,
-                            port->name, (int)SAC_ARENA_ALIGN);
+                            port->name, (int)SAC_ACTIVATION_ALIGN);
         bool fits = have->dtype == port->desc.dtype &&
                     (port->desc.rank < 0 || have->rank == port->desc.rank);
         for (int d = 0; fits && d < port->desc.rank; d++) {

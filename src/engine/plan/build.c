@@ -45,8 +45,7 @@ sac_result sac_plan_add_step(struct sac_plan *plan, enum sac_step_kind kind,
                              const struct sac_node *node, int in_count, int out_count,
                              struct sac_step **out)
 {
-    int *slots =
-        sac_arena_alloc(&plan->arena_of_steps, (size_t)(in_count + out_count + 1) * sizeof *slots);
+    int *slots = sac_arena_alloc(&plan->arena, (size_t)(in_count + out_count + 1) * sizeof *slots);
     if (!slots || !sac_grow((void **)&plan->steps, &plan->step_cap, plan->step_count + 1,
                             sizeof *plan->steps))
         return sac_plan_no_memory(plan);

@@ -2,7 +2,7 @@
 /* Runs a plan. Per step: a few pointers, one call. */
 #include <string.h>
 
-#include "engine/plan/arena.h"
+#include "engine/plan/lifetimes.h"
 #include "engine/plan/dynamic.h"
 #include "engine/kernel/layout.h"
 #include "engine/plan/plan.h"
@@ -10,7 +10,7 @@
 /* Address of empty slots, because kernels never get NULL. */
 static char nothing[64];
 
-static void *storage_address(const struct sac_storage *s, bool on_host, void *arena,
+static void *storage_address(const struct sac_storage *s, bool on_host, void *activations,
                              sac_tensor *const *in, sac_tensor *const *out)
 {
     switch (s->place) {
@@ -18,19 +18,20 @@ static void *storage_address(const struct sac_storage *s, bool on_host, void *ar
         return on_host ? (void *)s->data : s->device; /* kernels never write constants */
     case SAC_PLACE_INPUT: return sac_tensor_data(in[s->port]);
     case SAC_PLACE_OUTPUT: return sac_tensor_data(out[s->port]);
-    case SAC_PLACE_ARENA: break;
+    case SAC_PLACE_ACTIVATIONS: break;
     }
-    return arena ? (char *)arena + s->offset : NULL;
+    return activations ? (char *)activations + s->offset : NULL;
 }
 
-static void bind(struct sac_plan *plan, void *arena, sac_tensor *const *in, sac_tensor *const *out)
+static void bind(struct sac_plan *plan, void *activations, sac_tensor *const *in,
+                 sac_tensor *const *out)
 {
     const bool on_host = plan->dev->ops->host_memory;
     for (size_t i = 0; i < plan->slot_count; i++) {
         const struct sac_slot *s = &plan->slots[i];
         void                  *at = NULL;
         if (s->storage >= 0)
-            at = storage_address(&plan->storages[s->storage], on_host, arena, in, out);
+            at = storage_address(&plan->storages[s->storage], on_host, activations, in, out);
         plan->address[i] = at ? (char *)at + s->offset : on_host ? nothing : NULL;
     }
 }
@@ -103,7 +104,7 @@ static sac_result check_given(const struct sac_plan *plan, const struct sac_slot
     const bool                   same = want.dtype == have->dtype && want.rank == have->rank &&
                       memcmp(want.shape, have->shape, (size_t)want.rank * sizeof *want.shape) == 0;
     const bool aligned =
-        plan->dev->ops->host_memory || (uintptr_t)sac_tensor_data(t) % SAC_ARENA_ALIGN == 0;
+        plan->dev->ops->host_memory || (uintptr_t)sac_tensor_data(t) % SAC_ACTIVATION_ALIGN == 0;
     if (same && aligned && sac_tensor_device(t) == plan->dev)
         return SAC_OK;
     return SAC_FAIL(
@@ -136,7 +137,7 @@ static sac_result make_outputs(struct sac_plan *plan, struct sac_stream *stream,
     return res;
 }
 
-static sac_result run_all(struct sac_plan *plan, struct sac_stream *stream, void *arena,
+static sac_result run_all(struct sac_plan *plan, struct sac_stream *stream, void *activations,
                           sac_tensor *const *in, sac_tensor **out)
 {
     const bool on_host = plan->dev->ops->host_memory;
@@ -144,20 +145,20 @@ static sac_result run_all(struct sac_plan *plan, struct sac_stream *stream, void
     sac_result res = make_outputs(plan, stream, out);
     if (res != SAC_OK)
         return res;
-    bind(plan, arena, in, out);
-    res = on_host ? run_steps(plan) : sac_plan_queue(plan, stream, arena, in, out);
+    bind(plan, activations, in, out);
+    res = on_host ? run_steps(plan) : sac_plan_queue(plan, stream, activations, in, out);
     for (int i = 0; i < plan->graph->output_count; i++)
         tail |= !out[i] || !sac_plan_makes(plan, i);
     return res == SAC_OK && tail ? sac_dynamic_run(plan, stream, out) : res;
 }
 
-sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *arena,
+sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *activations,
                         sac_tensor *const *in, sac_tensor **out)
 {
     const int    count = plan->graph->output_count;
     sac_tensor **made = plan->made;
     memcpy(made, out, (size_t)count * sizeof *made);
-    sac_result res = run_all(plan, stream, arena, in, made);
+    sac_result res = run_all(plan, stream, activations, in, made);
     if (res != SAC_OK && !plan->dev->ops->host_memory)
         /* before its tensors return to their pool */
         sac_plan_settle(plan, stream);

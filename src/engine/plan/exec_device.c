@@ -136,34 +136,34 @@ static int address_count(const struct sac_plan *plan)
     return plan->graph->input_count + plan->graph->output_count + 1;
 }
 
-static void *address_at(const struct sac_plan *plan, int i, void *arena, sac_tensor *const *in,
-                        sac_tensor *const *out)
+static void *address_at(const struct sac_plan *plan, int i, void *activations,
+                        sac_tensor *const *in, sac_tensor *const *out)
 {
     const int inputs = plan->graph->input_count, outputs = plan->graph->output_count;
     if (i < inputs)
         return sac_tensor_data(in[i]);
     if (i < inputs + outputs) /* NULL: the tail computes it */
         return out[i - inputs] ? sac_tensor_data(out[i - inputs]) : NULL;
-    return arena;
+    return activations;
 }
 
-static bool holds(const struct sac_plan *plan, const struct sac_plan_graph *g, void *arena,
+static bool holds(const struct sac_plan *plan, const struct sac_plan_graph *g, void *activations,
                   sac_tensor *const *in, sac_tensor *const *out)
 {
     bool same = g->address != NULL;
     for (int i = 0; same && i < address_count(plan); i++)
-        same = g->address[i] == address_at(plan, i, arena, in, out);
+        same = g->address[i] == address_at(plan, i, activations, in, out);
     return same;
 }
 
 /* The entry of these addresses. A new entry replaces the least recently used one. NULL: no memory,
  * in which case the steps run one by one. */
-static struct sac_plan_graph *entry_of(struct sac_plan *plan, void *arena, sac_tensor *const *in,
-                                       sac_tensor *const *out)
+static struct sac_plan_graph *entry_of(struct sac_plan *plan, void *activations,
+                                       sac_tensor *const *in, sac_tensor *const *out)
 {
     struct sac_plan_graph *oldest = &plan->graphs[0];
     for (int i = 0; i < SAC_PLAN_GRAPHS_MAX; i++) {
-        if (holds(plan, &plan->graphs[i], arena, in, out))
+        if (holds(plan, &plan->graphs[i], activations, in, out))
             return &plan->graphs[i];
         if (plan->graphs[i].used_at < oldest->used_at)
             oldest = &plan->graphs[i];
@@ -171,7 +171,7 @@ static struct sac_plan_graph *entry_of(struct sac_plan *plan, void *arena, sac_t
     drop_graph(plan, oldest);
     oldest->address = sac_calloc((size_t)address_count(plan), sizeof *oldest->address);
     for (int i = 0; oldest->address && i < address_count(plan); i++)
-        oldest->address[i] = address_at(plan, i, arena, in, out);
+        oldest->address[i] = address_at(plan, i, activations, in, out);
     return oldest->address ? oldest : NULL;
 }
 
@@ -289,7 +289,7 @@ static sac_result run_profiled(struct sac_plan *plan, struct sac_stream *stream)
     return res;
 }
 
-sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void *arena,
+sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void *activations,
                           sac_tensor *const *in, sac_tensor *const *out)
 {
     struct sac_plan_graph *entry = NULL;
@@ -297,7 +297,7 @@ sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void
         return run_profiled(plan, stream);
     plan->runs++;
     if (can_capture(plan))
-        entry = entry_of(plan, arena, in, out);
+        entry = entry_of(plan, activations, in, out);
     if (entry && !entry->graph && entry->runs > 0)
         entry->graph = capture(plan, NULL);
     if (entry) {

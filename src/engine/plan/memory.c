@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of a plan's slots: views, parts and in-place steps share memory, outputs are the caller's
- * tensors, the rest is placed in one arena by lifetime. */
+ * tensors, the rest is placed in one piece of memory by lifetime. */
 #include <string.h>
 
-#include "engine/plan/arena.h"
+#include "engine/plan/lifetimes.h"
 #include "engine/kernel/layout.h"
 #include "engine/plan/build.h"
 
@@ -54,7 +54,7 @@ static sac_result place_slot(struct sac_plan *plan, int slot, int step)
     struct sac_slot *s = &plan->slots[slot];
     if (s->parent >= 0)
         return place_part(plan, slot, step);
-    struct sac_storage storage = {.place = s->port >= 0 ? SAC_PLACE_OUTPUT : SAC_PLACE_ARENA,
+    struct sac_storage storage = {.place = s->port >= 0 ? SAC_PLACE_OUTPUT : SAC_PLACE_ACTIVATIONS,
                                   .port = s->port,
                                   .bytes = sac_layout_bytes(&s->desc, s->layout),
                                   .first = step,
@@ -71,7 +71,7 @@ static bool share(struct sac_plan *plan, int in, int out)
 {
     struct sac_slot    *s = &plan->slots[out];
     struct sac_storage *storage = &plan->storages[plan->slots[in].storage];
-    if (s->port >= 0 && storage->place != SAC_PLACE_ARENA)
+    if (s->port >= 0 && storage->place != SAC_PLACE_ACTIVATIONS)
         return false;
     if (s->port >= 0) {
         storage->place = SAC_PLACE_OUTPUT;
@@ -128,26 +128,26 @@ static sac_result place_step(struct sac_plan *plan, struct sac_step *step, int i
     return res;
 }
 
-static sac_result place_arena(struct sac_plan *plan)
+static sac_result place_activations(struct sac_plan *plan)
 {
-    struct sac_arena_item *items = sac_calloc(plan->storage_count, sizeof *items);
+    struct sac_lifetime *items = sac_calloc(plan->storage_count, sizeof *items);
     if (!items)
         return sac_plan_no_memory(plan);
     for (size_t i = 0; i < plan->storage_count; i++) {
         const struct sac_storage *s = &plan->storages[i];
-        items[i] = (struct sac_arena_item){.bytes = s->place == SAC_PLACE_ARENA ? s->bytes : 0,
-                                           .first = s->first,
-                                           .last = s->last};
+        items[i] = (struct sac_lifetime){.bytes = s->place == SAC_PLACE_ACTIVATIONS ? s->bytes : 0,
+                                         .first = s->first,
+                                         .last = s->last};
     }
-    plan->arena_bytes = sac_arena_plan(items, plan->storage_count);
+    plan->activation_bytes = sac_lifetimes_place(items, plan->storage_count);
     for (size_t i = 0; i < plan->storage_count; i++)
         plan->storages[i].offset = items[i].offset;
     sac_free(items);
-    if (plan->arena_bytes == (size_t)-1)
+    if (plan->activation_bytes == (size_t)-1)
         return sac_plan_no_memory(plan);
-    if (plan->arena_bytes > plan->params.memory_limit)
+    if (plan->activation_bytes > plan->params.memory_limit)
         return SAC_FAIL(plan->graph->ctx, SAC_ERR_LIMIT,
-                        "its activations need %zu bytes; the limit is %llu", plan->arena_bytes,
+                        "its activations need %zu bytes; the limit is %llu", plan->activation_bytes,
                         (unsigned long long)plan->params.memory_limit);
     return SAC_OK;
 }
@@ -169,7 +169,7 @@ sac_result sac_plan_place_memory(struct sac_plan *plan)
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++)
         res = place_step(plan, &plan->steps[i], (int)i);
     if (res == SAC_OK)
-        res = place_arena(plan);
+        res = place_activations(plan);
     drop_views(plan);
     plan->address = sac_calloc(plan->slot_count, sizeof *plan->address);
     plan->made = sac_calloc((size_t)plan->graph->output_count, sizeof *plan->made);

@@ -164,7 +164,7 @@ void sac_plan_destroy(struct sac_plan **plan)
     sac_weight_store_finish(&p->weights);
     sac_buffer_unref(&p->staging);
     sac_infer_finish(&p->infer);
-    sac_arena_finish(&p->arena_of_steps);
+    sac_arena_finish(&p->arena);
     sac_free(p->slots);
     sac_free(p->slot_of);
     sac_free(p->storages);

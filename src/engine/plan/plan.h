@@ -3,13 +3,13 @@
  *
  * Creating one infers all shapes, folds constants, selects a kernel for each remaining node, adds
  * conversions where two kernels disagree on the layout, has the inputs of a Concat written directly
- * to its output, lets views and in-place nodes share memory, and places the rest in one arena by
+ * to its output, lets views and in-place nodes share memory, and places the rest by
  * lifetime. Nodes whose shapes depend on the data (the count of NonZero, a Loop) are left to the
  * tail, which runs node by node after the steps (dynamic.h).
  *
  *     struct sac_plan *plan = NULL;
  *     res = sac_plan_create(dev, graph, shapes, &params, &plan);
- *     res = sac_plan_run(plan, arena, in, out);
+ *     res = sac_plan_run(plan, activations, in, out);
  *     sac_plan_destroy(&plan);
  */
 #ifndef SAC_ENGINE_PLAN_H
@@ -37,7 +37,7 @@ struct sac_plan_params {
 };
 
 enum sac_place {
-    SAC_PLACE_ARENA = 0,
+    SAC_PLACE_ACTIVATIONS = 0,
     SAC_PLACE_CONSTANT, /* data */
     SAC_PLACE_INPUT,    /* the caller's tensor number port */
     SAC_PLACE_OUTPUT    /* the tensor of output number port */
@@ -50,7 +50,7 @@ struct sac_storage {
     const void    *data;   /* of a constant, in host memory */
     int            slot;   /* of a constant: the slot with its shape and layout */
     void          *device; /* of a constant that kernels of another device read: its copy there */
-    size_t         bytes, offset; /* offset: in the arena */
+    size_t         bytes, offset; /* offset: in the activations */
     int            first, last;   /* steps; last also the plan's step_count: until the end */
 };
 
@@ -99,7 +99,7 @@ enum { SAC_PLAN_GRAPHS_MAX = 4 }; /* sets of addresses kept captured */
 
 /* All steps of a plan as one launch, for one set of addresses. */
 struct sac_plan_graph {
-    void                   **address; /* inputs, outputs, arena; NULL: unused */
+    void                   **address; /* inputs, outputs, activations; NULL: unused */
     uint64_t                 used_at;
     int                      runs;
     struct sac_device_graph *graph; /* NULL: not captured yet */
@@ -121,8 +121,8 @@ struct sac_plan {
     sac_tensor            **made;    /* by output, for the run */
     const struct sac_node **tail;
     size_t                  tail_count;
-    size_t                  arena_bytes;
-    struct sac_arena        arena_of_steps; /* small objects: slot lists */
+    size_t                  activation_bytes;
+    struct sac_arena        arena; /* small objects: slot lists */
     struct sac_op_call     *call;
     bool                    profile;
     uint64_t                used_at; /* the cache's clock */
@@ -152,15 +152,15 @@ void sac_plan_place_concats(struct sac_plan *plan);
 bool sac_plan_fits(const struct sac_plan *plan, const struct sac_operand *shapes);
 
 /* stream   of a device whose memory is not the host's: the steps are queued there, and the call
- * returns; only a plan that needs the host in between waits. NULL: the device's own. arena
- * plan->arena_bytes at least; may be NULL when that is 0. in as of sac_model_run. out entries
+ * returns; only a plan that needs the host in between waits. NULL: the device's own. activations
+ * plan->activation_bytes at least; may be NULL when that is 0. in as of sac_model_run. out entries
  * that are not NULL are written to (shape and dtype must be the output's); the others are filled,
  * and NULL again after an error. */
-sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *arena,
+sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *activations,
                         sac_tensor *const *in, sac_tensor **out);
 
 /* exec_device.c: all steps, with the addresses bound. */
-sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void *arena,
+sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void *activations,
                           sac_tensor *const *in, sac_tensor *const *out);
 void       sac_plan_drop_graphs(struct sac_plan *plan);
 /* One step, as sac_plan_queue would queue it. */

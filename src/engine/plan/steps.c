@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/plan/arena.h"
+#include "engine/plan/lifetimes.h"
 #include "engine/kernel/layout.h"
 #include "engine/plan/build.h"
 
@@ -147,7 +147,7 @@ static int align_of(const struct sac_plan *plan, int slot)
     const struct sac_slot *s = &plan->slots[slot];
     const size_t           element = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
     const size_t           at = (size_t)s->part_offset * element;
-    int                    align = s->parent < 0 ? SAC_ARENA_ALIGN : align_of(plan, s->parent);
+    int                    align = s->parent < 0 ? SAC_ACTIVATION_ALIGN : align_of(plan, s->parent);
     while (at % (size_t)align)
         align /= 2;
     return align;
@@ -180,8 +180,8 @@ static sac_result keep_results(struct sac_plan *plan, struct sac_step *step,
         step->taken |= (uint64_t)kp->in_taken[i] << i;
     if (!kp->chosen[0])
         return SAC_OK;
-    step->chosen = sac_arena_strndup(&plan->arena_of_steps, kp->chosen,
-                                     strnlen(kp->chosen, sizeof kp->chosen - 1));
+    step->chosen =
+        sac_arena_strndup(&plan->arena, kp->chosen, strnlen(kp->chosen, sizeof kp->chosen - 1));
     return step->chosen ? SAC_OK : sac_plan_no_memory(plan);
 }
 

@@ -3,31 +3,31 @@
 #include <stdlib.h>
 
 #include "base/base.h"
-#include "engine/plan/arena.h"
+#include "engine/plan/lifetimes.h"
 
 static size_t rounded(size_t bytes)
 {
-    return (bytes + SAC_ARENA_ALIGN - 1) & ~(size_t)(SAC_ARENA_ALIGN - 1);
+    return (bytes + SAC_ACTIVATION_ALIGN - 1) & ~(size_t)(SAC_ACTIVATION_ALIGN - 1);
 }
 
 static int larger_first(const void *a, const void *b)
 {
-    const struct sac_arena_item *x = *(struct sac_arena_item *const *)a;
-    const struct sac_arena_item *y = *(struct sac_arena_item *const *)b;
+    const struct sac_lifetime *x = *(struct sac_lifetime *const *)a;
+    const struct sac_lifetime *y = *(struct sac_lifetime *const *)b;
     if (x->bytes != y->bytes)
         return x->bytes > y->bytes ? -1 : 1;
     /* orders ties, which qsort would not */
     return x < y ? -1 : x > y;
 }
 
-static bool alive_together(const struct sac_arena_item *a, const struct sac_arena_item *b)
+static bool alive_together(const struct sac_lifetime *a, const struct sac_lifetime *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
 
 /* placed[0..count) is sorted by offset. Returns the index at which item belongs. */
-static size_t lowest_gap(struct sac_arena_item *const *placed, size_t count,
-                         struct sac_arena_item *item)
+static size_t lowest_gap(struct sac_lifetime *const *placed, size_t count,
+                         struct sac_lifetime *item)
 {
     size_t offset = 0, need = rounded(item->bytes);
     for (size_t i = 0; i < count; i++) {
@@ -44,7 +44,7 @@ static size_t lowest_gap(struct sac_arena_item *const *placed, size_t count,
     return at;
 }
 
-static bool sum_fits(const struct sac_arena_item *items, size_t count)
+static bool sum_fits(const struct sac_lifetime *items, size_t count)
 {
     size_t sum = 0;
     for (size_t i = 0; i < count; i++)
@@ -54,13 +54,13 @@ static bool sum_fits(const struct sac_arena_item *items, size_t count)
     return true;
 }
 
-size_t sac_arena_plan(struct sac_arena_item *items, size_t count)
+size_t sac_lifetimes_place(struct sac_lifetime *items, size_t count)
 {
     size_t bytes = 0, used = 0, done = 0;
     if (!sum_fits(items, count))
         return (size_t)-1;
-    struct sac_arena_item **order = sac_calloc(count, sizeof *order);
-    struct sac_arena_item **placed = sac_calloc(count, sizeof *placed);
+    struct sac_lifetime **order = sac_calloc(count, sizeof *order);
+    struct sac_lifetime **placed = sac_calloc(count, sizeof *placed);
     if (!order || !placed) {
         sac_free(order);
         sac_free(placed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "engine/plan/arena.h"
+#include "engine/plan/lifetimes.h"
 #include "tests/test.h"
 
 enum { ITEMS_MAX = 200 };
@@ -12,7 +12,7 @@ static uint32_t next(uint32_t *seed)
     return *seed >> 8;
 }
 
-static int overlap(const struct sac_arena_item *a, const struct sac_arena_item *b)
+static int overlap(const struct sac_lifetime *a, const struct sac_lifetime *b)
 {
     return a->bytes && b->bytes && a->first <= b->last && b->first <= a->last &&
            a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
@@ -23,19 +23,20 @@ static void items_alive_together_never_overlap(void **state)
     (void)state;
     uint32_t seed = 7;
     for (int round = 0; round < 300; round++) {
-        struct sac_arena_item items[ITEMS_MAX];
-        size_t                count = next(&seed) % ITEMS_MAX, sum = 0;
+        struct sac_lifetime items[ITEMS_MAX];
+        size_t              count = next(&seed) % ITEMS_MAX, sum = 0;
         for (size_t i = 0; i < count; i++) {
             int first = (int)(next(&seed) % 60);
-            items[i] = (struct sac_arena_item){.bytes = next(&seed) % 5 ? next(&seed) % 5000 : 0,
-                                               .first = first,
-                                               .last = first + (int)(next(&seed) % 10)};
-            sum += (items[i].bytes + SAC_ARENA_ALIGN - 1) / SAC_ARENA_ALIGN * SAC_ARENA_ALIGN;
+            items[i] = (struct sac_lifetime){.bytes = next(&seed) % 5 ? next(&seed) % 5000 : 0,
+                                             .first = first,
+                                             .last = first + (int)(next(&seed) % 10)};
+            sum += (items[i].bytes + SAC_ACTIVATION_ALIGN - 1) / SAC_ACTIVATION_ALIGN *
+                   SAC_ACTIVATION_ALIGN;
         }
-        size_t bytes = sac_arena_plan(items, count);
+        size_t bytes = sac_lifetimes_place(items, count);
         assert_true(bytes <= sum);
         for (size_t i = 0; i < count; i++) {
-            assert_int_equal(items[i].offset % SAC_ARENA_ALIGN, 0);
+            assert_int_equal(items[i].offset % SAC_ACTIVATION_ALIGN, 0);
             assert_true(items[i].bytes == 0 || items[i].offset + items[i].bytes <= bytes);
             for (size_t k = 0; k < i; k++)
                 assert_false(overlap(&items[i], &items[k]));
@@ -47,22 +48,22 @@ static void items_alive_together_never_overlap(void **state)
 static void memory_is_used_again(void **state)
 {
     (void)state;
-    struct sac_arena_item items[100];
+    struct sac_lifetime items[100];
     for (int i = 0; i < 100; i++)
-        items[i] = (struct sac_arena_item){.bytes = 1000, .first = i, .last = i + 1};
-    assert_int_equal(sac_arena_plan(items, 100), 2 * 1024);
+        items[i] = (struct sac_lifetime){.bytes = 1000, .first = i, .last = i + 1};
+    assert_int_equal(sac_lifetimes_place(items, 100), 2 * 1024);
 }
 
 static void sums_that_overflow_are_refused(void **state)
 {
     (void)state;
-    struct sac_arena_item items[3] = {{.bytes = SIZE_MAX / 2 - 100, .last = 1},
-                                      {.bytes = SIZE_MAX / 2 - 100, .last = 1},
-                                      {.bytes = SIZE_MAX / 2 - 100, .last = 1}};
-    assert_true(sac_arena_plan(items, 3) == (size_t)-1);
+    struct sac_lifetime items[3] = {{.bytes = SIZE_MAX / 2 - 100, .last = 1},
+                                    {.bytes = SIZE_MAX / 2 - 100, .last = 1},
+                                    {.bytes = SIZE_MAX / 2 - 100, .last = 1}};
+    assert_true(sac_lifetimes_place(items, 3) == (size_t)-1);
     items[0].bytes = SIZE_MAX;
-    assert_true(sac_arena_plan(items, 1) == (size_t)-1);
-    assert_int_equal(sac_arena_plan(items, 0), 0);
+    assert_true(sac_lifetimes_place(items, 1) == (size_t)-1);
+    assert_int_equal(sac_lifetimes_place(items, 0), 0);
 }
 
 int main(void)
@@ -72,5 +73,5 @@ int main(void)
         cmocka_unit_test(memory_is_used_again),
         cmocka_unit_test(sums_that_overflow_are_refused),
     };
-    return cmocka_run_group_tests_name("engine/arena", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("engine/lifetimes", tests, NULL, NULL);
 }
