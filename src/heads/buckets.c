@@ -2,8 +2,7 @@
 #include "heads/buckets.h"
 
 #include "base/range.h"
-#include "engine/kernel/layout.h"
-#include "engine/model/model.h"
+#include "engine/engine.h"
 #include "vision/fit.h"
 #include "vision/vision.h"
 
@@ -47,7 +46,8 @@ static sac_result choose_input(struct sac_buckets *b, int batch_max)
 {
     const struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, batch_max);
     enum sac_layout              layout;
-    if (!b->model || b->feed.single || b->pre.layout != SAC_LAYOUT_NCHW || b->pre.dtype != SAC_F32)
+    if (!b->model || b->feed.single || b->pre.layout != SAC_LAYOUT_NCHW ||
+        b->pre.dtype != SAC_F32)
         return SAC_OK;
     sac_result res = sac_model_take_native(b->model, &desc, &layout);
     if (res != SAC_OK)

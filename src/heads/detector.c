@@ -6,7 +6,7 @@
 
 #include "device/device.h"
 #include "vision/fit.h"
-#include "engine/model/model.h"
+#include "engine/engine.h"
 #include "heads/detector.h"
 
 struct sac_detector_params sac_detector_params_default(void)

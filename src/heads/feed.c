@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "device/device.h"
-#include "engine/ops/op.h"
+#include "engine/engine.h"
 
 /* By the names that exports give them. */
 static const struct side {

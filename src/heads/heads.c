@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/model/model.h"
+#include "engine/engine.h"
 #include "heads/heads.h"
 
 /* Asked from top to bottom: those with the narrowest shapes first. */

@@ -2,7 +2,7 @@
 /* A network's outputs for who decodes on the host: float32 is used where the host reads it, other
  * numbers are widened. */
 #include "device/device.h"
-#include "engine/ops/op.h"
+#include "engine/engine.h"
 #include "heads/heads.h"
 
 static bool widen(enum sac_dtype dtype, const void *in, size_t n, float *out)

@@ -9,9 +9,8 @@
 
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
-#include "engine/kernel/kernel.h"
+#include "engine/engine.h"
 #include "media/capture.h"
-#include "engine/model/model.h"
 #include "observe/doctor.h"
 
 void sac_doctor_find(const struct sac_doctor *doc, const char *area, enum sac_finding_level level,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "engine/kernel/kernel.h"
+#include "engine/engine.h"
 #include "heads/detector.h"
 #include "pipeline/job.h"
 #include "reid/embedder.h"

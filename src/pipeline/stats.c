@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/kernel/kernel.h"
+#include "engine/engine.h"
 #include "device/device.h"
 #include "observe/figures.h"
 #include "observe/gpu.h"

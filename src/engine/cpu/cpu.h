@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade's own fast CPU kernels: AVX2 and AVX-512, channels last, without any library. Their
- * provider is sac_kernels_cpu; on other CPUs it is empty and the reference rows run. */
+ * provider is sac_kernels_cpu; on other CPUs it is empty and the reference rows run.
+ *
+ * kernel_<name>.c holds an operator's supports, prepare and run, which cuts the work into pieces
+ * for the worker pool. The inner loops stand in conv_simd.h and map_simd.h over the vectors of
+ * simd.h, compiled once for each CPU level (conv_avx2.c, conv_avx512.c, ...); SAC_SIMD_PICK chooses
+ * at run time. Read first: kernel_concat.c, then kernel_conv.c with conv.h.
+ */
 #ifndef SAC_ENGINE_CPU_CPU_H
 #define SAC_ENGINE_CPU_CPU_H
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels for operators on an NVIDIA GPU. Host code; the .cu files see launch.h. */
+/* Networks on an NVIDIA GPU: two providers (engine/kernel/kernel.h). products/ has the convolutions
+ * and matrix products, by cuDNN, cuBLASLt and kernels of our own, whichever was faster when they
+ * were measured; kernels/ has all other operators, and those too where no library takes them.
+ * relayout.c converts between layouts.
+ *
+ * This header is for host code; the .cu files see vision/cuda/launch.h. */
 #ifndef SAC_ENGINE_CUDA_CUDA_H
 #define SAC_ENGINE_CUDA_CUDA_H
 

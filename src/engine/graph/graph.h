@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph: values and the nodes that compute them, as read from the file and then rewritten by
- * passes.
+/* The graph, the engine's ground floor: values and the nodes that compute them, as read from the
+ * file and then rewritten by passes. It knows nothing of operators but their names: a node's row is
+ * a pointer that ops/ fills in.
  *
  * The whole graph is in one arena and is freed at once. Constant data points into the mapped model
- * file or into the arena. Nodes are in topological order.
+ * file or into the arena. Nodes are in topological order. Read here: this header; all is in
+ * graph.c.
  */
-#ifndef SAC_ENGINE_GRAPH_H
-#define SAC_ENGINE_GRAPH_H
+#ifndef SAC_ENGINE_GRAPH_GRAPH_H
+#define SAC_ENGINE_GRAPH_GRAPH_H
 
 #include <saccade/tensor.h>
 #include "base/base.h"

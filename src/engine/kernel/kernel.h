@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fast kernels: what a device, or an accelerator plug-in, offers for the operators.
+/* Fast kernels: the contract between the planner and what a device, or an accelerator plug-in,
+ * offers for the operators. cpu/, onednn/ and cuda/ are providers; plan/ asks them.
  *
- * The planner asks each provider of the device in turn (plug-in first, then the device's own, then
- * the reference row) for each node whose shapes are known: supports, then prepare. What prepare
- * makes, run uses and release frees. A fused group is a node like any other (domain "saccade").
+ * A node's way: the planner asks each provider of the device in turn (plug-in first, then the
+ * device's own, then the reference row) for each node whose shapes are known. supports answers a
+ * question with an offer: the layouts that the kernel wants, or why it does not take the node. When
+ * all operands have their places, prepare makes a state, which run uses and release frees. A fused
+ * group is a node like any other (domain "saccade").
+ *
+ * Read first: question, offer and plan below; layout.h has how a value can lie in memory.
  */
-#ifndef SAC_ENGINE_KERNEL_H
-#define SAC_ENGINE_KERNEL_H
+#ifndef SAC_ENGINE_KERNEL_KERNEL_H
+#define SAC_ENGINE_KERNEL_KERNEL_H
 
 #include <string.h>
 

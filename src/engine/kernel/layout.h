@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory layouts of a logical [N,C,spatial...] tensor: sizes, and conversion between them. */
-#ifndef SAC_ENGINE_LAYOUT_H
-#define SAC_ENGINE_LAYOUT_H
+#ifndef SAC_ENGINE_KERNEL_LAYOUT_H
+#define SAC_ENGINE_KERNEL_LAYOUT_H
 
 #include "engine/ops/op.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The difference between the results of two devices, or of two precisions, for the same tensor. */
-#ifndef SAC_ENGINE_DIFFERENCE_H
-#define SAC_ENGINE_DIFFERENCE_H
+#ifndef SAC_ENGINE_MODEL_DIFFERENCE_H
+#define SAC_ENGINE_MODEL_DIFFERENCE_H
 
 #include <saccade/tensor.h>
 

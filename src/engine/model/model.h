@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model as the engine's own files see it; the public face is <saccade/model.h>. */
-#ifndef SAC_ENGINE_MODEL_H
-#define SAC_ENGINE_MODEL_H
+/* A model as the engine's own files see it; the public face is <saccade/model.h>.
+ *
+ * Opening one (model.c) reads the file, folds constants, frees the batch and runs the passes. A run
+ * (run.c) checks the tensors, finds or makes the plan of their shapes (plans.c, with the choices of
+ * the book, book.c) and runs it; where the batch is fixed, a stack runs one by one (batch.c).
+ * native.c is for callers that take tensors in the kernels' layout. inspect.c says what a model
+ * holds, build.c writes a .plan, shipped.c finds the models that come with saccade.
+ */
+#ifndef SAC_ENGINE_MODEL_MODEL_H
+#define SAC_ENGINE_MODEL_MODEL_H
 
 #include <saccade/model.h>
 #include <saccade/models.h>

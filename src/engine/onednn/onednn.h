@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One primitive with its memory objects, as convolutions and matrix products use it. */
-#ifndef SAC_ENGINE_ONEDNN_PRIMITIVE_H
-#define SAC_ENGINE_ONEDNN_PRIMITIVE_H
+/* The plug-in of oneDNN: what it does faster than our own kernels, opened at run time. conv.c and
+ * matmul.c are kernels (engine/kernel/kernel.h): each describes its node to the library, which
+ * makes a primitive. All calls are made by one thread (worker.h), because Debian's library runs
+ * on OpenMP, where each caller has threads of its own. compat.h bridges generations 2 and 3.
+ *
+ * Here: one primitive with its memory objects, as convolutions and matrix products use it. */
+#ifndef SAC_ENGINE_ONEDNN_ONEDNN_H
+#define SAC_ENGINE_ONEDNN_ONEDNN_H
 
 #include "engine/kernel/kernel.h"
 #include "engine/onednn/compat.h"

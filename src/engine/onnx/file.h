@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A file mapped for reading. */
-#ifndef SAC_ENGINE_FILE_H
-#define SAC_ENGINE_FILE_H
+#ifndef SAC_ENGINE_ONNX_FILE_H
+#define SAC_ENGINE_ONNX_FILE_H
 
 #include "base/base.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plain convolution, shared by Conv and its integer relatives. */
-#ifndef SAC_ENGINE_OP_CONV_H
-#define SAC_ENGINE_OP_CONV_H
+#ifndef SAC_ENGINE_OPS_CONV_H
+#define SAC_ENGINE_OPS_CONV_H
 
 #include "engine/ops/op.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Determinants by elimination with pivots, for both the reference row and the CUDA kernel. */
-#ifndef SAC_ENGINE_DETERMINANT_H
-#define SAC_ENGINE_DETERMINANT_H
+#ifndef SAC_ENGINE_OPS_DETERMINANT_H
+#define SAC_ENGINE_OPS_DETERMINANT_H
 
 #include <math.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  *                             scale and shift per channel: epsilon, activation, alpha, beta
  *   GatedSum(X0, G0, X1, G1, ...)  sum of Xi * Gi, Xi [N,C,spatial...], Gi [N or 1,C,1...]
  */
-#ifndef SAC_ENGINE_FUSED_H
-#define SAC_ENGINE_FUSED_H
+#ifndef SAC_ENGINE_OPS_FUSED_H
+#define SAC_ENGINE_OPS_FUSED_H
 
 #include "engine/ops/fused_kinds.h"
 #include "engine/ops/op.h"

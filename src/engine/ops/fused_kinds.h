@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The enums used in attributes of fused nodes, in a header of their own, so that CUDA kernels can
  * include them. */
-#ifndef SAC_ENGINE_FUSED_KINDS_H
-#define SAC_ENGINE_FUSED_KINDS_H
+#ifndef SAC_ENGINE_OPS_FUSED_KINDS_H
+#define SAC_ENGINE_OPS_FUSED_KINDS_H
 
 /* The activation that a fused node applies to its output; the attribute "activation" holds the
  * kind. */

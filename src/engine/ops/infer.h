@@ -11,8 +11,8 @@
  *         ... inf.work[i].node, inf.work[i].state ...
  *     sac_infer_finish(&inf);
  */
-#ifndef SAC_ENGINE_INFER_H
-#define SAC_ENGINE_INFER_H
+#ifndef SAC_ENGINE_OPS_INFER_H
+#define SAC_ENGINE_OPS_INFER_H
 
 #include "engine/ops/op.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plain matrix product, shared by MatMul, Gemm and their integer relatives. */
-#ifndef SAC_ENGINE_OP_MATMUL_H
-#define SAC_ENGINE_OP_MATMUL_H
+#ifndef SAC_ENGINE_OPS_MATMUL_H
+#define SAC_ENGINE_OPS_MATMUL_H
 
 #include "engine/ops/util.h"
 

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One row per operator: its name, the opsets it covers, how it infers shapes, how exact it must be,
- * and its reference kernel in plain C. A device adds fast kernels in a table of its own
- * (engine/kernel/kernel.h), indexed by the same id, so support and dispatch cannot disagree.
+/* Operators: one row each, with its name, the opsets it covers, how it infers shapes, how exact it
+ * must be, what it does to a batch, and its reference kernel in plain C. A device adds fast kernels
+ * in a table of its own (engine/kernel/kernel.h), indexed by the same id, so support and dispatch
+ * cannot disagree.
+ *
+ * A node's way: its row is looked up by name (rows.c); `shape` sets its outputs' dtypes and dims,
+ * given those of its inputs (infer.c walks a whole graph so, and computes at once what depends only
+ * on constants; probe.c does it twice to find open dims); `ref` computes it.
+ *
+ * Read first: trilu.c, a whole operator on a page; then util.h, what operators share, and reads.h,
+ * what they share with the devices' kernels. Each other file is an operator or a family of them.
  *
  * To add one: src/engine/ops/<name>.c, a line in list.h, cases in tests/parity/cases.c.
  */
-#ifndef SAC_ENGINE_OP_H
-#define SAC_ENGINE_OP_H
+#ifndef SAC_ENGINE_OPS_OP_H
+#define SAC_ENGINE_OPS_OP_H
 
 #include "base/thread.h"
 #include "engine/graph/graph.h"

@@ -2,8 +2,8 @@
 /* Functions that read and check a node's attributes and constant inputs, shared by the reference
  * rows and the devices' kernels. After the shape function has succeeded they fail only with
  * SAC_AGAIN, when the value of a required input is not known. */
-#ifndef SAC_ENGINE_OP_READS_H
-#define SAC_ENGINE_OP_READS_H
+#ifndef SAC_ENGINE_OPS_READS_H
+#define SAC_ENGINE_OPS_READS_H
 
 #include "engine/ops/util.h"
 #include "engine/ops/window.h"

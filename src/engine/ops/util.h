@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the operators' files: the start of a row, checks, walks over broadcast operands, and
  * the four classes in which every dtype is computed. */
-#ifndef SAC_ENGINE_OP_UTIL_H
-#define SAC_ENGINE_OP_UTIL_H
+#ifndef SAC_ENGINE_OPS_UTIL_H
+#define SAC_ENGINE_OPS_UTIL_H
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 /* The sliding window of convolutions and poolings, with auto_pad, defaults and ceil_mode resolved.
  * One to three spatial dimensions; leading dimensions of one are added up to three, so that a
  * kernel is written once, for [depth, height, width]. */
-#ifndef SAC_ENGINE_OP_WINDOW_H
-#define SAC_ENGINE_OP_WINDOW_H
+#ifndef SAC_ENGINE_OPS_WINDOW_H
+#define SAC_ENGINE_OPS_WINDOW_H
 
 #include "engine/ops/op.h"
 

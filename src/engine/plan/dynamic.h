@@ -2,8 +2,8 @@
 /* The tail of a plan: nodes whose shapes depend on the data. They run one by one on the host with
  * the reference kernels, each result in a pooled tensor of its own. If, Loop and Scan run their
  * subgraphs here too. */
-#ifndef SAC_ENGINE_DYNAMIC_H
-#define SAC_ENGINE_DYNAMIC_H
+#ifndef SAC_ENGINE_PLAN_DYNAMIC_H
+#define SAC_ENGINE_PLAN_DYNAMIC_H
 
 #include "engine/plan/plan.h"
 

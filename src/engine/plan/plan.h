@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan: a graph prepared to run for one set of input shapes.
  *
- * Creating one infers all shapes, folds constants, selects a kernel for each remaining node, adds
- * conversions where two kernels disagree on the layout, has the inputs of a Concat written directly
- * to its output, lets views and in-place nodes share memory, and places the rest by
- * lifetime. Nodes whose shapes depend on the data (the count of NonZero, a Loop) are left to the
- * tail, which runs node by node after the steps (dynamic.h).
+ * Creating one (plan.c; build.h says in which order) infers all shapes, folds constants, selects a
+ * kernel for each remaining node (steps.c, providers.c), adds conversions where two kernels
+ * disagree on the layout, has the inputs of a Concat written directly to its output (placement.c),
+ * lets views and in-place nodes share memory, and places the rest by lifetime (memory.c,
+ * lifetimes.h). Nodes whose shapes depend on the data (the count of NonZero, a Loop) are left to
+ * the tail, which runs node by node after the steps (dynamic.h). Running one is exec.c, on a device
+ * with memory of its own exec_device.c. What kernels chose by measurement is kept in a planbook.
  *
  *     struct sac_plan *plan = NULL;
  *     res = sac_plan_create(dev, graph, shapes, &params, &plan);
- *     res = sac_plan_run(plan, activations, in, out);
+ *     res = sac_plan_run(plan, stream, activations, in, out);
  *     sac_plan_destroy(&plan);
  */
-#ifndef SAC_ENGINE_PLAN_H
-#define SAC_ENGINE_PLAN_H
+#ifndef SAC_ENGINE_PLAN_PLAN_H
+#define SAC_ENGINE_PLAN_PLAN_H
 
 #include "engine/ops/infer.h"
 #include "engine/kernel/kernel.h"

@@ -4,8 +4,8 @@
  * (docs/plans.md) is in the user's cache folder, or at the beginning of a .plan that `saccade
  * build` wrote, followed by the model. Such a file is untrusted input: a damaged or foreign one is
  * ignored with a warning. */
-#ifndef SAC_ENGINE_PLANBOOK_H
-#define SAC_ENGINE_PLANBOOK_H
+#ifndef SAC_ENGINE_PLAN_PLANBOOK_H
+#define SAC_ENGINE_PLAN_PLANBOOK_H
 
 #include "engine/plan/plan.h"
 

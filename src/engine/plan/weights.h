@@ -3,8 +3,8 @@
  * kernels read, packed into few buffers. A model's store serves all its plans. Constants that a
  * plan folded live only as long as the plan, and their host addresses may be reused: each plan
  * keeps them in a store of its own, which forwards everything else to the model's. */
-#ifndef SAC_ENGINE_WEIGHTS_H
-#define SAC_ENGINE_WEIGHTS_H
+#ifndef SAC_ENGINE_PLAN_WEIGHTS_H
+#define SAC_ENGINE_PLAN_WEIGHTS_H
 
 #include "engine/kernel/kernel.h"
 

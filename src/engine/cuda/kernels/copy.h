@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies: each piece is one walk over source and destination. */
-#ifndef SAC_ENGINE_CUDA_COPY_H
-#define SAC_ENGINE_CUDA_COPY_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_COPY_H
+#define SAC_ENGINE_CUDA_KERNELS_COPY_H
 
 #include "engine/cuda/kernels/types.h"
 

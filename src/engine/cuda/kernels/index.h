@@ -2,8 +2,8 @@
 /* Elements read or written by index: the Gather and Scatter families, TopK. A running graph of
  * kernels cannot report a bad index: one out of range reads the nearest element, and is skipped
  * when writing. */
-#ifndef SAC_ENGINE_CUDA_INDEX_H
-#define SAC_ENGINE_CUDA_INDEX_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_INDEX_H
+#define SAC_ENGINE_CUDA_KERNELS_INDEX_H
 
 #include "engine/cuda/kernels/types.h"
 

@@ -1,7 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the rows' files. */
-#ifndef SAC_ENGINE_CUDA_OPS_H
-#define SAC_ENGINE_CUDA_OPS_H
+/* The provider "cuda": a kernel for every operator but those that run on the host anyway.
+ *
+ * An operator is a row (struct ops_row, row.h), listed in rows.h. Its C file (map.c, lines.c,
+ * copy.c, ...: a family of operators each) decides layouts and fills a struct of parameters when a
+ * plan is created; its launcher in the .cu file of the same name queues the kernels with them and
+ * decides nothing. The C files name nothing of CUDA, and the bodies compile as plain C++ too, so
+ * tests without a GPU run both (tests/parity/bodies.h).
+ *
+ * The words:
+ * - view: an index space over several operands with their strides, simplified: no dimension of
+ *   one, neighbours merged where all operands lie side by side (view.c, struct ops_view)
+ * - place: where an index points: its offset in each operand of a view, or its coordinates
+ *   [n,c,z,y,x] in a picture (place, place5)
+ * - rest: the dimensions of a view that a kernel leaves to its outer loop, because it works on the
+ *   others itself (copy.cu)
+ * - unit: what is read and written at once: the largest piece, 1 to 16 bytes, that all rows of a
+ *   copy are made of; or eight neighbouring channels
+ * - line: numbers that belong together, which are reduced, normalised or summed up; the inner view
+ *   walks one, the outer view says where each begins (lines.h)
+ * - team: the threads that work on one line: one, a warp, a block, or a column of a block's
+ *   threads over neighbouring lines (team.cuh)
+ * - body: the work at one index or on one line, a struct with its parameters and a call operator;
+ *   each() makes a kernel of it, or a loop on the host (each.cuh)
+ * - port: an input or output of the node, by its number: an index into a launch's addresses
+ *   (struct ops_ports)
+ *
+ * Read first: row.h and types.h, then softmax.cu with lines.c, then each.cuh and team.cuh. */
+#ifndef SAC_ENGINE_CUDA_KERNELS_KERNELS_H
+#define SAC_ENGINE_CUDA_KERNELS_KERNELS_H
 
 #include <string.h>
 

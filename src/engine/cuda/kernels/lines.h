@@ -2,8 +2,8 @@
 /* Operators over whole lines of numbers: reductions, softmax, norms. The inner view walks a line;
  * the outer view gives the start of each. A team of threads works on a line, or on a part of it
  * when there are only a few long lines; the parts' results are then combined in scratch. */
-#ifndef SAC_ENGINE_CUDA_LINES_H
-#define SAC_ENGINE_CUDA_LINES_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_LINES_H
+#define SAC_ENGINE_CUDA_KERNELS_LINES_H
 
 #include "engine/cuda/kernels/types.h"
 

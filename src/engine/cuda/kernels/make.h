@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Generated tensors and simple rearrangements: constants, ranges, identity matrices, one-hot lines,
  * triangles, reversed lines; quantisation. */
-#ifndef SAC_ENGINE_CUDA_MAKE_H
-#define SAC_ENGINE_CUDA_MAKE_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_MAKE_H
+#define SAC_ENGINE_CUDA_KERNELS_MAKE_H
 
 #include "engine/cuda/kernels/types.h"
 

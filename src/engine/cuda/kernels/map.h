@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementwise operators: up to three operands in, one out, broadcast over each other. */
-#ifndef SAC_ENGINE_CUDA_MAP_H
-#define SAC_ENGINE_CUDA_MAP_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_MAP_H
+#define SAC_ENGINE_CUDA_KERNELS_MAP_H
 
 #include "engine/cuda/kernels/types.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of products: MatMul, Gemm and their integer relatives when no library supports them, and
  * Einsum. */
-#ifndef SAC_ENGINE_CUDA_PRODUCT_H
-#define SAC_ENGINE_CUDA_PRODUCT_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_PRODUCT_H
+#define SAC_ENGINE_CUDA_KERNELS_PRODUCT_H
 
 #include "engine/cuda/kernels/lines.h"
 #include "engine/cuda/kernels/window.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Resize and Upsample: each output interpolates over the taps of up to three axes, computed on the
  * fly. */
-#ifndef SAC_ENGINE_CUDA_RESIZE_H
-#define SAC_ENGINE_CUDA_RESIZE_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_RESIZE_H
+#define SAC_ENGINE_CUDA_KERNELS_RESIZE_H
 
 #include "engine/cuda/kernels/window.h"
 

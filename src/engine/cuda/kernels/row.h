@@ -2,8 +2,8 @@
 /* The provider of all operators but the large products: each is a row that decides layouts, fills a
  * struct of parameters when a plan is created, and launches with them. This code does not use CUDA,
  * so the tests compile it a second time with bodies that run on the host (each.cuh). */
-#ifndef SAC_ENGINE_CUDA_ROW_H
-#define SAC_ENGINE_CUDA_ROW_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_ROW_H
+#define SAC_ENGINE_CUDA_KERNELS_ROW_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention, RotaryEmbedding and the recurrent layers. */
-#ifndef SAC_ENGINE_CUDA_SEQUENCE_H
-#define SAC_ENGINE_CUDA_SEQUENCE_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_SEQUENCE_H
+#define SAC_ENGINE_CUDA_KERNELS_SEQUENCE_H
 
 #include "engine/cuda/kernels/types.h"
 

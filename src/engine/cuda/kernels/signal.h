@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fourier transforms by their definition, determinants, losses. */
-#ifndef SAC_ENGINE_CUDA_SIGNAL_H
-#define SAC_ENGINE_CUDA_SIGNAL_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_SIGNAL_H
+#define SAC_ENGINE_CUDA_KERNELS_SIGNAL_H
 
 #include "engine/cuda/kernels/types.h"
 

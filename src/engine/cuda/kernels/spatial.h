@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images read or written at positions given by other tensors. */
-#ifndef SAC_ENGINE_CUDA_SPATIAL_H
-#define SAC_ENGINE_CUDA_SPATIAL_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_SPATIAL_H
+#define SAC_ENGINE_CUDA_KERNELS_SPATIAL_H
 
 #include "engine/cuda/kernels/window.h"
 

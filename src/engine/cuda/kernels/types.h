@@ -2,8 +2,8 @@
 /* Parameters that host code passes to the operators' kernels. Kernels don't know layouts: an
  * operand is an address, the dtype of its numbers in memory (float16 for a float32 value in a half
  * layout) and a stride for each dimension. */
-#ifndef SAC_ENGINE_CUDA_TYPES_H
-#define SAC_ENGINE_CUDA_TYPES_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_TYPES_H
+#define SAC_ENGINE_CUDA_KERNELS_TYPES_H
 
 #include <stdbool.h>
 #include <stdint.h>

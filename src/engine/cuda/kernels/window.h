@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sliding windows: pooling, and the convolutions that no library supports. */
-#ifndef SAC_ENGINE_CUDA_WINDOW_H
-#define SAC_ENGINE_CUDA_WINDOW_H
+#ifndef SAC_ENGINE_CUDA_KERNELS_WINDOW_H
+#define SAC_ENGINE_CUDA_KERNELS_WINDOW_H
 
 #include "engine/cuda/kernels/types.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A convolution that is ready to run on a GPU, and the search for the fastest way to compute it. */
-#ifndef SAC_ENGINE_CUDA_CONV_KERNEL_H
-#define SAC_ENGINE_CUDA_CONV_KERNEL_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CONV_KERNEL_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CONV_KERNEL_H
 
 #include "engine/cuda/products/conv_launch.h"
 #include "engine/cuda/products/products.h"

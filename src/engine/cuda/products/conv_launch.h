@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launchers of the convolution kernels. Numbers are float16 or float32 in memory, sums float32;
  * maps are channels last, with pixel and sample strides in elements. */
-#ifndef SAC_ENGINE_CUDA_CONV_LAUNCH_H
-#define SAC_ENGINE_CUDA_CONV_LAUNCH_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CONV_LAUNCH_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CONV_LAUNCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The description of a convolution that all its GPU implementations use, and the chosen variant.
  * Host code without CUDA, so that it can be tested without a GPU. */
-#ifndef SAC_ENGINE_CUDA_CONV_SPEC_H
-#define SAC_ENGINE_CUDA_CONV_SPEC_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CONV_SPEC_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CONV_SPEC_H
 
 #include "engine/cuda/products/conv_stem.h"
 #include "engine/ops/fused.h"

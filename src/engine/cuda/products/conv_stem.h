@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the kernel for few input channels (conv_stem.cu) lays out a window and the part of a map that
  * a block reads. Shared by what packs weights on the host and by the kernel. */
-#ifndef SAC_ENGINE_CUDA_CONV_STEM_H
-#define SAC_ENGINE_CUDA_CONV_STEM_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CONV_STEM_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CONV_STEM_H
 
 #ifdef __CUDACC__
 #define CONV_ANYWHERE __host__ __device__ static inline

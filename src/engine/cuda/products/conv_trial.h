@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps of the real size for measuring a convolution, and the expected result from saccade's plain
  * kernel. */
-#ifndef SAC_ENGINE_CUDA_CONV_TRIAL_H
-#define SAC_ENGINE_CUDA_CONV_TRIAL_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CONV_TRIAL_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CONV_TRIAL_H
 
 #include "engine/cuda/products/conv_kernel.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuBLASLt's functions, opened at run time. */
-#ifndef SAC_ENGINE_CUDA_CUBLAS_API_H
-#define SAC_ENGINE_CUDA_CUBLAS_API_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CUBLAS_API_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CUBLAS_API_H
 
 #include <cublasLt.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuDNN's functions, opened at run time, and shorthands for its descriptors. */
-#ifndef SAC_ENGINE_CUDA_CUDNN_API_H
-#define SAC_ENGINE_CUDA_CUDNN_API_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CUDNN_API_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CUDNN_API_H
 
 #include <cudnn_graph.h>
 

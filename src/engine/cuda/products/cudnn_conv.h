@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A convolution as a cuDNN graph: the engines that the heuristics offer, and plans that compute it.
  * Needs no CUDA runtime. */
-#ifndef SAC_ENGINE_CUDA_CUDNN_CONV_H
-#define SAC_ENGINE_CUDA_CUDNN_CONV_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CUDNN_CONV_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CUDNN_CONV_H
 
 #include "engine/cuda/products/conv_spec.h"
 #include "engine/cuda/products/cudnn_api.h"

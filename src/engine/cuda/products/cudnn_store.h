@@ -2,8 +2,8 @@
 /* Plans that cuDNN took long to compile are kept in the user's cache with their kernels, so that a
  * later start reads them in milliseconds. One file per plan, named by a hash of everything it
  * depends on. */
-#ifndef SAC_ENGINE_CUDA_CUDNN_STORE_H
-#define SAC_ENGINE_CUDA_CUDNN_STORE_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_CUDNN_STORE_H
+#define SAC_ENGINE_CUDA_PRODUCTS_CUDNN_STORE_H
 
 #include "base/base.h"
 

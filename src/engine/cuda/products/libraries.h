@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NVIDIA's libraries for networks, opened once per process. */
-#ifndef SAC_ENGINE_CUDA_LIBRARIES_H
-#define SAC_ENGINE_CUDA_LIBRARIES_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_LIBRARIES_H
+#define SAC_ENGINE_CUDA_PRODUCTS_LIBRARIES_H
 
 #include "engine/cuda/products/cublas_api.h"
 #include "engine/cuda/cuda.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A matrix product in cuBLASLt's descriptors. cuBLASLt is column-major: our rows are its columns,
  * so Y = A B is computed as Y' = B' A'. */
-#ifndef SAC_ENGINE_CUDA_MATMUL_LT_H
-#define SAC_ENGINE_CUDA_MATMUL_LT_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_MATMUL_LT_H
+#define SAC_ENGINE_CUDA_PRODUCTS_MATMUL_LT_H
 
 #include "engine/cuda/products/libraries.h"
 #include "engine/cuda/products/matmul_spec.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A matrix product for cuBLASLt, Y = alpha A B + beta C + bias over a batch, and the text of the
  * chosen variant. Host code without CUDA, so that it can be tested without a GPU. */
-#ifndef SAC_ENGINE_CUDA_MATMUL_SPEC_H
-#define SAC_ENGINE_CUDA_MATMUL_SPEC_H
+#ifndef SAC_ENGINE_CUDA_PRODUCTS_MATMUL_SPEC_H
+#define SAC_ENGINE_CUDA_PRODUCTS_MATMUL_SPEC_H
 
 #include "engine/kernel/kernel.h"
 
