@@ -56,8 +56,8 @@ static const struct sac_row_ops *ops_of(int way)
 
 static void run_ours(struct bench *b, const struct sac_row_ops *ops)
 {
-    struct sac_row_store store = {SAC_LAYOUT_NCHW,      SAC_F32,   b->scene->out_width,
-                                  b->scene->out_height, {0, 0, 0}, {1, 1, 1}};
+    struct sac_row_store store = {SAC_TENSOR_LAYOUT_NCHW, SAC_F32,   b->scene->out_width,
+                                  b->scene->out_height,   {0, 0, 0}, {1, 1, 1}};
     for (int y = 0; y < b->scene->out_height; y++) {
         float *rgb[3];
         sac_sampler_row(&b->sampler, ops, y, b->scratch, rgb);

@@ -144,13 +144,13 @@ static void bench_preprocess(sac_device *dev, struct sac_stream *stream, double 
             "{\"kernel\":\"preprocess\",\"frames\":%d,\"format\":\"%s\",\"width\":%d,\"height\":%d,"
             "\"side\":%d,\"layout\":\"%s\",\"filter\":\"%s\",\"ms\":%.4f,\"bound_ms\":%.4f}\n",
             FRAMES, sac_pixel_format_name(format), width, height, side,
-            layout == SAC_LAYOUT_NCHW ? "NCHW" : "NHWC",
+            layout == SAC_TENSOR_LAYOUT_NCHW ? "NCHW" : "NHWC",
             filter == SAC_FILTER_AREA ? "area" : "bilinear", seconds * 1e3, bytes / ceiling * 1e3);
     else
         printf("preprocess %d %s %dx%d -> [%d,3,%d,%d] float16 %s %s: %.4f ms, %.0f GB/s of %.0f, "
                "%.2f x the bound\n",
                FRAMES, sac_pixel_format_name(format), width, height, FRAMES, side, side,
-               layout == SAC_LAYOUT_NCHW ? "NCHW" : "NHWC",
+               layout == SAC_TENSOR_LAYOUT_NCHW ? "NCHW" : "NHWC",
                filter == SAC_FILTER_AREA ? "area" : "bilinear", seconds * 1e3,
                bytes / seconds * 1e-9, ceiling * 1e-9, seconds / (bytes / ceiling));
     for (int s = 0; s < SETS; s++) {
@@ -287,13 +287,13 @@ int main(int argc, char **argv)
         printf("%s: copies on the device at %.0f GB/s, read and written\n",
                sac_device_description(dev), ceiling * 1e-9);
     bench_preprocess(dev, stream, ceiling, SAC_PIXEL_NV12, 1920, 1080, 640, SAC_FILTER_BILINEAR,
-                     SAC_LAYOUT_NCHW);
+                     SAC_TENSOR_LAYOUT_NCHW);
     bench_preprocess(dev, stream, ceiling, SAC_PIXEL_NV12, 1920, 1080, 640, SAC_FILTER_BILINEAR,
-                     SAC_LAYOUT_NHWC);
+                     SAC_TENSOR_LAYOUT_NHWC);
     bench_preprocess(dev, stream, ceiling, SAC_PIXEL_NV12, 1920, 1080, 640, SAC_FILTER_AREA,
-                     SAC_LAYOUT_NCHW);
+                     SAC_TENSOR_LAYOUT_NCHW);
     bench_preprocess(dev, stream, ceiling, SAC_PIXEL_P010, 1920, 1080, 640, SAC_FILTER_BILINEAR,
-                     SAC_LAYOUT_NCHW);
+                     SAC_TENSOR_LAYOUT_NCHW);
     bench_detect(dev, stream, ceiling);
     dev->ops->stream_destroy(&stream);
     sac_device_unref(&dev);

@@ -30,7 +30,7 @@ enum sac_filter {
 /* The order of the colours. */
 enum sac_channel_order { SAC_ORDER_RGB = 0, SAC_ORDER_BGR };
 /* The order of the dimensions. */
-enum sac_tensor_layout { SAC_LAYOUT_NCHW = 0, SAC_LAYOUT_NHWC };
+enum sac_tensor_layout { SAC_TENSOR_LAYOUT_NCHW = 0, SAC_TENSOR_LAYOUT_NHWC };
 
 /* How pixels become numbers: y = (x - mean) * scale per channel, x in 0..255, channels in the
  * tensor's order. */

@@ -46,7 +46,7 @@ static sac_result choose_input(struct sac_buckets *b, int batch_max)
 {
     const struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, batch_max);
     enum sac_layout              layout;
-    if (!b->model || b->feed.single || b->pre.layout != SAC_LAYOUT_NCHW ||
+    if (!b->model || b->feed.single || b->pre.layout != SAC_TENSOR_LAYOUT_NCHW ||
         b->pre.dtype != SAC_F32)
         return SAC_OK;
     sac_result res = sac_model_take_native(b->model, &desc, &layout);
@@ -55,7 +55,7 @@ static sac_result choose_input(struct sac_buckets *b, int batch_max)
     if (sac_layout_is_half(layout))
         b->pre.dtype = SAC_F16;
     if (sac_layout_is_last(layout))
-        b->pre.layout = SAC_LAYOUT_NHWC;
+        b->pre.layout = SAC_TENSOR_LAYOUT_NHWC;
     return SAC_OK;
 }
 

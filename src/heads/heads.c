@@ -248,7 +248,7 @@ sac_result sac_head_preprocess(sac_context *ctx, const struct sac_head *head,
     *pre = sac_preprocess_default();
     pre->width = v->width ? v->width : 640;
     pre->height = v->height ? v->height : 640;
-    pre->layout = v->channels_last ? SAC_LAYOUT_NHWC : SAC_LAYOUT_NCHW;
+    pre->layout = v->channels_last ? SAC_TENSOR_LAYOUT_NHWC : SAC_TENSOR_LAYOUT_NCHW;
     pre->dtype = dtype;
     if (head->defaults)
         head->defaults(v, pre);

@@ -246,7 +246,7 @@ static sac_result take(struct crops *c, const sac_frame *frame, const struct sac
     pre.width = (int)(crop->x1 - crop->x0);
     pre.height = (int)(crop->y1 - crop->y0);
     pre.fit = SAC_FIT_STRETCH;
-    pre.layout = SAC_LAYOUT_NHWC;
+    pre.layout = SAC_TENSOR_LAYOUT_NHWC;
     pre.dtype = SAC_U8;
     const struct sac_preprocess_job job = {frame, *crop};
     const struct sac_tensor_desc    desc = sac_preprocess_desc(&pre, 1);

@@ -66,7 +66,7 @@ static inline struct sac_rect sac_job_crop(const struct sac_preprocess_job *job)
 /* The tensor of n images. */
 static inline struct sac_tensor_desc sac_preprocess_desc(const struct sac_preprocess *pre, int n)
 {
-    bool planes = pre->layout == SAC_LAYOUT_NCHW;
+    bool planes = pre->layout == SAC_TENSOR_LAYOUT_NCHW;
     return (struct sac_tensor_desc){
         pre->dtype,
         4,

@@ -134,7 +134,7 @@ static void a_pixel_is_what_the_rows_give(void **state)
     (void)state;
     for (int round = 0; round < 300; round++) {
         struct sac_preprocess pre = test_random_preprocess(50, 40);
-        pre.layout = SAC_LAYOUT_NHWC;
+        pre.layout = SAC_TENSOR_LAYOUT_NHWC;
         pre.order = SAC_ORDER_RGB;
         pre.dtype = SAC_F32;
         for (int c = 0; c < 3; c++) {

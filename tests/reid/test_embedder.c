@@ -75,7 +75,7 @@ static void channels_last_means_bgr_bytes(void **state)
     sac_embedder *emb = NULL;
     assert_sac_ok(sac_embedder_create(dev, TEST_HEADS_DIR "/embedding_nhwc.onnx", NULL, &emb));
     const struct sac_preprocess *pre = &sac_embedder_contract(emb)->pre;
-    assert_int_equal(pre->layout, SAC_LAYOUT_NHWC);
+    assert_int_equal(pre->layout, SAC_TENSOR_LAYOUT_NHWC);
     assert_int_equal(pre->order, SAC_ORDER_BGR);
     assert_int_equal(pre->width, 16);
     assert_int_equal(pre->height, 32);

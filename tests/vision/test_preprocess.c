@@ -49,7 +49,7 @@ static double element(const struct sac_preprocess *pre, const void *data, int im
     size_t pixel = (size_t)y * (size_t)pre->width + (size_t)x;
     size_t at =
         (size_t)image * plane * 3 +
-        (pre->layout == SAC_LAYOUT_NCHW ? (size_t)c * plane + pixel : pixel * 3 + (size_t)c);
+        (pre->layout == SAC_TENSOR_LAYOUT_NCHW ? (size_t)c * plane + pixel : pixel * 3 + (size_t)c);
     if (pre->dtype == SAC_F32)
         return ((const float *)data)[at];
     return pre->dtype == SAC_F16 ? half_to_double(((const uint16_t *)data)[at])
@@ -147,7 +147,7 @@ static void agrees_with_opencv(void **state)
         pre.width = head[2];
         pre.height = head[3];
         pre.filter = head[4] ? SAC_FILTER_AREA : SAC_FILTER_BILINEAR;
-        pre.layout = SAC_LAYOUT_NHWC;
+        pre.layout = SAC_TENSOR_LAYOUT_NHWC;
         for (int c = 0; c < 3; c++)
             pre.scale[c] = 1;
         for (int y = 0; y < head[1]; y++)

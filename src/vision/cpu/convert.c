@@ -99,10 +99,11 @@ static void write_with_alpha(float *const row[3], int n, uint8_t *out)
 
 static void write_rgb(const struct work *w, float *const row[3], int y)
 {
-    const struct sac_row_store s = {.layout = SAC_LAYOUT_NHWC, .dtype = SAC_U8, .scale = {1, 1, 1}};
-    const bool                 bgr = sac_is_bgr(w->dst->format);
-    float *const               as_stored[3] = {row[bgr ? 2 : 0], row[1], row[bgr ? 0 : 2]};
-    uint8_t                   *out = w->dst->plane[0] + (size_t)y * w->dst->pitch_bytes[0];
+    const struct sac_row_store s = {
+        .layout = SAC_TENSOR_LAYOUT_NHWC, .dtype = SAC_U8, .scale = {1, 1, 1}};
+    const bool   bgr = sac_is_bgr(w->dst->format);
+    float *const as_stored[3] = {row[bgr ? 2 : 0], row[1], row[bgr ? 0 : 2]};
+    uint8_t     *out = w->dst->plane[0] + (size_t)y * w->dst->pitch_bytes[0];
     if (sac_rgb_step(w->dst->format) == 4)
         write_with_alpha(as_stored, w->dst->width, out);
     else

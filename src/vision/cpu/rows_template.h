@@ -182,7 +182,7 @@ ROWS_INLINE void store_woven(const struct sac_row_store *s, float *const row[3],
 ROWS_KERNEL void store_plain(const struct sac_row_store *s, float *const row[3], int n, int x,
                              int y, void *image)
 {
-    if (s->layout == SAC_LAYOUT_NCHW)
+    if (s->layout == SAC_TENSOR_LAYOUT_NCHW)
         store_planes(s, row, n, x, y, image);
     else
         store_woven(s, row, n, x, y, image);

@@ -50,7 +50,7 @@ __device__ void store(const struct cuda_preprocess_params &p, T *image, int x, i
     for (int k = 0; k < PIXELS_X; k++)
         for (int c = 0; c < 3; c++)
             v[k][c] = (v[k][c] - p.mean[c]) * p.scale[c];
-    if (p.layout == SAC_LAYOUT_NCHW) {
+    if (p.layout == SAC_TENSOR_LAYOUT_NCHW) {
         for (int c = 0; c < 3; c++) {
             T *out = image + c * plane + pixel;
             if (p.paired) {
