@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From packets to frames: the half of a source that runs on the prefetch thread or, without one, on
+/* From packets to frames: the part of a source that runs on the prefetch thread or, without one, on
  * the caller's. */
 #include <stdio.h>
 #include <string.h>
@@ -8,9 +8,38 @@
 #include "device/device.h"
 #include "media/source.h"
 
+/* ---- open ---- */
+
+sac_result sac_feed_open_input(struct sac_source *src)
+{
+    src->input.ctx = src->ctx;
+    src->input.url = src->url;
+    src->input.name = src->name;
+    src->input.params = &src->params;
+    src->input.cancelled = &src->cancelled;
+    sac_result res = sac_input_open(&src->input);
+    if (res != SAC_OK)
+        return res;
+    src->decoder.dev = src->dev;
+    src->decoder.source_name = src->name;
+    src->decoder.params = &src->params;
+    src->decoder.cancelled = &src->cancelled;
+    src->decoder.images = src->input.fmt == NULL;
+    src->decoder.threads =
+        src->params.decode_threads > 0 ? src->params.decode_threads : sac_video_threads(src->dev);
+    src->decoder.time_base = src->input.time_base;
+    src->decoder.display = src->input.has_display_matrix ? sac_display_of(src->input.display_matrix)
+                                                         : (struct sac_display){.can_turn = true};
+    if (src->input.fps.num > 0)
+        src->timeline.step_us = av_rescale_q(1, av_inv_q(src->input.fps), AV_TIME_BASE_Q);
+    src->timeline.anchored = src->input.numbered;
+    return SAC_OK;
+}
+
 /* ---- kept packets ---- */
 
-sac_result sac_feed_keep_packet(struct sac_source *src, int stream)
+/* Keep src->packet, which belongs to the input's kept[stream]. */
+static sac_result keep_packet(struct sac_source *src, int stream)
 {
     if (!sac_part_keeps(src, src->packet, stream))
         return SAC_OK;
@@ -63,7 +92,7 @@ static sac_result read_packet(struct sac_source *src)
     for (;;) {
         res = src->input.ops->read(&src->input, src->packet, &kept);
         if (res == SAC_OK && kept >= 0)
-            res = sac_feed_keep_packet(src, kept);
+            res = keep_packet(src, kept);
         else if (res != SAC_OK || (src->packet->size > 0 && !leaves_out(src)))
             break;
         if (res != SAC_OK)
@@ -139,8 +168,10 @@ sac_result sac_feed_open_decoder(struct sac_source *src)
 
 static sac_result at_end_of_input(struct sac_source *src)
 {
-    struct sac_source_stats stats;
-    sac_source_get_stats(src, &stats);
+    pthread_mutex_lock(&src->lock);
+    const uint64_t  damaged = src->stats.corrupt + src->corrupt_packets;
+    const long long frames = (long long)src->stats.frames;
+    pthread_mutex_unlock(&src->lock);
     if (src->seeks)
         return SAC_EOS;
     if (src->fault != SAC_OK)
@@ -151,12 +182,11 @@ static sac_result at_end_of_input(struct sac_source *src)
     if (src->decoded == 0)
         return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
                         "%s: not one frame of it can be decoded (%llu damaged)", src->name,
-                        (unsigned long long)stats.corrupt);
+                        (unsigned long long)damaged);
     if (src->input.cut_off)
         return SAC_FAIL(src->ctx, SAC_ERR_FORMAT,
                         "%s: the file is cut off; the %lld frame%s that it still has %s read",
-                        src->name, (long long)stats.frames, stats.frames == 1 ? "" : "s",
-                        stats.frames == 1 ? "was" : "were");
+                        src->name, frames, frames == 1 ? "" : "s", frames == 1 ? "was" : "were");
     return SAC_EOS;
 }
 
@@ -241,6 +271,36 @@ sac_result sac_feed_any_frame(struct sac_source *src, sac_frame **out)
     return res;
 }
 
+/* Audio comes after its pictures in a file, mostly by less than a second. */
+enum { REST_MAX_US = 3000000 };
+
+/* At the end of the part: the rest of its audio. SAC_EOS. */
+static sac_result read_rest(struct sac_source *src)
+{
+    struct sac_input *in = &src->input;
+    int               left = in->kept_count, kept;
+    bool             *ended = sac_calloc((size_t)SAC_MAX(left, 1), sizeof *ended);
+    sac_result        res = ended ? SAC_OK : SAC_ERR_MEMORY;
+    while (res == SAC_OK && left > 0) {
+        int64_t us;
+        av_packet_unref(src->packet);
+        res = in->ops->read(in, src->packet, &kept);
+        if (res != SAC_OK || !sac_part_time_of(src, src->packet, kept, &us))
+            continue;
+        if (kept >= 0)
+            res = keep_packet(src, kept);
+        if (kept < 0 && sac_part_is_over(src, us - REST_MAX_US))
+            break;
+        if (kept >= 0 && sac_part_is_over(src, us) && !ended[kept]) {
+            ended[kept] = true;
+            left--;
+        }
+    }
+    sac_free(ended);
+    av_packet_unref(src->packet);
+    return res == SAC_ERR_CANCELLED ? res : SAC_EOS; /* the wanted part is complete */
+}
+
 /* The next wanted frame. */
 static sac_result decode_frame(struct sac_source *src, sac_frame **out)
 {
@@ -260,7 +320,7 @@ static sac_result decode_frame(struct sac_source *src, sac_frame **out)
         }
         sac_frame_unref(&frame);
         if (over)
-            return src->part_first < 0 ? sac_part_fail_empty(src) : sac_part_read_rest(src);
+            return src->part_first < 0 ? sac_part_fail_empty(src) : read_rest(src);
     }
 }
 

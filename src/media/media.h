@@ -6,7 +6,7 @@
  *   decoder   turns packets into frames (codec.c): one row per decoder; decoders.c,
  *             dec_avcodec.c, dec_nvdec.c, surfaces.c
  *   source    drives both (feed.c), repairs timestamps (timeline.c), skips frames outside the
- *             wanted part (part.c), reads ahead on a thread
+ *             wanted part (part.c, seek.c), reads ahead on a thread
  *   upload, download   copy pictures to a GPU and back
  *   encoder, muxer, sink   write a video; gaps.c shortens steps in time that a container can't hold
  */

@@ -148,32 +148,6 @@ static void fill_info(struct sac_source *src)
     sac_part_describe(src, info);
 }
 
-sac_result sac_source_open_input(struct sac_source *src)
-{
-    src->input.ctx = src->ctx;
-    src->input.url = src->url;
-    src->input.name = src->name;
-    src->input.params = &src->params;
-    src->input.cancelled = &src->cancelled;
-    sac_result res = sac_input_open(&src->input);
-    if (res != SAC_OK)
-        return res;
-    src->decoder.dev = src->dev;
-    src->decoder.source_name = src->name;
-    src->decoder.params = &src->params;
-    src->decoder.cancelled = &src->cancelled;
-    src->decoder.images = src->input.fmt == NULL;
-    src->decoder.threads =
-        src->params.decode_threads > 0 ? src->params.decode_threads : sac_video_threads(src->dev);
-    src->decoder.time_base = src->input.time_base;
-    src->decoder.display = src->input.has_display_matrix ? sac_display_of(src->input.display_matrix)
-                                                         : (struct sac_display){.can_turn = true};
-    if (src->input.fps.num > 0)
-        src->timeline.step_us = av_rescale_q(1, av_inv_q(src->input.fps), AV_TIME_BASE_Q);
-    src->timeline.anchored = src->input.numbered;
-    return SAC_OK;
-}
-
 /* A GPU's decoder refuses a stream only at its first picture, so one is decoded while opening; also
  * where the picture may differ from what the container states. */
 static sac_result read_first(struct sac_source *src)
@@ -189,14 +163,14 @@ static sac_result read_first(struct sac_source *src)
 static sac_result open_source(struct sac_source *src)
 {
     src->opening = true;
-    sac_result res = sac_source_open_input(src);
+    sac_result res = sac_feed_open_input(src);
     if (res == SAC_OK)
         res = sac_feed_open_decoder(src);
     if (res == SAC_OK)
         res = read_first(src);
     if (res == SAC_OK) {
         fill_info(src);
-        res = sac_part_begin(src);
+        res = sac_seek_part(src);
     }
     src->opening = false;
     if (res != SAC_OK)

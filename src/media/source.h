@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the two halves of a source: source.c opens, reads ahead and closes; feed.c turns
- * packets into frames. */
+/* Shared by the parts of a source: source.c opens, reads ahead and closes; seek.c goes to the
+ * wanted part's beginning; feed.c turns packets into frames; part.c says which of them are wanted.
+ */
 #ifndef SAC_MEDIA_SOURCE_H
 #define SAC_MEDIA_SOURCE_H
 
@@ -53,26 +54,20 @@ struct sac_source {
 
 /* ---- feed.c ---- */
 
+/* Open the input, and set what the decoder and the timeline take from it. */
+sac_result sac_feed_open_input(struct sac_source *src);
 /* Open the decoder for the input's present parameters; the former one is closed. */
 sac_result sac_feed_open_decoder(struct sac_source *src);
 /* The next frame, from the input through the decoder. */
 sac_result sac_feed_next_frame(struct sac_source *src, sac_frame **out);
 /* The next frame, wanted or not. */
 sac_result sac_feed_any_frame(struct sac_source *src, sac_frame **out);
-/* Keep src->packet, which belongs to the input's kept[stream]. */
-sac_result sac_feed_keep_packet(struct sac_source *src, int stream);
 /* Update the decoder's name and GPU memory in info; a change of the stream may change them. Under
  * the lock. */
 void sac_feed_describe_decoder(struct sac_source *src);
 
-/* ---- source.c ---- */
-
-sac_result sac_source_open_input(struct sac_source *src);
-
 /* ---- part.c ---- */
 
-/* Go to the start of the wanted part. src->first may hold a frame that was decoded before. */
-sac_result sac_part_begin(struct sac_source *src);
 /* Whether a frame at this time, and so all later ones, lie past the end of the part. */
 bool sac_part_is_over(const struct sac_source *src, int64_t pts_us);
 /* Whether the frame is wanted. Call it in order: the first wanted frame decides which others
@@ -80,11 +75,20 @@ bool sac_part_is_over(const struct sac_source *src, int64_t pts_us);
 bool sac_part_takes(struct sac_source *src, const sac_frame *frame);
 /* Whether src->packet, of kept[stream], lies in the part. */
 bool sac_part_keeps(const struct sac_source *src, const AVPacket *packet, int stream);
-/* At the end of the part: read the rest of its audio, which comes later in the file. SAC_EOS. */
-sac_result sac_part_read_rest(struct sac_source *src);
+/* The time of src->packet, of kept[stream] or of the video (-1), on the timeline; false: unknown.
+ */
+bool sac_part_time_of(const struct sac_source *src, const AVPacket *packet, int stream,
+                      int64_t *out);
+/* The number of frames before a time, at a constant rate. */
+int64_t sac_part_frames_before(const struct sac_source *src, int64_t us);
 /* Fails with the reason why the part has no frame. */
 sac_result sac_part_fail_empty(struct sac_source *src);
 /* Change duration and frame count from the whole input's to the part's. */
 void sac_part_describe(const struct sac_source *src, struct sac_source_info *info);
+
+/* ---- seek.c ---- */
+
+/* Go to the start of the wanted part. src->first may hold a frame that was decoded before. */
+sac_result sac_seek_part(struct sac_source *src);
 
 #endif
