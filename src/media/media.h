@@ -338,6 +338,9 @@ sac_result sac_source_take_kept(sac_source *src, int64_t until_us, AVPacket *pac
                                 int64_t *origin_us);
 /* The reader has seen the last frame. */
 bool sac_source_at_end(const sac_source *src);
+/* The reading thread will read no more: frees the decoder and its pictures, which a stream that has
+ * ended early need not hold until the run's end. A source that prefetches keeps them. */
+void sac_source_rest(sac_source *src);
 /* Where the wanted part begins on the source's timeline; a file made from it starts there at 0. */
 int64_t sac_source_start_us(const sac_source *src);
 

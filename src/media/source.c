@@ -244,6 +244,15 @@ static void stop_prefetch(struct sac_source *src)
     sac_queue_destroy(&src->ready);
 }
 
+void sac_source_rest(sac_source *src)
+{
+    if (src->thread_runs)
+        return;
+    sac_frame_unref(&src->first);
+    sac_frame_unref(&src->pending);
+    sac_decoder_close(&src->decoder);
+}
+
 void sac_source_close(sac_source **source)
 {
     if (!source || !*source)
