@@ -11,7 +11,8 @@
 #include <saccade/pipeline.h>
 
 #include "base/range.h"
-#include "pipeline/job.h"
+#include "pipeline/books.h"
+#include "pipeline/task.h"
 
 enum { ROUNDS = 15, STAGE_ROUNDS = 100, PAIRS = 8000 /* under half of the trace's ring */ };
 
@@ -55,11 +56,12 @@ static double stage_ns(sac_context *ctx, int mode)
     for (int round = 0; round < STAGE_ROUNDS; round++) {
         struct sac_job       *job = NULL;
         const struct sac_item item = {.number = round};
-        if (sac_job_create(ctx, &params.job, 1, NULL, &job) != SAC_OK)
+        if (sac_job_create(ctx, &sac_task_track, &params.job, 1, NULL, &job) != SAC_OK)
             die(ctx);
         int64_t begun = sac_time_ns();
         for (int i = 0; i < PAIRS; i++)
-            sac_job_finish(job, SAC_STAGE_TRACKING, sac_job_begin(job, SAC_STAGE_TRACKING), &item);
+            sac_books_finish(job->books, SAC_STAGE_TRACKING,
+                             sac_books_begin(job->books, SAC_STAGE_TRACKING), &item);
         double ns = (double)(sac_time_ns() - begun) / PAIRS;
         best = SAC_MIN(best, ns);
         sac_job_destroy(&job);

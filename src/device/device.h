@@ -44,12 +44,16 @@ struct sac_device_ops {
     const char *name;        /* "cpu", "cuda" */
     const char *build;       /* "CUDA 13.0, for compute 9.0"; NULL: no details */
     bool        host_memory; /* the host may use its addresses, so nothing has to be transferred */
+    bool        async; /* its work goes on after the call that queued it: batches queued ahead keep
+                          it busy, and it has times of its own */
     /* How networks run. */
-    int batch_best; /* best number of frames in a run of a detector; 0: one */
-    int batch_step; /* from one size of batch that has a plan to the next smaller one; 0: 2 */
-    int run_cost;   /* of a run beside its images, in images: launches, idle cores */
+    int batch_best;       /* best number of frames in a run of a detector; 0: one */
+    int batch_step;       /* from one size of batch that has a plan to the next smaller one; 0: 2 */
+    int run_cost;         /* of a run beside its images, in images: launches, idle cores */
     int detect_cells_max; /* of a detector's head; 0: any number */
-    int warm_runs;  /* of a size until it is as fast as it gets; 0: its first run is */
+    int warm_runs;        /* of a size until it is as fast as it gets; 0: its first run is */
+    int pictures_lent; /* of its decoder's pictures this many may be in the stages, as the decoder
+                          predicts from the others; 0: any number */
     /* Whether `auto` may choose it: is everything present that a run needs? missing: what is not.
      * NULL: always. */
     enum sac_device_service (*service)(char *missing, size_t size);
@@ -280,8 +284,7 @@ void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t
 void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);
 void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size);
 
-/* What memory is held for: the stage of the thread that took it, unless its owner's name tells
- * another. */
+/* What memory is held for: what the thread that takes it says at the time. */
 enum sac_memory_use {
     SAC_MEMORY_OTHER = 0,
     SAC_MEMORY_DECODE,
@@ -296,10 +299,17 @@ enum sac_memory_use {
 };
 /* Of the calling thread, from now on; returns what it was. */
 enum sac_memory_use sac_memory_use_set(enum sac_memory_use use);
-enum sac_memory_use sac_memory_use_of(const char *owner);
+enum sac_memory_use sac_memory_use(void);
 /* Live bytes of each, and the largest value so far; page-locked memory is not included. */
 void sac_device_memory_by_use(const sac_device *dev, uint64_t live[SAC_MEMORY_USE_COUNT],
                               uint64_t peak[SAC_MEMORY_USE_COUNT]);
+
+/* The device if the host cannot use its addresses, so that what lies there takes copies; else NULL,
+ * as for no device. */
+static inline sac_device *sac_device_apart(sac_device *dev)
+{
+    return dev && !dev->ops->host_memory ? dev : NULL;
+}
 
 /* Every transfer between host and device, and every copy of frame data on a device, goes through
  * here. A copy between the host and a device that uses its memory is not counted. what: operation

@@ -69,28 +69,8 @@ enum sac_memory_use sac_memory_use_set(enum sac_memory_use use)
     return before;
 }
 
-/* Buffers that a thread of another stage takes as well; by the beginnings of their owners'
- * names. */
-static const struct {
-    const char         *owner;
-    enum sac_memory_use use;
-} uses[] = {
-    {"detector input", SAC_MEMORY_PREPROCESS},
-    {"preprocess", SAC_MEMORY_PREPROCESS},
-    {"boxes", SAC_MEMORY_HEAD},
-    {"detect", SAC_MEMORY_HEAD},
-    {"embedd", SAC_MEMORY_REID},
-    {"looks of tracks", SAC_MEMORY_TRACKING},
-    {"camera motion", SAC_MEMORY_TRACKING},
-    {"NVDEC", SAC_MEMORY_DECODE},
-    {"frames on their way", SAC_MEMORY_DECODE},
-};
-
-enum sac_memory_use sac_memory_use_of(const char *owner)
+enum sac_memory_use sac_memory_use(void)
 {
-    for (size_t i = 0; i < SAC_COUNT(uses); i++)
-        if (!strncmp(owner, uses[i].owner, strlen(uses[i].owner)))
-            return uses[i].use;
     return thread_use;
 }
 

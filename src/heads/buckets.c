@@ -61,12 +61,12 @@ static sac_result choose_input(struct sac_buckets *b, int batch_max)
 
 sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
                             const struct sac_preprocess *pre, const struct sac_feed *feed,
-                            int batch_max, bool patient, const char *owner)
+                            int batch_max, bool patient, const char *owner, enum sac_memory_use use)
 {
     const int step = SAC_MAX(dev->ops->batch_step, 2);
     int       sizes[SAC_BUCKETS_MAX], count = 0;
     *b = (struct sac_buckets){
-        .dev = dev, .model = model, .pre = *pre, .feed = {.count = 1}, .owner = owner};
+        .dev = dev, .model = model, .pre = *pre, .feed = {.count = 1}, .owner = owner, .use = use};
     if (feed)
         b->feed = *feed;
     for (int size = batch_max; size > 1 && count < SAC_BUCKETS_MAX - 1;
@@ -154,9 +154,11 @@ static sac_result ensure_input(struct sac_buckets *b, struct sac_bucket *bucket)
     if (bucket->inputs[0])
         return SAC_OK;
     sac_tensor_unref(&bucket->in); /* left by a try that had no memory for the other inputs */
-    sac_result res = sac_tensor_create(b->dev, &desc, b->owner, &bucket->in);
+    const enum sac_memory_use before = sac_memory_use_set(b->use);
+    sac_result                res = sac_tensor_create(b->dev, &desc, b->owner, &bucket->in);
     if (res == SAC_OK)
         res = sac_feed_make(&b->feed, b->dev, b->model, bucket->in, bucket->inputs);
+    sac_memory_use_set(before);
     /* Work queued on the device's own stream may still use this memory. */
     return res == SAC_OK ? b->dev->ops->stream_after(b->dev, b->stream, NULL) : res;
 }

@@ -38,16 +38,18 @@ struct sac_buckets {
     struct sac_preprocess pre;
     struct sac_feed       feed;
     struct sac_stream    *stream; /* all runs are on it */
+    enum sac_memory_use   use;    /* of the inputs */
     const char           *owner;  /* of the tensors, for the live list */
     int                   count;
     struct sac_bucket     list[SAC_BUCKETS_MAX]; /* from the smallest */
 };
 
-/* feed: NULL where the pixels are all. batch_max: images of one run. owner lives as long. patient:
- * runs are long; other streams have priority. */
+/* feed: NULL where the pixels are all. batch_max: images of one run. owner lives as long; the
+ * inputs are held for `use`. patient: runs are long; other streams have priority. */
 sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
                             const struct sac_preprocess *pre, const struct sac_feed *feed,
-                            int batch_max, bool patient, const char *owner);
+                            int batch_max, bool patient, const char *owner,
+                            enum sac_memory_use use);
 /* Waits for queued work. Accepts a zeroed struct. */
 void sac_buckets_finish(struct sac_buckets *b);
 /* The next bucket for the images that are left, and how many of them it takes: as many as it has

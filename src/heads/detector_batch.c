@@ -18,9 +18,9 @@ static sac_result slot_open(struct sac_detector *det, struct sac_detector_slot *
 
 sac_result sac_detector_batch_open(struct sac_detector *det)
 {
-    /* live.c knows preprocessing by the owner's name. */
-    sac_result res = sac_buckets_init(&det->buckets, det->dev, det->model, &det->contract.pre,
-                                      &det->view.feed, det->batch, true, "detector input");
+    sac_result res =
+        sac_buckets_init(&det->buckets, det->dev, det->model, &det->contract.pre, &det->view.feed,
+                         det->batch, true, "detector input", SAC_MEMORY_PREPROCESS);
     if (res == SAC_OK)
         res = sac_detector_boxes_open(det);
     for (int i = 0; i < SAC_DETECTOR_SLOTS && res == SAC_OK; i++)

@@ -93,10 +93,12 @@ sac_result sac_detector_reserve_boxes(struct sac_detector *det, struct sac_detec
     sac_result   res = SAC_OK;
     if (slot->host.data || det->on_host)
         return SAC_OK;
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD);
     if (!slot->boxes)
         res = sac_buffer_create(det->dev, bytes, "boxes", &slot->boxes);
     if (res == SAC_OK)
         res = sac_mirror_open(det->dev, sac_buffer_data(slot->boxes), bytes, "boxes", &slot->host);
+    sac_memory_use_set(before);
     /* Work queued on the device's own stream may still use this memory. */
     return res == SAC_OK ? det->dev->ops->stream_after(det->dev, det->buckets.stream, NULL) : res;
 }

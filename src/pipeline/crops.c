@@ -255,7 +255,7 @@ static sac_result take(struct crops *c, const sac_frame *frame, const struct sac
         res = dev->ops->stream_after(dev, c->stream, NULL);
     if (res == SAC_OK)
         res = sac_preprocess_run_on(dev, c->stream, &pre, &job, 1, pixels);
-    if (res == SAC_OK && !dev->ops->host_memory) /* else the encoder reads them in place */
+    if (res == SAC_OK && sac_device_apart(dev)) /* else the encoder reads them in place */
         res = download(c, frame, sac_tensor_data(pixels), (size_t)sac_tensor_desc_bytes(&desc),
                        &host);
     sac_result done = dev->ops->stream_wait(c->stream);
@@ -309,13 +309,13 @@ static sac_result write_settled(struct crops *c, int64_t now_us)
 static sac_result crops_write(struct sac_output *out, struct sac_item *item)
 {
     struct crops *c = (struct crops *)out;
-    const int64_t begun = sac_job_begin(c->job, SAC_STAGE_CROP);
+    const int64_t begun = sac_books_begin(c->job->books, SAC_STAGE_CROP);
     sac_result    res = SAC_OK;
     for (size_t i = 0; i < item->track_count && res == SAC_OK; i++)
         res = look_at(c, item, i);
     if (res == SAC_OK)
         res = write_settled(c, item->pts_us);
-    sac_job_finish(c->job, SAC_STAGE_CROP, begun, item);
+    sac_books_finish(c->job->books, SAC_STAGE_CROP, begun, item);
     return res;
 }
 
@@ -349,15 +349,15 @@ static const struct sac_output_ops crops_ops = {
 
 static sac_result check(const struct sac_output_setup *setup)
 {
-    const sac_device *dev = setup->job->dev;
-    const char       *folder = setup->params->crops_out;
+    sac_device *dev = setup->job->dev;
+    const char *folder = setup->params->crops_out;
     if (strcmp(folder, "-") == 0)
         return SAC_FAIL(setup->ctx, SAC_ERR_ARG,
                         "crops are files of a folder: they can't go to standard output");
     if (!setup->src)
         return SAC_FAIL(setup->ctx, SAC_ERR_ARG,
                         "'%s': crops need the video that they are cut from", folder);
-    if (!dev->ops->host_memory && atomic_load(&dev->strict))
+    if (sac_device_apart(dev) && atomic_load(&dev->strict))
         return SAC_FAIL(
             setup->ctx, SAC_ERR_COPY,
             "'%s': crops come to the host from %s (crop-download), and zero-copy is strict", folder,

@@ -5,12 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <saccade/models.h>
-
-#include "heads/detector.h"
 #include "media/media.h"
 #include "pipeline/pipeline.h"
-#include "reid/embedder.h"
+#include "pipeline/task.h"
 
 /* ---- by name ---- */
 
@@ -124,24 +121,11 @@ sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_
 
 /* ---- what was opened ---- */
 
-static void add_model(struct sac_files *files, const sac_model *model)
-{
-    const char *file;
-    for (int i = 0; (file = sac_model_file(model, i)); i++)
-        sac_files_add_input(files, file);
-    char *yaml = sac_contract_yaml_path(sac_model_path(model));
-    if (yaml && access(yaml, F_OK) == 0)
-        sac_files_add_input(files, yaml);
-    sac_free(yaml);
-}
-
 void sac_job_add_files(const struct sac_job *job, struct sac_files *files)
 {
     add_job(files, &job->params);
-    if (job->det)
-        add_model(files, job->det->model);
-    if (job->emb)
-        add_model(files, job->emb->model);
+    if (job->run->task->add_files)
+        job->run->task->add_files(job->run, files);
 }
 
 static void add_opened_stream(struct sac_files *files, struct sac_stream_run *s)

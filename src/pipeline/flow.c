@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "pipeline/flow.h"
+#include "pipeline/stage.h"
 
 /* With fewer frames or less time, the figures describe the start rather than the run. */
 static const double ELAPSED_MIN_S = 0.5;
@@ -21,61 +22,46 @@ static const double HOST_BYTES_PER_S = 5e9, CROSSING_BYTES_PER_S = 25e9, DEVICE_
 
 /* ---- threads ---- */
 
-enum thread { THREAD_DECODE, THREAD_INFER, THREAD_TRACK, THREAD_SINK, THREAD_COUNT };
-
-/* The thread that each stage runs on: stages of one thread add up. */
-static const struct {
-    const char *name;
-    enum thread thread;
-} stages[] = {
-    {"decode", THREAD_DECODE}, {"preprocess", THREAD_INFER}, {"inference", THREAD_INFER},
-    {"head", THREAD_INFER},    {"reid", THREAD_INFER},       {"tracking", THREAD_TRACK},
-    {"crop", THREAD_SINK},     {"draw", THREAD_SINK},        {"encode", THREAD_SINK},
-    {"write", THREAD_SINK},
-};
-
 struct busy {
     double                          share;   /* of the run's time; of all the threads of its kind */
     const struct sac_timer_summary *longest; /* stage on it */
 };
 
-static enum thread thread_of(const char *stage)
+/* What is known of a stage of the statistics. */
+static const struct sac_stage_row *row_of(const struct sac_timer_summary *stage)
 {
-    for (size_t i = 0; i < SAC_COUNT(stages); i++)
-        if (!strcmp(stages[i].name, stage))
-            return stages[i].thread;
-    return THREAD_SINK;
+    return &sac_stages[sac_stage_find(stage->name)];
 }
 
-/* Each has an inference and a tracking thread. */
+/* Each has an inference and a finishing thread. */
 static int devices_of(const struct sac_pipeline_stats *stats)
 {
     return SAC_MAX(stats->shard_count, 1);
 }
 
 static void add_up(const struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
-                   struct busy busy[THREAD_COUNT])
+                   struct busy busy[SAC_THREAD_COUNT])
 {
     for (int i = 0; i < stats->stage_count; i++) {
         const struct sac_timer_summary *stage = &stats->stage[i];
-        enum thread                     thread = thread_of(stage->name);
-        bool                            many = thread == THREAD_DECODE || thread == THREAD_SINK;
-        double                          time_ms =
+        enum sac_stage_thread           thread = row_of(stage)->thread;
+        bool   many = thread == SAC_THREAD_DECODE || thread == SAC_THREAD_SINK;
+        double time_ms =
             stats->elapsed_s * 1e3 * (many ? SAC_MAX(facts->streams, 1) : devices_of(stats));
         busy[thread].share += time_ms > 0 ? stage->total_ms / time_ms : 0;
         if (!busy[thread].longest || stage->total_ms > busy[thread].longest->total_ms)
             busy[thread].longest = stage;
     }
-    for (int t = 0; t < THREAD_COUNT; t++)
+    for (int t = 0; t < SAC_THREAD_COUNT; t++)
         busy[t].share = SAC_MIN(busy[t].share, 1); /* work before the first frame and after the last
                                                     */
 }
 
 /* The busiest thread is the one that the others wait for, at its queues. */
-static void rank(const struct busy busy[THREAD_COUNT], int *first, int *second)
+static void rank(const struct busy busy[SAC_THREAD_COUNT], int *first, int *second)
 {
     *first = *second = -1;
-    for (int t = 0; t < THREAD_COUNT; t++) {
+    for (int t = 0; t < SAC_THREAD_COUNT; t++) {
         if (!busy[t].longest)
             continue;
         if (*first < 0 || busy[t].share > busy[*first].share) {
@@ -135,15 +121,15 @@ struct judged {
  * tell whether the thread or the device is busy. A decode thread waits for the decoder in the same
  * way. */
 static struct judged judge(const struct sac_pipeline_stats *stats,
-                           const struct sac_flow_facts *facts, const struct busy busy[THREAD_COUNT],
-                           int first)
+                           const struct sac_flow_facts     *facts,
+                           const struct busy busy[SAC_THREAD_COUNT], int first)
 {
     const struct sac_timer_summary *longest;
-    const struct busy              *decode = &busy[THREAD_DECODE];
+    const struct busy              *decode = &busy[SAC_THREAD_DECODE];
     struct judged                   j = {.limit = LIMIT_THREAD};
     j.stage = busy[first].longest;
     j.share = busy[first].share;
-    if (facts->host_memory)
+    if (!facts->device)
         return j;
     j.device = device_share(stats, &longest);
     if (longest && j.device >= DEVICE_BUSY_MIN) {
@@ -163,16 +149,12 @@ static int percent(double share)
     return (int)(share * 100 + 0.5);
 }
 
-/* The queue that a thread takes from, or NULL. */
+/* The queue that a thread takes from, or NULL; the statistics have them in the threads' order. */
 static const struct sac_queue_info *queue_before(const struct sac_pipeline_stats *stats,
-                                                 enum thread                      thread)
+                                                 enum sac_stage_thread            thread)
 {
-    static const char *const names[THREAD_COUNT] = {
-        [THREAD_INFER] = "detect", [THREAD_TRACK] = "track", [THREAD_SINK] = "write"};
-    for (int i = 0; i < stats->queue_count; i++)
-        if (names[thread] && !strcmp(stats->queue[i].name, names[thread]))
-            return &stats->queue[i];
-    return NULL;
+    const int i = (int)thread - SAC_THREAD_INFER;
+    return i >= 0 && i < stats->queue_count ? &stats->queue[i] : NULL;
 }
 
 static void append(char *out, size_t size, const char *fmt, ...) SAC_PRINTF(3, 4);
@@ -186,13 +168,13 @@ static void append(char *out, size_t size, const char *fmt, ...)
 }
 
 static void say_why(struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts,
-                    const struct judged *j, const struct busy busy[THREAD_COUNT], int first,
+                    const struct judged *j, const struct busy busy[SAC_THREAD_COUNT], int first,
                     int second)
 {
-    char             *out = stats->bottleneck_why;
-    const size_t      size = sizeof stats->bottleneck_why;
-    const enum thread thread =
-        j->limit == LIMIT_THREAD ? (enum thread)first : thread_of(j->stage->name);
+    char                       *out = stats->bottleneck_why;
+    const size_t                size = sizeof stats->bottleneck_why;
+    const enum sac_stage_thread thread =
+        j->limit == LIMIT_THREAD ? (enum sac_stage_thread)first : row_of(j->stage)->thread;
     const struct sac_queue_info *queue = queue_before(stats, thread);
     if (j->limit == LIMIT_DEVICE)
         append(out, size, "the device computed for %d %% of the run", percent(j->share));
@@ -203,7 +185,7 @@ static void say_why(struct sac_pipeline_stats *stats, const struct sac_flow_fact
     if (j->limit == LIMIT_THREAD && second >= 0)
         append(out, size, ", the next (%s) for %d %%", busy[second].longest->name,
                percent(busy[second].share));
-    if (j->limit == LIMIT_THREAD && !facts->host_memory)
+    if (j->limit == LIMIT_THREAD && facts->device)
         append(out, size, "; the device computed for %d %%", percent(j->device));
     if (queue && queue->full > 0)
         append(out, size, "; the queue before it was full %" PRIu64 " of %" PRIu64 " times",
@@ -243,51 +225,35 @@ static const char *remedy_for_decoder(const struct sac_flow_facts *facts, enum l
 }
 
 /* Advice to make this stage faster, or NULL. */
-static const char *remedy(const struct sac_pipeline_stats *stats,
-                          const struct sac_flow_facts *facts, const struct judged *j, char *buf,
+static const char *remedy(const struct sac_flow_facts *facts, const struct judged *j, char *buf,
                           size_t size)
 {
-    const char *stage = j->stage->name;
-    bool        models = thread_of(stage) == THREAD_INFER;
-    if (models && facts->host_memory && facts->threads < facts->cpus) {
+    const enum sac_stage        stage = sac_stage_find(j->stage->name);
+    const struct sac_stage_row *row = &sac_stages[stage];
+    const bool                  models = row->thread == SAC_THREAD_INFER;
+    if (models && !facts->device && facts->threads < facts->cpus) {
         snprintf(buf, size, "--threads %d would use all CPUs, it ran on %d", facts->cpus,
                  facts->threads);
         return buf;
     }
-    if (models && !facts->host_memory && j->limit == LIMIT_THREAD) {
-        snprintf(buf, size,
-                 "the host, not the device, is the slow one there: a larger --max-batch asks less "
-                 "of it");
-        return buf;
-    }
-    if (!strcmp(stage, "reid")) {
-        snprintf(buf, size, "fewer boxes (--score-high) or a smaller network would relieve it");
-        return buf;
-    }
-    if (models && !strcmp(stats->detector, "person_det"))
-        return "--detector person_det_fast is the faster one";
-    if (models)
-        return "a smaller detector would relieve it";
-    if (!strcmp(stage, "decode"))
-        return facts->host_memory ? "more --decode-threads, or a smaller video, would relieve it"
-                                  : remedy_for_decoder(facts, j->limit);
-    if (!strcmp(stage, "encode"))
-        return "a faster --preset or more --encode-threads would relieve it";
-    if (!strcmp(stage, "tracking"))
-        return facts->camera_motion ? "--no-camera-motion saves its look at the pixels" : NULL;
-    if (!strcmp(stage, "draw"))
-        return "--no-trails draws less";
-    return NULL;
+    if (models && facts->device && j->limit == LIMIT_THREAD)
+        return "the host, not the device, is the slow one there: a larger --max-batch asks less "
+               "of it";
+    if (stage == SAC_STAGE_DECODE && facts->device)
+        return remedy_for_decoder(facts, j->limit);
+    if (stage == SAC_STAGE_TRACKING && !facts->camera_motion)
+        return NULL;
+    return row->relief;
 }
 
 /* Without the busiest thread the run would take as long as the next busiest. */
-static void note_bottleneck(struct notes *notes, const struct sac_pipeline_stats *stats,
-                            const struct sac_flow_facts *facts, const struct judged *j,
-                            const struct busy busy[THREAD_COUNT], int second)
+static void note_bottleneck(struct notes *notes, const struct sac_flow_facts *facts,
+                            const struct judged *j, const struct busy busy[SAC_THREAD_COUNT],
+                            int second)
 {
     char   buf[160];
     double gain = j->share - (second >= 0 && j->limit == LIMIT_THREAD ? busy[second].share : 0);
-    const char *what = remedy(stats, facts, j, buf, sizeof buf);
+    const char *what = remedy(facts, j, buf, sizeof buf);
     if (j->share < IDLE_MAX) /* all of them waited: the input sets the pace */
         return;
     struct advice *a = note(notes, gain);
@@ -314,7 +280,7 @@ static void note_batches(struct notes *notes, const struct sac_pipeline_stats *s
 static double bytes_per_s(const struct sac_pipeline_stats *stats,
                           const struct sac_flow_facts *facts, enum sac_copy_reason reason)
 {
-    if (facts->host_memory || (reason == SAC_COPY_FRAME_CONVERT && stats->source.converted))
+    if (!facts->device || (reason == SAC_COPY_FRAME_CONVERT && stats->source.converted))
         return HOST_BYTES_PER_S;
     return reason == SAC_COPY_FRAME_CONVERT || reason == SAC_COPY_DRAW ? DEVICE_BYTES_PER_S
                                                                        : CROSSING_BYTES_PER_S;
@@ -372,7 +338,7 @@ static void note_copies(struct notes *notes, const struct sac_pipeline_stats *st
 static void note_tensors(struct notes *notes, const struct sac_pipeline_stats *stats,
                          const struct sac_flow_facts *facts)
 {
-    if (facts->host_memory)
+    if (!facts->device)
         return;
     note_copied(notes, stats, facts, SAC_COPY_TENSOR_LAYOUT, 2, "tensor",
                 "copied between device and host, where operators run that the device does not "
@@ -422,7 +388,7 @@ static void take_best(struct notes *notes, struct sac_pipeline_stats *stats)
 
 void sac_flow_judge(struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts)
 {
-    struct busy  busy[THREAD_COUNT] = {0};
+    struct busy  busy[SAC_THREAD_COUNT] = {0};
     struct notes notes = {0};
     int          first, second;
     stats->advice_count = 0;
@@ -436,8 +402,8 @@ void sac_flow_judge(struct sac_pipeline_stats *stats, const struct sac_flow_fact
     say_why(stats, facts, &j, busy, first, second);
     if (stats->elapsed_s < ELAPSED_MIN_S || stats->frames < FRAMES_MIN)
         return;
-    note_bottleneck(&notes, stats, facts, &j, busy, second);
-    note_batches(&notes, stats, facts->host_memory ? busy[THREAD_INFER].share : j.device);
+    note_bottleneck(&notes, facts, &j, busy, second);
+    note_batches(&notes, stats, facts->device ? j.device : busy[SAC_THREAD_INFER].share);
     note_tensors(&notes, stats, facts);
     note_copies(&notes, stats, facts);
     note_pool(&notes, stats);

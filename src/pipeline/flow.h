@@ -12,7 +12,7 @@ struct sac_flow_facts {
     int  streams;       /* each has a thread that decodes and one that writes */
     int  cpus, threads; /* CPUs of the machine; threads of models and image work */
     bool camera_motion; /* the tracker looks at pixels */
-    bool host_memory;   /* the device is the host */
+    bool device;        /* it computes beside the host: copies to it are counted */
 };
 /* Fills bottleneck, bottleneck_why and advice from all the rest. */
 void sac_flow_judge(struct sac_pipeline_stats *stats, const struct sac_flow_facts *facts);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <limits.h>
+#include "pipeline/job.h"
+
 #include <string.h>
 
-#include <saccade/models.h>
-
-#include "device/device.h"
-#include "heads/detector.h"
-#include "observe/gpu.h"
-#include "pipeline/job.h"
-#include "track/wave.h"
+#include "pipeline/books.h"
+#include "pipeline/finish.h"
+#include "pipeline/inference.h"
+#include "pipeline/task.h"
 
 /* ---- items ---- */
 
@@ -30,13 +27,11 @@ void sac_job_recycle(struct sac_job *job, struct sac_item *item)
     /* Keep the memory that a later frame can use; reset the rest. */
     sac_frame_unref(&item->frame);
     sac_frame_unref(&item->submitted);
-    sac_features_unref(&item->features);
+    if (item->own && job->run->task->own_clear)
+        job->run->task->own_clear(item->own);
     *item = (struct sac_item){
         .found = {.items = item->found.items, .capacity = item->found.capacity},
-        .feat = item->feat,
-        .feat_capacity = item->feat_capacity,
-        .feat_row = item->feat_row,
-        .feat_row_capacity = item->feat_row_capacity,
+        .own = item->own,
         .tracks = item->tracks,
         .track_capacity = item->track_capacity,
     };
@@ -51,8 +46,8 @@ static void free_items(struct sac_job *job)
     for (struct sac_item *item = job->free_items, *next; item; item = next) {
         next = item->next;
         sac_free(item->found.items);
-        sac_free(item->feat);
-        sac_free(item->feat_row);
+        if (item->own && job->run->task->own_free)
+            job->run->task->own_free(item->own);
         sac_free(item->tracks);
         sac_free(item);
     }
@@ -62,14 +57,9 @@ static void free_items(struct sac_job *job)
 
 sac_result sac_job_push_wait(struct sac_job *job, struct sac_item *item)
 {
-    int_fast64_t none = 0;
     if (item->submitted_ns == 0) /* else it is the time at which the frame was due */
         item->submitted_ns = sac_time_ns();
-    if (!item->last && atomic_compare_exchange_strong(&job->first_ns, &none, item->submitted_ns))
-        sac_gpu_watch_restart(job->gpu); /* loading the models is not part of the run */
-    none = 0;
-    if (!item->last && item->lane)
-        atomic_compare_exchange_strong(&item->lane->first_ns, &none, item->submitted_ns);
+    sac_books_enter(job->books, item);
     sac_result res = sac_queue_push_wait(job->detect, item);
     if (res != SAC_OK)
         sac_job_recycle(job, item);
@@ -97,7 +87,40 @@ void sac_job_discard(struct sac_job *job)
 
 const char *sac_job_class_name(const struct sac_job *job, int class_id)
 {
-    return class_id >= 0 && class_id < job->class_count ? job->classes[class_id] : NULL;
+    const struct sac_task_run *run = job->run;
+    return class_id >= 0 && class_id < run->class_count ? run->classes[class_id] : NULL;
+}
+
+/* ---- faults ---- */
+
+void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res)
+{
+    item->status = res;
+    sac_context_last_error(job->ctx, item->why, sizeof item->why);
+    sac_error_clear(job->ctx);
+}
+
+bool sac_job_make_way(struct sac_job *job, sac_result res)
+{
+    if (!sac_is_out_of_memory(res) || !job->give_way || !job->give_way(job->give_way_user, job))
+        return false;
+    sac_device_pool_trim(job->dev);
+    sac_error_clear(job->ctx);
+    return true;
+}
+
+/* ---- streams ---- */
+
+sac_result sac_job_expect(struct sac_job *job, int stream_id, int width, int height)
+{
+    const struct sac_task *task = job->run->task;
+    return task->expect ? task->expect(job->run, stream_id, width, height) : SAC_OK;
+}
+
+void sac_job_forget(struct sac_job *job, int stream_id)
+{
+    if (job->run->task->forget)
+        job->run->task->forget(job->run, stream_id);
 }
 
 /* ---- creation ---- */
@@ -126,105 +149,17 @@ static sac_result copy_params(struct sac_job *job, const struct sac_track_job_pa
     return SAC_OK;
 }
 
-/* Replace a model's name by its path; before an input is opened, which may take long. */
-static sac_result find_model(struct sac_job *job, const char **model)
-{
-    char       path[PATH_MAX];
-    sac_result res = sac_models_find(job->ctx, *model, path, sizeof path);
-    if (res != SAC_OK)
-        return res;
-    const char *copy = path;
-    if (!copy_string(&job->strings, &copy))
-        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the path of a model");
-    *model = copy;
-    return SAC_OK;
-}
-
-static bool is_word(const char *model, const char *word)
-{
-    return model && strcmp(model, word) == 0;
-}
-
-static sac_result find_models(struct sac_job *job)
-{
-    struct sac_track_job_params *p = &job->params;
-    sac_result                   res = SAC_OK;
-    if (is_word(p->detector, "none"))
-        p->detector = NULL;
-    if (is_word(p->detector, "auto"))
-        p->detector = "person_det";
-    job->reid_auto = is_word(p->reid, "auto");
-    if (job->reid_auto || is_word(p->reid, "none"))
-        p->reid = NULL;
-    if (p->detector)
-        res = find_model(job, &p->detector);
-    if (res == SAC_OK && p->reid)
-        res = find_model(job, &p->reid);
-    return res;
-}
-
-sac_result sac_job_choose_reid(struct sac_job *job)
-{
-    struct sac_track_job_params *p = &job->params;
-    /* It knows only persons, and the class of ready-made detections is unknown. */
-    if (!job->reid_auto || !job->det || !sac_tracker_kind_uses_appearance(p->tracker.kind) ||
-        !sac_detector_keeps_only(job->det, "person"))
-        return SAC_OK;
-    p->reid = "person_reid";
-    sac_result res = find_model(job, &p->reid);
-    if (res != SAC_ERR_IO)
-        return res;
-    char why[1024];
-    sac_context_last_error(job->ctx, why, sizeof why);
-    sac_error_clear(job->ctx);
-    sac_log(job->ctx, SAC_LOG_WARN, "tracking without appearance: %s", why);
-    p->reid = NULL;
-    return SAC_OK;
-}
-
-static void choose_batch(struct sac_job *job)
-{
-    struct sac_track_job_params *p = &job->params;
-    job->depth = p->batches_ahead > 0         ? SAC_MIN(p->batches_ahead, (int)SAC_DETECTOR_SLOTS)
-                 : job->dev->ops->host_memory ? 1
-                                              : (int)SAC_DETECTOR_SLOTS;
-    job->ahead = job->depth > 1 || !job->dev->ops->host_memory;
-    job->batch_max = SAC_MIN(p->inference_batch_max, p->detector_params.batch_max);
-    if (p->inference_batch_max <= 0) {
-        job->batch_max = SAC_MAX(job->dev->ops->batch_best, 1);
-        p->detector_params.batch_max = SAC_MAX(p->detector_params.batch_max, job->batch_max);
-    }
-    job->batch_limit = job->batch_max;
-    job->small_ns = INT64_C(30000000000);
-    if (p->reid_params.batch_max <= 0) /* a few people in each frame, and no more than fill a GPU */
-        p->reid_params.batch_max = job->dev->ops->host_memory
-                                       ? sac_embedder_params_default().batch_max
-                                       : SAC_CLAMP(4 * job->batch_max, 16, 128);
-}
-
-static sac_result create_batch(struct sac_job *job)
-{
-    choose_batch(job);
-    size_t n = (size_t)job->batch_max;
-    job->batch = sac_calloc(n, sizeof *job->batch);
-    job->frames = sac_calloc(n, sizeof *job->frames);
-    job->found = sac_calloc(n, sizeof *job->found);
-    if (!job->batch || !job->frames || !job->found)
-        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
-    return SAC_OK;
-}
-
 static sac_result create_queues(struct sac_job *job, size_t queue_min)
 {
     size_t length = (size_t)job->params.queue_length;
     /* A batch must fit into the first queue, or it would never be full. */
-    size_t     first = SAC_MAX(SAC_MAX(length, queue_min), (size_t)job->batch_max);
-    sac_result res = sac_queue_create(job->ctx, first, &job->detect);
+    const size_t batch = (size_t)job->inference->batch_max;
+    size_t       first = SAC_MAX(SAC_MAX(length, queue_min), batch);
+    sac_result   res = sac_queue_create(job->ctx, first, &job->detect);
     /* A wave takes the frames that wait and costs one trip to the device. Behind a queue of 4 a
      * wave found only 3 frames of a batch (32 streams on an H200, 2026-11-21). */
     if (res == SAC_OK)
-        res = sac_queue_create(
-            job->ctx, job->ahead ? SAC_MAX(length, (size_t)job->batch_max) : length, &job->track);
+        res = sac_queue_create(job->ctx, SAC_MAX(length, batch), &job->track);
     if (res == SAC_OK)
         res = sac_queue_create(job->ctx, SAC_MAX(length, queue_min), &job->done);
     return res;
@@ -244,8 +179,19 @@ static sac_result check_params(sac_context *ctx, const struct sac_track_job_para
     return sac_numbers_check(ctx, "job", numbers, SAC_COUNT(numbers));
 }
 
-sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *params,
-                          size_t queue_min, struct sac_job *leader, struct sac_job **out)
+static sac_result create_run(struct sac_job *job, const struct sac_task *task)
+{
+    job->run = sac_calloc(1, task->size);
+    if (!job->run)
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the task '%s'", task->name);
+    job->run->task = task;
+    job->run->job = job;
+    return task->prepare ? task->prepare(job->run) : SAC_OK;
+}
+
+sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,
+                          const struct sac_track_job_params *params, size_t queue_min,
+                          const struct sac_job *leader, struct sac_job **out)
 {
     sac_result res = check_params(ctx, params);
     if (res != SAC_OK)
@@ -254,25 +200,20 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *p
     if (!job)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a tracking job");
     job->ctx = ctx;
-    job->leader = leader;
     pthread_mutex_init(&job->free_lock, NULL);
-    sem_init(&job->opened, 0, 0);
-    sac_fault_init(&job->fault);
     res = copy_params(job, params);
     if (res == SAC_OK)
-        res = find_models(job);
+        res = create_run(job, task);
     if (res == SAC_OK)
         res = sac_device_open(ctx, job->params.device, &job->params.device_params, &job->dev);
     if (res == SAC_OK)
-        res = create_batch(job);
+        res = sac_inference_create(job, &job->inference);
+    if (res == SAC_OK)
+        res = sac_finishing_create(job, &job->finishing);
     if (res == SAC_OK)
         res = create_queues(job, queue_min);
     if (res == SAC_OK)
-        res = sac_job_spans_open(job);
-    if (res == SAC_OK && job->params.stats_out)
-        res = sac_outfile_open(ctx, job->params.stats_out, &job->stats_file);
-    if (res == SAC_OK)
-        job->gpu = sac_gpu_watch_start(ctx, job->dev->pci_bus_id, NULL);
+        res = sac_books_create(job->dev, &job->params, leader ? leader->books : NULL, &job->books);
     if (res == SAC_OK)
         *out = job;
     else
@@ -280,38 +221,10 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *p
     return res;
 }
 
-/* ---- start ---- */
-
-static void wait_semaphore(sem_t *semaphore)
+sac_result sac_job_start(struct sac_job *job)
 {
-    while (sem_wait(semaphore) != 0 && errno == EINTR)
-        ;
-}
-
-/* The inference thread loads the models; the caller waits for it and returns its fault. */
-static sac_result start_inference(struct sac_job *job)
-{
-    sac_result res =
-        sac_thread_start(job->ctx, &job->infer_thread, "sac-infer", sac_job_infer_main, job);
-    if (res != SAC_OK)
-        return res;
-    job->infer_started = true;
-    wait_semaphore(&job->opened);
-    return sac_fault_raise(&job->fault, job->ctx);
-}
-
-sac_result sac_job_start(struct sac_job *job, bool ready_made)
-{
-    job->ready_made = ready_made;
-    if (!ready_made && !job->params.detector)
-        return SAC_FAIL(job->ctx, SAC_ERR_ARG, "no detector: give a model or a file of detections");
-    sac_result res = start_inference(job);
-    if (res == SAC_OK)
-        res = sac_job_open_wave(job);
-    if (res == SAC_OK)
-        res = sac_thread_start(job->ctx, &job->track_thread, "sac-track", sac_job_track_main, job);
-    job->track_started = res == SAC_OK;
-    return res;
+    sac_result res = sac_inference_start(job->inference);
+    return res == SAC_OK ? sac_finishing_start(job->finishing) : res;
 }
 
 /* ---- end ---- */
@@ -327,16 +240,14 @@ static void drain(struct sac_job *job, struct sac_queue *queue)
 void sac_job_stop(struct sac_job *job)
 {
     struct sac_item *item;
-    if (!job->infer_started)
+    if (!job->inference || !job->inference->started)
         return;
     sac_job_discard(job);
     sac_job_end(job);
-    while (job->track_started && sac_job_pop_wait(job, -1, &item) == SAC_OK)
+    while (job->finishing->started && sac_job_pop_wait(job, -1, &item) == SAC_OK)
         sac_job_recycle(job, item);
-    pthread_join(job->infer_thread, NULL);
-    if (job->track_started)
-        pthread_join(job->track_thread, NULL);
-    job->infer_started = job->track_started = false;
+    sac_inference_join(job->inference);
+    sac_finishing_join(job->finishing);
 }
 
 void sac_job_destroy(struct sac_job **job_at)
@@ -351,22 +262,14 @@ void sac_job_destroy(struct sac_job **job_at)
     sac_queue_destroy(&job->detect);
     sac_queue_destroy(&job->track);
     sac_queue_destroy(&job->done);
-    for (size_t i = 0; i < job->tracker_count; i++)
-        sac_tracker_destroy(&job->trackers[i].trk);
-    sac_free(job->trackers);
-    sac_wave_destroy(&job->wave);
     free_items(job);
-    sac_free(job->batch);
-    sac_free(job->frames);
-    sac_free(job->found);
-    sac_free(job->wanted.items);
-    sac_free(job->wanted_at);
-    sac_job_spans_close(job);
-    sac_outfile_abandon(&job->stats_file);
-    sac_gpu_watch_stop(&job->gpu);
+    if (job->run && job->run->task->release)
+        job->run->task->release(job->run);
+    sac_free(job->run);
+    sac_inference_destroy(&job->inference);
+    sac_finishing_destroy(&job->finishing);
+    sac_books_destroy(&job->books);
     sac_device_unref(&job->dev);
-    sac_fault_finish(&job->fault);
-    sem_destroy(&job->opened);
     pthread_mutex_destroy(&job->free_lock);
     sac_arena_finish(&job->strings);
     sac_free(job);

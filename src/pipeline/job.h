@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The job that both forms of the pipeline share: frames in, tracks out.
+/* The job that both forms of the pipeline share: frames in, results out.
  *
- *   producer -> [detect] -> inference thread -> [track] -> tracking thread -> [done] -> consumer
+ *   producer -> [detect] -> inference thread -> [track] -> finishing thread -> [done] -> consumer
  *
  * The brackets are bounded queues: a full one blocks its producer, so nothing is lost. The queues
- * carry items: a frame with its results. Items are recycled with the memory that they hold.
- *
- * The inference thread loads the models, runs them and unloads them. No other thread calls them,
- * because libraries below keep state per calling thread (oneDNN's OpenMP workers). */
+ * carry items: a frame with its results. Items are recycled with the memory that they hold. What
+ * the two threads do with a frame is the task's (task.h). */
 #ifndef SAC_PIPELINE_JOB_H
 #define SAC_PIPELINE_JOB_H
-
-#include <semaphore.h>
 
 #include <saccade/pipeline.h>
 
 #include "base/files.h"
-#include "base/outfile.h"
 #include "base/thread.h"
-#include "reid/features.h"
 
 /* ---- faults that cross threads ---- */
 
@@ -59,7 +53,7 @@ struct sac_lane {
     struct sac_queue      *done;    /* where its results go */
     atomic_bool            discard; /* drop what has not been inferred yet */
 
-    atomic_int_fast64_t frames_done, detections, tracks, first_ns, last_ns;
+    atomic_int_fast64_t frames_done, detections, tracks, first_ns, last_ns; /* books.c's */
 };
 
 struct sac_item {
@@ -74,16 +68,10 @@ struct sac_item {
     int     stream_id;
 
     struct sac_detections found;
-    float                *feat; /* [found.count, dim] where has_feat */
-    size_t                feat_capacity;
-    bool                  has_feat;
-    /* Instead of feat on a device with memory of its own: rows among the batch's embeddings. */
-    struct sac_features *features;
-    int32_t             *feat_row; /* [found.count] if features is set; -1: no embedding */
-    size_t               feat_row_capacity;
-
-    struct sac_track *tracks;
-    size_t            track_count, track_capacity;
+    struct sac_track     *tracks;
+    size_t                track_count, track_capacity;
+    int64_t               tracks_new; /* identities that began with this frame */
+    void                 *own;        /* what else the task has for it, or NULL: see task.h */
 
     int64_t              submitted_ns, done_ns; /* latency is their difference */
     struct sac_run_times times;                 /* of the batch */
@@ -95,97 +83,43 @@ struct sac_item {
 
 /* ---- the job ---- */
 
-enum sac_stage {
-    SAC_STAGE_DECODE = 0,
-    SAC_STAGE_PREPROCESS,
-    SAC_STAGE_INFERENCE,
-    SAC_STAGE_HEAD,
-    SAC_STAGE_REID,
-    SAC_STAGE_TRACKING,
-    SAC_STAGE_CROP,
-    SAC_STAGE_DRAW,
-    SAC_STAGE_ENCODE,
-    SAC_STAGE_WRITE,
-    SAC_STAGE_COUNT,
-    SAC_SPAN_LATENCY = SAC_STAGE_COUNT, /* not a stage: the timer after theirs */
-    SAC_SPAN_COUNT
-};
+struct sac_books;
+struct sac_finishing;
+struct sac_inference;
+struct sac_task;
+struct sac_task_run;
 
+/* Each of the parts has a header of its own, which says who writes what; only what they share is
+ * here. */
 struct sac_job {
+    /* Constant once started. */
     sac_context                *ctx;
     struct sac_arena            strings; /* those that params points to */
     struct sac_track_job_params params;
-    bool                        ready_made; /* lanes have rows; there is no detector */
     sac_device                 *dev;
-    sac_timers                 *timers;     /* id = enum sac_stage */
-    sac_timers                 *gpu_timers; /* same ids; time on the device, measured with events */
-    struct sac_trace           *trace;      /* NULL: none is written */
-    struct sac_job             *leader;     /* owns the three above; NULL: this job does */
-    int                         gpu_track, gpu_tracking; /* trace rows of its two streams */
-    struct sac_gpu_watch       *gpu;                     /* NULL: no GPU, or no NVML */
-    struct sac_outfile          stats_file;              /* with params.stats_out */
-    atomic_uint                 reports_whole;           /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS */
-    bool                        measures;                /* timers or trace are on */
+    struct sac_task_run        *run;       /* task.h: what is done with the frames */
+    struct sac_inference       *inference; /* inference.h: the thread that does it, in batches */
+    struct sac_finishing       *finishing; /* finish.h: the thread that does the rest, in waves */
+    struct sac_books           *books;     /* books.h: timers, trace, counts, reports */
     struct sac_queue           *detect, *track, *done;
-
-    /* The inference thread; once started, only it uses the models. */
-    pthread_t        infer_thread;
-    sem_t            opened; /* posted when the models are loaded or loading failed: see fault */
-    struct sac_fault fault;
-    sac_detector    *det;
-    sac_embedder    *emb;
     /* Called when models or trackers find no memory on the device: drops a stream to free memory
      * for the others. false: no stream can be dropped. Runs on the inference thread while start
      * waits, and on the caller's thread before the first frame. NULL: starting fails instead. */
     bool (*give_way)(void *user, struct sac_job *job);
-    void                  *give_way_user;
-    bool                   reid_auto; /* params.reid is chosen once the detector is known */
-    bool                   wants_embeddings;
-    int                    batch_max;
-    int                    batch_limit; /* frames in a full batch; fewer if fewer can be inside */
-    int                    depth;       /* batches under way at once */
-    bool                   ahead;       /* several batches may be under way: see ahead.c */
-    int64_t                small_ns; /* how long batches stay small without memory; then doubles */
-    bool                   eager; /* while the device is idle no frame waits for a fuller batch */
-    struct sac_item      **batch; /* [batch_max], with frames and found beside it */
-    struct sac_item       *after_batch; /* the end of a lane, met while a batch was collected */
-    sac_frame            **frames;
-    struct sac_detections *found;
-    struct sac_detections  wanted; /* one frame's that need embeddings, and their indices */
-    size_t                *wanted_at, wanted_at_capacity;
-    atomic_bool            discard; /* drop what has not been inferred yet */
+    void *give_way_user;
 
-    /* The tracking thread. */
-    pthread_t track_thread;
-    bool      infer_started, track_started;
-    struct sac_stream_tracker {
-        int          stream_id;
-        sac_tracker *trk;
-        int64_t      track_id_max; /* ids only rise, so a greater one is a new identity */
-    } * trackers;
-    size_t           tracker_count, tracker_capacity;
-    struct sac_wave *wave;
-
+    atomic_bool      discard;   /* drop what has not been inferred yet; sac_job_discard writes it */
     pthread_mutex_t  free_lock; /* guards free_items */
     struct sac_item *free_items;
-
-    /* Constant once started. */
-    char   engine[128], head[32];
-    char   kept[256]; /* the classes that are kept (params.classes), as text for the log */
-    char **classes;   /* [class_count], copied: they outlive the detector */
-    int    class_count, class_kept; /* class_kept: how many of them are kept */
-
-    atomic_int_fast64_t  frames_done, detections, tracks, first_ns, last_ns;
-    atomic_uint_fast64_t batches, batch_frames, batches_full; /* runs of the detector */
-    atomic_int           objects;
 };
 
 /* Copies params, opens the device. queue_min: the least length of the first and last queue. leader:
  * the job whose timers and trace this one uses, and which must outlive it; NULL: it has its own. */
-sac_result sac_job_create(sac_context *ctx, const struct sac_track_job_params *params,
-                          size_t queue_min, struct sac_job *leader, struct sac_job **out);
-/* Loads the models and starts the threads. */
-sac_result sac_job_start(struct sac_job *job, bool ready_made);
+sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,
+                          const struct sac_track_job_params *params, size_t queue_min,
+                          const struct sac_job *leader, struct sac_job **out);
+/* Opens the task and starts the threads. */
+sac_result sac_job_start(struct sac_job *job);
 /* Drops the frames inside, ends the threads. */
 void sac_job_stop(struct sac_job *job);
 /* Stops the job and frees it. Accepts a job in any state. */
@@ -207,64 +141,16 @@ void sac_job_discard(struct sac_job *job);
 /* The name of a class, or NULL where the model has none. Any thread, once started. */
 const char *sac_job_class_name(const struct sac_job *job, int class_id);
 
-/* Replace a params.reid of "auto" by a model or "none"; the detector must be open. */
-sac_result sac_job_choose_reid(struct sac_job *job);
-
-/* span.c: timers and trace events of the stages. */
-sac_result sac_job_spans_open(struct sac_job *job);
-void       sac_job_spans_close(struct sac_job *job); /* half-built too */
-/* Time a stage's work on one frame; call both on the thread that does the work. begin: 0 when not
- * measuring. */
-int64_t sac_job_begin(struct sac_job *job, enum sac_stage stage);
-void    sac_job_finish(struct sac_job *job, enum sac_stage stage, int64_t begun,
-                       const struct sac_item *item);
-/* Work measured elsewhere that the calling thread did on n frames at once. */
-void sac_job_record(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
-                    const struct sac_item *const *items, int n);
-/* The same, only for the trace or only for the timer. */
-void sac_job_trace(struct sac_job *job, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
-                   const struct sac_item *const *items, int n);
-void sac_job_time(struct sac_job *job, enum sac_stage stage, int64_t duration_ns);
-/* The time that a batch took on the device. begun_ns: on the host's clock, for the trace; 0:
- * unknown. */
-void sac_job_record_gpu(struct sac_job *job, enum sac_stage stage, int64_t begun_ns,
-                        int64_t duration_ns, const struct sac_item *const *items, int n);
-/* For sac_source_params.on_decoded, with the job as its user. */
-void sac_job_on_decoded(void *job, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
-
-/* ahead.c: the inference thread's work where more than one batch may be under way. */
-void sac_job_infer_ahead(struct sac_job *job);
-
-/* stages.c. After a call that ran out of memory, before the first frame. true: a stream was
- * dropped, try again. */
+/* After a call that ran out of memory, before the first frame. true: a stream was dropped, try
+ * again. */
 bool sac_job_make_way(struct sac_job *job, sac_result res);
 /* Set the item's status and sentence from the fault that this thread just met. */
 void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res);
-/* Fill in an item's ready-made detections. */
-void sac_job_look_up(struct sac_job *job, struct sac_item *item);
-bool sac_job_is_discarded(struct sac_job *job, const struct sac_item *item);
-/* Hand the item to the tracking thread. */
-void sac_job_pass_on(struct sac_job *job, struct sac_item *item);
-/* Whether the detection is matched by appearance; the others are matched by motion only. */
-static inline bool sac_job_wants_embedding(const struct sac_job *job, const struct sac_detection *d)
-{
-    return job->params.reid_every || d->score >= job->params.tracker.score_high;
-}
 
-/* stages.c and tracking.c: the two threads. */
-void *sac_job_infer_main(void *job);
-void *sac_job_track_main(void *job);
-/* The tracker of a stream, created on first use. Once the tracking thread runs, only it may call
- * this. Valid until the next call. */
-sac_result sac_job_tracker(struct sac_job *job, int stream_id, struct sac_stream_tracker **out);
-
-/* Allocate what waves need on the device; before the tracking thread runs. */
-sac_result sac_job_open_wave(struct sac_job *job);
-/* The stream has ended: free its tracker's device memory. Accepts a stream without a tracker. */
-void sac_job_end_tracker(struct sac_job *job, int stream_id);
-/* Before a stream's first frame: create its tracker and allocate the device memory that it and the
- * waves need. width 0: the stream has no pixels. On failure there is no tracker. */
-sac_result sac_job_prepare_tracker(struct sac_job *job, int stream_id, int width, int height);
+/* A stream will bring frames of this size (0: without pixels): the task takes the memory that it
+ * needs. The end of a stream that brought none. */
+sac_result sac_job_expect(struct sac_job *job, int stream_id, int width, int height);
+void       sac_job_forget(struct sac_job *job, int stream_id);
 
 /* files.c: add the files that the job itself reads and writes; once started, all files of its
  * models. */

@@ -33,10 +33,10 @@ static void add_hidden(struct sac_json *json, const char *key, const char *value
 
 static void add_classes(struct sac_json *json, const struct sac_job *job)
 {
-    if (job->class_count == 0)
+    if (job->run->class_count == 0)
         return;
     sac_json_open(json, "classes", '[');
-    for (int i = 0; i < job->class_count; i++) {
+    for (int i = 0; i < job->run->class_count; i++) {
         const char *name = sac_job_class_name(job, i);
         sac_json_string(json, NULL, name ? name : "");
     }

@@ -11,7 +11,9 @@
 #ifndef SAC_PIPELINE_OUTPUT_H
 #define SAC_PIPELINE_OUTPUT_H
 
-#include "pipeline/job.h"
+#include "base/outfile.h"
+#include "pipeline/books.h"
+#include "pipeline/task.h"
 
 struct sac_output;
 

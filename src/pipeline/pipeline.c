@@ -8,6 +8,7 @@
 
 #include "observe/figures.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/task.h"
 
 struct sac_pipeline_params sac_pipeline_params_default(void)
 {
@@ -191,14 +192,6 @@ static sac_result raise_fault(sac_pipeline *pipe)
                                  pipe->stream_count);
 }
 
-/* Faults that end the whole start: cancelled, or no host memory. GPU memory may be freed by
- * dropping a stream. */
-static bool ends_all(const struct sac_stream_run *s, sac_result res)
-{
-    return res == SAC_ERR_CANCELLED ||
-           (res == SAC_ERR_MEMORY && (!s->job || s->job->dev->ops->host_memory));
-}
-
 /* A step of opening, for each stream. A single stream must succeed; of several, those that fail are
  * left out, unless all fail. */
 static sac_result for_each_stream(sac_pipeline *pipe, sac_result (*step)(struct sac_stream_run *s))
@@ -207,7 +200,7 @@ static sac_result for_each_stream(sac_pipeline *pipe, sac_result (*step)(struct 
     for (int i = 0; i < pipe->stream_count; i++) {
         struct sac_stream_run *s = &pipe->streams[i];
         sac_result             res = s->fault.res == SAC_OK ? step(s) : s->fault.res;
-        if (res != SAC_OK && (pipe->stream_count == 1 || ends_all(s, res)))
+        if (res != SAC_OK && (pipe->stream_count == 1 || res == SAC_ERR_CANCELLED))
             return res;
         if (res != SAC_OK && s->fault.res == SAC_OK) {
             sac_stream_fail(s, res);
@@ -298,11 +291,11 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
         res = for_each_stream(pipe, sac_stream_open_rows);
     }
     if (res == SAC_OK)
-        res = sac_pipeline_create_jobs(pipe);
+        res = sac_pipeline_create_jobs(pipe, ready_made ? &sac_task_track_rows : &sac_task_track);
     if (res == SAC_OK)
         res = for_each_stream(pipe, sac_stream_open_input);
     if (res == SAC_OK)
-        res = sac_pipeline_start_jobs(pipe, ready_made);
+        res = sac_pipeline_start_jobs(pipe);
     if (res == SAC_OK)
         res = sac_pipeline_check_opened(pipe);
     if (res == SAC_OK)

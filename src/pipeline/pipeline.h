@@ -8,10 +8,12 @@
  * output, only makes the reading end earlier. The run ends with its last stream.
  *
  * Streams share the job and its queues, but none can block the others: with several streams, each
- * has at most as many frames inside as its sink's queue has room for, so the tracking thread never
+ * has at most as many frames inside as its sink's queue has room for, so the finishing thread never
  * waits for a sink. */
 #ifndef SAC_PIPELINE_PIPELINE_H
 #define SAC_PIPELINE_PIPELINE_H
+
+#include <semaphore.h>
 
 #include "pipeline/output.h"
 
@@ -69,8 +71,8 @@ sac_result sac_pipeline_check_opened(sac_pipeline *pipe);
 /* ---- shards.c ---- */
 
 /* Create a job for each device and assign the streams to them. Half-built after a fault. */
-sac_result sac_pipeline_create_jobs(sac_pipeline *pipe);
-sac_result sac_pipeline_start_jobs(sac_pipeline *pipe, bool ready_made);
+sac_result sac_pipeline_create_jobs(sac_pipeline *pipe, const struct sac_task *task);
+sac_result sac_pipeline_start_jobs(sac_pipeline *pipe);
 void       sac_pipeline_destroy_jobs(sac_pipeline *pipe);
 int        sac_pipeline_streams_of(const sac_pipeline *pipe, int job);
 /* The sum of sac_job_get_stats over all jobs. */

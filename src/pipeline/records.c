@@ -142,7 +142,7 @@ static bool is_gap(const char *name)
 static bool has_coco_classes(const struct sac_job *job)
 {
     int known = 0;
-    for (int i = 0; i < job->class_count; i++) {
+    for (int i = 0; i < job->run->class_count; i++) {
         const char *name = sac_job_class_name(job, i);
         const bool  gap = is_gap(name);
         if (!gap && !sac_coco_number(name))

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "media/media.h"
-#include "pipeline/job.h"
+#include "pipeline/inference.h"
+#include "pipeline/task.h"
 
 struct sac_session {
     sac_context         *ctx;
@@ -45,11 +46,12 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     s->submit_max = SAC_MAX(p.submit_max, 1);
     /* The first and last queue have room for all frames inside, so neither submit nor a stage waits
      * for a program that takes its results late. */
-    sac_result res = sac_job_create(ctx, &p.job, (size_t)s->submit_max, NULL, &s->job);
+    sac_result res =
+        sac_job_create(ctx, &sac_task_track, &p.job, (size_t)s->submit_max, NULL, &s->job);
     if (res == SAC_OK)
         res = check_files(s);
     if (res == SAC_OK) {
-        s->job->batch_limit = SAC_MIN(s->job->batch_max, s->submit_max);
+        s->job->inference->batch_limit = SAC_MIN(s->job->inference->batch_max, s->submit_max);
         *out = s;
     } else {
         sac_session_destroy(&s);
@@ -95,7 +97,7 @@ sac_result sac_session_start(sac_session *s)
     SAC_NEEDS(NULL, s);
     if (s->started)
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: started already");
-    sac_result res = sac_job_start(s->job, false);
+    sac_result res = sac_job_start(s->job);
     s->started = res == SAC_OK;
     if (res == SAC_OK)
         res = check_files(s); /* now with all files of the models */
@@ -167,10 +169,10 @@ static sac_result bring(sac_session *s, sac_frame *frame, struct sac_item *item)
         item->frame = sac_frame_ref(frame);
         return SAC_OK;
     }
-    if (s->job->dev->ops->host_memory)
-        res = rewrap(s, frame, &item->frame);
-    else
+    if (sac_device_apart(s->job->dev))
         res = upload(s, frame, &item->frame);
+    else
+        res = rewrap(s, frame, &item->frame);
     if (res == SAC_OK)
         item->submitted = sac_frame_ref(frame);
     return res;
@@ -182,7 +184,7 @@ static sac_result check_submit(sac_session *s, const sac_frame *frame)
         return SAC_FAIL(s->ctx, SAC_ERR_ARG, "session: frame submitted %s",
                         s->started ? "after its end" : "before its start");
     SAC_NEEDS(s->ctx, frame->owner);
-    if (frame->device != s->job->dev && !frame->device->ops->host_memory)
+    if (frame->device != s->job->dev && sac_device_apart(frame->device))
         return SAC_FAIL(s->ctx, SAC_ERR_ARG,
                         "session: a frame of another device '%s'; it takes those of "
                         "sac_session_device ('%s') and those in host memory",

@@ -7,6 +7,8 @@
 #include "device/device.h"
 #include "observe/figures.h"
 #include "observe/gpu.h"
+#include "pipeline/books.h"
+#include "pipeline/inference.h"
 #include "pipeline/pipeline.h"
 
 /* ---- jobs ---- */
@@ -16,24 +18,24 @@ int sac_pipeline_streams_of(const sac_pipeline *pipe, int job)
     return (pipe->stream_count - job + pipe->job_count - 1) / pipe->job_count;
 }
 
-static sac_result create_job(sac_pipeline *pipe, int i)
+static sac_result create_job(sac_pipeline *pipe, const struct sac_task *task, int i)
 {
     struct sac_track_job_params params = pipe->params.job;
     if (pipe->params.device_count > 0)
         params.device = pipe->params.devices[i];
     if (i > 0) /* there is one of each for all jobs */
         params.trace_out = params.stats_out = NULL;
-    return sac_job_create(pipe->ctx, &params, (size_t)sac_pipeline_streams_of(pipe, i),
+    return sac_job_create(pipe->ctx, task, &params, (size_t)sac_pipeline_streams_of(pipe, i),
                           pipe->jobs[0], &pipe->jobs[i]);
 }
 
 static void set_batching(const sac_pipeline *pipe, struct sac_job *job)
 {
-    job->batch_limit = sac_pipeline_batch_limit(pipe, job);
-    job->eager = pipe->params.realtime;
+    job->inference->batch_limit = sac_pipeline_batch_limit(pipe, job);
+    job->inference->eager = pipe->params.realtime;
 }
 
-sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
+sac_result sac_pipeline_create_jobs(sac_pipeline *pipe, const struct sac_task *task)
 {
     const int  n = SAC_MAX(pipe->params.device_count, 1);
     sac_result res = SAC_OK;
@@ -48,7 +50,7 @@ sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
                 pipe->params.devices[pipe->job_count],
                 pipe->job_count + 1 < n ? " and those behind it are" : " is");
     for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
-        res = create_job(pipe, i);
+        res = create_job(pipe, task, i);
     for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
         pipe->streams[i].job = pipe->jobs[i % pipe->job_count];
     for (int i = 0; i < pipe->job_count && res == SAC_OK; i++)
@@ -56,14 +58,12 @@ sac_result sac_pipeline_create_jobs(sac_pipeline *pipe)
     return res;
 }
 
-/* Drop the newest of several streams on a GPU whose decoders left too little memory. */
+/* Drop the newest of several streams on a device whose decoders left too little memory. */
 static bool refuse_newest(void *user, struct sac_job *job)
 {
     sac_pipeline          *pipe = user;
     struct sac_stream_run *newest = NULL;
     int                    open = 0;
-    if (job->dev->ops->host_memory) /* their frames are not in GPU memory */
-        return false;
     for (int i = 0; i < pipe->stream_count; i++)
         if (pipe->streams[i].job == job && pipe->streams[i].src) {
             newest = &pipe->streams[i];
@@ -77,17 +77,17 @@ static bool refuse_newest(void *user, struct sac_job *job)
                              "streams",
                              sac_device_name(job->dev), open));
     sac_stream_close(newest);
-    sac_job_end_tracker(job, newest->params.source.stream_id);
+    sac_job_forget(job, newest->params.source.stream_id);
     return true;
 }
 
-sac_result sac_pipeline_start_jobs(sac_pipeline *pipe, bool ready_made)
+sac_result sac_pipeline_start_jobs(sac_pipeline *pipe)
 {
     sac_result res = SAC_OK;
     for (int i = 0; i < pipe->job_count && res == SAC_OK; i++) {
         pipe->jobs[i]->give_way = refuse_newest;
         pipe->jobs[i]->give_way_user = pipe;
-        res = sac_job_start(pipe->jobs[i], ready_made);
+        res = sac_job_start(pipe->jobs[i]);
     }
     return res;
 }
@@ -119,9 +119,9 @@ static void set_rate(const sac_pipeline *pipe, struct sac_pipeline_stats *out)
 {
     int64_t first = 0, last = 0;
     for (int i = 0; i < pipe->job_count; i++) {
-        int64_t begun = atomic_load(&pipe->jobs[i]->first_ns);
+        int64_t begun = atomic_load(&pipe->jobs[i]->books->first_ns);
         first = !first || (begun && begun < first) ? begun : first;
-        last = SAC_MAX(last, (int64_t)atomic_load(&pipe->jobs[i]->last_ns));
+        last = SAC_MAX(last, (int64_t)atomic_load(&pipe->jobs[i]->books->last_ns));
     }
     out->elapsed_s = last > first ? (double)(last - first) * 1e-9 : 0;
     sac_figures_set_rates(out);

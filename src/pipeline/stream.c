@@ -6,12 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/device.h"
+#include "media/media.h"
+#include "pipeline/books.h"
+#include "pipeline/inference.h"
 #include "pipeline/pipeline.h"
 
-/* Of a GPU decoder's 32 pictures this many may be in the stages; the decoder predicts from the
- * others. */
-enum { SURFACES_LENT = 20, SURFACES_MANY = 8 };
+/* With more streams than this, each gets no more pictures in device memory than it needs. */
+enum { STREAMS_FEW = 8 };
 
 static bool is_one_of_many(const struct sac_stream_run *s)
 {
@@ -20,17 +21,17 @@ static bool is_one_of_many(const struct sac_stream_run *s)
 
 /* ---- opening ---- */
 
-/* A single stream on the CPU is limited by the queues themselves. */
+/* A single stream is limited by the queues themselves, unless its decoder lends few pictures. */
 static bool is_limited(const struct sac_stream_run *s)
 {
-    return is_one_of_many(s) || s->job->ahead;
+    return is_one_of_many(s) || s->job->dev->ops->pictures_lent > 0;
 }
 
-/* Each stream may have enough frames inside to fill two batches, one while the other is inferred,
- * and a third where two are under way. Its last queue holds them all. */
+/* Each stream may have enough frames inside to fill the batches under way and one more. Its last
+ * queue holds them all. */
 static int batches_inside(const struct sac_job *job)
 {
-    return job->ahead ? job->depth + 1 : 2;
+    return job->inference->depth + 1;
 }
 
 static int streams_of(const sac_pipeline *pipe, const struct sac_job *job)
@@ -44,13 +45,14 @@ static int streams_of(const sac_pipeline *pipe, const struct sac_job *job)
 static int room_of(const sac_pipeline *pipe, const struct sac_job *job)
 {
     const int length = SAC_MAX(pipe->params.job.queue_length, 1), streams = streams_of(pipe, job);
-    const int share = (batches_inside(job) * job->batch_max + streams - 1) / streams;
-    if (job->dev->ops->host_memory)
+    const int share = (batches_inside(job) * job->inference->batch_max + streams - 1) / streams;
+    const int lent = job->dev->ops->pictures_lent;
+    if (lent == 0)
         return SAC_MAX(SAC_MAX(length, 2), share);
     /* In GPU memory a frame of 1080p takes 8 MB: many streams get no more than they need, and in
      * real time no frame waits long. */
-    const int least = streams < SURFACES_MANY ? SAC_MAX(length, 2) : 2;
-    return SAC_CLAMP(pipe->params.realtime ? 2 : share, least, (int)SURFACES_LENT);
+    const int least = streams < STREAMS_FEW ? SAC_MAX(length, 2) : 2;
+    return SAC_CLAMP(pipe->params.realtime ? 2 : share, least, lent);
 }
 
 int sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job)
@@ -58,7 +60,7 @@ int sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job
     int fit = streams_of(pipe, job) * room_of(pipe, job) / batches_inside(job), limit = 1;
     while (2 * limit <= fit)
         limit *= 2;
-    return fit >= job->batch_max ? job->batch_max : limit;
+    return fit >= job->inference->batch_max ? job->inference->batch_max : limit;
 }
 
 static sac_result make_room(struct sac_stream_run *s)
@@ -163,11 +165,13 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
         params.decode = SAC_DECODE_AUTO;
     if (params.surfaces <= 0)
         params.surfaces = surfaces_for(s);
-    if (job->measures) {
-        params.on_decoded = sac_job_on_decoded;
-        params.on_decoded_user = job;
+    if (job->books->measures) {
+        params.on_decoded = sac_books_on_decoded;
+        params.on_decoded_user = job->books;
     }
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_DECODE);
     res = sac_source_open(job->dev, s->params.input, &params, &s->src);
+    sac_memory_use_set(before);
     if (res != SAC_OK)
         return res;
     sac_source_describe(s->src, &s->info);
@@ -198,8 +202,8 @@ static void drop_output(struct sac_stream_run *s, int i)
 sac_result sac_stream_prepare(struct sac_stream_run *s)
 {
     const bool pixels = s->src != NULL;
-    return sac_job_prepare_tracker(s->job, s->params.source.stream_id, pixels ? s->info.width : 0,
-                                   pixels ? s->info.height : 0);
+    return sac_job_expect(s->job, s->params.source.stream_id, pixels ? s->info.width : 0,
+                          pixels ? s->info.height : 0);
 }
 
 sac_result sac_stream_open_outputs(struct sac_stream_run *s)
@@ -337,6 +341,8 @@ static void *read_main(void *arg)
     sac_result res = feed(s);
     if (res != SAC_EOS && res != SAC_ERR_CANCELLED)
         sac_stream_fail(s, res);
+    if (s->src)
+        sac_source_rest(s->src);
     send_last(s);
     return NULL;
 }
@@ -374,9 +380,9 @@ static sac_result write_outputs(struct sac_stream_run *s, struct sac_item *item)
     timed -= count - s->output_count;
     if (timed == s->output_count)
         return res;
-    int64_t    begun = sac_job_begin(job, SAC_STAGE_WRITE);
+    int64_t    begun = sac_books_begin(job->books, SAC_STAGE_WRITE);
     sac_result others = write_from(s, timed, s->output_count, item);
-    sac_job_finish(job, SAC_STAGE_WRITE, begun, item);
+    sac_books_finish(job->books, SAC_STAGE_WRITE, begun, item);
     return res == SAC_OK ? others : res;
 }
 

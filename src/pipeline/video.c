@@ -54,7 +54,7 @@ static sac_result draw(struct video *v, struct sac_item *item, sac_frame **out)
     *out = item->frame;
     /* Also with nothing to draw: encoders need another format, and frames of one size in one kind
      * of memory. */
-    if (!item->frame->device->ops->host_memory)
+    if (sac_device_apart(item->frame->device))
         return sac_canvas_draw(&v->canvas, item->frame, v->overlay.shapes, n, out);
     if (n == 0)
         return SAC_OK;
@@ -67,15 +67,15 @@ static sac_result video_write(struct sac_output *out, struct sac_item *item)
 {
     struct video *v = (struct video *)out;
     sac_frame    *drawn = NULL;
-    int64_t       begun = sac_job_begin(v->job, SAC_STAGE_DRAW);
+    int64_t       begun = sac_books_begin(v->job->books, SAC_STAGE_DRAW);
     sac_memory_use_set(SAC_MEMORY_DRAW);
     sac_result res = draw(v, item, &drawn);
     sac_memory_use_set(SAC_MEMORY_ENCODE);
-    sac_job_finish(v->job, SAC_STAGE_DRAW, begun, item);
-    begun = sac_job_begin(v->job, SAC_STAGE_ENCODE);
+    sac_books_finish(v->job->books, SAC_STAGE_DRAW, begun, item);
+    begun = sac_books_begin(v->job->books, SAC_STAGE_ENCODE);
     if (res == SAC_OK)
         res = sac_sink_write_wait(v->sink, drawn);
-    sac_job_finish(v->job, SAC_STAGE_ENCODE, begun, item);
+    sac_books_finish(v->job->books, SAC_STAGE_ENCODE, begun, item);
     return res;
 }
 
@@ -105,7 +105,7 @@ static const struct sac_output_ops video_ops = {
 static sac_result prepare_canvas(struct video *v, sac_device *dev, const sac_source *src)
 {
     struct sac_source_info info;
-    if (dev->ops->host_memory || !src)
+    if (!sac_device_apart(dev) || !src)
         return SAC_OK;
     sac_source_describe(src, &info);
     if (info.width <= 0 || info.height <= 0 || info.format == SAC_PIXEL_NONE)
@@ -138,7 +138,7 @@ sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_out
     v->overlay.trail_us = p->draw_trails ? (int64_t)((double)p->trail_s * 1e6) : 0;
     v->overlay.labels = p->labels;
     if (p->labels & SAC_LABEL_AUTO) /* the name of the only class says nothing */
-        v->overlay.labels = SAC_LABEL_ID | (setup->job->class_kept > 1 ? SAC_LABEL_CLASS : 0);
+        v->overlay.labels = SAC_LABEL_ID | (setup->job->run->class_kept > 1 ? SAC_LABEL_CLASS : 0);
     v->overlay.class_name = class_name;
     v->overlay.user = setup->job;
     sac_result res = sac_sink_create(setup->job->dev, p->video_out, setup->src, &p->sink, &v->sink);

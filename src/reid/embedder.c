@@ -49,7 +49,7 @@ static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_par
     emb->dim = (int)view.output[0].desc.shape[1];
     emb->batch = sac_model_batches(emb->model) ? p->batch_max : 1;
     return sac_buckets_init(&emb->buckets, emb->dev, emb->model, pre, NULL, emb->batch, false,
-                            "embedder input");
+                            "embedder input", SAC_MEMORY_REID);
 }
 
 sac_result sac_embedder_create(sac_device *dev, const char *model_path,

@@ -3,20 +3,15 @@
 #include "track/cmc.h"
 #include "vision/vision.h"
 
-static sac_device *device_of(const sac_frame *frame)
-{
-    return frame->device && !frame->device->ops->host_memory ? frame->device : NULL;
-}
-
 bool sac_cmc_is_remote(const sac_frame *frame)
 {
-    return device_of(frame) != NULL;
+    return sac_device_apart(frame->device) != NULL;
 }
 
 bool sac_cmc_can_read(const sac_frame *frame)
 {
     const int least = SAC_CAMERA_SIZE_MIN, most = SAC_CAMERA_SIZE_MAX;
-    return (!device_of(frame) || frame->device->ops->vision->camera) &&
+    return (!sac_device_apart(frame->device) || frame->device->ops->vision->camera) &&
            sac_format_info_of(frame->format) && frame->width >= least && frame->width <= most &&
            frame->height >= SAC_MAX(least, sac_camera_shrink(frame->width)) &&
            frame->height <= most;
@@ -26,8 +21,10 @@ bool sac_cmc_reserve(struct sac_cmc *cmc, const sac_frame *frame)
 {
     const int      w = frame->width, h = frame->height;
     size_t         bytes;
-    struct sac_cmc fresh = {
-        .dev = device_of(frame), .width = w, .height = h, .shrink = sac_camera_shrink(w)};
+    struct sac_cmc fresh = {.dev = sac_device_apart(frame->device),
+                            .width = w,
+                            .height = h,
+                            .shrink = sac_camera_shrink(w)};
     if (cmc->memory && fresh.dev == cmc->dev && w == cmc->width && h == cmc->height)
         return true;
     sac_camera_pyramid_of(w, h, NULL, &bytes);

@@ -346,11 +346,11 @@ static sac_result rows_of_tensor(const sac_tracker *trk, sac_tensor *tensor,
         return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
                         "tracker: embeddings are %s of %d dimensions; want float32 [rows,dim]",
                         sac_dtype_name(desc->dtype), desc->rank);
-    *out = (struct sac_look_rows){.dev = dev->ops->host_memory ? NULL : dev,
+    *out = (struct sac_look_rows){.dev = sac_device_apart(dev),
                                   .base = sac_tensor_data(tensor),
                                   .count = (int)desc->shape[0],
                                   .dim = (int)desc->shape[1],
-                                  .tensor = dev->ops->host_memory ? NULL : tensor};
+                                  .tensor = sac_device_apart(dev) ? tensor : NULL};
     return SAC_OK;
 }
 

@@ -71,7 +71,11 @@ sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
                         s->classes, dev->ops->detect_cells_max, dev->name);
     if (s->keep < 1 || s->keep > SAC_MAX(s->cells, 1) || n < 0)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "head: %d boxes of %d images", s->keep, n);
-    return n ? dev->ops->vision->detect(dev, stream, s, tensors, maps, n, out) : SAC_OK;
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD); /* its scratch */
+    if (n)
+        res = dev->ops->vision->detect(dev, stream, s, tensors, maps, n, out);
+    sac_memory_use_set(before);
+    return res;
 }
 
 static sac_result copy_boxes(sac_device *dev, struct sac_stream *stream, void *host,

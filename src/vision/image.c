@@ -123,8 +123,10 @@ sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
     for (int i = 0; i < n && res == SAC_OK; i++) /* crops of one frame stand together */
         if (i == 0 || jobs[i].frame != jobs[i - 1].frame)
             res = sac_frame_await(jobs[i].frame, stream);
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_PREPROCESS); /* its scratch */
     if (n && res == SAC_OK)
         res = dev->ops->vision->preprocess(dev, stream, pre, jobs, n, sac_tensor_data(dst));
+    sac_memory_use_set(before);
     for (int i = 0; i < n; i++)
         if (i == 0 || jobs[i].frame != jobs[i - 1].frame)
             sac_frame_used(jobs[i].frame, stream);

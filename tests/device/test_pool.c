@@ -220,7 +220,7 @@ static uint64_t live_for(const sac_device *dev, enum sac_memory_use use, uint64_
     return live[use];
 }
 
-/* The thread's stage, unless the owner's name says more. */
+/* What the thread says it is for. */
 static void knows_what_memory_is_for(void **state)
 {
     (void)state;
@@ -229,8 +229,9 @@ static void knows_what_memory_is_for(void **state)
     uint64_t           peak;
     assert_int_equal(sac_memory_use_set(SAC_MEMORY_INFERENCE), SAC_MEMORY_OTHER);
     assert_sac_ok(sac_buffer_create(dev, 1024, "person_det.onnx", &a));
-    assert_sac_ok(sac_buffer_create(dev, 2048, "detector input", &b));
-    assert_int_equal(sac_memory_use_set(SAC_MEMORY_OTHER), SAC_MEMORY_INFERENCE);
+    assert_int_equal(sac_memory_use_set(SAC_MEMORY_PREPROCESS), SAC_MEMORY_INFERENCE);
+    assert_sac_ok(sac_buffer_create(dev, 2048, "pixels", &b));
+    assert_int_equal(sac_memory_use_set(SAC_MEMORY_OTHER), SAC_MEMORY_PREPROCESS);
     assert_sac_ok(sac_buffer_create(dev, 512, "something", &c));
     assert_int_equal(live_for(dev, SAC_MEMORY_INFERENCE, &peak), 1024);
     assert_int_equal(live_for(dev, SAC_MEMORY_PREPROCESS, &peak), 2048);

@@ -364,7 +364,7 @@ static void check_cuts(sac_device *dev, int buckets, const struct cut *cuts, siz
 {
     struct sac_preprocess pre = sac_preprocess_default();
     struct sac_buckets    b;
-    assert_sac_ok(sac_buckets_init(&b, dev, NULL, &pre, NULL, 32, true, "test"));
+    assert_sac_ok(sac_buckets_init(&b, dev, NULL, &pre, NULL, 32, true, "test", SAC_MEMORY_OTHER));
     assert_int_equal(b.count, buckets);
     for (size_t i = 0; i < count; i++) {
         int                n = 0;

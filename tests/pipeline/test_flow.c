@@ -28,7 +28,7 @@ static void add_stage(struct sac_pipeline_stats *s, const char *name, double bus
 }
 
 static const struct sac_flow_facts all_cpus = {
-    .streams = 1, .cpus = 4, .threads = 4, .camera_motion = true, .host_memory = true};
+    .streams = 1, .cpus = 4, .threads = 4, .camera_motion = true, .device = false};
 
 static bool advises(const struct sac_pipeline_stats *s, const char *words)
 {
@@ -130,7 +130,7 @@ static void add_gpu_time(struct sac_pipeline_stats *s, double busy_s)
 static struct sac_flow_facts with_gpu(int streams)
 {
     struct sac_flow_facts facts = all_cpus;
-    facts.host_memory = false;
+    facts.device = true;
     facts.streams = streams;
     return facts;
 }
@@ -256,7 +256,7 @@ static void copies_are_told_with_their_reason(void **state)
     (void)state;
     struct sac_pipeline_stats s = quiet_run();
     struct sac_flow_facts     gpu = all_cpus;
-    gpu.host_memory = false;
+    gpu.device = true;
     add_stage(&s, "inference", 1);
     s.ledger.reason[SAC_COPY_FRAME_CONVERT] = (struct sac_ledger_entry){300, 2000000000};
     s.source.converted = 300;

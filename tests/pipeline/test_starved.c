@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pipeline/job.h"
+#include "pipeline/inference.h"
+#include "pipeline/tasks/track.h"
 #include "tests/gpu.h"
 #include "tests/pipeline/folder.h"
 #include "vision/vision.h"
@@ -27,7 +28,7 @@ static const uint64_t LIMIT_BYTES = UINT64_C(2) << 30;
 
 static const struct sac_vision_ops *usual_vision;
 static struct sac_vision_ops        hungry_vision;
-static struct sac_device_ops        hungry_ops;
+static struct sac_device_ops        hungry_ops, warm_ops;
 static atomic_int                   largest, refused; /* batch that ran, and those that did not */
 
 static sac_result hungry_preprocess(struct sac_device *dev, struct sac_stream *stream,
@@ -115,6 +116,11 @@ static void give_all_back(void)
 
 /* ---- frames through a job ---- */
 
+static size_t tracker_count(const struct sac_job *job)
+{
+    return ((const struct sac_track_run *)job->run)->tracker_count;
+}
+
 struct rig {
     sac_context    *ctx;
     struct sac_job *job;
@@ -140,15 +146,19 @@ static void open_rig_with(struct rig *rig, const char *device, const char *reid,
     params.inference_batch_max = params.detector_params.batch_max = BATCH;
     params.timeout_ms = 100;
     params.device_params.memory_limit_bytes = LIMIT_BYTES;
-    sac_result res = sac_job_create(rig->ctx, &params, 4 * BATCH, NULL, &rig->job);
+    sac_result res = sac_job_create(rig->ctx, &sac_task_track, &params, 4 * BATCH, NULL, &rig->job);
     if (res == SAC_OK) {
-        if (give)
+        if (give) {
+            warm_ops = *rig->job->dev->ops;
+            warm_ops.warm_runs = SAC_MAX(warm_ops.warm_runs, 1); /* so that all is asked for now */
+            rig->job->dev->ops = &warm_ops;
             take_all_but(rig->job->dev, 0);
-        else
+        } else {
             make_hungry(rig->job->dev);
+        }
         rig->job->give_way = give;
-        rig->job->small_ns = (int64_t)SMALL_MS * 1000000;
-        res = sac_job_start(rig->job, false);
+        rig->job->inference->small_ns = (int64_t)SMALL_MS * 1000000;
+        res = sac_job_start(rig->job);
     }
     sac_context_last_error(rig->ctx, why, sizeof why);
     if (res != SAC_OK)
@@ -262,9 +272,11 @@ static void check_models(const char *device)
     unsetenv("SACCADE_CACHE");
 }
 
-/* A stream's tracker, with its objects' embeddings on the device, when that is full. */
+/* A stream's tracker, with its objects' embeddings on the device, when that is full; the CPU's
+ * memory is taken for a device's. */
 static void check_tracker(const char *device)
 {
+    struct sac_device_ops apart;
     struct rig            rig;
     struct sac_pool_stats before, after;
     given = 0;
@@ -272,21 +284,27 @@ static void check_tracker(const char *device)
     open_rig_with(&rig, device, "person_reid", give_a_piece);
     give_all_back();
     take_all_but(rig.job->dev, 0);
+    const struct sac_device_ops *own = rig.job->dev->ops;
+    apart = *own;
+    apart.host_memory = false;
+    rig.job->dev->ops = &apart;
     sac_device_pool_stats(rig.job->dev, &before);
     const int    stream = 2, taken = piece_count;
-    const size_t trackers = rig.job->tracker_count; /* models ask the first stream's */
-    sac_result   res = sac_job_prepare_tracker(rig.job, stream, 0, 0);
+    const size_t trackers = tracker_count(rig.job); /* models ask the first stream's */
+    sac_result   res = sac_job_expect(rig.job, stream, 0, 0);
     assert_true(sac_is_out_of_memory(res));
-    assert_int_equal(rig.job->tracker_count, trackers); /* nothing of it stays */
+    assert_int_equal(tracker_count(rig.job), trackers); /* nothing of it stays */
     sac_device_pool_stats(rig.job->dev, &after);
     assert_int_equal(after.bytes_live, before.bytes_live);
     given = 0;
     while (sac_job_make_way(rig.job, res))
-        res = sac_job_prepare_tracker(rig.job, stream, 0, 0);
+        res = sac_job_expect(rig.job, stream, 0, 0);
     assert_sac_ok(res);
-    assert_int_equal(rig.job->tracker_count, trackers + 1);
+    assert_int_equal(tracker_count(rig.job), trackers + 1);
     assert_in_range(given, 1, taken - 1); /* no more than it took */
     assert_false(sac_job_make_way(rig.job, SAC_ERR_IO));
+    sac_job_forget(rig.job, stream);
+    rig.job->dev->ops = own;
     close_rig(&rig);
     unsetenv("SACCADE_CACHE");
 }

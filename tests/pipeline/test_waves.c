@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/base.h"
-#include "pipeline/job.h"
+#include "pipeline/tasks/track.h"
 #include "tests/vision/frames.h"
 #include "tests/track/picture.h"
 #include "track/wave.h"
@@ -59,6 +59,11 @@ static sac_frame *make_frame(sac_device *dev, int stream, int number)
 
 /* ---- the job ---- */
 
+static size_t tracker_count(const struct sac_job *job)
+{
+    return ((const struct sac_track_run *)job->run)->tracker_count;
+}
+
 struct run {
     struct sac_job *job;
     struct sac_rows rows[STREAMS];
@@ -70,7 +75,8 @@ static void open_run(struct run *r, sac_context *ctx)
     struct sac_track_job_params p = sac_pipeline_params_default().job;
     p.device = "cpu";
     p.detector = p.reid = "none";
-    assert_sac_ok(sac_job_create(ctx, &p, STREAMS * (FRAMES + 1), NULL, &r->job));
+    assert_sac_ok(
+        sac_job_create(ctx, &sac_task_track_rows, &p, STREAMS * (FRAMES + 1), NULL, &r->job));
     remote_ops = *r->job->dev->ops;
     remote_ops.host_memory = false;
     remote_ops.vision = &remote_vision;
@@ -84,7 +90,7 @@ static void open_run(struct run *r, sac_context *ctx)
         r->lane[s] = (struct sac_lane){.rows = &r->rows[s]};
         assert_sac_ok(sac_queue_create(ctx, FRAMES + 1, &r->lane[s].done));
     }
-    assert_sac_ok(sac_job_start(r->job, true));
+    assert_sac_ok(sac_job_start(r->job));
 }
 
 static void push(struct run *r, int stream, int number)
@@ -166,7 +172,7 @@ static void the_tracks_are_those_of_the_host(void **state)
         sac_tracker_destroy(&trk[s]);
     }
     assert_in_range(largest, 2, STREAMS);      /* waves, in which no stream is twice */
-    assert_int_equal(r.job->tracker_count, 0); /* they ended with their streams */
+    assert_int_equal(tracker_count(r.job), 0); /* they ended with their streams */
     close_run(&r);
     sac_device_unref(&cpu);
     sac_context_destroy(&ctx);
@@ -197,7 +203,7 @@ static void frames_that_come_in_bursts_share_waves(void **state)
             sac_job_recycle(r.job, item);
         }
     assert_in_range(largest, 2, STREAMS);
-    assert_int_equal(r.job->tracker_count, 0);
+    assert_int_equal(tracker_count(r.job), 0);
     close_run(&r);
     sac_context_destroy(&ctx);
 }

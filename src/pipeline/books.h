@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job writes down about itself: timers, trace, counts, and the two reports at its end. One
+ * call records a stage's work in its histogram, in the trace and in a profiler's timeline. */
+#ifndef SAC_PIPELINE_BOOKS_H
+#define SAC_PIPELINE_BOOKS_H
+
+#include "base/outfile.h"
+#include "pipeline/job.h"
+#include "pipeline/stage.h"
+
+struct sac_books {
+    /* Constant once created. */
+    sac_context            *ctx;
+    sac_device             *dev;        /* the job's */
+    sac_timers             *timers;     /* id = enum sac_stage */
+    sac_timers             *gpu_timers; /* same ids; time on the device, measured with events */
+    struct sac_trace       *trace;      /* NULL: none is written */
+    const struct sac_books *leader;     /* owns the three above; NULL: these books do */
+    int                     gpu_track, gpu_tracking; /* trace rows of the device's two streams */
+    bool                    measures;                /* timers or trace are on */
+    struct sac_gpu_watch   *gpu;                     /* NULL: no GPU, or no NVML */
+    struct sac_outfile      stats_file;              /* with params.stats_out; finish_reports' */
+
+    atomic_uint          whole; /* SAC_OUTPUT_TRACE, SAC_OUTPUT_STATS; finish_reports writes it */
+    atomic_int_fast64_t  first_ns;                            /* whoever pushes the first item */
+    atomic_int_fast64_t  frames, detections, tracks, last_ns; /* the finishing thread */
+    atomic_int           objects;                             /* the same */
+    atomic_uint_fast64_t batches, batch_frames, batches_full; /* the inference thread */
+};
+
+/* leader: the books whose timers and trace these use, and which must outlive them; NULL: they have
+ * their own. */
+sac_result sac_books_create(sac_device *dev, const struct sac_track_job_params *params,
+                            const struct sac_books *leader, struct sac_books **out);
+void       sac_books_destroy(struct sac_books **books); /* half-built too */
+
+/* Time a stage's work on one frame; call both on the thread that does the work. begin: 0 when not
+ * measuring. */
+int64_t sac_books_begin(struct sac_books *b, enum sac_stage stage);
+void    sac_books_finish(struct sac_books *b, enum sac_stage stage, int64_t begun,
+                         const struct sac_item *item);
+/* Work measured elsewhere that the calling thread did on n frames at once. */
+void sac_books_record(struct sac_books *b, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
+                      struct sac_item *const *items, int n);
+/* The same, only for the trace or only for the timer. */
+void sac_books_trace(struct sac_books *b, enum sac_stage stage, int64_t begun_ns, int64_t ended_ns,
+                     struct sac_item *const *items, int n);
+void sac_books_time(struct sac_books *b, enum sac_stage stage, int64_t duration_ns);
+/* The time that a batch took on the device. begun_ns: on the host's clock, for the trace; 0:
+ * unknown. */
+void sac_books_record_gpu(struct sac_books *b, enum sac_stage stage, int64_t begun_ns,
+                          int64_t duration_ns, struct sac_item *const *items, int n);
+/* For sac_source_params.on_decoded, with the books as its user. */
+void sac_books_on_decoded(void *books, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
+
+/* An item enters; a batch begins; an item leaves for its sink, which sets its done_ns. */
+void sac_books_enter(struct sac_books *b, const struct sac_item *item);
+void sac_books_count_batch(struct sac_books *b, int frames, bool full);
+void sac_books_count_item(struct sac_books *b, struct sac_item *item);
+
+#endif

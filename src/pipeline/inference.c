@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/inference.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "pipeline/books.h"
+
+/* How often to check whether a batch has arrived, while no frame comes. */
+static const int64_t LOOK_NS = 200000;
+static const int64_t SMALL_NS = 30000000000, SMALL_MAX_NS = 3600000000000;
+
+static struct sac_batch *nth(struct sac_inference *inf, int n)
+{
+    return &inf->ring[(inf->first + n) % (int)SAC_COUNT(inf->ring)];
+}
+
+static bool add(struct sac_batch *b, struct sac_item *item)
+{
+    if (!sac_grow((void **)&b->items, &b->capacity, b->count + 1, sizeof(*b->items)))
+        return false;
+    b->items[b->count++] = item;
+    b->frames += !item->last;
+    return true;
+}
+
+static void pass_on(struct sac_inference *inf, struct sac_item *item)
+{
+    if (sac_queue_push_wait(inf->job->track, item) != SAC_OK)
+        sac_job_recycle(inf->job, item);
+}
+
+/* List the items of a batch that have a frame and no fault; returns how many. */
+static int line_up(struct sac_inference *inf, const struct sac_batch *b)
+{
+    int n = 0;
+    for (size_t i = 0; i < b->count; i++)
+        if (!b->items[i]->last && b->items[i]->status == SAC_OK)
+            inf->lined[n++] = b->items[i];
+    return n;
+}
+
+/* ---- memory that runs out ---- */
+
+static void make_smaller(struct sac_inference *inf, int size)
+{
+    const int64_t now = sac_time_ns();
+    inf->shrunk_ns = inf->shrunk_ns ? SAC_MIN(2 * inf->shrunk_ns, SMALL_MAX_NS) : inf->small_ns;
+    inf->grow_ns = now + inf->shrunk_ns;
+    if (size >= inf->limit)
+        return;
+    sac_log(inf->job->ctx, SAC_LOG_WARN,
+            "%s has no memory for batches of %d frames: they have up to %d now",
+            sac_device_name(inf->job->dev), inf->limit, size);
+    inf->limit = size;
+}
+
+/* A refused stream has ended, unless its frames are pushed: pushed frames are tried again too. */
+static void grow_back(struct sac_inference *inf)
+{
+    const int most = sac_inference_batch_most(inf);
+    if (inf->grow_ns == 0 || sac_time_ns() < inf->grow_ns)
+        return;
+    inf->refused_from = INT32_MAX;
+    inf->grow_ns = 0;
+    if (inf->limit >= most)
+        return;
+    inf->limit = SAC_MIN(2 * inf->limit, most);
+    inf->grow_ns = sac_time_ns() + inf->shrunk_ns;
+    sac_log(inf->job->ctx, SAC_LOG_INFO, "batches of up to %d frames are tried again", inf->limit);
+}
+
+/* Not even one frame fits: of several streams the newest is dropped. false: there is only one. */
+static bool refuse_newest(struct sac_inference *inf, const struct sac_batch *b)
+{
+    int newest = INT32_MIN, oldest = INT32_MAX;
+    for (size_t i = 0; i < b->count; i++)
+        if (!b->items[i]->last && b->items[i]->stream_id < inf->refused_from) {
+            newest = SAC_MAX(newest, b->items[i]->stream_id);
+            oldest = SAC_MIN(oldest, b->items[i]->stream_id);
+        }
+    if (newest <= oldest)
+        return false;
+    inf->refused_from = newest;
+    make_smaller(inf, 1);
+    return true;
+}
+
+static void refuse(struct sac_inference *inf, struct sac_item *item)
+{
+    sac_job_fail_item(inf->job, item,
+                      SAC_FAIL(inf->job->ctx, SAC_ERR_MEMORY,
+                               "stream %d: %s has no memory left for it", item->stream_id,
+                               sac_device_name(inf->job->dev)));
+}
+
+/* ---- a batch ---- */
+
+static sac_result begin_items(struct sac_inference *inf, int slot, struct sac_item *const *items,
+                              int n)
+{
+    const struct sac_task_run *run = inf->job->run;
+    return run->task->begin ? run->task->begin(inf->job->run, slot, items, n) : SAC_OK;
+}
+
+static void begin(struct sac_inference *inf, struct sac_batch *b)
+{
+    struct sac_job *job = inf->job;
+    const int       n = line_up(inf, b);
+    b->slot = (int)(inf->turn++ % SAC_TASK_SLOTS);
+    b->begun = begin_items(inf, b->slot, inf->lined, n);
+    if (sac_is_out_of_memory(b->begun)) {
+        sac_device_pool_trim(job->dev);
+        b->begun = begin_items(inf, b->slot, inf->lined, n);
+    }
+    if (job->run->task->begin)
+        sac_books_count_batch(job->books, n, n >= inf->limit);
+}
+
+/* A batch that failed is tried again: in smaller pieces if memory ran out, else frame by frame, so
+ * that an unusable frame does not make the others fail. */
+static void infer_in_pieces(struct sac_inference *inf, const struct sac_batch *b, int n,
+                            sac_result res)
+{
+    struct sac_job *job = inf->job;
+    bool            tried = true; /* res belongs to the next piece */
+    int             size = n;
+    for (int at = 0, m; at < n; tried = false) {
+        struct sac_item **piece = &inf->lined[at];
+        m = SAC_MIN(size, n - at);
+        if ((*piece)->stream_id >= inf->refused_from) {
+            refuse(inf, inf->lined[at++]);
+            continue;
+        }
+        if (!tried)
+            res = begin_items(inf, b->slot, piece, m);
+        if (!tried && res == SAC_OK)
+            res = job->run->task->land(job->run, b->slot, piece, m);
+        if (res == SAC_OK) {
+            at += m;
+        } else if (!sac_is_out_of_memory(res) && m > 1) {
+            size = 1;
+        } else if (!sac_is_out_of_memory(res)) {
+            sac_job_fail_item(job, inf->lined[at++], res);
+        } else if (m > 1) {
+            sac_device_pool_trim(job->dev);
+            make_smaller(inf, size = m / 2);
+        } else if (!refuse_newest(inf, b)) {
+            sac_job_fail_item(job, inf->lined[at++], res);
+        }
+    }
+}
+
+/* A frame that fails does so alone. */
+static void follow(struct sac_inference *inf, struct sac_batch *b)
+{
+    struct sac_job        *job = inf->job;
+    const struct sac_task *task = job->run->task;
+    const int              n = line_up(inf, b);
+    if (!task->follow || n == 0)
+        return;
+    sac_result res = task->follow(job->run, inf->lined, n, true);
+    if (sac_is_out_of_memory(res)) {
+        sac_device_pool_trim(job->dev);
+        res = task->follow(job->run, inf->lined, n, true);
+    }
+    for (int i = 0; i < n && res != SAC_OK; i++) {
+        sac_result one = task->follow(job->run, &inf->lined[i], 1, false);
+        if (one != SAC_OK)
+            sac_job_fail_item(job, inf->lined[i], one);
+    }
+}
+
+/* The oldest batch under way: wait for it, and pass its items on. */
+static void land(struct sac_inference *inf)
+{
+    struct sac_job   *job = inf->job;
+    struct sac_batch *b = nth(inf, 0);
+    const int         n = line_up(inf, b);
+    sac_result        res = b->begun;
+    if (res == SAC_OK)
+        res = job->run->task->land(job->run, b->slot, inf->lined, n);
+    if (res != SAC_OK)
+        infer_in_pieces(inf, b, n, res);
+    follow(inf, b);
+    for (size_t i = 0; i < b->count; i++)
+        pass_on(inf, b->items[i]);
+    b->count = 0;
+    b->frames = 0;
+    inf->first = (inf->first + 1) % (int)SAC_COUNT(inf->ring);
+    inf->under_way--;
+}
+
+static bool has_arrived(const struct sac_inference *inf)
+{
+    const struct sac_task_run *run = inf->job->run;
+    const struct sac_batch    *b = &inf->ring[inf->first];
+    return inf->under_way > 0 &&
+           (!run->task->begin || b->begun != SAC_OK || run->task->arrived(run, b->slot));
+}
+
+/* ---- what is collected ---- */
+
+static bool is_discarded(struct sac_job *job, const struct sac_item *item)
+{
+    bool discard = atomic_load(&job->discard) || (item->lane && atomic_load(&item->lane->discard));
+    return discard && !item->last;
+}
+
+/* How long to wait for a frame. Never long while a batch is under way. */
+static int64_t patience(const struct sac_inference *inf, const struct sac_batch *b,
+                        int64_t until_ns)
+{
+    const int64_t left = b->frames ? SAC_MAX(until_ns - sac_time_ns(), 0) : -1;
+    if (inf->under_way == 0)
+        return left;
+    return left < 0 || inf->under_way >= inf->depth ? LOOK_NS : SAC_MIN(left, LOOK_NS);
+}
+
+/* The end of a lane without frames before it in this batch: after the batches under way, or at
+ * once. */
+static void pass_end(struct sac_inference *inf, struct sac_item *item)
+{
+    if (inf->under_way == 0 || !add(nth(inf, inf->under_way - 1), item)) {
+        while (inf->under_way > 0)
+            land(inf);
+        pass_on(inf, item);
+    }
+}
+
+static void take(struct sac_inference *inf, struct sac_batch *b, struct sac_item *item)
+{
+    struct sac_job *job = inf->job;
+    if (is_discarded(job, item)) {
+        sac_job_recycle(job, item);
+    } else if (item->last && b->frames == 0) {
+        pass_end(inf, item);
+    } else if (!add(b, item)) {
+        sac_job_fail_item(job, item, SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch"));
+        while (inf->under_way > 0)
+            land(inf);
+        pass_on(inf, item);
+    }
+}
+
+/* Until when a batch that begins now may wait for more frames. While the device is busy, waiting
+ * costs nothing. */
+static int64_t deadline(const struct sac_inference *inf)
+{
+    const bool at_once = inf->eager && inf->under_way == 0;
+    return sac_time_ns() + (at_once ? 0 : (int64_t)inf->job->params.timeout_ms * 1000000);
+}
+
+/* Fill the next batch until it is full, its time is over or a lane ends. Batches that arrive
+ * meanwhile are landed. false: no more frames will come. */
+static bool collect(struct sac_inference *inf, struct sac_batch *b)
+{
+    int64_t until_ns = 0;
+    grow_back(inf);
+    while (b->frames < inf->limit) {
+        void *popped;
+        if (has_arrived(inf)) {
+            land(inf);
+            until_ns = SAC_MIN(until_ns, deadline(inf));
+        }
+        sac_result res = sac_queue_pop_wait(inf->job->detect, patience(inf, b, until_ns), &popped);
+        if (res == SAC_OK) {
+            const bool last = ((struct sac_item *)popped)->last;
+            if (b->frames == 0)
+                until_ns = deadline(inf);
+            take(inf, b, popped);
+            if (last && b->frames)
+                return true;
+        } else if (res != SAC_AGAIN) {
+            return false;
+        } else if (b->frames && sac_time_ns() >= until_ns && inf->under_way < inf->depth) {
+            return true;
+        }
+    }
+    return true;
+}
+
+/* ---- the thread ---- */
+
+static void infer(struct sac_inference *inf)
+{
+    inf->limit = sac_inference_batch_most(inf);
+    inf->refused_from = INT32_MAX;
+    for (bool more = true; more;) {
+        struct sac_batch *b = nth(inf, inf->under_way);
+        more = collect(inf, b);
+        b = nth(inf, inf->under_way); /* landing advanced the ring; find the batch again */
+        if (b->frames == 0)
+            continue;
+        while (inf->under_way >= inf->depth)
+            land(inf);
+        begin(inf, b);
+        inf->under_way++;
+    }
+    while (inf->under_way > 0)
+        land(inf);
+}
+
+static void close_task(struct sac_task_run *run)
+{
+    if (run->task->close)
+        run->task->close(run);
+}
+
+static sac_result open_task(struct sac_job *job)
+{
+    struct sac_task_run *run = job->run;
+    sac_result           res = run->task->open ? run->task->open(run) : SAC_OK;
+    while (sac_job_make_way(job, res)) {
+        close_task(run);
+        sac_device_pool_trim(job->dev);
+        res = run->task->open(run);
+    }
+    return res;
+}
+
+static void *infer_main(void *arg)
+{
+    struct sac_inference *inf = arg;
+    struct sac_job       *job = inf->job;
+    sac_memory_use_set(SAC_MEMORY_INFERENCE);
+    sac_result res = open_task(job);
+    sac_fault_keep(&inf->fault, job->ctx, res);
+    sem_post(&inf->opened);
+    if (res == SAC_OK)
+        infer(inf);
+    sac_queue_close(job->track);
+    close_task(job->run);
+    return NULL;
+}
+
+/* ---- start and end ---- */
+
+static void choose_batch(struct sac_inference *inf)
+{
+    struct sac_job              *job = inf->job;
+    struct sac_track_job_params *p = &job->params;
+    const int                    best = job->dev->ops->async ? SAC_TASK_SLOTS : 1;
+    inf->depth = p->batches_ahead > 0 ? SAC_MIN(p->batches_ahead, (int)SAC_TASK_SLOTS) : best;
+    inf->batch_max = SAC_MIN(p->inference_batch_max, p->detector_params.batch_max);
+    if (p->inference_batch_max <= 0) {
+        inf->batch_max = SAC_MAX(job->dev->ops->batch_best, 1);
+        p->detector_params.batch_max = SAC_MAX(p->detector_params.batch_max, inf->batch_max);
+    }
+    inf->batch_limit = inf->batch_max;
+    inf->small_ns = SMALL_NS;
+    if (p->reid_params.batch_max <= 0) /* a few people in each frame, and no more than fill a GPU */
+        p->reid_params.batch_max = SAC_CLAMP(4 * inf->batch_max, 16, 128);
+}
+
+sac_result sac_inference_create(struct sac_job *job, struct sac_inference **out)
+{
+    struct sac_inference *inf = sac_new(struct sac_inference);
+    if (!inf)
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a job's batches");
+    inf->job = job;
+    sem_init(&inf->opened, 0, 0);
+    sac_fault_init(&inf->fault);
+    choose_batch(inf);
+    *out = inf;
+    inf->lined = sac_calloc((size_t)inf->batch_max, sizeof(*inf->lined));
+    return inf->lined ? SAC_OK
+                      : SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch of %d frames",
+                                 inf->batch_max);
+}
+
+/* The thread opens the task, as only it may call the networks; the caller returns its fault. */
+sac_result sac_inference_start(struct sac_inference *inf)
+{
+    sac_result res = sac_thread_start(inf->job->ctx, &inf->thread, "sac-infer", infer_main, inf);
+    if (res != SAC_OK)
+        return res;
+    inf->started = true;
+    while (sem_wait(&inf->opened) != 0 && errno == EINTR)
+        ;
+    return sac_fault_raise(&inf->fault, inf->job->ctx);
+}
+
+void sac_inference_join(struct sac_inference *inf)
+{
+    if (inf->started)
+        pthread_join(inf->thread, NULL);
+    inf->started = false;
+}
+
+void sac_inference_destroy(struct sac_inference **at)
+{
+    struct sac_inference *inf = *at;
+    if (!inf)
+        return;
+    *at = NULL;
+    for (size_t i = 0; i < SAC_COUNT(inf->ring); i++)
+        sac_free(inf->ring[i].items);
+    sac_free(inf->lined);
+    sac_fault_finish(&inf->fault);
+    sem_destroy(&inf->opened);
+    sac_free(inf);
+}
+
+int sac_inference_batch_most(const struct sac_inference *inf)
+{
+    const int most = inf->job->run->batch_max;
+    return most > 0 ? SAC_MIN(inf->batch_limit, most) : inf->batch_limit;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inference thread of a job: it opens the task, and drives it batch by batch.
+ *
+ * A batch is collected from all streams until it is full or its deadline has come, begun (the task
+ * queues its work), and landed: the thread waits for its results and passes its items on. Where a
+ * device works beside the host, the next batch is begun before that, so the device never waits;
+ * elsewhere begin does the work, and the batch lands at once. Batches land in the order in which
+ * they began, and the end of a lane is one of their items, so each lane keeps its order.
+ *
+ * No thread stops at a fault: the item carries it to the consumer, which decides. */
+#ifndef SAC_PIPELINE_INFERENCE_H
+#define SAC_PIPELINE_INFERENCE_H
+
+#include <semaphore.h>
+
+#include "base/thread.h"
+#include "pipeline/job.h"
+#include "pipeline/task.h"
+
+struct sac_batch {
+    struct sac_item **items; /* frames, and ends of lanes between them */
+    size_t            count, capacity;
+    int               frames;
+    int               slot;  /* of the task */
+    sac_result        begun; /* the result of beginning it */
+};
+
+struct sac_inference {
+    struct sac_job *job;
+    /* Written before the thread starts, constant from then on. */
+    int     batch_max;
+    int     batch_limit; /* frames in a full batch; fewer if fewer can be inside */
+    int     depth;       /* batches under way at once */
+    bool    eager;       /* while the device is idle no frame waits for a fuller batch */
+    int64_t small_ns;    /* how long batches stay small without memory; then doubles */
+
+    pthread_t        thread;
+    bool             started; /* written by the thread that starts and stops the job */
+    sem_t            opened;  /* posted when the task is open, or opening failed: see fault */
+    struct sac_fault fault;
+
+    /* Written by the inference thread alone. */
+    struct sac_batch  ring[SAC_TASK_SLOTS + 1];
+    int               first, under_way; /* the oldest batch, and the number of batches */
+    unsigned          turn;
+    struct sac_item **lined; /* [batch_max] items of a batch that have frames and no fault */
+    int               limit; /* frames in a batch now */
+    int64_t           grow_ns, shrunk_ns; /* when to try larger ones; how long they stay small */
+    int               refused_from; /* streams from this number on found no memory; INT_MAX: none */
+};
+
+/* Chooses the batches; job->params and job->dev are known. */
+sac_result sac_inference_create(struct sac_job *job, struct sac_inference **out);
+/* Starts the thread and waits until the task is open. */
+sac_result sac_inference_start(struct sac_inference *inf);
+void       sac_inference_join(struct sac_inference *inf);
+void       sac_inference_destroy(struct sac_inference **inf);
+/* Frames in a full batch; once started, as the task's network takes them. */
+int sac_inference_batch_most(const struct sac_inference *inf);
+
+#endif

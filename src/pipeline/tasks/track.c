@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/tasks/track.h"
+
+#include "base/range.h"
+
+/* ---- boxes ---- */
+
+static sac_result begin(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
+{
+    struct sac_track_run *t = (struct sac_track_run *)run;
+    for (int i = 0; i < n; i++)
+        t->frames[i] = items[i]->frame;
+    return sac_detector_begin(t->det, slot, t->frames, n);
+}
+
+static bool arrived(const struct sac_task_run *run, int slot)
+{
+    return sac_detector_arrived(((const struct sac_track_run *)run)->det, slot);
+}
+
+static void record(struct sac_books *books, const struct sac_detector_times *t,
+                   struct sac_item *const *items, int n)
+{
+    static const enum sac_stage stages[] = {SAC_STAGE_PREPROCESS, SAC_STAGE_INFERENCE,
+                                            SAC_STAGE_HEAD};
+    const struct sac_run_times  times = sac_detector_run_times(t);
+    for (int i = 0; i < n; i++)
+        items[i]->times = times;
+    if (!books->measures)
+        return;
+    sac_books_record(books, SAC_STAGE_PREPROCESS, t->begun_ns, t->prepared_ns, items, n);
+    sac_books_time(books, SAC_STAGE_INFERENCE, times.inference_ns);
+    sac_books_trace(books, SAC_STAGE_INFERENCE, t->prepared_ns, t->queued_ns, items, n);
+    sac_books_trace(books, SAC_STAGE_INFERENCE, t->waited_ns, t->arrived_ns, items, n);
+    sac_books_time(books, SAC_STAGE_HEAD, times.head_ns);
+    sac_books_trace(books, SAC_STAGE_HEAD, t->queued_ns, t->decoded_ns, items, n);
+    sac_books_trace(books, SAC_STAGE_HEAD, t->arrived_ns, t->ended_ns, items, n);
+    int64_t begun = t->gpu_begun_ns;
+    for (size_t i = 0; i < SAC_COUNT(stages) && t->gpu_ns[1]; i++) {
+        sac_books_record_gpu(books, stages[i], begun, t->gpu_ns[i], items, n);
+        begun += begun ? t->gpu_ns[i] : 0;
+    }
+}
+
+/* The detector fills an array of lists, which the items lend it meanwhile. */
+static sac_result land(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
+{
+    struct sac_track_run     *t = (struct sac_track_run *)run;
+    struct sac_detector_times times;
+    for (int i = 0; i < n; i++)
+        t->found[i] = items[i]->found;
+    sac_result res = sac_detector_end(t->det, slot, t->found, &times);
+    for (int i = 0; i < n; i++)
+        items[i]->found = t->found[i];
+    if (res == SAC_OK)
+        record(run->job->books, &times, items, n);
+    return res;
+}
+
+static sac_result look_up(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
+{
+    sac_context *ctx = run->job->ctx;
+    (void)slot;
+    for (int i = 0; i < n; i++) {
+        struct sac_item *item = items[i];
+        sac_result       res = sac_rows_get(item->lane->rows, ctx, item->number, &item->found);
+        if (res != SAC_OK)
+            sac_job_fail_item(run->job, item, res);
+    }
+    return SAC_OK;
+}
+
+/* ---- embeddings ---- */
+
+static struct sac_track_own *own_of(struct sac_item *item)
+{
+    if (!item->own)
+        item->own = sac_new(struct sac_track_own);
+    return item->own;
+}
+
+/* Append the crops of an item's detections to those of the items before it; -1: no memory.
+ * Detections that are matched by motion alone need no embedding. */
+static int add_crops(struct sac_track_run *t, struct sac_item *item, int count)
+{
+    const struct sac_track_job_params *p = &t->base.job->params;
+    const size_t                       n = item->found.count;
+    struct sac_track_own              *own = own_of(item);
+    if (!own || !sac_grow((void **)&own->row, &own->row_capacity, n, sizeof *own->row) ||
+        !sac_grow((void **)&t->crops, &t->crops_capacity, (size_t)count + n, sizeof *t->crops) ||
+        !sac_grow((void **)&t->crop_frames, &t->crop_frames_capacity, (size_t)count + n,
+                  sizeof(*t->crop_frames)))
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const struct sac_detection *det = &item->found.items[i];
+        own->row[i] = -1;
+        if (!p->reid_every && !(det->score >= p->tracker.score_high))
+            continue;
+        t->crops[count] = *det;
+        t->crop_frames[count] = item->frame;
+        own->row[i] = count++;
+    }
+    return count;
+}
+
+/* wait: for rows that earlier batches hold; not while items of this one hold some. */
+static sac_result embed(struct sac_track_run *t, struct sac_item *const *items, int n, bool wait)
+{
+    struct sac_features *rows = NULL;
+    sac_result           res = SAC_OK;
+    int                  count = 0;
+    for (int i = 0; i < n && count >= 0; i++)
+        if (items[i]->frame)
+            count = add_crops(t, items[i], count);
+    if (count < 0)
+        return SAC_FAIL(t->base.job->ctx, SAC_ERR_MEMORY, "no memory for the crops of %d frames",
+                        n);
+    if (count > 0)
+        res = sac_embedder_queue(t->emb, t->crop_frames, t->crops, count, wait, &rows);
+    for (int i = 0; i < n && rows; i++)
+        if (items[i]->frame)
+            ((struct sac_track_own *)items[i]->own)->embeddings = sac_features_ref(rows);
+    sac_features_unref(&rows);
+    return res;
+}
+
+static sac_result follow(struct sac_task_run *run, struct sac_item *const *items, int n, bool all)
+{
+    struct sac_track_run *t = (struct sac_track_run *)run;
+    struct sac_books     *books = run->job->books;
+    int64_t               gpu_ns;
+    if (!t->embeds)
+        return SAC_OK;
+    const int64_t             begun = sac_time_ns();
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_REID);
+    sac_range_push("reid");
+    sac_result res = embed(t, items, n, all);
+    sac_range_pop();
+    sac_memory_use_set(before);
+    const int64_t ended = sac_time_ns();
+    for (int i = 0; i < n; i++)
+        items[i]->reid_ns = ended - begun;
+    if (!books->measures)
+        return res;
+    sac_books_record(books, SAC_STAGE_REID, begun, ended, items, n);
+    while (sac_embedder_take_gpu_ns(t->emb, &gpu_ns))
+        sac_books_record_gpu(books, SAC_STAGE_REID, 0, gpu_ns, NULL, 0);
+    return res;
+}
+
+static void own_clear(void *own)
+{
+    sac_features_unref(&((struct sac_track_own *)own)->embeddings);
+}
+
+static void own_free(void *own)
+{
+    own_clear(own);
+    sac_free(((struct sac_track_own *)own)->row);
+    sac_free(own);
+}
+
+/* ---- the rows ---- */
+
+const struct sac_task sac_task_track = {
+    .name = "track",
+    .size = sizeof(struct sac_track_run),
+    .prepare = sac_track_prepare,
+    .open = sac_track_open,
+    .begin = begin,
+    .arrived = arrived,
+    .land = land,
+    .follow = follow,
+    .close = sac_track_close,
+    .expect = sac_track_expect,
+    .finish = sac_track_finish,
+    .rest = sac_track_rest,
+    .forget = sac_track_forget,
+    .release = sac_track_release,
+    .own_clear = own_clear,
+    .own_free = own_free,
+    .describe = sac_track_describe,
+    .add_files = sac_track_add_files,
+};
+
+const struct sac_task sac_task_track_rows = {
+    .name = "track rows",
+    .size = sizeof(struct sac_track_run),
+    .prepare = sac_track_prepare,
+    .open = sac_track_open,
+    .land = look_up,
+    .follow = follow,
+    .close = sac_track_close,
+    .expect = sac_track_expect,
+    .finish = sac_track_finish,
+    .rest = sac_track_rest,
+    .forget = sac_track_forget,
+    .release = sac_track_release,
+    .own_clear = own_clear,
+    .own_free = own_free,
+    .describe = sac_track_describe,
+    .add_files = sac_track_add_files,
+};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loops drive a task of which they know nothing but its row: batches of several streams, each
+ * stream's frames in order, a frame that fails alone. */
+#include <string.h>
+
+#include "base/base.h"
+#include "tests/pipeline/toy_task.h"
+#include "tests/test.h"
+
+enum { FRAMES = 30, BAD = 17 };
+
+static void push(struct sac_job *job, int stream, int number)
+{
+    struct sac_item *item = sac_job_item(job);
+    sac_frame        desc = {.format = SAC_PIXEL_GRAY8, .width = 8, .height = 4};
+    assert_non_null(item);
+    item->stream_id = stream;
+    item->number = number;
+    assert_sac_ok(sac_frame_create(job->dev, &desc, &item->frame));
+    for (int y = 0; y < 4; y++)
+        memset(item->frame->plane[0] + (size_t)y * item->frame->pitch_bytes[0],
+               number * (stream + 1), 8);
+    if (number == BAD && stream == 1) {
+        sac_error_clear(job->ctx);
+        sac_job_fail_item(job, item, SAC_FAIL(job->ctx, SAC_ERR_FORMAT, "test: a bad frame"));
+    }
+    assert_sac_ok(sac_job_push_wait(job, item));
+}
+
+static void a_task_is_driven_by_its_row(void **state)
+{
+    (void)state;
+    struct sac_track_job_params params = sac_pipeline_params_default().job;
+    struct sac_job             *job = NULL;
+    int                         seen[TOY_STREAMS] = {0};
+    params.device = "cpu";
+    params.inference_batch_max = params.detector_params.batch_max = 8;
+    assert_sac_ok(
+        sac_job_create(test_context(), &toy_task, &params, FRAMES * TOY_STREAMS, NULL, &job));
+    assert_sac_ok(sac_job_start(job));
+    for (int i = 0; i < FRAMES; i++)
+        for (int s = 0; s < TOY_STREAMS; s++)
+            push(job, s, i);
+    sac_job_end(job);
+    for (int i = 0; i < FRAMES * TOY_STREAMS; i++) {
+        struct sac_item *item = NULL;
+        assert_sac_ok(sac_job_pop_wait(job, -1, &item));
+        const int             s = item->stream_id, k = seen[s]++;
+        const bool            bad = s == 1 && k == BAD;
+        const struct toy_own *own = item->own;
+        assert_int_equal(item->number, k);
+        assert_int_equal(item->status, bad ? SAC_ERR_FORMAT : SAC_OK);
+        if (!bad) {
+            const int step = k == 0 ? 0 : s == 1 && k == BAD + 1 ? 2 : 1;
+            assert_true(own->mean == k * (s + 1) && own->brighter == step * (s + 1));
+        }
+        sac_job_recycle(job, item);
+    }
+    struct sac_pipeline_stats stats;
+    sac_job_get_stats(job, &stats);
+    assert_int_equal(stats.frames, FRAMES * TOY_STREAMS);
+    sac_job_destroy(&job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_task_is_driven_by_its_row)};
+    return cmocka_run_group_tests_name("pipeline/task", tests, NULL, NULL);
+}
