@@ -143,34 +143,6 @@ sac_result sac_queue_push_wait(struct sac_queue *q, void *item)
     return res;
 }
 
-sac_result sac_queue_push(struct sac_queue *q, void *item)
-{
-    pthread_mutex_lock(&q->lock);
-    sac_result res = push_state(q);
-    if (res == SAC_OK && q->stats.length == q->stats.capacity)
-        res = SAC_AGAIN;
-    if (res == SAC_OK)
-        put(q, item);
-    pthread_mutex_unlock(&q->lock);
-    return res;
-}
-
-sac_result sac_queue_push_newest(struct sac_queue *q, void *item, void **dropped)
-{
-    *dropped = NULL;
-    pthread_mutex_lock(&q->lock);
-    sac_result res = push_state(q);
-    if (res == SAC_OK) {
-        if (q->stats.length == q->stats.capacity) {
-            *dropped = take(q);
-            q->stats.dropped++;
-        }
-        put(q, item);
-    }
-    pthread_mutex_unlock(&q->lock);
-    return res;
-}
-
 /* Wait for an item under the lock; false on time-out. */
 static bool wait_item(struct sac_queue *q, int64_t timeout_ns)
 {

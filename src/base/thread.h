@@ -17,7 +17,7 @@ int sac_threads_default(void); /* half of them, at least 1 */
 struct sac_queue;
 struct sac_queue_stats {
     size_t   length, capacity, length_max;
-    uint64_t pushed, popped, dropped;
+    uint64_t pushed, popped;
     uint64_t push_waits, pop_waits; /* times a side had to wait: a full or an empty queue */
     int64_t  push_wait_ns, pop_wait_ns;
 };
@@ -28,10 +28,6 @@ void sac_queue_destroy(struct sac_queue **q); /* items left inside are the calle
 void sac_queue_drain(struct sac_queue *q, void (*fn)(void *item));
 /* Waits for room. SAC_EOS once closed (item not taken), SAC_ERR_CANCELLED once aborted. */
 sac_result sac_queue_push_wait(struct sac_queue *q, void *item);
-/* SAC_AGAIN when full. */
-sac_result sac_queue_push(struct sac_queue *q, void *item);
-/* When full, hands the oldest item back in *dropped instead of waiting ("newest wins"). */
-sac_result sac_queue_push_newest(struct sac_queue *q, void *item, void **dropped);
 /* timeout_ns < 0 waits for ever; SAC_AGAIN on time-out; SAC_EOS when closed and empty;
  * SAC_ERR_CANCELLED once aborted. */
 sac_result sac_queue_pop_wait(struct sac_queue *q, int64_t timeout_ns, void **item);

@@ -36,19 +36,13 @@ static void queue_passes_all_items_in_order(void **state)
     sac_queue_destroy(&q);
 }
 
-static void queue_keeps_the_newest(void **state)
+static void queue_waits_end(void **state)
 {
     (void)state;
     struct sac_queue *q = NULL;
-    void             *dropped, *item;
+    void             *item;
     assert_sac_ok(sac_queue_create(test_context(), 2, &q));
-    for (uintptr_t i = 1; i <= 2; i++)
-        assert_sac_ok(sac_queue_push(q, (void *)i));
-    assert_int_equal(sac_queue_push(q, (void *)9), SAC_AGAIN);
-    assert_sac_ok(sac_queue_push_newest(q, (void *)3, &dropped));
-    assert_int_equal((uintptr_t)dropped, 1);
-    assert_sac_ok(sac_queue_pop_wait(q, 0, &item));
-    assert_int_equal((uintptr_t)item, 2);
+    assert_sac_ok(sac_queue_push_wait(q, (void *)1));
     assert_sac_ok(sac_queue_pop_wait(q, 0, &item));
     assert_int_equal(sac_queue_pop_wait(q, 1000000, &item), SAC_AGAIN);
     sac_queue_abort(q);
@@ -70,7 +64,7 @@ static void queue_drains_after_abort(void **state)
     struct sac_queue *q = NULL;
     assert_sac_ok(sac_queue_create(test_context(), 4, &q));
     for (uintptr_t i = 1; i <= 4; i++)
-        assert_sac_ok(sac_queue_push(q, (void *)i));
+        assert_sac_ok(sac_queue_push_wait(q, (void *)i));
     sac_queue_abort(q);
     sac_queue_drain(q, drain_item);
     assert_int_equal(drained, 1 + 2 + 3 + 4);
@@ -152,7 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_passes_all_items_in_order),
-        cmocka_unit_test(queue_keeps_the_newest),
+        cmocka_unit_test(queue_waits_end),
         cmocka_unit_test(queue_drains_after_abort),
         cmocka_unit_test(pool_runs_every_piece_once),
         cmocka_unit_test(held_pool_runs_jobs_back_to_back),
