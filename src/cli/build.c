@@ -63,13 +63,12 @@ static void print_bucket(void *user, const struct sac_build_bucket *b)
 
 int verb_build(struct settings *s, struct fault *fault)
 {
-    struct sac_build_params  params = sac_build_params_default();
-    struct sac_device_params device_params = sac_device_params_default();
-    sac_context             *ctx = NULL;
-    sac_device              *device = NULL;
-    char                     name[4096];
-    const char              *out = s->build_output ? s->build_output : name;
-    int                      status = read_batch(s->build_batch, &params, fault);
+    struct sac_build_params params = sac_build_params_default();
+    sac_context            *ctx = NULL;
+    sac_device             *device = NULL;
+    char                    name[4096];
+    const char             *out = s->build_output ? s->build_output : name;
+    int                     status = read_batch(s->build_batch, &params, fault);
     if (status == STATUS_OK)
         status = read_size(s->build_size, &params, fault);
     if (status == STATUS_OK && !s->build_output &&
@@ -80,10 +79,8 @@ int verb_build(struct settings *s, struct fault *fault)
     if (status != STATUS_OK)
         return status;
     interrupt_ends();
-    device_params.threads = s->threads;
-    device_params.memory_limit_bytes = s->memory_limit;
-    sac_precision_parse(s->precision, &params.model.precision); /* only known names get here */
-    sac_result res = sac_device_open(ctx, s->device, &device_params, &device);
+    params.model.precision = s->run.job.detector_params.precision;
+    sac_result res = sac_device_open(ctx, s->run.job.device, &s->run.job.device_params, &device);
     if (res == SAC_OK)
         res = sac_model_build(device, s->args.items[0], &params, out, print_bucket, NULL);
     if (res == SAC_OK)

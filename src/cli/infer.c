@@ -273,16 +273,13 @@ static int report(struct inference *inf)
 
 static int open_model(struct inference *inf)
 {
-    struct settings         *s = inf->settings;
-    struct sac_device_params device = sac_device_params_default();
-    struct sac_model_params  model = sac_model_params_default();
-    device.threads = s->threads;
-    device.memory_limit_bytes = s->memory_limit;
-    device.vram_limit_bytes = s->vram_limit;
+    struct settings        *s = inf->settings;
+    struct sac_model_params model = sac_model_params_default();
     model.optimise = s->infer_optimise;
     model.reference = s->infer_reference;
-    sac_precision_parse(s->precision, &model.precision); /* only known names get here */
-    sac_result res = sac_device_open(inf->ctx, s->device, &device, &inf->device);
+    model.precision = s->run.job.detector_params.precision;
+    sac_result res =
+        sac_device_open(inf->ctx, s->run.job.device, &s->run.job.device_params, &inf->device);
     if (res == SAC_OK)
         res = sac_model_load(inf->device, s->args.items[0], &model, &inf->model);
     if (res != SAC_OK)

@@ -136,14 +136,14 @@ static int check_detections(const char *path, struct fault *fault)
 static int find_detections(struct settings *s, const struct naming *n, bool many,
                            struct sac_stream_params *p, struct fault *fault)
 {
-    p->detections = s->detections;
-    if (!s->detections || !many)
+    p->detections = s->run.detections;
+    if (!s->run.detections || !many)
         return STATUS_OK;
-    int status = check_detections(s->detections, fault);
+    int status = check_detections(s->run.detections, fault);
     if (status == STATUS_OK)
-        status = path_in(s, s->detections, n->unique, ".txt", &p->detections, fault);
+        status = path_in(s, s->run.detections, n->unique, ".txt", &p->detections, fault);
     if (status == STATUS_OK && access(p->detections, F_OK) != 0)
-        status = path_in(s, s->detections, n->name, ".txt", &p->detections, fault);
+        status = path_in(s, s->run.detections, n->name, ".txt", &p->detections, fault);
     return status;
 }
 
@@ -153,7 +153,7 @@ static int find_detections(struct settings *s, const struct naming *n, bool many
  */
 static bool wants_default(struct settings *s)
 {
-    bool wants = !s->stats_out && !s->trace_out;
+    bool wants = !s->run.job.stats_out && !s->run.job.trace_out;
     for (size_t i = 0; i < output_kind_count; i++) {
         const char *value = output_setting(&output_kinds[i], s);
         wants &= !value;
@@ -212,9 +212,9 @@ static void name_inputs(const struct settings *s, const struct inputs *inputs, s
             if (strrchr(path, '/'))
                 *strrchr(path, '/') = '\0';
         }
-        naming_init(&names[i], folder && *folder ? folder : input ? input : s->detections);
+        naming_init(&names[i], folder && *folder ? folder : input ? input : s->run.detections);
     }
-    bool lines = !s->video_out;
+    bool lines = !s->run.video_out;
     for (size_t i = 0; i < output_kind_count; i++)
         lines |= output_kinds[i].ending && output_setting(&output_kinds[i], s);
     naming_part(names, inputs->count, !lines);
@@ -318,9 +318,9 @@ static int make_folder_of(struct settings *s, const char *path, struct inputs *i
 
 int inputs_make_folders(struct settings *s, struct inputs *inputs, struct fault *fault)
 {
-    int status = make_folder_of(s, s->stats_out, inputs, fault);
+    int status = make_folder_of(s, s->run.job.stats_out, inputs, fault);
     if (status == STATUS_OK)
-        status = make_folder_of(s, s->trace_out, inputs, fault);
+        status = make_folder_of(s, s->run.job.trace_out, inputs, fault);
     for (size_t i = 0; i < inputs->count; i++)
         for (size_t k = 0; k < output_kind_count && status == STATUS_OK; k++)
             status = make_folder_of(s, *output_in_stream(&output_kinds[k], &inputs->streams[i]),

@@ -19,10 +19,7 @@ static bool ends_with(const char *path, const char *ending)
 
 static int open_device(struct settings *s, sac_context *ctx, sac_device **out, struct fault *fault)
 {
-    struct sac_device_params params = sac_device_params_default();
-    params.threads = s->threads;
-    params.memory_limit_bytes = s->memory_limit;
-    sac_result res = sac_device_open(ctx, s->device, &params, out);
+    sac_result res = sac_device_open(ctx, s->run.job.device, &s->run.job.device_params, out);
     return res == SAC_OK ? STATUS_OK : fault_library(fault, ctx, res);
 }
 

@@ -45,7 +45,7 @@ static const char *fit_name(enum sac_fit fit)
 static const char *head_source(const struct subject *subject)
 {
     const char *named = sac_model_metadata(subject->model, "saccade.head");
-    if (subject->settings->head)
+    if (subject->settings->run.job.detector_params.head)
         return "--head";
     return named && strcmp(named, subject->head) == 0 ? "metadata" : "outputs";
 }
@@ -56,15 +56,15 @@ static void read_contract(struct subject *subject, sac_context *ctx)
     sac_result res;
     if (subject->head && strcmp(subject->head, "embedding") == 0) {
         struct sac_embedder_params params = sac_embedder_params_default();
-        params.preprocess = subject->settings->preprocess;
+        params.preprocess = subject->settings->run.job.detector_params.preprocess;
         params.precision = sac_model_precision(subject->model);
         res = sac_embedder_create(subject->device, subject->path, &params, &subject->embedder);
         if (res == SAC_OK)
             subject->contract = sac_embedder_contract(subject->embedder);
     } else { /* if no head is recognised, this call's error says why */
         struct sac_detector_params params = sac_detector_params_default();
-        params.head = subject->settings->head;
-        params.preprocess = subject->settings->preprocess;
+        params.head = subject->settings->run.job.detector_params.head;
+        params.preprocess = subject->settings->run.job.detector_params.preprocess;
         params.precision = sac_model_precision(subject->model);
         res = sac_detector_create(subject->device, subject->path, &params, &subject->detector);
         if (res == SAC_OK)
@@ -289,12 +289,13 @@ int inspect_model(const struct settings *s, sac_context *ctx, sac_device *device
 {
     struct subject          subject = {.settings = s, .device = device, .path = path};
     struct sac_model_params params = sac_model_params_default();
-    sac_precision_parse(s->precision, &params.precision); /* only known names get here */
+    params.precision = s->run.job.detector_params.precision;
     sac_result res = sac_model_open_for_inspection(device, path, &params, &subject.model);
     if (res != SAC_OK)
         return fault_library(fault, ctx, res);
     subject.path = sac_model_path(subject.model); /* the file found for a name */
-    subject.head = s->head ? s->head : sac_head_recognise(subject.model);
+    subject.head = s->run.job.detector_params.head ? s->run.job.detector_params.head
+                                                   : sac_head_recognise(subject.model);
     read_contract(&subject, ctx);
     const int status = s->json ? json_document(&subject, fault) : print_text(&subject);
     sac_detector_destroy(&subject.detector);

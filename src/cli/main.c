@@ -167,7 +167,7 @@ int main(int argc, char **argv)
         help_program(stderr);
         status = STATUS_USAGE;
     } else {
-        settings.command = join_command(&settings, argc, argv);
+        settings.run.command = join_command(&settings, argc, argv);
         status = choose_verb(argv[1], &verb, &skip, &fault);
         if (status == STATUS_OK && (verb->bit & (VERB_TRACK | VERB_INFER)))
             calm_workers(argv);

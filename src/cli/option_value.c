@@ -15,12 +15,14 @@ static void *field(const struct settings *s, const struct option *option)
     return (char *)s + option->offset;
 }
 
-static int set_flag(bool *out, const char *text, const char *place, struct fault *fault)
+static int set_flag(void *out, const struct option *option, const char *text, const char *place,
+                    struct fault *fault)
 {
     static const char *const on[] = {"true", "yes", "on"}, *const off[] = {"false", "no", "off"};
     for (size_t i = 0; i < sizeof on / sizeof on[0]; i++) {
         if (strcmp(text, on[i]) == 0 || strcmp(text, off[i]) == 0) {
-            *out = strcmp(text, on[i]) == 0;
+            const bool yes = strcmp(text, on[i]) == 0;
+            option->size == sizeof(bool) ? (*(bool *)out = yes) : (*(int *)out = yes);
             return STATUS_OK;
         }
     }
@@ -50,25 +52,51 @@ static int set_int(int *out, const struct option *option, const char *text, cons
     return status;
 }
 
-static int set_real(double *out, const struct option *option, const char *text, const char *place,
+static double get_real(const void *at, const struct option *option)
+{
+    switch (option->type) {
+    case OPTION_SECONDS:
+    case OPTION_TIME: return (double)*(const int64_t *)at / 1e6;
+    default:
+        return option->size == sizeof(float) ? (double)*(const float *)at : *(const double *)at;
+    }
+}
+
+static void put_real(void *at, const struct option *option, double value)
+{
+    if (option->type != OPTION_REAL)
+        *(int64_t *)at = llround(value * 1e6);
+    else if (option->size == sizeof(float))
+        *(float *)at = (float)value;
+    else
+        *(double *)at = value;
+}
+
+static int put_in_range(void *out, const struct option *option, double value, const char *text,
+                        const char *place, struct fault *fault)
+{
+    int status = check_range(value, option, text, place, fault);
+    if (status == STATUS_OK)
+        put_real(out, option, value);
+    return status;
+}
+
+static int set_real(void *out, const struct option *option, const char *text, const char *place,
                     struct fault *fault)
 {
     struct settings defaults;
     settings_init(&defaults);
-    bool has_auto = isnan(*(double *)field(&defaults, option));
+    bool has_auto = isnan(get_real(field(&defaults, option), option));
     settings_finish(&defaults);
     if (has_auto && strcmp(text, "auto") == 0) {
-        *out = (double)NAN;
+        put_real(out, option, (double)NAN);
         return STATUS_OK;
     }
     char  *end;
     double value = strtod(text, &end);
     if (end == text || *end || isnan(value))
         return fault_usage(fault, "%s: '%s' is not a number", place, text);
-    int status = check_range(value, option, text, place, fault);
-    if (status == STATUS_OK)
-        *out = value;
-    return status;
+    return put_in_range(out, option, value, text, place, fault);
 }
 
 /* [[HH:]MM:]SS[.mmm] in seconds; NAN: not a time. */
@@ -92,17 +120,14 @@ static double read_time(const char *text)
     return (double)NAN;
 }
 
-static int set_time(double *out, const struct option *option, const char *text, const char *place,
+static int set_time(void *out, const struct option *option, const char *text, const char *place,
                     struct fault *fault)
 {
     const double value = read_time(text);
     if (isnan(value))
         return fault_usage(fault, "%s: '%s' is not a time; write it as 90, 1:30 or 00:01:30.5",
                            place, text);
-    int status = check_range(value, option, text, place, fault);
-    if (status == STATUS_OK)
-        *out = value;
-    return status;
+    return put_in_range(out, option, value, text, place, fault);
 }
 
 static int set_bytes(uint64_t *out, const struct option *option, const char *text,
@@ -126,23 +151,20 @@ static int set_bytes(uint64_t *out, const struct option *option, const char *tex
     return status;
 }
 
-static int set_text(const char **out, const struct option *option, const char *text,
-                    const char *place, struct fault *fault)
+/* The number of the option's choice that the text is. */
+static int find_choice(int *out, const struct option *option, const char *text, const char *place,
+                       struct fault *fault)
 {
     struct sac_nearest best = {0};
     char               have[256] = "";
-    for (const char *const *choice = option->choices; choice && *choice; choice++) {
-        if (strcmp(text, *choice) == 0) {
-            *out = text;
+    for (int i = 0; option->choices[i]; i++) {
+        if (strcmp(text, option->choices[i]) == 0) {
+            *out = i;
             return STATUS_OK;
         }
-        sac_nearest_offer(&best, text, *choice);
+        sac_nearest_offer(&best, text, option->choices[i]);
         size_t used = strlen(have);
-        snprintf(have + used, sizeof have - used, "%s%s", used ? ", " : "", *choice);
-    }
-    if (!option->choices) {
-        *out = *text ? text : NULL;
-        return STATUS_OK;
+        snprintf(have + used, sizeof have - used, "%s%s", used ? ", " : "", option->choices[i]);
     }
     if (best.word)
         return fault_usage(fault, "%s: '%s' is unknown; did you mean '%s'? It takes %s", place,
@@ -150,23 +172,58 @@ static int set_text(const char **out, const struct option *option, const char *t
     return fault_usage(fault, "%s: '%s' is unknown; it takes %s", place, text, have);
 }
 
+static int set_text(const char **out, const struct option *option, const char *text,
+                    const char *place, struct fault *fault)
+{
+    int choice, status = STATUS_OK;
+    if (option->choices)
+        status = find_choice(&choice, option, text, place, fault);
+    if (status == STATUS_OK)
+        *out = *text ? text : NULL;
+    return status;
+}
+
+static int value_of(const struct option *option, int choice)
+{
+    return option->values ? option->values[choice] : choice;
+}
+
+static int set_choice(int *out, const struct option *option, const char *text, const char *place,
+                      struct fault *fault)
+{
+    int choice, status = find_choice(&choice, option, text, place, fault);
+    if (status == STATUS_OK)
+        *out = value_of(option, choice);
+    return status;
+}
+
 int option_set(struct settings *s, const struct option *option, const char *text, const char *place,
                struct fault *fault)
 {
     void *out = field(s, option);
     switch (option->type) {
-    case OPTION_FLAG: return set_flag(out, text, place, fault);
+    case OPTION_FLAG: return set_flag(out, option, text, place, fault);
     case OPTION_INT: return set_int(out, option, text, place, fault);
+    case OPTION_SECONDS:
     case OPTION_REAL: return set_real(out, option, text, place, fault);
     case OPTION_TIME: return set_time(out, option, text, place, fault);
     case OPTION_BYTES: return set_bytes(out, option, text, place, fault);
     case OPTION_TEXT: return set_text(out, option, text, place, fault);
+    case OPTION_CHOICE: return set_choice(out, option, text, place, fault);
     case OPTION_LIST:
         if (!text_list_add(out, text))
             return fault_failure(fault, "%s: out of memory", place);
         return STATUS_OK;
     }
     return STATUS_OK;
+}
+
+static const char *choice_of(const struct option *option, int value)
+{
+    int i = 0;
+    while (option->choices[i] && value_of(option, i) != value)
+        i++;
+    return option->choices[i];
 }
 
 static void print_list(const struct text_list *list, char *buf, size_t size)
@@ -183,13 +240,19 @@ void option_print(const struct settings *s, const struct option *option, char *b
 {
     const void *at = field(s, option);
     switch (option->type) {
-    case OPTION_FLAG: snprintf(buf, size, "%s", *(const bool *)at ? "true" : "false"); break;
+    case OPTION_FLAG:
+        snprintf(buf, size, "%s",
+                 (option->size == sizeof(bool) ? *(const bool *)at : *(const int *)at) ? "true"
+                                                                                       : "false");
+        break;
     case OPTION_INT: snprintf(buf, size, "%d", *(const int *)at); break;
     case OPTION_BYTES: snprintf(buf, size, "%" PRIu64, *(const uint64_t *)at); break;
     case OPTION_LIST: print_list(at, buf, size); break;
+    case OPTION_CHOICE: snprintf(buf, size, "%s", choice_of(option, *(const int *)at)); break;
+    case OPTION_SECONDS:
     case OPTION_TIME:
     case OPTION_REAL: {
-        double value = *(const double *)at;
+        double value = get_real(at, option);
         isnan(value) ? snprintf(buf, size, "auto") : snprintf(buf, size, "%g", value);
         break;
     }

@@ -20,13 +20,15 @@ enum {
 };
 
 enum option_type {
-    OPTION_FLAG,  /* bool: --name and --no-name; true or false in YAML */
-    OPTION_INT,   /* int, in min..max */
-    OPTION_REAL,  /* double, in min..max; "auto" is NAN if the default is NAN */
-    OPTION_TIME,  /* double, seconds, in min..max: 90, 1:30, 00:01:30.5 */
-    OPTION_BYTES, /* uint64_t: 1500000, 512M, 2G */
-    OPTION_TEXT,  /* const char *, one of choices if there are any; empty: NULL */
-    OPTION_LIST   /* struct text_list: all arguments up to the next option */
+    OPTION_FLAG,    /* bool or int: --name and --no-name; true or false in YAML */
+    OPTION_INT,     /* int, in min..max */
+    OPTION_REAL,    /* double or float, in min..max; "auto" is NAN if the default is NAN */
+    OPTION_SECONDS, /* int64_t, microseconds; written as seconds in min..max */
+    OPTION_TIME,    /* the same, written as a time: 90, 1:30, 00:01:30.5 */
+    OPTION_BYTES,   /* uint64_t: 1500000, 512M, 2G */
+    OPTION_TEXT,    /* const char *, one of choices if there are any; empty: NULL */
+    OPTION_CHOICE,  /* an enum: the place in choices, or the value there */
+    OPTION_LIST     /* struct text_list: all arguments up to the next option */
 };
 
 enum option_section {
@@ -45,12 +47,13 @@ struct option {
     unsigned            verbs;
     enum option_section section;
     enum option_type    type;
-    size_t              offset; /* into struct settings */
-    const char         *key;    /* in YAML, "section.name" or "name"; NULL: command line only */
-    const char         *value;  /* what help calls the value: "FILE", "N", "SECONDS" */
-    const char         *help;   /* unit and meaning, lower case, no full stop */
+    size_t              offset, size; /* of the field in struct settings */
+    const char         *key;   /* in YAML, "section.name" or "name"; NULL: command line only */
+    const char         *value; /* what help calls the value: "FILE", "N", "SECONDS" */
+    const char         *help;  /* unit and meaning, lower case, no full stop */
     double              min, max;
     const char *const  *choices; /* ends with NULL */
+    const int          *values;  /* of the choices; NULL: 0, 1, 2, ... */
     const char *const  *words;   /* special values, for completion; ends with NULL */
 };
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "outputs.h"
 
-#define FIELD(field)                                                               \
-    offsetof(struct settings, field), offsetof(struct sac_pipeline_params, field), \
-        offsetof(struct sac_stream_params, field)
+#define FIELD(field) offsetof(struct settings, run.field), offsetof(struct sac_stream_params, field)
 
 const struct output_kind output_kinds[] = {
     {"--output", FIELD(video_out), SAC_OUTPUT_VIDEO, NULL},
@@ -24,11 +22,6 @@ const char *output_setting(const struct output_kind *kind, const struct settings
 void output_set(const struct output_kind *kind, struct settings *s, const char *path)
 {
     *(const char **)((char *)s + kind->setting) = path;
-}
-
-const char **output_in_pipeline(const struct output_kind *kind, struct sac_pipeline_params *params)
-{
-    return (const char **)((char *)params + kind->in_pipeline);
 }
 
 const char **output_in_stream(const struct output_kind *kind, struct sac_stream_params *params)

@@ -8,9 +8,9 @@
 #include "settings.h"
 
 struct output_kind {
-    const char *option;                          /* "--mot" */
-    size_t      setting, in_pipeline, in_stream; /* the path's place in the three structs */
-    unsigned    bit;                             /* SAC_OUTPUT_... */
+    const char *option;             /* "--mot" */
+    size_t      setting, in_stream; /* the path's place in the two structs */
+    unsigned    bit;                /* SAC_OUTPUT_... */
     const char *ending; /* of each file with several inputs; NULL: the input's container; "": a
                            folder */
 };
@@ -19,7 +19,6 @@ extern const size_t             output_kind_count;
 
 const char  *output_setting(const struct output_kind *kind, const struct settings *s);
 void         output_set(const struct output_kind *kind, struct settings *s, const char *path);
-const char **output_in_pipeline(const struct output_kind *kind, struct sac_pipeline_params *params);
 const char **output_in_stream(const struct output_kind *kind, struct sac_stream_params *params);
 
 #endif

@@ -139,9 +139,9 @@ void summary_print_files(sac_pipeline *pipe, const struct sac_pipeline_stats *st
     for (size_t i = 0; i < output_kind_count; i++)
         print_kind(pipe, stats, &output_kinds[i], inputs, out);
     if (stats->outputs_whole & SAC_OUTPUT_TRACE)
-        print_written(s->trace_out, 0, "", out);
+        print_written(s->run.job.trace_out, 0, "", out);
     if (stats->outputs_whole & SAC_OUTPUT_STATS)
-        print_written(s->stats_out, 0, "", out);
+        print_written(s->run.job.stats_out, 0, "", out);
 }
 
 void summary_print_streams(sac_pipeline *pipe, int count, FILE *out)

@@ -27,127 +27,55 @@ static bool is_given(const char *model)
 static int check_usage(const struct settings *s, const char *input, struct fault *fault)
 {
     unsigned labels;
-    if (!input && !s->detections)
+    if (!input && !s->run.detections)
         return fault_usage(fault, "track needs an INPUT: a video, a folder of images, a URL or -");
-    if ((!s->detector || strcmp(s->detector, "none") == 0) && !s->detections)
+    if ((!s->run.job.detector || strcmp(s->run.job.detector, "none") == 0) && !s->run.detections)
         return fault_usage(fault, "no detector: give --detector MODEL.onnx, or --detections FILE "
                                   "with ready-made boxes");
-    if (is_given(s->detector) && s->detections)
+    if (is_given(s->run.job.detector) && s->run.detections)
         return fault_usage(fault, "--detector and --detections exclude each other");
     if (s->labels && sac_labels_parse(s->labels, &labels) != SAC_OK)
         return fault_usage(fault,
                            "--labels '%s': it takes auto, none, or a list of id, class and score",
                            s->labels);
-    if (!input && s->video_out && strcmp(s->video_out, "none") != 0)
+    if (!input && s->run.video_out && strcmp(s->run.video_out, "none") != 0)
         return fault_usage(fault, "--output needs the INPUT video to draw on");
-    if (!input && s->crops_out)
+    if (!input && s->run.crops_out)
         return fault_usage(fault, "--save-crops needs the INPUT video to cut from");
-    if (!input && is_given(s->reid))
+    if (!input && is_given(s->run.job.reid))
         return fault_usage(fault, "--reid needs the INPUT video to look at");
     return STATUS_OK;
 }
 
 /* ---- settings to parameters ---- */
 
-static void fill_job(struct settings *s, bool video, struct sac_track_job_params *job)
+static void fill_job(const struct settings *s, struct sac_track_job_params *job)
 {
-    job->device = s->device;
-    job->device_params.threads = s->threads;
-    job->device_params.memory_limit_bytes = s->memory_limit;
-    job->device_params.vram_limit_bytes = s->vram_limit;
-    job->device_params.host_limit_bytes = s->host_limit;
-    job->device_params.trim_frames = s->trim_frames;
     job->device_params.zero_copy_strict = strcmp(s->zero_copy, "strict") == 0;
-    job->detector = s->detector;
-    job->detector_params.head = s->head;
-    job->detector_params.preprocess = s->preprocess;
-    job->detector_params.classes = s->classes;
-    job->detector_params.score_min = (float)s->score_min;
-    job->detector_params.nms_iou = (float)s->nms_iou;
-    job->detector_params.detection_max = s->detection_max;
-    if (s->inference_batch_max > 0)
-        job->detector_params.batch_max = s->inference_batch_max;
-    job->inference_batch_max = s->inference_batch_max;
-    job->timeout_ms = s->inference_timeout_ms;
-    job->queue_length = s->queue_length;
-    job->timers = s->timers;
-    job->trace_out = s->trace_out;
-    job->stats_out = s->stats_out;
-    sac_precision_parse(s->precision, &job->detector_params.precision); /* only known names get here
-                                                                         */
+    if (job->inference_batch_max > 0)
+        job->detector_params.batch_max = job->inference_batch_max;
     job->reid_params.precision = job->detector_params.precision;
-    job->reid = s->reid;
-    job->reid_params.preprocess = s->reid_preprocess;
-    job->reid_params.batch_max = s->reid_batch_max;
-    job->reid_every = s->reid_every;
-
-    enum sac_tracker_kind kind = SAC_TRACKER_BOTSORT;
-    sac_tracker_kind_parse(s->tracker, &kind); /* only known names get here */
-    settings_fill_tracker(s, kind);
-    struct sac_tracker_params *tracker = &job->tracker;
-    *tracker = sac_tracker_params_default(kind);
-    tracker->score_high = (float)s->score_high;
-    tracker->score_low = (float)s->score_low;
-    tracker->score_new = (float)s->score_new;
-    tracker->match_iou = (float)s->match_iou;
-    tracker->lost_max_s = (float)s->lost_max_s;
-    tracker->confirm_s = (float)s->confirm_s;
-    tracker->reid_distance_max = (float)s->reid_distance;
-    tracker->gallery_max = s->gallery_max;
-    tracker->track_max = s->track_max;
-    tracker->camera_motion = tracker->camera_motion && s->camera_motion && video;
 }
 
-static enum sac_decode decode_of(const char *name)
-{
-    static const char *const names[] = {
-        [SAC_DECODE_GPU] = "gpu", [SAC_DECODE_AUTO] = "auto", [SAC_DECODE_CPU] = "cpu"};
-    for (size_t i = SAC_DECODE_GPU; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0)
-            return (enum sac_decode)i;
-    return SAC_DECODE_DEFAULT; /* "device": only known names get here */
-}
-
-/* "auto", "none" or degrees, a multiple of 90. */
-static enum sac_rotate rotate_of(const char *name)
-{
-    if (strcmp(name, "auto") == 0)
-        return SAC_ROTATE_AUTO;
-    return (enum sac_rotate)(SAC_ROTATE_NONE + atoi(name) / 90);
-}
-
+/* The options are in the parameters already; this is what follows from several of them. */
 static void fill_params(struct settings *s, const char *input, struct sac_pipeline_params *params)
 {
-    *params = sac_pipeline_params_default();
-    fill_job(s, input != NULL, &params->job);
+    const int threads = s->run.job.device_params.threads;
+    settings_fill_tracker(s, s->run.job.tracker.kind);
+    *params = s->run;
+    fill_job(s, &params->job);
+    params->job.tracker.camera_motion &= input != NULL;
     params->input = input;
-    params->detections = s->detections;
-    params->fps = s->fps;
-    params->realtime = s->realtime;
-    if (s->fps > 0)
-        params->source.fps = s->fps;
-    params->source.rotate = rotate_of(s->rotate);
-    params->source.decode = decode_of(s->decode);
+    if (params->fps > 0)
+        params->source.fps = params->fps;
     params->source.round_trip = strcmp(s->zero_copy, "off") == 0;
-    params->source.decode_threads = s->decode_threads ? s->decode_threads : s->threads;
-    params->source.prefetch = s->decode_prefetch;
-    params->source.start_us = llround(s->start_s * 1e6);
-    params->source.duration_us = llround(s->duration_s * 1e6);
-    params->source.every = s->every;
-    params->source.timeout_us = (int64_t)(s->input_timeout_s * 1e6);
-    params->source.keep_packets = s->video_out && s->audio;
-    for (size_t i = 0; i < output_kind_count; i++)
-        *output_in_pipeline(&output_kinds[i], params) = output_setting(&output_kinds[i], s);
-    params->clip_boxes = s->clip_boxes;
-    params->sink.encoder = s->encoder;
-    params->sink.threads = s->encode_threads ? s->encode_threads : s->threads;
-    params->sink.crf = s->encode_crf;
-    params->sink.preset = s->encode_preset;
+    if (!params->source.decode_threads)
+        params->source.decode_threads = threads;
+    params->source.keep_packets = params->video_out && s->audio;
+    if (!params->sink.threads)
+        params->sink.threads = threads;
     if (s->labels)
         sac_labels_parse(s->labels, &params->labels); /* valid: check_usage parsed it too */
-    params->draw_trails = s->trails;
-    params->trail_s = (float)s->trail_s;
-    params->command = s->command;
     params->reads = (const char *const *)&s->config;
     params->read_count = s->config ? 1 : 0;
 }
@@ -167,8 +95,8 @@ static int read_gpus(const struct settings *s, struct gpus *out, struct fault *f
     out->count = 0;
     if (!s->gpus)
         return STATUS_OK;
-    if (strcmp(s->device, "auto") != 0 && strcmp(s->device, "cuda") != 0)
-        return fault_usage(fault, "--gpus and --device %s exclude each other", s->device);
+    if (strcmp(s->run.job.device, "auto") != 0 && strcmp(s->run.job.device, "cuda") != 0)
+        return fault_usage(fault, "--gpus and --device %s exclude each other", s->run.job.device);
     for (const char *at = s->gpus; *at;) {
         char *end;
         long  number = strtol(at, &end, 10);
@@ -253,8 +181,8 @@ static int show_progress(void *user, const sac_frame *frame, const struct sac_tr
 /* Results printed to the same terminal would be mixed with the progress line. */
 static bool shares_terminal(const struct settings *s)
 {
-    bool standard =
-        (s->trace_out && is_standard(s->trace_out)) || (s->stats_out && is_standard(s->stats_out));
+    bool standard = (s->run.job.trace_out && is_standard(s->run.job.trace_out)) ||
+                    (s->run.job.stats_out && is_standard(s->run.job.stats_out));
     for (size_t i = 0; i < output_kind_count; i++) {
         const char *path = output_setting(&output_kinds[i], s);
         standard |= path && is_standard(path);

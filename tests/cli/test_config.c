@@ -38,11 +38,11 @@ static void sets_what_it_names(void **state)
                                "detector:\n  classes: person, car\n"
                                "eval:\n  gt: [a, b]\n  tracks: t.txt\n"),
                      STATUS_OK);
-    assert_int_equal(settings.threads, 3);
-    assert_string_equal(settings.tracker, "ocsort");
-    assert_true(settings.lost_max_s == 2.5);
-    assert_false(settings.trails);
-    assert_string_equal(settings.classes, "person, car");
+    assert_int_equal(settings.run.job.device_params.threads, 3);
+    assert_int_equal(settings.run.job.tracker.kind, SAC_TRACKER_OCSORT);
+    assert_true(settings.run.job.tracker.lost_max_s == 2.5);
+    assert_false(settings.run.draw_trails);
+    assert_string_equal(settings.run.job.detector_params.classes, "person, car");
     assert_int_equal(settings.eval_gt.count, 2);
     assert_string_equal(settings.eval_gt.items[1], "b");
     assert_int_equal(settings.eval_tracks.count, 1);

@@ -46,11 +46,11 @@ static void reads_every_spelling(void **state)
     assert_int_equal(parse(VERB_TRACK, "in.mp4 -o out.mp4 --crf=30 --no-trails -t4 --fps 12.5"), 0);
     assert_int_equal(settings.args.count, 1);
     assert_string_equal(settings.args.items[0], "in.mp4");
-    assert_string_equal(settings.video_out, "out.mp4");
-    assert_int_equal(settings.encode_crf, 30);
-    assert_false(settings.trails);
-    assert_int_equal(settings.threads, 4);
-    assert_true(settings.fps == 12.5);
+    assert_string_equal(settings.run.video_out, "out.mp4");
+    assert_int_equal(settings.run.sink.crf, 30);
+    assert_false(settings.run.draw_trails);
+    assert_int_equal(settings.run.job.device_params.threads, 4);
+    assert_true(settings.run.fps == 12.5);
 }
 
 static void reads_times(void **state)
@@ -69,8 +69,9 @@ static void reads_times(void **state)
         int status = option_set(&settings, option_find("start", VERB_TRACK), cases[i].text,
                                 "--start", &fault);
         if (status != (cases[i].seconds < 0 ? 2 : 0) ||
-            (status == 0 && settings.start_s != cases[i].seconds))
-            fail_msg("'%s': %d, %g", cases[i].text, status, settings.start_s);
+            (status == 0 && settings.run.source.start_us != llround(cases[i].seconds * 1e6)))
+            fail_msg("'%s': %d, %g", cases[i].text, status,
+                     (double)settings.run.source.start_us * 1e-6);
     }
 }
 
@@ -104,7 +105,7 @@ static void reads_sizes(void **state)
     const struct option *option = option_find("memory-limit", VERB_TRACK);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(option_set(&settings, option, cases[i].text, "x", &fault), 0);
-        assert_true(settings.memory_limit == cases[i].bytes);
+        assert_true(settings.run.job.device_params.memory_limit_bytes == cases[i].bytes);
     }
     static const char *const bad[] = {"", "M", "2Q", "2GB", "-1", "inf", "nan", "1e30"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -114,11 +115,11 @@ static void reads_sizes(void **state)
 static void auto_is_the_trackers_own(void **state)
 {
     (void)state;
-    assert_true(isnan(settings.lost_max_s));
+    assert_true(isnan(settings.run.job.tracker.lost_max_s));
     assert_int_equal(parse(VERB_TRACK, "--lost-max 2.5 --score-high auto"), 0);
     settings_fill_tracker(&settings, SAC_TRACKER_SORT);
-    assert_true(settings.lost_max_s == 2.5);
-    assert_true(settings.score_high ==
+    assert_true(settings.run.job.tracker.lost_max_s == 2.5);
+    assert_true(settings.run.job.tracker.score_high ==
                 (double)sac_tracker_params_default(SAC_TRACKER_SORT).score_high);
     /* "auto" is for options that have it as their default */
     assert_int_equal(parse(VERB_TRACK, "--score-min auto"), STATUS_USAGE);
