@@ -11,6 +11,7 @@
 
 #include <saccade/device.h>
 #include <saccade/frame.h>
+#include <saccade/model.h>
 #include <saccade/tensor.h>
 
 #include "base/base.h"
@@ -52,8 +53,11 @@ struct sac_device_ops {
     int run_cost;         /* of a run beside its images, in images: launches, idle cores */
     int detect_cells_max; /* of a detector's head; 0: any number */
     int warm_runs;        /* of a size until it is as fast as it gets; 0: its first run is */
+    int tensor_align;     /* of what networks read and write, in bytes; 0: any */
     int pictures_lent; /* of its decoder's pictures this many may be in the stages, as the decoder
                           predicts from the others; 0: any number */
+    bool               measures_kernels; /* which are then kept in plan files */
+    enum sac_precision precision;        /* of networks: the default, and the lowest that it has */
     /* Whether `auto` may choose it: is everything present that a run needs? missing: what is not.
      * NULL: always. */
     enum sac_device_service (*service)(char *missing, size_t size);
@@ -281,6 +285,8 @@ const char *sac_buffer_owner(const struct sac_buffer *buf);
 /* For sentences: "float32 [1,3,4]"; "DOING 'OWNER', float32 [1,3,4]"; "DOING frame 7 of stream
  * 3". */
 void sac_tensor_desc_print(const struct sac_tensor_desc *desc, char *out, size_t size);
+/* Does it begin where the device's networks take it? */
+bool sac_tensor_is_aligned(const sac_tensor *t);
 void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);
 void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size);
 

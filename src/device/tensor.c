@@ -188,6 +188,12 @@ void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t s
              base->buffer ? sac_buffer_owner(base->buffer) : "wrapped tensor", shape);
 }
 
+bool sac_tensor_is_aligned(const sac_tensor *t)
+{
+    const int align = t->dev->ops->tensor_align;
+    return align == 0 || (uintptr_t)t->data % (uintptr_t)align == 0;
+}
+
 sac_result sac_tensor_upload(sac_tensor *t, const void *src)
 {
     SAC_NEEDS(t ? t->dev->ctx : NULL, t);

@@ -551,6 +551,9 @@ static void far_device_close(struct sac_device *dev)
 static const struct sac_vision_ops vision; /* networks alone run here */
 
 static struct sac_device_ops ops = {.name = "far",
+                                    .measures_kernels = true,
+                                    .precision = SAC_PRECISION_FP16,
+                                    .tensor_align = 64,
                                     .open = far_device_open,
                                     .close = far_device_close,
                                     .memory_alloc = far_alloc,

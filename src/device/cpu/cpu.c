@@ -215,6 +215,7 @@ const struct sac_device_ops sac_device_cpu = {
     .batch_best = 1,
     /* A plan takes a millisecond, but has memory of its own: not every size has one. */
     .batch_step = 2,
+    .precision = SAC_PRECISION_FP32,
     .open = cpu_open,
     .close = cpu_close,
     .memory_alloc = cpu_memory_alloc,

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/plan/lifetimes.h"
 #include "engine/kernel/layout.h"
 #include "engine/model/model.h"
 
@@ -37,14 +36,14 @@ static sac_result copy_bytes(sac_model *m, void *dst, const void *src, int64_t b
 /* Called before tensors that queued work uses return to their pool. */
 static sac_result settle(sac_model *m)
 {
-    return m->dev->ops->host_memory ? SAC_OK : m->dev->ops->stream_wait(m->on);
+    return m->dev->ops->stream_wait(m->on);
 }
 
-/* Kernels of other devices need tensors to begin at an aligned address. */
+/* Kernels may need tensors to begin at an aligned address. */
 static sac_result align(sac_model *m, sac_tensor **t)
 {
     sac_tensor *copy = NULL;
-    if (m->dev->ops->host_memory || (uintptr_t)sac_tensor_data(*t) % SAC_ACTIVATION_ALIGN == 0)
+    if (sac_tensor_is_aligned(*t))
         return SAC_OK;
     sac_result res = sac_tensor_create(m->dev, sac_tensor_describe(*t), "a stack's input", &copy);
     if (res == SAC_OK)
@@ -145,39 +144,38 @@ static void fill_random(const struct sac_tensor_desc *desc, void *host, uint32_t
     }
 }
 
+static size_t bytes_of(const sac_tensor *t)
+{
+    return (size_t)sac_tensor_desc_bytes(sac_tensor_describe(t));
+}
+
+static sac_result open_mirror(sac_model *m, const sac_tensor *t, struct sac_mirror *out)
+{
+    return sac_mirror_open(m->dev, sac_tensor_data(t), bytes_of(t), "batch check", out);
+}
+
 /* The copies of a check count as part of loading the model, as its weights do: strict mode is about
  * frames and their tensors. */
 static sac_result exchange(sac_model *m, const sac_tensor *t, void *host, enum sac_copy_kind kind)
 {
-    const bool   up = kind == SAC_COPY_HOST_TO_DEVICE;
-    void        *device = sac_tensor_data(t);
-    const size_t bytes = (size_t)sac_tensor_desc_bytes(sac_tensor_describe(t));
-    if (m->dev->ops->host_memory) {
-        memcpy(up ? device : host, up ? host : device, bytes);
-        return SAC_OK;
-    }
-    sac_result res = sac_device_copy(m->dev, m->on, up ? device : host, up ? host : device, bytes,
-                                     kind, SAC_COPY_WEIGHTS, "the check of a freed batch");
+    const bool up = kind == SAC_COPY_HOST_TO_DEVICE;
+    void      *device = sac_tensor_data(t);
+    sac_result res =
+        sac_device_copy(m->dev, m->on, up ? device : host, up ? host : device, bytes_of(t), kind,
+                        SAC_COPY_WEIGHTS, "the check of a freed batch");
     sac_result done = settle(m);
     return res == SAC_OK ? done : res;
 }
 
-static void *host_room(sac_model *m, const sac_tensor *t)
-{
-    void *host = sac_alloc((size_t)sac_tensor_desc_bytes(sac_tensor_describe(t)));
-    if (!host)
-        SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to check the batch");
-    return host;
-}
-
 static sac_result send_random(sac_model *m, sac_tensor *t, uint32_t seed)
 {
-    void *host = host_room(m, t);
-    if (!host)
-        return SAC_ERR_MEMORY;
-    fill_random(sac_tensor_describe(t), host, seed);
-    sac_result res = exchange(m, t, host, SAC_COPY_HOST_TO_DEVICE);
-    sac_free(host);
+    struct sac_mirror host = {NULL, NULL};
+    sac_result        res = open_mirror(m, t, &host);
+    if (res != SAC_OK)
+        return res;
+    fill_random(sac_tensor_describe(t), host.data, seed);
+    res = exchange(m, t, host.data, SAC_COPY_HOST_TO_DEVICE);
+    sac_mirror_close(&host);
     return res;
 }
 
@@ -223,14 +221,18 @@ static sac_result compare_one(sac_model *m, const sac_tensor *a, const sac_tenso
         *worst = INFINITY;
         return SAC_OK;
     }
-    void      *x = host_room(m, a), *y = host_room(m, b);
-    sac_result res = x && y ? exchange(m, a, x, SAC_COPY_DEVICE_TO_HOST) : SAC_ERR_MEMORY;
+    struct sac_mirror x = {NULL, NULL}, y = {NULL, NULL};
+    sac_result        res = open_mirror(m, a, &x);
     if (res == SAC_OK)
-        res = exchange(m, b, y, SAC_COPY_DEVICE_TO_HOST);
+        res = open_mirror(m, b, &y);
     if (res == SAC_OK)
-        *worst = fmax(*worst, difference(da, x, y));
-    sac_free(x);
-    sac_free(y);
+        res = exchange(m, a, x.data, SAC_COPY_DEVICE_TO_HOST);
+    if (res == SAC_OK)
+        res = exchange(m, b, y.data, SAC_COPY_DEVICE_TO_HOST);
+    if (res == SAC_OK)
+        *worst = fmax(*worst, difference(da, x.data, y.data));
+    sac_mirror_close(&x);
+    sac_mirror_close(&y);
     return res;
 }
 
@@ -260,7 +262,7 @@ sac_result sac_model_check_batch(sac_model *m)
     if (res == SAC_OK)
         res = compare(m, in, out, out + outputs, &worst);
     m->checking = false;
-    if (!m->dev->ops->host_memory) { /* these plans have unmeasured kernels */
+    if (m->dev->ops->measures_kernels) { /* these plans have unmeasured ones */
         settle(m);
         sac_model_drop_plans(m);
     }

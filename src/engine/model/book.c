@@ -74,7 +74,8 @@ sac_result sac_model_open_book(sac_model *m, const void *onnx, size_t size, cons
                                size_t plan_size)
 {
     char path[PATH_MAX];
-    if (m->dev->ops->host_memory || !m->params.tune || m->params.reference || m->for_inspection)
+    if (!m->dev->ops->measures_kernels || !m->params.tune || m->params.reference ||
+        m->for_inspection)
         return SAC_OK;
     if (!set_keys(m, onnx, size, &m->book))
         return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for what the kernels chose");
@@ -107,7 +108,7 @@ sac_result sac_model_look_into_plan(sac_model *m, const void *bytes, size_t size
                        "the plan is one of the cache, without its model; give the model");
     /* A plan runs in the precision that it was built in, unless the caller or the CPU needs
      * another. */
-    if (res == SAC_OK && !m->asked && !m->dev->ops->host_memory && book.key[SAC_BOOK_PRECISION])
+    if (res == SAC_OK && !m->asked && m->dev->ops->measures_kernels && book.key[SAC_BOOK_PRECISION])
         sac_precision_parse(book.key[SAC_BOOK_PRECISION], &m->params.precision);
     m->params.precision = sac_engine_precision(m->dev, m->params.precision);
     sac_book_finish(&book);

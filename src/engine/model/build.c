@@ -75,7 +75,7 @@ static sac_result load(struct build *b, sac_device *dev, const char *path)
 {
     const struct sac_device_params one = {.threads = dev->params.threads};
     struct sac_model_params        plain = sac_model_params_default();
-    if (dev->ops->host_memory)
+    if (!dev->ops->measures_kernels)
         return SAC_FAIL(b->ctx, SAC_ERR_UNSUPPORTED,
                         "build: on %s a plan takes a millisecond and is created when a model "
                         "runs; plans are built for GPUs",

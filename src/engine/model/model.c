@@ -15,8 +15,8 @@
 static uint64_t default_memory_limit(const sac_device *dev)
 {
     const uint64_t most = (uint64_t)64 << 30, allowed = sac_memory_allowed();
-    /* On other devices the pool limits it. */
-    return dev->ops->host_memory ? SAC_MIN(most, allowed) : most;
+    /* On a device of its own memory the pool limits it. */
+    return dev->ops->memory_info ? most : SAC_MIN(most, allowed);
 }
 
 struct sac_model_params sac_model_params_default(void)
@@ -170,9 +170,10 @@ static sac_result check_device(sac_device *dev, const char *name,
     if ((unsigned)precision > SAC_PRECISION_FP16)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: precision %d does not exist", name,
                         (int)precision);
-    if (dev->ops->host_memory && precision > SAC_PRECISION_FP32)
-        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: %s computes in fp32; %s needs a GPU",
-                        name, dev->name, sac_precision_name(precision));
+    if (precision > dev->ops->precision)
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED, "%s: %s computes in %s; %s needs a GPU",
+                        name, dev->name, sac_precision_name(dev->ops->precision),
+                        sac_precision_name(precision));
     if (dev->ops->host_memory)
         return SAC_OK;
     if (!dev->ops->providers)

@@ -188,7 +188,7 @@ static sac_result ensure_activations(sac_model *m, size_t bytes)
         return res;
     sac_buffer_keep(grown); /* lives as long as the model: no leak */
     m->activations = grown;
-    return m->dev->ops->host_memory ? SAC_OK : m->dev->ops->stream_after(m->dev, m->on, NULL);
+    return m->dev->ops->stream_after(m->dev, m->on, NULL);
 }
 
 struct sac_tensor_desc sac_model_logical_desc(const sac_model *m, int i,

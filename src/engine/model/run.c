@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/plan/lifetimes.h"
 #include "engine/model/model.h"
 
 /* ---- what runs need ---- */
@@ -14,8 +13,6 @@ sac_result sac_model_begin_runs(sac_model *m)
 {
     const struct sac_device_ops *ops = m->dev->ops;
     sac_weight_store_init(&m->weights, m->dev, m->path, NULL, NULL);
-    if (ops->host_memory)
-        return SAC_OK;
     sac_result res = ops->stream_create(m->dev, &m->stream);
     m->on = m->stream;
     if (res == SAC_OK && ops->capture_begin)
@@ -73,10 +70,10 @@ static sac_result check_inputs(const sac_model *m, sac_tensor *const *in, int64_
             return SAC_FAIL(m->ctx, SAC_ERR_ARG, "%s: input '%s' is on another device (%s, not %s)",
                             m->path, port->name, sac_device_name(sac_tensor_device(in[i])),
                             sac_device_name(m->dev));
-        if (!m->dev->ops->host_memory && (uintptr_t)sac_tensor_data(in[i]) % SAC_ACTIVATION_ALIGN)
+        if (!sac_tensor_is_aligned(in[i]))
             return SAC_FAIL(m->ctx, SAC_ERR_ARG,
                             "%s: input '%s' does not begin at a multiple of %d bytes", m->path,
-                            port->name, (int)SAC_ACTIVATION_ALIGN);
+                            port->name, m->dev->ops->tensor_align);
         bool fits = have->dtype == port->desc.dtype &&
                     (port->desc.rank < 0 || have->rank == port->desc.rank);
         for (int d = 0; fits && d < port->desc.rank; d++) {
@@ -129,9 +126,7 @@ static sac_result run_queued(sac_model *m, struct sac_stream *stream, sac_tensor
                              sac_tensor **out)
 {
     const struct sac_device_ops *ops = m->dev->ops;
-    if (ops->host_memory)
-        return run_locked(m, in, out);
-    sac_result res =
+    sac_result                   res =
         m->queued && stream != m->last ? ops->stream_wait_event(m->dev, stream, m->done) : SAC_OK;
     m->on = m->last = stream;
     if (res == SAC_OK)
@@ -160,7 +155,7 @@ sac_result sac_model_run_on(sac_model *m, struct sac_stream *stream, sac_tensor 
     if (res != SAC_OK)
         return res;
     pthread_mutex_lock(&m->lock);
-    if (stream || ops->host_memory) {
+    if (stream) {
         res = run_queued(m, stream, in, out);
     } else { /* the device's own stream cannot be captured */
         res = ops->stream_after(m->dev, m->stream, NULL);
@@ -187,7 +182,7 @@ sac_result sac_model_run(sac_model *m, sac_tensor *const *in, sac_tensor **out)
     for (int i = 0; i < m->graph->output_count; i++)
         out[i] = NULL;
     sac_result res = sac_model_run_on(m, NULL, in, out);
-    if (m->dev->ops->host_memory || m->partial)
+    if (m->partial)
         return res;
     pthread_mutex_lock(&m->lock);
     sac_result done = m->queued ? m->dev->ops->event_wait(m->done) : SAC_OK;

@@ -2,7 +2,6 @@
 /* Runs a plan. Per step: a few pointers, one call. */
 #include <string.h>
 
-#include "engine/plan/lifetimes.h"
 #include "engine/plan/dynamic.h"
 #include "engine/kernel/layout.h"
 #include "engine/plan/plan.h"
@@ -103,9 +102,7 @@ static sac_result check_given(const struct sac_plan *plan, const struct sac_slot
     const struct sac_tensor_desc want = output_desc(s), *have = sac_tensor_describe(t);
     const bool                   same = want.dtype == have->dtype && want.rank == have->rank &&
                       memcmp(want.shape, have->shape, (size_t)want.rank * sizeof *want.shape) == 0;
-    const bool aligned =
-        plan->dev->ops->host_memory || (uintptr_t)sac_tensor_data(t) % SAC_ACTIVATION_ALIGN == 0;
-    if (same && aligned && sac_tensor_device(t) == plan->dev)
+    if (same && sac_tensor_is_aligned(t) && sac_tensor_device(t) == plan->dev)
         return SAC_OK;
     return SAC_FAIL(
         plan->graph->ctx, SAC_ERR_ARG,
@@ -132,7 +129,7 @@ static sac_result make_outputs(struct sac_plan *plan, struct sac_stream *stream,
         fresh = true;
     }
     /* Work queued on the device's own stream may still use this memory. */
-    if (res == SAC_OK && fresh && !plan->dev->ops->host_memory)
+    if (res == SAC_OK && fresh)
         res = plan->dev->ops->stream_after(plan->dev, stream, NULL);
     return res;
 }
@@ -159,8 +156,7 @@ sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *
     sac_tensor **made = plan->made;
     memcpy(made, out, (size_t)count * sizeof *made);
     sac_result res = run_all(plan, stream, activations, in, made);
-    if (res != SAC_OK && !plan->dev->ops->host_memory)
-        /* before its tensors return to their pool */
+    if (res != SAC_OK) /* before its tensors return to their pool */
         sac_plan_settle(plan, stream);
     for (int i = 0; i < count; i++) {
         if (res == SAC_OK)

@@ -209,7 +209,7 @@ enum sac_precision sac_engine_precision(const struct sac_device *dev, enum sac_p
 {
     if (asked != SAC_PRECISION_DEFAULT)
         return asked;
-    return dev->ops->host_memory ? SAC_PRECISION_FP32 : SAC_PRECISION_FP16;
+    return dev->ops->precision;
 }
 
 static const char *const precision_names[] = {"default", "fp32", "tf32", "fp16"};
