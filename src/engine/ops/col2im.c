@@ -3,22 +3,6 @@
 #include "engine/ops/reads.h"
 #include "engine/ops/util.h"
 
-enum { EXTENT_MAX = 1 << 24 };
-
-static sac_result list(const struct sac_op_call *c, const char *name, size_t count,
-                       int64_t fallback, int64_t *out)
-{
-    const int64_t *values;
-    size_t         n = sac_attr_ints(c->node, name, &values);
-    SAC_CHECK(c, n == 0 || n == count, "'%s' holds %zu numbers; %zu expected", name, n, count);
-    for (size_t i = 0; i < count; i++) {
-        out[i] = n ? values[i] : fallback;
-        SAC_CHECK(c, out[i] >= fallback && out[i] <= EXTENT_MAX, "'%s' holds %lld", name,
-                  (long long)out[i]);
-    }
-    return SAC_OK;
-}
-
 sac_result sac_col2im_read(const struct sac_op_call *c, struct sac_col2im *p)
 {
     const struct sac_operand *in = &c->in[0];
@@ -28,14 +12,14 @@ sac_result sac_col2im_read(const struct sac_op_call *c, struct sac_col2im *p)
     SAC_TRY(sac_operand_ints(c, 2, p->block, SAC_COL2IM_DIMS_MAX, &blocks));
     SAC_CHECK(c, in->rank == 3 && sac_dtype_is_float(in->dtype) && n >= 1 && blocks == n,
               "input of %d dimensions, an image of %zu and blocks of %zu", in->rank, n, blocks);
-    SAC_TRY(list(c, "strides", n, 1, p->stride));
-    SAC_TRY(list(c, "dilations", n, 1, p->dilation));
-    SAC_TRY(list(c, "pads", 2 * n, 0, pads));
+    SAC_TRY(sac_extents_read(c, "strides", 1, n, 1, p->stride));
+    SAC_TRY(sac_extents_read(c, "dilations", 1, n, 1, p->dilation));
+    SAC_TRY(sac_extents_read(c, "pads", 0, 2 * n, 0, pads));
     p->rank = (int)n;
     for (size_t d = 0; d < n; d++) {
         SAC_CHECK(c,
-                  p->image[d] > 0 && p->image[d] <= EXTENT_MAX && p->block[d] > 0 &&
-                      p->block[d] <= EXTENT_MAX,
+                  p->image[d] > 0 && p->image[d] <= SAC_EXTENT_MAX && p->block[d] > 0 &&
+                      p->block[d] <= SAC_EXTENT_MAX,
                   "an image of %lld, a block of %lld", (long long)p->image[d],
                   (long long)p->block[d]);
         p->pad[d] = pads[d];

@@ -4,26 +4,26 @@
 #include "engine/ops/matmul.h"
 #include "engine/ops/util.h"
 
-/* Y[m,n] = A[m,k] B[k,n] with strides; the inner loop runs along rows of B and Y. */
-#define PRODUCT(type, name)                                                                   \
-    static void product_##name(int64_t m, int64_t n, int64_t k, const type *a, int64_t a_row, \
-                               int64_t a_col, const type *b, int64_t b_row, int64_t b_col,    \
-                               type *y)                                                       \
-    {                                                                                         \
-        for (int64_t i = 0; i < m; i++, y += n) {                                             \
-            for (int64_t j = 0; j < n; j++)                                                   \
-                y[j] = 0;                                                                     \
-            for (int64_t l = 0; l < k; l++) {                                                 \
-                type        v = a[i * a_row + l * a_col];                                     \
-                const type *row = b + l * b_row;                                              \
-                if (b_col == 1)                                                               \
-                    for (int64_t j = 0; j < n; j++)                                           \
-                        y[j] += v * row[j];                                                   \
-                else                                                                          \
-                    for (int64_t j = 0; j < n; j++)                                           \
-                        y[j] += v * row[j * b_col];                                           \
-            }                                                                                 \
-        }                                                                                     \
+/* y = A B, with A and B at these elements of their arrays; the inner loop runs along rows of B and
+ * Y. */
+#define PRODUCT(type, name)                                                               \
+    static void product_##name(struct sac_product p, int64_t a_at, int64_t b_at, type *y) \
+    {                                                                                     \
+        const type *a = (const type *)p.a + a_at, *b = (const type *)p.b + b_at;          \
+        for (int64_t i = 0; i < p.m; i++, y += p.n) {                                     \
+            for (int64_t j = 0; j < p.n; j++)                                             \
+                y[j] = 0;                                                                 \
+            for (int64_t l = 0; l < p.k; l++) {                                           \
+                type        v = a[i * p.a_row + l * p.a_col];                             \
+                const type *row = b + l * p.b_row;                                        \
+                if (p.b_col == 1)                                                         \
+                    for (int64_t j = 0; j < p.n; j++)                                     \
+                        y[j] += v * row[j];                                               \
+                else                                                                      \
+                    for (int64_t j = 0; j < p.n; j++)                                     \
+                        y[j] += v * row[j * p.b_col];                                     \
+            }                                                                             \
+        }                                                                                 \
     }
 PRODUCT(float, f32)
 PRODUCT(double, f64)
@@ -32,18 +32,37 @@ PRODUCT(uint64_t, u64) /* integers wrap: signed ones have the same low bits */
 static void product(enum sac_class k, const struct sac_product *p, int64_t a, int64_t b, void *y)
 {
     switch (k) {
-    case SAC_CLASS_F32:
-        product_f32(p->m, p->n, p->k, (const float *)p->a + a, p->a_row, p->a_col,
-                    (const float *)p->b + b, p->b_row, p->b_col, y);
-        break;
-    case SAC_CLASS_F64:
-        product_f64(p->m, p->n, p->k, (const double *)p->a + a, p->a_row, p->a_col,
-                    (const double *)p->b + b, p->b_row, p->b_col, y);
-        break;
-    default:
-        product_u64(p->m, p->n, p->k, (const uint64_t *)p->a + a, p->a_row, p->a_col,
-                    (const uint64_t *)p->b + b, p->b_row, p->b_col, y);
+    case SAC_CLASS_F32: product_f32(*p, a, b, y); break;
+    case SAC_CLASS_F64: product_f64(*p, a, b, y); break;
+    default: product_u64(*p, a, b, y);
     }
+}
+
+/* Both operands as dense arrays of their class, and room for the result. */
+struct arrays {
+    void *a, *b, *y;
+};
+
+static void *class_array(const struct sac_operand *o, bool load)
+{
+    void *p = sac_alloc((size_t)sac_operand_elements(o) * sizeof(double));
+    if (p && load)
+        sac_load(o->dtype, o->data, 0, 1, sac_operand_elements(o), p);
+    return p;
+}
+
+static sac_result arrays_init(const struct sac_op_call *c, struct arrays *v)
+{
+    *v = (struct arrays){class_array(&c->in[0], true), class_array(&c->in[1], true),
+                         class_array(&c->out[0], false)};
+    return v->a && v->b && v->y ? SAC_OK : sac_op_no_memory(c);
+}
+
+static void arrays_finish(struct arrays *v)
+{
+    sac_free(v->a);
+    sac_free(v->b);
+    sac_free(v->y);
 }
 
 /* ---- MatMul ---- */
@@ -111,33 +130,21 @@ static sac_result matmul_shape(struct sac_op_call *c)
     return sac_matmul_shape(c, 0, 1, c->in[0].dtype);
 }
 
-/* An operand as a dense array of its class, and back. */
-static void *class_array(const struct sac_operand *o, bool load)
-{
-    void *p = sac_alloc((size_t)sac_operand_elements(o) * sizeof(double));
-    if (p && load)
-        sac_load(o->dtype, o->data, 0, 1, sac_operand_elements(o), p);
-    return p;
-}
-
 static sac_result matmul_ref(struct sac_op_call *c)
 {
     const struct sac_operand *a = &c->in[0], *b = &c->in[1], *y = &c->out[0];
     enum sac_class            k = sac_dtype_class(a->dtype);
+    struct arrays             v;
     if (a->dtype == SAC_F32 || a->dtype == SAC_F64 || a->dtype == SAC_I64 || a->dtype == SAC_U64) {
         sac_matmul_run(a, b, k, a->data, b->data, y->data);
         return SAC_OK;
     }
-    void      *da = class_array(a, true), *db = class_array(b, true), *dy = class_array(y, false);
-    sac_result res = SAC_OK;
-    if (da && db && dy) {
-        sac_matmul_run(a, b, k, da, db, dy);
-        sac_store(y->dtype, y->data, 0, sac_operand_elements(y), dy);
-    } else
-        res = sac_op_no_memory(c);
-    sac_free(da);
-    sac_free(db);
-    sac_free(dy);
+    sac_result res = arrays_init(c, &v);
+    if (res == SAC_OK) {
+        sac_matmul_run(a, b, k, v.a, v.b, v.y);
+        sac_store(y->dtype, y->data, 0, sac_operand_elements(y), v.y);
+    }
+    arrays_finish(&v);
     return res;
 }
 
@@ -232,22 +239,17 @@ static void gemm_finish(struct sac_op_call *c, enum sac_class k, void *product_d
 
 static sac_result gemm_ref(struct sac_op_call *c)
 {
-    const struct sac_operand *a = &c->in[0], *b = &c->in[1];
-    enum sac_class            k = sac_dtype_class(a->dtype);
-    struct sac_product        p = gemm_product(c);
-    void                     *da = class_array(a, true), *db = class_array(b, true);
-    void                     *dy = class_array(&c->out[0], false);
-    sac_result                res = SAC_OK;
-    if (da && db && dy) {
-        p.a = da;
-        p.b = db;
-        product(k, &p, 0, 0, dy);
-        gemm_finish(c, k, dy);
-    } else
-        res = sac_op_no_memory(c);
-    sac_free(da);
-    sac_free(db);
-    sac_free(dy);
+    enum sac_class     k = sac_dtype_class(c->in[0].dtype);
+    struct sac_product p = gemm_product(c);
+    struct arrays      v;
+    sac_result         res = arrays_init(c, &v);
+    if (res == SAC_OK) {
+        p.a = v.a;
+        p.b = v.b;
+        product(k, &p, 0, 0, v.y);
+        gemm_finish(c, k, v.y);
+    }
+    arrays_finish(&v);
     return res;
 }
 

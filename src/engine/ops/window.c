@@ -2,18 +2,15 @@
 #include "engine/ops/util.h"
 #include "engine/ops/window.h"
 
-enum { EXTENT_MAX = 1 << 24 }; /* of kernels, strides, dilations and pads: products stay small */
-
-/* An attribute of `count` numbers between lo and EXTENT_MAX, or `count` times its default. */
-static sac_result read_extents(const struct sac_op_call *c, const char *name, int64_t lo,
-                               size_t count, int64_t fallback, int64_t *out)
+sac_result sac_extents_read(const struct sac_op_call *c, const char *name, int64_t lo, size_t count,
+                            int64_t fallback, int64_t *out)
 {
     const int64_t *values;
     size_t         n = sac_attr_ints(c->node, name, &values);
     SAC_CHECK(c, n == 0 || n == count, "'%s' holds %zu numbers; %zu expected", name, n, count);
     for (size_t i = 0; i < count; i++) {
         out[i] = n ? values[i] : fallback;
-        SAC_CHECK(c, out[i] >= lo && out[i] <= EXTENT_MAX, "'%s' holds %lld", name,
+        SAC_CHECK(c, out[i] >= lo && out[i] <= SAC_EXTENT_MAX, "'%s' holds %lld", name,
                   (long long)out[i]);
     }
     return SAC_OK;
@@ -27,10 +24,10 @@ static sac_result read_common(const struct sac_op_call *c, int input, const int6
     int     rank = in->rank - 2;
     SAC_CHECK(c, rank >= 1 && rank <= SAC_WINDOW_DIMS, "input of %d dimensions; have 3 to 5",
               in->rank);
-    SAC_TRY(read_extents(c, "kernel_shape", 1, (size_t)rank, 1, shape));
-    SAC_TRY(read_extents(c, "strides", 1, (size_t)rank, 1, stride));
-    SAC_TRY(read_extents(c, "dilations", 1, (size_t)rank, 1, dilation));
-    SAC_TRY(read_extents(c, "pads", 0, 2 * (size_t)rank, 0, pads));
+    SAC_TRY(sac_extents_read(c, "kernel_shape", 1, (size_t)rank, 1, shape));
+    SAC_TRY(sac_extents_read(c, "strides", 1, (size_t)rank, 1, stride));
+    SAC_TRY(sac_extents_read(c, "dilations", 1, (size_t)rank, 1, dilation));
+    SAC_TRY(sac_extents_read(c, "pads", 0, 2 * (size_t)rank, 0, pads));
     SAC_CHECK(c, kernel || sac_node_attr(c->node, "kernel_shape"), "no 'kernel_shape'");
     w->rank = rank;
     for (int d = 0; d < SAC_WINDOW_DIMS; d++) {
@@ -42,7 +39,7 @@ static sac_result read_common(const struct sac_op_call *c, int input, const int6
         w->pad_begin[d] = from < 0 ? 0 : pads[from];
         w->pad_end[d] = from < 0 ? 0 : pads[rank + from];
         w->out[d] = 1;
-        SAC_CHECK(c, w->kernel[d] >= 1 && w->kernel[d] <= EXTENT_MAX && w->in[d] <= INT32_MAX,
+        SAC_CHECK(c, w->kernel[d] >= 1 && w->kernel[d] <= SAC_EXTENT_MAX && w->in[d] <= INT32_MAX,
                   "a kernel of %lld over an input of %lld", (long long)w->kernel[d],
                   (long long)w->in[d]);
     }
@@ -101,8 +98,8 @@ sac_result sac_window_read_transposed(const struct sac_op_call *c, const int64_t
     bool        lower = strcmp(auto_pad, "SAME_LOWER") == 0;
     bool        same = lower || strcmp(auto_pad, "SAME_UPPER") == 0;
     SAC_TRY(read_common(c, 0, kernel, w, pads));
-    SAC_TRY(read_extents(c, "output_padding", 0, (size_t)w->rank, 0, more));
-    SAC_TRY(read_extents(c, "output_shape", 0, (size_t)w->rank, 0, wanted));
+    SAC_TRY(sac_extents_read(c, "output_padding", 0, (size_t)w->rank, 0, more));
+    SAC_TRY(sac_extents_read(c, "output_shape", 0, (size_t)w->rank, 0, wanted));
     for (int d = SAC_WINDOW_DIMS - w->rank, i = 0; d < SAC_WINDOW_DIMS; d++, i++) {
         int64_t full = (w->in[d] - 1) * w->stride[d] + extent(w, d) + more[i];
         if (same || wanted[i]) {

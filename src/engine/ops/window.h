@@ -7,6 +7,12 @@
 
 #include "engine/ops/op.h"
 
+/* Of kernels, strides, dilations and pads: products stay small. */
+enum { SAC_EXTENT_MAX = 1 << 24 };
+/* An attribute of `count` numbers between lo and SAC_EXTENT_MAX, or `count` times its default. */
+sac_result sac_extents_read(const struct sac_op_call *c, const char *name, int64_t lo, size_t count,
+                            int64_t fallback, int64_t *out);
+
 enum { SAC_WINDOW_DIMS = 3 };
 struct sac_window {
     int     rank; /* spatial dimensions that the node really has: the last ones */

@@ -66,7 +66,37 @@ template <class T> struct pool_body {
     }
 };
 
-/* Eight channels side by side. */
+/* One output of eight channels side by side. */
+struct pixel8 {
+    at5      at;
+    span     z, y, x;
+    int64_t  from;
+    OPS_BODY pixel8(const struct ops_pool &p, int64_t i)
+        : at(place5(p.units, i)), z(span_of(p.w, 0, at.z)), y(span_of(p.w, 1, at.y)),
+          x(span_of(p.w, 2, at.x)), from(at.n * p.w.x_step[0] + at.c * LANES)
+    {
+    }
+    /* The input's row of window row [a,b], from the sample's start. */
+    OPS_BODY int64_t row(const ops_window &w, int a, int b) const
+    {
+        return (z.start + a * w.dilation[0]) * w.x_step[2] +
+               (y.start + b * w.dilation[1]) * w.x_step[3];
+    }
+    /* Found late: it would take registers from the loads. */
+    OPS_BODY int64_t to(const ops_window &w) const
+    {
+        return at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
+               at.x * w.y_step[4];
+    }
+};
+
+OPS_BODY void keep_larger(float (&acc)[LANES], const float (&v)[LANES])
+{
+    OPS_UNROLL
+    for (int j = 0; j < LANES; j++)
+        acc[j] = v[j] > acc[j] || is_nan(v[j]) ? v[j] : acc[j];
+}
+
 template <bool MAX> struct pool8_body {
     struct ops_pool p;
     const void     *in;
@@ -74,24 +104,22 @@ template <bool MAX> struct pool8_body {
     OPS_BODY void   operator()(int64_t i) const
     {
         const ops_window &w = p.w;
-        const at5         at = place5(p.units, i);
-        const span    sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
-        const int64_t from = at.n * w.x_step[0] + at.c * LANES;
-        float         acc[LANES], v[LANES];
+        const pixel8      at(p, i);
+        const span       &sz = at.z, &sy = at.y, &sx = at.x;
+        float             acc[LANES], v[LANES];
         OPS_UNROLL
         for (int j = 0; j < LANES; j++)
             acc[j] = MAX ? -INFINITY : 0;
         for (int a = sz.first; a < sz.last; a++)
             for (int b = sy.first; b < sy.last; b++) {
-                const int64_t row = from + (sz.start + a * w.dilation[0]) * w.x_step[2] +
-                                    (sy.start + b * w.dilation[1]) * w.x_step[3];
+                const int64_t row = at.from + at.row(w, a, b);
                 for (int k = sx.first; k < sx.last; k++) {
                     get8(in, p.in_type, row + (sx.start + k * w.dilation[2]) * w.x_step[4], v);
+                    if (MAX)
+                        keep_larger(acc, v);
                     OPS_UNROLL
-                    for (int j = 0; j < LANES; j++)
-                        acc[j] = !MAX                            ? acc[j] + v[j]
-                                 : v[j] > acc[j] || is_nan(v[j]) ? v[j]
-                                                                 : acc[j];
+                    for (int j = 0; j < LANES && !MAX; j++)
+                        acc[j] += v[j];
                 }
             }
         const int32_t inside = (sz.last - sz.first) * (sy.last - sy.first) * (sx.last - sx.first);
@@ -100,10 +128,7 @@ template <bool MAX> struct pool8_body {
         OPS_UNROLL
         for (int j = 0; j < LANES && !MAX; j++)
             acc[j] *= part;
-        put8(out, p.out_type,
-             at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
-                 at.x * w.y_step[4],
-             acc);
+        put8(out, p.out_type, at.to(w), acc);
     }
 };
 
@@ -116,36 +141,28 @@ template <int SIZE> struct max8_body {
     OPS_BODY void   operator()(int64_t i) const
     {
         const ops_window &w = p.w;
-        const at5         at = place5(p.units, i);
-        const span    sz = span_of(w, 0, at.z), sy = span_of(w, 1, at.y), sx = span_of(w, 2, at.x);
-        const int64_t from = at.n * w.x_step[0] + at.c * LANES;
-        float         acc[LANES], v[SIZE][LANES];
-        int64_t       column[SIZE];
+        const pixel8      at(p, i);
+        float             acc[LANES], v[SIZE][LANES];
+        int64_t           column[SIZE];
         OPS_UNROLL
         for (int k = 0; k < SIZE; k++) {
-            const int32_t inside = k < sx.first ? sx.first : k < sx.last ? k : sx.last - 1;
-            column[k] = from + (sx.start + inside * w.dilation[2]) * w.x_step[4];
+            const int32_t inside = k < at.x.first ? at.x.first : k < at.x.last ? k : at.x.last - 1;
+            column[k] = at.from + (at.x.start + inside * w.dilation[2]) * w.x_step[4];
         }
         OPS_UNROLL
         for (int j = 0; j < LANES; j++)
             acc[j] = -INFINITY;
-        for (int a = sz.first; a < sz.last && sx.first < sx.last; a++)
-            for (int b = sy.first; b < sy.last; b++) {
-                const int64_t row = (sz.start + a * w.dilation[0]) * w.x_step[2] +
-                                    (sy.start + b * w.dilation[1]) * w.x_step[3];
+        for (int a = at.z.first; a < at.z.last && at.x.first < at.x.last; a++)
+            for (int b = at.y.first; b < at.y.last; b++) {
+                const int64_t row = at.row(w, a, b);
                 OPS_UNROLL
                 for (int k = 0; k < SIZE; k++)
                     get8(in, p.in_type, row + column[k], v[k]);
                 OPS_UNROLL
                 for (int k = 0; k < SIZE; k++)
-                    OPS_UNROLL
-                for (int j = 0; j < LANES; j++)
-                    acc[j] = v[k][j] > acc[j] || is_nan(v[k][j]) ? v[k][j] : acc[j];
+                    keep_larger(acc, v[k]);
             }
-        put8(out, p.out_type,
-             at.n * w.y_step[0] + at.c * LANES + at.z * w.y_step[2] + at.y * w.y_step[3] +
-                 at.x * w.y_step[4],
-             acc);
+        put8(out, p.out_type, at.to(w), acc);
     }
 };
 

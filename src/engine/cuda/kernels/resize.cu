@@ -290,6 +290,11 @@ struct run {
             at[1][c] = rows[1] * (int32_t)r.w.x_step[3] + column;
         }
     }
+    /* Output k of the four, from its columns. */
+    OPS_BODY float blend(int k, float a, float b, float c, float d) const
+    {
+        return of[k][0] * a + of[k][1] * b + of[k][2] * c + of[k][3] * d;
+    }
     static OPS_BODY int32_t inside(int32_t x, int32_t size)
     {
         return x < 0 ? 0 : x < size ? x : size - 1;
@@ -332,8 +337,7 @@ template <class FROM> struct run_body {
                             taps.row[1] * FROM::get(in, 0, from + taps.at[1][k]);
             OPS_UNROLL
             for (int k = 0; k < 4; k++)
-                v[k] = taps.of[k][0] * column[0] + taps.of[k][1] * column[1] +
-                       taps.of[k][2] * column[2] + taps.of[k][3] * column[3];
+                v[k] = taps.blend(k, column[0], column[1], column[2], column[3]);
             if (r.whole) {
                 put4(out, r.out_type, to, v);
                 continue;
@@ -373,8 +377,7 @@ struct run8_body {
             float v[LANES];
             OPS_UNROLL
             for (int j = 0; j < LANES; j++)
-                v[j] = taps.of[k][0] * column[0][j] + taps.of[k][1] * column[1][j] +
-                       taps.of[k][2] * column[2][j] + taps.of[k][3] * column[3][j];
+                v[j] = taps.blend(k, column[0][j], column[1][j], column[2][j], column[3][j]);
             if (k < left)
                 put8(out, r.out_type, to + k * r.w.y_step[4], v);
         }
