@@ -10,7 +10,7 @@
  * To add a task: a struct that begins with a struct sac_task_run, its functions and a row in
  * tasks/NAME.c; pass the row to sac_job_create. What a frame gets besides detections and tracks
  * lives in item->own, which the row makes on first use, clears and frees. A stage that no other
- * task has is a row of stage.c; record it with sac_books_record. tests/pipeline/toy_task.h is
+ * task has is a row of stage.c; record it with sac_books_record. examples/brightness_task.c is
  * a small one. */
 #ifndef SAC_PIPELINE_TASK_H
 #define SAC_PIPELINE_TASK_H

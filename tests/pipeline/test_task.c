@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "tests/pipeline/toy_task.h"
+#include "examples/brightness_task.c"
 #include "tests/test.h"
 
 enum { FRAMES = 30, BAD = 17 };

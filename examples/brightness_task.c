@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest task with all that one may have: how bright each frame is, and how much brighter
- * than the one before in its stream. */
-#ifndef SAC_TESTS_PIPELINE_TOY_TASK_H
-#define SAC_TESTS_PIPELINE_TOY_TASK_H
-
+/* A task (src/pipeline/task.h), as small as one can be: how bright each frame is, and how much
+ * brighter than the one before in its stream. tests/pipeline/test_task.c runs it. */
 #include "pipeline/job.h"
 #include "pipeline/task.h"
 
@@ -56,5 +53,3 @@ static const struct sac_task toy_task = {.name = "brightness",
                                          .finish = toy_finish,
                                          .forget = toy_forget,
                                          .own_free = sac_free};
-
-#endif
