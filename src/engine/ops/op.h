@@ -57,8 +57,8 @@ enum sac_op_flags {
     SAC_OP_RANDOM = 1 << 2, /* never folded */
     /* reads only the inputs' shapes; their data may be NULL: Shape, Size */
     SAC_OP_OF_SHAPE = 1 << 3,
-    SAC_OP_BATCH_ANYWHERE = 1 << 5, /* the batch may enter through any input */
-    SAC_OP_CONTROL = 1 << 4 /* If, Loop, Scan: the executor runs its subgraphs, ref is NULL */
+    SAC_OP_CONTROL = 1 << 4, /* If, Loop, Scan: the executor runs its subgraphs, ref is NULL */
+    SAC_OP_BATCH_ANYWHERE = 1 << 5 /* the batch may enter through any input */
 };
 
 /* Follows the batch axis through a node (ops/batch.h): sets *out to the batch axis of its outputs.
