@@ -157,7 +157,7 @@ void       sac_job_forget(struct sac_job *job, int stream_id);
 void sac_job_add_files(const struct sac_job *job, struct sac_files *files);
 
 /* stats.c: all statistics except the source's, the sink's and the last queue's. */
-void sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out);
+void                  sac_job_get_stats(struct sac_job *job, struct sac_pipeline_stats *out);
 struct sac_queue_info sac_job_queue_info(struct sac_queue *queue, const char *name);
 /* Fill in the bottleneck and the advice, once all other figures are there. */
 void sac_job_judge(const struct sac_job *job, int streams, struct sac_pipeline_stats *out);
