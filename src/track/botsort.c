@@ -13,12 +13,12 @@ static const double WEIGHT = 0.2;
 static const double NEUTRAL = 0.7;
 
 static double cost_with_appearance(const sac_tracker *trk, const struct sac_target *t,
-                                   const struct sac_item *item, double overlap)
+                                   const struct sac_candidate *candidate, double overlap)
 {
-    double cost = sac_cost_scored(trk, t, item, overlap);
-    if (t->slot < 0 || !item->feat)
+    double cost = sac_cost_scored(trk, t, candidate, overlap);
+    if (t->slot < 0 || !candidate->feat)
         return cost;
-    double share = sac_tracker_apart(trk, t, item) / trk->params.reid_distance_max;
+    double share = sac_tracker_apart(trk, t, candidate) / trk->params.reid_distance_max;
     return cost + WEIGHT * (share - NEUTRAL);
 }
 

@@ -83,7 +83,7 @@ void sac_tracker_destroy(sac_tracker **trk)
     sac_gallery_finish(&(*trk)->gallery);
     sac_cmc_finish(&(*trk)->cmc);
     sac_free((*trk)->targets);
-    sac_free((*trk)->items);
+    sac_free((*trk)->candidates);
     sac_free((*trk)->view);
     sac_free((*trk)->moving);
     sac_free((*trk)->ask_slots);
@@ -115,21 +115,21 @@ static void remember_trail(struct sac_target *t, const struct sac_box *box, int6
     t->trail_us = now_us;
 }
 
-static void remember(sac_tracker *trk, struct sac_target *t, const struct sac_item *item)
+static void remember(sac_tracker *trk, struct sac_target *t, const struct sac_candidate *candidate)
 {
-    t->score = item->score;
+    t->score = candidate->score;
     t->last_us = trk->now_us;
-    if (item->score >= trk->params.score_high)
+    if (candidate->score >= trk->params.score_high)
         t->strong_us = trk->now_us;
-    t->seen_box = item->box;
+    t->seen_box = candidate->box;
     t->seen_filter = t->filter;
-    remember_trail(t, &item->box, trk->now_us);
+    remember_trail(t, &candidate->box, trk->now_us);
     place_box(t);
-    if (!item->feat)
+    if (!candidate->feat)
         return;
     if (t->slot < 0)
         t->slot = sac_gallery_take(&trk->gallery);
-    sac_gallery_add(&trk->gallery, t->slot, item->feat, (double)trk->now_us * 1e-6);
+    sac_gallery_add(&trk->gallery, t->slot, candidate->feat, (double)trk->now_us * 1e-6);
 }
 
 static void confirm(sac_tracker *trk, struct sac_target *t)
@@ -150,7 +150,7 @@ static bool is_gone(const sac_tracker *trk, const struct sac_target *t)
 /* Called after the matching, so that at any frame rate the target had a chance to be seen again. */
 static bool is_unfounded(const sac_tracker *trk, const struct sac_target *t)
 {
-    return t->state == SAC_TRACK_TENTATIVE && t->item < 0 &&
+    return t->state == SAC_TRACK_TENTATIVE && t->candidate < 0 &&
            sac_seconds(t->last_us, trk->now_us) > TENTATIVE_MISSED_MAX_S;
 }
 
@@ -178,7 +178,7 @@ static void predict(sac_tracker *trk, double dt_s)
 {
     for (size_t i = 0; i < trk->target_count; i++) {
         struct sac_target *t = &trk->targets[i];
-        t->item = -1;
+        t->candidate = -1;
         sac_kalman_predict(&t->filter, &sac_tracker_motion, dt_s);
         place_box(t);
     }
@@ -188,17 +188,17 @@ static void update_targets(sac_tracker *trk)
 {
     for (size_t i = 0; i < trk->target_count; i++) {
         struct sac_target *t = &trk->targets[i];
-        if (t->item < 0) {
+        if (t->candidate < 0) {
             if (t->state == SAC_TRACK_CONFIRMED)
                 t->state = SAC_TRACK_LOST;
             continue;
         }
-        const struct sac_item *item = &trk->items[t->item];
+        const struct sac_candidate *candidate = &trk->candidates[t->candidate];
         if (trk->row->correct)
-            trk->row->correct(trk, t, item);
+            trk->row->correct(trk, t, candidate);
         else
-            sac_target_correct(t, &item->box, item->score);
-        remember(trk, t, item);
+            sac_target_correct(t, &candidate->box, candidate->score);
+        remember(trk, t, candidate);
         if (t->state != SAC_TRACK_TENTATIVE ||
             sac_seconds(t->first_us, trk->now_us) >= trk->params.confirm_s)
             confirm(trk, t);
@@ -214,7 +214,7 @@ static struct sac_target *place_for_one(sac_tracker *trk)
     struct sac_target *oldest = NULL;
     for (size_t i = 0; i < trk->target_count; i++) {
         struct sac_target *t = &trk->targets[i];
-        if (t->item < 0 && (!oldest || t->last_us < oldest->last_us))
+        if (t->candidate < 0 && (!oldest || t->last_us < oldest->last_us))
             oldest = t;
     }
     if (oldest)
@@ -226,20 +226,20 @@ static struct sac_target *place_for_one(sac_tracker *trk)
  * once. */
 static void start_targets(sac_tracker *trk)
 {
-    for (size_t i = 0; i < trk->item_count; i++) {
-        struct sac_item *item = &trk->items[i];
-        if (item->taken || item->score < trk->params.score_new)
+    for (size_t i = 0; i < trk->candidate_count; i++) {
+        struct sac_candidate *candidate = &trk->candidates[i];
+        if (candidate->taken || candidate->score < trk->params.score_new)
             continue;
         struct sac_target *t = place_for_one(trk);
         if (!t)
             return;
-        *t = (struct sac_target){.class_id = item->class_id,
+        *t = (struct sac_target){.class_id = candidate->class_id,
                                  .first_us = trk->now_us,
                                  .strong_us = trk->now_us,
-                                 .item = (int)i,
+                                 .candidate = (int)i,
                                  .slot = -1};
-        sac_kalman_start(&t->filter, &sac_tracker_motion, &item->box);
-        remember(trk, t, item);
+        sac_kalman_start(&t->filter, &sac_tracker_motion, &candidate->box);
+        remember(trk, t, candidate);
         if (trk->first_frame)
             confirm(trk, t);
     }
@@ -259,7 +259,7 @@ static struct sac_track describe(const sac_tracker *trk, const struct sac_target
                               .vy = (float)t->filter.axis[SAC_AXIS_Y].v,
                               .first_us = t->first_us,
                               .last_us = t->last_us,
-                              .detection = trk->items[t->item].index};
+                              .detection = trk->candidates[t->candidate].index};
 }
 
 struct sac_track_view sac_tracker_show(sac_tracker *trk)

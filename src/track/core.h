@@ -4,7 +4,8 @@
  * matching. trackers.c holds the table.
  *
  * For each frame: all targets are predicted to its time, those lost for too long are dropped, the
- * row pairs targets with items, the filters are updated, and unmatched items start targets. */
+ * row pairs targets with candidates, the filters are updated, and unmatched candidates start
+ * targets. */
 #ifndef SAC_TRACK_CORE_H
 #define SAC_TRACK_CORE_H
 
@@ -29,7 +30,7 @@ struct sac_target {
     float                score;             /* of the latest detection */
     int64_t              first_us, last_us; /* first and latest detection */
     int64_t              strong_us;         /* latest detection of score_high or more */
-    int                  item;              /* index of this frame's item, or -1 */
+    int                  candidate;         /* index of this frame's candidate, or -1 */
     struct sac_kalman    filter;            /* now */
     struct sac_kalman    seen_filter;       /* as the latest detection left it */
     struct sac_box       box;               /* the filter's */
@@ -44,26 +45,26 @@ struct sac_target {
 };
 
 /* A valid detection of this frame. */
-struct sac_item {
+struct sac_candidate {
     struct sac_box box;
     float          score;
     int            class_id;
     int            index; /* in the caller's list */
     bool           taken;
     const float   *feat;  /* [embedding_dim], where the gallery is, or NULL */
-    int            asked; /* which item of the tracker's ask it is; with feat on a device */
+    int            asked; /* which candidate of the tracker's ask it is; with feat on a device */
 };
 
 /* One round of matching. */
 struct sac_round {
     unsigned states;               /* bits 1 << state of the targets that take part */
-    float    score_min, score_max; /* of the items, the upper one not included */
+    float    score_min, score_max; /* of the candidates, the upper one not included */
     /* compare targets at their last detection, not at the prediction */
     bool at_seen_box;
     /* The cost of the pair, given the overlap of their boxes, 0..1; never called for pairs that do
      * not overlap. */
-    double (*cost)(const sac_tracker *trk, const struct sac_target *t, const struct sac_item *item,
-                   double overlap);
+    double (*cost)(const sac_tracker *trk, const struct sac_target *t,
+                   const struct sac_candidate *candidate, double overlap);
     double cost_max;
 };
 
@@ -75,8 +76,8 @@ struct sac_tracker_row {
     void (*defaults)(struct sac_tracker_params *p); /* where they differ from the common ones; or
                                                        NULL */
     void (*associate)(sac_tracker *trk);
-    /* Take the box of an item into the target's filter; NULL: sac_target_correct. */
-    void (*correct)(sac_tracker *trk, struct sac_target *t, const struct sac_item *item);
+    /* Take the box of a candidate into the target's filter; NULL: sac_target_correct. */
+    void (*correct)(sac_tracker *trk, struct sac_target *t, const struct sac_candidate *candidate);
 };
 extern const struct sac_tracker_row sac_tracker_sort, sac_tracker_bytetrack, sac_tracker_ocsort,
     sac_tracker_botsort;
@@ -100,10 +101,10 @@ struct sac_tracker {
     bool                          first_frame; /* this is the first one */
     bool                          blind_said;  /* the lack of camera motion has been logged */
     struct sac_target            *targets;
-    struct sac_item              *items;
+    struct sac_candidate         *candidates;
     struct sac_track             *view;
-    size_t                        target_count, item_count;
-    size_t                        target_capacity, item_capacity, view_capacity;
+    size_t                        target_count, candidate_count;
+    size_t                        target_capacity, candidate_capacity, view_capacity;
     struct sac_match_room         room;
     struct sac_gallery            gallery;
     struct sac_cmc                cmc;
@@ -114,11 +115,11 @@ struct sac_tracker {
     struct sac_tracker_input input; /* frame: only where its motion is to be had */
     struct sac_camera_job    look;  /* with input.frame */
     struct sac_camera_move   move;  /* of a frame on a device: the result */
-    struct sac_look_ask      ask;   /* items: 0 where no looks are on a device */
+    struct sac_look_ask      ask;   /* candidates: 0 where no looks are on a device */
     void                   **ask_slots;
     const float            **ask_rows;
     size_t                   ask_slots_capacity, ask_rows_capacity;
-    const float             *apart; /* the answer: [1 + ask.objects, ask.items] */
+    const float             *apart; /* the answer: [1 + ask.objects, ask.candidates] */
 
     struct sac_look_rows held; /* the rows that the gallery's updates read */
     struct sac_wave     *own;  /* for sac_tracker_track, created when a device is first needed */
@@ -132,37 +133,37 @@ static inline double sac_seconds(int64_t from_us, int64_t to_us)
 }
 
 /* match.c */
-bool sac_match_reserve(struct sac_match_room *room, size_t targets, size_t items);
+bool sac_match_reserve(struct sac_match_room *room, size_t targets, size_t candidates);
 void sac_match_finish(struct sac_match_room *room);
-/* Pair free targets with free items at the least total cost. */
+/* Pair free targets with free candidates at the least total cost. */
 void sac_tracker_round(sac_tracker *trk, const struct sac_round *round);
-/* Costs: 1 - overlap, and the same with the overlap times the item's score. */
+/* Costs: 1 - overlap, and the same with the overlap times the candidate's score. */
 double sac_cost_overlap(const sac_tracker *trk, const struct sac_target *t,
-                        const struct sac_item *item, double overlap);
+                        const struct sac_candidate *candidate, double overlap);
 double sac_cost_scored(const sac_tracker *trk, const struct sac_target *t,
-                       const struct sac_item *item, double overlap);
-/* The second and third round of ByteTrack: faint items for visible targets, then strong ones for
- * unconfirmed targets. */
+                       const struct sac_candidate *candidate, double overlap);
+/* The second and third round of ByteTrack: faint candidates for visible targets, then strong ones
+ * for unconfirmed targets. */
 void sac_tracker_round_faint(sac_tracker *trk);
 void sac_tracker_round_tentative(sac_tracker *trk);
 
-/* Cosine distance between looks; the target has a slot and the item an embedding. */
+/* Cosine distance between looks; the target has a slot and the candidate an embedding. */
 static inline double sac_tracker_apart(const sac_tracker *trk, const struct sac_target *t,
-                                       const struct sac_item *item)
+                                       const struct sac_candidate *candidate)
 {
     if (!trk->gallery.dev)
-        return sac_gallery_distance(&trk->gallery, t->slot, item->feat);
-    return trk->apart[(t->asked + 1) * trk->ask.items + item->asked];
+        return sac_gallery_distance(&trk->gallery, t->slot, candidate->feat);
+    return trk->apart[(t->asked + 1) * trk->ask.candidates + candidate->asked];
 }
 
 /* core.c */
 void sac_target_correct(struct sac_target *t, const struct sac_box *box, float score);
-/* The life of all targets over this frame, whose items are there. */
+/* The life of all targets over this frame, whose candidates are there. */
 void sac_tracker_live(sac_tracker *trk, const struct sac_similarity *camera, double dt_s);
 struct sac_track_view sac_tracker_show(sac_tracker *trk);
 
 /* update.c: a frame in two halves. Between them the caller provides the device's results: for ask,
- * when it has items, and move, for a frame on a device. */
+ * when it has candidates, and move, for a frame on a device. */
 sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *in);
 /* The device has finished the gallery's updates and the results are available. */
 void sac_tracker_answer(sac_tracker *trk, const float *apart, const struct sac_camera_move *move);

@@ -5,14 +5,15 @@
 /* Least overlap in the later rounds. A faint box must sit well on its target, or it is clutter. */
 static const double FAINT_OVERLAP = 0.5, TENTATIVE_OVERLAP = 0.3;
 
-bool sac_match_reserve(struct sac_match_room *room, size_t targets, size_t items)
+bool sac_match_reserve(struct sac_match_room *room, size_t targets, size_t candidates)
 {
-    return sac_grow((void **)&room->cost, &room->cost_capacity, targets * items,
+    return sac_grow((void **)&room->cost, &room->cost_capacity, targets * candidates,
                     sizeof *room->cost) &&
            sac_grow((void **)&room->rows, &room->rows_capacity, targets, sizeof(int)) &&
-           sac_grow((void **)&room->cols, &room->cols_capacity, items, sizeof(int)) &&
+           sac_grow((void **)&room->cols, &room->cols_capacity, candidates, sizeof(int)) &&
            sac_grow((void **)&room->col_of_row, &room->col_of_row_capacity, targets, sizeof(int)) &&
-           sac_grow((void **)&room->row_of_col, &room->row_of_col_capacity, items, sizeof(int)) &&
+           sac_grow((void **)&room->row_of_col, &room->row_of_col_capacity, candidates,
+                    sizeof(int)) &&
            sac_assign_reserve(&room->assign, (int)room->rows_capacity, (int)room->cols_capacity);
 }
 
@@ -45,20 +46,20 @@ static inline float overlap_of(const struct sac_box *a, const struct sac_box *b,
 }
 
 double sac_cost_overlap(const sac_tracker *trk, const struct sac_target *t,
-                        const struct sac_item *item, double overlap)
+                        const struct sac_candidate *candidate, double overlap)
 {
     (void)trk;
     (void)t;
-    (void)item;
+    (void)candidate;
     return 1 - overlap;
 }
 
 double sac_cost_scored(const sac_tracker *trk, const struct sac_target *t,
-                       const struct sac_item *item, double overlap)
+                       const struct sac_candidate *candidate, double overlap)
 {
     (void)trk;
     (void)t;
-    return 1 - overlap * item->score;
+    return 1 - overlap * candidate->score;
 }
 
 /* ---- a round ---- */
@@ -67,17 +68,17 @@ static int free_targets(const sac_tracker *trk, unsigned states, int *rows)
 {
     int n = 0;
     for (size_t i = 0; i < trk->target_count; i++)
-        if (trk->targets[i].item < 0 && (states >> trk->targets[i].state & 1))
+        if (trk->targets[i].candidate < 0 && (states >> trk->targets[i].state & 1))
             rows[n++] = (int)i;
     return n;
 }
 
-static int free_items(const sac_tracker *trk, float score_min, float score_max, int *cols)
+static int free_candidates(const sac_tracker *trk, float score_min, float score_max, int *cols)
 {
     int n = 0;
-    for (size_t i = 0; i < trk->item_count; i++) {
-        const struct sac_item *item = &trk->items[i];
-        if (!item->taken && item->score >= score_min && item->score < score_max)
+    for (size_t i = 0; i < trk->candidate_count; i++) {
+        const struct sac_candidate *candidate = &trk->candidates[i];
+        if (!candidate->taken && candidate->score >= score_min && candidate->score < score_max)
             cols[n++] = (int)i;
     }
     return n;
@@ -88,10 +89,11 @@ static void fill_row(const sac_tracker *trk, const struct sac_round *round,
 {
     const struct sac_box *box = round->at_seen_box ? &t->seen_box : &t->box;
     for (int j = 0; j < cols; j++) {
-        const struct sac_item *item = &trk->items[trk->room.cols[j]];
-        float                  overlap = overlap_of(box, &item->box, t->reach_x, t->reach_y);
-        cost[j] = overlap > 0 && t->class_id == item->class_id ? round->cost(trk, t, item, overlap)
-                                                               : INFINITY;
+        const struct sac_candidate *candidate = &trk->candidates[trk->room.cols[j]];
+        float overlap = overlap_of(box, &candidate->box, t->reach_x, t->reach_y);
+        cost[j] = overlap > 0 && t->class_id == candidate->class_id
+                      ? round->cost(trk, t, candidate, overlap)
+                      : INFINITY;
     }
 }
 
@@ -99,7 +101,7 @@ void sac_tracker_round(sac_tracker *trk, const struct sac_round *round)
 {
     struct sac_match_room *m = &trk->room;
     int                    rows = free_targets(trk, round->states, m->rows);
-    int                    cols = free_items(trk, round->score_min, round->score_max, m->cols);
+    int                    cols = free_candidates(trk, round->score_min, round->score_max, m->cols);
     if (!rows || !cols)
         return;
     for (int i = 0; i < rows; i++)
@@ -109,9 +111,9 @@ void sac_tracker_round(sac_tracker *trk, const struct sac_round *round)
     for (int i = 0; i < rows; i++) {
         if (m->col_of_row[i] < 0)
             continue;
-        int item = m->cols[m->col_of_row[i]];
-        trk->targets[m->rows[i]].item = item;
-        trk->items[item].taken = true;
+        int candidate = m->cols[m->col_of_row[i]];
+        trk->targets[m->rows[i]].candidate = candidate;
+        trk->candidates[candidate].taken = true;
     }
 }
 

@@ -25,14 +25,14 @@ static struct vector move_between(const struct sac_box *from, const struct sac_b
                            ((double)to->y0 + to->y1 - from->y0 - from->y1) / 2};
 }
 
-/* The cosine of the angle between the way the target went and the way to the item, -1..1; 0 where
- * one of them is too short to have a direction. */
-static double agreement(const struct sac_target *t, const struct sac_item *item)
+/* The cosine of the angle between the way the target went and the way to the candidate, -1..1; 0
+ * where one of them is too short to have a direction. */
+static double agreement(const struct sac_target *t, const struct sac_candidate *candidate)
 {
     const struct sac_box *first =
         &t->trail[t->trail_count < SAC_TRAIL_MAX ? 0 : t->trail_count % SAC_TRAIL_MAX];
     struct vector went = move_between(first, &t->seen_box);
-    struct vector next = move_between(&t->seen_box, &item->box);
+    struct vector next = move_between(&t->seen_box, &candidate->box);
     double        least = DIRECTION_MOVE_MIN * ((double)t->seen_box.y1 - t->seen_box.y0);
     double        a = went.x * went.x + went.y * went.y, b = next.x * next.x + next.y * next.y;
     if (a < least * least || b < least * least)
@@ -41,10 +41,10 @@ static double agreement(const struct sac_target *t, const struct sac_item *item)
 }
 
 static double cost_with_direction(const sac_tracker *trk, const struct sac_target *t,
-                                  const struct sac_item *item, double overlap)
+                                  const struct sac_candidate *candidate, double overlap)
 {
-    return sac_cost_overlap(trk, t, item, overlap) -
-           DIRECTION_WEIGHT * item->score * agreement(t, item);
+    return sac_cost_overlap(trk, t, candidate, overlap) -
+           DIRECTION_WEIGHT * candidate->score * agreement(t, candidate);
 }
 
 static void associate(sac_tracker *trk)
@@ -69,20 +69,20 @@ static struct sac_box between(const struct sac_box *a, const struct sac_box *b, 
 }
 
 /* Observation-centric re-update, in steps of time instead of frames. */
-static void correct(sac_tracker *trk, struct sac_target *t, const struct sac_item *item)
+static void correct(sac_tracker *trk, struct sac_target *t, const struct sac_candidate *candidate)
 {
     if (t->state == SAC_TRACK_LOST) {
         double gap_s = sac_seconds(t->last_us, trk->now_us);
         int    steps = (int)SAC_CLAMP(ceil(gap_s / STEP_S), 1, STEPS_MAX);
         t->filter = t->seen_filter;
         for (int i = 1; i <= steps; i++) {
-            struct sac_box box = between(&t->seen_box, &item->box, (float)i / (float)steps);
+            struct sac_box box = between(&t->seen_box, &candidate->box, (float)i / (float)steps);
             sac_kalman_predict(&t->filter, &sac_tracker_motion, gap_s / steps);
             if (i < steps)
-                sac_target_correct(t, &box, item->score);
+                sac_target_correct(t, &box, candidate->score);
         }
     }
-    sac_target_correct(t, &item->box, item->score);
+    sac_target_correct(t, &candidate->box, candidate->score);
 }
 
 static void defaults(struct sac_tracker_params *p)

@@ -60,33 +60,34 @@ static sac_result place_gallery(sac_tracker *trk, const struct sac_look_rows *lo
     return SAC_OK;
 }
 
-static bool reserve_looks(sac_tracker *trk, size_t targets, size_t items)
+static bool reserve_looks(sac_tracker *trk, size_t targets, size_t candidates)
 {
     return sac_gallery_reserve(&trk->gallery, targets) &&
            (!trk->gallery.dev || (sac_grow((void **)&trk->ask_slots, &trk->ask_slots_capacity,
                                            trk->target_count, sizeof *trk->ask_slots) &&
-                                  sac_grow((void **)&trk->ask_rows, &trk->ask_rows_capacity, items,
-                                           sizeof *trk->ask_rows)));
+                                  sac_grow((void **)&trk->ask_rows, &trk->ask_rows_capacity,
+                                           candidates, sizeof *trk->ask_rows)));
 }
 
 /* Allocates everything that this frame may need, before anything changes. */
 static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
 {
-    size_t items = in->count;
-    size_t targets = SAC_MIN(trk->target_count + items, (size_t)trk->params.track_max);
+    size_t candidates = in->count;
+    size_t targets = SAC_MIN(trk->target_count + candidates, (size_t)trk->params.track_max);
     bool   ok =
         sac_grow((void **)&trk->targets, &trk->target_capacity, targets, sizeof *trk->targets) &&
-        sac_grow((void **)&trk->items, &trk->item_capacity, items, sizeof *trk->items) &&
+        sac_grow((void **)&trk->candidates, &trk->candidate_capacity, candidates,
+                 sizeof *trk->candidates) &&
         sac_grow((void **)&trk->view, &trk->view_capacity, targets, sizeof *trk->view) &&
-        sac_match_reserve(&trk->room, trk->target_count, items) &&
-        (!in->looks.base || reserve_looks(trk, targets, items)) &&
+        sac_match_reserve(&trk->room, trk->target_count, candidates) &&
+        (!in->looks.base || reserve_looks(trk, targets, candidates)) &&
         (!in->frame || (sac_cmc_reserve(&trk->cmc, in->frame) &&
                         sac_grow((void **)&trk->moving, &trk->moving_capacity, trk->target_count,
                                  sizeof *trk->moving)));
     if (ok)
         return SAC_OK;
     return SAC_FAIL(trk->ctx, SAC_ERR_MEMORY, "tracker: no memory for %zu tracks and %zu boxes",
-                    targets, items);
+                    targets, candidates);
 }
 
 sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *looks, const sac_frame *like)
@@ -136,22 +137,23 @@ static const float *row_of(const struct sac_look_rows *looks, size_t detection)
 }
 
 /* For rows on a device, the device's results say whether they have length 1. */
-static void take_items(sac_tracker *trk)
+static void take_candidates(sac_tracker *trk)
 {
     const struct sac_tracker_input *in = &trk->input;
-    trk->item_count = 0;
+    trk->candidate_count = 0;
     for (size_t i = 0; i < in->count; i++) {
         const struct sac_detection *det = &in->det[i];
         if (!makes_sense(det))
             continue;
-        struct sac_item *item = &trk->items[trk->item_count++];
-        *item = (struct sac_item){.box = {det->x0, det->y0, det->x1, det->y1},
-                                  .score = SAC_CLAMP(det->score, 0.0f, 1.0f),
-                                  .class_id = det->class_id,
-                                  .index = (int)i};
-        const float *row = item->score >= trk->params.score_high ? row_of(&in->looks, i) : NULL;
+        struct sac_candidate *candidate = &trk->candidates[trk->candidate_count++];
+        *candidate = (struct sac_candidate){.box = {det->x0, det->y0, det->x1, det->y1},
+                                            .score = SAC_CLAMP(det->score, 0.0f, 1.0f),
+                                            .class_id = det->class_id,
+                                            .index = (int)i};
+        const float *row =
+            candidate->score >= trk->params.score_high ? row_of(&in->looks, i) : NULL;
         if (row && (trk->gallery.dev || sac_gallery_is_unit(&trk->gallery, row)))
-            item->feat = row;
+            candidate->feat = row;
     }
 }
 
@@ -160,12 +162,12 @@ static void ask_for_looks(sac_tracker *trk)
     trk->ask = (struct sac_look_ask){.slots = trk->ask_slots, .rows = trk->ask_rows};
     if (!trk->input.looks.base || !trk->gallery.dev)
         return;
-    for (size_t i = 0; i < trk->item_count; i++)
-        if (trk->items[i].feat) {
-            trk->items[i].asked = trk->ask.items;
-            trk->ask_rows[trk->ask.items++] = trk->items[i].feat;
+    for (size_t i = 0; i < trk->candidate_count; i++)
+        if (trk->candidates[i].feat) {
+            trk->candidates[i].asked = trk->ask.candidates;
+            trk->ask_rows[trk->ask.candidates++] = trk->candidates[i].feat;
         }
-    for (size_t i = 0; trk->ask.items && i < trk->target_count; i++) {
+    for (size_t i = 0; trk->ask.candidates && i < trk->target_count; i++) {
         struct sac_target *t = &trk->targets[i];
         if (t->slot < 0 || !(trk->row->look_states >> t->state & 1))
             continue;
@@ -198,7 +200,7 @@ sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *i
     if (res != SAC_OK)
         return res;
     trk->input = input;
-    take_items(trk);
+    take_candidates(trk);
     ask_for_looks(trk);
     if (input.frame)
         ask_for_camera(trk);
@@ -233,7 +235,7 @@ static void hold(sac_tracker *trk)
 
 void sac_tracker_answer(sac_tracker *trk, const float *apart, const struct sac_camera_move *move)
 {
-    if (trk->ask.items)
+    if (trk->ask.candidates)
         sac_tracker_release(trk);
     trk->apart = apart;
     if (move)
@@ -243,7 +245,7 @@ void sac_tracker_answer(sac_tracker *trk, const float *apart, const struct sac_c
 void sac_tracker_cancel(sac_tracker *trk)
 {
     sac_device *dev = trk->gallery.dev;
-    if (trk->ask.items) {
+    if (trk->ask.candidates) {
         sac_tracker_release(trk);
         for (size_t i = 0; i < trk->target_count; i++)
             trk->targets[i].slot = -1;
@@ -253,16 +255,16 @@ void sac_tracker_cancel(sac_tracker *trk)
     if (trk->input.frame && trk->cmc.dev)
         sac_cmc_forget(&trk->cmc);
     trk->input = (struct sac_tracker_input){0};
-    trk->ask.items = 0;
+    trk->ask.candidates = 0;
 }
 
 /* ---- the second half ---- */
 
 static void drop_odd_rows(sac_tracker *trk)
 {
-    for (size_t i = 0; trk->ask.items && i < trk->item_count; i++)
-        if (trk->items[i].feat && !sac_look_is_unit(trk->apart[trk->items[i].asked]))
-            trk->items[i].feat = NULL;
+    for (size_t i = 0; trk->ask.candidates && i < trk->candidate_count; i++)
+        if (trk->candidates[i].feat && !sac_look_is_unit(trk->apart[trk->candidates[i].asked]))
+            trk->candidates[i].feat = NULL;
 }
 
 void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
@@ -280,7 +282,7 @@ void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
     if (moves)
         camera = sac_cmc_similarity(&trk->cmc, &trk->move);
     sac_tracker_live(trk, moves ? &camera : NULL, dt_s);
-    if (trk->gallery.update_count && trk->ask.items)
+    if (trk->gallery.update_count && trk->ask.candidates)
         hold(trk);
     *out = sac_tracker_show(trk);
     trk->input = (struct sac_tracker_input){0};

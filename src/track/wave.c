@@ -89,8 +89,9 @@ static sac_result check_place(const struct sac_wave *w, const struct sac_tracker
 /* Bytes of answers, and of lists for the device, that a frame may need. */
 static size_t answers_of(const sac_tracker *trk, const struct sac_tracker_input *in)
 {
-    const size_t items = in->looks.base ? SAC_MIN(in->count, (size_t)trk->params.track_max) : 0;
-    return (trk->target_count + 1) * items * sizeof(float) + sizeof(struct sac_camera_move);
+    const size_t candidates =
+        in->looks.base ? SAC_MIN(in->count, (size_t)trk->params.track_max) : 0;
+    return (trk->target_count + 1) * candidates * sizeof(float) + sizeof(struct sac_camera_move);
 }
 
 static size_t lists_of(const sac_tracker *trk, const struct sac_tracker_input *in)
@@ -164,10 +165,10 @@ static struct totals totals_of(const struct sac_wave *w)
     for (size_t i = 0; i < w->count; i++) {
         const sac_tracker *trk = w->members[i];
         t.cameras += is_remote_camera(trk);
-        if (!trk->ask.items)
+        if (!trk->ask.candidates)
             continue;
         t.asks++;
-        t.rows += (size_t)trk->ask.items;
+        t.rows += (size_t)trk->ask.candidates;
         t.updates += trk->gallery.update_count;
         t.distances += sac_look_ask_out(&trk->ask);
     }
@@ -282,12 +283,12 @@ static sac_result await_inputs(struct sac_wave *w)
     bool                       own_stream = has_new_memory(w);
     for (size_t i = 0; i < w->count && res == SAC_OK; i++) {
         const struct sac_tracker_input *in = &w->members[i]->input;
-        if (w->members[i]->ask.items && in->looks.features != known) {
+        if (w->members[i]->ask.candidates && in->looks.features != known) {
             known = in->looks.features; /* one batch usually has the rows of many streams */
             if (known)
                 res = w->dev->ops->stream_wait_event(w->dev, w->stream, known->ready);
         }
-        own_stream = own_stream || (w->members[i]->ask.items && in->looks.tensor);
+        own_stream = own_stream || (w->members[i]->ask.candidates && in->looks.tensor);
         if (res == SAC_OK && is_remote_camera(w->members[i]))
             res = sac_frame_await(in->frame, w->stream);
     }
@@ -328,7 +329,7 @@ static sac_result queue_looks(struct sac_wave *w, size_t *first, float **out)
     size_t               i = *first;
     for (const sac_tracker *of = NULL; i < w->count; i++) {
         const sac_tracker *trk = w->members[i];
-        if (!trk->ask.items)
+        if (!trk->ask.candidates)
             continue;
         if (of && !same_shape(of, trk))
             break;
@@ -377,7 +378,7 @@ static void hand_out(struct sac_wave *w, const struct totals *t)
     for (size_t i = 0; i < w->count; i++) {
         sac_tracker *trk = w->members[i];
         sac_tracker_answer(trk, apart, is_remote_camera(trk) ? move++ : NULL);
-        if (trk->ask.items)
+        if (trk->ask.candidates)
             apart += sac_look_ask_out(&trk->ask);
     }
 }

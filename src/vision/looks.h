@@ -28,8 +28,8 @@ struct sac_look_update {
 /* A frame's embeddings beside the objects of its stream. */
 struct sac_look_ask {
     void *const        *slots; /* [objects], each with a view at least once the updates are done */
-    const float *const *rows;  /* [items], [dim] each */
-    int                 objects, items;
+    const float *const *rows;  /* [candidates], [dim] each */
+    int                 objects, candidates;
 };
 
 /* First all updates, then all asks. The lists are in host memory and may be freed after the
@@ -39,16 +39,16 @@ struct sac_looks_job {
     const struct sac_look_update *updates;
     const struct sac_look_ask    *asks;
     int                           update_count, ask_count;
-    /* Device memory, for each ask in turn [1 + objects, items]: the square of each row's length
-     * (objects are paired with rows of length 1 alone), then the distances, 0..2, to each object's
-     * nearest view. */
+    /* Device memory, for each ask in turn [1 + objects, candidates]: the square of each row's
+     * length (objects are paired with rows of length 1 alone), then the distances, 0..2, to each
+     * object's nearest view. */
     float *out;
 };
 
 /* Numbers of one ask's part of out. */
 SAC_ANYWHERE size_t sac_look_ask_out(const struct sac_look_ask *ask)
 {
-    return ((size_t)ask->objects + 1) * (size_t)ask->items;
+    return ((size_t)ask->objects + 1) * (size_t)ask->candidates;
 }
 
 /* ---- slots ---- */

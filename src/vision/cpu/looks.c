@@ -48,12 +48,12 @@ void sac_look_add(struct sac_look_slot *slot, struct sac_look_shape shape, const
 /* Returns where the next ask's numbers go. */
 static float *compare(struct sac_look_shape shape, const struct sac_look_ask *ask, float *out)
 {
-    for (int j = 0; j < ask->items; j++)
+    for (int j = 0; j < ask->candidates; j++)
         *out++ = sac_look_dot(ask->rows[j], ask->rows[j], shape.dim);
     for (int i = 0; i < ask->objects; i++) {
         struct sac_look_slot slot = sac_look_slot_of(ask->slots[i], shape.views_max);
         int                  view;
-        for (int j = 0; j < ask->items; j++)
+        for (int j = 0; j < ask->candidates; j++)
             *out++ = sac_look_nearest(&slot, shape, ask->rows[j], &view);
     }
     return out;

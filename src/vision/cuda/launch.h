@@ -106,7 +106,7 @@ cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows
 /* struct sac_look_ask with its lists put behind those of the asks before it. */
 struct cuda_look_ask {
     uint32_t slots, rows; /* first ones */
-    int32_t  objects, items;
+    int32_t  objects, candidates;
     uint64_t out; /* first number */
 };
 /* All lists in device memory. */

@@ -17,7 +17,7 @@ static struct places places_of(const struct sac_looks_job *job)
     size_t        slots = 0, rows = 0;
     for (int i = 0; i < job->ask_count; i++) {
         slots += (size_t)job->asks[i].objects;
-        rows += (size_t)job->asks[i].items;
+        rows += (size_t)job->asks[i].candidates;
     }
     at.rows = at.slots + slots * sizeof(void *);
     at.asks = at.rows + rows * sizeof(float *);
@@ -34,9 +34,9 @@ static size_t write_lists(const struct sac_looks_job *job, const struct places *
         memcpy(to + at->updates, job->updates, (size_t)job->update_count * sizeof *job->updates);
     for (int i = 0; i < job->ask_count; i++) {
         const struct sac_look_ask *ask = &job->asks[i];
-        const size_t               slots = (size_t)ask->objects, rows = (size_t)ask->items;
+        const size_t               slots = (size_t)ask->objects, rows = (size_t)ask->candidates;
         next.objects = ask->objects;
-        next.items = ask->items;
+        next.candidates = ask->candidates;
         if (slots)
             memcpy(to + at->slots + next.slots * sizeof(void *), ask->slots,
                    slots * sizeof(void *));

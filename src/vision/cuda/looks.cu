@@ -93,10 +93,10 @@ __global__ void __launch_bounds__(THREADS) compare(const cuda_looks_params p)
     const cuda_look_ask ask = p.asks[blockIdx.y];
     const int           pair = blockIdx.x * GROUPS + threadIdx.x / LANES;
     const group         g = own_group();
-    if (pair >= (ask.objects + 1) * ask.items)
+    if (pair >= (ask.objects + 1) * ask.candidates)
         return;
-    const int    object = pair / ask.items - 1;
-    const float *row = p.rows[ask.rows + pair % ask.items];
+    const int    object = pair / ask.candidates - 1;
+    const float *row = p.rows[ask.rows + pair % ask.candidates];
     float        out;
     if (object < 0) {
         out = dot(g, row, row, p.shape.dim);
