@@ -219,7 +219,7 @@ struct ready {
     struct sac_buffer       *in, *out, *residual, *scratch;
 };
 
-static void queue(const struct ready *r, struct sac_stream *stream)
+static void queue(const struct ready *r, struct sac_device_stream *stream)
 {
     void *in[SAC_OP_INPUTS_MAX] = {sac_buffer_data(r->in)},
          *out[SAC_OP_OUTPUTS_MAX] = {sac_buffer_data(r->out)};
@@ -229,7 +229,7 @@ static void queue(const struct ready *r, struct sac_stream *stream)
 }
 
 /* The least microseconds of one turn, of several in one graph. */
-static double time_of(const struct ready *r, struct sac_stream *stream, double expected_us)
+static double time_of(const struct ready *r, struct sac_device_stream *stream, double expected_us)
 {
     const int                turns = (int)SAC_CLAMP(500 / expected_us, 1.0, 40.0);
     struct sac_device_graph *graph = NULL;
@@ -330,7 +330,7 @@ static void make_node(struct node *n, const struct layer *l, int batch)
     must(op->shape(c));
 }
 
-static void measure_node(struct ready *r, struct node *n, struct sac_stream *stream,
+static void measure_node(struct ready *r, struct node *n, struct sac_device_stream *stream,
                          struct result *out)
 {
     struct sac_op_call           *c = &n->call;
@@ -361,7 +361,7 @@ static void measure_node(struct ready *r, struct node *n, struct sac_stream *str
     r->k->release(r->plan.state);
 }
 
-static void measure(const struct sac_kernel_provider *p, struct sac_stream *stream,
+static void measure(const struct sac_kernel_provider *p, struct sac_device_stream *stream,
                     const struct layer *l, int batch, struct result *out)
 {
     static struct gpu_weights weights;
@@ -425,7 +425,7 @@ static void write_json(const struct network *n, int batch, const struct result *
         fflush(json);
 }
 
-static void run_network(const struct sac_kernel_provider *p, struct sac_stream *stream,
+static void run_network(const struct sac_kernel_provider *p, struct sac_device_stream *stream,
                         const struct network *n, int batch)
 {
     static struct result results[LAYERS_MAX];
@@ -473,10 +473,10 @@ static void say_wrong(void *user, enum sac_log_level level, const char *message)
 int main(int argc, char **argv)
 {
     static void (*const makers[])(struct network *) = {yolox_s, resnet50_reid, deeplabv3};
-    static const int   batches[] = {1, 8, 32, 128};
-    const char        *wanted = "all";
-    int                batch = 0, words = 0;
-    struct sac_stream *stream = NULL;
+    static const int          batches[] = {1, 8, 32, 128};
+    const char               *wanted = "all";
+    int                       batch = 0, words = 0;
+    struct sac_device_stream *stream = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--likely") == 0)
             likely = true;

@@ -146,11 +146,11 @@ static sac_tensor *make_input(sac_device *dev, const struct sac_model_port *port
 /* ---- measuring ---- */
 
 struct bench {
-    sac_device        *dev;
-    sac_model         *model;
-    struct sac_stream *stream;
-    struct sac_event  *begin, *end; /* NULL: the host's clock */
-    sac_tensor        *in[PORTS_MAX], *out[PORTS_MAX];
+    sac_device               *dev;
+    sac_model                *model;
+    struct sac_device_stream *stream;
+    struct sac_event         *begin, *end; /* NULL: the host's clock */
+    sac_tensor               *in[PORTS_MAX], *out[PORTS_MAX];
 };
 
 static double seconds_of(struct bench *b, int runs)

@@ -21,8 +21,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /* The median, over repeats, of the seconds of one call when many are queued. */
-static double time_of(sac_device *dev, struct sac_stream *stream, void (*fn)(void *arg, int turn),
-                      void *arg)
+static double time_of(sac_device *dev, struct sac_device_stream *stream,
+                      void (*fn)(void *arg, int turn), void     *arg)
 {
     double seconds[REPEATS];
     for (int i = -2; i < REPEATS; i++) {
@@ -40,10 +40,10 @@ static double time_of(sac_device *dev, struct sac_stream *stream, void (*fn)(voi
 /* ---- a plain copy: the ceiling ---- */
 
 struct copy {
-    sac_device        *dev;
-    struct sac_stream *stream;
-    char              *from, *to;
-    size_t             bytes;
+    sac_device               *dev;
+    struct sac_device_stream *stream;
+    char                     *from, *to;
+    size_t                    bytes;
 };
 
 static void run_copy(void *arg, int turn)
@@ -53,7 +53,7 @@ static void run_copy(void *arg, int turn)
     must(c->dev->ops->copy(c->dev, c->stream, c->to, c->from, c->bytes, SAC_COPY_ON_DEVICE));
 }
 
-static double bandwidth(sac_device *dev, struct sac_stream *stream)
+static double bandwidth(sac_device *dev, struct sac_device_stream *stream)
 {
     struct sac_buffer *a = NULL, *b = NULL;
     struct copy        c = {dev, stream, NULL, NULL, (size_t)1 << 30};
@@ -71,7 +71,7 @@ static double bandwidth(sac_device *dev, struct sac_stream *stream)
 
 struct work {
     sac_device               *dev;
-    struct sac_stream        *stream;
+    struct sac_device_stream *stream;
     struct sac_preprocess     pre;
     struct sac_preprocess_job jobs[SETS][FRAMES]; /* more than the cache holds */
     sac_tensor               *out[SETS];
@@ -121,7 +121,7 @@ static double bytes_of(const struct work *w, int width, int height, size_t sampl
     return FRAMES * (in + out);
 }
 
-static void bench_preprocess(sac_device *dev, struct sac_stream *stream, double ceiling,
+static void bench_preprocess(sac_device *dev, struct sac_device_stream *stream, double ceiling,
                              enum sac_pixel_format format, int width, int height, int side,
                              enum sac_filter filter, enum sac_tensor_layout layout)
 {
@@ -165,11 +165,11 @@ static void bench_preprocess(sac_device *dev, struct sac_stream *stream, double 
 enum { SIDE = 640, CELLS = 8400, CLASSES = 80, COLUMNS = 5 + CLASSES, PEOPLE = 10, SEEN_BY = 8 };
 
 struct boxes {
-    sac_device            *dev;
-    struct sac_stream     *stream;
-    struct sac_detect_spec spec;
-    struct sac_fit_map     maps[FRAMES];
-    struct sac_buffer     *in[SETS], *out;
+    sac_device               *dev;
+    struct sac_device_stream *stream;
+    struct sac_detect_spec    spec;
+    struct sac_fit_map        maps[FRAMES];
+    struct sac_buffer        *in[SETS], *out;
 };
 
 static void run_detect(void *arg, int turn)
@@ -209,7 +209,7 @@ static void fill_output(uint16_t *row, uint32_t seed)
     }
 }
 
-static void bench_detect(sac_device *dev, struct sac_stream *stream, double ceiling)
+static void bench_detect(sac_device *dev, struct sac_device_stream *stream, double ceiling)
 {
     static struct boxes b;
     const size_t        bytes = (size_t)FRAMES * CELLS * COLUMNS * sizeof(uint16_t);
@@ -271,9 +271,9 @@ static void bench_detect(sac_device *dev, struct sac_stream *stream, double ceil
 
 int main(int argc, char **argv)
 {
-    sac_device        *dev = NULL;
-    struct sac_stream *stream = NULL;
-    const char        *name = "cuda";
+    sac_device               *dev = NULL;
+    struct sac_device_stream *stream = NULL;
+    const char               *name = "cuda";
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--json") == 0)
             json = true;

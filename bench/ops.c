@@ -113,14 +113,14 @@ static const struct bench_case cases[] = {
 };
 
 struct bench {
-    sac_device              *dev;
-    struct sac_stream       *stream;
-    const struct sac_kernel *kernel;
-    struct sac_node          node;
-    struct sac_op_call      *call;
-    struct sac_kernel_plan   plan;
-    sac_tensor              *in[IN_MAX], *out, *scratch;
-    void                    *in_at[SAC_OP_INPUTS_MAX], *out_at[SAC_OP_OUTPUTS_MAX];
+    sac_device               *dev;
+    struct sac_device_stream *stream;
+    const struct sac_kernel  *kernel;
+    struct sac_node           node;
+    struct sac_op_call       *call;
+    struct sac_kernel_plan    plan;
+    sac_tensor               *in[IN_MAX], *out, *scratch;
+    void                     *in_at[SAC_OP_INPUTS_MAX], *out_at[SAC_OP_OUTPUTS_MAX];
 };
 
 static sac_tensor *memory(struct bench *b, size_t bytes)
@@ -261,8 +261,8 @@ static const struct sac_kernel *kernel_of(sac_device *dev, const char *name)
 
 int main(int argc, char **argv)
 {
-    sac_device        *dev = NULL;
-    struct sac_stream *stream = NULL;
+    sac_device               *dev = NULL;
+    struct sac_device_stream *stream = NULL;
     must(sac_context_create(NULL, &ctx));
     must(sac_device_open(ctx, argc > 1 ? argv[1] : "cuda", NULL, &dev));
     if (dev->ops->host_memory) {

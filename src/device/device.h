@@ -22,7 +22,7 @@ struct sac_event; /* a point in a stream's work */
 struct sac_kernel_provider;
 struct sac_kernels;
 struct sac_operand;
-struct sac_stream; /* an ordered queue of work on a device; the CPU's runs at once */
+struct sac_device_stream; /* an ordered queue of work on a device; the CPU's runs at once */
 struct sac_vision_ops;
 
 enum sac_copy_kind { SAC_COPY_HOST_TO_DEVICE, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_ON_DEVICE };
@@ -81,25 +81,25 @@ struct sac_device_ops {
     sac_result (*host_alloc)(struct sac_device *dev, size_t bytes, void **out);
     void (*host_free)(struct sac_device *dev, void *p);
 
-    sac_result (*stream_create)(struct sac_device *dev, struct sac_stream **out);
+    sac_result (*stream_create)(struct sac_device *dev, struct sac_device_stream **out);
     /* The same for long work whose result is not needed soon: other streams have priority. */
-    sac_result (*stream_create_patient)(struct sac_device *dev, struct sac_stream **out);
-    void (*stream_destroy)(struct sac_stream **stream);
-    sac_result (*stream_wait)(struct sac_stream *stream); /* until all its work is done */
+    sac_result (*stream_create_patient)(struct sac_device *dev, struct sac_device_stream **out);
+    void (*stream_destroy)(struct sac_device_stream **stream);
+    sac_result (*stream_wait)(struct sac_device_stream *stream); /* until all its work is done */
     /* What is queued on the stream from now on begins after what is queued on the other by now. */
-    sac_result (*stream_after)(struct sac_device *dev, struct sac_stream *stream,
-                               struct sac_stream *other);
+    sac_result (*stream_after)(struct sac_device *dev, struct sac_device_stream *stream,
+                               struct sac_device_stream *other);
 
     /* Events. timed: elapsed may be asked for. One that was never recorded is behind everything. */
     sac_result (*event_create)(struct sac_device *dev, bool timed, struct sac_event **out);
     void (*event_destroy)(struct sac_event **event);
     /* Record it after the work queued on the stream so far. On a stream that is captured, it is
      * recorded after that work in each launch of the graph; to wait for it, wait for the launch. */
-    sac_result (*event_record)(struct sac_event *event, struct sac_stream *stream);
+    sac_result (*event_record)(struct sac_event *event, struct sac_device_stream *stream);
     /* The calling thread sleeps (it does not spin) until the stream has reached it. */
     sac_result (*event_wait)(struct sac_event *event);
     /* What is queued on the stream from now on begins after it. */
-    sac_result (*stream_wait_event)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*stream_wait_event)(struct sac_device *dev, struct sac_device_stream *stream,
                                     struct sac_event *event);
     /* Between two that have been waited for. */
     sac_result (*event_elapsed)(struct sac_event *begin, struct sac_event *end, int64_t *ns);
@@ -112,14 +112,15 @@ struct sac_device_ops {
     /* Decoders of libavcodec that work in this device's memory: fill its struct
      * AVCUDADeviceContext, which hwctx is; *stream is where they queue what completes a picture.
      * NULL: none does. */
-    sac_result (*video_context)(struct sac_device *dev, void *hwctx, struct sac_stream **stream);
+    sac_result (*video_context)(struct sac_device *dev, void *hwctx,
+                                struct sac_device_stream **stream);
 
     /* Only sac_device_copy and sac_device_copy_rows call these: they are the ledger's entry. NULL
      * stream: the default one, and the copy is done on return when the host is part of it. */
-    sac_result (*copy)(struct sac_device *dev, struct sac_stream *stream, void *dst,
+    sac_result (*copy)(struct sac_device *dev, struct sac_device_stream *stream, void *dst,
                        const void *src, size_t bytes, enum sac_copy_kind kind);
     /* NULL: row by row */
-    sac_result (*copy_rows)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*copy_rows)(struct sac_device *dev, struct sac_device_stream *stream,
                             const struct sac_copy_rows *rows, enum sac_copy_kind kind);
 
     /* What it computes on pictures and boxes. */
@@ -132,17 +133,17 @@ struct sac_device_ops {
     const struct sac_kernel_provider *const *providers;
     int                                      provider_count;
     /* An operand's numbers from one layout into another, or plainly copied; device memory. */
-    sac_result (*relayout)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*relayout)(struct sac_device *dev, struct sac_device_stream *stream,
                            const struct sac_operand *o, void *dst, int to, const void *src,
                            int from);
     /* Between begin and end nothing that is queued on the stream runs: it becomes a graph, which is
      * then launched as one. Only what is queued: no allocation, no wait, no copy from or to the
      * host. */
-    sac_result (*capture_begin)(struct sac_device *dev, struct sac_stream *stream);
-    sac_result (*capture_end)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*capture_begin)(struct sac_device *dev, struct sac_device_stream *stream);
+    sac_result (*capture_end)(struct sac_device *dev, struct sac_device_stream *stream,
                               struct sac_device_graph **out); /* also after a fault: out may be NULL
                                                                */
-    sac_result (*graph_launch)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*graph_launch)(struct sac_device *dev, struct sac_device_stream *stream,
                                struct sac_device_graph *graph);
     void (*graph_destroy)(struct sac_device *dev, struct sac_device_graph **graph);
 };
@@ -265,9 +266,9 @@ size_t sac_buffer_bytes(const struct sac_buffer *buf);
  * for a tensor's memory and for a frame's planes: those of a wrapped frame are returned to their
  * owner when the work is done, on any stream. A stream may only be destroyed when its work is
  * done. */
-void sac_buffer_used(struct sac_buffer *buf, struct sac_stream *stream);
-void sac_tensor_used(sac_tensor *t, struct sac_stream *stream);
-void sac_frame_used(const sac_frame *frame, struct sac_stream *stream);
+void sac_buffer_used(struct sac_buffer *buf, struct sac_device_stream *stream);
+void sac_tensor_used(sac_tensor *t, struct sac_device_stream *stream);
+void sac_frame_used(const sac_frame *frame, struct sac_device_stream *stream);
 /* Describe the contents, for the live list. */
 void sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc);
 /* Held for long on purpose (weights, arenas): the watcher does not report it as a leak. */
@@ -320,11 +321,11 @@ static inline sac_device *sac_device_apart(sac_device *dev)
 /* Every transfer between host and device, and every copy of frame data on a device, goes through
  * here. A copy between the host and a device that uses its memory is not counted. what: operation
  * and tensor or frame, for the sentence that strict mode fails with. */
-sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
-                           size_t bytes, enum sac_copy_kind kind, enum sac_copy_reason reason,
-                           const char *what);
+sac_result sac_device_copy(sac_device *dev, struct sac_device_stream *stream, void *dst,
+                           const void *src, size_t bytes, enum sac_copy_kind kind,
+                           enum sac_copy_reason reason, const char *what);
 /* The same for a rectangle of bytes. */
-sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
+sac_result sac_device_copy_rows(sac_device *dev, struct sac_device_stream *stream,
                                 const struct sac_copy_rows *rows, enum sac_copy_kind kind,
                                 enum sac_copy_reason reason, const char *what);
 /* For conversions that are not one plain copy (a scaler wrote the bytes): count, and obey
@@ -347,7 +348,7 @@ void       sac_frame_place(sac_frame *frame, uint8_t *at);
 void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own);
 /* Make the stream wait until the planes are complete. Everything that queues work on a frame calls
  * this first. */
-sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream);
+sac_result sac_frame_await(const sac_frame *frame, struct sac_device_stream *stream);
 
 /* sac_frame_copy (vision/image.c, as it may have to turn the picture) in its parts: whether the
  * frames' format, size and devices allow it, and the copy between planes that lie alike. */

@@ -210,7 +210,7 @@ void sac_frame_unref(sac_frame **frame_at)
     sac_device_release(dev);
 }
 
-void sac_frame_used(const sac_frame *frame, struct sac_stream *stream)
+void sac_frame_used(const sac_frame *frame, struct sac_device_stream *stream)
 {
     struct sac_frame_owner *owner = frame->owner;
     if (owner->buffer) {
@@ -238,7 +238,7 @@ void sac_frame_set_ready(sac_frame *frame, struct sac_event *event, bool own)
     frame->owner->ready_own = own;
 }
 
-sac_result sac_frame_await(const sac_frame *frame, struct sac_stream *stream)
+sac_result sac_frame_await(const sac_frame *frame, struct sac_device_stream *stream)
 {
     const struct sac_frame_owner *owner = frame->owner;
     sac_device                   *dev = frame->device;

@@ -59,9 +59,9 @@ static bool is_counted(const sac_device *dev, enum sac_copy_kind kind)
     return kind == SAC_COPY_ON_DEVICE || !dev->ops->host_memory;
 }
 
-sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
-                           size_t bytes, enum sac_copy_kind kind, enum sac_copy_reason reason,
-                           const char *what)
+sac_result sac_device_copy(sac_device *dev, struct sac_device_stream *stream, void *dst,
+                           const void *src, size_t bytes, enum sac_copy_kind kind,
+                           enum sac_copy_reason reason, const char *what)
 {
     if (bytes && (!dst || !src))
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: a copy of %zu bytes without an address", what,
@@ -72,7 +72,7 @@ sac_result sac_device_copy(sac_device *dev, struct sac_stream *stream, void *dst
     return res == SAC_OK && bytes ? dev->ops->copy(dev, stream, dst, src, bytes, kind) : res;
 }
 
-sac_result sac_device_copy_rows(sac_device *dev, struct sac_stream *stream,
+sac_result sac_device_copy_rows(sac_device *dev, struct sac_device_stream *stream,
                                 const struct sac_copy_rows *r, enum sac_copy_kind kind,
                                 enum sac_copy_reason reason, const char *what)
 {

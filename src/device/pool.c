@@ -426,7 +426,7 @@ size_t sac_buffer_bytes(const struct sac_buffer *buf)
     return buf->bytes;
 }
 
-void sac_buffer_used(struct sac_buffer *buf, struct sac_stream *stream)
+void sac_buffer_used(struct sac_buffer *buf, struct sac_device_stream *stream)
 {
     if (!stream)
         return;

@@ -143,7 +143,7 @@ void sac_tensor_unref(sac_tensor **t_at)
     sac_device_release(dev);
 }
 
-void sac_tensor_used(sac_tensor *t, struct sac_stream *stream)
+void sac_tensor_used(sac_tensor *t, struct sac_device_stream *stream)
 {
     while (t->base)
         t = t->base;

@@ -10,7 +10,7 @@ static void wait_for(struct sac_device *dev, struct sac_use *use)
 
 /* The stream's own place, else one that is free by now, else NULL. */
 static struct sac_use *find_place(struct sac_device *dev, struct sac_uses *uses,
-                                  const struct sac_stream *stream)
+                                  const struct sac_device_stream *stream)
 {
     struct sac_use *found = NULL;
     for (int i = 0; i < SAC_USES_MAX; i++) {
@@ -25,7 +25,7 @@ static struct sac_use *find_place(struct sac_device *dev, struct sac_uses *uses,
     return found;
 }
 
-void sac_uses_add(struct sac_device *dev, struct sac_uses *uses, struct sac_stream *stream)
+void sac_uses_add(struct sac_device *dev, struct sac_uses *uses, struct sac_device_stream *stream)
 {
     if (dev->ops->host_memory) /* its work is done when the call returns */
         return;

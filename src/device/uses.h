@@ -9,14 +9,14 @@ enum { SAC_USES_MAX = 4 }; /* streams at once; one more waits for the first to b
 
 struct sac_uses {
     struct sac_use {
-        const struct sac_stream *stream; /* only compared: it may be destroyed by now */
-        struct sac_event        *behind; /* recorded after the work; kept for reuse */
-        bool                     pending;
+        const struct sac_device_stream *stream; /* only compared: it may be destroyed by now */
+        struct sac_event               *behind; /* recorded after the work; kept for reuse */
+        bool                            pending;
     } use[SAC_USES_MAX];
 };
 
 /* What is queued on the stream by now works with it. */
-void sac_uses_add(struct sac_device *dev, struct sac_uses *uses, struct sac_stream *stream);
+void sac_uses_add(struct sac_device *dev, struct sac_uses *uses, struct sac_device_stream *stream);
 bool sac_uses_done(struct sac_device *dev, struct sac_uses *uses);
 void sac_uses_wait(struct sac_device *dev, struct sac_uses *uses);
 void sac_uses_finish(struct sac_device *dev, struct sac_uses *uses); /* does not wait */

@@ -33,15 +33,15 @@ struct sac_marks {
 };
 
 struct sac_buckets {
-    sac_device           *dev;
-    sac_model            *model;
-    struct sac_preprocess pre;
-    struct sac_feed       feed;
-    struct sac_stream    *stream; /* all runs are on it */
-    enum sac_memory_use   use;    /* of the inputs */
-    const char           *owner;  /* of the tensors, for the live list */
-    int                   count;
-    struct sac_bucket     list[SAC_BUCKETS_MAX]; /* from the smallest */
+    sac_device               *dev;
+    sac_model                *model;
+    struct sac_preprocess     pre;
+    struct sac_feed           feed;
+    struct sac_device_stream *stream; /* all runs are on it */
+    enum sac_memory_use       use;    /* of the inputs */
+    const char               *owner;  /* of the tensors, for the live list */
+    int                       count;
+    struct sac_bucket         list[SAC_BUCKETS_MAX]; /* from the smallest */
 };
 
 /* feed: NULL where the pixels are all. batch_max: images of one run. owner lives as long; the

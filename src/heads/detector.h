@@ -77,15 +77,15 @@ struct sac_detector {
     struct sac_event          *anchor; /* passed at anchor_ns of the host's clock; NULL: never */
     int64_t                    anchor_ns;
     /* Boxes. */
-    struct sac_detect_spec  spec;
-    bool                    laid_out;       /* spec is known */
-    int                     boxes_max;      /* of an image */
-    size_t                  boxes_expected; /* in a hundred images */
-    struct sac_stream      *fetch;   /* for those beyond the expected, beside the next batch */
-    bool                    on_host; /* a plug-in decodes, or the device has no room */
-    bool                    said;    /* that outputs are copied for it */
-    sac_device             *host;    /* that has the room; NULL: not needed yet */
-    struct sac_head_outputs outputs; /* on the host */
+    struct sac_detect_spec    spec;
+    bool                      laid_out;       /* spec is known */
+    int                       boxes_max;      /* of an image */
+    size_t                    boxes_expected; /* in a hundred images */
+    struct sac_device_stream *fetch;   /* for those beyond the expected, beside the next batch */
+    bool                      on_host; /* a plug-in decodes, or the device has no room */
+    bool                      said;    /* that outputs are copied for it */
+    sac_device               *host;    /* that has the room; NULL: not needed yet */
+    struct sac_head_outputs   outputs; /* on the host */
 };
 
 /* detector_classes.c: list as params.classes. */

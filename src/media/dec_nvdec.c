@@ -21,8 +21,8 @@ enum {
 };
 
 struct state {
-    struct sac_stream   *stream; /* the device's, on which pictures are completed */
-    struct sac_surfaces *surfaces;
+    struct sac_device_stream *stream; /* the device's, on which pictures are completed */
+    struct sac_surfaces      *surfaces;
     struct sac_uploader *round_trip; /* with params.round_trip: each picture to the host and back */
     sac_result           refusal;    /* SAC_OK: none */
     char                 why[320];

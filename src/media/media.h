@@ -270,7 +270,7 @@ sac_result sac_surfaces_wait(struct sac_surfaces *surfaces, atomic_int *cancelle
 /* Takes the picture's reference. The picture is complete after the work queued on the stream so
  * far; the frame's planes are desc's. */
 sac_result sac_surfaces_lend(struct sac_surfaces *surfaces, AVFrame *picture, const sac_frame *desc,
-                             struct sac_stream *stream, sac_frame **out);
+                             struct sac_device_stream *stream, sac_frame **out);
 
 /* ---- upload.c: host pictures copied to frames on a GPU ---- */
 
@@ -292,7 +292,7 @@ sac_result sac_upload_end(struct sac_uploader *up, const sac_frame *staging, sac
 /* Copy a surface to the host and back, for comparison. desc's planes are the surface's, complete
  * after the work queued on the stream `after`. Takes the surface's reference. */
 sac_result sac_upload_round_trip(struct sac_uploader *up, AVFrame *surface, const sac_frame *desc,
-                                 struct sac_stream *after, sac_frame **out);
+                                 struct sac_device_stream *after, sac_frame **out);
 
 /* ---- adopt.c: FFmpeg's pictures as our frames ---- */
 
@@ -370,14 +370,14 @@ struct sac_encoder_setup {
 };
 /* download.c: zero-initialise. */
 struct sac_download {
-    sac_device        *dev; /* NULL: not open */
-    struct sac_stream *stream;
-    struct sac_event  *done;
-    sac_frame         *fitted; /* a frame converted to the encoder's layout */
-    sac_frame          host;   /* the frame being copied, if memory is set */
-    struct sac_buffer *memory;
-    sac_frame         *reading;  /* the frame that it is copied from; or NULL */
-    struct sac_spares  pictures; /* on the host */
+    sac_device               *dev; /* NULL: not open */
+    struct sac_device_stream *stream;
+    struct sac_event         *done;
+    sac_frame                *fitted; /* a frame converted to the encoder's layout */
+    sac_frame                 host;   /* the frame being copied, if memory is set */
+    struct sac_buffer        *memory;
+    sac_frame                *reading;  /* the frame that it is copied from; or NULL */
+    struct sac_spares         pictures; /* on the host */
 };
 sac_result sac_download_open(struct sac_download *down, sac_device *dev, int width, int height);
 void       sac_download_close(struct sac_download *down); /* half-built too */

@@ -18,8 +18,8 @@ bool sac_nvenc_is(const char *encoder)
 /* An empty pool: the pictures are our frames. */
 static AVBufferRef *frames_for(sac_device *dev, int width, int height)
 {
-    AVBufferRef       *gpu = av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA), *ref = NULL;
-    struct sac_stream *stream = NULL;
+    AVBufferRef              *gpu = av_hwdevice_ctx_alloc(AV_HWDEVICE_TYPE_CUDA), *ref = NULL;
+    struct sac_device_stream *stream = NULL;
     if (!gpu)
         return NULL;
     void *hwctx = ((AVHWDeviceContext *)(void *)gpu->data)->hwctx;

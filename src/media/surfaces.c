@@ -174,7 +174,7 @@ static sac_result surface_create(struct sac_surfaces *s, struct surface **out)
 }
 
 sac_result sac_surfaces_lend(struct sac_surfaces *s, AVFrame *picture, const sac_frame *desc,
-                             struct sac_stream *stream, sac_frame **out)
+                             struct sac_device_stream *stream, sac_frame **out)
 {
     struct surface *one = take_unused(s);
     sac_frame      *frame = NULL;

@@ -15,13 +15,13 @@ struct slot {
 };
 
 struct sac_uploader {
-    sac_device        *dev;
-    struct sac_stream *stream;
-    char               what[200]; /* for strict mode's sentence */
-    struct slot        slot[SLOTS];
-    int                next;
-    struct sac_spares  frames; /* what they are copied to */
-    int                frame_count;
+    sac_device               *dev;
+    struct sac_device_stream *stream;
+    char                      what[200]; /* for strict mode's sentence */
+    struct slot               slot[SLOTS];
+    int                       next;
+    struct sac_spares         frames; /* what they are copied to */
+    int                       frame_count;
 };
 
 static sac_result slot_init(sac_device *dev, struct slot *slot)
@@ -154,7 +154,7 @@ sac_result sac_upload_end(struct sac_uploader *up, const sac_frame *staging, sac
 }
 
 sac_result sac_upload_round_trip(struct sac_uploader *up, AVFrame *surface, const sac_frame *desc,
-                                 struct sac_stream *after, sac_frame **out)
+                                 struct sac_device_stream *after, sac_frame **out)
 {
     struct sac_plane_layout plane[SAC_PLANES_MAX];
     const int               n = sac_frame_stored_planes(desc, plane);

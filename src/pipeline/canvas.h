@@ -7,8 +7,8 @@
 #include <saccade/image.h>
 
 struct sac_canvas {
-    sac_device        *dev;
-    struct sac_stream *stream;
+    sac_device               *dev;
+    struct sac_device_stream *stream;
     struct {
         sac_frame        *frame;
         struct sac_event *drawn;

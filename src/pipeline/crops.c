@@ -34,13 +34,13 @@ struct view {
 };
 
 struct crops {
-    struct sac_output  base;
-    sac_context       *ctx;
-    struct sac_job    *job;
-    struct sac_stream *stream;
-    const char        *folder; /* the parameters' */
-    struct view       *views;  /* [count], by rising id */
-    size_t             count, capacity, held;
+    struct sac_output         base;
+    sac_context              *ctx;
+    struct sac_job           *job;
+    struct sac_device_stream *stream;
+    const char               *folder; /* the parameters' */
+    struct view              *views;  /* [count], by rising id */
+    size_t                    count, capacity, held;
 };
 
 /* ---- files ---- */

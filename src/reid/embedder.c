@@ -240,9 +240,9 @@ sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames
                               const struct sac_detection *boxes, int n, bool wait,
                               struct sac_features **out)
 {
-    struct sac_features *f = NULL;
-    struct sac_stream   *stream = emb->buckets.stream;
-    sac_result           res = make_jobs(emb, frames, boxes, n);
+    struct sac_features      *f = NULL;
+    struct sac_device_stream *stream = emb->buckets.stream;
+    sac_result                res = make_jobs(emb, frames, boxes, n);
     if (res == SAC_OK)
         res = take_room(emb, n, wait, &f);
     if (res == SAC_OK)

@@ -8,8 +8,9 @@
 enum { ANSWER_BYTES = 2 << 20, LIST_BYTES = 192 << 10 };
 
 struct sac_wave {
-    sac_device        *dev;
-    struct sac_stream *stream; /* created when the device is first needed, like the next fields */
+    sac_device               *dev;
+    struct sac_device_stream *stream; /* created when the device is first needed, like the next
+                                         fields */
     /* on the device, and their host copy: moves, then distances */
     struct sac_buffer *answers, *host;
     bool is_new; /* answers: memory that no stream but the device's own may touch yet */

@@ -57,7 +57,7 @@ bool sac_detect_has_room(const sac_device *dev, const struct sac_detect_spec *s)
     return dev->ops->detect_cells_max == 0 || s->cells <= dev->ops->detect_cells_max;
 }
 
-sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
+sac_result sac_detect_run(sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_detect_spec *s, const void *const *tensors,
                           const struct sac_fit_map *maps, int n, void *out)
 {
@@ -78,7 +78,7 @@ sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
     return res;
 }
 
-static sac_result copy_boxes(sac_device *dev, struct sac_stream *stream, void *host,
+static sac_result copy_boxes(sac_device *dev, struct sac_device_stream *stream, void *host,
                              const void *out, size_t begin, size_t end)
 {
     return sac_device_copy(dev, stream, (char *)host + begin, (const char *)out + begin,
@@ -107,14 +107,14 @@ static sac_result take(sac_device *dev, const int32_t *count, const struct sac_d
     return SAC_OK;
 }
 
-sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream,
+sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_device_stream *stream,
                                   const struct sac_detect_spec *s, const void *out, int n,
                                   size_t expected, void *host)
 {
     return copy_boxes(dev, stream, host, out, 0, bytes_of(s, n, expected));
 }
 
-sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream,
+sac_result sac_detect_fetch_end(sac_device *dev, struct sac_device_stream *stream,
                                 const struct sac_detect_spec *s, const void *out, int n,
                                 size_t *expected, void *host, struct sac_detections *found)
 {
@@ -139,7 +139,7 @@ sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream,
     return res;
 }
 
-sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream,
+sac_result sac_detect_fetch(sac_device *dev, struct sac_device_stream *stream,
                             const struct sac_detect_spec *s, const void *out, int n,
                             struct sac_detections *found)
 {

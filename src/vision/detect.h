@@ -438,7 +438,7 @@ bool sac_detect_has_room(const sac_device *dev, const struct sac_detect_spec *s)
  * maps     [n], host: where each source lies in the input.
  * out      device memory of sac_detect_out_bytes.
  * Errors   SAC_ERR_UNSUPPORTED for more cells than there is room for, and for other numbers. */
-sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
+sac_result sac_detect_run(sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_detect_spec *s, const void *const *tensors,
                           const struct sac_fit_map *maps, int n, void *out);
 /* The lists of n images to the host, when the stream has come to it: a few hundred bytes an image.
@@ -446,14 +446,14 @@ sac_result sac_detect_run(sac_device *dev, struct sac_stream *stream,
  * reached it, reads the lists, after a second copy (and a wait) if there were more, on any stream
  * that has no other work. expected boxes of all images together; end corrects it for the next call.
  * host     of sac_host_buffer_create, sac_detect_out_bytes long. */
-sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_stream *stream,
+sac_result sac_detect_fetch_begin(sac_device *dev, struct sac_device_stream *stream,
                                   const struct sac_detect_spec *s, const void *out, int n,
                                   size_t expected, void *host);
-sac_result sac_detect_fetch_end(sac_device *dev, struct sac_stream *stream,
+sac_result sac_detect_fetch_end(sac_device *dev, struct sac_device_stream *stream,
                                 const struct sac_detect_spec *s, const void *out, int n,
                                 size_t *expected, void *host, struct sac_detections *found);
 /* Both, with the wait between them. */
-sac_result sac_detect_fetch(sac_device *dev, struct sac_stream *stream,
+sac_result sac_detect_fetch(sac_device *dev, struct sac_device_stream *stream,
                             const struct sac_detect_spec *s, const void *out, int n,
                             struct sac_detections *found);
 #endif

@@ -8,7 +8,7 @@ static sac_result check(sac_device *dev, int rows, int dim)
     return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "embeddings: %d rows of %d numbers", rows, dim);
 }
 
-sac_result sac_embed_normalise(sac_device *dev, struct sac_stream *stream, const void *in,
+sac_result sac_embed_normalise(sac_device *dev, struct sac_device_stream *stream, const void *in,
                                enum sac_dtype dtype, int rows, int dim, float *out)
 {
     sac_result res = check(dev, rows, dim);

@@ -19,7 +19,7 @@ static inline float sac_embed_scale(double square)
 
 /* rows of `dim` numbers (in: SAC_F32 or SAC_F16) to rows of length 1, in device memory; in and out
  * may be the same when both are float32. */
-sac_result sac_embed_normalise(sac_device *dev, struct sac_stream *stream, const void *in,
+sac_result sac_embed_normalise(sac_device *dev, struct sac_device_stream *stream, const void *in,
                                enum sac_dtype dtype, int rows, int dim, float *out);
 
 #endif

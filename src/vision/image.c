@@ -113,7 +113,7 @@ static sac_result check_jobs(sac_device *dev, const struct sac_preprocess *pre,
     return res;
 }
 
-sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
+sac_result sac_preprocess_run_on(sac_device *dev, struct sac_device_stream *stream,
                                  const struct sac_preprocess     *pre,
                                  const struct sac_preprocess_job *jobs, int n, sac_tensor *dst)
 {
@@ -157,7 +157,7 @@ static sac_result count_conversion(const sac_frame *dst, enum sac_copy_reason re
     return sac_device_count_copy(dst->device, bytes, reason, what);
 }
 
-sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src,
+sac_result sac_frame_convert_on(struct sac_device_stream *stream, const sac_frame *src,
                                 enum sac_filter filter, sac_frame *dst, enum sac_copy_reason reason,
                                 const char *what)
 {
@@ -233,7 +233,7 @@ static sac_result check_shape(sac_context *ctx, const struct sac_shape *s, int i
     return SAC_OK;
 }
 
-sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame,
+sac_result sac_frame_draw_on(struct sac_device_stream *stream, sac_frame *frame,
                              const struct sac_shape *shapes, int n)
 {
     sac_device *dev = frame->device;

@@ -11,7 +11,7 @@
 #include "vision/sample.h"
 
 struct sac_device;
-struct sac_stream;
+struct sac_device_stream;
 
 struct sac_look_shape {
     int dim, views_max;

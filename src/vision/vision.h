@@ -24,41 +24,41 @@ struct sac_looks_job;
 struct sac_vision_ops {
     /* Frames of a device with host_memory are upright; the others read through the orientation.
      * What is written to is upright everywhere. */
-    sac_result (*preprocess)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*preprocess)(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_preprocess     *pre,
                              const struct sac_preprocess_job *jobs, int n, void *dst);
-    sac_result (*convert)(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
-                          enum sac_filter filter, sac_frame *dst);
-    sac_result (*draw)(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
+    sac_result (*convert)(struct sac_device *dev, struct sac_device_stream *stream,
+                          const sac_frame *src, enum sac_filter filter, sac_frame *dst);
+    sac_result (*draw)(struct sac_device *dev, struct sac_device_stream *stream, sac_frame *frame,
                        const struct sac_shape *shapes, int n);
     /* See detect.h. */
-    sac_result (*detect)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*detect)(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_detect_spec *spec, const void *const *tensors,
                          const struct sac_fit_map *maps, int n, void *out);
     /* See embed.h. */
-    sac_result (*normalise)(struct sac_device *dev, struct sac_stream *stream, const void *in,
-                            enum sac_dtype dtype, int rows, int dim, float *out);
+    sac_result (*normalise)(struct sac_device *dev, struct sac_device_stream *stream,
+                            const void *in, enum sac_dtype dtype, int rows, int dim, float *out);
     /* See looks.h. */
-    sac_result (*looks)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*looks)(struct sac_device *dev, struct sac_device_stream *stream,
                         const struct sac_looks_job *job);
     /* See camera.h; jobs in host memory, out [n] in the device's. NULL: none. */
-    sac_result (*camera)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*camera)(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
     /* Memory for the work on many frames of such a size at once, so that the first ones find it.
      * NULL: it needs none. */
-    sac_result (*camera_reserve)(struct sac_device *dev, struct sac_stream *stream,
+    sac_result (*camera_reserve)(struct sac_device *dev, struct sac_device_stream *stream,
                                  const struct sac_camera_pyramid *like);
 };
 
 /* The public functions of saccade/image.h on a stream. The tensor is the caller's to keep until its
  * work is done; a conversion is counted under the reason. */
-sac_result sac_preprocess_run_on(sac_device *dev, struct sac_stream *stream,
+sac_result sac_preprocess_run_on(sac_device *dev, struct sac_device_stream *stream,
                                  const struct sac_preprocess     *pre,
                                  const struct sac_preprocess_job *jobs, int n, sac_tensor *dst);
-sac_result sac_frame_convert_on(struct sac_stream *stream, const sac_frame *src,
+sac_result sac_frame_convert_on(struct sac_device_stream *stream, const sac_frame *src,
                                 enum sac_filter filter, sac_frame *dst, enum sac_copy_reason reason,
                                 const char *what);
-sac_result sac_frame_draw_on(struct sac_stream *stream, sac_frame *frame,
+sac_result sac_frame_draw_on(struct sac_device_stream *stream, sac_frame *frame,
                              const struct sac_shape *shapes, int n);
 
 #endif

@@ -178,11 +178,11 @@ static void streams_wait_for_each_other(void **state)
 {
     (void)state;
     enum { BYTES = 64 << 20, ROUNDS = 20 };
-    sac_device            *dev = gpu_open(NULL);
-    struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {BYTES}};
-    sac_tensor            *a = NULL, *b = NULL;
-    struct sac_stream     *one = NULL, *two = NULL;
-    uint8_t               *host = sac_calloc(BYTES, 1);
+    sac_device               *dev = gpu_open(NULL);
+    struct sac_tensor_desc    desc = {.dtype = SAC_U8, .rank = 1, .shape = {BYTES}};
+    sac_tensor               *a = NULL, *b = NULL;
+    struct sac_device_stream *one = NULL, *two = NULL;
+    uint8_t                  *host = sac_calloc(BYTES, 1);
     assert_non_null(host);
     assert_sac_ok(sac_tensor_create(dev, &desc, "a", &a));
     assert_sac_ok(sac_tensor_create(dev, &desc, "b", &b));
@@ -217,12 +217,12 @@ static void events_measure_and_wait(void **state)
 {
     (void)state;
     enum { BYTES = 256 << 20, ROUNDS = 50 };
-    sac_device            *dev = gpu_open(NULL);
-    struct sac_tensor_desc desc = {.dtype = SAC_U8, .rank = 1, .shape = {BYTES}};
-    sac_tensor            *a = NULL, *b = NULL;
-    struct sac_stream     *stream = NULL;
-    struct sac_event      *begin = NULL, *end = NULL;
-    int64_t                ns = 0;
+    sac_device               *dev = gpu_open(NULL);
+    struct sac_tensor_desc    desc = {.dtype = SAC_U8, .rank = 1, .shape = {BYTES}};
+    sac_tensor               *a = NULL, *b = NULL;
+    struct sac_device_stream *stream = NULL;
+    struct sac_event         *begin = NULL, *end = NULL;
+    int64_t                   ns = 0;
     assert_sac_ok(sac_tensor_create(dev, &desc, "a", &a));
     assert_sac_ok(sac_tensor_create(dev, &desc, "b", &b));
     assert_sac_ok(dev->ops->stream_create_patient(dev, &stream));
@@ -275,9 +275,9 @@ static void open_use_and_close(void)
 {
     struct sac_device_params params = sac_device_params_default();
     params.threads = 1;
-    sac_device        *dev = gpu_open(&params);
-    struct sac_stream *stream = NULL;
-    sac_frame         *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 360};
+    sac_device               *dev = gpu_open(&params);
+    struct sac_device_stream *stream = NULL;
+    sac_frame *frame = NULL, desc = {.format = SAC_PIXEL_NV12, .width = 640, .height = 360};
     assert_sac_ok(dev->ops->stream_create(dev, &stream));
     assert_sac_ok(sac_frame_create(dev, &desc, &frame));
     dev->ops->stream_destroy(&stream);

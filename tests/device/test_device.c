@@ -55,9 +55,9 @@ static void counts_references(void **state)
 static void runs_work_in_order_on_a_stream(void **state)
 {
     (void)state;
-    sac_device        *dev = NULL;
-    struct sac_stream *stream = NULL;
-    char               src[4] = "abc", dst[4] = "";
+    sac_device               *dev = NULL;
+    struct sac_device_stream *stream = NULL;
+    char                      src[4] = "abc", dst[4] = "";
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
     assert_sac_ok(dev->ops->stream_create(dev, &stream));
     assert_sac_ok(
@@ -111,10 +111,10 @@ static void what_it_holds_for_itself_goes_before_the_pool(void **state)
 static void events_tell_the_time_between_them(void **state)
 {
     (void)state;
-    sac_device        *dev = NULL;
-    struct sac_stream *stream = NULL;
-    struct sac_event  *begin = NULL, *end = NULL;
-    int64_t            ns = 0, started;
+    sac_device               *dev = NULL;
+    struct sac_device_stream *stream = NULL;
+    struct sac_event         *begin = NULL, *end = NULL;
+    int64_t                   ns = 0, started;
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &dev));
     assert_sac_ok(dev->ops->stream_create_patient(dev, &stream));
     assert_sac_ok(dev->ops->event_create(dev, true, &begin));

@@ -103,7 +103,7 @@ static void nothing_stays_with_the_card(void **state)
     draw_much(outer); /* a kernel that is loaded stays with the process */
     assert_sac_ok(outer->ops->memory_info(outer, &before, &total));
     for (int i = 0; i < 20; i++) {
-        struct sac_stream *stream = NULL;
+        struct sac_device_stream *stream = NULL;
         dev = gpu_open(NULL);
         sac_tensor *t = bytes_on(dev, 64 * MIB, "test");
         assert_sac_ok(dev->ops->stream_create(dev, &stream));
@@ -141,7 +141,7 @@ static void idle_blocks_go_by_frames(void **state)
 /* ---- streams ---- */
 
 /* Keep a stream busy for some milliseconds. */
-static void load(sac_device *dev, struct sac_stream *stream, sac_tensor *a, sac_tensor *b)
+static void load(sac_device *dev, struct sac_device_stream *stream, sac_tensor *a, sac_tensor *b)
 {
     const size_t bytes = (size_t)sac_tensor_desc_bytes(sac_tensor_describe(a));
     for (int i = 0; i < 24; i++)
@@ -152,7 +152,7 @@ static void load(sac_device *dev, struct sac_stream *stream, sac_tensor *a, sac_
 /* On another stream, behind much work, a buffer is copied; it is released at once, and whoever gets
  * memory of its size meanwhile writes something else there. Returns how many bytes of the copy are
  * wrong. */
-static int spoiled(sac_device *dev, struct sac_stream *stream, sac_tensor *big[2], bool told,
+static int spoiled(sac_device *dev, struct sac_device_stream *stream, sac_tensor *big[2], bool told,
                    bool *same)
 {
     enum { BYTES = 4 * MIB };
@@ -187,8 +187,8 @@ static int spoiled(sac_device *dev, struct sac_stream *stream, sac_tensor *big[2
 static void a_buffer_is_not_handed_out_while_a_stream_reads_it(void **state)
 {
     (void)state;
-    sac_device        *dev = gpu_open(NULL);
-    struct sac_stream *stream = NULL;
+    sac_device               *dev = gpu_open(NULL);
+    struct sac_device_stream *stream = NULL;
     sac_tensor *big[2] = {bytes_on(dev, (int64_t)GIB, "load"), bytes_on(dev, (int64_t)GIB, "load")};
     bool        same;
     assert_sac_ok(dev->ops->stream_create(dev, &stream));

@@ -8,16 +8,16 @@
 
 /* ---- the device: a stream is how much was queued, and how much of that is done ---- */
 
-struct sac_stream {
+struct sac_device_stream {
     int queued, done;
 };
 struct sac_event {
-    struct sac_stream *stream;
-    int                behind;
+    struct sac_device_stream *stream;
+    int                       behind;
 };
 
-static struct sac_stream own;
-static int               waits, events;
+static struct sac_device_stream own;
+static int                      waits, events;
 
 static sac_result event_create(struct sac_device *dev, bool timed, struct sac_event **out)
 {
@@ -34,7 +34,7 @@ static void event_destroy(struct sac_event **event)
     *event = NULL;
 }
 
-static sac_result event_record(struct sac_event *event, struct sac_stream *stream)
+static sac_result event_record(struct sac_event *event, struct sac_device_stream *stream)
 {
     event->stream = stream ? stream : &own;
     event->behind = event->stream->queued;
@@ -53,7 +53,7 @@ static sac_result event_wait(struct sac_event *event)
     return SAC_OK;
 }
 
-static sac_result stream_wait(struct sac_stream *stream)
+static sac_result stream_wait(struct sac_device_stream *stream)
 {
     stream->done = stream->queued;
     return SAC_OK;
@@ -73,7 +73,7 @@ static sac_device *open_fake(const struct sac_device_params *params)
     ops.stream_wait = stream_wait;
     assert_sac_ok(sac_device_open(test_context(), "cpu", params, &dev));
     dev->ops = &ops;
-    own = (struct sac_stream){0};
+    own = (struct sac_device_stream){0};
     waits = events = 0;
     return dev;
 }
@@ -96,10 +96,10 @@ static struct sac_buffer *take(sac_device *dev, size_t bytes)
 static void a_buffer_in_use_is_not_handed_out(void **state)
 {
     (void)state;
-    struct sac_stream  s = {.queued = 1};
-    sac_device        *dev = open_fake(NULL);
-    struct sac_buffer *a = take(dev, 1000);
-    const void        *first = sac_buffer_data(a);
+    struct sac_device_stream s = {.queued = 1};
+    sac_device              *dev = open_fake(NULL);
+    struct sac_buffer       *a = take(dev, 1000);
+    const void              *first = sac_buffer_data(a);
     sac_buffer_used(a, &s);
     sac_buffer_unref(&a);
     struct sac_buffer *b = take(dev, 1000);
@@ -135,12 +135,12 @@ static void all_streams_must_be_done(void **state)
 {
     (void)state;
     enum { STREAMS = SAC_USES_MAX + 2 };
-    struct sac_stream  s[STREAMS];
-    sac_device        *dev = open_fake(NULL);
-    struct sac_buffer *a = take(dev, 1000), *b = NULL;
-    const void        *first = sac_buffer_data(a);
+    struct sac_device_stream s[STREAMS];
+    sac_device              *dev = open_fake(NULL);
+    struct sac_buffer       *a = take(dev, 1000), *b = NULL;
+    const void              *first = sac_buffer_data(a);
     for (int i = 0; i < STREAMS; i++) {
-        s[i] = (struct sac_stream){.queued = 1};
+        s[i] = (struct sac_device_stream){.queued = 1};
         sac_buffer_used(a, &s[i]);
     }
     assert_int_equal(waits, STREAMS - SAC_USES_MAX);
@@ -167,10 +167,10 @@ static void over_the_budget_it_waits_for_the_oldest(void **state)
     (void)state;
     struct sac_device_params params = sac_device_params_default();
     params.memory_limit_bytes = 2048;
-    struct sac_stream  s = {0};
-    sac_device        *dev = open_fake(&params);
-    struct sac_buffer *a = take(dev, 1000), *b = take(dev, 1000);
-    const void        *first = sac_buffer_data(a);
+    struct sac_device_stream s = {0};
+    sac_device              *dev = open_fake(&params);
+    struct sac_buffer       *a = take(dev, 1000), *b = take(dev, 1000);
+    const void              *first = sac_buffer_data(a);
     s.queued = 1;
     sac_buffer_used(a, &s);
     sac_buffer_unref(&a);
@@ -262,8 +262,8 @@ static void wrapped_memory_goes_back_when_the_work_is_done(void **state)
 static void a_views_buffer_is_meant(void **state)
 {
     (void)state;
-    struct sac_stream      s = {.queued = 1};
-    struct sac_tensor_desc whole = {.dtype = SAC_U8, .rank = 1, .shape = {1000}},
+    struct sac_device_stream s = {.queued = 1};
+    struct sac_tensor_desc   whole = {.dtype = SAC_U8, .rank = 1, .shape = {1000}},
                            part = {.dtype = SAC_U8, .rank = 1, .shape = {10}};
     sac_device *dev = open_fake(NULL);
     sac_tensor *t = NULL, *view = NULL;

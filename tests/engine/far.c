@@ -80,7 +80,7 @@ struct far_work {
 static struct far_work *list;
 static size_t           list_count, list_cap, list_done;
 
-struct sac_stream {
+struct sac_device_stream {
     struct sac_device *dev;
     bool               capturing;
     struct far_work   *captured;
@@ -95,7 +95,7 @@ struct sac_device_graph {
     size_t           count;
 };
 
-static void queue(struct sac_stream *stream, const struct far_work *w)
+static void queue(struct sac_device_stream *stream, const struct far_work *w)
 {
     struct far_work **items = stream && stream->capturing ? &stream->captured : &list;
     size_t           *count = stream && stream->capturing ? &stream->count : &list_count;
@@ -112,21 +112,21 @@ static void run_until(size_t end)
     }
 }
 
-static sac_result far_stream_create(struct sac_device *dev, struct sac_stream **out)
+static sac_result far_stream_create(struct sac_device *dev, struct sac_device_stream **out)
 {
-    *out = sac_new(struct sac_stream);
+    *out = sac_new(struct sac_device_stream);
     (*out)->dev = dev;
     return SAC_OK;
 }
 
-static void far_stream_destroy(struct sac_stream **stream)
+static void far_stream_destroy(struct sac_device_stream **stream)
 {
     sac_free((*stream)->captured);
     sac_free(*stream);
     *stream = NULL;
 }
 
-static sac_result far_stream_wait(struct sac_stream *stream)
+static sac_result far_stream_wait(struct sac_device_stream *stream)
 {
     assert_non_null(stream);
     assert_false(stream->capturing);
@@ -134,8 +134,8 @@ static sac_result far_stream_wait(struct sac_stream *stream)
     return SAC_OK;
 }
 
-static sac_result far_stream_after(struct sac_device *dev, struct sac_stream *stream,
-                                   struct sac_stream *other)
+static sac_result far_stream_after(struct sac_device *dev, struct sac_device_stream *stream,
+                                   struct sac_device_stream *other)
 {
     (void)dev, (void)stream, (void)other; /* one list: it is so */
     return SAC_OK;
@@ -162,7 +162,7 @@ static void do_event(struct far_work *w)
     event->at_ns = (int64_t)far_counts.kernels * 1000;
 }
 
-static sac_result far_event_record(struct sac_event *event, struct sac_stream *stream)
+static sac_result far_event_record(struct sac_event *event, struct sac_device_stream *stream)
 {
     queue(stream, &(struct far_work){.run = do_event, .state = event});
     event->after = list_count;
@@ -186,7 +186,7 @@ static bool far_event_reached(struct sac_event *event)
     return list_done >= event->after;
 }
 
-static sac_result far_stream_wait_event(struct sac_device *dev, struct sac_stream *stream,
+static sac_result far_stream_wait_event(struct sac_device *dev, struct sac_device_stream *stream,
                                         struct sac_event *event)
 {
     (void)dev, (void)stream, (void)event;
@@ -201,7 +201,7 @@ static void do_copy(struct far_work *w)
            w->bytes);
 }
 
-static sac_result far_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
+static sac_result far_copy(struct sac_device *dev, struct sac_device_stream *stream, void *dst,
                            const void *src, size_t bytes, enum sac_copy_kind kind)
 {
     (void)dev;
@@ -221,7 +221,7 @@ static void do_relayout(struct far_work *w)
     far_counts.relayouts++;
 }
 
-static sac_result far_relayout(struct sac_device *dev, struct sac_stream *stream,
+static sac_result far_relayout(struct sac_device *dev, struct sac_device_stream *stream,
                                const struct sac_operand *o, void *dst, int to, const void *src,
                                int from)
 {
@@ -233,7 +233,7 @@ static sac_result far_relayout(struct sac_device *dev, struct sac_stream *stream
 
 /* ---- capture ---- */
 
-static sac_result far_capture_begin(struct sac_device *dev, struct sac_stream *stream)
+static sac_result far_capture_begin(struct sac_device *dev, struct sac_device_stream *stream)
 {
     if (far_counts.capture_fails)
         return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "far: no captures today");
@@ -242,7 +242,7 @@ static sac_result far_capture_begin(struct sac_device *dev, struct sac_stream *s
     return SAC_OK;
 }
 
-static sac_result far_capture_end(struct sac_device *dev, struct sac_stream *stream,
+static sac_result far_capture_end(struct sac_device *dev, struct sac_device_stream *stream,
                                   struct sac_device_graph **out)
 {
     (void)dev;
@@ -256,7 +256,7 @@ static sac_result far_capture_end(struct sac_device *dev, struct sac_stream *str
     return SAC_OK;
 }
 
-static sac_result far_graph_launch(struct sac_device *dev, struct sac_stream *stream,
+static sac_result far_graph_launch(struct sac_device *dev, struct sac_device_stream *stream,
                                    struct sac_device_graph *g)
 {
     (void)dev;
@@ -436,7 +436,7 @@ static sac_result far_prepare(struct sac_device *dev, struct sac_kernel_plan *p)
 }
 
 static sac_result far_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                          void *scratch, struct sac_stream *stream)
+                          void *scratch, struct sac_device_stream *stream)
 {
     struct far_state *s = state;
     struct far_work   w = {.run = do_kernel, .state = state};
@@ -481,7 +481,7 @@ static void do_call(struct far_work *w)
     far_counts.kernels++;
 }
 
-void far_queue(struct sac_stream *stream, far_run_fn *run, const void *state, int in_count,
+void far_queue(struct sac_device_stream *stream, far_run_fn *run, const void *state, int in_count,
                void *const *in, int out_count, void *const *out, void *scratch)
 {
     struct far_call *c = sac_new(struct far_call);

@@ -27,8 +27,8 @@ extern struct far_counts far_counts;
 extern const struct sac_kernel_provider *far_first;
 /* For them: when the stream comes to it, run is called with addresses that the host can use. */
 typedef void far_run_fn(const void *state, void *const *in, void *const *out, void *scratch);
-void         far_queue(struct sac_stream *stream, far_run_fn *run, const void *state, int in_count,
-                       void *const *in, int out_count, void *const *out, void *scratch);
+void far_queue(struct sac_device_stream *stream, far_run_fn *run, const void *state, int in_count,
+               void *const *in, int out_count, void *const *out, void *scratch);
 
 sac_result far_open(sac_context *ctx, const struct sac_device_params *params, sac_device **out);
 

@@ -26,12 +26,12 @@ static void look(void *user, const struct sac_step_check *check)
 
 static struct seen verify(const char *path, enum sac_precision precision, bool wrong)
 {
-    struct sac_model_params params = sac_model_params_default();
-    struct seen             seen = {0};
-    sac_device             *far = NULL, *cpu = NULL;
-    sac_model              *m = NULL;
-    struct sac_stream      *stream = NULL;
-    sac_tensor             *host = NULL, *in = NULL, *out[OUTPUTS_MAX] = {NULL};
+    struct sac_model_params   params = sac_model_params_default();
+    struct seen               seen = {0};
+    sac_device               *far = NULL, *cpu = NULL;
+    sac_model                *m = NULL;
+    struct sac_device_stream *stream = NULL;
+    sac_tensor               *host = NULL, *in = NULL, *out[OUTPUTS_MAX] = {NULL};
     params.precision = precision;
     params.tune = 0;
     assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &cpu));

@@ -32,8 +32,8 @@ static void run_far(const void *state, void *const *in, void *const *out, void *
     assert_int_equal(s->row->launch(s->params, &ports, NULL), 0);
 }
 
-sac_result ops_queue(struct sac_device *dev, struct sac_stream *stream, const struct ops_state *s,
-                     const struct ops_ports *ports)
+sac_result ops_queue(struct sac_device *dev, struct sac_device_stream *stream,
+                     const struct ops_state *s, const struct ops_ports *ports)
 {
     void *in[OPS_PORTS];
     if (strcmp(dev->ops->name, "far") != 0)

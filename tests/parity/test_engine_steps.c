@@ -75,10 +75,10 @@ static struct sac_plan *plan_of(const sac_model *m, int64_t batch)
 
 static void steps_agree(void **state)
 {
-    struct subject         *s = *state;
-    struct sac_model_params params = sac_model_params_default();
-    sac_tensor             *out[16] = {NULL};
-    struct sac_stream      *stream = NULL;
+    struct subject           *s = *state;
+    struct sac_model_params   params = sac_model_params_default();
+    sac_tensor               *out[16] = {NULL};
+    struct sac_device_stream *stream = NULL;
     if (!gpu)
         gpu = gpu_open(NULL);
     if (!cpu)

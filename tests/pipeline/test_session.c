@@ -174,7 +174,7 @@ static int                          records;
 
 /* A frame on its way records two events, the last thing before it goes to the stages: these see the
  * CPU again. */
-static sac_result record_and_go_home(struct sac_event *event, struct sac_stream *stream)
+static sac_result record_and_go_home(struct sac_event *event, struct sac_device_stream *stream)
 {
     if (++records % 2 == 0)
         remote->ops = home_ops;

@@ -31,7 +31,7 @@ static struct sac_vision_ops        hungry_vision;
 static struct sac_device_ops        hungry_ops, warm_ops;
 static atomic_int                   largest, refused; /* batch that ran, and those that did not */
 
-static sac_result hungry_preprocess(struct sac_device *dev, struct sac_stream *stream,
+static sac_result hungry_preprocess(struct sac_device *dev, struct sac_device_stream *stream,
                                     const struct sac_preprocess     *pre,
                                     const struct sac_preprocess_job *jobs, int n, void *dst)
 {

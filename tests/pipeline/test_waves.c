@@ -18,7 +18,7 @@ static struct sac_vision_ops remote_vision;
 static atomic_int largest, trips, fail_at; /* waves: frames of one, how many, which one fails */
 
 /* Slow enough that the next frames wait. */
-static sac_result camera(struct sac_device *dev, struct sac_stream *stream,
+static sac_result camera(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_camera_job *jobs, int n, struct sac_camera_move *out)
 {
     const struct timespec pause = {.tv_nsec = 3000000};

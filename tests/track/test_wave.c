@@ -16,7 +16,7 @@ static struct sac_vision_ops remote_vision;
 static int                   trips_measured;
 static int                   looks_fail_in; /* calls until one fails; 0: none does */
 
-static sac_result looks_or_fail(struct sac_device *dev, struct sac_stream *stream,
+static sac_result looks_or_fail(struct sac_device *dev, struct sac_device_stream *stream,
                                 const struct sac_looks_job *job)
 {
     if (looks_fail_in && --looks_fail_in == 0)

@@ -71,7 +71,7 @@ static void read_model_name(char *out, size_t size)
 
 /* ---- the table's entries ---- */
 
-struct sac_stream {
+struct sac_device_stream {
     struct sac_device *dev;
 };
 
@@ -107,9 +107,9 @@ static void cpu_memory_free(struct sac_device *dev, void *p)
     sac_free(p);
 }
 
-static sac_result cpu_stream_create(struct sac_device *dev, struct sac_stream **out)
+static sac_result cpu_stream_create(struct sac_device *dev, struct sac_device_stream **out)
 {
-    struct sac_stream *stream = sac_new(struct sac_stream);
+    struct sac_device_stream *stream = sac_new(struct sac_device_stream);
     if (!stream)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "cpu: no memory for a stream");
     stream->dev = dev;
@@ -117,7 +117,7 @@ static sac_result cpu_stream_create(struct sac_device *dev, struct sac_stream **
     return SAC_OK;
 }
 
-static void cpu_stream_destroy(struct sac_stream **stream)
+static void cpu_stream_destroy(struct sac_device_stream **stream)
 {
     if (!stream)
         return;
@@ -125,14 +125,14 @@ static void cpu_stream_destroy(struct sac_stream **stream)
     *stream = NULL;
 }
 
-static sac_result cpu_stream_wait(struct sac_stream *stream)
+static sac_result cpu_stream_wait(struct sac_device_stream *stream)
 {
     (void)stream;
     return SAC_OK;
 }
 
-static sac_result cpu_stream_after(struct sac_device *dev, struct sac_stream *stream,
-                                   struct sac_stream *other)
+static sac_result cpu_stream_after(struct sac_device *dev, struct sac_device_stream *stream,
+                                   struct sac_device_stream *other)
 {
     (void)dev, (void)stream, (void)other;
     return SAC_OK;
@@ -163,7 +163,7 @@ static void cpu_event_destroy(struct sac_event **event)
     *event = NULL;
 }
 
-static sac_result cpu_event_record(struct sac_event *event, struct sac_stream *stream)
+static sac_result cpu_event_record(struct sac_event *event, struct sac_device_stream *stream)
 {
     (void)stream;
     event->at_ns = sac_time_ns();
@@ -176,7 +176,7 @@ static sac_result cpu_event_wait(struct sac_event *event)
     return SAC_OK;
 }
 
-static sac_result cpu_stream_wait_event(struct sac_device *dev, struct sac_stream *stream,
+static sac_result cpu_stream_wait_event(struct sac_device *dev, struct sac_device_stream *stream,
                                         struct sac_event *event)
 {
     (void)dev, (void)stream, (void)event;
@@ -195,7 +195,7 @@ static bool cpu_event_reached(struct sac_event *event)
     return true;
 }
 
-static sac_result cpu_copy(struct sac_device *dev, struct sac_stream *stream, void *dst,
+static sac_result cpu_copy(struct sac_device *dev, struct sac_device_stream *stream, void *dst,
                            const void *src, size_t bytes, enum sac_copy_kind kind)
 {
     (void)dev;

@@ -128,7 +128,7 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
     return res;
 }
 
-sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_commands_send(struct sac_device *dev, struct sac_device_stream *stream,
                               struct cuda_command_block *block, size_t bytes, const char *what)
 {
     /* A NULL stream would wait for the copy; the device's own stream by name does not. */
@@ -136,7 +136,7 @@ sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
                            SAC_COPY_HOST_TO_DEVICE, SAC_COPY_COMMANDS, what);
 }
 
-void cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
+void cuda_commands_done(struct sac_device *dev, struct sac_device_stream *stream,
                         struct cuda_command_block *block)
 {
     struct cuda_state *state = dev->state;

@@ -11,7 +11,7 @@
 #include "device/cuda/serves.h"
 #include "device/device.h"
 
-struct sac_stream {
+struct sac_device_stream {
     struct sac_device *dev;
     cudaStream_t       handle;
     cudaEvent_t        reached; /* recorded when another stream is to wait for this one */
@@ -33,10 +33,10 @@ enum { CUDA_COMMAND_BLOCKS = 8, CUDA_COMMAND_BYTES_MAX = 8 << 20 };
 
 struct cuda_state {
     CUcontext                 context; /* the GPU's primary one, which libavcodec shares */
-    struct sac_stream         stream;  /* the device's own */
+    struct sac_device_stream  stream;  /* the device's own */
     pthread_mutex_t           lock;    /* guards commands and the making of video */
     pthread_cond_t            given;   /* a thread has returned a block of commands */
-    struct sac_stream        *video;   /* the decoders'; NULL: none has come yet */
+    struct sac_device_stream *video;   /* the decoders'; NULL: none has come yet */
     struct cuda_command_block commands[CUDA_COMMAND_BLOCKS];
     bool                      commands_open; /* they have their first memory */
 };
@@ -61,13 +61,14 @@ static inline sac_result cuda_left(sac_result res)
 #define CUDA_CALL(dev, call, doing) \
     (cuda_enter(dev) == SAC_OK ? cuda_left(cuda_check(dev, call, doing)) : SAC_ERR_DEVICE)
 
-static inline struct sac_stream *cuda_own_stream(struct sac_device *dev, struct sac_stream *stream)
+static inline struct sac_device_stream *cuda_own_stream(struct sac_device        *dev,
+                                                        struct sac_device_stream *stream)
 {
     struct cuda_state *state = dev->state;
     return stream ? stream : &state->stream;
 }
 
-static inline cudaStream_t cuda_stream_of(struct sac_device *dev, struct sac_stream *stream)
+static inline cudaStream_t cuda_stream_of(struct sac_device *dev, struct sac_device_stream *stream)
 {
     return cuda_own_stream(dev, stream)->handle;
 }
@@ -76,9 +77,9 @@ static inline cudaStream_t cuda_stream_of(struct sac_device *dev, struct sac_str
  * until cuda_scratch_return, which is called when the work is queued. Between cuda_enter and
  * cuda_leave.
  * Errors   SAC_ERR_LIMIT, SAC_ERR_MEMORY; then don't return it. */
-sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes,
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_device_stream *stream, size_t bytes,
                              void **out);
-void       cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream);
+void       cuda_scratch_return(struct sac_device *dev, struct sac_device_stream *stream);
 
 /* Room for a list of `bytes` to write at (*out)->host, then queue: the copy, the kernel, and `done`
  * behind both. With all blocks under way, or with other threads, it waits for one. Between
@@ -86,9 +87,9 @@ void       cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream
  * Errors   SAC_ERR_LIMIT for more than CUDA_COMMAND_BYTES_MAX; SAC_ERR_MEMORY. */
 sac_result cuda_commands_take(struct sac_device *dev, size_t bytes,
                               struct cuda_command_block **out);
-sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_commands_send(struct sac_device *dev, struct sac_device_stream *stream,
                               struct cuda_command_block *block, size_t bytes, const char *what);
-void       cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
+void       cuda_commands_done(struct sac_device *dev, struct sac_device_stream *stream,
                               struct cuda_command_block *block);
 void       cuda_commands_finish(struct cuda_state *state);
 
@@ -99,16 +100,17 @@ void                           cuda_close(struct sac_device *dev);
 void                           cuda_rest(struct sac_device *dev);
 
 /* stream.c. patient: blocks of kernels on other streams are placed first. */
-cudaError_t cuda_stream_init(struct sac_stream *stream, struct sac_device *dev, bool patient);
-void        cuda_stream_finish(struct sac_stream *stream);
-sac_result  cuda_stream_create(struct sac_device *dev, struct sac_stream **out);
-sac_result  cuda_stream_create_patient(struct sac_device *dev, struct sac_stream **out);
-void        cuda_stream_destroy(struct sac_stream **stream);
-sac_result  cuda_stream_wait(struct sac_stream *stream);
-sac_result  cuda_stream_after(struct sac_device *dev, struct sac_stream *stream,
-                              struct sac_stream *other);
+cudaError_t cuda_stream_init(struct sac_device_stream *stream, struct sac_device *dev,
+                             bool patient);
+void        cuda_stream_finish(struct sac_device_stream *stream);
+sac_result  cuda_stream_create(struct sac_device *dev, struct sac_device_stream **out);
+sac_result  cuda_stream_create_patient(struct sac_device *dev, struct sac_device_stream **out);
+void        cuda_stream_destroy(struct sac_device_stream **stream);
+sac_result  cuda_stream_wait(struct sac_device_stream *stream);
+sac_result  cuda_stream_after(struct sac_device *dev, struct sac_device_stream *stream,
+                              struct sac_device_stream *other);
 /* Until all work of a stream is done; the thread sleeps. */
-cudaError_t cuda_wait(struct sac_stream *stream);
+cudaError_t cuda_wait(struct sac_device_stream *stream);
 
 /* memory.c */
 sac_result cuda_memory_alloc(struct sac_device *dev, size_t bytes, void **out);
@@ -116,29 +118,30 @@ void       cuda_memory_free(struct sac_device *dev, void *p);
 sac_result cuda_memory_info(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes);
 sac_result cuda_host_alloc(struct sac_device *dev, size_t bytes, void **out);
 void       cuda_host_free(struct sac_device *dev, void *p);
-sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
-                     size_t bytes, enum sac_copy_kind kind);
-sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_copy(struct sac_device *dev, struct sac_device_stream *stream, void *dst,
+                     const void *src, size_t bytes, enum sac_copy_kind kind);
+sac_result cuda_copy_rows(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_copy_rows *r, enum sac_copy_kind kind);
 
 /* event.c */
 sac_result cuda_event_create(struct sac_device *dev, bool timed, struct sac_event **out);
 void       cuda_event_destroy(struct sac_event **event);
-sac_result cuda_event_record(struct sac_event *event, struct sac_stream *stream);
+sac_result cuda_event_record(struct sac_event *event, struct sac_device_stream *stream);
 sac_result cuda_event_wait(struct sac_event *event);
-sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_device_stream *stream,
                                   struct sac_event *event);
 sac_result cuda_event_elapsed(struct sac_event *begin, struct sac_event *end, int64_t *ns);
 bool       cuda_event_reached(struct sac_event *event);
 
 /* video.c */
-sac_result cuda_video_context(struct sac_device *dev, void *hwctx, struct sac_stream **stream);
+sac_result cuda_video_context(struct sac_device *dev, void *hwctx,
+                              struct sac_device_stream **stream);
 
 /* graph.c */
-sac_result cuda_capture_begin(struct sac_device *dev, struct sac_stream *stream);
-sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_capture_begin(struct sac_device *dev, struct sac_device_stream *stream);
+sac_result cuda_capture_end(struct sac_device *dev, struct sac_device_stream *stream,
                             struct sac_device_graph **out);
-sac_result cuda_graph_launch(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_graph_launch(struct sac_device *dev, struct sac_device_stream *stream,
                              struct sac_device_graph *graph);
 void       cuda_graph_destroy(struct sac_device *dev, struct sac_device_graph **graph);
 

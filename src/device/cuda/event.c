@@ -49,7 +49,7 @@ static cudaError_t record(cudaEvent_t event, cudaStream_t stream)
         status == cudaStreamCaptureStatusActive ? cudaEventRecordExternal : cudaEventRecordDefault);
 }
 
-sac_result cuda_event_record(struct sac_event *event, struct sac_stream *stream)
+sac_result cuda_event_record(struct sac_event *event, struct sac_device_stream *stream)
 {
     return CUDA_CALL(event->dev, record(event->handle, cuda_stream_of(event->dev, stream)),
                      "an event");
@@ -60,7 +60,7 @@ sac_result cuda_event_wait(struct sac_event *event)
     return CUDA_CALL(event->dev, cudaEventSynchronize(event->handle), "queued work");
 }
 
-sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_stream_wait_event(struct sac_device *dev, struct sac_device_stream *stream,
                                   struct sac_event *event)
 {
     return CUDA_CALL(dev, cudaStreamWaitEvent(cuda_stream_of(dev, stream), event->handle, 0),

@@ -8,7 +8,7 @@ struct sac_device_graph {
 
 /* Thread-local: other threads may allocate and queue on other streams meanwhile, which would break
  * a global capture; providers must follow the rules for this thread (engine/kernel/kernel.h). */
-sac_result cuda_capture_begin(struct sac_device *dev, struct sac_stream *stream)
+sac_result cuda_capture_begin(struct sac_device *dev, struct sac_device_stream *stream)
 {
     return CUDA_CALL(
         dev, cudaStreamBeginCapture(cuda_stream_of(dev, stream), cudaStreamCaptureModeThreadLocal),
@@ -21,7 +21,7 @@ static cudaError_t instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraph
     return res == cudaSuccess ? cudaGraphUpload(*exec, stream) : res;
 }
 
-sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_capture_end(struct sac_device *dev, struct sac_device_stream *stream,
                             struct sac_device_graph **out)
 {
     struct sac_device_graph *g = sac_new(struct sac_device_graph);
@@ -51,7 +51,7 @@ sac_result cuda_capture_end(struct sac_device *dev, struct sac_stream *stream,
     return res;
 }
 
-sac_result cuda_graph_launch(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_graph_launch(struct sac_device *dev, struct sac_device_stream *stream,
                              struct sac_device_graph *graph)
 {
     return CUDA_CALL(dev, cudaGraphLaunch(graph->exec, cuda_stream_of(dev, stream)),

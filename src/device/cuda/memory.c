@@ -74,7 +74,7 @@ static enum cudaMemcpyKind kind_of(enum sac_copy_kind kind)
 }
 
 /* On the device's own stream the caller may use its memory at once. */
-static cudaError_t settle(struct sac_device *dev, struct sac_stream *stream,
+static cudaError_t settle(struct sac_device *dev, struct sac_device_stream *stream,
                           enum sac_copy_kind kind, cudaError_t queued)
 {
     return queued != cudaSuccess || stream || kind == SAC_COPY_ON_DEVICE
@@ -82,8 +82,8 @@ static cudaError_t settle(struct sac_device *dev, struct sac_stream *stream,
                : cuda_wait(cuda_own_stream(dev, NULL));
 }
 
-sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *dst, const void *src,
-                     size_t bytes, enum sac_copy_kind kind)
+sac_result cuda_copy(struct sac_device *dev, struct sac_device_stream *stream, void *dst,
+                     const void *src, size_t bytes, enum sac_copy_kind kind)
 {
     return CUDA_CALL(
         dev,
@@ -92,7 +92,7 @@ sac_result cuda_copy(struct sac_device *dev, struct sac_stream *stream, void *ds
         "a copy");
 }
 
-sac_result cuda_copy_rows(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_copy_rows(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_copy_rows *r, enum sac_copy_kind kind)
 {
     return CUDA_CALL(

@@ -2,7 +2,7 @@
 /* Streams, and the scratch that each has for the kernels of one operation. */
 #include "device/cuda/common.h"
 
-cudaError_t cuda_stream_init(struct sac_stream *stream, struct sac_device *dev, bool patient)
+cudaError_t cuda_stream_init(struct sac_device_stream *stream, struct sac_device *dev, bool patient)
 {
     int least = 0, greatest = 0; /* the smaller the number the more urgent */
     stream->dev = dev;
@@ -17,7 +17,7 @@ cudaError_t cuda_stream_init(struct sac_stream *stream, struct sac_device *dev, 
     return res;
 }
 
-void cuda_stream_finish(struct sac_stream *stream)
+void cuda_stream_finish(struct sac_device_stream *stream)
 {
     if (stream->handle)
         cudaStreamSynchronize(stream->handle); /* after that its scratch and events are free */
@@ -29,9 +29,9 @@ void cuda_stream_finish(struct sac_stream *stream)
         cudaStreamDestroy(stream->handle);
 }
 
-void cuda_stream_destroy(struct sac_stream **stream_at)
+void cuda_stream_destroy(struct sac_device_stream **stream_at)
 {
-    struct sac_stream *stream = stream_at ? *stream_at : NULL;
+    struct sac_device_stream *stream = stream_at ? *stream_at : NULL;
     if (!stream)
         return;
     *stream_at = NULL;
@@ -42,9 +42,10 @@ void cuda_stream_destroy(struct sac_stream **stream_at)
     sac_free(stream);
 }
 
-static sac_result create_stream(struct sac_device *dev, bool patient, struct sac_stream **out)
+static sac_result create_stream(struct sac_device *dev, bool patient,
+                                struct sac_device_stream **out)
 {
-    struct sac_stream *stream = sac_new(struct sac_stream);
+    struct sac_device_stream *stream = sac_new(struct sac_device_stream);
     if (!stream)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "%s: no memory for a stream", dev->name);
     stream->dev = dev;
@@ -56,37 +57,37 @@ static sac_result create_stream(struct sac_device *dev, bool patient, struct sac
     return res;
 }
 
-sac_result cuda_stream_create(struct sac_device *dev, struct sac_stream **out)
+sac_result cuda_stream_create(struct sac_device *dev, struct sac_device_stream **out)
 {
     return create_stream(dev, false, out);
 }
 
-sac_result cuda_stream_create_patient(struct sac_device *dev, struct sac_stream **out)
+sac_result cuda_stream_create_patient(struct sac_device *dev, struct sac_device_stream **out)
 {
     return create_stream(dev, true, out);
 }
 
 /* cudaStreamSynchronize spins, which costs a core; an event made for it lets the thread sleep. When
  * another thread records it anew meanwhile, this one waits a little longer. */
-cudaError_t cuda_wait(struct sac_stream *stream)
+cudaError_t cuda_wait(struct sac_device_stream *stream)
 {
     cudaError_t res = cudaEventRecord(stream->reached, stream->handle);
     return res == cudaSuccess ? cudaEventSynchronize(stream->reached) : res;
 }
 
-sac_result cuda_stream_wait(struct sac_stream *stream)
+sac_result cuda_stream_wait(struct sac_device_stream *stream)
 {
     return CUDA_CALL(stream->dev, cuda_wait(stream), "queued work");
 }
 
-static cudaError_t wait_for(cudaStream_t stream, struct sac_stream *before)
+static cudaError_t wait_for(cudaStream_t stream, struct sac_device_stream *before)
 {
     cudaError_t res = cudaEventRecord(before->reached, before->handle);
     return res == cudaSuccess ? cudaStreamWaitEvent(stream, before->reached, 0) : res;
 }
 
-sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *stream,
-                             struct sac_stream *other)
+sac_result cuda_stream_after(struct sac_device *dev, struct sac_device_stream *stream,
+                             struct sac_device_stream *other)
 {
     return CUDA_CALL(dev, wait_for(cuda_stream_of(dev, stream), cuda_own_stream(dev, other)),
                      "one stream after another");
@@ -95,7 +96,7 @@ sac_result cuda_stream_after(struct sac_device *dev, struct sac_stream *stream,
 /* ---- scratch ---- */
 
 /* Under the stream's lock. */
-static sac_result scratch_grow(struct sac_device *dev, struct sac_stream *s, size_t bytes)
+static sac_result scratch_grow(struct sac_device *dev, struct sac_device_stream *s, size_t bytes)
 {
     struct sac_buffer *larger = NULL;
     sac_result res = sac_buffer_create_own(dev, bytes, "scratch between kernels", false, &larger);
@@ -113,11 +114,11 @@ static sac_result scratch_grow(struct sac_device *dev, struct sac_stream *s, siz
     return SAC_OK;
 }
 
-sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes,
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_device_stream *stream, size_t bytes,
                              void **out)
 {
-    struct sac_stream *s = cuda_own_stream(dev, stream);
-    sac_result         res = SAC_OK;
+    struct sac_device_stream *s = cuda_own_stream(dev, stream);
+    sac_result                res = SAC_OK;
     pthread_mutex_lock(&s->lock);
     if (!s->scratch || sac_buffer_bytes(s->scratch) < bytes)
         res = scratch_grow(dev, s, bytes + bytes / 4);
@@ -129,7 +130,7 @@ sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, 
     return SAC_OK;
 }
 
-void cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream)
+void cuda_scratch_return(struct sac_device *dev, struct sac_device_stream *stream)
 {
     pthread_mutex_unlock(&cuda_own_stream(dev, stream)->lock);
 }

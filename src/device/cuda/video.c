@@ -25,7 +25,8 @@ static void keep_library(void)
 
 /* All decoders complete their pictures on one stream: it takes microseconds a picture, and a stream
  * for each would use up the few queues that a GPU has, which then wait for each other's work. */
-sac_result cuda_video_context(struct sac_device *dev, void *hwctx, struct sac_stream **stream)
+sac_result cuda_video_context(struct sac_device *dev, void *hwctx,
+                              struct sac_device_stream **stream)
 {
     struct cuda_state   *state = dev->state;
     AVCUDADeviceContext *video = hwctx;

@@ -80,7 +80,7 @@ static void copy_part(const struct concat_state *s, const struct part *p, const 
 }
 
 static sac_result concat_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                             void *scratch, struct sac_stream *stream)
+                             void *scratch, struct sac_device_stream *stream)
 {
     const struct concat_state *s = state;
     (void)dev, (void)scratch, (void)stream;

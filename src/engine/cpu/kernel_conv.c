@@ -161,7 +161,7 @@ static void conv_piece(void *arg, int piece, int worker)
 }
 
 static sac_result conv_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                           void *scratch, struct sac_stream *stream)
+                           void *scratch, struct sac_device_stream *stream)
 {
     const struct conv_state *s = state;
     struct conv_job          job = {s, in[0], s->has_residual ? in[3] : NULL, out[0]};

@@ -107,7 +107,7 @@ static void activation_piece(void *arg, int piece, int worker)
 }
 
 static sac_result activation_run(struct sac_device *dev, void *state, void *const *in,
-                                 void *const *out, void *scratch, struct sac_stream *stream)
+                                 void *const *out, void *scratch, struct sac_device_stream *stream)
 {
     struct flat_job job = {state, in[0], NULL, out[0]};
     (void)scratch, (void)stream;
@@ -227,7 +227,7 @@ static void binary_piece(void *arg, int piece, int worker)
 }
 
 static sac_result binary_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                             void *scratch, struct sac_stream *stream)
+                             void *scratch, struct sac_device_stream *stream)
 {
     struct flat_state *s = state;
     struct flat_job    job = {s, in[s->swap], in[!s->swap], out[0]};

@@ -134,7 +134,7 @@ static void product_piece(void *arg, int piece, int worker)
 }
 
 static sac_result product_run(struct sac_device *dev, void *state, void *const *in,
-                              void *const *out, void *scratch, struct sac_stream *stream)
+                              void *const *out, void *scratch, struct sac_device_stream *stream)
 {
     struct product_job job = {state, in[0], out[0]};
     (void)scratch, (void)stream;

@@ -146,7 +146,7 @@ static void apply_piece(void *arg, int piece, int worker)
 }
 
 static sac_result norm_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                           void *scratch, struct sac_stream *stream)
+                           void *scratch, struct sac_device_stream *stream)
 {
     const struct norm_state *s = state;
     struct norm_job          job = {.s = s, .moments = scratch};
@@ -239,7 +239,7 @@ static void gate_piece(void *arg, int piece, int worker)
 }
 
 static sac_result gate_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                           void *scratch, struct sac_stream *stream)
+                           void *scratch, struct sac_device_stream *stream)
 {
     const struct gate_state *s = state;
     struct gate_job          job = {.s = s};

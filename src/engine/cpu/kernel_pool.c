@@ -90,7 +90,7 @@ static void pool_piece(void *arg, int piece, int worker)
 }
 
 static sac_result pool_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                           void *scratch, struct sac_stream *stream)
+                           void *scratch, struct sac_device_stream *stream)
 {
     struct pool_job job = {state, in[0], out[0]};
     (void)scratch, (void)stream;
@@ -172,7 +172,7 @@ static void means_piece(void *arg, int piece, int worker)
 }
 
 static sac_result means_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                            void *scratch, struct sac_stream *stream)
+                            void *scratch, struct sac_device_stream *stream)
 {
     struct means_job job = {state, in[0], out[0]};
     (void)scratch, (void)stream;

@@ -159,7 +159,7 @@ static void resize_piece(void *arg, int piece, int worker)
 }
 
 static sac_result resize_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                             void *scratch, struct sac_stream *stream)
+                             void *scratch, struct sac_device_stream *stream)
 {
     struct resize_job job = {state, in[0], out[0]};
     (void)scratch, (void)stream;

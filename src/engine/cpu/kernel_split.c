@@ -101,7 +101,7 @@ static sac_result split_prepare(struct sac_device *dev, struct sac_kernel_plan *
 }
 
 static sac_result split_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                            void *scratch, struct sac_stream *stream)
+                            void *scratch, struct sac_device_stream *stream)
 {
     const struct split_state *s = state;
     (void)dev, (void)scratch, (void)stream;

@@ -17,7 +17,7 @@ extern const struct sac_kernel_provider sac_kernels_products; /* convolutions an
 extern const struct sac_kernel_provider sac_kernels_cuda;
 
 /* relayout.c, as in struct sac_device_ops */
-sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_relayout(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_operand *o, void *dst, int to, const void *src, int from);
 
 #endif

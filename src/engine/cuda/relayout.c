@@ -15,7 +15,7 @@ static enum cuda_crossing crossing_of(enum sac_dtype to, enum sac_dtype from)
     }
 }
 
-sac_result cuda_relayout(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_relayout(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_operand *o, void *dst, int to, const void *src, int from)
 {
     const enum sac_layout       a = (enum sac_layout)from, b = (enum sac_layout)to;

@@ -110,7 +110,7 @@ struct sac_kernel {
                                         const struct sac_kernel_question *q);
     sac_result (*prepare)(struct sac_device *dev, struct sac_kernel_plan *plan);
     sac_result (*run)(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                      void *scratch, struct sac_stream *stream);
+                      void *scratch, struct sac_device_stream *stream);
     void (*release)(void *state);
 };
 

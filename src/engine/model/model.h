@@ -57,15 +57,15 @@ struct sac_model {
     int                       *op_of_node; /* by place in the file: index in operators */
     pthread_mutex_t            lock;       /* held during a run */
     /* On a device whose memory is not the host's: */
-    struct sac_weight_store weights; /* for all plans */
-    struct sac_device      *host;    /* a CPU device, once some plan runs a node there */
-    struct sac_stream      *stream;  /* its own */
+    struct sac_weight_store   weights; /* for all plans */
+    struct sac_device        *host;    /* a CPU device, once some plan runs a node there */
+    struct sac_device_stream *stream;  /* its own */
     /* for capturing only, so that graphs hold no other work */
-    struct sac_stream *capture;
-    struct sac_stream *on; /* that of the run under way */
+    struct sac_device_stream *capture;
+    struct sac_device_stream *on; /* that of the run under way */
     /* that of the last run; only compared, it may be gone */
-    struct sac_stream *last;
-    struct sac_event  *done; /* recorded after the last run */
+    struct sac_device_stream *last;
+    struct sac_event         *done; /* recorded after the last run */
     /* done was recorded and not waited for since */
     bool                 queued;
     bool                 said_host_work;
@@ -120,8 +120,8 @@ sac_result sac_model_plan(sac_model *model, const struct sac_operand *shapes,
  *          the caller's.
  * Errors   as of sac_model_run; SAC_ERR_MEMORY also when the device's budget has no room for this
  *          batch. */
-sac_result sac_model_run_on(sac_model *model, struct sac_stream *stream, sac_tensor *const *in,
-                            sac_tensor **out);
+sac_result sac_model_run_on(sac_model *model, struct sac_device_stream *stream,
+                            sac_tensor *const *in, sac_tensor **out);
 /* From now on the only input and the outputs have the layout that the kernels use: float16 where
  * the port says float32, and the input [N,H,W,C] where it says [N,C,H,W]. That saves a pass over
  * them.

@@ -122,7 +122,7 @@ static sac_result run_locked(sac_model *m, sac_tensor *const *in, sac_tensor **o
 }
 
 /* Runs on the stream, after the last run. The lock is held. */
-static sac_result run_queued(sac_model *m, struct sac_stream *stream, sac_tensor *const *in,
+static sac_result run_queued(sac_model *m, struct sac_device_stream *stream, sac_tensor *const *in,
                              sac_tensor **out)
 {
     const struct sac_device_ops *ops = m->dev->ops;
@@ -147,7 +147,7 @@ static sac_result check_whole(const sac_model *m)
                     m->path);
 }
 
-sac_result sac_model_run_on(sac_model *m, struct sac_stream *stream, sac_tensor *const *in,
+sac_result sac_model_run_on(sac_model *m, struct sac_device_stream *stream, sac_tensor *const *in,
                             sac_tensor **out)
 {
     const struct sac_device_ops *ops = m->dev->ops;

@@ -300,7 +300,7 @@ static void second_piece(void *arg, int piece, int worker)
 }
 
 static sac_result conv_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                           void *scratch, struct sac_stream *stream)
+                           void *scratch, struct sac_device_stream *stream)
 {
     struct conv *s = state;
     struct run   r = {s,      in[0],   s->residual || s->add_after ? in[3] : NULL,

@@ -212,7 +212,7 @@ static void run_on_worker(void *arg)
 }
 
 static sac_result product_run(struct sac_device *dev, void *state, void *const *in,
-                              void *const *out, void *scratch, struct sac_stream *stream)
+                              void *const *out, void *scratch, struct sac_device_stream *stream)
 {
     struct run r = {state, in, out, scratch, dnnl_success};
     (void)stream;

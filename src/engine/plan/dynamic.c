@@ -184,7 +184,7 @@ static sac_result fetch_all(struct sac_dynamic *d)
 /* ---- a run ---- */
 
 static sac_result dynamic_init(struct sac_dynamic *d, struct sac_plan *plan,
-                               struct sac_stream *stream)
+                               struct sac_device_stream *stream)
 {
     const bool on_host = plan->dev->ops->host_memory;
     size_t     n = (size_t)plan->graph->id_count;
@@ -207,7 +207,8 @@ static void dynamic_finish(struct sac_dynamic *d)
     sac_free(d->values);
 }
 
-sac_result sac_dynamic_run(struct sac_plan *plan, struct sac_stream *stream, sac_tensor **out)
+sac_result sac_dynamic_run(struct sac_plan *plan, struct sac_device_stream *stream,
+                           sac_tensor **out)
 {
     struct sac_dynamic d;
     sac_result         res = dynamic_init(&d, plan, stream);

@@ -8,9 +8,9 @@
 #include "engine/plan/plan.h"
 
 struct sac_dynamic {
-    struct sac_plan    *plan;
-    struct sac_device  *dev; /* where the tail runs: a CPU device */
-    struct sac_stream  *stream;
+    struct sac_plan          *plan;
+    struct sac_device        *dev; /* where the tail runs: a CPU device */
+    struct sac_device_stream *stream;
     struct sac_operand *values;  /* by value id, for this run: those of the plan and of the tail */
     sac_tensor        **tensors; /* by value id: the owner of the data; NULL: the plan */
     size_t              count;
@@ -19,7 +19,8 @@ struct sac_dynamic {
 /* Runs the tail after the plan's steps and returns the graph outputs that it computes. Where the
  * device's memory is not the host's, the tail's inputs are copied to the host first, and the call
  * returns when all work is done. */
-sac_result sac_dynamic_run(struct sac_plan *plan, struct sac_stream *stream, sac_tensor **out);
+sac_result sac_dynamic_run(struct sac_plan *plan, struct sac_device_stream *stream,
+                           sac_tensor **out);
 
 /* For control flow (control.c). */
 sac_result sac_dynamic_nodes(struct sac_dynamic *d, const struct sac_node *const *nodes,

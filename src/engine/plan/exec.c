@@ -111,7 +111,8 @@ static sac_result check_given(const struct sac_plan *plan, const struct sac_slot
 }
 
 /* Tensors for the outputs that the steps compute; the tail creates its own. */
-static sac_result make_outputs(struct sac_plan *plan, struct sac_stream *stream, sac_tensor **out)
+static sac_result make_outputs(struct sac_plan *plan, struct sac_device_stream *stream,
+                               sac_tensor **out)
 {
     sac_result res = SAC_OK;
     bool       fresh = false;
@@ -134,8 +135,8 @@ static sac_result make_outputs(struct sac_plan *plan, struct sac_stream *stream,
     return res;
 }
 
-static sac_result run_all(struct sac_plan *plan, struct sac_stream *stream, void *activations,
-                          sac_tensor *const *in, sac_tensor **out)
+static sac_result run_all(struct sac_plan *plan, struct sac_device_stream *stream,
+                          void *activations, sac_tensor *const *in, sac_tensor **out)
 {
     const bool on_host = plan->dev->ops->host_memory;
     bool       tail = plan->tail_count > 0;
@@ -149,7 +150,7 @@ static sac_result run_all(struct sac_plan *plan, struct sac_stream *stream, void
     return res == SAC_OK && tail ? sac_dynamic_run(plan, stream, out) : res;
 }
 
-sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *activations,
+sac_result sac_plan_run(struct sac_plan *plan, struct sac_device_stream *stream, void *activations,
                         sac_tensor *const *in, sac_tensor **out)
 {
     const int    count = plan->graph->output_count;

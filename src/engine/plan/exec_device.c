@@ -39,7 +39,8 @@ static void stage(struct sac_plan *plan, const struct sac_step *step, void **hos
 }
 
 static sac_result copy_operand(struct sac_plan *plan, const struct sac_step *step, int k,
-                               void *host, enum sac_copy_kind kind, struct sac_stream *stream)
+                               void *host, enum sac_copy_kind kind,
+                               struct sac_device_stream *stream)
 {
     char                   what[LABEL_BYTES];
     const struct sac_slot *s = &plan->slots[step->slots[k]];
@@ -53,7 +54,7 @@ static sac_result copy_operand(struct sac_plan *plan, const struct sac_step *ste
 }
 
 static sac_result run_on_host(struct sac_plan *plan, const struct sac_step *step,
-                              struct sac_stream *stream)
+                              struct sac_device_stream *stream)
 {
     void               *host[SAC_OP_INPUTS_MAX + SAC_OP_OUTPUTS_MAX];
     struct sac_op_call *c = plan->call;
@@ -81,7 +82,7 @@ static sac_result run_on_host(struct sac_plan *plan, const struct sac_step *step
 /* ---- steps ---- */
 
 sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step *step,
-                                   struct sac_stream *stream)
+                                   struct sac_device_stream *stream)
 {
     const struct sac_slot *from = step->kind == SAC_STEP_CONVERT || step->kind == SAC_STEP_COPY
                                       ? &plan->slots[step->slots[0]]
@@ -103,7 +104,7 @@ sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step 
 
 /* marks: NULL, or an event before the first step and one after each step; NULL entries are
  * skipped. */
-static sac_result queue_steps(struct sac_plan *plan, struct sac_stream *stream,
+static sac_result queue_steps(struct sac_plan *plan, struct sac_device_stream *stream,
                               struct sac_event *const *marks)
 {
     sac_result res = marks ? plan->dev->ops->event_record(marks[0], stream) : SAC_OK;
@@ -250,7 +251,7 @@ static sac_result add_times(struct sac_plan *plan, struct sac_event *const *mark
 
 /* In one launch, so that no step waits for the host: the time between two events is the device's
  * own. */
-static sac_result run_marked(struct sac_plan *plan, struct sac_stream *stream,
+static sac_result run_marked(struct sac_plan *plan, struct sac_device_stream *stream,
                              struct sac_event *const *marks, struct sac_device_graph *graph)
 {
     sac_result res = plan->dev->ops->graph_launch(plan->dev, stream, graph);
@@ -261,7 +262,7 @@ static sac_result run_marked(struct sac_plan *plan, struct sac_stream *stream,
 
 /* Times each step from its launch until it is done, so a step of microseconds appears longer than
  * it is. */
-static sac_result run_waiting(struct sac_plan *plan, struct sac_stream *stream)
+static sac_result run_waiting(struct sac_plan *plan, struct sac_device_stream *stream)
 {
     sac_result res = sac_plan_settle(plan, stream);
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
@@ -277,7 +278,7 @@ static sac_result run_waiting(struct sac_plan *plan, struct sac_stream *stream)
 }
 
 /* A kernel that has never run may still have to be loaded, which is not allowed during capture. */
-static sac_result run_profiled(struct sac_plan *plan, struct sac_stream *stream)
+static sac_result run_profiled(struct sac_plan *plan, struct sac_device_stream *stream)
 {
     struct sac_event       **marks = can_capture(plan) && plan->runs > 0 ? make_marks(plan) : NULL;
     struct sac_device_graph *graph = marks ? capture(plan, marks) : NULL;
@@ -289,8 +290,8 @@ static sac_result run_profiled(struct sac_plan *plan, struct sac_stream *stream)
     return res;
 }
 
-sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void *activations,
-                          sac_tensor *const *in, sac_tensor *const *out)
+sac_result sac_plan_queue(struct sac_plan *plan, struct sac_device_stream *stream,
+                          void *activations, sac_tensor *const *in, sac_tensor *const *out)
 {
     struct sac_plan_graph *entry = NULL;
     if (plan->profile)

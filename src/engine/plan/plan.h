@@ -134,9 +134,9 @@ struct sac_plan {
     struct sac_buffer      *staging; /* host memory for the steps that run on the host */
     int                     host_steps;
     /* for capturing only; borrowed; NULL: no capture */
-    struct sac_stream    *capture;
-    struct sac_plan_graph graphs[SAC_PLAN_GRAPHS_MAX];
-    uint64_t              runs;
+    struct sac_device_stream *capture;
+    struct sac_plan_graph     graphs[SAC_PLAN_GRAPHS_MAX];
+    uint64_t                  runs;
 };
 
 /* shapes   one per graph input: dtype and dims, all known.
@@ -158,18 +158,18 @@ bool sac_plan_fits(const struct sac_plan *plan, const struct sac_operand *shapes
  * plan->activation_bytes at least; may be NULL when that is 0. in as of sac_model_run. out entries
  * that are not NULL are written to (shape and dtype must be the output's); the others are filled,
  * and NULL again after an error. */
-sac_result sac_plan_run(struct sac_plan *plan, struct sac_stream *stream, void *activations,
+sac_result sac_plan_run(struct sac_plan *plan, struct sac_device_stream *stream, void *activations,
                         sac_tensor *const *in, sac_tensor **out);
 
 /* exec_device.c: all steps, with the addresses bound. */
-sac_result sac_plan_queue(struct sac_plan *plan, struct sac_stream *stream, void *activations,
-                          sac_tensor *const *in, sac_tensor *const *out);
+sac_result sac_plan_queue(struct sac_plan *plan, struct sac_device_stream *stream,
+                          void *activations, sac_tensor *const *in, sac_tensor *const *out);
 void       sac_plan_drop_graphs(struct sac_plan *plan);
 /* One step, as sac_plan_queue would queue it. */
 sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step *step,
-                                   struct sac_stream *stream);
+                                   struct sac_device_stream *stream);
 /* Waits until all work queued on the stream is done. */
-sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_stream *stream);
+sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_device_stream *stream);
 
 /* The difference between a step and its reference row, relative to the output's largest number. */
 struct sac_step_check {
@@ -182,7 +182,8 @@ struct sac_step_check {
  * exist, and reports the difference of each. On a device whose memory is not the host's; stream not
  * NULL.
  * cpu   whose workers the reference rows may use. */
-sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream, struct sac_device *cpu,
+sac_result sac_plan_verify(struct sac_plan *plan, struct sac_device_stream *stream,
+                           struct sac_device *cpu,
                            void (*fn)(void *user, const struct sac_step_check *check), void *user);
 /* "layer 14 (Conv) by onednn jit, 3 tiles" */
 const char *sac_step_label(const struct sac_step *step, char *buf, size_t size);
@@ -191,7 +192,7 @@ const char *sac_step_label(const struct sac_step *step, char *buf, size_t size);
 void sac_step_fill_call(struct sac_plan *plan, const struct sac_step *step); /* plan->call, but data
                                                                               */
 sac_result sac_step_run_kernel(struct sac_plan *plan, const struct sac_step *step,
-                               struct sac_stream *stream);
+                               struct sac_device_stream *stream);
 
 /* Does a step, not the tail, compute output number `port`? */
 bool sac_plan_makes(const struct sac_plan *plan, int port);

@@ -31,7 +31,7 @@ void sac_step_fill_call(struct sac_plan *plan, const struct sac_step *step)
 }
 
 sac_result sac_step_run_kernel(struct sac_plan *plan, const struct sac_step *step,
-                               struct sac_stream *stream)
+                               struct sac_device_stream *stream)
 {
     void *in[SAC_OP_INPUTS_MAX], *out[SAC_OP_OUTPUTS_MAX];
     for (int i = 0; i < step->in_count; i++)
@@ -44,7 +44,7 @@ sac_result sac_step_run_kernel(struct sac_plan *plan, const struct sac_step *ste
     return step->kernel->run(plan->dev, step->state, in, out, scratch, stream);
 }
 
-sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_stream *stream)
+sac_result sac_plan_settle(const struct sac_plan *plan, struct sac_device_stream *stream)
 {
     return plan->dev->ops->stream_wait(stream);
 }

@@ -36,7 +36,8 @@ static void gather(const struct placed *p, size_t size, char *dst, const char *s
 }
 
 /* Copies a slot to a plain operand; the caller frees *out. */
-static sac_result fetch(struct sac_plan *plan, struct sac_stream *stream, int slot, void **out)
+static sac_result fetch(struct sac_plan *plan, struct sac_device_stream *stream, int slot,
+                        void **out)
 {
     const struct sac_slot *s = &plan->slots[slot];
     const struct placed    p = place_of(s);
@@ -94,7 +95,7 @@ static bool is_host_constant(const struct sac_plan *plan, const struct sac_step 
 }
 
 static sac_result take_inputs(struct sac_plan *plan, const struct sac_step *step,
-                              struct sac_stream *stream, void **held)
+                              struct sac_device_stream *stream, void **held)
 {
     sac_result res = SAC_OK;
     for (int k = 0; k < step->in_count && res == SAC_OK; k++)
@@ -104,7 +105,7 @@ static sac_result take_inputs(struct sac_plan *plan, const struct sac_step *step
 }
 
 static sac_result compare_outputs(struct sac_plan *plan, const struct sac_step *step,
-                                  struct sac_stream *stream, struct sac_op_call *c,
+                                  struct sac_device_stream *stream, struct sac_op_call *c,
                                   struct sac_step_check *check)
 {
     sac_result res = SAC_OK;
@@ -145,7 +146,7 @@ static sac_result run_reference(struct sac_plan *plan, const struct sac_step *st
 }
 
 static sac_result check_kernel(struct sac_plan *plan, const struct sac_step *step,
-                               struct sac_stream *stream, struct sac_device *cpu,
+                               struct sac_device_stream *stream, struct sac_device *cpu,
                                struct sac_step_check *check)
 {
     void               *held[SAC_OP_INPUTS_MAX + SAC_OP_OUTPUTS_MAX] = {NULL};
@@ -171,7 +172,7 @@ static sac_result check_kernel(struct sac_plan *plan, const struct sac_step *ste
 
 /* A change of layout keeps the numbers, except for rounding to float16. */
 static sac_result check_relayout(struct sac_plan *plan, const struct sac_step *step,
-                                 struct sac_stream *stream, struct sac_step_check *check)
+                                 struct sac_device_stream *stream, struct sac_step_check *check)
 {
     struct sac_operand is = plan->slots[step->slots[1]].desc,
                        wanted = plan->slots[step->slots[0]].desc;
@@ -201,7 +202,8 @@ const char *sac_step_label(const struct sac_step *step, char *buf, size_t size)
     return buf;
 }
 
-sac_result sac_plan_verify(struct sac_plan *plan, struct sac_stream *stream, struct sac_device *cpu,
+sac_result sac_plan_verify(struct sac_plan *plan, struct sac_device_stream *stream,
+                           struct sac_device *cpu,
                            void (*fn)(void *user, const struct sac_step_check *check), void *user)
 {
     sac_result res = SAC_OK;

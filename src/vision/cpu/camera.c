@@ -238,7 +238,7 @@ void sac_camera_on_host(const struct sac_camera_job *job, struct sac_camera_move
         *out = agree(match, follow_corners(job, match, find_corners(job, match)));
 }
 
-sac_result sac_cpu_camera(struct sac_device *dev, struct sac_stream *stream,
+sac_result sac_cpu_camera(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_camera_job *jobs, int n, struct sac_camera_move *out)
 {
     (void)dev, (void)stream; /* the CPU's runs at once */

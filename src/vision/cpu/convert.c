@@ -159,8 +159,8 @@ static void run_piece(void *arg, int piece, int worker)
 
 /* ---- the whole ---- */
 
-sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
-                           enum sac_filter filter, sac_frame *dst)
+sac_result sac_cpu_convert(struct sac_device *dev, struct sac_device_stream *stream,
+                           const sac_frame *src, enum sac_filter filter, sac_frame *dst)
 {
     (void)stream; /* the CPU's runs at once */
     if (sac_is_plain_copy(src, dst)) {

@@ -8,21 +8,21 @@
 
 extern const struct sac_vision_ops sac_vision_cpu;
 
-sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_stream *stream,
+sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_device_stream *stream,
                               const struct sac_preprocess     *pre,
                               const struct sac_preprocess_job *jobs, int n, void *dst);
-sac_result sac_cpu_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
-                           enum sac_filter filter, sac_frame *dst);
-sac_result sac_cpu_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
+sac_result sac_cpu_convert(struct sac_device *dev, struct sac_device_stream *stream,
+                           const sac_frame *src, enum sac_filter filter, sac_frame *dst);
+sac_result sac_cpu_draw(struct sac_device *dev, struct sac_device_stream *stream, sac_frame *frame,
                         const struct sac_shape *shapes, int n);
-sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
+sac_result sac_cpu_detect(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_detect_spec *spec, const void *const *tensors,
                           const struct sac_fit_map *maps, int n, void *out);
-sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
-                             enum sac_dtype dtype, int rows, int dim, float *out);
-sac_result sac_cpu_looks(struct sac_device *dev, struct sac_stream *stream,
+sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_device_stream *stream,
+                             const void *in, enum sac_dtype dtype, int rows, int dim, float *out);
+sac_result sac_cpu_looks(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_looks_job *job);
-sac_result sac_cpu_camera(struct sac_device *dev, struct sac_stream *stream,
+sac_result sac_cpu_camera(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
 
 #endif

@@ -78,7 +78,7 @@ static void pack(const struct work *w, int n, void *out)
     }
 }
 
-sac_result sac_cpu_detect(struct sac_device *dev, struct sac_stream *stream,
+sac_result sac_cpu_detect(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_detect_spec *s, const void *const *tensors,
                           const struct sac_fit_map *maps, int n, void *out)
 {

@@ -141,7 +141,7 @@ static void paint(void *user, const struct sac_coat *coat, const struct sac_segm
         }
 }
 
-sac_result sac_cpu_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
+sac_result sac_cpu_draw(struct sac_device *dev, struct sac_device_stream *stream, sac_frame *frame,
                         const struct sac_shape *shapes, int n)
 {
     (void)dev;

@@ -20,8 +20,8 @@ static double square_of(const float *row, int dim)
     return fold(lane);
 }
 
-sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
-                             enum sac_dtype dtype, int rows, int dim, float *out)
+sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_device_stream *stream,
+                             const void *in, enum sac_dtype dtype, int rows, int dim, float *out)
 {
     const size_t n = (size_t)dim;
     (void)dev, (void)stream; /* the CPU's runs at once */

@@ -59,7 +59,7 @@ static float *compare(struct sac_look_shape shape, const struct sac_look_ask *as
     return out;
 }
 
-sac_result sac_cpu_looks(struct sac_device *dev, struct sac_stream *stream,
+sac_result sac_cpu_looks(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_looks_job *job)
 {
     float *out = job->out;

@@ -138,7 +138,7 @@ static sac_result run_jobs(struct sac_device *dev, struct work *w,
     return SAC_OK;
 }
 
-sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_stream *stream,
+sac_result sac_cpu_preprocess(struct sac_device *dev, struct sac_device_stream *stream,
                               const struct sac_preprocess     *pre,
                               const struct sac_preprocess_job *jobs, int n, void *dst)
 {

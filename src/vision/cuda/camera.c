@@ -73,7 +73,7 @@ static size_t corner_bytes(size_t cells, int cells_max)
            sizeof *(struct cuda_camera_params){0}.corners;
 }
 
-sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_device_stream *stream,
                                const struct sac_camera_pyramid *like)
 {
     void      *scratch = NULL;
@@ -87,8 +87,8 @@ sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_stream *stream
     return res;
 }
 
-static sac_result launch(struct sac_device *dev, struct sac_stream *stream, const struct totals *t,
-                         struct cuda_camera_params *p)
+static sac_result launch(struct sac_device *dev, struct sac_device_stream *stream,
+                         const struct totals *t, struct cuda_camera_params *p)
 {
     void      *scratch = NULL;
     sac_result res = cuda_scratch_take(dev, stream, corner_bytes(t->cells, t->cells_max), &scratch);
@@ -100,7 +100,7 @@ static sac_result launch(struct sac_device *dev, struct sac_stream *stream, cons
     return res;
 }
 
-static sac_result queue_jobs(struct sac_device *dev, struct sac_stream *stream,
+static sac_result queue_jobs(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_camera_job *jobs, int n, struct sac_camera_move *out)
 {
     const struct totals        t = totals_of(jobs, n);
@@ -126,7 +126,7 @@ static sac_result queue_jobs(struct sac_device *dev, struct sac_stream *stream,
     return res;
 }
 
-sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_camera(struct sac_device *dev, struct sac_device_stream *stream,
                        const struct sac_camera_job *jobs, int n, struct sac_camera_move *out)
 {
     if (n == 0)

@@ -32,8 +32,8 @@ static sac_result convert(struct sac_device *dev, cudaStream_t stream, const sac
     return res == SAC_OK ? cuda_check(dev, cuda_launch_convert(&p, stream), "convert") : res;
 }
 
-sac_result cuda_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
-                        enum sac_filter filter, sac_frame *dst)
+sac_result cuda_convert(struct sac_device *dev, struct sac_device_stream *stream,
+                        const sac_frame *src, enum sac_filter filter, sac_frame *dst)
 {
     cudaStream_t handle = cuda_stream_of(dev, stream);
     sac_result   res = cuda_enter(dev);

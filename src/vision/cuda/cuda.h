@@ -14,23 +14,23 @@ extern const struct sac_vision_ops cuda_vision;
 /* SAC_ERR_UNSUPPORTED, with a sentence, for planes that the kernels cannot read. */
 sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out);
 
-sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_preprocess(struct sac_device *dev, struct sac_device_stream *stream,
                            const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,
                            int n, void *dst);
-sac_result cuda_convert(struct sac_device *dev, struct sac_stream *stream, const sac_frame *src,
-                        enum sac_filter filter, sac_frame *dst);
-sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
+sac_result cuda_convert(struct sac_device *dev, struct sac_device_stream *stream,
+                        const sac_frame *src, enum sac_filter filter, sac_frame *dst);
+sac_result cuda_draw(struct sac_device *dev, struct sac_device_stream *stream, sac_frame *frame,
                      const struct sac_shape *shapes, int n);
-sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_detect(struct sac_device *dev, struct sac_device_stream *stream,
                        const struct sac_detect_spec *spec, const void *const *tensors,
                        const struct sac_fit_map *maps, int n, void *out);
-sac_result cuda_normalise(struct sac_device *dev, struct sac_stream *stream, const void *in,
+sac_result cuda_normalise(struct sac_device *dev, struct sac_device_stream *stream, const void *in,
                           enum sac_dtype dtype, int rows, int dim, float *out);
-sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_looks(struct sac_device *dev, struct sac_device_stream *stream,
                       const struct sac_looks_job *job);
-sac_result cuda_camera(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_camera(struct sac_device *dev, struct sac_device_stream *stream,
                        const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
-sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_device_stream *stream,
                                const struct sac_camera_pyramid *like);
 
 #endif

@@ -51,7 +51,7 @@ static cudaError_t launch(struct cuda_detect_params p, const struct sac_fit_map 
     return res;
 }
 
-sac_result cuda_detect(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_detect(struct sac_device *dev, struct sac_device_stream *stream,
                        const struct sac_detect_spec *spec, const void *const *tensors,
                        const struct sac_fit_map *maps, int n, void *out)
 {

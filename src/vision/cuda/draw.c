@@ -36,8 +36,8 @@ static void collect(void *user, const struct sac_coat *coat, const struct sac_se
     l->segments += count;
 }
 
-static sac_result paint(struct sac_device *dev, struct sac_stream *stream, const sac_frame *frame,
-                        const struct list *l)
+static sac_result paint(struct sac_device *dev, struct sac_device_stream *stream,
+                        const sac_frame *frame, const struct list *l)
 {
     const size_t coat_bytes = l->coats * sizeof *l->coat,
                  segment_bytes = l->segments * sizeof *l->segment;
@@ -66,7 +66,7 @@ static sac_result paint(struct sac_device *dev, struct sac_stream *stream, const
     return res;
 }
 
-sac_result cuda_draw(struct sac_device *dev, struct sac_stream *stream, sac_frame *frame,
+sac_result cuda_draw(struct sac_device *dev, struct sac_device_stream *stream, sac_frame *frame,
                      const struct sac_shape *shapes, int n)
 {
     struct list l = {0};

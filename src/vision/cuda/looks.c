@@ -51,7 +51,7 @@ static size_t write_lists(const struct sac_looks_job *job, const struct places *
     return most;
 }
 
-static sac_result queue_lists(struct sac_device *dev, struct sac_stream *stream,
+static sac_result queue_lists(struct sac_device *dev, struct sac_device_stream *stream,
                               const struct sac_looks_job *job, const struct places *at)
 {
     struct cuda_command_block *block = NULL;
@@ -76,7 +76,7 @@ static sac_result queue_lists(struct sac_device *dev, struct sac_stream *stream,
     return res;
 }
 
-sac_result cuda_looks(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_looks(struct sac_device *dev, struct sac_device_stream *stream,
                       const struct sac_looks_job *job)
 {
     const struct places at = places_of(job);

@@ -60,7 +60,7 @@ static sac_result crop_init(struct sac_device *dev, const struct sac_preprocess 
     return cuda_surface_of(dev, job->frame, &out->src);
 }
 
-sac_result cuda_preprocess(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_preprocess(struct sac_device *dev, struct sac_device_stream *stream,
                            const struct sac_preprocess *pre, const struct sac_preprocess_job *jobs,
                            int n, void *dst)
 {

@@ -49,21 +49,21 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
     return SAC_OK;
 }
 
-sac_result cuda_commands_send(struct sac_device *dev, struct sac_stream *stream,
+sac_result cuda_commands_send(struct sac_device *dev, struct sac_device_stream *stream,
                               struct cuda_command_block *b, size_t bytes, const char *what)
 {
     (void)dev, (void)stream, (void)b, (void)bytes, (void)what;
     return SAC_OK;
 }
 
-void cuda_commands_done(struct sac_device *dev, struct sac_stream *stream,
+void cuda_commands_done(struct sac_device *dev, struct sac_device_stream *stream,
                         struct cuda_command_block *b)
 {
     (void)dev, (void)stream;
     free(b->host);
 }
 
-sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, size_t bytes,
+sac_result cuda_scratch_take(struct sac_device *dev, struct sac_device_stream *stream, size_t bytes,
                              void **out)
 {
     (void)dev, (void)stream;
@@ -72,7 +72,7 @@ sac_result cuda_scratch_take(struct sac_device *dev, struct sac_stream *stream, 
     return SAC_OK;
 }
 
-void cuda_scratch_return(struct sac_device *dev, struct sac_stream *stream)
+void cuda_scratch_return(struct sac_device *dev, struct sac_device_stream *stream)
 {
     (void)dev, (void)stream;
     free(scratch);

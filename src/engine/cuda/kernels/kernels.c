@@ -106,7 +106,7 @@ sac_result ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 }
 
 sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                   void *scratch, struct sac_stream *stream)
+                   void *scratch, struct sac_device_stream *stream)
 {
     const struct ops_state *s = state;
     const struct ops_ports  ports = ops_ports_of(s, in, out, scratch);

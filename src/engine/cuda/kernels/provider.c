@@ -23,8 +23,8 @@ const struct sac_kernel_provider sac_kernels_cuda = {
     .kernels = kernels,
 };
 
-sac_result ops_queue(struct sac_device *dev, struct sac_stream *stream, const struct ops_state *s,
-                     const struct ops_ports *ports)
+sac_result ops_queue(struct sac_device *dev, struct sac_device_stream *stream,
+                     const struct ops_state *s, const struct ops_ports *ports)
 {
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)

@@ -26,7 +26,7 @@ extern const struct ops_row *const ops_rows[SAC_OP_COUNT];
 struct sac_kernel_offer ops_supports(struct sac_device *dev, const struct sac_kernel_question *q);
 sac_result              ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan);
 sac_result ops_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                   void *scratch, struct sac_stream *stream);
+                   void *scratch, struct sac_device_stream *stream);
 void       ops_release(void *state);
 
 struct ops_state {
@@ -46,7 +46,7 @@ static inline struct ops_ports ops_ports_of(const struct ops_state *s, void *con
     return ports;
 }
 /* Queues the launch; only this differs between the two builds. */
-sac_result ops_queue(struct sac_device *dev, struct sac_stream *stream, const struct ops_state *s,
-                     const struct ops_ports *ports);
+sac_result ops_queue(struct sac_device *dev, struct sac_device_stream *stream,
+                     const struct ops_state *s, const struct ops_ports *ports);
 
 #endif

@@ -145,7 +145,7 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
 }
 
 static sac_result conv_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                           void *scratch, struct sac_stream *stream)
+                           void *scratch, struct sac_device_stream *stream)
 {
     const struct conv_state   *s = state;
     const struct conv_pointers p = {.x = in[0],

@@ -106,7 +106,7 @@ static void *aligned(void *scratch)
 }
 
 static sac_result matmul_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                             void *scratch, struct sac_stream *stream)
+                             void *scratch, struct sac_device_stream *stream)
 {
     struct matmul_state         *s = state;
     const bool                   third = s->spec.bias || s->spec.matrix;
