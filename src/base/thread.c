@@ -242,7 +242,7 @@ struct share {
     char              apart[64 - sizeof(uint64_t)]; /* a cache line each */
 };
 
-struct sac_pool {
+struct sac_worker_pool {
     struct share                                       *shares; /* [threads] */
     uint32_t                                            generation;
     _Atomic(void (*)(void *arg, int piece, int worker)) fn;
@@ -258,9 +258,9 @@ struct sac_pool {
     pthread_cond_t  start, done;
     int             threads, started; /* started: of the helpers */
     struct helper {
-        struct sac_pool *pool;
-        pthread_t        thread;
-        int              worker;
+        struct sac_worker_pool *pool;
+        pthread_t               thread;
+        int                     worker;
     } * helpers; /* [threads - 1] */
 };
 
@@ -273,7 +273,7 @@ static void cpu_relax(void)
 #endif
 }
 
-static bool has_pieces(const struct sac_pool *pool)
+static bool has_pieces(const struct sac_worker_pool *pool)
 {
     for (int w = 0; w < pool->threads; w++)
         if ((uint32_t)atomic_load(&pool->shares[w].ticket) > 0)
@@ -282,12 +282,12 @@ static bool has_pieces(const struct sac_pool *pool)
 }
 
 /* The first piece of a worker's share of n. */
-static int share_begin(const struct sac_pool *pool, int n, int worker)
+static int share_begin(const struct sac_worker_pool *pool, int n, int worker)
 {
     return (int)((int64_t)n * worker / pool->threads);
 }
 
-static void finish_piece(struct sac_pool *pool)
+static void finish_piece(struct sac_worker_pool *pool)
 {
     if (atomic_fetch_sub(&pool->unfinished, 1) == 1 && atomic_load(&pool->caller_sleeps)) {
         pthread_mutex_lock(&pool->lock);
@@ -297,7 +297,7 @@ static void finish_piece(struct sac_pool *pool)
 }
 
 /* Take pieces of one share until there are none. */
-static void work_on(struct sac_pool *pool, int share, int worker)
+static void work_on(struct sac_worker_pool *pool, int share, int worker)
 {
     _Atomic(uint64_t) *ticket = &pool->shares[share].ticket;
     uint64_t           seen = atomic_load(ticket);
@@ -314,20 +314,20 @@ static void work_on(struct sac_pool *pool, int share, int worker)
     }
 }
 
-static void work(struct sac_pool *pool, int worker)
+static void work(struct sac_worker_pool *pool, int worker)
 {
     for (int i = 0; i < pool->threads; i++)
         work_on(pool, (worker + i) % pool->threads, worker);
 }
 
-static bool job_finished(const struct sac_pool *pool)
+static bool job_finished(const struct sac_worker_pool *pool)
 {
     return atomic_load(&pool->unfinished) == 0;
 }
 
 /* Spin until ready or the time is up; true when ready. */
-static bool watch(const struct sac_pool *pool, bool (*ready)(const struct sac_pool *pool),
-                  bool                   only_held)
+static bool watch(const struct sac_worker_pool *pool,
+                  bool (*ready)(const struct sac_worker_pool *pool), bool only_held)
 {
     int64_t until = sac_time_ns() + WATCH_NS;
     do {
@@ -344,8 +344,8 @@ static bool watch(const struct sac_pool *pool, bool (*ready)(const struct sac_po
 
 static void *helper_main(void *arg)
 {
-    struct helper   *h = arg;
-    struct sac_pool *pool = h->pool;
+    struct helper          *h = arg;
+    struct sac_worker_pool *pool = h->pool;
     while (!atomic_load(&pool->quit)) {
         work(pool, h->worker);
         if (watch(pool, has_pieces, true))
@@ -360,9 +360,9 @@ static void *helper_main(void *arg)
     return NULL;
 }
 
-sac_result sac_pool_create(sac_context *ctx, int threads, struct sac_pool **out)
+sac_result sac_worker_pool_create(sac_context *ctx, int threads, struct sac_worker_pool **out)
 {
-    struct sac_pool *pool = sac_new(struct sac_pool);
+    struct sac_worker_pool *pool = sac_new(struct sac_worker_pool);
     if (!pool)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a thread pool");
     pthread_mutex_init(&pool->lock, NULL);
@@ -386,13 +386,13 @@ sac_result sac_pool_create(sac_context *ctx, int threads, struct sac_pool **out)
     if (res == SAC_OK)
         *out = pool;
     else
-        sac_pool_destroy(&pool);
+        sac_worker_pool_destroy(&pool);
     return res;
 }
 
-void sac_pool_destroy(struct sac_pool **pool_at)
+void sac_worker_pool_destroy(struct sac_worker_pool **pool_at)
 {
-    struct sac_pool *pool = pool_at ? *pool_at : NULL;
+    struct sac_worker_pool *pool = pool_at ? *pool_at : NULL;
     if (!pool)
         return;
     pthread_mutex_lock(&pool->lock);
@@ -410,25 +410,25 @@ void sac_pool_destroy(struct sac_pool **pool_at)
     *pool_at = NULL;
 }
 
-int sac_pool_threads(const struct sac_pool *pool)
+int sac_worker_pool_threads(const struct sac_worker_pool *pool)
 {
     return pool ? pool->threads : 1;
 }
 
-void sac_pool_hold(struct sac_pool *pool)
+void sac_worker_pool_hold(struct sac_worker_pool *pool)
 {
     if (pool)
         atomic_fetch_add(&pool->held, 1);
 }
 
-void sac_pool_release(struct sac_pool *pool)
+void sac_worker_pool_release(struct sac_worker_pool *pool)
 {
     if (pool)
         atomic_fetch_sub(&pool->held, 1);
 }
 
-static void publish(struct sac_pool *pool, int n, void (*fn)(void *arg, int piece, int worker),
-                    void *arg)
+static void publish(struct sac_worker_pool *pool, int                   n,
+                    void (*fn)(void *arg, int piece, int worker), void *arg)
 {
     atomic_store_explicit(&pool->fn, fn, memory_order_relaxed);
     atomic_store_explicit(&pool->arg, arg, memory_order_relaxed);
@@ -447,7 +447,7 @@ static void publish(struct sac_pool *pool, int n, void (*fn)(void *arg, int piec
 }
 
 /* A helper may have lost its CPU in the middle of a piece: sleeping frees ours for it. */
-static void await_last_piece(struct sac_pool *pool, int64_t worked_ns)
+static void await_last_piece(struct sac_worker_pool *pool, int64_t worked_ns)
 {
     const int64_t begun = sac_time_ns();
     if (watch(pool, job_finished, false)) {
@@ -467,15 +467,15 @@ static void await_last_piece(struct sac_pool *pool, int64_t worked_ns)
     pool->alone_until = now + pool->alone_ns;
 }
 
-static bool works_alone(struct sac_pool *pool)
+static bool works_alone(struct sac_worker_pool *pool)
 {
     if (pool->alone_until && sac_time_ns() >= pool->alone_until)
         pool->alone_until = 0;
     return pool->alone_until != 0;
 }
 
-void sac_pool_run(struct sac_pool *pool, int n, void (*fn)(void *arg, int piece, int worker),
-                  void *arg)
+void sac_worker_pool_run(struct sac_worker_pool *pool, int                   n,
+                         void (*fn)(void *arg, int piece, int worker), void *arg)
 {
     const bool mine = pool && pool->threads > 1 && n > 1 && !atomic_flag_test_and_set(&pool->taken);
     if (mine && !works_alone(pool)) {

@@ -39,15 +39,15 @@ void       sac_queue_stats(struct sac_queue *q, struct sac_queue_stats *out);
  * pieces are done. fn(arg, piece, worker): piece in 0..n-1, worker in 0..threads-1. While one
  * thread's job is under way, another thread that calls does its pieces alone. threads = 1 runs in
  * the caller. Idle workers sleep; a helper that has no piece yet is never waited for. */
-struct sac_pool;
-sac_result sac_pool_create(sac_context *ctx, int threads, struct sac_pool **out);
-void       sac_pool_destroy(struct sac_pool **pool);
-int        sac_pool_threads(const struct sac_pool *pool); /* NULL: 1 */
-void       sac_pool_run(struct sac_pool *pool, int n, void (*fn)(void *arg, int piece, int worker),
-                        void *arg);
+struct sac_worker_pool;
+sac_result sac_worker_pool_create(sac_context *ctx, int threads, struct sac_worker_pool **out);
+void       sac_worker_pool_destroy(struct sac_worker_pool **pool);
+int        sac_worker_pool_threads(const struct sac_worker_pool *pool); /* NULL: 1 */
+void       sac_worker_pool_run(struct sac_worker_pool *pool, int                   n,
+                               void (*fn)(void *arg, int piece, int worker), void *arg);
 /* Between hold and release, jobs follow each other within microseconds (the layers of a network):
  * helpers that run out of pieces then watch for the next job for a moment before they sleep. */
-void sac_pool_hold(struct sac_pool *pool);
-void sac_pool_release(struct sac_pool *pool);
+void sac_worker_pool_hold(struct sac_worker_pool *pool);
+void sac_worker_pool_release(struct sac_worker_pool *pool);
 
 #endif

@@ -91,7 +91,7 @@ void sac_device_parallel(sac_device *dev, int n, void (*fn)(void *arg, int piece
                          void *arg)
 {
     if (n > 1 && pthread_mutex_trylock(&dev->workers_lock) == 0) {
-        sac_pool_run(dev->workers, n, fn, arg);
+        sac_worker_pool_run(dev->workers, n, fn, arg);
         pthread_mutex_unlock(&dev->workers_lock);
         return;
     }

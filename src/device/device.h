@@ -186,7 +186,7 @@ struct sac_device {
     char         description[128];
     char         pci_bus_id[32]; /* of a GPU, as NVML takes it; empty: it is none */
     struct sac_device_params params;
-    struct sac_pool         *workers;      /* behind sac_device_parallel */
+    struct sac_worker_pool  *workers;      /* behind sac_device_parallel */
     pthread_mutex_t          workers_lock; /* held by the one job that workers run */
     struct sac_buffer_pool  *pool;
     struct sac_buffer_pool  *host_pool;      /* NULL: the device's memory is the host's */
@@ -219,8 +219,9 @@ void sac_device_release(sac_device *dev);
 int sac_video_threads(const sac_device *dev);
 
 /* Run n independent pieces of host work on the device's threads and wait for them; fn as in
- * sac_pool_run. Any thread: while another job uses the workers, the caller runs all pieces itself
- * instead of waiting. worker numbers the threads of this job, so scratch belongs to the job. */
+ * sac_worker_pool_run. Any thread: while another job uses the workers, the caller runs all pieces
+ * itself instead of waiting. worker numbers the threads of this job, so scratch belongs to the job.
+ */
 void sac_device_parallel(sac_device *dev, int n, void (*fn)(void *arg, int piece, int worker),
                          void *arg);
 

@@ -98,7 +98,7 @@ static void device_destroy(sac_device *dev)
     sac_buffer_pool_destroy(&dev->host_pool);
     if (dev->opened)
         dev->ops->close(dev);
-    sac_pool_destroy(&dev->workers);
+    sac_worker_pool_destroy(&dev->workers);
     pthread_mutex_destroy(&dev->workers_lock);
     sac_free(dev);
 }
@@ -108,7 +108,7 @@ static sac_result device_init(sac_device *dev)
     if (dev->params.threads <= 0)
         dev->params.threads = sac_threads_default();
     atomic_init(&dev->strict, dev->params.zero_copy_strict);
-    sac_result res = sac_pool_create(dev->ctx, dev->params.threads, &dev->workers);
+    sac_result res = sac_worker_pool_create(dev->ctx, dev->params.threads, &dev->workers);
     if (res == SAC_OK)
         res = dev->ops->open(dev, dev->index);
     dev->opened = res == SAC_OK;

@@ -81,37 +81,37 @@ static void pool_runs_every_piece_once(void **state)
 {
     (void)state;
     for (int threads = 1; threads <= 4; threads++) {
-        struct sac_pool *pool = NULL;
-        assert_sac_ok(sac_pool_create(test_context(), threads, &pool));
+        struct sac_worker_pool *pool = NULL;
+        assert_sac_ok(sac_worker_pool_create(test_context(), threads, &pool));
         for (int job = 0; job < 200; job++) {
             atomic_int sum = 0;
-            sac_pool_run(pool, job, add_piece, &sum);
+            sac_worker_pool_run(pool, job, add_piece, &sum);
             assert_int_equal(sum, job * (job - 1) / 2);
         }
-        sac_pool_destroy(&pool);
+        sac_worker_pool_destroy(&pool);
     }
 }
 
 static void held_pool_runs_jobs_back_to_back(void **state)
 {
     (void)state;
-    struct sac_pool *pool = NULL;
-    assert_sac_ok(sac_pool_create(test_context(), 3, &pool));
+    struct sac_worker_pool *pool = NULL;
+    assert_sac_ok(sac_worker_pool_create(test_context(), 3, &pool));
     for (int burst = 0; burst < 20; burst++) {
-        sac_pool_hold(pool);
+        sac_worker_pool_hold(pool);
         for (int job = 0; job < 500; job++) {
             atomic_int sum = 0;
-            sac_pool_run(pool, 2 + job % 7, add_piece, &sum);
+            sac_worker_pool_run(pool, 2 + job % 7, add_piece, &sum);
             assert_int_equal(sum, (2 + job % 7) * (1 + job % 7) / 2);
         }
-        sac_pool_release(pool);
+        sac_worker_pool_release(pool);
     }
-    sac_pool_destroy(&pool);
+    sac_worker_pool_destroy(&pool);
 }
 
 struct caller {
-    struct sac_pool *pool;
-    int              wrong;
+    struct sac_worker_pool *pool;
+    int                     wrong;
 };
 
 static void *call_pool(void *arg)
@@ -119,7 +119,7 @@ static void *call_pool(void *arg)
     struct caller *c = arg;
     for (int job = 0; job < 2000; job++) {
         atomic_int sum = 0;
-        sac_pool_run(c->pool, 5, add_piece, &sum);
+        sac_worker_pool_run(c->pool, 5, add_piece, &sum);
         c->wrong += sum != 10;
     }
     return NULL;
@@ -128,8 +128,8 @@ static void *call_pool(void *arg)
 static void pool_serves_two_callers(void **state)
 {
     (void)state;
-    struct sac_pool *pool = NULL;
-    assert_sac_ok(sac_pool_create(test_context(), 2, &pool));
+    struct sac_worker_pool *pool = NULL;
+    assert_sac_ok(sac_worker_pool_create(test_context(), 2, &pool));
     struct caller callers[2] = {{.pool = pool}, {.pool = pool}};
     pthread_t     threads[2];
     for (int i = 0; i < 2; i++)
@@ -139,7 +139,7 @@ static void pool_serves_two_callers(void **state)
         pthread_join(threads[i], NULL);
         assert_int_equal(callers[i].wrong, 0);
     }
-    sac_pool_destroy(&pool);
+    sac_worker_pool_destroy(&pool);
 }
 
 int main(void)

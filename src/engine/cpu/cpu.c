@@ -45,7 +45,7 @@ struct sac_map sac_map_out(const struct sac_kernel_plan *plan, int output)
 int sac_pieces(const struct sac_device *dev, int64_t units, int64_t ns)
 {
     enum { PIECE_NS = 2500, PIECES_A_THREAD = 4 }; /* starting a piece costs about 300 ns */
-    const int threads = sac_pool_threads(dev->workers);
+    const int threads = sac_worker_pool_threads(dev->workers);
     int64_t   pieces = SAC_MIN(ns / PIECE_NS, (int64_t)threads * PIECES_A_THREAD);
     return threads == 1 ? 1 : (int)SAC_CLAMP(pieces, 1, units);
 }

@@ -167,7 +167,7 @@ static sac_result conv_run(struct sac_device *dev, void *state, void *const *in,
     struct conv_job          job = {s, in[0], s->has_residual ? in[3] : NULL, out[0]};
     (void)scratch;
     (void)stream;
-    sac_pool_run(dev->workers, s->pieces, conv_piece, &job);
+    sac_worker_pool_run(dev->workers, s->pieces, conv_piece, &job);
     return SAC_OK;
 }
 

@@ -111,7 +111,7 @@ static sac_result activation_run(struct sac_device *dev, void *state, void *cons
 {
     struct flat_job job = {state, in[0], NULL, out[0]};
     (void)scratch, (void)stream;
-    sac_pool_run(dev->workers, job.s->pieces, activation_piece, &job);
+    sac_worker_pool_run(dev->workers, job.s->pieces, activation_piece, &job);
     return SAC_OK;
 }
 
@@ -234,7 +234,7 @@ static sac_result binary_run(struct sac_device *dev, void *state, void *const *i
     (void)scratch, (void)stream;
     if (s->length && !s->constant)
         sac_pattern_fill(s->pattern, s->length, job.b, s->period);
-    sac_pool_run(dev->workers, s->pieces, binary_piece, &job);
+    sac_worker_pool_run(dev->workers, s->pieces, binary_piece, &job);
     return SAC_OK;
 }
 

@@ -138,7 +138,7 @@ static sac_result product_run(struct sac_device *dev, void *state, void *const *
 {
     struct product_job job = {state, in[0], out[0]};
     (void)scratch, (void)stream;
-    sac_pool_run(dev->workers, job.s->pieces, product_piece, &job);
+    sac_worker_pool_run(dev->workers, job.s->pieces, product_piece, &job);
     return SAC_OK;
 }
 

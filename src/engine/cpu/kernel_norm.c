@@ -157,14 +157,14 @@ static sac_result norm_run(struct sac_device *dev, void *state, void *const *in,
         double mean, variance;
         job.x = (const float *)in[0] + n * s->count;
         job.y = (float *)out[0] + n * s->count;
-        sac_pool_run(dev->workers, s->pieces, moments_piece, &job);
+        sac_worker_pool_run(dev->workers, s->pieces, moments_piece, &job);
         join(s, job.moments, &mean, &variance);
         const double factor = 1 / sqrt(variance + s->epsilon);
         for (int64_t k = 0; k < s->length; k++) {
             job.scale[k] = (float)(s->scale[k % s->c] * factor);
             job.shift[k] = (float)(s->shift[k % s->c] - mean * s->scale[k % s->c] * factor);
         }
-        sac_pool_run(dev->workers, s->pieces, apply_piece, &job);
+        sac_worker_pool_run(dev->workers, s->pieces, apply_piece, &job);
     }
     return SAC_OK;
 }
@@ -253,7 +253,7 @@ static sac_result gate_run(struct sac_device *dev, void *state, void *const *in,
             job.x[k] = (const float *)in[2 * k] + n * s->count;
         }
         job.y = (float *)out[0] + n * s->count;
-        sac_pool_run(dev->workers, s->pieces, gate_piece, &job);
+        sac_worker_pool_run(dev->workers, s->pieces, gate_piece, &job);
     }
     return SAC_OK;
 }

@@ -94,7 +94,7 @@ static sac_result pool_run(struct sac_device *dev, void *state, void *const *in,
 {
     struct pool_job job = {state, in[0], out[0]};
     (void)scratch, (void)stream;
-    sac_pool_run(dev->workers, job.s->pieces, pool_piece, &job);
+    sac_worker_pool_run(dev->workers, job.s->pieces, pool_piece, &job);
     return SAC_OK;
 }
 
@@ -176,7 +176,7 @@ static sac_result means_run(struct sac_device *dev, void *state, void *const *in
 {
     struct means_job job = {state, in[0], out[0]};
     (void)scratch, (void)stream;
-    sac_pool_run(dev->workers, job.s->pieces, means_piece, &job);
+    sac_worker_pool_run(dev->workers, job.s->pieces, means_piece, &job);
     return SAC_OK;
 }
 

@@ -163,7 +163,7 @@ static sac_result resize_run(struct sac_device *dev, void *state, void *const *i
 {
     struct resize_job job = {state, in[0], out[0]};
     (void)scratch, (void)stream;
-    sac_pool_run(dev->workers, job.s->pieces, resize_piece, &job);
+    sac_worker_pool_run(dev->workers, job.s->pieces, resize_piece, &job);
     return SAC_OK;
 }
 

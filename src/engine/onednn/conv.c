@@ -313,7 +313,7 @@ static sac_result conv_run(struct sac_device *dev, void *state, void *const *in,
         return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "oneDNN fails at a convolution (status %d)",
                         r.status);
     if (s->second.kind != SAC_ACT_NONE || s->add_after)
-        sac_pool_run(dev->workers, s->pieces, second_piece, &r);
+        sac_worker_pool_run(dev->workers, s->pieces, second_piece, &r);
     return SAC_OK;
 }
 

@@ -112,11 +112,11 @@ void sac_conv_run(struct sac_op_call *c, int input, int weights, enum sac_dtype 
                     .out_channels = c->in[weights].dims[0],
                     .group = sac_attr_int(c->node, "group", 1)};
     int        planes = (int)(c->in[input].dims[0] * j.out_channels);
-    sac_pool_run(c->workers, planes,
-                 dtype == SAC_F64   ? plane_double
-                 : dtype == SAC_F32 ? plane_float
-                                    : plane_uint32_t,
-                 &j);
+    sac_worker_pool_run(c->workers, planes,
+                        dtype == SAC_F64   ? plane_double
+                        : dtype == SAC_F32 ? plane_float
+                                           : plane_uint32_t,
+                        &j);
 }
 
 static sac_result conv_shape(struct sac_op_call *c)

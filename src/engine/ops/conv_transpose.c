@@ -93,7 +93,7 @@ static sac_result transpose_ref(struct sac_op_call *c)
     j.y = sac_alloc((size_t)sac_operand_elements(y) * sizeof *j.y);
     bool ok = j.x && j.weights && j.y && (j.bias || !bias);
     if (ok) {
-        sac_pool_run(c->workers, (int)(y->dims[0] * y->dims[1]), plane, &j);
+        sac_worker_pool_run(c->workers, (int)(y->dims[0] * y->dims[1]), plane, &j);
         sac_write_doubles(y, 0, 1, sac_operand_elements(y), j.y);
     }
     sac_doubles_done(x, j.x);

@@ -45,8 +45,8 @@ struct sac_op_call {
     struct sac_operand     in[SAC_OP_INPUTS_MAX];
     struct sac_operand     out[SAC_OP_OUTPUTS_MAX];
     /* of the node; the rest are not present */
-    int              in_count, out_count;
-    struct sac_pool *workers; /* may be NULL */
+    int                     in_count, out_count;
+    struct sac_worker_pool *workers; /* may be NULL */
 };
 
 enum sac_op_flags {

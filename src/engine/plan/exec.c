@@ -71,7 +71,7 @@ static sac_result run_step(struct sac_plan *plan, const struct sac_step *step)
 static sac_result run_steps(struct sac_plan *plan)
 {
     sac_result res = SAC_OK;
-    sac_pool_hold(plan->dev->workers);
+    sac_worker_pool_hold(plan->dev->workers);
     for (size_t i = 0; i < plan->step_count && res == SAC_OK; i++) {
         struct sac_step *step = &plan->steps[i];
         int64_t          begun = plan->profile ? sac_time_ns() : 0;
@@ -81,7 +81,7 @@ static sac_result run_steps(struct sac_plan *plan)
             step->runs++;
         }
     }
-    sac_pool_release(plan->dev->workers);
+    sac_worker_pool_release(plan->dev->workers);
     return res;
 }
 

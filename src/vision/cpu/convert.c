@@ -179,7 +179,7 @@ sac_result sac_cpu_convert(struct sac_device *dev, struct sac_device_stream *str
         .scratch_bytes =
             (sac_sampler_scratch_bytes(&spec) + (size_t)dst->width * 8 + 63) & ~(size_t)63,
     };
-    size_t             scratch = (size_t)sac_pool_threads(dev->workers) * 2 * w.scratch_bytes;
+    size_t scratch = (size_t)sac_worker_pool_threads(dev->workers) * 2 * w.scratch_bytes;
     struct sac_buffer *buf = NULL;
     sac_result         res = sac_buffer_create(dev, tables + scratch, "convert", &buf);
     if (res != SAC_OK)
@@ -187,8 +187,9 @@ sac_result sac_cpu_convert(struct sac_device *dev, struct sac_device_stream *str
     char *memory = sac_buffer_data(buf);
     sac_sampler_init(&w.sampler, &spec, memory);
     w.scratch = memset(memory + tables, 0, scratch);
-    sac_pool_run(dev->workers, (dst->height + 2 * PAIRS_PER_PIECE - 1) / (2 * PAIRS_PER_PIECE),
-                 run_piece, &w);
+    sac_worker_pool_run(dev->workers,
+                        (dst->height + 2 * PAIRS_PER_PIECE - 1) / (2 * PAIRS_PER_PIECE), run_piece,
+                        &w);
     sac_buffer_unref(&buf);
     return SAC_OK;
 }

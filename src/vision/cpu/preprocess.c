@@ -102,7 +102,7 @@ static void init_scratch(const struct work *w, int workers)
 static sac_result run_jobs(struct sac_device *dev, struct work *w,
                            const struct sac_preprocess_job *jobs, int n)
 {
-    int    workers = sac_pool_threads(dev->workers);
+    int    workers = sac_worker_pool_threads(dev->workers);
     size_t tables = 0, scratch = 0, heads = (size_t)n * (sizeof *w->box + sizeof *w->sampler);
     for (int i = 0; i < n; i++) {
         struct sac_rect         crop = sac_job_crop(&jobs[i]);
@@ -133,7 +133,7 @@ static sac_result run_jobs(struct sac_device *dev, struct work *w,
     }
     w->scratch = at;
     init_scratch(w, workers);
-    sac_pool_run(dev->workers, n * w->pieces_per_image, run_piece, w);
+    sac_worker_pool_run(dev->workers, n * w->pieces_per_image, run_piece, w);
     sac_buffer_unref(&buf);
     return SAC_OK;
 }
