@@ -176,7 +176,7 @@ struct sac_model_info {
     int64_t     ir_version, opset;
     int64_t     parameters; /* numbers in the weights */
     int64_t     flops;      /* 2 a multiply-add, batch 1, open dims as 1; 0: unknown */
-    int64_t     weights_bytes, arena_bytes;
+    int64_t     weights_bytes, activation_bytes;
     int         node_count;                     /* in the file */
     int         step_count;                     /* after fusion */
     const struct sac_model_operator *operators; /* [operator_count], owned by the model */

@@ -183,7 +183,7 @@ static void shape_arithmetic_disappears(void **state)
     sac_model_inspect(m, &info);
     assert_int_equal(info.node_count, 5);
     assert_int_equal(info.step_count, 1);
-    assert_int_equal(info.arena_bytes, 0); /* Relu writes the output */
+    assert_int_equal(info.activation_bytes, 0); /* Relu writes the output */
     assert_int_equal(sac_model_output(m, 0)->desc.shape[0], SAC_DIM_UNKNOWN);
     assert_int_equal(sac_model_output(m, 0)->desc.shape[1], 4);
     sac_tensor *in = F32(DIMS(3, 2, 2), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}), *out;

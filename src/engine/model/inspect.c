@@ -219,7 +219,7 @@ static void note_plan(sac_model *m, const struct sac_plan *plan)
         return; /* without kernels */
     for (size_t i = 0; i < plan->step_count; i++)
         op_of[i] = operator_of_step(m, &plan->steps[i]);
-    m->info.arena_bytes = (int64_t)plan->activation_bytes;
+    m->info.activation_bytes = (int64_t)plan->activation_bytes;
     m->info.step_count = (int)(plan->step_count + plan->tail_count);
     for (int i = 0; i < m->info.operator_count; i++) {
         const char *kernel = usual_kernel(m, plan, op_of, i);
