@@ -104,21 +104,21 @@ static uint64_t crossed(const sac_device *dev)
 }
 
 static void one_wave(struct sac_wave *wave, sac_tracker **trk, struct scene *s, int streams,
-                     int number, bool looks, bool camera)
+                     int number, bool embeddings, bool camera)
 {
     for (int k = 0; k < streams; k++) {
         struct sac_tracker_input in = {.det = s->det[k],
                                        .count = PEOPLE,
                                        .pts_us = number * 40000LL,
                                        .frame = camera ? s->shot[number % SHOTS] : NULL};
-        if (looks)
-            in.looks =
-                (struct sac_look_rows){.dev = s->rows ? s->dev : NULL,
-                                       .base = s->rows ? sac_features_data(s->rows) : s->feat,
-                                       .count = STREAMS * PEOPLE,
-                                       .dim = DIM,
-                                       .row = s->row[k],
-                                       .features = s->rows};
+        if (embeddings)
+            in.embeddings =
+                (struct sac_embedding_rows){.dev = s->rows ? s->dev : NULL,
+                                            .base = s->rows ? sac_features_data(s->rows) : s->feat,
+                                            .count = STREAMS * PEOPLE,
+                                            .dim = DIM,
+                                            .row = s->row[k],
+                                            .features = s->rows};
         must(sac_wave_add(wave, trk[k], &in));
     }
     must(sac_wave_run(wave));
@@ -131,13 +131,14 @@ static void one_wave(struct sac_wave *wave, sac_tracker **trk, struct scene *s, 
     sac_wave_clear(wave);
 }
 
-static struct times time_waves(struct scene *s, int streams, int waves, bool looks, bool camera)
+static struct times time_waves(struct scene *s, int streams, int waves, bool embeddings,
+                               bool camera)
 {
     struct sac_tracker_params p = sac_tracker_params_default(SAC_TRACKER_BOTSORT);
     sac_tracker              *trk[STREAMS] = {NULL};
     struct sac_wave          *wave = NULL;
     struct times              t = {0};
-    p.embedding_dim = looks ? DIM : 0;
+    p.embedding_dim = embeddings ? DIM : 0;
     for (int k = 0; k < streams; k++)
         must(sac_tracker_create(ctx, &p, &trk[k]));
     must(sac_wave_create(s->dev, &wave));
@@ -147,7 +148,7 @@ static struct times time_waves(struct scene *s, int streams, int waves, bool loo
         uint64_t bytes = crossed(s->dev);
         double   cpu = thread_cpu_us();
         int64_t  begun = sac_time_ns();
-        one_wave(wave, trk, s, streams, i, looks, camera);
+        one_wave(wave, trk, s, streams, i, embeddings, camera);
         if (i < WARM)
             continue;
         t.wall_us += (double)(sac_time_ns() - begun) * 1e-3 / waves / streams;
@@ -166,7 +167,7 @@ int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
-        bool        looks, camera;
+        bool        embeddings, camera;
     } kinds[] = {{"neither", false, false},
                  {"embeddings", true, false},
                  {"camera", false, true},
@@ -192,7 +193,7 @@ int main(int argc, char **argv)
     for (size_t k = 0; k < SAC_COUNT(kinds); k++) {
         printf("\n%-12s", kinds[k].name);
         for (size_t c = 0; c < SAC_COUNT(sizes); c++) {
-            struct times t = time_waves(&s, sizes[c], waves, kinds[k].looks, kinds[k].camera);
+            struct times t = time_waves(&s, sizes[c], waves, kinds[k].embeddings, kinds[k].camera);
             printf("%9.1f (%6.1f, %6.1f) %6.0f B", t.wall_us, t.cpu_us, t.device_us, t.bytes);
         }
     }

@@ -38,7 +38,7 @@ const struct sac_tracker_row sac_tracker_botsort = {
     .name = "botsort",
     .what = "bytetrack with camera motion and appearance",
     .appearance = true,
-    .look_states = SAC_STATES_KNOWN,
+    .appearance_states = SAC_STATES_KNOWN,
     .camera = true,
     .associate = associate,
 };

@@ -41,7 +41,7 @@ struct sac_target {
     float          reach_x, reach_y;        /* possible error of the box, pixels */
     int            slot;                    /* in the gallery, or -1 */
     int asked; /* which object of the tracker's ask it is; with a slot on a device, in one of
-                  the row's look_states */
+                  the row's appearance_states */
 };
 
 /* A valid detection of this frame. */
@@ -72,7 +72,7 @@ struct sac_tracker_row {
     enum sac_tracker_kind kind;
     const char           *name, *what;
     bool                  appearance, camera; /* whether it can use embeddings and camera motion */
-    unsigned              look_states; /* bits 1 << state of the targets whose looks it compares */
+    unsigned appearance_states; /* bits 1 << state of the targets whose appearance it compares */
     void (*defaults)(struct sac_tracker_params *p); /* where they differ from the common ones; or
                                                        NULL */
     void (*associate)(sac_tracker *trk);
@@ -112,17 +112,17 @@ struct sac_tracker {
     size_t           moving_capacity;
 
     /* Of the frame between sac_tracker_begin and sac_tracker_end. */
-    struct sac_tracker_input input; /* frame: only where its motion is to be had */
-    struct sac_camera_job    look;  /* with input.frame */
-    struct sac_camera_move   move;  /* of a frame on a device: the result */
-    struct sac_look_ask      ask;   /* candidates: 0 where no looks are on a device */
-    void                   **ask_slots;
-    const float            **ask_rows;
-    size_t                   ask_slots_capacity, ask_rows_capacity;
-    const float             *apart; /* the answer: [1 + ask.objects, ask.candidates] */
+    struct sac_tracker_input  input;      /* frame: only where its motion is to be had */
+    struct sac_camera_job     camera_job; /* with input.frame */
+    struct sac_camera_move    move;       /* of a frame on a device: the result */
+    struct sac_appearance_ask ask;        /* candidates: 0 where no embeddings are on a device */
+    void                    **ask_slots;
+    const float             **ask_rows;
+    size_t                    ask_slots_capacity, ask_rows_capacity;
+    const float              *apart; /* the answer: [1 + ask.objects, ask.candidates] */
 
-    struct sac_look_rows held; /* the rows that the gallery's updates read */
-    struct sac_wave     *own;  /* for sac_tracker_track, created when a device is first needed */
+    struct sac_embedding_rows held; /* the rows that the gallery's updates read */
+    struct sac_wave *own; /* for sac_tracker_track, created when a device is first needed */
 };
 
 extern const struct sac_motion sac_tracker_motion;
@@ -147,7 +147,7 @@ double sac_cost_scored(const sac_tracker *trk, const struct sac_target *t,
 void sac_tracker_round_faint(sac_tracker *trk);
 void sac_tracker_round_tentative(sac_tracker *trk);
 
-/* Cosine distance between looks; the target has a slot and the candidate an embedding. */
+/* Cosine distance between embeddings; the target has a slot and the candidate an embedding. */
 static inline double sac_tracker_apart(const sac_tracker *trk, const struct sac_target *t,
                                        const struct sac_candidate *candidate)
 {
@@ -173,7 +173,7 @@ void sac_tracker_cancel(sac_tracker *trk);
 /* Releases the rows that the gallery's updates read. */
 void sac_tracker_release(sac_tracker *trk);
 /* The updates are queued: the references to their rows move to *out. */
-void sac_tracker_let_go(sac_tracker *trk, struct sac_look_rows *out);
+void sac_tracker_let_go(sac_tracker *trk, struct sac_embedding_rows *out);
 
 enum {
     SAC_STATES_KNOWN = 1 << SAC_TRACK_CONFIRMED | 1 << SAC_TRACK_LOST,

@@ -7,7 +7,7 @@ enum { PIECE_HOST = 16, PIECE_DEVICE = 64, PIECE_BYTES = 1 << 20 };
 
 static size_t piece_slots(const struct sac_gallery *g)
 {
-    const size_t fit = PIECE_BYTES / sac_look_slot_bytes(g->shape),
+    const size_t fit = PIECE_BYTES / sac_appearance_slot_bytes(g->shape),
                  most = g->dev ? PIECE_DEVICE : PIECE_HOST;
     return SAC_CLAMP(fit, 1, most);
 }
@@ -32,7 +32,7 @@ void sac_gallery_finish(struct sac_gallery *g)
 
 void sac_gallery_move(struct sac_gallery *g, sac_device *dev)
 {
-    struct sac_look_shape shape = g->shape;
+    struct sac_appearance_shape shape = g->shape;
     if (dev == g->dev)
         return;
     sac_gallery_finish(g);
@@ -42,11 +42,11 @@ void sac_gallery_move(struct sac_gallery *g, sac_device *dev)
 
 static bool make_piece(struct sac_gallery *g, size_t slots, struct sac_gallery_piece *out)
 {
-    size_t bytes = slots * sac_look_slot_bytes(g->shape);
+    size_t bytes = slots * sac_appearance_slot_bytes(g->shape);
     *out = (struct sac_gallery_piece){0};
     if (!g->dev)
         out->memory = sac_alloc(bytes);
-    else if (sac_buffer_create(g->dev, bytes, "looks of tracks", &out->buffer) == SAC_OK) {
+    else if (sac_buffer_create(g->dev, bytes, "appearance of tracks", &out->buffer) == SAC_OK) {
         sac_buffer_keep(out->buffer);
         out->memory = sac_buffer_data(out->buffer);
         g->is_new = true;
@@ -64,7 +64,7 @@ static bool grow(struct sac_gallery *g, size_t more)
         !make_piece(g, more, &g->pieces[g->piece_count]))
         return false;
     char *memory = g->pieces[g->piece_count++].memory;
-    for (size_t i = 0; i < more; i++, memory += sac_look_slot_bytes(g->shape)) {
+    for (size_t i = 0; i < more; i++, memory += sac_appearance_slot_bytes(g->shape)) {
         g->slots[g->count] = (struct sac_gallery_slot){.memory = memory, .next = g->free};
         g->free = (int)g->count++;
     }
@@ -93,27 +93,28 @@ void sac_gallery_give_back(struct sac_gallery *g, int slot)
 
 bool sac_gallery_is_unit(const struct sac_gallery *g, const float *feat)
 {
-    return sac_look_is_unit(sac_look_dot(feat, feat, g->shape.dim));
+    return sac_appearance_is_unit(sac_appearance_dot(feat, feat, g->shape.dim));
 }
 
 float sac_gallery_distance(const struct sac_gallery *g, int slot, const float *feat)
 {
-    struct sac_look_slot s = sac_look_slot_of(g->slots[slot].memory, g->shape.views_max);
-    int                  view;
-    return g->slots[slot].fresh ? 2 : sac_look_nearest(&s, g->shape, feat, &view);
+    struct sac_appearance_slot s =
+        sac_appearance_slot_of(g->slots[slot].memory, g->shape.views_max);
+    int view;
+    return g->slots[slot].fresh ? 2 : sac_appearance_nearest(&s, g->shape, feat, &view);
 }
 
 void sac_gallery_add(struct sac_gallery *g, int slot, const float *feat, double now_s)
 {
     struct sac_gallery_slot *own = &g->slots[slot];
     if (g->dev) {
-        g->updates[g->update_count++] = (struct sac_look_update){
+        g->updates[g->update_count++] = (struct sac_appearance_update){
             .slot = own->memory, .row = feat, .now_s = now_s, .fresh = own->fresh};
     } else {
-        struct sac_look_slot s = sac_look_slot_of(own->memory, g->shape.views_max);
+        struct sac_appearance_slot s = sac_appearance_slot_of(own->memory, g->shape.views_max);
         if (own->fresh)
             *s.views = 0;
-        sac_look_add(&s, g->shape, feat, now_s);
+        sac_appearance_add(&s, g->shape, feat, now_s);
     }
     own->fresh = false;
 }

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "device/device.h"
-#include "vision/looks.h"
+#include "vision/appearance.h"
 
 struct sac_gallery_slot {
     void *memory;
@@ -23,20 +23,20 @@ struct sac_gallery_slot {
 };
 
 struct sac_gallery {
-    struct sac_look_shape    shape;
-    sac_device              *dev; /* NULL: host memory */
-    struct sac_gallery_slot *slots;
-    size_t                   slots_capacity, count;
-    int                      free; /* first free slot, or -1 */
-    struct sac_gallery_piece {     /* slots that were allocated together */
+    struct sac_appearance_shape shape;
+    sac_device                 *dev; /* NULL: host memory */
+    struct sac_gallery_slot    *slots;
+    size_t                      slots_capacity, count;
+    int                         free; /* first free slot, or -1 */
+    struct sac_gallery_piece {        /* slots that were allocated together */
         void              *memory;
         struct sac_buffer *buffer; /* behind it on a device */
     } * pieces;
     size_t piece_count, pieces_capacity;
     bool   is_new; /* device memory that only the device's own stream may use so far */
     /* Additions for the device. */
-    struct sac_look_update *updates;
-    size_t                  update_count, updates_capacity;
+    struct sac_appearance_update *updates;
+    size_t                        update_count, updates_capacity;
 };
 
 void sac_gallery_init(struct sac_gallery *g, int dim, int views_max);

@@ -6,26 +6,27 @@
 /* No picture is this large, and the arithmetic stays far from its limits. */
 static const float COORDINATE_MAX = 1e6f;
 /* Bytes reserved for objects' embeddings before the first frame. */
-enum { LOOKS_BYTES = 4 << 20 };
+enum { APPEARANCE_BYTES = 4 << 20 };
 
 /* ---- checks ---- */
 
 static sac_result check_looks(const sac_tracker *trk, const struct sac_tracker_input *in)
 {
-    const struct sac_look_rows *looks = &in->looks;
-    const int                   dim = trk->params.embedding_dim;
-    if (!looks->base)
+    const struct sac_embedding_rows *embeddings = &in->embeddings;
+    const int                        dim = trk->params.embedding_dim;
+    if (!embeddings->base)
         return SAC_OK;
-    if (looks->dim != dim)
+    if (embeddings->dim != dim)
         return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
-                        "tracker: embeddings of %d numbers; its params say %d", looks->dim, dim);
-    for (size_t i = 0; looks->row && i < in->count; i++)
-        if (looks->row[i] >= looks->count)
+                        "tracker: embeddings of %d numbers; its params say %d", embeddings->dim,
+                        dim);
+    for (size_t i = 0; embeddings->row && i < in->count; i++)
+        if (embeddings->row[i] >= embeddings->count)
             return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: embedding %d of %d",
-                            (int)looks->row[i], looks->count);
-    if (!looks->row && in->count > (size_t)looks->count)
+                            (int)embeddings->row[i], embeddings->count);
+    if (!embeddings->row && in->count > (size_t)embeddings->count)
         return SAC_FAIL(trk->ctx, SAC_ERR_ARG, "tracker: %zu detections and %d embeddings",
-                        in->count, looks->count);
+                        in->count, embeddings->count);
     return SAC_OK;
 }
 
@@ -46,21 +47,21 @@ static const char *place_name(sac_device *dev)
 }
 
 /* The gallery is on the device of the first embeddings. */
-static sac_result place_gallery(sac_tracker *trk, const struct sac_look_rows *looks)
+static sac_result place_gallery(sac_tracker *trk, const struct sac_embedding_rows *embeddings)
 {
-    if (!looks->base || looks->dev == trk->gallery.dev)
+    if (!embeddings->base || embeddings->dev == trk->gallery.dev)
         return SAC_OK;
     for (size_t i = 0; i < trk->target_count; i++)
         if (trk->targets[i].slot >= 0)
             return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
                             "tracker: embeddings in %s; earlier ones were in %s",
-                            place_name(looks->dev), place_name(trk->gallery.dev));
+                            place_name(embeddings->dev), place_name(trk->gallery.dev));
     sac_tracker_release(trk);
-    sac_gallery_move(&trk->gallery, looks->dev);
+    sac_gallery_move(&trk->gallery, embeddings->dev);
     return SAC_OK;
 }
 
-static bool reserve_looks(sac_tracker *trk, size_t targets, size_t candidates)
+static bool reserve_appearance(sac_tracker *trk, size_t targets, size_t candidates)
 {
     return sac_gallery_reserve(&trk->gallery, targets) &&
            (!trk->gallery.dev || (sac_grow((void **)&trk->ask_slots, &trk->ask_slots_capacity,
@@ -80,7 +81,7 @@ static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
                  sizeof *trk->candidates) &&
         sac_grow((void **)&trk->view, &trk->view_capacity, targets, sizeof *trk->view) &&
         sac_match_reserve(&trk->room, trk->target_count, candidates) &&
-        (!in->looks.base || reserve_looks(trk, targets, candidates)) &&
+        (!in->embeddings.base || reserve_appearance(trk, targets, candidates)) &&
         (!in->frame || (sac_cmc_reserve(&trk->cmc, in->frame) &&
                         sac_grow((void **)&trk->moving, &trk->moving_capacity, trk->target_count,
                                  sizeof *trk->moving)));
@@ -90,14 +91,15 @@ static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
                     targets, candidates);
 }
 
-sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *looks, const sac_frame *like)
+sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *embeddings, const sac_frame *like)
 {
     bool ok = true;
-    if (looks && sac_tracker_wants_embeddings(trk)) {
-        sac_gallery_move(&trk->gallery, looks);
-        ok = sac_gallery_reserve(&trk->gallery,
-                                 SAC_MIN((size_t)trk->params.track_max,
-                                         LOOKS_BYTES / sac_look_slot_bytes(trk->gallery.shape)));
+    if (embeddings && sac_tracker_wants_embeddings(trk)) {
+        sac_gallery_move(&trk->gallery, embeddings);
+        ok = sac_gallery_reserve(
+            &trk->gallery,
+            SAC_MIN((size_t)trk->params.track_max,
+                    APPEARANCE_BYTES / sac_appearance_slot_bytes(trk->gallery.shape)));
     }
     if (ok && like && trk->row->camera && trk->params.camera_motion && sac_cmc_can_read(like))
         ok = sac_cmc_reserve(&trk->cmc, like);
@@ -130,10 +132,11 @@ static bool makes_sense(const struct sac_detection *d)
            d->y1 > d->y0 && isfinite(d->score);
 }
 
-static const float *row_of(const struct sac_look_rows *looks, size_t detection)
+static const float *row_of(const struct sac_embedding_rows *embeddings, size_t detection)
 {
-    int64_t row = looks->row ? looks->row[detection] : (int64_t)detection;
-    return looks->base && row >= 0 ? looks->base + (size_t)row * (size_t)looks->dim : NULL;
+    int64_t row = embeddings->row ? embeddings->row[detection] : (int64_t)detection;
+    return embeddings->base && row >= 0 ? embeddings->base + (size_t)row * (size_t)embeddings->dim
+                                        : NULL;
 }
 
 /* For rows on a device, the device's results say whether they have length 1. */
@@ -151,7 +154,7 @@ static void take_candidates(sac_tracker *trk)
                                             .class_id = det->class_id,
                                             .index = (int)i};
         const float *row =
-            candidate->score >= trk->params.score_high ? row_of(&in->looks, i) : NULL;
+            candidate->score >= trk->params.score_high ? row_of(&in->embeddings, i) : NULL;
         if (row && (trk->gallery.dev || sac_gallery_is_unit(&trk->gallery, row)))
             candidate->feat = row;
     }
@@ -159,8 +162,8 @@ static void take_candidates(sac_tracker *trk)
 
 static void ask_for_looks(sac_tracker *trk)
 {
-    trk->ask = (struct sac_look_ask){.slots = trk->ask_slots, .rows = trk->ask_rows};
-    if (!trk->input.looks.base || !trk->gallery.dev)
+    trk->ask = (struct sac_appearance_ask){.slots = trk->ask_slots, .rows = trk->ask_rows};
+    if (!trk->input.embeddings.base || !trk->gallery.dev)
         return;
     for (size_t i = 0; i < trk->candidate_count; i++)
         if (trk->candidates[i].feat) {
@@ -169,7 +172,7 @@ static void ask_for_looks(sac_tracker *trk)
         }
     for (size_t i = 0; trk->ask.candidates && i < trk->target_count; i++) {
         struct sac_target *t = &trk->targets[i];
-        if (t->slot < 0 || !(trk->row->look_states >> t->state & 1))
+        if (t->slot < 0 || !(trk->row->appearance_states >> t->state & 1))
             continue;
         t->asked = trk->ask.objects;
         trk->ask_slots[trk->ask.objects++] = trk->gallery.slots[t->slot].memory;
@@ -182,7 +185,7 @@ static void ask_for_camera(sac_tracker *trk)
         const struct sac_box *box = &trk->targets[i].box;
         trk->moving[i] = (struct sac_rect){box->x0, box->y0, box->x1, box->y1};
     }
-    sac_cmc_next(&trk->cmc, trk->input.frame, trk->moving, trk->target_count, &trk->look);
+    sac_cmc_next(&trk->cmc, trk->input.frame, trk->moving, trk->target_count, &trk->camera_job);
 }
 
 sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *in)
@@ -190,11 +193,11 @@ sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *i
     struct sac_tracker_input input = *in;
     input.count = SAC_MIN(in->count, (size_t)trk->params.track_max);
     if (!sac_tracker_wants_embeddings(trk))
-        input.looks = (struct sac_look_rows){0};
+        input.embeddings = (struct sac_embedding_rows){0};
     input.frame = camera_frame(trk, in->frame);
     sac_result res = check_call(trk, &input);
     if (res == SAC_OK)
-        res = place_gallery(trk, &input.looks);
+        res = place_gallery(trk, &input.embeddings);
     if (res == SAC_OK)
         res = reserve(trk, &input);
     if (res != SAC_OK)
@@ -217,20 +220,20 @@ void sac_tracker_release(sac_tracker *trk)
     trk->gallery.update_count = 0;
 }
 
-void sac_tracker_let_go(sac_tracker *trk, struct sac_look_rows *out)
+void sac_tracker_let_go(sac_tracker *trk, struct sac_embedding_rows *out)
 {
     *out = trk->held;
-    trk->held = (struct sac_look_rows){0};
+    trk->held = (struct sac_embedding_rows){0};
     trk->gallery.update_count = 0;
 }
 
 static void hold(sac_tracker *trk)
 {
-    const struct sac_look_rows *looks = &trk->input.looks;
-    if (looks->features)
-        trk->held.features = sac_features_ref(looks->features);
-    if (looks->tensor)
-        trk->held.tensor = sac_tensor_ref(looks->tensor);
+    const struct sac_embedding_rows *embeddings = &trk->input.embeddings;
+    if (embeddings->features)
+        trk->held.features = sac_features_ref(embeddings->features);
+    if (embeddings->tensor)
+        trk->held.tensor = sac_tensor_ref(embeddings->tensor);
 }
 
 void sac_tracker_answer(sac_tracker *trk, const float *apart, const struct sac_camera_move *move)
@@ -263,7 +266,8 @@ void sac_tracker_cancel(sac_tracker *trk)
 static void drop_odd_rows(sac_tracker *trk)
 {
     for (size_t i = 0; trk->ask.candidates && i < trk->candidate_count; i++)
-        if (trk->candidates[i].feat && !sac_look_is_unit(trk->apart[trk->candidates[i].asked]))
+        if (trk->candidates[i].feat &&
+            !sac_appearance_is_unit(trk->apart[trk->candidates[i].asked]))
             trk->candidates[i].feat = NULL;
 }
 
@@ -278,7 +282,7 @@ void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
     trk->now_us = now_us;
     drop_odd_rows(trk);
     if (moves && !trk->cmc.dev)
-        sac_camera_on_host(&trk->look, &trk->move);
+        sac_camera_on_host(&trk->camera_job, &trk->move);
     if (moves)
         camera = sac_cmc_similarity(&trk->cmc, &trk->move);
     sac_tracker_live(trk, moves ? &camera : NULL, dt_s);
@@ -294,8 +298,9 @@ void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
 static sac_result through_device(sac_tracker *trk, const struct sac_tracker_input *in,
                                  struct sac_track_view *out)
 {
-    sac_device *dev = in->looks.base && in->looks.dev ? in->looks.dev : in->frame->device;
-    sac_result  res = trk->own ? SAC_OK : sac_wave_create(dev, &trk->own);
+    sac_device *dev =
+        in->embeddings.base && in->embeddings.dev ? in->embeddings.dev : in->frame->device;
+    sac_result res = trk->own ? SAC_OK : sac_wave_create(dev, &trk->own);
     if (res == SAC_OK)
         res = sac_wave_add(trk->own, trk, in);
     if (res == SAC_OK)
@@ -310,10 +315,11 @@ static sac_result through_device(sac_tracker *trk, const struct sac_tracker_inpu
 sac_result sac_tracker_track(sac_tracker *trk, const struct sac_tracker_input *in,
                              struct sac_track_view *out)
 {
-    const bool looks = in->looks.base && in->looks.dev && sac_tracker_wants_embeddings(trk);
+    const bool embeddings =
+        in->embeddings.base && in->embeddings.dev && sac_tracker_wants_embeddings(trk);
     const bool camera = trk->row->camera && trk->params.camera_motion && in->frame &&
                         sac_cmc_is_remote(in->frame) && sac_cmc_can_read(in->frame);
-    if (looks || camera)
+    if (embeddings || camera)
         return through_device(trk, in, out);
     sac_result res = sac_tracker_begin(trk, in);
     if (res == SAC_OK)
@@ -329,9 +335,9 @@ sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det,
     SAC_NEEDS(trk ? trk->ctx : NULL, out);
     const struct sac_tracker_input in = {.det = det,
                                          .count = n,
-                                         .looks = {.base = feat,
-                                                   .count = (int)SAC_MIN(n, (size_t)INT32_MAX),
-                                                   .dim = trk->params.embedding_dim},
+                                         .embeddings = {.base = feat,
+                                                        .count = (int)SAC_MIN(n, (size_t)INT32_MAX),
+                                                        .dim = trk->params.embedding_dim},
                                          .frame = frame,
                                          .pts_us = pts_us};
     return sac_tracker_track(trk, &in, out);
@@ -339,7 +345,7 @@ sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det,
 
 /* The rows of a tensor, as host memory when the host can read it. */
 static sac_result rows_of_tensor(const sac_tracker *trk, sac_tensor *tensor,
-                                 struct sac_look_rows *out)
+                                 struct sac_embedding_rows *out)
 {
     const struct sac_tensor_desc *desc = sac_tensor_describe(tensor);
     sac_device                   *dev = sac_tensor_device(tensor);
@@ -348,11 +354,11 @@ static sac_result rows_of_tensor(const sac_tracker *trk, sac_tensor *tensor,
         return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
                         "tracker: embeddings are %s of %d dimensions; want float32 [rows,dim]",
                         sac_dtype_name(desc->dtype), desc->rank);
-    *out = (struct sac_look_rows){.dev = sac_device_apart(dev),
-                                  .base = sac_tensor_data(tensor),
-                                  .count = (int)desc->shape[0],
-                                  .dim = (int)desc->shape[1],
-                                  .tensor = sac_device_apart(dev) ? tensor : NULL};
+    *out = (struct sac_embedding_rows){.dev = sac_device_apart(dev),
+                                       .base = sac_tensor_data(tensor),
+                                       .count = (int)desc->shape[0],
+                                       .dim = (int)desc->shape[1],
+                                       .tensor = sac_device_apart(dev) ? tensor : NULL};
     return SAC_OK;
 }
 
@@ -364,7 +370,7 @@ sac_result sac_tracker_update_tensor(sac_tracker *trk, const struct sac_detectio
     SAC_NEEDS(trk ? trk->ctx : NULL, trk);
     SAC_NEEDS(trk ? trk->ctx : NULL, out);
     struct sac_tracker_input in = {.det = det, .count = n, .frame = frame, .pts_us = pts_us};
-    sac_result               res = feat ? rows_of_tensor(trk, feat, &in.looks) : SAC_OK;
-    in.looks.row = feat_row;
+    sac_result               res = feat ? rows_of_tensor(trk, feat, &in.embeddings) : SAC_OK;
+    in.embeddings.row = feat_row;
     return res == SAC_OK ? sac_tracker_track(trk, &in, out) : res;
 }

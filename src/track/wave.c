@@ -22,14 +22,14 @@ struct sac_wave {
     size_t            count, members_capacity;
     size_t            answers_most, lists_most; /* bytes that the members may need */
 
-    struct sac_look_rows *settling; /* rows that the stream still reads */
-    size_t                settling_count, settling_capacity;
+    struct sac_embedding_rows *settling; /* rows that the stream still reads */
+    size_t                     settling_count, settling_capacity;
 
     /* Inputs for the device. */
-    struct sac_camera_job  *looks;
-    struct sac_look_update *updates;
-    struct sac_look_ask    *asks;
-    size_t                  looks_capacity, updates_capacity, asks_capacity;
+    struct sac_camera_job        *cameras;
+    struct sac_appearance_update *updates;
+    struct sac_appearance_ask    *asks;
+    size_t                        cameras_capacity, updates_capacity, asks_capacity;
 };
 
 /* ---- creation ---- */
@@ -61,7 +61,7 @@ void sac_wave_destroy(struct sac_wave **wave)
     sac_buffer_unref(&w->host);
     sac_free(w->members);
     sac_free(w->settling);
-    sac_free(w->looks);
+    sac_free(w->cameras);
     sac_free(w->updates);
     sac_free(w->asks);
     sac_device_release(w->dev);
@@ -77,13 +77,13 @@ static bool is_remote_camera(const sac_tracker *trk)
 
 static sac_result check_place(const struct sac_wave *w, const struct sac_tracker_input *in)
 {
-    const sac_device *looks = in->looks.base ? in->looks.dev : NULL;
+    const sac_device *embeddings = in->embeddings.base ? in->embeddings.dev : NULL;
     const sac_device *frame = in->frame && sac_cmc_is_remote(in->frame) ? in->frame->device : NULL;
-    if ((!looks || looks == w->dev) && (!frame || frame == w->dev))
+    if ((!embeddings || embeddings == w->dev) && (!frame || frame == w->dev))
         return SAC_OK;
     return SAC_FAIL(w->dev->ctx, SAC_ERR_ARG, "tracker: %s on %s among others on %s",
-                    looks && looks != w->dev ? "embeddings" : "a frame",
-                    sac_device_name(looks && looks != w->dev ? looks : frame),
+                    embeddings && embeddings != w->dev ? "embeddings" : "a frame",
+                    sac_device_name(embeddings && embeddings != w->dev ? embeddings : frame),
                     sac_device_name(w->dev));
 }
 
@@ -91,15 +91,15 @@ static sac_result check_place(const struct sac_wave *w, const struct sac_tracker
 static size_t answers_of(const sac_tracker *trk, const struct sac_tracker_input *in)
 {
     const size_t candidates =
-        in->looks.base ? SAC_MIN(in->count, (size_t)trk->params.track_max) : 0;
+        in->embeddings.base ? SAC_MIN(in->count, (size_t)trk->params.track_max) : 0;
     return (trk->target_count + 1) * candidates * sizeof(float) + sizeof(struct sac_camera_move);
 }
 
 static size_t lists_of(const sac_tracker *trk, const struct sac_tracker_input *in)
 {
-    return in->count * (sizeof(struct sac_look_update) + sizeof(float *)) +
+    return in->count * (sizeof(struct sac_appearance_update) + sizeof(float *)) +
            trk->target_count * (sizeof(void *) + sizeof(struct sac_rect)) +
-           sizeof(struct sac_look_ask);
+           sizeof(struct sac_appearance_ask);
 }
 
 bool sac_wave_fits(const struct sac_wave *w, const sac_tracker *trk,
@@ -171,7 +171,7 @@ static struct totals totals_of(const struct sac_wave *w)
         t.asks++;
         t.rows += (size_t)trk->ask.candidates;
         t.updates += trk->gallery.update_count;
-        t.distances += sac_look_ask_out(&trk->ask);
+        t.distances += sac_appearance_ask_out(&trk->ask);
     }
     return t;
 }
@@ -236,7 +236,7 @@ static sac_result open_trips(struct sac_wave *w, size_t answers)
 
 static sac_result reserve(struct sac_wave *w, const struct totals *t)
 {
-    if (!sac_grow((void **)&w->looks, &w->looks_capacity, t->cameras, sizeof *w->looks) ||
+    if (!sac_grow((void **)&w->cameras, &w->cameras_capacity, t->cameras, sizeof *w->cameras) ||
         !sac_grow((void **)&w->updates, &w->updates_capacity, SAC_MAX(t->updates, t->rows),
                   sizeof *w->updates) ||
         !sac_grow((void **)&w->settling, &w->settling_capacity, w->settling_count + w->count,
@@ -284,12 +284,12 @@ static sac_result await_inputs(struct sac_wave *w)
     bool                       own_stream = has_new_memory(w);
     for (size_t i = 0; i < w->count && res == SAC_OK; i++) {
         const struct sac_tracker_input *in = &w->members[i]->input;
-        if (w->members[i]->ask.candidates && in->looks.features != known) {
-            known = in->looks.features; /* one batch usually has the rows of many streams */
+        if (w->members[i]->ask.candidates && in->embeddings.features != known) {
+            known = in->embeddings.features; /* one batch usually has the rows of many streams */
             if (known)
                 res = w->dev->ops->stream_wait_event(w->dev, w->stream, known->ready);
         }
-        own_stream = own_stream || (w->members[i]->ask.candidates && in->looks.tensor);
+        own_stream = own_stream || (w->members[i]->ask.candidates && in->embeddings.tensor);
         if (res == SAC_OK && is_remote_camera(w->members[i]))
             res = sac_frame_await(in->frame, w->stream);
     }
@@ -301,8 +301,8 @@ static sac_result queue_cameras(struct sac_wave *w)
     int n = 0;
     for (size_t i = 0; i < w->count; i++)
         if (is_remote_camera(w->members[i]))
-            w->looks[n++] = w->members[i]->look;
-    return n ? w->dev->ops->vision->camera(w->dev, w->stream, w->looks, n,
+            w->cameras[n++] = w->members[i]->camera_job;
+    return n ? w->dev->ops->vision->camera(w->dev, w->stream, w->cameras, n,
                                            sac_buffer_data(w->answers))
              : SAC_OK;
 }
@@ -313,7 +313,7 @@ static bool same_shape(const sac_tracker *a, const sac_tracker *b)
            a->gallery.shape.views_max == b->gallery.shape.views_max;
 }
 
-static void add_updates(struct sac_wave *w, const sac_tracker *trk, struct sac_looks_job *job)
+static void add_updates(struct sac_wave *w, const sac_tracker *trk, struct sac_appearance_job *job)
 {
     const size_t n = trk->gallery.update_count;
     job->shape = trk->gallery.shape;
@@ -322,12 +322,12 @@ static void add_updates(struct sac_wave *w, const sac_tracker *trk, struct sac_l
     job->update_count += (int)n;
 }
 
-/* Queues the asks of members from *first on whose looks have the same shape, and moves *first past
- * them; their distances are written to out. */
+/* Queues the asks of members from *first on whose embeddings have the same shape, and moves *first
+ * past them; their distances are written to out. */
 static sac_result queue_looks(struct sac_wave *w, size_t *first, float **out)
 {
-    struct sac_looks_job job = {.updates = w->updates, .asks = w->asks, .out = *out};
-    size_t               i = *first;
+    struct sac_appearance_job job = {.updates = w->updates, .asks = w->asks, .out = *out};
+    size_t                    i = *first;
     for (const sac_tracker *of = NULL; i < w->count; i++) {
         const sac_tracker *trk = w->members[i];
         if (!trk->ask.candidates)
@@ -337,10 +337,10 @@ static sac_result queue_looks(struct sac_wave *w, size_t *first, float **out)
         of = trk;
         add_updates(w, trk, &job);
         w->asks[job.ask_count++] = trk->ask;
-        *out += sac_look_ask_out(&trk->ask);
+        *out += sac_appearance_ask_out(&trk->ask);
     }
     *first = i;
-    return job.ask_count ? w->dev->ops->vision->looks(w->dev, w->stream, &job) : SAC_OK;
+    return job.ask_count ? w->dev->ops->vision->appearance(w->dev, w->stream, &job) : SAC_OK;
 }
 
 static sac_result queue(struct sac_wave *w, const struct totals *t)
@@ -380,7 +380,7 @@ static void hand_out(struct sac_wave *w, const struct totals *t)
         sac_tracker *trk = w->members[i];
         sac_tracker_answer(trk, apart, is_remote_camera(trk) ? move++ : NULL);
         if (trk->ask.candidates)
-            apart += sac_look_ask_out(&trk->ask);
+            apart += sac_appearance_ask_out(&trk->ask);
     }
 }
 
@@ -426,13 +426,13 @@ static bool has_updates(const sac_tracker *trk)
     return trk->gallery.dev && trk->gallery.update_count > 0;
 }
 
-/* Queues the updates of members from *first on whose looks have the same shape, and moves *first
- * past them. */
+/* Queues the updates of members from *first on whose embeddings have the same shape, and moves
+ * *first past them. */
 static sac_result queue_updates(struct sac_wave *w, size_t *first)
 {
-    struct sac_looks_job job = {.updates = w->updates};
-    const sac_tracker   *of = NULL;
-    size_t               i = *first;
+    struct sac_appearance_job job = {.updates = w->updates};
+    const sac_tracker        *of = NULL;
+    size_t                    i = *first;
     for (; i < w->count; i++) {
         const sac_tracker *trk = w->members[i];
         if (!has_updates(trk))
@@ -443,7 +443,7 @@ static sac_result queue_updates(struct sac_wave *w, size_t *first)
         add_updates(w, trk, &job);
     }
     *first = i;
-    return job.update_count ? w->dev->ops->vision->looks(w->dev, w->stream, &job) : SAC_OK;
+    return job.update_count ? w->dev->ops->vision->appearance(w->dev, w->stream, &job) : SAC_OK;
 }
 
 /* The trip has allocated enough memory: there are no more updates than rows asked about. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A wave: one frame each of several streams, tracked with one trip to the device that their
- * embeddings and pixels are on. The device's work, camera motion and distances between looks, is
- * small, and each trip costs about the same however much it contains.
+ * embeddings and pixels are on. The device's work, camera motion and distances between embeddings,
+ * is small, and each trip costs about the same however much it contains.
  *
  *     for each stream that has a frame:           // while sac_wave_fits says so
  *         res = sac_wave_add(wave, trk, &input);  // on failure it is not in the wave
@@ -20,7 +20,7 @@
 #include "reid/features.h"
 
 /* Embeddings of a frame's detections. */
-struct sac_look_rows {
+struct sac_embedding_rows {
     sac_device          *dev;  /* the device that the rows are on; NULL: the host */
     const float         *base; /* [count,dim], each of length 1; NULL: there are none */
     int                  count, dim;
@@ -29,12 +29,13 @@ struct sac_look_rows {
     sac_tensor          *tensor;
 };
 
-/* A tracker's input of one frame. It is borrowed until the frame's tracks are returned; of looks on
- * a device the tracker takes a reference until they are blended into those of its objects. */
+/* A tracker's input of one frame. It is borrowed until the frame's tracks are returned; of
+ * embeddings on a device the tracker takes a reference until they are blended into those of its
+ * objects. */
 struct sac_tracker_input {
     const struct sac_detection *det;
     size_t                      count;
-    struct sac_look_rows        looks;
+    struct sac_embedding_rows   embeddings;
     const sac_frame            *frame; /* for camera motion, or NULL */
     int64_t                     pts_us;
 };
@@ -53,12 +54,12 @@ sac_result sac_wave_prepare(struct sac_wave *wave, const sac_tracker *trk);
  * frame always fits; more memory is allocated when needed. */
 bool sac_wave_fits(const struct sac_wave *wave, const sac_tracker *trk,
                    const struct sac_tracker_input *in);
-/* At most one frame of each tracker. Errors as sac_tracker_update; SAC_ERR_ARG for looks or a frame
- * on another device. The tracker is then unchanged. */
+/* At most one frame of each tracker. Errors as sac_tracker_update; SAC_ERR_ARG for embeddings or a
+ * frame on another device. The tracker is then unchanged. */
 sac_result sac_wave_add(struct sac_wave *wave, sac_tracker *trk,
                         const struct sac_tracker_input *in);
-/* Errors   SAC_ERR_DEVICE, SAC_ERR_MEMORY, ...: the wave is empty then, and its members' looks and
- *          camera motion on the device are reset. */
+/* Errors   SAC_ERR_DEVICE, SAC_ERR_MEMORY, ...: the wave is empty then, and its members' appearance
+ * and camera motion on the device are reset. */
 sac_result sac_wave_run(struct sac_wave *wave);
 /* sac_wave_measure times trips from now on, by the device's clock; sac_wave_device_ns returns the
  * latest run's time, 0 when it made no trip or trips are not timed; *begun_ns: its start on the
@@ -68,7 +69,7 @@ int64_t sac_wave_device_ns(const struct sac_wave *wave, int64_t *begun_ns);
 size_t  sac_wave_count(const struct sac_wave *wave);
 void    sac_wave_finish(struct sac_wave *wave, size_t member, struct sac_track_view *out);
 void    sac_wave_clear(struct sac_wave *wave);
-/* Call it once all members are finished: blends their looks into those of their objects now,
+/* Call it once all members are finished: blends their embeddings into those of their objects now,
  * instead of with each one's next frame. The wave keeps a reference to their embeddings until the
  * device has done so: until the next trip ends, or sac_wave_rest, which waits for it. Members must
  * not be destroyed before that. */
@@ -78,7 +79,7 @@ void sac_wave_rest(struct sac_wave *wave);
 /* Reserves memory for track_max objects, or as many as fit a few megabytes, and for camera motion,
  * so that frames allocate none. looks: the device of the embeddings; NULL: the host, or no
  * embeddings. like: a frame's size, format and device; NULL: frames have no pixels. */
-sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *looks, const sac_frame *like);
+sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *embeddings, const sac_frame *like);
 
 /* Tracks one frame of one tracker; on a device it uses a wave of its own. */
 sac_result sac_tracker_track(sac_tracker *trk, const struct sac_tracker_input *in,

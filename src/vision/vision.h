@@ -5,8 +5,8 @@
  * here and in detect.h and embed.h, so each device may trust its input.
  *
  * The arithmetic stands in headers that the host and the CUDA kernels share (sample.h, paint.h,
- * detect.h, looks.h, camera.h): all devices compute by it, and the results are equal to the last
- * bit. The CPU's table (cpu/) is the plain reference for all the others. */
+ * detect.h, appearance.h, camera.h): all devices compute by it, and the results are equal to the
+ * last bit. The CPU's table (cpu/) is the plain reference for all the others. */
 #ifndef SAC_VISION_VISION_H
 #define SAC_VISION_VISION_H
 
@@ -18,7 +18,7 @@ struct sac_camera_job;
 struct sac_camera_move;
 struct sac_camera_pyramid;
 struct sac_detect_spec;
-struct sac_looks_job;
+struct sac_appearance_job;
 
 /* NULL stream: the device's own. Entries queue work and return. */
 struct sac_vision_ops {
@@ -38,9 +38,9 @@ struct sac_vision_ops {
     /* See embed.h. */
     sac_result (*normalise)(struct sac_device *dev, struct sac_device_stream *stream,
                             const void *in, enum sac_dtype dtype, int rows, int dim, float *out);
-    /* See looks.h. */
-    sac_result (*looks)(struct sac_device *dev, struct sac_device_stream *stream,
-                        const struct sac_looks_job *job);
+    /* See appearance.h. */
+    sac_result (*appearance)(struct sac_device *dev, struct sac_device_stream *stream,
+                             const struct sac_appearance_job *job);
     /* See camera.h; jobs in host memory, out [n] in the device's. NULL: none. */
     sac_result (*camera)(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);

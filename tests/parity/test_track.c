@@ -7,7 +7,7 @@
 #include "track/cmc.h"
 #include "track/gallery.h"
 #include "vision/camera.h"
-#include "vision/looks.h"
+#include "vision/appearance.h"
 #include "vision/vision.h"
 
 /* ---- device memory ---- */
@@ -81,26 +81,27 @@ static void make_frame(struct frame *f, int dim, bool first, double now_s)
 }
 
 /* All frames' distances, one after another. */
-static size_t run_looks(sac_device *dev, struct sac_look_shape shape, int count, float *out)
+static size_t run_appearance(sac_device *dev, struct sac_appearance_shape shape, int count,
+                             float *out)
 {
-    const size_t slot_bytes = sac_look_slot_bytes(shape),
+    const size_t slot_bytes = sac_appearance_slot_bytes(shape),
                  row_bytes = (size_t)shape.dim * sizeof(float);
     struct sac_buffer *slots = room(dev, STREAMS * OBJECTS * slot_bytes);
     struct sac_buffer *rows = room(dev, STREAMS * ITEMS * row_bytes),
                       *far = room(dev, OUT_MAX * sizeof(float));
-    size_t                 at = 0;
-    struct sac_look_update updates[STREAMS * OBJECTS];
-    struct sac_look_ask    asks[STREAMS];
-    void                  *slot_of[STREAMS * OBJECTS];
-    const float           *row_of[STREAMS * ITEMS];
-    float                 *host = calloc(STREAMS * ITEMS, row_bytes);
+    size_t                       at = 0;
+    struct sac_appearance_update updates[STREAMS * OBJECTS];
+    struct sac_appearance_ask    asks[STREAMS];
+    void                        *slot_of[STREAMS * OBJECTS];
+    const float                 *row_of[STREAMS * ITEMS];
+    float                       *host = calloc(STREAMS * ITEMS, row_bytes);
     for (int i = 0; i < STREAMS * OBJECTS; i++)
         slot_of[i] = (char *)sac_buffer_data(slots) + (size_t)i * slot_bytes;
     for (int i = 0; i < STREAMS * ITEMS; i++)
         row_of[i] = (const float *)sac_buffer_data(rows) + (size_t)i * (size_t)shape.dim;
     for (int k = 0; k < count; k++) {
-        const struct frame  *f = &frames[k];
-        struct sac_looks_job job = {
+        const struct frame       *f = &frames[k];
+        struct sac_appearance_job job = {
             .shape = shape, .updates = updates, .asks = asks, .out = sac_buffer_data(far)};
         size_t n = 0;
         for (int s = 0; s < STREAMS; s++) {
@@ -109,15 +110,15 @@ static size_t run_looks(sac_device *dev, struct sac_look_shape shape, int count,
                        row_bytes);
             for (int i = 0; i < f->objects[s]; i++)
                 if (f->takes[s][i] >= 0)
-                    updates[job.update_count++] = (struct sac_look_update){
+                    updates[job.update_count++] = (struct sac_appearance_update){
                         slot_of[s * OBJECTS + i], row_of[s * ITEMS + f->takes[s][i]], f->now_s,
                         f->fresh[s][i]};
-            asks[job.ask_count++] = (struct sac_look_ask){&slot_of[s * OBJECTS], &row_of[s * ITEMS],
-                                                          f->objects[s], f->items[s]};
-            n += sac_look_ask_out(&asks[s]);
+            asks[job.ask_count++] = (struct sac_appearance_ask){
+                &slot_of[s * OBJECTS], &row_of[s * ITEMS], f->objects[s], f->items[s]};
+            n += sac_appearance_ask_out(&asks[s]);
         }
         put(dev, rows, host, STREAMS * ITEMS * row_bytes);
-        assert_sac_ok(dev->ops->vision->looks(dev, NULL, &job));
+        assert_sac_ok(dev->ops->vision->appearance(dev, NULL, &job));
         if (n)
             get(dev, out + at, far, n * sizeof *out);
         at += n;
@@ -138,18 +139,18 @@ static int make_frames(int dim)
 }
 
 /* The entry does what the gallery in host memory does. */
-static void looks_are_those_of_the_gallery(void **state)
+static void appearance_is_that_of_the_gallery(void **state)
 {
     (void)state;
     sac_device  *cpu = test_device();
     static float got[SAC_COUNT(frames) * OUT_MAX];
     for (int round = 0; round < 30; round++) {
-        const struct sac_look_shape shape = {test_between(1, 70), test_between(1, 3)};
-        const int                   count = make_frames(shape.dim);
-        struct sac_gallery          g;
-        int                         slot[STREAMS][OBJECTS];
-        size_t                      at = 0;
-        run_looks(cpu, shape, count, got);
+        const struct sac_appearance_shape shape = {test_between(1, 70), test_between(1, 3)};
+        const int                         count = make_frames(shape.dim);
+        struct sac_gallery                g;
+        int                               slot[STREAMS][OBJECTS];
+        size_t                            at = 0;
+        run_appearance(cpu, shape, count, got);
         sac_gallery_init(&g, shape.dim, shape.views_max);
         assert_true(sac_gallery_reserve(&g, STREAMS * OBJECTS + 1));
         for (int k = 0; k < count; k++) {
@@ -167,7 +168,7 @@ static void looks_are_those_of_the_gallery(void **state)
                 }
             for (int s = 0; s < STREAMS; s++) {
                 for (int j = 0; j < f->items[s]; j++)
-                    assert_true(sac_look_is_unit(got[at++]));
+                    assert_true(sac_appearance_is_unit(got[at++]));
                 for (int i = 0; i < f->objects[s]; i++)
                     for (int j = 0; j < f->items[s]; j++)
                         assert_true(got[at++] ==
@@ -185,11 +186,11 @@ static void the_gpu_compares_the_same(void **state)
     sac_device  *gpu = gpu_open(NULL), *cpu = test_device();
     static float want[SAC_COUNT(frames) * OUT_MAX], got[SAC_COUNT(frames) * OUT_MAX];
     for (int round = 0; round < gpu_rounds(60); round++) {
-        const struct sac_look_shape shape = {
+        const struct sac_appearance_shape shape = {
             round % 3 ? test_between(1, DIM_MAX) : 8 * test_between(1, 64), test_between(1, 4)};
         const int    count = make_frames(shape.dim);
-        const size_t n = run_looks(cpu, shape, count, want);
-        assert_int_equal(run_looks(gpu, shape, count, got), n);
+        const size_t n = run_appearance(cpu, shape, count, want);
+        assert_int_equal(run_appearance(gpu, shape, count, got), n);
         for (size_t i = 0; i < n; i++)
             if (memcmp(&want[i], &got[i], sizeof *want) != 0)
                 fail_msg("dim %d, %d views: number %zu of %zu is %.9g, the CPU has %.9g", shape.dim,
@@ -373,7 +374,7 @@ static void the_cpu_shrinks_and_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(looks_are_those_of_the_gallery),
+        cmocka_unit_test(appearance_is_that_of_the_gallery),
         cmocka_unit_test(the_cpu_shrinks_and_batches),
         cmocka_unit_test(the_gpu_compares_the_same),
         cmocka_unit_test(the_gpu_sees_the_same_motion),

@@ -101,15 +101,15 @@ static void fades_as_an_exponential(void **state)
     int off = 0;
     for (int i = 0; i <= 400000; i++) {
         double gone_s = i < 200000 ? i * 1e-5 : (i - 200000) * 0.013;
-        float  got = sac_look_keep(gone_s), want = (float)exp(-gone_s / SAC_LOOK_FADE_S);
+        float got = sac_appearance_keep(gone_s), want = (float)exp(-gone_s / SAC_APPEARANCE_FADE_S);
         off += got != want;
         if (fabsf(got - want) > 1e-7f * want)
             fail_msg("after %g s %.9g is left, not %.9g", gone_s, (double)got, (double)want);
     }
     assert_in_range(off, 0, 4);
-    assert_true(sac_look_keep(0) == 1);
-    assert_true(sac_look_keep(1e9) == 0);
-    assert_true(sac_look_keep(NAN) == 0);
+    assert_true(sac_appearance_keep(0) == 1);
+    assert_true(sac_appearance_keep(1e9) == 0);
+    assert_true(sac_appearance_keep(NAN) == 0);
 }
 
 static void tells_unit_rows(void **state)

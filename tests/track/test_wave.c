@@ -16,12 +16,12 @@ static struct sac_vision_ops remote_vision;
 static int                   trips_measured;
 static int                   looks_fail_in; /* calls until one fails; 0: none does */
 
-static sac_result looks_or_fail(struct sac_device *dev, struct sac_device_stream *stream,
-                                const struct sac_looks_job *job)
+static sac_result appearance_or_fail(struct sac_device *dev, struct sac_device_stream *stream,
+                                     const struct sac_appearance_job *job)
 {
     if (looks_fail_in && --looks_fail_in == 0)
-        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "test: looks fail");
-    return sac_vision_cpu.looks(dev, stream, job);
+        return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "test: embeddings fail");
+    return sac_vision_cpu.appearance(dev, stream, job);
 }
 
 static sac_device *open_remote(void)
@@ -31,7 +31,7 @@ static sac_device *open_remote(void)
     remote_ops.host_memory = false;
     remote_ops.vision = &remote_vision;
     remote_vision = sac_vision_cpu;
-    remote_vision.looks = looks_or_fail;
+    remote_vision.appearance = appearance_or_fail;
     dev->ops = &remote_ops;
     return dev;
 }
@@ -149,12 +149,12 @@ static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side 
                                        .count = (size_t)shots[s].count,
                                        .frame = frames[s],
                                        .pts_us = number * 40000};
-        in.looks = (struct sac_look_rows){.dev = dev,
-                                          .base = sac_features_data(f),
-                                          .count = f->count,
-                                          .dim = f->dim,
-                                          .row = rows[s],
-                                          .features = f};
+        in.embeddings = (struct sac_embedding_rows){.dev = dev,
+                                                    .base = sac_features_data(f),
+                                                    .count = f->count,
+                                                    .dim = f->dim,
+                                                    .row = rows[s],
+                                                    .features = f};
         assert_sac_ok(sac_wave_add(wave, side->trk[s], &in));
     }
     sac_result res = sac_wave_run(wave);
@@ -331,11 +331,11 @@ static void a_full_wave_says_so(void **state)
     for (int k = 0; k < TURNS; k++)
         for (int s = 0; s <= MANY; s++) {
             struct sac_tracker_input in = {.det = det, .count = CROWD, .pts_us = k * 40000};
-            in.looks = (struct sac_look_rows){.dev = dev,
-                                              .base = sac_features_data(f),
-                                              .count = f->count,
-                                              .dim = f->dim,
-                                              .features = f};
+            in.embeddings = (struct sac_embedding_rows){.dev = dev,
+                                                        .base = sac_features_data(f),
+                                                        .count = f->count,
+                                                        .dim = f->dim,
+                                                        .features = f};
             const bool fits = s < MANY && sac_wave_fits(wave, trk[s], &in);
             full += s < MANY && !fits;
             if (!fits) {
@@ -464,12 +464,12 @@ static void no_memory_changes_nothing(void **state)
                 .det = shots[1].det, .count = (size_t)shots[1].count, .pts_us = k * 40000};
             int32_t              rows[STREAMS][PEOPLE];
             struct sac_features *f = make_features(dev, shots, rows);
-            in.looks = (struct sac_look_rows){.dev = dev,
-                                              .base = sac_features_data(f),
-                                              .count = f->count,
-                                              .dim = f->dim,
-                                              .row = rows[1],
-                                              .features = f};
+            in.embeddings = (struct sac_embedding_rows){.dev = dev,
+                                                        .base = sac_features_data(f),
+                                                        .count = f->count,
+                                                        .dim = f->dim,
+                                                        .row = rows[1],
+                                                        .features = f};
             sac_alloc_fail_at(fail);
             sac_result res = wave ? SAC_OK : sac_wave_create(dev, &wave);
             if (res == SAC_OK)

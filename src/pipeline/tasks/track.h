@@ -31,9 +31,9 @@ struct sac_track_run {
     sac_detector *det; /* NULL: the boxes are those of the lanes' rows */
     sac_embedder *emb;
     char          head[32];
-    bool          reid_auto; /* params.reid is chosen once the detector is known; by prepare */
-    bool          embeds;    /* embeddings are wanted, by the tracker or by params.reid_every */
-    bool          by_looks;  /* the tracker matches by appearance */
+    bool          reid_auto;     /* params.reid is chosen once the detector is known; by prepare */
+    bool          embeds;        /* embeddings are wanted, by the tracker or by params.reid_every */
+    bool          by_appearance; /* the tracker matches by appearance */
     char          engine[128];
     char          kept[256]; /* the classes that are kept (params.classes), as text for the log */
 

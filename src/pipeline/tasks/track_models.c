@@ -204,7 +204,7 @@ void sac_track_describe(const struct sac_task_run *run, struct sac_pipeline_stat
         snprintf(out->precision, sizeof out->precision, "%s", precision_of(run->job));
     if (p->detector && run->task->begin)
         snprintf(out->detector, sizeof out->detector, "%s", p->detector);
-    if (t->by_looks)
+    if (t->by_appearance)
         snprintf(out->reid, sizeof out->reid, "%s", p->reid);
 }
 

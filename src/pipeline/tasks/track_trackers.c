@@ -58,9 +58,9 @@ sac_result sac_track_open_trackers(struct sac_track_run *t)
     sac_result                 res = tracker_of(t, 0, &first);
     if (res != SAC_OK)
         return res;
-    t->by_looks = t->emb && sac_tracker_wants_embeddings(first->trk);
-    t->embeds = t->emb && (t->by_looks || job->params.reid_every);
-    if (t->emb && !t->by_looks)
+    t->by_appearance = t->emb && sac_tracker_wants_embeddings(first->trk);
+    t->embeds = t->emb && (t->by_appearance || job->params.reid_every);
+    if (t->emb && !t->by_appearance)
         sac_log(job->ctx, SAC_LOG_WARN, "tracker %s matches by motion only: %s is not used",
                 sac_tracker_kind_name(job->params.tracker.kind), job->params.reid);
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_TRACKING);
@@ -126,12 +126,12 @@ static struct sac_tracker_input input_of(const struct sac_item *item)
                                       .frame = item->frame,
                                       .pts_us = item->pts_us};
     if (rows)
-        in.looks = (struct sac_look_rows){.dev = sac_device_apart(rows->dev),
-                                          .base = sac_features_data(rows),
-                                          .count = rows->count,
-                                          .dim = rows->dim,
-                                          .row = own->row,
-                                          .features = rows};
+        in.embeddings = (struct sac_embedding_rows){.dev = sac_device_apart(rows->dev),
+                                                    .base = sac_features_data(rows),
+                                                    .count = rows->count,
+                                                    .dim = rows->dim,
+                                                    .row = own->row,
+                                                    .features = rows};
     return in;
 }
 

@@ -7,6 +7,6 @@ const struct sac_vision_ops sac_vision_cpu = {
     .draw = sac_cpu_draw,
     .detect = sac_cpu_detect,
     .normalise = sac_cpu_normalise,
-    .looks = sac_cpu_looks,
+    .appearance = sac_cpu_appearance,
     .camera = sac_cpu_camera,
 };

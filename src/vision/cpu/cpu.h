@@ -20,8 +20,8 @@ sac_result sac_cpu_detect(struct sac_device *dev, struct sac_device_stream *stre
                           const struct sac_fit_map *maps, int n, void *out);
 sac_result sac_cpu_normalise(struct sac_device *dev, struct sac_device_stream *stream,
                              const void *in, enum sac_dtype dtype, int rows, int dim, float *out);
-sac_result sac_cpu_looks(struct sac_device *dev, struct sac_device_stream *stream,
-                         const struct sac_looks_job *job);
+sac_result sac_cpu_appearance(struct sac_device *dev, struct sac_device_stream *stream,
+                              const struct sac_appearance_job *job);
 sac_result sac_cpu_camera(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
 

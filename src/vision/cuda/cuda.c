@@ -7,7 +7,7 @@ const struct sac_vision_ops cuda_vision = {
     .draw = cuda_draw,
     .detect = cuda_detect,
     .normalise = cuda_normalise,
-    .looks = cuda_looks,
+    .appearance = cuda_appearance,
     .camera = cuda_camera,
     .camera_reserve = cuda_camera_reserve,
 };

@@ -9,7 +9,7 @@
 
 #include "vision/camera.h"
 #include "vision/detect.h"
-#include "vision/looks.h"
+#include "vision/appearance.h"
 #include "vision/paint.h"
 #include "vision/sample.h"
 
@@ -103,24 +103,25 @@ cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state,
 cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim,
                                   float *out, cudaStream_t stream);
 
-/* struct sac_look_ask with its lists put behind those of the asks before it. */
-struct cuda_look_ask {
+/* struct sac_appearance_ask with its lists put behind those of the asks before it. */
+struct cuda_appearance_ask {
     uint32_t slots, rows; /* first ones */
     int32_t  objects, candidates;
     uint64_t out; /* first number */
 };
 /* All lists in device memory. */
-struct cuda_looks_params {
-    struct sac_look_shape         shape;
-    const struct sac_look_update *updates;
-    void *const                  *slots;
-    const float *const           *rows;
-    const struct cuda_look_ask   *asks;
-    int                           update_count, ask_count;
-    int                           pairs_max; /* most numbers of one ask */
-    float                        *out;
+struct cuda_appearance_params {
+    struct sac_appearance_shape         shape;
+    const struct sac_appearance_update *updates;
+    void *const                        *slots;
+    const float *const                 *rows;
+    const struct cuda_appearance_ask   *asks;
+    int                                 update_count, ask_count;
+    int                                 pairs_max; /* most numbers of one ask */
+    float                              *out;
 };
-cudaError_t cuda_launch_looks(const struct cuda_looks_params *params, cudaStream_t stream);
+cudaError_t cuda_launch_appearance(const struct cuda_appearance_params *params,
+                                   cudaStream_t                         stream);
 
 struct cuda_camera_job {
     const uint8_t *luma;         /* the upright picture's first sample */

@@ -17,7 +17,7 @@ sac_device *gpu_open(const struct sac_device_params *params)
     ops = *dev->ops;
     ops.vision = &vision;
     vision = *dev->ops->vision;
-    vision.looks = cuda_looks;
+    vision.appearance = cuda_appearance;
     vision.camera = cuda_camera;
     dev->ops = &ops;
     dev->state = &state;

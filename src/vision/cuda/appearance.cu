@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks of tracked objects: eight lanes take an update or a pair, and add up as vision/looks.h
- * says. */
+/* Appearance of tracked objects: eight lanes take an update or a pair, and add up as
+ * vision/appearance.h says. */
 #include "vision/cuda/launch.h"
 
 namespace
 {
 
-enum { LANES = SAC_LOOK_LANES, THREADS = 256, GROUPS = THREADS / LANES };
+enum { LANES = SAC_APPEARANCE_LANES, THREADS = 256, GROUPS = THREADS / LANES };
 
 /* The lanes that work on one thing: of one warp. */
 struct group {
@@ -20,7 +20,7 @@ __device__ group own_group()
     return {(int)threadIdx.x % LANES, 0xffu << first};
 }
 
-/* sac_look_dot; every lane has the result. */
+/* sac_appearance_dot; every lane has the result. */
 __device__ float dot(group g, const float *a, const float *b, int n)
 {
     const int whole = n - n % LANES;
@@ -35,8 +35,8 @@ __device__ float dot(group g, const float *a, const float *b, int n)
     return rest;
 }
 
-__device__ float nearest(group g, const sac_look_slot &slot, int views, int dim, const float *row,
-                         int *view)
+__device__ float nearest(group g, const sac_appearance_slot &slot, int views, int dim,
+                         const float *row, int *view)
 {
     float best = 2;
     *view = -1;
@@ -53,31 +53,31 @@ __device__ float nearest(group g, const sac_look_slot &slot, int views, int dim,
 __device__ void blend(group g, float *view, const float *row, int dim, float keep)
 {
     for (int i = g.lane; i < dim; i += LANES)
-        view[i] = sac_look_blend(view[i], row[i], keep);
+        view[i] = sac_appearance_blend(view[i], row[i], keep);
     __syncwarp(g.mask); /* what is left over by the lanes is read by all */
     const float length = sqrtf(dot(g, view, view, dim));
     __syncwarp(g.mask);
     for (int i = g.lane; i < dim; i += LANES)
-        view[i] = length < SAC_LOOK_LENGTH_MIN ? row[i] : view[i] / length;
+        view[i] = length < SAC_APPEARANCE_LENGTH_MIN ? row[i] : view[i] / length;
 }
 
-__global__ void __launch_bounds__(THREADS) update(const cuda_looks_params p)
+__global__ void __launch_bounds__(THREADS) update(const cuda_appearance_params p)
 {
     const int   at = blockIdx.x * GROUPS + threadIdx.x / LANES;
     const group g = own_group();
     if (at >= p.update_count)
         return;
-    const sac_look_update u = p.updates[at];
-    const sac_look_slot   slot = sac_look_slot_of(u.slot, p.shape.views_max);
-    const int             views = u.fresh ? 0 : *slot.views, dim = p.shape.dim;
-    int                   view;
-    const float           distance = nearest(g, slot, views, dim, u.row, &view);
-    const bool            joins = sac_look_joins(views, p.shape.views_max, distance);
+    const sac_appearance_update u = p.updates[at];
+    const sac_appearance_slot   slot = sac_appearance_slot_of(u.slot, p.shape.views_max);
+    const int                   views = u.fresh ? 0 : *slot.views, dim = p.shape.dim;
+    int                         view;
+    const float                 distance = nearest(g, slot, views, dim, u.row, &view);
+    const bool                  joins = sac_appearance_joins(views, p.shape.views_max, distance);
     if (joins) {
         blend(g, slot.rows + (size_t)view * dim, u.row, dim,
-              sac_look_keep(u.now_s - slot.met_s[view]));
+              sac_appearance_keep(u.now_s - slot.met_s[view]));
     } else {
-        view = sac_look_place(slot.met_s, views, p.shape.views_max);
+        view = sac_appearance_place(slot.met_s, views, p.shape.views_max);
         for (int i = g.lane; i < dim; i += LANES)
             slot.rows[(size_t)view * dim + i] = u.row[i];
     }
@@ -88,11 +88,11 @@ __global__ void __launch_bounds__(THREADS) update(const cuda_looks_params p)
     }
 }
 
-__global__ void __launch_bounds__(THREADS) compare(const cuda_looks_params p)
+__global__ void __launch_bounds__(THREADS) compare(const cuda_appearance_params p)
 {
-    const cuda_look_ask ask = p.asks[blockIdx.y];
-    const int           pair = blockIdx.x * GROUPS + threadIdx.x / LANES;
-    const group         g = own_group();
+    const cuda_appearance_ask ask = p.asks[blockIdx.y];
+    const int                 pair = blockIdx.x * GROUPS + threadIdx.x / LANES;
+    const group               g = own_group();
     if (pair >= (ask.objects + 1) * ask.candidates)
         return;
     const int    object = pair / ask.candidates - 1;
@@ -101,8 +101,9 @@ __global__ void __launch_bounds__(THREADS) compare(const cuda_looks_params p)
     if (object < 0) {
         out = dot(g, row, row, p.shape.dim);
     } else {
-        const sac_look_slot slot = sac_look_slot_of(p.slots[ask.slots + object], p.shape.views_max);
-        int                 view;
+        const sac_appearance_slot slot =
+            sac_appearance_slot_of(p.slots[ask.slots + object], p.shape.views_max);
+        int view;
         out = nearest(g, slot, *slot.views, p.shape.dim, row, &view);
     }
     if (g.lane == 0)
@@ -111,7 +112,8 @@ __global__ void __launch_bounds__(THREADS) compare(const cuda_looks_params p)
 
 } // namespace
 
-extern "C" cudaError_t cuda_launch_looks(const struct cuda_looks_params *p, cudaStream_t stream)
+extern "C" cudaError_t cuda_launch_appearance(const struct cuda_appearance_params *p,
+                                              cudaStream_t                         stream)
 {
     cudaError_t res = cudaSuccess;
     if (p->update_count) {
