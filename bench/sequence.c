@@ -31,7 +31,7 @@ void sequence_close(struct sequence *seq)
 {
     sac_mot_finish(&seq->det);
     sac_mot_finish(&seq->truth);
-    sac_free(seq->feat);
+    sac_free(seq->embedding);
     sac_free(seq->embed_us);
     *seq = (struct sequence){0};
 }
@@ -52,7 +52,7 @@ static size_t boxes_of(const struct sac_mot_file *det, int frame, size_t *at,
 
 /* ---- embeddings ---- */
 
-/* One frame's boxes of score_min or more through the network, into their rows of feat. */
+/* One frame's boxes of score_min or more through the network, into their rows of embedding. */
 static sac_result embed_frame(sac_embedder *emb, const sac_frame *frame, float score_min,
                               const struct sac_detection *boxes, size_t n, float *rows)
 {
@@ -83,8 +83,8 @@ static sac_result embed_all(struct sequence *seq, sac_source *src, sac_embedder 
             return res;
         size_t  n = boxes_of(&seq->det, frame, &at, boxes);
         int64_t begun = sac_time_ns();
-        res =
-            embed_frame(emb, picture, score_min, boxes, n, seq->feat + (at - n) * (size_t)seq->dim);
+        res = embed_frame(emb, picture, score_min, boxes, n,
+                          seq->embedding + (at - n) * (size_t)seq->dim);
         seq->embed_us[frame] = (double)(sac_time_ns() - begun) / 1e3;
         sac_frame_unref(&picture);
         if (res != SAC_OK)
@@ -102,9 +102,10 @@ sac_result sequence_embed(struct sequence *seq, sac_device *dev, const char *mod
         res = sac_source_open(dev, seq->video, NULL, &src);
     if (res == SAC_OK) {
         seq->dim = sac_embedder_dim(emb);
-        seq->feat = sac_calloc(seq->det.count, (size_t)seq->dim * sizeof *seq->feat);
+        seq->embedding = sac_calloc(seq->det.count, (size_t)seq->dim * sizeof *seq->embedding);
         seq->embed_us = sac_calloc((size_t)seq->info.length + 1, sizeof *seq->embed_us);
-        res = seq->feat && seq->embed_us ? embed_all(seq, src, emb, score_min) : SAC_ERR_MEMORY;
+        res =
+            seq->embedding && seq->embed_us ? embed_all(seq, src, emb, score_min) : SAC_ERR_MEMORY;
     }
     sac_source_close(&src);
     sac_embedder_destroy(&emb);
@@ -163,15 +164,16 @@ struct pass {
 };
 
 static sac_result track_frame(struct pass *p, int frame, const struct sac_detection *boxes,
-                              size_t n, const float *feat, const sac_frame *picture)
+                              size_t n, const float *embedding, const sac_frame *picture)
 {
     const struct sequence *seq = p->seq;
     int                    number = p->run->count_frames ? p->kept : frame - 1;
     struct sac_track_view  view;
     int64_t                begun = sac_time_ns();
-    sac_result             res = sac_tracker_update(p->trk, boxes, n, feat, picture,
+    sac_result             res = sac_tracker_update(p->trk, boxes, n, embedding, picture,
                                                     (int64_t)(number * 1e6 / seq->fps), &view);
-    p->us[p->kept++] = (double)(sac_time_ns() - begun) / 1e3 + (feat ? seq->embed_us[frame] : 0);
+    p->us[p->kept++] =
+        (double)(sac_time_ns() - begun) / 1e3 + (embedding ? seq->embed_us[frame] : 0);
     return res == SAC_OK ? append(&p->tracks, &p->capacity, frame, &view) : res;
 }
 
@@ -185,9 +187,9 @@ static sac_result track_all(struct pass *p)
         size_t     n = boxes_of(&seq->det, frame, &at, boxes);
         sac_result res = p->src ? sac_source_read_wait(p->src, &picture) : SAC_OK;
         if (res == SAC_OK && is_kept(p->run, frame))
-            res = track_frame(p, frame, boxes, n,
-                              p->run->embeddings ? seq->feat + (at - n) * (size_t)seq->dim : NULL,
-                              picture);
+            res = track_frame(
+                p, frame, boxes, n,
+                p->run->embeddings ? seq->embedding + (at - n) * (size_t)seq->dim : NULL, picture);
         sac_frame_unref(&picture);
         if (res != SAC_OK)
             return res;

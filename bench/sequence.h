@@ -12,9 +12,9 @@ struct sequence {
     sac_context           *ctx;
     struct sac_mot_file    det, truth;
     struct sac_mot_seqinfo info;
-    double                 fps;   /* of the video's timestamps */
-    const char            *video; /* path, or NULL: it is not there; borrowed */
-    float                 *feat;  /* [det.count,dim], or NULL before sequence_embed */
+    double                 fps;       /* of the video's timestamps */
+    const char            *video;     /* path, or NULL: it is not there; borrowed */
+    float                 *embedding; /* [det.count,dim], or NULL before sequence_embed */
     int                    dim;
     double                *embed_us; /* [frames + 1] of each frame's embeddings */
 };

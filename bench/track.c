@@ -16,13 +16,13 @@ enum { OBJECTS_MAX = 200, DIM = 256, WARM = 100, CAMERA_WIDTH = 1920, CAMERA_HEI
 
 struct walker {
     double x, y, vx, vy, height;
-    float  feat[DIM];
+    float  embedding[DIM];
 };
 
 struct scene {
     struct walker        walkers[OBJECTS_MAX];
     struct sac_detection boxes[OBJECTS_MAX];
-    float                feat[OBJECTS_MAX * DIM];
+    float                embedding[OBJECTS_MAX * DIM];
     int                  count;
     uint32_t             seed;
 };
@@ -57,7 +57,7 @@ static void populate(struct scene *s, int count)
                              .vx = 80 * (uniform(s) - 0.5),
                              .vy = 30 * (uniform(s) - 0.5),
                              .height = 60 + 80 * uniform(s)};
-        unit_row(s, w->feat);
+        unit_row(s, w->embedding);
     }
 }
 
@@ -76,7 +76,7 @@ static void observe(struct scene *s, int frame)
                                              (float)(y + w->height),
                                              uniform(s) < 0.1 ? 0.3f : 0.9f,
                                              0};
-        memcpy(s->feat + i * DIM, w->feat, sizeof w->feat);
+        memcpy(s->embedding + i * DIM, w->embedding, sizeof w->embedding);
     }
 }
 
@@ -108,9 +108,10 @@ static struct times time_updates(sac_context *ctx, struct scene *s, enum sac_tra
         struct sac_track_view view;
         observe(s, i);
         int64_t    begun = sac_time_ns();
-        sac_result res = sac_tracker_update(trk, s->boxes, (size_t)s->count,
-                                            embeddings ? s->feat : NULL, NULL, i * 40000LL, &view);
-        int64_t    ended = sac_time_ns();
+        sac_result res =
+            sac_tracker_update(trk, s->boxes, (size_t)s->count, embeddings ? s->embedding : NULL,
+                               NULL, i * 40000LL, &view);
+        int64_t ended = sac_time_ns();
         if (res != SAC_OK)
             abort();
         if (i >= WARM)

@@ -75,7 +75,7 @@ static int print_row(struct sequence *seqs, sac_device *dev, const struct job *j
         run.camera = job->camera && seqs[s].video ? dev : NULL;
         run.embeddings = job->embeddings;
         snprintf(cells[s], CELL, "no video");
-        if (job->embeddings && !seqs[s].feat)
+        if (job->embeddings && !seqs[s].embedding)
             continue;
         if (sequence_track(&seqs[s], &run, &r) != SAC_OK)
             return fail(seqs[s].ctx, job->name);
@@ -134,7 +134,7 @@ static sac_result mean_hota(struct sequence *seq, const struct job *job, int ste
         run.step = step;
         run.offset = offset;
         run.count_frames = count_frames;
-        run.embeddings = job->embeddings && seq->feat;
+        run.embeddings = job->embeddings && seq->embedding;
         sac_result res = sequence_track(seq, &run, &r);
         if (res != SAC_OK)
             return res;

@@ -24,11 +24,11 @@ static double uniform(void)
 
 struct scene {
     sac_device *dev;
-    sac_frame  *shot[SHOTS];   /* a picture that slides to and fro; all streams have the same */
-    struct sac_features *rows; /* on a device; else: */
-    float               *feat; /* [STREAMS * PEOPLE, DIM] */
-    int32_t              row[STREAMS][PEOPLE];
-    struct sac_detection det[STREAMS][PEOPLE];
+    sac_frame  *shot[SHOTS];     /* a picture that slides to and fro; all streams have the same */
+    struct sac_embeddings *rows; /* on a device; else: */
+    float                 *embedding; /* [STREAMS * PEOPLE, DIM] */
+    int32_t                row[STREAMS][PEOPLE];
+    struct sac_detection   det[STREAMS][PEOPLE];
 };
 
 static sac_frame *make_shot(sac_device *dev, sac_device *cpu, int number)
@@ -53,10 +53,10 @@ static sac_frame *make_shot(sac_device *dev, sac_device *cpu, int number)
 static void make_rows(struct scene *s)
 {
     const size_t bytes = (size_t)STREAMS * PEOPLE * DIM * sizeof(float);
-    s->feat = sac_alloc(bytes);
+    s->embedding = sac_alloc(bytes);
     for (int i = 0; i < STREAMS * PEOPLE; i++) {
         double square = 0;
-        float *row = s->feat + (size_t)i * DIM;
+        float *row = s->embedding + (size_t)i * DIM;
         for (int k = 0; k < DIM; k++) {
             row[k] = (float)(uniform() - 0.5);
             square += (double)row[k] * row[k];
@@ -67,8 +67,8 @@ static void make_rows(struct scene *s)
     }
     if (s->dev->ops->host_memory)
         return;
-    must(sac_features_create(s->dev, STREAMS * PEOPLE, DIM, &s->rows));
-    must(sac_device_copy(s->dev, NULL, sac_buffer_data(s->rows->rows), s->feat, bytes,
+    must(sac_embeddings_create(s->dev, STREAMS * PEOPLE, DIM, &s->rows));
+    must(sac_device_copy(s->dev, NULL, sac_buffer_data(s->rows->rows), s->embedding, bytes,
                          SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "rows"));
     must(s->dev->ops->event_record(s->rows->ready, NULL));
 }
@@ -112,13 +112,13 @@ static void one_wave(struct sac_wave *wave, sac_tracker **trk, struct scene *s, 
                                        .pts_us = number * 40000LL,
                                        .frame = camera ? s->shot[number % SHOTS] : NULL};
         if (embeddings)
-            in.embeddings =
-                (struct sac_embedding_rows){.dev = s->rows ? s->dev : NULL,
-                                            .base = s->rows ? sac_features_data(s->rows) : s->feat,
-                                            .count = STREAMS * PEOPLE,
-                                            .dim = DIM,
-                                            .row = s->row[k],
-                                            .features = s->rows};
+            in.embeddings = (struct sac_embedding_rows){
+                .dev = s->rows ? s->dev : NULL,
+                .base = s->rows ? sac_embeddings_data(s->rows) : s->embedding,
+                .count = STREAMS * PEOPLE,
+                .dim = DIM,
+                .row = s->row[k],
+                .batch = s->rows};
         must(sac_wave_add(wave, trk[k], &in));
     }
     must(sac_wave_run(wave));
@@ -200,8 +200,8 @@ int main(int argc, char **argv)
     printf("\n");
     for (int i = 0; i < SHOTS; i++)
         sac_frame_unref(&s.shot[i]);
-    sac_features_unref(&s.rows);
-    sac_free(s.feat);
+    sac_embeddings_unref(&s.rows);
+    sac_free(s.embedding);
     sac_device_unref(&cpu);
     sac_device_unref(&s.dev);
     sac_context_destroy(&ctx);

@@ -87,30 +87,30 @@ SAC_API void       sac_tracker_destroy(sac_tracker **trk);
  *
  * det      [n] boxes in frame pixels, score in 0..1; borrowed for the call. Boxes that are empty or
  *          not finite are ignored.
- * feat     [n,dim] float32 rows of length 1, host memory, dim as in the params; or NULL to match on
- *          motion only. A row of zeros: no embedding (detections under score_high need none).
+ * embeddings [n,dim] float32 rows of length 1, host memory, dim as in the params; or NULL to match
+ *          on motion only. A row of zeros: no embedding (detections under score_high need none).
  * frame    for camera motion; NULL: it is not estimated.
  * pts_us   frame time; must not step back.
  * out      view of the tracks.
  * Threads  one tracker, one thread at a time; different trackers are independent.
  * Errors   SAC_ERR_ARG when pts_us steps back; SAC_ERR_MEMORY. The tracks are then unchanged. */
 SAC_API sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det, size_t n,
-                                      const float *feat, const sac_frame *frame, int64_t pts_us,
-                                      struct sac_track_view *out);
+                                      const float *embeddings, const sac_frame *frame,
+                                      int64_t pts_us, struct sac_track_view *out);
 /* The same with embeddings in a tensor, which are not copied to the host.
  *
- * feat     [rows,dim] float32 on any device, each row of length 1; or NULL. On a GPU the embeddings
+ * embeddings [rows,dim] float32 on any device, each row of length 1; or NULL. On a GPU these
  *          and the tracks' galleries stay there; only distances are copied to the host. The tracker
  *          holds a reference until its next call with embeddings. Work that fills the tensor must
  *          be done, or queued on the device's own stream, as all of this library's work is.
- * feat_row [n] the row of each detection, -1 where it has none; NULL: row i belongs to detection i.
+ * row      [n] the row of each detection, -1 where it has none; NULL: row i belongs to detection i.
  * frame    on any device; a frame on a GPU is processed there.
  * Errors   as above; SAC_ERR_ARG also for a tensor of another shape, a row that does not exist, and
  *          embeddings on another device than the first ones, where the galleries are;
  *          SAC_ERR_DEVICE: the galleries of all tracks and the camera motion then start again from
  *          nothing. */
 SAC_API sac_result sac_tracker_update_tensor(sac_tracker *trk, const struct sac_detection *det,
-                                             size_t n, sac_tensor *feat, const int32_t *feat_row,
+                                             size_t n, sac_tensor *embeddings, const int32_t *row,
                                              const sac_frame *frame, int64_t pts_us,
                                              struct sac_track_view *out);
 /* 1 when the tracker would use embeddings of these detections (BoT-SORT with a dim). */

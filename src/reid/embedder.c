@@ -84,7 +84,7 @@ void sac_embedder_destroy(sac_embedder **emb_at)
     if (!emb)
         return;
     sac_buckets_finish(&emb->buckets); /* waits for what is queued */
-    sac_feature_store_close(&emb->store);
+    sac_embedding_store_close(&emb->store);
     for (int i = 0; i < SAC_EMBEDDER_SLOTS; i++) {
         for (size_t k = 0; k < emb->slots[i].mark_capacity; k++)
             sac_marks_destroy(emb->dev, &emb->slots[i].marks[k]);
@@ -112,7 +112,7 @@ sac_result sac_embedder_reserve(struct sac_embedder *emb, size_t boxes)
     sac_result   res = SAC_ERR_MEMORY;
     for (size_t rows = SAC_MIN(boxes, most); res != SAC_OK && rows >= STORE_ROWS_MIN; rows /= 2) {
         sac_error_clear(emb->dev->ctx);
-        res = sac_feature_store_open(emb->dev, rows, emb->dim, &emb->store);
+        res = sac_embedding_store_open(emb->dev, rows, emb->dim, &emb->store);
     }
     sac_error_clear(emb->dev->ctx); /* the pool may have memory later */
     return emb->store ? emb->dev->ops->stream_after(emb->dev, emb->buckets.stream, NULL) : SAC_OK;
@@ -205,7 +205,7 @@ static sac_result take_rows(struct sac_embedder *emb, const struct sac_bucket *b
                                desc->dtype, n, emb->dim, rows);
 }
 
-static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_features *f)
+static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_embeddings *f)
 {
     struct sac_embedder_slot *slot = next_slot(emb);
     sac_result                res = SAC_OK;
@@ -217,7 +217,8 @@ static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_fea
             res = sac_bucket_run(&emb->buckets, bucket, emb->jobs + done, n, marks, &emb->times);
         const int64_t made_ns = sac_time_ns();
         if (res == SAC_OK)
-            res = take_rows(emb, bucket, n, sac_features_data(f) + (size_t)done * (size_t)emb->dim);
+            res =
+                take_rows(emb, bucket, n, sac_embeddings_data(f) + (size_t)done * (size_t)emb->dim);
         emb->times.head_ns += sac_time_ns() - made_ns;
         if (res == SAC_OK && marks)
             res = emb->dev->ops->event_record(marks->at[SAC_MARK_END], emb->buckets.stream);
@@ -227,20 +228,20 @@ static sac_result queue_runs(struct sac_embedder *emb, int total, struct sac_fea
     return res;
 }
 
-static sac_result take_room(struct sac_embedder *emb, int n, bool wait, struct sac_features **out)
+static sac_result take_room(struct sac_embedder *emb, int n, bool wait, struct sac_embeddings **out)
 {
-    if (emb->store && sac_feature_store_take(emb->store, n, wait, out))
+    if (emb->store && sac_embedding_store_take(emb->store, n, wait, out))
         return SAC_OK;
-    sac_result res = sac_features_create(emb->dev, n, emb->dim, out);
+    sac_result res = sac_embeddings_create(emb->dev, n, emb->dim, out);
     /* Work queued on the device's own stream may still use this memory. */
     return res == SAC_OK ? emb->dev->ops->stream_after(emb->dev, emb->buckets.stream, NULL) : res;
 }
 
 sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames,
                               const struct sac_detection *boxes, int n, bool wait,
-                              struct sac_features **out)
+                              struct sac_embeddings **out)
 {
-    struct sac_features      *f = NULL;
+    struct sac_embeddings    *f = NULL;
     struct sac_device_stream *stream = emb->buckets.stream;
     sac_result                res = make_jobs(emb, frames, boxes, n);
     if (res == SAC_OK)
@@ -256,18 +257,18 @@ sac_result sac_embedder_queue(struct sac_embedder *emb, sac_frame *const *frames
     if (res == SAC_OK)
         *out = f;
     else
-        sac_features_unref(&f);
+        sac_embeddings_unref(&f);
     return res;
 }
 
 /* ---- the public run ---- */
 
 /* Copies what a call has queued to the caller's rows. */
-static sac_result fetch_rows(struct sac_embedder *emb, const struct sac_features *f, float *out)
+static sac_result fetch_rows(struct sac_embedder *emb, const struct sac_embeddings *f, float *out)
 {
     const int64_t begun_ns = sac_time_ns();
     const size_t  bytes = (size_t)f->count * (size_t)emb->dim * sizeof *out;
-    sac_result    res = sac_device_copy(emb->dev, emb->buckets.stream, out, sac_features_data(f),
+    sac_result    res = sac_device_copy(emb->dev, emb->buckets.stream, out, sac_embeddings_data(f),
                                         bytes, SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_DOWNLOAD,
                                         "embeddings for the host");
     if (res == SAC_OK)
@@ -279,7 +280,7 @@ static sac_result fetch_rows(struct sac_embedder *emb, const struct sac_features
 sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                             const struct sac_detection *boxes, size_t n, float *out)
 {
-    struct sac_features *f = NULL;
+    struct sac_embeddings *f = NULL;
     SAC_NEEDS(emb ? emb->dev->ctx : NULL, emb);
     SAC_NEEDS(emb ? emb->dev->ctx : NULL, frame);
     SAC_NEEDS_ARRAY(emb ? emb->dev->ctx : NULL, boxes, n);
@@ -294,7 +295,7 @@ sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
     sac_result res = sac_embedder_queue(emb, emb->frames, boxes, (int)n, false, &f);
     if (res == SAC_OK)
         res = fetch_rows(emb, f, out);
-    sac_features_unref(&f);
+    sac_embeddings_unref(&f);
     return res;
 }
 

@@ -16,7 +16,7 @@ static double cost_with_appearance(const sac_tracker *trk, const struct sac_targ
                                    const struct sac_candidate *candidate, double overlap)
 {
     double cost = sac_cost_scored(trk, t, candidate, overlap);
-    if (t->slot < 0 || !candidate->feat)
+    if (t->slot < 0 || !candidate->embedding)
         return cost;
     double share = sac_tracker_apart(trk, t, candidate) / trk->params.reid_distance_max;
     return cost + WEIGHT * (share - NEUTRAL);

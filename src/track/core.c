@@ -125,11 +125,11 @@ static void remember(sac_tracker *trk, struct sac_target *t, const struct sac_ca
     t->seen_filter = t->filter;
     remember_trail(t, &candidate->box, trk->now_us);
     place_box(t);
-    if (!candidate->feat)
+    if (!candidate->embedding)
         return;
     if (t->slot < 0)
         t->slot = sac_gallery_take(&trk->gallery);
-    sac_gallery_add(&trk->gallery, t->slot, candidate->feat, (double)trk->now_us * 1e-6);
+    sac_gallery_add(&trk->gallery, t->slot, candidate->embedding, (double)trk->now_us * 1e-6);
 }
 
 static void confirm(sac_tracker *trk, struct sac_target *t)

@@ -51,8 +51,8 @@ struct sac_candidate {
     int            class_id;
     int            index; /* in the caller's list */
     bool           taken;
-    const float   *feat;  /* [embedding_dim], where the gallery is, or NULL */
-    int            asked; /* which candidate of the tracker's ask it is; with feat on a device */
+    const float   *embedding; /* [embedding_dim], where the gallery is, or NULL */
+    int asked; /* which candidate of the tracker's ask it is; with embedding on a device */
 };
 
 /* One round of matching. */
@@ -152,7 +152,7 @@ static inline double sac_tracker_apart(const sac_tracker *trk, const struct sac_
                                        const struct sac_candidate *candidate)
 {
     if (!trk->gallery.dev)
-        return sac_gallery_distance(&trk->gallery, t->slot, candidate->feat);
+        return sac_gallery_distance(&trk->gallery, t->slot, candidate->embedding);
     return trk->apart[(t->asked + 1) * trk->ask.candidates + candidate->asked];
 }
 

@@ -91,30 +91,30 @@ void sac_gallery_give_back(struct sac_gallery *g, int slot)
     g->free = slot;
 }
 
-bool sac_gallery_is_unit(const struct sac_gallery *g, const float *feat)
+bool sac_gallery_is_unit(const struct sac_gallery *g, const float *embedding)
 {
-    return sac_appearance_is_unit(sac_appearance_dot(feat, feat, g->shape.dim));
+    return sac_appearance_is_unit(sac_appearance_dot(embedding, embedding, g->shape.dim));
 }
 
-float sac_gallery_distance(const struct sac_gallery *g, int slot, const float *feat)
+float sac_gallery_distance(const struct sac_gallery *g, int slot, const float *embedding)
 {
     struct sac_appearance_slot s =
         sac_appearance_slot_of(g->slots[slot].memory, g->shape.views_max);
     int view;
-    return g->slots[slot].fresh ? 2 : sac_appearance_nearest(&s, g->shape, feat, &view);
+    return g->slots[slot].fresh ? 2 : sac_appearance_nearest(&s, g->shape, embedding, &view);
 }
 
-void sac_gallery_add(struct sac_gallery *g, int slot, const float *feat, double now_s)
+void sac_gallery_add(struct sac_gallery *g, int slot, const float *embedding, double now_s)
 {
     struct sac_gallery_slot *own = &g->slots[slot];
     if (g->dev) {
         g->updates[g->update_count++] = (struct sac_appearance_update){
-            .slot = own->memory, .row = feat, .now_s = now_s, .fresh = own->fresh};
+            .slot = own->memory, .row = embedding, .now_s = now_s, .fresh = own->fresh};
     } else {
         struct sac_appearance_slot s = sac_appearance_slot_of(own->memory, g->shape.views_max);
         if (own->fresh)
             *s.views = 0;
-        sac_appearance_add(&s, g->shape, feat, now_s);
+        sac_appearance_add(&s, g->shape, embedding, now_s);
     }
     own->fresh = false;
 }

@@ -50,13 +50,13 @@ bool sac_gallery_reserve(struct sac_gallery *g, size_t slots);
 int  sac_gallery_take(struct sac_gallery *g);
 void sac_gallery_give_back(struct sac_gallery *g, int slot);
 
-/* feat     [dim] of length 1, where the gallery is; on a device it must stay until the updates are
- *          done.
+/* embedding  [dim] of length 1, where the gallery is; on a device it must stay until the
+ *          updates are done.
  * now_s    time of the picture: views fade with seconds, not with the number of pictures. */
-void sac_gallery_add(struct sac_gallery *g, int slot, const float *feat, double now_s);
+void sac_gallery_add(struct sac_gallery *g, int slot, const float *embedding, double now_s);
 /* In host memory: cosine distance, 0..2, to the nearest view; 2 when there is none. */
-float sac_gallery_distance(const struct sac_gallery *g, int slot, const float *feat);
+float sac_gallery_distance(const struct sac_gallery *g, int slot, const float *embedding);
 /* In host memory: whether a row is of length 1, within rounding. */
-bool sac_gallery_is_unit(const struct sac_gallery *g, const float *feat);
+bool sac_gallery_is_unit(const struct sac_gallery *g, const float *embedding);
 
 #endif

@@ -156,7 +156,7 @@ static void take_candidates(sac_tracker *trk)
         const float *row =
             candidate->score >= trk->params.score_high ? row_of(&in->embeddings, i) : NULL;
         if (row && (trk->gallery.dev || sac_gallery_is_unit(&trk->gallery, row)))
-            candidate->feat = row;
+            candidate->embedding = row;
     }
 }
 
@@ -166,9 +166,9 @@ static void ask_for_looks(sac_tracker *trk)
     if (!trk->input.embeddings.base || !trk->gallery.dev)
         return;
     for (size_t i = 0; i < trk->candidate_count; i++)
-        if (trk->candidates[i].feat) {
+        if (trk->candidates[i].embedding) {
             trk->candidates[i].asked = trk->ask.candidates;
-            trk->ask_rows[trk->ask.candidates++] = trk->candidates[i].feat;
+            trk->ask_rows[trk->ask.candidates++] = trk->candidates[i].embedding;
         }
     for (size_t i = 0; trk->ask.candidates && i < trk->target_count; i++) {
         struct sac_target *t = &trk->targets[i];
@@ -215,7 +215,7 @@ sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *i
 /* Must be called when the device no longer reads the rows. */
 void sac_tracker_release(sac_tracker *trk)
 {
-    sac_features_unref(&trk->held.features);
+    sac_embeddings_unref(&trk->held.batch);
     sac_tensor_unref(&trk->held.tensor);
     trk->gallery.update_count = 0;
 }
@@ -230,8 +230,8 @@ void sac_tracker_let_go(sac_tracker *trk, struct sac_embedding_rows *out)
 static void hold(sac_tracker *trk)
 {
     const struct sac_embedding_rows *embeddings = &trk->input.embeddings;
-    if (embeddings->features)
-        trk->held.features = sac_features_ref(embeddings->features);
+    if (embeddings->batch)
+        trk->held.batch = sac_embeddings_ref(embeddings->batch);
     if (embeddings->tensor)
         trk->held.tensor = sac_tensor_ref(embeddings->tensor);
 }
@@ -266,9 +266,9 @@ void sac_tracker_cancel(sac_tracker *trk)
 static void drop_odd_rows(sac_tracker *trk)
 {
     for (size_t i = 0; trk->ask.candidates && i < trk->candidate_count; i++)
-        if (trk->candidates[i].feat &&
+        if (trk->candidates[i].embedding &&
             !sac_appearance_is_unit(trk->apart[trk->candidates[i].asked]))
-            trk->candidates[i].feat = NULL;
+            trk->candidates[i].embedding = NULL;
 }
 
 void sac_tracker_end(sac_tracker *trk, struct sac_track_view *out)
@@ -328,14 +328,14 @@ sac_result sac_tracker_track(sac_tracker *trk, const struct sac_tracker_input *i
 }
 
 sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det, size_t n,
-                              const float *feat, const sac_frame *frame, int64_t pts_us,
+                              const float *embeddings, const sac_frame *frame, int64_t pts_us,
                               struct sac_track_view *out)
 {
     SAC_NEEDS(trk ? trk->ctx : NULL, trk);
     SAC_NEEDS(trk ? trk->ctx : NULL, out);
     const struct sac_tracker_input in = {.det = det,
                                          .count = n,
-                                         .embeddings = {.base = feat,
+                                         .embeddings = {.base = embeddings,
                                                         .count = (int)SAC_MIN(n, (size_t)INT32_MAX),
                                                         .dim = trk->params.embedding_dim},
                                          .frame = frame,
@@ -363,14 +363,14 @@ static sac_result rows_of_tensor(const sac_tracker *trk, sac_tensor *tensor,
 }
 
 sac_result sac_tracker_update_tensor(sac_tracker *trk, const struct sac_detection *det, size_t n,
-                                     sac_tensor *feat, const int32_t *feat_row,
+                                     sac_tensor *embeddings, const int32_t *row,
                                      const sac_frame *frame, int64_t pts_us,
                                      struct sac_track_view *out)
 {
     SAC_NEEDS(trk ? trk->ctx : NULL, trk);
     SAC_NEEDS(trk ? trk->ctx : NULL, out);
     struct sac_tracker_input in = {.det = det, .count = n, .frame = frame, .pts_us = pts_us};
-    sac_result               res = feat ? rows_of_tensor(trk, feat, &in.embeddings) : SAC_OK;
-    in.embeddings.row = feat_row;
+    sac_result res = embeddings ? rows_of_tensor(trk, embeddings, &in.embeddings) : SAC_OK;
+    in.embeddings.row = row;
     return res == SAC_OK ? sac_tracker_track(trk, &in, out) : res;
 }

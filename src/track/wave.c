@@ -279,13 +279,13 @@ static bool has_new_memory(struct sac_wave *w)
  * device's own stream. */
 static sac_result await_inputs(struct sac_wave *w)
 {
-    const struct sac_features *known = NULL;
-    sac_result                 res = SAC_OK;
-    bool                       own_stream = has_new_memory(w);
+    const struct sac_embeddings *known = NULL;
+    sac_result                   res = SAC_OK;
+    bool                         own_stream = has_new_memory(w);
     for (size_t i = 0; i < w->count && res == SAC_OK; i++) {
         const struct sac_tracker_input *in = &w->members[i]->input;
-        if (w->members[i]->ask.candidates && in->embeddings.features != known) {
-            known = in->embeddings.features; /* one batch usually has the rows of many streams */
+        if (w->members[i]->ask.candidates && in->embeddings.batch != known) {
+            known = in->embeddings.batch; /* one batch usually has the rows of many streams */
             if (known)
                 res = w->dev->ops->stream_wait_event(w->dev, w->stream, known->ready);
         }
@@ -365,7 +365,7 @@ static sac_result queue(struct sac_wave *w, const struct totals *t)
 static void give_rows_back(struct sac_wave *w)
 {
     for (size_t i = 0; i < w->settling_count; i++) {
-        sac_features_unref(&w->settling[i].features);
+        sac_embeddings_unref(&w->settling[i].batch);
         sac_tensor_unref(&w->settling[i].tensor);
     }
     w->settling_count = 0;

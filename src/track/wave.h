@@ -17,16 +17,16 @@
 
 #include <saccade/track.h>
 
-#include "reid/features.h"
+#include "reid/embeddings.h"
 
 /* Embeddings of a frame's detections. */
 struct sac_embedding_rows {
-    sac_device          *dev;  /* the device that the rows are on; NULL: the host */
-    const float         *base; /* [count,dim], each of length 1; NULL: there are none */
-    int                  count, dim;
-    const int32_t       *row; /* [detections], -1: no embedding; NULL: row i is detection i's */
-    struct sac_features *features; /* owner of the rows on a device: one of the two */
-    sac_tensor          *tensor;
+    sac_device            *dev;  /* the device that the rows are on; NULL: the host */
+    const float           *base; /* [count,dim], each of length 1; NULL: there are none */
+    int                    count, dim;
+    const int32_t         *row;   /* [detections], -1: no embedding; NULL: row i is detection i's */
+    struct sac_embeddings *batch; /* owner of the rows on a device: one of the two */
+    sac_tensor            *tensor;
 };
 
 /* A tracker's input of one frame. It is borrowed until the frame's tracks are returned; of

@@ -52,14 +52,14 @@ static float cosine(const float *a, const float *b, int n)
 /* Batches of 16 at most, so that 45 boxes of three frames take several runs. */
 static void check(sac_device *dev, sac_device *cpu, float cosine_min)
 {
-    sac_frame           *frames[FRAMES], *mine[FRAMES], *of[BOXES];
-    struct sac_detection boxes[BOXES];
-    sac_embedder        *plain = open_embedder(cpu, 16), *emb = open_embedder(dev, 16);
-    const int            dim = sac_embedder_dim(plain);
-    const size_t         bytes = (size_t)BOXES * (size_t)dim * sizeof(float);
-    float               *want = sac_alloc(bytes), *got = sac_alloc(bytes);
-    struct sac_features *f = NULL;
-    int64_t              gpu_ns = 0;
+    sac_frame             *frames[FRAMES], *mine[FRAMES], *of[BOXES];
+    struct sac_detection   boxes[BOXES];
+    sac_embedder          *plain = open_embedder(cpu, 16), *emb = open_embedder(dev, 16);
+    const int              dim = sac_embedder_dim(plain);
+    const size_t           bytes = (size_t)BOXES * (size_t)dim * sizeof(float);
+    float                 *want = sac_alloc(bytes), *got = sac_alloc(bytes);
+    struct sac_embeddings *f = NULL;
+    int64_t                gpu_ns = 0;
     make_frames(dev, cpu, frames, mine);
     assert_sac_ok(sac_embedder_warm_up(emb));
     sac_embedder_time(emb, true);
@@ -75,7 +75,7 @@ static void check(sac_device *dev, sac_device *cpu, float cosine_min)
         assert_int_equal(f->count, BOXES);
         assert_int_equal(f->dim, dim);
         assert_sac_ok(dev->ops->stream_wait_event(dev, NULL, f->ready));
-        assert_sac_ok(sac_device_copy(dev, NULL, got, sac_features_data(f), bytes,
+        assert_sac_ok(sac_device_copy(dev, NULL, got, sac_embeddings_data(f), bytes,
                                       SAC_COPY_DEVICE_TO_HOST, SAC_COPY_TENSOR_DOWNLOAD, "test"));
         for (int i = 0; i < BOXES; i++)
             if (cosine(want + i * dim, got + i * dim, dim) < cosine_min)
@@ -83,7 +83,7 @@ static void check(sac_device *dev, sac_device *cpu, float cosine_min)
                          (double)cosine(want + i * dim, got + i * dim, dim));
         if (cosine_min == 1)
             assert_memory_equal(want, got, bytes);
-        sac_features_unref(&f);
+        sac_embeddings_unref(&f);
         assert_true(sac_embedder_take_gpu_ns(emb, &gpu_ns));
         assert_true(gpu_ns > 0);
         assert_false(sac_embedder_take_gpu_ns(emb, &gpu_ns));

@@ -296,9 +296,9 @@ static void appearance_tells_who_turned_back(void **state)
     struct scene s;
     open_scene(&s, &p);
     assert_true(sac_tracker_wants_embeddings(s.trk));
-    float feat[2 * DIM] = {0};
-    feat[0] = 1;
-    feat[DIM + 1] = 1;
+    float embedding[2 * DIM] = {0};
+    embedding[0] = 1;
+    embedding[DIM + 1] = 1;
     int64_t ids[2] = {0};
     for (int i = 0; i <= 100; i++) {
         double gap = fabs(i - 50.0) * 3;
@@ -307,7 +307,7 @@ static void appearance_tells_who_turned_back(void **state)
         person(&s, 300 - gap, 200, 0.9);
         person(&s, 300 + gap, 200, 0.9);
         s.pts_us = i * 40000;
-        assert_sac_ok(sac_tracker_update(s.trk, s.boxes, 2, feat, NULL, s.pts_us, &s.view));
+        assert_sac_ok(sac_tracker_update(s.trk, s.boxes, 2, embedding, NULL, s.pts_us, &s.view));
         s.count = 0;
         if (i == 30) {
             ids[0] = id_at(&s, 300 - gap, 200);
@@ -329,11 +329,11 @@ static void bad_embeddings_count_as_none(void **state)
     p.embedding_dim = DIM;
     struct scene s;
     open_scene(&s, &p);
-    const float feat[3 * DIM] = {NAN, 0, 0, 1, 1e30f, 0, 0, 0, 0, 0, 0, 0};
+    const float embedding[3 * DIM] = {NAN, 0, 0, 1, 1e30f, 0, 0, 0, 0, 0, 0, 0};
     for (int i = 0; i < 20; i++) {
         for (int k = 0; k < 3; k++)
             person(&s, 100 + 100 * k + 2 * i, 200, 0.9);
-        assert_sac_ok(sac_tracker_update(s.trk, s.boxes, 3, feat, NULL, i * 40000, &s.view));
+        assert_sac_ok(sac_tracker_update(s.trk, s.boxes, 3, embedding, NULL, i * 40000, &s.view));
         s.count = 0;
         assert_int_equal(s.view.count, 3);
         for (size_t k = 0; k < 3; k++)
@@ -526,17 +526,17 @@ static void memory_stays_bounded(void **state)
     p.gallery_max = 4;
     struct scene s;
     uint32_t     seed = 11;
-    float        feat[20 * DIM] = {0};
+    float        embedding[20 * DIM] = {0};
     open_scene(&s, &p);
     for (int i = 0; i < 20; i++)
-        feat[i * DIM + i % DIM] = 1;
+        embedding[i * DIM + i % DIM] = 1;
     for (int i = 0; i < FRAMES; i++) {
         size_t n = i == 500 ? 20 : (size_t)(20 * uniform(&seed));
         for (size_t j = 0; j < n; j++)
             person(&s, 600 * uniform(&seed), 400 * uniform(&seed), 0.4 + 0.6 * uniform(&seed));
         sac_alloc_fail_at(i > FRAMES / 10);
         sac_result res =
-            sac_tracker_update(s.trk, s.boxes, s.count, feat, NULL, i * 40000LL, &s.view);
+            sac_tracker_update(s.trk, s.boxes, s.count, embedding, NULL, i * 40000LL, &s.view);
         sac_alloc_fail_at(0);
         assert_sac_ok(res);
         s.count = 0;
@@ -556,9 +556,9 @@ static void a_failed_allocation_changes_nothing(void **state)
     sac_frame    frame = picture_frame(SAC_PIXEL_GRAY8, 64, 48);
     uint32_t     seed = 2;
     int          failures = 0;
-    float        feat[200 * DIM];
+    float        embedding[200 * DIM];
     for (int i = 0; i < 200 * DIM; i++)
-        feat[i] = i % DIM == 0;
+        embedding[i] = i % DIM == 0;
     open_scene(&s, &p);
     open_scene(&twin, &p);
     for (int i = 0; i < 60; i++) {
@@ -568,7 +568,7 @@ static void a_failed_allocation_changes_nothing(void **state)
         for (int fail = 1; fail <= 16; fail++) {
             struct sac_track_view untouched = {.count = 77};
             sac_alloc_fail_at(fail);
-            sac_result res = sac_tracker_update(s.trk, s.boxes, n, feat, &frame,
+            sac_result res = sac_tracker_update(s.trk, s.boxes, n, embedding, &frame,
                                                 i * 40000 - (i > 0), &untouched);
             sac_alloc_fail_at(0);
             if (res == SAC_OK)
@@ -578,8 +578,8 @@ static void a_failed_allocation_changes_nothing(void **state)
             failures++;
         }
         assert_sac_ok(sac_tracker_update(s.trk, s.boxes, 0, NULL, &frame, i * 40000, &s.view));
-        assert_sac_ok(sac_tracker_update(twin.trk, s.boxes, n, feat, &frame, i * 40000 - (i > 0),
-                                         &twin.view));
+        assert_sac_ok(sac_tracker_update(twin.trk, s.boxes, n, embedding, &frame,
+                                         i * 40000 - (i > 0), &twin.view));
         assert_sac_ok(
             sac_tracker_update(twin.trk, s.boxes, 0, NULL, &frame, i * 40000, &twin.view));
         assert_int_equal(s.trk->target_count, twin.trk->target_count);

@@ -20,9 +20,10 @@ static const float *look(int axis, double angle)
     return row;
 }
 
-static void assert_distance(const struct sac_gallery *g, int slot, const float *feat, double want)
+static void assert_distance(const struct sac_gallery *g, int slot, const float *embedding,
+                            double want)
 {
-    float got = sac_gallery_distance(g, slot, feat);
+    float got = sac_gallery_distance(g, slot, embedding);
     if (fabs(got - want) > 1e-4)
         fail_msg("distance %g, expected %g", got, want);
 }

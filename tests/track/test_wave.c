@@ -98,13 +98,13 @@ static void assert_same(const struct shown *a, const struct shown *b, int number
 static void on_host(struct side *side, const struct shot *shots, int number, struct shown *out)
 {
     for (int s = 0; s < STREAMS; s++) {
-        float                 feat[PEOPLE][DIM] = {{0}};
+        float                 embedding[PEOPLE][DIM] = {{0}};
         struct sac_track_view view;
         for (int i = 0; i < shots[s].count; i++)
             if (shots[s].row[i] >= 0)
-                memcpy(feat[i], shots[s].rows[shots[s].row[i]], sizeof feat[i]);
+                memcpy(embedding[i], shots[s].rows[shots[s].row[i]], sizeof embedding[i]);
         assert_sac_ok(sac_tracker_update(side->trk[s], shots[s].det, (size_t)shots[s].count,
-                                         feat[0], shots[s].frame, number * 40000, &view));
+                                         embedding[0], shots[s].frame, number * 40000, &view));
         keep(&out[s], &view);
     }
 }
@@ -118,20 +118,20 @@ static sac_frame *there(sac_device *dev, const sac_frame *frame)
 }
 
 /* All streams' rows as one batch; returns where each stream's begin. */
-static struct sac_features *make_features(sac_device *dev, const struct shot *shots,
-                                          int32_t rows[][PEOPLE])
+static struct sac_embeddings *make_embeddings(sac_device *dev, const struct shot *shots,
+                                              int32_t rows[][PEOPLE])
 {
-    struct sac_features *f = NULL;
-    float                all[STREAMS * PEOPLE][DIM];
-    int                  n = 0;
+    struct sac_embeddings *f = NULL;
+    float                  all[STREAMS * PEOPLE][DIM];
+    int                    n = 0;
     for (int s = 0; s < STREAMS; s++) {
         for (int i = 0; i < shots[s].count; i++)
             rows[s][i] = shots[s].row[i] < 0 ? -1 : n + shots[s].row[i];
         memcpy(all[n], shots[s].rows, (size_t)shots[s].row_count * sizeof all[0]);
         n += shots[s].row_count;
     }
-    assert_sac_ok(sac_features_create(dev, SAC_MAX(n, 1), DIM, &f));
-    assert_sac_ok(sac_device_copy(dev, NULL, sac_features_data(f), all, (size_t)n * sizeof all[0],
+    assert_sac_ok(sac_embeddings_create(dev, SAC_MAX(n, 1), DIM, &f));
+    assert_sac_ok(sac_device_copy(dev, NULL, sac_embeddings_data(f), all, (size_t)n * sizeof all[0],
                                   SAC_COPY_HOST_TO_DEVICE, SAC_COPY_TENSOR_USER, "test"));
     assert_sac_ok(dev->ops->event_record(f->ready, NULL));
     return f;
@@ -140,9 +140,9 @@ static struct sac_features *make_features(sac_device *dev, const struct shot *sh
 static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side *side,
                             const struct shot *shots, int number, struct shown *out)
 {
-    int32_t              rows[STREAMS][PEOPLE];
-    struct sac_features *f = make_features(dev, shots, rows);
-    sac_frame           *frames[STREAMS];
+    int32_t                rows[STREAMS][PEOPLE];
+    struct sac_embeddings *f = make_embeddings(dev, shots, rows);
+    sac_frame             *frames[STREAMS];
     for (int s = 0; s < STREAMS; s++) {
         frames[s] = there(dev, shots[s].frame);
         struct sac_tracker_input in = {.det = shots[s].det,
@@ -150,11 +150,11 @@ static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side 
                                        .frame = frames[s],
                                        .pts_us = number * 40000};
         in.embeddings = (struct sac_embedding_rows){.dev = dev,
-                                                    .base = sac_features_data(f),
+                                                    .base = sac_embeddings_data(f),
                                                     .count = f->count,
                                                     .dim = f->dim,
                                                     .row = rows[s],
-                                                    .features = f};
+                                                    .batch = f};
         assert_sac_ok(sac_wave_add(wave, side->trk[s], &in));
     }
     sac_result res = sac_wave_run(wave);
@@ -176,7 +176,7 @@ static sac_result in_a_wave(struct sac_wave *wave, sac_device *dev, struct side 
         assert_in_range(sac_time_ns() - begun_ns, 1, 10000000000);
         trips_measured++;
     }
-    sac_features_unref(&f); /* the trackers have a reference for what they still blend */
+    sac_embeddings_unref(&f); /* the trackers have a reference for what they still blend */
     for (int s = 0; s < STREAMS; s++)
         sac_frame_unref(&frames[s]);
     return res;
@@ -187,14 +187,15 @@ static void one_by_one(sac_device *dev, struct side *side, const struct shot *sh
 {
     for (int s = 0; s < STREAMS; s++) {
         struct sac_tensor_desc desc = {.dtype = SAC_F32, .rank = 2, .shape = {PEOPLE, DIM}};
-        sac_tensor            *feat = NULL;
+        sac_tensor            *embedding = NULL;
         sac_frame             *frame = there(dev, shots[s].frame);
         struct sac_track_view  view;
-        assert_sac_ok(sac_tensor_create(dev, &desc, "test", &feat));
-        assert_sac_ok(sac_tensor_upload(feat, shots[s].rows));
+        assert_sac_ok(sac_tensor_create(dev, &desc, "test", &embedding));
+        assert_sac_ok(sac_tensor_upload(embedding, shots[s].rows));
         assert_sac_ok(sac_tracker_update_tensor(side->trk[s], shots[s].det, (size_t)shots[s].count,
-                                                feat, shots[s].row, frame, number * 40000, &view));
-        sac_tensor_unref(&feat);
+                                                embedding, shots[s].row, frame, number * 40000,
+                                                &view));
+        sac_tensor_unref(&embedding);
         sac_frame_unref(&frame);
         keep(&out[s], &view);
     }
@@ -310,7 +311,7 @@ static void a_full_wave_says_so(void **state)
     struct sac_tracker_params   p = sac_tracker_params_default(SAC_TRACKER_BOTSORT);
     sac_tracker                *trk[MANY] = {NULL};
     struct sac_wave            *wave = NULL;
-    struct sac_features        *f = NULL;
+    struct sac_embeddings      *f = NULL;
     int                         full = 0, tracks = 0;
     p.embedding_dim = DIM;
     for (int i = 0; i < CROWD; i++) {
@@ -320,8 +321,8 @@ static void a_full_wave_says_so(void **state)
     }
     assert_sac_ok(sac_wave_create(dev, &wave));
     assert_sac_ok(sac_wave_warm_up(wave));
-    assert_sac_ok(sac_features_create(dev, CROWD, DIM, &f));
-    memcpy(sac_features_data(f), all, sizeof all);
+    assert_sac_ok(sac_embeddings_create(dev, CROWD, DIM, &f));
+    memcpy(sac_embeddings_data(f), all, sizeof all);
     assert_sac_ok(dev->ops->event_record(f->ready, NULL));
     for (int s = 0; s < MANY; s++) {
         assert_sac_ok(sac_tracker_create(test_context(), &p, &trk[s]));
@@ -332,10 +333,10 @@ static void a_full_wave_says_so(void **state)
         for (int s = 0; s <= MANY; s++) {
             struct sac_tracker_input in = {.det = det, .count = CROWD, .pts_us = k * 40000};
             in.embeddings = (struct sac_embedding_rows){.dev = dev,
-                                                        .base = sac_features_data(f),
+                                                        .base = sac_embeddings_data(f),
                                                         .count = f->count,
                                                         .dim = f->dim,
-                                                        .features = f};
+                                                        .batch = f};
             const bool fits = s < MANY && sac_wave_fits(wave, trk[s], &in);
             full += s < MANY && !fits;
             if (!fits) {
@@ -357,7 +358,7 @@ static void a_full_wave_says_so(void **state)
     sac_wave_destroy(&wave);
     for (int s = 0; s < MANY; s++)
         sac_tracker_destroy(&trk[s]);
-    sac_features_unref(&f);
+    sac_embeddings_unref(&f);
     close_device(&dev);
 }
 
@@ -409,7 +410,7 @@ static void what_does_not_fit_is_refused(void **state)
     const int32_t         row[3] = {0, 3, 1};
     float                 rows[3][DIM];
     sac_tracker          *trk = NULL;
-    sac_tensor           *feat = NULL, *wide = NULL, *halves = NULL;
+    sac_tensor           *embedding = NULL, *wide = NULL, *halves = NULL;
     struct sac_track_view view;
     p.embedding_dim = DIM;
     other.shape[1] = DIM + 1;
@@ -417,26 +418,26 @@ static void what_does_not_fit_is_refused(void **state)
     for (int i = 0; i < 3; i++)
         unit(rows[i], i);
     assert_sac_ok(sac_tracker_create(test_context(), &p, &trk));
-    assert_sac_ok(sac_tensor_create(dev, &desc, "test", &feat));
+    assert_sac_ok(sac_tensor_create(dev, &desc, "test", &embedding));
     assert_sac_ok(sac_tensor_create(dev, &other, "test", &wide));
     assert_sac_ok(sac_tensor_create(dev, &half, "test", &halves));
-    assert_sac_ok(sac_tensor_upload(feat, rows));
+    assert_sac_ok(sac_tensor_upload(embedding, rows));
     assert_sac_error(sac_tracker_update_tensor(trk, det, 3, wide, NULL, NULL, 0, &view),
                      SAC_ERR_ARG);
     assert_sac_error(sac_tracker_update_tensor(trk, det, 3, halves, NULL, NULL, 0, &view),
                      SAC_ERR_ARG);
-    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, feat, row, NULL, 0, &view),
+    assert_sac_error(sac_tracker_update_tensor(trk, det, 3, embedding, row, NULL, 0, &view),
                      SAC_ERR_ARG);
-    assert_sac_ok(sac_tracker_update_tensor(trk, det, 3, feat, NULL, NULL, 0, &view));
+    assert_sac_ok(sac_tracker_update_tensor(trk, det, 3, embedding, NULL, NULL, 0, &view));
     assert_int_equal(view.count, 3);
     /* The looks are on the device from now on; no looks at all are no matter. */
     assert_sac_error(sac_tracker_update(trk, det, 3, rows[0], NULL, 40000, &view), SAC_ERR_ARG);
     assert_sac_ok(sac_tracker_update(trk, det, 3, NULL, NULL, 40000, &view));
     assert_int_equal(view.count, 3);
-    assert_sac_ok(sac_tracker_update_tensor(trk, det, 3, feat, NULL, NULL, 80000, &view));
+    assert_sac_ok(sac_tracker_update_tensor(trk, det, 3, embedding, NULL, NULL, 80000, &view));
     assert_int_equal(view.count, 3);
     sac_tracker_destroy(&trk);
-    sac_tensor_unref(&feat);
+    sac_tensor_unref(&embedding);
     sac_tensor_unref(&wide);
     sac_tensor_unref(&halves);
     close_device(&dev);
@@ -462,14 +463,14 @@ static void no_memory_changes_nothing(void **state)
         for (int fail = 1;; fail++) {
             struct sac_tracker_input in = {
                 .det = shots[1].det, .count = (size_t)shots[1].count, .pts_us = k * 40000};
-            int32_t              rows[STREAMS][PEOPLE];
-            struct sac_features *f = make_features(dev, shots, rows);
+            int32_t                rows[STREAMS][PEOPLE];
+            struct sac_embeddings *f = make_embeddings(dev, shots, rows);
             in.embeddings = (struct sac_embedding_rows){.dev = dev,
-                                                        .base = sac_features_data(f),
+                                                        .base = sac_embeddings_data(f),
                                                         .count = f->count,
                                                         .dim = f->dim,
                                                         .row = rows[1],
-                                                        .features = f};
+                                                        .batch = f};
             sac_alloc_fail_at(fail);
             sac_result res = wave ? SAC_OK : sac_wave_create(dev, &wave);
             if (res == SAC_OK)
@@ -482,7 +483,7 @@ static void no_memory_changes_nothing(void **state)
                 keep(&got[1], &view);
                 sac_wave_clear(wave);
             }
-            sac_features_unref(&f);
+            sac_embeddings_unref(&f);
             if (res == SAC_OK)
                 break;
             assert_int_equal(res, SAC_ERR_MEMORY);

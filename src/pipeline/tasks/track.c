@@ -106,9 +106,9 @@ static int add_crops(struct sac_track_run *t, struct sac_item *item, int count)
 /* wait: for rows that earlier batches hold; not while items of this one hold some. */
 static sac_result embed(struct sac_track_run *t, struct sac_item *const *items, int n, bool wait)
 {
-    struct sac_features *rows = NULL;
-    sac_result           res = SAC_OK;
-    int                  count = 0;
+    struct sac_embeddings *rows = NULL;
+    sac_result             res = SAC_OK;
+    int                    count = 0;
     for (int i = 0; i < n && count >= 0; i++)
         if (items[i]->frame)
             count = add_crops(t, items[i], count);
@@ -119,8 +119,8 @@ static sac_result embed(struct sac_track_run *t, struct sac_item *const *items, 
         res = sac_embedder_queue(t->emb, t->crop_frames, t->crops, count, wait, &rows);
     for (int i = 0; i < n && rows; i++)
         if (items[i]->frame)
-            ((struct sac_track_own *)items[i]->own)->embeddings = sac_features_ref(rows);
-    sac_features_unref(&rows);
+            ((struct sac_track_own *)items[i]->own)->embeddings = sac_embeddings_ref(rows);
+    sac_embeddings_unref(&rows);
     return res;
 }
 
@@ -150,7 +150,7 @@ static sac_result follow(struct sac_task_run *run, struct sac_item *const *items
 
 static void own_clear(void *own)
 {
-    sac_features_unref(&((struct sac_track_own *)own)->embeddings);
+    sac_embeddings_unref(&((struct sac_track_own *)own)->embeddings);
 }
 
 static void own_free(void *own)

@@ -52,9 +52,9 @@ struct sac_track_run {
 
 /* item->own: the rows of its detections among the embeddings of its batch. */
 struct sac_track_own {
-    struct sac_features *embeddings; /* a reference; NULL: the item has none */
-    int32_t             *row;        /* [found.count] if embeddings is set; -1: no embedding */
-    size_t               row_capacity;
+    struct sac_embeddings *embeddings; /* a reference; NULL: the item has none */
+    int32_t               *row;        /* [found.count] if embeddings is set; -1: no embedding */
+    size_t                 row_capacity;
 };
 
 /* track_models.c */

@@ -120,18 +120,18 @@ void sac_track_release(struct sac_task_run *run)
 static struct sac_tracker_input input_of(const struct sac_item *item)
 {
     const struct sac_track_own *own = item->own;
-    struct sac_features        *rows = own ? own->embeddings : NULL;
+    struct sac_embeddings      *rows = own ? own->embeddings : NULL;
     struct sac_tracker_input    in = {.det = item->found.items,
                                       .count = item->found.count,
                                       .frame = item->frame,
                                       .pts_us = item->pts_us};
     if (rows)
         in.embeddings = (struct sac_embedding_rows){.dev = sac_device_apart(rows->dev),
-                                                    .base = sac_features_data(rows),
+                                                    .base = sac_embeddings_data(rows),
                                                     .count = rows->count,
                                                     .dim = rows->dim,
                                                     .row = own->row,
-                                                    .features = rows};
+                                                    .batch = rows};
     return in;
 }
 
@@ -200,7 +200,7 @@ static void track_added(struct sac_track_run *t, struct sac_item *const *items, 
     sac_wave_clear(t->wave);
     for (int i = 0; i < n; i++) /* a sink may be slow, and later frames need the memory */
         if (items[i]->own)
-            sac_features_unref(&((struct sac_track_own *)items[i]->own)->embeddings);
+            sac_embeddings_unref(&((struct sac_track_own *)items[i]->own)->embeddings);
 }
 
 /* In one trip, unless there is more to compare than fits. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "reid/features.h"
+#include "reid/embeddings.h"
 
-/* ---- features with memory of their own ---- */
+/* ---- embeddings with memory of their own ---- */
 
 /* The number of boxes varies: sizes are rounded so that the pool can reuse the memory. */
 static size_t room_for(int count)
@@ -12,9 +12,9 @@ static size_t room_for(int count)
     return rows;
 }
 
-sac_result sac_features_create(sac_device *dev, int count, int dim, struct sac_features **out)
+sac_result sac_embeddings_create(sac_device *dev, int count, int dim, struct sac_embeddings **out)
 {
-    struct sac_features *f = sac_new(struct sac_features);
+    struct sac_embeddings *f = sac_new(struct sac_embeddings);
     if (!f)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for %d embeddings", count);
     sac_refcount_init(&f->refs);
@@ -30,7 +30,7 @@ sac_result sac_features_create(sac_device *dev, int count, int dim, struct sac_f
         f->data = sac_buffer_data(f->rows);
         *out = f;
     } else {
-        sac_features_unref(&f);
+        sac_embeddings_unref(&f);
     }
     return res;
 }
@@ -41,22 +41,22 @@ enum { OUT_MAX = 128 }; /* batches whose rows are in use at once */
 
 /* A ring, because rows are taken and released nearly in order. The oldest piece is freed once it is
  * released. */
-struct sac_feature_store {
-    sac_refcount        refs; /* its owner's, and one for each piece in use */
-    sac_device         *dev;
-    struct sac_buffer  *memory;
-    int                 dim;
-    size_t              rows;
-    pthread_mutex_t     lock; /* guards what follows, and whether a piece is held */
-    pthread_cond_t      returned;
-    unsigned            first, count; /* index of the oldest piece, and number of pieces */
-    struct sac_features piece[OUT_MAX];
+struct sac_embedding_store {
+    sac_refcount          refs; /* its owner's, and one for each piece in use */
+    sac_device           *dev;
+    struct sac_buffer    *memory;
+    int                   dim;
+    size_t                rows;
+    pthread_mutex_t       lock; /* guards what follows, and whether a piece is held */
+    pthread_cond_t        returned;
+    unsigned              first, count; /* index of the oldest piece, and number of pieces */
+    struct sac_embeddings piece[OUT_MAX];
 };
 
-sac_result sac_feature_store_open(sac_device *dev, size_t rows, int dim,
-                                  struct sac_feature_store **out)
+sac_result sac_embedding_store_open(sac_device *dev, size_t rows, int dim,
+                                    struct sac_embedding_store **out)
 {
-    struct sac_feature_store *s = sac_new(struct sac_feature_store);
+    struct sac_embedding_store *s = sac_new(struct sac_embedding_store);
     if (!s)
         return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for %zu embeddings", rows);
     sac_refcount_init(&s->refs);
@@ -73,12 +73,12 @@ sac_result sac_feature_store_open(sac_device *dev, size_t rows, int dim,
         sac_buffer_keep(s->memory);
         *out = s;
     } else {
-        sac_feature_store_close(&s);
+        sac_embedding_store_close(&s);
     }
     return res;
 }
 
-static void store_unref(struct sac_feature_store *s)
+static void store_unref(struct sac_embedding_store *s)
 {
     if (!sac_refcount_dec(&s->refs))
         return;
@@ -91,29 +91,29 @@ static void store_unref(struct sac_feature_store *s)
     sac_free(s);
 }
 
-void sac_feature_store_close(struct sac_feature_store **store)
+void sac_embedding_store_close(struct sac_embedding_store **store)
 {
     if (*store)
         store_unref(*store);
     *store = NULL;
 }
 
-static struct sac_features *nth(struct sac_feature_store *s, unsigned n)
+static struct sac_embeddings *nth(struct sac_embedding_store *s, unsigned n)
 {
     return &s->piece[(s->first + n) % OUT_MAX];
 }
 
 /* Finds room for this many rows after the newest piece or before the oldest. The lock is held. */
-static bool find_room(struct sac_feature_store *s, size_t rows, size_t *at)
+static bool find_room(struct sac_embedding_store *s, size_t rows, size_t *at)
 {
     *at = 0;
     if (s->count == 0)
         return rows <= s->rows;
     if (s->count == OUT_MAX)
         return false;
-    const struct sac_features *oldest = nth(s, 0), *newest = nth(s, s->count - 1);
-    const size_t               end = newest->first + (size_t)newest->count;
-    const bool                 wrapped = newest->first < oldest->first;
+    const struct sac_embeddings *oldest = nth(s, 0), *newest = nth(s, s->count - 1);
+    const size_t                 end = newest->first + (size_t)newest->count;
+    const bool                   wrapped = newest->first < oldest->first;
     if ((wrapped ? oldest->first : s->rows) - end >= rows) {
         *at = end;
         return true;
@@ -121,8 +121,8 @@ static bool find_room(struct sac_feature_store *s, size_t rows, size_t *at)
     return !wrapped && oldest->first >= rows;
 }
 
-bool sac_feature_store_take(struct sac_feature_store *s, int count, bool wait,
-                            struct sac_features **out)
+bool sac_embedding_store_take(struct sac_embedding_store *s, int count, bool wait,
+                              struct sac_embeddings **out)
 {
     size_t at = 0;
     bool   fits = (size_t)count <= s->rows;
@@ -131,17 +131,17 @@ bool sac_feature_store_take(struct sac_feature_store *s, int count, bool wait,
     pthread_mutex_lock(&s->lock);
     while (!(fits = find_room(s, (size_t)count, &at)) && wait)
         pthread_cond_wait(&s->returned, &s->lock);
-    struct sac_features *f = fits ? nth(s, s->count++) : NULL;
+    struct sac_embeddings *f = fits ? nth(s, s->count++) : NULL;
     if (f)
-        *f =
-            (struct sac_features){.data = (float *)sac_buffer_data(s->memory) + at * (size_t)s->dim,
-                                  .dev = s->dev,
-                                  .count = count,
-                                  .dim = s->dim,
-                                  .ready = f->ready,
-                                  .store = s,
-                                  .first = at,
-                                  .held = true};
+        *f = (struct sac_embeddings){.data =
+                                         (float *)sac_buffer_data(s->memory) + at * (size_t)s->dim,
+                                     .dev = s->dev,
+                                     .count = count,
+                                     .dim = s->dim,
+                                     .ready = f->ready,
+                                     .store = s,
+                                     .first = at,
+                                     .held = true};
     pthread_mutex_unlock(&s->lock);
     if (!f)
         return false;
@@ -151,9 +151,9 @@ bool sac_feature_store_take(struct sac_feature_store *s, int count, bool wait,
     return true;
 }
 
-static void give_back(struct sac_features *f)
+static void give_back(struct sac_embeddings *f)
 {
-    struct sac_feature_store *s = f->store;
+    struct sac_embedding_store *s = f->store;
     pthread_mutex_lock(&s->lock);
     f->held = false;
     for (; s->count && !nth(s, 0)->held; s->count--)
@@ -165,7 +165,7 @@ static void give_back(struct sac_features *f)
 
 /* ---- references ---- */
 
-struct sac_features *sac_features_ref(struct sac_features *f)
+struct sac_embeddings *sac_embeddings_ref(struct sac_embeddings *f)
 {
     sac_refcount_inc(&f->refs);
     return f;
@@ -173,9 +173,9 @@ struct sac_features *sac_features_ref(struct sac_features *f)
 
 /* The buffer returns to a pool that other streams allocate from, so no queued work may still write
  * to it. */
-void sac_features_unref(struct sac_features **f_at)
+void sac_embeddings_unref(struct sac_embeddings **f_at)
 {
-    struct sac_features *f = f_at ? *f_at : NULL;
+    struct sac_embeddings *f = f_at ? *f_at : NULL;
     if (!f)
         return;
     *f_at = NULL;
