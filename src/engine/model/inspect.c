@@ -254,10 +254,10 @@ static const char *step_name(const struct sac_step *step)
 
 static void step_line(const struct sac_plan *plan, size_t i, char *buf, size_t size)
 {
-    const struct sac_step *step = &plan->steps[i];
-    char                   shape[96] = "", time[32] = "";
-    size_t                 at = 0;
-    const struct sac_slot *out = NULL;
+    const struct sac_step       *step = &plan->steps[i];
+    char                         shape[96] = "", time[32] = "";
+    size_t                       at = 0;
+    const struct sac_value_slot *out = NULL;
     for (int k = 0; k < step->out_count && !out; k++)
         if (step->slots[step->in_count + k] >= 0)
             out = &plan->slots[step->slots[step->in_count + k]];

@@ -17,16 +17,16 @@ sac_result sac_plan_add_slot(struct sac_plan *plan, const struct sac_operand *de
     if (!sac_grow((void **)&plan->slots, &plan->slot_cap, plan->slot_count + 1,
                   sizeof *plan->slots))
         return sac_plan_no_memory(plan);
-    int              index = (int)plan->slot_count++;
-    struct sac_slot *s = &plan->slots[index];
-    *s = (struct sac_slot){.desc = shape,
-                           .layout = layout,
-                           .value = value,
-                           .next = -1,
-                           .storage = -1,
-                           .last = -1,
-                           .port = -1,
-                           .parent = -1};
+    int                    index = (int)plan->slot_count++;
+    struct sac_value_slot *s = &plan->slots[index];
+    *s = (struct sac_value_slot){.desc = shape,
+                                 .layout = layout,
+                                 .value = value,
+                                 .next = -1,
+                                 .storage = -1,
+                                 .last = -1,
+                                 .port = -1,
+                                 .parent = -1};
     if (value >= 0) {
         s->next = plan->slot_of[value];
         if (s->next < 0) {

@@ -11,8 +11,8 @@ static sac_result upload_constant(struct sac_plan *plan, int slot)
     struct sac_storage *s = &plan->storages[plan->slots[slot].storage];
     if (s->place != SAC_PLACE_CONSTANT || s->device)
         return SAC_OK;
-    const struct sac_slot *as = &plan->slots[s->slot];
-    struct sac_operand     o = as->desc;
+    const struct sac_value_slot *as = &plan->slots[s->slot];
+    struct sac_operand           o = as->desc;
     o.data = (void *)s->data;
     return sac_weight_upload(&plan->weights.face, &o, as->layout, &s->device);
 }
@@ -48,7 +48,7 @@ static size_t staging_bytes(struct sac_plan *plan)
 
 size_t sac_plan_staged_bytes(const struct sac_plan *plan, int slot)
 {
-    const struct sac_slot *s = &plan->slots[slot];
+    const struct sac_value_slot *s = &plan->slots[slot];
     if (s->storage >= 0 && plan->storages[s->storage].place == SAC_PLACE_CONSTANT)
         return 0;
     /* vector code may read past the end */

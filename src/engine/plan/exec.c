@@ -27,8 +27,8 @@ static void bind(struct sac_plan *plan, void *activations, sac_tensor *const *in
 {
     const bool on_host = plan->dev->ops->host_memory;
     for (size_t i = 0; i < plan->slot_count; i++) {
-        const struct sac_slot *s = &plan->slots[i];
-        void                  *at = NULL;
+        const struct sac_value_slot *s = &plan->slots[i];
+        void                        *at = NULL;
         if (s->storage >= 0)
             at = storage_address(&plan->storages[s->storage], on_host, activations, in, out);
         plan->address[i] = at ? (char *)at + s->offset : on_host ? nothing : NULL;
@@ -87,7 +87,7 @@ static sac_result run_steps(struct sac_plan *plan)
 
 /* ---- outputs ---- */
 
-static struct sac_tensor_desc output_desc(const struct sac_slot *s)
+static struct sac_tensor_desc output_desc(const struct sac_value_slot *s)
 {
     struct sac_tensor_desc desc = {.dtype = sac_layout_dtype(s->desc.dtype, s->layout),
                                    .rank = s->desc.rank};
@@ -96,7 +96,7 @@ static struct sac_tensor_desc output_desc(const struct sac_slot *s)
 }
 
 /* A tensor that the caller brought. */
-static sac_result check_given(const struct sac_plan *plan, const struct sac_slot *s,
+static sac_result check_given(const struct sac_plan *plan, const struct sac_value_slot *s,
                               const sac_tensor *t)
 {
     const struct sac_tensor_desc want = output_desc(s), *have = sac_tensor_describe(t);
@@ -117,7 +117,7 @@ static sac_result make_outputs(struct sac_plan *plan, struct sac_device_stream *
     sac_result res = SAC_OK;
     bool       fresh = false;
     for (size_t i = 0; i < plan->slot_count && res == SAC_OK; i++) {
-        const struct sac_slot *s = &plan->slots[i];
+        const struct sac_value_slot *s = &plan->slots[i];
         if (s->port < 0)
             continue;
         const struct sac_tensor_desc desc = output_desc(s);

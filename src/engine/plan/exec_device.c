@@ -42,11 +42,11 @@ static sac_result copy_operand(struct sac_plan *plan, const struct sac_step *ste
                                void *host, enum sac_copy_kind kind,
                                struct sac_device_stream *stream)
 {
-    char                   what[LABEL_BYTES];
-    const struct sac_slot *s = &plan->slots[step->slots[k]];
-    void                  *device = plan->address[step->slots[k]];
-    const bool             up = kind == SAC_COPY_HOST_TO_DEVICE;
-    const size_t           bytes = sac_layout_bytes(&s->desc, s->layout);
+    char                         what[LABEL_BYTES];
+    const struct sac_value_slot *s = &plan->slots[step->slots[k]];
+    void                        *device = plan->address[step->slots[k]];
+    const bool                   up = kind == SAC_COPY_HOST_TO_DEVICE;
+    const size_t                 bytes = sac_layout_bytes(&s->desc, s->layout);
     if (bytes == 0)
         return SAC_OK;
     return sac_device_copy(plan->dev, stream, up ? device : host, up ? host : device, bytes, kind,
@@ -84,9 +84,9 @@ static sac_result run_on_host(struct sac_plan *plan, const struct sac_step *step
 sac_result sac_plan_step_on_device(struct sac_plan *plan, const struct sac_step *step,
                                    struct sac_device_stream *stream)
 {
-    const struct sac_slot *from = step->kind == SAC_STEP_CONVERT || step->kind == SAC_STEP_COPY
-                                      ? &plan->slots[step->slots[0]]
-                                      : NULL;
+    const struct sac_value_slot *from =
+        step->kind == SAC_STEP_CONVERT || step->kind == SAC_STEP_COPY ? &plan->slots[step->slots[0]]
+                                                                      : NULL;
     switch (step->kind) {
     case SAC_STEP_REFERENCE: return run_on_host(plan, step, stream);
     case SAC_STEP_KERNEL: return sac_step_run_kernel(plan, step, stream);

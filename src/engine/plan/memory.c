@@ -36,12 +36,12 @@ static sac_result place_slot(struct sac_plan *plan, int slot, int step);
 /* A part is inside its parent, which must be allocated when its first part is written. */
 static sac_result place_part(struct sac_plan *plan, int slot, int step)
 {
-    struct sac_slot *s = &plan->slots[slot];
-    sac_result       res =
+    struct sac_value_slot *s = &plan->slots[slot];
+    sac_result             res =
         plan->slots[s->parent].storage < 0 ? place_slot(plan, s->parent, step) : SAC_OK;
     if (res != SAC_OK)
         return res;
-    const struct sac_slot *whole = &plan->slots[s->parent];
+    const struct sac_value_slot *whole = &plan->slots[s->parent];
     s->storage = whole->storage;
     s->offset = whole->offset + (size_t)s->part_offset *
                                     sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
@@ -51,7 +51,7 @@ static sac_result place_part(struct sac_plan *plan, int slot, int step)
 
 static sac_result place_slot(struct sac_plan *plan, int slot, int step)
 {
-    struct sac_slot *s = &plan->slots[slot];
+    struct sac_value_slot *s = &plan->slots[slot];
     if (s->parent >= 0)
         return place_part(plan, slot, step);
     struct sac_storage storage = {.place = s->port >= 0 ? SAC_PLACE_OUTPUT : SAC_PLACE_ACTIVATIONS,
@@ -69,8 +69,8 @@ static sac_result place_slot(struct sac_plan *plan, int slot, int step)
  * graph must not share memory with an input, a constant or another output. */
 static bool share(struct sac_plan *plan, int in, int out)
 {
-    struct sac_slot    *s = &plan->slots[out];
-    struct sac_storage *storage = &plan->storages[plan->slots[in].storage];
+    struct sac_value_slot *s = &plan->slots[out];
+    struct sac_storage    *storage = &plan->storages[plan->slots[in].storage];
     if (s->port >= 0 && storage->place != SAC_PLACE_ACTIVATIONS)
         return false;
     if (s->port >= 0) {
@@ -88,9 +88,9 @@ static bool share(struct sac_plan *plan, int in, int out)
  * is also its residual is not). */
 static bool may_overwrite(const struct sac_plan *plan, const struct sac_step *step, int index)
 {
-    int                       in = step->slots[step->in_place], out = step->slots[step->in_count];
-    const struct sac_slot    *from = &plan->slots[in], *to = &plan->slots[out];
-    const struct sac_storage *storage = &plan->storages[from->storage];
+    int in = step->slots[step->in_place], out = step->slots[step->in_count];
+    const struct sac_value_slot *from = &plan->slots[in], *to = &plan->slots[out];
+    const struct sac_storage    *storage = &plan->storages[from->storage];
     if (storage->place == SAC_PLACE_CONSTANT || storage->place == SAC_PLACE_INPUT ||
         storage->last > index || from->layout != to->layout || from->parent >= 0 ||
         to->parent >= 0 ||
@@ -99,7 +99,7 @@ static bool may_overwrite(const struct sac_plan *plan, const struct sac_step *st
     for (int k = 0; k < step->in_count; k++) {
         if (k == step->in_place || step->slots[k] < 0)
             continue;
-        const struct sac_slot *other = &plan->slots[step->slots[k]];
+        const struct sac_value_slot *other = &plan->slots[step->slots[k]];
         if (other->storage == from->storage &&
             (!(step->node->op->flags & SAC_OP_ELEMENTWISE) || other->layout != from->layout ||
              other->desc.rank != from->desc.rank ||

@@ -50,8 +50,8 @@ static bool tail_reads(const struct sac_plan *plan, int value)
 static bool can_be_part(const struct sac_plan *plan, int slot, enum sac_layout whole,
                         const struct sac_step *reader)
 {
-    const struct sac_slot *s = &plan->slots[slot];
-    const struct sac_step *maker = maker_of(plan, slot);
+    const struct sac_value_slot *s = &plan->slots[slot];
+    const struct sac_step       *maker = maker_of(plan, slot);
     if (s->layout != whole || s->storage >= 0 || s->parent >= 0 || s->port >= 0 || s->value < 0 ||
         !maker || !reads_once(reader, slot) || !readers_take_parts(plan, slot, reader) ||
         tail_reads(plan, s->value))
@@ -64,8 +64,8 @@ static bool can_be_part(const struct sac_plan *plan, int slot, enum sac_layout w
 static void make_part(struct sac_plan *plan, int slot, int parent, int64_t offset, int64_t pixel,
                       int64_t sample)
 {
-    struct sac_slot *s = &plan->slots[slot];
-    struct sac_step *maker = maker_of(plan, slot);
+    struct sac_value_slot *s = &plan->slots[slot];
+    struct sac_step       *maker = maker_of(plan, slot);
     s->parent = parent;
     s->part_offset = offset;
     s->pixel = pixel;
@@ -87,11 +87,11 @@ static int64_t pixels_of(const struct sac_operand *o, int from)
 /* A Concat whose inputs all became parts has nothing left to do. */
 static void place_inputs(struct sac_plan *plan, struct sac_step *step, int axis)
 {
-    const int                out = step->slots[step->in_count];
-    const struct sac_slot   *whole = &plan->slots[out];
-    const struct sac_operand desc = whole->desc;
-    const enum sac_layout    layout = whole->layout;
-    const int64_t            pixel = whole->pixel ? whole->pixel : desc.dims[1];
+    const int                    out = step->slots[step->in_count];
+    const struct sac_value_slot *whole = &plan->slots[out];
+    const struct sac_operand     desc = whole->desc;
+    const enum sac_layout        layout = whole->layout;
+    const int64_t                pixel = whole->pixel ? whole->pixel : desc.dims[1];
     const int64_t sample = whole->sample ? whole->sample : desc.dims[1] * pixels_of(&desc, 2);
     int64_t       offset = 0;
     bool          all = sac_layout_is_last(layout);
@@ -111,7 +111,7 @@ static void place_inputs(struct sac_plan *plan, struct sac_step *step, int axis)
 
 static bool can_be_read_in_place(const struct sac_plan *plan, int slot, enum sac_layout whole)
 {
-    const struct sac_slot *s = &plan->slots[slot];
+    const struct sac_value_slot *s = &plan->slots[slot];
     return s->layout == whole && s->storage < 0 && s->parent < 0 && s->port < 0 &&
            readers_take_parts(plan, slot, NULL) && !tail_reads(plan, s->value);
 }
@@ -119,8 +119,8 @@ static bool can_be_read_in_place(const struct sac_plan *plan, int slot, enum sac
 /* A Split along the channels whose outputs are all read in place has nothing to do. */
 static void place_outputs(struct sac_plan *plan, struct sac_step *step)
 {
-    const int              in = step->slots[0];
-    const struct sac_slot *whole = &plan->slots[in];
+    const int                    in = step->slots[0];
+    const struct sac_value_slot *whole = &plan->slots[in];
     if (!sac_layout_is_last(whole->layout))
         return;
     for (int k = 0; k < step->out_count; k++)
@@ -132,7 +132,7 @@ static void place_outputs(struct sac_plan *plan, struct sac_step *step)
     const int64_t sample = whole->sample ? whole->sample : channels * pixels_of(&whole->desc, 2);
     int64_t       offset = 0;
     for (int k = 0; k < step->out_count; k++) {
-        struct sac_slot *part = &plan->slots[step->slots[step->in_count + k]];
+        struct sac_value_slot *part = &plan->slots[step->slots[step->in_count + k]];
         part->parent = in;
         part->part_offset = offset;
         part->pixel = pixel;

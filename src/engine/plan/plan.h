@@ -57,7 +57,7 @@ struct sac_storage {
 };
 
 /* A value in one layout. A value that kernels read in several layouts has several slots. */
-struct sac_slot {
+struct sac_value_slot {
     struct sac_operand desc; /* dtype and dims; data unused */
     enum sac_layout    layout;
     int                value;   /* id; -1: scratch */
@@ -112,7 +112,7 @@ struct sac_plan {
     const struct sac_graph *graph;
     struct sac_plan_params  params;
     struct sac_infer        infer; /* shapes and constants, and the work list */
-    struct sac_slot        *slots;
+    struct sac_value_slot  *slots;
     size_t                  slot_count, slot_cap;
     int                    *slot_of; /* by value id: its first slot, -1 */
     struct sac_storage     *storages;

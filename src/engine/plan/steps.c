@@ -144,10 +144,10 @@ static sac_result plan_node(struct sac_plan *plan, const struct sac_node *n)
 /* The alignment of a slot's address in bytes; a part's depends on where it begins. */
 static int align_of(const struct sac_plan *plan, int slot)
 {
-    const struct sac_slot *s = &plan->slots[slot];
-    const size_t           element = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
-    const size_t           at = (size_t)s->part_offset * element;
-    int                    align = s->parent < 0 ? SAC_ACTIVATION_ALIGN : align_of(plan, s->parent);
+    const struct sac_value_slot *s = &plan->slots[slot];
+    const size_t element = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
+    const size_t at = (size_t)s->part_offset * element;
+    int          align = s->parent < 0 ? SAC_ACTIVATION_ALIGN : align_of(plan, s->parent);
     while (at % (size_t)align)
         align /= 2;
     return align;
@@ -159,9 +159,9 @@ static void describe_operands(const struct sac_plan *plan, const struct sac_step
     for (int i = 0; i < step->in_count + step->out_count; i++) {
         if (step->slots[i] < 0)
             continue;
-        const struct sac_slot *s = &plan->slots[step->slots[i]];
-        const bool             in = i < step->in_count;
-        const int              k = in ? i : i - step->in_count;
+        const struct sac_value_slot *s = &plan->slots[step->slots[i]];
+        const bool                   in = i < step->in_count;
+        const int                    k = in ? i : i - step->in_count;
         *(in ? &kp->in_layout[k] : &kp->out_layout[k]) = s->layout;
         *(in ? &kp->in_pixel[k] : &kp->out_pixel[k]) = s->pixel;
         *(in ? &kp->in_sample[k] : &kp->out_sample[k]) = s->sample;

@@ -16,7 +16,7 @@ struct placed {
     bool    strided;
 };
 
-static struct placed place_of(const struct sac_slot *s)
+static struct placed place_of(const struct sac_value_slot *s)
 {
     struct placed p = {1, 1, 1, s->sample, s->pixel, s->parent >= 0 && s->pixel > 0};
     p.batch = s->desc.rank > 0 ? s->desc.dims[0] : 1;
@@ -39,13 +39,13 @@ static void gather(const struct placed *p, size_t size, char *dst, const char *s
 static sac_result fetch(struct sac_plan *plan, struct sac_device_stream *stream, int slot,
                         void **out)
 {
-    const struct sac_slot *s = &plan->slots[slot];
-    const struct placed    p = place_of(s);
-    const size_t           size = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
-    const size_t           dense = sac_layout_bytes(&s->desc, s->layout);
-    const int64_t          reach = (p.batch - 1) * p.sample + (p.pixels - 1) * p.pixel + p.channels;
-    const size_t           span = p.strided ? (size_t)reach * size : dense;
-    char                  *raw = sac_calloc(span + 64, 1), *packed = sac_calloc(dense + 64, 1);
+    const struct sac_value_slot *s = &plan->slots[slot];
+    const struct placed          p = place_of(s);
+    const size_t                 size = sac_dtype_bytes(sac_layout_dtype(s->desc.dtype, s->layout));
+    const size_t                 dense = sac_layout_bytes(&s->desc, s->layout);
+    const int64_t reach = (p.batch - 1) * p.sample + (p.pixels - 1) * p.pixel + p.channels;
+    const size_t  span = p.strided ? (size_t)reach * size : dense;
+    char         *raw = sac_calloc(span + 64, 1), *packed = sac_calloc(dense + 64, 1);
     *out = sac_calloc(sac_operand_bytes(&s->desc) + 64, 1);
     sac_result res = raw && packed && *out
                          ? SAC_OK
