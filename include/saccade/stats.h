@@ -152,7 +152,7 @@ struct sac_stream_stats {
 /* Call fn with one line for each figure that a summary shows where it is not 0, such as "input
  * 3 timestamps repaired". details 0: problems of the input that the run survived; 1: what only
  * explains the figures. line is valid during the call. */
-SAC_API void sac_stats_lines(const struct sac_pipeline_stats *stats, int details,
+SAC_API void sac_stats_lines(const struct sac_pipeline_stats *stats, int     details,
                              void (*fn)(void *user, const char *line), void *user);
 
 #ifdef __cplusplus

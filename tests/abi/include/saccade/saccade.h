@@ -318,7 +318,7 @@ enum sac_filter {
     SAC_FILTER_AREA
 };
 enum sac_channel_order { SAC_ORDER_RGB = 0, SAC_ORDER_BGR };
-enum sac_tensor_layout { SAC_LAYOUT_NCHW = 0, SAC_LAYOUT_NHWC };
+enum sac_tensor_layout { SAC_TENSOR_LAYOUT_NCHW = 0, SAC_TENSOR_LAYOUT_NHWC };
 struct sac_preprocess {
     int                    width, height;
     enum sac_fit           fit;
@@ -443,7 +443,7 @@ struct sac_model_info {
     int64_t     ir_version, opset;
     int64_t     parameters;
     int64_t     flops;
-    int64_t     weights_bytes, arena_bytes;
+    int64_t     weights_bytes, activation_bytes;
     int         node_count;
     int         step_count;
     const struct sac_model_operator *operators;
@@ -620,10 +620,10 @@ SAC_API sac_result sac_tracker_create(sac_context *ctx, const struct sac_tracker
                                       sac_tracker **out);
 SAC_API void       sac_tracker_destroy(sac_tracker **trk);
 SAC_API sac_result sac_tracker_update(sac_tracker *trk, const struct sac_detection *det, size_t n,
-                                      const float *feat, const sac_frame *frame, int64_t pts_us,
-                                      struct sac_track_view *out);
+                                      const float *embeddings, const sac_frame *frame,
+                                      int64_t pts_us, struct sac_track_view *out);
 SAC_API sac_result sac_tracker_update_tensor(sac_tracker *trk, const struct sac_detection *det,
-                                             size_t n, sac_tensor *feat, const int32_t *feat_row,
+                                             size_t n, sac_tensor *embeddings, const int32_t *row,
                                              const sac_frame *frame, int64_t pts_us,
                                              struct sac_track_view *out);
 SAC_API int sac_tracker_wants_embeddings(const sac_tracker *trk);
@@ -976,6 +976,8 @@ struct sac_stream_stats {
     struct sac_source_stats source;
     uint64_t                reserved[16];
 };
+SAC_API void sac_stats_lines(const struct sac_pipeline_stats *stats, int     details,
+                             void (*fn)(void *user, const char *line), void *user);
 #ifdef __cplusplus
 }
 #endif
