@@ -31,9 +31,9 @@ struct sac_eval_result {
 };
 
 struct sac_eval_params {
-    int preprocess;       /* 1 (default): as the MOTChallenge benchmark, ignore distractors and rows
-                             marked 0. Ground truth without classes, such as MOT15's, is scored as it is
-                           */
+    /* 1 (default): as the MOTChallenge benchmark, ignore distractors and rows marked 0. Ground
+     * truth without classes, such as MOT15's, is scored as it is. */
+    int      preprocess;
     int      frames;      /* length of the sequence; 0: up to the last frame in either file */
     uint64_t reserved[4]; /* 0 */
 };
