@@ -107,6 +107,41 @@ static struct cuda_command_block *wait_for_block(struct cuda_state *state, size_
     return b;
 }
 
+/* One that is large enough as it is, once it is free; NULL: there is none. Under the lock. */
+static struct cuda_command_block *wait_for_large(struct cuda_state *state, size_t bytes)
+{
+    for (;;) {
+        bool any = false;
+        for (int i = 0; i < CUDA_COMMAND_BLOCKS; i++) {
+            struct cuda_command_block *b = &state->commands[i];
+            any |= b->bytes >= bytes;
+            if (b->bytes < bytes || b->taken)
+                continue;
+            if (b->queued)
+                cudaEventSynchronize(b->read);
+            b->queued = false;
+            return b;
+        }
+        if (!any)
+            return NULL;
+        pthread_cond_wait(&state->given, &state->lock);
+    }
+}
+
+/* Without memory for one more block those that are there have to do. Under the lock. */
+static sac_result make_large(struct sac_device *dev, struct cuda_command_block **b, size_t bytes)
+{
+    struct cuda_command_block *large = NULL;
+    sac_result                 res = block_grow(dev, *b, bytes);
+    if (sac_is_out_of_memory(res))
+        large = wait_for_large(dev->state, bytes);
+    if (!large)
+        return res;
+    sac_error_clear(dev->ctx);
+    *b = large;
+    return SAC_OK;
+}
+
 sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_command_block **out)
 {
     struct cuda_state *state = dev->state;
@@ -120,7 +155,7 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
         open_blocks(dev, state);
     struct cuda_command_block *b = wait_for_block(state, bytes);
     if (b->bytes < bytes)
-        res = block_grow(dev, b, bytes);
+        res = make_large(dev, &b, bytes);
     b->taken = res == SAC_OK;
     pthread_mutex_unlock(&state->lock);
     if (res == SAC_OK)
@@ -145,6 +180,6 @@ void cuda_commands_done(struct sac_device *dev, struct sac_device_stream *stream
     if (!block->queued) /* then the block is free when all is done */
         cudaStreamSynchronize(cuda_stream_of(dev, stream));
     block->taken = false;
-    pthread_cond_signal(&state->given);
+    pthread_cond_broadcast(&state->given);
     pthread_mutex_unlock(&state->lock);
 }
