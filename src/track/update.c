@@ -91,11 +91,11 @@ static sac_result reserve(sac_tracker *trk, const struct sac_tracker_input *in)
                     targets, candidates);
 }
 
-sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *embeddings, const sac_frame *like)
+sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *embedding_dev, const sac_frame *like)
 {
     bool ok = true;
-    if (embeddings && sac_tracker_wants_embeddings(trk)) {
-        sac_gallery_move(&trk->gallery, embeddings);
+    if (embedding_dev && sac_tracker_wants_embeddings(trk)) {
+        sac_gallery_move(&trk->gallery, embedding_dev);
         ok = sac_gallery_reserve(
             &trk->gallery,
             SAC_MIN((size_t)trk->params.track_max,

@@ -77,9 +77,9 @@ void sac_wave_settle(struct sac_wave *wave);
 void sac_wave_rest(struct sac_wave *wave);
 
 /* Reserves memory for track_max objects, or as many as fit a few megabytes, and for camera motion,
- * so that frames allocate none. looks: the device of the embeddings; NULL: the host, or no
+ * so that frames allocate none. embedding_dev: where embeddings are; NULL: the host, or no
  * embeddings. like: a frame's size, format and device; NULL: frames have no pixels. */
-sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *embeddings, const sac_frame *like);
+sac_result sac_tracker_prepare(sac_tracker *trk, sac_device *embedding_dev, const sac_frame *like);
 
 /* Tracks one frame of one tracker; on a device it uses a wave of its own. */
 sac_result sac_tracker_track(sac_tracker *trk, const struct sac_tracker_input *in,
