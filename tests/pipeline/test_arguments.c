@@ -511,6 +511,8 @@ static void pipelines(void **state)
     REFUSED_SILENTLY(sac_pipeline_run(NULL));
     sac_pipeline_stop(NULL);
     sac_pipeline_get_stats(NULL, &stats);
+    sac_stats_lines(NULL, 0, NULL, NULL);
+    sac_stats_lines(&stats, 1, NULL, NULL);
     sac_pipeline_get_stream_stats(NULL, 0, &stream);
     assert_null(sac_pipeline_class_name(NULL, 0));
     sac_pipeline_dump_live(NULL, NULL, NULL);
