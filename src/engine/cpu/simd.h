@@ -14,27 +14,76 @@
 #include "engine/ops/fused.h"
 
 #if SAC_SIMD_BITS == 512
-
 #define SIMD_TARGET   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
 #define SIMD_NAME(fn) fn##_avx512
+#define MM(name)      _mm512_##name
 enum { LANES = 16 };
 typedef __m512    vec;
 typedef __mmask16 vmask;
+#elif SAC_SIMD_BITS == 256
+#define SIMD_TARGET   __attribute__((target("avx2,fma")))
+#define SIMD_NAME(fn) fn##_avx2
+#define MM(name)      _mm256_##name
+enum { LANES = 8 };
+typedef __m256  vec;
+typedef __m256i vmask;
+#else
+#error "define SAC_SIMD_BITS as 256 or 512 before including this"
+#endif
 
 #define SIMD_FN     SIMD_TARGET
 #define SIMD_INLINE SIMD_TARGET static inline __attribute__((always_inline))
 
-SIMD_INLINE vmask v_first(int64_t n) /* lanes 0..n-1 */
-{
-    return (vmask)(n >= LANES ? 0xffff : (1u << n) - 1);
-}
+/* ---- instructions that both widths have ---- */
+
 SIMD_INLINE vec v_load(const float *p)
 {
-    return _mm512_loadu_ps(p);
+    return MM(loadu_ps)(p);
 }
 SIMD_INLINE void v_store(float *p, vec v)
 {
-    _mm512_storeu_ps(p, v);
+    MM(storeu_ps)(p, v);
+}
+SIMD_INLINE vec v_set(float x)
+{
+    return MM(set1_ps)(x);
+}
+SIMD_INLINE vec v_add(vec a, vec b)
+{
+    return MM(add_ps)(a, b);
+}
+SIMD_INLINE vec v_sub(vec a, vec b)
+{
+    return MM(sub_ps)(a, b);
+}
+SIMD_INLINE vec v_mul(vec a, vec b)
+{
+    return MM(mul_ps)(a, b);
+}
+SIMD_INLINE vec v_div(vec a, vec b)
+{
+    return MM(div_ps)(a, b);
+}
+SIMD_INLINE vec v_min(vec a, vec b)
+{
+    return MM(min_ps)(a, b);
+}
+SIMD_INLINE vec v_max(vec a, vec b)
+{
+    return MM(max_ps)(a, b);
+}
+SIMD_INLINE vec v_fma(vec a, vec b, vec c)
+{
+    return MM(fmadd_ps)(a, b, c);
+} /* a*b + c */
+
+/* ---- what each does in its own way ---- */
+
+#if SAC_SIMD_BITS == 512
+
+SIMD_INLINE vmask v_first(int64_t n) /* lanes 0..n-1 */
+{
+    return (vmask)(n >= LANES ? 0xffff : (1u << n) - 1);
 }
 SIMD_INLINE vec v_load_first(const float *p, vmask m)
 {
@@ -44,42 +93,6 @@ SIMD_INLINE void v_store_first(float *p, vec v, vmask m)
 {
     _mm512_mask_storeu_ps(p, m, v);
 }
-SIMD_INLINE vec v_set(float x)
-{
-    return _mm512_set1_ps(x);
-}
-SIMD_INLINE vec v_add(vec a, vec b)
-{
-    return _mm512_add_ps(a, b);
-}
-SIMD_INLINE vec v_sub(vec a, vec b)
-{
-    return _mm512_sub_ps(a, b);
-}
-SIMD_INLINE vec v_mul(vec a, vec b)
-{
-    return _mm512_mul_ps(a, b);
-}
-SIMD_INLINE vec v_div(vec a, vec b)
-{
-    return _mm512_div_ps(a, b);
-}
-SIMD_INLINE vec v_min(vec a, vec b)
-{
-    return _mm512_min_ps(a, b);
-}
-SIMD_INLINE vec v_max(vec a, vec b)
-{
-    return _mm512_max_ps(a, b);
-}
-SIMD_INLINE vec v_fma(vec a, vec b, vec c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-} /* a*b + c */
-SIMD_INLINE vec v_fnma(vec a, vec b, vec c)
-{
-    return _mm512_fnmadd_ps(a, b, c);
-} /* c - a*b */
 SIMD_INLINE vec v_round(vec a)
 {
     return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -92,10 +105,6 @@ SIMD_INLINE float v_sum(vec a)
 {
     return _mm512_reduce_add_ps(a);
 }
-SIMD_INLINE float v_largest(vec a)
-{
-    return _mm512_reduce_max_ps(a);
-}
 /* 1/a to 2^-24 or so: one Newton step on the 14 bit estimate costs a third of a division. */
 SIMD_INLINE vec v_reciprocal(vec a)
 {
@@ -103,29 +112,12 @@ SIMD_INLINE vec v_reciprocal(vec a)
     return _mm512_mul_ps(r, _mm512_fnmadd_ps(a, r, _mm512_set1_ps(2.0f)));
 }
 
-#elif SAC_SIMD_BITS == 256
-
-#define SIMD_TARGET   __attribute__((target("avx2,fma")))
-#define SIMD_NAME(fn) fn##_avx2
-enum { LANES = 8 };
-typedef __m256  vec;
-typedef __m256i vmask;
-
-#define SIMD_FN     SIMD_TARGET
-#define SIMD_INLINE SIMD_TARGET static inline __attribute__((always_inline))
+#else
 
 SIMD_INLINE vmask v_first(int64_t n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n > LANES ? LANES : n)),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-SIMD_INLINE vec v_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-SIMD_INLINE void v_store(float *p, vec v)
-{
-    _mm256_storeu_ps(p, v);
 }
 SIMD_INLINE vec v_load_first(const float *p, vmask m)
 {
@@ -134,42 +126,6 @@ SIMD_INLINE vec v_load_first(const float *p, vmask m)
 SIMD_INLINE void v_store_first(float *p, vec v, vmask m)
 {
     _mm256_maskstore_ps(p, m, v);
-}
-SIMD_INLINE vec v_set(float x)
-{
-    return _mm256_set1_ps(x);
-}
-SIMD_INLINE vec v_add(vec a, vec b)
-{
-    return _mm256_add_ps(a, b);
-}
-SIMD_INLINE vec v_sub(vec a, vec b)
-{
-    return _mm256_sub_ps(a, b);
-}
-SIMD_INLINE vec v_mul(vec a, vec b)
-{
-    return _mm256_mul_ps(a, b);
-}
-SIMD_INLINE vec v_div(vec a, vec b)
-{
-    return _mm256_div_ps(a, b);
-}
-SIMD_INLINE vec v_min(vec a, vec b)
-{
-    return _mm256_min_ps(a, b);
-}
-SIMD_INLINE vec v_max(vec a, vec b)
-{
-    return _mm256_max_ps(a, b);
-}
-SIMD_INLINE vec v_fma(vec a, vec b, vec c)
-{
-    return _mm256_fmadd_ps(a, b, c);
-}
-SIMD_INLINE vec v_fnma(vec a, vec b, vec c)
-{
-    return _mm256_fnmadd_ps(a, b, c);
 }
 SIMD_INLINE vec v_round(vec a)
 {
@@ -188,19 +144,11 @@ SIMD_INLINE float v_sum(vec a)
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
-SIMD_INLINE float v_largest(vec a)
-{
-    __m128 s = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    s = _mm_max_ps(s, _mm_movehl_ps(s, s));
-    return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
-}
 SIMD_INLINE vec v_reciprocal(vec a)
 {
     return _mm256_div_ps(_mm256_set1_ps(1.0f), a);
 }
 
-#else
-#error "define SAC_SIMD_BITS as 256 or 512 before including this"
 #endif
 
 /* The first n < LANES lanes. AMD's masked stores cost tens of cycles; storing halves costs a few,
