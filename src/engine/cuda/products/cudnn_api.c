@@ -107,14 +107,6 @@ void cudnn_set_finish(struct cudnn_set *s)
     }
 }
 
-cudnn_desc cudnn_take(struct cudnn_set *s, cudnn_desc d)
-{
-    for (int i = 0; i < s->count; i++)
-        if (s->made[i] == d)
-            s->made[i] = NULL;
-    return d;
-}
-
 void cudnn_say(const struct cudnn_set *s, char *out, size_t size)
 {
     char last[512] = "";

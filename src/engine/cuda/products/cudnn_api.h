@@ -58,9 +58,7 @@ void       cudnn_put_type(struct cudnn_set *s, cudnn_desc d, cudnnBackendAttribu
                           cudnnDataType_t value);
 cudnn_desc cudnn_done(struct cudnn_set *s, cudnn_desc d); /* finalised, and passed through */
 bool       cudnn_good(const struct cudnn_set *s);
-/* Destroys all of them except those taken out. */
-void       cudnn_set_finish(struct cudnn_set *s);
-cudnn_desc cudnn_take(struct cudnn_set *s, cudnn_desc d);
+void       cudnn_set_finish(struct cudnn_set *s); /* destroys all of them */
 /* "finalise plan: CUDNN_STATUS_NOT_SUPPORTED: ..." */
 void cudnn_say(const struct cudnn_set *s, char *out, size_t size);
 
