@@ -3,8 +3,6 @@
 #include "engine/cuda/kernels/copy.h"
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
 
 /* ---- layouts ---- */
 
@@ -110,8 +108,7 @@ static sac_result view_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_operand *in = &plan->call->in[0];
     int64_t                   to[SAC_RANK_MAX], from[SAC_RANK_MAX];
-    for (int i = 1; i < plan->call->in_count; i++)
-        ops_take(plan, i);
+    ops_take_from(plan, 1);
     sac_dense_strides(in->rank, in->dims, to);
     ops_steps_in(plan, 0, from);
     return one_piece(plan, params, in->rank, in->dims, to, 0, from);
@@ -191,8 +188,7 @@ static sac_result slice_fill(struct sac_kernel_plan *plan, void *params)
         start += slice.start[d] * from[d];
         from[d] *= slice.step[d];
     }
-    for (int i = 1; i < c->in_count; i++)
-        ops_take(plan, i);
+    ops_take_from(plan, 1);
     return one_piece(plan, params, c->out[0].rank, c->out[0].dims, to, start, from);
 }
 
@@ -336,8 +332,7 @@ static sac_result pad_fill(struct sac_kernel_plan *plan, void *params)
     if (!plan->in_pixel[0] && !plan->out_pixel[0])
         pad_widen(p);
     p->count = sac_dims_product(p->rank, p->size);
-    for (int i = 1; i < c->in_count; i++)
-        ops_take(plan, i);
+    ops_take_from(plan, 1);
     return SAC_OK;
 }
 
@@ -360,7 +355,5 @@ COPY(Expand, expand_layouts, expand_fill)
 COPY(Tile, same_layouts, tile_fill)
 COPY(DepthToSpace, same_layouts, blocks_fill)
 COPY(SpaceToDepth, same_layouts, blocks_fill)
-const struct ops_row ops_row_Pad = {pad_layouts, pad_fill, ops_launch_pad, sizeof(struct ops_pad),
-                                    0};
-const struct ops_row ops_row_CenterCropPad = {same_layouts, pad_fill, ops_launch_pad,
-                                              sizeof(struct ops_pad), 0};
+OPS_ROW(Pad, pad_layouts, pad_fill, ops_launch_pad, ops_pad)
+OPS_ROW(CenterCropPad, same_layouts, pad_fill, ops_launch_pad, ops_pad)

@@ -3,8 +3,6 @@
 #include "engine/cuda/kernels/index.h"
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
 
 /* Bytes are moved: the output has the data's precision. */
 static bool like_data(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
@@ -79,8 +77,7 @@ static sac_result gather_fill(struct sac_kernel_plan *plan, void *params)
         at[rank++] = index[d];
     for (int d = axis + 1; d < in->rank; d++)
         from[rank++] = own[d];
-    ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
-    ops_shape_out(&s, plan, 0);
+    ops_shape_over_out(&s, plan);
     ops_shape_add(&s, 0, from);
     ops_shape_add(&s, 0, at);
     p->depth = 1;
@@ -103,8 +100,7 @@ static sac_result gather_elements_fill(struct sac_kernel_plan *plan, void *param
     p->dim[0] = c->in[0].dims[axis];
     p->step[0] = own[axis];
     own[axis] = 0;
-    ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
-    ops_shape_out(&s, plan, 0);
+    ops_shape_over_out(&s, plan);
     ops_shape_add(&s, 0, own);
     ops_shape_add(&s, 0, index);
     return finish_gather(plan, p, &s);
@@ -134,8 +130,7 @@ static sac_result gather_nd_fill(struct sac_kernel_plan *plan, void *params)
         p->dim[k] = in->dims[batch + k];
         p->step[k] = own[batch + k];
     }
-    ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
-    ops_shape_out(&s, plan, 0);
+    ops_shape_over_out(&s, plan);
     ops_shape_add(&s, 0, from);
     ops_shape_add(&s, 0, at);
     return finish_gather(plan, p, &s);
@@ -272,13 +267,11 @@ static sac_result topk_fill(struct sac_kernel_plan *plan, void *params)
     return ops_view_of(&s, 0, &p->outer) ? SAC_OK : ops_view_fail(plan);
 }
 
-#define ROW(op, layouts, fill, launch, params) \
-    const struct ops_row ops_row_##op = {layouts, fill, launch, sizeof(struct params), 0};
-ROW(Gather, like_data, gather_fill, ops_launch_gather, ops_gather)
-ROW(GatherElements, like_data, gather_elements_fill, ops_launch_gather, ops_gather)
-ROW(GatherND, like_data, gather_nd_fill, ops_launch_gather, ops_gather)
-ROW(Scatter, like_data, scatter_fill, ops_launch_scatter_lines, ops_scatter_lines)
-ROW(ScatterElements, like_data, scatter_fill, ops_launch_scatter_lines, ops_scatter_lines)
-ROW(ScatterND, like_data, scatter_nd_fill, ops_launch_scatter_nd, ops_scatter_nd)
-ROW(TensorScatter, like_data, cache_fill, ops_launch_cache, ops_cache)
-ROW(TopK, topk_layouts, topk_fill, ops_launch_topk, ops_topk)
+OPS_ROW(Gather, like_data, gather_fill, ops_launch_gather, ops_gather)
+OPS_ROW(GatherElements, like_data, gather_elements_fill, ops_launch_gather, ops_gather)
+OPS_ROW(GatherND, like_data, gather_nd_fill, ops_launch_gather, ops_gather)
+OPS_ROW(Scatter, like_data, scatter_fill, ops_launch_scatter_lines, ops_scatter_lines)
+OPS_ROW(ScatterElements, like_data, scatter_fill, ops_launch_scatter_lines, ops_scatter_lines)
+OPS_ROW(ScatterND, like_data, scatter_nd_fill, ops_launch_scatter_nd, ops_scatter_nd)
+OPS_ROW(TensorScatter, like_data, cache_fill, ops_launch_cache, ops_cache)
+OPS_ROW(TopK, topk_layouts, topk_fill, ops_launch_topk, ops_topk)

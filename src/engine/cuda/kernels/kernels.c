@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
 
 /* ---- layouts ---- */
 
@@ -50,6 +49,27 @@ void ops_want_plain(const struct sac_kernel_question *q, struct sac_kernel_offer
         offer->out_layout[i] = SAC_LAYOUT_PLAIN;
         ops_halve_output(q, offer, i, true);
     }
+}
+
+bool ops_exact_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    ops_want_plain(q, offer);
+    for (int i = 0; i < q->call->out_count; i++)
+        offer->out_layout[i] = SAC_LAYOUT_PLAIN;
+    return true;
+}
+
+bool ops_moved_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    ops_exact_layouts(q, offer);
+    ops_halve_output(q, offer, 0, sac_layout_is_half(offer->in_layout[0]));
+    return true;
+}
+
+bool ops_small_enough(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+{
+    return sac_operand_elements(&q->call->out[0]) < INT32_MAX ||
+           ops_refuse(offer, "more than 2^31 numbers");
 }
 
 int ops_in_type(const struct sac_kernel_plan *plan, int i)

@@ -34,14 +34,22 @@
 #include "engine/cuda/kernels/lines.h"
 #include "engine/cuda/kernels/row.h"
 #include "engine/cuda/kernels/window.h"
-#include "engine/ops/util.h"
+#include "engine/kernel/layout.h"
+#include "engine/ops/reads.h"
 
 /* ---- layouts ---- */
 
 /* Sets why; returns false. */
 bool ops_refuse(struct sac_kernel_offer *offer, const char *fmt, ...) SAC_PRINTF(2, 3);
-/* All inputs and outputs in ONNX order, each in its current precision; outputs like input 0. */
+/* Fewer than 2^31 numbers in output 0, or a refusal. */
+bool ops_small_enough(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
+/* All inputs and outputs in ONNX order, inputs in their current precision, outputs in the plan's:
+ * the layouts of a row that names none. */
 void ops_want_plain(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
+/* Layouts of rows. Exact: the same, but float32 results. Moved: bytes are moved, so output 0 has
+ * the precision of input 0. */
+bool ops_exact_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
+bool ops_moved_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
 /* Channels last, where possible, for output 0 and the inputs of its rank, in their current
  * precision. */
 bool            ops_can_be_last(const struct sac_operand *o);
@@ -50,7 +58,7 @@ enum sac_layout ops_with_last(enum sac_layout layout, bool last);
 /* Float16 for float32 output i when the plan's precision is FP16. */
 void ops_halve_output(const struct sac_kernel_question *q, struct sac_kernel_offer *offer, int i,
                       bool half);
-/* The dtype of an operand in memory. */
+/* The dtype of an operand in memory; SAC_DTYPE_NONE, which is 0, where the node leaves it out. */
 int            ops_in_type(const struct sac_kernel_plan *plan, int i);
 int            ops_out_type(const struct sac_kernel_plan *plan, int i);
 enum ops_class ops_class_of(enum sac_dtype t);
@@ -71,6 +79,10 @@ int  ops_shape_add(struct ops_shape *s, int64_t start, const int64_t *steps);
 /* Adds an operand of the plan in its layout, broadcast over the space. */
 int ops_shape_in(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
 int ops_shape_out(struct ops_shape *s, const struct sac_kernel_plan *plan, int i);
+/* Over the dimensions of input 0, with input 0 and output 0 as the first operands; over those of
+ * output 0, which is the first. */
+void ops_shape_over_in(struct ops_shape *s, const struct sac_kernel_plan *plan);
+void ops_shape_over_out(struct ops_shape *s, const struct sac_kernel_plan *plan);
 /* Steps of an operand's own dims. */
 void ops_steps_in(const struct sac_kernel_plan *plan, int i, int64_t *steps);
 void ops_steps_out(const struct sac_kernel_plan *plan, int i, int64_t *steps);
@@ -89,8 +101,8 @@ sac_result         ops_view_fail(struct sac_kernel_plan *plan);
 sac_result ops_split_lines(struct sac_kernel_plan *plan, const struct ops_shape *s,
                            const bool *along, struct ops_lines *out);
 void       ops_choose_team(struct ops_lines *l, bool parts_allowed);
-/* Outputs have the layout of input 0 where they have its dimensions. */
-void ops_line_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
+/* Outputs have the layout of input 0 where they have its dimensions. Always true. */
+bool ops_line_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer);
 
 /* What kernels over [N,C,spatial...] need: steps and sizes of input x and output 0; the whole
  * window (false: more than 31 bits count); the output's elements in memory's order. */
@@ -99,6 +111,12 @@ struct ops_window;
 void ops_window_steps(const struct sac_kernel_plan *plan, int x, struct ops_window *w);
 bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_window *from,
                    struct ops_window *w);
+/* Can eight of so many channels be read and written at once? */
+bool ops_window_by_eights(const struct ops_window *w, int in_type, int out_type, int64_t channels);
+static inline bool ops_is_f16_or_f32(int type)
+{
+    return type == SAC_F16 || type == SAC_F32;
+}
 struct ops_places ops_places_of(const struct ops_window *w, const struct sac_operand *out,
                                 bool last);
 
@@ -115,11 +133,16 @@ static inline int64_t ops_count_out(const struct sac_kernel_plan *plan, int i)
 {
     return sac_operand_elements(&plan->call->out[i]);
 }
-/* A constant input that only the parameters need. */
+/* A constant input that only the parameters need; all of them, from an input on. */
 static inline void ops_take(struct sac_kernel_plan *plan, int i)
 {
     if (sac_op_has(plan->call, i) && plan->call->in[i].data)
         plan->in_taken[i] = true;
+}
+static inline void ops_take_from(struct sac_kernel_plan *plan, int first)
+{
+    for (int i = first; i < plan->call->in_count; i++)
+        ops_take(plan, i);
 }
 
 #endif

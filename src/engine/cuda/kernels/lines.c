@@ -5,8 +5,6 @@
 #include <math.h>
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
 
 /* ---- lines ---- */
 
@@ -65,7 +63,7 @@ void ops_choose_team(struct ops_lines *l, bool parts_allowed)
 }
 
 /* Channels last is kept where the output has the input's dimensions. */
-void ops_line_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+bool ops_line_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     const struct sac_op_call *c = q->call;
     for (int i = 0; i < c->out_count; i++)
@@ -74,6 +72,7 @@ void ops_line_layouts(const struct sac_kernel_question *q, struct sac_kernel_off
                               ops_can_be_last(&c->in[0]) && c->out[i].rank == c->in[0].rank;
             offer->out_layout[i] = ops_with_last(SAC_LAYOUT_PLAIN, last);
         }
+    return true;
 }
 
 static bool softmax_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
@@ -137,17 +136,23 @@ static bool reduce_layouts(const struct sac_kernel_question *q, struct sac_kerne
     return true;
 }
 
-/* The output's steps along the input's dimensions. */
-static void reduced_steps(const struct sac_kernel_plan *plan, const bool *along, int64_t *to)
+/* Lines along what is reduced, with the output's steps along the input's dimensions. */
+static sac_result reduced_lines(struct sac_kernel_plan *plan, const bool *along,
+                                struct ops_lines *out)
 {
     const struct sac_op_call *c = plan->call;
     const bool                keep = c->out[0].rank == c->in[0].rank;
-    int64_t                   own[SAC_RANK_MAX];
+    int64_t                   own[SAC_RANK_MAX], to[SAC_RANK_MAX];
+    struct ops_shape          s;
     ops_steps_out(plan, 0, own);
     for (int d = 0, k = 0; d < c->in[0].rank; d++) {
         to[d] = along[d] ? 0 : own[k];
         k += keep || !along[d];
     }
+    ops_shape_init(&s, c->in[0].rank, c->in[0].dims);
+    ops_shape_in(&s, plan, 0);
+    ops_shape_add(&s, 0, to);
+    return ops_split_lines(plan, &s, along, out);
 }
 
 /* Lines side by side that are worth the threads of a block, as spatial means of channels last are:
@@ -164,9 +169,9 @@ static void choose_columns(struct ops_reduce *p)
     if (l->outer.step[0][l->outer.rank - 1] != 1 || l->outer.count < WARP || n < LINE_MIN ||
         l->inner.step[0][l->inner.rank - 1] == 1)
         return;
-    p->vector = (sums || p->kind == OPS_REDUCE_MAX) &&
-                (p->in_type == SAC_F16 || p->in_type == SAC_F32) && l->inner.rank == 1 &&
-                l->inner.step[0][0] % LANES == 0 && l->outer.count >= LANES * (WARP - 8) &&
+    p->vector = (sums || p->kind == OPS_REDUCE_MAX) && ops_is_f16_or_f32(p->in_type) &&
+                l->inner.rank == 1 && l->inner.step[0][0] % LANES == 0 &&
+                l->outer.count >= LANES * (WARP - 8) &&
                 ops_view_units(&l->outer, 1, LANES, false, &p->units, &stills);
     const int64_t rows = p->vector ? p->units.count : l->outer.count,
                   groups = (rows + WARP - 1) / WARP;
@@ -180,15 +185,9 @@ static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
     struct ops_reduce        *p = params;
     const struct reduction   *r = &reductions[c->node->op->id];
     bool                      along[SAC_RANK_MAX] = {false};
-    int64_t                   to[SAC_RANK_MAX];
-    struct ops_shape          s;
     SAC_TRY(read_reduced(c, along));
     ops_take(plan, 1);
-    ops_shape_init(&s, c->in[0].rank, c->in[0].dims);
-    ops_shape_in(&s, plan, 0);
-    reduced_steps(plan, along, to);
-    ops_shape_add(&s, 0, to);
-    SAC_TRY(ops_split_lines(plan, &s, along, &p->lines));
+    SAC_TRY(reduced_lines(plan, along, &p->lines));
     p->kind = r->kind;
     p->finish = r->finish;
     p->nothing = r->finish == OPS_FINISH_MEAN ? (double)NAN : r->nothing;
@@ -218,9 +217,7 @@ static sac_result axis_lines(struct sac_kernel_plan *plan, int axis, bool to_end
     struct ops_shape          s;
     for (int d = axis; d < (to_end ? in->rank : axis + 1); d++)
         along[d] = true;
-    ops_shape_init(&s, in->rank, in->dims);
-    ops_shape_in(&s, plan, 0);
-    ops_shape_out(&s, plan, 0);
+    ops_shape_over_in(&s, plan);
     return ops_split_lines(plan, &s, along, out);
 }
 
@@ -242,27 +239,15 @@ static sac_result softmax_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-static bool arg_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    ops_line_layouts(q, offer);
-    return true;
-}
-
 static sac_result arg_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
     struct ops_arg           *p = params;
     int                       axis;
     bool                      along[SAC_RANK_MAX] = {false};
-    int64_t                   to[SAC_RANK_MAX];
-    struct ops_shape          s;
     SAC_TRY(sac_op_axis(c, 0, c->in[0].rank, &axis));
     along[axis] = true;
-    ops_shape_init(&s, c->in[0].rank, c->in[0].dims);
-    ops_shape_in(&s, plan, 0);
-    reduced_steps(plan, along, to);
-    ops_shape_add(&s, 0, to);
-    SAC_TRY(ops_split_lines(plan, &s, along, &p->lines));
+    SAC_TRY(reduced_lines(plan, along, &p->lines));
     ops_choose_team(&p->lines, false);
     p->least = c->node->op->id == SAC_OP_ArgMin;
     p->last = sac_attr_int(c->node, "select_last_index", 0) != 0;
@@ -276,8 +261,7 @@ static bool cumulate_layouts(const struct sac_kernel_question *q, struct sac_ker
     int axis;
     if (sac_cumulative_axis(q->call, &axis) != SAC_OK)
         return ops_refuse(offer, "its axis is not known");
-    ops_line_layouts(q, offer); /* sums stay float32, because they grow */
-    return true;
+    return ops_line_layouts(q, offer); /* sums stay float32, because they grow */
 }
 
 static sac_result cumulate_fill(struct sac_kernel_plan *plan, void *params)
@@ -299,27 +283,17 @@ static sac_result cumulate_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-#define REDUCE(op)                                                                       \
-    const struct ops_row ops_row_##op = {reduce_layouts, reduce_fill, ops_launch_reduce, \
-                                         sizeof(struct ops_reduce), 0};
+OPS_ROW(Softmax, softmax_layouts, softmax_fill, ops_launch_softmax, ops_softmax)
+OPS_ROW(LogSoftmax, softmax_layouts, softmax_fill, ops_launch_softmax, ops_softmax)
+OPS_ROW(Hardmax, softmax_layouts, softmax_fill, ops_launch_softmax, ops_softmax)
+OPS_ROW(ArgMax, ops_line_layouts, arg_fill, ops_launch_arg, ops_arg)
+OPS_ROW(ArgMin, ops_line_layouts, arg_fill, ops_launch_arg, ops_arg)
+OPS_ROW(CumSum, cumulate_layouts, cumulate_fill, ops_launch_cumulate, ops_cumulate)
+OPS_ROW(CumProd, cumulate_layouts, cumulate_fill, ops_launch_cumulate, ops_cumulate)
+
+#define REDUCE(op) OPS_ROW(op, reduce_layouts, reduce_fill, ops_launch_reduce, ops_reduce)
 /* clang-format off */
 REDUCE(ReduceSum) REDUCE(ReduceMean) REDUCE(ReduceProd) REDUCE(ReduceMax) REDUCE(ReduceMin)
 REDUCE(ReduceL1) REDUCE(ReduceL2) REDUCE(ReduceLogSum) REDUCE(ReduceLogSumExp)
 REDUCE(ReduceSumSquare) REDUCE(GlobalAveragePool) REDUCE(GlobalMaxPool)
-/* clang-format on */
-
-#define SOFTMAX(op)                                                                         \
-    const struct ops_row ops_row_##op = {softmax_layouts, softmax_fill, ops_launch_softmax, \
-                                         sizeof(struct ops_softmax), 0};
-    /* clang-format off */
-SOFTMAX(Softmax) SOFTMAX(LogSoftmax) SOFTMAX(Hardmax)
     /* clang-format on */
-
-    const struct ops_row ops_row_ArgMax = {arg_layouts, arg_fill, ops_launch_arg,
-                                           sizeof(struct ops_arg), 0};
-const struct ops_row ops_row_ArgMin = {arg_layouts, arg_fill, ops_launch_arg,
-                                       sizeof(struct ops_arg), 0};
-const struct ops_row ops_row_CumSum = {cumulate_layouts, cumulate_fill, ops_launch_cumulate,
-                                       sizeof(struct ops_cumulate), 0};
-const struct ops_row ops_row_CumProd = {cumulate_layouts, cumulate_fill, ops_launch_cumulate,
-                                        sizeof(struct ops_cumulate), 0};

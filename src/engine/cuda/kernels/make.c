@@ -1,39 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows that generate tensors, and those of quantisation. */
+/* The rows that generate tensors, and those of quantisation. Values that follow from a shape or
+ * become integers are float32 in ONNX's order. */
 #include "engine/cuda/kernels/make.h"
 
 #include <math.h>
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
-
-/* Values that follow from a shape or become integers are float32 in ONNX's order. */
-static bool exact_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    ops_want_plain(q, offer);
-    for (int i = 0; i < q->call->out_count; i++)
-        offer->out_layout[i] = SAC_LAYOUT_PLAIN;
-    return true;
-}
-
-/* Bytes are moved. */
-static bool moved_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    exact_layouts(q, offer);
-    ops_halve_output(q, offer, 0, sac_layout_is_half(offer->in_layout[0]));
-    return true;
-}
 
 static bool known(const struct sac_op_call *c, int i)
 {
     return !sac_op_has(c, i) || c->in[i].data;
-}
-
-static void take_all(struct sac_kernel_plan *plan)
-{
-    for (int i = 0; i < plan->call->in_count; i++)
-        ops_take(plan, i);
 }
 
 static int out_bytes(const struct sac_kernel_plan *plan)
@@ -50,7 +26,7 @@ static sac_result pattern(struct sac_kernel_plan *plan, struct ops_make *p, cons
     p->kind = OPS_MAKE_PATTERN;
     p->pattern_bytes = (int)SAC_MAX(bytes, 1);
     p->count = (int64_t)sac_operand_bytes(&plan->call->out[0]);
-    take_all(plan);
+    ops_take_from(plan, 0);
     return SAC_OK;
 }
 
@@ -59,7 +35,7 @@ static bool literal_layouts(const struct sac_kernel_question *q, struct sac_kern
 {
     if (sac_operand_bytes(&q->call->out[0]) > sizeof((struct ops_make *)0)->pattern)
         return ops_refuse(offer, "a constant of %zu bytes", sac_operand_bytes(&q->call->out[0]));
-    return exact_layouts(q, offer);
+    return ops_exact_layouts(q, offer);
 }
 
 static sac_result literal_fill(struct sac_kernel_plan *plan, void *params)
@@ -86,7 +62,7 @@ static bool range_layouts(const struct sac_kernel_question *q, struct sac_kernel
 {
     if (!known(q->call, 0) || !known(q->call, 2))
         return ops_refuse(offer, "its bounds are not known");
-    return exact_layouts(q, offer);
+    return ops_exact_layouts(q, offer);
 }
 
 static sac_result range_fill(struct sac_kernel_plan *plan, void *params)
@@ -97,7 +73,7 @@ static sac_result range_fill(struct sac_kernel_plan *plan, void *params)
     p->count = ops_count_out(plan, 0);
     p->start = sac_operand_get(&plan->call->in[0], 0);
     p->step = sac_operand_get(&plan->call->in[2], 0);
-    take_all(plan);
+    ops_take_from(plan, 0);
     return SAC_OK;
 }
 
@@ -125,7 +101,7 @@ static sac_result window_fill(struct sac_kernel_plan *plan, void *params)
     p->a = id == SAC_OP_HannWindow ? 0.5 : id == SAC_OP_HammingWindow ? 25. / 46 : 0.42;
     p->b = id == SAC_OP_HammingWindow ? 21. / 46 : 0.5;
     p->c = id == SAC_OP_BlackmanWindow ? 0.08 : 0;
-    take_all(plan);
+    ops_take_from(plan, 0);
     return SAC_OK;
 }
 
@@ -133,7 +109,7 @@ static sac_result window_fill(struct sac_kernel_plan *plan, void *params)
 
 static bool one_hot_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
-    exact_layouts(q, offer);
+    ops_exact_layouts(q, offer);
     if (q->call->in[2].dtype == SAC_F32)
         offer->in_layout[2] = SAC_LAYOUT_PLAIN;
     return true;
@@ -160,7 +136,7 @@ static bool trilu_layouts(const struct sac_kernel_question *q, struct sac_kernel
 {
     if (!known(q->call, 1))
         return ops_refuse(offer, "k is not known");
-    return moved_layouts(q, offer);
+    return ops_moved_layouts(q, offer);
 }
 
 static sac_result trilu_fill(struct sac_kernel_plan *plan, void *params)
@@ -204,7 +180,7 @@ static bool mel_layouts(const struct sac_kernel_question *q, struct sac_kernel_o
             return ops_refuse(offer, "input %d is not known", i);
     if (q->call->out[0].dims[1] > OPS_MEL_BINS)
         return ops_refuse(offer, "more than %d triangles", OPS_MEL_BINS);
-    return exact_layouts(q, offer);
+    return ops_exact_layouts(q, offer);
 }
 
 static sac_result mel_fill(struct sac_kernel_plan *plan, void *params)
@@ -216,18 +192,11 @@ static sac_result mel_fill(struct sac_kernel_plan *plan, void *params)
     p->columns = c->out[0].dims[1];
     for (int64_t i = 0; i < p->columns + 2; i++)
         p->corner[i] = (int32_t)sac_mel_corner(c, i);
-    take_all(plan);
+    ops_take_from(plan, 0);
     return SAC_OK;
 }
 
 /* ---- quantisation ---- */
-
-static bool quantize_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    exact_layouts(q, offer);
-    ops_halve_output(q, offer, 0, true); /* of DequantizeLinear */
-    return true;
-}
 
 static sac_result quantize_fill(struct sac_kernel_plan *plan, void *params)
 {
@@ -245,7 +214,7 @@ static sac_result quantize_fill(struct sac_kernel_plan *plan, void *params)
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
     p->scale_type = ops_in_type(plan, 1);
-    p->zero_type = sac_op_has(c, 2) ? ops_in_type(plan, 2) : 0;
+    p->zero_type = ops_in_type(plan, 2);
     return SAC_OK;
 }
 
@@ -260,22 +229,20 @@ static sac_result dynamic_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-#define ROW(op, layouts, fill, launch, params) \
-    const struct ops_row ops_row_##op = {layouts, fill, launch, sizeof(struct params), 0};
-ROW(Constant, literal_layouts, literal_fill, ops_launch_make, ops_make)
-ROW(Shape, literal_layouts, literal_fill, ops_launch_make, ops_make)
-ROW(Size, literal_layouts, literal_fill, ops_launch_make, ops_make)
-ROW(ConstantOfShape, exact_layouts, fill_of_shape, ops_launch_make, ops_make)
-ROW(Range, range_layouts, range_fill, ops_launch_make, ops_make)
-ROW(EyeLike, exact_layouts, eye_fill, ops_launch_make, ops_make)
-ROW(HannWindow, exact_layouts, window_fill, ops_launch_make, ops_make)
-ROW(HammingWindow, exact_layouts, window_fill, ops_launch_make, ops_make)
-ROW(BlackmanWindow, exact_layouts, window_fill, ops_launch_make, ops_make)
-ROW(MelWeightMatrix, mel_layouts, mel_fill, ops_launch_mel, ops_mel)
-ROW(OneHot, one_hot_layouts, one_hot_fill, ops_launch_one_hot, ops_one_hot)
-ROW(Trilu, trilu_layouts, trilu_fill, ops_launch_trilu, ops_trilu)
-ROW(ReverseSequence, moved_layouts, reverse_fill, ops_launch_reverse, ops_reverse)
-ROW(QuantizeLinear, quantize_layouts, quantize_fill, ops_launch_quantize, ops_quantize)
-ROW(DequantizeLinear, quantize_layouts, quantize_fill, ops_launch_quantize, ops_quantize)
-ROW(DynamicQuantizeLinear, exact_layouts, dynamic_fill, ops_launch_dynamic_quantize,
-    ops_dynamic_quantize)
+OPS_ROW(Constant, literal_layouts, literal_fill, ops_launch_make, ops_make)
+OPS_ROW(Shape, literal_layouts, literal_fill, ops_launch_make, ops_make)
+OPS_ROW(Size, literal_layouts, literal_fill, ops_launch_make, ops_make)
+OPS_ROW(ConstantOfShape, ops_exact_layouts, fill_of_shape, ops_launch_make, ops_make)
+OPS_ROW(Range, range_layouts, range_fill, ops_launch_make, ops_make)
+OPS_ROW(EyeLike, ops_exact_layouts, eye_fill, ops_launch_make, ops_make)
+OPS_ROW(HannWindow, ops_exact_layouts, window_fill, ops_launch_make, ops_make)
+OPS_ROW(HammingWindow, ops_exact_layouts, window_fill, ops_launch_make, ops_make)
+OPS_ROW(BlackmanWindow, ops_exact_layouts, window_fill, ops_launch_make, ops_make)
+OPS_ROW(MelWeightMatrix, mel_layouts, mel_fill, ops_launch_mel, ops_mel)
+OPS_ROW(OneHot, one_hot_layouts, one_hot_fill, ops_launch_one_hot, ops_one_hot)
+OPS_ROW(Trilu, trilu_layouts, trilu_fill, ops_launch_trilu, ops_trilu)
+OPS_ROW(ReverseSequence, ops_moved_layouts, reverse_fill, ops_launch_reverse, ops_reverse)
+OPS_ROW(QuantizeLinear, NULL, quantize_fill, ops_launch_quantize, ops_quantize)
+OPS_ROW(DequantizeLinear, NULL, quantize_fill, ops_launch_quantize, ops_quantize)
+OPS_ROW(DynamicQuantizeLinear, ops_exact_layouts, dynamic_fill, ops_launch_dynamic_quantize,
+        ops_dynamic_quantize)

@@ -6,7 +6,6 @@
 
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/fused.h"
-#include "engine/kernel/layout.h"
 
 /* ---- layouts: those of the inputs that are as large as the output ---- */
 
@@ -87,13 +86,11 @@ static bool map_layouts(const struct sac_kernel_question *q, struct sac_kernel_o
 static sac_result fill_map(struct sac_kernel_plan *plan, struct ops_map *m, int fn, int inputs,
                            const int *ports)
 {
-    const struct sac_op_call *c = plan->call;
-    struct ops_shape          s;
-    bool                      eights = true;
+    struct ops_shape s;
+    bool             eights = true;
     m->fn = fn;
     m->inputs = inputs;
-    ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
-    ops_shape_out(&s, plan, 0);
+    ops_shape_over_out(&s, plan);
     m->dtype[0] = ops_out_type(plan, 0);
     for (int k = 0; k < inputs; k++) {
         m->port[k] = ports[k];
@@ -104,7 +101,7 @@ static sac_result fill_map(struct sac_kernel_plan *plan, struct ops_map *m, int 
             ops_shape_in(&s, plan, ports[k]);
     }
     for (int k = 0; k <= inputs; k++)
-        eights &= m->dtype[k] == SAC_F32 || m->dtype[k] == SAC_F16;
+        eights &= ops_is_f16_or_f32(m->dtype[k]);
     if (!ops_view_of(&s, 0, &m->view))
         return ops_view_fail(plan);
     m->vector = eights && ops_view_units(&m->view, inputs + 1, 8, true, &m->units, &m->stills) &&
@@ -224,8 +221,7 @@ static sac_result clip_fill(struct sac_kernel_plan *plan, void *params)
         m->b = c->node->opset < 11 ? sac_attr_float(c->node, "max", INFINITY)
                : hi                ? sac_operand_get(&c->in[2], 0)
                                    : INFINITY;
-        ops_take(plan, 1);
-        ops_take(plan, 2);
+        ops_take_from(plan, 1);
         return fill_map(plan, m, OPS_FN_CLIP, 1, ports);
     }
     if (c->node->opset < 11)
@@ -273,8 +269,7 @@ static sac_result dropout_fill(struct sac_kernel_plan *plan, void *params)
     static const int ports[] = {0};
     struct ops_map  *m = params;
     m->type = ops_class_of(plan->call->in[0].dtype);
-    ops_take(plan, 1);
-    ops_take(plan, 2);
+    ops_take_from(plan, 1);
     return fill_map(plan, m, OPS_FN_IDENTITY, 1, ports);
 }
 
@@ -391,8 +386,7 @@ static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
     const int64_t             own[SAC_RANK_MAX] = {channels, 1}, shared[SAC_RANK_MAX] = {0, 1};
     struct ops_gated         *g = params;
     struct ops_shape          s;
-    ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
-    ops_shape_out(&s, plan, 0);
+    ops_shape_over_out(&s, plan);
     ops_shape_in(&s, plan, 0);
     ops_shape_add(&s, 0, own);
     ops_shape_add(&s, 0, shared);
@@ -411,9 +405,19 @@ static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-#define UNARY(op)                                                                 \
-    const struct ops_row ops_row_##op = {map_layouts, unary_fill, ops_launch_map, \
-                                         sizeof(struct ops_map)};
+OPS_ROW(Max, chain_layouts, chain_fill, ops_launch_chain, ops_map_chain)
+OPS_ROW(Min, chain_layouts, chain_fill, ops_launch_chain, ops_map_chain)
+OPS_ROW(Sum, chain_layouts, chain_fill, ops_launch_chain, ops_map_chain)
+OPS_ROW(Mean, chain_layouts, chain_fill, ops_launch_chain, ops_map_chain)
+OPS_ROW(Activation, map_layouts, activation_fill, ops_launch_map, ops_map)
+OPS_ROW(Clip, clip_layouts, clip_fill, ops_launch_map, ops_map)
+OPS_ROW(Cast, cast_layouts, cast_fill, ops_launch_cast, ops_map)
+OPS_ROW(CastLike, cast_layouts, cast_fill, ops_launch_cast, ops_map)
+OPS_ROW(Dropout, dropout_layouts, dropout_fill, ops_launch_map, ops_map)
+OPS_ROW(Where, map_layouts, where_fill, ops_launch_map, ops_map)
+OPS_ROW(GatedSum, gated_layouts, gated_fill, ops_launch_gated, ops_gated)
+
+#define UNARY(op) OPS_ROW(op, map_layouts, unary_fill, ops_launch_map, ops_map)
 /* clang-format off */
 UNARY(Abs) UNARY(Acos) UNARY(Acosh) UNARY(Asin) UNARY(Asinh) UNARY(Atan) UNARY(Atanh)
 UNARY(BitwiseNot) UNARY(Ceil) UNARY(Celu) UNARY(Cos) UNARY(Cosh) UNARY(Elu) UNARY(Erf) UNARY(Exp)
@@ -424,33 +428,9 @@ UNARY(Softplus) UNARY(Softsign) UNARY(Sqrt) UNARY(Swish) UNARY(Tan) UNARY(Tanh)
 UNARY(ThresholdedRelu)
 /* clang-format on */
 
-#define BINARY(op)                                                                 \
-    const struct ops_row ops_row_##op = {map_layouts, binary_fill, ops_launch_map, \
-                                         sizeof(struct ops_map)};
+#define BINARY(op) OPS_ROW(op, map_layouts, binary_fill, ops_launch_map, ops_map)
     /* clang-format off */
 BINARY(Add) BINARY(Sub) BINARY(Mul) BINARY(Div) BINARY(Pow) BINARY(Mod) BINARY(PRelu) BINARY(SwiGLU)
 BINARY(Equal) BINARY(Greater) BINARY(GreaterOrEqual) BINARY(Less) BINARY(LessOrEqual) BINARY(And)
 BINARY(Or) BINARY(Xor) BINARY(BitwiseAnd) BINARY(BitwiseOr) BINARY(BitwiseXor) BINARY(BitShift)
-/* clang-format on */
-
-#define CHAIN(op)                                                                     \
-    const struct ops_row ops_row_##op = {chain_layouts, chain_fill, ops_launch_chain, \
-                                         sizeof(struct ops_map_chain)};
-    /* clang-format off */
-CHAIN(Max) CHAIN(Min) CHAIN(Sum) CHAIN(Mean)
     /* clang-format on */
-
-    const struct ops_row ops_row_Activation = {map_layouts, activation_fill, ops_launch_map,
-                                               sizeof(struct ops_map)};
-const struct ops_row ops_row_Clip = {clip_layouts, clip_fill, ops_launch_map,
-                                     sizeof(struct ops_map)};
-const struct ops_row ops_row_Cast = {cast_layouts, cast_fill, ops_launch_cast,
-                                     sizeof(struct ops_map)};
-const struct ops_row ops_row_CastLike = {cast_layouts, cast_fill, ops_launch_cast,
-                                         sizeof(struct ops_map)};
-const struct ops_row ops_row_Dropout = {dropout_layouts, dropout_fill, ops_launch_map,
-                                        sizeof(struct ops_map)};
-const struct ops_row ops_row_Where = {map_layouts, where_fill, ops_launch_map,
-                                      sizeof(struct ops_map)};
-const struct ops_row ops_row_GatedSum = {gated_layouts, gated_fill, ops_launch_gated,
-                                         sizeof(struct ops_gated)};

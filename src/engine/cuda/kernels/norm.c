@@ -4,8 +4,6 @@
 #include "engine/cuda/kernels/map.h"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/fused.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
 
 /* Statistics stay float32 whatever the plan's precision. */
 static bool norm_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
@@ -47,9 +45,7 @@ static sac_result channel_norm(struct sac_kernel_plan *plan, struct ops_norm *p,
     struct ops_shape          s;
     for (int d = first; d < in->rank; d++)
         along[d] = true;
-    ops_shape_init(&s, in->rank, in->dims);
-    ops_shape_in(&s, plan, 0);
-    ops_shape_out(&s, plan, 0);
+    ops_shape_over_in(&s, plan);
     norm_vector(plan, &s, 1, channel, &p->scale_port, &p->scale_type);
     norm_vector(plan, &s, 2, channel, &p->bias_port, &p->bias_type);
     ops_shape_add(&s, 0, none);
@@ -128,9 +124,7 @@ static sac_result layer_fill(struct sac_kernel_plan *plan, void *params)
     SAC_TRY(sac_op_axis(c, -1, in->rank, &axis));
     for (int d = axis; d < in->rank; d++)
         along[d] = true;
-    ops_shape_init(&s, in->rank, in->dims);
-    ops_shape_in(&s, plan, 0);
-    ops_shape_out(&s, plan, 0);
+    ops_shape_over_in(&s, plan);
     broadcast_steps(plan, 1, steps);
     norm_vector(plan, &s, 1, steps, &p->scale_port, &p->scale_type);
     broadcast_steps(plan, 2, steps);
@@ -141,8 +135,8 @@ static sac_result layer_fill(struct sac_kernel_plan *plan, void *params)
     }
     ops_shape_add(&s, 0, steps);
     p->kind = layer ? OPS_NORM_CENTRED : OPS_NORM_ROOT;
-    p->mean_type = sac_op_wants(c, 1) ? ops_out_type(plan, 1) : 0;
-    p->inverse_type = sac_op_wants(c, 2) ? ops_out_type(plan, 2) : 0;
+    p->mean_type = ops_out_type(plan, 1);
+    p->inverse_type = ops_out_type(plan, 2);
     p->epsilon = sac_attr_float(c->node, "epsilon", 1e-5f);
     return finish_norm(plan, p, &s, along);
 }
@@ -158,12 +152,9 @@ static bool layer_layouts(const struct sac_kernel_question *q, struct sac_kernel
 
 static sac_result plain_norm(struct sac_kernel_plan *plan, struct ops_norm *p, const bool *along)
 {
-    static const int64_t      none[OPS_SHAPE_DIMS];
-    const struct sac_operand *in = &plan->call->in[0];
-    struct ops_shape          s;
-    ops_shape_init(&s, in->rank, in->dims);
-    ops_shape_in(&s, plan, 0);
-    ops_shape_out(&s, plan, 0);
+    static const int64_t none[OPS_SHAPE_DIMS];
+    struct ops_shape     s;
+    ops_shape_over_in(&s, plan);
     p->scale_port = p->bias_port = -1;
     for (int k = 0; k < 3; k++)
         ops_shape_add(&s, 0, none);
@@ -199,8 +190,7 @@ static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
     const int64_t             channel[SAC_RANK_MAX] = {0, 1};
     int64_t                   steps[SAC_RANK_MAX];
     struct ops_shape          s;
-    ops_shape_init(&s, c->out[0].rank, c->out[0].dims);
-    ops_shape_out(&s, plan, 0);
+    ops_shape_over_out(&s, plan);
     ops_shape_in(&s, plan, 0);
     ops_shape_add(&s, 0, channel);
     ops_steps_in(plan, 0, steps);
@@ -220,18 +210,12 @@ static sac_result channel_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-#define NORM(op, layouts, fill)                                                                   \
-    const struct ops_row ops_row_##op = {layouts, fill, ops_launch_norm, sizeof(struct ops_norm), \
-                                         0};
-NORM(InstanceNormalization, norm_layouts, instance_fill)
-NORM(GroupNormalization, norm_layouts, group_fill)
-NORM(LayerNormalization, layer_layouts, layer_fill)
-NORM(RMSNormalization, layer_layouts, layer_fill)
-NORM(SampleNorm, norm_layouts, sample_fill)
-NORM(MeanVarianceNormalization, norm_layouts, mean_variance_fill)
-NORM(LpNormalization, norm_layouts, lp_fill)
-
-const struct ops_row ops_row_BatchNormalization = {
-    norm_layouts, channel_fill, ops_launch_batch_norm, sizeof(struct ops_channel_norm), 0};
-const struct ops_row ops_row_LRN = {norm_layouts, channel_fill, ops_launch_lrn,
-                                    sizeof(struct ops_channel_norm), 0};
+OPS_ROW(InstanceNormalization, norm_layouts, instance_fill, ops_launch_norm, ops_norm)
+OPS_ROW(GroupNormalization, norm_layouts, group_fill, ops_launch_norm, ops_norm)
+OPS_ROW(LayerNormalization, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
+OPS_ROW(RMSNormalization, layer_layouts, layer_fill, ops_launch_norm, ops_norm)
+OPS_ROW(SampleNorm, norm_layouts, sample_fill, ops_launch_norm, ops_norm)
+OPS_ROW(MeanVarianceNormalization, norm_layouts, mean_variance_fill, ops_launch_norm, ops_norm)
+OPS_ROW(LpNormalization, norm_layouts, lp_fill, ops_launch_norm, ops_norm)
+OPS_ROW(BatchNormalization, norm_layouts, channel_fill, ops_launch_batch_norm, ops_channel_norm)
+OPS_ROW(LRN, norm_layouts, channel_fill, ops_launch_lrn, ops_channel_norm)

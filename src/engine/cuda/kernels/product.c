@@ -3,14 +3,6 @@
 #include "engine/cuda/kernels/product.h"
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
-
-static bool product_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    ops_want_plain(q, offer);
-    return true;
-}
 
 /* The outer walk follows the output, so that neighbouring threads share a row. Where there are only
  * a few long sums, a warp computes each. */
@@ -62,8 +54,7 @@ static void matmul_shapes(struct sac_kernel_plan *plan, int ia, int ib, struct o
     if (b->rank > 1)
         steps[1][y->rank - 1] = fb.across;
     sac_dense_strides(y->rank, y->dims, out);
-    ops_shape_init(outer, y->rank, y->dims);
-    ops_shape_out(outer, plan, 0);
+    ops_shape_over_out(outer, plan);
     ops_shape_add(outer, 0, steps[0]);
     ops_shape_add(outer, 0, steps[1]);
     ops_shape_add(outer, 0, out);
@@ -106,8 +97,7 @@ static sac_result gemm_fill(struct sac_kernel_plan *plan, void *params)
     ops_steps_in(plan, 0, a);
     ops_steps_in(plan, 1, b);
     const int64_t rows[2] = {a[ta ? 1 : 0], 0}, columns[2] = {0, b[tb ? 0 : 1]};
-    ops_shape_init(&outer, 2, c->out[0].dims);
-    ops_shape_out(&outer, plan, 0);
+    ops_shape_over_out(&outer, plan);
     ops_shape_add(&outer, 0, rows);
     ops_shape_add(&outer, 0, columns);
     p->adds = sac_op_has(c, 2);
@@ -188,16 +178,8 @@ static sac_result integer_fill(struct sac_kernel_plan *plan, void *params)
     return finish(plan, &outer, &inner, &p->lines);
 }
 
-#define PRODUCT(op, fill)                                                           \
-    const struct ops_row ops_row_##op = {product_layouts, fill, ops_launch_product, \
-                                         sizeof(struct ops_product), 0};
-PRODUCT(MatMul, matmul_fill)
-PRODUCT(Gemm, gemm_fill)
-PRODUCT(Einsum, einsum_fill)
-#define INTEGER(op)                                                     \
-    const struct ops_row ops_row_##op = {product_layouts, integer_fill, \
-                                         ops_launch_product_integer,    \
-                                         sizeof(struct ops_product_integer), 0};
-/* clang-format off */
-INTEGER(MatMulInteger) INTEGER(QLinearMatMul)
-    /* clang-format on */
+OPS_ROW(MatMul, NULL, matmul_fill, ops_launch_product, ops_product)
+OPS_ROW(Gemm, NULL, gemm_fill, ops_launch_product, ops_product)
+OPS_ROW(Einsum, NULL, einsum_fill, ops_launch_product, ops_product)
+OPS_ROW(MatMulInteger, NULL, integer_fill, ops_launch_product_integer, ops_product_integer)
+OPS_ROW(QLinearMatMul, NULL, integer_fill, ops_launch_product_integer, ops_product_integer)

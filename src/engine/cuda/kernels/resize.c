@@ -5,8 +5,6 @@
 #include <math.h>
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
 
 static bool is_resized(const struct sac_resize *r, const struct sac_operand *in, int d)
 {
@@ -134,11 +132,8 @@ static void set_units(struct ops_resize *p, const int64_t *dims, bool last)
 
 static bool by_eights(const struct ops_resize *p, int64_t channels)
 {
-    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) &&
-                       (p->out_type == SAC_F16 || p->out_type == SAC_F32);
-    bool fits = types && p->w.x_step[1] == 1 && p->w.y_step[1] == 1 && channels % 8 == 0;
-    for (int d = 0; d < 5; d++)
-        fits = fits && (d == 1 || (p->w.x_step[d] % 8 == 0 && p->w.y_step[d] % 8 == 0));
+    bool fits = ops_window_by_eights(&p->w, p->in_type, p->out_type, channels) &&
+                p->w.x_step[1] == 1 && p->w.y_step[1] == 1;
     for (int k = 0; k < p->axes; k++)
         fits = fits && p->axis[k].dim != 1;
     return fits;
@@ -148,9 +143,8 @@ static bool by_eights(const struct ops_resize *p, int64_t channels)
  * thread computes them together. */
 static void set_run(struct ops_resize *p, const int64_t *in, const int64_t *out)
 {
-    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) &&
-                       (p->out_type == SAC_F16 || p->out_type == SAC_F32);
-    int64_t reach = 0;
+    const bool types = ops_is_f16_or_f32(p->in_type) && ops_is_f16_or_f32(p->out_type);
+    int64_t    reach = 0;
     p->x_axis = p->y_axis = -1;
     p->run = types && p->mode == OPS_RESIZE_LINEAR && !p->exclude_outside;
     for (int k = 0; k < p->axes; k++) {
@@ -205,8 +199,7 @@ static sac_result resize_fill(struct sac_kernel_plan *plan, void *params)
     p->vector = by_eights(p, dims[1]);
     if (p->units.count > 0)
         set_run(p, in_dims, dims);
-    for (int i = 1; i < c->in_count; i++)
-        ops_take(plan, i);
+    ops_take_from(plan, 1);
     return SAC_OK;
 }
 
@@ -215,7 +208,5 @@ _Static_assert((int)SAC_RESIZE_NEAREST == OPS_RESIZE_NEAREST &&
                    (int)SAC_RESIZE_CUBIC == OPS_RESIZE_CUBIC,
                "the modes are those of ops/reads.h");
 
-const struct ops_row ops_row_Resize = {resize_layouts, resize_fill, ops_launch_resize,
-                                       sizeof(struct ops_resize), 0};
-const struct ops_row ops_row_Upsample = {resize_layouts, resize_fill, ops_launch_resize,
-                                         sizeof(struct ops_resize), 0};
+OPS_ROW(Resize, resize_layouts, resize_fill, ops_launch_resize, ops_resize)
+OPS_ROW(Upsample, resize_layouts, resize_fill, ops_launch_resize, ops_resize)

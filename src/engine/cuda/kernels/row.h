@@ -21,6 +21,10 @@ struct ops_row {
     size_t      each;  /* and for each input or each output, whichever are more */
 };
 
+/* OPS_ROW(Det, NULL, det_fill, ops_launch_det, ops_det): params is the struct's name. */
+#define OPS_ROW(op, layouts, fill, launch, params) \
+    const struct ops_row ops_row_##op = {layouts, fill, launch, sizeof(struct params), 0};
+
 extern const struct ops_row *const ops_rows[SAC_OP_COUNT];
 /* The provider's kernels, which find the row by the node's operator. */
 struct sac_kernel_offer ops_supports(struct sac_device *dev, const struct sac_kernel_question *q);

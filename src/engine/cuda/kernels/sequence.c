@@ -4,24 +4,6 @@
 
 #include "engine/cuda/kernels/lines.h"
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
-
-static bool plain_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    ops_want_plain(q, offer);
-    return true;
-}
-
-static int in_type(const struct sac_kernel_plan *plan, int i)
-{
-    return sac_op_has(plan->call, i) ? ops_in_type(plan, i) : 0;
-}
-
-static int out_type(const struct sac_kernel_plan *plan, int i)
-{
-    return sac_op_wants(plan->call, i) ? ops_out_type(plan, i) : 0;
-}
 
 static struct ops_heads heads_of(const struct sac_heads *h)
 {
@@ -50,18 +32,18 @@ static sac_result attention_fill(struct sac_kernel_plan *plan, void *params)
     p->causal = a.causal;
     p->mode = a.mode;
     p->flat = c->in[0].rank == 3;
-    p->q_type = in_type(plan, 0);
-    p->k_type = in_type(plan, 1);
-    p->v_type = in_type(plan, 2);
-    p->mask_type = in_type(plan, 3);
-    p->past_key_type = in_type(plan, 4);
-    p->past_value_type = in_type(plan, 5);
+    p->q_type = ops_in_type(plan, 0);
+    p->k_type = ops_in_type(plan, 1);
+    p->v_type = ops_in_type(plan, 2);
+    p->mask_type = ops_in_type(plan, 3);
+    p->past_key_type = ops_in_type(plan, 4);
+    p->past_value_type = ops_in_type(plan, 5);
     p->has_valid = sac_op_has(c, 6);
     p->mask_rank = p->mask_type ? c->in[3].rank : 0;
     for (int d = 0; d < p->mask_rank; d++)
         p->mask_dim[d] = c->in[3].dims[d];
     for (int i = 0; i < 4; i++)
-        p->out_type[i] = out_type(plan, i);
+        p->out_type[i] = ops_out_type(plan, i);
     p->team = p->total <= 512 ? OPS_TEAM_WARP : OPS_TEAM_BLOCK;
     plan->scratch_bytes = (size_t)(a.q.batch * a.q.count * a.q.length * a.total) * sizeof(float);
     return SAC_OK;
@@ -115,18 +97,16 @@ static sac_result recurrent_fill(struct sac_kernel_plan *plan, void *params)
             p->act[d][k].beta = (float)r.act[d][k].beta;
         }
     for (int i = 0; i < SAC_RNN_INPUTS; i++)
-        p->type[i] = in_type(plan, i);
+        p->type[i] = ops_in_type(plan, i);
     for (int i = 0; i < 3; i++)
-        p->out_type[i] = out_type(plan, i);
+        p->out_type[i] = ops_out_type(plan, i);
     p->out_count = p->out_type[0] ? ops_count_out(plan, 0) : 0;
     plan->scratch_bytes = (size_t)(p->directions * p->batch * 4 * p->hidden) * sizeof(float);
     return SAC_OK;
 }
 
-#define ROW(op, fill, launch, params) \
-    const struct ops_row ops_row_##op = {plain_layouts, fill, launch, sizeof(struct params), 0};
-ROW(Attention, attention_fill, ops_launch_attention, ops_attention)
-ROW(RotaryEmbedding, rotary_fill, ops_launch_rotary, ops_rotary)
-ROW(RNN, recurrent_fill, ops_launch_recurrent, ops_recurrent)
-ROW(GRU, recurrent_fill, ops_launch_recurrent, ops_recurrent)
-ROW(LSTM, recurrent_fill, ops_launch_recurrent, ops_recurrent)
+OPS_ROW(Attention, NULL, attention_fill, ops_launch_attention, ops_attention)
+OPS_ROW(RotaryEmbedding, NULL, rotary_fill, ops_launch_rotary, ops_rotary)
+OPS_ROW(RNN, NULL, recurrent_fill, ops_launch_recurrent, ops_recurrent)
+OPS_ROW(GRU, NULL, recurrent_fill, ops_launch_recurrent, ops_recurrent)
+OPS_ROW(LSTM, NULL, recurrent_fill, ops_launch_recurrent, ops_recurrent)

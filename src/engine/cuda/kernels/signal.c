@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of Fourier transforms, determinants and losses. */
+/* The rows of Fourier transforms, determinants and losses. All results are float32: sums and
+ * products of many numbers, logarithms. */
 #include "engine/cuda/kernels/signal.h"
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
-
-/* All results are float32: sums and products of many numbers, logarithms. */
-static bool exact_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    ops_want_plain(q, offer);
-    for (int i = 0; i < q->call->out_count; i++)
-        offer->out_layout[i] = SAC_LAYOUT_PLAIN;
-    return true;
-}
 
 static sac_result dft_fill(struct sac_kernel_plan *plan, void *params)
 {
@@ -33,8 +23,7 @@ static sac_result dft_fill(struct sac_kernel_plan *plan, void *params)
     p->mirrors = d.half && d.inverse;
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
-    ops_take(plan, 1);
-    ops_take(plan, 2);
+    ops_take_from(plan, 1);
     return SAC_OK;
 }
 
@@ -56,7 +45,7 @@ static sac_result stft_fill(struct sac_kernel_plan *plan, void *params)
     p->parts = 2;
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
-    p->window_type = sac_op_has(c, 2) ? ops_in_type(plan, 2) : 0;
+    p->window_type = ops_in_type(plan, 2);
     ops_take(plan, 1);
     ops_take(plan, 3);
     return SAC_OK;
@@ -90,17 +79,15 @@ static sac_result loss_fill(struct sac_kernel_plan *plan, void *params)
     p->ignored = sac_attr_int(c->node, "ignore_index", 0);
     p->in_type = ops_in_type(plan, 0);
     p->target_type = ops_in_type(plan, 1);
-    p->weight_type = sac_op_has(c, 2) ? ops_in_type(plan, 2) : 0;
-    p->out_type = sac_op_wants(c, 0) ? ops_out_type(plan, 0) : 0;
-    p->log_type = sac_op_wants(c, 1) ? ops_out_type(plan, 1) : 0;
+    p->weight_type = ops_in_type(plan, 2);
+    p->out_type = ops_out_type(plan, 0);
+    p->log_type = ops_out_type(plan, 1);
     plan->scratch_bytes = p->reduces ? (size_t)p->count * 2 * sizeof(double) : 0;
     return SAC_OK;
 }
 
-#define ROW(op, fill, launch, params) \
-    const struct ops_row ops_row_##op = {exact_layouts, fill, launch, sizeof(struct params), 0};
-ROW(DFT, dft_fill, ops_launch_dft, ops_dft)
-ROW(STFT, stft_fill, ops_launch_dft, ops_dft)
-ROW(Det, det_fill, ops_launch_det, ops_det)
-ROW(NegativeLogLikelihoodLoss, loss_fill, ops_launch_loss, ops_loss)
-ROW(SoftmaxCrossEntropyLoss, loss_fill, ops_launch_loss, ops_loss)
+OPS_ROW(DFT, ops_exact_layouts, dft_fill, ops_launch_dft, ops_dft)
+OPS_ROW(STFT, ops_exact_layouts, stft_fill, ops_launch_dft, ops_dft)
+OPS_ROW(Det, ops_exact_layouts, det_fill, ops_launch_det, ops_det)
+OPS_ROW(NegativeLogLikelihoodLoss, ops_exact_layouts, loss_fill, ops_launch_loss, ops_loss)
+OPS_ROW(SoftmaxCrossEntropyLoss, ops_exact_layouts, loss_fill, ops_launch_loss, ops_loss)

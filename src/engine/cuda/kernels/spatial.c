@@ -3,8 +3,6 @@
 #include "engine/cuda/kernels/spatial.h"
 
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
 
 /* The image may be in channels last; the positions are in ONNX's order. */
 static bool image_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
@@ -15,30 +13,13 @@ static bool image_layouts(const struct sac_kernel_question *q, struct sac_kernel
         offer->in_layout[i] = ops_with_last(offer->in_layout[i], false);
     offer->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
     ops_halve_output(q, offer, 0, true);
-    return sac_operand_elements(&q->call->out[0]) < INT32_MAX ||
-           ops_refuse(offer, "more than 2^31 numbers");
-}
-
-/* Positions are float32, because they are pixel coordinates. */
-static bool places_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    ops_want_plain(q, offer);
-    ops_halve_output(q, offer, 0, false);
-    return true;
+    return ops_small_enough(q, offer);
 }
 
 static bool plain_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     ops_want_plain(q, offer);
-    return sac_operand_elements(&q->call->out[0]) < INT32_MAX ||
-           ops_refuse(offer, "more than 2^31 numbers");
-}
-
-static bool moved_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
-{
-    ops_want_plain(q, offer);
-    ops_halve_output(q, offer, 0, sac_layout_is_half(offer->in_layout[0]));
-    return true;
+    return ops_small_enough(q, offer);
 }
 
 static sac_result grid_fill(struct sac_kernel_plan *plan, void *params)
@@ -121,8 +102,7 @@ static sac_result col2im_fill(struct sac_kernel_plan *plan, void *params)
     p->count = ops_count_out(plan, 0);
     p->in_type = ops_in_type(plan, 0);
     p->out_type = ops_out_type(plan, 0);
-    ops_take(plan, 1);
-    ops_take(plan, 2);
+    ops_take_from(plan, 1);
     return SAC_OK;
 }
 
@@ -142,7 +122,7 @@ static sac_result deform_fill(struct sac_kernel_plan *plan, void *params)
     p->per_offset = SAC_MAX(p->channels / p->offset_groups, 1);
     p->out_each = (int)SAC_MAX(weights->dims[0] / sac_attr_int(c->node, "group", 1), 1);
     for (int i = 0; i < 5; i++)
-        p->type[i] = sac_op_has(c, i) ? ops_in_type(plan, i) : 0;
+        p->type[i] = ops_in_type(plan, i);
     p->out_type = ops_out_type(plan, 0);
     return SAC_OK;
 }
@@ -162,11 +142,10 @@ static sac_result unpool_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-#define ROW(op, layouts, fill, launch, params) \
-    const struct ops_row ops_row_##op = {layouts, fill, launch, sizeof(struct params), 0};
-ROW(GridSample, image_layouts, grid_fill, ops_launch_grid_sample, ops_grid_sample)
-ROW(AffineGrid, places_layouts, affine_fill, ops_launch_affine, ops_affine)
-ROW(RoiAlign, image_layouts, roi_fill, ops_launch_roi_align, ops_roi_align)
-ROW(Col2Im, plain_layouts, col2im_fill, ops_launch_col2im, ops_col2im)
-ROW(DeformConv, plain_layouts, deform_fill, ops_launch_deform, ops_deform)
-ROW(MaxUnpool, moved_layouts, unpool_fill, ops_launch_unpool, ops_unpool)
+OPS_ROW(GridSample, image_layouts, grid_fill, ops_launch_grid_sample, ops_grid_sample)
+/* Positions are float32, because they are pixel coordinates. */
+OPS_ROW(AffineGrid, ops_exact_layouts, affine_fill, ops_launch_affine, ops_affine)
+OPS_ROW(RoiAlign, image_layouts, roi_fill, ops_launch_roi_align, ops_roi_align)
+OPS_ROW(Col2Im, plain_layouts, col2im_fill, ops_launch_col2im, ops_col2im)
+OPS_ROW(DeformConv, plain_layouts, deform_fill, ops_launch_deform, ops_deform)
+OPS_ROW(MaxUnpool, ops_moved_layouts, unpool_fill, ops_launch_unpool, ops_unpool)

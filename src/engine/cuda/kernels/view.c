@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Index spaces of operands in any layout, simplified before a kernel walks them. */
 #include "engine/cuda/kernels/kernels.h"
-#include "engine/kernel/layout.h"
 
 /* ---- strides of an operand ---- */
 
@@ -73,6 +72,19 @@ int ops_shape_out(struct ops_shape *s, const struct sac_kernel_plan *plan, int i
     int64_t own[SAC_RANK_MAX];
     ops_steps_out(plan, i, own);
     return add_broadcast(s, &plan->call->out[i], own);
+}
+
+void ops_shape_over_in(struct ops_shape *s, const struct sac_kernel_plan *plan)
+{
+    ops_shape_init(s, plan->call->in[0].rank, plan->call->in[0].dims);
+    ops_shape_in(s, plan, 0);
+    ops_shape_out(s, plan, 0);
+}
+
+void ops_shape_over_out(struct ops_shape *s, const struct sac_kernel_plan *plan)
+{
+    ops_shape_init(s, plan->call->out[0].rank, plan->call->out[0].dims);
+    ops_shape_out(s, plan, 0);
 }
 
 /* ---- simplifying ---- */

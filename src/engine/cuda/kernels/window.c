@@ -7,8 +7,6 @@
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/kernels/product.h"
 #include "engine/ops/fused.h"
-#include "engine/kernel/layout.h"
-#include "engine/ops/reads.h"
 
 /* ---- places ---- */
 
@@ -63,10 +61,12 @@ bool ops_window_of(const struct sac_kernel_plan *plan, int x, const struct sac_w
     return ops_count_out(plan, 0) < INT32_MAX;
 }
 
-static bool small_enough(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
+bool ops_window_by_eights(const struct ops_window *w, int in_type, int out_type, int64_t channels)
 {
-    return sac_operand_elements(&q->call->out[0]) < INT32_MAX ||
-           ops_refuse(offer, "more than 2^31 numbers");
+    bool fits = ops_is_f16_or_f32(in_type) && ops_is_f16_or_f32(out_type) && channels % 8 == 0;
+    for (int d = 0; d < 5; d++)
+        fits = fits && (d == 1 || (w->x_step[d] % 8 == 0 && w->y_step[d] % 8 == 0));
+    return fits;
 }
 
 /* ---- pooling ---- */
@@ -80,18 +80,7 @@ static bool pool_layouts(const struct sac_kernel_question *q, struct sac_kernel_
                      q->call->node->op->id == SAC_OP_AveragePool ||
                          sac_layout_is_half(offer->in_layout[0]));
     offer->strided = last && !sac_op_wants(q->call, 1);
-    return small_enough(q, offer);
-}
-
-/* Can eight channels be read at once? */
-static bool by_eights(const struct ops_pool *p)
-{
-    const bool types = (p->in_type == SAC_F16 || p->in_type == SAC_F32) &&
-                       (p->out_type == SAC_F16 || p->out_type == SAC_F32);
-    bool fits = types && p->places.last && p->channels % 8 == 0 && p->kind != OPS_POOL_LP;
-    for (int d = 0; d < 5; d++)
-        fits = fits && (d == 1 || (p->w.x_step[d] % 8 == 0 && p->w.y_step[d] % 8 == 0));
-    return fits;
+    return ops_small_enough(q, offer);
 }
 
 static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
@@ -111,7 +100,8 @@ static sac_result pool_fill(struct sac_kernel_plan *plan, void *params)
     p->out_type = ops_out_type(plan, 0);
     p->places = ops_places_of(&p->w, &c->out[0], sac_layout_is_last(plan->out_layout[0]));
     p->indices = sac_op_wants(c, 1);
-    p->vector = by_eights(p) && !p->indices;
+    p->vector = ops_window_by_eights(&p->w, p->in_type, p->out_type, p->channels) &&
+                p->places.last && p->kind != OPS_POOL_LP && !p->indices;
     if (p->vector) {
         p->units = p->places;
         p->units.c = ops_divisor_of(p->channels / 8);
@@ -135,7 +125,7 @@ static bool conv_layouts(const struct sac_kernel_question *q, struct sac_kernel_
     offer->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
     ops_halve_output(q, offer, 0, true);
     offer->strided = last;
-    return small_enough(q, offer);
+    return ops_small_enough(q, offer);
 }
 
 static sac_result read_window(const struct sac_op_call *c, struct sac_window *w)
@@ -162,7 +152,7 @@ static sac_result conv_fill(struct sac_kernel_plan *plan, void *params)
     p->transposed = c->node->op->id == SAC_OP_ConvTranspose;
     p->exact = c->in[0].dtype == SAC_F64;
     for (int i = 0; i < 4; i++)
-        p->type[i] = sac_op_has(c, i) ? ops_in_type(plan, i) : 0;
+        p->type[i] = ops_in_type(plan, i);
     p->out_type = ops_out_type(plan, 0);
     p->activation = OPS_FN_IDENTITY;
     if (c->node->op->id != SAC_OP_FusedConv)
@@ -185,7 +175,7 @@ static bool integer_layouts(const struct sac_kernel_question *q, struct sac_kern
     const bool last = sac_layout_is_last(offer->in_layout[x]) && ops_can_be_last(&q->call->in[x]);
     offer->in_layout[w] = ops_with_last(offer->in_layout[w], false);
     offer->out_layout[0] = ops_with_last(SAC_LAYOUT_PLAIN, last);
-    return small_enough(q, offer);
+    return ops_small_enough(q, offer);
 }
 
 static sac_result integer_fill(struct sac_kernel_plan *plan, void *params)
@@ -217,21 +207,12 @@ static sac_result integer_fill(struct sac_kernel_plan *plan, void *params)
     return SAC_OK;
 }
 
-#define POOL(op)                                                                   \
-    const struct ops_row ops_row_##op = {pool_layouts, pool_fill, ops_launch_pool, \
-                                         sizeof(struct ops_pool), 0};
-/* clang-format off */
-POOL(MaxPool) POOL(AveragePool) POOL(LpPool) POOL(GlobalLpPool)
-/* clang-format on */
-#define CONV(op)                                                                   \
-    const struct ops_row ops_row_##op = {conv_layouts, conv_fill, ops_launch_conv, \
-                                         sizeof(struct ops_conv), 0};
-    /* clang-format off */
-CONV(Conv) CONV(FusedConv) CONV(ConvTranspose)
-/* clang-format on */
-#define INTEGER(op)                                                                              \
-    const struct ops_row ops_row_##op = {integer_layouts, integer_fill, ops_launch_conv_integer, \
-                                         sizeof(struct ops_conv_integer), 0};
-    /* clang-format off */
-INTEGER(ConvInteger) INTEGER(QLinearConv)
-    /* clang-format on */
+OPS_ROW(MaxPool, pool_layouts, pool_fill, ops_launch_pool, ops_pool)
+OPS_ROW(AveragePool, pool_layouts, pool_fill, ops_launch_pool, ops_pool)
+OPS_ROW(LpPool, pool_layouts, pool_fill, ops_launch_pool, ops_pool)
+OPS_ROW(GlobalLpPool, pool_layouts, pool_fill, ops_launch_pool, ops_pool)
+OPS_ROW(Conv, conv_layouts, conv_fill, ops_launch_conv, ops_conv)
+OPS_ROW(FusedConv, conv_layouts, conv_fill, ops_launch_conv, ops_conv)
+OPS_ROW(ConvTranspose, conv_layouts, conv_fill, ops_launch_conv, ops_conv)
+OPS_ROW(ConvInteger, integer_layouts, integer_fill, ops_launch_conv_integer, ops_conv_integer)
+OPS_ROW(QLinearConv, integer_layouts, integer_fill, ops_launch_conv_integer, ops_conv_integer)
