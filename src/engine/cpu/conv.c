@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prepares a convolution for its inner loops: packs weights and reshapes pointwise convolutions. */
+#include <stdio.h>
+
 #include "engine/cpu/conv.h"
-#include "engine/cpu/cpu.h"
 
 enum {
-    LINE_PIXELS = 84 /* whole tiles of 14, 6 and 12 pixels; with 64 channels in and out a line fills
-                        the L1 data cache */
+    LINE_PIXELS = 84,  /* whole tiles of 14, 6 and 12 pixels; with 64 channels in and out a line
+                          fills the L1 data cache */
+    FLOPS_PER_NS = 100 /* for cutting work into pieces only */
 };
 
 static bool follows(const struct sac_conv_strides *s, int64_t pixels)
@@ -13,7 +15,9 @@ static bool follows(const struct sac_conv_strides *s, int64_t pixels)
     return s->sample == pixels * s->pixel;
 }
 
-void sac_conv_flatten(struct sac_conv *v)
+/* In a pointwise convolution line ends do not matter: treats its map, or the maps of all samples,
+ * as lines of a convenient length. */
+static void flatten(struct sac_conv *v)
 {
     int64_t pixels = v->out_h * v->out_w;
     if (v->kernel_h * v->kernel_w != 1 || v->stride_h * v->stride_w != 1 ||
@@ -60,7 +64,8 @@ static void pack_group(const struct sac_conv *v, const struct sac_conv_weights *
     }
 }
 
-bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w)
+/* Fills block, weights, bias and their strides from the rest of v; false: no memory. */
+static bool pack(struct sac_conv *v, const struct sac_conv_weights *w)
 {
     const int64_t taps = (int64_t)v->kernel_h * v->kernel_w, lanes = sac_simd_lanes();
     const int64_t channels = v->depthwise ? v->groups : v->group_out_c;
@@ -88,8 +93,37 @@ bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w)
     return true;
 }
 
-void sac_conv_unpack(struct sac_conv *v)
+void sac_conv_release(void *state)
 {
-    sac_free(v->weights);
-    sac_free(v->bias);
+    struct sac_conv_state *s = state;
+    if (!s)
+        return;
+    sac_free(s->conv.weights);
+    sac_free(s->conv.bias);
+    sac_free(s);
+}
+
+static void work(const void *state, void *const *in, void *const *out, int64_t first, int64_t end)
+{
+    const struct sac_conv_state *s = state;
+    SAC_SIMD_PICK(sac_conv_rows)
+    (&s->conv, in[0], s->has_residual ? in[3] : NULL, out[0], first, end);
+}
+
+sac_result sac_conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan,
+                            struct sac_conv_state *s, const struct sac_conv_weights *w)
+{
+    struct sac_conv *v = &s->conv;
+    flatten(v);
+    if (!pack(v, w)) {
+        sac_conv_release(s);
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its weights");
+    }
+    const int64_t flops = 2 * sac_operand_elements(&plan->call->out[0]) * v->group_in_c *
+                          v->planes * v->kernel_h * v->kernel_w;
+    sac_units_init(&s->rows, dev, v->n * v->out_h, flops / FLOPS_PER_NS, work);
+    snprintf(plan->implementation, sizeof plan->implementation, "%s %s", sac_simd_name(),
+             v->depthwise ? "depthwise" : "direct");
+    plan->state = s;
+    return SAC_OK;
 }

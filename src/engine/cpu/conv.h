@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/cpu/cpu.h"
 #include "engine/ops/fused.h"
 
 /* Distances in elements. channel is 1 except for a plain input. */
@@ -36,7 +37,7 @@ struct sac_conv {
 
     /* Work is split into rows: row r is sample r / out_h, line r % out_h. A pointwise convolution
      * treats its map as lines of a convenient length; the last may be shorter. */
-    int64_t rows, last_w;
+    int64_t last_w;
 
     int    block;   /* most vectors of output channels in a tile (not depthwise) */
     float *weights; /* packed: [groups][blocks][planes][kernel_h][kernel_w][group_in_c][lanes of the
@@ -52,16 +53,21 @@ struct sac_conv_weights {
     int64_t      out_stride, in_stride;
     const float *bias;
 };
-/* Fills block, weights, bias and their strides from the rest of v; false: no memory. */
-bool sac_conv_pack(struct sac_conv *v, const struct sac_conv_weights *w);
-void sac_conv_unpack(struct sac_conv *v);
-/* In a pointwise convolution line ends do not matter: treats its map, or the maps of all samples,
- * as lines of a convenient length. */
-void sac_conv_flatten(struct sac_conv *v);
-
 /* Rows row0..row1-1, all channels. */
 typedef void     sac_conv_rows_fn(const struct sac_conv *c, const float *in, const float *residual,
                                   float *out, int64_t row0, int64_t row1);
 sac_conv_rows_fn sac_conv_rows_avx2, sac_conv_rows_avx512;
+
+/* The state of a kernel that is a convolution: Conv, and MatMul by constant weights. It runs by
+ * sac_units_run. */
+struct sac_conv_state {
+    struct sac_units rows;
+    struct sac_conv  conv;
+    bool             has_residual; /* input 3 */
+};
+/* The end of its prepare, with the shape in s->conv. Takes s. */
+sac_result sac_conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan,
+                            struct sac_conv_state *s, const struct sac_conv_weights *w);
+void       sac_conv_release(void *state);
 
 #endif

@@ -49,3 +49,31 @@ int sac_pieces(const struct sac_device *dev, int64_t units, int64_t ns)
     int64_t   pieces = SAC_MIN(ns / PIECE_NS, (int64_t)threads * PIECES_A_THREAD);
     return threads == 1 ? 1 : (int)SAC_CLAMP(pieces, 1, units);
 }
+
+struct units_job {
+    const struct sac_units *units;
+    void *const *in, *const *out;
+};
+
+static void units_piece(void *arg, int piece, int worker)
+{
+    const struct units_job *j = arg;
+    const struct sac_units *u = j->units;
+    (void)worker;
+    u->work(u, j->in, j->out, u->count * piece / u->pieces, u->count * (piece + 1) / u->pieces);
+}
+
+void sac_units_init(struct sac_units *u, const struct sac_device *dev, int64_t count, int64_t ns,
+                    sac_units_work *work)
+{
+    *u = (struct sac_units){count, sac_pieces(dev, SAC_MAX(count, 1), ns), work};
+}
+
+sac_result sac_units_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                         void *scratch, struct sac_device_stream *stream)
+{
+    struct units_job job = {state, in, out};
+    (void)scratch, (void)stream;
+    sac_worker_pool_run(dev->workers, job.units->pieces, units_piece, &job);
+    return SAC_OK;
+}

@@ -2,10 +2,10 @@
 /* saccade's own fast CPU kernels: AVX2 and AVX-512, channels last, without any library. Their
  * provider is sac_kernels_cpu; on other CPUs it is empty and the reference rows run.
  *
- * kernel_<name>.c holds an operator's supports, prepare and run, which cuts the work into pieces
- * for the worker pool. The inner loops stand in conv_simd.h and map_simd.h over the vectors of
- * simd.h, compiled once for each CPU level (conv_avx2.c, conv_avx512.c, ...); SAC_SIMD_PICK chooses
- * at run time. Read first: kernel_concat.c, then kernel_conv.c with conv.h.
+ * kernel_<name>.c holds an operator's supports, prepare and run, whose work is cut into pieces for
+ * the worker pool (struct sac_units). The inner loops stand in conv_simd.h and map_simd.h over the
+ * vectors of simd.h, compiled once for each CPU level (conv_avx2.c, conv_avx512.c, ...);
+ * SAC_SIMD_PICK chooses at run time. Read first: kernel_concat.c, then kernel_conv.c with conv.h.
  */
 #ifndef SAC_ENGINE_CPU_CPU_H
 #define SAC_ENGINE_CPU_CPU_H
@@ -81,5 +81,21 @@ struct sac_map sac_map_out(const struct sac_kernel_plan *plan, int output);
 /* The number of pieces for work of `units` equal units that take about `ns` in total: enough to
  * keep all threads busy, but no piece so small that starting it costs more. */
 int sac_pieces(const struct sac_device *dev, int64_t units, int64_t ns);
+
+/* What the state of a kernel begins with whose run is `count` units of work that do not depend on
+ * each other; work does those from first to end - 1. sac_units_run is its run: it cuts them into
+ * pieces for the worker pool. */
+typedef void sac_units_work(const void *state, void *const *in, void *const *out, int64_t first,
+                            int64_t end);
+struct sac_units {
+    int64_t         count;
+    int             pieces;
+    sac_units_work *work;
+};
+/* Units that take about `ns` in total. */
+void sac_units_init(struct sac_units *u, const struct sac_device *dev, int64_t count, int64_t ns,
+                    sac_units_work *work);
+sac_result sac_units_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
+                         void *scratch, struct sac_device_stream *stream);
 
 #endif

@@ -1,27 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv and FusedConv for the planner: which are supported, how weights are packed, how work is
- * split. */
+/* Conv and FusedConv for the planner: which are supported, and their shapes. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "engine/cpu/conv.h"
-#include "engine/cpu/cpu.h"
 #include "engine/ops/window.h"
 
-enum {
-    /* up to this many, a plain input is read in place: a network's first image */
-    PLAIN_CHANNELS = 4,
-    FLOPS_PER_NS = 100 /* for cutting work into pieces only */
-};
-
-struct conv_state {
-    struct sac_conv   conv;
-    sac_conv_rows_fn *rows;
-    sac_device       *dev;
-    bool              has_residual;
-    int               pieces;
-};
+/* Up to this many, a plain input is read in place: a network's first image. */
+enum { PLAIN_CHANNELS = 4 };
 
 static struct sac_kernel_offer conv_supports(struct sac_device                *dev,
                                              const struct sac_kernel_question *q)
@@ -96,24 +81,6 @@ static void read_shape(struct sac_conv *v, const struct sac_kernel_plan *plan,
     }
 }
 
-static sac_result pack(struct sac_conv *v, const struct sac_op_call *c)
-{
-    const int64_t                 taps = (int64_t)v->kernel_h * v->kernel_w;
-    const struct sac_conv_weights w = {c->in[1].data, v->group_in_c * v->planes * taps, taps,
-                                       sac_op_has(c, 2) ? c->in[2].data : NULL};
-    return sac_conv_pack(v, &w) ? SAC_OK
-                                : SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its weights");
-}
-
-static void conv_release(void *state)
-{
-    struct conv_state *s = state;
-    if (!s)
-        return;
-    sac_conv_unpack(&s->conv);
-    sac_free(s);
-}
-
 static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
@@ -121,57 +88,20 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
     sac_result                res = sac_window_read(c, 0, c->in[1].dims + 2, &window);
     if (res != SAC_OK)
         return res;
-    struct conv_state *s = sac_new(struct conv_state);
+    struct sac_conv_state *s = sac_new(struct sac_conv_state);
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
-    s->dev = dev;
-    s->rows = SAC_SIMD_PICK(sac_conv_rows);
+    struct sac_conv *v = &s->conv;
     s->has_residual = sac_op_has(c, 3);
-    read_activation(&s->conv, c->node);
-    read_shape(&s->conv, plan, &window);
-    sac_conv_flatten(&s->conv);
-    s->conv.rows = s->conv.n * s->conv.out_h;
-    res = pack(&s->conv, c);
-    if (res != SAC_OK) {
-        conv_release(s);
-        return res;
-    }
-    const int64_t flops = 2 * sac_operand_elements(&c->out[0]) * s->conv.group_in_c *
-                          s->conv.planes * s->conv.kernel_h * s->conv.kernel_w;
-    s->pieces = sac_pieces(dev, s->conv.rows, flops / FLOPS_PER_NS);
-    snprintf(plan->implementation, sizeof plan->implementation, "%s %s", sac_simd_name(),
-             s->conv.depthwise ? "depthwise" : "direct");
-    plan->state = s;
-    return SAC_OK;
+    read_activation(v, c->node);
+    read_shape(v, plan, &window);
+    const int64_t                 taps = (int64_t)v->kernel_h * v->kernel_w;
+    const struct sac_conv_weights w = {c->in[1].data, v->group_in_c * v->planes * taps, taps,
+                                       sac_op_has(c, 2) ? c->in[2].data : NULL};
+    return sac_conv_prepare(dev, plan, s, &w);
 }
 
-struct conv_job {
-    const struct conv_state *s;
-    const float             *in, *residual;
-    float                   *out;
-};
-
-static void conv_piece(void *arg, int piece, int worker)
-{
-    const struct conv_job   *job = arg;
-    const struct conv_state *s = job->s;
-    (void)worker;
-    s->rows(&s->conv, job->in, job->residual, job->out, s->conv.rows * piece / s->pieces,
-            s->conv.rows * (piece + 1) / s->pieces);
-}
-
-static sac_result conv_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                           void *scratch, struct sac_device_stream *stream)
-{
-    const struct conv_state *s = state;
-    struct conv_job          job = {s, in[0], s->has_residual ? in[3] : NULL, out[0]};
-    (void)scratch;
-    (void)stream;
-    sac_worker_pool_run(dev->workers, s->pieces, conv_piece, &job);
-    return SAC_OK;
-}
-
-const struct sac_kernel sac_cpu_Conv = {SAC_OP_Conv, conv_supports, conv_prepare, conv_run,
-                                        conv_release};
+const struct sac_kernel sac_cpu_Conv = {SAC_OP_Conv, conv_supports, conv_prepare, sac_units_run,
+                                        sac_conv_release};
 const struct sac_kernel sac_cpu_FusedConv = {SAC_OP_FusedConv, conv_supports, conv_prepare,
-                                             conv_run, conv_release};
+                                             sac_units_run, sac_conv_release};

@@ -10,22 +10,15 @@
 enum { CHUNK = 8192 }; /* floats per piece of work: two pieces fit the L1 cache */
 
 struct flat_state {
+    struct sac_units      units;
     int64_t               count;
     struct sac_activation act;
     enum sac_binary       op;
     bool                  swap;           /* the second input is the wide one */
     bool                  constant;       /* pattern is ready; else it is filled in each run */
     int64_t               period, length; /* 0: both inputs are as long */
-    /* pieces start at multiples of this many floats: whole patterns */
-    int64_t unit;
-    int     pieces;
-    float  *pattern;
-};
-
-struct flat_job {
-    const struct flat_state *s;
-    const float             *a, *b;
-    float                   *y;
+    int64_t               unit;           /* floats of a unit: whole patterns */
+    float                *pattern;
 };
 
 static void flat_release(void *state)
@@ -36,18 +29,10 @@ static void flat_release(void *state)
     sac_free(s);
 }
 
-static void cut(const struct flat_state *s, int piece, int64_t *first, int64_t *count)
-{
-    const int64_t units = (s->count + s->unit - 1) / s->unit;
-    const int64_t end = SAC_MIN(units * (piece + 1) / s->pieces * s->unit, s->count);
-    *first = units * piece / s->pieces * s->unit;
-    *count = end - *first;
-}
-
-static void set_pieces(struct flat_state *s, const struct sac_device *dev)
+static void set_units(struct flat_state *s, const struct sac_device *dev, sac_units_work *work)
 {
     s->unit = s->length ? (CHUNK + s->length - 1) / s->length * s->length : CHUNK;
-    s->pieces = sac_pieces(dev, SAC_MAX((s->count + s->unit - 1) / s->unit, 1), s->count / 8);
+    sac_units_init(&s->units, dev, (s->count + s->unit - 1) / s->unit, s->count / 8, work);
 }
 
 /* ---- activations ---- */
@@ -84,6 +69,15 @@ static struct sac_kernel_offer activation_supports(struct sac_device            
     return sac_layout_is_half(q->in_layout[0]) ? sac_kernel_refuse("half precision") : offer;
 }
 
+static void activation_work(const void *state, void *const *in, void *const *out, int64_t first,
+                            int64_t end)
+{
+    const struct flat_state *s = state;
+    const int64_t            from = first * s->unit, to = SAC_MIN(end * s->unit, s->count);
+    SAC_SIMD_PICK(sac_map_activate)
+    (&s->act, (const float *)in[0] + from, (float *)out[0] + from, to - from);
+}
+
 static sac_result activation_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     struct flat_state *s = sac_new(struct flat_state);
@@ -91,33 +85,15 @@ static sac_result activation_prepare(struct sac_device *dev, struct sac_kernel_p
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     read_activation(plan->call, &s->act);
     s->count = sac_operand_elements(&plan->call->out[0]);
-    set_pieces(s, dev);
+    set_units(s, dev, activation_work);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
 }
 
-static void activation_piece(void *arg, int piece, int worker)
-{
-    const struct flat_job *j = arg;
-    int64_t                first, count;
-    (void)worker;
-    cut(j->s, piece, &first, &count);
-    SAC_SIMD_PICK(sac_map_activate)(&j->s->act, j->a + first, j->y + first, count);
-}
-
-static sac_result activation_run(struct sac_device *dev, void *state, void *const *in,
-                                 void *const *out, void *scratch, struct sac_device_stream *stream)
-{
-    struct flat_job job = {state, in[0], NULL, out[0]};
-    (void)scratch, (void)stream;
-    sac_worker_pool_run(dev->workers, job.s->pieces, activation_piece, &job);
-    return SAC_OK;
-}
-
 #define ACTIVATION(op)                                                                            \
     const struct sac_kernel sac_cpu_##op = {SAC_OP_##op, activation_supports, activation_prepare, \
-                                            activation_run, flat_release};
+                                            sac_units_run, flat_release};
 ACTIVATION(Activation)
 ACTIVATION(Relu)
 ACTIVATION(LeakyRelu)
@@ -187,6 +163,17 @@ static enum sac_binary binary_op(const struct sac_kernel_plan *plan, bool swap)
     }
 }
 
+static void binary_work(const void *state, void *const *in, void *const *out, int64_t first,
+                        int64_t end)
+{
+    const struct flat_state *s = state;
+    const int64_t            from = first * s->unit, to = SAC_MIN(end * s->unit, s->count);
+    const float             *a = in[s->swap], *b = in[!s->swap];
+    SAC_SIMD_PICK(sac_map_binary)
+    (s->op, a + from, s->length ? s->pattern : b + from, s->length, (float *)out[0] + from,
+     to - from);
+}
+
 static sac_result binary_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
@@ -209,33 +196,19 @@ static sac_result binary_prepare(struct sac_device *dev, struct sac_kernel_plan 
         if (s->constant)
             sac_pattern_fill(s->pattern, s->length, narrow->data, s->period);
     }
-    set_pieces(s, dev);
+    set_units(s, dev, binary_work);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
-}
-
-static void binary_piece(void *arg, int piece, int worker)
-{
-    const struct flat_job   *j = arg;
-    const struct flat_state *s = j->s;
-    int64_t                  first, count;
-    (void)worker;
-    cut(s, piece, &first, &count);
-    SAC_SIMD_PICK(sac_map_binary)
-    (s->op, j->a + first, s->length ? s->pattern : j->b + first, s->length, j->y + first, count);
 }
 
 static sac_result binary_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
                              void *scratch, struct sac_device_stream *stream)
 {
     struct flat_state *s = state;
-    struct flat_job    job = {s, in[s->swap], in[!s->swap], out[0]};
-    (void)scratch, (void)stream;
     if (s->length && !s->constant)
-        sac_pattern_fill(s->pattern, s->length, job.b, s->period);
-    sac_worker_pool_run(dev->workers, s->pieces, binary_piece, &job);
-    return SAC_OK;
+        sac_pattern_fill(s->pattern, s->length, in[!s->swap], s->period);
+    return sac_units_run(dev, state, in, out, scratch, stream);
 }
 
 #define BINARY(op)                                                                        \

@@ -2,17 +2,8 @@
 /* MatMul and Gemm with a constant second matrix: a pointwise convolution over the rows of the
  * first. */
 #include <math.h>
-#include <stdio.h>
 
 #include "engine/cpu/conv.h"
-#include "engine/cpu/cpu.h"
-
-enum { FLOPS_PER_NS = 100 };
-
-struct product_state {
-    struct sac_conv conv;
-    int             pieces;
-};
 
 /* [rows,K] x [K,N] and the strides of B. */
 struct product {
@@ -68,19 +59,11 @@ static struct sac_kernel_offer product_supports(struct sac_device               
     return offer;
 }
 
-static void product_release(void *state)
-{
-    struct product_state *s = state;
-    if (s)
-        sac_conv_unpack(&s->conv);
-    sac_free(s);
-}
-
 static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
     struct product            p;
-    struct product_state     *s = sac_new(struct product_state);
+    struct sac_conv_state    *s = sac_new(struct sac_conv_state);
     if (!s)
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     (void)(c->node->op->id == SAC_OP_Gemm ? read_gemm(c, &p) : read_matmul(c, &p));
@@ -105,44 +88,10 @@ static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan
                                 .out = {p.rows * p.columns, p.rows * p.columns, p.columns, 1},
                                 .clamp_min = -INFINITY,
                                 .clamp_max = INFINITY};
-    sac_conv_flatten(&s->conv);
-    s->conv.rows = s->conv.out_h;
-    if (!sac_conv_pack(&s->conv, &p.weights)) {
-        product_release(s);
-        return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its weights");
-    }
-    s->pieces = sac_pieces(dev, s->conv.rows, 2 * p.rows * p.depth * p.columns / FLOPS_PER_NS);
-    snprintf(plan->implementation, sizeof plan->implementation, "%s direct", sac_simd_name());
-    plan->state = s;
-    return SAC_OK;
-}
-
-struct product_job {
-    const struct product_state *s;
-    const float                *in;
-    float                      *out;
-};
-
-static void product_piece(void *arg, int piece, int worker)
-{
-    const struct product_job   *j = arg;
-    const struct product_state *s = j->s;
-    (void)worker;
-    SAC_SIMD_PICK(sac_conv_rows)
-    (&s->conv, j->in, NULL, j->out, s->conv.rows * piece / s->pieces,
-     s->conv.rows * (piece + 1) / s->pieces);
-}
-
-static sac_result product_run(struct sac_device *dev, void *state, void *const *in,
-                              void *const *out, void *scratch, struct sac_device_stream *stream)
-{
-    struct product_job job = {state, in[0], out[0]};
-    (void)scratch, (void)stream;
-    sac_worker_pool_run(dev->workers, job.s->pieces, product_piece, &job);
-    return SAC_OK;
+    return sac_conv_prepare(dev, plan, s, &p.weights);
 }
 
 const struct sac_kernel sac_cpu_MatMul = {SAC_OP_MatMul, product_supports, product_prepare,
-                                          product_run, product_release};
-const struct sac_kernel sac_cpu_Gemm = {SAC_OP_Gemm, product_supports, product_prepare, product_run,
-                                        product_release};
+                                          sac_units_run, sac_conv_release};
+const struct sac_kernel sac_cpu_Gemm = {SAC_OP_Gemm, product_supports, product_prepare,
+                                        sac_units_run, sac_conv_release};

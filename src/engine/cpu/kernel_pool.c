@@ -11,15 +11,8 @@
 /* ---- windows ---- */
 
 struct pool_state {
+    struct sac_units       rows;
     struct sac_window_pool pool;
-    int64_t                rows;
-    int                    pieces;
-};
-
-struct pool_job {
-    const struct pool_state *s;
-    const float             *x;
-    float                   *y;
 };
 
 static struct sac_kernel_offer pool_supports(struct sac_device                *dev,
@@ -35,6 +28,13 @@ static struct sac_kernel_offer pool_supports(struct sac_device                *d
     offer.in_layout[0] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     offer.strided = true;
     return offer;
+}
+
+static void pool_rows(const void *state, void *const *in, void *const *out, int64_t first,
+                      int64_t end)
+{
+    const struct pool_state *s = state;
+    SAC_SIMD_PICK(sac_map_pool)(&s->pool, in[0], out[0], first, end);
 }
 
 static sac_result pool_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -72,36 +72,17 @@ static sac_result pool_prepare(struct sac_device *dev, struct sac_kernel_plan *p
                                  .pad_left = (int)w.pad_begin[2],
                                  .pad_bottom = (int)w.pad_end[1],
                                  .pad_right = (int)w.pad_end[2]};
-    s->rows = out.n * out.h;
-    s->pieces = sac_pieces(dev, SAC_MAX(s->rows, 1),
-                           sac_operand_elements(&c->out[0]) * w.kernel[1] * w.kernel[2] / 16);
+    sac_units_init(&s->rows, dev, out.n * out.h,
+                   sac_operand_elements(&c->out[0]) * w.kernel[1] * w.kernel[2] / 16, pool_rows);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
 }
 
-static void pool_piece(void *arg, int piece, int worker)
-{
-    const struct pool_job   *j = arg;
-    const struct pool_state *s = j->s;
-    (void)worker;
-    SAC_SIMD_PICK(sac_map_pool)
-    (&s->pool, j->x, j->y, s->rows * piece / s->pieces, s->rows * (piece + 1) / s->pieces);
-}
-
-static sac_result pool_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                           void *scratch, struct sac_device_stream *stream)
-{
-    struct pool_job job = {state, in[0], out[0]};
-    (void)scratch, (void)stream;
-    sac_worker_pool_run(dev->workers, job.s->pieces, pool_piece, &job);
-    return SAC_OK;
-}
-
-const struct sac_kernel sac_cpu_MaxPool = {SAC_OP_MaxPool, pool_supports, pool_prepare, pool_run,
-                                           sac_free};
+const struct sac_kernel sac_cpu_MaxPool = {SAC_OP_MaxPool, pool_supports, pool_prepare,
+                                           sac_units_run, sac_free};
 const struct sac_kernel sac_cpu_AveragePool = {SAC_OP_AveragePool, pool_supports, pool_prepare,
-                                               pool_run, sac_free};
+                                               sac_units_run, sac_free};
 
 /* ---- means per channel ---- */
 
@@ -137,16 +118,19 @@ static struct sac_kernel_offer means_supports(struct sac_device                *
 }
 
 struct means_state {
-    struct sac_map in;
-    int64_t        out_sample;
-    int            pieces;
+    struct sac_units samples;
+    struct sac_map   in;
 };
 
-struct means_job {
-    const struct means_state *s;
-    const float              *x;
-    float                    *y;
-};
+static void means_samples(const void *state, void *const *in, void *const *out, int64_t first,
+                          int64_t end)
+{
+    const struct means_state *s = state;
+    for (int64_t n = first; n < end; n++)
+        SAC_SIMD_PICK(sac_map_means)
+    ((const float *)in[0] + n * s->in.sample, s->in.h * s->in.w, s->in.pixel, s->in.c,
+     (float *)out[0] + n * s->in.c);
+}
 
 static sac_result means_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
@@ -154,33 +138,14 @@ static sac_result means_prepare(struct sac_device *dev, struct sac_kernel_plan *
     if (!s)
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     s->in = sac_map_in(plan, 0);
-    s->out_sample = s->in.c;
-    s->pieces = sac_pieces(dev, s->in.n, s->in.n * s->in.c * s->in.h * s->in.w / 16);
+    sac_units_init(&s->samples, dev, s->in.n, s->in.n * s->in.c * s->in.h * s->in.w / 16,
+                   means_samples);
     snprintf(plan->implementation, sizeof plan->implementation, "%s", sac_simd_name());
     plan->state = s;
     return SAC_OK;
 }
 
-static void means_piece(void *arg, int piece, int worker)
-{
-    const struct means_job   *j = arg;
-    const struct means_state *s = j->s;
-    (void)worker;
-    for (int64_t n = s->in.n * piece / s->pieces; n < s->in.n * (piece + 1) / s->pieces; n++)
-        SAC_SIMD_PICK(sac_map_means)
-    (j->x + n * s->in.sample, s->in.h * s->in.w, s->in.pixel, s->in.c, j->y + n * s->out_sample);
-}
-
-static sac_result means_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                            void *scratch, struct sac_device_stream *stream)
-{
-    struct means_job job = {state, in[0], out[0]};
-    (void)scratch, (void)stream;
-    sac_worker_pool_run(dev->workers, job.s->pieces, means_piece, &job);
-    return SAC_OK;
-}
-
 const struct sac_kernel sac_cpu_GlobalAveragePool = {SAC_OP_GlobalAveragePool, means_supports,
-                                                     means_prepare, means_run, sac_free};
+                                                     means_prepare, sac_units_run, sac_free};
 const struct sac_kernel sac_cpu_ReduceMean = {SAC_OP_ReduceMean, means_supports, means_prepare,
-                                              means_run, sac_free};
+                                              sac_units_run, sac_free};

@@ -17,10 +17,10 @@ struct source {
 };
 
 struct resize_state {
-    struct sac_map in, out;
-    struct source *rows, *columns;
-    bool           linear;
-    int            pieces;
+    struct sac_units lines; /* of all samples */
+    struct sac_map   in, out;
+    struct source   *rows, *columns;
+    bool             linear;
 };
 
 static struct sac_kernel_offer resize_supports(struct sac_device                *dev,
@@ -99,6 +99,34 @@ static sac_result trace_both(struct resize_state *s, const struct sac_op_call *c
     return res;
 }
 
+static void resize_row(const struct resize_state *s, const float *x, float *y,
+                       const struct source *row)
+{
+    const int64_t line = s->in.w * s->in.pixel;
+    const float  *upper = x + row->at * line, *lower = x + row->next * line;
+    for (int64_t i = 0; i < s->out.w; i++) {
+        const struct source *c = &s->columns[i];
+        const int64_t        a = c->at * s->in.pixel, b = c->next * s->in.pixel;
+        if (s->linear)
+            SAC_SIMD_PICK(sac_map_lerp)
+        (upper + a, upper + b, lower + a, lower + b, c->weight, row->weight, y + i * s->out.pixel,
+         s->in.c);
+        else memcpy(y + i * s->out.pixel, upper + a, (size_t)s->in.c * sizeof *y);
+    }
+}
+
+static void resize_lines(const void *state, void *const *in, void *const *out, int64_t first,
+                         int64_t end)
+{
+    const struct resize_state *s = state;
+    for (int64_t r = first; r < end; r++) {
+        const int64_t n = r / s->out.h, row = r % s->out.h;
+        resize_row(s, (const float *)in[0] + n * s->in.sample,
+                   (float *)out[0] + n * s->out.sample + row * s->out.w * s->out.pixel,
+                   &s->rows[row]);
+    }
+}
+
 static sac_result resize_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
@@ -116,58 +144,15 @@ static sac_result resize_prepare(struct sac_device *dev, struct sac_kernel_plan 
         s->linear |= s->rows[i].weight != 0;
     for (int64_t i = 0; i < s->out.w; i++)
         s->linear |= s->columns[i].weight != 0;
-    s->pieces = sac_pieces(dev, s->out.n * s->out.h, sac_operand_elements(&c->out[0]) / 8);
+    sac_units_init(&s->lines, dev, s->out.n * s->out.h, sac_operand_elements(&c->out[0]) / 8,
+                   resize_lines);
     snprintf(plan->implementation, sizeof plan->implementation, "%s %s",
              s->linear ? sac_simd_name() : "copy", s->linear ? "linear" : "nearest");
     plan->state = s;
     return SAC_OK;
 }
 
-struct resize_job {
-    const struct resize_state *s;
-    const float               *x;
-    float                     *y;
-};
-
-static void resize_row(const struct resize_state *s, const float *x, float *y,
-                       const struct source *row)
-{
-    const int64_t line = s->in.w * s->in.pixel;
-    const float  *upper = x + row->at * line, *lower = x + row->next * line;
-    for (int64_t i = 0; i < s->out.w; i++) {
-        const struct source *c = &s->columns[i];
-        const int64_t        a = c->at * s->in.pixel, b = c->next * s->in.pixel;
-        if (s->linear)
-            SAC_SIMD_PICK(sac_map_lerp)
-        (upper + a, upper + b, lower + a, lower + b, c->weight, row->weight, y + i * s->out.pixel,
-         s->in.c);
-        else memcpy(y + i * s->out.pixel, upper + a, (size_t)s->in.c * sizeof *y);
-    }
-}
-
-static void resize_piece(void *arg, int piece, int worker)
-{
-    const struct resize_job   *j = arg;
-    const struct resize_state *s = j->s;
-    const int64_t              all = s->out.n * s->out.h;
-    (void)worker;
-    for (int64_t r = all * piece / s->pieces; r < all * (piece + 1) / s->pieces; r++) {
-        const int64_t n = r / s->out.h, row = r % s->out.h;
-        resize_row(s, j->x + n * s->in.sample,
-                   j->y + n * s->out.sample + row * s->out.w * s->out.pixel, &s->rows[row]);
-    }
-}
-
-static sac_result resize_run(struct sac_device *dev, void *state, void *const *in, void *const *out,
-                             void *scratch, struct sac_device_stream *stream)
-{
-    struct resize_job job = {state, in[0], out[0]};
-    (void)scratch, (void)stream;
-    sac_worker_pool_run(dev->workers, job.s->pieces, resize_piece, &job);
-    return SAC_OK;
-}
-
 const struct sac_kernel sac_cpu_Resize = {SAC_OP_Resize, resize_supports, resize_prepare,
-                                          resize_run, resize_release};
+                                          sac_units_run, resize_release};
 const struct sac_kernel sac_cpu_Upsample = {SAC_OP_Upsample, resize_supports, resize_prepare,
-                                            resize_run, resize_release};
+                                            sac_units_run, resize_release};
