@@ -41,7 +41,7 @@ enum sac_contract_source {
     SAC_FROM_HEAD = 0, /* the head's default */
     SAC_FROM_METADATA, /* the file's metadata_props */
     SAC_FROM_YAML,     /* M.yaml beside M.onnx */
-    SAC_FROM_USER      /* --preprocess */
+    SAC_FROM_USER      /* `--preprocess` */
 };
 /* How pixels become the input of a model, and where each value came from. */
 struct sac_model_contract {
@@ -53,8 +53,8 @@ struct sac_model_contract {
     uint64_t reserved[8]; /* 0 */
 };
 /* Fill the contract of a model: metadata, then M.yaml, then the defaults already in *io (from the
- * head); user is --preprocess text ("bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416")
- * or NULL. The keys are in docs/models.md.
+ * head); user is a text as for `--preprocess`, or NULL:
+ * "bgr,mean=0,scale=1,letterbox=topleft,fill=114,size=416x416". The keys are in docs/models.md.
  * Errors   SAC_ERR_ARG (user), SAC_ERR_FORMAT (metadata, M.yaml), SAC_ERR_MEMORY; finish *io all
  *          the same. */
 SAC_API sac_result sac_model_contract_read(const sac_model *model, const char *user,
@@ -111,8 +111,10 @@ SAC_API int sac_detector_kept_classes(const sac_detector *det);
 /* These classes as text: "person (1 of 80)", "all 80", "all" where the model names none. */
 SAC_API void sac_detector_describe_classes(const sac_detector *det, char *out, size_t size);
 /* 1 when all its boxes are of the class of that name. */
-SAC_API int         sac_detector_keeps_only(const sac_detector *det, const char *name);
+SAC_API int sac_detector_keeps_only(const sac_detector *det, const char *name);
+/* The head that reads its outputs: "yolox". */
 SAC_API const char *sac_detector_head_name(const sac_detector *det);
+/* How frames become its model's input, and its class names. */
 SAC_API const struct sac_model_contract *sac_detector_contract(const sac_detector *det);
 /* Borrowed, to inspect; only the detector may run it. */
 SAC_API sac_model *sac_detector_model(const sac_detector *det);
@@ -147,9 +149,12 @@ SAC_API int        sac_embedder_dim(const sac_embedder *emb); /* numbers in a ro
  * Errors   SAC_ERR_ARG for a frame of another device; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_embedder_run(sac_embedder *emb, const sac_frame *frame,
                                     const struct sac_detection *boxes, size_t n, float *out);
-SAC_API void       sac_embedder_get_times(const sac_embedder *emb, struct sac_run_times *out);
+/* As sac_detector_get_times. */
+SAC_API void sac_embedder_get_times(const sac_embedder *emb, struct sac_run_times *out);
+/* How crops become its model's input; borrowed. */
 SAC_API const struct sac_model_contract *sac_embedder_contract(const sac_embedder *emb);
-SAC_API sac_model                       *sac_embedder_model(const sac_embedder *emb); /* the same */
+/* Borrowed, to inspect; only the embedder may run it. */
+SAC_API sac_model *sac_embedder_model(const sac_embedder *emb);
 
 /* ---- head plug-ins ---- */
 

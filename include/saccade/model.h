@@ -10,8 +10,7 @@
  *     sac_model_unref(&model);
  *
  * Models are untrusted input: a damaged or inconsistent file gives SAC_ERR_FORMAT with a sentence.
- * The
- * file is mapped, not copied: replace it by renaming, and do not write into it while a model is
+ * The file is mapped, not copied: replace it by renaming, and do not write into it while a model is
  * loaded.
  */
 #ifndef SACCADE_MODEL_H
@@ -72,8 +71,8 @@ struct sac_model_port {
  * Threads  any; models are independent of each other.
  * Errors   SAC_ERR_IO; SAC_ERR_FORMAT for a file that is not a model or contradicts itself;
  *          SAC_ERR_UNSUPPORTED names the first layer that no operator covers; SAC_ERR_LIMIT,
- *          SAC_ERR_MEMORY. With open dims, a layer that fits no shape is only
- *          found by sac_model_run. */
+ *          SAC_ERR_MEMORY. With open dims, a layer that fits no shape is only found by
+ *          sac_model_run. */
 SAC_API sac_result sac_model_load(sac_device *dev, const char *path,
                                   const struct sac_model_params *params, sac_model **out);
 /* The same from memory, without external data; bytes must stay valid until the model is freed. name
@@ -108,8 +107,9 @@ SAC_API int sac_model_batches(sac_model *model);
  *          whose outputs cannot be stacked; SAC_ERR_LIMIT, SAC_ERR_MEMORY. */
 SAC_API sac_result sac_model_run(sac_model *model, sac_tensor *const *in, sac_tensor **out);
 
-/* One of the file's metadata_props, or NULL; it and the path belong to the model. */
+/* One of the file's metadata_props, or NULL. It belongs to the model. */
 SAC_API const char *sac_model_metadata(const sac_model *model, const char *key);
+/* The file that was loaded, or the name given to sac_model_load_memory. It belongs to the model. */
 SAC_API const char *sac_model_path(const sac_model *model);
 /* The path of the i-th file that the model was read from: 0 is the model itself, files with
  * external weights follow. NULL past the last one, and for a model from memory. */

@@ -142,12 +142,15 @@ SAC_API sac_result sac_source_open(sac_device *dev, const char *url,
                                    const struct sac_source_params *params, sac_source **out);
 /* 1 when the file's extension is that of a picture, or of a video, that a source reads. The file
  * itself is not opened. Any thread. */
-SAC_API int  sac_name_is_picture(const char *path);
-SAC_API int  sac_name_is_video(const char *path);
+SAC_API int sac_name_is_picture(const char *path);
+SAC_API int sac_name_is_video(const char *path);
+/* Stops decoding and frees the source. */
 SAC_API void sac_source_close(sac_source **src);
+/* What is known of the input so far, and how it is decoded. */
 SAC_API void sac_source_describe(const sac_source *src, struct sac_source_info *out);
 /* Fill up to max infos, in the container's order; returns how many streams there are. */
-SAC_API int  sac_source_streams(const sac_source *src, struct sac_stream_info *out, int max);
+SAC_API int sac_source_streams(const sac_source *src, struct sac_stream_info *out, int max);
+/* The counts so far. */
 SAC_API void sac_source_get_stats(sac_source *src, struct sac_source_stats *out);
 
 /* Wait for the next frame; the caller owns the reference. Damaged data is skipped and counted, and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Named timers: how long the stages take. A begin/end pair costs under 10 microseconds when on, a
- * predicted branch when off. */
+/* Named timers: how long the stages take. A begin/end pair costs well under a microsecond when on,
+ * a predicted branch when off. */
 #ifndef SACCADE_TIMER_H
 #define SACCADE_TIMER_H
 

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tracking: detections of one stream in, identities over time out. */
+/* Tracking: detections of one stream in, identities over time out.
+ *
+ *     sac_tracker          *trk = NULL;
+ *     struct sac_track_view view;
+ *     sac_result            res = sac_tracker_create(ctx, NULL, &trk);
+ *     ...                                    // for each frame, with the boxes of head.h:
+ *     res = sac_tracker_update(trk, found.items, found.count, NULL, frame, frame->pts_us, &view);
+ *     ...                                    // view.tracks[0..view.count), each with its id
+ *     sac_tracker_destroy(&trk);
+ *
+ * A track is tentative until it has been seen for confirm_s, then confirmed. While no detection
+ * matches it, it is lost: it is found again, or dropped after lost_max_s. A pipeline or a session
+ * (saccade/pipeline.h) has its trackers itself. */
 #ifndef SACCADE_TRACK_H
 #define SACCADE_TRACK_H
 
