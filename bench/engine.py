@@ -19,30 +19,14 @@ import numpy as np
 
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")  # as the program does; before libgomp is loaded
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests"))
+from structs import structure  # noqa: E402
+
 F32 = 1
-RANK_MAX = 8
-
-
-class Desc(ctypes.Structure):
-    _fields_ = [("dtype", ctypes.c_int), ("rank", ctypes.c_int), ("shape", ctypes.c_int64 * RANK_MAX)]
-
-
-class DeviceParams(ctypes.Structure):
-    _fields_ = [("threads", ctypes.c_int), ("memory_limit_bytes", ctypes.c_uint64),
-                ("leak_age_s", ctypes.c_int), ("zero_copy_strict", ctypes.c_int)]
-
-
-class ModelParams(ctypes.Structure):
-    _fields_ = [("optimise", ctypes.c_int), ("reference", ctypes.c_int), ("free_batch", ctypes.c_int),
-                ("memory_limit_bytes", ctypes.c_uint64)]
-
-
+Desc, DeviceParams = structure("sac_tensor_desc"), structure("sac_device_params")
+ModelParams, ContextParams = structure("sac_model_params"), structure("sac_context_params")
 LINE_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)
 LOG_FN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
-
-
-class ContextParams(ctypes.Structure):
-    _fields_ = [("log_fn", LOG_FN), ("log_user", ctypes.c_void_p), ("log_level", ctypes.c_int)]
 
 
 class Saccade:
@@ -54,11 +38,13 @@ class Saccade:
         self.lib.sac_tensor_describe.restype = ctypes.POINTER(Desc)
         self.log = LOG_FN(lambda user, level, line: print("   ", line.decode(), file=sys.stderr))
         self.ctx, self.dev, self.model = (ctypes.c_void_p() for _ in range(3))
-        params = ContextParams(self.log, None, log_level)
+        self.lib.sac_model_params_default.restype = ModelParams
+        params = ContextParams(log_fn=ctypes.cast(self.log, ctypes.c_void_p), log_level=log_level)
         self.lib.sac_context_create(ctypes.byref(params), ctypes.byref(self.ctx))
-        self.check(self.lib.sac_device_open(self.ctx, b"cpu", ctypes.byref(DeviceParams(threads)),
+        self.check(self.lib.sac_device_open(self.ctx, b"cpu", ctypes.byref(DeviceParams(threads=threads)),
                                             ctypes.byref(self.dev)))
-        model_params = ModelParams(int(optimise), int(reference), 1, 0)
+        model_params = self.lib.sac_model_params_default()
+        model_params.optimise, model_params.reference = optimise, reference
         begun = time.perf_counter()
         self.check(self.lib.sac_model_load(self.dev, os.fsencode(path), ctypes.byref(model_params),
                                            ctypes.byref(self.model)))
@@ -71,7 +57,8 @@ class Saccade:
             raise RuntimeError(why.value.decode())
 
     def run(self, array, read=True):
-        desc = Desc(F32, array.ndim, (ctypes.c_int64 * RANK_MAX)(*array.shape))
+        desc = Desc(F32, array.ndim)
+        desc.shape[:array.ndim] = array.shape
         tensor = ctypes.c_void_p()
         outputs = (ctypes.c_void_p * self.lib.sac_model_output_count(self.model))()
         self.check(self.lib.sac_tensor_wrap(self.dev, ctypes.byref(desc),

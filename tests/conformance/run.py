@@ -22,8 +22,12 @@ import warnings
 
 import numpy as np
 
-PASS_LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pass.txt")
-RANK_MAX = 8
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(FOLDER))
+from structs import structure  # noqa: E402
+
+PASS_LIST = os.path.join(FOLDER, "pass.txt")
+Desc, Params = structure("sac_tensor_desc"), structure("sac_model_params")
 # enum sac_dtype in order; bfloat16 is ml_dtypes', which onnx brings along.
 DTYPES = [None, "float32", "float16", "float64", "bfloat16", "int8", "uint8", "int16", "uint16",
           "int32", "uint32", "int64", "uint64", "bool"]
@@ -31,15 +35,6 @@ DTYPES = [None, "float32", "float16", "float64", "bfloat16", "int8", "uint8", "i
 
 class Unsupported(Exception):
     """The engine says that it does not have something; the case is not counted as wrong."""
-
-
-class Desc(C.Structure):
-    _fields_ = [("dtype", C.c_int), ("rank", C.c_int), ("shape", C.c_int64 * RANK_MAX)]
-
-
-class Params(C.Structure):
-    _fields_ = [("optimise", C.c_int), ("reference", C.c_int), ("free_batch", C.c_int),
-                ("memory_limit_bytes", C.c_uint64), ("precision", C.c_int), ("tune", C.c_int)]
 
 
 class Engine:
