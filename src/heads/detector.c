@@ -116,16 +116,6 @@ static sac_result check_params(sac_context *ctx, const struct sac_detector_param
     return SAC_OK;
 }
 
-sac_result sac_detector_refuse_shapes(const struct sac_detector    *det,
-                                      const struct sac_head_tensor *t, int count)
-{
-    char shapes[512];
-    sac_head_shapes_text(t, count, shapes, sizeof shapes);
-    return SAC_FAIL(det->dev->ctx, SAC_ERR_FORMAT,
-                    "%s: head '%s' wants %s; the outputs of one picture are %s",
-                    sac_model_path(det->model), det->head->name, det->head->wants, shapes);
-}
-
 /* The outputs' shapes as they will be: sizes that the file leaves open are the contract's now. */
 static sac_result probe_outputs(struct sac_detector *det, struct sac_head_view *view)
 {

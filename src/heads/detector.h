@@ -91,11 +91,10 @@ struct sac_detector {
 /* detector_classes.c: list as params.classes. */
 sac_result sac_detector_choose_classes(struct sac_detector *det, const char *list);
 
-/* detector.c: the sentence for outputs that are not the head's. */
+/* detector_boxes.c: from the outputs of a run to boxes. */
+/* The sentence for outputs that are not the head's. */
 sac_result sac_detector_refuse_shapes(const struct sac_detector    *det,
                                       const struct sac_head_tensor *t, int count);
-
-/* detector_boxes.c: from the outputs of a run to boxes. */
 /* What can be known before a run. */
 sac_result sac_detector_boxes_open(struct sac_detector *det);
 /* Fill in what the bucket's latest run shows. */

@@ -12,6 +12,16 @@ enum {
 
 /* ---- what the outputs look like ---- */
 
+sac_result sac_detector_refuse_shapes(const struct sac_detector    *det,
+                                      const struct sac_head_tensor *t, int count)
+{
+    char shapes[512];
+    sac_head_shapes_text(t, count, shapes, sizeof shapes);
+    return SAC_FAIL(det->dev->ctx, SAC_ERR_FORMAT,
+                    "%s: head '%s' wants %s; the outputs of one picture are %s",
+                    sac_model_path(det->model), det->head->name, det->head->wants, shapes);
+}
+
 sac_result sac_detector_boxes_open(struct sac_detector *det)
 {
     struct sac_detect_spec *s = &det->spec;

@@ -89,21 +89,20 @@ const struct sac_head *sac_head_find(const char *name);               /* NULL: n
 const struct sac_head *sac_head_of(const struct sac_head_view *view); /* NULL: not recognised */
 /* "yolox, yolov5, ...": those that give boxes. */
 void sac_head_names(char *out, size_t size);
-/* The outputs as a head sees them, one image's, without numbers: open dims are SAC_DIM_UNKNOWN.
- * Returns how many; out has room for SAC_HEAD_OUTPUTS_MAX. */
-int sac_head_view_tensors(const struct sac_head_view *view, struct sac_head_tensor *out);
 /* Why no head knows the outputs, for people: what they are, and what would do. */
 void sac_head_why_not(const struct sac_head_view *view, char *out, size_t size);
-/* Errors   SAC_ERR_UNSUPPORTED for a model without a picture among its inputs, with inputs that
- * cannot be filled, or with too many outputs. */
-sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, struct sac_head_view *view);
 /* Size (640 where the file leaves it open), layout and dtype of the input, then the head's
  * defaults. */
 sac_result sac_head_preprocess(sac_context *ctx, const struct sac_head *head,
                                const struct sac_head_view *view, struct sac_preprocess *pre);
 
-/* ImageNet's mean and deviation, of channels in that order. */
-void sac_head_normalise(struct sac_preprocess *pre, enum sac_channel_order order);
+/* view.c */
+/* Errors   SAC_ERR_UNSUPPORTED for a model without a picture among its inputs, with inputs that
+ * cannot be filled, or with too many outputs. */
+sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, struct sac_head_view *view);
+/* The outputs as a head sees them, one image's, without numbers: open dims are SAC_DIM_UNKNOWN.
+ * Returns how many; out has room for SAC_HEAD_OUTPUTS_MAX. */
+int sac_head_view_tensors(const struct sac_head_view *view, struct sac_head_tensor *out);
 
 /* plugin.c: a head from a shared object, with its handle. */
 struct sac_head_library {
@@ -128,7 +127,10 @@ struct sac_grid {
 /* Strides 8, 16, 32 (levels = 3) or 8 to 64 (4); partial cells count. */
 struct sac_grid sac_grid_of(int width, int height, int levels);
 
-/* layout.c: the numbers of cells in tensor number `index` of a head's input. */
+/* layout.c */
+/* ImageNet's mean and deviation, of channels in that order. */
+void sac_head_normalise(struct sac_preprocess *pre, enum sac_channel_order order);
+/* The numbers of cells in tensor number `index` of a head's input. */
 struct sac_detect_field sac_head_field(const struct sac_head_input *in, int index, int64_t first,
                                        int64_t cell, int64_t number);
 /* How many rows of `columns` numbers the tensor has, however many dimensions stand before them: a

@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the heads share when they say where a device finds their numbers. */
+/* What the heads share: how most training normalises pixels, and where a device finds their
+ * numbers. */
 #include "vision/detect.h"
 #include "heads/heads.h"
+
+void sac_head_normalise(struct sac_preprocess *pre, enum sac_channel_order order)
+{
+    static const float mean[3] = {123.675f, 116.28f, 103.53f},
+                       deviation[3] = {58.395f, 57.12f, 57.375f};
+    pre->order = order;
+    for (int c = 0; c < 3; c++) {
+        const int from = order == SAC_ORDER_BGR ? 2 - c : c;
+        pre->mean[c] = mean[from];
+        pre->scale[c] = 1 / deviation[from];
+    }
+}
 
 struct sac_detect_field sac_head_field(const struct sac_head_input *in, int index, int64_t first,
                                        int64_t cell, int64_t number)
