@@ -125,9 +125,18 @@ void sac_job_stop(struct sac_job *job);
 /* Stops the job and frees it. Accepts a job in any state. */
 void sac_job_destroy(struct sac_job **job);
 
+/* items.c */
 /* An empty item, a recycled one if there is one; NULL: no memory. Any thread. */
 struct sac_item *sac_job_item(struct sac_job *job);
 void             sac_job_recycle(struct sac_job *job, struct sac_item *item);
+void             sac_job_free_items(struct sac_job *job); /* the recycled ones */
+/* Set the item's status and sentence from the fault that this thread just met. */
+void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res);
+/* After a call that ran out of memory, before the first frame. true: a stream was dropped, try
+ * again. */
+bool sac_job_make_way(struct sac_job *job, sac_result res);
+
+/* job.c */
 /* Takes the item, waits for room. On failure the item is recycled. Any thread. */
 sac_result sac_job_push_wait(struct sac_job *job, struct sac_item *item);
 /* As sac_queue_pop_wait on the last queue. */
@@ -140,12 +149,6 @@ void sac_job_discard(struct sac_job *job);
 
 /* The name of a class, or NULL where the model has none. Any thread, once started. */
 const char *sac_job_class_name(const struct sac_job *job, int class_id);
-
-/* After a call that ran out of memory, before the first frame. true: a stream was dropped, try
- * again. */
-bool sac_job_make_way(struct sac_job *job, sac_result res);
-/* Set the item's status and sentence from the fault that this thread just met. */
-void sac_job_fail_item(struct sac_job *job, struct sac_item *item, sac_result res);
 
 /* A stream will bring frames of this size (0: without pixels): the task takes the memory that it
  * needs. The end of a stream that brought none. */

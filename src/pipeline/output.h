@@ -3,6 +3,7 @@
  * writes them all. A file has a temporary name until it is whole.
  *
  *   outputs.c    the rows
+ *   clip.c       boxes as they are written
  *   crops.c      the best view of each object
  *   video.c      the annotated video
  *   jsonl.c      JSON lines: a header, then one object a frame (docs/tracks.schema.json)

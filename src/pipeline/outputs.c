@@ -25,18 +25,3 @@ const char **sac_output_path_of_stream(struct sac_stream_params *params, int row
 {
     return (const char **)((char *)params + sac_output_rows[row].in_stream);
 }
-
-bool sac_output_clip(const struct sac_output_setup *setup, const struct sac_item *item,
-                     const struct sac_track *track, struct sac_track *out)
-{
-    const float width = (float)(item->frame ? item->frame->width : setup->width);
-    const float height = (float)(item->frame ? item->frame->height : setup->height);
-    *out = *track;
-    if (!setup->params->clip_boxes || width <= 0 || height <= 0)
-        return true;
-    out->x0 = SAC_CLAMP(track->x0, 0, width);
-    out->y0 = SAC_CLAMP(track->y0, 0, height);
-    out->x1 = SAC_CLAMP(track->x1, 0, width);
-    out->y1 = SAC_CLAMP(track->y1, 0, height);
-    return out->x0 < out->x1 && out->y0 < out->y1;
-}
