@@ -125,13 +125,10 @@ int piece(const struct ops_copy &p, const struct ops_ports *ports, void *stream)
     const bool wide = p.unit_bytes > p.bytes && (uintptr_t)to % p.unit_bytes == 0 &&
                       (uintptr_t)from % p.unit_bytes == 0;
     const struct ops_view &view = wide ? p.units : p.view;
-    switch (wide ? p.unit_bytes : p.bytes) {
-    case 1: return move<uint8_t>(view, to, from, stream);
-    case 2: return move<uint16_t>(view, to, from, stream);
-    case 4: return move<uint32_t>(view, to, from, stream);
-    case 8: return move<uint64_t>(view, to, from, stream);
-    default: return copy<bytes16>(view, to, from, stream);
-    }
+    const int              bytes = wide ? p.unit_bytes : p.bytes;
+    if (bytes == 16)
+        return copy<bytes16>(view, to, from, stream);
+    return by_bytes(bytes, [&](auto unit) { return move<decltype(unit)>(view, to, from, stream); });
 }
 
 /* ---- Pad ---- */
@@ -201,11 +198,7 @@ extern "C" int ops_launch_copies(const void *params, const struct ops_ports *por
 extern "C" int ops_launch_pad(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_pad *p = (const struct ops_pad *)params;
-    switch (p->bytes) {
-    case 1: return pad<uint8_t>(*p, ports, stream);
-    case 2: return pad<uint16_t>(*p, ports, stream);
-    case 4: return pad<uint32_t>(*p, ports, stream);
-    case 8: return pad<uint64_t>(*p, ports, stream);
-    default: return pad<bytes16>(*p, ports, stream);
-    }
+    if (p->bytes == 16)
+        return pad<bytes16>(*p, ports, stream);
+    return by_bytes(p->bytes, [&](auto unit) { return pad<decltype(unit)>(*p, ports, stream); });
 }

@@ -4,6 +4,8 @@
  * plain C++ a loop, so that tests without a GPU run the very same bodies. */
 #pragma once
 
+#include <stddef.h>
+
 #include "engine/cuda/kernels/types.h"
 
 #ifdef __CUDACC__
@@ -50,6 +52,35 @@ template <class BODY> int each(const BODY &body, int64_t n, void *)
     return 0;
 }
 #endif
+
+/* ---- from parameters to types: launch(a number of the type) ---- */
+
+/* Of so many bytes, for what is only moved. */
+template <class LAUNCH> int by_bytes(size_t bytes, const LAUNCH &launch)
+{
+    switch (bytes) {
+    case 1: return launch(uint8_t());
+    case 2: return launch(uint16_t());
+    case 4: return launch(uint32_t());
+    default: return launch(uint64_t());
+    }
+}
+
+/* That a class is computed in. */
+template <class LAUNCH> int by_class(enum ops_class type, const LAUNCH &launch)
+{
+    switch (type) {
+    case OPS_FLOAT: return launch(float());
+    case OPS_DOUBLE: return launch(double());
+    case OPS_INT64: return launch(int64_t());
+    default: return launch(uint64_t());
+    }
+}
+
+inline bool fits16(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
 
 /* ---- places ---- */
 

@@ -233,24 +233,14 @@ template <class T> struct topk_body {
     }
 };
 
-template <class T> int topk(const struct ops_topk &p, const struct ops_ports *ports, void *stream)
-{
-    topk_body<T> body = {p, ports->in[0], ports->out[0], (int64_t *)ports->out[1]};
-    return each(body, p.outer.count * p.length, stream);
-}
-
 } // namespace
 
 extern "C" int ops_launch_gather(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_gather *p = (const struct ops_gather *)params;
-    switch (p->bytes) {
-    case 1: return gather<uint8_t>(*p, ports, stream);
-    case 2: return gather<uint16_t>(*p, ports, stream);
-    case 4: return gather<uint32_t>(*p, ports, stream);
-    case 8: return gather<uint64_t>(*p, ports, stream);
-    default: return gather<bytes16>(*p, ports, stream);
-    }
+    if (p->bytes == 16)
+        return gather<bytes16>(*p, ports, stream);
+    return by_bytes(p->bytes, [&](auto unit) { return gather<decltype(unit)>(*p, ports, stream); });
 }
 
 extern "C" int ops_launch_scatter_lines(const void *params, const struct ops_ports *ports,
@@ -289,10 +279,9 @@ extern "C" int ops_launch_cache(const void *params, const struct ops_ports *port
 extern "C" int ops_launch_topk(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_topk *p = (const struct ops_topk *)params;
-    switch (p->computed) {
-    case OPS_FLOAT: return topk<float>(*p, ports, stream);
-    case OPS_DOUBLE: return topk<double>(*p, ports, stream);
-    case OPS_INT64: return topk<int64_t>(*p, ports, stream);
-    default: return topk<uint64_t>(*p, ports, stream);
-    }
+    return by_class(p->computed, [&](auto number) {
+        topk_body<decltype(number)> body = {*p, ports->in[0], ports->out[0],
+                                            (int64_t *)ports->out[1]};
+        return each(body, p->outer.count * p->length, stream);
+    });
 }

@@ -156,40 +156,6 @@ struct by_range_body {
     }
 };
 
-template <template <class> class BODY, class P>
-int by_bytes(const P &p, int64_t count, const struct ops_ports *ports, void *stream)
-{
-    switch (p.bytes) {
-    case 1:
-        return each(BODY<uint8_t>{p, (const uint8_t *)ports->in[0], (uint8_t *)ports->out[0]},
-                    count, stream);
-    case 2:
-        return each(BODY<uint16_t>{p, (const uint16_t *)ports->in[0], (uint16_t *)ports->out[0]},
-                    count, stream);
-    case 4:
-        return each(BODY<uint32_t>{p, (const uint32_t *)ports->in[0], (uint32_t *)ports->out[0]},
-                    count, stream);
-    default:
-        return each(BODY<uint64_t>{p, (const uint64_t *)ports->in[0], (uint64_t *)ports->out[0]},
-                    count, stream);
-    }
-}
-
-template <class UNIT>
-int one_hot(const struct ops_one_hot &p, const struct ops_ports *ports, void *stream)
-{
-    one_hot_body<UNIT> body = {p, ports->in[0], (const UNIT *)ports->in[2], (UNIT *)ports->out[0]};
-    return each(body, p.count, stream);
-}
-
-template <class UNIT>
-int reverse(const struct ops_reverse &p, const struct ops_ports *ports, void *stream)
-{
-    reverse_body<UNIT> body = {p, (const UNIT *)ports->in[0], (const int64_t *)ports->in[1],
-                               (UNIT *)ports->out[0]};
-    return each(body, p.count, stream);
-}
-
 } // namespace
 
 extern "C" int ops_launch_make(const void *params, const struct ops_ports *ports, void *stream)
@@ -201,29 +167,33 @@ extern "C" int ops_launch_make(const void *params, const struct ops_ports *ports
 extern "C" int ops_launch_one_hot(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_one_hot *p = (const struct ops_one_hot *)params;
-    switch (p->bytes) {
-    case 1: return one_hot<uint8_t>(*p, ports, stream);
-    case 2: return one_hot<uint16_t>(*p, ports, stream);
-    case 4: return one_hot<uint32_t>(*p, ports, stream);
-    default: return one_hot<uint64_t>(*p, ports, stream);
-    }
+    return by_bytes(p->bytes, [&](auto unit) {
+        using UNIT = decltype(unit);
+        one_hot_body<UNIT> body = {*p, ports->in[0], (const UNIT *)ports->in[2],
+                                   (UNIT *)ports->out[0]};
+        return each(body, p->count, stream);
+    });
 }
 
 extern "C" int ops_launch_trilu(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_trilu *p = (const struct ops_trilu *)params;
-    return by_bytes<trilu_body>(*p, p->count, ports, stream);
+    return by_bytes(p->bytes, [&](auto unit) {
+        using UNIT = decltype(unit);
+        trilu_body<UNIT> body = {*p, (const UNIT *)ports->in[0], (UNIT *)ports->out[0]};
+        return each(body, p->count, stream);
+    });
 }
 
 extern "C" int ops_launch_reverse(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_reverse *p = (const struct ops_reverse *)params;
-    switch (p->bytes) {
-    case 1: return reverse<uint8_t>(*p, ports, stream);
-    case 2: return reverse<uint16_t>(*p, ports, stream);
-    case 4: return reverse<uint32_t>(*p, ports, stream);
-    default: return reverse<uint64_t>(*p, ports, stream);
-    }
+    return by_bytes(p->bytes, [&](auto unit) {
+        using UNIT = decltype(unit);
+        reverse_body<UNIT> body = {*p, (const UNIT *)ports->in[0], (const int64_t *)ports->in[1],
+                                   (UNIT *)ports->out[0]};
+        return each(body, p->count, stream);
+    });
 }
 
 extern "C" int ops_launch_mel(const void *params, const struct ops_ports *ports, void *stream)

@@ -71,17 +71,6 @@ template <int INPUTS> struct map8_body {
     }
 };
 
-bool fits16(const void *p)
-{
-    return (uintptr_t)p % 16 == 0;
-}
-
-template <class T> int run(const struct ops_map &p, const void *const *in, void *out, void *stream)
-{
-    map_body<T> body = {p, {in[0], in[1], in[2]}, out};
-    return each(body, p.view.count, stream);
-}
-
 int launch(const struct ops_map &p, const struct ops_ports *ports, void *stream)
 {
     void       *out = ports->out[0];
@@ -99,12 +88,10 @@ int launch(const struct ops_map &p, const struct ops_ports *ports, void *stream)
         map8_body<2> body = {p, {in[0], in[1]}, out};
         return each(body, p.units.count, stream);
     }
-    switch (p.type) {
-    case OPS_FLOAT: return run<float>(p, in, out, stream);
-    case OPS_DOUBLE: return run<double>(p, in, out, stream);
-    case OPS_INT64: return run<int64_t>(p, in, out, stream);
-    default: return run<uint64_t>(p, in, out, stream);
-    }
+    return by_class(p.type, [&](auto number) {
+        map_body<decltype(number)> body = {p, {in[0], in[1], in[2]}, out};
+        return each(body, p.view.count, stream);
+    });
 }
 
 /* ---- casts ---- */

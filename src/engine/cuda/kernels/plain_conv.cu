@@ -9,11 +9,6 @@ using namespace ops;
 namespace
 {
 
-OPS_BODY int64_t offset5(const int64_t *step, const at5 &at)
-{
-    return at.n * step[0] + at.c * step[1] + at.z * step[2] + at.y * step[3] + at.x * step[4];
-}
-
 /* T: float or double. */
 template <class T> struct conv_body {
     struct ops_conv p;

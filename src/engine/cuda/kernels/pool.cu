@@ -56,8 +56,7 @@ template <class T> struct pool_body {
             count = sz.padded * sy.padded * sx.padded;
         if (p.kind == OPS_POOL_AVERAGE)
             acc = count ? acc / (T)count : 0;
-        const int64_t to = at.n * w.y_step[0] + at.c * w.y_step[1] + at.z * w.y_step[2] +
-                           at.y * w.y_step[3] + at.x * w.y_step[4];
+        const int64_t to = offset5(w.y_step, at);
         put<T>(out, p.out_type, to, acc);
         if (indices)
             indices[((((int64_t)at.n * p.channels + at.c) * w.out[0] + at.z) * w.out[1] + at.y) *
@@ -171,11 +170,6 @@ int largest(const struct ops_pool &p, const struct ops_ports *ports, void *strea
 {
     max8_body<SIZE> body = {p, ports->in[0], ports->out[0]};
     return each(body, p.units.count, stream);
-}
-
-bool fits16(const void *p)
-{
-    return (uintptr_t)p % 16 == 0;
 }
 
 } // namespace

@@ -8,15 +8,14 @@ using namespace ops;
 namespace
 {
 
-/* T: what is multiplied in; SUM: what is added in. */
-template <class T, class SUM> struct product_body {
+template <class T> struct product_body {
     struct ops_product                  p;
     const void                         *in[OPS_OPERANDS - 1];
     void                               *out;
     template <class TEAM> OPS_BODY void operator()(int64_t row, int, const TEAM &team) const
     {
         int64_t at[OPS_OPERANDS], inner[OPS_OPERANDS];
-        SUM     sum = 0;
+        T       sum = 0;
         place(p.lines.outer, row, at);
         const struct ops_view &sum_over = p.lines.inner;
         if (p.factors == 2 && sum_over.rank == 1) { /* a matrix product */
@@ -35,7 +34,7 @@ template <class T, class SUM> struct product_body {
                 sum += v;
             }
         }
-        sum = team.all(sum, add<SUM>());
+        sum = team.all(sum, add<T>());
         if (team.lane() != 0)
             return;
         if (p.alpha == 1 && !p.adds) {
@@ -47,17 +46,6 @@ template <class T, class SUM> struct product_body {
         put(out, p.out_type, at[0], p.alpha * (double)sum + plus);
     }
 };
-
-template <class T, class SUM>
-int run(const struct ops_product &p, const struct ops_ports *ports, void *stream)
-{
-    product_body<T, SUM> body;
-    body.p = p;
-    body.out = ports->out[0];
-    for (int k = 0; k < OPS_OPERANDS - 1; k++)
-        body.in[k] = k < p.factors + p.adds ? ports->in[k] : NULL;
-    return lines<SOLO | WARPS>(body, p.lines.team, p.lines.outer.count, 1, stream);
-}
 
 struct integer_body {
     struct ops_product_integer p;
@@ -96,12 +84,14 @@ struct integer_body {
 extern "C" int ops_launch_product(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_product *p = (const struct ops_product *)params;
-    switch (p->computed) {
-    case OPS_FLOAT: return run<float, float>(*p, ports, stream);
-    case OPS_DOUBLE: return run<double, double>(*p, ports, stream);
-    case OPS_INT64: return run<int64_t, int64_t>(*p, ports, stream);
-    default: return run<uint64_t, uint64_t>(*p, ports, stream);
-    }
+    return by_class(p->computed, [&](auto number) {
+        product_body<decltype(number)> body;
+        body.p = *p;
+        body.out = ports->out[0];
+        for (int k = 0; k < OPS_OPERANDS - 1; k++)
+            body.in[k] = k < p->factors + p->adds ? ports->in[k] : NULL;
+        return lines<SOLO | WARPS>(body, p->lines.team, p->lines.outer.count, 1, stream);
+    });
 }
 
 extern "C" int ops_launch_product_integer(const void *params, const struct ops_ports *ports,

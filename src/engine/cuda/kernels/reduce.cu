@@ -358,12 +358,6 @@ template <class T> struct arg_body {
     }
 };
 
-template <class T> int arg(const struct ops_arg &p, const struct ops_ports *ports, void *stream)
-{
-    arg_body<T> body = {p, ports->in[0], (int64_t *)ports->out[0]};
-    return lines(body, p.lines.team, p.lines.outer.count, 1, stream);
-}
-
 /* ---- running totals ---- */
 
 template <class T> struct cumulate_body {
@@ -401,12 +395,10 @@ extern "C" int ops_launch_reduce(const void *params, const struct ops_ports *por
 extern "C" int ops_launch_arg(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_arg *p = (const struct ops_arg *)params;
-    switch (p->type) {
-    case OPS_FLOAT: return arg<float>(*p, ports, stream);
-    case OPS_DOUBLE: return arg<double>(*p, ports, stream);
-    case OPS_INT64: return arg<int64_t>(*p, ports, stream);
-    default: return arg<uint64_t>(*p, ports, stream);
-    }
+    return by_class(p->type, [&](auto number) {
+        arg_body<decltype(number)> body = {*p, ports->in[0], (int64_t *)ports->out[0]};
+        return lines(body, p->lines.team, p->lines.outer.count, 1, stream);
+    });
 }
 
 extern "C" int ops_launch_cumulate(const void *params, const struct ops_ports *ports, void *stream)

@@ -107,17 +107,10 @@ OPS_BODY int32_t along(const at5 &at, int dim)
 /* The offset along the axes that are not resized. */
 OPS_BODY int64_t rest_of(const ops_resize &r, const at5 &at)
 {
-    int64_t from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2] +
-                   at.y * r.w.x_step[3] + at.x * r.w.x_step[4];
+    int64_t from = offset5(r.w.x_step, at);
     for (int k = 0; k < r.axes; k++)
         from -= along(at, r.axis[k].dim) * r.w.x_step[r.axis[k].dim];
     return from;
-}
-
-OPS_BODY int64_t target(const ops_resize &r, const at5 &at)
-{
-    return at.n * r.w.y_step[0] + at.c * r.w.y_step[1] + at.z * r.w.y_step[2] +
-           at.y * r.w.y_step[3] + at.x * r.w.y_step[4];
 }
 
 /* visit(offset of an input from the output's rest, its weight) for all taps. */
@@ -207,7 +200,7 @@ template <class T, class FROM> struct blend_body {
     {
         const at5      at = place5(r.units, i);
         const channels c(r, at);
-        const int64_t  to = target(r, at), step = c.step * r.w.y_step[1];
+        const int64_t  to = offset5(r.w.y_step, at), step = c.step * r.w.y_step[1];
         T              acc[LANES] = {};
         const bool     outside =
             each_tap(r, at, sum{*this, rest_of(r, at), c.step * r.w.x_step[1], c.count, acc});
@@ -250,7 +243,7 @@ struct blend8_body {
         if (each_tap(r, at, sum{*this, rest_of(r, at), acc}))
             for (int j = 0; j < LANES; j++)
                 acc[j] = (float)r.extrapolation;
-        put8(out, r.out_type, target(r, at), acc);
+        put8(out, r.out_type, offset5(r.w.y_step, at), acc);
     }
 };
 
@@ -328,7 +321,7 @@ template <class FROM> struct run_body {
         const int64_t  step = c.step * r.w.x_step[1], to_step = c.step * r.w.y_step[1];
         const int32_t  left = (int32_t)r.units.x.d - at.x;
         int64_t        from = at.n * r.w.x_step[0] + at.c * r.w.x_step[1] + at.z * r.w.x_step[2],
-                to = target(r, at);
+                to = offset5(r.w.y_step, at);
         for (int j = 0; j < c.count; j++, from += step, to += to_step) {
             float column[4], v[4];
             OPS_UNROLL
@@ -362,8 +355,9 @@ struct run8_body {
         at.c *= LANES;
         const run     taps(r, at);
         const int32_t left = (int32_t)r.units.x.d - at.x;
-        const int64_t from = at.n * r.w.x_step[0] + at.c + at.z * r.w.x_step[2], to = target(r, at);
-        float         column[4][LANES], other[LANES];
+        const int64_t from = at.n * r.w.x_step[0] + at.c + at.z * r.w.x_step[2],
+                      to = offset5(r.w.y_step, at);
+        float column[4][LANES], other[LANES];
         OPS_UNROLL
         for (int c = 0; c < 4; c++) {
             get8(in, r.in_type, from + taps.at[0][c], column[c]);
@@ -386,7 +380,7 @@ struct run8_body {
 
 template <class FROM> int runs(struct ops_resize r, const struct ops_ports *ports, void *stream)
 {
-    r.whole = r.whole && (uintptr_t)ports->out[0] % 16 == 0;
+    r.whole = r.whole && fits16(ports->out[0]);
     run_body<FROM> body = {r, ports->in[0], ports->out[0]};
     return each(body, r.fours.count, stream);
 }
@@ -407,7 +401,7 @@ template <class UNIT> struct copy_body {
     {
         const at5      at = place5(r.units, i);
         const channels c(r, at);
-        const int64_t  to = target(r, at), to_step = c.step * r.w.y_step[1],
+        const int64_t  to = offset5(r.w.y_step, at), to_step = c.step * r.w.y_step[1],
                       from_step = c.step * r.w.x_step[1];
         int64_t       offset = 0;
         const bool    outside = each_tap(r, at, pick{&offset});
@@ -420,20 +414,12 @@ template <class UNIT> struct copy_body {
     }
 };
 
-template <class UNIT>
-int copy(const struct ops_resize &r, const struct ops_ports *ports, void *stream)
-{
-    copy_body<UNIT> body = {r, (const UNIT *)ports->in[0], ports->out[0]};
-    return each(body, r.units.count, stream);
-}
-
 } // namespace
 
 extern "C" int ops_launch_resize(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_resize *r = (const struct ops_resize *)params;
-    const bool               vector =
-        r->vector && (uintptr_t)ports->in[0] % 16 == 0 && (uintptr_t)ports->out[0] % 16 == 0;
+    const bool               vector = r->vector && fits16(ports->in[0]) && fits16(ports->out[0]);
     if (vector && r->run) {
         run8_body body = {*r, ports->in[0], ports->out[0]};
         return each(body, r->fours.count, stream);
@@ -450,10 +436,9 @@ extern "C" int ops_launch_resize(const void *params, const struct ops_ports *por
         return !halves                 ? blend<double, of_any>(*r, ports, stream)
                : r->in_type == SAC_F16 ? blend<float, of_halves>(*r, ports, stream)
                                        : blend<float, of_floats>(*r, ports, stream);
-    switch (sac_dtype_bytes((enum sac_dtype)r->in_type)) {
-    case 1: return copy<uint8_t>(*r, ports, stream);
-    case 2: return copy<uint16_t>(*r, ports, stream);
-    case 4: return copy<uint32_t>(*r, ports, stream);
-    default: return copy<uint64_t>(*r, ports, stream);
-    }
+    return by_bytes(sac_dtype_bytes((enum sac_dtype)r->in_type), [&](auto unit) {
+        using UNIT = decltype(unit);
+        copy_body<UNIT> body = {*r, (const UNIT *)ports->in[0], ports->out[0]};
+        return each(body, r->units.count, stream);
+    });
 }

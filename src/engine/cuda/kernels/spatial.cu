@@ -7,12 +7,6 @@ using namespace ops;
 namespace
 {
 
-OPS_BODY int64_t target(const ops_window &w, const at5 &at)
-{
-    return at.n * w.y_step[0] + at.c * w.y_step[1] + at.z * w.y_step[2] + at.y * w.y_step[3] +
-           at.x * w.y_step[4];
-}
-
 /* ---- GridSample; the comments are engine/ops/grid_sample.c's ---- */
 
 enum { NEAREST, LINEAR, CUBIC };    /* enum sac_sample_mode */
@@ -116,7 +110,7 @@ struct grid_body {
                 }
             }
         }
-        put_float(out, p.out_type, target(p.w, at), sum);
+        put_float(out, p.out_type, offset5(p.w.y_step, at), sum);
     }
 };
 
@@ -195,7 +189,7 @@ struct roi_body {
         const double v = rows == 0 || columns == 0 ? 0
                          : p.max                   ? best
                                                    : sum / ((double)rows * columns);
-        put_float(out, p.out_type, target(p.w, at), v);
+        put_float(out, p.out_type, offset5(p.w.y_step, at), v);
     }
 };
 
@@ -273,7 +267,7 @@ struct deform_body {
                        mask * blend(at.n * w.x_step[0] + c * w.x_step[1], y, x);
             }
         }
-        put_float(out, p.out_type, target(w, at), sum);
+        put_float(out, p.out_type, offset5(w.y_step, at), sum);
     }
 };
 
@@ -304,16 +298,6 @@ template <class UNIT> struct unpool_body {
         out[to] = in[i];
     }
 };
-
-template <class UNIT>
-int unpool(const struct ops_unpool &p, const struct ops_ports *ports, void *stream)
-{
-    clear_body<UNIT>  clear = {(UNIT *)ports->out[0]};
-    unpool_body<UNIT> body = {p, (const UNIT *)ports->in[0], (const int64_t *)ports->in[1],
-                              (UNIT *)ports->out[0]};
-    const int         res = each(clear, p.out_count, stream);
-    return res ? res : each(body, p.count, stream);
-}
 
 } // namespace
 
@@ -355,10 +339,12 @@ extern "C" int ops_launch_deform(const void *params, const struct ops_ports *por
 extern "C" int ops_launch_unpool(const void *params, const struct ops_ports *ports, void *stream)
 {
     const struct ops_unpool *p = (const struct ops_unpool *)params;
-    switch (p->bytes) {
-    case 2: return unpool<uint16_t>(*p, ports, stream);
-    case 4: return unpool<uint32_t>(*p, ports, stream);
-    case 8: return unpool<uint64_t>(*p, ports, stream);
-    default: return unpool<uint8_t>(*p, ports, stream);
-    }
+    return by_bytes(p->bytes, [&](auto unit) {
+        using UNIT = decltype(unit);
+        clear_body<UNIT>  clear = {(UNIT *)ports->out[0]};
+        unpool_body<UNIT> body = {*p, (const UNIT *)ports->in[0], (const int64_t *)ports->in[1],
+                                  (UNIT *)ports->out[0]};
+        const int         res = each(clear, p->out_count, stream);
+        return res ? res : each(body, p->count, stream);
+    });
 }

@@ -33,6 +33,11 @@ OPS_BODY at5 place5(const ops_places &p, int64_t i)
     return at;
 }
 
+OPS_BODY int64_t offset5(const int64_t *step, const at5 &at)
+{
+    return at.n * step[0] + at.c * step[1] + at.z * step[2] + at.y * step[3] + at.x * step[4];
+}
+
 /* The kernel positions of an output that are inside the input: first..last-1, and the input index
  * at first. */
 struct span {

@@ -74,6 +74,35 @@ template <class T, int WIDTH> __device__ __forceinline__ void store(T *p, const 
     }
 }
 
+__device__ __forceinline__ uint32_t word_of(float a, float b)
+{
+    const __half2 h = __floats2half2_rn(a, b);
+    return *reinterpret_cast<const uint32_t *>(&h);
+}
+
+/* Each of four neighbouring threads has a word of four tiles; afterwards one has the four words of
+ * its tile. */
+__device__ __forceinline__ uint4 turn_words(uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3)
+{
+    const int  t = threadIdx.x & 3;
+    const bool odd = t & 1, high = t & 2;
+    uint32_t   give = odd ? v0 : v1, give2 = odd ? v2 : v3;
+    uint32_t   got = __shfl_xor_sync(~0u, give, 1), got2 = __shfl_xor_sync(~0u, give2, 1);
+    if (odd)
+        v0 = got, v2 = got2;
+    else
+        v1 = got, v3 = got2;
+    give = high ? v0 : v2;
+    give2 = high ? v1 : v3;
+    got = __shfl_xor_sync(~0u, give, 2);
+    got2 = __shfl_xor_sync(~0u, give2, 2);
+    if (high)
+        v0 = got, v1 = got2;
+    else
+        v2 = got, v3 = got2;
+    return make_uint4(v0, v1, v2, v3);
+}
+
 /* As sac_activate: NaN stays NaN; where a clip's low end is above its high end, the result is the
  * high end. */
 __device__ __forceinline__ float clamp(float x, float low, float high)

@@ -158,35 +158,6 @@ __device__ __forceinline__ void stem_finish(const conv_finish &f, int k,
         activate_all(f.act, f.alpha, f.beta, reinterpret_cast<float(&)[TILES * 4]>(sum[i]));
 }
 
-__device__ __forceinline__ uint32_t stem_word(float a, float b)
-{
-    const __half2 h = __floats2half2_rn(a, b);
-    return *reinterpret_cast<const uint32_t *>(&h);
-}
-
-// Each of four neighbouring threads has a word of four tiles; afterwards one has the four words of
-// its tile.
-__device__ __forceinline__ uint4 stem_turn(uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3)
-{
-    const int  t = threadIdx.x & 3;
-    const bool odd = t & 1, high = t & 2;
-    uint32_t   give = odd ? v0 : v1, give2 = odd ? v2 : v3;
-    uint32_t   got = __shfl_xor_sync(~0u, give, 1), got2 = __shfl_xor_sync(~0u, give2, 1);
-    if (odd)
-        v0 = got, v2 = got2;
-    else
-        v1 = got, v3 = got2;
-    give = high ? v0 : v2;
-    give2 = high ? v1 : v3;
-    got = __shfl_xor_sync(~0u, give, 2);
-    got2 = __shfl_xor_sync(~0u, give2, 2);
-    if (high)
-        v0 = got, v1 = got2;
-    else
-        v2 = got, v3 = got2;
-    return make_uint4(v0, v1, v2, v3);
-}
-
 template <int TILES>
 __device__ __forceinline__ void stem_store(__half *y, int k, bool inside,
                                            const float (&sum)[TILES][4], int half)
@@ -195,11 +166,11 @@ __device__ __forceinline__ void stem_store(__half *y, int k, bool inside,
     uint32_t  v[TILES];
 #pragma unroll
     for (int j = 0; j < TILES; j++)
-        v[j] = stem_word(sum[j][2 * half], sum[j][2 * half + 1]);
+        v[j] = word_of(sum[j][2 * half], sum[j][2 * half + 1]);
     constexpr int WHOLE = TILES / 4 * 4;
 #pragma unroll
     for (int j = 0; j < WHOLE; j += 4) {
-        const uint4 whole = stem_turn(v[j], v[j + 1], v[j + 2], v[j + 3]);
+        const uint4 whole = turn_words(v[j], v[j + 1], v[j + 2], v[j + 3]);
         if (inside)
             *reinterpret_cast<uint4 *>(y + k + (j + t) * 8) = whole;
     }

@@ -192,33 +192,6 @@ __device__ __forceinline__ void tile_finish(const conv_tile_params &p, const __h
         v[i] += f.residual_kind == SAC_RESIDUAL_AFTER ? other[i] : 0.0f;
 }
 
-__device__ __forceinline__ uint32_t tile_word(float a, float b)
-{
-    const __half2 h = __floats2half2_rn(a, b);
-    return *reinterpret_cast<const uint32_t *>(&h);
-}
-
-// Each of four neighbouring threads has a word of four tiles; afterwards one has the four words of
-// its tile.
-__device__ __forceinline__ uint4 tile_turn_words(uint32_t v0, uint32_t v1, uint32_t v2, uint32_t v3)
-{
-    const int  t = threadIdx.x & 3;
-    const bool odd = t & 1, high = t & 2;
-    uint32_t   got = __shfl_xor_sync(~0u, odd ? v0 : v1, 1),
-             got2 = __shfl_xor_sync(~0u, odd ? v2 : v3, 1);
-    if (odd)
-        v0 = got, v2 = got2;
-    else
-        v1 = got, v3 = got2;
-    got = __shfl_xor_sync(~0u, high ? v0 : v2, 2);
-    got2 = __shfl_xor_sync(~0u, high ? v1 : v3, 2);
-    if (high)
-        v0 = got, v1 = got2;
-    else
-        v2 = got, v3 = got2;
-    return make_uint4(v0, v1, v2, v3);
-}
-
 // One pixel of the four threads that share it: NT tiles of 8 channels from k on.
 template <class S>
 __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m, int k,
@@ -241,9 +214,9 @@ __device__ __forceinline__ void tile_store(const conv_tile_params &p, int64_t m,
         uint32_t v[4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            v[i] = tile_word(numbers[2 * (j + i)], numbers[2 * (j + i) + 1]);
+            v[i] = word_of(numbers[2 * (j + i)], numbers[2 * (j + i) + 1]);
         if (p.wide) {
-            const uint4 whole = tile_turn_words(v[0], v[1], v[2], v[3]);
+            const uint4 whole = turn_words(v[0], v[1], v[2], v[3]);
             const int   at = k + (j + t) * 8;
             if (inside && at < p.out_c)
                 *reinterpret_cast<uint4 *>(y + at) = whole;
