@@ -3,7 +3,6 @@
  * more than RFC 3986 allows (a '@' in the password, one slash or none). So nothing is parsed
  * strictly here: where it is not clear what a part is, it is hidden. */
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade build: a model is planned for a GPU before its first run. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <saccade/model.h>

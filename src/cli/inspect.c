@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade inspect: what a file is. The file extension tells a model; anything else is opened as
  * video. */
-#include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool's list of live buffers, with owner and age, from which leaks are reported. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a name to an open device, and its end. */
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "device/cpu/cpu.h"

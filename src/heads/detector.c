@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A detector: preprocess, network, head, and the way back to the pixels of the source. */
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "device/device.h"

@@ -2,7 +2,6 @@
 /* The pull form: opens all that a run needs, and runs it. */
 #include <limits.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

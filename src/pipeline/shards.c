@@ -6,7 +6,6 @@
 
 #include "device/device.h"
 #include "observe/figures.h"
-#include "observe/gpu.h"
 #include "pipeline/books.h"
 #include "pipeline/inference.h"
 #include "pipeline/pipeline.h"

@@ -2,7 +2,6 @@
 /* An embedder runs crops through a network and returns rows of length 1, so that the dot product of
  * two rows is their cosine: crops of all frames of a batch in one launch, as few runs of the
  * network as its buckets allow, rows normalised on the device. */
-#include <math.h>
 #include <string.h>
 
 #include "vision/embed.h"

@@ -4,7 +4,6 @@
  * Two output rows at a time: the sampler gives the source's channels at the output's size, colours
  * are changed only where they differ, and chroma is the mean of its 2 x 2 pixels. Without a change
  * of size and colours that gives every sample back as it was. */
-#include <math.h>
 #include <string.h>
 
 #include "vision/cpu/cpu.h"

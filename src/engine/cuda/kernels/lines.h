@@ -27,8 +27,7 @@ enum ops_reduce_finish {
     OPS_FINISH_NONE,
     OPS_FINISH_MEAN,
     OPS_FINISH_SQRT,
-    OPS_FINISH_LOG,
-    OPS_FINISH_ROOT
+    OPS_FINISH_LOG
 };
 struct ops_reduce { /* operand 0: in, 1: out */
     struct ops_lines lines;

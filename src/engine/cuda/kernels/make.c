@@ -3,8 +3,6 @@
  * become integers are float32 in ONNX's order. */
 #include "engine/cuda/kernels/make.h"
 
-#include <math.h>
-
 #include "engine/cuda/kernels/kernels.h"
 
 static bool known(const struct sac_op_call *c, int i)

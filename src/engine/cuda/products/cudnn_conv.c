@@ -2,7 +2,6 @@
 #include "engine/cuda/products/cudnn_conv.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Names of the tensors in a plan. */
