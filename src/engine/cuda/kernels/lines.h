@@ -23,12 +23,7 @@ enum ops_reduce_kind {
     OPS_REDUCE_MIN,
     OPS_REDUCE_LOG_SUM_EXP
 };
-enum ops_reduce_finish {
-    OPS_FINISH_NONE,
-    OPS_FINISH_MEAN,
-    OPS_FINISH_SQRT,
-    OPS_FINISH_LOG
-};
+enum ops_reduce_finish { OPS_FINISH_NONE, OPS_FINISH_MEAN, OPS_FINISH_SQRT, OPS_FINISH_LOG };
 struct ops_reduce { /* operand 0: in, 1: out */
     struct ops_lines lines;
     struct ops_view  units; /* with `vector`: of the input, eight neighbouring lines at once */
