@@ -4,7 +4,6 @@
  * Only where oneDNN is faster than saccade's own kernels (measured, see WORTH_FLOPS) and has a
  * compiled implementation: a `ref:` one can be hundreds of times slower. Its own SiLU costs more
  * than a vectorised polynomial in a second pass, so curved activations use that. */
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/cpu/cpu.h"
@@ -28,17 +27,12 @@ struct conv {
     int                   pieces;
 };
 
-/* A descriptor created on the worker thread. */
 struct request {
-    struct sac_kernel_plan *plan;
-    struct after            after;
-    struct window           window;
-    bool                    deconv, has_bias;
-    int64_t                 groups;
-    dnnl_primitive_desc_t   pd;
-    memory_desc             from; /* of the constant weights */
-    struct conv            *conv;
-    dnnl_status_t           status;
+    struct making m;
+    struct after  after;
+    struct window window;
+    bool          deconv;
+    int64_t       groups;
 };
 
 /* Strides of a channels-last map, for dims in oneDNN's order N, C, H, W. */
@@ -65,7 +59,7 @@ static memory_desc map_desc(const struct sac_operand *o)
  * layout is free. */
 static memory_desc weights_desc(const struct request *r, bool with_strides)
 {
-    const struct sac_operand *w = &r->plan->call->in[1];
+    const struct sac_operand *w = &r->m.plan->call->in[1];
     int64_t                   dims[SAC_RANK_MAX + 1], strides[SAC_RANK_MAX + 1], taps = 1;
     for (int d = 2; d < w->rank; d++)
         taps *= w->dims[d];
@@ -86,30 +80,27 @@ static memory_desc weights_desc(const struct request *r, bool with_strides)
     return desc_create(w->rank + 1 - skip, dims + skip, with_strides ? strides + skip : NULL);
 }
 
+static memory_desc given_weights(const void *request)
+{
+    return weights_desc(request, true);
+}
+
 static void make_desc(void *arg)
 {
     struct request           *r = arg;
-    const struct sac_op_call *c = r->plan->call;
+    const struct sac_op_call *c = r->m.plan->call;
     const int64_t             one = 1;
     memory_desc               src = map_desc(&c->in[0]), dst = map_desc(&c->out[0]);
     memory_desc               weights = weights_desc(r, false);
-    memory_desc               bias = r->has_bias ? desc_create(1, &c->out[0].dims[1], &one) : NULL;
-    r->status = src && dst && weights && (bias || !r->has_bias)
-                    ? conv_desc(onednn_engine, r->deconv, src, weights, bias, dst, &r->window,
-                                &r->after, &r->pd)
-                    : dnnl_out_of_memory;
+    memory_desc bias = r->m.has_bias ? desc_create(1, &c->out[0].dims[1], &one) : NULL;
+    r->m.status = src && dst && weights && (bias || !r->m.has_bias)
+                      ? conv_desc(onednn_engine, r->deconv, src, weights, bias, dst, &r->window,
+                                  &r->after, &r->m.pd)
+                      : dnnl_out_of_memory;
     desc_destroy(&src);
     desc_destroy(&dst);
     desc_destroy(&weights);
     desc_destroy(&bias);
-}
-
-static void drop_desc(void *arg)
-{
-    struct request *r = arg;
-    if (r->pd)
-        dnnl_primitive_desc_destroy(r->pd);
-    desc_destroy(&r->from);
 }
 
 /* What oneDNN does itself after the sums; the rest is `second`. */
@@ -137,10 +128,9 @@ static bool read_request(struct request *r, struct sac_kernel_plan *plan)
 {
     const struct sac_op_call *c = plan->call;
     struct sac_window         w;
-    *r = (struct request){.plan = plan,
+    *r = (struct request){.m = {plan, sac_op_has(c, 2), make_desc, given_weights},
                           .deconv = c->node->op->id == SAC_OP_ConvTranspose,
-                          .groups = sac_attr_int(c->node, "group", 1),
-                          .has_bias = sac_op_has(c, 2)};
+                          .groups = sac_attr_int(c->node, "group", 1)};
     if ((r->deconv ? sac_window_read_transposed(c, c->in[1].dims + 2, &w)
                    : sac_window_read(c, 0, c->in[1].dims + 2, &w)) != SAC_OK)
         return false;
@@ -150,16 +140,11 @@ static bool read_request(struct request *r, struct sac_kernel_plan *plan)
         r->window.stride[d] = w.stride[from];
         r->window.dilation[d] = w.dilation[from];
         r->window.pad_begin[d] = w.pad_begin[from];
-        r->window.pad_end[d] = w.pad_end[from];
-        if (!r->deconv) { /* exactly what the last window reaches: oneDNN checks */
-            const int64_t size = c->in[0].dims[2 + d], out = c->out[0].dims[2 + d];
-            const int64_t reach = (w.kernel[from] - 1) * w.dilation[from] + 1;
-            r->window.pad_end[d] = (out - 1) * w.stride[from] + reach - size - w.pad_begin[from];
-        } else {
-            const int64_t size = c->in[0].dims[2 + d], out = c->out[0].dims[2 + d];
-            const int64_t reach = (w.kernel[from] - 1) * w.dilation[from] + 1;
-            r->window.pad_end[d] = (size - 1) * w.stride[from] + reach - out - w.pad_begin[from];
-        }
+        /* Exactly what the last window reaches, because oneDNN checks. */
+        const int64_t in = c->in[0].dims[2 + d], out = c->out[0].dims[2 + d];
+        const int64_t windows = r->deconv ? in : out, over = r->deconv ? out : in;
+        const int64_t reach = (w.kernel[from] - 1) * w.dilation[from] + 1;
+        r->window.pad_end[d] = (windows - 1) * w.stride[from] + reach - over - w.pad_begin[from];
     }
     return true;
 }
@@ -199,47 +184,19 @@ static struct sac_kernel_offer conv_supports(struct sac_device                *d
     split_activation(c->node, &r.after, &second, &add_after);
     if (sac_cpu_level() < SAC_CPU_AVX2 && (second.kind != SAC_ACT_NONE || add_after))
         return sac_kernel_refuse("the pass behind it needs AVX2");
-    worker_call(dev->params.threads, make_desc, &r);
     offer.in_layout[0] = offer.in_layout[3] = offer.out_layout[0] = SAC_LAYOUT_CHANNELS_LAST;
     offer.in_layout[1] = offer.in_layout[2] = SAC_LAYOUT_PLAIN;
     if (r.after.sum)
         offer.in_place = 3;
-    bool fits = r.status == dnnl_success && strncmp(implementation_of(r.pd), "ref", 3) != 0;
-    if (!fits)
-        offer = sac_kernel_refuse("oneDNN has only %s", r.pd ? implementation_of(r.pd) : "nothing");
-    worker_call(dev->params.threads, drop_desc, &r);
-    return offer;
-}
-
-static void release_on_worker(void *arg)
-{
-    primitive_destroy(arg);
+    return making_offer(&r.m, dev->params.threads, offer);
 }
 
 static void conv_release(void *state)
 {
     struct conv *s = state;
     if (s)
-        worker_call(s->threads, release_on_worker, &s->p);
+        primitive_release(&s->p, s->threads);
     sac_free(s);
-}
-
-static void make_primitive(void *arg)
-{
-    struct request           *r = arg;
-    const struct sac_op_call *c = r->plan->call;
-    make_desc(r);
-    r->from = weights_desc(r, true);
-    if (r->status == dnnl_success)
-        r->status = r->from
-                        ? primitive_create(&r->conv->p, r->pd, r->from, c->in[1].data, r->has_bias)
-                        : dnnl_out_of_memory;
-    if (r->status == dnnl_success) {
-        r->plan->scratch_bytes = scratchpad_bytes(r->pd);
-        snprintf(r->plan->implementation, sizeof r->plan->implementation, "%s",
-                 implementation_of(r->pd));
-    }
-    drop_desc(r);
 }
 
 static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
@@ -251,26 +208,25 @@ static sac_result conv_prepare(struct sac_device *dev, struct sac_kernel_plan *p
         sac_free(s);
         return SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
     }
-    r.conv = s;
     s->threads = dev->params.threads;
     split_activation(c->node, &r.after, &s->second, &s->add_after);
     s->residual = r.after.sum;
     s->count = sac_operand_elements(&c->out[0]);
     s->pieces = sac_pieces(dev, SAC_MAX(s->count / 4096, 1), s->count / 4);
-    if (r.has_bias) {
+    if (r.m.has_bias) {
         s->p.numbers = sac_alloc_aligned(64, SAC_MAX(sac_operand_bytes(&c->in[2]), 64));
         if (s->p.numbers)
             memcpy(s->p.numbers, c->in[2].data, sac_operand_bytes(&c->in[2]));
     }
-    r.status = dnnl_out_of_memory;
-    if (s->p.numbers || !r.has_bias)
-        worker_call(dev->params.threads, make_primitive, &r);
-    if (r.status == dnnl_success) {
+    dnnl_status_t status = dnnl_out_of_memory;
+    if (s->p.numbers || !r.m.has_bias)
+        status = making_primitive(&r.m, s->threads, &s->p);
+    if (status == dnnl_success) {
         plan->state = s;
         return SAC_OK;
     }
     conv_release(s);
-    return onednn_fail(c, r.status, "a convolution");
+    return onednn_fail(c, status, "a convolution");
 }
 
 struct run {

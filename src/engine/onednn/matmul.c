@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MatMul and Gemm by oneDNN, plain layout. */
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/cpu/cpu.h"
@@ -18,14 +17,10 @@ struct product {
 };
 
 struct request {
-    struct sac_kernel_plan *plan;
-    int                     rank;
-    int64_t                 dims[3][RANK_MAX], strides[3][RANK_MAX]; /* of a, b, out */
-    int64_t                 bias[RANK_MAX], bias_strides[RANK_MAX];
-    bool                    has_bias;
-    dnnl_primitive_desc_t   pd;
-    struct product         *product;
-    dnnl_status_t           status;
+    struct making m;
+    int           rank;
+    int64_t       dims[3][RANK_MAX], strides[3][RANK_MAX]; /* of a, b, out */
+    int64_t       bias[RANK_MAX], bias_strides[RANK_MAX];
 };
 
 static void dense(int rank, const int64_t *dims, int64_t *strides)
@@ -76,8 +71,8 @@ static bool read_gemm(struct request *r, const struct sac_op_call *c)
             swap_last_two(2, r->strides[k]);
         }
     }
-    r->has_bias = c->in_count > 2 && c->in[2].present;
-    if (!r->has_bias)
+    r->m.has_bias = c->in_count > 2 && c->in[2].present;
+    if (!r->m.has_bias)
         return true;
     const struct sac_operand *b = &c->in[2];
     if (b->rank > 2)
@@ -90,36 +85,35 @@ static bool read_gemm(struct request *r, const struct sac_op_call *c)
     return true;
 }
 
-static bool read_request(struct request *r, struct sac_kernel_plan *plan)
+static memory_desc given_weights(const void *request)
 {
-    const struct sac_op_call *c = plan->call;
-    *r = (struct request){.plan = plan};
-    return c->node->op->id == SAC_OP_Gemm ? read_gemm(r, c) : read_matmul(r, c);
+    const struct request *r = request;
+    return desc_create(r->rank, r->dims[1], r->strides[1]);
 }
 
 static void make_desc(void *arg)
 {
     struct request    *r = arg;
     const struct after none = {.alg = dnnl_alg_kind_undef};
-    const bool         constant = r->plan->call->in[1].data != NULL;
+    const bool         constant = r->m.plan->call->in[1].data != NULL;
     memory_desc        a = desc_create(r->rank, r->dims[0], r->strides[0]);
     memory_desc        b = desc_create(r->rank, r->dims[1], constant ? NULL : r->strides[1]);
     memory_desc        out = desc_create(r->rank, r->dims[2], r->strides[2]);
-    memory_desc        bias = r->has_bias ? desc_create(r->rank, r->bias, r->bias_strides) : NULL;
-    r->status = a && b && out && (bias || !r->has_bias)
-                    ? matmul_desc(onednn_engine, a, b, bias, out, &none, &r->pd)
-                    : dnnl_out_of_memory;
+    memory_desc        bias = r->m.has_bias ? desc_create(r->rank, r->bias, r->bias_strides) : NULL;
+    r->m.status = a && b && out && (bias || !r->m.has_bias)
+                      ? matmul_desc(onednn_engine, a, b, bias, out, &none, &r->m.pd)
+                      : dnnl_out_of_memory;
     desc_destroy(&a);
     desc_destroy(&b);
     desc_destroy(&out);
     desc_destroy(&bias);
 }
 
-static void drop_desc(void *arg)
+static bool read_request(struct request *r, struct sac_kernel_plan *plan)
 {
-    struct request *r = arg;
-    if (r->pd)
-        dnnl_primitive_desc_destroy(r->pd);
+    const struct sac_op_call *c = plan->call;
+    *r = (struct request){.m = {plan, false, make_desc, given_weights}};
+    return c->node->op->id == SAC_OP_Gemm ? read_gemm(r, c) : read_matmul(r, c);
 }
 
 static struct sac_kernel_offer product_supports(struct sac_device                *dev,
@@ -138,63 +132,33 @@ static struct sac_kernel_offer product_supports(struct sac_device               
         2.0 * (double)sac_operand_elements(&c->out[0]) * (double)r.dims[0][r.rank - 1];
     if (flops < (c->in[1].data ? WORTH_CONSTANT_FLOPS : WORTH_FLOPS))
         return sac_kernel_refuse("too small to hand over");
-    worker_call(dev->params.threads, make_desc, &r);
-    const bool fits = r.status == dnnl_success && strncmp(implementation_of(r.pd), "ref", 3) != 0;
-    if (!fits)
-        offer = sac_kernel_refuse("oneDNN has only %s", r.pd ? implementation_of(r.pd) : "nothing");
-    worker_call(dev->params.threads, drop_desc, &r);
-    return offer;
-}
-
-static void release_on_worker(void *arg)
-{
-    primitive_destroy(arg);
+    return making_offer(&r.m, dev->params.threads, offer);
 }
 
 static void product_release(void *state)
 {
     struct product *s = state;
     if (s)
-        worker_call(s->threads, release_on_worker, &s->p);
+        primitive_release(&s->p, s->threads);
     sac_free(s);
-}
-
-static void make_primitive(void *arg)
-{
-    struct request *r = arg;
-    make_desc(r);
-    memory_desc from = desc_create(r->rank, r->dims[1], r->strides[1]);
-    if (r->status == dnnl_success)
-        r->status = from ? primitive_create(&r->product->p, r->pd, from, r->plan->call->in[1].data,
-                                            r->has_bias)
-                         : dnnl_out_of_memory;
-    if (r->status == dnnl_success) {
-        r->plan->scratch_bytes = scratchpad_bytes(r->pd);
-        snprintf(r->plan->implementation, sizeof r->plan->implementation, "%s",
-                 implementation_of(r->pd));
-    }
-    desc_destroy(&from);
-    drop_desc(r);
 }
 
 static sac_result product_prepare(struct sac_device *dev, struct sac_kernel_plan *plan)
 {
     struct request  r;
     struct product *s = sac_new(struct product);
-    (void)dev;
     if (!s || !read_request(&r, plan)) {
         sac_free(s);
         return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
     }
-    r.product = s;
     s->threads = dev->params.threads;
-    worker_call(dev->params.threads, make_primitive, &r);
-    if (r.status == dnnl_success) {
+    const dnnl_status_t status = making_primitive(&r.m, s->threads, &s->p);
+    if (status == dnnl_success) {
         plan->state = s;
         return SAC_OK;
     }
     product_release(s);
-    return onednn_fail(plan->call, r.status, "a matrix product");
+    return onednn_fail(plan->call, status, "a matrix product");
 }
 
 struct run {

@@ -22,13 +22,26 @@ struct primitive {
     float           *numbers; /* a constant bias, or NULL */
 };
 
-/* On the worker thread only. constant: plain weights described by `from`, packed here; NULL: they
- * come with each run. */
-dnnl_status_t primitive_create(struct primitive *p, const_primitive_desc pd, memory_desc from,
-                               const void *constant, bool with_bias);
-void          primitive_destroy(struct primitive *p);
+/* On the worker thread. */
 dnnl_status_t primitive_run(struct primitive *p, const void *src, const void *weights,
                             const void *bias, void *dst, void *scratch);
+
+/* A node on its way to a primitive: what the requests of conv.c and matmul.c begin with. describe
+ * and weights get the request, on the worker thread. */
+struct making {
+    struct sac_kernel_plan *plan;
+    bool                    has_bias;
+    void (*describe)(void *request);             /* sets pd and status */
+    memory_desc (*weights)(const void *request); /* as the node has them */
+    dnnl_primitive_desc_t pd;
+    dnnl_status_t         status;
+    struct primitive     *primitive; /* that is made */
+};
+/* The offer, or a refusal where the library has no compiled implementation. */
+struct sac_kernel_offer making_offer(struct making *m, int threads, struct sac_kernel_offer offer);
+/* Makes p, and tells the plan about it. */
+dnnl_status_t making_primitive(struct making *m, int threads, struct primitive *p);
+void          primitive_release(struct primitive *p, int threads); /* on any thread */
 
 /* Turns an error of oneDNN into one of ours. */
 sac_result onednn_fail(const struct sac_op_call *c, dnnl_status_t status, const char *doing);

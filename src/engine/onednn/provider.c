@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plug-in's export, and functions that its kernels share. */
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/onednn/onednn.h"
 
@@ -36,8 +37,9 @@ sac_result onednn_fail(const struct sac_op_call *c, dnnl_status_t status, const 
 
 /* ---- primitives ---- */
 
-void primitive_destroy(struct primitive *p)
+static void primitive_destroy(void *arg)
 {
+    struct primitive *p = arg;
     dnnl_primitive_destroy(p->handle);
     dnnl_memory_destroy(p->src);
     dnnl_memory_destroy(p->weights);
@@ -49,8 +51,9 @@ void primitive_destroy(struct primitive *p)
     *p = (struct primitive){0};
 }
 
-dnnl_status_t primitive_create(struct primitive *p, const_primitive_desc pd, memory_desc from,
-                               const void *constant, bool with_bias)
+/* constant: plain weights described by `from`, packed here; NULL: they come with each run. */
+static dnnl_status_t primitive_create(struct primitive *p, const_primitive_desc pd,
+                                      memory_desc from, const void *constant, bool with_bias)
 {
     dnnl_status_t res = dnnl_primitive_create(&p->handle, pd);
     if (res == dnnl_success && constant) {
@@ -93,6 +96,55 @@ dnnl_status_t primitive_run(struct primitive *p, const void *src, const void *we
         dnnl_memory_set_data_handle(p->bias, p->numbers ? p->numbers : (void *)bias);
     dnnl_status_t res = dnnl_primitive_execute(p->handle, onednn_stream, p->bias ? 5 : 4, args);
     return res == dnnl_success ? dnnl_stream_wait(onednn_stream) : res;
+}
+
+void primitive_release(struct primitive *p, int threads)
+{
+    worker_call(threads, primitive_destroy, p);
+}
+
+/* ---- from a node to a primitive ---- */
+
+static void drop_desc(void *arg)
+{
+    struct making *m = arg;
+    if (m->pd)
+        dnnl_primitive_desc_destroy(m->pd);
+}
+
+struct sac_kernel_offer making_offer(struct making *m, int threads, struct sac_kernel_offer offer)
+{
+    worker_call(threads, m->describe, m);
+    if (m->status != dnnl_success || strncmp(implementation_of(m->pd), "ref", 3) == 0)
+        offer =
+            sac_kernel_refuse("oneDNN has only %s", m->pd ? implementation_of(m->pd) : "nothing");
+    worker_call(threads, drop_desc, m);
+    return offer;
+}
+
+static void make_on_worker(void *arg)
+{
+    struct making          *m = arg;
+    struct sac_kernel_plan *plan = m->plan;
+    m->describe(m);
+    memory_desc from = m->weights(m);
+    if (m->status == dnnl_success)
+        m->status =
+            from ? primitive_create(m->primitive, m->pd, from, plan->call->in[1].data, m->has_bias)
+                 : dnnl_out_of_memory;
+    if (m->status == dnnl_success) {
+        plan->scratch_bytes = scratchpad_bytes(m->pd);
+        snprintf(plan->implementation, sizeof plan->implementation, "%s", implementation_of(m->pd));
+    }
+    desc_destroy(&from);
+    drop_desc(m);
+}
+
+dnnl_status_t making_primitive(struct making *m, int threads, struct primitive *p)
+{
+    m->primitive = p;
+    worker_call(threads, make_on_worker, m);
+    return m->status;
 }
 
 /* ---- the export ---- */
