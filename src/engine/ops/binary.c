@@ -108,31 +108,6 @@ UNSIGNED(ShiftRight, b < 64 ? a >> b : 0)
 #define F(op) [SAC_CLASS_F32] = op##_f32, [SAC_CLASS_F64] = op##_f64
 #define S(op) [SAC_CLASS_I64] = op##_i64
 #define U(op) [SAC_CLASS_U64] = op##_u64
-static const struct binary kernels[SAC_OP_COUNT] = {
-    [SAC_OP_Add] = {{F(Add), S(Add), U(Add)}},
-    [SAC_OP_Sub] = {{F(Sub), S(Sub), U(Sub)}},
-    [SAC_OP_Mul] = {{F(Mul), S(Mul), U(Mul)}},
-    [SAC_OP_Div] = {{F(Div), S(Div), U(Div)}},
-    [SAC_OP_Pow] = {{F(Pow), S(Pow), U(Pow)}},
-    [SAC_OP_Mod] = {{F(Mod), S(Mod), U(Mod)}},
-    [SAC_OP_Max] = {{F(Max), S(Max), U(Max)}},
-    [SAC_OP_Min] = {{F(Min), S(Min), U(Min)}},
-    [SAC_OP_Sum] = {{F(Add)}},
-    [SAC_OP_Mean] = {{F(Add)}},
-    [SAC_OP_PRelu] = {{F(PRelu), S(PRelu), U(PRelu)}},
-    [SAC_OP_Equal] = {{F(Equal), S(Equal), U(Equal)}},
-    [SAC_OP_Greater] = {{F(Greater), S(Greater), U(Greater)}},
-    [SAC_OP_GreaterOrEqual] = {{F(GreaterOrEqual), S(GreaterOrEqual), U(GreaterOrEqual)}},
-    [SAC_OP_Less] = {{F(Less), S(Less), U(Less)}},
-    [SAC_OP_LessOrEqual] = {{F(LessOrEqual), S(LessOrEqual), U(LessOrEqual)}},
-    [SAC_OP_And] = {{S(And)}},
-    [SAC_OP_Or] = {{S(Or)}},
-    [SAC_OP_Xor] = {{S(Xor)}},
-    [SAC_OP_BitwiseAnd] = {{S(BitwiseAnd), U(BitwiseAnd)}},
-    [SAC_OP_BitwiseOr] = {{S(BitwiseOr), U(BitwiseOr)}},
-    [SAC_OP_BitwiseXor] = {{S(BitwiseXor), U(BitwiseXor)}},
-    [SAC_OP_BitShift] = {{S(ShiftLeft), U(ShiftLeft)}},
-};
 static const struct binary fmod_kernel = {{F(Fmod), S(Fmod), U(Mod)}};
 static const struct binary shift_right = {{S(ShiftRight), U(ShiftRight)}};
 
@@ -144,7 +119,7 @@ static binary_fn *kernel_of(const struct sac_op_call *c)
         return fmod_kernel.fn[k];
     if (n->op->id == SAC_OP_BitShift && strcmp(sac_attr_string(n, "direction", ""), "LEFT") != 0)
         return shift_right.fn[k];
-    return kernels[n->op->id].fn[k];
+    return ((const struct binary *)n->op->own)->fn[k];
 }
 
 /* n elements of an operand in its class: in place when they are dense and of that type, else in
@@ -262,39 +237,43 @@ static sac_result mean_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-#define ROW(op, since, in_max, shape_fn, ref_fn)                                                  \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, since, SAC_MIN(in_max, 2), in_max, 1),        \
-                                        SAC_TOLERANCE(1e-6f, 1e-6f), .flags = SAC_OP_ELEMENTWISE, \
-                                        .shape = shape_fn, .ref = ref_fn}
-ROW(Add, 7, 2, arithmetic_shape, binary_ref);
-ROW(Sub, 7, 2, arithmetic_shape, binary_ref);
-ROW(Mul, 7, 2, arithmetic_shape, binary_ref);
-ROW(Div, 7, 2, arithmetic_shape, binary_ref);
-ROW(Mod, 10, 2, arithmetic_shape, binary_ref);
-ROW(Pow, 7, 2, arithmetic_shape, pow_ref);
-ROW(PRelu, 7, 2, prelu_shape, binary_ref);
-ROW(BitwiseAnd, 18, 2, arithmetic_shape, binary_ref);
-ROW(BitwiseOr, 18, 2, arithmetic_shape, binary_ref);
-ROW(BitwiseXor, 18, 2, arithmetic_shape, binary_ref);
-ROW(BitShift, 11, 2, arithmetic_shape, binary_ref);
-ROW(Equal, 7, 2, compare_shape, binary_ref);
-ROW(Greater, 7, 2, compare_shape, binary_ref);
-ROW(GreaterOrEqual, 12, 2, compare_shape, binary_ref);
-ROW(Less, 7, 2, compare_shape, binary_ref);
-ROW(LessOrEqual, 12, 2, compare_shape, binary_ref);
-ROW(And, 7, 2, compare_shape, binary_ref);
-ROW(Or, 7, 2, compare_shape, binary_ref);
-ROW(Xor, 7, 2, compare_shape, binary_ref);
+#define ROW(op, since, in_max, shape_fn, ref_fn, ...)                                      \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, since, SAC_MIN(in_max, 2), in_max, 1), \
+                                        SAC_TOLERANCE(1e-6f, 1e-6f),                       \
+                                        .flags = SAC_OP_ELEMENTWISE,                       \
+                                        .shape = shape_fn,                                 \
+                                        .ref = ref_fn,                                     \
+                                        .own = &(const struct binary){{__VA_ARGS__}}}
+ROW(Add, 7, 2, arithmetic_shape, binary_ref, F(Add), S(Add), U(Add));
+ROW(Sub, 7, 2, arithmetic_shape, binary_ref, F(Sub), S(Sub), U(Sub));
+ROW(Mul, 7, 2, arithmetic_shape, binary_ref, F(Mul), S(Mul), U(Mul));
+ROW(Div, 7, 2, arithmetic_shape, binary_ref, F(Div), S(Div), U(Div));
+ROW(Mod, 10, 2, arithmetic_shape, binary_ref, F(Mod), S(Mod), U(Mod));
+ROW(Pow, 7, 2, arithmetic_shape, pow_ref, F(Pow), S(Pow), U(Pow));
+ROW(PRelu, 7, 2, prelu_shape, binary_ref, F(PRelu), S(PRelu), U(PRelu));
+ROW(BitwiseAnd, 18, 2, arithmetic_shape, binary_ref, S(BitwiseAnd), U(BitwiseAnd));
+ROW(BitwiseOr, 18, 2, arithmetic_shape, binary_ref, S(BitwiseOr), U(BitwiseOr));
+ROW(BitwiseXor, 18, 2, arithmetic_shape, binary_ref, S(BitwiseXor), U(BitwiseXor));
+ROW(BitShift, 11, 2, arithmetic_shape, binary_ref, S(ShiftLeft), U(ShiftLeft));
+ROW(Equal, 7, 2, compare_shape, binary_ref, F(Equal), S(Equal), U(Equal));
+ROW(Greater, 7, 2, compare_shape, binary_ref, F(Greater), S(Greater), U(Greater));
+ROW(GreaterOrEqual, 12, 2, compare_shape, binary_ref, F(GreaterOrEqual), S(GreaterOrEqual),
+    U(GreaterOrEqual));
+ROW(Less, 7, 2, compare_shape, binary_ref, F(Less), S(Less), U(Less));
+ROW(LessOrEqual, 12, 2, compare_shape, binary_ref, F(LessOrEqual), S(LessOrEqual), U(LessOrEqual));
+ROW(And, 7, 2, compare_shape, binary_ref, S(And));
+ROW(Or, 7, 2, compare_shape, binary_ref, S(Or));
+ROW(Xor, 7, 2, compare_shape, binary_ref, S(Xor));
 
 /* Not in place: an input of the output's size may be read after the output was first written. */
-#define VARIADIC(op, ref_fn)                                                                    \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 6, 1, SAC_OP_INPUTS_MAX, 1),                \
-                                        SAC_TOLERANCE(1e-6f, 1e-6f), .shape = arithmetic_shape, \
-                                        .ref = ref_fn}
-VARIADIC(Max, variadic_ref);
-VARIADIC(Min, variadic_ref);
-VARIADIC(Sum, variadic_ref);
-VARIADIC(Mean, mean_ref);
+#define VARIADIC(op, ref_fn, ...)                                             \
+    const struct sac_op sac_row_##op = {                                      \
+        SAC_ROW(op, 6, 1, SAC_OP_INPUTS_MAX, 1), SAC_TOLERANCE(1e-6f, 1e-6f), \
+        .shape = arithmetic_shape, .ref = ref_fn, .own = &(const struct binary){{__VA_ARGS__}}}
+VARIADIC(Max, variadic_ref, F(Max), S(Max), U(Max));
+VARIADIC(Min, variadic_ref, F(Min), S(Min), U(Min));
+VARIADIC(Sum, variadic_ref, F(Add));
+VARIADIC(Mean, mean_ref, F(Add));
 
 /* ---- SwiGLU: the gate a, as Swish with its alpha, times b ---- */
 

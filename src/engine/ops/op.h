@@ -94,6 +94,8 @@ struct sac_op {
     /* What it does to a batch. NULL: elementwise rows follow NumPy's broadcasting, for others a
      * fixed batch stays fixed. */
     sac_batch_rule *batch;
+    /* What the functions of its file know of this operator among those that they serve. */
+    const void *own;
 };
 
 /* The row for a name, or NULL. One row covers a range of opsets; the caller checks the node's. */

@@ -59,18 +59,6 @@ struct reduce {
     int64_t start_int;
 };
 
-static const struct reduce kernels[SAC_OP_COUNT] = {
-    [SAC_OP_ReduceSum] = {sum_floats, sum_ints, NULL, 0, 0},
-    [SAC_OP_ReduceMean] = {sum_floats, NULL, mean_finish, 0, 0},
-    [SAC_OP_ReduceProd] = {product_floats, product_ints, NULL, 1, 1},
-    [SAC_OP_ReduceMax] = {max_floats, max_ints, NULL, -INFINITY, INT64_MIN},
-    [SAC_OP_ReduceMin] = {min_floats, min_ints, NULL, INFINITY, INT64_MAX},
-    [SAC_OP_ReduceL1] = {abs_floats, abs_ints, NULL, 0, 0},
-    [SAC_OP_ReduceL2] = {square_floats, NULL, sqrt_finish, 0, 0},
-    [SAC_OP_ReduceLogSum] = {sum_floats, NULL, log_finish, 0, 0},
-    [SAC_OP_ReduceSumSquare] = {square_floats, square_ints, NULL, 0, 0},
-};
-
 /* Which dimensions are reduced. No axes: all, or none with noop_with_empty_axes. */
 sac_result sac_reduced_axes(const struct sac_op_call *c, bool *reduced)
 {
@@ -169,7 +157,7 @@ static void reduce_ints(struct sac_op_call *c, const struct reduce *r, const boo
 
 static sac_result reduce_ref(struct sac_op_call *c)
 {
-    const struct reduce *r = &kernels[c->node->op->id];
+    const struct reduce *r = c->node->op->own;
     size_t               results = (size_t)sac_operand_elements(&c->out[0]);
     bool                 reduced[SAC_RANK_MAX];
     SAC_TRY(sac_reduced_axes(c, reduced));
@@ -264,17 +252,18 @@ static bool reduce_batch(struct sac_batch_walk *w, struct sac_node *n, int k, in
     return sac_batch_edit(w, e);
 }
 
-#define ROW(op, ref_fn)                                                                       \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 2, 1), SAC_TOLERANCE(1e-5f, 1e-5f), \
-                                        .shape = reduce_shape, .ref = ref_fn,                 \
-                                        .batch = reduce_batch}
-ROW(ReduceSum, reduce_ref);
-ROW(ReduceMean, reduce_ref);
-ROW(ReduceProd, reduce_ref);
-ROW(ReduceMax, reduce_ref);
-ROW(ReduceMin, reduce_ref);
-ROW(ReduceL1, reduce_ref);
-ROW(ReduceL2, reduce_ref);
-ROW(ReduceLogSum, reduce_ref);
-ROW(ReduceLogSumExp, log_sum_exp_ref);
-ROW(ReduceSumSquare, reduce_ref);
+#define ROW(op, ref_fn, ...)                                  \
+    const struct sac_op sac_row_##op = {                      \
+        SAC_ROW(op, 1, 1, 2, 1), SAC_TOLERANCE(1e-5f, 1e-5f), \
+        .shape = reduce_shape,   .ref = ref_fn,               \
+        .batch = reduce_batch,   .own = &(const struct reduce){__VA_ARGS__}}
+ROW(ReduceSum, reduce_ref, sum_floats, sum_ints, NULL, 0, 0);
+ROW(ReduceMean, reduce_ref, sum_floats, NULL, mean_finish, 0, 0);
+ROW(ReduceProd, reduce_ref, product_floats, product_ints, NULL, 1, 1);
+ROW(ReduceMax, reduce_ref, max_floats, max_ints, NULL, -INFINITY, INT64_MIN);
+ROW(ReduceMin, reduce_ref, min_floats, min_ints, NULL, INFINITY, INT64_MAX);
+ROW(ReduceL1, reduce_ref, abs_floats, abs_ints, NULL, 0, 0);
+ROW(ReduceL2, reduce_ref, square_floats, NULL, sqrt_finish, 0, 0);
+ROW(ReduceLogSum, reduce_ref, sum_floats, NULL, log_finish, 0, 0);
+ROW(ReduceLogSumExp, log_sum_exp_ref, NULL);
+ROW(ReduceSumSquare, reduce_ref, square_floats, square_ints, NULL, 0, 0);

@@ -84,56 +84,14 @@ FLOATS(ThresholdedRelu, x > a ? x : 0)
 #define F(op) [SAC_CLASS_F32] = op##_f32, [SAC_CLASS_F64] = op##_f64
 #define S(op) [SAC_CLASS_I64] = op##_i64
 #define U(op) [SAC_CLASS_U64] = op##_u64
-static const struct unary kernels[SAC_OP_COUNT] = {
-    [SAC_OP_Abs] = {{F(Abs), S(Abs), U(Abs)}},
-    [SAC_OP_Acos] = {{F(Acos)}},
-    [SAC_OP_Acosh] = {{F(Acosh)}},
-    [SAC_OP_Asin] = {{F(Asin)}},
-    [SAC_OP_Asinh] = {{F(Asinh)}},
-    [SAC_OP_Atan] = {{F(Atan)}},
-    [SAC_OP_Atanh] = {{F(Atanh)}},
-    [SAC_OP_BitwiseNot] = {{S(BitwiseNot), U(BitwiseNot)}},
-    [SAC_OP_Ceil] = {{F(Ceil)}},
-    [SAC_OP_Celu] = {{F(Celu)}, "alpha", NULL, 1},
-    [SAC_OP_Cos] = {{F(Cos)}},
-    [SAC_OP_Cosh] = {{F(Cosh)}},
-    [SAC_OP_Elu] = {{F(Elu)}, "alpha", NULL, 1},
-    [SAC_OP_Erf] = {{F(Erf)}},
-    [SAC_OP_Exp] = {{F(Exp)}},
-    [SAC_OP_Floor] = {{F(Floor)}},
-    [SAC_OP_Gelu] = {{F(Gelu)}},
-    [SAC_OP_HardSigmoid] = {{F(HardSigmoid)}, "alpha", "beta", 0.2f, 0.5f},
-    [SAC_OP_HardSwish] = {{F(HardSwish)}},
-    [SAC_OP_LeakyRelu] = {{F(LeakyRelu)}, "alpha", NULL, 0.01f},
-    [SAC_OP_Log] = {{F(Log)}},
-    [SAC_OP_Mish] = {{F(Mish)}},
-    [SAC_OP_Neg] = {{F(Neg), S(Neg)}},
-    [SAC_OP_Not] = {{S(Not)}},
-    [SAC_OP_Reciprocal] = {{F(Reciprocal)}},
-    [SAC_OP_Relu] = {{F(Relu), S(Relu)}},
-    [SAC_OP_Round] = {{F(Round)}},
-    [SAC_OP_Selu] = {{F(Selu)}, "alpha", "gamma", 1.67326319f, 1.05070102f},
-    [SAC_OP_Shrink] = {{F(Shrink)}, "bias", "lambd", 0, 0.5f},
-    [SAC_OP_Sigmoid] = {{F(Sigmoid)}},
-    [SAC_OP_Sign] = {{F(Sign), S(Sign), U(Sign)}},
-    [SAC_OP_Sin] = {{F(Sin)}},
-    [SAC_OP_Sinh] = {{F(Sinh)}},
-    [SAC_OP_Softplus] = {{F(Softplus)}},
-    [SAC_OP_Softsign] = {{F(Softsign)}},
-    [SAC_OP_Sqrt] = {{F(Sqrt)}},
-    [SAC_OP_Swish] = {{F(Swish)}, "alpha", NULL, 1},
-    [SAC_OP_Tan] = {{F(Tan)}},
-    [SAC_OP_Tanh] = {{F(Tanh)}},
-    [SAC_OP_ThresholdedRelu] = {{F(ThresholdedRelu)}, "alpha", NULL, 1},
-};
 static const struct unary gelu_tanh = {{F(GeluTanh)}};
 
 static const struct unary *kernel_of(const struct sac_op_call *c)
 {
-    enum sac_op_id id = c->node->op->id;
-    if (id == SAC_OP_Gelu && strcmp(sac_attr_string(c->node, "approximate", "none"), "tanh") == 0)
+    if (c->node->op->id == SAC_OP_Gelu &&
+        strcmp(sac_attr_string(c->node, "approximate", "none"), "tanh") == 0)
         return &gelu_tanh;
-    return &kernels[id];
+    return c->node->op->own;
 }
 
 static sac_result unary_shape(struct sac_op_call *c)
@@ -167,50 +125,53 @@ static sac_result unary_ref(struct sac_op_call *c)
     return SAC_OK;
 }
 
-#define ROW(op)                                                                               \
-    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, 1), SAC_TOLERANCE(1e-7f, 1e-5f), \
-                                        .flags = SAC_OP_ELEMENTWISE, .shape = unary_shape,    \
-                                        .ref = unary_ref}
-ROW(Abs);
-ROW(Acos);
-ROW(Acosh);
-ROW(Asin);
-ROW(Asinh);
-ROW(Atan);
-ROW(Atanh);
-ROW(BitwiseNot);
-ROW(Ceil);
-ROW(Celu);
-ROW(Cos);
-ROW(Cosh);
-ROW(Elu);
-ROW(Erf);
-ROW(Exp);
-ROW(Floor);
-ROW(Gelu);
-ROW(HardSigmoid);
-ROW(HardSwish);
-ROW(LeakyRelu);
-ROW(Log);
-ROW(Mish);
-ROW(Neg);
-ROW(Not);
-ROW(Reciprocal);
-ROW(Relu);
-ROW(Round);
-ROW(Selu);
-ROW(Shrink);
-ROW(Sigmoid);
-ROW(Sign);
-ROW(Sin);
-ROW(Sinh);
-ROW(Softplus);
-ROW(Softsign);
-ROW(Sqrt);
-ROW(Swish);
-ROW(Tan);
-ROW(Tanh);
-ROW(ThresholdedRelu);
+#define ROW(op, ...)                                                 \
+    const struct sac_op sac_row_##op = {SAC_ROW(op, 1, 1, 1, 1),     \
+                                        SAC_TOLERANCE(1e-7f, 1e-5f), \
+                                        .flags = SAC_OP_ELEMENTWISE, \
+                                        .shape = unary_shape,        \
+                                        .ref = unary_ref,            \
+                                        .own = &(const struct unary){__VA_ARGS__}}
+ROW(Abs, {F(Abs), S(Abs), U(Abs)});
+ROW(Acos, {F(Acos)});
+ROW(Acosh, {F(Acosh)});
+ROW(Asin, {F(Asin)});
+ROW(Asinh, {F(Asinh)});
+ROW(Atan, {F(Atan)});
+ROW(Atanh, {F(Atanh)});
+ROW(BitwiseNot, {S(BitwiseNot), U(BitwiseNot)});
+ROW(Ceil, {F(Ceil)});
+ROW(Celu, {F(Celu)}, "alpha", NULL, 1);
+ROW(Cos, {F(Cos)});
+ROW(Cosh, {F(Cosh)});
+ROW(Elu, {F(Elu)}, "alpha", NULL, 1);
+ROW(Erf, {F(Erf)});
+ROW(Exp, {F(Exp)});
+ROW(Floor, {F(Floor)});
+ROW(Gelu, {F(Gelu)});
+ROW(HardSigmoid, {F(HardSigmoid)}, "alpha", "beta", 0.2f, 0.5f);
+ROW(HardSwish, {F(HardSwish)});
+ROW(LeakyRelu, {F(LeakyRelu)}, "alpha", NULL, 0.01f);
+ROW(Log, {F(Log)});
+ROW(Mish, {F(Mish)});
+ROW(Neg, {F(Neg), S(Neg)});
+ROW(Not, {S(Not)});
+ROW(Reciprocal, {F(Reciprocal)});
+ROW(Relu, {F(Relu), S(Relu)});
+ROW(Round, {F(Round)});
+ROW(Selu, {F(Selu)}, "alpha", "gamma", 1.67326319f, 1.05070102f);
+ROW(Shrink, {F(Shrink)}, "bias", "lambd", 0, 0.5f);
+ROW(Sigmoid, {F(Sigmoid)});
+ROW(Sign, {F(Sign), S(Sign), U(Sign)});
+ROW(Sin, {F(Sin)});
+ROW(Sinh, {F(Sinh)});
+ROW(Softplus, {F(Softplus)});
+ROW(Softsign, {F(Softsign)});
+ROW(Sqrt, {F(Sqrt)});
+ROW(Swish, {F(Swish)}, "alpha", NULL, 1);
+ROW(Tan, {F(Tan)});
+ROW(Tanh, {F(Tanh)});
+ROW(ThresholdedRelu, {F(ThresholdedRelu)}, "alpha", NULL, 1);
 
 /* ---- floats to bool ---- */
 
