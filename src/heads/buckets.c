@@ -251,7 +251,7 @@ sac_result sac_buckets_warm_up(struct sac_buckets *b)
         if (res == SAC_OK)
             i--;
         else if (sac_buckets_shrink(b, res))
-            i = SAC_MIN(i, b->count - 1);
+            i = b->count - 1; /* the run that failed released those that were ready too */
         else
             return res;
     }

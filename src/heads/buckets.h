@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network that runs batch after batch on a device of its own memory: for a few sizes of batch,
- * each with tensors that stay, so that a run takes no memory and goes to the device as one launch.
+/* A network that runs batch after batch, for a few sizes of batch, each with tensors that stay: a
+ * run takes no memory, and on a device that works beside the host it is one launch.
  *
- *     res = sac_buckets_init(&b, dev, model, &pre, 32);
+ *     res = sac_buckets_init(&b, dev, model, &pre, NULL, 32, false, "detector", use);
  *     for (int done = 0, n; done < total; done += n) {
  *         struct sac_bucket *bucket = sac_buckets_next(&b, total - done, &n);
  *         res = sac_bucket_run(&b, bucket, jobs + done, n, NULL, &times);

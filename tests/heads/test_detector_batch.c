@@ -396,6 +396,45 @@ static void batches_are_cut_at_the_least_cost(void **state)
     sac_device_unref(&dev);
 }
 
+/* ---- a start that is short of memory ---- */
+
+static const struct sac_bucket     *smallest;
+static const struct sac_device_ops *usual;
+static int                          refusals;
+
+/* Once, when the smallest batch is made ready, the last. */
+static sac_result refuse_smallest(struct sac_device *dev, struct sac_device_stream *stream,
+                                  struct sac_device_stream *other)
+{
+    if (smallest && smallest->in && refusals++ == 0)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for the smallest batch");
+    return usual->stream_after(dev, stream, other);
+}
+
+/* The largest batch is dropped for the smallest; those between are ready all the same. */
+static void every_batch_left_is_ready(void **state)
+{
+    (void)state;
+    static struct sac_device_ops ops;
+    sac_device                  *dev = test_device();
+    usual = dev->ops;
+    ops = *usual;
+    ops.warm_runs = 1;
+    ops.stream_after = refuse_smallest;
+    dev->ops = &ops;
+    sac_detector *det = open_detector(dev, "yolov8", NULL);
+    const int     count = det->buckets.count;
+    smallest = &det->buckets.list[0];
+    assert_sac_ok(sac_detector_warm_up(det));
+    assert_true(refusals > 0);
+    assert_int_equal(det->buckets.count, count - 1);
+    for (int i = 0; i < det->buckets.count; i++)
+        assert_non_null(det->buckets.list[i].out[0]);
+    smallest = NULL;
+    sac_detector_destroy(&det);
+    sac_device_unref(&dev);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +450,7 @@ int main(void)
         cmocka_unit_test(also_on_the_gpu),
         cmocka_unit_test(which_strict_mode_refuses),
         cmocka_unit_test(the_gpus_own_times_cost_little),
+        cmocka_unit_test(every_batch_left_is_ready),
     };
     return cmocka_run_group_tests_name("heads/detector_batch", tests, NULL, NULL);
 }
