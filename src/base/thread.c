@@ -181,11 +181,18 @@ sac_result sac_queue_pop_wait(struct sac_queue *q, int64_t timeout_ns, void **it
     return res;
 }
 
-void sac_queue_drain(struct sac_queue *q, void (*fn)(void *item))
+void sac_queue_sift(struct sac_queue *q, bool (*wanted)(void *user, void *item), void *user)
 {
     pthread_mutex_lock(&q->lock);
-    while (q->stats.length > 0)
-        fn(take(q));
+    const size_t length = q->stats.length;
+    size_t       kept = 0;
+    for (size_t i = 0; i < length; i++) {
+        void *item = q->items[(q->first + i) % q->stats.capacity];
+        if (!wanted(user, item))
+            q->items[(q->first + kept++) % q->stats.capacity] = item;
+    }
+    q->stats.length = kept;
+    q->stats.popped += length - kept;
     pthread_cond_broadcast(&q->not_full);
     pthread_mutex_unlock(&q->lock);
 }

@@ -22,10 +22,11 @@ struct sac_queue_stats {
     int64_t  push_wait_ns, pop_wait_ns;
 };
 sac_result sac_queue_create(sac_context *ctx, size_t capacity, struct sac_queue **out);
-void sac_queue_destroy(struct sac_queue **q); /* items left inside are the caller's loss: drain
-                                                 first */
-/* Hand every item left inside to fn, also once closed or aborted. */
-void sac_queue_drain(struct sac_queue *q, void (*fn)(void *item));
+void       sac_queue_destroy(struct sac_queue **q); /* items left inside are the caller's loss: sift
+                                                       first */
+/* Offer every item inside to wanted, in order, also once closed or aborted: those for which it
+ * returns true are its own from then on. It is called under the queue's lock. */
+void sac_queue_sift(struct sac_queue *q, bool (*wanted)(void *user, void *item), void *user);
 /* Waits for room. SAC_EOS once closed (item not taken), SAC_ERR_CANCELLED once aborted. */
 sac_result sac_queue_push_wait(struct sac_queue *q, void *item);
 /* timeout_ns < 0 waits for ever; SAC_AGAIN on time-out; SAC_EOS when closed and empty;

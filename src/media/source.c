@@ -226,10 +226,12 @@ sac_result sac_source_open(sac_device *dev, const char *url, const struct sac_so
     return SAC_OK;
 }
 
-static void unref_frame(void *item)
+static bool unref_frame(void *user, void *item)
 {
     sac_frame *frame = item;
+    (void)user;
     sac_frame_unref(&frame);
+    return true;
 }
 
 static void stop_prefetch(struct sac_source *src)
@@ -240,7 +242,7 @@ static void stop_prefetch(struct sac_source *src)
     sac_frame_unref(&src->pending);
     if (!src->ready)
         return;
-    sac_queue_drain(src->ready, unref_frame);
+    sac_queue_sift(src->ready, unref_frame, NULL);
     sac_queue_destroy(&src->ready);
 }
 

@@ -2,14 +2,13 @@
 #include "pipeline/inference.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <string.h>
 
 #include "pipeline/books.h"
+#include "pipeline/shortage.h"
 
 /* How often to check whether a batch has arrived, while no frame comes. */
 static const int64_t LOOK_NS = 200000;
-static const int64_t SMALL_NS = 30000000000, SMALL_MAX_NS = 3600000000000;
+static const int64_t SMALL_NS = 30000000000;
 
 static struct sac_batch *nth(struct sac_inference *inf, int n)
 {
@@ -25,131 +24,20 @@ static bool add(struct sac_batch *b, struct sac_item *item)
     return true;
 }
 
-static void pass_on(struct sac_inference *inf, struct sac_item *item)
-{
-    if (sac_queue_push_wait(inf->job->track, item) != SAC_OK)
-        sac_job_recycle(inf->job, item);
-}
-
-/* List the items of a batch that have a frame and no fault; returns how many. */
-static int line_up(struct sac_inference *inf, const struct sac_batch *b)
-{
-    int n = 0;
-    for (size_t i = 0; i < b->count; i++)
-        if (!b->items[i]->last && b->items[i]->status == SAC_OK)
-            inf->lined[n++] = b->items[i];
-    return n;
-}
-
-/* ---- memory that runs out ---- */
-
-static void make_smaller(struct sac_inference *inf, int size)
-{
-    const int64_t now = sac_time_ns();
-    inf->shrunk_ns = inf->shrunk_ns ? SAC_MIN(2 * inf->shrunk_ns, SMALL_MAX_NS) : inf->small_ns;
-    inf->grow_ns = now + inf->shrunk_ns;
-    if (size >= inf->limit)
-        return;
-    sac_log(inf->job->ctx, SAC_LOG_WARN,
-            "%s has no memory for batches of %d frames: they have up to %d now",
-            sac_device_name(inf->job->dev), inf->limit, size);
-    inf->limit = size;
-}
-
-/* A refused stream has ended, unless its frames are pushed: pushed frames are tried again too. */
-static void grow_back(struct sac_inference *inf)
-{
-    const int most = sac_inference_batch_most(inf);
-    if (inf->grow_ns == 0 || sac_time_ns() < inf->grow_ns)
-        return;
-    inf->refused_from = INT32_MAX;
-    inf->grow_ns = 0;
-    if (inf->limit >= most)
-        return;
-    inf->limit = SAC_MIN(2 * inf->limit, most);
-    inf->grow_ns = sac_time_ns() + inf->shrunk_ns;
-    sac_log(inf->job->ctx, SAC_LOG_INFO, "batches of up to %d frames are tried again", inf->limit);
-}
-
-/* Not even one frame fits: of several streams the newest is dropped. false: there is only one. */
-static bool refuse_newest(struct sac_inference *inf, const struct sac_batch *b)
-{
-    int newest = INT32_MIN, oldest = INT32_MAX;
-    for (size_t i = 0; i < b->count; i++)
-        if (!b->items[i]->last && b->items[i]->stream_id < inf->refused_from) {
-            newest = SAC_MAX(newest, b->items[i]->stream_id);
-            oldest = SAC_MIN(oldest, b->items[i]->stream_id);
-        }
-    if (newest <= oldest)
-        return false;
-    inf->refused_from = newest;
-    make_smaller(inf, 1);
-    return true;
-}
-
-static void refuse(struct sac_inference *inf, struct sac_item *item)
-{
-    sac_job_fail_item(inf->job, item,
-                      SAC_FAIL(inf->job->ctx, SAC_ERR_MEMORY,
-                               "stream %d: %s has no memory left for it", item->stream_id,
-                               sac_device_name(inf->job->dev)));
-}
-
 /* ---- a batch ---- */
-
-static sac_result begin_items(struct sac_inference *inf, int slot, struct sac_item *const *items,
-                              int n)
-{
-    const struct sac_task_run *run = inf->job->run;
-    return run->task->begin ? run->task->begin(inf->job->run, slot, items, n) : SAC_OK;
-}
 
 static void begin(struct sac_inference *inf, struct sac_batch *b)
 {
     struct sac_job *job = inf->job;
-    const int       n = line_up(inf, b);
+    const int       n = sac_inference_line_up(inf, b);
     b->slot = (int)(inf->turn++ % SAC_TASK_SLOTS);
-    b->begun = begin_items(inf, b->slot, inf->lined, n);
+    b->begun = sac_inference_begin(inf, b->slot, inf->lined, n);
     if (sac_is_out_of_memory(b->begun)) {
         sac_device_pool_trim(job->dev);
-        b->begun = begin_items(inf, b->slot, inf->lined, n);
+        b->begun = sac_inference_begin(inf, b->slot, inf->lined, n);
     }
     if (job->run->task->begin)
         sac_books_count_batch(job->books, n, n >= inf->limit);
-}
-
-/* A batch that failed is tried again: in smaller pieces if memory ran out, else frame by frame, so
- * that an unusable frame does not make the others fail. */
-static void infer_in_pieces(struct sac_inference *inf, const struct sac_batch *b, int n,
-                            sac_result res)
-{
-    struct sac_job *job = inf->job;
-    bool            tried = true; /* res belongs to the next piece */
-    int             size = n;
-    for (int at = 0, m; at < n; tried = false) {
-        struct sac_item **piece = &inf->lined[at];
-        m = SAC_MIN(size, n - at);
-        if ((*piece)->stream_id >= inf->refused_from) {
-            refuse(inf, inf->lined[at++]);
-            continue;
-        }
-        if (!tried)
-            res = begin_items(inf, b->slot, piece, m);
-        if (!tried && res == SAC_OK)
-            res = job->run->task->land(job->run, b->slot, piece, m);
-        if (res == SAC_OK) {
-            at += m;
-        } else if (!sac_is_out_of_memory(res) && m > 1) {
-            size = 1;
-        } else if (!sac_is_out_of_memory(res)) {
-            sac_job_fail_item(job, inf->lined[at++], res);
-        } else if (m > 1) {
-            sac_device_pool_trim(job->dev);
-            make_smaller(inf, size = m / 2);
-        } else if (!refuse_newest(inf, b)) {
-            sac_job_fail_item(job, inf->lined[at++], res);
-        }
-    }
 }
 
 /* A frame that fails does so alone. */
@@ -157,7 +45,7 @@ static void follow(struct sac_inference *inf, struct sac_batch *b)
 {
     struct sac_job        *job = inf->job;
     const struct sac_task *task = job->run->task;
-    const int              n = line_up(inf, b);
+    const int              n = sac_inference_line_up(inf, b);
     if (!task->follow || n == 0)
         return;
     sac_result res = task->follow(job->run, inf->lined, n, true);
@@ -177,15 +65,15 @@ static void land(struct sac_inference *inf)
 {
     struct sac_job   *job = inf->job;
     struct sac_batch *b = nth(inf, 0);
-    const int         n = line_up(inf, b);
+    const int         n = sac_inference_line_up(inf, b);
     sac_result        res = b->begun;
     if (res == SAC_OK)
         res = job->run->task->land(job->run, b->slot, inf->lined, n);
     if (res != SAC_OK)
-        infer_in_pieces(inf, b, n, res);
+        sac_inference_retry(inf, b, n, res);
     follow(inf, b);
     for (size_t i = 0; i < b->count; i++)
-        pass_on(inf, b->items[i]);
+        sac_inference_pass_on(inf, b->items[i]);
     b->count = 0;
     b->frames = 0;
     inf->first = (inf->first + 1) % (int)SAC_COUNT(inf->ring);
@@ -225,7 +113,7 @@ static void pass_end(struct sac_inference *inf, struct sac_item *item)
     if (inf->under_way == 0 || !add(nth(inf, inf->under_way - 1), item)) {
         while (inf->under_way > 0)
             land(inf);
-        pass_on(inf, item);
+        sac_inference_pass_on(inf, item);
     }
 }
 
@@ -234,13 +122,15 @@ static void take(struct sac_inference *inf, struct sac_batch *b, struct sac_item
     struct sac_job *job = inf->job;
     if (is_discarded(job, item)) {
         sac_job_recycle(job, item);
+    } else if (sac_inference_refuses(inf, item)) {
+        return;
     } else if (item->last && b->frames == 0) {
         pass_end(inf, item);
     } else if (!add(b, item)) {
         sac_job_fail_item(job, item, SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch"));
         while (inf->under_way > 0)
             land(inf);
-        pass_on(inf, item);
+        sac_inference_pass_on(inf, item);
     }
 }
 
@@ -257,7 +147,7 @@ static int64_t deadline(const struct sac_inference *inf)
 static bool collect(struct sac_inference *inf, struct sac_batch *b)
 {
     int64_t until_ns = 0;
-    grow_back(inf);
+    sac_inference_grow(inf);
     while (b->frames < inf->limit) {
         void *popped;
         if (has_arrived(inf)) {

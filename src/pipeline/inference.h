@@ -46,7 +46,13 @@ struct sac_inference {
     struct sac_item **lined; /* [batch_max] items of a batch that have frames and no fault */
     int               limit; /* frames in a batch now */
     int64_t           grow_ns, shrunk_ns; /* when to try larger ones; how long they stay small */
-    int               refused_from; /* streams from this number on found no memory; INT_MAX: none */
+    /* Streams without memory: pushed ones from this number on, INT32_MAX: none; lanes by a flag of
+     * their own, whose memory is waited for until relief_ns. */
+    int     refused_from;
+    int64_t relief_ns;
+    /* What a lane was refused for. */
+    sac_result shortage;
+    char       short_of[256];
 };
 
 /* Chooses the batches; job->params and job->dev are known. */

@@ -52,6 +52,7 @@ struct sac_lane {
     const struct sac_rows *rows;    /* instead of the detector, or NULL */
     struct sac_queue      *done;    /* where its results go */
     atomic_bool            discard; /* drop what has not been inferred yet */
+    bool                   refused; /* there is no memory for it; the inference thread's */
 
     atomic_int_fast64_t frames_done, detections, tracks, first_ns, last_ns; /* books.c's */
 };

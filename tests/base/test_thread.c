@@ -53,20 +53,55 @@ static void queue_waits_end(void **state)
 
 static uintptr_t drained;
 
-static void drain_item(void *item)
+static bool drain_item(void *user, void *item)
 {
+    (void)user;
     drained += (uintptr_t)item;
+    return true;
+}
+
+static bool drain_odd(void *user, void *item)
+{
+    return (uintptr_t)item % 2 && drain_item(user, item);
+}
+
+/* Items 3 to 6 of a ring of four, which therefore lie around its end. */
+static void queue_is_sifted_in_order(void **state)
+{
+    (void)state;
+    struct sac_queue      *q = NULL;
+    struct sac_queue_stats stats;
+    void                  *item;
+    drained = 0;
+    assert_sac_ok(sac_queue_create(test_context(), 4, &q));
+    for (uintptr_t i = 1; i <= 6; i++) {
+        if (i > 4)
+            assert_sac_ok(sac_queue_pop_wait(q, 0, &item));
+        assert_sac_ok(sac_queue_push_wait(q, (void *)i));
+    }
+    sac_queue_sift(q, drain_odd, NULL);
+    assert_int_equal(drained, 3 + 5);
+    assert_sac_ok(sac_queue_push_wait(q, (void *)7)); /* there is room now */
+    for (uintptr_t want = 4; want <= 7; want += want == 6 ? 1 : 2) {
+        assert_sac_ok(sac_queue_pop_wait(q, 0, &item));
+        assert_int_equal((uintptr_t)item, want);
+    }
+    sac_queue_stats(q, &stats);
+    assert_int_equal(stats.length, 0);
+    assert_int_equal(stats.pushed, stats.popped);
+    sac_queue_destroy(&q);
 }
 
 static void queue_drains_after_abort(void **state)
 {
     (void)state;
     struct sac_queue *q = NULL;
+    drained = 0;
     assert_sac_ok(sac_queue_create(test_context(), 4, &q));
     for (uintptr_t i = 1; i <= 4; i++)
         assert_sac_ok(sac_queue_push_wait(q, (void *)i));
     sac_queue_abort(q);
-    sac_queue_drain(q, drain_item);
+    sac_queue_sift(q, drain_item, NULL);
     assert_int_equal(drained, 1 + 2 + 3 + 4);
     sac_queue_destroy(&q);
 }
@@ -147,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queue_passes_all_items_in_order),
         cmocka_unit_test(queue_waits_end),
+        cmocka_unit_test(queue_is_sifted_in_order),
         cmocka_unit_test(queue_drains_after_abort),
         cmocka_unit_test(pool_runs_every_piece_once),
         cmocka_unit_test(held_pool_runs_jobs_back_to_back),

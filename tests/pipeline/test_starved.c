@@ -30,12 +30,15 @@ static const struct sac_vision_ops *usual_vision;
 static struct sac_vision_ops        hungry_vision;
 static struct sac_device_ops        hungry_ops, warm_ops;
 static atomic_int                   largest, refused; /* batch that ran, and those that did not */
+static atomic_bool                  held;             /* no batch begins */
 
 static sac_result hungry_preprocess(struct sac_device *dev, struct sac_device_stream *stream,
                                     const struct sac_preprocess     *pre,
                                     const struct sac_preprocess_job *jobs, int n, void *dst)
 {
     struct sac_buffer *work = NULL;
+    while (atomic_load(&held))
+        usleep(1000);
     sac_result res = sac_buffer_create(dev, (size_t)n * FRAME_BYTES, "a batch's work", &work);
     if (res != SAC_OK) {
         atomic_fetch_add(&refused, 1);
@@ -116,6 +119,8 @@ static void give_all_back(void)
 
 /* ---- frames through a job ---- */
 
+static int rig_batch = BATCH;
+
 static size_t tracker_count(const struct sac_job *job)
 {
     return ((const struct sac_track_run *)job->run)->tracker_count;
@@ -143,7 +148,7 @@ static void open_rig_with(struct rig *rig, const char *device, const char *reid,
     params.tracker = sac_tracker_params_default(strcmp(reid, "none") ? SAC_TRACKER_BOTSORT
                                                                      : SAC_TRACKER_BYTETRACK);
     params.batches_ahead = 2;
-    params.inference_batch_max = params.detector_params.batch_max = BATCH;
+    params.inference_batch_max = params.detector_params.batch_max = rig_batch;
     params.timeout_ms = 100;
     params.device_params.memory_limit_bytes = LIMIT_BYTES;
     sac_result res = sac_job_create(rig->ctx, &sac_task_track, &params, 4 * BATCH, NULL, &rig->job);
@@ -242,6 +247,98 @@ static void check(const char *device)
     print_message("%s: %d frames, %d batches refused; %d sentences\n", device, (int)rig.number,
                   atomic_load(&refused), said.count);
     close_rig(&rig);
+}
+
+/* ---- streams that end for the others ---- */
+
+enum { LANES = 3, EACH = 6 };
+static const size_t NOTHING_BYTES = 4 << 20; /* too little for one frame */
+static const int    CLOSING_MS = 100;        /* until a refused stream's decoder is closed */
+
+struct result {
+    int well, failed;
+};
+
+static void push(struct rig *rig, struct sac_lane *lane, int stream, int64_t number, bool last)
+{
+    struct sac_item *item = sac_job_item(rig->job);
+    sac_frame        desc = {.format = SAC_PIXEL_RGB24, .width = SIDE, .height = SIDE};
+    assert_non_null(item);
+    if (!last)
+        assert_sac_ok(sac_frame_create(rig->job->dev, &desc, &item->frame));
+    item->lane = lane;
+    item->last = last;
+    item->stream_id = stream;
+    item->number = number;
+    item->pts_us = number * 40000;
+    assert_sac_ok(sac_job_push_wait(rig->job, item));
+}
+
+/* What a sink and a reader do: with its first fault a stream ends, and some time later the memory
+ * of its decoder is free. */
+static void take_results(struct rig *rig, struct sac_lane *lane, struct result *result)
+{
+    void *popped;
+    for (bool last = false; !last;) {
+        assert_sac_ok(sac_queue_pop_wait(lane->done, -1, &popped));
+        struct sac_item *item = popped;
+        last = item->last;
+        if (!last && item->status == SAC_OK && result->failed == 0)
+            assert_int_equal(item->number, result->well++);
+        else if (!last && item->status != SAC_OK && result->failed++ == 0) {
+            print_message("%s\n", item->why);
+            usleep(CLOSING_MS * 1000);
+            give_all_back();
+        }
+        sac_job_recycle(rig->job, item);
+    }
+}
+
+/* Not even one frame fits until a stream has ended: the newest does, and no other. */
+static void check_streams(const char *device, int batch_max)
+{
+    struct rig      rig;
+    struct sac_lane lanes[LANES] = {{0}};
+    struct result   results[LANES] = {{0}};
+    rig_batch = batch_max;
+    open_rig(&rig, device, NULL);
+    rig_batch = BATCH;
+    for (int k = 0; k < LANES; k++)
+        assert_sac_ok(sac_queue_create(rig.ctx, EACH + 1, &lanes[k].done));
+    take_all_but(rig.job->dev, NOTHING_BYTES);
+    atomic_store(&held, true);
+    for (int i = 0; i < EACH; i++)
+        for (int k = 0; k < LANES; k++)
+            push(&rig, &lanes[k], k, i, false);
+    for (int k = 0; k < LANES; k++)
+        push(&rig, &lanes[k], k, EACH, true);
+    atomic_store(&held, false);
+    for (int k = LANES - 1; k >= 0; k--)
+        take_results(&rig, &lanes[k], &results[k]);
+    assert_in_range(results[LANES - 1].failed, 1, EACH);
+    for (int k = 0; k < LANES - 1; k++) {
+        assert_int_equal(results[k].failed, 0);
+        assert_int_equal(results[k].well, EACH);
+    }
+    for (int k = 0; k < LANES; k++)
+        sac_queue_destroy(&lanes[k].done);
+    close_rig(&rig);
+}
+
+static void one_stream_ends_for_the_others(void **state)
+{
+    (void)state;
+    check_streams("cpu", BATCH);
+    check_streams("cpu", 1);
+}
+
+static void so_it_does_on_a_gpu(void **state)
+{
+    (void)state;
+    sac_device *dev = gpu_open(NULL);
+    sac_device_unref(&dev);
+    check_streams("cuda", BATCH);
+    check_streams("cuda", 1);
 }
 
 static int given;
@@ -358,6 +455,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_become_small_and_large_again),
         cmocka_unit_test(so_they_do_on_a_gpu),
+        cmocka_unit_test(one_stream_ends_for_the_others),
+        cmocka_unit_test(so_it_does_on_a_gpu),
         cmocka_unit_test(models_are_given_room),
         cmocka_unit_test(also_on_a_gpu),
         cmocka_unit_test(trackers_are_given_room),
