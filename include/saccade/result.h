@@ -29,7 +29,7 @@ typedef enum sac_result {
     SAC_ERR_FORMAT = -6,      /* damaged or inconsistent data from outside */
     SAC_ERR_UNSUPPORTED = -7, /* well-formed, but not something this build can do */
     SAC_ERR_DEVICE = -8,      /* a device or its library failed */
-    SAC_ERR_LIMIT = -9,       /* over a configured or built-in bound */
+    SAC_ERR_LIMIT = -9,       /* over a bound, mostly of memory, that was configured */
     SAC_ERR_CANCELLED = -10,  /* stopped by request */
     SAC_ERR_INTERNAL = -11,   /* a bug in the library */
     SAC_ERR_COPY = -12        /* a copy of frame or tensor data in strict mode (device.h) */

@@ -204,7 +204,7 @@ static void graphs_that_make_no_sense_are_refused(void **state)
     memset(name, 'x', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     proto_input(&graph, name, 1, "1");
-    refuse_graph(&graph, SAC_ERR_LIMIT, "a name of 5000 bytes");
+    refuse_graph(&graph, SAC_ERR_UNSUPPORTED, "a name of 5000 bytes");
 }
 
 /* If in If in If ...: each level a branch with the next. */
@@ -222,7 +222,7 @@ static void nesting_is_bounded(void **state)
         inner = outer;
     }
     proto_input(&inner, "c", 9, "");
-    refuse_graph(&inner, SAC_ERR_LIMIT, "nested deeper");
+    refuse_graph(&inner, SAC_ERR_UNSUPPORTED, "nested deeper");
 }
 
 /* f0 calls f1 twice, f1 calls f2 twice, ...: 2^15 nodes of a few hundred bytes, then more. */
@@ -261,7 +261,7 @@ static void functions_cannot_multiply_without_end(void **state)
         add_function(&model, name, calls);
     }
     struct reading r = read_bytes(&model, NULL, &kept);
-    assert_int_equal(r.res, SAC_ERR_LIMIT);
+    assert_int_equal(r.res, SAC_ERR_UNSUPPORTED);
     finish(&r, kept);
     proto_node(&graph, "me", "x", "y", NULL);
     proto_input(&graph, "x", 1, "1");
@@ -269,7 +269,7 @@ static void functions_cannot_multiply_without_end(void **state)
     proto_model(&model, &graph, 17);
     add_function(&model, "me", "me");
     r = read_bytes(&model, NULL, &kept);
-    assert_int_equal(r.res, SAC_ERR_LIMIT);
+    assert_int_equal(r.res, SAC_ERR_UNSUPPORTED);
     finish(&r, kept);
 }
 

@@ -89,7 +89,7 @@ static sac_result attr_tensor(const struct sac_onnx_place *p, struct sac_wire t,
 static sac_result attr_graph(const struct sac_onnx_place *p, struct sac_wire g, struct sac_attr *a)
 {
     if (p->depth >= SAC_ONNX_DEPTH_MAX)
-        return SAC_FAIL(p->r->ctx, SAC_ERR_LIMIT, "graphs nested deeper than %d",
+        return SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED, "graphs nested deeper than %d",
                         SAC_ONNX_DEPTH_MAX);
     a->graph = sac_graph_create(p->r->ctx, p->r->arena, p->g);
     return a->graph ? sac_onnx_read_graph(p, g, a->graph) : SAC_ERR_MEMORY;

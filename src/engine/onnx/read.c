@@ -261,9 +261,9 @@ static sac_result make_node(const struct sac_onnx_place *p, struct sac_wire w, i
     if (res == SAC_OK)
         res = sac_onnx_name_copy(p->r, where, &domain);
     if (res == SAC_OK && p->r->node_total++ >= SAC_ONNX_NODES_MAX)
-        res = SAC_FAIL(p->r->ctx, SAC_ERR_LIMIT, "more than %d nodes", SAC_ONNX_NODES_MAX);
+        res = SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED, "more than %d nodes", SAC_ONNX_NODES_MAX);
     if (res == SAC_OK && p->r->arena->bytes / 16 > p->r->source->size + EXPANSION_FREE_BYTES)
-        res = SAC_FAIL(p->r->ctx, SAC_ERR_LIMIT, "its functions expand to over %zu bytes",
+        res = SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED, "its functions expand to over %zu bytes",
                        p->r->arena->bytes);
     const size_t inputs_max = is_concat(op_type, domain) ? SAC_ONNX_NODES_MAX : SAC_OP_INPUTS_MAX;
     if (res == SAC_OK && (inputs > inputs_max || outputs > SAC_OP_OUTPUTS_MAX))
@@ -419,7 +419,7 @@ static sac_result read_function(const struct sac_onnx_place *p, const struct sac
     struct sac_onnx_scope  names = {0};
     struct sac_onnx_place  inner = {p->r, p->g, &names, &opsets, call, function, p->depth + 1};
     if (p->depth >= SAC_ONNX_DEPTH_MAX)
-        return SAC_FAIL(p->r->ctx, SAC_ERR_LIMIT, "functions nested deeper than %d",
+        return SAC_FAIL(p->r->ctx, SAC_ERR_UNSUPPORTED, "functions nested deeper than %d",
                         SAC_ONNX_DEPTH_MAX);
     sac_result res = sac_onnx_read_opsets(p->r, *function, 9, &opsets);
     if (res == SAC_OK)

@@ -34,7 +34,7 @@ sac_result sac_onnx_read_opsets(struct sac_onnx_reader *r, struct sac_wire w, ui
     while (sac_wire_next_bytes(&w, number, &inside) > 0) {
         struct sac_field f;
         if (out->count == SAC_ONNX_DOMAINS_MAX)
-            return SAC_FAIL(r->ctx, SAC_ERR_LIMIT, "more than %d operator sets",
+            return SAC_FAIL(r->ctx, SAC_ERR_UNSUPPORTED, "more than %d operator sets",
                             SAC_ONNX_DOMAINS_MAX);
         struct sac_onnx_opset *o = &out->items[out->count++];
         *o = (struct sac_onnx_opset){.domain =

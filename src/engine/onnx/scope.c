@@ -28,7 +28,7 @@ sac_result sac_onnx_name_copy(struct sac_onnx_reader *r, struct sac_wire s, cons
 {
     size_t len = sac_wire_left(&s);
     if (len > SAC_ONNX_NAME_MAX)
-        return SAC_FAIL(r->ctx, SAC_ERR_LIMIT, "a name of %zu bytes; at most %d", len,
+        return SAC_FAIL(r->ctx, SAC_ERR_UNSUPPORTED, "a name of %zu bytes; at most %d", len,
                         SAC_ONNX_NAME_MAX);
     char *copy = sac_arena_alloc(r->arena, len + 1);
     if (!copy)

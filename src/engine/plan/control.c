@@ -182,7 +182,7 @@ static sac_result loop_turns(struct sac_dynamic *d, const struct sac_node *n,
         res = carry(d, n, body->inputs + 2, n->inputs + n->input_count - carried, carried);
     for (int64_t i = 0; i < turns && go && res == SAC_OK; i++) {
         if (i == TURNS_MAX)
-            return fault(d, n, SAC_ERR_LIMIT, "it takes over a million iterations");
+            return fault(d, n, SAC_ERR_UNSUPPORTED, "it takes over a million iterations");
         res = set_scalar(d, n, body->inputs[0], SAC_I64, i);
         if (res == SAC_OK)
             res = set_scalar(d, n, body->inputs[1], SAC_BOOL, go);
@@ -240,8 +240,9 @@ static sac_result scan_length(struct sac_dynamic *d, const struct sac_node *n, i
             return fault(d, n, SAC_ERR_FORMAT, "its scanned inputs are not equally long");
         *turns = o->dims[0];
     }
-    return *turns <= TURNS_MAX ? SAC_OK
-                               : fault(d, n, SAC_ERR_LIMIT, "it takes over a million iterations");
+    return *turns <= TURNS_MAX
+               ? SAC_OK
+               : fault(d, n, SAC_ERR_UNSUPPORTED, "it takes over a million iterations");
 }
 
 static sac_result scan_turns(struct sac_dynamic *d, const struct sac_node *n,
