@@ -70,8 +70,8 @@ void help_program(FILE *out)
     for (size_t i = 0; i < verb_count; i++)
         fprintf(out, "  %-12s %s\n", verbs[i].name, verbs[i].summary);
     fputs("\n'saccade VERB --help' describes a verb; without a verb, 'track' runs.\n"
-          "Every option is also a key of the YAML file for --config: 'saccade config' prints a "
-          "template.\n"
+          "Options that describe a run are also keys of the YAML file for --config: 'saccade "
+          "config' prints a template.\n"
           "Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted.\n"
           "\nExamples:\n"
           "  saccade in.mp4 -o out.mp4\n"

@@ -127,7 +127,8 @@ const struct option options[] = {
      "named after the input; several inputs need a folder, or a path with {name} or {folder} in "
      "it"},
     {"jsonl", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.jsonl_out), "output.jsonl", "FILE",
-     "write the tracks as JSON lines, one object per frame; - is standard output. Folders as with "
+     "write the tracks as JSON lines, a header and one object per frame; - is standard output. "
+     "Folders as with "
      "--output. If no output is given: NAME.tracks.jsonl; none: no file"},
     {"mot", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.mot_out), "output.mot", "FILE",
      "write the tracks as MOTChallenge lines; - is standard output. Folders as with --output"},

@@ -24,8 +24,8 @@ static void add_gpu_tracks(struct sac_books *b)
 {
     char name[32];
     snprintf(name, sizeof name, "%.16s tracking", sac_device_name(b->dev));
-    b->gpu_track = sac_trace_track(b->trace, sac_device_name(b->dev));
-    b->gpu_tracking = sac_trace_track(b->trace, name);
+    b->gpu_infer = sac_trace_track(b->trace, sac_device_name(b->dev));
+    b->gpu_finish = sac_trace_track(b->trace, name);
 }
 
 static sac_result open_spans(struct sac_books *b, const struct sac_track_job_params *p)
@@ -44,7 +44,7 @@ static sac_result open_spans(struct sac_books *b, const struct sac_track_job_par
     }
     if (res != SAC_OK)
         return res;
-    b->gpu_track = b->gpu_tracking = -1;
+    b->gpu_infer = b->gpu_finish = -1;
     if (b->trace && b->dev->ops->async)
         add_gpu_tracks(b);
     sac_ranges_open();
@@ -142,8 +142,7 @@ void sac_books_record_gpu(struct sac_books *b, enum sac_stage stage, int64_t beg
 {
     sac_timer_add(b->gpu_timers, stage, duration_ns);
     if (b->trace && begun_ns)
-        add_events(b,
-                   sac_stages[stage].thread == SAC_THREAD_FINISH ? b->gpu_tracking : b->gpu_track,
+        add_events(b, sac_stages[stage].thread == SAC_THREAD_FINISH ? b->gpu_finish : b->gpu_infer,
                    stage, begun_ns, begun_ns + duration_ns, items, n);
 }
 

@@ -210,7 +210,8 @@ static sac_result for_each_stream(sac_pipeline *pipe, sac_result (*step)(struct 
     return failed < pipe->stream_count ? SAC_OK : raise_fault(pipe);
 }
 
-/* A step that may find no memory on a GPU: then the newest stream is dropped, which may be s. */
+/* A step that may find no memory on the device: then the newest stream is dropped, which may be s.
+ */
 static sac_result with_room(struct sac_stream_run *s, sac_result (*step)(struct sac_stream_run *s))
 {
     sac_result res = step(s);

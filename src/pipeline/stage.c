@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define SMALLER "a smaller detector would relieve it"
+#define SMALLER "a smaller detector, as --detector person_det_fast, would relieve it"
 
 const struct sac_stage_row sac_stages[SAC_SPAN_COUNT] = {
     [SAC_STAGE_DECODE] = {"decode", SAC_THREAD_DECODE, SAC_MEMORY_DECODE,

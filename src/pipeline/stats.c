@@ -11,6 +11,7 @@
 #include "pipeline/inference.h"
 #include "pipeline/report.h"
 #include "pipeline/task.h"
+#include "track/core.h"
 
 /* Memory of stages that did not run is counted as other. */
 static void add_stages(struct sac_job *job, struct sac_pipeline_stats *out)
@@ -90,13 +91,13 @@ static void add_memory(struct sac_job *job, struct sac_pipeline_stats *out)
 
 void sac_job_judge(const struct sac_job *job, int streams, struct sac_pipeline_stats *out)
 {
-    const struct sac_flow_facts facts = {
-        .streams = streams,
-        .cpus = sac_cpu_count(),
-        .threads = sac_device_threads(job->dev),
-        .camera_motion =
-            job->params.tracker.camera_motion && job->params.tracker.kind == SAC_TRACKER_BOTSORT,
-        .device = job->dev->ops->async,
+    const struct sac_tracker_row *row = sac_tracker_row_of(job->params.tracker.kind);
+    const struct sac_flow_facts   facts = {
+          .streams = streams,
+          .cpus = sac_cpu_count(),
+          .threads = sac_device_threads(job->dev),
+          .camera_motion = job->params.tracker.camera_motion && row && row->camera,
+          .device = job->dev->ops->async,
     };
     sac_flow_judge(out, &facts);
 }

@@ -10,7 +10,7 @@ enum { APPEARANCE_BYTES = 4 << 20 };
 
 /* ---- checks ---- */
 
-static sac_result check_looks(const sac_tracker *trk, const struct sac_tracker_input *in)
+static sac_result check_embeddings(const sac_tracker *trk, const struct sac_tracker_input *in)
 {
     const struct sac_embedding_rows *embeddings = &in->embeddings;
     const int                        dim = trk->params.embedding_dim;
@@ -38,7 +38,7 @@ static sac_result check_call(const sac_tracker *trk, const struct sac_tracker_in
         return SAC_FAIL(trk->ctx, SAC_ERR_ARG,
                         "tracker: time steps back from %lld to %lld us; frames come in order",
                         (long long)trk->now_us, (long long)in->pts_us);
-    return check_looks(trk, in);
+    return check_embeddings(trk, in);
 }
 
 static const char *place_name(sac_device *dev)
@@ -160,7 +160,7 @@ static void take_candidates(sac_tracker *trk)
     }
 }
 
-static void ask_for_looks(sac_tracker *trk)
+static void ask_for_appearance(sac_tracker *trk)
 {
     trk->ask = (struct sac_appearance_ask){.slots = trk->ask_slots, .rows = trk->ask_rows};
     if (!trk->input.embeddings.base || !trk->gallery.dev)
@@ -204,7 +204,7 @@ sac_result sac_tracker_begin(sac_tracker *trk, const struct sac_tracker_input *i
         return res;
     trk->input = input;
     take_candidates(trk);
-    ask_for_looks(trk);
+    ask_for_appearance(trk);
     if (input.frame)
         ask_for_camera(trk);
     return SAC_OK;

@@ -324,7 +324,7 @@ static void add_updates(struct sac_wave *w, const sac_tracker *trk, struct sac_a
 
 /* Queues the asks of members from *first on whose embeddings have the same shape, and moves *first
  * past them; their distances are written to out. */
-static sac_result queue_looks(struct sac_wave *w, size_t *first, float **out)
+static sac_result queue_distances(struct sac_wave *w, size_t *first, float **out)
 {
     struct sac_appearance_job job = {.updates = w->updates, .asks = w->asks, .out = *out};
     size_t                    i = *first;
@@ -353,7 +353,7 @@ static sac_result queue(struct sac_wave *w, const struct totals *t)
     if (res == SAC_OK)
         res = queue_cameras(w);
     for (size_t i = 0; i < w->count && res == SAC_OK;)
-        res = queue_looks(w, &i, &out);
+        res = queue_distances(w, &i, &out);
     if (res == SAC_OK)
         res =
             sac_device_copy(w->dev, w->stream, sac_buffer_data(w->host), answers, answer_bytes(t),

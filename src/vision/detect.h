@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a detector's output tensor to boxes, for devices whose tensors the host does not read:
- * decoding of cells, the likeliest class of each, the way back to the pixels of the source,
- * class-wise NMS. The heads say how their tensor is laid out; all devices compute by what is here,
- * to the last bit. */
+/* From a detector's output tensors to boxes: decoding of cells, the likeliest class of each, the
+ * way back to the pixels of the source, class-wise NMS. The heads say how their tensor is laid out;
+ * all devices compute by what is here, to the last bit. */
 #ifndef SAC_VISION_DETECT_H
 #define SAC_VISION_DETECT_H
 
@@ -145,7 +144,7 @@ SAC_ANYWHERE struct sac_detect_cell sac_detect_place_of(const struct sac_detect_
 /* ---- what the values of an image tell ---- */
 
 /* How many values of an image are looked at; 0: nothing is open. */
-SAC_ANYWHERE int64_t sac_detect_looks(const struct sac_detect_spec *s)
+SAC_ANYWHERE int64_t sac_detect_values(const struct sac_detect_spec *s)
 {
     switch (s->form) {
     case SAC_DETECT_YOLOX: return s->cells;
@@ -158,8 +157,8 @@ SAC_ANYWHERE int64_t sac_detect_looks(const struct sac_detect_spec *s)
 }
 
 /* What one value says. Those of an image are put together by sac_detect_together. */
-SAC_ANYWHERE double sac_detect_look(const struct sac_detect_spec *s, const void *const *tensors,
-                                    int image, int64_t i)
+SAC_ANYWHERE double sac_detect_value(const struct sac_detect_spec *s, const void *const *tensors,
+                                     int image, int64_t i)
 {
     if (s->form == SAC_DETECT_YOLOX)
         return fabs(

@@ -18,6 +18,9 @@
 #include "reid/embedder.h"
 #include "track/wave.h"
 
+_Static_assert((int)SAC_TASK_SLOTS <= (int)SAC_DETECTOR_SLOTS,
+               "each slot of the task is one of its detector");
+
 struct sac_stream_tracker {
     int          stream_id;
     sac_tracker *trk;

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/range.h"
+#include "pipeline/finish.h"
 #include "pipeline/tasks/track.h"
-
-enum { WAVE_MAX = 64 };
 
 /* ---- trackers ---- */
 
@@ -41,7 +40,7 @@ static sac_result open_wave(struct sac_track_run *t)
     sac_result      res = t->wave ? SAC_OK : sac_wave_create(job->dev, &t->wave);
     if (res != SAC_OK || !sac_device_apart(job->dev))
         return res;
-    t->base.wave_max = WAVE_MAX;
+    t->base.wave_max = SAC_WAVE_MAX;
     if (job->books->measures)
         sac_wave_measure(t->wave);
     res = sac_wave_warm_up(t->wave);

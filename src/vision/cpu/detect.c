@@ -29,9 +29,9 @@ static int by_order(const void *left, const void *right)
 static int mode_of(const struct sac_detect_spec *s, const void *const *tensors, int image)
 {
     double        all = sac_detect_nothing(s);
-    const int64_t looks = sac_detect_looks(s);
-    for (int64_t i = 0; i < looks; i++)
-        all = sac_detect_together(s, all, sac_detect_look(s, tensors, image, i));
+    const int64_t values = sac_detect_values(s);
+    for (int64_t i = 0; i < values; i++)
+        all = sac_detect_together(s, all, sac_detect_value(s, tensors, image, i));
     return sac_detect_mode(s, all);
 }
 

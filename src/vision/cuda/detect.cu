@@ -6,7 +6,7 @@
 namespace
 {
 
-enum { LOOK_THREADS = 512, CELL_THREADS = 256, NMS_THREADS = 1024, KEYS_SHARED = 2048 };
+enum { VALUE_THREADS = 512, CELL_THREADS = 256, NMS_THREADS = 1024, KEYS_SHARED = 2048 };
 
 struct map_list {
     struct sac_fit_map map[CUDA_DETECT_IMAGES];
@@ -14,18 +14,18 @@ struct map_list {
 
 /* ---- the form ---- */
 
-__global__ void __launch_bounds__(LOOK_THREADS)
+__global__ void __launch_bounds__(VALUE_THREADS)
     begin(const __grid_constant__ struct cuda_detect_params p)
 {
-    __shared__ double all[LOOK_THREADS];
+    __shared__ double all[VALUE_THREADS];
     const int         thread = threadIdx.x;
-    const int64_t     looks = sac_detect_looks(&p.spec);
+    const int64_t     values = sac_detect_values(&p.spec);
     double            own = sac_detect_nothing(&p.spec);
-    for (int64_t i = thread; i < looks; i += LOOK_THREADS)
+    for (int64_t i = thread; i < values; i += VALUE_THREADS)
         own = sac_detect_together(&p.spec, own,
-                                  sac_detect_look(&p.spec, p.tensors, p.first + blockIdx.x, i));
+                                  sac_detect_value(&p.spec, p.tensors, p.first + blockIdx.x, i));
     all[thread] = own;
-    for (int half = LOOK_THREADS / 2; half > 0; half /= 2) {
+    for (int half = VALUE_THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
         if (thread < half)
             all[thread] = sac_detect_together(&p.spec, all[thread], all[thread + half]);
@@ -195,7 +195,7 @@ extern "C" cudaError_t cuda_launch_detect(const struct cuda_detect_params *p,
     struct map_list list;
     for (int i = 0; i < n; i++)
         list.map[i] = maps[i];
-    begin<<<n, LOOK_THREADS, 0, stream>>>(*p);
+    begin<<<n, VALUE_THREADS, 0, stream>>>(*p);
     cudaError_t res = cudaGetLastError();
     if (p->spec.cells > 0 && res == cudaSuccess) {
         const dim3 grid((p->spec.cells + CELL_THREADS - 1) / CELL_THREADS, n);
