@@ -95,6 +95,7 @@ void sac_device_ledger(const sac_device *dev, struct sac_ledger *out)
 {
     if (!dev || !out)
         return;
+    *out = (struct sac_ledger){0};
     for (int i = 0; i < SAC_COPY_REASON_COUNT; i++)
         out->reason[i] = (struct sac_ledger_entry){.calls = atomic_load(&dev->ledger[i].calls),
                                                    .bytes = atomic_load(&dev->ledger[i].bytes)};
