@@ -87,7 +87,8 @@ SAC_API void       *sac_tensor_data(const sac_tensor *t); /* device address; see
 SAC_API sac_device *sac_tensor_device(const sac_tensor *t);
 
 /* Copy the whole tensor from or to host memory of sac_tensor_desc_bytes; done on return. Counted as
- * tensor-user, also on a device in host memory, so it fails in strict mode.
+ * tensor-user, so it fails in strict mode; a device in host memory transfers nothing, so there it
+ * is not counted and does not fail.
  * Errors   SAC_ERR_COPY in strict mode, SAC_ERR_DEVICE. */
 SAC_API sac_result sac_tensor_upload(sac_tensor *t, const void *src);
 SAC_API sac_result sac_tensor_download(const sac_tensor *t, void *dst);
