@@ -151,6 +151,11 @@ static void joins_any_number_of_parts(void **state)
         proto_node(&graph, "Concat", names, "z", &attrs);
         proto_output(&graph, "z", 1, "2 ?");
         assert_sac_ok(load(&graph, NULL, &kept, &m));
+        struct sac_model_info info;
+        sac_model_inspect(m, &info);
+        assert_int_equal(info.operator_count, 2);
+        for (int i = 0; i < 2; i++) /* as in the file, where one node joins all */
+            assert_int_equal(info.operators[i].count, 1);
         sac_tensor *in = F32(DIMS(2, 2), {1, 2, 3, 4}), *out[1];
         assert_sac_ok(sac_model_run(m, &in, out));
         expect(out[0], 4 * (size_t)parts, want);

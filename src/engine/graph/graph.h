@@ -89,6 +89,7 @@ struct sac_node {
     struct sac_attr     *attrs;
     int                  attr_count;
     int                  index; /* position in the file, for messages */
+    bool                 piece; /* of a node of the file that was divided, beside that node */
 };
 
 struct sac_graph {

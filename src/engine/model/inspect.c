@@ -70,7 +70,7 @@ static bool list_graph(sac_model *m, const struct sac_graph *g)
         int                    op = find_operator(m, n->op_type, n->domain);
         if (op < 0 && (op = add_operator(m, n)) < 0)
             return false;
-        m->operators[op].count++;
+        m->operators[op].count += !n->piece;
         if (!g->outer && n->index < m->onnx.node_count)
             m->op_of_node[n->index] = op;
         if (m->operators[op].supported && !sac_node_supported(n, why, sizeof why)) {

@@ -240,6 +240,7 @@ static sac_result part_concat(const struct sac_onnx_place *p, struct sac_node *n
             return SAC_ERR_MEMORY;
         memcpy(part->inputs, n->inputs, SAC_OP_INPUTS_MAX * sizeof(struct sac_value *));
         part->outputs[0] = joined;
+        part->piece = true;
         part->name = n->name;
         part->attrs = n->attrs;
         part->attr_count = n->attr_count;
