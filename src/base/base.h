@@ -41,15 +41,16 @@ sac_result sac_fail(sac_context *ctx, sac_result res, const char *fmt, ...) SAC_
     } while (0)
 
 /* First in a public function too: that the tail which a struct of the caller's reserves for later
- * versions is 0 (saccade/saccade.h). Both may be NULL. */
-#define SAC_NEEDS_NO_LATER_FIELD(ctx, of)                                               \
-    do {                                                                                \
-        if ((of) && !sac_is_zero((of)->reserved, sizeof(of)->reserved))                 \
-            return SAC_FAIL(                                                            \
-                ctx, SAC_ERR_ARG,                                                       \
-                "%s: %s has a field set that saccade " SAC_VERSION                      \
-                " does not have: the program was built with a later version's headers", \
-                __func__, #of);                                                         \
+ * versions is 0 (saccade/saccade.h). what: the struct, for people: "device parameters". ctx and of
+ * may be NULL. */
+#define SAC_NEEDS_NO_LATER_FIELD(ctx, of, what)                                            \
+    do {                                                                                   \
+        if ((of) && !sac_is_zero((of)->reserved, sizeof(of)->reserved))                    \
+            return SAC_FAIL(ctx, SAC_ERR_ARG,                                              \
+                            "%s: a field is set that saccade " SAC_VERSION                 \
+                            " does not have: the program was built with a later version's" \
+                            " headers",                                                    \
+                            what);                                                         \
     } while (0)
 bool sac_is_zero(const void *bytes, size_t size);
 

@@ -39,7 +39,7 @@ struct sac_context_params sac_context_params_default(void)
 sac_result sac_context_create(const struct sac_context_params *params, sac_context **out)
 {
     SAC_NEEDS(NULL, out);
-    SAC_NEEDS_NO_LATER_FIELD(NULL, params);
+    SAC_NEEDS_NO_LATER_FIELD(NULL, params, "context parameters");
     static atomic_uint_fast64_t serial;
     sac_context                *ctx = sac_new(sac_context);
     if (!ctx)

@@ -22,7 +22,7 @@ struct sac_frame_owner {
 
 static sac_result check(sac_device *dev, const sac_frame *desc)
 {
-    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, desc);
+    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, desc, "frame");
     if (desc->width < 1 || desc->width > FRAME_SIDE_MAX || desc->height < 1 ||
         desc->height > FRAME_SIDE_MAX)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "frame of %dx%d pixels: each side can be 1 to %d",

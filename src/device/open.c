@@ -146,7 +146,7 @@ sac_result sac_device_open(sac_context *ctx, const char *name,
     SAC_NEEDS(ctx, ctx);
     SAC_NEEDS(ctx, name);
     SAC_NEEDS(ctx, out);
-    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params, "device parameters");
     const struct sac_device_ops *ops = NULL;
     int                          index = 0;
     const struct sac_number      numbers[] = {

@@ -507,6 +507,7 @@ sac_result sac_model_contract_read(const sac_model *model, const char *user,
 {
     SAC_NEEDS(sac_device_context(sac_model_device(model)), model);
     SAC_NEEDS(sac_device_context(sac_model_device(model)), io);
+    SAC_NEEDS_NO_LATER_FIELD(sac_device_context(sac_model_device(model)), io, "contract");
     sac_context *ctx = sac_device_context(sac_model_device(model));
     sac_result   res = apply_yaml_file(ctx, model, io);
     if (res == SAC_OK)

@@ -188,7 +188,7 @@ sac_result sac_detector_create(sac_device *dev, const char *model_path,
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), model_path);
     SAC_NEEDS(sac_device_context(dev), out);
-    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "detector parameters");
     struct sac_detector_params p = params ? *params : sac_detector_params_default();
     sac_result                 res = check_params(dev->ctx, &p);
     if (res != SAC_OK)

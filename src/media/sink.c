@@ -136,7 +136,7 @@ sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
     sac_context *ctx = sac_device_context(dev);
     if (!path || !path[0])
         return SAC_FAIL(ctx, SAC_ERR_ARG, "a sink needs a path");
-    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params, "sink parameters");
     if (params && check_params(ctx, params) != SAC_OK)
         return SAC_ERR_ARG;
     struct sac_sink *sink = sac_new(struct sac_sink);

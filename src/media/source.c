@@ -199,7 +199,7 @@ sac_result sac_source_open(sac_device *dev, const char *url, const struct sac_so
     sac_context *ctx = sac_device_context(dev);
     if (!url || !url[0])
         return SAC_FAIL(ctx, SAC_ERR_ARG, "a source needs an address");
-    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params, "source parameters");
     if (params && check_params(ctx, params) != SAC_OK)
         return SAC_ERR_ARG;
     struct sac_source *src = sac_new(struct sac_source);

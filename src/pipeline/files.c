@@ -101,7 +101,7 @@ struct sac_stream_params sac_pipeline_only_stream(const struct sac_pipeline_para
 sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_params *params)
 {
     SAC_NEEDS(ctx, params);
-    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params, "pipeline parameters");
     SAC_NEEDS_ARRAY(ctx, params->streams, params->stream_count);
     SAC_NEEDS_ARRAY(ctx, params->reads, params->read_count);
     struct sac_files                files = {.ctx = ctx};

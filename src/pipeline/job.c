@@ -112,7 +112,7 @@ static sac_result check_params(sac_context *ctx, const struct sac_track_job_para
         {"reid_params.batch_max", p->reid_params.batch_max, 0, 1024},
     };
     SAC_NEEDS(ctx, p->device);
-    SAC_NEEDS_NO_LATER_FIELD(ctx, p);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, p, "job parameters");
     return sac_numbers_check(ctx, "job", numbers, SAC_COUNT(numbers));
 }
 

@@ -320,8 +320,11 @@ static sac_result check_params(sac_context *ctx, const struct sac_pipeline_param
     SAC_NEEDS_ARRAY(ctx, p->streams, p->stream_count);
     SAC_NEEDS_ARRAY(ctx, p->devices, p->device_count);
     SAC_NEEDS_ARRAY(ctx, p->reads, p->read_count);
-    for (int i = 0; i < p->stream_count; i++)
-        SAC_NEEDS_NO_LATER_FIELD(ctx, &p->streams[i]);
+    for (int i = 0; i < p->stream_count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "stream %d", i);
+        SAC_NEEDS_NO_LATER_FIELD(ctx, &p->streams[i], name);
+    }
     for (int i = 0; i < p->device_count; i++)
         SAC_NEEDS(ctx, p->devices[i]);
     return sac_numbers_check(ctx, "pipeline", numbers, SAC_COUNT(numbers));
@@ -332,7 +335,7 @@ sac_result sac_pipeline_create(sac_context *ctx, const struct sac_pipeline_param
 {
     SAC_NEEDS(ctx, ctx);
     SAC_NEEDS(ctx, out);
-    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params, "pipeline parameters");
     const struct sac_pipeline_params defaults = sac_pipeline_params_default();
     sac_pipeline                    *pipe = sac_new(sac_pipeline);
     if (!pipe)

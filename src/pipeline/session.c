@@ -36,7 +36,7 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
 {
     SAC_NEEDS(ctx, ctx);
     SAC_NEEDS(ctx, out);
-    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params, "session parameters");
     struct sac_session_params p = params ? *params : sac_session_params_default();
     sac_session              *s = sac_new(sac_session);
     if (!s)

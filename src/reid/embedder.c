@@ -57,7 +57,7 @@ sac_result sac_embedder_create(sac_device *dev, const char *model_path,
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), model_path);
     SAC_NEEDS(sac_device_context(dev), out);
-    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "embedder parameters");
     struct sac_embedder_params p = params ? *params : sac_embedder_params_default();
     if (p.batch_max < 1 || p.batch_max > 1024)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "batch_max is %d; have 1 to 1024", p.batch_max);

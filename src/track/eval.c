@@ -45,7 +45,7 @@ sac_result sac_eval_sequence(sac_context *ctx, const char *name, const struct sa
     SAC_NEEDS(ctx, out);
     SAC_NEEDS_ARRAY(ctx, gt->rows, gt->count);
     SAC_NEEDS_ARRAY(ctx, tracks->rows, tracks->count);
-    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params, "evaluation parameters");
     struct sac_eval_params defaults = sac_eval_params_default();
     struct sac_eval_data   data = {.ctx = ctx};
     struct sac_eval_result result;

@@ -38,7 +38,7 @@ sac_result sac_tracker_create(sac_context *ctx, const struct sac_tracker_params 
 {
     SAC_NEEDS(ctx, ctx);
     SAC_NEEDS(ctx, out);
-    SAC_NEEDS_NO_LATER_FIELD(ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params, "tracker parameters");
     struct sac_tracker_params p =
         params ? *params : sac_tracker_params_default(SAC_TRACKER_BOTSORT);
     const struct sac_tracker_row *row = sac_tracker_row_of(p.kind);

@@ -50,7 +50,7 @@ static bool is_tensor_of(const struct sac_preprocess *pre, int n, const struct s
 
 static sac_result check_preprocess(sac_context *ctx, const struct sac_preprocess *pre)
 {
-    SAC_NEEDS_NO_LATER_FIELD(ctx, pre);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, pre, "preprocess");
     if (pre->width < 1 || pre->height < 1 || pre->width > 32768 || pre->height > 32768)
         return SAC_FAIL(ctx, SAC_ERR_ARG, "preprocess: size %dx%d; have 1x1 to 32768x32768",
                         pre->width, pre->height);

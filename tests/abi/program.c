@@ -152,6 +152,28 @@ static int preprocess(sac_context *ctx)
 #define detector_default() sac_detector_params_default()
 #define embedder_default() sac_embedder_params_default()
 
+/* In structs that are no parameters by themselves. */
+static void refuse_inside(sac_context *ctx, sac_device *dev)
+{
+    struct sac_stream_params   streams[2] = {{.detections = "a"}, {.detections = "b", .later = 1}};
+    struct sac_pipeline_params params = sac_pipeline_params_default();
+    struct sac_preprocess      pre = sac_preprocess_default();
+    struct sac_tensor_desc     shape = {.dtype = SAC_F32, .rank = 4, .shape = {1, 3, 2, 2}};
+    sac_frame     desc = {.format = SAC_PIXEL_RGB24, .width = 4, .height = 4, .later = 1};
+    sac_pipeline *pipe = NULL;
+    sac_frame    *frame = NULL;
+    sac_tensor   *tensor = NULL;
+    fail(ctx, "frame", sac_frame_create(dev, &desc, &frame));
+    pre.width = pre.height = 2;
+    pre.later = 1;
+    sac_tensor_create(dev, &shape, "abi", &tensor);
+    fail(ctx, "preprocess", sac_preprocess_run(dev, &pre, NULL, 0, tensor));
+    sac_tensor_unref(&tensor);
+    params.streams = streams;
+    params.stream_count = 2;
+    fail(ctx, "stream", sac_pipeline_create(ctx, &params, &pipe));
+}
+
 static void set_later_fields(sac_context *ctx)
 {
     sac_device   *dev = NULL;
@@ -175,6 +197,7 @@ static void set_later_fields(sac_context *ctx)
     REFUSED(detector, sac_detector_create(dev, "none.onnx", &params, &detector));
     REFUSED(embedder, sac_embedder_create(dev, "none.onnx", &params, &embedder));
     REFUSED(context, sac_context_create(&params, &other));
+    refuse_inside(ctx, dev);
     sac_device_unref(&dev);
 }
 #endif

@@ -63,9 +63,13 @@ def test_programs_of_three_versions_see_the_same(library, later, tmp_path):
 
 def test_a_field_that_this_library_lacks_is_refused_by_name(library, later, tmp_path):
     lines = output_of(library, later, tmp_path / 'later', 'later', options=['-DLATER']).splitlines()
-    for kind in ('device', 'tracker', 'pipeline', 'session', 'source', 'sink', 'model', 'detector', 'embedder'):
+    names = {kind: f'{kind} parameters' for kind in ('device', 'tracker', 'pipeline', 'session', 'source', 'sink',
+                                                     'model', 'detector', 'embedder')}
+    names |= {'frame': 'frame', 'preprocess': 'preprocess', 'stream': 'stream 1'}
+    for kind, name in names.items():
         said = [line for line in lines if line.startswith(f'{kind}: ')]
-        assert said and 'bad argument' in said[0] and 'built with a later version' in said[0], lines
+        assert said and f'bad argument: {name}: a field is set' in said[0], lines
+        assert 'built with a later version' in said[0], lines
     assert any(line.startswith('context: bad argument') for line in lines)  # no context yet that keeps a sentence
 
 

@@ -37,6 +37,20 @@ static struct sac_model_contract start(void)
     return c;
 }
 
+static void a_field_of_a_later_version_is_refused(void **state)
+{
+    (void)state;
+    sac_model                *m = model(TEST_SOURCE_DIR "/contract.onnx");
+    struct sac_model_contract c = start();
+    char                      why[512];
+    c.reserved[0] = 1;
+    assert_sac_error(sac_model_contract_read(m, NULL, &c), SAC_ERR_ARG);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_non_null(strstr(why, "contract: a field is set that"));
+    sac_model_contract_finish(&c);
+    sac_model_unref(&m);
+}
+
 static void the_nearer_place_wins(void **state)
 {
     (void)state;
@@ -183,6 +197,7 @@ static void refuses_broken_yaml(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_field_of_a_later_version_is_refused),
         cmocka_unit_test(the_nearer_place_wins),
         cmocka_unit_test(reads_what_ultralytics_writes),
         cmocka_unit_test(refuses_text_it_does_not_know),

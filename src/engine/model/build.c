@@ -371,7 +371,7 @@ sac_result sac_model_build(sac_device *dev, const char *path, const struct sac_b
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), path);
     SAC_NEEDS(sac_device_context(dev), out);
-    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "build parameters");
     struct build b = {.params = params ? *params : sac_build_params_default(), .ctx = dev->ctx};
     sac_result   res = choose_batches(&b);
     if (res == SAC_OK)

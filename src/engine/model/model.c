@@ -166,7 +166,7 @@ static sac_result check_device(sac_device *dev, const char *name,
 {
     const enum sac_precision precision = params ? params->precision : SAC_PRECISION_DEFAULT;
     int                      count;
-    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params);
+    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "model parameters");
     if ((unsigned)precision > SAC_PRECISION_FP16)
         return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "%s: precision %d does not exist", name,
                         (int)precision);
