@@ -464,6 +464,20 @@ static void short_of_memory_is_a_sentence(void **state)
     sac_model_unref(&m);
 }
 
+/* Checking a batch takes no page-locked memory: there may be none left, and the model would be
+ * without batches for good. */
+static void batches_need_no_page_locked_memory(void **state)
+{
+    (void)state;
+    struct sac_device_params params = sac_device_params_default();
+    params.host_limit_bytes = 1;
+    sac_device_unref(&far);
+    ok(far_open(context(), &params, &far));
+    sac_model *m = branches(false, NULL);
+    assert_true(sac_model_batches(m));
+    sac_model_unref(&m);
+}
+
 static void a_stack_runs_one_by_one(void **state)
 {
     (void)state;
@@ -594,13 +608,21 @@ int main(void)
                 (struct CMUnitTest){f->name, fixture_runs, open_devices, close_devices, f};
         }
     const struct CMUnitTest others[] = {
-        on_devices(concat_is_placed_in_half),      on_devices(weights_go_up_once_a_model),
-        on_devices(host_work_is_said_and_counted), on_devices(strict_refuses_host_work),
-        on_devices(failing_captures_are_said),     on_devices(steps_are_timed_in_one_launch),
-        on_devices(outputs_are_written_as_wanted), on_devices(graphs_go_by_addresses),
-        on_devices(wrong_tensors_are_refused),     on_devices(short_of_memory_is_a_sentence),
-        on_devices(a_stack_runs_one_by_one),       on_devices(tensors_may_lie_as_kernels_want),
-        on_devices(the_tail_runs_on_the_host),     on_devices(the_cpu_has_fp32_alone),
+        on_devices(concat_is_placed_in_half),
+        on_devices(weights_go_up_once_a_model),
+        on_devices(host_work_is_said_and_counted),
+        on_devices(strict_refuses_host_work),
+        on_devices(failing_captures_are_said),
+        on_devices(steps_are_timed_in_one_launch),
+        on_devices(outputs_are_written_as_wanted),
+        on_devices(graphs_go_by_addresses),
+        on_devices(wrong_tensors_are_refused),
+        on_devices(short_of_memory_is_a_sentence),
+        on_devices(batches_need_no_page_locked_memory),
+        on_devices(a_stack_runs_one_by_one),
+        on_devices(tensors_may_lie_as_kernels_want),
+        on_devices(the_tail_runs_on_the_host),
+        on_devices(the_cpu_has_fp32_alone),
     };
     for (size_t i = 0; i < SAC_COUNT(others); i++)
         tests[count++] = others[i];

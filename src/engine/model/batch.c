@@ -149,9 +149,19 @@ static size_t bytes_of(const sac_tensor *t)
     return (size_t)sac_tensor_desc_bytes(sac_tensor_describe(t));
 }
 
-static sac_result open_mirror(sac_model *m, const sac_tensor *t, struct sac_mirror *out)
+/* Memory beside a tensor that the host cannot use, else the tensor's own. From the heap, not a
+ * sac_mirror: the check waits for its copies anyway, and must not fail for want of page-locked
+ * memory, as the model would then never take batches. */
+static sac_result host_room(sac_model *m, const sac_tensor *t, void **out)
 {
-    return sac_mirror_open(m->dev, sac_tensor_data(t), bytes_of(t), "batch check", out);
+    *out = m->dev->ops->host_memory ? sac_tensor_data(t) : sac_alloc(bytes_of(t));
+    return *out ? SAC_OK : SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory to check the batch");
+}
+
+static void free_room(const sac_tensor *t, void *host)
+{
+    if (host != sac_tensor_data(t))
+        sac_free(host);
 }
 
 /* The copies of a check count as part of loading the model, as its weights do: strict mode is about
@@ -169,13 +179,13 @@ static sac_result exchange(sac_model *m, const sac_tensor *t, void *host, enum s
 
 static sac_result send_random(sac_model *m, sac_tensor *t, uint32_t seed)
 {
-    struct sac_mirror host = {NULL, NULL};
-    sac_result        res = open_mirror(m, t, &host);
+    void      *host = NULL;
+    sac_result res = host_room(m, t, &host);
     if (res != SAC_OK)
         return res;
-    fill_random(sac_tensor_describe(t), host.data, seed);
-    res = exchange(m, t, host.data, SAC_COPY_HOST_TO_DEVICE);
-    sac_mirror_close(&host);
+    fill_random(sac_tensor_describe(t), host, seed);
+    res = exchange(m, t, host, SAC_COPY_HOST_TO_DEVICE);
+    free_room(t, host);
     return res;
 }
 
@@ -221,18 +231,18 @@ static sac_result compare_one(sac_model *m, const sac_tensor *a, const sac_tenso
         *worst = INFINITY;
         return SAC_OK;
     }
-    struct sac_mirror x = {NULL, NULL}, y = {NULL, NULL};
-    sac_result        res = open_mirror(m, a, &x);
+    void      *x = NULL, *y = NULL;
+    sac_result res = host_room(m, a, &x);
     if (res == SAC_OK)
-        res = open_mirror(m, b, &y);
+        res = host_room(m, b, &y);
     if (res == SAC_OK)
-        res = exchange(m, a, x.data, SAC_COPY_DEVICE_TO_HOST);
+        res = exchange(m, a, x, SAC_COPY_DEVICE_TO_HOST);
     if (res == SAC_OK)
-        res = exchange(m, b, y.data, SAC_COPY_DEVICE_TO_HOST);
+        res = exchange(m, b, y, SAC_COPY_DEVICE_TO_HOST);
     if (res == SAC_OK)
-        *worst = fmax(*worst, difference(da, x.data, y.data));
-    sac_mirror_close(&x);
-    sac_mirror_close(&y);
+        *worst = fmax(*worst, difference(da, x, y));
+    free_room(a, x);
+    free_room(b, y);
     return res;
 }
 
