@@ -76,8 +76,8 @@ struct sac_device_ops {
     /* What the whole device has, and has left for all programs. NULL: it is the host's. */
     sac_result (*memory_info)(struct sac_device *dev, uint64_t *free_bytes, uint64_t *total_bytes);
 
-    /* Host memory that copies need not be staged for; only its pool calls these. NULL: any memory
-     * is. */
+    /* Host memory that copies need not be staged for; only its pool calls these. NULL: that is any
+     * memory. */
     sac_result (*host_alloc)(struct sac_device *dev, size_t bytes, void **out);
     void (*host_free)(struct sac_device *dev, void *p);
 

@@ -113,7 +113,7 @@ static sac_result device_init(sac_device *dev)
     dev->opened = res == SAC_OK;
     if (res == SAC_OK)
         res = sac_buffer_pool_create(dev, &dev->pool);
-    if (res == SAC_OK && dev->ops->host_alloc)
+    if (res == SAC_OK && !dev->ops->host_memory)
         res = sac_host_pool_create(dev, &dev->host_pool);
     return res;
 }

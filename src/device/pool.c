@@ -472,15 +472,31 @@ sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out)
         out);
 }
 
+/* Of a device that copies from any host memory. */
+static sac_result plain_alloc(struct sac_device *dev, size_t bytes, void **out)
+{
+    (void)dev;
+    *out = sac_alloc_aligned(64, bytes);
+    return *out ? SAC_OK : SAC_ERR_MEMORY;
+}
+
+static void plain_free(struct sac_device *dev, void *p)
+{
+    (void)dev;
+    sac_free(p);
+}
+
 sac_result sac_host_pool_create(sac_device *dev, struct sac_buffer_pool **out)
 {
     const uint64_t limit = dev->params.host_limit_bytes;
-    return pool_create(dev,
-                       (struct sac_buffer_pool){.where = "page-locked host memory",
-                                                .alloc = dev->ops->host_alloc,
-                                                .free = dev->ops->host_free,
-                                                .limit_bytes = limit ? limit : HOST_BYTES_MAX},
-                       out);
+    const bool     locked = dev->ops->host_alloc;
+    return pool_create(
+        dev,
+        (struct sac_buffer_pool){.where = locked ? "page-locked host memory" : "host memory",
+                                 .alloc = locked ? dev->ops->host_alloc : plain_alloc,
+                                 .free = locked ? dev->ops->host_free : plain_free,
+                                 .limit_bytes = limit ? limit : HOST_BYTES_MAX},
+        out);
 }
 
 void sac_buffer_pool_destroy(struct sac_buffer_pool **pool_at)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/device.h"
+#include "device/cpu/cpu.h"
 #include "tests/test.h"
 
 static sac_device *open_cpu(const struct sac_device_params *params)
@@ -62,6 +62,32 @@ static void host_buffers_are_its_own(void **state)
     assert_int_equal(stats_of(dev).allocations, 1);
     sac_device_host_pool_stats(dev, &host);
     assert_int_equal(host.allocations, 0);
+    sac_buffer_unref(&buf);
+    sac_device_unref(&dev);
+}
+
+/* A device with its own memory whose row has no host_alloc, as any host memory will do. */
+static void host_buffers_of_any_memory_are_the_hosts(void **state)
+{
+    (void)state;
+    struct sac_device_ops ops = sac_device_cpu;
+    sac_device           *dev = NULL;
+    struct sac_buffer    *buf = NULL, *host = NULL;
+    struct sac_mirror     mirror = {NULL, NULL};
+    struct sac_pool_stats stats;
+    ops.host_memory = false;
+    assert_null(ops.host_alloc);
+    assert_sac_ok(sac_device_open_ops(test_context(), &ops, 0, NULL, &dev));
+    assert_sac_ok(sac_buffer_create(dev, 1000, "boxes", &buf));
+    assert_sac_ok(sac_host_buffer_create(dev, 1000, "boxes", &host));
+    assert_sac_ok(sac_mirror_open(dev, sac_buffer_data(buf), 1000, "boxes", &mirror));
+    assert_ptr_not_equal(mirror.data, sac_buffer_data(buf));
+    memset(mirror.data, 1, 1000);
+    assert_int_equal(stats_of(dev).allocations, 1);
+    sac_device_host_pool_stats(dev, &stats);
+    assert_int_equal(stats.allocations, 2);
+    sac_mirror_close(&mirror);
+    sac_buffer_unref(&host);
     sac_buffer_unref(&buf);
     sac_device_unref(&dev);
 }
@@ -447,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_reservation_is_within_the_budget),
         cmocka_unit_test(serves_a_size_again_from_the_pool),
         cmocka_unit_test(host_buffers_are_its_own),
+        cmocka_unit_test(host_buffers_of_any_memory_are_the_hosts),
         cmocka_unit_test(wastes_at_most_a_quarter),
         cmocka_unit_test(forgets_a_size_that_nobody_wants),
         cmocka_unit_test(trims_by_frames),
