@@ -150,18 +150,21 @@ struct sac_device_ops {
 
 /* What a plug-in exports as sac_device_plugin_v1(). Sizes and number tell builds apart that would
  * misread each other's structs. */
-enum { SAC_DEVICE_ABI = 3 };
+enum { SAC_DEVICE_ABI = 4 };
 struct sac_device_plugin {
     uint32_t                     abi;
-    uint32_t                     struct_size, device_size, ops_size, frame_size;
+    uint32_t                     struct_size, device_size, ops_size, vision_size, frame_size;
     const struct sac_device_ops *ops;
 };
-#define SAC_DEVICE_PLUGIN(table)                                                             \
+/* vision_bytes: of struct sac_vision_ops, which stands above this folder. */
+#define SAC_DEVICE_PLUGIN(table, vision_bytes)                                               \
     {                                                                                        \
         .abi = SAC_DEVICE_ABI, .struct_size = sizeof(struct sac_device_plugin),              \
         .device_size = sizeof(struct sac_device), .ops_size = sizeof(struct sac_device_ops), \
-        .frame_size = sizeof(sac_frame), .ops = &(table)                                     \
+        .vision_size = (vision_bytes), .frame_size = sizeof(sac_frame), .ops = &(table)      \
     }
+/* Is it of this build? NULL is not. */
+bool sac_device_plugin_is_ours(const struct sac_device_plugin *plugin);
 
 /* sac_device_open once the name is understood; for devices of tests too. */
 sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *ops, int index,

@@ -10,12 +10,15 @@ static const struct sac_device_ops *cpu_ops(char *missing, size_t size)
     return &sac_device_cpu;
 }
 
-static bool is_ours(const struct sac_device_plugin *p)
+/* vision/vision.h; here it is a number only */
+extern const uint32_t sac_vision_ops_size;
+
+bool sac_device_plugin_is_ours(const struct sac_device_plugin *p)
 {
-    const struct sac_device_plugin want = SAC_DEVICE_PLUGIN(sac_device_cpu);
+    const struct sac_device_plugin want = SAC_DEVICE_PLUGIN(sac_device_cpu, sac_vision_ops_size);
     return p && p->abi == want.abi && p->struct_size == want.struct_size &&
            p->device_size == want.device_size && p->ops_size == want.ops_size &&
-           p->frame_size == want.frame_size;
+           p->vision_size == want.vision_size && p->frame_size == want.frame_size;
 }
 
 /* Looked for once; the result holds for the life of the process. */
@@ -30,7 +33,7 @@ static const struct sac_device_ops *cuda_ops(char *missing, size_t size)
         const struct sac_device_plugin *(*get)(void) = NULL;
         *(void **)&get = sac_plugin_open("libsaccade-cuda.so", "src/plugin/",
                                          "sac_device_plugin_v1", why, sizeof why);
-        if (get && is_ours(get()))
+        if (get && sac_device_plugin_is_ours(get()))
             ops = get()->ops;
         else if (get)
             snprintf(why, sizeof why, "libsaccade-cuda.so is of another build of saccade");

@@ -94,6 +94,7 @@ static const struct sac_device_ops cuda_ops = {
 SAC_API const struct sac_device_plugin *sac_device_plugin_v1(void);
 const struct sac_device_plugin         *sac_device_plugin_v1(void)
 {
-    static const struct sac_device_plugin plugin = SAC_DEVICE_PLUGIN(cuda_ops);
+    static const struct sac_device_plugin plugin =
+        SAC_DEVICE_PLUGIN(cuda_ops, sizeof(struct sac_vision_ops));
     return &plugin;
 }

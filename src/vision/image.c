@@ -14,6 +14,8 @@
 static const float coordinate_max = 1 << 20;
 enum { JOBS_MAX = 1 << 16 };
 
+const uint32_t sac_vision_ops_size = sizeof(struct sac_vision_ops);
+
 /* ---- preprocess ---- */
 
 struct sac_preprocess sac_preprocess_default(void)

@@ -50,6 +50,9 @@ struct sac_vision_ops {
                                  const struct sac_camera_pyramid *like);
 };
 
+/* Of struct sac_vision_ops: plug-ins of another build have another table (device/devices.c). */
+extern const uint32_t sac_vision_ops_size;
+
 /* The public functions of saccade/image.h on a stream. The tensor is the caller's to keep until its
  * work is done; a conversion is counted under the reason. */
 sac_result sac_preprocess_run_on(sac_device *dev, struct sac_device_stream *stream,

@@ -3,6 +3,7 @@
 
 #include "device/cpu/cpu.h"
 #include "tests/test.h"
+#include "vision/vision.h"
 
 static void opens_by_name(void **state)
 {
@@ -66,6 +67,25 @@ static void runs_work_in_order_on_a_stream(void **state)
     assert_string_equal(dst, "abc");
     dev->ops->stream_destroy(&stream);
     sac_device_unref(&dev);
+}
+
+/* What it says of its structs' sizes, one by one. */
+static void a_plugin_of_another_build_is_refused(void **state)
+{
+    (void)state;
+    const struct sac_device_plugin plugin =
+        SAC_DEVICE_PLUGIN(sac_device_cpu, sizeof(struct sac_vision_ops));
+    struct sac_device_plugin other = plugin;
+    uint32_t *const          facts[] = {&other.abi,      &other.struct_size, &other.device_size,
+                                        &other.ops_size, &other.vision_size, &other.frame_size};
+    assert_true(sac_device_plugin_is_ours(&plugin));
+    assert_false(sac_device_plugin_is_ours(NULL));
+    for (size_t i = 0; i < SAC_COUNT(facts); i++) {
+        *facts[i] += 8;
+        assert_false(sac_device_plugin_is_ours(&other));
+        *facts[i] -= 8;
+    }
+    assert_true(sac_device_plugin_is_ours(&other));
 }
 
 /* ---- what a device holds for itself ---- */
@@ -175,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_tell_the_time_between_them),
         cmocka_unit_test(opens_by_name),
+        cmocka_unit_test(a_plugin_of_another_build_is_refused),
         cmocka_unit_test(refuses_what_it_lacks),
         cmocka_unit_test(counts_references),
         cmocka_unit_test(runs_work_in_order_on_a_stream),
