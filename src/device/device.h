@@ -179,6 +179,20 @@ struct sac_device_row {
 extern const struct sac_device_row sac_device_rows[];
 extern const size_t                sac_device_row_count;
 
+/* What memory is held for: what the thread that takes it says at the time. */
+enum sac_memory_use {
+    SAC_MEMORY_OTHER = 0,
+    SAC_MEMORY_DECODE,
+    SAC_MEMORY_PREPROCESS,
+    SAC_MEMORY_INFERENCE,
+    SAC_MEMORY_HEAD,
+    SAC_MEMORY_REID,
+    SAC_MEMORY_TRACKING,
+    SAC_MEMORY_DRAW,
+    SAC_MEMORY_ENCODE,
+    SAC_MEMORY_USE_COUNT
+};
+
 struct sac_device {
     const struct sac_device_ops *ops;
     sac_context                 *ctx;
@@ -196,6 +210,9 @@ struct sac_device {
     void                    *state;          /* the device's own */
     bool                     opened;         /* ops->open succeeded, so close is due */
     void (*destroy)(struct sac_device *dev); /* open.c's, for the last hold */
+    /* sac_memory_use of who opened it: a plug-in has its own copy, which knows nothing of what the
+     * library's threads said. */
+    enum sac_memory_use (*memory_use)(void);
     struct {
         atomic_uint_fast64_t calls, bytes;
     } ledger[SAC_COPY_REASON_COUNT];
@@ -295,20 +312,7 @@ bool sac_tensor_is_aligned(const sac_tensor *t);
 void sac_tensor_name(const sac_tensor *t, const char *doing, char *out, size_t size);
 void sac_frame_name(const sac_frame *frame, const char *doing, char *out, size_t size);
 
-/* What memory is held for: what the thread that takes it says at the time. */
-enum sac_memory_use {
-    SAC_MEMORY_OTHER = 0,
-    SAC_MEMORY_DECODE,
-    SAC_MEMORY_PREPROCESS,
-    SAC_MEMORY_INFERENCE,
-    SAC_MEMORY_HEAD,
-    SAC_MEMORY_REID,
-    SAC_MEMORY_TRACKING,
-    SAC_MEMORY_DRAW,
-    SAC_MEMORY_ENCODE,
-    SAC_MEMORY_USE_COUNT
-};
-/* Of the calling thread, from now on; returns what it was. */
+/* What the calling thread takes memory for, from now on; returns what it was. */
 enum sac_memory_use sac_memory_use_set(enum sac_memory_use use);
 enum sac_memory_use sac_memory_use(void);
 /* Live bytes of each, and the largest value so far; page-locked memory is not included. */

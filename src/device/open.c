@@ -129,6 +129,7 @@ sac_result sac_device_open_ops(sac_context *ctx, const struct sac_device_ops *op
     dev->index = index;
     dev->params = params ? *params : sac_device_params_default();
     dev->destroy = device_destroy;
+    dev->memory_use = sac_memory_use;
     sac_refcount_init(&dev->refs);
     sac_refcount_init(&dev->holds);
     pthread_mutex_init(&dev->workers_lock, NULL);

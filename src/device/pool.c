@@ -274,7 +274,7 @@ static void enter_books(struct sac_buffer *buf, size_t bytes, const char *owner,
     buf->own = buf->keep = own;
     buf->reported = false;
     buf->desc = (struct sac_tensor_desc){0};
-    buf->use = sac_memory_use();
+    buf->use = buf->pool->dev->memory_use();
     snprintf(buf->owner, sizeof buf->owner, "%s", owner);
     live_insert(buf->pool, buf);
 }

@@ -270,6 +270,27 @@ static void knows_what_memory_is_for(void **state)
     sac_device_unref(&dev);
 }
 
+static enum sac_memory_use use_of_the_library(void)
+{
+    return SAC_MEMORY_HEAD;
+}
+
+/* A plug-in has the pool's code for itself, with a thread-local variable that nobody sets. */
+static void a_plugin_asks_the_library_what_memory_is_for(void **state)
+{
+    (void)state;
+    sac_device        *dev = open_cpu(NULL);
+    struct sac_buffer *scratch = NULL;
+    uint64_t           peak;
+    assert_ptr_equal(dev->memory_use, sac_memory_use);
+    dev->memory_use = use_of_the_library;
+    assert_int_equal(sac_memory_use(), SAC_MEMORY_OTHER);
+    assert_sac_ok(sac_buffer_create_own(dev, 1024, "scratch", false, &scratch));
+    assert_int_equal(live_for(dev, SAC_MEMORY_HEAD, &peak), 1024);
+    sac_buffer_unref(&scratch);
+    sac_device_unref(&dev);
+}
+
 static void keeps_a_buffer_until_its_last_reference(void **state)
 {
     (void)state;
@@ -481,6 +502,7 @@ int main(void)
         cmocka_unit_test(counts_what_comes_late),
         cmocka_unit_test(knows_the_devices_own),
         cmocka_unit_test(knows_what_memory_is_for),
+        cmocka_unit_test(a_plugin_asks_the_library_what_memory_is_for),
         cmocka_unit_test(keeps_a_buffer_until_its_last_reference),
         cmocka_unit_test(keeps_to_its_budget),
         cmocka_unit_test(names_what_outlives_its_device),
