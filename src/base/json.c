@@ -76,13 +76,29 @@ void sac_json_fixed(struct sac_json *json, const char *key, double value, int de
     sac_text_fixed(json->text, value, decimals);
 }
 
+/* What printf writes beside digits, signs and e is the locale's decimal point: a comma, or U+066B,
+ * which is two bytes. */
+static void add_number(struct sac_text *text, char *digits)
+{
+    char *point = digits + strspn(digits, "0123456789+-e");
+    if (*point) {
+        char *rest = point + 1;
+        rest += strcspn(rest, "0123456789");
+        *point = '\0';
+        sac_text_add(text, digits);
+        sac_text_add(text, ".");
+        digits = rest;
+    }
+    sac_text_add(text, digits);
+}
+
 void sac_json_real(struct sac_json *json, const char *key, double value)
 {
     char digits[32];
     snprintf(digits, sizeof digits, "%.15g", value);
-    char *comma = strchr(digits, ','); /* some locales */
-    if (comma)
-        *comma = '.';
     begin(json, key);
-    sac_text_add(json->text, isfinite(value) ? digits : "null");
+    if (isfinite(value))
+        add_number(json->text, digits);
+    else
+        sac_text_add(json->text, "null");
 }

@@ -67,14 +67,20 @@ static void fill_large(struct sac_json *json)
     sac_json_open(json, NULL, '[');
     sac_json_int(json, NULL, INT64_MIN);
     sac_json_real(json, NULL, 1234567.25);
+    sac_json_real(json, NULL, 1e-7);
+    sac_json_real(json, NULL, -0.5);
     sac_json_close(json, ']');
 }
 
 static void numbers_are_the_same_in_every_locale(void **state)
 {
     (void)state;
-    setlocale(LC_ALL, "de_DE.UTF-8"); /* where it is installed */
-    writes((struct sac_json){0}, fill_large, "[-9223372036854775808,1234567.25]\n");
+    /* Where they are installed: with a point, a comma, and U+066B. */
+    static const char *const locales[] = {"C", "de_DE.UTF-8", "ps_AF.UTF-8"};
+    for (size_t i = 0; i < SAC_COUNT(locales); i++) {
+        setlocale(LC_ALL, locales[i]);
+        writes((struct sac_json){0}, fill_large, "[-9223372036854775808,1234567.25,1e-07,-0.5]\n");
+    }
     setlocale(LC_ALL, "C");
 }
 
