@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device contract: one constant struct of function pointers per device, for its memory, queues,
- * events, copies and graphs. The CPU device is the plain reference for all the others.
+/* The device contract: one constant struct of function pointers per device, for its memory,
+ * streams, events, copies and graphs. The CPU device is the plain reference for all the others.
  *
  * Memory comes from a pool (pool.c, with live.c for who holds what) and returns there once the
- * queues that it was used on are done (uses.c). Tensors and frames are such memory with a shape
+ * streams that it was used on are done (uses.c). Tensors and frames are such memory with a shape
  * (tensor.c, desc.c; frame.c, planes.c). Every copy goes through the ledger (ledger.c). These check
  * arguments once, so each device may trust its input. */
 #ifndef SAC_DEVICE_DEVICE_H
@@ -292,9 +292,9 @@ void sac_tensor_used(sac_tensor *t, struct sac_device_stream *stream);
 void sac_frame_used(const sac_frame *frame, struct sac_device_stream *stream);
 /* Describe the contents, for the live list. */
 void sac_buffer_describe(struct sac_buffer *buf, const struct sac_tensor_desc *desc);
-/* Held for long on purpose (weights, arenas): the watcher does not report it as a leak. */
+/* Held for long on purpose (weights, activations): the watcher does not report it as a leak. */
 void sac_buffer_keep(struct sac_buffer *buf);
-/* pool.c, for device.c: created with the device; destroyed when no buffer is left. */
+/* pool.c, for open.c: created with the device; destroyed when no buffer is left. */
 sac_result sac_buffer_pool_create(sac_device *dev, struct sac_buffer_pool **out);
 sac_result sac_host_pool_create(sac_device *dev, struct sac_buffer_pool **out);
 void       sac_buffer_pool_destroy(struct sac_buffer_pool **pool);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU as a device: host memory, and queues that do their work at once, so that nothing is under
- * way when an entry returns. */
+/* The CPU as a device: host memory, and streams that do their work at once, so that nothing is
+ * under way when an entry returns. */
 #ifndef SAC_DEVICE_CPU_CPU_H
 #define SAC_DEVICE_CPU_CPU_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An NVIDIA GPU as a device. Each entry works in the GPU's primary context (context.c), queues on a
  * stream and returns; src/plugin/cuda.c puts the entries into a table with those of vision/cuda and
- * engine/cuda, whose host code shares what is here. Host code only: kernels see a launch.h. */
+ * engine/cuda, whose host code shares what is here. Host code only: kernels see
+ * vision/cuda/launch.h. */
 #ifndef SAC_DEVICE_CUDA_COMMON_H
 #define SAC_DEVICE_CUDA_COMMON_H
 

@@ -77,7 +77,7 @@ struct sac_model {
     bool                 checking;    /* temporary plans: nothing is measured or kept */
 };
 
-/* model_book.c. onnx: the model's bytes; plan: of a .plan, what stands before them, or NULL. */
+/* book.c. onnx: the model's bytes; plan: of a .plan, what stands before them, or NULL. */
 sac_result sac_model_open_book(sac_model *model, const void *onnx, size_t size, const void *plan,
                                size_t plan_size);
 /* Adds the choices of a new plan's kernels to the book and saves it. */

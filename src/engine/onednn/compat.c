@@ -64,7 +64,7 @@ static dnnl_status_t append_eltwise(dnnl_post_ops_t ops, const struct after *a)
 #endif
 }
 
-/* Scratch memory comes from the plan's arena, as for all kernels. */
+/* Scratch memory lies with the plan's activations, as for all kernels. */
 static dnnl_status_t attr_create(const struct after *after, dnnl_primitive_attr_t *out)
 {
     dnnl_post_ops_t ops = NULL;

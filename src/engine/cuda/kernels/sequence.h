@@ -5,7 +5,7 @@
 
 #include "engine/cuda/kernels/types.h"
 
-/* struct sac_heads of op_reads.h. */
+/* struct sac_heads of engine/ops/reads.h. */
 struct ops_heads {
     int64_t batch, count, length, size, step[3];
 };

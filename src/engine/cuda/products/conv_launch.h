@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* What is applied to each sum before it is stored. Kinds as in engine/fused.h. */
+/* What is applied to each sum before it is stored. Kinds as in ops/fused_kinds.h. */
 struct conv_finish {
     int         act;
     float       alpha, beta;
