@@ -177,4 +177,4 @@ static sac_result topk_ref(struct sac_op_call *c)
 }
 
 const struct sac_op sac_row_TopK = {SAC_ROW(TopK, 1, 1, 2, 2), .shape = topk_shape, .ref = topk_ref,
-                                    .batch = sac_batch_one_axis};
+                                    .batch = sac_batch_last_axis};

@@ -93,11 +93,20 @@ bool sac_batch_first(struct sac_batch_walk *w, struct sac_node *n, int k, int *o
     return k == 0 || sac_batch_refuse(w, "the batch is not its first axis");
 }
 
-bool sac_batch_one_axis(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+static bool along_axis(struct sac_batch_walk *w, struct sac_node *n, int usual, int k, int *out)
 {
-    int64_t axis = sac_attr_int(
-        n, "axis", n->op->id == SAC_OP_LpNormalization || n->op->id == SAC_OP_TopK ? -1 : 0);
+    int64_t axis = sac_attr_int(n, "axis", usual);
     axis += axis < 0 ? n->inputs[0]->rank : 0;
     *out = k;
     return axis != k || sac_batch_refuse(w, "it works along the batch");
+}
+
+bool sac_batch_one_axis(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    return along_axis(w, n, 0, k, out);
+}
+
+bool sac_batch_last_axis(struct sac_batch_walk *w, struct sac_node *n, int k, int *out)
+{
+    return along_axis(w, n, -1, k, out);
 }

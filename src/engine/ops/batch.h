@@ -34,8 +34,10 @@ struct sac_batch_walk {
 bool sac_batch_elementwise(struct sac_batch_walk *w, struct sac_node *n, int k, int *out);
 /* Convolution, pooling, normalisation: [N,C,...] to [N,...]. */
 bool sac_batch_first(struct sac_batch_walk *w, struct sac_node *n, int k, int *out);
-/* Operators that work along one axis, which must not be the batch. */
+/* Operators that work along one axis, which must not be the batch: `axis`, where a node names none
+ * the first, or the last. */
 bool sac_batch_one_axis(struct sac_batch_walk *w, struct sac_node *n, int k, int *out);
+bool sac_batch_last_axis(struct sac_batch_walk *w, struct sac_node *n, int k, int *out);
 
 /* ---- for rules ---- */
 

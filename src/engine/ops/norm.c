@@ -365,7 +365,7 @@ static sac_result lp_ref(struct sac_op_call *c)
 
 const struct sac_op sac_row_LpNormalization = {SAC_ROW(LpNormalization, 1, 1, 1, 1),
                                                SAC_TOLERANCE(1e-5f, 1e-5f), .shape = lp_shape,
-                                               .ref = lp_ref, .batch = sac_batch_one_axis};
+                                               .ref = lp_ref, .batch = sac_batch_last_axis};
 
 /* ---- LRN: by the squares of neighbouring channels ---- */
 
