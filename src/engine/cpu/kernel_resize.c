@@ -79,21 +79,24 @@ static sac_result trace(struct sac_op_call *c, bool rows, double *in, double *ou
 
 static sac_result trace_both(struct resize_state *s, const struct sac_op_call *c)
 {
-    struct sac_op_call in_f64 = *c;
-    double            *from = sac_alloc((size_t)sac_operand_elements(&c->in[0]) * sizeof *from);
-    double            *to = sac_alloc((size_t)sac_operand_elements(&c->out[0]) * sizeof *to);
+    struct sac_op_call *in_f64 = sac_new(struct sac_op_call); /* too large for the stack */
+    double             *from = sac_alloc((size_t)sac_operand_elements(&c->in[0]) * sizeof *from);
+    double             *to = sac_alloc((size_t)sac_operand_elements(&c->out[0]) * sizeof *to);
     s->rows = sac_calloc((size_t)s->out.h, sizeof *s->rows);
     s->columns = sac_calloc((size_t)s->out.w, sizeof *s->columns);
-    sac_result res = from && to && s->rows && s->columns
+    sac_result res = in_f64 && from && to && s->rows && s->columns
                          ? SAC_OK
                          : SAC_OP_FAIL(c, SAC_ERR_MEMORY, "no memory for its kernel");
-    in_f64.in[0].dtype = in_f64.out[0].dtype = SAC_F64;
-    in_f64.in[0].data = from;
-    in_f64.out[0].data = to;
+    if (res == SAC_OK) {
+        *in_f64 = *c;
+        in_f64->in[0].dtype = in_f64->out[0].dtype = SAC_F64;
+        in_f64->in[0].data = from;
+        in_f64->out[0].data = to;
+        res = trace(in_f64, true, from, to, s->rows);
+    }
     if (res == SAC_OK)
-        res = trace(&in_f64, true, from, to, s->rows);
-    if (res == SAC_OK)
-        res = trace(&in_f64, false, from, to, s->columns);
+        res = trace(in_f64, false, from, to, s->columns);
+    sac_free(in_f64);
     sac_free(from);
     sac_free(to);
     return res;

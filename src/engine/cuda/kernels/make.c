@@ -38,11 +38,17 @@ static bool literal_layouts(const struct sac_kernel_question *q, struct sac_kern
 
 static sac_result literal_fill(struct sac_kernel_plan *plan, void *params)
 {
-    uint64_t           data[64];
-    struct sac_op_call c = *plan->call;
-    c.out[0].data = data;
-    const sac_result res = c.node->op->ref(&c);
-    return res == SAC_OK ? pattern(plan, params, data, sac_operand_bytes(&c.out[0])) : res;
+    uint64_t            data[64];
+    struct sac_op_call *c = sac_new(struct sac_op_call); /* too large for the stack */
+    if (!c)
+        return SAC_OP_FAIL(plan->call, SAC_ERR_MEMORY, "no memory for its kernel");
+    *c = *plan->call;
+    c->out[0].data = data;
+    sac_result res = c->node->op->ref(c);
+    if (res == SAC_OK)
+        res = pattern(plan, params, data, sac_operand_bytes(&c->out[0]));
+    sac_free(c);
+    return res;
 }
 
 _Static_assert(sizeof((struct ops_make *)0)->pattern == 64 * sizeof(uint64_t),
