@@ -23,9 +23,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all kernels, 
                                                             others */
 static struct sac_kernels cpu;
 
+/* Whether the CPU's kernels serve it: it lists none, and has its numbers where they compute. */
 static bool is_cpu(const struct sac_device *dev)
 {
-    return !dev->ops->providers && strcmp(dev->ops->name, "cpu") == 0;
+    return !dev->ops->providers && dev->ops->host_memory;
 }
 
 static bool is_ours(const struct sac_kernel_provider *p)
