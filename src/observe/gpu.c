@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/thread.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/outfile.h"

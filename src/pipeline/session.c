@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The push form: the program submits frames and takes results. */
-#include <string.h>
 
 #include "media/media.h"
 #include "pipeline/inference.h"

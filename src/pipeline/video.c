@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The annotated video. */
-#include <string.h>
 
 #include "pipeline/canvas.h"
 #include "pipeline/output.h"

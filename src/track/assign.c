@@ -6,7 +6,6 @@
  * Invariant: cost[i][j] - u[i] - v[j] >= 0 for all pairs and 0 for chosen ones; v <= 0, and 0 for
  * columns that nobody has; u[i] <= alone_cost, and equal for rows that are alone. */
 #include <math.h>
-#include <string.h>
 
 #include "base/base.h"
 #include "track/assign.h"
