@@ -91,20 +91,6 @@ struct reduction {
     int    kind, finish;
     double nothing;
 };
-static const struct reduction reductions[SAC_OP_COUNT] = {
-    [SAC_OP_ReduceSum] = {OPS_REDUCE_SUM, OPS_FINISH_NONE, 0},
-    [SAC_OP_ReduceMean] = {OPS_REDUCE_SUM, OPS_FINISH_MEAN, 0},
-    [SAC_OP_ReduceProd] = {OPS_REDUCE_PROD, OPS_FINISH_NONE, 1},
-    [SAC_OP_ReduceMax] = {OPS_REDUCE_MAX, OPS_FINISH_NONE, -INFINITY},
-    [SAC_OP_ReduceMin] = {OPS_REDUCE_MIN, OPS_FINISH_NONE, INFINITY},
-    [SAC_OP_ReduceL1] = {OPS_REDUCE_ABS, OPS_FINISH_NONE, 0},
-    [SAC_OP_ReduceL2] = {OPS_REDUCE_SQUARE, OPS_FINISH_SQRT, 0},
-    [SAC_OP_ReduceLogSum] = {OPS_REDUCE_SUM, OPS_FINISH_LOG, 0},
-    [SAC_OP_ReduceLogSumExp] = {OPS_REDUCE_LOG_SUM_EXP, OPS_FINISH_NONE, -INFINITY},
-    [SAC_OP_ReduceSumSquare] = {OPS_REDUCE_SQUARE, OPS_FINISH_NONE, 0},
-    [SAC_OP_GlobalAveragePool] = {OPS_REDUCE_SUM, OPS_FINISH_MEAN, 0},
-    [SAC_OP_GlobalMaxPool] = {OPS_REDUCE_MAX, OPS_FINISH_NONE, -INFINITY},
-};
 
 static sac_result read_reduced(const struct sac_op_call *c, bool *along)
 {
@@ -121,17 +107,17 @@ static sac_result read_reduced(const struct sac_op_call *c, bool *along)
 static bool reduce_layouts(const struct sac_kernel_question *q, struct sac_kernel_offer *offer)
 {
     const struct sac_op_call *c = q->call;
+    const struct reduction   *r = ops_own(c);
     bool                      along[SAC_RANK_MAX] = {false}, maps = c->in[0].rank >= 3;
     if (read_reduced(c, along) != SAC_OK)
         return ops_refuse(offer, "its axes are not known");
     for (int d = 0; d < c->in[0].rank; d++)
         maps &= along[d] == (d >= 2);
-    const int kind = reductions[c->node->op->id].kind;
     ops_line_layouts(q, offer);
     ops_halve_output(q, offer, 0,
-                     kind == OPS_REDUCE_MAX || kind == OPS_REDUCE_MIN
+                     r->kind == OPS_REDUCE_MAX || r->kind == OPS_REDUCE_MIN
                          ? sac_layout_is_half(offer->in_layout[0])
-                         : maps && reductions[c->node->op->id].finish == OPS_FINISH_MEAN);
+                         : maps && r->finish == OPS_FINISH_MEAN);
     offer->strided = sac_layout_is_last(offer->in_layout[0]) && maps;
     return true;
 }
@@ -183,7 +169,7 @@ static sac_result reduce_fill(struct sac_kernel_plan *plan, void *params)
 {
     const struct sac_op_call *c = plan->call;
     struct ops_reduce        *p = params;
-    const struct reduction   *r = &reductions[c->node->op->id];
+    const struct reduction   *r = ops_own(c);
     bool                      along[SAC_RANK_MAX] = {false};
     SAC_TRY(read_reduced(c, along));
     ops_take(plan, 1);
@@ -291,9 +277,18 @@ OPS_ROW(ArgMin, ops_line_layouts, arg_fill, ops_launch_arg, ops_arg)
 OPS_ROW(CumSum, cumulate_layouts, cumulate_fill, ops_launch_cumulate, ops_cumulate)
 OPS_ROW(CumProd, cumulate_layouts, cumulate_fill, ops_launch_cumulate, ops_cumulate)
 
-#define REDUCE(op) OPS_ROW(op, reduce_layouts, reduce_fill, ops_launch_reduce, ops_reduce)
-/* clang-format off */
-REDUCE(ReduceSum) REDUCE(ReduceMean) REDUCE(ReduceProd) REDUCE(ReduceMax) REDUCE(ReduceMin)
-REDUCE(ReduceL1) REDUCE(ReduceL2) REDUCE(ReduceLogSum) REDUCE(ReduceLogSumExp)
-REDUCE(ReduceSumSquare) REDUCE(GlobalAveragePool) REDUCE(GlobalMaxPool)
-    /* clang-format on */
+#define REDUCE(op, ...)                                                         \
+    OPS_OWN_ROW(op, reduce_layouts, reduce_fill, ops_launch_reduce, ops_reduce, \
+                (&(const struct reduction){__VA_ARGS__}))
+REDUCE(ReduceSum, OPS_REDUCE_SUM, OPS_FINISH_NONE, 0)
+REDUCE(ReduceMean, OPS_REDUCE_SUM, OPS_FINISH_MEAN, 0)
+REDUCE(ReduceProd, OPS_REDUCE_PROD, OPS_FINISH_NONE, 1)
+REDUCE(ReduceMax, OPS_REDUCE_MAX, OPS_FINISH_NONE, -INFINITY)
+REDUCE(ReduceMin, OPS_REDUCE_MIN, OPS_FINISH_NONE, INFINITY)
+REDUCE(ReduceL1, OPS_REDUCE_ABS, OPS_FINISH_NONE, 0)
+REDUCE(ReduceL2, OPS_REDUCE_SQUARE, OPS_FINISH_SQRT, 0)
+REDUCE(ReduceLogSum, OPS_REDUCE_SUM, OPS_FINISH_LOG, 0)
+REDUCE(ReduceLogSumExp, OPS_REDUCE_LOG_SUM_EXP, OPS_FINISH_NONE, -INFINITY)
+REDUCE(ReduceSumSquare, OPS_REDUCE_SQUARE, OPS_FINISH_NONE, 0)
+REDUCE(GlobalAveragePool, OPS_REDUCE_SUM, OPS_FINISH_MEAN, 0)
+REDUCE(GlobalMaxPool, OPS_REDUCE_MAX, OPS_FINISH_NONE, -INFINITY)

@@ -116,56 +116,12 @@ struct unary {
     const char *a_name, *b_name;
     float       a, b;
 };
-static const struct unary unaries[SAC_OP_COUNT] = {
-    [SAC_OP_Abs] = {OPS_FN_ABS},
-    [SAC_OP_Acos] = {OPS_FN_ACOS},
-    [SAC_OP_Acosh] = {OPS_FN_ACOSH},
-    [SAC_OP_Asin] = {OPS_FN_ASIN},
-    [SAC_OP_Asinh] = {OPS_FN_ASINH},
-    [SAC_OP_Atan] = {OPS_FN_ATAN},
-    [SAC_OP_Atanh] = {OPS_FN_ATANH},
-    [SAC_OP_BitwiseNot] = {OPS_FN_BIT_NOT},
-    [SAC_OP_Ceil] = {OPS_FN_CEIL},
-    [SAC_OP_Celu] = {OPS_FN_CELU, "alpha", NULL, 1, 0},
-    [SAC_OP_Cos] = {OPS_FN_COS},
-    [SAC_OP_Cosh] = {OPS_FN_COSH},
-    [SAC_OP_Elu] = {OPS_FN_ELU, "alpha", NULL, 1, 0},
-    [SAC_OP_Erf] = {OPS_FN_ERF},
-    [SAC_OP_Exp] = {OPS_FN_EXP},
-    [SAC_OP_Floor] = {OPS_FN_FLOOR},
-    [SAC_OP_Gelu] = {OPS_FN_GELU},
-    [SAC_OP_HardSigmoid] = {OPS_FN_HARD_SIGMOID, "alpha", "beta", 0.2f, 0.5f},
-    [SAC_OP_HardSwish] = {OPS_FN_HARD_SWISH, NULL, NULL, 1.0f / 6, 0.5f},
-    [SAC_OP_IsInf] = {OPS_FN_IS_INF},
-    [SAC_OP_IsNaN] = {OPS_FN_IS_NAN},
-    [SAC_OP_LeakyRelu] = {OPS_FN_LEAKY_RELU, "alpha", NULL, 0.01f, 0},
-    [SAC_OP_Log] = {OPS_FN_LOG},
-    [SAC_OP_Mish] = {OPS_FN_MISH},
-    [SAC_OP_Neg] = {OPS_FN_NEG},
-    [SAC_OP_Not] = {OPS_FN_NOT},
-    [SAC_OP_Reciprocal] = {OPS_FN_RECIPROCAL},
-    [SAC_OP_Relu] = {OPS_FN_RELU},
-    [SAC_OP_Round] = {OPS_FN_ROUND},
-    [SAC_OP_Selu] = {OPS_FN_SELU, "alpha", "gamma", 1.67326319f, 1.05070102f},
-    [SAC_OP_Shrink] = {OPS_FN_SHRINK, "bias", "lambd", 0, 0.5f},
-    [SAC_OP_Sigmoid] = {OPS_FN_SIGMOID},
-    [SAC_OP_Sign] = {OPS_FN_SIGN},
-    [SAC_OP_Sin] = {OPS_FN_SIN},
-    [SAC_OP_Sinh] = {OPS_FN_SINH},
-    [SAC_OP_Softplus] = {OPS_FN_SOFTPLUS},
-    [SAC_OP_Softsign] = {OPS_FN_SOFTSIGN},
-    [SAC_OP_Sqrt] = {OPS_FN_SQRT},
-    [SAC_OP_Swish] = {OPS_FN_SWISH, "alpha", NULL, 1, 0},
-    [SAC_OP_Tan] = {OPS_FN_TAN},
-    [SAC_OP_Tanh] = {OPS_FN_TANH},
-    [SAC_OP_ThresholdedRelu] = {OPS_FN_THRESHOLDED_RELU, "alpha", NULL, 1, 0},
-};
 
 static sac_result unary_fill(struct sac_kernel_plan *plan, void *params)
 {
     static const int       first[] = {0};
     const struct sac_node *n = plan->call->node;
-    const struct unary    *u = &unaries[n->op->id];
+    const struct unary    *u = ops_own(plan->call);
     struct ops_map        *m = params;
     const bool             tanh_like =
         n->op->id == SAC_OP_Gelu && strcmp(sac_attr_string(n, "approximate", "none"), "tanh") == 0;
@@ -282,40 +238,13 @@ static bool dropout_layouts(const struct sac_kernel_question *q, struct sac_kern
 
 /* ---- two and three inputs ---- */
 
-static const int binaries[SAC_OP_COUNT] = {
-    [SAC_OP_Add] = OPS_FN_ADD,
-    [SAC_OP_Sub] = OPS_FN_SUB,
-    [SAC_OP_Mul] = OPS_FN_MUL,
-    [SAC_OP_Div] = OPS_FN_DIV,
-    [SAC_OP_Pow] = OPS_FN_POW,
-    [SAC_OP_Mod] = OPS_FN_MOD,
-    [SAC_OP_Max] = OPS_FN_MAX,
-    [SAC_OP_Min] = OPS_FN_MIN,
-    [SAC_OP_Sum] = OPS_FN_ADD,
-    [SAC_OP_Mean] = OPS_FN_ADD,
-    [SAC_OP_PRelu] = OPS_FN_PRELU,
-    [SAC_OP_SwiGLU] = OPS_FN_SWIGLU,
-    [SAC_OP_Equal] = OPS_FN_EQUAL,
-    [SAC_OP_Greater] = OPS_FN_GREATER,
-    [SAC_OP_GreaterOrEqual] = OPS_FN_GREATER_OR_EQUAL,
-    [SAC_OP_Less] = OPS_FN_LESS,
-    [SAC_OP_LessOrEqual] = OPS_FN_LESS_OR_EQUAL,
-    [SAC_OP_And] = OPS_FN_AND,
-    [SAC_OP_Or] = OPS_FN_OR,
-    [SAC_OP_Xor] = OPS_FN_XOR,
-    [SAC_OP_BitwiseAnd] = OPS_FN_BIT_AND,
-    [SAC_OP_BitwiseOr] = OPS_FN_BIT_OR,
-    [SAC_OP_BitwiseXor] = OPS_FN_BIT_XOR,
-    [SAC_OP_BitShift] = OPS_FN_SHIFT_LEFT,
-};
-
 static sac_result binary_fill(struct sac_kernel_plan *plan, void *params)
 {
     static const int          ports[] = {0, 1};
     const struct sac_op_call *c = plan->call;
     const struct sac_node    *n = c->node;
     struct ops_map           *m = params;
-    int                       fn = binaries[n->op->id];
+    int                       fn = *(const int *)ops_own(c);
     m->type = ops_class_of(c->in[0].dtype);
     if (n->op->id == SAC_OP_Mod && sac_attr_int(n, "fmod", 0))
         fn = OPS_FN_FMOD;
@@ -358,7 +287,7 @@ static sac_result chain_fill(struct sac_kernel_plan *plan, void *params)
         res = fill_map(plan, &m->step[i],
                        c->in_count == 1 ? OPS_FN_IDENTITY
                        : mean           ? OPS_FN_MEAN_LAST
-                                        : binaries[id],
+                                        : *(const int *)ops_own(c),
                        c->in_count == 1 ? 1 : 2, ports);
     }
     return res;
@@ -405,10 +334,6 @@ static sac_result gated_fill(struct sac_kernel_plan *plan, void *params)
 
 /* ---- rows ---- */
 
-OPS_ROW(Max, chain_layouts, chain_fill, ops_launch_chain, ops_map_chain)
-OPS_ROW(Min, chain_layouts, chain_fill, ops_launch_chain, ops_map_chain)
-OPS_ROW(Sum, chain_layouts, chain_fill, ops_launch_chain, ops_map_chain)
-OPS_ROW(Mean, chain_layouts, chain_fill, ops_launch_chain, ops_map_chain)
 OPS_ROW(Activation, map_layouts, activation_fill, ops_launch_map, ops_map)
 OPS_ROW(Clip, clip_layouts, clip_fill, ops_launch_map, ops_map)
 OPS_ROW(Cast, cast_layouts, cast_fill, ops_launch_cast, ops_map)
@@ -417,20 +342,78 @@ OPS_ROW(Dropout, dropout_layouts, dropout_fill, ops_launch_map, ops_map)
 OPS_ROW(Where, map_layouts, where_fill, ops_launch_map, ops_map)
 OPS_ROW(GatedSum, gated_layouts, gated_fill, ops_launch_gated, ops_gated)
 
-#define UNARY(op) OPS_ROW(op, map_layouts, unary_fill, ops_launch_map, ops_map)
-/* clang-format off */
-UNARY(Abs) UNARY(Acos) UNARY(Acosh) UNARY(Asin) UNARY(Asinh) UNARY(Atan) UNARY(Atanh)
-UNARY(BitwiseNot) UNARY(Ceil) UNARY(Celu) UNARY(Cos) UNARY(Cosh) UNARY(Elu) UNARY(Erf) UNARY(Exp)
-UNARY(Floor) UNARY(Gelu) UNARY(HardSigmoid) UNARY(HardSwish) UNARY(IsInf) UNARY(IsNaN)
-UNARY(LeakyRelu) UNARY(Log) UNARY(Mish) UNARY(Neg) UNARY(Not) UNARY(Reciprocal) UNARY(Relu)
-UNARY(Round) UNARY(Selu) UNARY(Shrink) UNARY(Sigmoid) UNARY(Sign) UNARY(Sin) UNARY(Sinh)
-UNARY(Softplus) UNARY(Softsign) UNARY(Sqrt) UNARY(Swish) UNARY(Tan) UNARY(Tanh)
-UNARY(ThresholdedRelu)
-/* clang-format on */
+#define CHAIN(op, fn) \
+    OPS_OWN_ROW(op, chain_layouts, chain_fill, ops_launch_chain, ops_map_chain, &(const int){fn})
+CHAIN(Max, OPS_FN_MAX)
+CHAIN(Min, OPS_FN_MIN)
+CHAIN(Sum, OPS_FN_ADD)
+CHAIN(Mean, OPS_FN_ADD)
 
-#define BINARY(op) OPS_ROW(op, map_layouts, binary_fill, ops_launch_map, ops_map)
-    /* clang-format off */
-BINARY(Add) BINARY(Sub) BINARY(Mul) BINARY(Div) BINARY(Pow) BINARY(Mod) BINARY(PRelu) BINARY(SwiGLU)
-BINARY(Equal) BINARY(Greater) BINARY(GreaterOrEqual) BINARY(Less) BINARY(LessOrEqual) BINARY(And)
-BINARY(Or) BINARY(Xor) BINARY(BitwiseAnd) BINARY(BitwiseOr) BINARY(BitwiseXor) BINARY(BitShift)
-    /* clang-format on */
+#define BINARY(op, fn) \
+    OPS_OWN_ROW(op, map_layouts, binary_fill, ops_launch_map, ops_map, &(const int){fn})
+BINARY(Add, OPS_FN_ADD)
+BINARY(Sub, OPS_FN_SUB)
+BINARY(Mul, OPS_FN_MUL)
+BINARY(Div, OPS_FN_DIV)
+BINARY(Pow, OPS_FN_POW)
+BINARY(Mod, OPS_FN_MOD)
+BINARY(PRelu, OPS_FN_PRELU)
+BINARY(SwiGLU, OPS_FN_SWIGLU)
+BINARY(Equal, OPS_FN_EQUAL)
+BINARY(Greater, OPS_FN_GREATER)
+BINARY(GreaterOrEqual, OPS_FN_GREATER_OR_EQUAL)
+BINARY(Less, OPS_FN_LESS)
+BINARY(LessOrEqual, OPS_FN_LESS_OR_EQUAL)
+BINARY(And, OPS_FN_AND)
+BINARY(Or, OPS_FN_OR)
+BINARY(Xor, OPS_FN_XOR)
+BINARY(BitwiseAnd, OPS_FN_BIT_AND)
+BINARY(BitwiseOr, OPS_FN_BIT_OR)
+BINARY(BitwiseXor, OPS_FN_BIT_XOR)
+BINARY(BitShift, OPS_FN_SHIFT_LEFT)
+
+#define UNARY(op, ...)                                                \
+    OPS_OWN_ROW(op, map_layouts, unary_fill, ops_launch_map, ops_map, \
+                (&(const struct unary){__VA_ARGS__}))
+UNARY(Abs, OPS_FN_ABS)
+UNARY(Acos, OPS_FN_ACOS)
+UNARY(Acosh, OPS_FN_ACOSH)
+UNARY(Asin, OPS_FN_ASIN)
+UNARY(Asinh, OPS_FN_ASINH)
+UNARY(Atan, OPS_FN_ATAN)
+UNARY(Atanh, OPS_FN_ATANH)
+UNARY(BitwiseNot, OPS_FN_BIT_NOT)
+UNARY(Ceil, OPS_FN_CEIL)
+UNARY(Celu, OPS_FN_CELU, "alpha", NULL, 1, 0)
+UNARY(Cos, OPS_FN_COS)
+UNARY(Cosh, OPS_FN_COSH)
+UNARY(Elu, OPS_FN_ELU, "alpha", NULL, 1, 0)
+UNARY(Erf, OPS_FN_ERF)
+UNARY(Exp, OPS_FN_EXP)
+UNARY(Floor, OPS_FN_FLOOR)
+UNARY(Gelu, OPS_FN_GELU)
+UNARY(HardSigmoid, OPS_FN_HARD_SIGMOID, "alpha", "beta", 0.2f, 0.5f)
+UNARY(HardSwish, OPS_FN_HARD_SWISH, NULL, NULL, 1.0f / 6, 0.5f)
+UNARY(IsInf, OPS_FN_IS_INF)
+UNARY(IsNaN, OPS_FN_IS_NAN)
+UNARY(LeakyRelu, OPS_FN_LEAKY_RELU, "alpha", NULL, 0.01f, 0)
+UNARY(Log, OPS_FN_LOG)
+UNARY(Mish, OPS_FN_MISH)
+UNARY(Neg, OPS_FN_NEG)
+UNARY(Not, OPS_FN_NOT)
+UNARY(Reciprocal, OPS_FN_RECIPROCAL)
+UNARY(Relu, OPS_FN_RELU)
+UNARY(Round, OPS_FN_ROUND)
+UNARY(Selu, OPS_FN_SELU, "alpha", "gamma", 1.67326319f, 1.05070102f)
+UNARY(Shrink, OPS_FN_SHRINK, "bias", "lambd", 0, 0.5f)
+UNARY(Sigmoid, OPS_FN_SIGMOID)
+UNARY(Sign, OPS_FN_SIGN)
+UNARY(Sin, OPS_FN_SIN)
+UNARY(Sinh, OPS_FN_SINH)
+UNARY(Softplus, OPS_FN_SOFTPLUS)
+UNARY(Softsign, OPS_FN_SOFTSIGN)
+UNARY(Sqrt, OPS_FN_SQRT)
+UNARY(Swish, OPS_FN_SWISH, "alpha", NULL, 1, 0)
+UNARY(Tan, OPS_FN_TAN)
+UNARY(Tanh, OPS_FN_TANH)
+UNARY(ThresholdedRelu, OPS_FN_THRESHOLDED_RELU, "alpha", NULL, 1, 0)

@@ -19,13 +19,20 @@ struct ops_row {
     ops_launch *launch;
     size_t      bytes; /* of the parameters */
     size_t      each;  /* and for each input or each output, whichever are more */
+    const void *own;   /* what its functions know of this operator (ops_own) */
 };
 
 /* OPS_ROW(Det, NULL, det_fill, ops_launch_det, ops_det): params is the struct's name. */
 #define OPS_ROW(op, layouts, fill, launch, params) \
-    const struct ops_row ops_row_##op = {layouts, fill, launch, sizeof(struct params), 0};
+    OPS_OWN_ROW(op, layouts, fill, launch, params, NULL)
+#define OPS_OWN_ROW(op, layouts, fill, launch, params, own) \
+    const struct ops_row ops_row_##op = {layouts, fill, launch, sizeof(struct params), 0, own};
 
 extern const struct ops_row *const ops_rows[SAC_OP_COUNT];
+static inline const void          *ops_own(const struct sac_op_call *c)
+{
+    return ops_rows[c->node->op->id]->own;
+}
 /* The provider's kernels, which find the row by the node's operator. */
 struct sac_kernel_offer ops_supports(struct sac_device *dev, const struct sac_kernel_question *q);
 sac_result              ops_prepare(struct sac_device *dev, struct sac_kernel_plan *plan);
