@@ -255,9 +255,9 @@ sac_result sac_wave_warm_up(struct sac_wave *w)
 sac_result sac_wave_prepare(struct sac_wave *w, const sac_tracker *trk)
 {
     sac_result res = sac_wave_warm_up(w);
-    if (res != SAC_OK || !trk->cmc.dev || !w->dev->ops->vision->camera_reserve)
+    if (res != SAC_OK || !w->dev->ops->vision->reserve)
         return res;
-    return w->dev->ops->vision->camera_reserve(w->dev, w->stream, &trk->cmc.now);
+    return w->dev->ops->vision->reserve(w->dev, w->stream, trk->cmc.dev ? &trk->cmc.now : NULL);
 }
 
 /* ---- the trip ---- */

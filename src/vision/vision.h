@@ -44,10 +44,10 @@ struct sac_vision_ops {
     /* See camera.h; jobs in host memory, out [n] in the device's. NULL: none. */
     sac_result (*camera)(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
-    /* Memory for the work on many frames of such a size at once, so that the first ones find it.
-     * NULL: it needs none. */
-    sac_result (*camera_reserve)(struct sac_device *dev, struct sac_device_stream *stream,
-                                 const struct sac_camera_pyramid *like);
+    /* Memory for what is sent with many frames at once and, unless like is NULL, for the camera
+     * motion of frames of such a size, so that the first ones find it. NULL: it needs none. */
+    sac_result (*reserve)(struct sac_device *dev, struct sac_device_stream *stream,
+                          const struct sac_camera_pyramid *like);
 };
 
 /* Of struct sac_vision_ops: plug-ins of another build have another table (device/devices.c). */

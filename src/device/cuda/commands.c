@@ -24,41 +24,57 @@ void cuda_commands_finish(struct cuda_state *state)
     }
 }
 
-/* A block of a power of two: few lists are longer than the first one. */
+/* A block of a power of two: few lists are longer than the first one. On failure it stays as it
+ * was. */
 static sac_result block_grow(struct sac_device *dev, struct cuda_command_block *b, size_t bytes)
 {
-    size_t size = BYTES_MIN;
-    while (size < bytes)
-        size *= 2;
-    block_finish(b);
+    struct cuda_command_block grown = {.bytes = BYTES_MIN};
+    while (grown.bytes < bytes)
+        grown.bytes *= 2;
     sac_result res =
-        cuda_check(dev, cudaEventCreateWithFlags(&b->read, cudaEventDisableTiming), "an event");
+        cuda_check(dev, cudaEventCreateWithFlags(&grown.read, cudaEventDisableTiming), "an event");
     if (res == SAC_OK)
-        res = sac_buffer_create_own(dev, size, "lists for kernels", true, &b->host_buffer);
+        res =
+            sac_buffer_create_own(dev, grown.bytes, "lists for kernels", true, &grown.host_buffer);
     if (res == SAC_OK)
-        res = sac_buffer_create_own(dev, size, "lists for kernels", false, &b->device_buffer);
+        res = sac_buffer_create_own(dev, grown.bytes, "lists for kernels", false,
+                                    &grown.device_buffer);
     if (res == SAC_OK) /* work queued there may still use the memory */
         res = cuda_check(dev, cudaStreamSynchronize(cuda_stream_of(dev, NULL)), "queued work");
     if (res != SAC_OK) {
-        block_finish(b);
+        block_finish(&grown);
         return res;
     }
-    b->host = sac_buffer_data(b->host_buffer);
-    b->device = sac_buffer_data(b->device_buffer);
-    b->bytes = size;
+    grown.host = sac_buffer_data(grown.host_buffer);
+    grown.device = sac_buffer_data(grown.device_buffer);
+    block_finish(b);
+    *b = grown;
     return SAC_OK;
 }
 
-/* All blocks with the first list, so that none is made later. One for which there is no memory is
+/* All blocks at once, so that none is made later; one will do. One for which there is no memory is
  * tried again when it is needed. Under the lock. */
-static void open_blocks(struct sac_device *dev, struct cuda_state *state)
+static sac_result open_blocks(struct sac_device *dev, struct cuda_state *state)
 {
     sac_result res = SAC_OK;
     for (int i = 0; i < CUDA_COMMAND_BLOCKS && res == SAC_OK; i++)
-        res = block_grow(dev, &state->commands[i], BYTES_MIN);
+        if (!state->commands[i].bytes)
+            res = block_grow(dev, &state->commands[i], BYTES_MIN);
+    state->commands_open = true;
+    if (!state->commands[0].bytes)
+        return res;
     if (res != SAC_OK)
         sac_error_clear(dev->ctx);
-    state->commands_open = true;
+    return SAC_OK;
+}
+
+sac_result cuda_commands_reserve(struct sac_device *dev)
+{
+    struct cuda_state *state = dev->state;
+    pthread_mutex_lock(&state->lock);
+    sac_result res = open_blocks(dev, state);
+    pthread_mutex_unlock(&state->lock);
+    return res;
 }
 
 static bool is_free(struct cuda_command_block *b)
@@ -151,8 +167,8 @@ sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_
                         "%s: a list of %zu bytes; up to %d can be sent at once", dev->name, bytes,
                         (int)CUDA_COMMAND_BYTES_MAX);
     pthread_mutex_lock(&state->lock);
-    if (!state->commands_open)
-        open_blocks(dev, state);
+    if (!state->commands_open && open_blocks(dev, state) != SAC_OK)
+        sac_error_clear(dev->ctx); /* tried once more below */
     struct cuda_command_block *b = wait_for_block(state, bytes);
     if (b->bytes < bytes)
         res = make_large(dev, &b, bytes);

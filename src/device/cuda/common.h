@@ -82,6 +82,9 @@ sac_result cuda_scratch_take(struct sac_device *dev, struct sac_device_stream *s
                              void **out);
 void       cuda_scratch_return(struct sac_device *dev, struct sac_device_stream *stream);
 
+/* Memory for lists, so that the first one finds it. Between cuda_enter and cuda_leave.
+ * Errors   SAC_ERR_LIMIT, SAC_ERR_MEMORY: there is none even for one list. */
+sac_result cuda_commands_reserve(struct sac_device *dev);
 /* Room for a list of `bytes` to write at (*out)->host, then queue: the copy, the kernel, and `done`
  * behind both. With all blocks under way, or with other threads, it waits for one. Between
  * cuda_enter and cuda_leave.

@@ -73,15 +73,17 @@ static size_t corner_bytes(size_t cells, int cells_max)
            sizeof *(struct cuda_camera_params){0}.corners;
 }
 
-sac_result cuda_camera_reserve(struct sac_device *dev, struct sac_device_stream *stream,
-                               const struct sac_camera_pyramid *like)
+sac_result cuda_reserve(struct sac_device *dev, struct sac_device_stream *stream,
+                        const struct sac_camera_pyramid *like)
 {
     void      *scratch = NULL;
     sac_result res = cuda_enter(dev);
     if (res != SAC_OK)
         return res;
-    res = cuda_scratch_take(dev, stream, corner_bytes(0, cells_of(like)), &scratch);
-    if (res == SAC_OK)
+    res = cuda_commands_reserve(dev);
+    if (res == SAC_OK && like)
+        res = cuda_scratch_take(dev, stream, corner_bytes(0, cells_of(like)), &scratch);
+    if (res == SAC_OK && like)
         cuda_scratch_return(dev, stream);
     cuda_leave();
     return res;

@@ -9,5 +9,5 @@ const struct sac_vision_ops cuda_vision = {
     .normalise = cuda_normalise,
     .appearance = cuda_appearance,
     .camera = cuda_camera,
-    .camera_reserve = cuda_camera_reserve,
+    .reserve = cuda_reserve,
 };

@@ -40,6 +40,12 @@ sac_result cuda_check(struct sac_device *dev, cudaError_t res, const char *doing
     return res == cudaSuccess ? SAC_OK : SAC_ERR_DEVICE;
 }
 
+sac_result cuda_commands_reserve(struct sac_device *dev)
+{
+    (void)dev;
+    return SAC_OK;
+}
+
 sac_result cuda_commands_take(struct sac_device *dev, size_t bytes, struct cuda_command_block **out)
 {
     (void)dev;
