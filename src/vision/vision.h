@@ -19,6 +19,10 @@ struct sac_camera_move;
 struct sac_camera_pyramid;
 struct sac_detect_spec;
 struct sac_appearance_job;
+struct sac_composite_job;
+struct sac_matte_job;
+struct sac_matte_spec;
+struct sac_matte_style;
 
 /* NULL stream: the device's own. Entries queue work and return. */
 struct sac_vision_ops {
@@ -48,6 +52,13 @@ struct sac_vision_ops {
      * motion of frames of such a size, so that the first ones find it. NULL: it needs none. */
     sac_result (*reserve)(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_camera_pyramid *like);
+    /* See matte.h; jobs in host memory. NULL: the device makes no mattes. */
+    sac_result (*matte)(struct sac_device *dev, struct sac_device_stream *stream,
+                        const struct sac_matte_spec *spec, const struct sac_matte_style *style,
+                        const void *const *tensors, const struct sac_matte_job *jobs, int n);
+    /* See composite.h. NULL with matte. */
+    sac_result (*composite)(struct sac_device *dev, struct sac_device_stream *stream,
+                            const struct sac_composite_job *job);
 };
 
 /* Of struct sac_vision_ops: plug-ins of another build have another table (device/devices.c). */

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segmenter: frames in, mattes out.
+ *
+ *     sac_segmenter *seg = NULL;
+ *     sac_result     res = sac_segmenter_create(dev, "person_seg", NULL, &seg);
+ *     if (res == SAC_OK)
+ *         res = sac_segmenter_run(seg, &frame, 1, &matte);
+ *     ... matte is a frame of the same size, SAC_PIXEL_GRAY8: 255 where a person is ...
+ *     sac_frame_unref(&matte);
+ *     sac_segmenter_destroy(&seg);
+ */
+#ifndef SACCADE_SEGMENT_H
+#define SACCADE_SEGMENT_H
+
+#include <saccade/head.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sac_segmenter_params {
+    const char *head;       /* NULL: recognised from the graph; else a head's name */
+    const char *preprocess; /* NULL, or overrides of the contract */
+    const char *classes;    /* comma-separated names or numbers whose pixels are the matte; "auto",
+                               the default: persons where the model knows them, else all but the
+                               first class, which is the background. A network that gives one
+                               number per pixel has no classes */
+    int class_map; /* 1: mattes hold the number of each pixel's likeliest class instead; default 0
+                    */
+    int                batch_max; /* frames in one run of the network; default 8 */
+    enum sac_precision precision; /* of the network */
+    /* How mattes are made of the network's coarser map; the defaults are the command line's. */
+    int guide;         /* half the window, in cells of the map, in which edges follow the frame's
+                          luma; 0: they do not. 0..8, default 2 */
+    float guide_noise; /* differences of luma (0..255) below it are no edge; default 8 */
+    float smooth;      /* 0..0.95: how much of the former frame's matte stays where the network is
+                          unsure and the picture is the same, followed along its motion; default 0.7 */
+    int      hole;     /* gaps inside a body up to so many cells are closed; 0..8, default 1 */
+    float    feather_low, feather_high; /* shares that become 0 and 1; default 0.1, 0.9 */
+    uint64_t reserved[12];              /* 0 */
+};
+SAC_API struct sac_segmenter_params sac_segmenter_params_default(void);
+
+typedef struct sac_segmenter sac_segmenter;
+/* Load the model and find its head.
+ *
+ * params   NULL: the defaults.
+ * out      owned by the caller, destroyed with sac_segmenter_destroy.
+ * Errors   SAC_ERR_ARG (an unknown head or class, a bad parameter), SAC_ERR_UNSUPPORTED (the
+ *          outputs are no mattes, an operator is missing, the device cannot make mattes), those of
+ *          sac_model_load; SAC_ERR_MEMORY. */
+SAC_API sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
+                                        const struct sac_segmenter_params *params,
+                                        sac_segmenter                    **out);
+SAC_API void       sac_segmenter_destroy(sac_segmenter **seg);
+/* A matte for each of frames [n]. Frames of one stream_id follow each other: their mattes are
+ * smoothed along time, and a recurrent network keeps its state for them. A frame of another size
+ * begins anew.
+ *
+ * mattes   [n] receives new references to frames SAC_PIXEL_GRAY8 of the frames' sizes, on the same
+ *          device, with their times; owned by the caller. All NULL on failure.
+ *          sac_frame_plane_tensor gives one as a tensor without a copy.
+ * Threads  one call at a time.
+ * Errors   SAC_ERR_ARG for a frame of another device; SAC_ERR_FORMAT where the outputs are not the
+ *          head's; SAC_ERR_LIMIT past the memory limit; SAC_ERR_MEMORY. */
+SAC_API sac_result sac_segmenter_run(sac_segmenter *seg, sac_frame *const *frames, int n,
+                                     sac_frame **mattes);
+/* The stream has ended, or begins anew: what is remembered of it is freed. */
+SAC_API void sac_segmenter_forget(sac_segmenter *seg, int stream_id);
+/* As of a detector. */
+SAC_API void sac_segmenter_get_times(const sac_segmenter *seg, struct sac_run_times *out);
+/* These functions may be called from any thread; what they return is borrowed from the segmenter.
+ * class_name returns "unknown" where there is no such class. */
+SAC_API int         sac_segmenter_class_count(const sac_segmenter *seg); /* 0: one number a pixel */
+SAC_API const char *sac_segmenter_class_name(const sac_segmenter *seg, int class_id);
+SAC_API const char *sac_segmenter_head_name(const sac_segmenter *seg);
+SAC_API const struct sac_model_contract *sac_segmenter_contract(const sac_segmenter *seg);
+/* Borrowed, to inspect; only the segmenter may run it. */
+SAC_API sac_model *sac_segmenter_model(const sac_segmenter *seg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
