@@ -3,7 +3,10 @@
  *
  * The file is written under a new temporary name, NAME.XXXXXXXX.part in the same folder, and
  * renamed by sac_sink_finish, so a file with the final name is always complete. When two sinks have
- * the same name, the last one to finish replaces the other's file. */
+ * the same name, the last one to finish replaces the other's file.
+ *
+ * Frames SAC_PIXEL_GRAY8, such as mattes, become a video of full range: 0 and 255 are in the file
+ * as they are. Encoder "ffv1" in .mkv keeps all values. */
 #ifndef SACCADE_SINK_H
 #define SACCADE_SINK_H
 
@@ -24,21 +27,29 @@ struct sac_sink_params {
                    writer's   thread */
     int crf;    /* quality on libx264's scale, lower is better; default 23. libopenh264 and mpeg4
                    follow that scale, other encoders have their own */
-    const char *preset;      /* libx264 preset; default "veryfast" */
-    uint64_t    reserved[8]; /* 0 */
+    const char *preset; /* libx264 preset; default "veryfast" */
+    int alpha; /* 1: each frame comes with its alpha (sac_sink_write_alpha_wait); the file is .webm
+                  (VP9), .mov (ProRes 4444) or .mkv (FFV1, lossless); default 0 */
+    uint64_t reserved[7]; /* 0 */
 };
 SAC_API struct sac_sink_params sac_sink_params_default(void);
 
 /* Check that the file's extension names a container, before there are frames to write. Any thread.
  * Errors   SAC_ERR_ARG; the sentence lists the known extensions. */
 SAC_API sac_result sac_sink_check_path(sac_context *ctx, const char *path);
+/* Check the path and the parameters as sac_sink_create does, without a file. Any thread.
+ * params   NULL: the defaults.
+ * Errors   SAC_ERR_ARG, SAC_ERR_UNSUPPORTED (no encoder; with alpha, an extension or encoder that
+ *          has none: the sentence lists those that have). */
+SAC_API sac_result sac_sink_check(sac_context *ctx, const char *path,
+                                  const struct sac_sink_params *params);
 /* path     its extension chooses the container.
  * like     size, fps, time base and colour of the output; its audio packets are copied when the
  *          source keeps them (keep_packets) and the container can hold them.
  * params   NULL: the defaults.
  * out      owned by the caller, destroyed with sac_sink_destroy.
- * Errors   SAC_ERR_ARG (no container has that extension), SAC_ERR_IO (unwritable),
- *          SAC_ERR_UNSUPPORTED (no encoder), SAC_ERR_MEMORY. */
+ * Errors   those of sac_sink_check, SAC_ERR_IO (unwritable), SAC_ERR_COPY (a GPU in strict mode),
+ *          SAC_ERR_MEMORY. */
 SAC_API sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
                                    const struct sac_sink_params *params, sac_sink **out);
 /* Encode one frame; frames come in pts order and may have any size (they are scaled to the
@@ -47,6 +58,13 @@ SAC_API sac_result sac_sink_create(sac_device *dev, const char *path, sac_source
  *          calls return the same one.
  * Threads  one writer. */
 SAC_API sac_result sac_sink_write_wait(sac_sink *sink, sac_frame *frame);
+/* The same for a sink with params.alpha. Alpha is straight: the pixels keep the frame's colours,
+ * whatever lies over them. FFV1 keeps frame and alpha as they are (10 bits of P010 too), ProRes the
+ * alpha.
+ * alpha    SAC_PIXEL_GRAY8, as large as the frame and on its device: 0 is transparent, 255 opaque.
+ * Errors   as above; SAC_ERR_ARG for another alpha, and from sac_sink_write_wait for a frame
+ *          without one. */
+SAC_API sac_result sac_sink_write_alpha_wait(sac_sink *sink, sac_frame *frame, sac_frame *alpha);
 /* Flush, write the trailer, and rename the file. Without a frame no file is left, and that is
  * logged.
  * Errors   as above. */

@@ -352,6 +352,22 @@ int64_t sac_source_start_us(const sac_source *src);
 sac_result sac_jpeg_encode(sac_context *ctx, const uint8_t *rgb, int width, int height,
                            uint8_t **bytes, size_t *size);
 
+/* ---- png.c: frames as PNG files ---- */
+
+/* Keeps the encoder, and what it needs on a device, for a sequence of frames of one size. */
+struct sac_png;
+/* Errors   SAC_ERR_UNSUPPORTED (FFmpeg has no encoder), SAC_ERR_COPY (a GPU in strict mode),
+ *          SAC_ERR_MEMORY. */
+sac_result sac_png_create(sac_device *dev, struct sac_png **out);
+void       sac_png_destroy(struct sac_png **png); /* half-built and NULL too */
+/* Write a frame of the device as a file, whole or not at all: grey of GRAY8, else RGB, with alpha
+ * RGBA (straight). The same pixels give the same bytes. A GPU's frame is downloaded, counted as
+ * overlay-download.
+ * alpha    SAC_PIXEL_GRAY8 of the frame's size, or NULL.
+ * Errors   SAC_ERR_IO, SAC_ERR_ARG (another alpha), SAC_ERR_MEMORY. */
+sac_result sac_png_write_wait(struct sac_png *png, const char *path, sac_frame *frame,
+                              sac_frame *alpha);
+
 /* ---- encoder.c ---- */
 
 struct sac_encoder_setup {
