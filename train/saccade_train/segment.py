@@ -9,6 +9,8 @@
 FOLDER holds detect/annotations.json (COCO format) and segment/index.json with masks.
 """
 import argparse
+import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +123,23 @@ def onnx_infer(path):
     return lambda x: session.run(None, {port.name: x / np.float32(255)})[0][0, 0], width
 
 
+def saccade_infer(program, path):
+    """As onnx_infer, computed by `saccade infer`: the figure is then one of this project's engine."""
+    import onnx
+    port = onnx.load(path).graph.input[0]
+    width = port.type.tensor_type.shape.dim[3].dim_value
+
+    def infer(x):
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(f"{folder}/x.npy", x / np.float32(255))
+            done = subprocess.run([program, "infer", path, "--quiet", "--input", f"{folder}/x.npy", "--output", folder],
+                                  text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            if done.returncode:
+                raise SystemExit(f"{program} infer {path}: {done.stderr.strip()}")
+            return np.load(f"{folder}/matte.npy")[0, 0]
+    return infer, width
+
+
 class Scores:
     """Quality picture by picture. IoU and boundary F are means over pictures that show people; `pooled` is
     the IoU of all pixels of all pictures taken together; `false` is the share of the pixels of pictures of
@@ -149,6 +168,12 @@ class Scores:
         rng = np.random.default_rng(seed)
         draws = [self.score(rng.integers(0, len(self.rows), len(self.rows))) for _ in range(rounds)]
         return {k: tuple(np.percentile([d[k] for d in draws], [2.5, 97.5])) for k in draws[0]}
+
+
+def covered(picture):
+    """The share of a picture that people take up, by its mask; unknown parts count as background."""
+    mask = np.asarray(Image.open(picture.mask))
+    return float(((mask > 0) & (mask < 255)).mean())
 
 
 def score_pictures(infer, pictures, side):
@@ -218,11 +243,19 @@ def train(args):
 
 def score(args):
     pictures = read_pictures(args.data, args.split, args.category)
+    if args.covered:
+        pictures = [p for p in pictures if p.mask is not None and covered(p) >= args.covered]
+    count = sum(p.mask is not None for p in pictures)
+    if not count:
+        raise SystemExit(f"{args.data}: no picture of {args.split} has a mask" +
+                         (f" of people who cover {args.covered:.1%} of it" if args.covered else ""))
+    print(f"{count} pictures of {args.split}, {sum(p.mask is not None and covered(p) > 0 for p in pictures)} with people" +
+          (f", who cover at least {args.covered:.1%} of each" if args.covered else ""))
     print(f"| model | {' | '.join(f'{v} (95 % interval)' for v in Scores.columns.values())} |")
     print("| --- " * (1 + len(Scores.columns)) + "|")
     results = [("true boxes, filled", score_boxes(pictures))]
     for path in args.models:
-        infer, side = onnx_infer(path)
+        infer, side = saccade_infer(args.program, path) if args.program else onnx_infer(path)
         results.append((Path(path).name, score_pictures(infer, pictures, side)))
     for name, result in results:
         value, span = result.score(), result.interval()
@@ -318,6 +351,9 @@ def main():
             p.add_argument("--cache", default="cache")
         elif verb == "score":
             p.add_argument("models", nargs="*")
+            p.add_argument("--program", help="compute with this saccade, not with ONNX Runtime")
+            p.add_argument("--covered", type=float, default=0, metavar="SHARE",
+                           help="only pictures of which people cover at least this share")
         elif verb == "strip":
             p.add_argument("--model", required=True)
             p.add_argument("--out", required=True, help="a PNG file")
