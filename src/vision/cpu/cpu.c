@@ -9,4 +9,5 @@ const struct sac_vision_ops sac_vision_cpu = {
     .normalise = sac_cpu_normalise,
     .appearance = sac_cpu_appearance,
     .camera = sac_cpu_camera,
+    .composite = sac_cpu_composite,
 };

@@ -24,5 +24,7 @@ sac_result sac_cpu_appearance(struct sac_device *dev, struct sac_device_stream *
                               const struct sac_appearance_job *job);
 sac_result sac_cpu_camera(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
+sac_result sac_cpu_composite(struct sac_device *dev, struct sac_device_stream *stream,
+                             const struct sac_composite_job *job);
 
 #endif
