@@ -108,7 +108,7 @@ static sac_result check_inputs(sac_context *ctx, const struct sac_composite_job 
 static sac_result check(sac_device *dev, const struct sac_composite_job *job)
 {
     const struct sac_number numbers[] = {
-        {"kind", (int)job->kind, SAC_COMPOSITE_BACKGROUND, SAC_COMPOSITE_CLASSES},
+        {"kind", (int)job->kind, SAC_COMPOSITE_BACKGROUND, SAC_COMPOSITE_PAINT},
         {"strength", job->strength, 0, 1},
         {"colours", job->colours, 0, SAC_COMPOSITE_COLOURS_MAX},
     };

@@ -12,8 +12,9 @@ enum sac_composite_kind {
     SAC_COMPOSITE_BACKGROUND, /* frame * matte + background * (1 - matte) */
     SAC_COMPOSITE_TINT,       /* where the matte is, the frame is tinted with colour[0], and its
                                  outline is drawn */
-    SAC_COMPOSITE_CLASSES     /* the matte holds class numbers, each tinted with its colour; class 0
+    SAC_COMPOSITE_CLASSES,    /* the matte holds class numbers, each tinted with its colour; class 0
                                  and those without a colour stay as they are */
+    SAC_COMPOSITE_PAINT       /* TINT without its outline */
 };
 
 enum { SAC_COMPOSITE_COLOURS_MAX = 256 };
@@ -130,9 +131,10 @@ SAC_ANYWHERE int sac_composite_radius(int width, int height)
     return radius < 1 ? 1 : radius > SAC_COMPOSITE_RADIUS_MAX ? SAC_COMPOSITE_RADIUS_MAX : radius;
 }
 
-SAC_ANYWHERE bool sac_composite_inside(uint8_t matte)
+/* 1 where the matte is one half or more. */
+SAC_ANYWHERE uint8_t sac_composite_inside(uint8_t matte)
 {
-    return matte >= 128;
+    return matte >> 7;
 }
 
 /* Weight of the outline's colour where `inside` of a window's pixels are. */

@@ -58,7 +58,8 @@ static int weight_at(const struct sac_composite_job *job, int x, int y)
     const int m = matte_at(job, x, y), strength = (int)lrintf(job->strength * 255);
     switch (job->kind) {
     case SAC_COMPOSITE_BACKGROUND: return 255 - m;
-    case SAC_COMPOSITE_TINT: return (m * strength + 127) / 255;
+    case SAC_COMPOSITE_TINT:
+    case SAC_COMPOSITE_PAINT: return (m * strength + 127) / 255;
     case SAC_COMPOSITE_CLASSES: break;
     }
     return m > 0 && m < job->colours ? strength : 0;
@@ -195,7 +196,7 @@ static void every_number_is_what_the_formula_says(void **state)
 {
     (void)state;
     sac_device *dev = test_device();
-    for (int kind = SAC_COMPOSITE_BACKGROUND; kind <= SAC_COMPOSITE_CLASSES; kind++)
+    for (int kind = SAC_COMPOSITE_BACKGROUND; kind <= SAC_COMPOSITE_PAINT; kind++)
         for (int format = SAC_PIXEL_NONE + 1; format < SAC_PIXEL_FORMAT_COUNT; format++) {
             run_case(dev, (enum sac_composite_kind)kind, (enum sac_pixel_format)format, 1, 1);
             for (int round = 0; round < 8; round++)
@@ -209,7 +210,7 @@ static void long_thin_frames(void **state)
 {
     (void)state;
     sac_device *dev = test_device();
-    for (int kind = SAC_COMPOSITE_BACKGROUND; kind <= SAC_COMPOSITE_CLASSES; kind++) {
+    for (int kind = SAC_COMPOSITE_BACKGROUND; kind <= SAC_COMPOSITE_PAINT; kind++) {
         run_case(dev, (enum sac_composite_kind)kind, SAC_PIXEL_NV12, 4096, 16);
         run_case(dev, (enum sac_composite_kind)kind, SAC_PIXEL_I420, 3, 4097);
     }

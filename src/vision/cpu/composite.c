@@ -9,7 +9,7 @@
 #include "vision/composite.h"
 #include "vision/cpu/cpu.h"
 
-enum { PAIRS_PER_PIECE = 16, MARGIN = SAC_COMPOSITE_RADIUS_MAX };
+enum { PAIRS_PER_PIECE = 16, MARGIN = SAC_COMPOSITE_RADIUS_MAX, BLOCK = 64 };
 
 /* What a plane's row holds. */
 struct plane {
@@ -86,20 +86,47 @@ static void mix(const struct work *w, struct rows *r, int plane, uint8_t *row, c
         mix_bytes(row, to, each, p->numbers);
 }
 
-/* Of a colour, that for a number of a plane's row. */
-static uint16_t sample_of(const struct work *w, const uint16_t sample[3], int plane, int number)
+static void fill_bytes(uint8_t *restrict row, int n, int step, const uint16_t value[4])
 {
-    if (plane == 0)
-        return sample[SAC_MIN(number % w->plane[0].step, 2)];
-    return sample[w->planes == 2 ? 1 + (number & 1) : plane];
+    const uint8_t a = (uint8_t)value[0], b = (uint8_t)value[1], c = (uint8_t)value[2];
+    if (step == 1)
+        memset(row, a, (size_t)n);
+    else if (step == 2)
+        for (int i = 0; i < n; i++) {
+            row[2 * i] = a;
+            row[2 * i + 1] = b;
+        }
+    else /* the fourth number keeps its place and is never mixed */
+        for (int i = 0; i < n; i++) {
+            row[step * i] = a;
+            row[step * i + 1] = b;
+            row[step * i + 2] = c;
+        }
 }
 
-static void put_number(const struct work *w, uint8_t *row, int number, uint16_t value)
+static void fill_words(uint16_t *restrict row, int n, int step, const uint16_t value[4])
 {
+    const uint16_t a = value[0], b = step == 2 ? value[1] : a;
+    for (int i = 0; i + 1 < step * n; i += 2) {
+        row[i] = a;
+        row[i + 1] = b;
+    }
+    if (step * n & 1)
+        row[step * n - 1] = a;
+}
+
+/* n pixels or chroma samples of a plane's row, from x on, become a colour. */
+static void fill_numbers(const struct work *w, int plane, uint8_t *row, int x, int n,
+                         const uint16_t sample[3])
+{
+    const int step = w->plane[plane].step;
+    uint16_t  value[4];
+    for (int c = 0; c < 4; c++)
+        value[c] = sample[SAC_MIN(plane + c, 2)];
     if (w->plan.words)
-        ((uint16_t *)(void *)row)[number] = value;
+        fill_words((uint16_t *)(void *)row + x * step, n, step, value);
     else
-        row[number] = (uint8_t)value;
+        fill_bytes(row + x * step, n, step, value);
 }
 
 /* ---- weights ---- */
@@ -108,6 +135,21 @@ static const uint8_t *matte_row(const struct work *w, int y)
 {
     const sac_frame *m = w->job->matte;
     return m->plane[0] + (size_t)SAC_CLAMP(y, 0, w->height - 1) * m->pitch_bytes[0];
+}
+
+/* How many of n pixels in a row are of one class: maps have few borders. */
+static int run_of(const uint8_t *matte, int n)
+{
+    const uint64_t eight = matte[0] * UINT64_C(0x0101010101010101);
+    int            i = 1;
+    for (uint64_t next; i + 8 <= n; i += 8) {
+        memcpy(&next, matte + i, sizeof next);
+        if (next != eight)
+            break;
+    }
+    while (i < n && matte[i] == matte[0])
+        i++;
+    return i;
 }
 
 static void weigh(const struct work *w, int y, uint8_t *restrict out)
@@ -121,36 +163,41 @@ static void weigh(const struct work *w, int y, uint8_t *restrict out)
             out[x] = sac_composite_weight_background(matte[x]);
         break;
     case SAC_COMPOSITE_TINT:
+    case SAC_COMPOSITE_PAINT:
         for (int x = 0; x < n; x++)
             out[x] = sac_composite_weight_tint(plan.strength, matte[x]);
         break;
     case SAC_COMPOSITE_CLASSES:
-        for (int x = 0; x < n; x++)
-            out[x] = w->class_weight[matte[x]];
+        for (int x = 0, end; x < n; x = end) {
+            end = x + run_of(matte + x, n - x);
+            memset(out + x, w->class_weight[matte[x]], (size_t)(end - x));
+        }
         break;
     }
 }
 
-/* A row enters or leaves the window. */
-static void count_row(const struct work *w, struct rows *r, int y, int sign)
-{
-    const uint8_t *restrict matte = matte_row(w, y);
-    uint8_t *restrict inside = r->inside + MARGIN;
-    for (int x = 0; x < w->width; x++)
-        inside[x] = (uint8_t)(inside[x] + (sac_composite_inside(matte[x]) ? sign : 0));
-}
-
 static void count_window(const struct work *w, struct rows *r, int y)
 {
-    memset(r->inside, 0, (size_t)w->width + 2 * MARGIN);
-    for (int k = -w->plan.radius; k <= w->plan.radius; k++)
-        count_row(w, r, y + k, 1);
+    const int n = w->width;
+    memset(r->inside, 0, w->row_bytes);
+    for (int k = -w->plan.radius; k <= w->plan.radius; k++) {
+        const uint8_t *restrict matte = matte_row(w, y + k);
+        uint8_t *restrict inside = r->inside + MARGIN;
+        for (int x = 0; x < n; x++)
+            inside[x] = (uint8_t)(inside[x] + sac_composite_inside(matte[x]));
+    }
 }
 
-static void move_window(const struct work *w, struct rows *r, int to)
+/* To the row below. */
+static void move_window(const struct work *w, struct rows *r, int y)
 {
-    count_row(w, r, to - 1 - w->plan.radius, -1);
-    count_row(w, r, to + w->plan.radius, 1);
+    const uint8_t *restrict leaves = matte_row(w, y - w->plan.radius);
+    const uint8_t *restrict enters = matte_row(w, y + 1 + w->plan.radius);
+    uint8_t *restrict inside = r->inside + MARGIN;
+    const int n = w->width;
+    for (int x = 0; x < n; x++)
+        inside[x] = (uint8_t)(inside[x] + sac_composite_inside(enters[x]) -
+                              sac_composite_inside(leaves[x]));
 }
 
 static void sum_columns(const uint8_t *restrict inside, int radius, int n, uint8_t *restrict out)
@@ -161,22 +208,31 @@ static void sum_columns(const uint8_t *restrict inside, int radius, int n, uint8
             out[x] = (uint8_t)(out[x] + inside[MARGIN + k + x]);
 }
 
+/* Counts of a block become weights: there are some, or none. */
+static bool outline_block(const struct work *w, uint8_t *restrict cover, uint8_t all)
+{
+    uint8_t some = 0;
+    for (int x = 0; x < BLOCK; x++)
+        some |= (cover[x] != 0) & (cover[x] != all);
+    if (some)
+        for (int x = 0; x < BLOCK; x++)
+            cover[x] = w->outline[cover[x]];
+    else
+        memset(cover, 0, BLOCK);
+    return some;
+}
+
 /* The cover of the row that the window is around; most rows of most pictures have none. */
 static bool cover_row(const struct work *w, struct rows *r, uint8_t *cover)
 {
-    const int     radius = w->plan.radius, n = w->width;
-    const uint8_t all = (uint8_t)((2 * radius + 1) * (2 * radius + 1));
+    const int radius = w->plan.radius, n = w->width;
+    bool      some = false;
     memset(r->inside + MARGIN - radius, r->inside[MARGIN], (size_t)radius);
     memset(r->inside + MARGIN + n, r->inside[MARGIN + n - 1], (size_t)radius);
     sum_columns(r->inside, radius, n, cover);
-    uint8_t mixed = 0;
-    for (int x = 0; x < n; x++)
-        mixed |= (cover[x] != 0) & (cover[x] != all);
-    if (!mixed)
-        memset(cover, 0, (size_t)n);
-    for (int x = 0; mixed && x < n; x++)
-        cover[x] = w->outline[cover[x]];
-    return mixed;
+    for (int x = 0; x < n; x += BLOCK) /* past the end are counts of before, and room */
+        some |= outline_block(w, cover + x, (uint8_t)((2 * radius + 1) * (2 * radius + 1)));
+    return some;
 }
 
 static void mean_rows(const struct work *w, uint8_t *const row[2], uint8_t *restrict out)
@@ -194,21 +250,34 @@ static void mean_rows(const struct work *w, uint8_t *const row[2], uint8_t *rest
 static void classes_to(const struct work *w, int y, uint8_t *to)
 {
     const uint8_t *matte = matte_row(w, y);
-    const int      step = w->plane[0].step, channels = SAC_MIN(step, 3);
-    for (int x = 0; x < w->width; x++)
-        for (int c = 0; c < channels; c++)
-            put_number(w, to, x * step + c, w->plan.sample[matte[x]][c]);
+    for (int x = 0, end; x < w->width; x = end) {
+        end = x + run_of(matte + x, w->width - x);
+        fill_numbers(w, 0, to, x, end - x, w->plan.sample[matte[x]]);
+    }
+}
+
+/* Chroma samples from x on whose pixels are all of one class. */
+static int chroma_run_of(const struct work *w, const uint8_t *above, const uint8_t *below, int x)
+{
+    const int left = w->width - 2 * x;
+    if (above[2 * x] != below[2 * x])
+        return 0;
+    const int run = SAC_MIN(run_of(above + 2 * x, left), run_of(below + 2 * x, left));
+    return run == left ? (run + 1) / 2 : run / 2;
 }
 
 static void chroma_classes_to(const struct work *w, int plane, int y, uint8_t *to)
 {
     const uint8_t *above = matte_row(w, y), *below = matte_row(w, y + 1);
-    const bool     pairs = w->planes == 2;
-    for (int i = 0; i < w->plane[plane].numbers; i++) {
-        const int     x = 2 * (i / w->plane[plane].step), next = SAC_MIN(x + 1, w->width - 1);
-        const uint8_t four[4] = {above[x], above[next], below[x], below[next]};
-        put_number(w, to, i,
-                   sac_composite_class_chroma(&w->plan, four, pairs ? 1 + (i & 1) : plane));
+    const int      n = (w->width + 1) / 2;
+    for (int x = 0, run; x < n; x += SAC_MAX(run, 1)) {
+        const int     right = SAC_MIN(2 * x + 1, w->width - 1);
+        const uint8_t four[4] = {above[2 * x], above[right], below[2 * x], below[right]};
+        uint16_t      sample[3];
+        for (int c = 1; c < 3; c++)
+            sample[c] = sac_composite_class_chroma(&w->plan, four, c);
+        run = chroma_run_of(w, above, below, x);
+        fill_numbers(w, plane, to, x, SAC_MAX(run, 1), sample);
     }
 }
 
@@ -235,9 +304,9 @@ static uint8_t *row_of(const sac_frame *f, int plane, int y)
     return f->plane[plane] + (size_t)y * f->pitch_bytes[plane];
 }
 
-/* The frame's row, mixed, where it is to be or among the worker's rows. */
-static uint8_t *mix_plane(const struct work *w, struct rows *r, int plane, int y,
-                          const uint8_t *weight, const uint8_t *cover)
+/* The frame's row, mixed, to where it is to be, or among the worker's rows. */
+static void mix_plane(const struct work *w, struct rows *r, int plane, int y, const uint8_t *weight,
+                      const uint8_t *cover)
 {
     const uint8_t *from = row_of(w->job->frame, plane, y);
     uint8_t       *row = w->same_format ? row_of(w->job->out, plane, y) : r->mixed[plane];
@@ -246,57 +315,81 @@ static uint8_t *mix_plane(const struct work *w, struct rows *r, int plane, int y
     mix(w, r, plane, row, to_of(w, r, plane, y), weight);
     if (cover)
         mix(w, r, plane, row, w->colour[1][plane], cover);
-    return row;
 }
 
-static void narrow(const struct work *w, uint8_t *row, int n)
+static void narrow(const uint16_t *restrict from, bool full_range, int n, uint8_t *restrict to)
 {
-    const bool full_range = w->job->frame->range == SAC_RANGE_FULL;
-    for (int i = 0; i < n; i++) /* in place: a byte is never before its word */
-        row[i] = sac_composite_narrow(((const uint16_t *)(const void *)row)[i], full_range);
+    if (full_range)
+        for (int i = 0; i < n; i++)
+            to[i] = sac_composite_narrow(from[i], true);
+    else
+        for (int i = 0; i < n; i++)
+            to[i] = sac_composite_narrow(from[i], false);
 }
 
-/* Chroma of one or two planes to two or one. */
-static void store_chroma(const struct work *w, uint8_t *const mixed[SAC_PLANES_MAX], int y)
+static void part_pairs(const uint8_t *restrict from, int n, uint8_t *restrict u,
+                       uint8_t *restrict v)
+{
+    for (int i = 0; i < n; i++) {
+        u[i] = from[2 * i];
+        v[i] = from[2 * i + 1];
+    }
+}
+
+static void join_pairs(const uint8_t *restrict u, const uint8_t *restrict v, int n,
+                       uint8_t *restrict to)
+{
+    for (int i = 0; i < n; i++) {
+        to[2 * i] = u[i];
+        to[2 * i + 1] = v[i];
+    }
+}
+
+/* To a row of 8 bits of the output's, where the frame has other planes. */
+static void store_chroma(const struct work *w, struct rows *r, int y)
 {
     const sac_frame *out = w->job->out;
-    const bool       pairs_in = w->planes == 2, pairs_out = out->format == SAC_PIXEL_NV12;
     const int        n = (w->width + 1) / 2;
-    for (int c = 0; c < 2; c++) {
-        const uint8_t *from = pairs_in ? mixed[1] + c : mixed[1 + c];
-        uint8_t       *to = pairs_out ? row_of(out, 1, y) + c : row_of(out, 1 + c, y);
-        for (int x = 0; x < n; x++)
-            to[x << pairs_out] = from[x << pairs_in];
+    const uint8_t   *pairs = r->mixed[1];
+    if (w->plan.words) {
+        uint8_t *to = out->format == SAC_PIXEL_NV12 ? row_of(out, 1, y) : r->to;
+        narrow((const uint16_t *)(const void *)r->mixed[1], w->job->frame->range == SAC_RANGE_FULL,
+               2 * n, to);
+        pairs = to;
     }
+    if (out->format == SAC_PIXEL_I420)
+        part_pairs(pairs, n, row_of(out, 1, y), row_of(out, 2, y));
+    else if (!w->plan.words)
+        join_pairs(r->mixed[1], r->mixed[2], n, row_of(out, 1, y));
+}
+
+static void store_luma(const struct work *w, struct rows *r, int y)
+{
+    uint8_t *to = row_of(w->job->out, 0, y);
+    if (w->plan.words)
+        narrow((const uint16_t *)(const void *)r->mixed[0], w->job->frame->range == SAC_RANGE_FULL,
+               w->width, to);
+    else
+        memcpy(to, r->mixed[0], (size_t)w->width);
 }
 
 static void write_luma(const struct work *w, struct rows *r, int y, int which)
 {
-    uint8_t *row =
-        mix_plane(w, r, 0, y, r->weight[which], r->outlined[which] ? r->cover[which] : NULL);
-    if (w->same_format)
-        return;
-    if (w->plan.words)
-        narrow(w, row, w->width);
-    memcpy(row_of(w->job->out, 0, y), row, (size_t)w->width);
+    mix_plane(w, r, 0, y, r->weight[which], r->outlined[which] ? r->cover[which] : NULL);
+    if (!w->same_format)
+        store_luma(w, r, y);
 }
 
 static void write_chroma(const struct work *w, struct rows *r, int y)
 {
-    uint8_t *row[SAC_PLANES_MAX] = {NULL};
-    uint8_t *cover = NULL;
+    const bool outlined = r->outlined[0] || r->outlined[1];
     mean_rows(w, r->weight, r->chroma);
-    if (r->outlined[0] || r->outlined[1]) {
-        cover = r->chroma_cover;
-        mean_rows(w, r->cover, cover);
-    }
-    for (int p = 1; p < w->planes; p++) {
-        row[p] = mix_plane(w, r, p, y, r->chroma, cover);
-        if (!w->same_format && w->plan.words)
-            narrow(w, row[p], w->plane[p].numbers);
-    }
+    if (outlined)
+        mean_rows(w, r->cover, r->chroma_cover);
+    for (int p = 1; p < w->planes; p++)
+        mix_plane(w, r, p, y, r->chroma, outlined ? r->chroma_cover : NULL);
     if (!w->same_format)
-        store_chroma(w, row, y);
+        store_chroma(w, r, y);
 }
 
 /* ---- rows ---- */
@@ -309,7 +402,7 @@ static void weigh_row(const struct work *w, struct rows *r, int y, int which)
         return;
     r->outlined[which] = cover_row(w, r, r->cover[which]);
     if (y + 1 < w->height)
-        move_window(w, r, y + 1);
+        move_window(w, r, y);
 }
 
 static void composite_pair(const struct work *w, struct rows *r, int y)
@@ -366,7 +459,7 @@ static void measure(struct work *w)
                                      planes[i].row_bytes};
         w->row_bytes = SAC_MAX(w->row_bytes, planes[i].row_bytes);
     }
-    w->row_bytes = (w->row_bytes + 63) & ~(size_t)63;
+    w->row_bytes = (w->row_bytes + BLOCK - 1) & ~(size_t)(BLOCK - 1);
 }
 
 /* Rows of one colour, and what is looked up. */
@@ -382,8 +475,7 @@ static void prepare(struct work *w, uint8_t *colours)
         for (int p = 0; p < w->planes; p++, colours += w->row_bytes) {
             const uint16_t *sample = w->plan.sample[k ? w->plan.outline : 0];
             w->colour[k][p] = colours;
-            for (int i = 0; i < w->plane[p].numbers; i++)
-                put_number(w, colours, i, sample_of(w, sample, p, i));
+            fill_numbers(w, p, colours, 0, w->plane[p].numbers / w->plane[p].step, sample);
         }
 }
 
