@@ -6,15 +6,9 @@
 
 enum { PICTURES = 3 }; /* being copied, and held by the encoder */
 
-/* A picture in the format that nearly all encoders take. */
-static size_t bytes_of(int width, int height)
+sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout)
 {
-    sac_frame picture = {.format = SAC_PIXEL_I420, .width = width, .height = height};
-    return sac_frame_lay_out(&picture);
-}
-
-sac_result sac_download_open(struct sac_download *down, sac_device *dev, int width, int height)
-{
+    sac_frame host = *layout;
     down->dev = dev;
     down->pictures =
         (struct sac_spares){.dev = dev, .owner = "frames for the encoder", .host = true};
@@ -22,7 +16,7 @@ sac_result sac_download_open(struct sac_download *down, sac_device *dev, int wid
     if (res == SAC_OK)
         res = dev->ops->event_create(dev, false, &down->done);
     if (res == SAC_OK)
-        res = sac_spares_reserve(&down->pictures, bytes_of(width, height), PICTURES);
+        res = sac_spares_reserve(&down->pictures, sac_frame_lay_out(&host), PICTURES);
     return res;
 }
 

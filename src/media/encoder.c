@@ -7,6 +7,7 @@
 #include <saccade/image.h>
 
 #include "device/device.h"
+#include "device/format.h"
 #include "media/media.h"
 
 /* How an encoder is told the quality, which is on libx264's scale (crf, 0 to 51). */
@@ -16,6 +17,16 @@ enum quality {
     QUALITY_H264,  /* a constant quantiser of H.264 */
     QUALITY_MPEG4, /* a constant quantiser of MPEG-4 part 2 */
     QUALITY_NVENC, /* its own scale, which is close */
+};
+
+enum { SMALL = 16 };
+
+/* What an encoder makes of frames that come with their alpha. */
+enum alpha {
+    ALPHA_NONE,
+    ALPHA_420,     /* 8 bits and a plane of alpha */
+    ALPHA_444,     /* 10 bits, chroma and alpha as large as luma */
+    ALPHA_LOSSLESS /* as the frame's own format is */
 };
 
 /* Settings of known encoders. One without a row is used with its own defaults. */
@@ -28,6 +39,11 @@ static const struct encoder {
     bool         full_range; /* marks full range in the stream */
     int          pool;       /* threads that all such encoders share; 0: each has its own */
     int          step_max_s; /* between frames; 0: any */
+    bool         grey;       /* takes grey frames as one plane; else they get chroma of 128 */
+    bool         odd;        /* takes frames of odd width and height */
+    enum alpha   alpha;
+    const char  *alpha_options; /* added to options for frames with alpha; or NULL */
+    const char  *small_options; /* added for frames of less than SMALL pixels a side; or NULL */
 } encoders[] = {
     {"libx264", "", QUALITY_CRF, 0, 0, true, 0, 0},
     /* Its default is a single key frame, so that no player could seek. CAVLC codes the same picture
@@ -39,10 +55,19 @@ static const struct encoder {
     {"mpeg4", "", QUALITY_MPEG4, 100, 65535, false, 0, 3500},
     {"h264_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0, 0},
     {"hevc_nvenc", "preset=p4:rc=vbr", QUALITY_NVENC, 250, 0, true, 0, 0},
+    /* libvpx encodes alpha beside the picture with the same settings, and can't where a frame may
+     * be made of several (alternate references). */
     {"libvpx-vp9", "deadline=realtime:cpu-used=8:row-mt=1:crf=32:b=0", QUALITY_OWN, 0, 0, true, 0,
-     0},
+     0, .odd = true, .alpha = ALPHA_420, .alpha_options = "auto-alt-ref=0"},
     {"libvpx", "deadline=realtime:cpu-used=8:crf=10:b=4M", QUALITY_OWN, 0, 0, false, 0, 0},
     {"libsvtav1", "preset=10:crf=35", QUALITY_OWN, 0, 0, true, 0, 0},
+    /* Version 3 (RFC 9043), each frame by itself, with checksums: what archives ask for. FFmpeg
+     * cuts its frames into slices, and refuses or spoils those of up to 3 pixels a side (5.1). */
+    {"ffv1", "level=3:slicecrc=1", QUALITY_OWN, 1, 0, true, 0, 0, .grey = true, .odd = true,
+     .alpha = ALPHA_LOSSLESS, .small_options = "level=1:slicecrc=0"},
+    /* Alpha is coded without loss; 8 bits are all that there is. ProRes has no full range. */
+    {"prores_ks", "profile=4444:alpha_bits=8", QUALITY_OWN, 0, 0, false, 0, 0, .odd = true,
+     .alpha = ALPHA_444},
 };
 static const struct encoder encoder_unknown = {"", "", QUALITY_OWN, 0, 0, false, 0, 0};
 
@@ -58,6 +83,11 @@ bool sac_encoder_exists(const char *name)
 {
     const AVCodec *codec = avcodec_find_encoder_by_name(name);
     return codec && codec->type == AVMEDIA_TYPE_VIDEO;
+}
+
+bool sac_encoder_has_alpha(const char *name)
+{
+    return find(name)->alpha != ALPHA_NONE;
 }
 
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",  "fast",
@@ -107,12 +137,52 @@ static AVRational tick(const struct encoder *row, const struct sac_encoder_setup
     return (AVRational){1, 60000};
 }
 
+/* What frames are converted to, and what the encoder gets of that. */
+struct pixels {
+    enum sac_pixel_format layout;
+    enum AVPixelFormat    av;
+};
+
+static struct pixels pixels_of(const struct encoder *row, const struct sac_encoder_setup *setup)
+{
+    const bool ten_bits = setup->format == SAC_PIXEL_P010;
+    const bool rgb = sac_rgb_step(setup->format) > 0;
+    if (!setup->alpha && row->grey && setup->format == SAC_PIXEL_GRAY8)
+        return (struct pixels){SAC_PIXEL_GRAY8, AV_PIX_FMT_GRAY8};
+    if (!setup->alpha)
+        return (struct pixels){SAC_PIXEL_I420, AV_PIX_FMT_YUV420P};
+    if (row->alpha == ALPHA_444)
+        return (struct pixels){rgb        ? SAC_PIXEL_RGB24
+                               : ten_bits ? SAC_PIXEL_P010
+                                          : SAC_PIXEL_I420,
+                               AV_PIX_FMT_YUVA444P10};
+    if (row->alpha == ALPHA_LOSSLESS && ten_bits)
+        return (struct pixels){SAC_PIXEL_P010, AV_PIX_FMT_YUVA420P10};
+    if (row->alpha == ALPHA_LOSSLESS && rgb)
+        return (struct pixels){SAC_PIXEL_BGRA, AV_PIX_FMT_BGRA};
+    return (struct pixels){SAC_PIXEL_I420, AV_PIX_FMT_YUVA420P};
+}
+
+/* 4:2:0 halves the chroma's width, and most encoders take only even sizes. Where one takes others,
+ * mattes and pictures with alpha keep the size of the frames that they belong to. */
+static int size_mask(const struct encoder *row, const struct sac_encoder_setup *setup)
+{
+    return row->odd && (setup->alpha || setup->format == SAC_PIXEL_GRAY8) ? ~0 : ~1;
+}
+
+static bool is_too_small(const struct encoder *row, const struct sac_encoder_setup *setup)
+{
+    const int mask = size_mask(row, setup);
+    return (setup->width & mask) == 0 || (setup->height & mask) == 0;
+}
+
 static void set_colour(AVCodecContext *avc, const struct encoder *row,
                        const struct sac_encoder_setup *setup)
 {
+    bool rgb = avc->pix_fmt == AV_PIX_FMT_BGRA;
     bool full = setup->range == SAC_RANGE_FULL && row->full_range;
-    avc->color_range = full ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
-    avc->colorspace = sac_matrix_to_av(setup->matrix);
+    avc->color_range = full || rgb ? AVCOL_RANGE_JPEG : AVCOL_RANGE_MPEG;
+    avc->colorspace = rgb ? AVCOL_SPC_RGB : sac_matrix_to_av(setup->matrix);
     if (setup->like) {
         avc->color_primaries = setup->like->color_primaries;
         avc->color_trc = setup->like->color_trc;
@@ -140,9 +210,10 @@ static int try_open(struct sac_encoder *enc, const char *name,
     AVCodecContext *avc = enc->avc = avcodec_alloc_context3(codec);
     if (!avc)
         return AVERROR(ENOMEM);
-    avc->width = setup->width;
-    avc->height = setup->height;
-    avc->pix_fmt = AV_PIX_FMT_YUV420P;
+    enc->size_mask = size_mask(row, setup);
+    avc->width = setup->width & enc->size_mask;
+    avc->height = setup->height & enc->size_mask;
+    avc->pix_fmt = pixels_of(row, setup).av;
     avc->time_base = tick(row, setup);
     avc->framerate = setup->fps;
     avc->sample_aspect_ratio = setup->sample_aspect;
@@ -158,6 +229,10 @@ static int try_open(struct sac_encoder *enc, const char *name,
     int err = enc->on_gpu ? sac_nvenc_prepare(enc) : 0;
     if (err >= 0)
         err = av_dict_parse_string(&options, row->options, "=", ":", 0);
+    if (err >= 0 && setup->alpha && row->alpha_options)
+        err = av_dict_parse_string(&options, row->alpha_options, "=", ":", 0);
+    if (err >= 0 && SAC_MIN(avc->width, avc->height) < SMALL && row->small_options)
+        err = av_dict_parse_string(&options, row->small_options, "=", ":", 0);
     if (err >= 0)
         err = set_quality(avc, &options, row, setup);
     if (err >= 0)
@@ -170,12 +245,15 @@ static void describe_layout(struct sac_encoder *enc, const struct sac_encoder_se
 {
     AVCodecContext *avc = enc->avc;
     enc->layout = (sac_frame){
-        .format = enc->on_gpu ? SAC_PIXEL_NV12 : SAC_PIXEL_I420,
-        .width = setup->width,
-        .height = setup->height,
+        .format = enc->on_gpu ? SAC_PIXEL_NV12 : pixels_of(find(avc->codec->name), setup).layout,
+        .width = avc->width,
+        .height = avc->height,
         .matrix = setup->matrix,
         .range = avc->color_range == AVCOL_RANGE_JPEG ? SAC_RANGE_FULL : SAC_RANGE_LIMITED,
     };
+    enc->alpha_layout =
+        (sac_frame){.format = SAC_PIXEL_GRAY8, .width = avc->width, .height = avc->height};
+    enc->alpha = setup->alpha;
     enc->last_pts = INT64_MIN;
     enc->step =
         setup->fps.num > 0 ? SAC_MAX(av_rescale_q(1, av_inv_q(setup->fps), avc->time_base), 1) : 1;
@@ -185,7 +263,10 @@ static sac_result open_one(struct sac_encoder *enc, const char *path, const char
                            const struct sac_encoder_setup *setup)
 {
     sac_context *ctx = sac_device_context(enc->dev);
-    int          err = try_open(enc, name, setup);
+    if (is_too_small(find(name), setup))
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: a frame of %dx%d is too small", path,
+                        setup->width, setup->height);
+    int err = try_open(enc, name, setup);
     if (err >= 0) {
         describe_layout(enc, setup);
         return SAC_OK;
@@ -203,7 +284,8 @@ static bool try_gpu(struct sac_encoder *enc, const char *path,
     static const char name[] = "h264_nvenc";
     sac_context      *ctx = sac_device_context(enc->dev);
     if (enc->dev->ops->host_memory || !enc->dev->ops->video_context ||
-        strcmp(setup->names[0], "libx264") != 0 || !sac_encoder_exists(name))
+        strcmp(setup->names[0], "libx264") != 0 || !sac_encoder_exists(name) ||
+        is_too_small(find(name), setup))
         return false;
     sac_ffmpeg_log_begin(ctx);
     int err = try_open(enc, name, setup);
@@ -220,12 +302,16 @@ static bool try_gpu(struct sac_encoder *enc, const char *path,
     return err >= 0;
 }
 
-sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height)
+sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height,
+                               bool alpha)
 {
+    const sac_frame colour = {.format = SAC_PIXEL_I420, .width = width, .height = height};
+    const sac_frame grey = {.format = SAC_PIXEL_GRAY8, .width = width, .height = height};
     enc->dev = dev;
-    return dev->ops->host_memory || enc->down.dev
-               ? SAC_OK
-               : sac_download_open(&enc->down, dev, width, height);
+    if (dev->ops->host_memory || enc->down.dev)
+        return SAC_OK;
+    sac_result res = sac_download_open(&enc->down, dev, &colour);
+    return res == SAC_OK && alpha ? sac_download_open(&enc->down_alpha, dev, &grey) : res;
 }
 
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
@@ -236,7 +322,7 @@ sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char
     enc->picture = av_frame_alloc();
     if (!enc->picture)
         return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for an encoder", path);
-    sac_result prepared = sac_encoder_prepare(enc, dev, setup->width, setup->height);
+    sac_result prepared = sac_encoder_prepare(enc, dev, setup->width, setup->height, setup->alpha);
     if (prepared != SAC_OK)
         return prepared;
     if (!setup->named && try_gpu(enc, path, setup))
@@ -268,27 +354,32 @@ void sac_encoder_close(struct sac_encoder *enc)
     avcodec_free_context(&enc->avc);
     av_frame_free(&enc->picture);
     sac_download_close(&enc->down);
+    sac_download_close(&enc->down_alpha);
+    sac_pack_finish(&enc->pack);
 }
 
 /* ---- frames in ---- */
 
-static bool fits(const sac_frame *frame, const sac_frame *layout)
+static bool fits(const struct sac_encoder *enc, const sac_frame *frame, const sac_frame *layout)
 {
     /* A frame may be one pixel larger (an odd size): the encoder drops the last column or row. */
     return frame->format == layout->format && frame->orientation == SAC_UPRIGHT &&
-           frame->matrix == layout->matrix && frame->range == layout->range &&
-           (frame->width & ~1) == layout->width && (frame->height & ~1) == layout->height;
+           (!sac_is_yuv(layout->format) ||
+            (frame->matrix == layout->matrix && frame->range == layout->range)) &&
+           (frame->width & enc->size_mask) == layout->width &&
+           (frame->height & enc->size_mask) == layout->height;
 }
 
-/* A new reference to a frame in the encoder's layout. */
-static sac_result fit(struct sac_encoder *enc, sac_frame *frame, sac_frame **out)
+/* A new reference to a frame in that layout. */
+static sac_result fit(struct sac_encoder *enc, sac_frame *frame, const sac_frame *layout,
+                      sac_frame **out)
 {
-    if (fits(frame, &enc->layout)) {
+    if (fits(enc, frame, layout)) {
         *out = sac_frame_ref(frame);
         return SAC_OK;
     }
     sac_frame *converted = NULL;
-    sac_result res = sac_frame_create(enc->dev, &enc->layout, &converted);
+    sac_result res = sac_frame_create(enc->dev, layout, &converted);
     if (res == SAC_OK)
         res = sac_frame_convert(frame, SAC_FILTER_AREA, converted);
     if (res != SAC_OK) {
@@ -301,43 +392,84 @@ static sac_result fit(struct sac_encoder *enc, sac_frame *frame, sac_frame **out
     return SAC_OK;
 }
 
-static void release_frame(void *opaque, uint8_t *data)
+/* Planes that the encoder reads, and the reference that keeps them. */
+struct lent {
+    const sac_frame *frame;
+    void (*release)(void *owner, uint8_t *data);
+    void *owner; /* NULL: there is none */
+};
+
+static void release_frame(void *owner, uint8_t *data)
 {
     (void)data;
-    sac_frame *frame = opaque;
+    sac_frame *frame = owner;
     sac_frame_unref(&frame);
 }
 
-static void release_memory(void *opaque, uint8_t *data)
+static void release_memory(void *owner, uint8_t *data)
 {
     (void)data;
-    struct sac_buffer *memory = opaque;
+    struct sac_buffer *memory = owner;
     sac_buffer_unref(&memory);
 }
 
-/* Takes the owner's reference, which is released once the encoder no longer needs the picture. */
-static int lend(struct sac_encoder *enc, const sac_frame           *frame,
-                void (*release)(void *opaque, uint8_t *data), void *owner)
+static void take_back(const struct lent *lent)
+{
+    if (lent->owner)
+        lent->release(lent->owner, NULL);
+}
+
+/* From plane `first` of the picture on; the reference is released once the encoder no longer needs
+ * the picture. */
+static int lend(AVFrame *pic, int buf, int first, const struct lent *lent)
+{
+    pic->buf[buf] = av_buffer_create(lent->frame->plane[0], 1, lent->release, lent->owner,
+                                     AV_BUFFER_FLAG_READONLY);
+    if (!pic->buf[buf]) {
+        take_back(lent);
+        return AVERROR(ENOMEM);
+    }
+    for (int i = 0; i < SAC_PLANES_MAX && first + i < 4; i++) {
+        pic->data[first + i] = lent->frame->plane[i];
+        pic->linesize[first + i] = (int)lent->frame->pitch_bytes[i];
+    }
+    return 0;
+}
+
+static int lend_both(AVFrame *pic, const struct lent *colour, const struct lent *alpha)
+{
+    int err = lend(pic, 0, 0, colour);
+    if (err < 0)
+        take_back(alpha);
+    else if (alpha->owner)
+        err = lend(pic, 1, 3, alpha);
+    return err;
+}
+
+/* Takes the references. */
+static int fill_picture(struct sac_encoder *enc, const struct lent *colour,
+                        const struct lent *alpha)
 {
     AVFrame *pic = enc->picture;
-    pic->buf[0] = av_buffer_create(frame->plane[0], 1, release, owner, AV_BUFFER_FLAG_READONLY);
-    if (!pic->buf[0]) {
-        release(owner, NULL);
-        return AVERROR(ENOMEM);
-    }
-    for (int i = 0; i < SAC_PLANES_MAX; i++) {
-        pic->data[i] = frame->plane[i];
-        pic->linesize[i] = (int)frame->pitch_bytes[i];
-    }
-    if (enc->on_gpu && !(pic->hw_frames_ctx = av_buffer_ref(enc->avc->hw_frames_ctx)))
-        return AVERROR(ENOMEM);
+    int      err;
     pic->format = enc->avc->pix_fmt;
     pic->width = enc->avc->width;
     pic->height = enc->avc->height;
     pic->color_range = enc->avc->color_range;
     pic->colorspace = enc->avc->colorspace;
+    pic->color_primaries = enc->avc->color_primaries; /* prores_ks reads them here */
+    pic->color_trc = enc->avc->color_trc;
     pic->sample_aspect_ratio = enc->avc->sample_aspect_ratio;
-    return 0;
+    if (enc->alpha && sac_pack_is_needed(&enc->layout, enc->avc->pix_fmt)) {
+        err = sac_pack_picture(&enc->pack, colour->frame, alpha->frame, pic);
+        take_back(colour);
+        take_back(alpha);
+    } else {
+        err = lend_both(pic, colour, alpha);
+    }
+    if (err >= 0 && enc->on_gpu && !(pic->hw_frames_ctx = av_buffer_ref(enc->avc->hw_frames_ctx)))
+        return AVERROR(ENOMEM);
+    return err;
 }
 
 /* Two frames may fall on one tick of a coarse time base; encoders need growing times. */
@@ -367,7 +499,7 @@ static int64_t duration_of(const struct sac_encoder *enc, int64_t pts)
     return enc->step;
 }
 
-/* Send the lent picture, unless lending failed with err. */
+/* Send the picture, unless filling it failed with err. */
 static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int err)
 {
     int64_t pts = tick_of(enc, sac_gaps_apply(&enc->gaps, frame->pts_us - enc->origin_us));
@@ -381,36 +513,54 @@ static sac_result encode(struct sac_encoder *enc, const sac_frame *frame, int er
                    : SAC_OK;
 }
 
-static sac_result send_fitting(struct sac_encoder *enc, sac_frame *frame)
+static sac_result send_fitting(struct sac_encoder *enc, sac_frame *frame, sac_frame *alpha)
 {
-    sac_frame *fitting = NULL;
-    sac_result res = enc->on_gpu ? sac_nvenc_fit(enc, frame, fits(frame, &enc->layout), &fitting)
-                                 : fit(enc, frame, &fitting);
-    return res == SAC_OK ? encode(enc, frame, lend(enc, fitting, release_frame, fitting)) : res;
+    sac_frame *fitting = NULL, *fitting_alpha = NULL;
+    sac_result res = enc->on_gpu
+                         ? sac_nvenc_fit(enc, frame, fits(enc, frame, &enc->layout), &fitting)
+                         : fit(enc, frame, &enc->layout, &fitting);
+    if (res == SAC_OK && alpha)
+        res = fit(enc, alpha, &enc->alpha_layout, &fitting_alpha);
+    if (res != SAC_OK) {
+        sac_frame_unref(&fitting);
+        return res;
+    }
+    const struct lent colour = {fitting, release_frame, fitting};
+    const struct lent over = {fitting_alpha, release_frame, fitting_alpha};
+    return encode(enc, frame, fill_picture(enc, &colour, &over));
 }
 
-/* Start copying the frame (or NULL) to the host, and encode the one before it. */
-static sac_result send_downloaded(struct sac_encoder *enc, sac_frame *frame)
+/* Start copying the frame (or NULL) and its alpha to the host, and encode the one before it. */
+static sac_result send_downloaded(struct sac_encoder *enc, sac_frame *frame, sac_frame *alpha)
 {
-    sac_frame          host;
-    struct sac_buffer *memory = NULL;
+    sac_frame          host, host_alpha;
+    struct sac_buffer *memory = NULL, *memory_alpha = NULL;
     sac_result         res = sac_download_end_wait(&enc->down, &host, &memory);
+    if (res == SAC_OK)
+        res = sac_download_end_wait(&enc->down_alpha, &host_alpha, &memory_alpha);
     if (res == SAC_OK && frame)
-        res = sac_download_begin(&enc->down, frame, fits(frame, &enc->layout), &enc->layout);
-    if (res == SAC_OK && memory)
-        return encode(enc, &host, lend(enc, &host, release_memory, memory));
+        res = sac_download_begin(&enc->down, frame, fits(enc, frame, &enc->layout), &enc->layout);
+    if (res == SAC_OK && alpha)
+        res = sac_download_begin(&enc->down_alpha, alpha, fits(enc, alpha, &enc->alpha_layout),
+                                 &enc->alpha_layout);
+    if (res == SAC_OK && memory) {
+        const struct lent colour = {&host, release_memory, memory};
+        const struct lent over = {&host_alpha, release_memory, memory_alpha};
+        return encode(enc, &host, fill_picture(enc, &colour, &over));
+    }
     sac_buffer_unref(&memory);
+    sac_buffer_unref(&memory_alpha);
     return res;
 }
 
-sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame)
+sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame, sac_frame *alpha)
 {
     const bool downloads = enc->down.dev && !enc->on_gpu;
     sac_result res = SAC_OK;
     if (downloads)
-        res = send_downloaded(enc, frame);
+        res = send_downloaded(enc, frame, alpha);
     else if (frame)
-        res = send_fitting(enc, frame);
+        res = send_fitting(enc, frame, alpha);
     if (frame || res != SAC_OK)
         return res;
     int err = avcodec_send_frame(enc->avc, NULL);

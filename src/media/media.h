@@ -376,7 +376,9 @@ struct sac_encoder_setup {
     const char              *preset;
     int                      crf, threads;
     int                      beside; /* number of other encoders running in this process */
-    int                      width, height;
+    enum sac_pixel_format    format; /* of the frames, as far as known; 0: as any with colours */
+    bool                     alpha;  /* each frame comes with its alpha */
+    int                      width, height;  /* of the frames */
     AVRational               time_base, fps; /* fps 0/1: unknown */
     AVRational               sample_aspect;
     enum sac_colour_matrix   matrix;
@@ -395,7 +397,8 @@ struct sac_download {
     sac_frame                *reading;  /* the frame that it is copied from; or NULL */
     struct sac_spares         pictures; /* on the host */
 };
-sac_result sac_download_open(struct sac_download *down, sac_device *dev, int width, int height);
+/* layout: the format and size expected; other frames cost memory anew. */
+sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout);
 void       sac_download_close(struct sac_download *down); /* half-built too */
 /* Queue the copy of a GPU's frame to the host, converted to the layout unless it fits; no other
  * copy may be pending. Counted as overlay-download. */
@@ -406,13 +409,31 @@ sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool 
 sac_result sac_download_end_wait(struct sac_download *down, sac_frame *host,
                                  struct sac_buffer **memory);
 
+/* pack.c: a frame and its alpha as one of FFmpeg's pictures. Zero-initialise. */
+struct sac_pack {
+    AVBufferPool *pool;
+};
+/* False: the planes of the frame and the alpha are such a picture's. */
+bool sac_pack_is_needed(const sac_frame *layout, enum AVPixelFormat to);
+/* frame: I420, P010, RGB24 or BGRA in host memory, alpha: as large; out: format and size are set,
+ * these of the first call's. FFmpeg's error. */
+int  sac_pack_picture(struct sac_pack *pack, const sac_frame *frame, const sac_frame *alpha,
+                      AVFrame *out);
+void sac_pack_finish(struct sac_pack *pack);
+/* The alpha is one of that frame. SAC_ERR_ARG. */
+sac_result sac_alpha_check(sac_context *ctx, const sac_frame *frame, const sac_frame *alpha);
+
 struct sac_encoder {
     sac_device         *dev;
-    struct sac_download down;   /* for a GPU's frames */
-    bool                on_gpu; /* the encoder takes frames in GPU memory */
+    struct sac_download down, down_alpha; /* for a GPU's frames */
+    bool                on_gpu;           /* the encoder takes frames in GPU memory */
     AVCodecContext     *avc;
     AVFrame            *picture;
-    sac_frame           layout;    /* what a frame must be: format, size, matrix, range */
+    sac_frame           layout; /* what a frame must be: format, size, matrix, range */
+    sac_frame           alpha_layout;
+    bool                alpha;     /* each frame comes with its alpha */
+    int                 size_mask; /* of a frame's width and height: ~1 drops the last odd one */
+    struct sac_pack     pack;
     int64_t             origin_us; /* the frame time that is 0 in the file */
     int64_t             last_pts;
     int64_t             step; /* a frame's duration where it is unknown, in time_base */
@@ -423,15 +444,17 @@ struct sac_encoder {
     unsigned recent_next;
 };
 bool sac_encoder_exists(const char *name);
+bool sac_encoder_has_alpha(const char *name); /* takes frames with alpha */
 /* Checked by us, since libx264 prints its own error to standard error. */
 sac_result sac_encoder_check_preset(sac_context *ctx, const char *preset);
 /* Allocate what it needs on a device for frames of this size; open does so too. */
-sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height);
+sac_result sac_encoder_prepare(struct sac_encoder *enc, sac_device *dev, int width, int height,
+                               bool alpha);
 sac_result sac_encoder_open(struct sac_encoder *enc, sac_device *dev, const char *path,
                             const struct sac_encoder_setup *setup);
-/* frame NULL: no more. A GPU's frame is encoded by the next call, while the next frame is
- * copied. */
-sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame);
+/* frame NULL: no more. alpha: SAC_PIXEL_GRAY8, with setup.alpha; else NULL. A GPU's frame is
+ * encoded by the next call, while the next frame is copied. */
+sac_result sac_encoder_send(struct sac_encoder *enc, sac_frame *frame, sac_frame *alpha);
 sac_result sac_encoder_receive(struct sac_encoder *enc, AVPacket *packet); /* SAC_AGAIN, SAC_EOS */
 /* The longest time between two frames that it accepts; 0: any. */
 int64_t sac_encoder_step_max_us(const struct sac_encoder *enc);
@@ -454,9 +477,13 @@ struct sac_container {
     int64_t     step_max;        /* most ticks between two packets; 0: any number */
     const enum AVCodecID *audio; /* audio codecs, AV_CODEC_ID_NONE last; NULL: ask the muxer */
     const char           *encoders[5]; /* best first */
+    const char           *alpha;       /* the encoder of frames with alpha; NULL: it holds none */
 };
 const struct sac_container *sac_container_of_path(const char *path);       /* NULL: none */
 void                        sac_container_endings(char *buf, size_t size); /* ".mp4, .mkv, ..." */
+/* Those that hold alpha, with their encoders: ".mov (prores_ks), ...". there: only those whose
+ * encoder FFmpeg has; it may be empty then. */
+void sac_container_alphas(bool there, char *buf, size_t size);
 
 /* One of the source's kept streams in the output. */
 struct sac_muxed {

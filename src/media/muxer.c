@@ -31,9 +31,17 @@ static const enum AVCodecID ts_audio[] = {
 static const struct sac_container containers[] = {
     {".mp4", "mp4", FRONT_INDEX, true, false, MP4_TICKS, NULL, H264_OR_MPEG4},
     {".m4v", "mp4", FRONT_INDEX, true, false, MP4_TICKS, NULL, H264_OR_MPEG4},
-    {".mov", "mov", FRONT_INDEX, true, false, MP4_TICKS, NULL, H264_OR_MPEG4},
-    {".mkv", "matroska", NULL, true, false, 0, NULL, H264_OR_MPEG4},
-    {".webm", "webm", NULL, true, false, 0, NULL, {"libvpx-vp9", "libvpx", "libsvtav1"}},
+    {".mov", "mov", FRONT_INDEX, true, false, MP4_TICKS, NULL, H264_OR_MPEG4, "prores_ks"},
+    {".mkv", "matroska", NULL, true, false, 0, NULL, H264_OR_MPEG4, "ffv1"},
+    {".webm",
+     "webm",
+     NULL,
+     true,
+     false,
+     0,
+     NULL,
+     {"libvpx-vp9", "libvpx", "libsvtav1"},
+     "libvpx-vp9"},
     {".avi", "avi", NULL, false, true, AVI_TICKS, NULL, H264_OR_MPEG4},
     {".ts", "mpegts", NULL, true, false, TS_TICKS, ts_audio, H264_OR_MPEG4},
 };
@@ -53,6 +61,16 @@ void sac_container_endings(char *buf, size_t size)
     size_t at = 0;
     for (size_t i = 0; i < SAC_COUNT(containers) && at < size; i++)
         at += (size_t)snprintf(buf + at, size - at, "%s%s", i ? ", " : "", containers[i].ending);
+}
+
+void sac_container_alphas(bool there, char *buf, size_t size)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (size_t i = 0; i < SAC_COUNT(containers) && at < size; i++)
+        if (containers[i].alpha && (!there || sac_encoder_exists(containers[i].alpha)))
+            at += (size_t)snprintf(buf + at, size - at, "%s%s (%s)", at ? ", " : "",
+                                   containers[i].ending, containers[i].alpha);
 }
 
 /* ---- open ---- */

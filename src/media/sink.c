@@ -39,24 +39,50 @@ static sac_result no_memory(sac_context *ctx, const char *path)
     return SAC_FAIL(ctx, SAC_ERR_MEMORY, "%s: no memory for a video file", path);
 }
 
-/* Checked before the first frame, so that a long run does not fail at its end. */
-static sac_result check_encoder(struct sac_sink *sink)
+/* For frames with alpha. */
+static sac_result check_alpha(sac_context *ctx, const char *path, const char *named)
 {
-    const char *const *names = sink->muxer.container->encoders;
-    if (sink->encoder_name) {
-        sink->planned = sink->encoder_name;
-        if (sac_encoder_exists(sink->encoder_name))
+    const struct sac_container *container = sac_container_of_path(path);
+    char                        all[128], there[128];
+    sac_container_alphas(false, all, sizeof all);
+    sac_container_alphas(true, there, sizeof there);
+    if (!container->alpha)
+        return SAC_FAIL(ctx, SAC_ERR_ARG, "output '%s': no alpha is written into %s; have %s", path,
+                        container->ending, all);
+    if (named && !sac_encoder_has_alpha(named))
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: encoder '%s' writes no alpha; have %s", path,
+                        named, all);
+    if (!named && !sac_encoder_exists(container->alpha))
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: this FFmpeg has no %s, which writes alpha into %s; it has %s", path,
+                        container->alpha, container->ending, there[0] ? there : "none that does");
+    return SAC_OK;
+}
+
+/* Checked before the first frame, so that a long run does not fail at its end. planned: the encoder
+ * to try first. */
+static sac_result check_encoder(sac_context *ctx, const char *path, const struct sac_sink_params *p,
+                                const char **planned)
+{
+    const struct sac_container *container = sac_container_of_path(path);
+    const char *const           alpha[] = {container->alpha, NULL};
+    const char *const          *names = p->alpha ? alpha : container->encoders;
+    sac_result                  res = p->alpha ? check_alpha(ctx, path, p->encoder) : SAC_OK;
+    if (res != SAC_OK)
+        return res;
+    if (p->encoder) {
+        *planned = p->encoder;
+        if (sac_encoder_exists(p->encoder))
             return SAC_OK;
-        return SAC_FAIL(sink->ctx, SAC_ERR_UNSUPPORTED, "encoder '%s': this FFmpeg has none",
-                        sink->encoder_name);
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "encoder '%s': this FFmpeg has none", p->encoder);
     }
     for (int i = 0; names[i]; i++) {
-        sink->planned = names[i];
+        *planned = names[i];
         if (sac_encoder_exists(names[i]))
             return SAC_OK;
     }
-    return SAC_FAIL(sink->ctx, SAC_ERR_UNSUPPORTED, "%s: this FFmpeg has no encoder for %s files",
-                    sink->path, sink->muxer.container->ending);
+    return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: this FFmpeg has no encoder for %s files", path,
+                    container->ending);
 }
 
 sac_result sac_sink_check_path(sac_context *ctx, const char *path)
@@ -68,6 +94,41 @@ sac_result sac_sink_check_path(sac_context *ctx, const char *path)
     sac_container_endings(endings, sizeof endings);
     return SAC_FAIL(ctx, SAC_ERR_ARG,
                     "output '%s': the name's ending chooses the container; have %s", path, endings);
+}
+
+static const char *preset_of(const struct sac_sink_params *p)
+{
+    return p->preset ? p->preset : "veryfast";
+}
+
+static sac_result check_params(sac_context *ctx, const struct sac_sink_params *p)
+{
+    const struct sac_number numbers[] = {
+        {"threads", p->threads, 0, 1024},
+        {"beside", p->beside, 0, 1 << 20},
+        {"crf", p->crf, 0, 255}, /* encoders have scales of their own */
+        {"alpha", p->alpha, 0, 1},
+    };
+    return sac_numbers_check(ctx, "sink", numbers, SAC_COUNT(numbers));
+}
+
+static sac_result check(sac_context *ctx, const char *path, const struct sac_sink_params *p,
+                        const char **planned)
+{
+    sac_result res = sac_sink_check_path(ctx, path);
+    if (res == SAC_OK)
+        res = check_encoder(ctx, path, p, planned);
+    return res == SAC_OK ? sac_encoder_check_preset(ctx, preset_of(p)) : res;
+}
+
+sac_result sac_sink_check(sac_context *ctx, const char *path, const struct sac_sink_params *params)
+{
+    const struct sac_sink_params p = params ? *params : sac_sink_params_default();
+    const char                  *planned = NULL;
+    SAC_NEEDS(ctx, path);
+    SAC_NEEDS_NO_LATER_FIELD(ctx, params, "sink parameters");
+    sac_result res = check_params(ctx, &p);
+    return res == SAC_OK ? check(ctx, path, &p, &planned) : res;
 }
 
 /* Checked now, not with the first frame. */
@@ -94,9 +155,11 @@ static struct sac_source_info info_of(const struct sac_sink *sink)
 static sac_result prepare(struct sac_sink *sink)
 {
     const struct sac_source_info info = info_of(sink);
-    const int                    width = info.width & ~1, height = info.height & ~1;
-    return width > 0 && height > 0 ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height)
-                                   : SAC_OK;
+    const int mask = sink->params.alpha ? ~0 : ~1; /* mostly what the encoder will use */
+    const int width = info.width & mask, height = info.height & mask;
+    return width > 0 && height > 0
+               ? sac_encoder_prepare(&sink->encoder, sink->dev, width, height, sink->params.alpha)
+               : SAC_OK;
 }
 
 static sac_result open_sink(struct sac_sink *sink)
@@ -104,28 +167,12 @@ static sac_result open_sink(struct sac_sink *sink)
     sink->muxer.ctx = sink->ctx;
     sink->muxer.path = sink->path;
     sink->muxer.container = sac_container_of_path(sink->path);
-    sac_result res = sac_sink_check_path(sink->ctx, sink->path);
-    if (res == SAC_OK)
-        res = check_encoder(sink);
-    if (res == SAC_OK)
-        res = check_strict(sink);
-    if (res == SAC_OK)
-        res = sac_encoder_check_preset(sink->ctx, sink->preset);
+    sac_result res = check_strict(sink);
     if (res == SAC_OK)
         res = sac_outname_open(sink->ctx, sink->path, &sink->name, NULL);
     if (res == SAC_OK)
         res = sac_muxer_open(&sink->muxer, sink->name.file);
     return res == SAC_OK ? prepare(sink) : res;
-}
-
-static sac_result check_params(sac_context *ctx, const struct sac_sink_params *p)
-{
-    const struct sac_number numbers[] = {
-        {"threads", p->threads, 0, 1024},
-        {"beside", p->beside, 0, 1 << 20},
-        {"crf", p->crf, 0, 255}, /* encoders have scales of their own */
-    };
-    return sac_numbers_check(ctx, "sink", numbers, SAC_COUNT(numbers));
 }
 
 sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
@@ -137,23 +184,28 @@ sac_result sac_sink_create(sac_device *dev, const char *path, sac_source *like,
     if (!path || !path[0])
         return SAC_FAIL(ctx, SAC_ERR_ARG, "a sink needs a path");
     SAC_NEEDS_NO_LATER_FIELD(ctx, params, "sink parameters");
-    if (params && check_params(ctx, params) != SAC_OK)
-        return SAC_ERR_ARG;
+    const struct sac_sink_params p = params ? *params : sac_sink_params_default();
+    const char                  *planned = NULL;
+    sac_result                   res = check_params(ctx, &p);
+    if (res == SAC_OK)
+        res = check(ctx, path, &p, &planned);
+    if (res != SAC_OK)
+        return res;
     struct sac_sink *sink = sac_new(struct sac_sink);
     if (!sink)
         return no_memory(ctx, path);
     sink->ctx = ctx;
     sink->dev = sac_device_ref(dev);
     sink->like = like;
-    sink->params = params ? *params : sac_sink_params_default();
+    sink->params = p;
     sink->path = sac_strdup(path);
-    sink->preset = sac_strdup(sink->params.preset ? sink->params.preset : "veryfast");
-    if (sink->params.encoder)
-        sink->encoder_name = sac_strdup(sink->params.encoder);
+    sink->preset = sac_strdup(preset_of(&p));
+    if (p.encoder)
+        sink->encoder_name = sac_strdup(p.encoder);
+    sink->planned = p.encoder ? sink->encoder_name : planned;
     sink->packet = av_packet_alloc();
-    bool ok =
-        sink->path && sink->preset && sink->packet && (sink->encoder_name || !sink->params.encoder);
-    sac_result res = ok ? open_sink(sink) : no_memory(ctx, path);
+    bool ok = sink->path && sink->preset && sink->packet && (sink->encoder_name || !p.encoder);
+    res = ok ? open_sink(sink) : no_memory(ctx, path);
     if (res != SAC_OK) {
         sac_sink_destroy(&sink);
         return res;
@@ -188,34 +240,43 @@ static AVRational sample_aspect(const struct sac_input *like, enum sac_orientati
     return sac_orientation_swaps_sides(orientation) && stored.num > 0 ? av_inv_q(stored) : stored;
 }
 
+/* Grey is full range by itself; RGB becomes the usual range. */
+static enum sac_colour_range range_of(const sac_frame *first)
+{
+    if (first->format == SAC_PIXEL_GRAY8)
+        return SAC_RANGE_FULL;
+    return sac_rgb_step(first->format) ? SAC_RANGE_LIMITED : first->range;
+}
+
 /* The first frame gives the size; time base, aspect and colour tags come from the source. */
 static sac_result start(struct sac_sink *sink, const sac_frame *first)
 {
     const struct sac_input *like = sink->like ? sac_source_input(sink->like) : NULL;
     sink->encoder.origin_us = sink->like ? sac_source_start_us(sink->like) : 0;
-    const char *const          named[] = {sink->encoder_name, NULL};
+    const char *const named[] = {sink->encoder_name, NULL}, *const alpha[] = {
+                                                                sink->muxer.container->alpha, NULL};
+    const char *const         *usual = sink->params.alpha ? alpha : sink->muxer.container->encoders;
     const enum sac_orientation orientation = info_of(sink).orientation;
     struct sac_encoder_setup   setup = {
-          .names = sink->encoder_name ? named : sink->muxer.container->encoders,
+          .names = sink->encoder_name ? named : usual,
           .named = sink->encoder_name != NULL,
           .preset = sink->preset,
           .crf = sink->params.crf,
           .threads = sink->params.threads > 0 ? sink->params.threads : sac_video_threads(sink->dev),
           .beside = sink->params.beside,
-          .width = first->width & ~1, /* 4:2:0 halves the chroma's width */
-          .height = first->height & ~1,
+          .format = first->format,
+          .alpha = sink->params.alpha,
+          .width = first->width,
+          .height = first->height,
           .time_base = tick(sink, like),
           .fps = rate_of(like),
           .sample_aspect = sample_aspect(like, orientation),
           .matrix = first->matrix,
-          .range = sac_rgb_step(first->format) ? SAC_RANGE_LIMITED : first->range,
+          .range = range_of(first),
           .like = like ? like->video : NULL,
           .global_header = sink->muxer.fmt->oformat->flags & AVFMT_GLOBALHEADER,
           .reordering = sink->muxer.container->reordering,
     };
-    if (setup.width < 2 || setup.height < 2)
-        return SAC_FAIL(sink->ctx, SAC_ERR_UNSUPPORTED, "%s: a frame of %dx%d is too small",
-                        sink->path, first->width, first->height);
     sac_result res = sac_encoder_open(&sink->encoder, sink->dev, sink->path, &setup);
     if (res != SAC_OK)
         return res;
@@ -272,13 +333,13 @@ static sac_result write_packets(struct sac_sink *sink)
     return res == SAC_AGAIN || res == SAC_EOS ? SAC_OK : res;
 }
 
-static sac_result write_frame(struct sac_sink *sink, sac_frame *frame)
+static sac_result write_frame(struct sac_sink *sink, sac_frame *frame, sac_frame *alpha)
 {
     sac_result res = sink->encoder.avc ? SAC_OK : start(sink, frame);
     if (res == SAC_OK)
         note_time(sink, frame);
     if (res == SAC_OK)
-        res = sac_encoder_send(&sink->encoder, frame);
+        res = sac_encoder_send(&sink->encoder, frame, alpha);
     if (res != SAC_OK)
         return res;
     sink->end_us = frame->pts_us + SAC_MAX(frame->duration_us, 0);
@@ -290,8 +351,29 @@ sac_result sac_sink_write_wait(sac_sink *sink, sac_frame *frame)
 {
     SAC_NEEDS(sink ? sink->ctx : NULL, sink);
     SAC_NEEDS(sink ? sink->ctx : NULL, frame);
+    if (sink->params.alpha)
+        return SAC_FAIL(sink->ctx, SAC_ERR_ARG,
+                        "%s: its parameters say that each frame comes with its alpha; this one has "
+                        "none",
+                        sink->path);
     if (sink->failed == SAC_OK)
-        sink->failed = write_frame(sink, frame);
+        sink->failed = write_frame(sink, frame, NULL);
+    return sink->failed;
+}
+
+sac_result sac_sink_write_alpha_wait(sac_sink *sink, sac_frame *frame, sac_frame *alpha)
+{
+    SAC_NEEDS(sink ? sink->ctx : NULL, sink);
+    SAC_NEEDS(sink ? sink->ctx : NULL, frame);
+    SAC_NEEDS(sink ? sink->ctx : NULL, alpha);
+    if (!sink->params.alpha)
+        return SAC_FAIL(sink->ctx, SAC_ERR_ARG,
+                        "%s: its parameters say that frames come without alpha", sink->path);
+    sac_result res = sac_alpha_check(sink->ctx, frame, alpha);
+    if (res != SAC_OK)
+        return res;
+    if (sink->failed == SAC_OK)
+        sink->failed = write_frame(sink, frame, alpha);
     return sink->failed;
 }
 
@@ -300,7 +382,7 @@ sac_result sac_sink_write_wait(sac_sink *sink, sac_frame *frame)
 static sac_result finish_file(struct sac_sink *sink)
 {
     bool       whole = sink->like && sac_source_at_end(sink->like);
-    sac_result res = sac_encoder_send(&sink->encoder, NULL);
+    sac_result res = sac_encoder_send(&sink->encoder, NULL, NULL);
     if (res == SAC_OK)
         res = write_packets(sink);
     if (res == SAC_OK)

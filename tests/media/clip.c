@@ -110,6 +110,12 @@ static AVCodecContext *open_video(struct writer *w)
     avc->bit_rate = 4000000;
     avc->strict_std_compliance = FF_COMPLIANCE_UNOFFICIAL;
     avc->thread_count = 1;
+    if (c->tagged) {
+        avc->colorspace = AVCOL_SPC_BT2020_NCL;
+        avc->color_primaries = AVCOL_PRI_BT2020;
+        avc->color_trc = AVCOL_TRC_SMPTE2084;
+        avc->color_range = AVCOL_RANGE_MPEG;
+    }
     if (w->fmt->oformat->flags & AVFMT_GLOBALHEADER)
         avc->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
     need(avcodec_open2(avc, codec, NULL), "video encoder");

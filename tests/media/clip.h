@@ -31,6 +31,7 @@ struct clip {
     bool               front_index; /* MP4: the index before the pictures */
     const char        *options;     /* of the muxer, "key=value:..." */
     bool               counted;     /* Matroska: a tag with the number of frames */
+    bool               tagged;      /* its colours are stated: BT.2020's, PQ */
 };
 
 /* Fails the test on any error. */

@@ -76,7 +76,7 @@ static int encode(struct sac_encoder *enc, const int64_t *pts_us, int n, AVPacke
             for (int p = 0; p < 3; p++)
                 memset(frame->plane[p], 100, frame->pitch_bytes[p] * (size_t)(p ? 48 : 96));
         }
-        assert_sac_ok(sac_encoder_send(enc, frame));
+        assert_sac_ok(sac_encoder_send(enc, frame, NULL));
         sac_frame_unref(&frame);
         for (;;) {
             out[count] = av_packet_alloc();
@@ -156,7 +156,7 @@ static size_t noise_bytes(const char *name, int crf, int frames, bool still, int
                 for (size_t k = 0; k < frame->pitch_bytes[p] * (size_t)(p ? 48 : 96); k++)
                     frame->plane[p][k] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 25);
         }
-        assert_sac_ok(sac_encoder_send(&enc, frame));
+        assert_sac_ok(sac_encoder_send(&enc, frame, NULL));
         sac_frame_unref(&frame);
         while (sac_encoder_receive(&enc, packet) == SAC_OK) {
             bytes += (size_t)packet->size;
@@ -243,7 +243,7 @@ static void a_gpus_encoder_gets_planes_in_one_piece(void **state)
     struct sac_encoder enc = {.dev = apart, .layout = desc};
     for (size_t i = 0; i < sizeof surface; i++)
         surface[i] = (uint8_t)(i / W);
-    assert_sac_ok(sac_download_open(&enc.down, apart, 64, 48));
+    assert_sac_ok(sac_download_open(&enc.down, apart, &desc));
     assert_sac_ok(sac_frame_create(apart, &desc, &ours));
     assert_sac_ok(sac_nvenc_fit(&enc, ours, true, &got));
     assert_ptr_equal(got, ours);
