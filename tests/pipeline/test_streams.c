@@ -297,8 +297,9 @@ static void a_stuck_sink_holds_nobody_else_up(void **state)
     streams[0].mot_out = fifo;
     assert_sac_ok(sac_pipeline_create(test_context(), &params, &pipe));
     assert_int_equal(pthread_create(&thread, NULL, run_main, pipe), 0);
-    for (int i = 0; i < 600 && !others_are_done(pipe, MANY); i++)
-        usleep(50000);
+    /* two minutes: held up, they would never be */
+    for (int i = 0; i < 6000 && !others_are_done(pipe, MANY); i++)
+        usleep(20000);
     assert_true(others_are_done(pipe, MANY));
     sac_pipeline_get_stream_stats(pipe, 0, &stuck);
     assert_true(stuck.frames < MANY);

@@ -15,15 +15,18 @@ enum { STREAMS = 6, FRAMES = 25, PEOPLE = 4, WIDTH = 320, HEIGHT = 200 };
 
 static struct sac_device_ops remote_ops;
 static struct sac_vision_ops remote_vision;
-static atomic_int largest, trips, fail_at; /* waves: frames of one, how many, which one fails */
+static atomic_int  largest, trips, fail_at; /* waves: frames of one, how many, which one fails */
+static atomic_bool held;                    /* no wave ends */
 
-/* Slow enough that the next frames wait. */
+/* Slow enough that the inference thread brings the next frames meanwhile. */
 static sac_result camera(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_camera_job *jobs, int n, struct sac_camera_move *out)
 {
     const struct timespec pause = {.tv_nsec = 3000000};
     largest = SAC_MAX(largest, n);
-    nanosleep(&pause, NULL);
+    do
+        nanosleep(&pause, NULL);
+    while (held);
     if (++trips == fail_at)
         return SAC_FAIL(dev->ctx, SAC_ERR_DEVICE, "test: the device fails");
     return sac_vision_cpu.camera(dev, stream, jobs, n, out);
@@ -107,6 +110,18 @@ static void push(struct run *r, int stream, int number)
     assert_sac_ok(sac_job_push_wait(r->job, item));
 }
 
+/* The first wave lasts until all frames are there, however slowly they are drawn. */
+static void push_all(struct run *r, bool stream_by_stream)
+{
+    const int inner = stream_by_stream ? FRAMES + 1 : STREAMS;
+    held = true;
+    for (int i = 0; i < STREAMS * (FRAMES + 1); i++) {
+        const int a = i / inner, b = i % inner;
+        push(r, stream_by_stream ? a : b, stream_by_stream ? b : a);
+    }
+    held = false;
+}
+
 static void close_run(struct run *r)
 {
     struct sac_pool_stats stats;
@@ -156,9 +171,7 @@ static void the_tracks_are_those_of_the_host(void **state)
     assert_sac_ok(sac_context_create(NULL, &ctx));
     assert_sac_ok(sac_context_create(NULL, &other));
     open_run(&r, ctx);
-    for (int k = 0; k <= FRAMES; k++)
-        for (int s = 0; s < STREAMS; s++)
-            push(&r, s, k);
+    push_all(&r, false);
     for (int s = 0; s < STREAMS; s++)
         assert_sac_ok(sac_tracker_create(other, NULL, &trk[s]));
     for (int k = 0; k < FRAMES; k++)
@@ -189,9 +202,7 @@ static void frames_that_come_in_bursts_share_waves(void **state)
     make_rows();
     assert_sac_ok(sac_context_create(NULL, &ctx));
     open_run(&r, ctx);
-    for (int s = 0; s < STREAMS; s++)
-        for (int k = 0; k <= FRAMES; k++)
-            push(&r, s, k);
+    push_all(&r, true);
     for (int s = 0; s < STREAMS; s++)
         for (int k = 0; k <= FRAMES; k++) {
             void *popped = NULL;
@@ -219,9 +230,7 @@ static void a_wave_that_fails_is_one_frame_of_its_streams(void **state)
     assert_sac_ok(sac_context_create(NULL, &ctx));
     fail_at = 4;
     open_run(&r, ctx);
-    for (int k = 0; k <= FRAMES; k++)
-        for (int s = 0; s < STREAMS; s++)
-            push(&r, s, k);
+    push_all(&r, false);
     for (int s = 0; s < STREAMS; s++) {
         int of_stream = 0;
         for (int k = 0; k <= FRAMES; k++) {
