@@ -561,7 +561,7 @@ static void cancel_ends_a_waiting_read(void **state)
         while ((res = sac_source_read_wait(src, &frame)) == SAC_OK)
             sac_frame_unref(&frame);
         assert_int_equal(res, SAC_ERR_CANCELLED);
-        assert_true(sac_time_ns() - start < INT64_C(2000000000));
+        assert_true(sac_time_ns() - start < INT64_C(30000000000)); /* else for ever */
         pthread_join(canceller, NULL);
         sac_source_close(&src);
         pthread_join(thread, NULL);
@@ -610,7 +610,7 @@ static void network_silence_times_out(void **state)
     int64_t        took = sac_time_ns() - start;
     close(fd);
     assert_int_equal(r.end, SAC_ERR_IO);
-    assert_true(took < INT64_C(3000000000));
+    assert_true(took < INT64_C(9000000000)); /* 10 s is the default */
     sac_context_last_error(test_context(), why, sizeof why);
     assert_non_null(strstr(why, "no answer for 0.3 s"));
 }
@@ -749,7 +749,7 @@ static void *send_datagrams(void *arg)
     const struct sender *s = arg;
     int                  fd = socket(AF_INET, SOCK_DGRAM, 0), heard = 0;
     connect(fd, (const struct sockaddr *)&s->to, sizeof s->to);
-    for (int i = 0; i < 500 && heard < 3; i++) { /* refused while nobody listens */
+    for (int i = 0; i < 6000 && heard < 3; i++) { /* refused while nobody listens */
         heard = send(fd, s->bytes, DATAGRAM, 0) == DATAGRAM ? heard + 1 : 0;
         usleep(10000);
     }
