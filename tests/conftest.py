@@ -34,7 +34,7 @@ def saccade(program):
     """saccade(*args) runs the program; its output is text. env: changes to the environment, None takes out."""
     environment = {k: v for k, v in os.environ.items() if k not in ('SACCADE_LOG', 'DEBUG')}
 
-    def run(*args, env=None, timeout=120, **more):
+    def run(*args, env=None, timeout=600, **more):
         more.setdefault('stdin', subprocess.DEVNULL)
         more.setdefault('stdout', subprocess.PIPE)
         more.setdefault('stderr', subprocess.PIPE)

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs made of nothing, and what a fault looks like."""
+"""Inputs made of nothing, what a fault looks like, and how to wait for what a running program does."""
+import signal
+import time
+
 import numpy
 
 WIDTH, HEIGHT, FRAMES = 320, 240, 40
 LONG = 5000  # frames of the clip that is to be interrupted
+PATIENCE = 300  # seconds, for what takes one or two on an idle machine
 
 
 def box_at(frame):
@@ -32,3 +36,32 @@ def fails(run, status, *words):
     for word in words:
         assert word in lines[0]
     assert run.stdout == ''
+
+
+# ---- running programs ----
+
+def wait_until(process, happened):
+    """Wait for the event, not the time that it takes: under the sanitizers, on a busy machine, that may be long."""
+    deadline = time.monotonic() + PATIENCE
+    while not happened():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline, f'nothing happened for {PATIENCE} s'
+        time.sleep(0.02)
+
+
+def has_frames(folder, name):
+    """Whether lines of frames follow the header in the unfinished file of that name; some kilobytes come at a time."""
+    return any(path.read_bytes().count(b'\n') > 1 for path in folder.glob(f'{name}.*.part'))
+
+
+def send_at_once(process, *signals):
+    """All of them before the process can answer the first."""
+    for number in (signal.SIGSTOP, *signals, signal.SIGCONT):
+        process.send_signal(number)
+
+
+def catches(process, number):
+    """Whether the program has its handler for the signal in place."""
+    with open(f'/proc/{process.pid}/status') as status:
+        caught = next(line for line in status if line.startswith('SigCgt:'))
+    return int(caught.split()[1], 16) >> (number - 1) & 1

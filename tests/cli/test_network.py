@@ -119,7 +119,7 @@ def test_a_stream_that_breaks_off_fails_with_whole_outputs(saccade, transport, t
 def test_a_stream_that_ends_as_promised_is_no_fault(saccade, transport, tmp_path):
     data, detections = transport
     with server(over_http(data, len(data))) as port:
-        run = saccade('track', f'http://127.0.0.1:{port}/camera', '--input-timeout', 1, '--detections', detections,
+        run = saccade('track', f'http://127.0.0.1:{port}/camera', '--input-timeout', 30, '--detections', detections,
                       '--jsonl', tmp_path / 'out.jsonl')
     assert run.returncode == 0, run.stderr
     assert len((tmp_path / 'out.jsonl').read_text().splitlines()) == FRAMES + 1

@@ -6,12 +6,11 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import time
 
 import jsonschema
 import pytest
 
-from support import FRAMES, LONG, box_at, fails, write_ppm
+from support import FRAMES, LONG, PATIENCE, box_at, fails, has_frames, wait_until, write_ppm
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAMES = ['one', 'two', 'three']
@@ -207,13 +206,9 @@ def test_an_interrupt_leaves_whole_files_of_all(program, saccade, long_clip, tmp
                                 str(folder / 'det'), '-o', str(out), '--jsonl', str(out),
                                 '--trace', str(tmp_path / 't.json')],
                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while not (out.exists() and len(list(out.iterdir())) == 6) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.5)
-    assert process.poll() is None, process.communicate()[1]
+    wait_until(process, lambda: all(has_frames(out, f'{name}.jsonl') for name in NAMES))
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     assert 'interrupted' in said.splitlines()[-1]
     assert sorted(path.name for path in out.iterdir()) == \

@@ -12,7 +12,7 @@ import time
 import jsonschema
 import pytest
 
-from support import FRAMES, LONG, box_at, fails
+from support import FRAMES, LONG, PATIENCE, box_at, catches, fails, has_frames, send_at_once, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -169,7 +169,7 @@ def test_a_reader_that_leaves_ends_the_run(program, long_clip, tmp_path):
                           text=True) as process:
         process.stdout.readline()
         process.stdout.close()
-        assert process.wait(timeout=30) == 1
+        assert process.wait(timeout=PATIENCE) == 1
         said = process.stderr.read()
     assert 'cannot write \'standard output\': Broken pipe' in said.splitlines()[-1]
     assert 'wrote       standard output' not in said and f'wrote       {tmp_path}/o.txt' in said
@@ -262,7 +262,7 @@ def test_a_terminal_gets_a_progress_line(program, long_clip):
                                stdin=subprocess.DEVNULL)
     os.close(slave)
     seen = b''
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while b'object' not in seen and time.monotonic() < deadline:
         seen += os.read(master, 4096)
     process.send_signal(signal.SIGINT)
@@ -271,7 +271,7 @@ def test_a_terminal_gets_a_progress_line(program, long_clip):
             seen += chunk
     except OSError:
         pass  # the other side closed
-    assert process.wait(timeout=30) == 130
+    assert process.wait(timeout=PATIENCE) == 130
     os.close(master)
     assert b'frames/s' in seen and b'ETA' in seen and b'1 object' in seen
 
@@ -309,7 +309,7 @@ def test_without_timers_nothing_is_timed(saccade, clip, tmp_path):
 def test_an_interrupted_run_leaves_a_whole_trace(program, long_clip, tmp_path):
     process = start(program, long_clip, tmp_path, '--trace', str(tmp_path / 'trace.json'))
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     work = [event for event in events(tmp_path / 'trace.json') if event['ph'] == 'X']
     lines = (tmp_path / 'o.jsonl').read_text().splitlines()
@@ -457,11 +457,7 @@ def start(program, long_clip, tmp_path, *args, **more):
                                 '-o', str(tmp_path / 'o.mp4'), '--jsonl', str(tmp_path / 'o.jsonl'),
                                 '--mot', str(tmp_path / 'o.txt'), *args],
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
-    deadline = time.monotonic() + 20
-    while not any(tmp_path.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1)
-    assert process.poll() is None, process.communicate()[1]
+    wait_until(process, lambda: has_frames(tmp_path, 'o.jsonl'))
     return process
 
 
@@ -470,7 +466,7 @@ def test_an_interrupted_run_leaves_whole_files(program, saccade, long_clip, tmp_
     process = start(program, long_clip, tmp_path)
     assert leftovers(tmp_path) and not (tmp_path / 'o.mp4').exists()  # under a temporary name so far
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert 'interrupted' in said
     assert leftovers(tmp_path) == ['o.jsonl', 'o.mp4', 'o.txt']
@@ -485,9 +481,8 @@ def test_an_interrupted_run_leaves_whole_files(program, saccade, long_clip, tmp_
 
 def test_a_second_interrupt_ends_at_once(program, long_clip, tmp_path):
     process = start(program, long_clip, tmp_path)
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=10)
+    send_at_once(process, signal.SIGINT, signal.SIGTERM)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert said.splitlines()[-1] == 'saccade: interrupted twice: 3 unfinished output files were removed'
     assert leftovers(tmp_path) == []
@@ -504,12 +499,9 @@ def test_a_second_interrupt_removes_the_files_of_many(program, long_clip, tmp_pa
     out = tmp_path / 'out'
     process = subprocess.Popen([program, 'track', *inputs, '--detections', str(tmp_path / 'det'), '--jsonl', str(out),
                                 '--mot', str(out)], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while process.poll() is None and len(list(out.glob('*'))) < 80 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGHUP)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    wait_until(process, lambda: len(list(out.glob('*'))) == 80)
+    send_at_once(process, signal.SIGHUP, signal.SIGINT)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert 'interrupted twice: 80 unfinished output files were removed' in said
     assert leftovers(out) == []
@@ -522,7 +514,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(program, long_clip, tmp_path):
     time.sleep(0.5)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
 
 
@@ -530,9 +522,10 @@ def test_an_interrupt_while_the_input_says_nothing(program, shared, tmp_path):
     process = subprocess.Popen([program, 'track', '-', '--detections', str(shared / 'mot/TUD-Stadtmitte/det_yolox_nano.txt'),
                                 '--mot', str(tmp_path / 'o.txt')],
                                stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(1)  # it has a pipe to wait for, and no pipeline yet
+    wait_until(process, lambda: catches(process, signal.SIGINT))
+    time.sleep(0.3)  # mostly it waits for its pipe by now, and has no pipeline yet
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    assert process.wait(timeout=PATIENCE) == 130
     assert process.stderr.read().splitlines()[-1] == 'saccade: interrupted while opening; nothing was written'
     process.stdin.close()
     assert leftovers(tmp_path) == []
@@ -544,12 +537,9 @@ def test_an_interrupted_main_job_with_models(program, saccade, shared, tmp_path)
                                 '--reid', str(models / 'person_reid_0288.onnx'), '--classes', 'person',
                                 '-o', str(tmp_path / 'o.mp4'), '--jsonl', str(tmp_path / 'o.jsonl')],
                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob('o.jsonl.*.part')) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1)
+    wait_until(process, lambda: has_frames(tmp_path, 'o.jsonl'))
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, said
     lines = [json.loads(line) for line in (tmp_path / 'o.jsonl').read_text().splitlines()]
     assert lines[0]['format'] == 'saccade-tracks' and lines[0]['head'] == 'yolox'
