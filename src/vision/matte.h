@@ -68,4 +68,333 @@ struct sac_matte_job {
                        the crop are written */
 };
 
+/* The checked entry. Mattes are written on the stream; memory of the states is the caller's to keep
+ * until that is done, as are the tensors.
+ * Errors   SAC_ERR_UNSUPPORTED where the device makes no mattes, or of a map or numbers that it
+ *          does not take; SAC_ERR_ARG; SAC_ERR_MEMORY, SAC_ERR_LIMIT. */
+sac_result sac_matte_run_on(struct sac_device *dev, struct sac_device_stream *stream,
+                            const struct sac_matte_spec *spec, const struct sac_matte_style *style,
+                            const void *const *tensors, const struct sac_matte_job *jobs, int n);
+
+enum {
+    SAC_MATTE_BITS = 12,
+    SAC_MATTE_ONE = 1 << SAC_MATTE_BITS, /* the share 1 */
+    SAC_MATTE_SIZE_MAX = 4096,           /* cells of a map, each way */
+    SAC_MATTE_GUIDE_MAX = 8,
+    SAC_MATTE_HOLE_MAX = 8,
+    SAC_MATTE_TENSORS_MAX = SAC_DETECT_TENSORS_MAX,
+    SAC_MATTE_SAMPLES = 16 /* pixels of a cell that are looked at, each way: a sum is 16 bits */
+};
+
+/* ---- where cells lie ---- */
+
+/* One direction: pixels of the frame that are written, the cells that show them (the grid), and the
+ * way between. Borders that only fill the network's input are no part of the grid. */
+struct sac_matte_axis {
+    int    from, until;  /* pixels; none where from == until */
+    int    first, cells; /* of the map: the grid; 1 at least */
+    double origin, step; /* pixel p covers cells origin + p * step on, counted from the grid's first
+                          */
+};
+
+/* low..high: the crop; size: of the frame; scale, offset: of the map to the network's input. */
+SAC_ANYWHERE struct sac_matte_axis sac_matte_axis_of(float low, float high, int size, float scale,
+                                                     float offset, int input, int cells)
+{
+    struct sac_matte_axis a;
+    const double          per = (double)cells / input;
+    double                origin = offset * per, step = scale * per;
+    const int             until = sac_axis_clamp(floor((double)high + 0.5), size + 1);
+    a.from = sac_axis_clamp(floor((double)low + 0.5), size + 1);
+    a.until = until > a.from ? until : a.from;
+    a.first = sac_axis_clamp(floor(origin + a.from * step + 1e-4), cells);
+    const int last = sac_axis_clamp(ceil(origin + a.until * step - 1e-4) - 1, cells);
+    a.cells = last > a.first ? last - a.first + 1 : 1;
+    a.origin = origin - a.first;
+    a.step = step;
+    return a;
+}
+
+/* The two cells of the grid that a pixel lies between. */
+SAC_ANYWHERE struct sac_tap sac_matte_tap(const struct sac_matte_axis *a, int pixel)
+{
+    struct sac_axis_spec s;
+    s.n = a->until;
+    s.size = a->cells;
+    s.origin = a->origin;
+    s.step = a->step;
+    s.area = false;
+    return sac_axis_tap(&s, pixel, SAC_MATTE_ONE);
+}
+
+/* The cell of the grid that a pixel lies in. */
+SAC_ANYWHERE int sac_matte_cell(const struct sac_matte_axis *a, int pixel)
+{
+    return sac_axis_clamp(floor(a->origin + (pixel + 0.5) * a->step), a->cells);
+}
+
+/* The pixels in a cell of the grid; of a cell finer than they are, the one that it lies in. */
+struct sac_matte_span {
+    int first, length;
+};
+
+SAC_ANYWHERE int sac_matte_edge(const struct sac_matte_axis *a, int cell)
+{
+    const double at = ceil((cell - a->origin) / a->step - 0.5);
+    return at > a->from ? (at < a->until ? (int)at : a->until) : a->from;
+}
+
+SAC_ANYWHERE struct sac_matte_span sac_matte_span_of(const struct sac_matte_axis *a, int cell)
+{
+    const int             end = sac_matte_edge(a, cell + 1);
+    struct sac_matte_span s;
+    s.first = sac_matte_edge(a, cell);
+    s.length = end - s.first;
+    if (s.length > 0)
+        return s;
+    const double at = floor((cell + 0.5 - a->origin) / a->step);
+    s.first = at > a->from ? (at < a->until - 1 ? (int)at : a->until - 1) : a->from;
+    s.length = 1;
+    return s;
+}
+
+/* Of its pixels so many are looked at, evenly spread. */
+SAC_ANYWHERE int sac_matte_samples(const struct sac_matte_span *s)
+{
+    return s->length < SAC_MATTE_SAMPLES ? s->length : SAC_MATTE_SAMPLES;
+}
+
+SAC_ANYWHERE int sac_matte_sample(const struct sac_matte_span *s, int i)
+{
+    return s->first +
+           (s->length <= SAC_MATTE_SAMPLES ? i : (int)((int64_t)i * s->length / SAC_MATTE_SAMPLES));
+}
+
+/* ---- luma ---- */
+
+/* Brightness of a pixel, 0..255: the one place where pixels are read. */
+SAC_ANYWHERE int sac_matte_luma(const struct sac_surface *s, struct sac_reading r, int x, int y)
+{
+    const uint8_t *row = sac_row_of(s, r.turned, 0, x, y);
+    const int      at = r.turned ? 0 : x, step = sac_rgb_step(r.format);
+    if (r.format == SAC_PIXEL_P010) /* little endian: the high byte comes second */
+        return row[2 * at + 1];
+    if (!step)
+        return row[at];
+    const int first = sac_is_bgr(r.format) ? 29 : 77; /* BT.601 weights in 256ths */
+    return (first * row[step * at] + 150 * row[step * at + 1] +
+            (106 - first) * row[step * at + 2]) >>
+           8;
+}
+
+/* The mean of a cell; inverse: 1 / the number of its pixels. */
+SAC_ANYWHERE uint8_t sac_matte_mean(int32_t sum, float inverse)
+{
+    return (uint8_t)(int)((float)sum * inverse + 0.5f);
+}
+
+/* ---- memory ---- */
+
+/* Around luma lies a margin of the nearest cells, so that blocks may be looked for past the
+ * edges. */
+enum { SAC_MATTE_MARGIN = 24 };
+
+struct sac_matte_planes {
+    int16_t *share[2];                /* [height,width] of the map, the grid in its corner */
+    uint8_t *luma[2];                 /* cell 0, 0 */
+    int      share_pitch, luma_pitch; /* elements */
+};
+
+SAC_ANYWHERE size_t sac_matte_luma_cells(int width, int height)
+{
+    return ((size_t)width + 2 * SAC_MATTE_MARGIN) * ((size_t)height + 2 * SAC_MATTE_MARGIN);
+}
+
+/* Of one stream's state. */
+SAC_ANYWHERE size_t sac_matte_bytes(const struct sac_matte_spec *s)
+{
+    return 2 * ((size_t)s->width * (size_t)s->height * sizeof(int16_t) +
+                sac_matte_luma_cells(s->width, s->height));
+}
+
+SAC_ANYWHERE struct sac_matte_planes sac_matte_planes_of(const struct sac_matte_spec *s,
+                                                         uint8_t                     *memory)
+{
+    struct sac_matte_planes p;
+    const size_t            cells = (size_t)s->width * (size_t)s->height;
+    p.share_pitch = s->width;
+    p.luma_pitch = s->width + 2 * SAC_MATTE_MARGIN;
+    for (int i = 0; i < 2; i++) {
+        p.share[i] = (int16_t *)(void *)memory + (size_t)i * cells;
+        p.luma[i] = memory + 2 * cells * sizeof(int16_t) +
+                    (size_t)i * sac_matte_luma_cells(s->width, s->height) +
+                    (size_t)SAC_MATTE_MARGIN * (size_t)p.luma_pitch + SAC_MATTE_MARGIN;
+    }
+    return p;
+}
+
+/* ---- shares ---- */
+
+/* What is no number is no share. */
+SAC_ANYWHERE int16_t sac_matte_share(float v)
+{
+    v = v > 0.0f ? v : 0.0f;
+    v = v < 1.0f ? v : 1.0f;
+    return (int16_t)(int)(v * (float)SAC_MATTE_ONE + 0.5f);
+}
+
+/* The number of a class, as a byte of a map of classes. */
+SAC_ANYWHERE uint8_t sac_matte_class(float label)
+{
+    return sac_byte_of(label > 0.0f ? label : 0.0f);
+}
+
+SAC_ANYWHERE bool sac_matte_wanted(const struct sac_matte_spec *s, int k)
+{
+    return k >= 0 && k < SAC_DETECT_CLASSES_MAX && (s->wanted[k / 32] >> k % 32 & 1);
+}
+
+SAC_ANYWHERE int16_t sac_matte_share_of_label(const struct sac_matte_spec *s, float label)
+{
+    const bool in = label >= 0.0f && label < (float)SAC_DETECT_CLASSES_MAX;
+    return in && sac_matte_wanted(s, (int)(label + 0.5f)) ? SAC_MATTE_ONE : 0;
+}
+
+/* Part of a sum of shares; all parts 0: none of it. */
+SAC_ANYWHERE float sac_matte_part(float wanted, float total)
+{
+    return total > 0.0f ? wanted / total : 0.0f;
+}
+
+/* ---- motion ---- */
+
+/* Blocks of 8 x 8 cells are looked for in the former luma: first within 12 cells on planes of half
+ * the size, then finely about what was found. Blocks that stay where they were are not looked for.
+ */
+enum {
+    SAC_MATTE_BLOCK = 8,
+    SAC_MATTE_REACH = 6, /* cells of half size */
+    SAC_MATTE_FINE = 2,
+    SAC_MATTE_STILL = 2 * SAC_MATTE_BLOCK * SAC_MATTE_BLOCK, /* sum of differences: that of noise */
+    SAC_MATTE_STEP_COST = 8, /* of a cell of distance: of places that look the same the nearest
+                                is taken */
+    SAC_MATTE_FOUND = 3 * 9, /* sum of differences over 3 x 3 cells: found again */
+    SAC_MATTE_LOST = 8 * 9,  /* not found */
+    SAC_MATTE_MOVE_COST = 9  /* of a neighbouring block's place over staying */
+};
+
+/* From a cell to where it was. */
+struct sac_matte_move {
+    int16_t x, y;
+};
+
+SAC_ANYWHERE int sac_matte_half(int cells)
+{
+    return (cells + 1) / 2;
+}
+
+/* A cell of a plane of half size; luma: the four from its first on. */
+SAC_ANYWHERE uint8_t sac_matte_halve(const uint8_t *above, const uint8_t *below)
+{
+    return (uint8_t)((above[0] + above[1] + below[0] + below[1] + 2) >> 2);
+}
+
+/* The order of candidates: by cost, then by number, so that the search may run in any order. */
+SAC_ANYWHERE uint32_t sac_matte_candidate(int difference, int x, int y, int number)
+{
+    const int far = (x < 0 ? -x : x) + (y < 0 ? -y : y);
+    return (uint32_t)(difference + SAC_MATTE_STEP_COST * far) << 12 | (uint32_t)number;
+}
+
+/* How much of its former share stays in a cell. residual: sum of the differences of its 3 x 3 cells
+ * to where it was; smooth: of SAC_MATTE_ONE. The network is unsure between a quarter and three. */
+SAC_ANYWHERE int16_t sac_matte_smooth(int16_t share, int16_t was, int residual, int smooth)
+{
+    int unsure = share < SAC_MATTE_ONE - share ? share : SAC_MATTE_ONE - share;
+    int found = SAC_MATTE_LOST - residual;
+    unsure = unsure < SAC_MATTE_ONE / 4 ? 4 * unsure : SAC_MATTE_ONE;
+    found = found < 0                                  ? 0
+            : found > SAC_MATTE_LOST - SAC_MATTE_FOUND ? SAC_MATTE_LOST - SAC_MATTE_FOUND
+                                                       : found;
+    const int one = SAC_MATTE_LOST - SAC_MATTE_FOUND;
+    const int part =
+        ((smooth * unsure >> SAC_MATTE_BITS) * found * (SAC_MATTE_ONE / one)) >> SAC_MATTE_BITS;
+    return (int16_t)(share + (((was - share) * part + SAC_MATTE_ONE / 2) >> SAC_MATTE_BITS));
+}
+
+/* ---- holes ---- */
+
+/* Cells from a cell's own on, before and after it, whose greatest share it takes; the other way
+ * round for the smallest of these. */
+SAC_ANYWHERE int sac_matte_hole_before(int hole)
+{
+    return hole / 2;
+}
+
+SAC_ANYWHERE int sac_matte_hole_after(int hole)
+{
+    return hole - hole / 2;
+}
+
+/* ---- edges ----
+ * Source   K. He, J. Sun, X. Tang, "Guided Image Filtering", 2013; K. He, J. Sun, "Fast Guided
+ *          Filter", 2015. */
+
+/* Sums over a window of n cells. */
+struct sac_matte_sums {
+    int32_t luma, share, luma2, both;
+};
+
+/* The share as a line of luma: (a * luma + b), a in 2^-8, b in 2^-4 of a share's unit. noise: the
+ * variance below which there is no edge, times n * n. All products are whole numbers below 2^53. */
+SAC_ANYWHERE void sac_matte_line(const struct sac_matte_sums *s, double n, double noise, int32_t *a,
+                                 int32_t *b)
+{
+    const double cov = n * s->both - (double)s->luma * s->share;
+    const double var = n * s->luma2 - (double)s->luma * s->luma;
+    const double slope = floor(256.0 * cov / (var + noise) + 0.5);
+    *a = (int32_t)slope;
+    *b = (int32_t)floor((16.0 * s->share - slope * 0.0625 * s->luma) / n + 0.5);
+}
+
+/* The mean line of a window, in units of a share; inverse: 1 / n. */
+SAC_ANYWHERE float sac_matte_slope(int32_t sum, float inverse)
+{
+    return (float)sum * (inverse * (1.0f / 256.0f));
+}
+
+SAC_ANYWHERE float sac_matte_base(int32_t sum, float inverse)
+{
+    return (float)sum * (inverse * (1.0f / 16.0f));
+}
+
+/* Between two numbers; part: of a tap, as a float from 0 to 1. */
+SAC_ANYWHERE float sac_matte_between(float a, float b, float part)
+{
+    return a + (b - a) * part;
+}
+
+SAC_ANYWHERE float sac_matte_part_of(int32_t second)
+{
+    return (float)second * (1.0f / (float)SAC_MATTE_ONE);
+}
+
+/* What lies between the style's two limits, as 0 to 255. */
+struct sac_matte_stretch {
+    float low, scale; /* units of a share */
+};
+
+SAC_ANYWHERE struct sac_matte_stretch sac_matte_stretch_of(const struct sac_matte_style *s)
+{
+    struct sac_matte_stretch t;
+    t.low = s->low * (float)SAC_MATTE_ONE;
+    t.scale = 255.0f / ((s->high - s->low) * (float)SAC_MATTE_ONE);
+    return t;
+}
+
+SAC_ANYWHERE uint8_t sac_matte_pixel(float slope, float base, int luma, struct sac_matte_stretch t)
+{
+    return sac_byte_of((slope * (float)luma + base - t.low) * t.scale);
+}
+
 #endif

@@ -9,5 +9,6 @@ const struct sac_vision_ops sac_vision_cpu = {
     .normalise = sac_cpu_normalise,
     .appearance = sac_cpu_appearance,
     .camera = sac_cpu_camera,
+    .matte = sac_cpu_matte,
     .composite = sac_cpu_composite,
 };

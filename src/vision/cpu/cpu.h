@@ -24,6 +24,9 @@ sac_result sac_cpu_appearance(struct sac_device *dev, struct sac_device_stream *
                               const struct sac_appearance_job *job);
 sac_result sac_cpu_camera(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
+sac_result sac_cpu_matte(struct sac_device *dev, struct sac_device_stream *stream,
+                         const struct sac_matte_spec *spec, const struct sac_matte_style *style,
+                         const void *const *tensors, const struct sac_matte_job *jobs, int n);
 sac_result sac_cpu_composite(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_composite_job *job);
 
