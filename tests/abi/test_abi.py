@@ -48,7 +48,7 @@ def output_of(library, include, folder, *arguments, options=()):
             for frame in range(1, 21) for obj in range(1, 4)]
     (folder / 'det.txt').write_text(''.join(rows))
     ran = subprocess.run([folder / 'program', folder / 'det.txt', folder / 'out.txt', *arguments], text=True,
-                         stdout=subprocess.PIPE, timeout=60)
+                         stdout=subprocess.PIPE, timeout=300)
     assert ran.returncode == 0, ran.stdout
     return ran.stdout
 

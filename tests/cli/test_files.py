@@ -126,7 +126,7 @@ def test_two_runs_with_one_output_write_it_whole(program, saccade, video, work):
     command = [program, str(video), '--detections', 'det/det.txt', '-o', 'o.mp4', '--jsonl', 'o.jsonl']
     runs = [subprocess.Popen(command, cwd=work, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     for run in runs:
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=300)
         assert run.returncode == 0, said
     assert len((work / 'o.jsonl').read_text().splitlines()) == 41
     run = saccade('o.mp4', '--detections', 'det/det.txt', '--jsonl', 'again.jsonl', cwd=work)

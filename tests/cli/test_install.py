@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif('SACCADE_SANITIZED' in os.environ, reason='nobod
 
 
 def output(*command, **more):
-    done = subprocess.run([*map(str, command)], text=True, capture_output=True, timeout=300, **more)
+    done = subprocess.run([*map(str, command)], text=True, capture_output=True, timeout=900, **more)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

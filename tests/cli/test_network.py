@@ -51,14 +51,14 @@ def over_http(data, promised):
     def answer(connection, port, over):
         connection.recv(65536)
         connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n' % promised + data)
-        over.wait(0 if promised > len(data) else 30)
+        over.wait(0 if promised > len(data) else 600)
     return answer
 
 
 def over_tcp(data):
     def answer(connection, port, over):
         connection.sendall(data)
-        over.wait(30)
+        over.wait(600)
     return answer
 
 
@@ -92,7 +92,7 @@ def over_rtsp(data):
             packet = bytes([0x80, 33]) + number.to_bytes(2, 'big') + (number * 900).to_bytes(4, 'big') + b'sacc'
             packet += data[at:at + 7 * 188]
             connection.sendall(b'$\0' + len(packet).to_bytes(2, 'big') + packet)
-        over.wait(30)
+        over.wait(600)
     return answer
 
 

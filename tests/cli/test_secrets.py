@@ -38,7 +38,7 @@ class Server:
                 known = self.headers.get('Authorization') == f'Basic {want}'
                 if known and owner.hold:
                     owner.asked.set()
-                    owner.hold.wait(60)
+                    owner.hold.wait(600)
                 if known and f'token={TOKEN}' in self.path:
                     body = path.read_bytes()
                     self.send_response(200)
@@ -177,11 +177,11 @@ def test_the_list_of_processes(program, clip, server, tmp_path):
     run = subprocess.Popen([program, 'track', server.url(), '--detections', clip / 'det.txt', '--jsonl',
                             tmp_path / 'o.jsonl'], stderr=subprocess.PIPE, text=True)
     try:
-        assert server.asked.wait(60)
+        assert server.asked.wait(300)
         words = pathlib.Path(f'/proc/{run.pid}/cmdline').read_bytes().decode()
         assert 'track' in words and f'***@{server.place}' in words
         is_clean(tmp_path, words)
     finally:
         server.hold.set()
-        _, errors = run.communicate(timeout=60)
+        _, errors = run.communicate(timeout=300)
     assert run.returncode == 0, errors

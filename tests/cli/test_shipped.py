@@ -34,7 +34,7 @@ def environment(**more):
 
 def run_copy(prefix, program, *args, **more):
     libraries = pathlib.Path(program).parents[2]
-    return subprocess.run([prefix / 'bin/saccade', *map(str, args)], capture_output=True, text=True, timeout=120,
+    return subprocess.run([prefix / 'bin/saccade', *map(str, args)], capture_output=True, text=True, timeout=600,
                           stdin=subprocess.DEVNULL, env=environment(LD_LIBRARY_PATH=str(libraries), **more))
 
 
@@ -127,7 +127,7 @@ def test_the_sentence_comes_before_standard_input_is_waited_for(prefix, program)
     with subprocess.Popen([prefix / 'bin/saccade', 'track', '-', '--detector', 'person_dett'], stdin=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True,
                           env=environment(LD_LIBRARY_PATH=str(pathlib.Path(program).parents[2]))) as process:
-        assert process.wait(timeout=20) == 1
+        assert process.wait(timeout=300) == 1
         said = process.stderr.read()
     assert said.startswith("saccade: no model 'person_dett'") and 'person_det, person_det_fast' in said
 

@@ -16,7 +16,7 @@ EXAMPLES = pathlib.Path(os.environ.get('SACCADE_BUILD', ROOT / 'build')) / 'exam
 
 
 def run(name, *args, **more):
-    return subprocess.run([EXAMPLES / name, *map(str, args)], capture_output=True, timeout=300, **more)
+    return subprocess.run([EXAMPLES / name, *map(str, args)], capture_output=True, timeout=900, **more)
 
 
 @pytest.fixture(scope='module')
@@ -78,7 +78,7 @@ def test_opencv_compiles():
     """Against the public headers alone, with a stand-in for OpenCV."""
     done = subprocess.run(['c++', '-std=c++17', '-fsyntax-only', '-Wall', '-Wextra', '-Werror', f'-I{ROOT}/include',
                            f'-I{ROOT}/tests/pipeline/opencv_stub', EXAMPLES_SOURCE / 'opencv.cpp'],
-                          capture_output=True, text=True, timeout=300)
+                          capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
 
 

@@ -34,7 +34,7 @@ def folders(tmp_path_factory):
 @pytest.fixture(scope='session')
 def train_program():
     """train_program(module, *args) runs `python -m saccade_train.MODULE`."""
-    def run(module, *args, timeout=600, **more):
+    def run(module, *args, timeout=1800, **more):
         return subprocess.run([sys.executable, '-m', f'saccade_train.{module}', *map(str, args)], text=True,
                               cwd=TRAIN, timeout=timeout, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env=os.environ | ONE_THREAD, **more)

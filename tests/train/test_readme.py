@@ -37,7 +37,7 @@ def place(folders, program, saccade, tmp_path):
     assert done.returncode == 0, done.stderr
 
     def shell(command):
-        done = subprocess.run(['sh', '-c', command], cwd=tmp_path, text=True, capture_output=True, timeout=600,
+        done = subprocess.run(['sh', '-c', command], cwd=tmp_path, text=True, capture_output=True, timeout=1800,
                               env=os.environ | ONE_THREAD | dict(PATH=f"{tmp_path}/bin:{os.environ['PATH']}"))
         assert done.returncode == 0, f'{command}\n{done.stdout}{done.stderr}'
         return done.stdout

@@ -311,7 +311,7 @@ def test_two_processes_learn_from_both_their_batches(tmp_path):
             for rank in range(2)]
     try:
         for run in runs:
-            _, errors = run.communicate(timeout=300)
+            _, errors = run.communicate(timeout=900)
             assert run.returncode == 0, errors
     finally:
         for run in runs:
