@@ -230,10 +230,27 @@ def draw(who, n, device, height=HEIGHT // 2, width=WIDTH // 2):
     xs = (torch.arange(width, device=device) + .5 - width / 2)[None] * scale_x[:, None] + middle[:, :1]
     shape = (n, height, width)
     xs, ys = xs[:, None, :].expand(shape), ys[:, :, None].expand(shape)
+    parts = dict(q0=q0, q1=q1, e0=e0, e1=e1, t0=t0, t1=t1, bulge=bulge, cap=cap, there=there)
+    return trace(who, parts, xs, ys, torch.maximum(scale, scale_x), yaw, n, device)
+
+
+def fringe(u, v, phase):
+    """How far hair reaches at a place around its part, in shares of its width: strands stand out unevenly."""
+    around = torch.atan2(u, v)
+    strands = sum(torch.sin(around * k + phase * (k % 7)) for k in (9, 23, 41, 67)) / 4
+    return 1.06 + 0.16 * strands
+
+
+def trace(who, parts, xs, ys, pixel, yaw, n, device, hair=()):
+    """The parts as the rays at xs, ys [n,h,w] meet them, shaded; pixel [n]: the size of one, for the edges.
+    hair: parts whose outline is made of strands."""
+    q0, q1, e0, e1, t0, t1, bulge, cap, there = (parts[k] for k in
+                                                 ("q0", "q1", "e0", "e1", "t0", "t1", "bulge", "cap", "there"))
+    shape = xs.shape
     best = torch.full(shape, -9.0, device=device)
     alpha, part = torch.zeros(shape, device=device), torch.zeros(shape, dtype=torch.long, device=device)
     along, across, normal_y = (torch.zeros(shape, device=device) for _ in range(3))
-    for k in range(len(PARTS)):
+    for k in range(q0.shape[1]):
         col = lambda v: v[:, k, None, None]
         ax, ay = q1[:, k, 0] - q0[:, k, 0], q1[:, k, 1] - q0[:, k, 1]
         length2 = (ax * ax + ay * ay).clamp(min=1e-5)
@@ -249,17 +266,20 @@ def draw(who, n, device, height=HEIGHT // 2, width=WIDTH // 2):
         r2 = u * u + v * v
         axis_z = q0[:, k, 2, None, None] + (q1[:, k, 2] - q0[:, k, 2])[:, None, None] * tc
         z = axis_z + thick * (1 - r2).clamp(min=0).sqrt()
-        cover = ((1 - r2.sqrt()) * w / torch.maximum(scale, scale_x)[:, None, None] + .5).clamp(0, 1) * col(there)
+        cover = ((1 - r2.sqrt()) * w / pixel[:, None, None] + .5).clamp(0, 1) * col(there)
+        if k in hair:
+            cover = torch.maximum(cover, ((fringe(u, v, who["strand"][:, None, None]) - r2.sqrt()) * 5).clamp(0, 1) *
+                                  col(there))
         nearer = (cover > .5) & (z > best) | (cover > alpha) & (best < -8)
         best = torch.where(nearer & (cover > .5), z, best)
         part = torch.where(nearer, torch.full_like(part, k), part)
         along, across = torch.where(nearer, tc, along), torch.where(nearer, u, across)
         normal_y = torch.where(nearer, v * torch.sign(ay)[:, None, None], normal_y)
         alpha = torch.maximum(alpha, cover)
-    return shade(who, part, along, across, normal_y, alpha, yaw, pitch, n, device)
+    return shade(who, part, along, across, normal_y, alpha, yaw, n, device)
 
 
-def shade(who, part, along, across, normal_y, alpha, yaw, pitch, n, device):
+def shade(who, part, along, across, normal_y, alpha, yaw, n, device):
     shape = alpha.shape
     flat = part.view(n, -1)
     take = lambda v: v.gather(1, flat).view(shape)
