@@ -66,7 +66,7 @@ def test_a_run_in_slices_equals_one_run(tmp_path):
         slices += 1
         if part.train():
             break
-        assert part.step == slices * training.LOOK_STEPS
+        assert part.step == slices
     assert slices == 4 and part.step == whole.step == 40
     one, several = notes(tmp_path / 'whole'), notes(tmp_path / 'parts')
     assert [n['step'] for n in one] == [n['step'] for n in several] == list(range(1, 41))
@@ -107,6 +107,31 @@ def test_a_schedule_of_one_slice_needs_its_length(tmp_path):
     assert trainer.train() is True and trainer.step > training.LOOK_STEPS
     rates = [n['lr'] for n in notes(tmp_path)]
     assert rates[-1] < 0.5 * max(rates)
+
+
+def test_a_schedule_in_minutes_goes_on_after_a_break(tmp_path):
+    """What was spent counts, so the learning rate does not rise again; a slice that was finished begins anew."""
+    first = make(tmp_path, '--steps', 0, '--minutes', 0.05)
+    first.spent = 1.5  # as if cut off half way
+    first.save()
+    second = make(tmp_path, '--steps', 0, '--minutes', 0.05, '--resume')
+    second.train()
+    rates = [note['lr'] for note in notes(tmp_path)]
+    assert second.done >= 1 and rates[3] < 0.6e-2 and second.spent == 1.5
+    torch.save(torch.load(tmp_path / 'checkpoint.pt') | dict(spent=3.0), tmp_path / 'checkpoint.pt')
+    assert make(tmp_path, '--steps', 0, '--minutes', 0.05, '--resume').spent == 0
+
+
+def test_a_pause_ends_a_slice_before_the_schedule(tmp_path):
+    trainer = make(tmp_path, '--steps', 0, '--minutes', 5, '--pause', 0.005)
+    assert trainer.train() is False and 0 < trainer.done < 0.1
+    assert 0.2 < torch.load(tmp_path / 'checkpoint.pt')['spent'] < 20
+
+
+def test_progress_as_json_lines(tmp_path, capsys):
+    make(tmp_path, '--steps', 3, '--json').train()
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith('{')]
+    assert [line['step'] for line in lines] == [1, 2, 3] and lines == notes(tmp_path)
 
 
 def test_accumulated_batches_are_one_batch(tmp_path):

@@ -3,8 +3,8 @@
 
 It works in slices: a run stops after `minutes` and the next one goes on from the checkpoint, with the
 same schedule, optimiser and averaged weights. With `--steps 0` the schedule is stretched over one slice's
-minutes instead. Started by torchrun it uses all GPUs of the host: each makes batches of its own, the
-gradients are averaged.
+minutes instead, and a run that was cut off goes on within them. Started by torchrun it uses all GPUs of
+the host: each makes batches of its own, the gradients are averaged.
 """
 import contextlib
 import copy
@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch import nn
 
 LOOK_STEPS = 10  # how often the clock is read: all processes must agree on what it says
-SAVE_S = 300  # an interrupted training loses this much at most
+SAVE_S = 60  # an interrupted training loses this much at most
 
 
 def join_processes(args):
@@ -100,7 +100,7 @@ def learning_rate(step, done, peak, warmup):
 def halved(weights):
     """Weights as they are kept for later: in half precision, without what serves training alone."""
     return {k: v.half().cpu() if v.dtype.is_floating_point else v.cpu() for k, v in weights.items()
-            if not k.startswith("mimic.")}
+            if not k.startswith(("mimic.", "sides."))}
 
 
 def restored(weights):
@@ -172,6 +172,7 @@ class Trainer:
         self.dtype = torch.float16 if self.half and args.precision == "fp16" else torch.bfloat16
         self.scaler = torch.cuda.amp.GradScaler(enabled=self.half and self.dtype is torch.float16)
         self.step, self.done, self.over = 0, 0.0, False
+        self.spent, self.start = 0.0, None  # seconds of the slices before, of the schedule in minutes
         self.log = self.out / "log.jsonl"
         if args.resume and (self.out / "checkpoint.pt").exists():
             self.load()
@@ -195,6 +196,8 @@ class Trainer:
         self.average.steps = self.step = state["step"]
         self.optimiser.load_state_dict(state["optimiser"])
         self.scaler.load_state_dict(state["scaler"])
+        spent = state.get("spent", 0.0)
+        self.spent = spent if spent < self.args.minutes * 60 - 1 else 0.0
 
     def start_from(self, path):
         """Fine-tune: weights of an earlier training, a new schedule and optimiser."""
@@ -212,7 +215,8 @@ class Trainer:
             return
         state = dict(model=self.model.state_dict(), average=self.average.model.state_dict(), step=self.step,
                      optimiser=self.optimiser.state_dict(), scaler=self.scaler.state_dict(),
-                     config=self.model.config)
+                     config=self.model.config,
+                     spent=self.spent + (time.time() - self.start if self.start else 0.0))
         part = self.out / "checkpoint.part"
         torch.save(state, part)
         part.replace(self.out / "checkpoint.pt")
@@ -222,8 +226,11 @@ class Trainer:
     def note(self, **values):
         if rank() != 0:
             return
+        line = json.dumps(dict(step=self.step, **values))
         with self.log.open("a") as f:
-            f.write(json.dumps(dict(step=self.step, **values)) + "\n")
+            f.write(line + "\n")
+        if self.args.json:
+            print(line, flush=True)
 
     def once(self, batch):
         with torch.autocast(self.device.type, self.dtype, enabled=self.half):
@@ -244,11 +251,16 @@ class Trainer:
 
     def look_at_clock(self, start):
         """How much of the schedule is done, and whether the slice is over: the first process says."""
-        spent = time.time() - start
+        spent = time.time() - start + (0 if self.args.steps else self.spent)
         slice_s = self.args.minutes * 60
         done = self.step / self.args.steps if self.args.steps else spent / slice_s
         over = self.step >= self.args.steps if self.args.steps else False
-        word = torch.tensor([done, float(over or bool(slice_s) and spent >= slice_s)], device=self.device)
+        pause_s = self.args.pause * 60
+        over = over or bool(slice_s) and spent >= slice_s or bool(pause_s) and time.time() - start >= pause_s
+        if not dist.is_initialized():  # no need to wait for the device
+            self.done, self.over = done, over
+            return
+        word = torch.tensor([done, float(over)], device=self.device)
         if dist.is_initialized():
             dist.broadcast(word, 0)
         self.done, self.over = float(word[0]), bool(word[1])
@@ -289,10 +301,11 @@ class Trainer:
         if self.args.batch <= 0:
             self.find_batch()
         start, first = time.time(), self.step
-        saved = start
+        saved = self.start = start
+        look = LOOK_STEPS if dist.is_initialized() else 1
         pictures = self.args.batch * self.args.accumulate * (dist.get_world_size() if dist.is_initialized() else 1)
         while True:
-            if (self.step - first) % LOOK_STEPS == 0 or self.step == self.args.steps:
+            if (self.step - first) % look == 0 or self.step == self.args.steps:
                 self.look_at_clock(start)
                 if self.over:
                     break
@@ -305,7 +318,7 @@ class Trainer:
                 self.save()
                 saved = time.time()
         self.save()
-        finished = self.done >= 1 or not self.args.steps
+        finished = self.done >= 1 or not (self.args.steps or self.args.pause)
         if rank() == 0:
             print("finished" if finished else f"slice over at step {self.step}: run again with --resume", flush=True)
         return finished
@@ -314,7 +327,9 @@ class Trainer:
         values = {k: round(float(v), 5) for k, v in parts.items()}
         if rank() == 0:
             self.note(loss=round(float(loss), 5), lr=lr, pictures_per_s=round(rate), **values)
-            print(f"step {self.step}/{self.args.steps or '?'} loss {float(loss):.4f} {values} {rate:.0f}/s", flush=True)
+            if not self.args.json:
+                print(f"step {self.step}/{self.args.steps or '?'} loss {float(loss):.4f} {values} {rate:.0f}/s",
+                      flush=True)
         if not math.isfinite(float(loss)):
             raise SystemExit("the loss is not finite: lower --lr")
 
@@ -331,11 +346,14 @@ def add_arguments(parser, lr, batch, steps):
                         help="of the whole schedule, over all slices; 0: one schedule that fits --minutes")
     parser.add_argument("--warmup", type=int, default=300)
     parser.add_argument("--minutes", type=float, default=0, help="stop after this long; 0: at the last step")
+    parser.add_argument("--pause", type=float, default=0,
+                        help="stop after so many minutes before the schedule is over; --resume goes on")
     parser.add_argument("--ema", type=float, default=0.9995)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--init", help="weights to start from, as train/weights holds them")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--checkpointing", action="store_true", help="less memory, a third more work")
+    parser.add_argument("--json", action="store_true", help="print the log's lines, not sentences")
     parser.add_argument("--log-every", type=int, default=50)
     parser.add_argument("--eval-every", type=int, default=0, help="steps; 0: at the end alone")
