@@ -157,6 +157,20 @@ def test_mattes():
     assert gradcheck(lambda x: losses.matte_loss(x, *small)[0], double(1, 1, 12, 12))
 
 
+def test_pyramids_of_mattes():
+    """The further a contour is off and the softer it is, the more; the same matte costs nothing."""
+    at = torch.arange(64.0)
+    edge = lambda x, soft=1.0: ((at - x) / soft + 0.5).clamp(0, 1).expand(1, 1, 64, 64)
+    ones = torch.ones(1, 1, 64, 64)
+    loss = lambda a: float(losses.pyramid_loss(a, edge(30), ones))
+    assert loss(edge(30)) == 0
+    assert 0 < loss(edge(31)) < loss(edge(33)) < loss(edge(40)) < loss(edge(60))
+    assert 0 < loss(edge(30, 3.0)) < loss(edge(30, 12.0))
+    known = ones.clone()
+    known[..., 16:] = 0
+    assert losses.pyramid_loss(edge(50), edge(58), known) < 1e-6  # nothing is known near the contour
+
+
 def test_mimicry_of_features():
     torch.manual_seed(6)
     features = [torch.randn(2, 5, s, s) * 3 + 1 for s in (8, 4)]

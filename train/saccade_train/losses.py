@@ -101,6 +101,21 @@ def matte_loss(logit, target, weight):
     return bce + 0.5 * dice, dict(bce=bce, dice=dice)
 
 
+def pyramid_loss(matte, target, weight, levels=4):
+    """How far two mattes' Laplacian pyramids are apart (as in Hou and Liu, ICCV 2019), where something is known.
+
+    It is the loss for boundaries: cross-entropy asks each pixel alone, this one asks for the step at its place and
+    with its steepness, and the coarse levels forgive a polygon that is a few pixels off more than a lost arm."""
+    total = 0
+    for level in range(levels):
+        small = [F.avg_pool2d(v, 2) for v in (matte, target)]
+        fine = [v - F.interpolate(s, size=v.shape[2:], mode="bilinear", align_corners=False)
+                for v, s in zip((matte, target), small)]
+        total = total + 2 ** (level - 2) * ((fine[0] - fine[1]).abs() * weight).sum() / weight.sum().clamp(min=1)
+        (matte, target), weight = small, F.avg_pool2d(weight, 2)
+    return total + ((matte - target).abs() * weight).sum() / weight.sum().clamp(min=1)
+
+
 def contrast_loss(a, b, temperature=0.07, identity=None):
     """Two views of the same persons [n,d]: each must find its other view among all (SimCLR, Chen et al., 2020).
 

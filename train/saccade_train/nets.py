@@ -311,8 +311,9 @@ class PersonSeg(nn.Module):
                                     for c, k in zip(neck, refine))
         self.out = nn.Conv2d(neck[0], 1, 1)
 
-    def forward(self, x):
-        maps = [self.backbone.stem(x)]
+    def decode(self, x):
+        """The decoder's maps at strides 16, 8, 4 and 2."""
+        maps, out = [self.backbone.stem(x)], []
         for down, stage in zip(self.backbone.down, self.backbone.stages):
             maps.append(stage(down(maps[-1])))
         y = self.top(self.backbone.pyramid(maps.pop()))
@@ -321,10 +322,65 @@ class PersonSeg(nn.Module):
                 y = self.narrow[i](y)
             y = F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
             y = self.refine[i](F.relu(y + self.lateral[i](maps[i])))
+            out.append(y)
+        return out
+
+    def forward(self, x):
+        return self.answer(self.decode(x)[-1])
+
+    def answer(self, y):
         y = self.out(y)
         if y.dtype != torch.float32:  # a logit in bfloat16 has 8 bits, too few for the slopes of a matte
             y = y.float()
         return F.interpolate(y, scale_factor=2.0, mode="bilinear", align_corners=False)
+
+
+@torch.no_grad()
+def grow(large, small):
+    """Give a PersonSeg the weights of one with fewer channels: it computes the same at first, and the new channels
+    learn beside the old (Net2Net, Chen et al., ICLR 2016). Old channels do not hear the new ones yet: those weights
+    are 0. Depths may grow in the backbone, where a stage joins all its steps."""
+    def part(layer, count):
+        return torch.arange(count, device=layer.conv.weight.device)
+
+    def convolution(big, old, ins=None, outs=None):
+        ins = part(big, old.conv.in_channels) if ins is None else ins
+        outs = part(big, old.conv.out_channels) if outs is None else outs
+        for mine, theirs in ((big.conv, old.conv), (big.point, old.point)):
+            if theirs is not None:
+                mine.weight[outs] = 0
+                mine.weight[outs[:, None], ins[None]] = theirs.weight.to(mine.weight)
+        for mine, theirs in ((big.bn, old.bn), (big.point_bn, old.point_bn), (big.skip_bn, old.skip_bn)):
+            if (mine is None) != (theirs is None):
+                raise ValueError("networks of other kinds")
+            for name in ("weight", "bias", "running_mean", "running_var") if mine is not None else ():
+                getattr(mine, name)[outs] = getattr(theirs, name).to(getattr(mine, name))
+
+    def blocks(layer, count, width, old_width):
+        """Where the parts of a joined map lie now."""
+        return torch.cat([i * width + part(layer, old_width) for i in range(count)])
+
+    a, b = large.backbone, small.backbone
+    convolution(a.stem, b.stem)
+    for mine, theirs in zip([*a.down, large.top, *large.narrow, *large.lateral],
+                            [*b.down, small.top, *small.narrow, *small.lateral]):
+        convolution(mine, theirs)
+    for mine, theirs in zip(a.stages, b.stages):
+        for x, y in zip([mine.enter, mine.side, *mine.steps], [theirs.enter, theirs.side, *theirs.steps]):
+            convolution(x, y)
+        width, old = mine.enter.conv.out_channels, theirs.enter.conv.out_channels
+        convolution(mine.leave, theirs.leave, blocks(mine.leave, 2 + len(theirs.steps), width, old))
+    convolution(a.pyramid.enter, b.pyramid.enter)
+    convolution(a.pyramid.leave, b.pyramid.leave, blocks(a.pyramid.leave, 4, a.pyramid.enter.conv.out_channels,
+                                                         b.pyramid.enter.conv.out_channels))
+    for mine, theirs in zip(large.refine, small.refine):
+        if len(mine) != len(theirs):
+            raise ValueError("the decoder's depths must be the same")
+        for x, y in zip(mine, theirs):
+            convolution(x, y)
+    large.out.weight.zero_()
+    large.out.weight[:, :small.out.in_channels] = small.out.weight.to(large.out.weight)
+    large.out.bias.copy_(small.out.bias)
 
 
 class ExportSeg(nn.Module):

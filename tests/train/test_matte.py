@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Both matte networks: they begin as person_seg, learn together, stop in time, and saccade runs them."""
+import contextlib
+import io
+import json
+import sys
+import time
+
+import numpy
+import onnx
+import pytest
+import torch
+
+from helpers import losses
+from saccade_train import matte, nets, segment, training
+
+SIDE, SMALL, SECONDS, STEPS = 96, 64, 12, 60
+FILES = {'person_matte.onnx': SIDE, 'person_seg.onnx': SMALL}
+
+
+def start(*arguments):
+    """What the program prints."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.setattr(sys, 'argv', ['matte', *map(str, arguments)])
+        patch.setattr(matte, 'EXPORT_S', 3)
+        matte.main()
+    return said.getvalue()
+
+
+@pytest.fixture(scope='module')
+def arguments(folders, tmp_path_factory):
+    out = tmp_path_factory.mktemp('run')
+    return out, ['--data', folders, '--out', out, '--cache', out / 'cache', '--size', 'tiny', '--start', '', '--side',
+                 SIDE, '--small-side', SMALL, '--canvas', 128, '--batch', 6, '--bodies', 4, '--body-side', 64, '--workers', 0, '--lr',
+                 1e-2, '--warmup', 5, '--ema', 0.9, '--log-every', 1, '--device', 'cpu', '--json']
+
+
+@pytest.fixture(scope='module')
+def run(arguments):
+    """Folder, and the lines that were printed."""
+    out, more = arguments
+    return out, start('train', *more, '--steps', STEPS).splitlines()
+
+
+def test_the_loss_falls(run):
+    values = [loss for _, loss in losses(run[0] / 'log.jsonl')]
+    assert len(values) == STEPS
+    assert numpy.mean(values[-10:]) < 0.85 * numpy.mean(values[:4])  # measured 0.75
+
+
+def test_progress_is_json(run):
+    lines = [json.loads(line) for line in run[1] if line.startswith('{')]
+    assert lines[0]['pictures'] == 16 and lines[0]['cut_outs'] > 4 and lines[0]['bodies'] == 4
+    assert [line['step'] for line in lines[1:]] == list(range(1, STEPS + 1)) and lines[-1]['pictures_per_s'] > 0
+
+
+def test_it_stops_in_time_with_both_files(arguments, tmp_path):
+    _, more = arguments
+    begin = time.time()
+    said = start('train', *more, '--out', tmp_path, '--minutes', SECONDS / 60).splitlines()
+    assert time.time() - begin < SECONDS + 8  # a step, and a busy machine
+    assert torch.load(tmp_path / 'checkpoint.pt')['step'] > 0
+    for name in FILES:
+        assert (tmp_path / name).exists() and any(name in line and 'GFLOP' in line for line in said)
+
+
+def test_it_resumes_where_it_stopped(run, arguments):
+    out, more = arguments
+    before = torch.load(out / 'checkpoint.pt')['step']
+    start('train', *more, '--steps', before + 2, '--resume')
+    assert torch.load(out / 'checkpoint.pt')['step'] == before + 2
+    lines = [json.loads(line) for line in (out / 'log.jsonl').read_text().splitlines()]
+    assert [n['step'] for n in lines if 'loss' in n][-2:] == [before + 1, before + 2]
+
+
+@pytest.mark.parametrize('name', FILES)
+def test_saccade_computes_what_pytorch_computes(saccade, run, name, tmp_path):
+    path, side = run[0] / name, FILES[name]
+    start('export', '--out', run[0], '--side', SIDE, '--small-side', SMALL)
+    rng = numpy.random.default_rng(2)
+    x = rng.random((2, 3, side, side), numpy.float32)
+    numpy.save(tmp_path / 'x.npy', x)
+    done = saccade('infer', path, '--input', tmp_path / 'x.npy', '--output', tmp_path / 'out')
+    assert done.returncode == 0, done.stderr
+    averages, _ = matte.load_averages(run[0])
+    net = nets.ExportSeg(nets.fuse(averages['large' if side == SIDE else 'small'])).eval()
+    for p in net.parameters():
+        if p.numel() >= 64:
+            p.data = p.data.half().float()  # as the file has them
+    with torch.no_grad():
+        numpy.testing.assert_allclose(numpy.load(tmp_path / 'out/matte.npy'), net(torch.from_numpy(x)).numpy(), atol=1e-3)
+    shown = saccade('inspect', path).stdout
+    assert 'matte' in shown and 'ref:' not in shown and 'plain C' not in shown
+    meta = {e.key: e.value for e in onnx.load(path).metadata_props}
+    assert meta['saccade.head'] == 'matte' and meta['saccade.classes'] == 'person' and 'steps' in str(meta)
+
+
+def test_both_begin_as_person_seg():
+    """The large one computes what the small one does, though it has more channels and deeper stages."""
+    pair = matte.make(type('A', (), dict(size='full', small_side=64, start=str(matte.WEIGHTS)))(), 'cpu').eval()
+    before, _ = segment.load_average(matte.WEIGHTS)
+    before.eval()
+    x = torch.rand(1, 3, 64, 64)
+    with torch.no_grad():
+        large, sides, small = pair(x)
+        want = before(x)
+    assert torch.allclose(small, want, atol=1e-4) and torch.allclose(large, want, atol=1e-3)
+    assert [s.shape[-1] for s in sides] == [4, 8, 16] and want.std() > 0.1
+    # 12 MB in half precision, with names and shapes
+    assert nets.count_parameters(nets.fuse(pair.large)) * 2 < 11.5e6
+
+
+def test_new_channels_learn_after_growth():
+    small, large = nets.PersonSeg(**matte.SIZES['tiny']['small']), nets.PersonSeg(**matte.SIZES['tiny']['large'])
+    nets.grow(large, small)
+    large(torch.rand(2, 3, 64, 64)).square().mean().backward()
+    new = large.backbone.stages[1].leave.conv.weight.grad[:, -2:]
+    assert new.abs().max() > 0
+
+
+def test_the_teacher_counts_where_nothing_is_labelled():
+    lesson = matte.Lesson(type('A', (), dict(self_after=0.2, self_share=0.5, workers=0)), torch.device('cpu'))
+    known, target = torch.zeros(1, 1, 96, 96), torch.zeros(1, 1, 96, 96)
+    known[..., :8] = 1
+    soft = torch.full((1, 1, 96, 96), 0.01)
+    soft[..., 30:40, 30:40] = 0.99
+    lesson.trainer = type('T', (), dict(done=0.5))
+    label, weight = lesson.teach(soft, target, known)
+    assert (label[..., 30:40, 30:40] > 0.9).all() and (weight[..., 30:40, 30:40] > 0.4).all()
+    assert (label[..., :8] == 0).all() and (weight[..., :8] == 1).all()
+    lesson.trainer.done = 0.1
+    assert lesson.teach(soft, target, known) == (target, known)
+
+
+def test_what_cannot_be_is_refused_with_a_sentence(arguments, refused, tmp_path):
+    _, more = arguments
+    assert '--batch 0' in refused('matte', 'train', *more, '--minutes', 1, '--batch', 0)
+    assert '--side 100' in refused('matte', 'train', *more, '--minutes', 1, '--side', 100)
+    assert 'preparations' in refused('matte', 'train', *more, '--minutes', 0.01)
+    assert 'no such file' in refused('matte', 'export', '--out', tmp_path)
+    torch.save(dict(average={}, config={}, step=1), tmp_path / 'average.pt')
+    assert 'other networks' in refused('matte', 'export', '--out', tmp_path)

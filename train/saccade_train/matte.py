@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Train person_matte, the large matte network, and the small one beside it, which learns from the large one too.
+
+    python3 -m saccade_train.matte train  --data FOLDER --out runs/matte --minutes 12 --json
+    python3 -m saccade_train.matte export --out runs/matte
+
+`train` stops by itself after --minutes, its preparations and exports included, and leaves person_matte.onnx and
+person_seg.onnx in --out; cut off, the same command with --resume goes on with what is left of them. Where one
+command may not run so long, --pause ends each slice. FOLDER is what the segmenter takes (segment.py), whole or
+packed (pack.py). Pictures come from studio.py.
+"""
+import argparse
+import os
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from . import bodies, data, faults, losses, nets, segment, studio, training
+
+WEIGHTS = Path(__file__).parent.parent / "weights/segmenter.pt"
+SIZES = {
+    "full": dict(
+        large=dict(widths=(32, 64, 128, 256, 416), depths=(1, 2, 3, 2), neck=(32, 64, 128, 192), refine=(2, 2, 3, 2)),
+        small=segment.SIZES["seg"]),
+    "tiny": dict(
+        large=dict(widths=(12, 12, 24, 24, 24), depths=(1, 1, 1, 1), neck=(12, 12, 24, 24), refine=(1, 1, 1, 1)),
+        small=segment.SIZES["tiny"]),
+}
+NAMES = dict(large="person_matte", small="person_seg")
+EXPORT_S = 25  # both files; 6 s on two cores of an EPYC, and the GPU's host may be busy
+
+
+class Pair(nn.Module):
+    """Both networks as one that is trained, averaged and kept together.
+
+    sides: a layer for each coarser map of the large decoder that guesses the matte there: deep supervision (Lee et
+    al., AISTATS 2015), which places whole bodies early; for training alone.
+    """
+
+    def __init__(self, large, small, small_side):
+        super().__init__()
+        self.large, self.small = nets.PersonSeg(**large), nets.PersonSeg(**small)
+        self.config = dict(large=self.large.config, small=self.small.config)
+        self.small_side = small_side
+        self.sides = nn.ModuleList(nn.Conv2d(c, 1, 1) for c in self.large.config["neck"][:0:-1])
+
+    def forward(self, x):
+        """Logits of the large network, of its sides, of the small network at its own size."""
+        maps = self.large.decode(x)
+        return (self.large.answer(maps[-1]), [side(y) for side, y in zip(self.sides, maps)],
+                self.small(shrunk(x, self.small_side)))
+
+
+def shrunk(x, side):
+    return x if x.shape[-1] == side else F.interpolate(x, size=(side, side), mode="bilinear", antialias=True,
+                                                       align_corners=False)
+
+
+class Lesson:
+    """Loss of both networks on the loader's next batch.
+
+    The averaged large network sees the picture before the faults were added. Inside boxes without masks it is the
+    teacher of both, as in segment.Lesson, from --self-after on; everywhere it is half of what the small one learns.
+    """
+
+    def __init__(self, args, device):
+        self.args, self.device = args, device
+        self.format = training.memory_format(device)
+        self.batches, self.trainer = None, None
+
+    def load(self, made):
+        """Loader processes that go on where the trainer stands."""
+        made.first = self.trainer.step * self.args.batch * self.args.accumulate
+        workers = self.args.workers
+        more = dict(prefetch_factor=4, persistent_workers=True) if workers else {}
+        self.batches = iter(torch.utils.data.DataLoader(
+            made, self.args.batch, num_workers=workers, pin_memory=self.device.type == "cuda", **more))
+
+    def loss(self, model, n):
+        with torch.autocast(self.device.type, enabled=False):
+            clean, target, known = studio.split(next(self.batches), self.device)
+            x = studio.spoil(clean)
+        with torch.no_grad():
+            view = (clean / 255).contiguous(memory_format=self.format)
+            soft = torch.sigmoid(self.trainer.average.model.large(view).float())
+        label, weight = self.teach(soft, target, known)
+        logit, sides, small = model((x / 255).contiguous(memory_format=self.format))
+        with torch.autocast(self.device.type, enabled=False):
+            return self.weigh(logit.float(), [s.float() for s in sides], small.float(), label, weight, soft)
+
+    def teach(self, soft, target, known):
+        """The labels, and the teacher's word where there are none: by how sure it is, and its background near
+        people alone (see segment.Lesson)."""
+        if self.trainer.done < self.args.self_after:
+            return target, known
+        sure = ((2 * soft - 1) ** 2) * ((soft - 0.5).abs() > 0.3)
+        near = F.max_pool2d((soft > 0.8).float(), 65, 1, 32)
+        trust = self.args.self_share * torch.where(soft > 0.5, sure, sure * near)
+        return torch.where(known > 0, target, soft), known + (1 - known) * trust
+
+    def weigh(self, logit, sides, small, label, weight, soft):
+        large, parts = losses.matte_loss(logit, label, weight)
+        edge = losses.pyramid_loss(torch.sigmoid(logit), label, weight)
+        deep = 0
+        for side in sides:
+            size = side.shape[2:]
+            w = F.adaptive_avg_pool2d(weight, size)
+            bce = F.binary_cross_entropy_with_logits(side, F.adaptive_avg_pool2d(label, size), reduction="none")
+            deep = deep + (bce * w).sum() / w.sum().clamp(min=1)
+        side = small.shape[-1]
+        half = self.args.distill
+        goal = shrunk(label * (1 - half) + soft * half, side).clamp(0, 1)
+        learned, _ = losses.matte_loss(small, goal, shrunk(weight, side).clamp(0, 1))
+        parts.update(edge=edge, deep=deep, small=learned)
+        return large + edge + 0.3 * deep / len(sides) + learned, parts
+
+
+def make(args, device):
+    model = Pair(**SIZES[args.size], small_side=args.small_side)
+    if args.start:
+        state = training.read_weights(args.start)
+        if {k: list(v) for k, v in model.small.config.items()} != {k: list(v) for k, v in state["config"].items()}:
+            raise SystemExit(f"{args.start}: holds other networks: {state['config']}")
+        model.small.load_state_dict(training.restored(state["average"]))
+        nets.grow(model.large, model.small)
+    return model
+
+
+def train(args):
+    began = time.time()
+    for name in ("side", "small_side"):
+        if getattr(args, name) % 32:
+            raise SystemExit(f"--{name.replace('_', '-')} {getattr(args, name)}: it must be a multiple of 32")
+    if args.batch < 1:
+        raise SystemExit(f"--batch {args.batch}: the loader processes must know it; have 1 or more")
+    if "RANK" in os.environ:
+        raise SystemExit("torchrun: this training runs on one device alone")
+    training.join_processes(args)
+    training.seed_all(args.seed)
+    device = torch.device(args.device)
+    pictures = segment.read_pictures(args.data, "fit" if args.dev else "train", args.category, args.drop_licenses)
+    cache = data.Cache(pictures, args.canvas, args.cache, with_masks=True)
+    bank = bodies.Bank(args.cache, args.bodies, args.seed, device, args.body_side) if args.bodies else None
+    made = studio.Studio(cache, bank, args.side, args.seed, args.shares)
+    held = segment.read_pictures(args.data, "dev", args.category, args.drop_licenses) if args.dev else []
+    lesson = Lesson(args, device)
+    prepared = time.time() - began
+    stop = "pause" if args.pause else "minutes"  # a slice ends in time; a schedule over several is all training
+    if getattr(args, stop):
+        setattr(args, stop, getattr(args, stop) - (prepared + EXPORT_S) / 60)
+        if getattr(args, stop) <= 0:
+            raise SystemExit(f"--{stop}: the preparations took {prepared:.0f} s, the export needs {EXPORT_S} s")
+    trainer = lesson.trainer = training.Trainer(make(args, device), lesson.loss, args, args.out)
+    trainer.note(pictures=len(pictures), cut_outs=len(made.cut_outs), bodies=len(made.drawn),
+                 prepared_s=round(prepared, 1), parameters={k: nets.count_parameters(getattr(trainer.model, k))
+                                                            for k in NAMES})
+    lesson.load(made)
+    trainer.train()
+    export(args)
+    if held:
+        for name, side in (("large", args.side), ("small", args.small_side)):
+            net = getattr(trainer.average.model, name)
+            result = segment.score_pictures(segment.net_infer(net, device), held, side).score()
+            trainer.note(**{f"dev_{NAMES[name]}_{k}": round(v, 2) for k, v in result.items()})
+
+
+def load_averages(folder):
+    """Both averaged networks of a training, and the step."""
+    path = Path(folder) / "average.pt"
+    if not path.exists():
+        raise SystemExit(f"{path}: no such file; 'train' leaves it every minute and at its end")
+    state, out = training.read_weights(path), {}
+    if state["config"].keys() != NAMES.keys():
+        raise SystemExit(f"{path}: holds other networks: {state['config']}")
+    for name in NAMES:
+        out[name] = nets.PersonSeg(**state["config"][name])
+        out[name].load_state_dict(training.restored({k[len(name) + 1:]: v for k, v in state["average"].items()
+                                                     if k.startswith(name + ".")}))
+    return out, state["step"]
+
+
+def export(args):
+    from .export import contract, store_half, to_onnx
+    import onnx
+    averages, step = load_averages(args.out)
+    for name, side in (("large", args.side), ("small", args.small_side)):
+        path, shape = Path(args.out) / f"{NAMES[name]}.onnx", (1, 3, side, side)
+        entries = contract("matte", "rgb,letterbox=topleft,mean=0,scale=1/255,fill=114,filter=area",
+                           [args.category], steps=step)
+        module = nets.ExportSeg(nets.fuse(averages[name]))
+        onnx.save(store_half(to_onnx(module, shape, "matte", entries)), path)
+        print(f"{path}: {nets.count_parameters(module)} parameters, {nets.count_flops(module, shape) / 1e9:.2f} GFLOP, "
+              f"{path.stat().st_size} bytes", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="saccade_train.matte", description=__doc__.split("\n")[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb in ("train", "export"):
+        p = verbs.add_parser(verb)
+        p.add_argument("--category", default="person", help="name of the one class")
+        p.add_argument("--side", type=int, default=512, help="of the large network's input; a multiple of 32")
+        p.add_argument("--small-side", type=int, default=320, help="of the small one's")
+        if verb == "export":
+            p.add_argument("--out", required=True, help="folder of a training; the files come there too")
+            continue
+        training.add_arguments(p, lr=1e-3, batch=96, steps=0)
+        p.set_defaults(warmup=200, ema=0.999)
+        p.add_argument("--data", required=True, help="folder with detect/ and segment/")
+        p.add_argument("--size", choices=SIZES, default="full")
+        p.add_argument("--start", default=str(WEIGHTS), help="weights of a small network; both begin as it. '': none")
+        p.add_argument("--workers", type=int, default=os.cpu_count(), help="processes that make pictures")
+        p.add_argument("--bodies", type=int, default=3000, help="rendered people; they take 0.6 MB of disk each")
+        p.add_argument("--body-side", type=int, default=bodies.SIZE, help="of their drawings")
+        p.add_argument("--distill", type=float, default=0.5, help="the large network's share in what the small learns")
+        p.add_argument("--dev", action="store_true", help="hold a tenth of the training pictures out and score them")
+        p.add_argument("--drop-licenses", type=int, nargs="*", default=(), metavar="ID",
+                       help="licence ids not to train on (5: share-alike)")
+        p.add_argument("--self-share", type=float, default=0.7,
+                       help="weight of the averaged network's own word inside boxes without masks")
+        p.add_argument("--self-after", type=float, default=0.15, help="it begins at this part of the schedule")
+        p.add_argument("--shares", type=float, nargs=3, default=[0.6, 0.22, 0.18], metavar=("MASKS", "BOXES", "NOBODY"),
+                       help="of the three kinds of pictures")
+        p.add_argument("--canvas", type=int, default=640, help="side of the cached pictures")
+        p.add_argument("--cache", default="cache")
+    args = parser.parse_args()
+    with faults.as_sentences():
+        {"train": train, "export": export}[args.verb](args)
+
+
+if __name__ == "__main__":
+    main()
