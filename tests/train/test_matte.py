@@ -14,7 +14,7 @@ import torch
 from helpers import losses
 from saccade_train import matte, nets, segment, training
 
-SIDE, SMALL, SECONDS, STEPS = 96, 64, 12, 60
+SIDE, SMALL, SECONDS, STEPS = 96, 64, 9, 50
 FILES = {'person_matte.onnx': SIDE, 'person_seg.onnx': SMALL}
 
 
@@ -23,7 +23,7 @@ def start(*arguments):
     said = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
         patch.setattr(sys, 'argv', ['matte', *map(str, arguments)])
-        patch.setattr(matte, 'EXPORT_S', 3)
+        patch.setattr(matte, 'EXPORT_S', 2)
         matte.main()
     return said.getvalue()
 

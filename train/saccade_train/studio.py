@@ -383,7 +383,7 @@ def light_field(x, share=0.35):
     slope = at[None, None, None] * angle.cos() + at[None, None, :, None] * angle.sin()
     lamp = 1 + power * slope * (1 + augment.uniform((n, 3, 1, 1), -0.4, 0.4, dev))
     corners = 1 - col(0, 0.35) * (at[None, None, None] ** 2 + at[None, None, :, None] ** 2)
-    dusk = torch.where(col(0, 1) < 0.25, col(0.15, 0.5), torch.ones(1, device=dev))
+    dusk = torch.where(col(0, 1) < 0.2, col(0.25, 0.6), torch.ones(1, device=dev))
     lit = (x * lamp * corners * dusk).clamp(0, 255)
     noisy = (lit + torch.randn_like(x) * col(2, 14) * (dusk < 1)).clamp(0, 255)
     return torch.where(col(0, 1) < share, noisy, x)
