@@ -29,6 +29,7 @@
 #include <saccade/models.h>
 #include <saccade/pipeline.h>
 #include <saccade/result.h>
+#include <saccade/segment.h>
 #include <saccade/sink.h>
 #include <saccade/source.h>
 #include <saccade/stats.h>

@@ -148,7 +148,7 @@ struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
 
 /* ---- runs ---- */
 
-static sac_result ensure_input(struct sac_buckets *b, struct sac_bucket *bucket)
+sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket)
 {
     struct sac_tensor_desc desc = sac_preprocess_desc(&b->pre, bucket->size);
     if (bucket->inputs[0])
@@ -185,7 +185,7 @@ static sac_result make_input(struct sac_buckets *b, struct sac_bucket *bucket,
                              const struct sac_preprocess_job *jobs, int n,
                              const struct sac_marks *marks)
 {
-    sac_result res = ensure_input(b, bucket);
+    sac_result res = sac_bucket_prepare(b, bucket);
     if (res == SAC_OK)
         res = mark(b, marks, SAC_MARK_BEGIN);
     if (res == SAC_OK)

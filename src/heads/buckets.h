@@ -55,6 +55,8 @@ void sac_buckets_finish(struct sac_buckets *b);
 /* The next bucket for the images that are left, and how many of them it takes: as many as it has
  * room for. */
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);
+/* Create its input tensors, unless it has them: for who puts others in their place (states). */
+sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket);
 /* Queue preprocessing and the network for n images; further images of the bucket are undefined.
  * marks: NULL, or the first three are recorded. times: of the host's part, added.
  * Errors   those of sac_preprocess_run and sac_model_run; where memory was short,

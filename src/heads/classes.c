@@ -63,6 +63,184 @@ static const char *coco_name_of_number(int number)
     return number ? "N/A" : "background";
 }
 
+/* Of networks that give a class for each pixel: the classes of Pascal VOC (Everingham et al.,
+ * 2010), which torchvision's have too, Cityscapes (Cordts et al., 2016) and ADE20K (Zhou et al.,
+ * 2017), in the order of their usual training. */
+/* clang-format off: many names a row */
+static const char *const voc_names[21] = {
+    "background", "aeroplane", "bicycle",      "bird",  "boat",         "bottle", "bus",
+    "car",        "cat",       "chair",        "cow",   "dining table", "dog",    "horse",
+    "motorbike",  "person",    "potted plant", "sheep", "sofa",         "train",  "tv monitor",
+};
+static const char *const cityscapes_names[19] = {
+    "road",         "sidewalk",   "building", "wall",       "fence",   "pole",  "traffic light",
+    "traffic sign", "vegetation", "terrain",  "sky",        "person",  "rider", "car",
+    "truck",        "bus",        "train",    "motorcycle", "bicycle",
+};
+static const char *const ade20k_names[150] = {
+    "wall",
+    "building",
+    "sky",
+    "floor",
+    "tree",
+    "ceiling",
+    "road",
+    "bed",
+    "windowpane",
+    "grass",
+    "cabinet",
+    "sidewalk",
+    "person",
+    "earth",
+    "door",
+    "table",
+    "mountain",
+    "plant",
+    "curtain",
+    "chair",
+    "car",
+    "water",
+    "painting",
+    "sofa",
+    "shelf",
+    "house",
+    "sea",
+    "mirror",
+    "rug",
+    "field",
+    "armchair",
+    "seat",
+    "fence",
+    "desk",
+    "rock",
+    "wardrobe",
+    "lamp",
+    "bathtub",
+    "railing",
+    "cushion",
+    "base",
+    "box",
+    "column",
+    "signboard",
+    "chest of drawers",
+    "counter",
+    "sand",
+    "sink",
+    "skyscraper",
+    "fireplace",
+    "refrigerator",
+    "grandstand",
+    "path",
+    "stairs",
+    "runway",
+    "case",
+    "pool table",
+    "pillow",
+    "screen door",
+    "stairway",
+    "river",
+    "bridge",
+    "bookcase",
+    "blind",
+    "coffee table",
+    "toilet",
+    "flower",
+    "book",
+    "hill",
+    "bench",
+    "countertop",
+    "stove",
+    "palm",
+    "kitchen island",
+    "computer",
+    "swivel chair",
+    "boat",
+    "bar",
+    "arcade machine",
+    "hovel",
+    "bus",
+    "towel",
+    "light",
+    "truck",
+    "tower",
+    "chandelier",
+    "awning",
+    "streetlight",
+    "booth",
+    "television receiver",
+    "airplane",
+    "dirt track",
+    "apparel",
+    "pole",
+    "land",
+    "bannister",
+    "escalator",
+    "ottoman",
+    "bottle",
+    "buffet",
+    "poster",
+    "stage",
+    "van",
+    "ship",
+    "fountain",
+    "conveyer belt",
+    "canopy",
+    "washer",
+    "plaything",
+    "swimming pool",
+    "stool",
+    "barrel",
+    "basket",
+    "waterfall",
+    "tent",
+    "bag",
+    "minibike",
+    "cradle",
+    "oven",
+    "ball",
+    "food",
+    "step",
+    "tank",
+    "trade name",
+    "microwave",
+    "pot",
+    "animal",
+    "bicycle",
+    "lake",
+    "dishwasher",
+    "screen",
+    "blanket",
+    "sculpture",
+    "hood",
+    "sconce",
+    "vase",
+    "traffic light",
+    "tray",
+    "ashcan",
+    "fan",
+    "pier",
+    "crt screen",
+    "plate",
+    "monitor",
+    "bulletin board",
+    "shower",
+    "radiator",
+    "glass",
+    "clock",
+    "flag",
+};
+/* clang-format on */
+
+static char *default_matte_name(int class_id, int count)
+{
+    switch (count) {
+    case 19: return sac_strdup(cityscapes_names[class_id]);
+    case 21: return sac_strdup(voc_names[class_id]);
+    case 150: return sac_strdup(ade20k_names[class_id]);
+    default: return sac_asprintf("class %d", class_id);
+    }
+}
+
 static char *default_name(int class_id, int count)
 {
     if (count == 80)
@@ -72,7 +250,7 @@ static char *default_name(int class_id, int count)
 }
 
 sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contract *contract,
-                                        int count)
+                                        int count, bool mattes)
 {
     if (contract->class_count || count < 1)
         return SAC_OK;
@@ -82,7 +260,7 @@ sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contr
     contract->class_count = count;
     contract->classes_from = SAC_FROM_HEAD;
     for (int i = 0; i < count; i++) {
-        contract->classes[i] = default_name(i, count);
+        contract->classes[i] = mattes ? default_matte_name(i, count) : default_name(i, count);
         if (!contract->classes[i])
             return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for %d class names", count);
     }

@@ -144,6 +144,15 @@ static bool set_fill(struct sac_model_contract *io, const char *value,
     return parse_channels(value, io->pre.fill);
 }
 
+/* Which output a state is fed with: states.c reads it, before the contract is read. */
+static bool set_state(struct sac_model_contract *io, const char *value,
+                      enum sac_contract_source from)
+{
+    (void)io;
+    (void)from;
+    return strchr(value, ':') != NULL;
+}
+
 static const struct key {
     const char *name, *values;
     bool (*set)(struct sac_model_contract *io, const char *value, enum sac_contract_source from);
@@ -156,6 +165,7 @@ static const struct key {
     {"filter", "bilinear or area", set_filter},
     {"fill", "one number or three", set_fill},
     {"size", "WIDTHxHEIGHT", set_size},
+    {"state", "INPUT:OUTPUT", set_state},
 };
 
 static const struct key *find_key(const char *name)
@@ -189,7 +199,7 @@ static sac_result apply_item(sac_context *ctx, struct sac_model_contract *io, ch
     if (!key)
         return SAC_FAIL(ctx, bad,
                         "preprocess: unknown '%s'; have rgb, bgr, stretch, mean=, scale=, std=, "
-                        "letterbox=, filter=, fill=, size=",
+                        "letterbox=, filter=, fill=, size=, state=",
                         name);
     if (!key->set(io, value, from))
         return SAC_FAIL(ctx, bad, "preprocess: %s=%s; it takes %s", name, value, key->values);

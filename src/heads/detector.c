@@ -31,9 +31,20 @@ static sac_result check_head(struct sac_detector *det)
     bool         no_boxes =
         det->view.facts.task == SAC_TASK_ORIENTED || det->view.facts.task == SAC_TASK_OTHER;
     if (!det->head || no_boxes) {
-        sac_head_why_not(&det->view, why, sizeof why);
+        sac_head_why_not(&det->view, false, why, sizeof why);
         return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: %s", path, why);
     }
+    if (det->head->matte)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: it is a segmenting network (head '%s') and gives mattes, no boxes: "
+                        "saccade segment runs it; a detector is needed",
+                        path, det->head->name);
+    if (sac_feed_has(&det->view.feed, SAC_FEED_STATE))
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: input '%s' is a state that it gave with the frame before, and a "
+                        "detector here keeps none",
+                        path,
+                        sac_model_input(det->model, sac_feed_state(&det->view.feed, 0))->name);
     if (!det->head->layout && !det->head->plugin)
         return SAC_FAIL(
             ctx, SAC_ERR_UNSUPPORTED,
@@ -60,29 +71,11 @@ static sac_result choose_head(struct sac_detector *det, const char *wanted)
                 path, det->view.named, det->head->name);
     if (!det->head && wanted) {
         char names[256];
-        sac_head_names(names, sizeof names);
+        sac_head_names(false, names, sizeof names);
         return SAC_FAIL(ctx, SAC_ERR_ARG, "no head '%s'; have %s, or a shared object", wanted,
                         names);
     }
     return check_head(det);
-}
-
-/* A size that the file fixes cannot be changed. */
-static sac_result check_size(struct sac_detector *det)
-{
-    struct sac_preprocess *pre = &det->contract.pre;
-    bool                   fits = (!det->view.width || det->view.width == pre->width) &&
-                (!det->view.height || det->view.height == pre->height);
-    if (!fits && det->contract.size_from == SAC_FROM_USER)
-        return SAC_FAIL(det->dev->ctx, SAC_ERR_ARG,
-                        "preprocess: size %dx%d; the input of %s is fixed to %dx%d", pre->width,
-                        pre->height, sac_model_path(det->model), det->view.width, det->view.height);
-    if (!fits) {
-        pre->width = det->view.width ? det->view.width : pre->width;
-        pre->height = det->view.height ? det->view.height : pre->height;
-        det->contract.size_from = SAC_FROM_HEAD;
-    }
-    return SAC_OK;
 }
 
 static sac_result read_contract(struct sac_detector *det, const char *user)
@@ -92,13 +85,13 @@ static sac_result read_contract(struct sac_detector *det, const char *user)
     if (res == SAC_OK)
         res = sac_model_contract_read(det->model, user, &det->contract);
     if (res == SAC_OK)
-        res = check_size(det);
+        res = sac_head_check_size(ctx, &det->view, &det->contract);
     int classes = det->head->class_count ? det->head->class_count(&det->view) : 0;
     if (res == SAC_OK && classes && det->contract.class_count &&
         classes != det->contract.class_count)
         sac_log(ctx, SAC_LOG_WARN, "%s: %d class names for %d classes", sac_model_path(det->model),
                 det->contract.class_count, classes);
-    return res == SAC_OK ? sac_contract_default_classes(ctx, &det->contract, classes) : res;
+    return res == SAC_OK ? sac_contract_default_classes(ctx, &det->contract, classes, false) : res;
 }
 
 static sac_result check_params(sac_context *ctx, const struct sac_detector_params *p)
@@ -114,18 +107,6 @@ static sac_result check_params(sac_context *ctx, const struct sac_detector_param
     return SAC_OK;
 }
 
-/* The outputs' shapes as they will be: sizes that the file leaves open are the contract's now. */
-static sac_result probe_outputs(struct sac_detector *det, struct sac_head_view *view)
-{
-    const struct sac_tensor_desc pixels = sac_preprocess_desc(&det->contract.pre, 1);
-    struct sac_tensor_desc       in[SAC_FEED_INPUTS_MAX], out[SAC_HEAD_OUTPUTS_MAX];
-    sac_feed_describe(&view->feed, det->model, &pixels, in);
-    sac_result res = sac_model_probe(det->model, in, out);
-    for (int i = 0; i < view->output_count && res == SAC_OK; i++)
-        view->output[i].desc = out[i];
-    return res;
-}
-
 /* Fail before any work when the head cannot read the outputs; when their shapes depend on the data,
  * the first frame fails. */
 static sac_result check_outputs(struct sac_detector *det)
@@ -135,7 +116,7 @@ static sac_result check_outputs(struct sac_detector *det)
     struct sac_head_view         view = det->view;
     struct sac_detect_spec       spec = {0};
     bool                         known = det->head->layout != NULL;
-    sac_result                   res = known ? probe_outputs(det, &view) : SAC_OK;
+    sac_result                   res = known ? sac_head_probe(det->model, pre, &view) : SAC_OK;
     if (res != SAC_OK)
         return res;
     const struct sac_head_input in = {t, sac_head_view_tensors(&view, t), pre->width, pre->height,
@@ -161,7 +142,7 @@ static sac_result set_up(struct sac_detector *det, const struct sac_detector_par
     det->score_min = p->score_min;
     det->nms_iou = p->nms_iou;
     det->detection_max = (size_t)p->detection_max;
-    sac_result res = sac_head_view_init(det->dev->ctx, det->model, &det->view);
+    sac_result res = sac_head_view_init(det->dev->ctx, det->model, p->preprocess, &det->view);
     if (res == SAC_OK)
         res = choose_head(det, p->head);
     if (res == SAC_OK)

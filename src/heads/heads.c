@@ -15,6 +15,9 @@ static const struct sac_head *const heads[] = {
     &sac_head_ssd,       /* rows of 7 */
     &sac_head_boxes,     /* boxes, labels and scores in outputs of their own */
     &sac_head_detr,      /* a few hundred queries */
+    &sac_head_recurrent, /* states beside the picture */
+    &sac_head_matte,     /* one number a pixel */
+    &sac_head_semantic,  /* one a class */
     &sac_head_embedding, /* one row of numbers */
 };
 
@@ -46,12 +49,12 @@ void sac_head_list(void (*fn)(void *user, const char *name, const char *what), v
         fn(user, heads[i]->name, heads[i]->what);
 }
 
-void sac_head_names(char *out, size_t size)
+void sac_head_names(bool mattes, char *out, size_t size)
 {
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < SAC_COUNT(heads) && used < size; i++)
-        if (heads[i]->layout)
+        if (mattes ? heads[i]->matte != NULL : heads[i]->layout != NULL)
             used +=
                 (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", heads[i]->name);
 }
@@ -61,7 +64,7 @@ const char *sac_head_recognise(const sac_model *model)
     if (!model)
         return NULL;
     struct sac_head_view view;
-    if (sac_head_view_init(NULL, model, &view) != SAC_OK)
+    if (sac_head_view_init(NULL, model, NULL, &view) != SAC_OK)
         return NULL;
     const struct sac_head *head = sac_head_of(&view);
     return head ? head->name : NULL;
@@ -79,14 +82,14 @@ static const struct sac_head *head_without_names(const struct sac_head_view *vie
     return *classes ? head : NULL;
 }
 
-void sac_head_why_not(const struct sac_head_view *view, char *out, size_t size)
+void sac_head_why_not(const struct sac_head_view *view, bool mattes, char *out, size_t size)
 {
     struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
     char                   shapes[512], names[256];
     int                    classes;
     const struct sac_head *head = head_without_names(view, &classes);
     sac_head_shapes_text(t, sac_head_view_tensors(view, t), shapes, sizeof shapes);
-    sac_head_names(names, sizeof names);
+    sac_head_names(mattes, names, sizeof names);
     if (view->facts.task == SAC_TASK_ORIENTED ||
         (view->facts.angles && sac_head_yolov8.class_count(view)))
         snprintf(out, size,
@@ -104,6 +107,11 @@ void sac_head_why_not(const struct sac_head_view *view, char *out, size_t size)
                  "those in "
                  "its metadata or in the YAML file beside it",
                  shapes, head->name, classes, view->facts.names);
+    else if (mattes)
+        snprintf(out, size,
+                 "its outputs, of one picture %s, are no map of classes or of a matte that can be "
+                 "told from other maps; --head takes %s",
+                 shapes, names);
     else
         snprintf(out, size,
                  "its outputs, of one picture %s, are not those of a known detector; --head takes "
@@ -132,5 +140,23 @@ sac_result sac_head_preprocess(sac_context *ctx, const struct sac_head *head,
         head->defaults(v, pre);
     if (head->plugin && head->plugin->defaults)
         head->plugin->defaults(pre);
+    return SAC_OK;
+}
+
+sac_result sac_head_check_size(sac_context *ctx, const struct sac_head_view *v,
+                               struct sac_model_contract *io)
+{
+    struct sac_preprocess *pre = &io->pre;
+    const bool             fits =
+        (!v->width || v->width == pre->width) && (!v->height || v->height == pre->height);
+    if (!fits && io->size_from == SAC_FROM_USER)
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "preprocess: size %dx%d; the input of %s is fixed to %dx%d", pre->width,
+                        pre->height, sac_model_path(v->model), v->width, v->height);
+    if (!fits) {
+        pre->width = v->width ? v->width : pre->width;
+        pre->height = v->height ? v->height : pre->height;
+        io->size_from = SAC_FROM_HEAD;
+    }
     return SAC_OK;
 }

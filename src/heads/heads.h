@@ -10,11 +10,13 @@
 
 #include <saccade/head.h>
 #include "device/device.h"
+#include "engine/engine.h"
 #include "heads/feed.h"
 
 enum { SAC_HEAD_OUTPUTS_MAX = 16 };
 
 struct sac_detect_spec;
+struct sac_matte_spec;
 
 /* What a network was trained for, as its metadata says it (Ultralytics' entry "task"). */
 enum sac_head_task {
@@ -40,6 +42,9 @@ struct sac_head_facts {
     bool     paddle;    /* PaddleDetection's inputs */
     bool     masked;    /* it takes a mask of pixels */
     unsigned whole;     /* bit i: output i holds whole numbers */
+    struct sac_ending ending[SAC_HEAD_OUTPUTS_MAX]; /* what the last operators tell of an output */
+    unsigned shares; /* bit i: all numbers of output i lay from 0 to 1 in a run; only where ending
+                        does not tell */
 };
 
 /* What a model looks like from outside, with the facts that recognition needs. */
@@ -78,28 +83,41 @@ struct sac_head {
      * which decodes by itself, or a head without boxes (embeddings). */
     bool (*layout)(const struct sac_head_input *in, const struct sac_head_facts *facts,
                    struct sac_detect_spec *out);
+    /* What the numbers of a map mean (vision/matte.h): fill form, cells, classes, where the numbers
+     * are and which output has them; the view's sizes and shapes are those of a run. false: the
+     * shapes are not the head's. NULL: it gives no mattes. */
+    bool (*matte)(const struct sac_head_view *view, struct sac_matte_spec *out);
     const struct sac_head_plugin *plugin; /* of a head from a shared object */
 };
 
 extern const struct sac_head sac_head_yolox, sac_head_yolov5, sac_head_yolov8, sac_head_end2end,
-    sac_head_detr, sac_head_nanodet, sac_head_ssd, sac_head_boxes, sac_head_embedding;
+    sac_head_detr, sac_head_nanodet, sac_head_ssd, sac_head_boxes, sac_head_embedding,
+    sac_head_semantic, sac_head_matte, sac_head_recurrent;
 
 /* heads.c */
 const struct sac_head *sac_head_find(const char *name);               /* NULL: no such row */
 const struct sac_head *sac_head_of(const struct sac_head_view *view); /* NULL: not recognised */
-/* "yolox, yolov5, ...": those that give boxes. */
-void sac_head_names(char *out, size_t size);
+/* "yolox, yolov5, ...": those that give boxes, or those that give mattes. */
+void sac_head_names(bool mattes, char *out, size_t size);
 /* Why no head knows the outputs, for people: what they are, and what would do. */
-void sac_head_why_not(const struct sac_head_view *view, char *out, size_t size);
+void sac_head_why_not(const struct sac_head_view *view, bool mattes, char *out, size_t size);
 /* Size (640 where the file leaves it open), layout and dtype of the input, then the head's
  * defaults. */
 sac_result sac_head_preprocess(sac_context *ctx, const struct sac_head *head,
                                const struct sac_head_view *view, struct sac_preprocess *pre);
+/* A size that the file fixes cannot be changed: the user's is refused, another is corrected. */
+sac_result sac_head_check_size(sac_context *ctx, const struct sac_head_view *view,
+                               struct sac_model_contract *io);
 
 /* view.c */
-/* Errors   SAC_ERR_UNSUPPORTED for a model without a picture among its inputs, with inputs that
- * cannot be filled, or with too many outputs. */
-sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, struct sac_head_view *view);
+/* user     as of sac_feed_init.
+ * Errors   SAC_ERR_UNSUPPORTED for a model without a picture among its inputs, with inputs that
+ *          cannot be filled, or with too many outputs; those of sac_feed_init. */
+sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, const char *user,
+                              struct sac_head_view *view);
+/* The outputs' shapes as they will be: sizes that the file leaves open are those of pre. */
+sac_result sac_head_probe(sac_model *model, const struct sac_preprocess *pre,
+                          struct sac_head_view *view);
 /* The outputs as a head sees them, one image's, without numbers: open dims are SAC_DIM_UNKNOWN.
  * Returns how many; out has room for SAC_HEAD_OUTPUTS_MAX. */
 int sac_head_view_tensors(const struct sac_head_view *view, struct sac_head_tensor *out);
@@ -138,6 +156,18 @@ struct sac_detect_field sac_head_field(const struct sac_head_input *in, int inde
  * asks sac_head_has_columns. */
 int64_t sac_head_rows(const struct sac_head_tensor *t, int64_t columns);
 bool    sac_head_has_columns(const struct sac_head_tensor *t, int64_t columns);
+/* maps.c: outputs with numbers for each cell of a map that covers the picture. */
+struct sac_head_map {
+    int64_t width, height, numbers; /* cells, numbers of each; SAC_DIM_UNKNOWN where open */
+    bool    last;                   /* the numbers of a cell lie together, [N,h,w,C] */
+};
+/* false: the output is none, as its shape tells; numbers are always known. */
+bool sac_head_map_of(const struct sac_head_view *view, int output, struct sac_head_map *out);
+/* Its name contains one of the words, up to NULL. */
+bool sac_head_is_called(const struct sac_head_view *view, int output, const char *const *words);
+/* The spec's cells and fields of a map whose shape is known. */
+bool sac_head_map_spec(const struct sac_head_view *view, int output, struct sac_matte_spec *out);
+
 /* "none" where out is empty. */
 void sac_head_shapes_text(const struct sac_head_tensor *t, int count, char *out, size_t size);
 
@@ -178,9 +208,21 @@ void sac_gather_box(void *gather, const struct sac_detection *box); /* a sac_hea
 /* COCO's own number of its class of that name, 1 to 90; 0: it has none. */
 int sac_coco_number(const char *name);
 /* Give the contract names for `count` classes when it has none: those of COCO where there are
- * 80, or 91, its own numbers with their gaps; else "class 7". */
+ * 80, or 91, its own numbers with their gaps; else "class 7". Of the classes of mattes those of
+ * Pascal VOC (21), Cityscapes (19) or ADE20K (150). */
 sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contract *contract,
-                                        int count);
+                                        int count, bool mattes);
+
+/* class_names.c: classes by the names that people give. */
+/* By name, or by number where there is such a class; without any names every number may be one.
+ * -1: there is none. */
+int sac_contract_find_class(const struct sac_model_contract *contract, const char *name);
+/* The sentence for a name that is none, with those that it may mean. path: of the model. */
+sac_result sac_contract_refuse_class(sac_context *ctx, const char *path,
+                                     const struct sac_model_contract *contract, const char *name);
+/* "person (1 of 80)", "all 80"; classes [count], NULL: all. */
+void sac_contract_describe_classes(const struct sac_model_contract *contract, const int *classes,
+                                   int count, char *out, size_t size);
 
 /* contract.c */
 /* M.yaml of M.onnx, there or not, released by sac_free. NULL: a model of another name, or no

@@ -5,6 +5,7 @@
 
 #include "engine/engine.h"
 #include "heads/heads.h"
+#include "vision/fit.h"
 
 static int known(int64_t dim)
 {
@@ -77,6 +78,8 @@ static struct sac_head_facts facts_of(const struct sac_head_view *v)
     for (int i = 0; i < v->output_count; i++)
         if (v->output[i].desc.dtype == SAC_I64 || v->output[i].desc.dtype == SAC_I32)
             f.whole |= 1u << i;
+    for (int i = 0; i < v->output_count; i++)
+        f.ending[i] = sac_model_ending(m, i);
     return f;
 }
 
@@ -95,11 +98,12 @@ static sac_result view_picture(sac_context *ctx, struct sac_head_view *v)
     return SAC_OK;
 }
 
-sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, struct sac_head_view *v)
+sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, const char *user,
+                              struct sac_head_view *v)
 {
     int outputs = sac_model_output_count(model);
     *v = (struct sac_head_view){.model = model, .output_count = outputs};
-    sac_result res = sac_feed_init(ctx, model, &v->feed);
+    sac_result res = sac_feed_init(ctx, model, user, &v->feed);
     if (res == SAC_OK)
         res = view_picture(ctx, v);
     if (res != SAC_OK)
@@ -112,4 +116,16 @@ sac_result sac_head_view_init(sac_context *ctx, const sac_model *model, struct s
     v->named = sac_model_metadata(model, "saccade.head");
     v->facts = facts_of(v);
     return SAC_OK;
+}
+
+sac_result sac_head_probe(sac_model *model, const struct sac_preprocess *pre,
+                          struct sac_head_view *view)
+{
+    const struct sac_tensor_desc pixels = sac_preprocess_desc(pre, 1);
+    struct sac_tensor_desc       in[SAC_FEED_INPUTS_MAX], out[SAC_HEAD_OUTPUTS_MAX];
+    sac_feed_describe(&view->feed, model, &pixels, in);
+    sac_result res = sac_model_probe(model, in, out);
+    for (int i = 0; i < view->output_count && res == SAC_OK; i++)
+        view->output[i].desc = out[i];
+    return res;
 }

@@ -23,7 +23,7 @@ static sac_result set_up(struct sac_embedder *emb, const struct sac_embedder_par
     const struct sac_head *head = &sac_head_embedding;
     struct sac_preprocess *pre = &emb->contract.pre;
     struct sac_head_view   view;
-    sac_result             res = sac_head_view_init(ctx, emb->model, &view);
+    sac_result             res = sac_head_view_init(ctx, emb->model, p->preprocess, &view);
     if (res != SAC_OK)
         return res;
     const char *path = sac_model_path(emb->model);

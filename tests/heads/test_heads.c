@@ -225,7 +225,7 @@ static void says_what_a_model_is_instead(void **state)
         {"tokens", "yolov8", "head 'yolov8' wants [4 + classes"},
         {"miscounted", NULL, "it is 'yolov8' with 5 classes, but it has 3 class names"},
         {"miscounted", "yolov8", "head 'yolov8' wants"},
-        {"fifth_wheel", NULL, "input 'prompt', float32 [1,7], is none that a detector is fed"},
+        {"fifth_wheel", NULL, "input 'prompt', float32 [1,7], is none that a network is fed"},
         {"yolov8_seg", "yolov5", "head 'yolov5' wants"},
         {"open_masks", NULL, "its outputs, of one picture output0 [15,?], are not"},
         {"open_masks", "yolov8", "the outputs of one picture are output0 [15,6400]"}, /* at 640x640

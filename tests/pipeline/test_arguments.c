@@ -315,6 +315,41 @@ static void detectors(void **state)
     sac_frame_unref(&f);
 }
 
+static void segmenters(void **state)
+{
+    (void)state;
+    const char                 *path = TEST_HEADS "/maps_matte.onnx";
+    struct sac_segmenter_params params = sac_segmenter_params_default();
+    struct sac_run_times        times;
+    sac_segmenter              *seg = NULL, *none = NULL;
+    sac_frame                  *lost = NULL, *matte = NULL, *f = some_frame();
+    assert_sac_ok(sac_segmenter_create(dev, path, NULL, &seg));
+    REFUSED_SILENTLY(sac_segmenter_create(NULL, path, NULL, &none));
+    REFUSED(sac_segmenter_create(dev, NULL, NULL, &none));
+    REFUSED(sac_segmenter_create(dev, path, NULL, NULL));
+    params.smooth = NAN;
+    REFUSED(sac_segmenter_create(dev, path, &params, &none));
+    params = sac_segmenter_params_default();
+    params.hole = INT32_MAX;
+    REFUSED(sac_segmenter_create(dev, path, &params, &none));
+    REFUSED_SILENTLY(sac_segmenter_run(NULL, &f, 1, &matte));
+    REFUSED(sac_segmenter_run(seg, NULL, 1, &matte));
+    REFUSED(sac_segmenter_run(seg, &f, 1, NULL));
+    REFUSED(sac_segmenter_run(seg, &lost, 1, &matte));
+    sac_segmenter_get_times(NULL, &times);
+    sac_segmenter_get_times(seg, NULL);
+    sac_segmenter_forget(NULL, 0);
+    assert_int_equal(sac_segmenter_class_count(NULL), 0);
+    assert_string_equal(sac_segmenter_class_name(NULL, 0), "unknown");
+    assert_string_equal(sac_segmenter_class_name(seg, -1), "unknown");
+    assert_null(sac_segmenter_head_name(NULL));
+    assert_null(sac_segmenter_contract(NULL));
+    assert_null(sac_segmenter_model(NULL));
+    sac_segmenter_destroy(NULL);
+    sac_segmenter_destroy(&seg);
+    sac_frame_unref(&f);
+}
+
 static void embedders(void **state)
 {
     (void)state;
@@ -569,6 +604,7 @@ int main(void)
         cmocka_unit_test(preprocessing),
         cmocka_unit_test(models),
         cmocka_unit_test(detectors),
+        cmocka_unit_test(segmenters),
         cmocka_unit_test(embedders),
         cmocka_unit_test(trackers),
         cmocka_unit_test(scores),

@@ -121,6 +121,8 @@ static sac_result prepare(sac_model *m)
         res = sac_model_measure(m);
     if (res == SAC_OK)
         res = sac_graph_probe(m->graph, m->params.memory_limit_bytes, m->partial);
+    if (res == SAC_OK)
+        res = sac_model_note_endings(m);
     if (res == SAC_OK && !m->partial)
         res = free_batch(m);
     return res;

@@ -4,8 +4,9 @@
  * Opening one (model.c) reads the file, folds constants, frees the batch and runs the passes. A run
  * (run.c) checks the tensors, finds or makes the plan of their shapes (plans.c, with the choices of
  * the book, book.c) and runs it; where the batch is fixed, a stack runs one by one (batch.c).
- * native.c is for callers that take tensors in the kernels' layout. inspect.c says what a model
- * holds, build.c writes a .plan, shipped.c finds the models that come with saccade.
+ * native.c is for callers that take tensors in the kernels' layout. endings.c tells what the
+ * numbers of an output are, inspect.c what a model holds, build.c writes a .plan, shipped.c finds
+ * the models that come with saccade.
  */
 #ifndef SAC_ENGINE_MODEL_MODEL_H
 #define SAC_ENGINE_MODEL_MODEL_H
@@ -27,6 +28,20 @@ enum sac_batching {
     SAC_BATCH_WRONG      /* opened by saccade, but the check failed: treated as fixed */
 };
 
+/* What computes an output, behind all that only moves or enlarges its numbers. */
+enum sac_ending_kind {
+    SAC_ENDS_OTHERWISE = 0,
+    SAC_ENDS_LINEAR,  /* a convolution, a sum: any number */
+    SAC_ENDS_SHARE,   /* a sigmoid, or cut at 0 and 1 */
+    SAC_ENDS_SOFTMAX, /* shares of classes */
+    SAC_ENDS_CHOICE,  /* the number of the likeliest class */
+    SAC_ENDS_POSITIVE /* a distance, a size: 0 and up */
+};
+struct sac_ending {
+    enum sac_ending_kind kind;
+    int64_t              classes; /* of CHOICE: among how many; 0: not known */
+};
+
 /* shipped.c: the folders that are searched for the models that come with saccade, "A, B, C". */
 void sac_models_places(char *out, size_t size);
 
@@ -43,6 +58,7 @@ struct sac_model {
     struct sac_onnx        onnx;
     struct sac_graph      *graph;
     struct sac_model_port *inputs, *outputs;
+    struct sac_ending     *endings; /* of the outputs, in the file */
     enum sac_batching      batching;
     bool                   for_inspection;
     bool                   partial; /* opened for inspection and some node is not covered */
@@ -98,6 +114,10 @@ struct sac_plan *sac_model_latest_plan(const sac_model *model);
 /* Fills info from the file (operators, parameters), and with the cost of one run. */
 sac_result sac_model_list_operators(sac_model *model);
 sac_result sac_model_measure(sac_model *model);
+
+/* endings.c: before any pass rewrites the graph; then what it noted. */
+sac_result        sac_model_note_endings(sac_model *model);
+struct sac_ending sac_model_ending(const sac_model *model, int output);
 
 /* The logical shape and dtype of input i's tensor: when the kernels' layout is used, the first
  * input is [N,H,W,C] or float16 where the port says [N,C,H,W] of float32. */

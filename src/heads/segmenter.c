@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segmenter: preprocess, network, head, and mattes in the pixels of the source. */
+#include <string.h>
+#include <strings.h>
+
+#include "heads/segmenter.h"
+
+struct sac_segmenter_params sac_segmenter_params_default(void)
+{
+    return (struct sac_segmenter_params){.batch_max = 8,
+                                         .guide = 2,
+                                         .guide_noise = 8,
+                                         .smooth = 0.7f,
+                                         .hole = 1,
+                                         .feather_low = 0.1f,
+                                         .feather_high = 0.9f};
+}
+
+static sac_result check_params(sac_context *ctx, const struct sac_segmenter_params *p)
+{
+    const struct sac_number numbers[] = {
+        {"class_map", p->class_map, 0, 1},
+        {"batch_max", p->batch_max, 1, 1024},
+        {"guide", p->guide, 0, 8},
+        {"guide_noise", (double)p->guide_noise, 1, 255},
+        {"smooth", (double)p->smooth, 0, (double)0.95f},
+        {"hole", p->hole, 0, 8},
+        {"feather_low", (double)p->feather_low, 0, 1},
+        {"feather_high", (double)p->feather_high, 0, 1},
+    };
+    sac_result res = sac_numbers_check(ctx, "segmenter", numbers, SAC_COUNT(numbers));
+    if (res == SAC_OK && p->feather_low >= p->feather_high)
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "segmenter: feather_low is %g and feather_high %g; the first is the lower",
+                        (double)p->feather_low, (double)p->feather_high);
+    return res;
+}
+
+/* ---- the head ---- */
+
+/* What it is instead of a segmenting network. */
+static sac_result refuse_head(struct sac_segmenter *seg)
+{
+    sac_context           *ctx = seg->dev->ctx;
+    const char            *path = sac_model_path(seg->model);
+    const struct sac_head *head = seg->head;
+    const char            *beside = head && head->unread ? head->unread(&seg->view) : NULL;
+    char                   why[1024];
+    if (beside)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: it is a detector (head '%s') with %s, which a segmenter does not "
+                        "read: saccade track uses its boxes; a segmenter needs a network that "
+                        "gives a map of the picture",
+                        path, head->name, beside);
+    if (head && head->layout)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: it is a detector (head '%s') and gives boxes: saccade track runs it; "
+                        "a segmenter needs a network that gives a map of the picture",
+                        path, head->name);
+    if (head)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: it gives one row of numbers for a picture, as embeddings and "
+                        "classifiers do; a segmenter needs a network that gives a map of the "
+                        "picture",
+                        path);
+    sac_head_why_not(&seg->view, true, why, sizeof why);
+    return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED, "%s: %s", path, why);
+}
+
+static sac_result choose_head(struct sac_segmenter *seg, const char *wanted)
+{
+    seg->head = wanted ? sac_head_find(wanted) : sac_head_of(&seg->view);
+    if (wanted && (!seg->head || !seg->head->matte)) {
+        char names[256];
+        sac_head_names(true, names, sizeof names);
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG, "no head '%s' that gives mattes; have %s",
+                        wanted, names);
+    }
+    return seg->head && seg->head->matte ? SAC_OK : refuse_head(seg);
+}
+
+static sac_result read_contract(struct sac_segmenter *seg, const char *user)
+{
+    sac_context *ctx = seg->dev->ctx;
+    sac_result   res = sac_head_preprocess(ctx, seg->head, &seg->view, &seg->contract.pre);
+    if (res == SAC_OK)
+        res = sac_model_contract_read(seg->model, user, &seg->contract);
+    if (res == SAC_OK)
+        res = sac_head_check_size(ctx, &seg->view, &seg->contract);
+    const int classes = seg->head->class_count ? seg->head->class_count(&seg->view) : 0;
+    if (res == SAC_OK && classes && seg->contract.class_count &&
+        classes != seg->contract.class_count)
+        sac_log(ctx, SAC_LOG_WARN, "%s: %d class names for %d classes", sac_model_path(seg->model),
+                seg->contract.class_count, classes);
+    return res == SAC_OK ? sac_contract_default_classes(ctx, &seg->contract, classes, true) : res;
+}
+
+/* ---- the outputs ---- */
+
+sac_result sac_segmenter_refuse_shapes(const struct sac_segmenter *seg,
+                                       const struct sac_head_view *view)
+{
+    struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
+    char                   shapes[512];
+    sac_head_shapes_text(t, sac_head_view_tensors(view, t), shapes, sizeof shapes);
+    return SAC_FAIL(seg->dev->ctx, SAC_ERR_FORMAT,
+                    "%s: head '%s' wants %s; the outputs of one picture of %dx%d are %s",
+                    sac_model_path(seg->model), seg->head->name, seg->head->wants, view->width,
+                    view->height, shapes);
+}
+
+sac_result sac_segmenter_check_spec(const struct sac_segmenter  *seg,
+                                    const struct sac_matte_spec *spec)
+{
+    enum { CLASS_NUMBERS = 256 }; /* that a byte holds */
+    const enum sac_dtype dtype = spec->value.dtype;
+    const char          *path = sac_model_path(seg->model),
+               *name = sac_model_output(seg->model, spec->value.tensor)->name;
+    if (dtype != SAC_F32 && dtype != SAC_F16 && dtype != SAC_I32 && dtype != SAC_I64)
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: output '%s' is %s; have float32, float16, int32, int64", path, name,
+                        sac_dtype_name(dtype));
+    if (seg->style.classes && (spec->form == SAC_MATTE_SHARE || spec->form == SAC_MATTE_LOGIT))
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG,
+                        "%s gives one number a pixel: there are no classes to map", path);
+    if (seg->style.classes && spec->classes > CLASS_NUMBERS)
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: a map of %d classes; one holds %d at most", path, spec->classes,
+                        CLASS_NUMBERS);
+    return SAC_OK;
+}
+
+/* Fail before any work when the head cannot read the outputs; when their shapes depend on the data,
+ * the first frame fails. */
+static sac_result check_outputs(struct sac_segmenter *seg)
+{
+    const struct sac_preprocess *pre = &seg->contract.pre;
+    struct sac_head_view         view = seg->view;
+    struct sac_matte_spec        spec = seg->spec;
+    bool                         known = true;
+    sac_result                   res = sac_head_probe(seg->model, pre, &view);
+    if (res != SAC_OK)
+        return res;
+    view.width = pre->width;
+    view.height = pre->height;
+    for (int i = 0; i < view.output_count; i++)
+        for (int k = 0; k < view.output[i].desc.rank; k++)
+            known =
+                known && (view.output[i].desc.shape[k] >= 0 || sac_feed_gives_state(&view.feed, i));
+    if (!known)
+        return SAC_OK;
+    if (!seg->head->matte(&view, &spec))
+        return sac_segmenter_refuse_shapes(seg, &view);
+    seg->spec = spec; /* for inspect; a run shows it again */
+    return sac_segmenter_check_spec(seg, &spec);
+}
+
+/* ---- classes ---- */
+
+static sac_result want(struct sac_segmenter *seg, int class_id)
+{
+    if (class_id >= SAC_DETECT_CLASSES_MAX)
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: class %d cannot be chosen, only those below %d",
+                        sac_model_path(seg->model), class_id, (int)SAC_DETECT_CLASSES_MAX);
+    uint32_t      *word = &seg->spec.wanted[class_id / 32];
+    const uint32_t bit = 1u << (class_id % 32);
+    if (!(*word & bit))
+        seg->wanted[seg->wanted_count++] = class_id;
+    *word |= bit;
+    return SAC_OK;
+}
+
+/* Persons, by what data sets call them; where there are none, all but the first class. */
+static sac_result want_auto(struct sac_segmenter *seg)
+{
+    static const char *const persons[] = {"person", "people", "human", "pedestrian", "rider"};
+    const int                count = seg->contract.class_count;
+    sac_result               res = SAC_OK;
+    for (size_t i = 0; i < SAC_COUNT(persons) && res == SAC_OK; i++)
+        for (int c = 0; c < count && res == SAC_OK; c++)
+            if (!strcasecmp(seg->contract.classes[c], persons[i]))
+                res = want(seg, c);
+    const bool none = seg->wanted_count == 0;
+    for (int c = 1; c < count && none && res == SAC_OK; c++)
+        res = want(seg, c);
+    return res;
+}
+
+static sac_result want_list(struct sac_segmenter *seg, const char *list)
+{
+    sac_context *ctx = seg->dev->ctx;
+    char        *copy = sac_strdup(list), *save = NULL;
+    sac_result   res = copy ? SAC_OK : SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for the classes");
+    for (char *name = copy ? strtok_r(copy, ",", &save) : NULL; name && res == SAC_OK;
+         name = strtok_r(NULL, ",", &save)) {
+        name += strspn(name, " "); /* "person, car" */
+        const int class_id = sac_contract_find_class(&seg->contract, name);
+        res = class_id < 0
+                  ? sac_contract_refuse_class(ctx, sac_model_path(seg->model), &seg->contract, name)
+                  : want(seg, class_id);
+    }
+    sac_free(copy);
+    return res;
+}
+
+/* Of a network with one number a pixel there is nothing to choose; its name may be said. */
+static sac_result check_one(struct sac_segmenter *seg, const char *list)
+{
+    const struct sac_model_contract *c = &seg->contract;
+    if (!list || !strcmp(list, "auto") || (c->class_count == 1 && !strcmp(list, c->classes[0])))
+        return SAC_OK;
+    return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG,
+                    "%s gives one number a pixel: there are no classes to choose, only 'auto'",
+                    sac_model_path(seg->model));
+}
+
+static sac_result choose_classes(struct sac_segmenter *seg, const char *list)
+{
+    const bool one = !seg->head->class_count || !seg->head->class_count(&seg->view);
+    const int  room = SAC_MAX(seg->contract.class_count, SAC_DETECT_CLASSES_MAX);
+    if (one && seg->spec.form != SAC_MATTE_LABEL)
+        return check_one(seg, list);
+    seg->wanted = sac_calloc((size_t)room, sizeof *seg->wanted);
+    if (!seg->wanted)
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for the classes");
+    if (list && strcmp(list, "auto") != 0)
+        return want_list(seg, list);
+    if (seg->contract.class_count)
+        return want_auto(seg);
+    for (int c = 1; c < SAC_DETECT_CLASSES_MAX; c++) /* labels that nobody counts */
+        want(seg, c);
+    return SAC_OK;
+}
+
+/* ---- creation ---- */
+
+static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_params *p)
+{
+    seg->style = (struct sac_matte_style){.classes = p->class_map,
+                                          .guide = p->guide,
+                                          .guide_noise = p->guide_noise,
+                                          .smooth = p->smooth,
+                                          .hole = p->hole,
+                                          .low = p->feather_low,
+                                          .high = p->feather_high};
+    sac_result res = sac_head_view_init(seg->dev->ctx, seg->model, p->preprocess, &seg->view);
+    if (res == SAC_OK)
+        res = choose_head(seg, p->head);
+    if (res == SAC_OK)
+        res = read_contract(seg, p->preprocess);
+    seg->spec.input_width = seg->contract.pre.width;
+    seg->spec.input_height = seg->contract.pre.height;
+    if (res == SAC_OK)
+        res = check_outputs(seg);
+    if (res == SAC_OK)
+        res = choose_classes(seg, p->classes);
+    if (res != SAC_OK)
+        return res;
+    const bool alone = seg->view.facts.single || sac_feed_has(&seg->view.feed, SAC_FEED_STATE);
+    seg->batch = !alone && sac_model_batches(seg->model) ? p->batch_max : 1;
+    seg->jobs = sac_calloc((size_t)seg->batch, sizeof *seg->jobs);
+    if (!seg->jobs)
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");
+    return sac_segmenter_batch_open(seg);
+}
+
+sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
+                                const struct sac_segmenter_params *params, sac_segmenter **out)
+{
+    SAC_NEEDS(sac_device_context(dev), dev);
+    SAC_NEEDS(sac_device_context(dev), model_path);
+    SAC_NEEDS(sac_device_context(dev), out);
+    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "segmenter parameters");
+    struct sac_segmenter_params p = params ? *params : sac_segmenter_params_default();
+    sac_result                  res = check_params(dev->ctx, &p);
+    if (res != SAC_OK)
+        return res;
+    if (!dev->ops->vision->matte)
+        return SAC_FAIL(dev->ctx, SAC_ERR_UNSUPPORTED,
+                        "%s cannot make mattes yet; use --device cpu", dev->name);
+    struct sac_segmenter *seg = sac_new(struct sac_segmenter);
+    if (!seg)
+        return SAC_FAIL(dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");
+    struct sac_model_params model = sac_model_params_default();
+    model.precision = p.precision;
+    seg->dev = sac_device_ref(dev);
+    res = sac_model_load(dev, model_path, &model, &seg->model);
+    if (res == SAC_OK)
+        res = set_up(seg, &p);
+    if (res == SAC_OK)
+        *out = seg;
+    else
+        sac_segmenter_destroy(&seg);
+    return res;
+}
+
+void sac_segmenter_destroy(sac_segmenter **seg_at)
+{
+    struct sac_segmenter *seg = seg_at ? *seg_at : NULL;
+    if (!seg)
+        return;
+    sac_segmenter_batch_close(seg);
+    sac_model_contract_finish(&seg->contract);
+    sac_model_unref(&seg->model);
+    sac_free(seg->wanted);
+    sac_free(seg->jobs);
+    sac_free(seg->streams);
+    sac_device_unref(&seg->dev);
+    sac_free(seg);
+    *seg_at = NULL;
+}
+
+/* ---- a run ---- */
+
+static sac_result run_batch(struct sac_segmenter *seg, sac_frame *const *frames, int n,
+                            sac_frame **mattes)
+{
+    struct sac_detector_times t;
+    sac_result                res = sac_segmenter_begin(seg, 0, frames, n);
+    if (res == SAC_OK)
+        res = sac_segmenter_end(seg, 0, mattes, &t);
+    if (res != SAC_OK)
+        return res;
+    const struct sac_run_times times = sac_detector_run_times(&t);
+    seg->times.preprocess_ns += times.preprocess_ns;
+    seg->times.inference_ns += times.inference_ns;
+    seg->times.head_ns += times.head_ns;
+    return SAC_OK;
+}
+
+sac_result sac_segmenter_run(sac_segmenter *seg, sac_frame *const *frames, int n,
+                             sac_frame **mattes)
+{
+    SAC_NEEDS(seg ? seg->dev->ctx : NULL, seg);
+    SAC_NEEDS_ARRAY(seg ? seg->dev->ctx : NULL, frames, n);
+    SAC_NEEDS_ARRAY(seg ? seg->dev->ctx : NULL, mattes, n);
+    sac_result res = SAC_OK;
+    seg->times = (struct sac_run_times){.begun_ns = sac_time_ns()};
+    for (int i = 0; i < n; i++)
+        mattes[i] = NULL;
+    for (int i = 0, batch; i < n && res == SAC_OK; i += batch) {
+        batch = SAC_MIN(n - i, seg->batch);
+        res = run_batch(seg, frames + i, batch, mattes + i);
+    }
+    for (int i = 0; i < n && res != SAC_OK; i++)
+        sac_frame_unref(&mattes[i]);
+    return res;
+}
+
+/* ---- questions ---- */
+
+void sac_segmenter_get_times(const sac_segmenter *seg, struct sac_run_times *out)
+{
+    if (!seg || !out)
+        return;
+    *out = seg->times;
+}
+
+int sac_segmenter_class_count(const sac_segmenter *seg)
+{
+    if (!seg)
+        return 0;
+    return seg->wanted ? seg->contract.class_count : 0;
+}
+
+const char *sac_segmenter_class_name(const sac_segmenter *seg, int class_id)
+{
+    if (!seg)
+        return "unknown";
+    const bool known = class_id >= 0 && class_id < seg->contract.class_count;
+    return known ? seg->contract.classes[class_id] : "unknown";
+}
+
+int sac_segmenter_kept_classes(const sac_segmenter *seg)
+{
+    return seg->wanted ? seg->wanted_count : seg->contract.class_count;
+}
+
+void sac_segmenter_describe_classes(const sac_segmenter *seg, char *out, size_t size)
+{
+    sac_contract_describe_classes(&seg->contract, seg->wanted, sac_segmenter_kept_classes(seg), out,
+                                  size);
+}
+
+const char *sac_segmenter_head_name(const sac_segmenter *seg)
+{
+    if (!seg)
+        return NULL;
+    return seg->head->name;
+}
+
+const struct sac_model_contract *sac_segmenter_contract(const sac_segmenter *seg)
+{
+    if (!seg)
+        return NULL;
+    return &seg->contract;
+}
+
+sac_model *sac_segmenter_model(const sac_segmenter *seg)
+{
+    if (!seg)
+        return NULL;
+    return seg->model;
+}

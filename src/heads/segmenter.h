@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segmenter from inside, a detector's twin: a batch is begun, which queues everything down to the
+ * mattes, and ended, which waits for them; two can be under way. Of each stream it keeps what the
+ * next frame needs, in the order in which batches are begun.
+ *
+ *     res = sac_segmenter_begin(seg, 0, frames, n);
+ *     res = sac_segmenter_begin(seg, 1, others, m);
+ *     res = sac_segmenter_end(seg, 0, mattes, &times);
+ */
+#ifndef SAC_HEADS_SEGMENTER_H
+#define SAC_HEADS_SEGMENTER_H
+
+#include <saccade/segment.h>
+
+#include "heads/detector.h"
+#include "vision/matte.h"
+
+enum { SAC_SEGMENTER_SLOTS = 2 }; /* batches under way at once */
+
+/* A run of the network within a batch. */
+struct sac_segmenter_part {
+    struct sac_bucket *bucket;
+    int                first, n; /* images of the batch */
+    struct sac_marks   marks;    /* made on first use */
+};
+
+/* A batch under way. */
+struct sac_segmenter_slot {
+    int                        n, part_count;
+    struct sac_segmenter_part *parts;  /* [batch] */
+    struct sac_matte_job      *jobs;   /* [batch] */
+    sac_frame                **mattes; /* [batch], references */
+    struct sac_event          *done;
+    struct sac_detector_times  times;
+};
+
+/* What is kept of a stream from frame to frame. */
+struct sac_segmenter_stream {
+    int                    id, width, height; /* of its latest frame */
+    uint64_t               used_at;           /* of the segmenter's clock */
+    struct sac_buffer     *memory;            /* of its mattes */
+    struct sac_matte_state state;
+    /* A recurrent network's: what it gave with the latest frame, and tensors for the next one. In
+     * the order of the feed's states; NULL before the first. */
+    sac_tensor *given[SAC_FEED_INPUTS_MAX], *spare[SAC_FEED_INPUTS_MAX];
+};
+
+struct sac_segmenter {
+    sac_device               *dev;
+    sac_model                *model;
+    struct sac_head_view      view;
+    const struct sac_head    *head;
+    struct sac_model_contract contract;
+    int                       batch;  /* frames in one run */
+    int                      *wanted; /* [wanted_count] classes that are the matte; NULL: there
+                                         are none to choose */
+    int                        wanted_count;
+    struct sac_run_times       times; /* of the latest public run */
+    struct sac_preprocess_job *jobs;  /* [batch] */
+    struct sac_buckets         buckets;
+    struct sac_segmenter_slot  slots[SAC_SEGMENTER_SLOTS];
+    bool                       timed;  /* record marks */
+    struct sac_event          *anchor; /* passed at anchor_ns of the host's clock; NULL: never */
+    int64_t                    anchor_ns;
+    struct sac_matte_style     style;
+    struct sac_matte_spec      spec;
+    bool                       laid_out; /* spec is known */
+    /* Streams, in no order. */
+    struct sac_segmenter_stream *streams;
+    size_t                       stream_count, stream_capacity;
+    uint64_t                     clock;                      /* counts batches */
+    sac_tensor                  *first[SAC_FEED_INPUTS_MAX]; /* the states before a first frame */
+};
+
+/* segmenter.c */
+/* How many of its classes are the matte; the same as text, "person (1 of 21)". */
+int  sac_segmenter_kept_classes(const sac_segmenter *seg);
+void sac_segmenter_describe_classes(const sac_segmenter *seg, char *out, size_t size);
+/* The sentence for outputs that are not the head's. */
+sac_result sac_segmenter_refuse_shapes(const struct sac_segmenter *seg,
+                                       const struct sac_head_view *view);
+/* Whether the numbers of the output that is read are what a matte can be made of. */
+sac_result sac_segmenter_check_spec(const struct sac_segmenter  *seg,
+                                    const struct sac_matte_spec *spec);
+
+/* segmenter_streams.c */
+enum { SAC_SEGMENTER_STREAMS_MAX = 256 }; /* kept, beside those of a batch */
+/* The stream of a frame, which begins anew where that has another size; the longest unused one goes
+ * where there are too many. Borrowed until the next call. */
+sac_result sac_segmenter_stream(struct sac_segmenter *seg, const sac_frame *frame,
+                                struct sac_segmenter_stream **out);
+/* Before a run of a recurrent network: the bucket's states are the stream's; and after it. */
+sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
+                                     struct sac_bucket *bucket);
+void       sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
+                                     struct sac_bucket *bucket);
+/* The frame that follows does so without a frame before. */
+void sac_segmenter_begin_anew(struct sac_segmenter *seg, struct sac_segmenter_stream *s);
+/* Waits for nothing: memory goes back once the stream is done with it. */
+void sac_segmenter_forget_all(struct sac_segmenter *seg);
+
+/* segmenter_batch.c */
+sac_result sac_segmenter_batch_open(struct sac_segmenter *seg);
+/* Waits for what is queued; half-built too. */
+void sac_segmenter_batch_close(struct sac_segmenter *seg);
+/* Plan and run once all that later runs need, on a device that asks for it. */
+sac_result sac_segmenter_warm_up(struct sac_segmenter *seg);
+/* Take marks for the device's own times from now on, or no more. */
+sac_result sac_segmenter_time(struct sac_segmenter *seg, bool on);
+/* 1 <= n <= seg->batch; frames are borrowed until end, and those of one stream stand in their
+ * order. After a fault the slot is free again, and the streams are as before the batch or begin
+ * anew. */
+sac_result sac_segmenter_begin(struct sac_segmenter *seg, int slot, sac_frame *const *frames,
+                               int n);
+/* Whether end would return without waiting. */
+bool sac_segmenter_arrived(const struct sac_segmenter *seg, int slot);
+/* mattes [n] receives references, or NULLs on failure. */
+sac_result sac_segmenter_end(struct sac_segmenter *seg, int slot, sac_frame **mattes,
+                             struct sac_detector_times *times);
+
+#endif

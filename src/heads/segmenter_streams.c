@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a segmenter keeps of its streams: memory for smooth mattes, and a recurrent network's
+ * states, which stay the tensors that it gave. */
+#include <string.h>
+
+#include "heads/segmenter.h"
+
+/* ---- one stream ---- */
+
+static void release_tensors(struct sac_segmenter *seg, sac_tensor **t)
+{
+    for (int i = 0; i < SAC_FEED_INPUTS_MAX; i++) {
+        if (t[i])
+            sac_tensor_used(t[i], seg->buckets.stream);
+        sac_tensor_unref(&t[i]);
+    }
+}
+
+void sac_segmenter_begin_anew(struct sac_segmenter *seg, struct sac_segmenter_stream *s)
+{
+    s->state.has_before = false;
+    release_tensors(seg, s->given);
+}
+
+static void stream_finish(struct sac_segmenter *seg, struct sac_segmenter_stream *s)
+{
+    release_tensors(seg, s->given);
+    release_tensors(seg, s->spare);
+    if (s->memory)
+        sac_buffer_used(s->memory, seg->buckets.stream);
+    sac_buffer_unref(&s->memory);
+}
+
+/* Zeroes, which the host may have to send. */
+static sac_result clear_memory(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
+                               size_t bytes)
+{
+    struct sac_mirror host = {NULL, NULL};
+    sac_result res = sac_mirror_open(seg->dev, s->state.memory, bytes, "stream's mattes", &host);
+    if (res != SAC_OK)
+        return res;
+    memset(host.data, 0, bytes);
+    if (host.data != s->state.memory)
+        res = sac_device_copy(seg->dev, NULL, s->state.memory, host.data, bytes,
+                              SAC_COPY_HOST_TO_DEVICE, SAC_COPY_COMMANDS, "an empty matte");
+    sac_mirror_close(&host);
+    return res;
+}
+
+static sac_result reserve(struct sac_segmenter *seg, struct sac_segmenter_stream *s)
+{
+    const size_t bytes = sac_matte_bytes(&seg->spec);
+    sac_result   res = SAC_OK;
+    if (s->memory || seg->style.classes)
+        return SAC_OK;
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD);
+    res = sac_buffer_create(seg->dev, bytes, "stream's mattes", &s->memory);
+    sac_memory_use_set(before);
+    if (res != SAC_OK)
+        return res;
+    s->state = (struct sac_matte_state){.memory = sac_buffer_data(s->memory)};
+    res = clear_memory(seg, s, bytes);
+    /* Work queued on the device's own stream may still use this memory. */
+    if (res == SAC_OK)
+        res = seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL);
+    if (res != SAC_OK)
+        sac_buffer_unref(&s->memory);
+    return res;
+}
+
+/* ---- all of them ---- */
+
+static struct sac_segmenter_stream *find(struct sac_segmenter *seg, int id)
+{
+    for (size_t i = 0; i < seg->stream_count; i++)
+        if (seg->streams[i].id == id)
+            return &seg->streams[i];
+    return NULL;
+}
+
+static void drop(struct sac_segmenter *seg, struct sac_segmenter_stream *s)
+{
+    stream_finish(seg, s);
+    *s = seg->streams[--seg->stream_count];
+}
+
+/* Streams that end are forgotten; where the caller does not, the longest unused one goes. */
+static void drop_unused(struct sac_segmenter *seg)
+{
+    struct sac_segmenter_stream *oldest = NULL;
+    for (size_t i = 0; i < seg->stream_count; i++)
+        if (seg->streams[i].used_at != seg->clock &&
+            (!oldest || seg->streams[i].used_at < oldest->used_at))
+            oldest = &seg->streams[i];
+    if (oldest && seg->stream_count >= SAC_SEGMENTER_STREAMS_MAX)
+        drop(seg, oldest);
+}
+
+static sac_result add(struct sac_segmenter *seg, int id, struct sac_segmenter_stream **out)
+{
+    drop_unused(seg);
+    if (!sac_grow((void **)&seg->streams, &seg->stream_capacity, seg->stream_count + 1,
+                  sizeof *seg->streams))
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for another stream's mattes");
+    *out = &seg->streams[seg->stream_count++];
+    **out = (struct sac_segmenter_stream){.id = id};
+    return SAC_OK;
+}
+
+sac_result sac_segmenter_stream(struct sac_segmenter *seg, const sac_frame *frame,
+                                struct sac_segmenter_stream **out)
+{
+    struct sac_segmenter_stream *s = find(seg, frame->stream_id);
+    sac_result                   res = s ? SAC_OK : add(seg, frame->stream_id, &s);
+    if (res != SAC_OK)
+        return res;
+    if (s->width != frame->width || s->height != frame->height)
+        sac_segmenter_begin_anew(seg, s);
+    s->width = frame->width;
+    s->height = frame->height;
+    s->used_at = seg->clock;
+    res = seg->laid_out ? reserve(seg, s) : SAC_OK;
+    *out = s;
+    return res;
+}
+
+void sac_segmenter_forget_all(struct sac_segmenter *seg)
+{
+    while (seg->stream_count > 0)
+        drop(seg, &seg->streams[0]);
+    release_tensors(seg, seg->first);
+}
+
+void sac_segmenter_forget(sac_segmenter *seg, int stream_id)
+{
+    struct sac_segmenter_stream *s = seg ? find(seg, stream_id) : NULL;
+    if (s)
+        drop(seg, s);
+}
+
+/* ---- a recurrent network's states ---- */
+
+/* The bucket's inputs before its first run are the states before a first frame. */
+static void keep_first(struct sac_segmenter *seg, const struct sac_bucket *bucket)
+{
+    const struct sac_feed *feed = &seg->view.feed;
+    for (int i = 0, k; (k = sac_feed_state(feed, i)) >= 0; i++)
+        if (!seg->first[i] && bucket->inputs[k])
+            seg->first[i] = sac_tensor_ref(bucket->inputs[k]);
+}
+
+static void replace(sac_tensor **at, sac_tensor *by)
+{
+    sac_tensor *old = *at;
+    *at = by ? sac_tensor_ref(by) : NULL;
+    sac_tensor_unref(&old);
+}
+
+/* Tensors of two frames ago take what it gives now, so that in the long run it takes no memory. */
+sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
+                                     struct sac_bucket *bucket)
+{
+    const struct sac_feed *feed = &seg->view.feed;
+    sac_result             res = sac_bucket_prepare(&seg->buckets, bucket);
+    if (res != SAC_OK)
+        return res;
+    keep_first(seg, bucket);
+    for (int i = 0, k; (k = sac_feed_state(feed, i)) >= 0; i++) {
+        replace(&bucket->inputs[k], s->given[i] ? s->given[i] : seg->first[i]);
+        replace(&bucket->out[feed->pair[k]], s->spare[i]);
+    }
+    return SAC_OK;
+}
+
+void sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
+                               struct sac_bucket *bucket)
+{
+    const struct sac_feed *feed = &seg->view.feed;
+    for (int i = 0, k; (k = sac_feed_state(feed, i)) >= 0; i++) {
+        if (s->spare[i])
+            sac_tensor_used(s->spare[i], seg->buckets.stream);
+        sac_tensor_unref(&s->spare[i]);
+        s->spare[i] = s->given[i];
+        s->given[i] = bucket->out[feed->pair[k]];
+        bucket->out[feed->pair[k]] = NULL;
+        replace(&bucket->inputs[k], seg->first[i]);
+    }
+}

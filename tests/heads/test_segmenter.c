@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segmenters on the small networks of make_maps.py, which mark what is bright, and on person_seg.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "heads/segmenter.h"
+#include "tests/test.h"
+#include "tests/vision/frames.h"
+
+enum { SIDE = 64, FRAMES = 6 };
+
+static const char *path_of(const char *model)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s.onnx", TEST_SOURCE_DIR, model);
+    return path;
+}
+
+/* As the network gives it: no smoothing, no edges, no feather. */
+static struct sac_segmenter_params plain(void)
+{
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    p.guide = p.hole = 0;
+    p.smooth = 0;
+    p.feather_low = 0;
+    p.feather_high = 1;
+    return p;
+}
+
+static sac_segmenter *open_segmenter(sac_device *dev, const char *model,
+                                     const struct sac_segmenter_params *params)
+{
+    sac_segmenter *seg = NULL;
+    assert_sac_ok(sac_segmenter_create(dev, path_of(model), params, &seg));
+    return seg;
+}
+
+/* Grey, brighter than half on the right. */
+static sac_frame *make_frame(sac_device *dev, int width, int height, int stream_id)
+{
+    sac_frame *f = test_frame(dev, SAC_PIXEL_RGB24, width, height);
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++)
+            memset(f->plane[0] + (size_t)y * f->pitch_bytes[0] + 3 * (size_t)x,
+                   x < width / 2 ? 40 : 220, 3);
+    f->stream_id = stream_id;
+    return f;
+}
+
+static int pixel(const sac_frame *matte, int x, int y)
+{
+    return matte->plane[0][(size_t)y * matte->pitch_bytes[0] + (size_t)x];
+}
+
+static sac_frame *run_one(sac_segmenter *seg, sac_frame *frame)
+{
+    sac_frame *matte = NULL;
+    assert_sac_ok(sac_segmenter_run(seg, &frame, 1, &matte));
+    return matte;
+}
+
+/* ---- every family ---- */
+
+static const struct family {
+    const char         *model, *head;
+    enum sac_matte_form form;
+    int                 cells, classes; /* cells: of a side */
+    const char         *kept;           /* as text; NULL: one number a pixel */
+} families[] = {
+    {"maps_matte", "matte", SAC_MATTE_SHARE, 64, 0, NULL},
+    {"maps_logit", "matte", SAC_MATTE_LOGIT, 16, 0, NULL},
+    {"maps_torchvision", "semantic", SAC_MATTE_CLASS_LOGITS, 16, 21, "person (1 of 21)"},
+    {"maps_last", "semantic", SAC_MATTE_CLASS_SHARES, 64, 2, "class 1 (1 of 2)"},
+    {"maps_label", "semantic", SAC_MATTE_LABEL, 64, 19, "person, rider (2 of 19)"},
+    {"maps_label_real", "semantic", SAC_MATTE_LABEL, 64, 19, "person, rider (2 of 19)"},
+};
+
+static void check_family(sac_device *dev, const struct family *f)
+{
+    const struct sac_segmenter_params params = plain();
+    sac_segmenter                    *seg = open_segmenter(dev, f->model, &params);
+    sac_frame                        *frame = make_frame(dev, 200, 120, 3);
+    char                              kept[64] = "";
+    frame->pts_us = 40000;
+    frame->duration_us = 20000;
+    frame->number = 2;
+    sac_frame *matte = run_one(seg, frame);
+    assert_string_equal(sac_segmenter_head_name(seg), f->head);
+    if (seg->spec.form != f->form || seg->spec.width != f->cells || seg->spec.height != f->cells)
+        fail_msg("%s: form %d of %dx%d cells", f->model, (int)seg->spec.form, seg->spec.width,
+                 seg->spec.height);
+    assert_int_equal(sac_segmenter_class_count(seg), f->classes);
+    sac_segmenter_describe_classes(seg, kept, sizeof kept);
+    if (f->kept)
+        assert_string_equal(kept, f->kept);
+    assert_int_equal(matte->format, SAC_PIXEL_GRAY8);
+    assert_true(matte->width == 200 && matte->height == 120 && matte->device == dev);
+    assert_true(matte->pts_us == 40000 && matte->duration_us == 20000 && matte->number == 2 &&
+                matte->stream_id == 3);
+    for (int y = 5; y < 120; y += 20)
+        if (pixel(matte, 30, y) > 8 || pixel(matte, 170, y) < 247)
+            fail_msg("%s: %d where it is dark, %d where it is bright", f->model,
+                     pixel(matte, 30, y), pixel(matte, 170, y));
+    sac_frame_unref(&matte);
+    sac_frame_unref(&frame);
+    sac_segmenter_destroy(&seg);
+}
+
+static void every_family_marks_what_it_was_made_for(void **state)
+{
+    (void)state;
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < SAC_COUNT(families); i++)
+        check_family(dev, &families[i]);
+    sac_device_unref(&dev);
+}
+
+static void the_classes_can_be_chosen(void **state)
+{
+    (void)state;
+    struct sac_segmenter_params p = plain();
+    sac_device                 *dev = test_device();
+    sac_frame                  *frame = make_frame(dev, SIDE, SIDE, 0);
+    p.classes = "0, cow";
+    sac_segmenter *seg = open_segmenter(dev, "maps_torchvision", &p);
+    sac_frame     *matte = run_one(seg, frame);
+    assert_int_equal(sac_segmenter_kept_classes(seg), 2);
+    assert_true(pixel(matte, 10, 30) > 247 && pixel(matte, 50, 30) < 8);
+    sac_frame_unref(&matte);
+    sac_segmenter_destroy(&seg);
+    p.classes = NULL;
+    p.class_map = 1;
+    seg = open_segmenter(dev, "maps_torchvision", &p);
+    matte = run_one(seg, frame);
+    assert_int_equal(pixel(matte, 10, 30), 0);
+    assert_int_equal(pixel(matte, 50, 30), 15);
+    assert_string_equal(sac_segmenter_class_name(seg, 15), "person");
+    assert_string_equal(sac_segmenter_class_name(seg, 21), "unknown");
+    sac_frame_unref(&matte);
+    sac_segmenter_destroy(&seg);
+    sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
+/* ---- what is refused ---- */
+
+static void says_what_a_network_is_instead(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *head, *classes, *preprocess;
+        int         class_map;
+        sac_result  code;
+        const char *why;
+    } cases[] = {
+        {"yolov8", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
+         "it is a detector (head 'yolov8') and gives boxes: saccade track runs it"},
+        {"yolov8_seg", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
+         "it is a detector (head 'yolov8') with mask coefficients, which a segmenter does not "
+         "read: saccade track uses its boxes"},
+        {"embedding_nchw", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
+         "it gives one row of numbers for a picture"},
+        {"classifier", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
+         "as embeddings and classifiers do"},
+        {"maps_depth", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
+         "its outputs, of one picture output [1,64,64], are no map of classes or of a matte that "
+         "can be told from other maps; --head takes recurrent, matte, semantic"},
+        {"maps_depth", "matte", NULL, NULL, 0, SAC_OK, NULL},
+        {"maps_larger", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED, "can be told from other maps"},
+        {"maps_larger", "semantic", NULL, NULL, 0, SAC_ERR_FORMAT,
+         "head 'semantic' wants [classes,h,w], [h,w,classes] or [h,w] of class numbers, in the "
+         "picture's proportions; the outputs of one picture of 64x64 are picture [3,128,128]"},
+        {"maps_bytes", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
+         "output 'labels' is uint8; have float32, float16, int32, int64"},
+        {"maps_matte", "semantic", NULL, NULL, 0, SAC_ERR_FORMAT, "head 'semantic' wants"},
+        {"maps_matte", "yolov8", NULL, NULL, 0, SAC_ERR_ARG,
+         "no head 'yolov8' that gives mattes; have recurrent, matte, semantic"},
+        {"maps_matte", NULL, "dog", NULL, 0, SAC_ERR_ARG, "there are no classes to choose"},
+        {"maps_matte", NULL, NULL, NULL, 1, SAC_ERR_ARG, "there are no classes to map"},
+        {"maps_matte", NULL, NULL, "size=32x32", 0, SAC_ERR_ARG, "is fixed to 64x64"},
+        {"maps_torchvision", NULL, "persn", NULL, 0, SAC_ERR_ARG, "did you mean 'person'?"},
+        {"maps_recurrent", NULL, NULL, "state=r1i", 0, SAC_ERR_ARG, "it takes INPUT:OUTPUT"},
+        {"maps_recurrent", NULL, NULL, "state=r9i:r1o", 0, SAC_ERR_ARG, "has no input 'r9i'"},
+    };
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_segmenter_params p = sac_segmenter_params_default();
+        sac_segmenter              *seg = NULL;
+        char                        why[1024] = "";
+        p.head = cases[i].head;
+        p.classes = cases[i].classes;
+        p.preprocess = cases[i].preprocess;
+        p.class_map = cases[i].class_map;
+        const sac_result res = sac_segmenter_create(dev, path_of(cases[i].model), &p, &seg);
+        sac_context_last_error(test_context(), why, sizeof why);
+        if (res != cases[i].code || (cases[i].why && !strstr(why, cases[i].why)))
+            fail_msg("%s, case %zu: %s, '%s'", cases[i].model, i, sac_result_name(res), why);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_device_unref(&dev);
+}
+
+static void a_detector_says_what_a_segmenter_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *head, *why;
+    } cases[] = {
+        {"maps_matte", NULL, "it is a segmenting network (head 'matte')"},
+        {"maps_torchvision", NULL, "it is a segmenting network (head 'semantic')"},
+        {"maps_recurrent", NULL, "it is a segmenting network (head 'recurrent')"},
+        {"maps_matte", "matte", "it is a segmenting network"},
+        {"maps_recurrent", "yolov8", "input 'r1i' is a state"},
+    };
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_detector_params p = sac_detector_params_default();
+        sac_detector              *det = NULL;
+        char                       why[1024] = "", names[256];
+        p.head = cases[i].head;
+        assert_sac_error(sac_detector_create(dev, path_of(cases[i].model), &p, &det),
+                         SAC_ERR_UNSUPPORTED);
+        sac_context_last_error(test_context(), why, sizeof why);
+        if (!strstr(why, cases[i].why))
+            fail_msg("%s: '%s'", cases[i].model, why);
+        sac_head_names(false, names, sizeof names);
+        assert_null(strstr(names, "matte"));
+    }
+    sac_device_unref(&dev);
+}
+
+static void numbers_are_checked(void **state)
+{
+    (void)state;
+    sac_device    *dev = test_device();
+    sac_segmenter *seg = NULL;
+    for (int i = 0; i < 11; i++) {
+        struct sac_segmenter_params p = sac_segmenter_params_default();
+        switch (i) {
+        case 0: p.batch_max = 0; break;
+        case 1: p.guide = 9; break;
+        case 2: p.guide_noise = -1; break;
+        case 3: p.smooth = 0.96f; break;
+        case 4: p.smooth = -0.1f; break;
+        case 5: p.hole = -1; break;
+        case 6: p.feather_low = 0.9f; break;
+        case 7: p.feather_high = 1.1f; break;
+        case 8: p.class_map = 2; break;
+        case 9: p.feather_low = 0.0f / 0.0f; break;
+        default: p.reserved[3] = 1; break;
+        }
+        const sac_result res = sac_segmenter_create(dev, path_of("maps_matte"), &p, &seg);
+        if (res != SAC_ERR_ARG || seg)
+            fail_msg("case %d: %s", i, sac_result_name(res));
+    }
+    sac_device_unref(&dev);
+}
+
+static void a_device_without_mattes_says_so(void **state)
+{
+    (void)state;
+    static struct sac_device_ops ops;
+    static struct sac_vision_ops vision;
+    sac_device                  *dev = test_device();
+    sac_segmenter               *seg = NULL;
+    char                         why[512] = "";
+    ops = *dev->ops;
+    vision = *ops.vision;
+    vision.matte = NULL;
+    ops.vision = &vision;
+    dev->ops = &ops;
+    assert_sac_error(sac_segmenter_create(dev, path_of("maps_matte"), NULL, &seg),
+                     SAC_ERR_UNSUPPORTED);
+    sac_context_last_error(test_context(), why, sizeof why);
+    assert_string_equal(why, "cpu cannot make mattes yet; use --device cpu");
+    sac_device_unref(&dev);
+}
+
+/* ---- batches and streams ---- */
+
+/* Frames of three streams and several sizes, with noise, so that smoothing has what to do. */
+static void make_frames(sac_device *dev, sac_frame *frames[FRAMES])
+{
+    static const struct {
+        int width, height, stream_id;
+    } of[FRAMES] = {{96, 64, 0}, {80, 80, 1}, {96, 64, 0}, {64, 48, 2}, {96, 64, 0}, {80, 80, 1}};
+    for (int i = 0; i < FRAMES; i++) {
+        frames[i] = test_frame(dev, SAC_PIXEL_I420, of[i].width, of[i].height);
+        test_fill(frames[i], 60, 200, 120, 136);
+        frames[i]->stream_id = of[i].stream_id;
+    }
+}
+
+static void compare(const sac_frame *want, const sac_frame *got, int i)
+{
+    assert_true(want->width == got->width && want->height == got->height);
+    for (int y = 0; y < want->height; y++)
+        if (memcmp(want->plane[0] + (size_t)y * want->pitch_bytes[0],
+                   got->plane[0] + (size_t)y * got->pitch_bytes[0], (size_t)want->width) != 0)
+            fail_msg("frame %d differs in row %d", i, y);
+}
+
+static void unref_all(sac_frame **frames)
+{
+    for (int i = 0; i < FRAMES; i++)
+        sac_frame_unref(&frames[i]);
+}
+
+/* One after the other, in one batch of four and one of two, in two that are under way at once. */
+static void batches_give_what_single_frames_give(void **state)
+{
+    (void)state;
+    static const char *const    models[] = {"maps_matte", "maps_logit", "maps_torchvision",
+                                            "maps_label_real"};
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_device                 *dev = test_device();
+    sac_frame                  *frames[FRAMES], *want[FRAMES], *got[FRAMES];
+    struct sac_detector_times   times;
+    make_frames(dev, frames);
+    for (size_t m = 0; m < SAC_COUNT(models); m++) {
+        p.batch_max = 1;
+        sac_segmenter *one = open_segmenter(dev, models[m], &p);
+        p.batch_max = 4;
+        sac_segmenter *four = open_segmenter(dev, models[m], &p);
+        assert_int_equal(four->batch, 4);
+        for (int i = 0; i < FRAMES; i++)
+            want[i] = run_one(one, frames[i]);
+        assert_sac_ok(sac_segmenter_run(four, frames, FRAMES, got));
+        for (int i = 0; i < FRAMES; i++)
+            compare(want[i], got[i], i);
+        unref_all(got);
+        for (int s = 0; s < 3; s++)
+            sac_segmenter_forget(four, s);
+        assert_int_equal(four->stream_count, 0);
+        assert_sac_ok(sac_segmenter_warm_up(four));
+        assert_sac_ok(sac_segmenter_time(four, true));
+        assert_sac_ok(sac_segmenter_begin(four, 0, frames, 3));
+        assert_sac_ok(sac_segmenter_begin(four, 1, frames + 3, 3));
+        assert_true(sac_segmenter_arrived(four, 0));
+        assert_sac_ok(sac_segmenter_end(four, 0, got, &times));
+        assert_true(times.gpu_ns[0] > 0 && times.gpu_ns[1] > 0 && times.gpu_ns[2] > 0);
+        assert_sac_ok(sac_segmenter_end(four, 1, got + 3, &times));
+        for (int i = 0; i < FRAMES; i++)
+            compare(want[i], got[i], i);
+        unref_all(got);
+        unref_all(want);
+        sac_segmenter_destroy(&one);
+        sac_segmenter_destroy(&four);
+    }
+    unref_all(frames);
+    sac_device_unref(&dev);
+}
+
+/* The matte of stream 0 after other frames of it differs from its first: it is smoothed. Forgotten,
+ * or of another size, it begins anew. */
+static void a_stream_is_smoothed_until_it_is_forgotten(void **state)
+{
+    (void)state;
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_device                 *dev = test_device();
+    p.smooth = 0.9f;
+    p.feather_low = 0;
+    p.feather_high = 1;
+    sac_segmenter *seg = open_segmenter(dev, "maps_matte", &p);
+    sac_frame     *grey = test_frame(dev, SAC_PIXEL_GRAY8, SIDE, SIDE),
+              *other = test_frame(dev, SAC_PIXEL_GRAY8, SIDE, SIDE);
+    /* As bright to the eye of smoothing; the network is unsure of both. */
+    memset(grey->plane[0], 126, grey->pitch_bytes[0] * SIDE);
+    memset(other->plane[0], 127, other->pitch_bytes[0] * SIDE);
+    for (int y = 0; y < SIDE; y++)
+        memset(grey->plane[0] + (size_t)y * grey->pitch_bytes[0], 124, SIDE);
+    sac_frame *first = run_one(seg, other), *before = NULL, *after = NULL, *anew = NULL;
+    sac_segmenter_forget(seg, 0);
+    before = run_one(seg, grey);
+    after = run_one(seg, other);
+    if (pixel(after, 32, 32) == pixel(first, 32, 32))
+        fail_msg("%d after %d: not smoothed", pixel(after, 32, 32), pixel(before, 32, 32));
+    sac_segmenter_forget(seg, 0);
+    anew = run_one(seg, other);
+    compare(first, anew, 0);
+    sac_frame_unref(&anew);
+    anew = run_one(seg, grey);
+    sac_frame_unref(&anew);
+    other->stream_id = 7; /* another stream's first frame */
+    anew = run_one(seg, other);
+    compare(first, anew, 1);
+    sac_frame_unref(&first);
+    sac_frame_unref(&before);
+    sac_frame_unref(&after);
+    sac_frame_unref(&anew);
+    sac_frame_unref(&grey);
+    sac_frame_unref(&other);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
+static void so_many_streams_are_kept(void **state)
+{
+    (void)state;
+    sac_device    *dev = test_device();
+    sac_segmenter *seg = open_segmenter(dev, "maps_logit", NULL);
+    sac_frame     *frame = make_frame(dev, 16, 16, 0);
+    for (int i = 0; i < SAC_SEGMENTER_STREAMS_MAX + 20; i++) {
+        frame->stream_id = i;
+        sac_frame *matte = run_one(seg, frame);
+        sac_frame_unref(&matte);
+    }
+    assert_int_equal(seg->stream_count, SAC_SEGMENTER_STREAMS_MAX);
+    sac_frame_unref(&frame);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
+/* ---- states ---- */
+
+/* The network counts the frames before; states that change places would show as another number. */
+static void check_states(sac_device *dev, const char *model, const char *preprocess)
+{
+    struct sac_segmenter_params p = plain();
+    p.preprocess = preprocess;
+    sac_segmenter *seg = open_segmenter(dev, model, &p);
+    assert_string_equal(sac_segmenter_head_name(seg), "recurrent");
+    assert_int_equal(seg->batch, 1);
+    static const struct {
+        int stream_id, before, width;
+    } cases[] = {{0, 0, 64},  {0, 1, 64}, {1, 0, 64},  {0, 2, 64},  {1, 1, 64},
+                 {0, 3, 64},  {1, 2, 64}, {0, 4, 64},  {0, 0, 128}, {1, 3, 64},
+                 {0, 1, 128}, {-1, 0, 0}, {0, 0, 128}, {1, 4, 64},  {0, 1, 128}};
+    const sac_tensor *seen[3] = {NULL};
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        if (cases[i].stream_id < 0) {
+            sac_segmenter_forget(seg, 0);
+            continue;
+        }
+        sac_frame *frame = make_frame(dev, cases[i].width, 64, cases[i].stream_id);
+        sac_frame *matte = run_one(seg, frame);
+        const int  bright = pixel(matte, cases[i].width * 3 / 4, 30);
+        if (abs(bright - 255 * cases[i].before / 10) > 2)
+            fail_msg("%s, case %zu: %d, expected that of %d frames before", model, i, bright,
+                     cases[i].before);
+        sac_frame_unref(&matte);
+        sac_frame_unref(&frame);
+        seen[i % 3] = seg->streams[0].given[0];
+    }
+    assert_non_null(seen[0]);
+    sac_segmenter_destroy(&seg);
+}
+
+static void states_belong_to_their_stream(void **state)
+{
+    (void)state;
+    sac_device *dev = test_device();
+    check_states(dev, "maps_recurrent", NULL);
+    check_states(dev, "maps_recurrent", "state=r1i:r1o,state=r2i:r2o");
+    check_states(dev, "maps_recurrent_fixed", NULL);
+    check_states(dev, "maps_recurrent_named", NULL);
+    sac_device_unref(&dev);
+}
+
+/* In the long run two sets of tensors change places: no more are taken. */
+static void states_are_the_tensors_that_it_gave(void **state)
+{
+    (void)state;
+    sac_device    *dev = test_device();
+    sac_segmenter *seg = open_segmenter(dev, "maps_recurrent_fixed", NULL);
+    sac_frame     *frame = make_frame(dev, SIDE, SIDE, 0);
+    const void    *at[6];
+    for (int i = 0; i < 6; i++) {
+        sac_frame *matte = run_one(seg, frame);
+        sac_frame_unref(&matte);
+        at[i] = sac_tensor_data(seg->streams[0].given[0]);
+    }
+    assert_true(at[3] != at[4] && at[3] == at[5] && at[2] == at[4]);
+    sac_frame_unref(&frame);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
+static void wrong_calls_are_refused(void **state)
+{
+    (void)state;
+    sac_device    *dev = test_device(), *other = test_device();
+    sac_segmenter *seg = open_segmenter(dev, "maps_matte", NULL);
+    sac_frame *mine = make_frame(dev, SIDE, SIDE, 0), *theirs = make_frame(other, SIDE, SIDE, 0);
+    sac_frame *frames[2] = {mine, theirs}, *mattes[2];
+    assert_sac_error(sac_segmenter_run(seg, frames, 2, mattes), SAC_ERR_ARG);
+    assert_true(!mattes[0] && !mattes[1]);
+    frames[1] = NULL;
+    assert_sac_error(sac_segmenter_run(seg, frames, 2, mattes), SAC_ERR_ARG);
+    assert_sac_error(sac_segmenter_run(NULL, frames, 1, mattes), SAC_ERR_ARG);
+    assert_sac_ok(sac_segmenter_run(seg, frames, 1, mattes)); /* the slot was not lost */
+    sac_frame_unref(&mattes[0]);
+    sac_segmenter_forget(seg, 99);
+    sac_frame_unref(&mine);
+    sac_frame_unref(&theirs);
+    sac_segmenter_destroy(&seg);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+    sac_device_unref(&other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_family_marks_what_it_was_made_for),
+        cmocka_unit_test(the_classes_can_be_chosen),
+        cmocka_unit_test(says_what_a_network_is_instead),
+        cmocka_unit_test(a_detector_says_what_a_segmenter_is),
+        cmocka_unit_test(numbers_are_checked),
+        cmocka_unit_test(a_device_without_mattes_says_so),
+        cmocka_unit_test(batches_give_what_single_frames_give),
+        cmocka_unit_test(a_stream_is_smoothed_until_it_is_forgotten),
+        cmocka_unit_test(so_many_streams_are_kept),
+        cmocka_unit_test(states_belong_to_their_stream),
+        cmocka_unit_test(states_are_the_tensors_that_it_gave),
+        cmocka_unit_test(wrong_calls_are_refused),
+    };
+    return cmocka_run_group_tests_name("heads/segmenter", tests, NULL, NULL);
+}
