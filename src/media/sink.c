@@ -253,36 +253,37 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
 {
     const struct sac_input *like = sink->like ? sac_source_input(sink->like) : NULL;
     sink->encoder.origin_us = sink->like ? sac_source_start_us(sink->like) : 0;
-    const char *const named[] = {sink->encoder_name, NULL}, *const alpha[] = {
-                                                                sink->muxer.container->alpha, NULL};
-    const char *const         *usual = sink->params.alpha ? alpha : sink->muxer.container->encoders;
-    const enum sac_orientation orientation = info_of(sink).orientation;
-    struct sac_encoder_setup   setup = {
-          .names = sink->encoder_name ? named : usual,
-          .named = sink->encoder_name != NULL,
-          .preset = sink->preset,
-          .crf = sink->params.crf,
-          .threads = sink->params.threads > 0 ? sink->params.threads : sac_video_threads(sink->dev),
-          .beside = sink->params.beside,
-          .format = first->format,
-          .alpha = sink->params.alpha,
-          .width = first->width,
-          .height = first->height,
-          .time_base = tick(sink, like),
-          .fps = rate_of(like),
-          .sample_aspect = sample_aspect(like, orientation),
-          .matrix = first->matrix,
-          .range = range_of(first),
-          .like = like ? like->video : NULL,
-          .global_header = sink->muxer.fmt->oformat->flags & AVFMT_GLOBALHEADER,
-          .reordering = sink->muxer.container->reordering,
+    const char *const  named[] = {sink->encoder_name, NULL};
+    const char *const  alpha[] = {sink->muxer.container->alpha, NULL};
+    const char *const *usual = sink->params.alpha ? alpha : sink->muxer.container->encoders;
+    const struct sac_source_info info = info_of(sink);
+    const bool                   grey = first->format == SAC_PIXEL_GRAY8;
+    struct sac_encoder_setup     setup = {
+            .names = sink->encoder_name ? named : usual,
+            .named = sink->encoder_name != NULL,
+            .preset = sink->preset,
+            .crf = sink->params.crf,
+            .threads = sink->params.threads > 0 ? sink->params.threads : sac_video_threads(sink->dev),
+            .beside = sink->params.beside,
+            .format = first->format,
+            .alpha = sink->params.alpha,
+            .width = first->width,
+            .height = first->height,
+            .time_base = tick(sink, like),
+            .fps = rate_of(like),
+            .sample_aspect = sample_aspect(like, info.orientation),
+            .matrix = grey && like ? info.matrix : first->matrix, /* grey has none by itself */
+            .range = range_of(first),
+            .like = like ? like->video : NULL,
+            .global_header = sink->muxer.fmt->oformat->flags & AVFMT_GLOBALHEADER,
+            .reordering = sink->muxer.container->reordering,
     };
     sac_result res = sac_encoder_open(&sink->encoder, sink->dev, sink->path, &setup);
     if (res != SAC_OK)
         return res;
     sac_log(sink->ctx, SAC_LOG_DEBUG, "%s: encoder %s, %d thread%s", sink->path,
             sac_sink_encoder(sink), setup.threads, setup.threads == 1 ? "" : "s");
-    res = sac_muxer_start(&sink->muxer, sink->encoder.avc, like, orientation != SAC_UPRIGHT);
+    res = sac_muxer_start(&sink->muxer, sink->encoder.avc, like, info.orientation != SAC_UPRIGHT);
     if (res != SAC_OK)
         return res;
     const int64_t encoder_us = sac_encoder_step_max_us(&sink->encoder),

@@ -548,7 +548,7 @@ static void grey_keeps_audio_and_times(void **state)
     sac_sink                *sink = NULL;
     sac_frame               *frame = NULL;
     params.keep_packets = 1;
-    clip_write(from, &(struct clip){.frames = 25, .audio = 1});
+    clip_write(from, &(struct clip){.frames = 25, .audio = 1, .tagged = true});
     assert_sac_ok(sac_source_open(dev, from, &params, &src));
     assert_sac_ok(sac_sink_create(dev, to, src, NULL, &sink));
     for (int n = 0; sac_source_read_wait(src, &frame) == SAC_OK; n++) {
@@ -565,6 +565,7 @@ static void grey_keeps_audio_and_times(void **state)
     struct reading r = read_all(to, NULL);
     assert_int_equal(r.frames, 25);
     assert_int_equal(r.info.range, SAC_RANGE_FULL);
+    assert_int_equal(r.info.matrix, SAC_MATRIX_BT2020);
     for (int n = 0; n < 25; n++)
         assert_in_range(r.pts_us[n] - n * 40000 + 1000, 0, 2000);
 }
