@@ -325,8 +325,12 @@ static int json_document(const struct evaluation *eval)
 int verb_eval(struct settings *s, struct fault *fault)
 {
     struct evaluation eval = {.settings = s, .fault = fault};
+    if (s->eval_masks)
+        return eval_masks(s, fault);
     if (!s->eval_gt.count || !s->eval_tracks.count)
-        return fault_usage(fault, "eval needs ground truth and tracks: --gt GT --tracks T");
+        return fault_usage(fault,
+                           "eval needs ground truth and what to score: --gt GT --tracks T, or "
+                           "--gt GT --masks MASKS");
     int status = term_context(s, &eval.ctx, fault);
     if (status == STATUS_OK)
         status = find_ground_truth(&eval);

@@ -18,6 +18,7 @@ static const char *const class_words[] = {"auto", "all", NULL};
 static const char *const rotations[] = {"auto", "none", "0", "90", "180", "270", NULL};
 static const int         rotation_values[] = {SAC_ROTATE_AUTO, SAC_ROTATE_NONE, SAC_ROTATE_NONE,
                                               SAC_ROTATE_90,   SAC_ROTATE_180,  SAC_ROTATE_270};
+static const char *const mask_values[] = {"auto", "alpha", "objects", "classes", NULL};
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -281,6 +282,32 @@ const struct option options[] = {
      "ground truth: a MOTChallenge file, a sequence's folder, or a folder of such folders"},
     {"tracks", 0, VERB_EVAL, SECTION_IN, OPTION_LIST, AT(eval_tracks), "eval.tracks", "T",
      "tracks to score: a file for each ground truth, or a folder with SEQUENCE.txt in it"},
+    {"masks", 0, VERB_EVAL, SECTION_IN, OPTION_TEXT, AT(eval_masks), "eval.masks", "MASKS",
+     "masks to score, instead of tracks: a folder of PNG files, also in folders of sequences, a "
+     "COCO file, or a video; --gt is then one of these too"},
+    {"video", 0, VERB_EVAL, SECTION_IN, OPTION_TEXT, AT(eval_mask.video), "eval.video", "VIDEO",
+     "what the masks were made of, for their flicker: a video, a folder of pictures, or a folder "
+     "with one for each sequence"},
+    {"gt-values", 0, VERB_EVAL, SECTION_IN, OPTION_CHOICE, AT(eval_mask.gt_values),
+     "eval.gt_values", "WHAT",
+     "what the pixels of the ground truth's masks are: alpha (0 to 255), numbers of objects, which "
+     "are one mask together, or of classes, which are scored apart, 255 not at all; auto: objects "
+     "in a palette, else alpha",
+     .choices = mask_values},
+    {"mask-values", 0, VERB_EVAL, SECTION_IN, OPTION_CHOICE, AT(eval_mask.mask_values),
+     "eval.mask_values", "WHAT", "the same of the masks to score", .choices = mask_values},
+    {"classes", 0, VERB_EVAL, SECTION_IN, OPTION_TEXT, AT(eval_mask.classes), "eval.classes",
+     "LIST",
+     "classes of masks to score: numbers, or names of COCO's categories, comma-separated; empty: "
+     "all, or persons where one side is a matte"},
+    {"area-min", 0, VERB_EVAL, SECTION_RUN, OPTION_REAL, AT(eval_mask.area_min), "eval.area_min",
+     "SHARE", "score only masks that cover at least this share of the picture in the ground truth",
+     0, 1},
+    {"score-min", 0, VERB_EVAL, SECTION_RUN, OPTION_REAL, AT(eval_mask.score_min), "eval.score_min",
+     "SCORE", "leave out COCO results below this score", 0, 1},
+    {"tolerance", 0, VERB_EVAL, SECTION_RUN, OPTION_REAL, AT(eval_mask.tolerance), "eval.tolerance",
+     "SHARE", "how far from each other contours may lie, as a share of the picture's diagonal", 0,
+     0.1},
     {"preprocess", 0, VERB_EVAL, SECTION_RUN, OPTION_FLAG, AT(eval_preprocess), "eval.preprocess",
      NULL, "leave out what the MOTChallenge benchmark ignores: distractors and rows marked 0"},
 };

@@ -47,6 +47,7 @@ void settings_init(struct settings *s)
     s->infer_optimise = true;
     s->build_batch = "1";
     s->eval_preprocess = true;
+    s->eval_mask = sac_mask_eval_params_default();
 }
 
 void settings_finish(struct settings *s)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <saccade/eval.h>
 #include <saccade/pipeline.h>
 
 struct text_list {
@@ -38,8 +39,10 @@ struct settings {
     bool             infer_optimise, infer_reference, infer_layers;
 
     /* eval */
-    struct text_list eval_gt, eval_tracks;
-    bool             eval_preprocess;
+    struct text_list            eval_gt, eval_tracks;
+    bool                        eval_preprocess;
+    const char                 *eval_masks;
+    struct sac_mask_eval_params eval_mask;
 
     struct text_list args; /* the command line's arguments without an option */
     struct text_list held; /* texts that this struct owns: values from a file */

@@ -60,15 +60,20 @@ const struct verb verbs[] = {
      "saccade build yolox.onnx -o yolox.plan --precision fp16 --batch 1:8:16\n"
      "saccade build person_det --device cuda:1 --batch 1:16:32\n",
      1, 1, verb_build},
-    {"eval", VERB_EVAL, "", "score tracks against ground truth",
+    {"eval", VERB_EVAL, "", "score tracks, or masks, against ground truth",
      "Prints HOTA, CLEAR MOT and Identity scores for each sequence and combined, as TrackEval "
      "computes them. Ground truth is a MOTChallenge file, a sequence's folder (gt.txt or "
      "gt/gt.txt, "
      "seqinfo.ini) or a folder of such folders; tracks are one file per sequence, in the same "
      "order, "
-     "or a folder with a SEQUENCE.txt for each.",
+     "or a folder with a SEQUENCE.txt for each. With --masks it scores masks: IoU, boundary F "
+     "(DAVIS'), for mattes the errors of alpha (SAD, MSE, gradient), with --video their flicker. "
+     "Pictures belong together by name or by number; those on one side only are counted.",
      "saccade eval --gt MOT/PETS09-S2L1 --tracks tracks.txt\n"
-     "saccade eval --gt MOT --tracks results --no-preprocess --json\n",
+     "saccade eval --gt MOT --tracks results --no-preprocess --json\n"
+     "saccade eval --gt DAVIS/Annotations/480p --masks mattes --video DAVIS/JPEGImages/480p\n"
+     "saccade eval --gt instances_val2017.json --masks results.json --json\n"
+     "saccade eval --masks mattes.mkv --video in.mp4\n",
      0, 0, verb_eval},
     {"doctor", VERB_DOCTOR, "", "check what this machine has and what is missing",
      "Looks for what saccade can use on this machine: CPU features, FFmpeg and its codecs, the "

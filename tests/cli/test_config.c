@@ -36,7 +36,7 @@ static void sets_what_it_names(void **state)
                                "tracker:\n  kind: ocsort\n  lost_max_s: 2.5\n"
                                "draw: {trails: off}\n"
                                "detector:\n  classes: person, car\n"
-                               "eval:\n  gt: [a, b]\n  tracks: t.txt\n"),
+                               "eval:\n  gt: [a, b]\n  tracks: t.txt\n  gt_values: objects\n"),
                      STATUS_OK);
     assert_int_equal(settings.run.job.device_params.threads, 3);
     assert_int_equal(settings.run.job.tracker.kind, SAC_TRACKER_OCSORT);
@@ -46,6 +46,7 @@ static void sets_what_it_names(void **state)
     assert_int_equal(settings.eval_gt.count, 2);
     assert_string_equal(settings.eval_gt.items[1], "b");
     assert_int_equal(settings.eval_tracks.count, 1);
+    assert_int_equal(settings.eval_mask.gt_values, SAC_MASK_VALUES_OBJECTS);
 }
 
 static void nothing_is_a_configuration_too(void **state)

@@ -84,7 +84,7 @@ def test_version(saccade):
     (['build', 'x.onnx', '--batch', '3:2'], ["'3:2'", 'MIN:OPT:MAX']),
     (['build', 'x.onnx', '--size', '640'], ["'640'", 'WIDTHxHEIGHT']),
     (['infer', 'x.onnx', '--precision', 'fp61'], ["'fp61'", "did you mean 'fp16'?"]),
-    (['eval'], ['--gt', '--tracks']),
+    (['eval'], ['--gt', '--tracks', '--masks']),
     (['completion', 'fish'], ["'fish'", 'bash and zsh']),
     (['help', 'trakc'], ["'trakc'", "did you mean 'track'?"]),
 ])

@@ -148,6 +148,9 @@ static void mistakes_name_the_thing_and_the_remedy(void **state)
     refuses(VERB_TRACK, "--tracker sortt",
             "--tracker: 'sortt' is unknown; did you mean 'sort'? It takes sort, bytetrack, ocsort, "
             "botsort");
+    refuses(VERB_EVAL, "--mask-values object",
+            "--mask-values: 'object' is unknown; did you mean 'objects'? It takes auto, alpha, "
+            "objects, classes");
     refuses(VERB_INFER, "--input --output x", "--input needs a value: --input [NAME=]X.npy");
 }
 
