@@ -63,7 +63,7 @@ static sac_result list(struct sac_mask_set *set, const char *root, const char *i
     return res;
 }
 
-/* Names were cut: at holds the place of the file's ending in state, a list of two. */
+/* An entry keeps its name without the ending, which is looked for again. */
 static const char *const endings[] = {".png", ".PNG", ".pgm", ".PGM", ".Png", ".Pgm"};
 
 static sac_result open_folder(struct sac_mask_set *set)
