@@ -258,12 +258,13 @@ static sac_result start(struct sac_sink *sink, const sac_frame *first)
     const char *const *usual = sink->params.alpha ? alpha : sink->muxer.container->encoders;
     const struct sac_source_info info = info_of(sink);
     const bool                   grey = first->format == SAC_PIXEL_GRAY8;
+    const int                    threads = sink->params.threads;
     struct sac_encoder_setup     setup = {
             .names = sink->encoder_name ? named : usual,
             .named = sink->encoder_name != NULL,
             .preset = sink->preset,
             .crf = sink->params.crf,
-            .threads = sink->params.threads > 0 ? sink->params.threads : sac_video_threads(sink->dev),
+            .threads = threads > 0 ? threads : sac_video_threads(sink->dev),
             .beside = sink->params.beside,
             .format = first->format,
             .alpha = sink->params.alpha,
