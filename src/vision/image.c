@@ -182,6 +182,19 @@ sac_result sac_frame_convert_on(struct sac_device_stream *stream, const sac_fram
     return res;
 }
 
+sac_result sac_frame_rescale_on(struct sac_device_stream *stream, const sac_frame *src,
+                                enum sac_filter filter, sac_frame *dst)
+{
+    sac_result res = sac_frame_await(src, stream);
+    if (res == SAC_OK)
+        res = sac_frame_await(dst, stream);
+    if (res == SAC_OK)
+        res = dst->device->ops->vision->convert(dst->device, stream, src, filter, dst);
+    sac_frame_used(src, stream);
+    sac_frame_used(dst, stream);
+    return res;
+}
+
 sac_result sac_frame_convert(const sac_frame *src, enum sac_filter filter, sac_frame *dst)
 {
     SAC_NEEDS(sac_device_context(dst ? dst->device : NULL), src);

@@ -72,6 +72,15 @@ sac_result sac_preprocess_run_on(sac_device *dev, struct sac_device_stream *stre
 sac_result sac_frame_convert_on(struct sac_device_stream *stream, const sac_frame *src,
                                 enum sac_filter filter, sac_frame *dst, enum sac_copy_reason reason,
                                 const char *what);
+/* The same for a step of a computation, whose result is no copy of the frame: the ledger does not
+ * count it. The caller has checked both frames, which may be parts of others. */
+sac_result sac_frame_rescale_on(struct sac_device_stream *stream, const sac_frame *src,
+                                enum sac_filter filter, sac_frame *dst);
+/* frame out of focus, into out: as large, on the same device, of any format, writable, not the
+ * frame itself. A point becomes a soft blot about as wide as twice the radius, in pixels; 0 and 1
+ * leave the picture as it is. Not counted as a copy. Errors   SAC_ERR_ARG; SAC_ERR_MEMORY. */
+sac_result sac_frame_blur_on(struct sac_device_stream *stream, const sac_frame *frame, int radius,
+                             sac_frame *out);
 sac_result sac_frame_draw_on(struct sac_device_stream *stream, sac_frame *frame,
                              const struct sac_shape *shapes, int n);
 
