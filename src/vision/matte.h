@@ -97,15 +97,16 @@ struct sac_matte_axis {
                           */
 };
 
-/* low..high: the crop; size: of the frame; scale, offset: of the map to the network's input. */
+/* low..high: the crop, whose pixels are those with their centre in it; size: of the frame; scale,
+ * offset: of the map to the network's input. */
 SAC_ANYWHERE struct sac_matte_axis sac_matte_axis_of(float low, float high, int size, float scale,
                                                      float offset, int input, int cells)
 {
     struct sac_matte_axis a;
     const double          per = (double)cells / input;
     double                origin = offset * per, step = scale * per;
-    const int             until = sac_axis_clamp(floor((double)high + 0.5), size + 1);
-    a.from = sac_axis_clamp(floor((double)low + 0.5), size + 1);
+    const int             until = sac_axis_clamp(ceil((double)high - 0.5), size + 1);
+    a.from = sac_axis_clamp(ceil((double)low - 0.5), size + 1);
     a.until = until > a.from ? until : a.from;
     a.first = sac_axis_clamp(floor(origin + a.from * step + 1e-4), cells);
     const int last = sac_axis_clamp(ceil(origin + a.until * step - 1e-4) - 1, cells);

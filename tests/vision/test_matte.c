@@ -454,6 +454,425 @@ static void ten_bits_as_eight(void **state)
     finish(&b);
 }
 
+/* ---- edges ---- */
+
+static void paint(const struct scene *s, int x0, int y0, int x1, int y1, int value)
+{
+    for (int y = SAC_MAX(y0, 0); y < SAC_MIN(y1, s->frame->height); y++)
+        for (int x = SAC_MAX(x0, 0); x < SAC_MIN(x1, s->frame->width); x++)
+            s->frame->plane[0][(size_t)y * s->frame->pitch_bytes[0] + (size_t)x] = (uint8_t)value;
+}
+
+/* The map's edge lies 3 pixels beside the picture's: the matte's is the picture's. */
+static void edges_follow_luma(void **state)
+{
+    for (int guide = 0; guide <= 3; guide += 3) {
+        struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, 160, 80, 80, 40, 1);
+        s.style =
+            (struct sac_matte_style){.guide = guide, .guide_noise = 5, .low = 0.1f, .high = 0.9f};
+        paint(&s, 0, 0, 160, 80, 60);
+        paint(&s, 77, 0, 160, 80, 180);
+        for (int y = 0; y < 40; y++)
+            for (int x = 0; x < 80; x++)
+                set_number(&s, 0, x, y, x >= 40);
+        run(&s);
+        if (guide) {
+            assert_true(matte(&s, 76, 40) < 16);
+            assert_true(matte(&s, 77, 40) >= 128);
+        } else {
+            assert_true(matte(&s, 77, 40) < 64);
+        }
+        finish(&s);
+    }
+}
+
+static void small_gaps_close_and_wide_ones_stay(void **state)
+{
+    for (int hole = 1; hole <= SAC_MATTE_HOLE_MAX; hole++)
+        for (int gap = hole; gap <= hole + 1; gap++) {
+            struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, 40, 30, 40, 30, 1);
+            s.style.hole = hole;
+            for (int y = 0; y < 30; y++)
+                for (int x = 0; x < 40; x++)
+                    set_number(&s, 0, x, y, x < 15 || x >= 15 + gap);
+            run(&s);
+            for (int x = 0; x < 40; x++)
+                assert_int_equal(matte(&s, x, 15),
+                                 gap == hole || x < 15 || x >= 15 + gap ? 255 : 0);
+            finish(&s);
+        }
+}
+
+/* ---- frames that follow each other ---- */
+
+static int noise_at(int x, int y)
+{
+    uint32_t h = (uint32_t)x * 374761393u + (uint32_t)y * 668265263u;
+    h = (h ^ h >> 13) * 1274126177u;
+    return (int)(h >> 16 & 63);
+}
+
+/* A still ground and a square of another texture on it. */
+static void paint_square(const struct scene *s, int left, int top, int side)
+{
+    for (int y = 0; y < s->frame->height; y++)
+        for (int x = 0; x < s->frame->width; x++) {
+            const bool in = x >= left && x < left + side && y >= top && y < top + side;
+            s->frame->plane[0][(size_t)y * s->frame->pitch_bytes[0] + (size_t)x] =
+                (uint8_t)(in ? 150 + noise_at((x - left) / 2, (y - top) / 2)
+                             : 40 + noise_at(x / 2 + 900, y / 2));
+        }
+}
+
+/* The share at the square's cells is unsure and jumps; around it there is nothing. */
+static void set_square(const struct scene *s, int left, int top, int side, double share)
+{
+    for (int y = 0; y < s->spec.height; y++)
+        for (int x = 0; x < s->spec.width; x++)
+            set_number(s, 0, x, y,
+                       x >= left && x < left + side && y >= top && y < top + side ? share : 0);
+}
+
+/* A square that moves by so many cells keeps what it was inside, to the end that smoothing gives on
+ * a still picture, and leaves nothing where it was. */
+static void shares_move_with_the_picture(void **state)
+{
+    static const int moves[][2] = {{0, 0}, {1, 0}, {0, -3}, {4, 2}, {-9, 5}, {12, 0}, {-12, 12}};
+    for (size_t i = 0; i < SAC_COUNT(moves); i++) {
+        enum { SIDE = 24, X = 30, Y = 26 };
+        const int    x = X + moves[i][0], y = Y + moves[i][1];
+        struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, 90, 80, 90, 80, 1);
+        s.style.smooth = 0.75f;
+        paint_square(&s, X, Y, SIDE);
+        set_square(&s, X, Y, SIDE, 0.7);
+        run(&s);
+        paint_square(&s, x, y, SIDE);
+        set_square(&s, x, y, SIDE, 0.3);
+        run(&s);
+        for (int cy = 2; cy < SIDE - 2; cy++) /* found again: 0.3 + 0.75 * (0.7 - 0.3) */
+            for (int cx = 2; cx < SIDE - 2; cx++)
+                assert_in_range(matte(&s, x + cx, y + cy), 151, 155);
+        for (int cy = 0; cy < 80; cy++) /* no trail */
+            for (int cx = 0; cx < 90; cx++)
+                if (cx < x || cx >= x + SIDE || cy < y || cy >= y + SIDE)
+                    assert_int_equal(matte(&s, cx, cy), 0);
+        finish(&s);
+    }
+}
+
+/* Where the picture changes, or the network is sure, the new share counts at once. */
+static void nothing_lags(void **state)
+{
+    struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, 64, 64, 64, 64, 1);
+    s.style.smooth = 0.95f;
+    paint(&s, 0, 0, 64, 64, 50);
+    set_square(&s, 0, 0, 64, 0.5);
+    run(&s);
+    paint(&s, 0, 0, 32, 64, 200); /* changed on the left */
+    for (int y = 0; y < 64; y++)
+        for (int x = 0; x < 64; x++)
+            set_number(&s, 0, x, y, x < 32 ? 0.25 : y < 32 ? 0 : 1);
+    run(&s);
+    assert_in_range(matte(&s, 10, 30), 63, 65);
+    assert_int_equal(matte(&s, 50, 10), 0);
+    assert_int_equal(matte(&s, 50, 50), 255);
+    finish(&s);
+}
+
+/* The mean variance along time of shares under noise, on a picture that stands still but for a
+ * little noise of its own. */
+static double variance(sac_device *dev, float smooth)
+{
+    enum { FRAMES = 24, WIDTH = 32, HEIGHT = 24 };
+    static double sum[HEIGHT * WIDTH], square[HEIGHT * WIDTH];
+    double        all = 0;
+    struct scene  s = scene_of(dev, SAC_PIXEL_GRAY8, WIDTH, HEIGHT, WIDTH, HEIGHT, 1);
+    s.style.smooth = smooth;
+    memset(sum, 0, sizeof sum);
+    memset(square, 0, sizeof square);
+    for (int frame = 0; frame < FRAMES + 8; frame++) {
+        for (int y = 0; y < HEIGHT; y++)
+            for (int x = 0; x < WIDTH; x++) {
+                paint(&s, x, y, x + 1, y + 1, 60 + noise_at(x, y) + test_between(-1, 1));
+                set_number(&s, 0, x, y, 0.5 + test_between(-64, 64) / 256.0);
+            }
+        run(&s);
+        for (int i = 0; frame >= 8 && i < WIDTH * HEIGHT; i++) {
+            const double v = matte(&s, i % WIDTH, i / WIDTH);
+            sum[i] += v;
+            square[i] += v * v;
+        }
+    }
+    for (int i = 0; i < WIDTH * HEIGHT; i++)
+        all += square[i] / FRAMES - sum[i] / FRAMES * sum[i] / FRAMES;
+    finish(&s);
+    return all / (WIDTH * HEIGHT);
+}
+
+/* A mean of what came before weighs (1 - k) / (1 + k): 0.18 at k = 0.7. */
+static void flicker_falls(void **state)
+{
+    const double plain = variance(*state, 0), smooth = variance(*state, 0.7f);
+    assert_true(plain > 1000);
+    assert_true(smooth < 0.22 * plain);
+}
+
+static void a_new_stream_knows_nothing(void **state)
+{
+    struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, 20, 20, 20, 20, 1);
+    s.style.smooth = 0.9f;
+    memset(s.job.state.memory, 0x7f, s.state_bytes);
+    paint(&s, 0, 0, 20, 20, 127);
+    set_square(&s, 0, 0, 20, 0.5);
+    run(&s);
+    assert_in_range(matte(&s, 10, 10), 127, 128);
+    finish(&s);
+}
+
+/* ---- classes ---- */
+
+static void likeliest_class(void **state)
+{
+    for (int round = 0; round < 12; round++) {
+        const int    width = test_between(1, 30), height = test_between(1, 30);
+        struct scene s = scene_of(*state, SAC_PIXEL_NV12, test_between(1, 300), test_between(1, 90),
+                                  width, height, 1 + round % 6);
+        s.style = (struct sac_matte_style){.classes = true};
+        s.job.state.memory = (free(s.job.state.memory), NULL);
+        s.spec.form = s.spec.classes > 1 ? SAC_MATTE_CLASS_LOGITS : SAC_MATTE_LOGIT;
+        fill_form(&s);
+        run(&s);
+        struct reference r = {.width = width, .height = height};
+        for (int y = 0; y < s.frame->height; y++)
+            for (int x = 0; x < s.frame->width; x++) {
+                double best = s.spec.classes > 1 ? -1e9 : 0, mine = best;
+                for (int k = 0; k < s.spec.classes; k++) {
+                    for (int i = 0; i < width * height; i++)
+                        r.share[i] = number(&s, k, i % width, i / width);
+                    const double v = between(&r, r.share, place_x(&s, x), place_y(&s, y));
+                    best = fmax(best, v);
+                    if (matte(&s, x, y) == (s.spec.classes > 1 ? k : 1))
+                        mine = v;
+                }
+                if (mine < best - 0.01) /* the weights have 12 bits */
+                    fail_msg("class %d at %d,%d: %f, the best has %f", matte(&s, x, y), x, y, mine,
+                             best);
+            }
+        finish(&s);
+    }
+}
+
+static void labels_are_not_blended(void **state)
+{
+    struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, 90, 60, 30, 20, 1);
+    s.spec.form = SAC_MATTE_LABEL;
+    s.spec.value.dtype = SAC_I64;
+    s.style.classes = true;
+    for (int i = 0; i < 600; i++)
+        set_number(&s, 0, i % 30, i / 30, test_between(-2, 300));
+    run(&s);
+    for (int y = 0; y < 60; y++)
+        for (int x = 0; x < 90; x++) {
+            const int label = (int)number(&s, 0, x / 3, y / 3);
+            assert_int_equal(matte(&s, x, y), SAC_CLAMP(label, 0, 255));
+        }
+    finish(&s);
+}
+
+/* ---- any size, any way to compute ---- */
+
+static void any_size(void **state)
+{
+    static const int sizes[][4] = {{1, 1, 1, 1},      {1, 1, 320, 320},   {4096, 16, 64, 64},
+                                   {16, 4096, 64, 3}, {32768, 2, 7, 5},   {32768, 3, 2048, 1},
+                                   {3, 5, 512, 513},  {641, 479, 40, 30}, {2, 9000, 1, 1}};
+    for (size_t i = 0; i < SAC_COUNT(sizes); i++)
+        for (int way = 0; way < 3; way++) {
+            const int   *size = sizes[i];
+            struct scene s = scene_of(*state, way == 2 ? SAC_PIXEL_RGB24 : SAC_PIXEL_P010, size[0],
+                                      size[1], size[2], size[3], 1);
+            s.pre.fit = (enum sac_fit)way;
+            s.job.map = sac_fit_map_of(&s.pre, &s.job.crop);
+            s.style = (struct sac_matte_style){.guide = SAC_MATTE_GUIDE_MAX,
+                                               .guide_noise = 1,
+                                               .smooth = 0.95f,
+                                               .hole = SAC_MATTE_HOLE_MAX,
+                                               .low = 0,
+                                               .high = 1};
+            for (int frame = 0; frame < 3; frame++) {
+                set_square(&s, 0, 0, 4096, 1);
+                test_fill(s.frame, 0, 255, 128, 128);
+                run(&s);
+                assert_in_range(matte(&s, 0, 0), 254, 255);
+                assert_in_range(matte(&s, size[0] - 1, size[1] - 1), 254, 255);
+                random_shares(&s);
+                run(&s);
+            }
+            s.style.classes = true;
+            run(&s);
+            assert_true(matte(&s, size[0] - 1, size[1] - 1) <= 1);
+            finish(&s);
+        }
+}
+
+static void crops_outside_and_between(void **state)
+{
+    static const struct sac_rect crops[] = {{-50, -50, -10, -10},
+                                            {200, 0, 300, 50},
+                                            {-30.5f, -20, 10.4f, 200},
+                                            {20.5f, 20.5f, 21.5f, 21.5f},
+                                            {60.2f, 10.7f, 61, 11}};
+    for (size_t i = 0; i < SAC_COUNT(crops); i++) {
+        struct scene s = scene_of(*state, SAC_PIXEL_I420, 100, 80, 16, 16, 1);
+        s.job.crop = crops[i];
+        s.job.map = sac_fit_map_of(&s.pre, &s.job.crop);
+        s.style = (struct sac_matte_style){
+            .guide = 2, .guide_noise = 8, .smooth = 0.8f, .hole = 1, .low = 0, .high = 1};
+        memset(s.job.out->plane[0], 77, s.job.out->pitch_bytes[0] * 80);
+        set_square(&s, 0, 0, 16, 1);
+        run(&s);
+        run(&s);
+        for (int y = 0; y < 80; y++)
+            for (int x = 0; x < 100; x++) {
+                const float cx = (float)x + 0.5f, cy = (float)y + 0.5f;
+                const bool  in =
+                    cx >= crops[i].x0 && cx < crops[i].x1 && cy >= crops[i].y0 && cy < crops[i].y1;
+                if (in)
+                    assert_in_range(matte(&s, x, y), 254, 255);
+                else
+                    assert_int_equal(matte(&s, x, y), 77);
+            }
+        finish(&s);
+    }
+}
+
+/* A hash of three frames of a moving picture. */
+static uint64_t moving_hash(sac_device *dev, const struct sac_matte_rows *rows)
+{
+    uint64_t     hash = 0;
+    struct scene s = scene_of(dev, SAC_PIXEL_RGB24, 333, 222, 111, 90, 3);
+    s.style = (struct sac_matte_style){
+        .guide = 3, .guide_noise = 7, .smooth = 0.8f, .hole = 2, .low = 0.1f, .high = 0.9f};
+    s.spec.wanted[0] = 6;
+    for (int frame = 0; frame < 4; frame++) {
+        const void *const         tensors[] = {s.tensor};
+        struct sac_cpu_matte_work m;
+        for (int y = 0; y < 222; y++)
+            for (int x = 0; x < 333 * 3; x++)
+                s.frame->plane[0][(size_t)y * s.frame->pitch_bytes[0] + (size_t)x] =
+                    (uint8_t)(50 + noise_at((x + 12 * frame) / 24, y / 8));
+        for (int i = 0; i < 111 * 90 * 3; i++)
+            ((float *)s.tensor)[i] = (float)noise_at(i, frame) / 16 - 2;
+        assert_sac_ok(sac_cpu_matte_begin(dev, &s.spec, &s.style, tensors, &s.job, &m));
+        m.rows = rows ? rows : m.rows;
+        for (int k = 0; k < SAC_CPU_MATTE_STEPS; k++)
+            sac_device_parallel(dev, sac_cpu_matte_steps[k].pieces(&m), sac_cpu_matte_steps[k].run,
+                                &m);
+        sac_cpu_matte_end(&m);
+        s.job.state.turn++;
+        s.job.state.has_before = true;
+        for (int y = 0; y < 222; y++)
+            for (int x = 0; x < 333; x++)
+                hash = (hash ^ (uint64_t)matte(&s, x, y)) * 1099511628211u;
+    }
+    finish(&s);
+    return hash;
+}
+
+static void all_ways_agree(void **state)
+{
+    sac_device              *one = NULL;
+    struct sac_device_params params = sac_device_params_default();
+    const uint64_t           best = moving_hash(*state, NULL);
+    params.threads = 1;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", &params, &one));
+    assert_true(moving_hash(*state, &sac_matte_rows_ref) == best);
+    assert_true(moving_hash(one, NULL) == best);
+    sac_device_unref(&one);
+}
+
+/* ---- what is refused ---- */
+
+static sac_result refused(struct scene s, void (*spoil)(struct scene *s))
+{
+    spoil(&s);
+    return try_run(&s);
+}
+
+static void no_cells(struct scene *s)
+{
+    s->spec.width = 0;
+}
+
+static void odd_numbers(struct scene *s)
+{
+    s->spec.value.dtype = SAC_U8;
+}
+
+static void low_over_high(struct scene *s)
+{
+    s->style.low = s->style.high;
+}
+
+static void much_smoothing(struct scene *s)
+{
+    s->style.smooth = 1;
+}
+
+static void no_noise(struct scene *s)
+{
+    s->style.guide = 2;
+    s->style.guide_noise = 0;
+}
+
+static void no_memory(struct scene *s)
+{
+    s->job.state.memory = NULL;
+}
+
+static void onto_itself(struct scene *s)
+{
+    s->job.out = NULL;
+}
+
+static void no_way(struct scene *s)
+{
+    s->job.map.scale_x = NAN;
+}
+
+static void odd_crop(struct scene *s)
+{
+    s->job.crop.y1 = INFINITY;
+}
+
+static void refuses_what_does_not_fit(void **state)
+{
+    static const struct {
+        void (*spoil)(struct scene *s);
+        sac_result want;
+    } cases[] = {{no_cells, SAC_ERR_UNSUPPORTED}, {odd_numbers, SAC_ERR_UNSUPPORTED},
+                 {low_over_high, SAC_ERR_ARG},    {much_smoothing, SAC_ERR_ARG},
+                 {no_noise, SAC_ERR_ARG},         {no_memory, SAC_ERR_ARG},
+                 {onto_itself, SAC_ERR_ARG},      {no_way, SAC_ERR_ARG},
+                 {odd_crop, SAC_ERR_ARG}};
+    struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, 8, 8, 8, 8, 1);
+    for (size_t i = 0; i < SAC_COUNT(cases); i++)
+        assert_sac_error(refused(s, cases[i].spoil), cases[i].want);
+    sac_frame *shared = sac_frame_ref(s.job.out);
+    assert_sac_error(try_run(&s), SAC_ERR_ARG);
+    sac_frame_unref(&shared);
+    struct sac_vision_ops        ops = *s.dev->ops->vision; /* a device without */
+    struct sac_device_ops        table = *s.dev->ops;
+    const struct sac_device_ops *own = s.dev->ops;
+    ops.matte = NULL;
+    table.vision = &ops;
+    s.dev->ops = &table;
+    const sac_result res = try_run(&s);
+    s.dev->ops = own;
+    assert_int_equal(res, SAC_ERR_UNSUPPORTED);
+    finish(&s);
+}
+
 int main(void)
 {
     sac_device             *dev = test_device();
@@ -464,6 +883,18 @@ int main(void)
         cmocka_unit_test_prestate(only_the_crop_is_written, dev),
         cmocka_unit_test_prestate(letterbox_borders_are_no_picture, dev),
         cmocka_unit_test_prestate(ten_bits_as_eight, dev),
+        cmocka_unit_test_prestate(edges_follow_luma, dev),
+        cmocka_unit_test_prestate(small_gaps_close_and_wide_ones_stay, dev),
+        cmocka_unit_test_prestate(shares_move_with_the_picture, dev),
+        cmocka_unit_test_prestate(nothing_lags, dev),
+        cmocka_unit_test_prestate(flicker_falls, dev),
+        cmocka_unit_test_prestate(a_new_stream_knows_nothing, dev),
+        cmocka_unit_test_prestate(likeliest_class, dev),
+        cmocka_unit_test_prestate(labels_are_not_blended, dev),
+        cmocka_unit_test_prestate(any_size, dev),
+        cmocka_unit_test_prestate(crops_outside_and_between, dev),
+        cmocka_unit_test_prestate(all_ways_agree, dev),
+        cmocka_unit_test_prestate(refuses_what_does_not_fit, dev),
     };
     const int failed = cmocka_run_group_tests_name("vision/matte", tests, NULL, NULL);
     sac_device_unref(&dev);
