@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import os
+import subprocess
 import sys
 import time
 
@@ -11,10 +13,10 @@ import onnx
 import pytest
 import torch
 
-from helpers import losses
-from saccade_train import matte, nets, segment, training
+from helpers import ONE_THREAD, TRAIN, losses
+from saccade_train import matte, nets, pack, segment, training
 
-SIDE, SMALL, SECONDS, STEPS = 96, 64, 9, 50
+SIDE, SMALL, SECONDS, STEPS = 64, 32, 8, 32
 FILES = {'person_matte.onnx': SIDE, 'person_seg.onnx': SMALL}
 
 
@@ -46,7 +48,7 @@ def run(arguments):
 def test_the_loss_falls(run):
     values = [loss for _, loss in losses(run[0] / 'log.jsonl')]
     assert len(values) == STEPS
-    assert numpy.mean(values[-10:]) < 0.85 * numpy.mean(values[:4])  # measured 0.75
+    assert numpy.mean(values[-10:]) < 0.88 * numpy.mean(values[:4])  # measured 0.79
 
 
 def test_progress_is_json(run):
@@ -94,6 +96,24 @@ def test_saccade_computes_what_pytorch_computes(saccade, run, name, tmp_path):
     assert 'matte' in shown and 'ref:' not in shown and 'plain C' not in shown
     meta = {e.key: e.value for e in onnx.load(path).metadata_props}
     assert meta['saccade.head'] == 'matte' and meta['saccade.classes'] == 'person' and 'steps' in str(meta)
+
+
+def test_the_script_trains_from_an_archive_alone(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, 'argv', ['pack', str(folders), str(tmp_path / 'packed'), '--split', 'train', '--tar',
+                                      str(tmp_path / 'mattes.tar')])
+    pack.main()
+    (tmp_path / 'bin').mkdir()
+    (tmp_path / 'bin/python3').write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (tmp_path / 'bin/python3').chmod(0o755)
+    options = ['--size', 'tiny', '--start', '', '--side', SIDE, '--small-side', SMALL, '--canvas', 128, '--batch', 2,
+               '--bodies', 0, '--workers', 1, '--device', 'cpu', '--steps', 1, '--log-every', 1]
+    done = subprocess.run([TRAIN / 'matte-on-gpu', 'mattes.tar', 'out', '2', '1', *map(str, options)], cwd=tmp_path,
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=200,
+                          env=os.environ | ONE_THREAD | dict(PATH=f"{tmp_path}/bin:{os.environ['PATH']}",
+                                                             WORK=str(tmp_path / 'work')))
+    assert done.returncode == 0, done.stdout
+    assert {p.name for p in (tmp_path / 'out').iterdir()} == {*FILES, 'average.pt', 'log.jsonl'}
+    assert '"step": 1' in done.stdout
 
 
 def test_both_begin_as_person_seg():

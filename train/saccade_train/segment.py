@@ -249,7 +249,8 @@ def score(args):
     if not count:
         raise SystemExit(f"{args.data}: no picture of {args.split} has a mask" +
                          (f" of people who cover {args.covered:.1%} of it" if args.covered else ""))
-    print(f"{count} pictures of {args.split}, {sum(p.mask is not None and covered(p) > 0 for p in pictures)} with people" +
+    shown = sum(p.mask is not None and covered(p) > 0 for p in pictures)
+    print(f"{count} pictures of {args.split}, {shown} with people" +
           (f", who cover at least {args.covered:.1%} of each" if args.covered else ""))
     print(f"| model | {' | '.join(f'{v} (95 % interval)' for v in Scores.columns.values())} |")
     print("| --- " * (1 + len(Scores.columns)) + "|")

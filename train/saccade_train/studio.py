@@ -185,7 +185,7 @@ class Studio(torch.utils.data.Dataset):
             return side * 0.35, side * 0.8
         box = (x0, y0, x1, y1)
         at = (max(0, round(x)), max(0, round(y)))
-        size = (min(side - at[0], max(1, round((x1 - x0) * scale))), min(side - at[1], max(1, round((y1 - y0) * scale))))
+        size = tuple(min(side - a, max(1, round(v * scale))) for a, v in zip(at, (x1 - x0, y1 - y0)))
         flip = rng.random() < 0.5
         here = np.s_[at[1]:at[1] + size[1], at[0]:at[0] + size[0]]
         mask = np.asarray(self.cache.mask[i, :h, :w])
@@ -442,7 +442,8 @@ def studio(args):
         x = x if args.clean else spoil(x)
         shown = torch.where(known > 0, matte, torch.full_like(matte, 0.5)).expand(-1, 3, -1, -1) * 255
         both = torch.stack([x, shown], 1).flatten(0, 1)
-        Image.fromarray(render.sheet(torch.nn.functional.interpolate(both, size=(192, 192), mode="area"), 8)).save(args.sheet)
+        small = torch.nn.functional.interpolate(both, size=(192, 192), mode="area")
+        Image.fromarray(render.sheet(small, 8)).save(args.sheet)
         print(f"{args.sheet}: 24 pictures beside their mattes; grey is unknown")
 
 
