@@ -230,7 +230,7 @@ static bool cover_row(const struct work *w, struct rows *r, uint8_t *cover)
     memset(r->inside + MARGIN - radius, r->inside[MARGIN], (size_t)radius);
     memset(r->inside + MARGIN + n, r->inside[MARGIN + n - 1], (size_t)radius);
     sum_columns(r->inside, radius, n, cover);
-    for (int x = 0; x < n; x += BLOCK) /* past the end are counts of before, and room */
+    for (int x = 0; x < n; x += BLOCK) /* past the end are zeros, and room */
         some |= outline_block(w, cover + x, (uint8_t)((2 * radius + 1) * (2 * radius + 1)));
     return some;
 }
@@ -497,8 +497,10 @@ sac_result sac_cpu_composite(struct sac_device *dev, struct sac_device_stream *s
     sac_result         res = sac_buffer_create(dev, colours + scratch, "composite", &buf);
     if (res != SAC_OK)
         return res;
-    prepare(&w, sac_buffer_data(buf));
-    w.scratch = (uint8_t *)sac_buffer_data(buf) + colours;
+    /* What lies past rows' ends and beside R, G and B is looked at, in whole blocks. */
+    uint8_t *memory = memset(sac_buffer_data(buf), 0, colours + scratch);
+    prepare(&w, memory);
+    w.scratch = memory + colours;
     sac_worker_pool_run(dev->workers, (w.height + 2 * PAIRS_PER_PIECE - 1) / (2 * PAIRS_PER_PIECE),
                         run_piece, &w);
     sac_buffer_unref(&buf);
