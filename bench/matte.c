@@ -87,7 +87,7 @@ static void measure(sac_device *dev, const struct scene *s, int rounds)
                                          .classes = 1,
                                          .value = {.dtype = SAC_F32, .cell = 1}};
     const struct sac_matte_style style = {
-        .guide = 2, .guide_noise = 8, .smooth = 0.7f, .hole = 1, .low = 0.1f, .high = 0.9f};
+        .guide = 2, .guide_noise = 8, .smooth = 0.8f, .hole = 1, .low = 0.2f, .high = 0.8f};
     const void *const     tensors[] = {cells};
     struct sac_preprocess pre = sac_preprocess_default();
     struct sac_matte_job  job = {.crop = {0, 0, (float)s->width, (float)s->height}};

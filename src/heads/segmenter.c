@@ -10,10 +10,10 @@ struct sac_segmenter_params sac_segmenter_params_default(void)
     return (struct sac_segmenter_params){.batch_max = 8,
                                          .guide = 2,
                                          .guide_noise = 8,
-                                         .smooth = 0.7f,
+                                         .smooth = 0.8f,
                                          .hole = 1,
-                                         .feather_low = 0.1f,
-                                         .feather_high = 0.9f};
+                                         .feather_low = 0.2f,
+                                         .feather_high = 0.8f};
 }
 
 static sac_result check_params(sac_context *ctx, const struct sac_segmenter_params *p)

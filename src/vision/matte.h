@@ -43,7 +43,7 @@ struct sac_matte_style {
     bool classes;      /* out holds the number of each pixel's likeliest class, no matte; nothing
                           below is looked at */
     int   guide;       /* cells: half the window in which the matte follows luma; 0: it does not */
-    float guide_noise; /* luma, 0..255: differences below it are no edge */
+    float guide_noise; /* luma, 1..255: differences below it are no edge */
     float smooth;      /* 0..0.95: the part of the former matte that stays in a cell that was found
                           again and that the network is least sure of; 0: none */
     int   hole;        /* cells: gaps up to this wide are closed; 0: none */
@@ -308,12 +308,13 @@ SAC_ANYWHERE uint32_t sac_matte_candidate(int difference, int x, int y, int numb
 }
 
 /* How much of its former share stays in a cell. residual: sum of the differences of its 3 x 3 cells
- * to where it was; smooth: of SAC_MATTE_ONE. The network is unsure between a quarter and three. */
+ * to where it was; smooth: of SAC_MATTE_ONE. The network is unsure between an
+ * eighth and seven. */
 SAC_ANYWHERE int16_t sac_matte_smooth(int16_t share, int16_t was, int residual, int smooth)
 {
     int unsure = share < SAC_MATTE_ONE - share ? share : SAC_MATTE_ONE - share;
     int found = SAC_MATTE_LOST - residual;
-    unsure = unsure < SAC_MATTE_ONE / 4 ? 4 * unsure : SAC_MATTE_ONE;
+    unsure = unsure < SAC_MATTE_ONE / 8 ? 8 * unsure : SAC_MATTE_ONE;
     found = found < 0                                  ? 0
             : found > SAC_MATTE_LOST - SAC_MATTE_FOUND ? SAC_MATTE_LOST - SAC_MATTE_FOUND
                                                        : found;
