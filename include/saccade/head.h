@@ -121,6 +121,15 @@ SAC_API sac_model *sac_detector_model(const sac_detector *det);
 
 /* Recognise a model's head: its name (may be "embedding"), or NULL. Any thread. */
 SAC_API const char *sac_head_recognise(const sac_model *model);
+/* What heads give, and what runs their networks. */
+enum sac_head_kind {
+    SAC_HEAD_UNKNOWN = 0, /* no such head, or one from a shared object */
+    SAC_HEAD_BOXES,       /* a sac_detector */
+    SAC_HEAD_EMBEDDINGS,  /* a sac_embedder */
+    SAC_HEAD_MATTES       /* a sac_segmenter (saccade/segment.h) */
+};
+/* Of the head of that name; NULL: unknown. Any thread. */
+SAC_API enum sac_head_kind sac_head_kind_of(const char *name);
 /* Call fn with the name and description of each head. Any thread. */
 SAC_API void sac_head_list(void (*fn)(void *user, const char *name, const char *what), void *user);
 

@@ -78,6 +78,19 @@ SAC_API const char *sac_segmenter_head_name(const sac_segmenter *seg);
 SAC_API const struct sac_model_contract *sac_segmenter_contract(const sac_segmenter *seg);
 /* Borrowed, to inspect; only the segmenter may run it. */
 SAC_API sac_model *sac_segmenter_model(const sac_segmenter *seg);
+/* The map that it reads, for people. */
+struct sac_segmenter_info {
+    const char *output; /* its name; NULL: only the first frame tells, also the form */
+    const char *form;   /* "share", "logit", "class logits", "class shares", "class number" */
+    int         width, height; /* cells; 0 likewise */
+    int         states;        /* of a recurrent network */
+    uint64_t    reserved[8];   /* 0 */
+};
+SAC_API void sac_segmenter_inspect(const sac_segmenter *seg, struct sac_segmenter_info *out);
+/* The network's input that takes state i, and its output that it comes from; NULL: there are
+ * fewer. */
+SAC_API const char *sac_segmenter_state_input(const sac_segmenter *seg, int i);
+SAC_API const char *sac_segmenter_state_output(const sac_segmenter *seg, int i);
 
 #ifdef __cplusplus
 }

@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include <saccade/head.h>
+#include <saccade/segment.h>
 
 #include "inspect.h"
 #include "shape_text.h"
 #include "wrap.h"
 
-/* The inspected model. detector, embedder and contract are NULL if the model can't run. */
+/* The inspected model. What runs it and contract are NULL if it can't run. */
 struct subject {
     const struct settings           *settings;
     sac_device                      *device;
@@ -16,6 +17,7 @@ struct subject {
     const char                      *path, *head;
     sac_detector                    *detector;
     sac_embedder                    *embedder;
+    sac_segmenter                   *segmenter;
     const struct sac_model_contract *contract;
     char                             why[1024]; /* why there is no contract */
 };
@@ -53,8 +55,17 @@ static const char *head_source(const struct subject *subject)
 /* Creating a head also reads its contract. */
 static void read_contract(struct subject *subject, sac_context *ctx)
 {
-    sac_result res;
-    if (subject->head && strcmp(subject->head, "embedding") == 0) {
+    const enum sac_head_kind kind = sac_head_kind_of(subject->head);
+    sac_result               res;
+    if (kind == SAC_HEAD_MATTES) {
+        struct sac_segmenter_params params = sac_segmenter_params_default();
+        params.head = subject->settings->run.job.detector_params.head;
+        params.preprocess = subject->settings->run.job.detector_params.preprocess;
+        params.precision = sac_model_precision(subject->model);
+        res = sac_segmenter_create(subject->device, subject->path, &params, &subject->segmenter);
+        if (res == SAC_OK)
+            subject->contract = sac_segmenter_contract(subject->segmenter);
+    } else if (kind == SAC_HEAD_EMBEDDINGS) {
         struct sac_embedder_params params = sac_embedder_params_default();
         params.preprocess = subject->settings->run.job.detector_params.preprocess;
         params.precision = sac_model_precision(subject->model);
@@ -139,6 +150,26 @@ static void print_contract(const struct sac_model_contract *contract)
         print_classes(contract);
 }
 
+static void print_map(const sac_segmenter *seg)
+{
+    struct sac_segmenter_info info;
+    sac_segmenter_inspect(seg, &info);
+    if (info.output) {
+        printf("map         ");
+        print_clean(stdout, info.output);
+        printf("  %dx%d cells, %s\n", info.width, info.height, info.form);
+    } else {
+        puts("map         known after the first frame");
+    }
+    for (int i = 0; i < info.states; i++) {
+        printf("state       ");
+        print_clean(stdout, sac_segmenter_state_input(seg, i));
+        printf("  from ");
+        print_clean(stdout, sac_segmenter_state_output(seg, i));
+        putchar('\n');
+    }
+}
+
 static int print_text(const struct subject *subject)
 {
     struct sac_model_info info;
@@ -158,6 +189,8 @@ static int print_text(const struct subject *subject)
         printf("head        %s  (%s)\n", subject->head, head_source(subject));
     else
         puts("head        not recognised");
+    if (subject->segmenter)
+        print_map(subject->segmenter);
     print_operators(&info);
     if (subject->contract)
         print_contract(subject->contract);
@@ -254,6 +287,26 @@ static void json_contract(struct sac_json *json, const struct sac_model_contract
     sac_json_close(json, '}');
 }
 
+static void json_map(struct sac_json *json, const sac_segmenter *seg)
+{
+    struct sac_segmenter_info info;
+    sac_segmenter_inspect(seg, &info);
+    sac_json_open(json, "map", '{');
+    sac_json_string(json, "output", info.output);
+    sac_json_string(json, "form", info.form);
+    sac_json_int(json, "width", info.width);
+    sac_json_int(json, "height", info.height);
+    sac_json_close(json, '}');
+    sac_json_open(json, "states", '[');
+    for (int i = 0; i < info.states; i++) {
+        sac_json_open(json, NULL, '{');
+        sac_json_string(json, "input", sac_segmenter_state_input(seg, i));
+        sac_json_string(json, "output", sac_segmenter_state_output(seg, i));
+        sac_json_close(json, '}');
+    }
+    sac_json_close(json, ']');
+}
+
 static int json_document(const struct subject *subject, struct fault *fault)
 {
     struct sac_text       text = {0};
@@ -277,6 +330,8 @@ static int json_document(const struct subject *subject, struct fault *fault)
     sac_json_bool(&json, "batches", sac_model_batches(subject->model));
     sac_json_string(&json, "head", subject->head);
     sac_json_string(&json, "head_source", subject->head ? head_source(subject) : NULL);
+    if (subject->segmenter)
+        json_map(&json, subject->segmenter);
     json_operators(&json, &info);
     if (subject->contract)
         json_contract(&json, subject->contract);
@@ -300,6 +355,7 @@ int inspect_model(const struct settings *s, sac_context *ctx, sac_device *device
     const int status = s->json ? json_document(&subject, fault) : print_text(&subject);
     sac_detector_destroy(&subject.detector);
     sac_embedder_destroy(&subject.embedder);
+    sac_segmenter_destroy(&subject.segmenter);
     sac_model_unref(&subject.model);
     return status;
 }

@@ -41,6 +41,14 @@ const struct sac_head *sac_head_of(const struct sac_head_view *view)
     return NULL;
 }
 
+enum sac_head_kind sac_head_kind_of(const char *name)
+{
+    const struct sac_head *head = name ? sac_head_find(name) : NULL;
+    if (!head)
+        return SAC_HEAD_UNKNOWN;
+    return head->matte ? SAC_HEAD_MATTES : head->layout ? SAC_HEAD_BOXES : SAC_HEAD_EMBEDDINGS;
+}
+
 void sac_head_list(void (*fn)(void *user, const char *name, const char *what), void *user)
 {
     if (!fn)

@@ -262,7 +262,8 @@ static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_p
     seg->jobs = sac_calloc((size_t)seg->batch, sizeof *seg->jobs);
     if (!seg->jobs)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");
-    return sac_segmenter_batch_open(seg);
+    res = sac_segmenter_batch_open(seg);
+    return res == SAC_OK ? sac_segmenter_measure(seg) : res;
 }
 
 sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
@@ -402,4 +403,42 @@ sac_model *sac_segmenter_model(const sac_segmenter *seg)
     if (!seg)
         return NULL;
     return seg->model;
+}
+
+static const char *form_name(enum sac_matte_form form)
+{
+    switch (form) {
+    case SAC_MATTE_SHARE: return "share";
+    case SAC_MATTE_LOGIT: return "logit";
+    case SAC_MATTE_CLASS_LOGITS: return "class logits";
+    case SAC_MATTE_CLASS_SHARES: return "class shares";
+    case SAC_MATTE_LABEL: return "class number";
+    }
+    return "unknown";
+}
+
+void sac_segmenter_inspect(const sac_segmenter *seg, struct sac_segmenter_info *out)
+{
+    if (!seg || !out)
+        return;
+    const bool known = seg->spec.width > 0;
+    *out = (struct sac_segmenter_info){
+        .output = known ? sac_model_output(seg->model, seg->spec.value.tensor)->name : NULL,
+        .form = known ? form_name(seg->spec.form) : NULL,
+        .width = seg->spec.width,
+        .height = seg->spec.height};
+    while (sac_feed_state(&seg->view.feed, out->states) >= 0)
+        out->states++;
+}
+
+const char *sac_segmenter_state_input(const sac_segmenter *seg, int i)
+{
+    const int input = seg && i >= 0 ? sac_feed_state(&seg->view.feed, i) : -1;
+    return input < 0 ? NULL : sac_model_input(seg->model, input)->name;
+}
+
+const char *sac_segmenter_state_output(const sac_segmenter *seg, int i)
+{
+    const int input = seg && i >= 0 ? sac_feed_state(&seg->view.feed, i) : -1;
+    return input < 0 ? NULL : sac_model_output(seg->model, seg->view.feed.pair[input])->name;
 }

@@ -83,6 +83,11 @@ sac_result sac_segmenter_refuse_shapes(const struct sac_segmenter *seg,
 sac_result sac_segmenter_check_spec(const struct sac_segmenter  *seg,
                                     const struct sac_matte_spec *spec);
 
+/* segmenter_range.c */
+/* What shape and file do not tell: whether numbers are shares or logits. After batch_open.
+ * Errors   SAC_ERR_UNSUPPORTED where they are neither. */
+sac_result sac_segmenter_measure(struct sac_segmenter *seg);
+
 /* segmenter_streams.c */
 enum { SAC_SEGMENTER_STREAMS_MAX = 256 }; /* kept, beside those of a batch */
 /* The stream of a frame, which begins anew where that has another size; the longest unused one goes

@@ -20,8 +20,8 @@ static bool is_label(const struct sac_head_view *v, int output)
     return (v->facts.whole >> output & 1) || v->facts.ending[output].kind == SAC_ENDS_CHOICE;
 }
 
-/* Three numbers for each pixel may be a picture; features come in steps of 32; anchors of COCO's
- * detectors have 85 numbers. */
+/* Three numbers for each pixel may be a picture, unless a coarse map was enlarged to them; features
+ * come in steps of 32; anchors of COCO's detectors have 85 numbers. */
 static bool may_be_classes(const struct sac_head_view *v, int output,
                            const struct sac_head_map *map)
 {
@@ -31,7 +31,8 @@ static bool may_be_classes(const struct sac_head_view *v, int output,
         return map->numbers == v->facts.names;
     if (ending == SAC_ENDS_SOFTMAX)
         return true;
-    return ending != SAC_ENDS_POSITIVE && !(map->numbers == 3 && full) &&
+    return ending != SAC_ENDS_POSITIVE &&
+           !(map->numbers == 3 && full && !v->facts.ending[output].enlarged) &&
            !(map->numbers >= 64 && map->numbers % 32 == 0) && map->numbers % 85 != 0;
 }
 

@@ -209,6 +209,26 @@ def test_the_file_may_name_its_head(saccade, tmp_path, named, head, source):
     assert (chosen['head'], chosen['head_source']) == ('end2end', '--head')
 
 
+def test_inspect_tells_a_segmenters_map(saccade):
+    report = json.loads(saccade('inspect', 'person_seg', '--json').stdout)
+    assert (report['head'], report['head_source']) == ('matte', 'metadata')
+    assert report['map'] == {'output': 'matte', 'form': 'share', 'width': 320, 'height': 320}
+    assert report['states'] == []
+    assert report['contract']['fit']['value'] == 'letterbox topleft'
+    maps = ROOT / 'tests/heads'
+    text = saccade('inspect', maps / 'maps_torchvision.onnx').stdout
+    assert 'head        semantic  (outputs)\n' in text
+    assert 'map         out  16x16 cells, class logits\n' in text
+    assert 'classes   21: background, aeroplane' in text
+    text = saccade('inspect', maps / 'maps_recurrent.onnx').stdout
+    assert 'head        recurrent  (outputs)\n' in text
+    assert 'state       r1i  from r1o\nstate       r2i  from r2o\n' in text
+    crossed = saccade('inspect', maps / 'maps_recurrent.onnx', '--json', '--preprocess', 'state=r1i:r2o,state=r2i:r1o')
+    assert [s['output'] for s in json.loads(crossed.stdout)['states']] == ['r2o', 'r1o']
+    named = json.loads(saccade('inspect', maps / 'maps_recurrent_named.onnx', '--json').stdout)
+    assert [s['output'] for s in named['states']] == ['a', 'b']
+
+
 @pytest.mark.parametrize('name', ['person_det', 'person_det_fast'])
 def test_our_own_detectors_tell_all_about_themselves(saccade, name):
     report = json.loads(saccade('inspect', ROOT / f'models/{name}.onnx', '--json').stdout)

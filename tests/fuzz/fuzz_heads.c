@@ -10,6 +10,7 @@
 #include "heads/heads.h"
 #include "vision/detect.h"
 #include "vision/fit.h"
+#include "vision/matte.h"
 
 enum { TENSORS_MAX = 8, ELEMENTS_MAX = 1 << 16 };
 
@@ -80,11 +81,47 @@ static void decode(const struct sac_head *head, const struct sac_head_input *in,
     sac_free(boxes);
 }
 
+/* As a segmenter does: a map's numbers must lie in its tensor, whatever the head says of them. */
+static void make_matte(const struct sac_head *head, const struct sac_head_input *in,
+                       const struct sac_head_facts *facts, int bits)
+{
+    struct sac_head_view view = {.width = in->input_width,
+                                 .height = in->input_height,
+                                 .channels_last = bits & 1,
+                                 .facts = *facts,
+                                 .output_count = in->count};
+    view.facts.task = SAC_TASK_UNKNOWN;
+    view.feed = (struct sac_feed){.count = 1 + (bits >> 1 & 1), .kind = {0, SAC_FEED_STATE}};
+    for (int i = 0; i < in->count; i++) {
+        struct sac_tensor_desc *d = &view.output[i].desc;
+        view.output[i].name = in->tensors[i].name;
+        view.facts.ending[i].kind = (enum sac_ending_kind)((bits + i) % 6);
+        *d = (struct sac_tensor_desc){.dtype = SAC_F32, .rank = in->tensors[i].rank + 1};
+        d->shape[0] = 1;
+        for (int k = 1; k < d->rank; k++)
+            d->shape[k] = in->tensors[i].shape[k - 1];
+    }
+    const bool            known = head->recognise(&view);
+    struct sac_matte_spec s = {.input_width = view.width, .input_height = view.height};
+    if (!head->matte(&view, &s)) {
+        if (known)
+            abort();
+        return;
+    }
+    const struct sac_tensor_desc *d = &view.output[s.value.tensor].desc;
+    const int64_t                 numbers = s.form == SAC_MATTE_LABEL ? 1 : s.classes,
+                  cells = (int64_t)s.width * s.height;
+    if (s.value.first + (cells - 1) * s.value.cell + (numbers - 1) * s.value.number >=
+        sac_tensor_desc_elements(d))
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct sac_head *const heads[] = {
-        &sac_head_yolox,   &sac_head_yolov5, &sac_head_yolov8, &sac_head_nanodet,
-        &sac_head_end2end, &sac_head_ssd,    &sac_head_boxes,  &sac_head_detr};
+        &sac_head_yolox,    &sac_head_yolov5, &sac_head_yolov8,   &sac_head_nanodet,
+        &sac_head_end2end,  &sac_head_ssd,    &sac_head_boxes,    &sac_head_detr,
+        &sac_head_semantic, &sac_head_matte,  &sac_head_recurrent};
     struct input           in = {data, data + size};
     const struct sac_head *head = heads[(size_t)take(&in) % SAC_COUNT(heads)];
     int                    side = 8 + take(&in) % 8 * 8, count = 1 + take(&in) % TENSORS_MAX;
@@ -92,8 +129,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t                elements[TENSORS_MAX];
     bool                   fits = true;
     for (int i = 0; i < count; i++) {
-        static const char *const names[] = {"scores", "labels", "cls_pred", "boxes"};
-        t[i].name = names[take(&in) % 4];
+        static const char *const names[] = {"scores", "labels", "cls_pred", "boxes",
+                                            "logits", "matte",  "aux",      "out"};
+        t[i].name = names[take(&in) % 8];
         t[i].rank = take(&in) % 4;
         elements[i] = 1;
         for (int k = 0; k < t[i].rank; k++)
@@ -112,7 +150,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    .paddle = bits & 64,
                                    .single = bits & 128,
                                    .whole = (unsigned)bits};
-    if (fits)
+    if (fits && head->matte)
+        make_matte(head, &input, &facts, bits);
+    else if (fits)
         decode(head, &input, &facts);
     for (int i = 0; i < count; i++)
         sac_free((void *)(uintptr_t)t[i].data);

@@ -80,6 +80,15 @@ def logit():
     net.save()
 
 
+def scaled(name, factor):
+    """Shares in their own arithmetic, of which no operator tells; times 255 they are none."""
+    net = Net(name)
+    share = net.node("Sigmoid", [net.bright("image", "logit")], "share")
+    net.node("Mul", [share, net.value("factor", np.float32(factor))], "mask")
+    net.output("mask", ["n", 1, SIZE, SIZE])
+    net.save()
+
+
 def torchvision():
     """Two outputs of the classes of Pascal VOC; the first in the file is for training."""
     net = Net("torchvision")
@@ -173,6 +182,8 @@ def recurrent(name, first, second, fixed, metadata=PLAIN):
 
 matte()
 logit()
+scaled("inside", 1)
+scaled("outside", 255)
 torchvision()
 last()
 label("label", 1, False)

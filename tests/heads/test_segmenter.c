@@ -2,7 +2,11 @@
 /* Segmenters on the small networks of make_maps.py, which mark what is bright, and on person_seg.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <saccade/source.h>
 
 #include "heads/segmenter.h"
 #include "tests/test.h"
@@ -70,6 +74,7 @@ static const struct family {
 } families[] = {
     {"maps_matte", "matte", SAC_MATTE_SHARE, 64, 0, NULL},
     {"maps_logit", "matte", SAC_MATTE_LOGIT, 16, 0, NULL},
+    {"maps_inside", "matte", SAC_MATTE_SHARE, 64, 0, NULL},
     {"maps_torchvision", "semantic", SAC_MATTE_CLASS_LOGITS, 16, 21, "person (1 of 21)"},
     {"maps_last", "semantic", SAC_MATTE_CLASS_SHARES, 64, 2, "class 1 (1 of 2)"},
     {"maps_label", "semantic", SAC_MATTE_LABEL, 64, 19, "person, rider (2 of 19)"},
@@ -143,6 +148,81 @@ static void the_classes_can_be_chosen(void **state)
     sac_device_unref(&dev);
 }
 
+/* Graphs as published networks have them (tests/models), with random weights. */
+static void knows_whole_networks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char         *model, *head, *output;
+        enum sac_matte_form form;
+        int                 cells;
+    } cases[] = {
+        {"deeplabv3plus", "semantic", "resize_161", SAC_MATTE_CLASS_LOGITS, 64},
+        {"segformer", "semantic", "conv_548", SAC_MATTE_CLASS_LOGITS, 16},
+        {"modnet", "matte", "sigmoid_444", SAC_MATTE_SHARE, 64},
+        {"person_seg", "matte", "matte", SAC_MATTE_SHARE, 320},
+    };
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        char                      path[512];
+        sac_segmenter            *seg = NULL;
+        struct sac_segmenter_info info;
+        snprintf(path, sizeof path, "%s/../%s/%s.onnx", TEST_SOURCE_DIR,
+                 i < 3 ? "models" : "../models", cases[i].model);
+        assert_sac_ok(sac_segmenter_create(dev, path, NULL, &seg));
+        sac_segmenter_inspect(seg, &info);
+        assert_string_equal(sac_segmenter_head_name(seg), cases[i].head);
+        assert_string_equal(info.output, cases[i].output);
+        assert_true(info.width == cases[i].cells && info.height == cases[i].cells);
+        assert_int_equal(seg->spec.form, cases[i].form);
+        sac_frame *frame = make_frame(dev, 96, 64, 0), *matte = run_one(seg, frame);
+        sac_frame_unref(&matte);
+        sac_frame_unref(&frame);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_device_unref(&dev);
+}
+
+/* A person stands at 322,12 to 429,333 of 640x360, as annotated: the matte is there and hardly
+ * anywhere else. */
+static void person_seg_marks_a_person(void **state)
+{
+    (void)state;
+    const char    *shared = getenv("SACCADE_SHARED");
+    sac_device    *dev = test_device();
+    sac_source    *src = NULL;
+    sac_segmenter *seg = NULL;
+    sac_frame     *frame = NULL;
+    char           path[512];
+    double         inside = 0, outside = 0;
+    snprintf(path, sizeof path, "%s/data/train/detect/images/intel/onebyone_0067.jpg",
+             shared ? shared : TEST_SHARED);
+    if (access(path, R_OK) != 0) {
+        sac_device_unref(&dev);
+        skip();
+    }
+    assert_sac_ok(sac_source_open(dev, path, NULL, &src));
+    assert_sac_ok(sac_source_read_wait(src, &frame));
+    assert_sac_ok(
+        sac_segmenter_create(dev, TEST_SOURCE_DIR "/../../models/person_seg.onnx", NULL, &seg));
+    sac_frame *matte = run_one(seg, frame);
+    for (int y = 0; y < matte->height; y++)
+        for (int x = 0; x < matte->width; x++) {
+            const bool in = x >= 315 && x < 437 && y >= 5 && y < 340;
+            *(in ? &inside : &outside) += pixel(matte, x, y) / 255.0;
+        }
+    const double box = 106.7 * 320.8;
+    if (inside < 0.35 * box || inside > 0.8 * box || outside > 0.1 * inside)
+        fail_msg("%.0f pixels in the box, %.0f outside", inside, outside);
+    assert_int_equal(pixel(matte, 375, 150), 255); /* the trunk */
+    assert_int_equal(pixel(matte, 100, 100), 0);
+    sac_frame_unref(&matte);
+    sac_frame_unref(&frame);
+    sac_source_close(&src);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
 /* ---- what is refused ---- */
 
 static void says_what_a_network_is_instead(void **state)
@@ -173,6 +253,8 @@ static void says_what_a_network_is_instead(void **state)
          "picture's proportions; the outputs of one picture of 64x64 are picture [3,128,128]"},
         {"maps_bytes", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
          "output 'labels' is uint8; have float32, float16, int32, int64"},
+        {"maps_outside", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
+         "the numbers of output 'mask' go from "},
         {"maps_matte", "semantic", NULL, NULL, 0, SAC_ERR_FORMAT, "head 'semantic' wants"},
         {"maps_matte", "yolov8", NULL, NULL, 0, SAC_ERR_ARG,
          "no head 'yolov8' that gives mattes; have recurrent, matte, semantic"},
@@ -422,6 +504,12 @@ static void check_states(sac_device *dev, const char *model, const char *preproc
     sac_segmenter *seg = open_segmenter(dev, model, &p);
     assert_string_equal(sac_segmenter_head_name(seg), "recurrent");
     assert_int_equal(seg->batch, 1);
+    struct sac_segmenter_info info;
+    sac_segmenter_inspect(seg, &info);
+    assert_int_equal(info.states, 2);
+    assert_non_null(sac_segmenter_state_input(seg, 1));
+    assert_non_null(sac_segmenter_state_output(seg, 1));
+    assert_null(sac_segmenter_state_input(seg, 2));
     static const struct {
         int stream_id, before, width;
     } cases[] = {{0, 0, 64},  {0, 1, 64}, {1, 0, 64},  {0, 2, 64},  {1, 1, 64},
@@ -504,6 +592,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_family_marks_what_it_was_made_for),
+        cmocka_unit_test(knows_whole_networks),
+        cmocka_unit_test(person_seg_marks_a_person),
         cmocka_unit_test(the_classes_can_be_chosen),
         cmocka_unit_test(says_what_a_network_is_instead),
         cmocka_unit_test(a_detector_says_what_a_segmenter_is),

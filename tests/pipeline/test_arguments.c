@@ -321,6 +321,7 @@ static void segmenters(void **state)
     const char                 *path = TEST_HEADS "/maps_matte.onnx";
     struct sac_segmenter_params params = sac_segmenter_params_default();
     struct sac_run_times        times;
+    struct sac_segmenter_info   info;
     sac_segmenter              *seg = NULL, *none = NULL;
     sac_frame                  *lost = NULL, *matte = NULL, *f = some_frame();
     assert_sac_ok(sac_segmenter_create(dev, path, NULL, &seg));
@@ -345,6 +346,12 @@ static void segmenters(void **state)
     assert_null(sac_segmenter_head_name(NULL));
     assert_null(sac_segmenter_contract(NULL));
     assert_null(sac_segmenter_model(NULL));
+    sac_segmenter_inspect(NULL, &info);
+    sac_segmenter_inspect(seg, NULL);
+    assert_null(sac_segmenter_state_input(NULL, 0));
+    assert_null(sac_segmenter_state_output(NULL, 0));
+    assert_null(sac_segmenter_state_input(seg, -1));
+    assert_int_equal(sac_head_kind_of(NULL), SAC_HEAD_UNKNOWN);
     sac_segmenter_destroy(NULL);
     sac_segmenter_destroy(&seg);
     sac_frame_unref(&f);

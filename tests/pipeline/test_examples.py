@@ -74,6 +74,17 @@ def test_gpu_tensor(detector, pictures):
     assert run('gpu_tensor', pictures, 'none.onnx', 'cpu').returncode == 1
 
 
+def test_segment(pictures):
+    done = run('segment', pictures)
+    assert done.returncode == 0, done.stderr
+    shares = [line.split(': ') for line in done.stdout.decode().splitlines()]
+    assert [number for number, _ in shares] == [str(i) for i in range(10)]
+    # one person of 320 x 107 pixels in 640 x 360
+    assert all(6 < float(share.removesuffix(' %')) < 14 for _, share in shares)
+    assert run('segment').returncode == 2
+    assert b'none.mp4' in run('segment', 'none.mp4').stderr
+
+
 def test_opencv_compiles():
     """Against the public headers alone, with a stand-in for OpenCV."""
     done = subprocess.run(['c++', '-std=c++17', '-fsyntax-only', '-Wall', '-Wextra', '-Werror', f'-I{ROOT}/include',

@@ -53,7 +53,7 @@ static double clip_end(const struct sac_node *n, int input, const char *attr)
 
 static struct sac_ending ending_of(const struct sac_node *n)
 {
-    struct sac_ending e = {SAC_ENDS_OTHERWISE, 0};
+    struct sac_ending e = {.kind = SAC_ENDS_OTHERWISE};
     for (size_t i = 0; i < SAC_COUNT(last); i++)
         if (!strcmp(last[i].op_type, n->op_type))
             e.kind = last[i].kind;
@@ -78,10 +78,14 @@ sac_result sac_model_note_endings(sac_model *m)
         return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for the model's ports");
     for (int i = 0; i < g->output_count; i++) {
         const struct sac_node *n = g->outputs[i]->producer;
+        bool                   enlarged = false;
         for (size_t step = 0;
-             n && n->input_count > 0 && n->inputs[0] && moves(n) && step < g->node_count; step++)
+             n && n->input_count > 0 && n->inputs[0] && moves(n) && step < g->node_count; step++) {
+            enlarged |= !strcmp(n->op_type, "Resize") || !strcmp(n->op_type, "Upsample");
             n = n->inputs[0]->producer;
-        m->endings[i] = n ? ending_of(n) : (struct sac_ending){SAC_ENDS_OTHERWISE, 0};
+        }
+        m->endings[i] = n ? ending_of(n) : (struct sac_ending){.kind = SAC_ENDS_OTHERWISE};
+        m->endings[i].enlarged = enlarged;
     }
     return SAC_OK;
 }

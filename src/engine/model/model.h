@@ -39,7 +39,8 @@ enum sac_ending_kind {
 };
 struct sac_ending {
     enum sac_ending_kind kind;
-    int64_t              classes; /* of CHOICE: among how many; 0: not known */
+    int64_t              classes;  /* of CHOICE: among how many; 0: not known */
+    bool                 enlarged; /* behind that, its map was resized */
 };
 
 /* shipped.c: the folders that are searched for the models that come with saccade, "A, B, C". */
