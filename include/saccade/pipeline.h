@@ -17,6 +17,7 @@
 #define SACCADE_PIPELINE_H
 
 #include <saccade/files.h>
+#include <saccade/segment.h>
 #include <saccade/sink.h>
 #include <saccade/stats.h>
 #include <saccade/track.h>
@@ -24,6 +25,47 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* What the video of a run that segments shows; all but packed ones are of the frames' size. */
+enum sac_segment_as {
+    SAC_SEGMENT_OVERLAY = 0,  /* the frame, with what the matte covers tinted */
+    SAC_SEGMENT_MASK,         /* the matte in 8 bit grey: 255 is a person */
+    SAC_SEGMENT_CUTOUT,       /* the people over another background */
+    SAC_SEGMENT_ALPHA,        /* the frame, with the matte as its alpha: .webm, .mov or .mkv */
+    SAC_SEGMENT_ALPHA_PACKED, /* the frame with its matte inside, as VR players take it (docs/vr.md)
+                               */
+    SAC_SEGMENT_CLASSES,      /* the frame, each class tinted in a colour of its own */
+    SAC_SEGMENT_PNG,  /* no video: video_out is a folder of grey pictures, 000000.png and so on */
+    SAC_SEGMENT_COCO, /* no video: video_out is a file of COCO results with run-length masks */
+    SAC_SEGMENT_AS_COUNT
+};
+SAC_API const char *sac_segment_as_name(enum sac_segment_as as); /* "overlay", ... */
+
+/* How the eyes of a packed video lie in its frames, and how each sees the world. */
+enum sac_stereo { SAC_STEREO_MONO = 0, SAC_STEREO_SBS, SAC_STEREO_TB };
+enum sac_projection { SAC_PROJECTION_FLAT = 0, SAC_PROJECTION_FISHEYE };
+
+/* For runs that make mattes instead of tracks. */
+struct sac_segment_params {
+    const char                 *model;     /* as a detector; "auto" (default) or NULL: person_seg */
+    struct sac_segmenter_params segmenter; /* batch_max and class_map follow from the run */
+    enum sac_segment_as         as;        /* what video_out gets; default overlay */
+    struct sac_colour colour;   /* of an overlay's tint, and of a cutout's background; default
+                                   green */
+    float strength;             /* of a tint: 0..1, default 0.5 */
+    float blur;                 /* above 0: a cutout's background is the frame itself, blurred with
+                                   this radius in pixels; default 0 */
+    const char *background;     /* or the first picture of this file, fitted to the frame; NULL
+                                   (default): the colour */
+    enum sac_stereo     stereo; /* both for SAC_SEGMENT_ALPHA_PACKED alone: the network sees the */
+    enum sac_projection projection; /* whole frame as it is. Default mono, flat */
+    /* Called as on_frame is, with the frame's matte; both are borrowed for the call. NULL
+     * (default): not called. */
+    int (*on_matte)(void *user, const sac_frame *frame, const sac_frame *matte);
+    void    *on_matte_user;
+    uint64_t reserved[16]; /* 0 */
+};
+SAC_API struct sac_segment_params sac_segment_params_default(void);
 
 /* The part that both forms share. Strings are copied at creation. */
 struct sac_track_job_params {
@@ -53,7 +95,10 @@ struct sac_track_job_params {
                                  ended or the session is destroyed */
     const char *stats_out;    /* the statistics as JSON (docs/stats.schema.json), written at
                                  the same time; NULL (default): none */
-    uint64_t reserved[16];    /* 0 */
+    const struct sac_segment_params *segment; /* make mattes of it instead of tracks: detector, reid
+                                                 and tracker are not looked at. Copied. NULL
+                                                 (default): track */
+    uint64_t reserved[15];                    /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is
@@ -171,7 +216,7 @@ struct sac_session_params {
 };
 SAC_API struct sac_session_params sac_session_params_default(void);
 
-/* One frame, tracked. */
+/* One frame, tracked or segmented. */
 struct sac_session_result {
     int64_t    id; /* as submitted */
     int64_t    pts_us;
@@ -184,9 +229,10 @@ struct sac_session_result {
      * frame's whole batch; queue is the rest, when the frame waited for earlier ones. */
     double     queue_ms, preprocess_ms, inference_ms, head_ms, reid_ms, tracking_ms, total_ms;
     sac_result status;      /* of this frame; other frames are not affected */
-    uint64_t   reserved[8]; /* 0 */
+    sac_frame *matte;       /* with job.segment: the frame's matte, a reference; else NULL */
+    uint64_t   reserved[7]; /* 0 */
 };
-/* Releases the frame and frees the tracks. */
+/* Releases frame and matte and frees the tracks. */
 SAC_API void sac_session_result_finish(struct sac_session_result *result);
 
 typedef struct sac_session sac_session;

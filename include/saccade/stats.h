@@ -128,8 +128,9 @@ struct sac_pipeline_stats {
     char     precision[16];             /* "float32" */
     char     detector[128], head[32], tracker[32], reid[128], encoder[64]; /* empty: none */
     char     classes[256];            /* those kept: "person (1 of 80)"; empty: no detector */
-    int      class_count, class_kept; /* named by the detector; kept */
-    uint64_t reserved[64];            /* 0 */
+    int      class_count, class_kept; /* named by the network; kept */
+    char     segmenter[128];          /* the network of mattes; empty: the run tracks */
+    uint64_t reserved[48];            /* 0 */
 };
 
 /* One input of a run. */

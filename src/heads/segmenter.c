@@ -16,8 +16,9 @@ struct sac_segmenter_params sac_segmenter_params_default(void)
                                          .feather_high = 0.8f};
 }
 
-static sac_result check_params(sac_context *ctx, const struct sac_segmenter_params *p)
+sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segmenter_params *p)
 {
+    SAC_NEEDS_NO_LATER_FIELD(ctx, p, "segmenter parameters");
     const struct sac_number numbers[] = {
         {"class_map", p->class_map, 0, 1},
         {"batch_max", p->batch_max, 1, 1024},
@@ -272,9 +273,8 @@ sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), model_path);
     SAC_NEEDS(sac_device_context(dev), out);
-    SAC_NEEDS_NO_LATER_FIELD(dev->ctx, params, "segmenter parameters");
     struct sac_segmenter_params p = params ? *params : sac_segmenter_params_default();
-    sac_result                  res = check_params(dev->ctx, &p);
+    sac_result                  res = sac_segmenter_check_params(dev->ctx, &p);
     if (res != SAC_OK)
         return res;
     if (!dev->ops->vision->matte)

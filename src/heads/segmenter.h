@@ -73,6 +73,8 @@ struct sac_segmenter {
 };
 
 /* segmenter.c */
+/* Before a model is loaded. */
+sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segmenter_params *p);
 /* How many of its classes are the matte; the same as text, "person (1 of 21)". */
 int  sac_segmenter_kept_classes(const sac_segmenter *seg);
 void sac_segmenter_describe_classes(const sac_segmenter *seg, char *out, size_t size);

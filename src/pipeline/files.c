@@ -25,6 +25,11 @@ static void add_job(struct sac_files *files, const struct sac_track_job_params *
     add_named(files, job->detector);
     add_named(files, job->reid);
     add_named(files, job->detector_params.head);
+    if (job->segment) {
+        add_named(files, job->segment->model);
+        add_named(files, job->segment->segmenter.head);
+        sac_files_add_input(files, job->segment->background);
+    }
 }
 
 static void add_stream(struct sac_files *files, const struct sac_stream_params *params)
@@ -50,18 +55,41 @@ static bool is_like_a_crop(const char *folder, const char *file)
            strcmp(strrchr(name, '.'), ".jpg") == 0;
 }
 
-static sac_result check_crops(const struct sac_files *files, const char *folder)
+/* Mattes are written as 000000.png and so on. */
+static bool is_like_a_matte(const char *folder, const char *file)
+{
+    const size_t length = strlen(folder);
+    if (strncmp(file, folder, length) != 0 || file[length] != '/')
+        return false;
+    const char *name = file + length + 1;
+    return strcmp(name + strspn(name, "0123456789"), ".png") == 0;
+}
+
+/* Files that are written into a folder may have an input's name. */
+static sac_result check_folder(const struct sac_files *files, const char *folder,
+                               bool (*is_written)(const char *folder, const char *file),
+                               const char *what)
 {
     char      *real = folder ? realpath(folder, NULL) : NULL; /* NULL: it does not exist yet */
     sac_result res = SAC_OK;
     for (size_t i = 0; real && i < files->count && res == SAC_OK; i++) {
         char *file = files->uses[i].output ? NULL : realpath(files->uses[i].path, NULL);
-        if (file && is_like_a_crop(real, file))
-            res = SAC_FAIL(files->ctx, SAC_ERR_ARG, "crops in '%s' would overwrite an input: '%s'",
-                           folder, files->uses[i].path);
+        if (file && is_written(real, file))
+            res = SAC_FAIL(files->ctx, SAC_ERR_ARG, "%s in '%s' would overwrite an input: '%s'",
+                           what, folder, files->uses[i].path);
         free(file);
     }
     free(real);
+    return res;
+}
+
+static sac_result check_folders(const struct sac_files          *files,
+                                const struct sac_segment_params *segment,
+                                const struct sac_stream_params  *p)
+{
+    sac_result res = check_folder(files, p->crops_out, is_like_a_crop, "crops");
+    if (res == SAC_OK && segment && segment->as == SAC_SEGMENT_PNG)
+        res = check_folder(files, p->video_out, is_like_a_matte, "mattes");
     return res;
 }
 
@@ -112,7 +140,7 @@ sac_result sac_pipeline_check_files(sac_context *ctx, const struct sac_pipeline_
     sac_result                      res = check_standard_input(ctx, list, n);
     add_all(&files, params, list, n);
     for (int i = 0; i < n && res == SAC_OK; i++)
-        res = check_crops(&files, list[i].crops_out);
+        res = check_folders(&files, params->job.segment, &list[i]);
     if (res == SAC_OK)
         res = sac_files_judge(&files);
     sac_files_finish(&files);
@@ -138,6 +166,12 @@ static void add_opened_stream(struct sac_files *files, struct sac_stream_run *s)
     add_stream(files, &p);
 }
 
+static sac_result check_opened_folders(const struct sac_files *files, struct sac_stream_run *s)
+{
+    const struct sac_stream_params p = sac_pipeline_only_stream(&s->params);
+    return check_folders(files, s->job->segment, &p);
+}
+
 sac_result sac_pipeline_check_opened(sac_pipeline *pipe)
 {
     struct sac_files files = {.ctx = pipe->ctx};
@@ -146,7 +180,7 @@ sac_result sac_pipeline_check_opened(sac_pipeline *pipe)
     sac_job_add_files(pipe->jobs[0], &files);
     sac_result res = SAC_OK;
     for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
-        res = check_crops(&files, pipe->streams[i].params.crops_out);
+        res = check_opened_folders(&files, &pipe->streams[i]);
     if (res == SAC_OK)
         res = sac_files_judge(&files);
     sac_files_finish(&files);

@@ -70,6 +70,21 @@ static bool copy_string(struct sac_arena *arena, const char **string)
     return *string != NULL;
 }
 
+static sac_result copy_segment(struct sac_job *job)
+{
+    struct sac_segment_params *p = sac_arena_alloc(&job->strings, sizeof *p);
+    struct sac_arena          *arena = &job->strings;
+    if (p)
+        *p = *job->params.segment;
+    if (!p || !copy_string(arena, &p->model) || !copy_string(arena, &p->background) ||
+        !copy_string(arena, &p->segmenter.head) || !copy_string(arena, &p->segmenter.preprocess) ||
+        !copy_string(arena, &p->segmenter.classes))
+        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
+    job->segment = p;
+    job->params.segment = p;
+    return SAC_OK;
+}
+
 static sac_result copy_params(struct sac_job *job, const struct sac_track_job_params *params)
 {
     struct sac_track_job_params *p = &job->params;
@@ -83,7 +98,7 @@ static sac_result copy_params(struct sac_job *job, const struct sac_track_job_pa
         !copy_string(arena, &p->stats_out))
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
     p->queue_length = SAC_MAX(p->queue_length, 1);
-    return SAC_OK;
+    return p->segment ? copy_segment(job) : SAC_OK;
 }
 
 static sac_result create_queues(struct sac_job *job, size_t queue_min)
@@ -102,6 +117,19 @@ static sac_result create_queues(struct sac_job *job, size_t queue_min)
     return res;
 }
 
+static sac_result check_segment(sac_context *ctx, const struct sac_segment_params *p)
+{
+    const struct sac_number numbers[] = {
+        {"segment.as", (int)p->as, 0, SAC_SEGMENT_AS_COUNT - 1},
+        {"segment.strength", p->strength, 0, 1},
+        {"segment.stereo", (int)p->stereo, 0, SAC_STEREO_TB},
+        {"segment.projection", (int)p->projection, 0, SAC_PROJECTION_FISHEYE},
+        {"segment.blur", p->blur, 0, 1024},
+    };
+    SAC_NEEDS_NO_LATER_FIELD(ctx, p, "segment parameters");
+    return sac_numbers_check(ctx, "job", numbers, SAC_COUNT(numbers));
+}
+
 static sac_result check_params(sac_context *ctx, const struct sac_track_job_params *p)
 {
     const struct sac_number numbers[] = {
@@ -113,6 +141,8 @@ static sac_result check_params(sac_context *ctx, const struct sac_track_job_para
     };
     SAC_NEEDS(ctx, p->device);
     SAC_NEEDS_NO_LATER_FIELD(ctx, p, "job parameters");
+    if (p->segment && check_segment(ctx, p->segment) != SAC_OK)
+        return SAC_ERR_ARG;
     return sac_numbers_check(ctx, "job", numbers, SAC_COUNT(numbers));
 }
 
@@ -135,7 +165,7 @@ sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,
         return res;
     struct sac_job *job = sac_new(struct sac_job);
     if (!job)
-        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a tracking job");
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for a job");
     job->ctx = ctx;
     pthread_mutex_init(&job->free_lock, NULL);
     res = copy_params(job, params);

@@ -97,6 +97,7 @@ struct sac_job {
     sac_context                *ctx;
     struct sac_arena            strings; /* those that params points to */
     struct sac_track_job_params params;
+    struct sac_segment_params  *segment; /* params.segment as this job has it; NULL: it tracks */
     sac_device                 *dev;
     struct sac_task_run        *run;       /* task.h: what is done with the frames */
     struct sac_inference       *inference; /* inference.h: the thread that does it, in batches */

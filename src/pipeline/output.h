@@ -8,7 +8,8 @@
  *   video.c      the annotated video
  *   jsonl.c      JSON lines: a header, then one object a frame (docs/tracks.schema.json)
  *   records.c    a record for each track in each frame: MOTChallenge, CSV, KITTI, COCO
- *                (docs/formats.md) */
+ *                (docs/formats.md)
+ *   mattes.c     of a run that segments: video; mattes_files.c: pictures, COCO's masks */
 #ifndef SAC_PIPELINE_OUTPUT_H
 #define SAC_PIPELINE_OUTPUT_H
 
@@ -28,6 +29,7 @@ struct sac_output_ops {
     sac_result (*finish)(struct sac_output *out);
     /* Free; an unfinished file is deleted. */
     void (*destroy)(struct sac_output *out);
+    const char *(*encoder)(const struct sac_output *out); /* "libx264"; NULL: it has none */
 };
 
 struct sac_output {
@@ -51,6 +53,8 @@ enum { SAC_OUTPUT_ROWS = 7 };
 struct sac_output_row {
     size_t in_pipeline, in_stream; /* offsets of its path in the two params */
     sac_result (*create)(const struct sac_output_setup *setup, struct sac_output **out);
+    /* The same in a run that segments; NULL: it writes none. */
+    sac_result (*create_mattes)(const struct sac_output_setup *setup, struct sac_output **out);
 };
 extern const struct sac_output_row sac_output_rows[SAC_OUTPUT_ROWS];
 /* The path of a row's output; *NULL: it is not written. */
@@ -69,7 +73,9 @@ sac_result sac_mot_create(const struct sac_output_setup *setup, struct sac_outpu
 sac_result sac_csv_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_kitti_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_coco_create(const struct sac_output_setup *setup, struct sac_output **out);
-/* The encoder of an output created by sac_video_create: "libx264". */
-const char *sac_video_encoder(const struct sac_output *video);
+/* What job->segment->as says. */
+sac_result sac_mattes_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_matte_pictures_create(const struct sac_output_setup *setup, struct sac_output **out);
+sac_result sac_matte_records_create(const struct sac_output_setup *setup, struct sac_output **out);
 
 #endif

@@ -34,7 +34,31 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
     return params;
 }
 
+struct sac_segment_params sac_segment_params_default(void)
+{
+    return (struct sac_segment_params){.model = "auto",
+                                       .segmenter = sac_segmenter_params_default(),
+                                       .colour = {0, 177, 64},
+                                       .strength = 0.5f};
+}
+
 /* ---- parameters ---- */
+
+static const char *const as_names[SAC_SEGMENT_AS_COUNT] = {
+    [SAC_SEGMENT_OVERLAY] = "overlay",
+    [SAC_SEGMENT_MASK] = "mask",
+    [SAC_SEGMENT_CUTOUT] = "cutout",
+    [SAC_SEGMENT_ALPHA] = "alpha",
+    [SAC_SEGMENT_ALPHA_PACKED] = "alpha-packed",
+    [SAC_SEGMENT_CLASSES] = "classes",
+    [SAC_SEGMENT_PNG] = "png",
+    [SAC_SEGMENT_COCO] = "coco",
+};
+
+const char *sac_segment_as_name(enum sac_segment_as as)
+{
+    return (unsigned)as < SAC_SEGMENT_AS_COUNT ? as_names[as] : "unknown";
+}
 
 sac_result sac_labels_parse(const char *text, unsigned *out)
 {
@@ -152,8 +176,39 @@ static sac_result check_streams(sac_context *ctx, const struct sac_stream_params
         if (!params[i].detections != !params[0].detections)
             return SAC_FAIL(ctx, SAC_ERR_ARG, "'%s': of several inputs all or none have detections",
                             params[i].input);
-        if (params[i].video_out && sac_sink_check_path(ctx, params[i].video_out) != SAC_OK)
-            return SAC_ERR_ARG;
+    }
+    return SAC_OK;
+}
+
+/* Before an input is opened. */
+static sac_result check_videos(sac_context *ctx, const struct sac_pipeline_params *params,
+                               const struct sac_stream_params *list, int n)
+{
+    const struct sac_segment_params *segment = params->job.segment;
+    struct sac_sink_params           sink = params->sink;
+    sac_result                       res = SAC_OK;
+    if (segment && (segment->as == SAC_SEGMENT_PNG || segment->as == SAC_SEGMENT_COCO))
+        return SAC_OK; /* no video */
+    sink.alpha = segment && segment->as == SAC_SEGMENT_ALPHA;
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        if (list[i].video_out)
+            res = sink.alpha ? sac_sink_check(ctx, list[i].video_out, &sink)
+                             : sac_sink_check_path(ctx, list[i].video_out);
+    return res;
+}
+
+/* A run that segments takes pixels and writes mattes. */
+static sac_result check_segment(sac_context *ctx, const struct sac_pipeline_params *params,
+                                const struct sac_stream_params *list, int n)
+{
+    for (int i = 0; i < n && params->job.segment; i++) {
+        struct sac_stream_params p = list[i];
+        if (p.detections)
+            return SAC_FAIL(ctx, SAC_ERR_ARG, "'%s': mattes need no detections", p.detections);
+        for (int row = 0; row < SAC_OUTPUT_ROWS; row++)
+            if (*sac_output_path_of_stream(&p, row) && !sac_output_rows[row].create_mattes)
+                return SAC_FAIL(ctx, SAC_ERR_ARG, "'%s': a run that makes mattes has no tracks",
+                                *sac_output_path_of_stream(&p, row));
     }
     return SAC_OK;
 }
@@ -167,6 +222,10 @@ static sac_result set_up_streams(sac_pipeline *pipe, const struct sac_pipeline_p
     sac_result                      res = sac_pipeline_check_files(pipe->ctx, params);
     if (res == SAC_OK)
         res = check_streams(pipe->ctx, list, n);
+    if (res == SAC_OK)
+        res = check_segment(pipe->ctx, params, list, n);
+    if (res == SAC_OK)
+        res = check_videos(pipe->ctx, params, list, n);
     return res == SAC_OK ? create_streams(pipe, list, n) : res;
 }
 
@@ -269,15 +328,27 @@ static void log_setup(sac_pipeline *pipe)
     const char               *detections = pipe->streams[0].params.detections;
     sac_pipeline_get_stats(pipe, &stats);
     describe_input(pipe, input, sizeof input);
-    sac_log(pipe->ctx, SAC_LOG_INFO, "%s on %s: %s %s, tracker %s, reid %s", input, stats.device,
-            detections ? "boxes of" : "detector", detections ? detections : file_of(stats.detector),
-            stats.tracker, or_none(file_of(stats.reid)));
+    if (stats.segmenter[0])
+        sac_log(pipe->ctx, SAC_LOG_INFO, "%s on %s: mattes of %s", input, stats.device,
+                file_of(stats.segmenter));
+    else
+        sac_log(pipe->ctx, SAC_LOG_INFO, "%s on %s: %s %s, tracker %s, reid %s", input,
+                stats.device, detections ? "boxes of" : "detector",
+                detections ? detections : file_of(stats.detector), stats.tracker,
+                or_none(file_of(stats.reid)));
     sac_log(pipe->ctx, SAC_LOG_DEBUG, "engine %s; precision %s; head %s; decoder %s; encoder %s",
             or_none(stats.engine), or_none(stats.precision), or_none(stats.head),
             or_none(pipe->streams[0].info.decoder), or_none(stats.encoder));
     if (stats.classes[0])
         sac_log(pipe->ctx, SAC_LOG_INFO, "classes %s%s", stats.classes,
                 stats.class_kept < stats.class_count ? "; --classes all keeps all" : "");
+}
+
+static const struct sac_task *task_of(const sac_pipeline *pipe)
+{
+    if (pipe->params.job.segment)
+        return &sac_task_segment;
+    return pipe->streams[0].params.detections ? &sac_task_track_rows : &sac_task_track;
 }
 
 static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_params *params)
@@ -291,7 +362,9 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
         res = for_each_stream(pipe, sac_stream_open_rows);
     }
     if (res == SAC_OK)
-        res = sac_pipeline_create_jobs(pipe, ready_made ? &sac_task_track_rows : &sac_task_track);
+        res = sac_pipeline_create_jobs(pipe, task_of(pipe));
+    if (res == SAC_OK)
+        pipe->params.job.segment = pipe->jobs[0]->segment; /* the caller's may go */
     if (res == SAC_OK)
         res = for_each_stream(pipe, sac_stream_open_input);
     if (res == SAC_OK)

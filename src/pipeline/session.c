@@ -3,7 +3,7 @@
 
 #include "media/media.h"
 #include "pipeline/inference.h"
-#include "pipeline/task.h"
+#include "pipeline/tasks/segment.h"
 
 struct sac_session {
     sac_context         *ctx;
@@ -45,8 +45,8 @@ sac_result sac_session_create(sac_context *ctx, const struct sac_session_params 
     s->submit_max = SAC_MAX(p.submit_max, 1);
     /* The first and last queue have room for all frames inside, so neither submit nor a stage waits
      * for a program that takes its results late. */
-    sac_result res =
-        sac_job_create(ctx, &sac_task_track, &p.job, (size_t)s->submit_max, NULL, &s->job);
+    sac_result res = sac_job_create(ctx, p.job.segment ? &sac_task_segment : &sac_task_track,
+                                    &p.job, (size_t)s->submit_max, NULL, &s->job);
     if (res == SAC_OK)
         res = check_files(s);
     if (res == SAC_OK) {
@@ -231,7 +231,7 @@ static double ms(int64_t ns)
     return (double)ns * 1e-6;
 }
 
-static void fill_result(struct sac_item *item, struct sac_session_result *out)
+static void fill_result(const sac_session *s, struct sac_item *item, struct sac_session_result *out)
 {
     int64_t total = item->done_ns - item->submitted_ns;
     int64_t work = item->times.preprocess_ns + item->times.inference_ns + item->times.head_ns +
@@ -252,6 +252,8 @@ static void fill_result(struct sac_item *item, struct sac_session_result *out)
         .total_ms = ms(total),
         .status = item->status,
     };
+    if (s->job->segment && item->own)
+        out->matte = sac_frame_ref(sac_segment_matte(item));
     /* The result owns these now. */
     if (!item->submitted)
         item->frame = NULL;
@@ -273,7 +275,7 @@ sac_result sac_session_result_wait(sac_session *s, int64_t timeout_ns,
         return res;
     if (item->status != SAC_OK) /* set the sentence for the calling thread */
         SAC_FAIL(s->ctx, item->status, "%s", item->why);
-    fill_result(item, out);
+    fill_result(s, item, out);
     sac_job_recycle(s->job, item);
     atomic_fetch_sub(&s->inside, 1);
     return SAC_OK;
@@ -284,6 +286,7 @@ void sac_session_result_finish(struct sac_session_result *result)
     if (!result)
         return;
     sac_frame_unref(&result->frame);
+    sac_frame_unref(&result->matte);
     sac_free(result->tracks);
     *result = (struct sac_session_result){0};
 }

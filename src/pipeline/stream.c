@@ -10,6 +10,7 @@
 #include "pipeline/books.h"
 #include "pipeline/inference.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/tasks/segment.h"
 
 /* With more streams than this, each gets no more pictures in device memory than it needs. */
 enum { STREAMS_FEW = 8 };
@@ -186,7 +187,9 @@ static sac_result add_output(struct sac_stream_run *s, int row)
 {
     if (!*sac_output_path(&s->params, row))
         return SAC_OK;
-    sac_result res = sac_output_rows[row].create(&s->setup, &s->outputs[s->output_count]);
+    const struct sac_output_row *r = &sac_output_rows[row];
+    sac_result                   res =
+        (s->job->segment ? r->create_mattes : r->create)(&s->setup, &s->outputs[s->output_count]);
     if (res == SAC_OK)
         s->output_count++;
     return res;
@@ -224,8 +227,9 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
     for (int i = 0; i < SAC_OUTPUT_ROWS && res == SAC_OK; i++)
         res = add_output(s, i);
     for (int i = 0; i < s->output_count; i++)
-        if (s->outputs[i]->ops->bit == SAC_OUTPUT_VIDEO)
-            snprintf(s->encoder, sizeof s->encoder, "%s", sac_video_encoder(s->outputs[i]));
+        if (s->outputs[i]->ops->encoder)
+            snprintf(s->encoder, sizeof s->encoder, "%s",
+                     s->outputs[i]->ops->encoder(s->outputs[i]));
     s->ready = res == SAC_OK;
     while (!s->ready && s->output_count > 0) /* opening may be retried */
         drop_output(s, 0);
@@ -390,10 +394,15 @@ static sac_result write_outputs(struct sac_stream_run *s, struct sac_item *item)
 static bool call_user(struct sac_stream_run *s, const struct sac_item *item)
 {
     const struct sac_pipeline_params *p = &s->params;
-    if (!p->on_frame)
+    const struct sac_segment_params  *seg = s->job->segment;
+    int                               stop = 0;
+    if (!p->on_frame && !(seg && seg->on_matte))
         return true;
     pthread_mutex_lock(&s->pipe->on_frame_lock);
-    int stop = p->on_frame(p->on_frame_user, item->frame, item->tracks, item->track_count);
+    if (p->on_frame)
+        stop = p->on_frame(p->on_frame_user, item->frame, item->tracks, item->track_count);
+    if (seg && seg->on_matte)
+        stop |= seg->on_matte(seg->on_matte_user, item->frame, sac_segment_matte(item));
     pthread_mutex_unlock(&s->pipe->on_frame_lock);
     return stop == 0;
 }

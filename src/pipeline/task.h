@@ -76,7 +76,7 @@ struct sac_task {
     void (*add_files)(const struct sac_task_run *run, struct sac_files *files);
 };
 
-/* Detect, re-identify, track; and the same with the boxes of item->lane->rows. */
-extern const struct sac_task sac_task_track, sac_task_track_rows;
+/* Detect, re-identify, track; the same with the boxes of item->lane->rows; mattes. */
+extern const struct sac_task sac_task_track, sac_task_track_rows, sac_task_segment;
 
 #endif

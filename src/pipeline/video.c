@@ -92,6 +92,11 @@ static void video_destroy(struct sac_output *out)
     sac_free(v);
 }
 
+static const char *video_encoder(const struct sac_output *out)
+{
+    return sac_sink_encoder(((const struct video *)out)->sink);
+}
+
 static const struct sac_output_ops video_ops = {
     .name = "video",
     .bit = SAC_OUTPUT_VIDEO,
@@ -99,6 +104,7 @@ static const struct sac_output_ops video_ops = {
     .write = video_write,
     .finish = video_finish,
     .destroy = video_destroy,
+    .encoder = video_encoder,
 };
 
 static sac_result prepare_canvas(struct video *v, sac_device *dev, const sac_source *src)
@@ -118,11 +124,6 @@ static sac_result prepare_canvas(struct video *v, sac_device *dev, const sac_sou
                                                                     .range = info.range});
     sac_memory_use_set(before);
     return res;
-}
-
-const char *sac_video_encoder(const struct sac_output *video)
-{
-    return sac_sink_encoder(((const struct video *)video)->sink);
 }
 
 sac_result sac_video_create(const struct sac_output_setup *setup, struct sac_output **out)

@@ -2,6 +2,7 @@
 #include "pipeline/tasks/track.h"
 
 #include "base/range.h"
+#include "pipeline/tasks/models.h"
 
 /* ---- boxes ---- */
 
@@ -18,33 +19,6 @@ static bool arrived(const struct sac_task_run *run, int slot)
     return sac_detector_arrived(((const struct sac_track_run *)run)->det, slot);
 }
 
-static void record(const struct sac_task_run *run, const struct sac_detector_times *t,
-                   struct sac_item *const *items, int n)
-{
-    struct sac_books           *books = run->job->books;
-    static const enum sac_stage stages[] = {SAC_STAGE_PREPROCESS, SAC_STAGE_INFERENCE,
-                                            SAC_STAGE_HEAD};
-    const struct sac_run_times  times = sac_detector_run_times(t);
-    for (int i = 0; i < n; i++)
-        items[i]->times = times;
-    if (!books->measures)
-        return;
-    sac_books_record(books, SAC_STAGE_PREPROCESS, t->begun_ns, t->prepared_ns, items, n);
-    sac_books_time(books, SAC_STAGE_INFERENCE, times.inference_ns);
-    sac_books_trace(books, SAC_STAGE_INFERENCE, t->prepared_ns, t->queued_ns, items, n);
-    sac_books_time(books, SAC_STAGE_HEAD, times.head_ns);
-    sac_books_trace(books, SAC_STAGE_HEAD, t->queued_ns, t->decoded_ns, items, n);
-    if (run->job->dev->ops->async) { /* elsewhere all was done when it was queued */
-        sac_books_trace(books, SAC_STAGE_INFERENCE, t->waited_ns, t->arrived_ns, items, n);
-        sac_books_trace(books, SAC_STAGE_HEAD, t->arrived_ns, t->ended_ns, items, n);
-    }
-    int64_t begun = t->gpu_begun_ns;
-    for (size_t i = 0; i < SAC_COUNT(stages) && t->gpu_ns[1]; i++) {
-        sac_books_record_gpu(books, stages[i], begun, t->gpu_ns[i], items, n);
-        begun += begun ? t->gpu_ns[i] : 0;
-    }
-}
-
 /* The detector fills an array of lists, which the items lend it meanwhile. */
 static sac_result land(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
 {
@@ -56,7 +30,7 @@ static sac_result land(struct sac_task_run *run, int slot, struct sac_item *cons
     for (int i = 0; i < n; i++)
         items[i]->found = t->found[i];
     if (res == SAC_OK)
-        record(run, &times, items, n);
+        sac_task_record(run, &times, SAC_STAGE_HEAD, items, n);
     return res;
 }
 

@@ -1,51 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <saccade/models.h>
 
 #include "engine/engine.h"
 #include "pipeline/inference.h"
+#include "pipeline/tasks/models.h"
 #include "pipeline/tasks/track.h"
 
 /* ---- names ---- */
-
-/* Replace a model's name by its path; before an input is opened, which may take long. */
-static sac_result find_model(struct sac_job *job, const char **model)
-{
-    char       path[PATH_MAX];
-    sac_result res = sac_models_find(job->ctx, *model, path, sizeof path);
-    if (res != SAC_OK)
-        return res;
-    const char *copy = sac_arena_strndup(&job->strings, path, strlen(path));
-    if (!copy)
-        return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the path of a model");
-    *model = copy;
-    return SAC_OK;
-}
-
-static bool is_word(const char *model, const char *word)
-{
-    return model && strcmp(model, word) == 0;
-}
 
 sac_result sac_track_prepare(struct sac_task_run *run)
 {
     struct sac_track_job_params *p = &run->job->params;
     sac_result                   res = SAC_OK;
-    if (is_word(p->detector, "none"))
+    if (sac_task_is_word(p->detector, "none"))
         p->detector = NULL;
-    if (is_word(p->detector, "auto"))
+    if (sac_task_is_word(p->detector, "auto"))
         p->detector = "person_det";
-    ((struct sac_track_run *)run)->reid_auto = is_word(p->reid, "auto");
-    if (is_word(p->reid, "auto") || is_word(p->reid, "none"))
+    ((struct sac_track_run *)run)->reid_auto = sac_task_is_word(p->reid, "auto");
+    if (sac_task_is_word(p->reid, "auto") || sac_task_is_word(p->reid, "none"))
         p->reid = NULL;
     if (p->detector)
-        res = find_model(run->job, &p->detector);
+        res = sac_task_find_model(run->job, &p->detector);
     if (res == SAC_OK && p->reid)
-        res = find_model(run->job, &p->reid);
+        res = sac_task_find_model(run->job, &p->reid);
     return res;
 }
 
@@ -59,7 +37,7 @@ static sac_result choose_reid(struct sac_track_run *t)
         !sac_detector_keeps_only(t->det, "person"))
         return SAC_OK;
     p->reid = "person_reid";
-    sac_result res = find_model(job, &p->reid);
+    sac_result res = sac_task_find_model(job, &p->reid);
     if (res != SAC_ERR_IO)
         return res;
     char why[1024];
@@ -183,15 +161,6 @@ void sac_track_close(struct sac_task_run *run)
 
 /* ---- questions ---- */
 
-static const char *precision_of(const struct sac_job *job)
-{
-    switch (sac_engine_precision(job->dev, job->params.detector_params.precision)) {
-    case SAC_PRECISION_FP16: return "float16";
-    case SAC_PRECISION_TF32: return "tf32";
-    default: return "float32";
-    }
-}
-
 void sac_track_describe(const struct sac_task_run *run, struct sac_pipeline_stats *out)
 {
     const struct sac_track_run        *t = (const struct sac_track_run *)run;
@@ -201,29 +170,19 @@ void sac_track_describe(const struct sac_task_run *run, struct sac_pipeline_stat
     snprintf(out->classes, sizeof out->classes, "%s", t->kept);
     snprintf(out->engine, sizeof out->engine, "%s", t->engine);
     if (t->engine[0])
-        snprintf(out->precision, sizeof out->precision, "%s", precision_of(run->job));
+        snprintf(out->precision, sizeof out->precision, "%s",
+                 sac_task_precision(run->job, p->detector_params.precision));
     if (p->detector && run->task->begin)
         snprintf(out->detector, sizeof out->detector, "%s", p->detector);
     if (t->by_appearance)
         snprintf(out->reid, sizeof out->reid, "%s", p->reid);
 }
 
-static void add_model(struct sac_files *files, const sac_model *model)
-{
-    const char *file;
-    for (int i = 0; (file = sac_model_file(model, i)); i++)
-        sac_files_add_input(files, file);
-    char *yaml = sac_contract_yaml_path(sac_model_path(model));
-    if (yaml && access(yaml, F_OK) == 0)
-        sac_files_add_input(files, yaml);
-    sac_free(yaml);
-}
-
 void sac_track_add_files(const struct sac_task_run *run, struct sac_files *files)
 {
     const struct sac_track_run *t = (const struct sac_track_run *)run;
     if (t->det)
-        add_model(files, sac_detector_model(t->det));
+        sac_task_add_model(files, sac_detector_model(t->det));
     if (t->emb)
-        add_model(files, sac_embedder_model(t->emb));
+        sac_task_add_model(files, sac_embedder_model(t->emb));
 }

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The video of a run that segments. */
+#include <math.h>
+
+#include "device/format.h"
+#include "pipeline/output.h"
+#include "pipeline/tasks/segment.h"
+#include "vision/composite.h"
+#include "vision/packing.h"
+#include "vision/vision.h"
+
+struct mattes {
+    struct sac_output        base;
+    sac_context             *ctx;
+    struct sac_job          *job;
+    sac_sink                *sink;
+    struct sac_composite_job composite;
+    sac_frame               *picture;    /* params.background as it was read; or NULL */
+    sac_frame               *background; /* that behind frames of the latest one's kind */
+    struct sac_packing       packing;    /* of frames of packed_width x packed_height */
+    int                      packed_width, packed_height; /* 0: none yet */
+};
+
+/* ---- the background ---- */
+
+/* The first picture of a file, in host memory. */
+static sac_result read_picture(sac_device *dev, const char *path, sac_frame **out)
+{
+    struct sac_source_params params = sac_source_params_default();
+    sac_source              *src = NULL;
+    params.decode = SAC_DECODE_CPU;
+    params.prefetch = 0;
+    sac_result res = sac_source_open(dev, path, &params, &src);
+    if (res == SAC_OK)
+        res = sac_source_read_wait(src, out);
+    if (res == SAC_EOS)
+        res = SAC_FAIL(dev->ctx, SAC_ERR_FORMAT, "'%s': no picture for the background", path);
+    sac_source_close(&src);
+    return res;
+}
+
+static bool is_like(const sac_frame *a, const sac_frame *b)
+{
+    return a->width == b->width && a->height == b->height && a->format == b->format &&
+           a->matrix == b->matrix && a->range == b->range;
+}
+
+/* Let v->background be a writable frame of the same kind. */
+static sac_result make_background(struct mattes *v, const sac_frame *like)
+{
+    if (v->background && is_like(v->background, like))
+        return SAC_OK;
+    sac_frame_unref(&v->background);
+    return sac_frame_create(like->device, like, &v->background);
+}
+
+static void release_picture(void *user)
+{
+    sac_frame *picture = user;
+    sac_frame_unref(&picture);
+}
+
+/* The part of the picture in the middle that has the frame's proportions, over the same pixels. */
+static sac_result crop_picture(sac_frame *picture, const sac_frame *like, sac_frame **out)
+{
+    const struct sac_format_info *format = sac_format_info_of(picture->format);
+    const double                  scale =
+        fmin((double)picture->width / like->width, (double)picture->height / like->height);
+    sac_frame desc = *picture;
+    desc.width = SAC_CLAMP((int)lround(like->width * scale), 1, picture->width);
+    desc.height = SAC_CLAMP((int)lround(like->height * scale), 1, picture->height);
+    const int x = (picture->width - desc.width) / 2 & ~1,
+              y = (picture->height - desc.height) / 2 & ~1; /* even: chroma is halved */
+    for (int i = 0; i < format->planes; i++) {
+        const size_t half = i > 0;
+        desc.plane[i] +=
+            ((size_t)y >> half) * desc.pitch_bytes[i] +
+            ((size_t)x >> half) * (size_t)format->step[i] * (size_t)format->number_bytes;
+    }
+    sac_frame *held = sac_frame_ref(picture);
+    sac_result res = sac_frame_wrap(picture->device, &desc, release_picture, held, out);
+    if (res != SAC_OK)
+        sac_frame_unref(&held);
+    return res;
+}
+
+/* The picture fills the frame; what reaches past it is cut off. */
+static sac_result fit_picture(struct mattes *v, const sac_frame *frame)
+{
+    sac_frame *crop = NULL;
+    if (v->background && is_like(v->background, frame))
+        return SAC_OK;
+    sac_result res = make_background(v, frame);
+    if (res == SAC_OK)
+        res = crop_picture(v->picture, frame, &crop);
+    if (res == SAC_OK)
+        res = sac_frame_convert(crop, SAC_FILTER_AREA, v->background);
+    sac_frame_unref(&crop);
+    return res;
+}
+
+static sac_result set_background(struct mattes *v, sac_frame *frame)
+{
+    const struct sac_segment_params *p = v->job->segment;
+    sac_result                       res = SAC_OK;
+    if (p->as != SAC_SEGMENT_CUTOUT || (!(p->blur > 0) && !v->picture))
+        return SAC_OK;
+    if (p->blur > 0) {
+        res = make_background(v, frame);
+        if (res == SAC_OK)
+            res = sac_frame_blur_on(NULL, frame, p->blur, v->background);
+    } else {
+        res = fit_picture(v, frame);
+    }
+    v->composite.background = v->background;
+    return res;
+}
+
+/* ---- a frame ---- */
+
+/* The frame with its matte inside. */
+static sac_result pack(struct mattes *v, const struct sac_item *item, sac_frame **out)
+{
+    static const enum sac_packing_projection projections[] = {
+        [SAC_PROJECTION_FLAT] = SAC_PACKING_FLAT, [SAC_PROJECTION_FISHEYE] = SAC_PACKING_FISHEYE};
+    static const enum sac_packing_stereo eyes[] = {[SAC_STEREO_MONO] = SAC_PACKING_MONO,
+                                                   [SAC_STEREO_SBS] = SAC_PACKING_SBS,
+                                                   [SAC_STEREO_TB] = SAC_PACKING_TB};
+    const struct sac_segment_params     *p = v->job->segment;
+    const sac_frame                     *frame = item->frame;
+    sac_frame                            desc = *frame;
+    sac_result                           res = SAC_OK;
+    if (v->packed_width != frame->width || v->packed_height != frame->height)
+        res = sac_packing_init(v->ctx, projections[p->projection], eyes[p->stereo], frame->width,
+                               frame->height, &v->packing);
+    if (res != SAC_OK)
+        return res;
+    v->packed_width = frame->width;
+    v->packed_height = frame->height;
+    desc.width = v->packing.width;
+    desc.height = v->packing.height;
+    res = sac_frame_create(frame->device, &desc, out);
+    return res == SAC_OK
+               ? sac_packing_write_on(NULL, &v->packing, frame, sac_segment_matte(item), *out)
+               : res;
+}
+
+/* *out: a new reference to what is encoded. */
+static sac_result compose(struct mattes *v, struct sac_item *item, sac_frame **out)
+{
+    sac_frame *matte = sac_segment_matte(item);
+    if (v->job->segment->as == SAC_SEGMENT_ALPHA_PACKED)
+        return pack(v, item, out);
+    sac_result res = set_background(v, item->frame);
+    if (res == SAC_OK)
+        res = sac_frame_create(item->frame->device, item->frame, out);
+    v->composite.frame = item->frame;
+    v->composite.matte = matte;
+    v->composite.out = *out;
+    return res == SAC_OK ? sac_composite_run_on(item->frame->device, NULL, &v->composite) : res;
+}
+
+static sac_result encode(struct mattes *v, struct sac_item *item, sac_frame *composed)
+{
+    sac_frame *matte = sac_segment_matte(item);
+    switch (v->job->segment->as) {
+    case SAC_SEGMENT_MASK: return sac_sink_write_wait(v->sink, matte);
+    case SAC_SEGMENT_ALPHA: return sac_sink_write_alpha_wait(v->sink, item->frame, matte);
+    default: return sac_sink_write_wait(v->sink, composed);
+    }
+}
+
+static bool composes(enum sac_segment_as as)
+{
+    return as != SAC_SEGMENT_MASK && as != SAC_SEGMENT_ALPHA;
+}
+
+static sac_result mattes_write(struct sac_output *out, struct sac_item *item)
+{
+    struct mattes    *v = (struct mattes *)out;
+    struct sac_books *books = v->job->books;
+    sac_frame        *composed = NULL;
+    sac_result        res = SAC_OK;
+    if (composes(v->job->segment->as)) {
+        const int64_t begun = sac_books_begin(books, SAC_STAGE_COMPOSITE);
+        sac_memory_use_set(SAC_MEMORY_DRAW);
+        res = compose(v, item, &composed);
+        sac_books_finish(books, SAC_STAGE_COMPOSITE, begun, item);
+    }
+    const int64_t begun = sac_books_begin(books, SAC_STAGE_ENCODE);
+    sac_memory_use_set(SAC_MEMORY_ENCODE);
+    if (res == SAC_OK)
+        res = encode(v, item, composed);
+    sac_books_finish(books, SAC_STAGE_ENCODE, begun, item);
+    sac_frame_unref(&composed);
+    return res;
+}
+
+static sac_result mattes_finish(struct sac_output *out)
+{
+    return sac_sink_finish(((struct mattes *)out)->sink);
+}
+
+static const char *mattes_encoder(const struct sac_output *out)
+{
+    return sac_sink_encoder(((const struct mattes *)out)->sink);
+}
+
+static void mattes_destroy(struct sac_output *out)
+{
+    struct mattes *v = (struct mattes *)out;
+    sac_sink_destroy(&v->sink);
+    sac_frame_unref(&v->picture);
+    sac_frame_unref(&v->background);
+    sac_free(v);
+}
+
+static const struct sac_output_ops mattes_ops = {
+    .name = "mattes",
+    .bit = SAC_OUTPUT_VIDEO,
+    .times_itself = true,
+    .write = mattes_write,
+    .finish = mattes_finish,
+    .destroy = mattes_destroy,
+    .encoder = mattes_encoder,
+};
+
+/* ---- creation ---- */
+
+static void choose_composite(struct mattes *v)
+{
+    static const enum sac_composite_kind kinds[SAC_SEGMENT_AS_COUNT] = {
+        [SAC_SEGMENT_OVERLAY] = SAC_COMPOSITE_TINT,
+        [SAC_SEGMENT_CUTOUT] = SAC_COMPOSITE_BACKGROUND,
+        [SAC_SEGMENT_CLASSES] = SAC_COMPOSITE_CLASSES};
+    const struct sac_segment_params *p = v->job->segment;
+    struct sac_composite_job        *c = &v->composite;
+    c->kind = kinds[p->as];
+    c->strength = p->strength;
+    c->colour[0] = p->colour;
+    c->colours = 1;
+    if (p->as != SAC_SEGMENT_CLASSES)
+        return;
+    c->colours = SAC_COMPOSITE_COLOURS_MAX;
+    for (int i = 0; i < c->colours; i++)
+        c->colour[i] = sac_colour_of_id(i);
+}
+
+static sac_result create_video(const struct sac_output_setup *setup, struct sac_output **out)
+{
+    const struct sac_segment_params *p = setup->job->segment;
+    struct sac_sink_params           sink = setup->params->sink;
+    struct mattes                   *v = sac_new(struct mattes);
+    sac_result                       res = SAC_OK;
+    if (!v)
+        return SAC_FAIL(setup->ctx, SAC_ERR_MEMORY, "no memory for a video of mattes");
+    v->base.ops = &mattes_ops;
+    v->ctx = setup->ctx;
+    v->job = setup->job;
+    choose_composite(v);
+    sink.alpha = p->as == SAC_SEGMENT_ALPHA;
+    if (p->as == SAC_SEGMENT_CUTOUT && p->background)
+        res = read_picture(setup->job->dev, p->background, &v->picture);
+    if (res == SAC_OK)
+        res =
+            sac_sink_create(setup->job->dev, setup->params->video_out, setup->src, &sink, &v->sink);
+    if (res == SAC_OK)
+        *out = &v->base;
+    else
+        mattes_destroy(&v->base);
+    return res;
+}
+
+sac_result sac_mattes_create(const struct sac_output_setup *setup, struct sac_output **out)
+{
+    switch (setup->job->segment->as) {
+    case SAC_SEGMENT_PNG: return sac_matte_pictures_create(setup, out);
+    case SAC_SEGMENT_COCO: return sac_matte_records_create(setup, out);
+    default: return create_video(setup, out);
+    }
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mattes as files of their own: grey pictures, and COCO's run-length masks. */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/outfile.h"
+#include "heads/heads.h"
+#include "mask/rle.h"
+#include "media/media.h"
+#include "pipeline/output.h"
+#include "pipeline/tasks/segment.h"
+
+/* ---- pictures ---- */
+
+struct pictures {
+    struct sac_output base;
+    sac_context      *ctx;
+    struct sac_job   *job;
+    const char       *folder;
+    bool              made; /* the folder */
+    struct sac_png   *png;
+};
+
+static sac_result pictures_write(struct sac_output *out, struct sac_item *item)
+{
+    struct pictures *p = (struct pictures *)out;
+    char             path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%s/%06" PRId64 ".png", p->folder, item->number) >=
+        (int)sizeof path)
+        return SAC_FAIL(p->ctx, SAC_ERR_ARG, "'%s': the path is too long", p->folder);
+    const int64_t begun = sac_books_begin(p->job->books, SAC_STAGE_ENCODE);
+    sac_result    res = sac_png_write_wait(p->png, path, sac_segment_matte(item), NULL);
+    sac_books_finish(p->job->books, SAC_STAGE_ENCODE, begun, item);
+    return res;
+}
+
+/* Each picture is whole when it is there. */
+static sac_result pictures_finish(struct sac_output *out)
+{
+    (void)out;
+    return SAC_OK;
+}
+
+static void pictures_destroy(struct sac_output *out)
+{
+    struct pictures *p = (struct pictures *)out;
+    sac_png_destroy(&p->png);
+    if (p->made)
+        rmdir(p->folder); /* fails where there are pictures */
+    sac_free(p);
+}
+
+static const struct sac_output_ops pictures_ops = {
+    .name = "matte pictures",
+    .bit = SAC_OUTPUT_VIDEO,
+    .times_itself = true,
+    .write = pictures_write,
+    .finish = pictures_finish,
+    .destroy = pictures_destroy,
+};
+
+sac_result sac_matte_pictures_create(const struct sac_output_setup *setup, struct sac_output **out)
+{
+    struct pictures *p = sac_new(struct pictures);
+    if (!p)
+        return SAC_FAIL(setup->ctx, SAC_ERR_MEMORY, "no memory for pictures of mattes");
+    p->base.ops = &pictures_ops;
+    p->ctx = setup->ctx;
+    p->job = setup->job;
+    p->folder = setup->params->video_out;
+    sac_result res = sac_png_create(setup->job->dev, &p->png);
+    if (res == SAC_OK)
+        p->made = mkdir(p->folder, 0777) == 0;
+    if (res == SAC_OK && !p->made && errno != EEXIST)
+        res = SAC_FAIL(setup->ctx, SAC_ERR_IO, "cannot create folder '%s': %s", p->folder,
+                       strerror(errno));
+    if (res == SAC_OK)
+        *out = &p->base;
+    else
+        pictures_destroy(&p->base);
+    return res;
+}
+
+/* ---- COCO ---- */
+
+struct coco {
+    struct sac_output  base;
+    sac_context       *ctx;
+    struct sac_job    *job;
+    struct sac_outfile file;
+    struct sac_text    text;
+    struct sac_rle     rle;
+    bool               any; /* a record was written */
+};
+
+static sac_result write_text(struct coco *c)
+{
+    if (c->text.failed)
+        return SAC_FAIL(c->ctx, SAC_ERR_MEMORY, "no memory for the COCO results");
+    fwrite(c->text.data, 1, c->text.length, c->file.file);
+    sac_text_clear(&c->text);
+    return sac_outfile_check(&c->file);
+}
+
+/* The mean of the matte inside, as results need a score. */
+static double score_of(const sac_frame *matte)
+{
+    uint64_t sum = 0, count = 0;
+    for (int y = 0; y < matte->height; y++) {
+        const uint8_t *row = matte->plane[0] + (size_t)y * matte->pitch_bytes[0];
+        for (int x = 0; x < matte->width; x++) {
+            sum += row[x] >= 128 ? row[x] : 0;
+            count += row[x] >= 128;
+        }
+    }
+    return count ? (double)sum / (255.0 * (double)count) : 0;
+}
+
+/* A frame without anybody has no record, as everywhere in COCO. */
+static sac_result coco_write(struct sac_output *out, struct sac_item *item)
+{
+    struct coco     *c = (struct coco *)out;
+    const sac_frame *matte = sac_segment_matte(item);
+    sac_result       res = sac_frame_wait(matte);
+    if (res == SAC_OK)
+        res = sac_rle_encode(c->ctx, matte->plane[0], matte->pitch_bytes[0], matte->width,
+                             matte->height, 128, &c->rle);
+    if (res != SAC_OK || sac_rle_area(&c->rle) == 0)
+        return res;
+    struct sac_json json = {.text = &c->text};
+    sac_text_add(&c->text, c->any ? ",\n" : "");
+    c->any = true;
+    sac_json_open(&json, NULL, '{');
+    sac_json_int(&json, "image_id", item->number + 1);
+    sac_json_int(&json, "category_id", sac_coco_number("person"));
+    sac_rle_json(&c->rle, &json, "segmentation");
+    sac_json_fixed(&json, "score", score_of(matte), 4);
+    sac_json_close(&json, '}');
+    return write_text(c);
+}
+
+static sac_result coco_finish(struct sac_output *out)
+{
+    struct coco *c = (struct coco *)out;
+    sac_text_add(&c->text, "\n]\n");
+    sac_result res = write_text(c);
+    return res == SAC_OK ? sac_outfile_finish(&c->file) : res;
+}
+
+static void coco_destroy(struct sac_output *out)
+{
+    struct coco *c = (struct coco *)out;
+    sac_outfile_abandon(&c->file);
+    sac_text_finish(&c->text);
+    sac_rle_finish(&c->rle);
+    sac_free(c);
+}
+
+static const struct sac_output_ops coco_ops = {
+    .name = "matte records",
+    .bit = SAC_OUTPUT_VIDEO,
+    .write = coco_write,
+    .finish = coco_finish,
+    .destroy = coco_destroy,
+};
+
+sac_result sac_matte_records_create(const struct sac_output_setup *setup, struct sac_output **out)
+{
+    struct coco *c = sac_new(struct coco);
+    if (!c)
+        return SAC_FAIL(setup->ctx, SAC_ERR_MEMORY, "no memory for the COCO results");
+    c->base.ops = &coco_ops;
+    c->ctx = setup->ctx;
+    c->job = setup->job;
+    sac_result res = sac_outfile_open(setup->ctx, setup->params->video_out, &c->file);
+    sac_text_add(&c->text, "[\n");
+    if (res == SAC_OK)
+        res = write_text(c);
+    if (res == SAC_OK)
+        *out = &c->base;
+    else
+        coco_destroy(&c->base);
+    return res;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The task "segment": a matte for each frame. The network belongs to the inference thread. */
+#ifndef SAC_PIPELINE_TASKS_SEGMENT_H
+#define SAC_PIPELINE_TASKS_SEGMENT_H
+
+#include "heads/segmenter.h"
+#include "pipeline/books.h"
+#include "pipeline/task.h"
+
+struct sac_segment_run {
+    struct sac_task_run base;
+
+    /* Written by open, constant from then on. */
+    sac_segmenter *seg;
+    char           head[32], engine[128];
+    char           kept[256]; /* the classes that are the matte, as text */
+
+    /* The inference thread's: a batch's frames and mattes, [batch_max of the job]. */
+    sac_frame **frames, **mattes;
+
+    /* Streams that have ended, whose states the inference thread has yet to free. */
+    pthread_mutex_t ended_lock;  /* guards the three below */
+    bool            ended_ready; /* the lock was made */
+    int            *ended;
+    size_t          ended_count, ended_capacity;
+};
+
+/* item->own */
+struct sac_segment_own {
+    sac_frame *matte; /* a reference */
+};
+
+/* The matte of a frame that passed the task without a fault. */
+static inline sac_frame *sac_segment_matte(const struct sac_item *item)
+{
+    return item->own ? ((const struct sac_segment_own *)item->own)->matte : NULL;
+}
+
+#endif
