@@ -40,7 +40,7 @@ static int unknown_option(struct command_line *line, const char *arg)
     char               name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, "="), arg);
     const struct counterpart *other = counterpart_find(name + strspn(name, "-"));
-    if (other && line->verb == VERB_TRACK)
+    if (other && line->verb & VERB_VIDEO)
         return tell_counterpart(line->fault, name, other);
     for (size_t i = 0; i < option_count; i++)
         if (options[i].verbs & line->verb)

@@ -45,7 +45,8 @@ static const char *ending_of_video(const char *input)
 }
 
 /* Several inputs can't share one output file. */
-static int check_several(const struct output_kind *kind, const char *value, struct fault *fault)
+static int check_several(const struct output_kind *kind, const char *ending, const char *value,
+                         struct fault *fault)
 {
     struct stat about;
     const char *option = kind->option, *dot = strrchr(value, '.');
@@ -58,7 +59,7 @@ static int check_several(const struct output_kind *kind, const char *value, stru
             "'%s' is not a folder; with several inputs %s names one, or a path with {name} in it",
             value, option);
     if (!is_folder(value) && !is_called_folder(value) && dot &&
-        (kind->ending ? strcmp(dot, kind->ending) == 0 : sac_name_is_video(value)))
+        (ending ? strcmp(dot, ending) == 0 : sac_name_is_video(value)))
         return fault_usage(
             fault,
             "'%s' names one file; with several inputs %s names a folder, or a path with {name} "
@@ -99,7 +100,7 @@ static int path_of_template(struct settings *s, const struct output_kind *kind, 
 static int name_output(struct settings *s, const struct output_kind *kind, const struct naming *n,
                        size_t index, bool many, struct sac_stream_params *p, struct fault *fault)
 {
-    const char  *value = output_setting(kind, s), *ending = kind->ending;
+    const char  *value = output_setting(kind, s), *ending = output_ending(kind, s);
     const char **out = output_in_stream(kind, p);
     const bool   is_one = ending && !*ending; /* a folder itself */
     *out = value;
@@ -107,7 +108,7 @@ static int name_output(struct settings *s, const struct output_kind *kind, const
         return STATUS_OK;
     if (template_is(value))
         return path_of_template(s, kind, value, n, index, out, fault);
-    int status = many ? check_several(kind, value, fault) : STATUS_OK;
+    int status = many ? check_several(kind, ending, value, fault) : STATUS_OK;
     if (status == STATUS_OK && (many || (!is_one && (is_called_folder(value) || is_folder(value)))))
         status =
             path_in(s, value, n->unique, ending ? ending : ending_of_video(p->input), out, fault);
@@ -153,7 +154,7 @@ static int find_detections(struct settings *s, const struct naming *n, bool many
  */
 static bool wants_default(struct settings *s)
 {
-    bool wants = !s->run.job.stats_out && !s->run.job.trace_out;
+    bool wants = !s->run.job.stats_out && !s->run.job.trace_out && !s->run.job.segment;
     for (size_t i = 0; i < output_kind_count; i++) {
         const char *value = output_setting(&output_kinds[i], s);
         wants &= !value;
@@ -216,7 +217,7 @@ static void name_inputs(const struct settings *s, const struct inputs *inputs, s
     }
     bool lines = !s->run.video_out;
     for (size_t i = 0; i < output_kind_count; i++)
-        lines |= output_kinds[i].ending && output_setting(&output_kinds[i], s);
+        lines |= output_ending(&output_kinds[i], s) && output_setting(&output_kinds[i], s);
     naming_part(names, inputs->count, !lines);
 }
 

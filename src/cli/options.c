@@ -20,6 +20,11 @@ static const int         rotation_values[] = {SAC_ROTATE_AUTO, SAC_ROTATE_NONE, 
                                               SAC_ROTATE_90,   SAC_ROTATE_180,  SAC_ROTATE_270};
 static const char *const mask_values[] = {"auto", "alpha", "objects", "classes", NULL};
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
+static const char *const segment_kinds[] = {"overlay", "mask", "cutout", "alpha", "alpha-packed",
+                                            "classes", "png",  "coco",   "none",  NULL};
+static const char *const stereo_layouts[] = {"mono", "sbs", "tb", NULL};
+static const char *const projections[] = {"flat", "fisheye", NULL};
+static const char *const background_words[] = {"blur", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
 
@@ -34,24 +39,24 @@ const struct option options[] = {
      "read options from a YAML file; the command line overrides it. 'saccade config' prints a "
      "template with every key"},
 
-    {"device", 'd', VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT,
+    {"device", 'd', VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_TEXT,
      AT(run.job.device), "device", "NAME",
      "where models and image work run: auto (a GPU if it has all it needs, else the CPU), cpu, "
      "cuda "
      "or cuda:N"},
-    {"gpus", 0, VERB_TRACK, SECTION_RUN, OPTION_TEXT, AT(gpus), "gpus", "LIST",
+    {"gpus", 0, VERB_VIDEO, SECTION_RUN, OPTION_TEXT, AT(gpus), "gpus", "LIST",
      "distribute the inputs over these GPUs, such as 0,1"},
-    {"precision", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN,
+    {"precision", 0, VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN,
      OPTION_CHOICE, AT(run.job.detector_params.precision), "precision", "NAME",
      "number format of the networks; default: fp16 on a GPU, fp32 on the CPU, which has no other",
      .choices = precisions},
-    {"zero-copy", 0, VERB_TRACK, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
+    {"zero-copy", 0, VERB_VIDEO, SECTION_RUN, OPTION_TEXT, AT(zero_copy), "zero_copy", "MODE",
      "copies of frames and tensors between stages; off: frames that a GPU decodes are copied to "
      "the "
      "host and back, for comparison; on: copied only where it can't be avoided; strict: such "
      "a copy makes the run fail, and the error names it",
      .choices = zero_copy_modes},
-    {"threads", 't', VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_INT,
+    {"threads", 't', VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN, OPTION_INT,
      AT(run.job.device_params.threads), "threads", "N",
      "CPU threads for models and image work; 0: half of the machine's", 0, THREADS_MAX},
     {"log-level", 'l', VERB_WORK, SECTION_RUN, OPTION_TEXT, AT(log_level), "log_level", "LEVEL",
@@ -61,70 +66,71 @@ const struct option options[] = {
     {"verbose", 'v', VERB_WORK, SECTION_RUN, OPTION_FLAG, AT(verbose), NULL, NULL,
      "print models, stages, memory, copies and what would make the run faster; the same as "
      "--log-level debug"},
-    {"timers", 0, VERB_TRACK, SECTION_RUN, OPTION_FLAG, AT(run.job.timers), "timers", NULL,
+    {"timers", 0, VERB_VIDEO, SECTION_RUN, OPTION_FLAG, AT(run.job.timers), "timers", NULL,
      "time the stages: --verbose then prints a table and the bottleneck, and --stats has both"},
     {"json", 'j', VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR, SECTION_OUT, OPTION_FLAG,
      AT(json), "json", NULL, "print JSON instead of text"},
 
-    {"memory-limit", 0, VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN,
+    {"memory-limit", 0, VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_BUILD, SECTION_RUN,
      OPTION_BYTES, AT(run.job.device_params.memory_limit_bytes), "memory.limit", "BYTES",
      "limit of the memory for frames and tensors, such as 1500000, 512M or 2G; 0: none", 0, 1e15},
 
-    {"vram-limit", 0, VERB_TRACK | VERB_INFER, SECTION_RUN, OPTION_BYTES,
+    {"vram-limit", 0, VERB_VIDEO | VERB_INFER, SECTION_RUN, OPTION_BYTES,
      AT(run.job.device_params.vram_limit_bytes), "pool.vram_limit", "BYTES",
      "limit of the GPU memory for frames, tensors, weights and decoders, such as 24G; 0: the value "
      "of --memory-limit",
      0, 1e15},
-    {"host-limit", 0, VERB_TRACK, SECTION_RUN, OPTION_BYTES,
+    {"host-limit", 0, VERB_VIDEO, SECTION_RUN, OPTION_BYTES,
      AT(run.job.device_params.host_limit_bytes), "pool.host_limit", "BYTES",
      "limit of the page-locked memory for frames copied between CPU and GPU (those that the CPU "
      "decodes or encodes), such as 2G; 0: 512M",
      0, 1e15},
-    {"trim-frames", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(run.job.device_params.trim_frames),
+    {"trim-frames", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.device_params.trim_frames),
      "pool.trim_frames", "N",
      "every N frames, return the pool's idle memory to the system; 0: never", 0, 1000000},
 
     {"detections", 0, VERB_TRACK, SECTION_IN, OPTION_TEXT, AT(run.detections), "input.detections",
      "FILE", "track these MOTChallenge detections instead of running a detector"},
-    {"fps", 'f', VERB_TRACK, SECTION_IN, OPTION_REAL, AT(run.fps), "input.fps", "N",
+    {"fps", 'f', VERB_VIDEO, SECTION_IN, OPTION_REAL, AT(run.fps), "input.fps", "N",
      "frames per second of an image folder, a pattern or detections without a video (a video has "
      "timestamps of its own); 0: 25 for images, seqinfo.ini for detections",
      0, 1000},
-    {"input-timeout", 0, VERB_TRACK, SECTION_IN, OPTION_SECONDS, AT(run.source.timeout_us),
+    {"input-timeout", 0, VERB_VIDEO, SECTION_IN, OPTION_SECONDS, AT(run.source.timeout_us),
      "input.timeout_s", "SECONDS", "give up a network input that sends nothing for this long", 0.1,
      3600},
 
-    {"start", 0, VERB_TRACK, SECTION_IN, OPTION_TIME, AT(run.source.start_us), "input.start",
+    {"start", 0, VERB_VIDEO, SECTION_IN, OPTION_TIME, AT(run.source.start_us), "input.start",
      "TIME",
      "begin at this time of the video: seconds or HH:MM:SS.mmm; frames keep the times and numbers "
      "that they have in the whole video, but the video of --output begins at 0",
      0, 1e8},
-    {"duration", 0, VERB_TRACK, SECTION_IN, OPTION_TIME, AT(run.source.duration_us),
+    {"duration", 0, VERB_VIDEO, SECTION_IN, OPTION_TIME, AT(run.source.duration_us),
      "input.duration", "TIME", "stop after this much of the video; 0: at its end", 0, 1e8},
-    {"every", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(run.source.every), "input.every", "N",
+    {"every", 0, VERB_VIDEO, SECTION_IN, OPTION_INT, AT(run.source.every), "input.every", "N",
      "use only every Nth frame", 1, 1000000},
-    {"realtime", 0, VERB_TRACK, SECTION_IN, OPTION_FLAG, AT(run.realtime), "input.realtime", NULL,
+    {"realtime", 0, VERB_VIDEO, SECTION_IN, OPTION_FLAG, AT(run.realtime), "input.realtime", NULL,
      "read a file at its own frame rate, as if it were a camera"},
-    {"rotate", 0, VERB_TRACK, SECTION_IN, OPTION_CHOICE, AT(run.source.rotate), "input.rotate",
+    {"rotate", 0, VERB_VIDEO, SECTION_IN, OPTION_CHOICE, AT(run.source.rotate), "input.rotate",
      "DEGREES",
      "rotate the frames clockwise; auto: as the file says (phones record how they were held), none "
      "or "
      "0: not at all",
      .choices = rotations, .values = rotation_values},
 
-    {"decode", 0, VERB_TRACK, SECTION_IN, OPTION_CHOICE, AT(run.source.decode), "decode.where",
+    {"decode", 0, VERB_VIDEO, SECTION_IN, OPTION_CHOICE, AT(run.source.decode), "decode.where",
      "WHERE",
      "where video is decoded; device: on --device (images on the CPU); auto: the same, but the "
      "CPU decodes what the GPU can't, which is logged; with --device auto, device means auto",
      .choices = decode_modes, .values = decode_values},
-    {"decode-threads", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(run.source.decode_threads),
+    {"decode-threads", 0, VERB_VIDEO, SECTION_IN, OPTION_INT, AT(run.source.decode_threads),
      "decode.threads", "N", "threads of the video decoder; 0: as --threads, or all with a GPU", 0,
      THREADS_MAX},
-    {"prefetch", 0, VERB_TRACK, SECTION_IN, OPTION_INT, AT(run.source.prefetch), "decode.prefetch",
+    {"prefetch", 0, VERB_VIDEO, SECTION_IN, OPTION_INT, AT(run.source.prefetch), "decode.prefetch",
      "N", "frames decoded ahead; 0: none", 0, 256},
 
-    {"output", 'o', VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.video_out), "output.video", "FILE",
-     "write the annotated video; the file extension chooses the container. In a folder the file is "
+    {"output", 'o', VERB_VIDEO, SECTION_OUT, OPTION_TEXT, AT(run.video_out), "output.video", "FILE",
+     "write the annotated video, or what --as says; the file extension chooses the container. In a "
+     "folder the file is "
      "named after the input; several inputs need a folder, or a path with {name} or {folder} in "
      "it"},
     {"jsonl", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.jsonl_out), "output.jsonl", "FILE",
@@ -148,15 +154,15 @@ const struct option options[] = {
      "DIR/INPUT/CLASS/ID.jpg"},
     {"clip-boxes", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(run.clip_boxes), "output.clip_boxes",
      NULL, "clip written boxes to the picture, and leave out those outside it"},
-    {"audio", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(audio), "output.audio", NULL,
+    {"audio", 0, VERB_VIDEO, SECTION_OUT, OPTION_FLAG, AT(audio), "output.audio", NULL,
      "copy the input's audio into the annotated video"},
-    {"trace", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.job.trace_out), "output.trace",
+    {"trace", 0, VERB_VIDEO, SECTION_OUT, OPTION_TEXT, AT(run.job.trace_out), "output.trace",
      "FILE",
      "write a Chrome trace of what each thread did when; Perfetto (ui.perfetto.dev) opens it"},
-    {"stats", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.job.stats_out), "output.stats",
+    {"stats", 0, VERB_VIDEO, SECTION_OUT, OPTION_TEXT, AT(run.job.stats_out), "output.stats",
      "FILE",
      "write the run's statistics as JSON: stages, queues, batches, memory, copies, bottleneck"},
-    {"progress", 0, VERB_TRACK, SECTION_OUT, OPTION_FLAG, AT(progress), "output.progress", NULL,
+    {"progress", 0, VERB_VIDEO, SECTION_OUT, OPTION_FLAG, AT(progress), "output.progress", NULL,
      "show a progress line if standard error is a terminal"},
 
     {"labels", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(labels), "draw.labels", "LIST",
@@ -167,14 +173,14 @@ const struct option options[] = {
     {"trail", 0, VERB_TRACK, SECTION_OUT, OPTION_REAL, AT(run.trail_s), "draw.trail_s", "SECONDS",
      "length of a trail", 0, 60},
 
-    {"encoder", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.sink.encoder), "encode.encoder",
+    {"encoder", 0, VERB_VIDEO, SECTION_OUT, OPTION_TEXT, AT(run.sink.encoder), "encode.encoder",
      "NAME", "FFmpeg's name of the video encoder; empty: libx264, else the best one available"},
-    {"encode-threads", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(run.sink.threads),
+    {"encode-threads", 0, VERB_VIDEO, SECTION_OUT, OPTION_INT, AT(run.sink.threads),
      "encode.threads", "N", "threads of the video encoder; 0: as --threads, or all with a GPU", 0,
      THREADS_MAX},
-    {"crf", 0, VERB_TRACK, SECTION_OUT, OPTION_INT, AT(run.sink.crf), "encode.crf", "N",
+    {"crf", 0, VERB_VIDEO, SECTION_OUT, OPTION_INT, AT(run.sink.crf), "encode.crf", "N",
      "quality on libx264's scale: a lower number gives a better and larger video", 0, 51},
-    {"preset", 0, VERB_TRACK, SECTION_OUT, OPTION_TEXT, AT(run.sink.preset), "encode.preset",
+    {"preset", 0, VERB_VIDEO, SECTION_OUT, OPTION_TEXT, AT(run.sink.preset), "encode.preset",
      "NAME", "libx264's preset: speed against size", .choices = presets},
 
     {"detector", 0, VERB_TRACK, SECTION_DETECTOR, OPTION_TEXT, AT(run.job.detector),
@@ -246,15 +252,70 @@ const struct option options[] = {
      AT(run.job.tracker.camera_motion), "tracker.camera_motion", NULL,
      "compensate for a moving camera (botsort)"},
 
-    {"max-batch", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(run.job.inference_batch_max),
+    {"model", 'm', VERB_SEGMENT, SECTION_SEGMENTER, OPTION_TEXT, AT(segment.model), "segment.model",
+     "MODEL",
+     "the network: an ONNX file, or the name of one that comes with saccade; auto: person_seg"},
+    {"head", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_TEXT, AT(segment.segmenter.head),
+     "segment.head", "NAME",
+     "how the network's output is read: a head's name; empty: recognised from the model"},
+    {"preprocess", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_TEXT,
+     AT(segment.segmenter.preprocess), "segment.preprocess", "LIST",
+     "override the network's preprocessing, as track's option of that name"},
+    {"classes", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_TEXT, AT(segment.segmenter.classes),
+     "segment.classes", "LIST",
+     "classes whose pixels are cut out: names or numbers, comma-separated; auto: persons if the "
+     "model has that class, else all but its first",
+     .words = class_words},
+    {"as", 'a', VERB_SEGMENT, SECTION_OUT, OPTION_CHOICE, AT(segment.as), "segment.as", "KIND",
+     "what --output shows: overlay (people tinted), mask (the matte in grey), cutout (people over "
+     "--background), alpha (the frame with the matte as its alpha, in .webm, .mov or .mkv), "
+     "alpha-packed (the matte inside the picture, as VR players take it: see --stereo, "
+     "--projection), "
+     "classes (each class tinted), png (a folder of grey pictures), coco (run-length masks in "
+     "COCO's JSON), none (nothing is written, to measure)",
+     .choices = segment_kinds},
+    {"background", 0, VERB_SEGMENT, SECTION_OUT, OPTION_TEXT, AT(background), "segment.background",
+     "WHAT",
+     "behind a cutout: a colour as #00b140, a picture's file, or blur, or blur:N with the radius "
+     "in pixels",
+     .words = background_words},
+    {"stereo", 0, VERB_SEGMENT, SECTION_OUT, OPTION_CHOICE, AT(segment.stereo), "segment.stereo",
+     "LAYOUT",
+     "how the eyes of an alpha-packed video lie in its frames: one, side by side, one "
+     "above the other",
+     .choices = stereo_layouts},
+    {"projection", 0, VERB_SEGMENT, SECTION_OUT, OPTION_CHOICE, AT(segment.projection),
+     "segment.projection", "NAME",
+     "what an eye of an alpha-packed video sees: flat (the matte goes below the picture) or "
+     "fisheye "
+     "(into the corners)",
+     .choices = projections},
+    {"tint", 0, VERB_SEGMENT, SECTION_OUT, OPTION_REAL, AT(segment.strength), "segment.tint",
+     "SHARE", "how strongly an overlay is tinted", 0, 1},
+    {"guide", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_INT, AT(segment.segmenter.guide),
+     "segment.guide", "CELLS",
+     "half the window, in cells of the network's map, in which edges of the matte follow those of "
+     "the picture; 0: they do not",
+     0, 8},
+    {"smooth", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_REAL, AT(segment.segmenter.smooth),
+     "segment.smooth", "SHARE",
+     "how much of the former frame's matte stays where the network is unsure; it follows motion; "
+     "0: each frame by itself",
+     0, 0.95},
+    {"holes", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_INT, AT(segment.segmenter.hole),
+     "segment.holes", "CELLS", "close gaps inside a body up to this many cells of the map", 0, 8},
+    {"feather", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_REAL, AT(feather), "segment.feather",
+     "SHARE", "softness of edges: 0 is a hard one, 1 the network's own", 0, 1},
+
+    {"max-batch", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.inference_batch_max),
      "inference.max_batch", "N",
-     "most frames in one batch of the detector, from one input or from several; 0: chosen for the "
+     "most frames in one batch of the network, from one input or from several; 0: chosen for the "
      "device",
      0, 256},
-    {"batch-timeout", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(run.job.timeout_ms),
+    {"batch-timeout", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.timeout_ms),
      "inference.timeout_ms", "MS", "longest wait for a batch to fill", 0, 10000},
 
-    {"queue-length", 0, VERB_TRACK, SECTION_RUN, OPTION_INT, AT(run.job.queue_length),
+    {"queue-length", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.queue_length),
      "queue.length", "N", "frames that may wait between two stages", 1, 256},
 
     {"input", 'i', VERB_INFER, SECTION_IN, OPTION_LIST, AT(infer_inputs), "infer.inputs",
@@ -318,7 +379,8 @@ const char *option_section_title(enum option_section section)
     static const char *const titles[SECTION_COUNT] = {
         [SECTION_IN] = "Input",          [SECTION_OUT] = "Output",
         [SECTION_DETECTOR] = "Detector", [SECTION_REID] = "Appearance (ReID)",
-        [SECTION_TRACKER] = "Tracker",   [SECTION_RUN] = "Running",
+        [SECTION_TRACKER] = "Tracker",   [SECTION_SEGMENTER] = "Segmenter",
+        [SECTION_RUN] = "Running",
     };
     return titles[section];
 }

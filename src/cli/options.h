@@ -14,8 +14,10 @@ enum {
     VERB_EVAL = 1 << 3,
     VERB_DOCTOR = 1 << 4,
     VERB_BUILD = 1 << 6,
+    VERB_SEGMENT = 1 << 7,
+    VERB_VIDEO = VERB_TRACK | VERB_SEGMENT,
     VERB_TOOLS = 1 << 5, /* help, config, completion, man: they take only --help */
-    VERB_WORK = VERB_TRACK | VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR | VERB_BUILD,
+    VERB_WORK = VERB_VIDEO | VERB_INFER | VERB_INSPECT | VERB_EVAL | VERB_DOCTOR | VERB_BUILD,
     VERB_ALL = VERB_WORK | VERB_TOOLS
 };
 
@@ -37,6 +39,7 @@ enum option_section {
     SECTION_DETECTOR,
     SECTION_REID,
     SECTION_TRACKER,
+    SECTION_SEGMENTER,
     SECTION_RUN,
     SECTION_COUNT
 };

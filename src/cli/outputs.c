@@ -14,6 +14,19 @@ const struct output_kind output_kinds[] = {
 };
 const size_t output_kind_count = sizeof output_kinds / sizeof output_kinds[0];
 
+const char *output_ending(const struct output_kind *kind, const struct settings *s)
+{
+    const struct sac_segment_params *segment = s->run.job.segment;
+    if (!segment || kind->bit != SAC_OUTPUT_VIDEO)
+        return kind->ending;
+    switch (segment->as) {
+    case SAC_SEGMENT_ALPHA: return ".mov";
+    case SAC_SEGMENT_PNG: return "";
+    case SAC_SEGMENT_COCO: return ".json";
+    default: return kind->ending;
+    }
+}
+
 const char *output_setting(const struct output_kind *kind, const struct settings *s)
 {
     return *(const char *const *)((const char *)s + kind->setting);

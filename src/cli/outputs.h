@@ -17,6 +17,8 @@ struct output_kind {
 extern const struct output_kind output_kinds[];
 extern const size_t             output_kind_count;
 
+/* The kind's ending in this run: what a video holds depends on --as. */
+const char  *output_ending(const struct output_kind *kind, const struct settings *s);
 const char  *output_setting(const struct output_kind *kind, const struct settings *s);
 void         output_set(const struct output_kind *kind, struct settings *s, const char *path);
 const char **output_in_stream(const struct output_kind *kind, struct sac_stream_params *params);

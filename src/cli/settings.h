@@ -31,6 +31,11 @@ struct settings {
     const char *gpus, *zero_copy, *labels;
     bool        audio, progress;
 
+    /* segment */
+    struct sac_segment_params segment;
+    const char               *background;
+    float                     feather;
+
     /* infer */
     struct text_list infer_inputs;
     const char      *infer_output;

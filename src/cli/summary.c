@@ -40,6 +40,8 @@ static void print_stages(const struct sac_pipeline_stats *stats, FILE *out)
 
 static void print_models(const struct sac_pipeline_stats *stats, FILE *out)
 {
+    if (stats->segmenter[0])
+        fprintf(out, "segmenter   %s (%s)\n", stats->segmenter, stats->head);
     if (stats->detector[0])
         fprintf(out, "detector    %s (%s)\n", stats->detector, stats->head);
     if (stats->classes[0])
@@ -47,7 +49,8 @@ static void print_models(const struct sac_pipeline_stats *stats, FILE *out)
                 stats->class_kept < stats->class_count ? "; --classes all keeps all" : "");
     if (stats->reid[0])
         fprintf(out, "reid        %s\n", stats->reid);
-    fprintf(out, "tracker     %s\n", stats->tracker);
+    if (stats->tracker[0])
+        fprintf(out, "tracker     %s\n", stats->tracker);
 }
 
 /* The copy ledger: what was copied, and why. */
@@ -157,9 +160,10 @@ void summary_print_streams(sac_pipeline *pipe, int count, FILE *out)
 
 void summary_print(const struct sac_pipeline_stats *stats, FILE *out)
 {
-    fprintf(out, "%" PRId64 " object%s in %" PRId64 " frame%s: %.1f frames/s, %.2f s\n",
-            stats->tracks, s_of(stats->tracks), stats->frames, s_of(stats->frames), stats->fps,
-            stats->elapsed_s);
+    if (!stats->segmenter[0])
+        fprintf(out, "%" PRId64 " object%s in ", stats->tracks, s_of(stats->tracks));
+    fprintf(out, "%" PRId64 " frame%s: %.1f frames/s, %.2f s\n", stats->frames, s_of(stats->frames),
+            stats->fps, stats->elapsed_s);
     sac_stats_lines(stats, false, print_line, out);
 }
 
@@ -173,7 +177,8 @@ static void print_advice(const struct sac_pipeline_stats *stats, FILE *out)
 
 void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out)
 {
-    fprintf(out, "boxes       %" PRId64 "\n", stats->detections);
+    if (!stats->segmenter[0])
+        fprintf(out, "boxes       %" PRId64 "\n", stats->detections);
     print_models(stats, out);
     fprintf(out, "device      %s\n", stats->device);
     print_shards(stats, out);

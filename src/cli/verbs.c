@@ -32,6 +32,21 @@ const struct verb verbs[] = {
      "saccade track cam1/a.mp4 cam2/a.mp4 -o 'out/{folder}_{name}.mp4'\n"
      "saccade track --detections det.txt --fps 25 --tracker bytetrack --mot tracks.txt\n",
      0, ARGUMENTS_MAX, verb_track},
+    {"segment", VERB_SEGMENT, "INPUT...", "cut people out of a video",
+     "A matte of the people is made for each frame: 0 where nobody is, 255 inside a body, between "
+     "them at edges such as hair. It follows the edges of the picture, and from frame to frame its "
+     "motion. --as says what is written. The model that comes with saccade, person_seg, knows "
+     "persons; --model takes other networks: class maps (DeepLabV3, SegFormer, LR-ASPP, BiSeNet), "
+     "mattes (MODNet) and recurrent ones. INPUT and outputs are those of track; audio and times "
+     "are kept. It runs on the CPU so far.",
+     "saccade segment in.mp4 -o out.mp4\n"
+     "saccade segment in.mp4 -o mask.mkv --as mask --encoder ffv1\n"
+     "saccade segment in.mp4 -o out.mp4 --as cutout --background beach.jpg\n"
+     "saccade segment in.mp4 -o out.mp4 --as cutout --background blur\n"
+     "saccade segment in.mp4 -o out.mov --as alpha\n"
+     "saccade segment in.mp4 -o out.mp4 --as classes --model deeplabv3.onnx\n"
+     "saccade segment in.mp4 --as none --verbose\n",
+     1, ARGUMENTS_MAX, verb_segment},
     {"infer", VERB_INFER, "MODEL", "run a model on NumPy files",
      "Reads one .npy file for each input of an ONNX model, runs it, writes each output as "
      "DIR/NAME.npy and prints the minimum, median and 99th percentile time in milliseconds. Use it "

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* saccade segment: the options that it alone has. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <saccade/pipeline.h>
+
+#include "run.h"
+#include "verbs.h"
+
+/* Of the choices of --as; the others are kinds of the library. */
+static const int AS_NONE = SAC_SEGMENT_AS_COUNT;
+/* Pixels; of a picture of 1080 rows people behind it are shapes, no faces. */
+static const float BLUR_DEFAULT = 24;
+
+/* Of --feather: one step of a matte's values. */
+static const float EDGE_MIN = 1.0f / 255;
+
+/* ---- --background ---- */
+
+static bool read_colour(const char *text, struct sac_colour *out)
+{
+    unsigned value;
+    char     end;
+    if (text[0] != '#' || strlen(text) != 7 || sscanf(text + 1, "%6x%c", &value, &end) != 1)
+        return false;
+    *out = (struct sac_colour){(uint8_t)(value >> 16), (uint8_t)(value >> 8), (uint8_t)value};
+    return true;
+}
+
+static bool read_blur(const char *text, float *out)
+{
+    char *end;
+    *out = BLUR_DEFAULT;
+    if (strcmp(text, "blur") == 0)
+        return true;
+    if (strncmp(text, "blur:", 5) != 0)
+        return false;
+    *out = strtof(text + 5, &end);
+    return end != text + 5 && !*end && *out > 0 && *out <= 1024;
+}
+
+static int read_background(struct settings *s, struct fault *fault)
+{
+    struct sac_segment_params *p = &s->segment;
+    if (!s->background || read_colour(s->background, &p->colour) ||
+        read_blur(s->background, &p->blur))
+        return STATUS_OK;
+    p->blur = 0;
+    if (access(s->background, F_OK) != 0)
+        return fault_usage(fault,
+                           "--background '%s': it takes a colour such as #00b140, the file of a "
+                           "picture, or blur, or blur:N with N in pixels up to 1024",
+                           s->background);
+    p->background = s->background;
+    return STATUS_OK;
+}
+
+/* ---- the verb ---- */
+
+static int check_output(const struct settings *s, struct fault *fault)
+{
+    const char *output = s->run.video_out;
+    const bool  none = output && strcmp(output, "none") == 0;
+    if ((int)s->segment.as == AS_NONE && output && !none)
+        return fault_usage(fault, "--as none writes nothing, but --output names '%s'", output);
+    if ((int)s->segment.as != AS_NONE && (!output || none))
+        return fault_usage(fault, "segment needs --output FILE, or --as none to measure");
+    if (output && strcmp(output, "-") == 0)
+        return fault_usage(fault, "segment does not write to standard output; name a file");
+    if (s->background && s->segment.as != SAC_SEGMENT_CUTOUT)
+        return fault_usage(fault, "--background is what a cutout is laid over; add --as cutout");
+    if ((s->segment.stereo || s->segment.projection) && s->segment.as != SAC_SEGMENT_ALPHA_PACKED)
+        return fault_usage(fault, "--stereo and --projection say how a matte is packed; add --as "
+                                  "alpha-packed");
+    return STATUS_OK;
+}
+
+int verb_segment(struct settings *s, struct fault *fault)
+{
+    struct sac_segment_params *p = &s->segment;
+    const float                edge = s->feather > EDGE_MIN ? s->feather : EDGE_MIN;
+    int                        status = check_output(s, fault);
+    if (status == STATUS_OK)
+        status = read_background(s, fault);
+    if (status != STATUS_OK)
+        return status;
+    if ((int)p->as == AS_NONE) {
+        p->as = SAC_SEGMENT_MASK;
+        s->run.video_out = NULL;
+    }
+    p->segmenter.precision = s->run.job.detector_params.precision;
+    p->segmenter.feather_low = 0.5f - edge / 2;
+    p->segmenter.feather_high = 0.5f + edge / 2;
+    s->run.job.segment = p;
+    return run_videos(s, fault);
+}

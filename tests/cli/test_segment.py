@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""saccade segment: what it writes, and what it says when it can't."""
+import json
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import jsonschema
+import numpy
+import onnx
+import onnx.helper as make
+import pytest
+
+from support import FRAMES, HEIGHT, WIDTH, box_at, fails
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GROUND, SQUARE = (60, 60, 60), (200, 120, 40)  # the clip's colours
+
+
+def network(path, classes=0):
+    """Sees the clip's square: one number a pixel, or classes of which number 1 is the square."""
+    weights = numpy.zeros((classes or 1, 3, 1, 1), numpy.float32)
+    weights[-1 if not classes else 1, :, 0, 0] = 8, 0, -8
+    bias = numpy.full(classes or 1, -3, numpy.float32)
+    bias[:classes > 0] = 0
+    nodes = [make.make_node('Conv', ['picture', 'w', 'b'], ['numbers'])]
+    out = 'numbers'
+    if not classes:
+        nodes.append(make.make_node('Sigmoid', ['numbers'], ['matte']))
+        out = 'matte'
+    graph = make.make_graph(
+        nodes, 'square', [make.make_tensor_value_info('picture', onnx.TensorProto.FLOAT, ['n', 3, 120, 160])],
+        [make.make_tensor_value_info(out, onnx.TensorProto.FLOAT, ['n', classes or 1, 120, 160])],
+        [onnx.numpy_helper.from_array(weights, 'w'), onnx.numpy_helper.from_array(bias, 'b')])
+    model = make.make_model(graph, opset_imports=[make.make_opsetid('', 17)], ir_version=8)
+    preprocess = model.metadata_props.add()
+    preprocess.key, preprocess.value = 'saccade.preprocess', 'mean=0,scale=0.00392157,stretch'
+    onnx.save(model, path)
+    return path
+
+
+@pytest.fixture(scope='module')
+def square(tmp_path_factory):
+    return network(tmp_path_factory.mktemp('square') / 'square.onnx')
+
+
+def frames_of(path, pixels='rgb24'):
+    """[n,h,w,...] of a video or a pattern of pictures."""
+    size = {'rgb24': (3,), 'rgba': (4,), 'gray': ()}[pixels]
+    run = subprocess.run(['ffmpeg', '-v', 'error', '-i', path, '-f', 'rawvideo', '-pix_fmt', pixels, '-'],
+                         capture_output=True, check=True)
+    return numpy.frombuffer(run.stdout, numpy.uint8).reshape(-1, HEIGHT, WIDTH, *size)
+
+
+def inside(frame):
+    """The clip's square, [h,w] of bool."""
+    x, y, w, h = box_at(frame)
+    mask = numpy.zeros((HEIGHT, WIDTH), bool)
+    mask[y:y + h, x:x + w] = True
+    return mask
+
+
+def segment(saccade, *args, **more):
+    run = saccade('segment', *args, **more)
+    assert run.returncode == 0, run.stderr
+    return run
+
+
+def near(pixels, colour, off=12):
+    return abs(pixels.astype(int) - colour).max() <= off
+
+
+def iou(found, wanted):
+    return (found & wanted).sum() / (found | wanted).sum()
+
+
+def test_mask_is_a_grey_video(saccade, video, square, tmp_path):
+    run = segment(saccade, video, '--model', square, '--as', 'mask', '-o', tmp_path / 'm.mp4')
+    assert re.search(r'mattes of square.onnx', run.stderr) and f'{FRAMES} frames' in run.stderr
+    assert 'object' not in run.stderr
+    masks = frames_of(tmp_path / 'm.mp4', 'gray')
+    assert len(masks) == FRAMES
+    for i in range(FRAMES):
+        assert iou(masks[i] >= 128, inside(i)) > 0.93, i
+        assert masks[i][5, 5] <= 8 and masks[i][box_at(i)[1] + 40, box_at(i)[0] + 20] >= 247
+
+
+def test_pictures_and_records_say_the_same(saccade, video, square, tmp_path):
+    segment(saccade, video, '--model', square, '--as', 'png', '-o', tmp_path / 'pngs')
+    assert sorted(p.name for p in (tmp_path / 'pngs').iterdir()) == [f'{i:06d}.png' for i in range(FRAMES)]
+    pictures = frames_of(tmp_path / 'pngs/%06d.png', 'gray')
+    segment(saccade, video, '--model', square, '--as', 'coco', '-o', tmp_path / 'r.json')
+    records = json.loads((tmp_path / 'r.json').read_text())
+    assert [r['image_id'] for r in records] == list(range(1, FRAMES + 1))
+    for record, picture in zip(records, pictures):
+        assert record['category_id'] == 1 and 0.5 <= record['score'] <= 1
+        assert record['segmentation']['size'] == [HEIGHT, WIDTH]
+        assert (decode(record['segmentation']) == (picture >= 128)).all()
+
+
+def decode(rle):
+    """COCO's compressed run lengths."""
+    runs, at, text = [], 0, rle['counts'].encode()
+    while at < len(text):
+        value, shift, more = 0, 0, True
+        while more:
+            c = text[at] - 48
+            value |= (c & 31) << shift
+            more, at, shift = bool(c & 32), at + 1, shift + 5
+        if c & 16:
+            value -= 1 << shift
+        runs.append(value + (runs[-2] if len(runs) > 2 else 0))
+    flat = numpy.repeat(numpy.arange(len(runs)) % 2 == 1, runs)
+    return flat.reshape(rle['size'][::-1]).T
+
+
+def test_overlay_tints_the_square_alone(saccade, video, square, tmp_path):
+    segment(saccade, video, '--model', square, '-o', tmp_path / 'o.mp4', '--crf', 5)
+    before, after = frames_of(video), frames_of(tmp_path / 'o.mp4')
+    x, y, w, h = box_at(10)
+    assert near(after[10][5:40, 5:100], GROUND) and not near(after[10][y + 30, x + 20], SQUARE)
+    tinted = (before[10][y + 30, x + 20].astype(int) + (0, 177, 64)) / 2
+    assert near(after[10][y + 30, x + 20], tinted, 14)
+    assert iou(abs(after[10].astype(int) - before[10]).max(2) > 30, inside(10)) > 0.8  # with its outline
+
+
+@pytest.mark.parametrize('background', ['#ff8000', 'picture', 'blur', 'blur:3'])
+def test_cutout_over(saccade, video, square, clip, tmp_path, background):
+    if background == 'picture':
+        (tmp_path / 'b.ppm').write_bytes(b'P6 2 1 255\n' + bytes((255, 0, 0, 0, 0, 255)))
+    segment(saccade, video, '--model', square, '--as', 'cutout', '-o', tmp_path / 'o.mp4', '--crf', 5, '--background',
+            tmp_path / 'b.ppm' if background == 'picture' else background)
+    out = frames_of(tmp_path / 'o.mp4')
+    x, y, w, h = box_at(10)
+    assert near(out[10][y + 20:y + 60, x + 15:x + 30], SQUARE, 16)
+    if background == '#ff8000':
+        assert near(out[10][5:40, 5:100], (255, 128, 0), 16)
+    elif background == 'picture':  # the middle of it, as wide as the frame
+        assert out[10][10, 10][0] > 150 or out[10][10, 10][2] > 150
+    else:
+        assert near(out[10][5:20, 5:15], GROUND)
+
+
+@pytest.mark.parametrize('ending', ['mkv', 'mov', 'webm'])
+def test_alpha_is_in_the_file(saccade, video, square, tmp_path, ending):
+    segment(saccade, video, '--model', square, '--as', 'alpha', '-o', tmp_path / f'a.{ending}')
+    decoder = ['-c:v', 'libvpx-vp9'] if ending == 'webm' else []  # FFmpeg's own VP9 decoder drops alpha
+    run = subprocess.run(['ffmpeg', '-v', 'error', *decoder, '-i', tmp_path / f'a.{ending}', '-f', 'rawvideo',
+                          '-pix_fmt', 'rgba', '-'], capture_output=True, check=True)
+    frames = numpy.frombuffer(run.stdout, numpy.uint8).reshape(-1, HEIGHT, WIDTH, 4)
+    assert len(frames) == FRAMES
+    assert iou(frames[20][..., 3] >= 128, inside(20)) > 0.93
+    x, y, w, h = box_at(20)
+    assert near(frames[20][y + 30, x + 20, :3], SQUARE, 16) and near(frames[20][10, 10, :3], GROUND, 16)
+
+
+def test_packed_below_the_picture(saccade, video, square, tmp_path):
+    segment(saccade, video, '--model', square, '--as', 'alpha-packed', '-o', tmp_path / 'o.mp4', '--crf', 5)
+    assert json.loads(saccade('inspect', tmp_path / 'o.mp4', '--json').stdout)['height'] == 2 * HEIGHT
+    run = subprocess.run(['ffmpeg', '-v', 'error', '-i', tmp_path / 'o.mp4', '-f', 'rawvideo', '-pix_fmt', 'rgb24', '-'],
+                         capture_output=True, check=True)
+    frames = numpy.frombuffer(run.stdout, numpy.uint8).reshape(-1, 2 * HEIGHT, WIDTH, 3)
+    assert len(frames) == FRAMES
+    assert near(frames[10][:HEIGHT][10, 10], GROUND) and iou(frames[10][HEIGHT:, :, 1] >= 128, inside(10)) > 0.9
+    run = saccade('segment', video, '--model', square, '--as', 'alpha-packed', '--projection', 'fisheye',
+                  '-o', tmp_path / 'x.mp4')  # its eyes are not square
+    assert run.returncode == 1 and 'square' in run.stderr and not (tmp_path / 'x.mp4').exists()
+
+
+def test_classes_have_colours_of_their_own(saccade, video, tmp_path):
+    model = network(tmp_path / 'c.onnx', classes=3)
+    segment(saccade, video, '--model', model, '--head', 'semantic', '--as', 'classes', '-o', tmp_path / 'o.mp4', '--crf', 5)
+    before, after = frames_of(video), frames_of(tmp_path / 'o.mp4')
+    assert iou(abs(after[10].astype(int) - before[10]).max(2) > 25, inside(10)) > 0.85
+
+
+def test_times_and_sound_are_kept(saccade, square, tmp_path):
+    source = tmp_path / 's.mp4'
+    subprocess.run(['ffmpeg', '-v', 'error', '-f', 'lavfi', '-i', f'testsrc=size={WIDTH}x{HEIGHT}:rate=15:duration=1',
+                    '-f', 'lavfi', '-i', 'sine=duration=1', '-c:v', 'mpeg4', '-c:a', 'aac', source], check=True)
+    segment(saccade, source, '--model', square, '--as', 'mask', '-o', tmp_path / 'o.mp4')
+    said = [json.loads(saccade('inspect', path, '--json').stdout) for path in (source, tmp_path / 'o.mp4')]
+    kinds = [[s['kind'] for s in info['streams']] for info in said]
+    assert kinds[0] == kinds[1]
+    assert said[0]['fps'] == said[1]['fps'] and said[0]['duration_s'] == pytest.approx(said[1]['duration_s'], abs=0.1)
+
+
+def test_several_inputs_go_to_a_folder(saccade, video, clip, square, tmp_path):
+    out = tmp_path / 'out'
+    (tmp_path / 'b.mp4').write_bytes(video.read_bytes())
+    segment(saccade, video, tmp_path / 'b.mp4', '--model', square, '--as', 'alpha', '-o', f'{out}/')
+    assert sorted(p.name for p in out.iterdir()) == ['b.mov', 'clip.mov']
+    segment(saccade, video, tmp_path / 'b.mp4', '--model', square, '--as', 'png', '-o', f'{out}/')
+    assert len(list((out / 'b').iterdir())) == len(list((out / 'clip').iterdir())) == FRAMES
+
+
+def test_nothing_is_written_to_measure(saccade, video, square, tmp_path):
+    run = segment(saccade, video, '--model', square, '--as', 'none', '--verbose', '--stats', tmp_path / 's.json',
+                  cwd=tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ['s.json']
+    assert re.search(r'segmenter +\S*square.onnx \(matte\)', run.stderr) and 'boxes ' not in run.stderr
+    stats = json.loads((tmp_path / 's.json').read_text())
+    jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
+    assert stats['segmenter'].endswith('square.onnx') and stats['tracker'] is None and stats['detector'] is None
+    stages = [s['name'] for s in stats['stages']]
+    assert stages == ['decode', 'preprocess', 'inference', 'matte']
+
+
+@pytest.mark.parametrize('args, words', [
+    ([], ['--output', '--as none']),
+    (['--as', 'none', '-o', 'x.mp4'], ['--as none', 'x.mp4']),
+    (['-o', '-'], ['standard output']),
+    (['-o', 'x.mp4', '--background', 'blur'], ['--as cutout']),
+    (['-o', 'x.mp4', '--as', 'cutout', '--background', 'nothing.png'], ['nothing.png', '#00b140', 'blur']),
+    (['-o', 'x.mp4', '--as', 'cutout', '--background', 'blur:0'], ['blur:0']),
+    (['-o', 'x.mp4', '--as', 'alpha'], ['.webm', '.mov', '.mkv']),
+    (['-o', 'x.mp4', '--stereo', 'sbs'], ['--as alpha-packed']),
+    (['-o', 'x.mp4', '--as', 'mattes'], ['mattes', 'overlay', 'cutout']),
+    (['-o', 'x.xyz'], ['xyz']),
+    (['-o', 'x.mp4', '--smooth', '2'], ['--smooth', '0.95']),
+    (['-o', 'x.mp4', '--model', 'nothing.onnx'], ['nothing.onnx']),
+    (['-o', 'x.mp4', '--tracker', 'sort'], ['--tracker'])])
+def test_mistakes_get_a_sentence(saccade, video, square, tmp_path, args, words):
+    model = [] if '--model' in args else ['--model', square]
+    run = saccade('segment', video, *model, *args, cwd=tmp_path)
+    fails(run, run.returncode, *words)
+    assert run.returncode in (1, 2) and list(tmp_path.iterdir()) == []
+
+
+def test_a_detector_makes_no_mattes(saccade, video, tmp_path):
+    run = saccade('segment', video, '--model', ROOT / 'tests/heads/end2end.onnx', '-o', tmp_path / 'x.mp4')
+    fails(run, run.returncode, 'end2end.onnx')
+    assert run.returncode != 0 and list(tmp_path.iterdir()) == []
+    run = saccade('track', video, '--detector', network(tmp_path / 's.onnx'), '--mot', tmp_path / 'x.txt')
+    fails(run, run.returncode, 's.onnx')
+    assert run.returncode != 0
+
+
+def test_inputs_are_never_overwritten(saccade, clip, square, tmp_path):
+    pictures = tmp_path / 'p'
+    pictures.mkdir()
+    segment(saccade, clip / 'img', '--model', square, '--as', 'png', '-o', pictures)
+    before = (pictures / '000000.png').read_bytes()
+    run = saccade('segment', pictures, '--model', square, '--as', 'png', '-o', pictures)
+    fails(run, run.returncode, 'would overwrite an input')
+    assert run.returncode != 0 and (pictures / '000000.png').read_bytes() == before
+    picture = tmp_path / 'b.png'
+    picture.write_bytes(before)
+    run = saccade('segment', clip / 'img', '--model', square, '--as', 'cutout', '--background', picture, '-o', picture)
+    assert run.returncode != 0 and picture.read_bytes() == before
+
+
+@pytest.mark.parametrize('ending', ['m.mp4', 'r.json', 'pngs'])
+def test_an_interrupted_run_leaves_whole_files(program, saccade, long_clip, square, tmp_path, ending):
+    kind = {'m.mp4': 'mask', 'r.json': 'coco', 'pngs': 'png'}[ending]
+    run = subprocess.Popen([program, 'segment', long_clip / 'img', '--model', square, '--as', kind,
+                            '-o', tmp_path / ending], stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not any(tmp_path.iterdir()):
+        time.sleep(0.05)
+    time.sleep(1)
+    run.send_signal(signal.SIGINT)
+    said = run.communicate(timeout=60)[1]
+    assert run.returncode == 130 and 'interrupted' in said, said
+    done = int(re.search(r'interrupted: (\d+) frame', said).group(1))
+    if kind == 'coco':
+        assert [r['image_id'] for r in json.loads((tmp_path / ending).read_text())] == list(range(1, done + 1))
+    elif kind == 'png':
+        assert len(list((tmp_path / ending).iterdir())) == done
+    else:
+        assert json.loads(saccade('inspect', tmp_path / ending, '--json').stdout)['frames'] == done
+    assert not [p for p in tmp_path.rglob('*.part')]
