@@ -92,12 +92,17 @@ sac_result sac_feed_init(sac_context *ctx, const sac_model *model, const char *u
     return SAC_OK;
 }
 
-bool sac_feed_has(const struct sac_feed *feed, enum sac_feed_kind kind)
+int sac_feed_find(const struct sac_feed *feed, enum sac_feed_kind kind)
 {
     for (int i = 0; i < feed->count; i++)
         if (i != feed->image && feed->kind[i] == kind)
-            return true;
-    return false;
+            return i;
+    return -1;
+}
+
+bool sac_feed_has(const struct sac_feed *feed, enum sac_feed_kind kind)
+{
+    return sac_feed_find(feed, kind) >= 0;
 }
 
 int sac_feed_state(const struct sac_feed *feed, int i)
@@ -121,12 +126,17 @@ bool sac_feed_gives_state(const struct sac_feed *feed, int output)
 /* The larger side that a network which shrinks by itself looks at: its authors name 256 to 512. */
 enum { SHRUNK_SIDE = 512 };
 
+double sac_feed_ratio(int64_t width, int64_t height)
+{
+    return SAC_MIN(1.0, SHRUNK_SIDE / (double)SAC_MAX(width, height));
+}
+
 static double value_of(enum sac_feed_kind kind, int64_t i, int64_t width, int64_t height)
 {
     switch (kind) {
     case SAC_FEED_WIDTH_HEIGHT: return (double)(i % 2 ? height : width);
     case SAC_FEED_HEIGHT_WIDTH: return (double)(i % 2 ? width : height);
-    case SAC_FEED_RATIO: return SAC_MIN(1.0, SHRUNK_SIDE / (double)SAC_MAX(width, height));
+    case SAC_FEED_RATIO: return sac_feed_ratio(width, height);
     case SAC_FEED_STATE: return 0;
     default: return 1;
     }

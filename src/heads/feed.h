@@ -44,6 +44,10 @@ sac_result sac_feed_init(sac_context *ctx, const sac_model *model, const char *u
                          struct sac_feed *out);
 /* Is there an input of that kind? */
 bool sac_feed_has(const struct sac_feed *feed, enum sac_feed_kind kind);
+/* The first of them; -1: there is none. */
+int sac_feed_find(const struct sac_feed *feed, enum sac_feed_kind kind);
+/* What a SAC_FEED_RATIO is for pictures of that size. */
+double sac_feed_ratio(int64_t width, int64_t height);
 /* The input that is the i-th state; -1: there are fewer. */
 int sac_feed_state(const struct sac_feed *feed, int i);
 /* Is the output one that a state is fed with? */

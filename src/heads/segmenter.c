@@ -96,6 +96,27 @@ static sac_result read_contract(struct sac_segmenter *seg, const char *user)
     return res == SAC_OK ? sac_contract_default_classes(ctx, &seg->contract, classes, true) : res;
 }
 
+/* As an input the ratio would leave all shapes open until a run, and with them the fast kernels:
+ * now that the size is known, it becomes a constant. */
+static sac_result fix_ratio(struct sac_segmenter *seg, const struct sac_segmenter_params *p)
+{
+    const struct sac_preprocess *pre = &seg->contract.pre;
+    const int                    input = sac_feed_find(&seg->view.feed, SAC_FEED_RATIO);
+    struct sac_model_params      params = sac_model_params_default();
+    sac_model                   *fixed = NULL;
+    if (input < 0)
+        return SAC_OK;
+    params.precision = p->precision;
+    sac_result res = sac_model_load_fixed(seg->dev, sac_model_path(seg->model), &params,
+                                          sac_model_input(seg->model, input)->name,
+                                          sac_feed_ratio(pre->width, pre->height), &fixed);
+    if (res != SAC_OK)
+        return res;
+    sac_model_unref(&seg->model);
+    seg->model = fixed;
+    return sac_head_view_init(seg->dev->ctx, seg->model, p->preprocess, &seg->view);
+}
+
 /* ---- the outputs ---- */
 
 sac_result sac_segmenter_refuse_shapes(const struct sac_segmenter *seg,
@@ -250,6 +271,8 @@ static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_p
         res = choose_head(seg, p->head);
     if (res == SAC_OK)
         res = read_contract(seg, p->preprocess);
+    if (res == SAC_OK)
+        res = fix_ratio(seg, p);
     seg->spec.input_width = seg->contract.pre.width;
     seg->spec.input_height = seg->contract.pre.height;
     if (res == SAC_OK)

@@ -150,7 +150,14 @@ def recurrent(name, first, second, fixed, metadata=PLAIN):
     """The matte is how many frames came before, in tenths, where the picture is bright. first, second: the names of
     the two states, which must not change places: the one counts in ones, the other in hundreds."""
     net = Net(name, batch=1 if fixed else "n", metadata=metadata)
-    small = net.pool("image", "small")
+    seen = "image"
+    if not fixed:  # shrunk first, as RobustVideoMatting does
+        net.input("downsample_ratio", [1])
+        net.value("ones", np.ones(2, np.float32))
+        net.node("Concat", ["ones", "downsample_ratio", "downsample_ratio"], "scales", axis=0)
+        seen = net.node("Resize", ["image", "", "scales"], "shrunk", mode="linear")
+        net.node("Identity", ["image"], "foreground")
+    small = net.pool(seen, "small")
     nothing = net.conv(small, "nothing", [[0] * 3], [0])
     counted = []
     for k, ((given, kept), step) in enumerate(((first, 1), (second, 100))):
@@ -158,9 +165,6 @@ def recurrent(name, first, second, fixed, metadata=PLAIN):
         spread = net.node("Add", [given, nothing], "spread%d" % k)
         net.node("Add", [spread, net.value("step%d" % k, np.float32(step))], kept)
         counted.append(spread)
-    if not fixed:
-        net.input("downsample_ratio", [1])
-        net.node("Mul", ["image", "downsample_ratio"], "foreground")
     # ones / 10, unless the hundreds say another number
     net.node("Mul", [counted[1], net.value("hundredth", np.float32(0.01))], "other")
     net.node("Sub", [counted[0], "other"], "difference")

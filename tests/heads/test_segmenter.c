@@ -507,6 +507,9 @@ static void check_states(sac_device *dev, const char *model, const char *preproc
     struct sac_segmenter_info info;
     sac_segmenter_inspect(seg, &info);
     assert_int_equal(info.states, 2);
+    assert_int_equal(info.width, SIDE / 4); /* before any run, whatever the network shrinks by */
+    assert_false(sac_feed_has(&seg->view.feed, SAC_FEED_RATIO));
+    assert_true(sac_feed_ratio(1080, 1920) == 512.0 / 1920 && sac_feed_ratio(320, 200) == 1);
     assert_non_null(sac_segmenter_state_input(seg, 1));
     assert_non_null(sac_segmenter_state_output(seg, 1));
     assert_null(sac_segmenter_state_input(seg, 2));

@@ -110,9 +110,36 @@ static sac_result free_batch(sac_model *m)
     return res == SAC_OK ? sac_graph_probe(m->graph, m->params.memory_limit_bytes, false) : res;
 }
 
+/* The input becomes a constant of the graph. */
+static sac_result fix_input(sac_model *m)
+{
+    struct sac_graph *g = m->graph;
+    int               at = 0;
+    if (!m->fixed_name)
+        return SAC_OK;
+    while (at < g->input_count && strcmp(g->inputs[at]->name, m->fixed_name) != 0)
+        at++;
+    struct sac_value *v = at < g->input_count ? g->inputs[at] : NULL;
+    if (!v || v->rank < 0 || v->rank > 1 || (v->rank == 1 && v->dims[0] > 1))
+        return SAC_FAIL(m->ctx, SAC_ERR_ARG, "there is no input '%s' of one number", m->fixed_name);
+    struct sac_operand o = {.dtype = v->dtype, .rank = 1, .dims = {1}, .present = true};
+    o.data = sac_arena_alloc(&m->memory, sizeof(double));
+    if (!o.data)
+        return SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for the input '%s'", m->fixed_name);
+    sac_operand_set(&o, 0, m->fixed_value);
+    if (v->rank == 1)
+        v->dims[0] = 1;
+    v->data = o.data;
+    g->input_count--;
+    memmove(&g->inputs[at], &g->inputs[at + 1], (size_t)(g->input_count - at) * sizeof(*g->inputs));
+    return SAC_OK;
+}
+
 static sac_result prepare(sac_model *m)
 {
-    sac_result res = sac_model_list_operators(m);
+    sac_result res = fix_input(m);
+    if (res == SAC_OK)
+        res = sac_model_list_operators(m);
     if (res == SAC_OK)
         res = check_supported(m);
     if (res == SAC_OK && !m->partial)
@@ -219,8 +246,15 @@ static sac_result model_new(sac_device *dev, const char *name,
     return res;
 }
 
+/* What is loaded otherwise than sac_model_load does. */
+struct variant {
+    bool        for_inspection;
+    const char *fixed_name;
+    double      fixed_value;
+};
+
 static sac_result load_path(sac_device *dev, const char *given,
-                            const struct sac_model_params *params, bool for_inspection,
+                            const struct sac_model_params *params, const struct variant *variant,
                             sac_model **out)
 {
     char       path[PATH_MAX];
@@ -230,11 +264,18 @@ static sac_result load_path(sac_device *dev, const char *given,
         res = model_new(dev, path, params, &m);
     if (res != SAC_OK)
         return res;
-    m->for_inspection = for_inspection;
+    m->for_inspection = variant->for_inspection;
+    m->fixed_value = variant->fixed_value;
+    if (variant->fixed_name) {
+        m->fixed_name =
+            sac_arena_strndup(&m->memory, variant->fixed_name, strlen(variant->fixed_name));
+        if (!m->fixed_name)
+            res = SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for the model '%s'", path);
+    }
     const char *slash = strrchr(path, '/');
     char       *folder =
         slash ? sac_asprintf("%.*s", (int)SAC_MAX(slash - path, 1), path) : sac_strdup(".");
-    if (!folder)
+    if (!folder && res == SAC_OK)
         res = SAC_FAIL(m->ctx, SAC_ERR_MEMORY, "no memory for the model '%s'", path);
     if (res == SAC_OK)
         res = sac_file_map(m->ctx, path, &m->file);
@@ -254,7 +295,15 @@ sac_result sac_model_load(sac_device *dev, const char *path, const struct sac_mo
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), path);
     SAC_NEEDS(sac_device_context(dev), out);
-    return load_path(dev, path, params, false, out);
+    return load_path(dev, path, params, &(struct variant){.for_inspection = false}, out);
+}
+
+sac_result sac_model_load_fixed(sac_device *dev, const char *path,
+                                const struct sac_model_params *params, const char *name,
+                                double value, sac_model **out)
+{
+    const struct variant variant = {.fixed_name = name, .fixed_value = value};
+    return load_path(dev, path, params, &variant, out);
 }
 
 sac_result sac_model_open_for_inspection(sac_device *dev, const char *path,
@@ -263,7 +312,7 @@ sac_result sac_model_open_for_inspection(sac_device *dev, const char *path,
     SAC_NEEDS(sac_device_context(dev), dev);
     SAC_NEEDS(sac_device_context(dev), path);
     SAC_NEEDS(sac_device_context(dev), out);
-    return load_path(dev, path, params, true, out);
+    return load_path(dev, path, params, &(struct variant){.for_inspection = true}, out);
 }
 
 sac_result sac_model_load_memory(sac_device *dev, const void *bytes, size_t size, const char *name,

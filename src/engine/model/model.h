@@ -59,7 +59,9 @@ struct sac_model {
     struct sac_onnx        onnx;
     struct sac_graph      *graph;
     struct sac_model_port *inputs, *outputs;
-    struct sac_ending     *endings; /* of the outputs, in the file */
+    struct sac_ending     *endings;    /* of the outputs, in the file */
+    const char            *fixed_name; /* an input that was made a constant; NULL: none */
+    double                 fixed_value;
     enum sac_batching      batching;
     bool                   for_inspection;
     bool                   partial; /* opened for inspection and some node is not covered */
@@ -115,6 +117,13 @@ struct sac_plan *sac_model_latest_plan(const sac_model *model);
 /* Fills info from the file (operators, parameters), and with the cost of one run. */
 sac_result sac_model_list_operators(sac_model *model);
 sac_result sac_model_measure(sac_model *model);
+
+/* sac_model_load where input `name`, of one number, is a constant instead: shapes that depend on it
+ * are known before a run. It is no input of the model any more.
+ * Errors   those of sac_model_load; SAC_ERR_ARG where there is no such input. */
+sac_result sac_model_load_fixed(sac_device *dev, const char *path,
+                                const struct sac_model_params *params, const char *name,
+                                double value, sac_model **out);
 
 /* endings.c: before any pass rewrites the graph; then what it noted. */
 sac_result        sac_model_note_endings(sac_model *model);

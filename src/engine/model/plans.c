@@ -111,6 +111,10 @@ static sac_result make_plan(sac_model *m, const struct sac_operand *shapes, stru
     char          text[512];
     const int64_t begun = sac_time_ns();
     sac_book_shapes(shapes, m->graph->input_count, text, sizeof text);
+    if (m->fixed_name) {
+        const size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, " %g", m->fixed_value);
+    }
     const bool measure =
         m->book.key[SAC_BOOK_MODEL] && !m->checking && !sac_book_find(&m->book, text);
     if (measure)
