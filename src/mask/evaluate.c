@@ -505,22 +505,25 @@ void sac_mask_report_destroy(sac_mask_report **report)
 
 const struct sac_mask_scores *sac_mask_report_combined(const sac_mask_report *report)
 {
-    return &report->combined;
+    return report ? &report->combined : NULL;
 }
 
 const struct sac_mask_scores *sac_mask_report_list(const sac_mask_report *report,
                                                    enum sac_mask_group group, size_t *count)
 {
-    const struct rows *const lists[] = {
-        [SAC_MASK_PICTURES] = &report->pictures,
-        [SAC_MASK_SEQUENCES] = &report->sequences,
-        [SAC_MASK_CLASSES] = &report->classes,
-    };
-    *count = lists[group]->count;
-    return lists[group]->items;
+    const struct rows *list = NULL;
+    switch (report ? (int)group : -1) {
+    case SAC_MASK_PICTURES: list = &report->pictures; break;
+    case SAC_MASK_SEQUENCES: list = &report->sequences; break;
+    case SAC_MASK_CLASSES: list = &report->classes; break;
+    default: break;
+    }
+    if (count)
+        *count = list ? list->count : 0;
+    return list ? list->items : NULL;
 }
 
 struct sac_mask_missing sac_mask_report_missing(const sac_mask_report *report)
 {
-    return report->missing;
+    return report ? report->missing : (struct sac_mask_missing){0};
 }

@@ -34,6 +34,9 @@ void sac_mask_scores_clear(struct sac_mask_scores *scores, const char *name)
 void sac_mask_combine(const struct sac_mask_scores *parts, size_t n, struct sac_mask_scores *out)
 {
     double sums[SAC_COUNT(means)] = {0};
+    if (!out)
+        return;
+    n = parts ? n : 0;
     sac_mask_scores_clear(out, "combined");
     for (size_t p = 0; p < n; p++) {
         out->pictures += parts[p].pictures;

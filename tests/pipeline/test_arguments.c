@@ -444,6 +444,31 @@ static void scores(void **state)
     sac_eval_combine(&r, 1, NULL);
 }
 
+static void masks_and_their_scores(void **state)
+{
+    (void)state;
+    struct sac_mask_scores scores;
+    sac_mask_report       *report = NULL;
+    sac_frame             *frame = some_frame();
+    size_t                 count = 7;
+    REFUSED(sac_mask_score(ctx, NULL, frame, NULL, &scores));
+    REFUSED(sac_mask_score(ctx, frame, NULL, NULL, &scores));
+    REFUSED(sac_mask_score(ctx, frame, frame, NULL, NULL));
+    sac_mask_combine(NULL, 3, &scores);
+    assert_int_equal(scores.pictures, 0);
+    sac_mask_combine(&scores, 1, NULL);
+    REFUSED(sac_mask_evaluate(ctx, "a", NULL, NULL, &report));
+    REFUSED(sac_mask_evaluate(ctx, "a", "b", NULL, NULL));
+    sac_mask_report_destroy(NULL);
+    sac_mask_report_destroy(&report);
+    assert_null(sac_mask_report_combined(NULL));
+    assert_null(sac_mask_report_list(NULL, SAC_MASK_PICTURES, &count));
+    assert_int_equal(count, 0);
+    sac_mask_report_list(NULL, SAC_MASK_PICTURES, NULL);
+    assert_int_equal(sac_mask_report_missing(NULL).gt, 0);
+    sac_frame_unref(&frame);
+}
+
 static void sources_and_sinks(void **state)
 {
     (void)state;
@@ -480,7 +505,10 @@ static void sources_and_sinks(void **state)
     REFUSED(sac_sink_create(dev, "a.mp4", NULL, NULL, NULL));
     sink_params.threads = -7;
     REFUSED(sac_sink_create(dev, "a.mp4", NULL, &sink_params, &sink));
+    REFUSED(sac_sink_check(ctx, NULL, NULL));
+    REFUSED(sac_sink_check(ctx, "a.mp4", &sink_params));
     REFUSED_SILENTLY(sac_sink_write_wait(NULL, frame));
+    REFUSED_SILENTLY(sac_sink_write_alpha_wait(NULL, frame, frame));
     REFUSED_SILENTLY(sac_sink_finish(NULL));
     sac_sink_destroy(NULL);
     sac_sink_destroy(&sink);
@@ -615,6 +643,7 @@ int main(void)
         cmocka_unit_test(embedders),
         cmocka_unit_test(trackers),
         cmocka_unit_test(scores),
+        cmocka_unit_test(masks_and_their_scores),
         cmocka_unit_test(sources_and_sinks),
         cmocka_unit_test(timers),
         cmocka_unit_test(pipelines),
