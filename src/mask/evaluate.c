@@ -450,17 +450,10 @@ static sac_result evaluate(struct evaluation *eval, const char *gt, const char *
 
 static sac_result check(sac_context *ctx, const char *gt, const struct sac_mask_eval_params *p)
 {
-    const struct sac_number numbers[] = {
-        {"gt_values", p->gt_values, 0, SAC_MASK_VALUES_CLASSES},
-        {"mask_values", p->mask_values, 0, SAC_MASK_VALUES_CLASSES},
-        {"tolerance", p->tolerance, 0, 1},
-        {"area_min", p->area_min, 0, 1},
-        {"score_min", p->score_min, 0, 1},
-    };
     if (!gt && !p->video)
         return SAC_FAIL(ctx, SAC_ERR_ARG,
                         "masks are scored against ground truth, or their flicker by their video");
-    return sac_numbers_check(ctx, "mask evaluation", numbers, SAC_COUNT(numbers));
+    return sac_mask_params_check(ctx, p);
 }
 
 sac_result sac_mask_evaluate(sac_context *ctx, const char *gt, const char *masks,

@@ -119,6 +119,8 @@ sac_result sac_mask_contours(sac_context *ctx, const struct sac_mask_two *two, d
 /* alpha.c. Fills sad, mse, gradient. */
 sac_result sac_mask_alpha_errors(sac_context *ctx, const struct sac_mask_two *two,
                                  struct sac_mask_scores *out);
+/* scores.c: are the numbers in their ranges? SAC_ERR_ARG. */
+sac_result sac_mask_params_check(sac_context *ctx, const struct sac_mask_eval_params *p);
 /* scores.c: all of one picture. */
 sac_result sac_mask_score_two(sac_context *ctx, const struct sac_mask_two *two, bool alpha,
                               double tolerance, struct sac_mask_scores *out);

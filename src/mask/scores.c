@@ -3,11 +3,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/device.h"
 #include "mask/mask.h"
 
 struct sac_mask_eval_params sac_mask_eval_params_default(void)
 {
     return (struct sac_mask_eval_params){.tolerance = 0.008, .score_min = 0.5};
+}
+
+sac_result sac_mask_params_check(sac_context *ctx, const struct sac_mask_eval_params *p)
+{
+    const struct sac_number numbers[] = {
+        {"gt_values", p->gt_values, 0, SAC_MASK_VALUES_CLASSES},
+        {"mask_values", p->mask_values, 0, SAC_MASK_VALUES_CLASSES},
+        {"tolerance", p->tolerance, 0, 1},
+        {"area_min", p->area_min, 0, 1},
+        {"score_min", p->score_min, 0, 1},
+    };
+    return sac_numbers_check(ctx, "mask evaluation", numbers, SAC_COUNT(numbers));
 }
 
 /* Means over pictures. */
@@ -107,7 +120,7 @@ static sac_result check_frames(sac_context *ctx, const sac_frame *gt, const sac_
                                const struct sac_mask_eval_params *p)
 {
     if (gt->format != SAC_PIXEL_GRAY8 || mask->format != SAC_PIXEL_GRAY8 || !gt->plane[0] ||
-        !mask->plane[0])
+        !mask->plane[0] || sac_device_apart(gt->device) || sac_device_apart(mask->device))
         return SAC_FAIL(ctx, SAC_ERR_ARG, "a mask to score is a frame of format %s in host memory",
                         sac_pixel_format_name(SAC_PIXEL_GRAY8));
     if (gt->width != mask->width || gt->height != mask->height || gt->width < 1 || gt->height < 1)
@@ -129,7 +142,9 @@ sac_result sac_mask_score(sac_context *ctx, const sac_frame *gt, const sac_frame
     SAC_NEEDS(ctx, out);
     SAC_NEEDS_NO_LATER_FIELD(ctx, params, "mask evaluation parameters");
     const struct sac_mask_eval_params p = params ? *params : sac_mask_eval_params_default();
-    sac_result                        res = check_frames(ctx, gt, mask, &p);
+    sac_result                        res = sac_mask_params_check(ctx, &p);
+    if (res == SAC_OK)
+        res = check_frames(ctx, gt, mask, &p);
     if (res != SAC_OK)
         return res;
     size_t   count = (size_t)gt->width * (size_t)gt->height;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/device.h"
 #include "mask/mask.h"
 #include "tests/test.h"
 
@@ -73,11 +74,25 @@ static void refuses_frames_that_do_not_fit(void **state)
     mask.format = SAC_PIXEL_RGB24;
     assert_sac_error(sac_mask_score(test_context(), &gt, &mask, NULL, &scores), SAC_ERR_ARG);
     assert_sac_error(sac_mask_score(test_context(), NULL, &mask, NULL, &scores), SAC_ERR_ARG);
+    const struct sac_device_ops apart = {.name = "apart"}; /* its memory is none of the host's */
+    struct sac_device           dev = {.ops = &apart};
+    make(&gt, &mask);
+    gt.device = &dev;
+    assert_sac_error(sac_mask_score(test_context(), &gt, &mask, NULL, &scores), SAC_ERR_ARG);
     make(&gt, &mask);
     params.gt_values = SAC_MASK_VALUES_CLASSES;
     assert_sac_error(sac_mask_score(test_context(), &gt, &mask, &params, &scores), SAC_ERR_ARG);
     params = sac_mask_eval_params_default();
     params.reserved[0] = 1;
+    assert_sac_error(sac_mask_score(test_context(), &gt, &mask, &params, &scores), SAC_ERR_ARG);
+    const double tolerances[] = {-0.1, 1.5, 1e12, NAN};
+    params = sac_mask_eval_params_default();
+    for (size_t i = 0; i < SAC_COUNT(tolerances); i++) {
+        params.tolerance = tolerances[i];
+        assert_sac_error(sac_mask_score(test_context(), &gt, &mask, &params, &scores), SAC_ERR_ARG);
+    }
+    params = sac_mask_eval_params_default();
+    params.mask_values = (enum sac_mask_values)9;
     assert_sac_error(sac_mask_score(test_context(), &gt, &mask, &params, &scores), SAC_ERR_ARG);
     assert_int_equal(scores.pictures, 7);
     sac_mask_report *report = NULL;
