@@ -132,13 +132,18 @@ static sac_result step(struct flicker *f, size_t entry)
     return res;
 }
 
-/* Names may count from 0 or from 1: from 1 where there is no 0 and the last would be past the
- * end. */
+/* Names may count from 0 or from 1: from 1 where there is no 0 and the last would be past the end.
+ * In a list of results the last frames may have no entry, so the largest number tells nothing:
+ * those without a 0 count from 1, as `saccade segment` does. */
 static sac_result find_base(struct flicker *f, int64_t smallest, int64_t largest, int64_t *base)
 {
     *base = 0;
     if (smallest < 1)
         return SAC_OK;
+    if (f->masks->ops->results) {
+        *base = 1;
+        return SAC_OK;
+    }
     sac_result res = sac_frames_get(&f->frames, INT64_MAX);
     *base = res == SAC_EOS && largest == f->frames.count;
     return res == SAC_EOS ? SAC_OK : res;

@@ -525,6 +525,28 @@ def test_flicker_is_what_motion_does_not_explain(saccade, tmp_path):
     assert flicker_of(saccade, tmp_path, 'empty', [matte * 0 for matte in mattes]) == 0
 
 
+def runs_of(mask):
+    """COCO's counts."""
+    flat = numpy.concatenate(([0], (mask > 0).flatten(order='F').astype(int)))
+    starts = numpy.flatnonzero(numpy.diff(flat))
+    return numpy.diff(numpy.concatenate(([0], starts, [mask.size]))).tolist()
+
+
+def test_results_count_frames_from_1_though_the_last_frames_have_none(saccade, tmp_path):
+    pictures, mattes = scene(8)
+    mattes[-1] = mattes[-1] * 0
+    for i, picture in enumerate(pictures):
+        write_png(tmp_path / f'in/{i:05d}.png', picture)
+    expected = flicker_of(saccade, tmp_path, 'masks', mattes)
+    (tmp_path / 'masks.json').write_text(json.dumps(
+        [{'image_id': i + 1, 'category_id': 1, 'score': 1,
+          'segmentation': {'size': list(matte.shape), 'counts': runs_of(matte)}}
+         for i, matte in enumerate(mattes) if matte.any()]))
+    run = saccade('eval', '--masks', tmp_path / 'masks.json', '--video', tmp_path / 'in', '--json', '-q')
+    assert report(run)['combined']['flicker'] == pytest.approx(expected, abs=1e-9)
+    assert report(run)['missing']['frames'] == 0
+
+
 def test_flicker_by_sequence_and_with_ground_truth(saccade, tmp_path):
     pictures, mattes = scene(5)
     for i, (picture, matte) in enumerate(zip(pictures, mattes)):
