@@ -5,9 +5,13 @@
  * Identity (Ristani et al., 2016). The values equal TrackEval's.
  *
  * Of masks: IoU; boundary F (Perazzi et al., CVPR 2016, the F of DAVIS); errors of alpha (Rhemann
- * et al., CVPR 2009); flicker. sac_mask_report *report = NULL; res = sac_mask_evaluate(ctx,
- * "Annotations/480p", "mattes", NULL, &report); if (res == SAC_OK) printf("%g\n",
- * sac_mask_report_combined(report)->iou_mean); sac_mask_report_destroy(&report);
+ * et al., CVPR 2009); flicker.
+ *
+ *     sac_mask_report *report = NULL;
+ *     sac_result       res = sac_mask_evaluate(ctx, "gt", "mattes", NULL, &report);
+ *     if (res == SAC_OK)
+ *         printf("%g\n", sac_mask_report_combined(report)->iou_mean);
+ *     sac_mask_report_destroy(&report);
  */
 #ifndef SACCADE_EVAL_H
 #define SACCADE_EVAL_H

@@ -5,8 +5,8 @@
  *
  *     struct sac_rle rle = {0};                      // used again for each frame
  *     res = sac_rle_encode(ctx, pixels, pitch_bytes, width, height, 128, &rle);
- *     sac_rle_json(&rle, &json, "segmentation");     //
- * "segmentation":{"size":[h,w],"counts":"..."} sac_rle_finish(&rle);
+ *     sac_rle_json(&rle, &json, "segmentation");
+ *     sac_rle_finish(&rle);
  */
 #ifndef SAC_MASK_RLE_H
 #define SAC_MASK_RLE_H
