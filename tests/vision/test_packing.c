@@ -138,6 +138,46 @@ static void what_is_packed_comes_back(void **state)
     sac_device_unref(&dev);
 }
 
+/* What the scratch held before is drawn over: memory is taken from a pool, with the numbers of
+ * other frames in it. */
+static void dirty_scratch(sac_device *dev, const struct sac_packing *p, int value)
+{
+    for (int eyes = 1; eyes <= 2; eyes++) {
+        sac_frame *f = test_frame(dev, SAC_PIXEL_GRAY8, p->scaled_width * eyes, p->scaled_height);
+        memset(f->plane[0], value, f->pitch_bytes[0] * (size_t)f->height);
+        sac_frame_unref(&f);
+    }
+}
+
+static void nothing_is_left_of_former_frames(void **state)
+{
+    (void)state;
+    sac_device              *dev = test_device();
+    const struct sac_packing p = packing_of(SAC_PACKING_FISHEYE, SAC_PACKING_SBS, 400, 200);
+    sac_frame               *matte = smooth_matte(dev, &p), *packed[2], *back[2];
+    for (int i = 0; i < 2; i++) {
+        packed[i] = test_frame(dev, SAC_PIXEL_RGB24, 400, 200);
+        back[i] = test_frame(dev, SAC_PIXEL_GRAY8, 400, 200);
+        test_fill(packed[i], 99, 99, 0, 0);
+        dirty_scratch(dev, &p, i ? 255 : 0);
+        assert_sac_ok(sac_packing_write_on(NULL, &p, packed[i], matte, packed[i]));
+        dirty_scratch(dev, &p, i ? 255 : 0);
+        assert_sac_ok(sac_packing_read(&p, packed[i], back[i]));
+    }
+    for (int y = 0; y < 200; y++)
+        for (int x = 0; x < 400; x++) {
+            for (int c = 0; c < 3; c++)
+                assert_true(test_sample(packed[0], x, y, c) == test_sample(packed[1], x, y, c));
+            assert_true(test_sample(back[0], x, y, 0) == test_sample(back[1], x, y, 0));
+        }
+    for (int i = 0; i < 2; i++) {
+        sac_frame_unref(&packed[i]);
+        sac_frame_unref(&back[i]);
+    }
+    sac_frame_unref(&matte);
+    sac_device_unref(&dev);
+}
+
 /* In place, and sharp: where people are is red, where not black, and in the picture nothing is. */
 static void the_matte_is_red_beside_the_circles(void **state)
 {
@@ -199,6 +239,7 @@ int main(void)
         cmocka_unit_test(fisheye_side_by_side_is_as_published),
         cmocka_unit_test(pieces_tile_the_mattes),
         cmocka_unit_test(what_is_packed_comes_back),
+        cmocka_unit_test(nothing_is_left_of_former_frames),
         cmocka_unit_test(the_matte_is_red_beside_the_circles),
         cmocka_unit_test(what_has_no_layout_is_refused),
     };
