@@ -95,25 +95,37 @@ static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bu
 }
 
 /* A recurrent network has one stream and one frame in a run. */
+static sac_result give_states(struct sac_segmenter *seg, const struct sac_segmenter_part *part)
+{
+    struct sac_segmenter_stream *s = NULL;
+    if (!sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
+        return SAC_OK;
+    sac_result res = sac_segmenter_stream(seg, seg->jobs[part->first].frame, &s);
+    return res == SAC_OK ? sac_segmenter_give_states(seg, s, part->bucket) : res;
+}
+
+/* Once the mattes are queued: a frame for which there was no memory is tried again, with the states
+ * that it had. */
+static sac_result take_states(struct sac_segmenter *seg, const struct sac_segmenter_part *part)
+{
+    struct sac_segmenter_stream *s = NULL;
+    if (!sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
+        return SAC_OK;
+    sac_result res = sac_segmenter_stream(seg, seg->jobs[part->first].frame, &s);
+    if (res == SAC_OK)
+        sac_segmenter_take_states(seg, s, part->bucket);
+    return res;
+}
+
 static sac_result run_network(struct sac_segmenter *seg, struct sac_segmenter_part *part,
                               struct sac_run_times *times)
 {
-    const struct sac_marks      *marks = seg->timed ? &part->marks : NULL;
-    const bool                   states = sac_feed_has(&seg->view.feed, SAC_FEED_STATE);
-    struct sac_segmenter_stream *s = NULL;
-    sac_result                   res = SAC_OK;
-    if (states)
-        res = sac_segmenter_stream(seg, seg->jobs[part->first].frame, &s);
-    if (res == SAC_OK && states)
-        res = sac_segmenter_give_states(seg, s, part->bucket);
+    const struct sac_marks *marks = seg->timed ? &part->marks : NULL;
+    sac_result              res = give_states(seg, part);
     if (res == SAC_OK)
         res = sac_bucket_run(&seg->buckets, part->bucket, seg->jobs + part->first, part->n, marks,
                              times);
-    if (res == SAC_OK)
-        res = lay_out(seg, part->bucket);
-    if (res == SAC_OK && states)
-        sac_segmenter_take_states(seg, s, part->bucket);
-    return res;
+    return res == SAC_OK ? lay_out(seg, part->bucket) : res;
 }
 
 /* ---- mattes ---- */
@@ -187,7 +199,9 @@ static sac_result queue_part(struct sac_segmenter *seg, struct sac_segmenter_slo
         res = sac_marks_create(seg->dev, &part->marks);
     if (res == SAC_OK)
         res = run_network(seg, part, times);
-    return res == SAC_OK ? queue_mattes(seg, slot, part) : res;
+    if (res == SAC_OK)
+        res = queue_mattes(seg, slot, part);
+    return res == SAC_OK ? take_states(seg, part) : res;
 }
 
 static void cut(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)

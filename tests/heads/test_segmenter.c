@@ -549,6 +549,39 @@ static void states_belong_to_their_stream(void **state)
     sac_device_unref(&dev);
 }
 
+/* A frame for whose matte there was no memory is tried again: its state went no further meanwhile.
+ */
+static void states_wait_for_a_frame_that_is_tried_again(void **state)
+{
+    (void)state;
+    enum { WIDTH = 2000, HEIGHT = 1000, BEFORE = 3 };
+    struct sac_device_params          limited = sac_device_params_default();
+    const struct sac_segmenter_params p = plain();
+    sac_device                       *dev = NULL;
+    sac_frame                        *matte = NULL, *held[64] = {NULL};
+    limited.memory_limit_bytes = 64 << 20;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", &limited, &dev));
+    sac_segmenter *seg = open_segmenter(dev, "maps_recurrent_fixed", &p);
+    sac_frame     *frame = make_frame(dev, WIDTH, HEIGHT, 0);
+    for (int i = 0; i < BEFORE; i++)
+        held[i] = run_one(seg, frame);
+    for (size_t i = BEFORE; i < SAC_COUNT(held); i++)
+        if (sac_frame_create(dev, held[0], &held[i]) != SAC_OK)
+            break;
+    assert_null(held[SAC_COUNT(held) - 1]);
+    for (int i = 0; i < 2; i++)
+        assert_sac_error(sac_segmenter_run(seg, &frame, 1, &matte), SAC_ERR_LIMIT);
+    for (size_t i = 0; i < SAC_COUNT(held); i++)
+        sac_frame_unref(&held[i]);
+    matte = run_one(seg, frame);
+    if (abs(pixel(matte, WIDTH * 3 / 4, 30) - 255 * BEFORE / 10) > 2)
+        fail_msg("%d, expected that of %d frames before", pixel(matte, WIDTH * 3 / 4, 30), BEFORE);
+    sac_frame_unref(&matte);
+    sac_frame_unref(&frame);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
 /* In the long run two sets of tensors change places: no more are taken. */
 static void states_are_the_tensors_that_it_gave(void **state)
 {
@@ -606,6 +639,7 @@ int main(void)
         cmocka_unit_test(a_stream_is_smoothed_until_it_is_forgotten),
         cmocka_unit_test(so_many_streams_are_kept),
         cmocka_unit_test(states_belong_to_their_stream),
+        cmocka_unit_test(states_wait_for_a_frame_that_is_tried_again),
         cmocka_unit_test(states_are_the_tensors_that_it_gave),
         cmocka_unit_test(wrong_calls_are_refused),
     };
