@@ -154,13 +154,11 @@ sac_result sac_states_pair(sac_context *ctx, const sac_model *model, const char 
     sac_result  res = SAC_OK;
     for (int i = 0; i < inputs; i++)
         pair[i] = -1;
-    if (inputs < 2)
-        return SAC_OK;
     if (text)
         res = apply_text(ctx, model, text, SAC_ERR_FORMAT, pair);
     if (res == SAC_OK && user)
         res = apply_text(ctx, model, user, SAC_ERR_ARG, pair);
-    if (res != SAC_OK)
+    if (res != SAC_OK || inputs < 2)
         return res;
     pair_by_name(model, inputs, pair);
     pair_by_shape(model, inputs, pair);

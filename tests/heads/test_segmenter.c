@@ -262,6 +262,7 @@ static void says_what_a_network_is_instead(void **state)
         {"maps_matte", NULL, NULL, NULL, 1, SAC_ERR_ARG, "there are no classes to map"},
         {"maps_matte", NULL, NULL, "size=32x32", 0, SAC_ERR_ARG, "is fixed to 64x64"},
         {"maps_torchvision", NULL, "persn", NULL, 0, SAC_ERR_ARG, "did you mean 'person'?"},
+        {"maps_matte", NULL, NULL, "state=r1i:r1o", 0, SAC_ERR_ARG, "has no input 'r1i'"},
         {"maps_recurrent", NULL, NULL, "state=r1i", 0, SAC_ERR_ARG, "it takes INPUT:OUTPUT"},
         {"maps_recurrent", NULL, NULL, "state=r9i:r1o", 0, SAC_ERR_ARG, "has no input 'r9i'"},
     };
