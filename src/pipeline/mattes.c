@@ -118,8 +118,8 @@ static sac_result set_background(struct mattes *v, sac_frame *frame)
 
 /* ---- a frame ---- */
 
-/* The frame with its matte inside. */
-static sac_result pack(struct mattes *v, const struct sac_item *item, sac_frame **out)
+/* Let v->packing be that of frames of this size. */
+static sac_result lay_out_packing(struct mattes *v, int width, int height)
 {
     static const enum sac_packing_projection projections[] = {
         [SAC_PROJECTION_FLAT] = SAC_PACKING_FLAT, [SAC_PROJECTION_FISHEYE] = SAC_PACKING_FISHEYE};
@@ -127,16 +127,25 @@ static sac_result pack(struct mattes *v, const struct sac_item *item, sac_frame 
                                                    [SAC_STEREO_SBS] = SAC_PACKING_SBS,
                                                    [SAC_STEREO_TB] = SAC_PACKING_TB};
     const struct sac_segment_params     *p = v->job->segment;
-    const sac_frame                     *frame = item->frame;
-    sac_frame                            desc = *frame;
-    sac_result                           res = SAC_OK;
-    if (v->packed_width != frame->width || v->packed_height != frame->height)
-        res = sac_packing_init(v->ctx, projections[p->projection], eyes[p->stereo], frame->width,
-                               frame->height, &v->packing);
+    if (v->packed_width == width && v->packed_height == height)
+        return SAC_OK;
+    sac_result res = sac_packing_init(v->ctx, projections[p->projection], eyes[p->stereo], width,
+                                      height, &v->packing);
     if (res != SAC_OK)
         return res;
-    v->packed_width = frame->width;
-    v->packed_height = frame->height;
+    v->packed_width = width;
+    v->packed_height = height;
+    return SAC_OK;
+}
+
+/* The frame with its matte inside. */
+static sac_result pack(struct mattes *v, const struct sac_item *item, sac_frame **out)
+{
+    const sac_frame *frame = item->frame;
+    sac_frame        desc = *frame;
+    sac_result       res = lay_out_packing(v, frame->width, frame->height);
+    if (res != SAC_OK)
+        return res;
     desc.width = v->packing.width;
     desc.height = v->packing.height;
     res = sac_frame_create(frame->device, &desc, out);
@@ -246,6 +255,15 @@ static void choose_composite(struct mattes *v)
         c->colour[i] = sac_colour_of_id(i);
 }
 
+/* Before the first frame, where the size is known. */
+static sac_result check_packing(struct mattes *v, sac_source *src)
+{
+    struct sac_source_info info = {0};
+    if (src)
+        sac_source_describe(src, &info);
+    return info.width > 0 && info.height > 0 ? lay_out_packing(v, info.width, info.height) : SAC_OK;
+}
+
 static sac_result create_video(const struct sac_output_setup *setup, struct sac_output **out)
 {
     const struct sac_segment_params *p = setup->job->segment;
@@ -259,6 +277,8 @@ static sac_result create_video(const struct sac_output_setup *setup, struct sac_
     v->job = setup->job;
     choose_composite(v);
     sink.alpha = p->as == SAC_SEGMENT_ALPHA;
+    if (p->as == SAC_SEGMENT_ALPHA_PACKED)
+        res = check_packing(v, setup->src);
     if (p->as == SAC_SEGMENT_CUTOUT && p->background)
         res = read_picture(setup->job->dev, p->background, &v->picture);
     if (res == SAC_OK)

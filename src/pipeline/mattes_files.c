@@ -64,6 +64,21 @@ static const struct sac_output_ops pictures_ops = {
     .destroy = pictures_destroy,
 };
 
+static sac_result make_folder(struct pictures *p)
+{
+    struct stat about;
+    p->made = mkdir(p->folder, 0777) == 0;
+    if (p->made)
+        return SAC_OK;
+    const int why = errno;
+    if (why == EEXIST && stat(p->folder, &about) == 0)
+        return S_ISDIR(about.st_mode)
+                   ? SAC_OK
+                   : SAC_FAIL(p->ctx, SAC_ERR_ARG, "'%s' is no folder, which pictures need",
+                              p->folder);
+    return SAC_FAIL(p->ctx, SAC_ERR_IO, "cannot create folder '%s': %s", p->folder, strerror(why));
+}
+
 sac_result sac_matte_pictures_create(const struct sac_output_setup *setup, struct sac_output **out)
 {
     struct pictures *p = sac_new(struct pictures);
@@ -75,10 +90,7 @@ sac_result sac_matte_pictures_create(const struct sac_output_setup *setup, struc
     p->folder = setup->params->video_out;
     sac_result res = sac_png_create(setup->job->dev, &p->png);
     if (res == SAC_OK)
-        p->made = mkdir(p->folder, 0777) == 0;
-    if (res == SAC_OK && !p->made && errno != EEXIST)
-        res = SAC_FAIL(setup->ctx, SAC_ERR_IO, "cannot create folder '%s': %s", p->folder,
-                       strerror(errno));
+        res = make_folder(p);
     if (res == SAC_OK)
         *out = &p->base;
     else

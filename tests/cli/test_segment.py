@@ -166,7 +166,8 @@ def test_packed_below_the_picture(saccade, video, square, tmp_path):
     assert near(frames[10][:HEIGHT][10, 10], GROUND) and iou(frames[10][HEIGHT:, :, 1] >= 128, inside(10)) > 0.9
     run = saccade('segment', video, '--model', square, '--as', 'alpha-packed', '--projection', 'fisheye',
                   '-o', tmp_path / 'x.mp4')  # its eyes are not square
-    assert run.returncode == 1 and 'square' in run.stderr and not (tmp_path / 'x.mp4').exists()
+    assert run.returncode == 2 and 'square' in run.stderr and not (tmp_path / 'x.mp4').exists()
+    assert 'frames:' not in run.stderr  # before the first
 
 
 def test_classes_have_colours_of_their_own(saccade, video, tmp_path):
@@ -227,6 +228,19 @@ def test_mistakes_get_a_sentence(saccade, video, square, tmp_path, args, words):
     run = saccade('segment', video, *model, *args, cwd=tmp_path)
     fails(run, run.returncode, *words)
     assert run.returncode in (1, 2) and list(tmp_path.iterdir()) == []
+
+
+def test_batches_are_as_large_as_asked_for(saccade, video, square, tmp_path):
+    segment(saccade, video, '--model', square, '--as', 'none', '--max-batch', 20, '--batch-timeout', 10000,
+            '--stats', tmp_path / 's.json')
+    assert json.loads((tmp_path / 's.json').read_text())['batches']['max'] == 20
+
+
+def test_pictures_need_a_folder(saccade, video, square, tmp_path):
+    (tmp_path / 'file').write_text('kept')
+    run = saccade('segment', video, '--model', square, '--as', 'png', '-o', tmp_path / 'file')
+    fails(run, 2, "file' is no folder")
+    assert 'frames:' not in run.stderr and (tmp_path / 'file').read_text() == 'kept'
 
 
 def test_a_detector_makes_no_mattes(saccade, video, tmp_path):
