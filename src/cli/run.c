@@ -170,7 +170,7 @@ static int finish(const struct settings *s, const struct inputs *inputs, sac_con
     if (is_talkative(s)) {
         summary_print(&stats, stderr);
         if (many)
-            summary_print_streams(pipe, (int)inputs->count, stderr);
+            summary_print_streams(pipe, &stats, (int)inputs->count, stderr);
         summary_print_files(pipe, &stats, s, inputs, stderr);
     }
     if (is_verbose(s))

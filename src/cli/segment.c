@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* saccade segment: the options that it alone has. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -23,10 +22,9 @@ static const float EDGE_MIN = 1.0f / 255;
 
 static bool read_colour(const char *text, struct sac_colour *out)
 {
-    unsigned value;
-    char     end;
-    if (text[0] != '#' || strlen(text) != 7 || sscanf(text + 1, "%6x%c", &value, &end) != 1)
+    if (text[0] != '#' || strlen(text) != 7 || strspn(text + 1, "0123456789abcdefABCDEF") != 6)
         return false;
+    const unsigned long value = strtoul(text + 1, NULL, 16);
     *out = (struct sac_colour){(uint8_t)(value >> 16), (uint8_t)(value >> 8), (uint8_t)value};
     return true;
 }

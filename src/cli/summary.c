@@ -147,14 +147,18 @@ void summary_print_files(sac_pipeline *pipe, const struct sac_pipeline_stats *st
         print_written(s->run.job.stats_out, 0, "", out);
 }
 
-void summary_print_streams(sac_pipeline *pipe, int count, FILE *out)
+void summary_print_streams(sac_pipeline *pipe, const struct sac_pipeline_stats *stats, int count,
+                           FILE *out)
 {
-    fputs("  frames   frames/s   objects      boxes  input\n", out);
+    const bool tracks = !stats->segmenter[0];
+    fprintf(out, "  frames   frames/s%s  input\n", tracks ? "   objects      boxes" : "");
     for (int i = 0; i < count; i++) {
         struct sac_stream_stats s;
         sac_pipeline_get_stream_stats(pipe, i, &s);
-        fprintf(out, "  %6" PRId64 " %10.1f %9" PRId64 " %10" PRId64 "  %s%s\n", s.frames, s.fps,
-                s.tracks, s.detections, s.input, s.status == SAC_OK ? "" : " (failed)");
+        fprintf(out, "  %6" PRId64 " %10.1f", s.frames, s.fps);
+        if (tracks)
+            fprintf(out, " %9" PRId64 " %10" PRId64, s.tracks, s.detections);
+        fprintf(out, "  %s%s\n", s.input, s.status == SAC_OK ? "" : " (failed)");
     }
 }
 

@@ -14,7 +14,8 @@ void summary_print(const struct sac_pipeline_stats *stats, FILE *out);
 /* Details: models, device, memory, copies, bottleneck, time by stage. */
 void summary_print_details(const struct sac_pipeline_stats *stats, FILE *out);
 /* A line for each of several inputs. */
-void summary_print_streams(sac_pipeline *pipe, int count, FILE *out);
+void summary_print_streams(sac_pipeline *pipe, const struct sac_pipeline_stats *stats, int count,
+                           FILE *out);
 /* The complete files that it wrote, even if the run failed; of several inputs the first's, and how
  * many more. */
 void summary_print_files(sac_pipeline *pipe, const struct sac_pipeline_stats *stats,

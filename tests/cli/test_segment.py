@@ -191,7 +191,8 @@ def test_times_and_sound_are_kept(saccade, square, tmp_path):
 def test_several_inputs_go_to_a_folder(saccade, video, clip, square, tmp_path):
     out = tmp_path / 'out'
     (tmp_path / 'b.mp4').write_bytes(video.read_bytes())
-    segment(saccade, video, tmp_path / 'b.mp4', '--model', square, '--as', 'alpha', '-o', f'{out}/')
+    run = segment(saccade, video, tmp_path / 'b.mp4', '--model', square, '--as', 'alpha', '-o', f'{out}/')
+    assert re.search(r'frames +frames/s +input', run.stderr) and not re.search('objects|boxes', run.stderr)
     assert sorted(p.name for p in out.iterdir()) == ['b.mov', 'clip.mov']
     segment(saccade, video, tmp_path / 'b.mp4', '--model', square, '--as', 'png', '-o', f'{out}/')
     assert len(list((out / 'b').iterdir())) == len(list((out / 'clip').iterdir())) == FRAMES
@@ -216,6 +217,7 @@ def test_nothing_is_written_to_measure(saccade, video, square, tmp_path):
     (['-o', 'x.mp4', '--background', 'blur'], ['--as cutout']),
     (['-o', 'x.mp4', '--as', 'cutout', '--background', 'nothing.png'], ['nothing.png', '#00b140', 'blur']),
     (['-o', 'x.mp4', '--as', 'cutout', '--background', 'blur:0'], ['blur:0']),
+    (['-o', 'x.mp4', '--as', 'cutout', '--background', '#+12345'], ['#+12345']),
     (['-o', 'x.mp4', '--as', 'alpha'], ['.webm', '.mov', '.mkv']),
     (['-o', 'x.mp4', '--stereo', 'sbs'], ['--as alpha-packed']),
     (['-o', 'x.mp4', '--as', 'mattes'], ['mattes', 'overlay', 'cutout']),
