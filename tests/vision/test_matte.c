@@ -746,21 +746,41 @@ static void crops_outside_and_between(void **state)
     }
 }
 
-/* A hash of three frames of a moving picture. */
-static uint64_t moving_hash(sac_device *dev, const struct sac_matte_rows *rows)
+/* A picture and a network's output whose rows go through other loops. */
+struct way {
+    enum sac_pixel_format format;
+    enum sac_matte_form   form;
+    bool                  classes; /* a map of them, no matte */
+};
+
+static void move_picture(const struct scene *s, int frame)
+{
+    const struct sac_format_info *info = sac_format_info_of(s->frame->format);
+    const int                     pixel = info->step[0] * info->number_bytes;
+    for (int y = 0; y < s->frame->height; y++)
+        for (int x = 0; x < s->frame->width * pixel; x++)
+            s->frame->plane[0][(size_t)y * s->frame->pitch_bytes[0] + (size_t)x] =
+                (uint8_t)(50 + noise_at((x / pixel + 4 * frame) / 8, y / 8));
+}
+
+/* A hash of four frames of a moving picture. */
+static uint64_t moving_hash(sac_device *dev, const struct sac_matte_rows *rows, struct way way)
 {
     uint64_t     hash = 0;
-    struct scene s = scene_of(dev, SAC_PIXEL_RGB24, 333, 222, 111, 90, 3);
-    s.style = (struct sac_matte_style){
-        .guide = 3, .guide_noise = 7, .smooth = 0.8f, .hole = 2, .low = 0.1f, .high = 0.9f};
+    struct scene s = scene_of(dev, way.format, 333, 222, 111, 90, 3);
+    s.style = (struct sac_matte_style){.classes = way.classes,
+                                       .guide = 3,
+                                       .guide_noise = 7,
+                                       .smooth = 0.8f,
+                                       .hole = 2,
+                                       .low = 0.1f,
+                                       .high = 0.9f};
+    s.spec.form = way.form;
     s.spec.wanted[0] = 6;
     for (int frame = 0; frame < 4; frame++) {
         const void *const         tensors[] = {s.tensor};
         struct sac_cpu_matte_work m;
-        for (int y = 0; y < 222; y++)
-            for (int x = 0; x < 333 * 3; x++)
-                s.frame->plane[0][(size_t)y * s.frame->pitch_bytes[0] + (size_t)x] =
-                    (uint8_t)(50 + noise_at((x + 12 * frame) / 24, y / 8));
+        move_picture(&s, frame);
         for (int i = 0; i < 111 * 90 * 3; i++)
             ((float *)s.tensor)[i] = (float)noise_at(i, frame) / 16 - 2;
         assert_sac_ok(sac_cpu_matte_begin(dev, &s.spec, &s.style, tensors, &s.job, &m));
@@ -781,13 +801,23 @@ static uint64_t moving_hash(sac_device *dev, const struct sac_matte_rows *rows)
 
 static void all_ways_agree(void **state)
 {
+    static const struct way ways[] = {
+        {SAC_PIXEL_RGB24, SAC_MATTE_CLASS_LOGITS, false},
+        {SAC_PIXEL_BGRA, SAC_MATTE_LOGIT, false},
+        {SAC_PIXEL_P010, SAC_MATTE_SHARE, false},
+        {SAC_PIXEL_NV12, SAC_MATTE_CLASS_SHARES, false},
+        {SAC_PIXEL_NV12, SAC_MATTE_CLASS_LOGITS, true},
+        {SAC_PIXEL_NV12, SAC_MATTE_LOGIT, true},
+    };
     sac_device              *one = NULL;
     struct sac_device_params params = sac_device_params_default();
-    const uint64_t           best = moving_hash(*state, NULL);
     params.threads = 1;
     assert_sac_ok(sac_device_open(test_context(), "cpu", &params, &one));
-    assert_true(moving_hash(*state, &sac_matte_rows_ref) == best);
-    assert_true(moving_hash(one, NULL) == best);
+    for (size_t i = 0; i < SAC_COUNT(ways); i++) {
+        const uint64_t best = moving_hash(*state, NULL, ways[i]);
+        assert_true(moving_hash(*state, &sac_matte_rows_ref, ways[i]) == best);
+        assert_true(moving_hash(one, NULL, ways[i]) == best);
+    }
     sac_device_unref(&one);
 }
 
