@@ -107,6 +107,7 @@ struct coco {
     struct sac_outfile file;
     struct sac_text    text;
     struct sac_rle     rle;
+    int                category;
     bool               any; /* a record was written */
 };
 
@@ -149,7 +150,7 @@ static sac_result coco_write(struct sac_output *out, struct sac_item *item)
     c->any = true;
     sac_json_open(&json, NULL, '{');
     sac_json_int(&json, "image_id", item->number + 1);
-    sac_json_int(&json, "category_id", sac_coco_number("person"));
+    sac_json_int(&json, "category_id", c->category);
     sac_rle_json(&c->rle, &json, "segmentation");
     sac_json_fixed(&json, "score", score_of(matte), 4);
     sac_json_close(&json, '}');
@@ -181,6 +182,17 @@ static const struct sac_output_ops coco_ops = {
     .destroy = coco_destroy,
 };
 
+/* COCO's number of the one class that is the matte, else the class counted from 1; a person where
+ * there are no classes, or several together. */
+static int category_of(const struct sac_job *job)
+{
+    const struct sac_segmenter *seg = ((const struct sac_segment_run *)job->run)->seg;
+    if (seg->wanted_count != 1)
+        return sac_coco_number("person");
+    const int number = sac_coco_number(sac_segmenter_class_name(seg, seg->wanted[0]));
+    return number ? number : seg->wanted[0] + 1;
+}
+
 sac_result sac_matte_records_create(const struct sac_output_setup *setup, struct sac_output **out)
 {
     struct coco *c = sac_new(struct coco);
@@ -189,6 +201,7 @@ sac_result sac_matte_records_create(const struct sac_output_setup *setup, struct
     c->base.ops = &coco_ops;
     c->ctx = setup->ctx;
     c->job = setup->job;
+    c->category = category_of(setup->job);
     sac_result res = sac_outfile_open(setup->ctx, setup->params->video_out, &c->file);
     sac_text_add(&c->text, "[\n");
     if (res == SAC_OK)

@@ -288,3 +288,15 @@ def test_an_interrupted_run_leaves_whole_files(program, saccade, long_clip, squa
     else:
         assert json.loads(saccade('inspect', tmp_path / ending, '--json').stdout)['frames'] == done
     assert not [p for p in tmp_path.rglob('*.part')]
+
+
+@pytest.mark.parametrize('names, classes, category', [(['ground', 'dog', 'person'], 'dog', 18), (['ground', 'tent', 'x'], 'tent', 2),
+                                                      (['ground', 'dog', 'person'], 'dog,person', 1)])
+def test_records_say_what_they_show(saccade, clip, tmp_path, names, classes, category):
+    model = onnx.load(network(tmp_path / 'c.onnx', classes=3))
+    entry = model.metadata_props.add()
+    entry.key, entry.value = 'saccade.classes', ','.join(names)
+    onnx.save(model, tmp_path / 'c.onnx')
+    segment(saccade, clip / 'img', '--model', tmp_path / 'c.onnx', '--head', 'semantic', '--classes', classes,
+            '--as', 'coco', '-o', tmp_path / 'r.json', '--duration', 0.2)
+    assert {r['category_id'] for r in json.loads((tmp_path / 'r.json').read_text())} == {category}
