@@ -7,10 +7,12 @@ import subprocess
 
 import pytest
 
-# Whoever runs this in the background of a script hands down that Ctrl-C is ignored; programs under test get it as
-# from a terminal.
+# Whoever runs this in the background of a script, or under nohup, hands down that Ctrl-C or a hangup is ignored;
+# programs under test get them as from a terminal.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_configure(config):
