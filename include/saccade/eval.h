@@ -131,6 +131,7 @@ SAC_API sac_result sac_mask_score(sac_context *ctx, const sac_frame *gt, const s
 SAC_API void sac_mask_combine(const struct sac_mask_scores *parts, size_t n,
                               struct sac_mask_scores *out);
 
+typedef struct sac_mask_report sac_mask_report;
 /* Score files. Each side is one of
  *   a folder of PNG or PGM files, also in folders of sequences, as DAVIS has them
  *   a JSON file of COCO: a data set with annotations, or a list of results; RLE or polygons
@@ -146,7 +147,6 @@ SAC_API void sac_mask_combine(const struct sac_mask_scores *parts, size_t n,
  * Errors   SAC_ERR_IO, SAC_ERR_FORMAT (no mask can be read from a file), SAC_ERR_ARG (sizes that
  *          differ, no picture in common), SAC_ERR_LIMIT, SAC_ERR_MEMORY; the sentence names the
  *          file. */
-typedef struct sac_mask_report sac_mask_report;
 SAC_API sac_result sac_mask_evaluate(sac_context *ctx, const char *gt, const char *masks,
                                      const struct sac_mask_eval_params *params,
                                      sac_mask_report                  **out);
@@ -154,11 +154,13 @@ SAC_API void       sac_mask_report_destroy(sac_mask_report **report);
 
 /* These may be called from any thread; what they return is borrowed from the report. */
 SAC_API const struct sac_mask_scores *sac_mask_report_combined(const sac_mask_report *report);
+/* The lists of a report. */
 enum sac_mask_group {
     SAC_MASK_PICTURES = 0, /* all classes of a picture together */
     SAC_MASK_SEQUENCES,    /* none where there is only one */
     SAC_MASK_CLASSES       /* none where one matte is scored; the combined scores are their mean */
 };
+/* The scores of a group, [count]. */
 SAC_API const struct sac_mask_scores *
 sac_mask_report_list(const sac_mask_report *report, enum sac_mask_group group, size_t *count);
 /* Pictures without a counterpart. */

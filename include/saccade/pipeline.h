@@ -41,8 +41,9 @@ enum sac_segment_as {
 };
 SAC_API const char *sac_segment_as_name(enum sac_segment_as as); /* "overlay", ... */
 
-/* How the eyes of a packed video lie in its frames, and how each sees the world. */
+/* How the eyes of a packed video lie in its frames. */
 enum sac_stereo { SAC_STEREO_MONO = 0, SAC_STEREO_SBS, SAC_STEREO_TB };
+/* How each eye sees the world. */
 enum sac_projection { SAC_PROJECTION_FLAT = 0, SAC_PROJECTION_FISHEYE };
 
 /* For runs that make mattes instead of tracks. */
