@@ -57,11 +57,25 @@ struct sac_matte_state {
     unsigned turn;       /* set by who runs the op: the planes change places with each frame */
 };
 
+/* What an image came to, for whoever decides about the next ones: of the network's shares, before
+ * they are smoothed; of former ones, as they were moved. */
+struct sac_matte_summary {
+    int32_t x0, y0, x1, y1; /* cells of the grid around all whose share is a half at least, x1 and
+                               y1 past the last; all 0: there is none */
+    int32_t cells;          /* of the grid */
+    int32_t unused;
+    int64_t unsure; /* the sum over the cells of what is missing to 0 or 1, in SAC_MATTE_ONE-ths */
+};
+
 /* One image of a batch. */
 struct sac_matte_job {
     const sac_frame       *frame; /* what was seen */
     struct sac_rect        crop;  /* the part of it; empty: all */
-    int                    image; /* of the tensors */
+    int                    image; /* of the tensors; -1: the network did not see the frame, its
+                                     shares are those of the frame before, moved along. That needs
+                                     state.has_before, and no style.classes */
+    struct sac_matte_summary *summary; /* memory of the device that receives it; NULL: not asked.
+                                          Not with style.classes */
     struct sac_fit_map     map;   /* from the frame's pixels to the network's input */
     struct sac_matte_state state; /* memory may not be NULL unless style.classes */
     sac_frame *out; /* SAC_PIXEL_GRAY8, as large as the frame, writable; only the pixels of
