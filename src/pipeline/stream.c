@@ -347,7 +347,7 @@ static void *read_main(void *arg)
         sac_stream_fail(s, res);
     /* One that gave way frees what others may need; one that came to its end waits for the run's,
      * as a decoder's end holds up all the others of a GPU. */
-    if (s->src && atomic_load(&s->failed))
+    if (s->src && (res != SAC_EOS || atomic_load(&s->failed)))
         sac_source_rest(s->src);
     send_last(s);
     return NULL;
