@@ -5,8 +5,8 @@
  * here and in detect.h and embed.h, so each device may trust its input.
  *
  * The arithmetic stands in headers that the host and the CUDA kernels share (sample.h, paint.h,
- * detect.h, appearance.h, camera.h): all devices compute by it, and the results are equal to the
- * last bit. The CPU's table (cpu/) is the plain reference for all the others. */
+ * detect.h, appearance.h, camera.h, difference.h): all devices compute by it, and the results are
+ * equal to the last bit. The CPU's table (cpu/) is the plain reference for all the others. */
 #ifndef SAC_VISION_VISION_H
 #define SAC_VISION_VISION_H
 
@@ -20,6 +20,7 @@ struct sac_camera_pyramid;
 struct sac_detect_spec;
 struct sac_appearance_job;
 struct sac_composite_job;
+struct sac_difference_job;
 struct sac_matte_job;
 struct sac_matte_spec;
 struct sac_matte_style;
@@ -59,6 +60,9 @@ struct sac_vision_ops {
     /* See composite.h. NULL with matte. */
     sac_result (*composite)(struct sac_device *dev, struct sac_device_stream *stream,
                             const struct sac_composite_job *job);
+    /* See difference.h; jobs in host memory, sums [n] in the device's. NULL: none. */
+    sac_result (*difference)(struct sac_device *dev, struct sac_device_stream *stream,
+                             const struct sac_difference_job *jobs, int n, uint32_t *sums);
 };
 
 /* Of struct sac_vision_ops: plug-ins of another build have another table (device/devices.c). */

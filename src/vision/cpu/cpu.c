@@ -11,4 +11,5 @@ const struct sac_vision_ops sac_vision_cpu = {
     .camera = sac_cpu_camera,
     .matte = sac_cpu_matte,
     .composite = sac_cpu_composite,
+    .difference = sac_cpu_difference,
 };

@@ -29,5 +29,7 @@ sac_result sac_cpu_matte(struct sac_device *dev, struct sac_device_stream *strea
                          const void *const *tensors, const struct sac_matte_job *jobs, int n);
 sac_result sac_cpu_composite(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_composite_job *job);
+sac_result sac_cpu_difference(struct sac_device *dev, struct sac_device_stream *stream,
+                              const struct sac_difference_job *jobs, int n, uint32_t *sums);
 
 #endif

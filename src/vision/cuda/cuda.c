@@ -10,4 +10,5 @@ const struct sac_vision_ops cuda_vision = {
     .appearance = cuda_appearance,
     .camera = cuda_camera,
     .reserve = cuda_reserve,
+    .difference = cuda_difference,
 };

@@ -32,5 +32,7 @@ sac_result cuda_camera(struct sac_device *dev, struct sac_device_stream *stream,
                        const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
 sac_result cuda_reserve(struct sac_device *dev, struct sac_device_stream *stream,
                         const struct sac_camera_pyramid *like);
+sac_result cuda_difference(struct sac_device *dev, struct sac_device_stream *stream,
+                           const struct sac_difference_job *jobs, int n, uint32_t *sums);
 
 #endif

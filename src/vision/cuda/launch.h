@@ -9,6 +9,7 @@
 
 #include "vision/camera.h"
 #include "vision/detect.h"
+#include "vision/difference.h"
 #include "vision/appearance.h"
 #include "vision/paint.h"
 #include "vision/sample.h"
@@ -146,6 +147,15 @@ struct cuda_camera_params {
 /* Squares of level 0 that one block fills. */
 enum { CUDA_CAMERA_TILE = 16 };
 cudaError_t cuda_launch_camera(const struct cuda_camera_params *params, cudaStream_t stream);
+
+struct cuda_difference_job {
+    struct sac_surface frame, other;
+    uint8_t           *kept;  /* NULL: the samples are not kept */
+    bool               alone; /* there is no other */
+};
+/* jobs [n], device memory. */
+cudaError_t cuda_launch_difference(const struct cuda_difference_job *jobs, int n, uint32_t *sums,
+                                   cudaStream_t stream);
 
 #ifdef __cplusplus
 }

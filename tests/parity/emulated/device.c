@@ -19,6 +19,7 @@ sac_device *gpu_open(const struct sac_device_params *params)
     vision = *dev->ops->vision;
     vision.appearance = cuda_appearance;
     vision.camera = cuda_camera;
+    vision.difference = cuda_difference;
     dev->ops = &ops;
     dev->state = &state;
     return dev;
@@ -75,6 +76,14 @@ sac_result cuda_scratch_take(struct sac_device *dev, struct sac_device_stream *s
     (void)dev, (void)stream;
     *out = scratch = malloc(bytes);
     assert_non_null(scratch);
+    return SAC_OK;
+}
+
+/* As vision/cuda/preprocess.c has it; here all planes can be read. */
+sac_result cuda_surface_of(struct sac_device *dev, const sac_frame *frame, struct sac_surface *out)
+{
+    (void)dev;
+    *out = sac_surface_of(frame);
     return SAC_OK;
 }
 
