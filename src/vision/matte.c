@@ -71,6 +71,21 @@ static bool is_frame_of(const sac_device *dev, const sac_frame *f)
     return f && f->owner && f->device == dev && sac_format_info_of(f->format);
 }
 
+static sac_result check_memory(sac_device *dev, const struct sac_matte_job *job, bool classes,
+                               int index)
+{
+    if (job->image < -1 || (!classes && !job->state.memory))
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "matte: job %d of image %d has no memory", index,
+                        job->image);
+    if (job->image < 0 && (classes || !job->state.has_before))
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG,
+                        "matte: job %d has no image, and %s before it to take from", index,
+                        classes ? "no matte" : "no frame");
+    if (classes && job->summary)
+        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "matte: job %d wants a summary of classes", index);
+    return SAC_OK;
+}
+
 static sac_result check_job(sac_device *dev, const struct sac_matte_job *job, bool classes,
                             int index)
 {
@@ -96,10 +111,7 @@ static sac_result check_job(sac_device *dev, const struct sac_matte_job *job, bo
         if (!(fabsf(edge[i]) <= 1 << 20))
             return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "matte: job %d crops at %g", index,
                             (double)edge[i]);
-    if (job->image < 0 || (!classes && !job->state.memory))
-        return SAC_FAIL(dev->ctx, SAC_ERR_ARG, "matte: job %d of image %d has no memory", index,
-                        job->image);
-    return SAC_OK;
+    return check_memory(dev, job, classes, index);
 }
 
 static sac_result check(sac_device *dev, const struct sac_matte_spec *spec,

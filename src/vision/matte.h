@@ -69,15 +69,16 @@ struct sac_matte_summary {
 
 /* One image of a batch. */
 struct sac_matte_job {
-    const sac_frame       *frame; /* what was seen */
-    struct sac_rect        crop;  /* the part of it; empty: all */
-    int                    image; /* of the tensors; -1: the network did not see the frame, its
-                                     shares are those of the frame before, moved along. That needs
-                                     state.has_before, and no style.classes */
-    struct sac_matte_summary *summary; /* memory of the device that receives it; NULL: not asked.
-                                          Not with style.classes */
-    struct sac_fit_map     map;   /* from the frame's pixels to the network's input */
-    struct sac_matte_state state; /* memory may not be NULL unless style.classes */
+    const sac_frame *frame; /* what was seen */
+    struct sac_rect  crop;  /* the part of it; empty: all */
+    int              image; /* of the tensors; -1: the network did not see the frame, its shares
+                               are those of the frame before, moved along, whatever style.smooth
+                               is. That needs state.has_before, and no style.classes */
+    /* Memory of the device that receives it; NULL: not asked. Not with style.classes. No pixel in
+     * the crop: all 0. */
+    struct sac_matte_summary *summary;
+    struct sac_fit_map        map;   /* from the frame's pixels to the network's input */
+    struct sac_matte_state    state; /* memory may not be NULL unless style.classes */
     sac_frame *out; /* SAC_PIXEL_GRAY8, as large as the frame, writable; only the pixels of
                        the crop are written */
 };
@@ -202,6 +203,11 @@ SAC_ANYWHERE int sac_matte_luma(const struct sac_surface *s, struct sac_reading 
            8;
 }
 
+SAC_ANYWHERE float sac_matte_inverse(int n)
+{
+    return 1.0f / (float)n;
+}
+
 /* The mean of a cell; inverse: 1 / the number of its pixels. */
 SAC_ANYWHERE uint8_t sac_matte_mean(int32_t sum, float inverse)
 {
@@ -321,13 +327,30 @@ SAC_ANYWHERE uint32_t sac_matte_candidate(int difference, int x, int y, int numb
     return (uint32_t)(difference + SAC_MATTE_STEP_COST * far) << 12 | (uint32_t)number;
 }
 
+/* What is missing to 0 or 1. */
+SAC_ANYWHERE int sac_matte_unsure(int16_t share)
+{
+    return share < SAC_MATTE_ONE - share ? share : SAC_MATTE_ONE - share;
+}
+
+/* Inside what a summary goes around. */
+SAC_ANYWHERE bool sac_matte_inside(int16_t share)
+{
+    return share >= SAC_MATTE_ONE / 2;
+}
+
+/* The style's smoothing, of SAC_MATTE_ONE. */
+SAC_ANYWHERE int sac_matte_smoothing(const struct sac_matte_style *s)
+{
+    return (int)(s->smooth * (float)SAC_MATTE_ONE + 0.5f);
+}
+
 /* How much of its former share stays in a cell. residual: sum of the differences of its 3 x 3 cells
  * to where it was; smooth: of SAC_MATTE_ONE. The network is unsure between an
  * eighth and seven. */
 SAC_ANYWHERE int16_t sac_matte_smooth(int16_t share, int16_t was, int residual, int smooth)
 {
-    int unsure = share < SAC_MATTE_ONE - share ? share : SAC_MATTE_ONE - share;
-    int found = SAC_MATTE_LOST - residual;
+    int unsure = sac_matte_unsure(share), found = SAC_MATTE_LOST - residual;
     unsure = unsure < SAC_MATTE_ONE / 8 ? 8 * unsure : SAC_MATTE_ONE;
     found = found < 0                                  ? 0
             : found > SAC_MATTE_LOST - SAC_MATTE_FOUND ? SAC_MATTE_LOST - SAC_MATTE_FOUND
@@ -356,13 +379,31 @@ SAC_ANYWHERE int sac_matte_hole_after(int hole)
  * Source   K. He, J. Sun, X. Tang, "Guided Image Filtering", 2013; K. He, J. Sun, "Fast Guided
  *          Filter", 2015. */
 
+/* Cells from x - radius to x + radius that lie inside a row or column of so many. */
+SAC_ANYWHERE int sac_matte_window(int x, int cells, int radius)
+{
+    const int first = x > radius ? x - radius : 0;
+    return (x + radius < cells ? x + radius : cells - 1) - first + 1;
+}
+
+/* What sac_matte_line takes for differences of luma that are no edge. */
+SAC_ANYWHERE double sac_matte_variance(const struct sac_matte_style *s)
+{
+    return (double)s->guide_noise * (double)s->guide_noise;
+}
+
+SAC_ANYWHERE double sac_matte_noise(double variance, double n)
+{
+    return variance * n * n;
+}
+
 /* Sums over a window of n cells. */
 struct sac_matte_sums {
     int32_t luma, share, luma2, both;
 };
 
-/* The share as a line of luma: (a * luma + b), a in 2^-8, b in 2^-4 of a share's unit. noise: the
- * variance below which there is no edge, times n * n. All products are whole numbers below 2^53. */
+/* The share as a line of luma: (a * luma + b), a in 2^-8, b in 2^-4 of a share's unit. noise: of
+ * sac_matte_noise. All products but it are whole numbers below 2^53. */
 SAC_ANYWHERE void sac_matte_line(const struct sac_matte_sums *s, double n, double noise, int32_t *a,
                                  int32_t *b)
 {

@@ -579,6 +579,95 @@ static void nothing_lags(void **state)
     finish(&s);
 }
 
+/* ---- frames that no network saw ---- */
+
+static bool is_inside(int x, int y, int left, int top, int side)
+{
+    return x >= left && x < left + side && y >= top && y < top + side;
+}
+
+/* What the frame before was goes along with the square, with smoothing and without. Beside it lies
+ * what was hidden before, which is found nowhere. */
+static void a_frame_alone_takes_the_matte_along(void **state)
+{
+    static const int moves[][2] = {{0, 0}, {-3, 1}, {8, -7}, {12, 12}};
+    for (int i = 0; i < 8; i++) {
+        enum { SIDE = 24, X = 30, Y = 26 };
+        const int    x = X + moves[i / 2][0], y = Y + moves[i / 2][1];
+        struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, 90, 80, 90, 80, 1);
+        s.style.smooth = i % 2 ? 0.3f : 0;
+        paint_square(&s, X, Y, SIDE);
+        set_square(&s, X, Y, SIDE, 0.7);
+        run(&s);
+        s.job.image = -1;
+        for (int frame = 0; frame < 2; frame++) { /* twice: what was moved is moved on */
+            paint_square(&s, x, y, SIDE);
+            run(&s);
+            for (int cy = 0; cy < 80; cy++)
+                for (int cx = 0; cx < 90; cx++) {
+                    if (is_inside(cx, cy, x + 2, y + 2, SIDE - 4))
+                        assert_int_equal(matte(&s, cx, cy), 178);
+                    else if (!is_inside(cx, cy, x - 8, y - 8, SIDE + 16) &&
+                             !is_inside(cx, cy, X - 8, Y - 8, SIDE + 16))
+                        assert_int_equal(matte(&s, cx, cy), 0);
+                }
+        }
+        finish(&s);
+    }
+}
+
+static void assert_summary(const struct scene *s, const struct sac_matte_summary *got, int width,
+                           int height)
+{
+    struct sac_matte_summary want = {.x0 = width, .y0 = height, .cells = width * height};
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            const int16_t share = sac_matte_share((float)number(s, 0, x, y));
+            want.unsure += SAC_MIN(share, SAC_MATTE_ONE - share);
+            if (share < SAC_MATTE_ONE / 2)
+                continue;
+            want.x0 = SAC_MIN(want.x0, x);
+            want.y0 = SAC_MIN(want.y0, y);
+            want.x1 = SAC_MAX(want.x1, x + 1);
+            want.y1 = SAC_MAX(want.y1, y + 1);
+        }
+    if (!want.x1)
+        want.x0 = want.y0 = 0;
+    assert_memory_equal(got, &want, sizeof want);
+}
+
+/* Of what the network said, also where smoothing changes it; then of what was moved. */
+static void summaries(void **state)
+{
+    for (int round = 0; round < 40; round++) {
+        const int    width = test_between(1, 70), height = test_between(1, 40);
+        struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, width, height, width, height, 1);
+        struct sac_matte_summary summary;
+        s.job.summary = &summary;
+        s.style.smooth = round % 2 ? 0.9f : 0;
+        for (int frame = 0; frame < 2; frame++) {
+            const int most = round % 3 == 0 ? 127 : 256;
+            memset(&summary, 0x55, sizeof summary);
+            for (int i = 0; i < width * height; i++)
+                set_number(&s, 0, i % width, i / width,
+                           test_between(0, round % 5 + 1) ? 0 : test_between(0, most) / 256.0);
+            run(&s);
+            assert_summary(&s, &summary, width, height);
+        }
+        if (round % 2 == 0) { /* not smoothed, so what stays is what the network said */
+            s.job.image = -1;
+            memset(&summary, 0x55, sizeof summary);
+            run(&s);
+            s.job.image = 0;
+            assert_summary(&s, &summary, width, height);
+        }
+        s.job.crop = (struct sac_rect){-9, -9, -5, -5};
+        run(&s);
+        assert_memory_equal(&summary, &(struct sac_matte_summary){0}, sizeof summary);
+        finish(&s);
+    }
+}
+
 /* The mean variance along time of shares under noise, on a picture that stands still but for a
  * little noise of its own. */
 static double variance(sac_device *dev, float smooth)
@@ -860,6 +949,31 @@ static void no_memory(struct scene *s)
     s->job.state.memory = NULL;
 }
 
+static void no_image_and_nothing_before(struct scene *s)
+{
+    s->job.image = -1;
+}
+
+static void no_image_of_classes(struct scene *s)
+{
+    s->job.image = -1;
+    s->job.state.has_before = true;
+    s->style.classes = true;
+}
+
+static void summary_of_classes(struct scene *s)
+{
+    static struct sac_matte_summary summary;
+    s->job.summary = &summary;
+    s->style.classes = true;
+}
+
+static void strange_image(struct scene *s)
+{
+    s->job.image = -2;
+    s->job.state.has_before = true;
+}
+
 static void onto_itself(struct scene *s)
 {
     s->job.out = NULL;
@@ -880,11 +994,13 @@ static void refuses_what_does_not_fit(void **state)
     static const struct {
         void (*spoil)(struct scene *s);
         sac_result want;
-    } cases[] = {{no_cells, SAC_ERR_UNSUPPORTED}, {odd_numbers, SAC_ERR_UNSUPPORTED},
-                 {low_over_high, SAC_ERR_ARG},    {much_smoothing, SAC_ERR_ARG},
-                 {no_noise, SAC_ERR_ARG},         {no_memory, SAC_ERR_ARG},
-                 {onto_itself, SAC_ERR_ARG},      {no_way, SAC_ERR_ARG},
-                 {odd_crop, SAC_ERR_ARG}};
+    } cases[] = {{no_cells, SAC_ERR_UNSUPPORTED},  {odd_numbers, SAC_ERR_UNSUPPORTED},
+                 {low_over_high, SAC_ERR_ARG},     {much_smoothing, SAC_ERR_ARG},
+                 {no_noise, SAC_ERR_ARG},          {no_memory, SAC_ERR_ARG},
+                 {onto_itself, SAC_ERR_ARG},       {no_way, SAC_ERR_ARG},
+                 {odd_crop, SAC_ERR_ARG},          {no_image_and_nothing_before, SAC_ERR_ARG},
+                 {strange_image, SAC_ERR_ARG},     {no_image_of_classes, SAC_ERR_ARG},
+                 {summary_of_classes, SAC_ERR_ARG}};
     struct scene s = scene_of(*state, SAC_PIXEL_GRAY8, 8, 8, 8, 8, 1);
     for (size_t i = 0; i < SAC_COUNT(cases); i++)
         assert_sac_error(refused(s, cases[i].spoil), cases[i].want);
@@ -917,6 +1033,8 @@ int main(void)
         cmocka_unit_test_prestate(small_gaps_close_and_wide_ones_stay, dev),
         cmocka_unit_test_prestate(shares_move_with_the_picture, dev),
         cmocka_unit_test_prestate(nothing_lags, dev),
+        cmocka_unit_test_prestate(a_frame_alone_takes_the_matte_along, dev),
+        cmocka_unit_test_prestate(summaries, dev),
         cmocka_unit_test_prestate(flicker_falls, dev),
         cmocka_unit_test_prestate(a_new_stream_knows_nothing, dev),
         cmocka_unit_test_prestate(likeliest_class, dev),

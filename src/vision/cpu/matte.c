@@ -7,11 +7,13 @@
 
 const struct sac_cpu_matte_step sac_cpu_matte_steps[SAC_CPU_MATTE_STEPS] = {
     {"shares", sac_cpu_matte_share_pieces, sac_cpu_matte_shares},
+    {"summary", sac_cpu_matte_summary_pieces, sac_cpu_matte_summary},
     {"luma", sac_cpu_matte_luma_pieces, sac_cpu_matte_lumas},
     {"margin", sac_cpu_matte_margin_pieces, sac_cpu_matte_margin},
     {"halves", sac_cpu_matte_half_pieces, sac_cpu_matte_halves},
     {"search", sac_cpu_matte_block_pieces, sac_cpu_matte_search},
     {"smooth", sac_cpu_matte_block_pieces, sac_cpu_matte_smooth},
+    {"moved", sac_cpu_matte_moved_pieces, sac_cpu_matte_summary},
     {"dilate", sac_cpu_matte_hole_pieces, sac_cpu_matte_dilate},
     {"erode", sac_cpu_matte_hole_pieces, sac_cpu_matte_erode},
     {"lines", sac_cpu_matte_line_pieces, sac_cpu_matte_lines},
@@ -101,8 +103,9 @@ sac_result sac_cpu_matte_begin(struct sac_device *dev, const struct sac_matte_sp
         .y = sac_matte_axis_of(crop.y0, crop.y1, job->frame->height, job->map.scale_y,
                                job->map.offset_y, spec->input_height, spec->height),
         .now = (int)(job->state.turn & 1),
-        .luma_used = !style->classes && (style->guide > 0 || style->smooth > 0),
     };
+    if (job->summary)
+        *job->summary = (struct sac_matte_summary){0};
     if (m->x.from == m->x.until || m->y.from == m->y.until)
         return SAC_OK; /* no pixel: no step has a piece */
     if (!style->classes)

@@ -17,6 +17,8 @@ struct sac_matte_rows {
     void (*add)(const float *in, int n, float *sum);
     /* out = e^(in - greatest), which is added to total. */
     void (*exponentials)(const float *in, const float *greatest, int n, float *out, float *total);
+    /* The sum of what is missing to 0 or 1. */
+    int32_t (*unsure)(const int16_t *share, int n);
     /* Luma to sums of columns. */
     void (*add_bytes)(const uint8_t *in, int n, uint16_t *sum);
     /* Sums of differences over 3 x 3 cells; rows at the first cell of the upper row. */
@@ -30,7 +32,7 @@ struct sac_matte_rows {
     void (*add_sums)(const int32_t *in, int n, int32_t *sum);
     /* Lines of n cells from x on in a row of so many; count: rows of the windows. */
     void (*lines)(int32_t *const sum[4], int x, int n, int cells, int radius, int count,
-                  double noise, int32_t *slope, int32_t *base);
+                  double variance, int32_t *slope, int32_t *base);
     void (*means)(const int32_t *slope, const int32_t *base, int x, int n, int cells, int radius,
                   int count, float *out_slope, float *out_base);
     /* Cells to pixels: out = in[a] + (in[b] - in[a]) * part. */
@@ -59,8 +61,7 @@ struct sac_cpu_matte_work {
     const struct sac_matte_job   *job;
     struct sac_matte_axis         x, y;
     struct sac_matte_planes       planes;
-    int                           now;       /* which of the planes */
-    bool                          luma_used; /* by any step */
+    int                           now; /* which of the planes */
 
     struct sac_buffer     *buffer; /* all below */
     struct sac_matte_span *span;   /* [cells across] */
@@ -81,7 +82,7 @@ struct sac_cpu_matte_step {
     int (*pieces)(const struct sac_cpu_matte_work *m); /* 0: the step is not needed */
     void (*run)(void *matte, int piece, int worker);
 };
-enum { SAC_CPU_MATTE_STEPS = 11 };
+enum { SAC_CPU_MATTE_STEPS = 13 };
 extern const struct sac_cpu_matte_step sac_cpu_matte_steps[SAC_CPU_MATTE_STEPS];
 
 sac_result sac_cpu_matte_begin(struct sac_device *dev, const struct sac_matte_spec *spec,
@@ -97,8 +98,12 @@ const uint8_t *sac_cpu_matte_luma(const struct sac_cpu_matte_work *m, int x, int
                                   uint8_t *room);
 int            sac_cpu_matte_share_pieces(const struct sac_cpu_matte_work *m);
 void           sac_cpu_matte_shares(void *matte, int piece, int worker);
-int            sac_cpu_matte_luma_pieces(const struct sac_cpu_matte_work *m);
-void           sac_cpu_matte_lumas(void *matte, int piece, int worker);
+/* Of shares that the network gave, of those that came from the frame before. */
+int  sac_cpu_matte_summary_pieces(const struct sac_cpu_matte_work *m);
+int  sac_cpu_matte_moved_pieces(const struct sac_cpu_matte_work *m);
+void sac_cpu_matte_summary(void *matte, int piece, int worker);
+int  sac_cpu_matte_luma_pieces(const struct sac_cpu_matte_work *m);
+void sac_cpu_matte_lumas(void *matte, int piece, int worker);
 
 /* matte_move.c */
 int  sac_cpu_matte_margin_pieces(const struct sac_cpu_matte_work *m);

@@ -87,7 +87,7 @@ static void share_piece(const struct sac_cpu_matte_work *m, int x, int y, int n,
 
 int sac_cpu_matte_share_pieces(const struct sac_cpu_matte_work *m)
 {
-    return m->style->classes ? 0 : sac_cpu_matte_bands(m->y.cells);
+    return m->style->classes || m->job->image < 0 ? 0 : sac_cpu_matte_bands(m->y.cells);
 }
 
 void sac_cpu_matte_shares(void *matte, int piece, int worker)
@@ -100,6 +100,48 @@ void sac_cpu_matte_shares(void *matte, int piece, int worker)
         for (int x = 0; x < m->x.cells; x += PIECE)
             share_piece(m, x, y, SAC_MIN(PIECE, m->x.cells - x), out + x);
     }
+}
+
+/* ---- summary ---- */
+
+int sac_cpu_matte_summary_pieces(const struct sac_cpu_matte_work *m)
+{
+    return m->job->summary && m->job->image >= 0 ? 1 : 0;
+}
+
+int sac_cpu_matte_moved_pieces(const struct sac_cpu_matte_work *m)
+{
+    return m->job->summary && m->job->image < 0 ? 1 : 0;
+}
+
+/* A row's cells that are inside, from the first to the last, are put into the box. */
+static void go_around(struct sac_matte_summary *s, const int16_t *share, int y, int n)
+{
+    int first = 0, end = n;
+    while (first < n && !sac_matte_inside(share[first]))
+        first++;
+    if (first == n)
+        return;
+    while (!sac_matte_inside(share[end - 1]))
+        end--;
+    const bool any = s->x1 > 0;
+    s->x0 = any ? SAC_MIN(s->x0, first) : first;
+    s->y0 = any ? s->y0 : y;
+    s->x1 = SAC_MAX(s->x1, end);
+    s->y1 = y + 1;
+}
+
+void sac_cpu_matte_summary(void *matte, int piece, int worker)
+{
+    const struct sac_cpu_matte_work *m = matte;
+    struct sac_matte_summary         s = {.cells = m->x.cells * m->y.cells};
+    (void)piece, (void)worker;
+    for (int y = 0; y < m->y.cells; y++) {
+        const int16_t *row = m->planes.share[m->now] + (ptrdiff_t)y * m->planes.share_pitch;
+        s.unsure += m->rows->unsure(row, m->x.cells);
+        go_around(&s, row, y, m->x.cells);
+    }
+    *m->job->summary = s;
 }
 
 /* ---- luma ---- */
@@ -150,7 +192,7 @@ static void mean_strip(const struct sac_cpu_matte_work *m, int y, int from, int 
     uint8_t *out = m->planes.luma[m->now] + (ptrdiff_t)y * m->planes.luma_pitch;
     for (int x = from; x < until; x++) {
         const struct sac_matte_span *s = &m->span[x];
-        const float inverse = 1.0f / (float)(sac_matte_samples(s) * sac_matte_samples(&rows));
+        const float inverse = sac_matte_inverse(sac_matte_samples(s) * sac_matte_samples(&rows));
         out[x] = sac_matte_mean(sum_of(s, column + (s->first - first)), inverse);
     }
 }
@@ -168,12 +210,12 @@ static void mean_cell(const struct sac_cpu_matte_work *m, int x, int y)
                                        1, &room);
         }
     m->planes.luma[m->now][(ptrdiff_t)y * m->planes.luma_pitch + x] =
-        sac_matte_mean(sum, 1.0f / (float)(across * down));
+        sac_matte_mean(sum, sac_matte_inverse(across * down));
 }
 
 int sac_cpu_matte_luma_pieces(const struct sac_cpu_matte_work *m)
 {
-    return m->luma_used ? sac_cpu_matte_bands(m->y.cells) : 0;
+    return m->style->classes ? 0 : sac_cpu_matte_bands(m->y.cells);
 }
 
 static void mean_row(const struct sac_cpu_matte_work *m, int y)

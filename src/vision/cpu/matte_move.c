@@ -13,7 +13,7 @@ enum { BLOCK = SAC_MATTE_BLOCK, MARGIN = SAC_MATTE_MARGIN, HALF_MARGIN = MARGIN 
 
 int sac_cpu_matte_margin_pieces(const struct sac_cpu_matte_work *m)
 {
-    return m->luma_used ? 1 : 0;
+    return m->style->classes ? 0 : 1;
 }
 
 /* The nearest cell all around the grid. */
@@ -39,7 +39,8 @@ void sac_cpu_matte_margin(void *matte, int piece, int worker)
 
 static bool moves(const struct sac_cpu_matte_work *m)
 {
-    return m->luma_used && m->style->smooth > 0 && m->job->state.has_before;
+    return !m->style->classes && m->job->state.has_before &&
+           (m->style->smooth > 0 || m->job->image < 0);
 }
 
 /* Rows and columns of a plane of half size, from -HALF_MARGIN on: what a search may read. */
@@ -221,7 +222,7 @@ void sac_cpu_matte_smooth(void *matte, int piece, int worker)
     const struct sac_cpu_matte_work *m = matte;
     const ptrdiff_t                  width = m->x.cells, pitch = m->planes.luma_pitch;
     const int begin = piece * BLOCK, end = SAC_MIN(begin + BLOCK, m->y.cells);
-    const int smooth = (int)(m->style->smooth * (float)SAC_MATTE_ONE + 0.5f);
+    const int smooth = sac_matte_smoothing(m->style);
     (void)worker;
     for (int y = begin; y < end; y++) {
         const ptrdiff_t at = (y - 1) * pitch - 1;
@@ -234,7 +235,11 @@ void sac_cpu_matte_smooth(void *matte, int piece, int worker)
     for (int y = 2 * piece; y < 2 * piece + 2; y++)
         for (int x = 0; x < 2 * m->blocks_x; x++)
             choose_quarter(m, x, y);
-    for (int y = begin; y < end; y++)
-        m->rows->smooth(m->planes.share[m->now] + (ptrdiff_t)y * m->planes.share_pitch,
-                        m->was + y * width, m->residual + y * width, smooth, (int)width);
+    for (int y = begin; y < end; y++) {
+        int16_t *share = m->planes.share[m->now] + (ptrdiff_t)y * m->planes.share_pitch;
+        if (m->job->image < 0)
+            memcpy(share, m->was + y * width, (size_t)width * sizeof *share);
+        else
+            m->rows->smooth(share, m->was + y * width, m->residual + y * width, smooth, (int)width);
+    }
 }

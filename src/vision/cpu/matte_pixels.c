@@ -107,7 +107,7 @@ static void line_row(const struct sac_cpu_matte_work *m, int x, int y)
     const int          radius = m->style->guide, n = SAC_MIN(PIECE, m->x.cells - x);
     const int          from = SAC_MAX(x - radius, 0), until = SAC_MIN(x + n + radius, m->x.cells);
     const int          first = SAC_MAX(y - radius, 0), last = SAC_MIN(y + radius, m->y.cells - 1);
-    const double       noise = (double)m->style->guide_noise * (double)m->style->guide_noise;
+    const double       variance = sac_matte_variance(m->style);
     const struct plane share = closed_of(m);
     int32_t            room[4][PIECE + 2 * SIDE_MAX], window[4][PIECE], *column[4], *sum[4];
     for (int k = 0; k < 4; k++) {
@@ -122,7 +122,7 @@ static void line_row(const struct sac_cpu_matte_work *m, int x, int y)
     for (int k = 0; k < 4; k++)
         sum_windows(m, room[k], radius, n, sum[k]);
     const ptrdiff_t at = (ptrdiff_t)y * m->x.cells + x;
-    m->rows->lines(sum, x, n, m->x.cells, radius, last - first + 1, noise, m->slope + at,
+    m->rows->lines(sum, x, n, m->x.cells, radius, last - first + 1, variance, m->slope + at,
                    m->base + at);
 }
 

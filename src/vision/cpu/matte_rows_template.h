@@ -46,6 +46,14 @@ ROWS_KERNEL void exponentials_row(const float *restrict in, const float *restric
     }
 }
 
+ROWS_KERNEL int32_t unsure_row(const int16_t *share, int n)
+{
+    int32_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += sac_matte_unsure(share[i]);
+    return sum;
+}
+
 ROWS_KERNEL void add_bytes_row(const uint8_t *restrict in, int n, uint16_t *restrict sum)
 {
     for (int i = 0; i < n; i++)
@@ -110,20 +118,14 @@ ROWS_KERNEL void add_sums_row(const int32_t *restrict in, int n, int32_t *restri
         sum[i] += in[i];
 }
 
-/* Columns of a window inside the row. */
-ROWS_TARGET static inline int columns(int x, int cells, int radius)
-{
-    return SAC_MIN(x + radius, cells - 1) - SAC_MAX(x - radius, 0) + 1;
-}
-
 ROWS_KERNEL void lines_row(int32_t *const sum[4], int x, int n, int cells, int radius, int count,
-                           double noise, int32_t *restrict slope, int32_t *restrict base)
+                           double variance, int32_t *restrict slope, int32_t *restrict base)
 {
     const int32_t *luma = sum[0], *share = sum[1], *luma2 = sum[2], *both = sum[3];
     for (int i = 0; i < n; i++) {
         const struct sac_matte_sums s = {luma[i], share[i], luma2[i], both[i]};
-        const double                size = (double)(columns(x + i, cells, radius) * count);
-        sac_matte_line(&s, size, noise * size * size, &slope[i], &base[i]);
+        const double                size = (double)(sac_matte_window(x + i, cells, radius) * count);
+        sac_matte_line(&s, size, sac_matte_noise(variance, size), &slope[i], &base[i]);
     }
 }
 
@@ -132,7 +134,7 @@ ROWS_KERNEL void means_row(const int32_t *restrict slope, const int32_t *restric
                            float *restrict out_base)
 {
     for (int i = 0; i < n; i++) {
-        const float inverse = 1.0f / (float)(columns(x + i, cells, radius) * count);
+        const float inverse = sac_matte_inverse(sac_matte_window(x + i, cells, radius) * count);
         out_slope[i] = sac_matte_slope(slope[i], inverse);
         out_base[i] = sac_matte_base(base[i], inverse);
     }
@@ -195,10 +197,10 @@ ROWS_KERNEL void luma_of_colours_row(const uint8_t *row, enum sac_pixel_format f
     }
 }
 
-#define MATTE_ROWS                                                                                \
-    {                                                                                             \
-        share_row, sigmoid_row, part_row, greatest_row, add_row, exponentials_row, add_bytes_row, \
-            residual_row, smooth_row, most_row, least_row, add_products_row, add_sums_row,        \
-            lines_row, means_row, widen_row, pixels_row, exceed_row, luma_of_words_row,           \
-            luma_of_colours_row                                                                   \
+#define MATTE_ROWS                                                                             \
+    {                                                                                          \
+        share_row, sigmoid_row, part_row, greatest_row, add_row, exponentials_row, unsure_row, \
+            add_bytes_row, residual_row, smooth_row, most_row, least_row, add_products_row,    \
+            add_sums_row, lines_row, means_row, widen_row, pixels_row, exceed_row,             \
+            luma_of_words_row, luma_of_colours_row                                             \
     }
