@@ -283,8 +283,9 @@ static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_p
         return res;
     const bool alone = seg->view.facts.single || sac_feed_has(&seg->view.feed, SAC_FEED_STATE);
     seg->batch = !alone && sac_model_batches(seg->model) ? p->batch_max : 1;
+    seg->asks = sac_calloc((size_t)seg->batch, sizeof *seg->asks);
     seg->jobs = sac_calloc((size_t)seg->batch, sizeof *seg->jobs);
-    if (!seg->jobs)
+    if (!seg->asks || !seg->jobs)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");
     res = sac_segmenter_batch_open(seg);
     return res == SAC_OK ? sac_segmenter_measure(seg) : res;
@@ -328,6 +329,7 @@ void sac_segmenter_destroy(sac_segmenter **seg_at)
     sac_model_contract_finish(&seg->contract);
     sac_model_unref(&seg->model);
     sac_free(seg->wanted);
+    sac_free(seg->asks);
     sac_free(seg->jobs);
     sac_free(seg->streams);
     sac_device_unref(&seg->dev);
@@ -341,9 +343,11 @@ static sac_result run_batch(struct sac_segmenter *seg, sac_frame *const *frames,
                             sac_frame **mattes)
 {
     struct sac_detector_times t;
-    sac_result                res = sac_segmenter_begin(seg, 0, frames, n);
+    for (int i = 0; i < n; i++)
+        seg->asks[i] = (struct sac_segmenter_ask){.frame = frames[i]};
+    sac_result res = sac_segmenter_begin(seg, 0, seg->asks, n);
     if (res == SAC_OK)
-        res = sac_segmenter_end(seg, 0, mattes, &t);
+        res = sac_segmenter_end(seg, 0, mattes, NULL, &t);
     if (res != SAC_OK)
         return res;
     const struct sac_run_times times = sac_detector_run_times(&t);

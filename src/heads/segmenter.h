@@ -3,9 +3,9 @@
  * mattes, and ended, which waits for them; two can be under way. Of each stream it keeps what the
  * next frame needs, in the order in which batches are begun.
  *
- *     res = sac_segmenter_begin(seg, 0, frames, n);
+ *     res = sac_segmenter_begin(seg, 0, asks, n);
  *     res = sac_segmenter_begin(seg, 1, others, m);
- *     res = sac_segmenter_end(seg, 0, mattes, &times);
+ *     res = sac_segmenter_end(seg, 0, mattes, NULL, &times);
  */
 #ifndef SAC_HEADS_SEGMENTER_H
 #define SAC_HEADS_SEGMENTER_H
@@ -17,19 +17,42 @@
 
 enum { SAC_SEGMENTER_SLOTS = 2 }; /* batches under way at once */
 
-/* A run of the network within a batch. */
+/* What is asked for a frame. */
+struct sac_segmenter_ask {
+    sac_frame *frame; /* borrowed until end */
+    bool       keep;  /* the network does not see it: its matte is that of the frame before, moved
+                         along. Where the stream has no frame before of this size and region, and
+                         of recurrent networks and maps of classes, it is seen all the same */
+    struct sac_rect region; /* pixels: the network sees this part of the frame, as whole pixels; the
+                               matte is 0 elsewhere. Empty: all. Where it is another than the frame
+                               before had, the stream begins anew */
+};
+
+/* What a frame came to, see struct sac_matte_summary. All 0 of maps of classes. */
+struct sac_segmenter_summary {
+    struct sac_rect found;  /* pixels around all whose share is a half at least; empty: none */
+    float           unsure; /* the mean of what is missing to 0 or 1, 0..0.5 */
+    bool            kept;   /* the network did not see it */
+};
+
+/* Images of a batch that one run of the network makes possible: those that it sees, and kept ones
+ * between and after them. */
 struct sac_segmenter_part {
-    struct sac_bucket *bucket;
-    int                first, n; /* images of the batch */
-    struct sac_marks   marks;    /* made on first use */
+    struct sac_bucket *bucket;    /* NULL: all are kept */
+    int                first, n;  /* of the slot's jobs */
+    int                from, run; /* of the segmenter's jobs: what the network sees */
+    struct sac_marks   marks;     /* made on first use */
 };
 
 /* A batch under way. */
 struct sac_segmenter_slot {
     int                        n, part_count;
-    struct sac_segmenter_part *parts;  /* [batch] */
-    struct sac_matte_job      *jobs;   /* [batch] */
-    sac_frame                **mattes; /* [batch], references */
+    struct sac_segmenter_part *parts;      /* [batch] */
+    struct sac_matte_job      *jobs;       /* [batch] */
+    sac_frame                **mattes;     /* [batch], references */
+    struct sac_buffer         *summaries;  /* [batch] in device memory; NULL: nobody asked so far */
+    struct sac_mirror          host;       /* where they arrive */
+    bool                       summarised; /* they are asked for */
     struct sac_event          *done;
     struct sac_detector_times  times;
 };
@@ -37,6 +60,7 @@ struct sac_segmenter_slot {
 /* What is kept of a stream from frame to frame. */
 struct sac_segmenter_stream {
     int                    id, width, height; /* of its latest frame */
+    struct sac_rect        crop;              /* that the network saw of it */
     uint64_t               used_at;           /* of the segmenter's clock */
     struct sac_buffer     *memory;            /* of its mattes */
     struct sac_matte_state state;
@@ -56,9 +80,11 @@ struct sac_segmenter {
                                          are none to choose */
     int                        wanted_count;
     struct sac_run_times       times; /* of the latest public run */
+    struct sac_segmenter_ask  *asks;  /* [batch], likewise */
     struct sac_preprocess_job *jobs;  /* [batch] */
     struct sac_buckets         buckets;
     struct sac_segmenter_slot  slots[SAC_SEGMENTER_SLOTS];
+    bool                       summarises;
     bool                       timed;  /* record marks */
     struct sac_event          *anchor; /* passed at anchor_ns of the host's clock; NULL: never */
     int64_t                    anchor_ns;
@@ -92,9 +118,13 @@ sac_result sac_segmenter_measure(struct sac_segmenter *seg);
 
 /* segmenter_streams.c */
 enum { SAC_SEGMENTER_STREAMS_MAX = 256 }; /* kept, beside those of a batch */
-/* The stream of a frame, which begins anew where that has another size; the longest unused one goes
- * where there are too many. Borrowed until the next call. */
-sac_result sac_segmenter_stream(struct sac_segmenter *seg, const sac_frame *frame,
+/* NULL: there is none. Borrowed until the next call. */
+struct sac_segmenter_stream *sac_segmenter_find_stream(const struct sac_segmenter *seg, int id);
+/* Whether a job's frame is of the size and crop of the stream's latest one. */
+bool sac_segmenter_follows(const struct sac_segmenter_stream *s, const struct sac_matte_job *job);
+/* The stream of a job's frame, which begins anew where that has another size or crop; the longest
+ * unused one goes where there are too many. Borrowed until the next call. */
+sac_result sac_segmenter_stream(struct sac_segmenter *seg, const struct sac_matte_job *job,
                                 struct sac_segmenter_stream **out);
 /* Before a run of a recurrent network: the bucket's states are the stream's; and after it. */
 sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
@@ -114,15 +144,18 @@ void sac_segmenter_batch_close(struct sac_segmenter *seg);
 sac_result sac_segmenter_warm_up(struct sac_segmenter *seg);
 /* Take marks for the device's own times from now on, or no more. */
 sac_result sac_segmenter_time(struct sac_segmenter *seg, bool on);
-/* 1 <= n <= seg->batch; frames are borrowed until end, and those of one stream stand in their
- * order. After a fault the slot is free again, and the streams are as before the batch or begin
- * anew. */
-sac_result sac_segmenter_begin(struct sac_segmenter *seg, int slot, sac_frame *const *frames,
-                               int n);
+/* Let end tell what frames came to, or no more: of the batches that begin from now on. */
+void sac_segmenter_summarise(struct sac_segmenter *seg, bool on);
+/* 1 <= n <= seg->batch; frames of one stream stand in their order. After a fault the slot is free
+ * again, and the streams are as before the batch or begin anew. */
+sac_result sac_segmenter_begin(struct sac_segmenter *seg, int slot,
+                               const struct sac_segmenter_ask *asks, int n);
 /* Whether end would return without waiting. */
 bool sac_segmenter_arrived(const struct sac_segmenter *seg, int slot);
-/* mattes [n] receives references, or NULLs on failure. */
+/* mattes [n] receives references, or NULLs on failure. summaries: NULL or [n], written where they
+ * were asked for and nothing failed. */
 sac_result sac_segmenter_end(struct sac_segmenter *seg, int slot, sac_frame **mattes,
-                             struct sac_detector_times *times);
+                             struct sac_segmenter_summary *summaries,
+                             struct sac_detector_times    *times);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A segmenter's batches: frames to mattes on one stream. Nothing crosses to the host. */
-#include <string.h>
+#include <math.h>
 
 #include "heads/segmenter.h"
 #include "vision/fit.h"
+#include "vision/vision.h"
 
 /* ---- opening ---- */
 
@@ -42,6 +43,8 @@ static void clear(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 static void slot_close(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 {
     clear(seg, slot);
+    sac_mirror_close(&slot->host);
+    sac_buffer_unref(&slot->summaries);
     for (int i = 0; slot->parts && i < seg->batch; i++)
         sac_marks_destroy(seg->dev, &slot->parts[i].marks);
     if (slot->done)
@@ -95,35 +98,37 @@ static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bu
 }
 
 /* A recurrent network has one stream and one frame in a run. */
-static sac_result give_states(struct sac_segmenter *seg, const struct sac_segmenter_part *part)
+static sac_result give_states(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
+                              const struct sac_segmenter_part *part)
 {
     struct sac_segmenter_stream *s = NULL;
     if (!sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
         return SAC_OK;
-    sac_result res = sac_segmenter_stream(seg, seg->jobs[part->first].frame, &s);
+    sac_result res = sac_segmenter_stream(seg, &slot->jobs[part->first], &s);
     return res == SAC_OK ? sac_segmenter_give_states(seg, s, part->bucket) : res;
 }
 
 /* Once the mattes are queued: a frame for which there was no memory is tried again, with the states
  * that it had. */
-static sac_result take_states(struct sac_segmenter *seg, const struct sac_segmenter_part *part)
+static sac_result take_states(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
+                              const struct sac_segmenter_part *part)
 {
     struct sac_segmenter_stream *s = NULL;
     if (!sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
         return SAC_OK;
-    sac_result res = sac_segmenter_stream(seg, seg->jobs[part->first].frame, &s);
+    sac_result res = sac_segmenter_stream(seg, &slot->jobs[part->first], &s);
     if (res == SAC_OK)
         sac_segmenter_take_states(seg, s, part->bucket);
     return res;
 }
 
-static sac_result run_network(struct sac_segmenter *seg, struct sac_segmenter_part *part,
-                              struct sac_run_times *times)
+static sac_result run_network(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
+                              struct sac_segmenter_part *part, struct sac_run_times *times)
 {
     const struct sac_marks *marks = seg->timed ? &part->marks : NULL;
-    sac_result              res = give_states(seg, part);
+    sac_result              res = give_states(seg, slot, part);
     if (res == SAC_OK)
-        res = sac_bucket_run(&seg->buckets, part->bucket, seg->jobs + part->first, part->n, marks,
+        res = sac_bucket_run(&seg->buckets, part->bucket, seg->jobs + part->from, part->run, marks,
                              times);
     return res == SAC_OK ? lay_out(seg, part->bucket) : res;
 }
@@ -148,45 +153,113 @@ static sac_result create_matte(struct sac_segmenter *seg, const sac_frame *frame
     return res;
 }
 
-static sac_result make_job(struct sac_segmenter *seg, struct sac_segmenter_slot *slot, int i,
-                           int image)
+/* What only the frame's turn tells. */
+static sac_result complete_job(struct sac_segmenter *seg, struct sac_segmenter_slot *slot, int i)
 {
-    const sac_frame             *frame = seg->jobs[i].frame;
-    const struct sac_rect        whole = {0, 0, (float)frame->width, (float)frame->height};
+    struct sac_matte_job        *job = &slot->jobs[i];
     struct sac_segmenter_stream *s = NULL;
-    sac_result                   res = sac_segmenter_stream(seg, frame, &s);
+    sac_result                   res = sac_segmenter_stream(seg, job, &s);
     if (res == SAC_OK)
-        res = create_matte(seg, frame, &slot->mattes[i]);
+        res = create_matte(seg, job->frame, &slot->mattes[i]);
     if (res != SAC_OK)
         return res;
-    slot->jobs[i] = (struct sac_matte_job){.frame = frame,
-                                           .image = image,
-                                           .map = sac_fit_map_of(&seg->contract.pre, &whole),
-                                           .state = s->state,
-                                           .out = slot->mattes[i]};
+    job->state = s->state;
+    job->out = slot->mattes[i];
+    if (slot->summarised)
+        job->summary = (struct sac_matte_summary *)sac_buffer_data(slot->summaries) + i;
     s->state.has_before = true;
     s->state.turn++;
     return SAC_OK;
+}
+
+/* Where the network did not look: above, below, left and right of the crop. */
+static sac_result clear_around(struct sac_segmenter *seg, const struct sac_matte_job *job)
+{
+    const float           width = (float)job->frame->width, height = (float)job->frame->height;
+    const struct sac_rect c = job->crop;
+    const struct sac_rect around[] = {{0, 0, width, c.y0},
+                                      {0, c.y1, width, height},
+                                      {0, c.y0, c.x0, c.y1},
+                                      {c.x1, c.y0, width, c.y1}};
+    struct sac_shape      shapes[SAC_COUNT(around)];
+    int                   n = 0;
+    for (size_t i = 0; i < SAC_COUNT(around); i++)
+        if (around[i].x0 < around[i].x1 && around[i].y0 < around[i].y1)
+            shapes[n++] = (struct sac_shape){.kind = SAC_SHAPE_FILL, .rect = around[i], .alpha = 1};
+    return sac_frame_draw_on(seg->buckets.stream, job->out, shapes, n);
 }
 
 static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
                                const struct sac_segmenter_part *part)
 {
     const void *tensors[SAC_HEAD_OUTPUTS_MAX] = {NULL};
+    const int   end = part->first + part->n;
     sac_result  res = SAC_OK;
-    for (int i = 0; i < part->n && res == SAC_OK; i++)
-        res = make_job(seg, slot, part->first + i, i);
-    for (int i = 0; i < seg->view.output_count; i++)
+    for (int i = part->first; i < end && res == SAC_OK; i++)
+        res = complete_job(seg, slot, i);
+    for (int i = 0; i < seg->view.output_count && part->bucket; i++)
         tensors[i] = part->bucket->out[i] ? sac_tensor_data(part->bucket->out[i]) : NULL;
     /* Work queued on the device's own stream may still use the mattes' memory. */
     if (res == SAC_OK)
         res = seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL);
+    for (int i = part->first; i < end && res == SAC_OK; i++)
+        res = clear_around(seg, &slot->jobs[i]);
     if (res == SAC_OK)
         res = sac_matte_run_on(seg->dev, seg->buckets.stream, &seg->spec, &seg->style, tensors,
                                slot->jobs + part->first, part->n);
-    return res == SAC_OK && seg->timed
-               ? seg->dev->ops->event_record(part->marks.at[SAC_MARK_END], seg->buckets.stream)
-               : res;
+    return res;
+}
+
+/* ---- summaries ---- */
+
+void sac_segmenter_summarise(struct sac_segmenter *seg, bool on)
+{
+    seg->summarises = on && !seg->style.classes;
+}
+
+static size_t summary_bytes(int n)
+{
+    return (size_t)n * sizeof(struct sac_matte_summary);
+}
+
+static sac_result reserve_summaries(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
+{
+    const size_t bytes = summary_bytes(seg->batch);
+    sac_result   res = SAC_OK;
+    slot->summarised = seg->summarises;
+    if (!slot->summarised || slot->host.data)
+        return SAC_OK;
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD);
+    if (!slot->summaries)
+        res = sac_buffer_create(seg->dev, bytes, "summaries of mattes", &slot->summaries);
+    if (res == SAC_OK)
+        res = sac_mirror_open(seg->dev, sac_buffer_data(slot->summaries), bytes,
+                              "summaries of mattes", &slot->host);
+    sac_memory_use_set(before);
+    /* Work queued on the device's own stream may still use this memory. */
+    return res == SAC_OK ? seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL) : res;
+}
+
+static sac_result fetch_summaries(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot)
+{
+    if (!slot->summarised || slot->host.data == sac_buffer_data(slot->summaries))
+        return SAC_OK;
+    return sac_device_copy(seg->dev, seg->buckets.stream, slot->host.data,
+                           sac_buffer_data(slot->summaries), summary_bytes(slot->n),
+                           SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "summaries of mattes");
+}
+
+static struct sac_segmenter_summary summary_of(const struct sac_segmenter      *seg,
+                                               const struct sac_segmenter_slot *slot, int i)
+{
+    const struct sac_matte_job  *job = &slot->jobs[i];
+    struct sac_segmenter_summary out = {.kept = job->image < 0};
+    if (!slot->summarised)
+        return out;
+    const struct sac_matte_summary *s = (const struct sac_matte_summary *)slot->host.data + i;
+    out.found = sac_matte_summary_rect(&seg->spec, job, s);
+    out.unsure = (float)((double)s->unsure / (SAC_MAX(s->cells, 1) * (double)SAC_MATTE_ONE));
+    return out;
 }
 
 /* ---- begin ---- */
@@ -194,24 +267,51 @@ static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_s
 static sac_result queue_part(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
                              struct sac_segmenter_part *part, struct sac_run_times *times)
 {
+    if (!part->bucket)
+        return queue_mattes(seg, slot, part);
     sac_result res = SAC_OK;
     if (seg->timed && !part->marks.at[0])
         res = sac_marks_create(seg->dev, &part->marks);
     if (res == SAC_OK)
-        res = run_network(seg, part, times);
+        res = run_network(seg, slot, part, times);
     if (res == SAC_OK)
         res = queue_mattes(seg, slot, part);
-    return res == SAC_OK ? take_states(seg, part) : res;
+    if (res == SAC_OK && seg->timed)
+        res = seg->dev->ops->event_record(part->marks.at[SAC_MARK_END], seg->buckets.stream);
+    return res == SAC_OK ? take_states(seg, slot, part) : res;
+}
+
+/* The next part: what its run takes, and what is kept before, between and behind that. */
+static void cut_part(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
+                     struct sac_segmenter_part *part, int left)
+{
+    part->bucket = left > 0 ? sac_buckets_next(&seg->buckets, left, &part->run) : NULL;
+    part->run = part->bucket ? part->run : 0;
+    part->n = 0;
+    for (int image = 0; part->first + part->n < slot->n; part->n++) {
+        struct sac_matte_job *job = &slot->jobs[part->first + part->n];
+        if (job->image < 0)
+            continue;
+        if (image == part->run)
+            return;
+        seg->jobs[part->from + image] =
+            (struct sac_preprocess_job){.frame = job->frame, .crop = job->crop};
+        job->image = image++;
+    }
 }
 
 static void cut(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 {
-    slot->part_count = 0;
-    for (int first = 0, n; first < slot->n; first += n) {
+    int at = 0, from = 0, seen = 0;
+    for (int i = 0; i < slot->n; i++)
+        seen += slot->jobs[i].image >= 0;
+    for (slot->part_count = 0; at < slot->n;) {
         struct sac_segmenter_part *part = &slot->parts[slot->part_count++];
-        part->bucket = sac_buckets_next(&seg->buckets, slot->n - first, &n);
-        part->first = first;
-        part->n = n;
+        part->first = at;
+        part->from = from;
+        cut_part(seg, slot, part, seen - from);
+        at += part->n;
+        from += part->run;
     }
 }
 
@@ -221,46 +321,86 @@ static void give_up(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
     seg->dev->ops->stream_wait(seg->buckets.stream);
     for (int i = 0; i < slot->n; i++) {
         struct sac_segmenter_stream *s = NULL;
-        if (slot->mattes[i] && sac_segmenter_stream(seg, seg->jobs[i].frame, &s) == SAC_OK)
+        if (slot->mattes[i] && sac_segmenter_stream(seg, &slot->jobs[i], &s) == SAC_OK)
             sac_segmenter_begin_anew(seg, s);
     }
     clear(seg, slot);
 }
 
-static sac_result take_frames(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
-                              sac_frame *const *frames, int n)
+/* The whole pixels of a region within the frame. */
+static struct sac_rect crop_of(const struct sac_segmenter_ask *ask)
+{
+    const float     width = (float)ask->frame->width, height = (float)ask->frame->height;
+    struct sac_rect r = {SAC_MAX(floorf(ask->region.x0), 0), SAC_MAX(floorf(ask->region.y0), 0),
+                         SAC_MIN(ceilf(ask->region.x1), width),
+                         SAC_MIN(ceilf(ask->region.y1), height)};
+    const bool      some = r.x0 < r.x1 && r.y0 < r.y1 && ask->region.x0 < ask->region.x1 &&
+                      ask->region.y0 < ask->region.y1;
+    return some ? r : (struct sac_rect){0, 0, width, height};
+}
+
+/* Can the matte of job i be that of the frame before, in this batch or an earlier one? */
+static bool can_keep(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot, int i)
+{
+    const struct sac_matte_job *job = &slot->jobs[i];
+    if (seg->style.classes || sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
+        return false;
+    for (int k = i - 1; k >= 0; k--) {
+        const struct sac_matte_job *b = &slot->jobs[k];
+        if (b->frame->stream_id == job->frame->stream_id) {
+            const struct sac_segmenter_stream like = {
+                .width = b->frame->width, .height = b->frame->height, .crop = b->crop};
+            return sac_segmenter_follows(&like, job);
+        }
+    }
+    struct sac_segmenter_stream *s = sac_segmenter_find_stream(seg, job->frame->stream_id);
+    if (!s || !s->state.has_before || !sac_segmenter_follows(s, job))
+        return false;
+    s->used_at = seg->clock; /* it may not be dropped for another one of the batch */
+    return true;
+}
+
+static sac_result take_asks(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
+                            const struct sac_segmenter_ask *asks, int n)
 {
     if (n < 1 || n > seg->batch)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_INTERNAL,
                         "%s: a batch of %d frames; it takes 1 to %d", sac_model_path(seg->model), n,
                         seg->batch);
+    seg->clock++;
     for (int i = 0; i < n; i++) {
-        if (!frames[i])
+        const sac_frame *frame = asks[i].frame;
+        if (!frame)
             return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG, "segmenter: frame %d of %d is missing", i,
                             n);
-        if (frames[i]->device != seg->dev)
+        if (frame->device != seg->dev)
             return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG,
                             "segmenter: frame %d of %d is on another device (%s, not %s)", i, n,
-                            sac_device_name(frames[i]->device), seg->dev->name);
-        seg->jobs[i] = (struct sac_preprocess_job){.frame = frames[i]};
+                            sac_device_name(frame->device), seg->dev->name);
+        const struct sac_rect crop = crop_of(&asks[i]);
+        slot->jobs[i] = (struct sac_matte_job){
+            .frame = frame, .crop = crop, .map = sac_fit_map_of(&seg->contract.pre, &crop)};
+        slot->jobs[i].image = asks[i].keep && can_keep(seg, slot, i) ? -1 : 0;
     }
     slot->n = n;
-    seg->clock++;
     return SAC_OK;
 }
 
-sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index, sac_frame *const *frames,
-                               int n)
+sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index,
+                               const struct sac_segmenter_ask *asks, int n)
 {
     struct sac_segmenter_slot *slot = &seg->slots[index];
     struct sac_run_times       times = {0};
     slot->times = (struct sac_detector_times){.begun_ns = sac_time_ns()};
-    sac_result res = take_frames(seg, slot, frames, n);
+    sac_result res = take_asks(seg, slot, asks, n);
     if (res != SAC_OK)
         return res;
     cut(seg, slot);
+    res = reserve_summaries(seg, slot);
     for (int i = 0; i < slot->part_count && res == SAC_OK; i++)
         res = queue_part(seg, slot, &slot->parts[i], &times);
+    if (res == SAC_OK)
+        res = fetch_summaries(seg, slot);
     if (res == SAC_OK)
         res = seg->dev->ops->event_record(slot->done, seg->buckets.stream);
     slot->times.prepared_ns = slot->times.begun_ns + times.preprocess_ns;
@@ -282,16 +422,17 @@ static sac_result take_marks(struct sac_segmenter *seg, struct sac_segmenter_slo
                              const struct sac_segmenter_part *part)
 {
     int64_t since = 0;
-    if (!seg->timed || !part->marks.at[0])
+    if (!seg->timed || !part->bucket || !part->marks.at[0])
         return SAC_OK;
-    if (part->first == 0 &&
+    if (part->from == 0 &&
         seg->dev->ops->event_elapsed(seg->anchor, part->marks.at[SAC_MARK_BEGIN], &since) == SAC_OK)
         slot->times.gpu_begun_ns = seg->anchor_ns + since;
     return sac_marks_add(seg->dev, &part->marks, slot->times.gpu_ns);
 }
 
 sac_result sac_segmenter_end(struct sac_segmenter *seg, int index, sac_frame **mattes,
-                             struct sac_detector_times *times)
+                             struct sac_segmenter_summary *summaries,
+                             struct sac_detector_times    *times)
 {
     struct sac_segmenter_slot *slot = &seg->slots[index];
     slot->times.waited_ns = sac_time_ns();
@@ -303,6 +444,8 @@ sac_result sac_segmenter_end(struct sac_segmenter *seg, int index, sac_frame **m
         mattes[i] = res == SAC_OK ? slot->mattes[i] : NULL;
         if (res == SAC_OK)
             slot->mattes[i] = NULL;
+        if (res == SAC_OK && summaries)
+            summaries[i] = summary_of(seg, slot, i);
     }
     slot->times.ended_ns = sac_time_ns();
     *times = slot->times;

@@ -70,7 +70,7 @@ static sac_result reserve(struct sac_segmenter *seg, struct sac_segmenter_stream
 
 /* ---- all of them ---- */
 
-static struct sac_segmenter_stream *find(struct sac_segmenter *seg, int id)
+struct sac_segmenter_stream *sac_segmenter_find_stream(const struct sac_segmenter *seg, int id)
 {
     for (size_t i = 0; i < seg->stream_count; i++)
         if (seg->streams[i].id == id)
@@ -107,17 +107,26 @@ static sac_result add(struct sac_segmenter *seg, int id, struct sac_segmenter_st
     return SAC_OK;
 }
 
-sac_result sac_segmenter_stream(struct sac_segmenter *seg, const sac_frame *frame,
+bool sac_segmenter_follows(const struct sac_segmenter_stream *s, const struct sac_matte_job *job)
+{
+    const struct sac_rect *a = &s->crop, *b = &job->crop;
+    return s->width == job->frame->width && s->height == job->frame->height && a->x0 == b->x0 &&
+           a->y0 == b->y0 && a->x1 == b->x1 && a->y1 == b->y1;
+}
+
+sac_result sac_segmenter_stream(struct sac_segmenter *seg, const struct sac_matte_job *job,
                                 struct sac_segmenter_stream **out)
 {
-    struct sac_segmenter_stream *s = find(seg, frame->stream_id);
+    const sac_frame             *frame = job->frame;
+    struct sac_segmenter_stream *s = sac_segmenter_find_stream(seg, frame->stream_id);
     sac_result                   res = s ? SAC_OK : add(seg, frame->stream_id, &s);
     if (res != SAC_OK)
         return res;
-    if (s->width != frame->width || s->height != frame->height)
+    if (!sac_segmenter_follows(s, job))
         sac_segmenter_begin_anew(seg, s);
     s->width = frame->width;
     s->height = frame->height;
+    s->crop = job->crop;
     s->used_at = seg->clock;
     res = seg->laid_out ? reserve(seg, s) : SAC_OK;
     *out = s;
@@ -133,7 +142,7 @@ void sac_segmenter_forget_all(struct sac_segmenter *seg)
 
 void sac_segmenter_forget(sac_segmenter *seg, int stream_id)
 {
-    struct sac_segmenter_stream *s = seg ? find(seg, stream_id) : NULL;
+    struct sac_segmenter_stream *s = seg ? sac_segmenter_find_stream(seg, stream_id) : NULL;
     if (s)
         drop(seg, s);
 }

@@ -186,6 +186,44 @@ SAC_ANYWHERE int sac_matte_sample(const struct sac_matte_span *s, int i)
            (s->length <= SAC_MATTE_SAMPLES ? i : (int)((int64_t)i * s->length / SAC_MATTE_SAMPLES));
 }
 
+/* The two directions of a job. */
+static inline void sac_matte_axes_of(const struct sac_matte_spec *s,
+                                     const struct sac_matte_job *job, struct sac_matte_axis *x,
+                                     struct sac_matte_axis *y)
+{
+    const struct sac_preprocess_job seen = {job->frame, job->crop};
+    const struct sac_rect           crop = sac_job_crop(&seen);
+    *x = sac_matte_axis_of(crop.x0, crop.x1, job->frame->width, job->map.scale_x, job->map.offset_x,
+                           s->input_width, s->width);
+    *y = sac_matte_axis_of(crop.y0, crop.y1, job->frame->height, job->map.scale_y,
+                           job->map.offset_y, s->input_height, s->height);
+}
+
+/* The pixels that cells first..end of the grid touch. */
+static inline void sac_matte_reach(const struct sac_matte_axis *a, int first, int end, float *low,
+                                   float *high)
+{
+    const double from = floor((first - a->origin) / a->step + 1e-4),
+                 to = ceil((end - a->origin) / a->step - 1e-4);
+    *low = (float)(from > a->from ? from : a->from);
+    *high = (float)(to < a->until ? to : a->until);
+}
+
+/* What a summary of the job found, in pixels of the frame; empty: nothing. */
+static inline struct sac_rect sac_matte_summary_rect(const struct sac_matte_spec    *s,
+                                                     const struct sac_matte_job     *job,
+                                                     const struct sac_matte_summary *summary)
+{
+    struct sac_rect       r = {0, 0, 0, 0};
+    struct sac_matte_axis x, y;
+    if (summary->x0 >= summary->x1 || summary->y0 >= summary->y1)
+        return r;
+    sac_matte_axes_of(s, job, &x, &y);
+    sac_matte_reach(&x, summary->x0, summary->x1, &r.x0, &r.x1);
+    sac_matte_reach(&y, summary->y0, summary->y1, &r.y0, &r.y1);
+    return r;
+}
+
 /* ---- luma ---- */
 
 /* Brightness of a pixel, 0..255: the one place where pixels are read. */

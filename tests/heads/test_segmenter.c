@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segmenters on the small networks of make_maps.py, which mark what is bright, and on person_seg.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -399,6 +400,7 @@ static void batches_give_what_single_frames_give(void **state)
     struct sac_segmenter_params p = sac_segmenter_params_default();
     sac_device                 *dev = test_device();
     sac_frame                  *frames[FRAMES], *want[FRAMES], *got[FRAMES];
+    struct sac_segmenter_ask    asks[FRAMES];
     struct sac_detector_times   times;
     make_frames(dev, frames);
     for (size_t m = 0; m < SAC_COUNT(models); m++) {
@@ -418,12 +420,14 @@ static void batches_give_what_single_frames_give(void **state)
         assert_int_equal(four->stream_count, 0);
         assert_sac_ok(sac_segmenter_warm_up(four));
         assert_sac_ok(sac_segmenter_time(four, true));
-        assert_sac_ok(sac_segmenter_begin(four, 0, frames, 3));
-        assert_sac_ok(sac_segmenter_begin(four, 1, frames + 3, 3));
+        for (int i = 0; i < FRAMES; i++)
+            asks[i] = (struct sac_segmenter_ask){.frame = frames[i]};
+        assert_sac_ok(sac_segmenter_begin(four, 0, asks, 3));
+        assert_sac_ok(sac_segmenter_begin(four, 1, asks + 3, 3));
         assert_true(sac_segmenter_arrived(four, 0));
-        assert_sac_ok(sac_segmenter_end(four, 0, got, &times));
+        assert_sac_ok(sac_segmenter_end(four, 0, got, NULL, &times));
         assert_true(times.gpu_ns[0] > 0 && times.gpu_ns[1] > 0 && times.gpu_ns[2] > 0);
-        assert_sac_ok(sac_segmenter_end(four, 1, got + 3, &times));
+        assert_sac_ok(sac_segmenter_end(four, 1, got + 3, NULL, &times));
         for (int i = 0; i < FRAMES; i++)
             compare(want[i], got[i], i);
         unref_all(got);
@@ -490,6 +494,220 @@ static void so_many_streams_are_kept(void **state)
         sac_frame_unref(&matte);
     }
     assert_int_equal(seg->stream_count, SAC_SEGMENTER_STREAMS_MAX);
+    sac_frame_unref(&frame);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
+/* ---- what is asked for a frame ---- */
+
+static sac_frame *run_ask(sac_segmenter *seg, struct sac_segmenter_ask ask,
+                          struct sac_segmenter_summary *summary)
+{
+    struct sac_detector_times times;
+    sac_frame                *matte = NULL;
+    assert_sac_ok(sac_segmenter_begin(seg, 0, &ask, 1));
+    assert_sac_ok(sac_segmenter_end(seg, 0, &matte, summary, &times));
+    return matte;
+}
+
+/* The part of a frame that the network sees gives what a frame of that part alone gives, and the
+ * rest is 0. */
+static void only_the_region_is_seen(void **state)
+{
+    (void)state;
+    static const struct sac_rect regions[] = {
+        {40, 16, 104, 80}, {0, 0, 64, 64}, {96.4f, 30.2f, 127.2f, 61.9f}, {40, -9, 300, 300}};
+    const struct sac_segmenter_params params = plain();
+    sac_device                       *dev = test_device();
+    sac_segmenter                    *seg = open_segmenter(dev, "maps_matte", &params);
+    sac_frame                        *frame = test_frame(dev, SAC_PIXEL_RGB24, 160, 120);
+    for (size_t i = 0; i < SAC_COUNT(regions); i++) {
+        const struct sac_rect r = {
+            SAC_MAX(floorf(regions[i].x0), 0), SAC_MAX(floorf(regions[i].y0), 0),
+            SAC_MIN(ceilf(regions[i].x1), 160), SAC_MIN(ceilf(regions[i].y1), 120)};
+        const int  x0 = (int)r.x0, y0 = (int)r.y0;
+        sac_frame *part = test_frame(dev, SAC_PIXEL_RGB24, (int)r.x1 - x0, (int)r.y1 - y0);
+        test_fill(frame, 60, 200, 128, 128);
+        memset(frame->plane[0], 200, frame->pitch_bytes[0]); /* bright outside too */
+        for (int y = 0; y < part->height; y++)
+            memcpy(part->plane[0] + (size_t)y * part->pitch_bytes[0],
+                   frame->plane[0] + (size_t)(y0 + y) * frame->pitch_bytes[0] + 3 * (size_t)x0,
+                   3 * (size_t)part->width);
+        frame->stream_id = 0;
+        part->stream_id = 1;
+        sac_frame *want = run_one(seg, part);
+        sac_frame *got =
+            run_ask(seg, (struct sac_segmenter_ask){.frame = frame, .region = regions[i]}, NULL);
+        for (int y = 0; y < 120; y++)
+            for (int x = 0; x < 160; x++) {
+                const bool in = x >= x0 && x < (int)r.x1 && y >= y0 && y < (int)r.y1;
+                const int  wanted = in ? pixel(want, x - x0, y - y0) : 0;
+                /* Where it is enlarged, the edge of the region is read beyond it. */
+                const bool edge =
+                    in && (x < x0 + 2 || x + 2 >= (int)r.x1 || y < y0 + 2 || y + 2 >= (int)r.y1);
+                if (!edge && abs(pixel(got, x, y) - wanted) > in)
+                    fail_msg("region %zu at %d,%d: %d, expected %d", i, x, y, pixel(got, x, y),
+                             wanted);
+            }
+        sac_frame_unref(&want);
+        sac_frame_unref(&got);
+        sac_frame_unref(&part);
+    }
+    sac_frame_unref(&frame);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
+/* Where it moves, the stream begins anew; where it stays, it is smoothed. */
+static void another_region_begins_anew(void **state)
+{
+    (void)state;
+    const struct sac_rect       here = {8, 8, 40, 40}, there = {9, 8, 41, 40};
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_device                 *dev = test_device();
+    sac_segmenter              *seg = open_segmenter(dev, "maps_matte", &p);
+    sac_frame                  *frame = make_frame(dev, SIDE, SIDE, 0);
+    static const bool           follows[] = {false, true, false, true, false, false};
+    for (int i = 0; i < 6; i++) {
+        const struct sac_segmenter_ask ask = {.frame = frame,
+                                              .region = i == 5       ? (struct sac_rect){0}
+                                                        : i / 2 == 1 ? there
+                                                                     : here};
+        const unsigned                 before = seg->stream_count ? seg->streams[0].state.turn : 0;
+        sac_frame                     *matte = run_ask(seg, ask, NULL);
+        if (seg->slots[0].jobs[0].state.has_before != follows[i])
+            fail_msg("frame %d %s", i, follows[i] ? "begins anew" : "is smoothed");
+        assert_int_equal(seg->streams[0].state.turn, before + 1);
+        sac_frame_unref(&matte);
+    }
+    sac_frame_unref(&frame);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
+/* Frames of two streams, of which the network sees some: one after the other or in batches, that
+ * take no place for those that are kept. */
+static void kept_frames_are_not_run(void **state)
+{
+    (void)state;
+    enum { COUNT = 8 };
+    static const bool           keep[COUNT] = {true, true, true, false, true, true, false, true};
+    static const int            of[COUNT] = {0, 0, 1, 0, 0, 1, 1, 1};
+    static const bool           kept[COUNT] = {false, true, false, false, true, true, false, true};
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    sac_device                 *dev = test_device();
+    struct sac_detector_times   times;
+    p.batch_max = 1;
+    sac_segmenter *one = open_segmenter(dev, "maps_matte", &p);
+    p.batch_max = COUNT;
+    sac_segmenter           *all = open_segmenter(dev, "maps_matte", &p);
+    sac_frame               *want[COUNT], *got[COUNT];
+    struct sac_segmenter_ask asks[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        asks[i] = (struct sac_segmenter_ask){.frame = test_frame(dev, SAC_PIXEL_I420, 96, 64),
+                                             .keep = keep[i]};
+        test_fill(asks[i].frame, 60, 200, 120, 136);
+        asks[i].frame->stream_id = of[i];
+        struct sac_segmenter_summary summary;
+        want[i] = run_ask(one, asks[i], &summary);
+        if (summary.kept != kept[i] || (one->slots[0].parts[0].bucket == NULL) != kept[i])
+            fail_msg("frame %d is %skept", i, summary.kept ? "" : "not ");
+    }
+    assert_sac_ok(sac_segmenter_time(all, true));
+    assert_sac_ok(sac_segmenter_begin(all, 0, asks, COUNT));
+    assert_int_equal(all->slots[0].parts[0].run, 4); /* of a bucket of 4, not one of 8 */
+    assert_int_equal(all->slots[0].part_count, 1);
+    assert_sac_ok(sac_segmenter_end(all, 0, got, NULL, &times));
+    for (int i = 0; i < COUNT; i++) {
+        compare(want[i], got[i], i);
+        sac_frame_unref(&want[i]);
+        sac_frame_unref(&got[i]);
+    }
+    assert_sac_ok(sac_segmenter_begin(all, 0, asks, 1)); /* nothing is run */
+    assert_true(all->slots[0].part_count == 1 && !all->slots[0].parts[0].bucket);
+    assert_sac_ok(sac_segmenter_end(all, 0, got, NULL, &times));
+    assert_int_equal(times.gpu_ns[1], 0);
+    sac_frame_unref(&got[0]);
+    for (int i = 0; i < COUNT; i++)
+        sac_frame_unref(&asks[i].frame);
+    sac_segmenter_destroy(&one);
+    sac_segmenter_destroy(&all);
+    sac_device_unref(&dev);
+}
+
+static void some_frames_cannot_be_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        int         class_map, width;
+        float       left; /* of the region; 0: none */
+        bool        kept;
+    } cases[] = {
+        {"maps_matte", 0, SIDE, 0, true},        {"maps_matte", 0, SIDE + 2, 0, false},
+        {"maps_matte", 0, SIDE, 8, false},       {"maps_recurrent_fixed", 0, SIDE, 0, false},
+        {"maps_torchvision", 1, SIDE, 0, false}, {"maps_torchvision", 0, SIDE, 0, true},
+    };
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_segmenter_params  p = sac_segmenter_params_default();
+        struct sac_segmenter_summary summary = {0};
+        p.class_map = cases[i].class_map;
+        sac_segmenter *seg = open_segmenter(dev, cases[i].model, &p);
+        sac_segmenter_summarise(seg, true);
+        sac_frame               *first = make_frame(dev, SIDE, SIDE, 0), *next;
+        struct sac_segmenter_ask ask = {.frame = make_frame(dev, cases[i].width, SIDE, 0),
+                                        .keep = true};
+        if (cases[i].left > 0)
+            ask.region = (struct sac_rect){cases[i].left, 0, SIDE, SIDE};
+        sac_frame *matte = run_one(seg, first);
+        next = run_ask(seg, ask, &summary);
+        if (summary.kept != cases[i].kept)
+            fail_msg("case %zu is %skept", i, summary.kept ? "" : "not ");
+        sac_frame_unref(&matte);
+        sac_frame_unref(&next);
+        sac_frame_unref(&first);
+        sac_frame_unref(&ask.frame);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_device_unref(&dev);
+}
+
+/* Bright on the right: where that is, in the frame's pixels, whatever was seen of it. */
+static void summaries_tell_where_something_is(void **state)
+{
+    (void)state;
+    static const struct {
+        struct sac_rect region, found;
+    } cases[] = {
+        {{0, 0, 0, 0}, {100, 0, 200, 120}},
+        {{50, 20, 150, 100}, {100, 20, 150, 100}},
+        {{0, 0, 80, 120}, {0, 0, 0, 0}},
+        {{150, 30, 200, 120}, {150, 30, 200, 120}},
+    };
+    const struct sac_segmenter_params p = plain();
+    sac_device                       *dev = test_device();
+    sac_segmenter                    *seg = open_segmenter(dev, "maps_inside", &p);
+    sac_frame                        *frame = make_frame(dev, 200, 120, 0);
+    sac_segmenter_summarise(seg, true);
+    for (size_t i = 0; i < SAC_COUNT(cases); i++)
+        for (int keep = 0; keep < 2; keep++) {
+            struct sac_segmenter_summary s = {0};
+            const struct sac_rect       *want = &cases[i].found;
+            sac_frame                   *matte = run_ask(
+                                  seg,
+                                  (struct sac_segmenter_ask){.frame = frame, .keep = keep, .region = cases[i].region},
+                                  &s);
+            const float slack = 200.0f / 64 + 1; /* a cell */
+            if (fabsf(s.found.x0 - want->x0) > slack || fabsf(s.found.y0 - want->y0) > slack ||
+                fabsf(s.found.x1 - want->x1) > slack || fabsf(s.found.y1 - want->y1) > slack)
+                fail_msg("case %zu, %d: found at %g,%g to %g,%g", i, keep, (double)s.found.x0,
+                         (double)s.found.y0, (double)s.found.x1, (double)s.found.y1);
+            if (s.kept != keep || s.unsure < 0 || s.unsure > 0.2f)
+                fail_msg("case %zu, %d: kept %d, unsure %g", i, keep, s.kept, (double)s.unsure);
+            sac_frame_unref(&matte);
+        }
     sac_frame_unref(&frame);
     sac_segmenter_destroy(&seg);
     sac_device_unref(&dev);
@@ -639,6 +857,11 @@ int main(void)
         cmocka_unit_test(batches_give_what_single_frames_give),
         cmocka_unit_test(a_stream_is_smoothed_until_it_is_forgotten),
         cmocka_unit_test(so_many_streams_are_kept),
+        cmocka_unit_test(only_the_region_is_seen),
+        cmocka_unit_test(another_region_begins_anew),
+        cmocka_unit_test(kept_frames_are_not_run),
+        cmocka_unit_test(some_frames_cannot_be_kept),
+        cmocka_unit_test(summaries_tell_where_something_is),
         cmocka_unit_test(states_belong_to_their_stream),
         cmocka_unit_test(states_wait_for_a_frame_that_is_tried_again),
         cmocka_unit_test(states_are_the_tensors_that_it_gave),

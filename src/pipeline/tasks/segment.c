@@ -58,9 +58,9 @@ static sac_result open_segmenter(struct sac_segment_run *t)
     sac_result res = sac_segmenter_create(job->dev, p->model, &p->segmenter, &t->seg);
     if (res != SAC_OK)
         return res;
-    t->frames = t->frames ? t->frames : sac_calloc(n, sizeof(*t->frames));
+    t->asks = t->asks ? t->asks : sac_calloc(n, sizeof *t->asks);
     t->mattes = t->mattes ? t->mattes : sac_calloc(n, sizeof(*t->mattes));
-    if (!t->frames || !t->mattes)
+    if (!t->asks || !t->mattes)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
     t->base.batch_max = t->seg->batch;
     return copy_classes(t);
@@ -90,7 +90,7 @@ static void close_task(struct sac_task_run *run)
 static void release(struct sac_task_run *run)
 {
     struct sac_segment_run *t = of(run);
-    sac_free(t->frames);
+    sac_free(t->asks);
     sac_free(t->mattes);
     sac_free(t->ended);
     if (t->ended_ready)
@@ -125,8 +125,8 @@ static sac_result begin(struct sac_task_run *run, int slot, struct sac_item *con
     struct sac_segment_run *t = of(run);
     forget_ended(t);
     for (int i = 0; i < n; i++)
-        t->frames[i] = items[i]->frame;
-    return sac_segmenter_begin(t->seg, slot, t->frames, n);
+        t->asks[i] = (struct sac_segmenter_ask){.frame = items[i]->frame};
+    return sac_segmenter_begin(t->seg, slot, t->asks, n);
 }
 
 static bool arrived(const struct sac_task_run *run, int slot)
@@ -150,7 +150,7 @@ static sac_result land(struct sac_task_run *run, int slot, struct sac_item *cons
 {
     struct sac_segment_run   *t = of(run);
     struct sac_detector_times times;
-    sac_result                res = sac_segmenter_end(t->seg, slot, t->mattes, &times);
+    sac_result                res = sac_segmenter_end(t->seg, slot, t->mattes, NULL, &times);
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = keep(t, items[i], &t->mattes[i]);
     for (int i = 0; i < n; i++)

@@ -15,8 +15,10 @@ struct sac_segment_run {
     char           head[32], engine[128];
     char           kept[256]; /* the classes that are the matte, as text */
 
-    /* The inference thread's: a batch's frames and mattes, [batch_max of the job]. */
-    sac_frame **frames, **mattes;
+    /* The inference thread's: what is asked for a batch's frames, and their mattes, [batch_max of
+     * the job]. */
+    struct sac_segmenter_ask *asks;
+    sac_frame               **mattes;
 
     /* Streams that have ended, whose states the inference thread has yet to free. */
     pthread_mutex_t ended_lock;  /* guards the three below */

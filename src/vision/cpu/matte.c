@@ -81,29 +81,19 @@ static void fill_tables(struct sac_cpu_matte_work *m)
     }
 }
 
-static struct sac_rect crop_of(const struct sac_matte_job *job)
-{
-    const struct sac_preprocess_job seen = {.frame = job->frame, .crop = job->crop};
-    return sac_job_crop(&seen);
-}
-
 sac_result sac_cpu_matte_begin(struct sac_device *dev, const struct sac_matte_spec *spec,
                                const struct sac_matte_style *style, const void *const *tensors,
                                const struct sac_matte_job *job, struct sac_cpu_matte_work *m)
 {
-    const struct sac_rect crop = crop_of(job);
     *m = (struct sac_cpu_matte_work){
         .rows = best_rows(),
         .spec = spec,
         .style = style,
         .tensors = tensors,
         .job = job,
-        .x = sac_matte_axis_of(crop.x0, crop.x1, job->frame->width, job->map.scale_x,
-                               job->map.offset_x, spec->input_width, spec->width),
-        .y = sac_matte_axis_of(crop.y0, crop.y1, job->frame->height, job->map.scale_y,
-                               job->map.offset_y, spec->input_height, spec->height),
         .now = (int)(job->state.turn & 1),
     };
+    sac_matte_axes_of(spec, job, &m->x, &m->y);
     if (job->summary)
         *job->summary = (struct sac_matte_summary){0};
     if (m->x.from == m->x.until || m->y.from == m->y.until)
