@@ -11,4 +11,5 @@ const struct sac_vision_ops cuda_vision = {
     .camera = cuda_camera,
     .reserve = cuda_reserve,
     .difference = cuda_difference,
+    .composite = cuda_composite,
 };

@@ -30,6 +30,8 @@ sac_result cuda_appearance(struct sac_device *dev, struct sac_device_stream *str
                            const struct sac_appearance_job *job);
 sac_result cuda_camera(struct sac_device *dev, struct sac_device_stream *stream,
                        const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
+sac_result cuda_composite(struct sac_device *dev, struct sac_device_stream *stream,
+                          const struct sac_composite_job *job);
 sac_result cuda_reserve(struct sac_device *dev, struct sac_device_stream *stream,
                         const struct sac_camera_pyramid *like);
 sac_result cuda_difference(struct sac_device *dev, struct sac_device_stream *stream,

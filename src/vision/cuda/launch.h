@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include "vision/camera.h"
+#include "vision/composite.h"
 #include "vision/detect.h"
 #include "vision/difference.h"
 #include "vision/appearance.h"
@@ -156,6 +157,22 @@ struct cuda_difference_job {
 /* jobs [n], device memory. */
 cudaError_t cuda_launch_difference(const struct cuda_difference_job *jobs, int n, uint32_t *sums,
                                    cudaStream_t stream);
+
+/* Planes of an upright frame; a background may be missing. */
+struct cuda_planes {
+    uint8_t *plane[SAC_PLANES_MAX];
+    uint32_t pitch[SAC_PLANES_MAX];
+};
+struct cuda_composite_params {
+    struct sac_composite_plan plan;
+    struct sac_surface        frame;
+    struct cuda_planes        matte, background, out; /* of the frame's size */
+    enum sac_pixel_format     to;                     /* of out */
+    bool                      full_range;
+    bool wide; /* all planes and their rows begin at multiples of CUDA_COMPOSITE_UNIT */
+};
+enum { CUDA_COMPOSITE_UNIT = 16 };
+cudaError_t cuda_launch_composite(const struct cuda_composite_params *params, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

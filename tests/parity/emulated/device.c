@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU with the CUDA device's entries for tracking, and what these take from the rest of that
+/* The CPU with some of the CUDA device's entries, and what these take from the rest of that
  * device. */
 #include "tests/gpu.h"
 #include "vision/cuda/cuda.h"
@@ -20,6 +20,7 @@ sac_device *gpu_open(const struct sac_device_params *params)
     vision.appearance = cuda_appearance;
     vision.camera = cuda_camera;
     vision.difference = cuda_difference;
+    vision.composite = cuda_composite;
     dev->ops = &ops;
     dev->state = &state;
     return dev;
