@@ -85,9 +85,12 @@ typedef struct sac_frame {
                               SAC_PTS_NONE: it has none. Only for a source's frames */
     int64_t                 number; /* 0, 1, 2, ... in the whole input */
     int                     stream_id;
-    sac_device             *device;      /* where the planes are; borrowed from the frame */
-    struct sac_frame_owner *owner;       /* internal: reference count and the planes' memory */
-    uint64_t                reserved[4]; /* 0 */
+    sac_device             *device; /* where the planes are; borrowed from the frame */
+    struct sac_frame_owner *owner;  /* internal: reference count and the planes' memory */
+    int64_t arrived_ns;   /* when its last packet reached the decoder, or was due there (see
+                             sac_source_params.paced), on the monotonic clock; 0: unknown. Only for a
+                             source's frames */
+    uint64_t reserved[3]; /* 0 */
 } sac_frame;
 
 /* Create an upright frame with planes from the device's pool; the pixels are not initialised.

@@ -46,6 +46,14 @@ enum sac_stereo { SAC_STEREO_MONO = 0, SAC_STEREO_SBS, SAC_STEREO_TB };
 /* How each eye sees the world. */
 enum sac_projection { SAC_PROJECTION_FLAT = 0, SAC_PROJECTION_FISHEYE };
 
+/* What a run that segments is made for. */
+enum sac_segment_mode {
+    SAC_SEGMENT_THROUGHPUT = 0, /* many frames a second: batches are filled, of one file's frames
+                                   too; while a camera's frames leave the device idle, none waits */
+    SAC_SEGMENT_VR              /* each frame soon: it is a batch of its own, and no frame is
+                                   decoded ahead of those that are waited for */
+};
+
 /* For runs that make mattes instead of tracks. */
 struct sac_segment_params {
     const char                 *model;     /* as a detector; "auto" (default) or NULL: person_seg */
@@ -63,8 +71,15 @@ struct sac_segment_params {
     /* Called as on_frame is, with the frame's matte; both are borrowed for the call. NULL
      * (default): not called. */
     int (*on_matte)(void *user, const sac_frame *frame, const sac_frame *matte);
-    void    *on_matte_user;
-    uint64_t reserved[16]; /* 0 */
+    void                 *on_matte_user;
+    enum sac_segment_mode mode; /* default SAC_SEGMENT_THROUGHPUT */
+    /* Called on the sink thread, as on_matte is, with what video_out would show, once its pixels
+     * are complete on the device; without a video_out too, which then encodes nothing. For kinds
+     * that have such a picture: overlay, cutout, alpha-packed, classes. Both frames are borrowed
+     * for the call. NULL (default): not called. sac_pipeline_stop ends the run from here. */
+    void (*on_composite)(void *user, const sac_frame *frame, const sac_frame *composite);
+    void    *on_composite_user;
+    uint64_t reserved[13]; /* 0 */
 };
 SAC_API struct sac_segment_params sac_segment_params_default(void);
 

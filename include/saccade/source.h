@@ -78,8 +78,12 @@ struct sac_source_params {
     /* Called with every frame by the thread that decoded it: reading and decoding took from
      * begun_ns to ended_ns (monotonic clock). May be NULL. The frame is borrowed for the call. */
     void (*on_decoded)(void *user, const sac_frame *frame, int64_t begun_ns, int64_t ended_ns);
-    void    *on_decoded_user;
-    uint64_t reserved[8]; /* 0 */
+    void *on_decoded_user;
+    int   low_delay; /* 1: the decoder gives a picture as soon as it has its packets, where the
+                        stream's order allows that: no threads that work on several pictures */
+    int paced;       /* 1: a packet is read by the decoder when it is due, counted by the packets'
+                        own times from the first read on; for a file instead of a camera */
+    uint64_t reserved[7]; /* 0 */
 };
 SAC_API struct sac_source_params sac_source_params_default(void);
 

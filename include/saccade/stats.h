@@ -130,7 +130,12 @@ struct sac_pipeline_stats {
     char     classes[256];            /* those kept: "person (1 of 80)"; empty: no detector */
     int      class_count, class_kept; /* named by the network; kept */
     char     segmenter[128];          /* the network of mattes; empty: the run tracks */
-    uint64_t reserved[48];            /* 0 */
+    /* With sac_segment_params.on_composite: from the time at which a frame's last packet reached
+     * the decoder (SAC_SEGMENT_VR) or at which the frame was available, to its composite, complete
+     * on the device; and how many took longer than the time of two frames. */
+    struct sac_timer_summary composite_latency;
+    int64_t                  composites_late;
+    uint64_t                 reserved[32]; /* 0 */
 };
 
 /* One input of a run. */

@@ -22,6 +22,7 @@ static const char *const mask_values[] = {"auto", "alpha", "objects", "classes",
 const char *const        option_trackers[] = {"sort", "bytetrack", "ocsort", "botsort", NULL};
 static const char *const segment_kinds[] = {"overlay", "mask", "cutout", "alpha", "alpha-packed",
                                             "classes", "png",  "coco",   "none",  NULL};
+static const char *const segment_modes[] = {"throughput", "vr", NULL};
 static const char *const stereo_layouts[] = {"mono", "sbs", "tb", NULL};
 static const char *const projections[] = {"flat", "fisheye", NULL};
 static const char *const background_words[] = {"blur", NULL};
@@ -129,7 +130,9 @@ const struct option options[] = {
      "N", "frames decoded ahead; 0: none", 0, 256},
 
     {"output", 'o', VERB_VIDEO, SECTION_OUT, OPTION_TEXT, AT(run.video_out), "output.video", "FILE",
-     "write the annotated video, or what --as says; the file extension chooses the container. In a "
+     "write the annotated video, or what --as says; the file extension chooses the container; "
+     "none: "
+     "no file, but segment composes the picture, to measure. In a "
      "folder the file is "
      "named after the input; several inputs need a folder, or a path with {name} or {folder} in "
      "it"},
@@ -274,6 +277,11 @@ const struct option options[] = {
      "classes (each class tinted), png (a folder of grey pictures), coco (run-length masks in "
      "COCO's JSON), none (nothing is written, to measure)",
      .choices = segment_kinds},
+    {"mode", 0, VERB_SEGMENT, SECTION_RUN, OPTION_CHOICE, AT(segment.mode), "segment.mode", "NAME",
+     "throughput: many frames a second, in batches of one file's frames too; vr: each frame as "
+     "soon "
+     "as possible, for a headset: one at a time, nothing is decoded ahead",
+     .choices = segment_modes},
     {"background", 0, VERB_SEGMENT, SECTION_OUT, OPTION_TEXT, AT(background), "segment.background",
      "WHAT",
      "behind a cutout: a colour as #00b140, a picture's file, or blur, or blur:N with the radius "

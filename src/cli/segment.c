@@ -59,14 +59,23 @@ static int read_background(struct settings *s, struct fault *fault)
 
 /* ---- the verb ---- */
 
+/* Of --output none: a picture is composed where there is one to look at. */
+static void look_away(void *user, const sac_frame *frame, const sac_frame *composite)
+{
+    (void)user;
+    (void)frame;
+    (void)composite;
+}
+
 static int check_output(const struct settings *s, struct fault *fault)
 {
     const char *output = s->run.video_out;
     const bool  none = output && strcmp(output, "none") == 0;
     if ((int)s->segment.as == AS_NONE && output && !none)
         return fault_usage(fault, "--as none writes nothing, but --output names '%s'", output);
-    if ((int)s->segment.as != AS_NONE && (!output || none))
-        return fault_usage(fault, "segment needs --output FILE, or --as none to measure");
+    if ((int)s->segment.as != AS_NONE && !output)
+        return fault_usage(fault, "segment needs --output FILE; to measure, --as none, or --output "
+                                  "none, which composes the picture and encodes nothing");
     if (output && strcmp(output, "-") == 0)
         return fault_usage(fault, "segment does not write to standard output; name a file");
     if (s->background && s->segment.as != SAC_SEGMENT_CUTOUT)
@@ -88,6 +97,9 @@ int verb_segment(struct settings *s, struct fault *fault)
         return status;
     if ((int)p->as == AS_NONE) {
         p->as = SAC_SEGMENT_MASK;
+        s->run.video_out = NULL;
+    } else if (strcmp(s->run.video_out, "none") == 0) {
+        p->on_composite = look_away;
         s->run.video_out = NULL;
     }
     p->segmenter.precision = s->run.job.detector_params.precision;

@@ -22,6 +22,8 @@ static sac_result prepare(struct sac_decoder *dec)
 {
     struct state *st = dec->state;
     dec->avc->thread_count = dec->threads;
+    if (dec->params->low_delay) /* each thread with a picture of its own is a picture's delay */
+        dec->avc->thread_type = FF_THREAD_SLICE;
     snprintf(dec->name, sizeof dec->name, "%s", dec->avc->codec->name);
     if (dec->dev->ops->host_memory)
         return SAC_OK;

@@ -100,6 +100,8 @@ static sac_result read_packet(struct sac_source *src)
         av_packet_unref(src->packet); /* empty: a skipped picture; it would mean the end */
     }
     src->packet_waits = res == SAC_OK;
+    if (res == SAC_OK)
+        sac_arrival_note(src);
     pthread_mutex_lock(&src->lock);
     src->corrupt_packets = src->input.corrupt;
     src->stats.packets += res == SAC_OK;
@@ -214,6 +216,7 @@ static void label(struct sac_source *src, sac_frame *frame, const struct sac_pic
     frame->duration_us = duration > 0 ? duration : src->timeline.step_us;
     frame->number = src->input.numbered && note->ts >= 0 ? note->ts : src->number;
     frame->stream_id = src->params.stream_id;
+    frame->arrived_ns = sac_arrival_of(src, note->ts);
     bool resized = src->decoded > 0 && (frame->width != src->width || frame->height != src->height);
     src->number++;
     src->decoded++;

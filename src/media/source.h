@@ -8,6 +8,13 @@
 #include "base/thread.h"
 #include "media/media.h"
 
+/* When packets came, by the timestamp that their pictures will have. A decoder holds fewer. */
+enum { SAC_ARRIVALS_MAX = 64 };
+struct sac_arrivals {
+    int64_t  ts[SAC_ARRIVALS_MAX], ns[SAC_ARRIVALS_MAX];
+    unsigned next;
+};
+
 struct sac_source {
     sac_context *ctx;
     sac_device  *dev;
@@ -31,11 +38,13 @@ struct sac_source {
     int64_t                number;
     int                    width, height; /* of the last frame */
     sac_frame             *first;         /* decoded while opening, to learn the size */
-    int64_t                decoded;       /* frames decoded, including unwanted ones */
-    int64_t                part_first;    /* number of the first wanted frame; -1: not seen yet */
-    sac_frame             *pending;       /* decoded already; the next one that the feed gives */
-    bool                   wants_key;     /* packets before the next key frame are skipped */
-    bool                   seeks;         /* during a seek: an end may mean that it went too far */
+    int64_t                pace_start_ns, pace_first_us; /* with params.paced; 0: not begun */
+    struct sac_arrivals    arrivals;
+    int64_t                decoded;    /* frames decoded, including unwanted ones */
+    int64_t                part_first; /* number of the first wanted frame; -1: not seen yet */
+    sac_frame             *pending;    /* decoded already; the next one that the feed gives */
+    bool                   wants_key;  /* packets before the next key frame are skipped */
+    bool                   seeks;      /* during a seek: an end may mean that it went too far */
     struct sac_source_info info;
 
     struct sac_queue *ready; /* NULL: no prefetch */
@@ -65,6 +74,15 @@ sac_result sac_feed_any_frame(struct sac_source *src, sac_frame **out);
 /* Update the decoder's name and GPU memory in info; a change of the stream may change them. Under
  * the lock. */
 void sac_feed_describe_decoder(struct sac_source *src);
+
+/* ---- arrival.c ---- */
+
+/* Before src->packet goes to the decoder: with params.paced, wait until it is due, or for
+ * sac_source_cancel; note when it came. */
+void sac_arrival_note(struct sac_source *src);
+/* When the packets of the picture with this timestamp came; 0: unknown, as of a picture decoded
+ * while the source was opened. */
+int64_t sac_arrival_of(const struct sac_source *src, int64_t ts);
 
 /* ---- part.c ---- */
 

@@ -274,6 +274,11 @@ static const struct sac_figure run_rows[] = {
     FIGURE(GROUP, "latency", latency, OF(times),
            MEANS("of a frame, from when it was decoded, submitted or (--realtime) due to when its "
                  "tracks were there; null without timers")),
+    FIGURE(GROUP, "composite_latency", composite_latency, OF(times),
+           MEANS("of a frame, from when its last packet reached the decoder (--mode vr), else as "
+                 "latency, to when its composite was complete; null where none was timed")),
+    FIGURE(COUNT, "composites_late", composites_late, ADD,
+           MEANS("composites that took longer than the time of two frames")),
     FIGURE(LIST, "queues", queue, OF(sac_figures_queue), LONG(queue_count), EACH(queue), ADD),
     FIGURE(GROUP, "batches", batch, OF(batch), ADD,
            MEANS("runs of the detector; null without one")),

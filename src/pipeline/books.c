@@ -175,6 +175,14 @@ void sac_books_count_batch(struct sac_books *b, int frames, bool full)
     atomic_fetch_add(&b->batches_full, full);
 }
 
+/* Late: the frame after the next has come meanwhile. */
+void sac_books_count_composite(struct sac_books *b, const struct sac_item *item)
+{
+    const int64_t took = sac_time_ns() - item->submitted_ns, step = item->frame->duration_us * 1000;
+    sac_timer_add(b->timers, SAC_SPAN_COMPOSITE_LATENCY, took);
+    atomic_fetch_add(&b->composites_late, step > 0 && took > 2 * step);
+}
+
 void sac_books_count_item(struct sac_books *b, struct sac_item *item)
 {
     struct sac_lane *lane = item->lane;

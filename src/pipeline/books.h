@@ -25,6 +25,7 @@ struct sac_books {
     atomic_int_fast64_t  first_ns;                            /* whoever pushes the first item */
     atomic_int_fast64_t  frames, detections, tracks, last_ns; /* the finishing thread */
     atomic_int           objects;                             /* the same */
+    atomic_int_fast64_t  composites_late;                     /* the sink threads */
     atomic_uint_fast64_t batches, batch_frames, batches_full; /* the inference thread */
 };
 
@@ -57,5 +58,7 @@ void sac_books_on_decoded(void *books, const sac_frame *frame, int64_t begun_ns,
 void sac_books_enter(struct sac_books *b, const struct sac_item *item);
 void sac_books_count_batch(struct sac_books *b, int frames, bool full);
 void sac_books_count_item(struct sac_books *b, struct sac_item *item);
+/* A sink thread has the item's composite complete. */
+void sac_books_count_composite(struct sac_books *b, const struct sac_item *item);
 
 #endif

@@ -227,6 +227,18 @@ static void *infer_main(void *arg)
 
 /* ---- start and end ---- */
 
+/* Networks of mattes see more pixels than detectors: 8 images fill a GPU, and each frame of a batch
+ * holds a picture of the decoder and a matte. */
+enum { MATTES_BEST = 16 };
+
+static int best_batch(const struct sac_job *job)
+{
+    const int best = SAC_MAX(job->dev->ops->batch_best, 1);
+    if (sac_job_is_prompt(job))
+        return 1;
+    return job->segment ? SAC_MIN(best, (int)MATTES_BEST) : best;
+}
+
 static void choose_batch(struct sac_inference *inf)
 {
     struct sac_job              *job = inf->job;
@@ -234,10 +246,11 @@ static void choose_batch(struct sac_inference *inf)
     const int                    best = job->dev->ops->async ? SAC_TASK_SLOTS : 1;
     inf->depth = p->batches_ahead > 0 ? SAC_MIN(p->batches_ahead, (int)SAC_TASK_SLOTS) : best;
     inf->batch_max = SAC_MIN(p->inference_batch_max, p->detector_params.batch_max);
-    if (p->inference_batch_max <= 0) {
-        inf->batch_max = SAC_MAX(job->dev->ops->batch_best, 1);
+    if (p->inference_batch_max <= 0 || sac_job_is_prompt(job)) {
+        inf->batch_max = best_batch(job);
         p->detector_params.batch_max = SAC_MAX(p->detector_params.batch_max, inf->batch_max);
     }
+    inf->eager = sac_job_is_prompt(job);
     inf->batch_limit = inf->batch_max;
     inf->small_ns = SMALL_NS;
     if (p->reid_params.batch_max <= 0) /* a few people in each frame, and no more than fill a GPU */

@@ -127,6 +127,7 @@ static sac_result check_segment(sac_context *ctx, const struct sac_segment_param
         {"segment.stereo", (int)p->stereo, 0, SAC_STEREO_TB},
         {"segment.projection", (int)p->projection, 0, SAC_PROJECTION_FISHEYE},
         {"segment.blur", p->blur, 0, 1024},
+        {"segment.mode", (int)p->mode, 0, SAC_SEGMENT_VR},
     };
     SAC_NEEDS_NO_LATER_FIELD(ctx, p, "segment parameters");
     return sac_numbers_check(ctx, "job", numbers, SAC_COUNT(numbers));

@@ -115,6 +115,12 @@ struct sac_job {
     struct sac_item *free_items;
 };
 
+/* Each frame soon, by itself: see SAC_SEGMENT_VR. */
+static inline bool sac_job_is_prompt(const struct sac_job *job)
+{
+    return job->segment && job->segment->mode == SAC_SEGMENT_VR;
+}
+
 /* Copies params, opens the device. queue_min: the least length of the first and last queue. leader:
  * the job whose timers and trace this one uses, and which must outlive it; NULL: it has its own. */
 sac_result sac_job_create(sac_context *ctx, const struct sac_task *task,

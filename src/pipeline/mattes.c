@@ -13,7 +13,8 @@ struct mattes {
     struct sac_output        base;
     sac_context             *ctx;
     struct sac_job          *job;
-    sac_sink                *sink;
+    sac_sink                *sink;      /* NULL: nothing is encoded */
+    pthread_mutex_t         *call_lock; /* held for calls of the program */
     struct sac_composite_job composite;
     sac_frame               *picture;    /* params.background as it was read; or NULL */
     sac_frame               *background; /* that behind frames of the latest one's kind */
@@ -179,40 +180,71 @@ static sac_result encode(struct mattes *v, struct sac_item *item, sac_frame *com
     }
 }
 
-static bool composes(enum sac_segment_as as)
+bool sac_segment_composes(enum sac_segment_as as)
 {
-    return as != SAC_SEGMENT_MASK && as != SAC_SEGMENT_ALPHA;
+    return as == SAC_SEGMENT_OVERLAY || as == SAC_SEGMENT_CUTOUT || as == SAC_SEGMENT_CLASSES ||
+           as == SAC_SEGMENT_ALPHA_PACKED;
+}
+
+/* Several sink threads call it, one at a time. */
+static sac_result give(struct mattes *v, const struct sac_item *item, const sac_frame *composed)
+{
+    const struct sac_segment_params *p = v->job->segment;
+    sac_result                       res = sac_frame_wait(composed);
+    if (res != SAC_OK)
+        return res;
+    sac_books_count_composite(v->job->books, item);
+    pthread_mutex_lock(v->call_lock);
+    p->on_composite(p->on_composite_user, item->frame, composed);
+    pthread_mutex_unlock(v->call_lock);
+    return SAC_OK;
+}
+
+static sac_result compose_timed(struct mattes *v, struct sac_item *item, sac_frame **composed)
+{
+    struct sac_books *books = v->job->books;
+    const int64_t     begun = sac_books_begin(books, SAC_STAGE_COMPOSITE);
+    sac_memory_use_set(SAC_MEMORY_DRAW);
+    sac_result res = compose(v, item, composed);
+    if (res == SAC_OK && v->job->segment->on_composite)
+        res = give(v, item, *composed);
+    sac_books_finish(books, SAC_STAGE_COMPOSITE, begun, item);
+    return res;
+}
+
+static sac_result encode_timed(struct mattes *v, struct sac_item *item, sac_frame *composed)
+{
+    struct sac_books *books = v->job->books;
+    const int64_t     begun = sac_books_begin(books, SAC_STAGE_ENCODE);
+    sac_memory_use_set(SAC_MEMORY_ENCODE);
+    sac_result res = encode(v, item, composed);
+    sac_books_finish(books, SAC_STAGE_ENCODE, begun, item);
+    return res;
 }
 
 static sac_result mattes_write(struct sac_output *out, struct sac_item *item)
 {
-    struct mattes    *v = (struct mattes *)out;
-    struct sac_books *books = v->job->books;
-    sac_frame        *composed = NULL;
-    sac_result        res = SAC_OK;
-    if (composes(v->job->segment->as)) {
-        const int64_t begun = sac_books_begin(books, SAC_STAGE_COMPOSITE);
-        sac_memory_use_set(SAC_MEMORY_DRAW);
-        res = compose(v, item, &composed);
-        sac_books_finish(books, SAC_STAGE_COMPOSITE, begun, item);
-    }
-    const int64_t begun = sac_books_begin(books, SAC_STAGE_ENCODE);
-    sac_memory_use_set(SAC_MEMORY_ENCODE);
-    if (res == SAC_OK)
-        res = encode(v, item, composed);
-    sac_books_finish(books, SAC_STAGE_ENCODE, begun, item);
+    struct mattes *v = (struct mattes *)out;
+    sac_frame     *composed = NULL;
+    sac_result     res = SAC_OK;
+    if (sac_segment_composes(v->job->segment->as))
+        res = compose_timed(v, item, &composed);
+    if (res == SAC_OK && v->sink)
+        res = encode_timed(v, item, composed);
     sac_frame_unref(&composed);
     return res;
 }
 
 static sac_result mattes_finish(struct sac_output *out)
 {
-    return sac_sink_finish(((struct mattes *)out)->sink);
+    const struct mattes *v = (const struct mattes *)out;
+    return v->sink ? sac_sink_finish(v->sink) : SAC_OK;
 }
 
 static const char *mattes_encoder(const struct sac_output *out)
 {
-    return sac_sink_encoder(((const struct mattes *)out)->sink);
+    const struct mattes *v = (const struct mattes *)out;
+    return v->sink ? sac_sink_encoder(v->sink) : "";
 }
 
 static void mattes_destroy(struct sac_output *out)
@@ -275,13 +307,15 @@ static sac_result create_video(const struct sac_output_setup *setup, struct sac_
     v->base.ops = &mattes_ops;
     v->ctx = setup->ctx;
     v->job = setup->job;
+    v->call_lock = setup->call_lock;
+    v->base.empty = !setup->params->video_out;
     choose_composite(v);
     sink.alpha = p->as == SAC_SEGMENT_ALPHA;
     if (p->as == SAC_SEGMENT_ALPHA_PACKED)
         res = check_packing(v, setup->src);
     if (p->as == SAC_SEGMENT_CUTOUT && p->background)
         res = read_picture(setup->job->dev, p->background, &v->picture);
-    if (res == SAC_OK)
+    if (res == SAC_OK && setup->params->video_out)
         res =
             sac_sink_create(setup->job->dev, setup->params->video_out, setup->src, &sink, &v->sink);
     if (res == SAC_OK)

@@ -46,6 +46,7 @@ struct sac_output_setup {
     sac_source                       *src;           /* NULL without a video */
     int                               width, height; /* of the frames; 0: unknown */
     double                            fps;           /* 0: unknown */
+    pthread_mutex_t                  *call_lock;     /* held for calls of the program */
 };
 /* The outputs that a stream can have, in the order in which they are opened and written. A new one
  * needs a row and a path in both structs of parameters. */
@@ -73,7 +74,9 @@ sac_result sac_mot_create(const struct sac_output_setup *setup, struct sac_outpu
 sac_result sac_csv_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_kitti_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_coco_create(const struct sac_output_setup *setup, struct sac_output **out);
-/* What job->segment->as says. */
+/* Whether this kind shows a picture that is composed. */
+bool sac_segment_composes(enum sac_segment_as as);
+/* What job->segment->as says. Without params->video_out, for on_composite alone. */
 sac_result sac_mattes_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_matte_pictures_create(const struct sac_output_setup *setup, struct sac_output **out);
 sac_result sac_matte_records_create(const struct sac_output_setup *setup, struct sac_output **out);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "observe/figures.h"
+#include "pipeline/inference.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/task.h"
 
@@ -367,6 +368,8 @@ static sac_result pipeline_init(sac_pipeline *pipe, const struct sac_pipeline_pa
         pipe->params.job.segment = pipe->jobs[0]->segment; /* the caller's may go */
     if (res == SAC_OK)
         res = for_each_stream(pipe, sac_stream_open_input);
+    for (int i = 0; i < pipe->stream_count && res == SAC_OK; i++)
+        pipe->streams[i].job->inference->eager |= pipe->streams[i].info.live != 0;
     if (res == SAC_OK)
         res = sac_pipeline_start_jobs(pipe);
     if (res == SAC_OK)

@@ -31,7 +31,7 @@ static sac_result create_job(sac_pipeline *pipe, const struct sac_task *task, in
 static void set_batching(const sac_pipeline *pipe, struct sac_job *job)
 {
     job->inference->batch_limit = sac_pipeline_batch_limit(pipe, job);
-    job->inference->eager = pipe->params.realtime;
+    job->inference->eager |= pipe->params.realtime != 0;
 }
 
 sac_result sac_pipeline_create_jobs(sac_pipeline *pipe, const struct sac_task *task)

@@ -24,6 +24,7 @@ const struct sac_stage_row sac_stages[SAC_SPAN_COUNT] = {
                           "a faster --preset or more --encode-threads would relieve it"},
     [SAC_STAGE_WRITE] = {"write", SAC_THREAD_SINK, SAC_MEMORY_OTHER, NULL},
     [SAC_SPAN_LATENCY] = {"latency", SAC_THREAD_SINK, SAC_MEMORY_OTHER, NULL},
+    [SAC_SPAN_COMPOSITE_LATENCY] = {"composite latency", SAC_THREAD_SINK, SAC_MEMORY_OTHER, NULL},
 };
 
 enum sac_stage sac_stage_find(const char *name)

@@ -21,7 +21,8 @@ enum sac_stage {
     SAC_STAGE_ENCODE,
     SAC_STAGE_WRITE,
     SAC_STAGE_COUNT,
-    SAC_SPAN_LATENCY = SAC_STAGE_COUNT, /* not a stage: the timer after theirs */
+    SAC_SPAN_LATENCY = SAC_STAGE_COUNT, /* not stages: the timers after theirs */
+    SAC_SPAN_COMPOSITE_LATENCY,
     SAC_SPAN_COUNT
 };
 
@@ -42,7 +43,7 @@ struct sac_stage_row {
     const char *relief; /* what makes it faster, as advice says it; NULL: nothing does, or see
                            flow.c */
 };
-extern const struct sac_stage_row sac_stages[SAC_SPAN_COUNT]; /* the last is the latency's */
+extern const struct sac_stage_row sac_stages[SAC_SPAN_COUNT]; /* the last are latencies */
 
 /* Statistics have stages by name; SAC_STAGE_COUNT: it is none. */
 enum sac_stage sac_stage_find(const char *name);

@@ -21,6 +21,8 @@ static void add_stages(struct sac_job *job, struct sac_pipeline_stats *out)
     sac_timers_summary(job->books->timers, stage, SAC_SPAN_COUNT);
     sac_timers_summary(job->books->gpu_timers, gpu, SAC_SPAN_COUNT);
     out->latency = stage[SAC_SPAN_LATENCY];
+    out->composite_latency = stage[SAC_SPAN_COMPOSITE_LATENCY];
+    out->composites_late = atomic_load(&job->books->composites_late);
     for (int i = 0; i < SAC_STAGE_COUNT; i++)
         if (stage[i].count > 0) {
             enum sac_memory_use use = sac_stages[i].memory;

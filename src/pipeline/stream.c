@@ -14,6 +14,8 @@
 
 /* With more streams than this, each gets no more pictures in device memory than it needs. */
 enum { STREAMS_FEW = 8 };
+/* Where each frame is wanted soon: one is read, one at the network, one composed and written. */
+enum { PROMPT_ROOM = 3 };
 
 static bool is_one_of_many(const struct sac_stream_run *s)
 {
@@ -25,7 +27,7 @@ static bool is_one_of_many(const struct sac_stream_run *s)
 /* A single stream is limited by the queues themselves, unless its decoder lends few pictures. */
 static bool is_limited(const struct sac_stream_run *s)
 {
-    return is_one_of_many(s) || s->job->dev->ops->pictures_lent > 0;
+    return is_one_of_many(s) || sac_job_is_prompt(s->job) || s->job->dev->ops->pictures_lent > 0;
 }
 
 /* Each stream may have enough frames inside to fill the batches under way and one more. Its last
@@ -48,6 +50,8 @@ static int room_of(const sac_pipeline *pipe, const struct sac_job *job)
     const int length = SAC_MAX(pipe->params.job.queue_length, 1), streams = streams_of(pipe, job);
     const int share = (batches_inside(job) * job->inference->batch_max + streams - 1) / streams;
     const int lent = job->dev->ops->pictures_lent;
+    if (sac_job_is_prompt(job))
+        return PROMPT_ROOM;
     if (lent == 0)
         return SAC_MAX(SAC_MAX(length, 2), share);
     /* In GPU memory a frame of 1080p takes 8 MB: many streams get no more than they need, and in
@@ -58,7 +62,12 @@ static int room_of(const sac_pipeline *pipe, const struct sac_job *job)
 
 int sac_pipeline_batch_limit(const sac_pipeline *pipe, const struct sac_job *job)
 {
-    int fit = streams_of(pipe, job) * room_of(pipe, job) / batches_inside(job), limit = 1;
+    const int room = streams_of(pipe, job) * room_of(pipe, job);
+    /* Frames of one file come as fast as they are decoded: while a batch is at work, the other half
+     * of one that has begun to fill is read. */
+    const int fit =
+        job->segment ? 2 * room / (2 * batches_inside(job) - 1) : room / batches_inside(job);
+    int limit = 1;
     while (2 * limit <= fit)
         limit *= 2;
     return fit >= job->inference->batch_max ? job->inference->batch_max : limit;
@@ -93,10 +102,11 @@ void sac_stream_init(struct sac_stream_run *s, sac_pipeline *pipe,
         *sac_output_path(&s->params, i) = *sac_output_path_of_stream(&p, i);
     sac_fault_init(&s->fault);
     sem_init(&s->room, 0, 0);
-    if (is_one_of_many(s)) {
+    const struct sac_segment_params *seg = pipe->params.job.segment;
+    if (is_one_of_many(s))
         s->params.source.stream_id = index;
+    if (is_one_of_many(s) || (seg && seg->mode == SAC_SEGMENT_VR))
         s->params.source.prefetch = 0; /* the reading thread decodes ahead */
-    }
 }
 
 /* Without a video time is counted in frames: the first frame at this time or later. */
@@ -154,6 +164,7 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
     struct sac_source_params params = s->params.source;
     struct sac_job          *job = s->job;
     params.decode_threads = share_of(s, params.decode_threads);
+    params.low_delay |= sac_job_is_prompt(job);
     s->last = sac_job_item(job);
     sac_result res = s->last ? make_room(s) : SAC_ERR_MEMORY;
     if (res != SAC_OK || !s->params.input)
@@ -166,6 +177,8 @@ sac_result sac_stream_open_input(struct sac_stream_run *s)
         params.decode = SAC_DECODE_AUTO;
     if (params.surfaces <= 0)
         params.surfaces = surfaces_for(s);
+    if (s->pipe->params.realtime && sac_job_is_prompt(job))
+        params.paced = 1;
     if (job->books->measures) {
         params.on_decoded = sac_books_on_decoded;
         params.on_decoded_user = job->books;
@@ -190,6 +203,18 @@ static sac_result add_output(struct sac_stream_run *s, int row)
     const struct sac_output_row *r = &sac_output_rows[row];
     sac_result                   res =
         (s->job->segment ? r->create_mattes : r->create)(&s->setup, &s->outputs[s->output_count]);
+    if (res == SAC_OK)
+        s->output_count++;
+    return res;
+}
+
+/* The picture that a program asked for, without a file. */
+static sac_result add_composite(struct sac_stream_run *s)
+{
+    const struct sac_segment_params *seg = s->job->segment;
+    if (!seg || !seg->on_composite || s->params.video_out || !sac_segment_composes(seg->as))
+        return SAC_OK;
+    sac_result res = sac_mattes_create(&s->setup, &s->outputs[s->output_count]);
     if (res == SAC_OK)
         s->output_count++;
     return res;
@@ -222,8 +247,9 @@ sac_result sac_stream_open_outputs(struct sac_stream_run *s)
         .width = s->info.width,
         .height = s->info.height,
         .fps = s->src ? s->info.fps : p->fps,
+        .call_lock = &s->pipe->on_frame_lock,
     };
-    sac_result res = SAC_OK;
+    sac_result res = add_composite(s);
     for (int i = 0; i < SAC_OUTPUT_ROWS && res == SAC_OK; i++)
         res = add_output(s, i);
     for (int i = 0; i < s->output_count; i++)
@@ -287,6 +313,8 @@ static sac_result read_frame(struct sac_stream_run *s, struct sac_item *item)
     item->pts_us = item->frame->pts_us;
     item->source_pts_us = item->frame->source_pts_us;
     item->stream_id = item->frame->stream_id;
+    if (sac_job_is_prompt(s->job))
+        item->submitted_ns = item->frame->arrived_ns;
     return SAC_OK;
 }
 
@@ -315,7 +343,7 @@ static sac_result feed(struct sac_stream_run *s)
         res = s->src ? read_frame(s, item) : next_number(s, turn, item);
         if (res == SAC_OK)
             wait_for_room(s);
-        if (res == SAC_OK && s->params.realtime)
+        if (res == SAC_OK && s->params.realtime && !sac_job_is_prompt(job))
             sac_stream_pace(s, item);
         if (res == SAC_OK)
             res = sac_job_push_wait(job, item);

@@ -222,6 +222,7 @@ def test_nothing_is_written_to_measure(saccade, video, square, tmp_path):
     (['-o', 'x.mp4', '--stereo', 'sbs'], ['--as alpha-packed']),
     (['-o', 'x.mp4', '--as', 'mattes'], ['mattes', 'overlay', 'cutout']),
     (['-o', 'x.xyz'], ['xyz']),
+    (['-o', 'x.mp4', '--mode', 'fast'], ['--mode', 'throughput', 'vr']),
     (['-o', 'x.mp4', '--smooth', '2'], ['--smooth', '0.95']),
     (['-o', 'x.mp4', '--model', 'nothing.onnx'], ['nothing.onnx']),
     (['-o', 'x.mp4', '--tracker', 'sort'], ['--tracker'])])
@@ -236,6 +237,26 @@ def test_batches_are_as_large_as_asked_for(saccade, video, square, tmp_path):
     segment(saccade, video, '--model', square, '--as', 'none', '--max-batch', 20, '--batch-timeout', 10000,
             '--stats', tmp_path / 's.json')
     assert json.loads((tmp_path / 's.json').read_text())['batches']['max'] == 20
+
+
+@pytest.mark.parametrize('mode', ['vr', 'throughput'])
+def test_pictures_are_composed_and_not_encoded(saccade, video, square, tmp_path, mode):
+    segment(saccade, video, '--model', square, '--as', 'overlay', '-o', 'none', '--mode', mode, '--max-batch', 4,
+            '--batch-timeout', 10000, '--stats', tmp_path / 's.json', cwd=tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ['s.json']
+    stats = json.loads((tmp_path / 's.json').read_text())
+    assert [s['name'] for s in stats['stages']] == ['decode', 'preprocess', 'inference', 'matte', 'composite']
+    assert stats['composite_latency']['count'] == FRAMES and stats['encoder'] is None
+    assert stats['batches']['max'] == (1 if mode == 'vr' else 4)
+
+
+def test_vr_takes_packets_when_they_are_due(saccade, video, square, tmp_path):
+    segment(saccade, video, '--model', square, '--as', 'overlay', '-o', 'none', '--mode', 'vr', '--realtime',
+            '--stats', tmp_path / 's.json')
+    stats = json.loads((tmp_path / 's.json').read_text())
+    fps = stats['frames'] / stats['elapsed_s']
+    wanted = json.loads(saccade('inspect', video, '--json').stdout)['fps']
+    assert fps < 1.1 * wanted
 
 
 def test_pictures_need_a_folder(saccade, video, square, tmp_path):

@@ -66,6 +66,33 @@ static void reads_every_frame_in_order(void **state)
     }
 }
 
+/* Each packet comes when it is due, and its frame says when that was. */
+static void a_paced_file_comes_as_from_a_camera(void **state)
+{
+    (void)state;
+    const char *path = scratch("paced.mp4");
+    clip_write(path, &(struct clip){.frames = 8});
+    struct sac_source_params params = with_prefetch(0);
+    params.paced = params.low_delay = 1;
+    sac_source   *src = NULL;
+    sac_frame    *frame = NULL;
+    const int64_t step_ns = 40000000;
+    int64_t       second_ns = 0;
+    assert_sac_ok(sac_source_open(dev, path, &params, &src));
+    for (int i = 0; i < 8; i++) {
+        assert_sac_ok(sac_source_read_wait(src, &frame));
+        const int64_t now = sac_time_ns();
+        if (i == 1)
+            second_ns = frame->arrived_ns;
+        if (i > 0) {
+            assert_true(frame->arrived_ns > 0 && frame->arrived_ns <= now);
+            assert_true(llabs(frame->arrived_ns - second_ns - (i - 1) * step_ns) < 1000000);
+        }
+        sac_frame_unref(&frame);
+    }
+    sac_source_close(&src);
+}
+
 /* Two files, one behind the other, in a third. */
 static void join(const char *first, const char *second, const char *both)
 {
@@ -841,6 +868,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_frame_in_order),
+        cmocka_unit_test(a_paced_file_comes_as_from_a_camera),
         cmocka_unit_test(keeps_variable_frame_rate),
         cmocka_unit_test(starts_at_zero_wherever_the_file_does),
         cmocka_unit_test(keeps_the_times_of_the_source),

@@ -6,6 +6,9 @@
 #include <saccade/pipeline.h>
 
 #include "base/base.h"
+#include "device/device.h"
+#include "pipeline/inference.h"
+#include "pipeline/pipeline.h"
 #include "tests/pipeline/folder.h"
 #include "tests/test.h"
 
@@ -143,6 +146,103 @@ static void each_frame_is_handed_out(void **state)
     }
 }
 
+/* ---- modes ---- */
+
+struct shown {
+    uint64_t mattes, composites; /* sums of their bytes, weighted by place */
+    int      matte_count, composite_count;
+};
+
+static uint64_t sum_of(const sac_frame *frame)
+{
+    uint64_t sum = 0;
+    for (int y = 0; y < frame->height; y++)
+        for (int x = 0; x < frame->width; x++)
+            sum = sum * 31 + frame->plane[0][(size_t)y * frame->pitch_bytes[0] + (size_t)x];
+    return sum;
+}
+
+static int see_matte(void *user, const sac_frame *frame, const sac_frame *matte)
+{
+    struct shown *shown = user;
+    (void)frame;
+    shown->mattes = shown->mattes * 1009 + sum_of(matte);
+    shown->matte_count++;
+    return 0;
+}
+
+static void see_composite(void *user, const sac_frame *frame, const sac_frame *composite)
+{
+    struct shown *shown = user;
+    assert_int_equal(frame->number, shown->composite_count);
+    assert_true(composite != frame && composite->width == WIDTH);
+    shown->composites = shown->composites * 1009 + sum_of(composite);
+    shown->composite_count++;
+}
+
+static struct shown run_mode(enum sac_segment_mode mode, struct sac_pipeline_stats *stats)
+{
+    struct shown              shown = {0};
+    struct sac_segment_params segment = sac_segment_params_default();
+    segment.mode = mode;
+    segment.on_matte = see_matte;
+    segment.on_composite = see_composite;
+    segment.on_matte_user = segment.on_composite_user = &shown;
+    struct sac_pipeline_params params = with(&segment);
+    sac_pipeline              *pipe = NULL;
+    params.job.inference_batch_max = FRAMES; /* which vr does not look at */
+    params.job.timeout_ms = 10000;
+    assert_sac_ok(sac_pipeline_create(test_context(), &params, &pipe));
+    assert_sac_ok(sac_pipeline_run(pipe));
+    sac_pipeline_get_stats(pipe, stats);
+    sac_pipeline_destroy(&pipe);
+    return shown;
+}
+
+static void vr_has_batches_of_one_and_the_same_mattes(void **state)
+{
+    (void)state;
+    struct sac_pipeline_stats many, one;
+    for (int i = 0; i < FRAMES; i++)
+        write_picture(i);
+    const struct shown a = run_mode(SAC_SEGMENT_THROUGHPUT, &many),
+                       b = run_mode(SAC_SEGMENT_VR, &one);
+    assert_int_equal(many.batch.count, 1);
+    assert_int_equal(many.batch.max, FRAMES);
+    assert_int_equal(one.batch.count, FRAMES);
+    assert_int_equal(one.batch.max, 1);
+    assert_true(a.matte_count == FRAMES && b.matte_count == FRAMES);
+    assert_true(a.composite_count == FRAMES && b.composite_count == FRAMES);
+    assert_true(a.mattes == b.mattes && a.composites == b.composites);
+    assert_int_equal(one.composite_latency.count, FRAMES);
+    assert_int_equal(one.outputs_whole, 0);
+    assert_true(one.composite_latency.p50_ms > 0);
+}
+
+/* As a GPU has it, without one. */
+static int batch_limit(int streams, int batch_max, bool segments, enum sac_segment_mode mode)
+{
+    const struct sac_device_ops ops = {.name = "fake", .async = true, .pictures_lent = 20};
+    struct sac_segment_params   segment = {.mode = mode};
+    sac_device                  dev = {.ops = &ops};
+    struct sac_inference        inf = {.depth = 2, .batch_max = batch_max};
+    struct sac_job job = {.dev = &dev, .inference = &inf, .segment = segments ? &segment : NULL};
+    struct sac_pipeline pipe = {
+        .job_count = 1, .stream_count = streams, .params = sac_pipeline_params_default()};
+    pipe.jobs[0] = &job;
+    return sac_pipeline_batch_limit(&pipe, &job);
+}
+
+static void frames_of_one_file_fill_batches(void **state)
+{
+    (void)state;
+    assert_int_equal(batch_limit(1, 16, true, SAC_SEGMENT_THROUGHPUT), 8);
+    assert_int_equal(batch_limit(2, 16, true, SAC_SEGMENT_THROUGHPUT), 16);
+    assert_int_equal(batch_limit(8, 16, true, SAC_SEGMENT_THROUGHPUT), 16);
+    assert_int_equal(batch_limit(1, 1, true, SAC_SEGMENT_VR), 1);
+    assert_int_equal(batch_limit(1, 32, false, SAC_SEGMENT_THROUGHPUT), 4); /* of a detector */
+}
+
 static void refuse(const struct sac_pipeline_params *params, const char *word)
 {
     sac_pipeline *pipe = NULL;
@@ -184,6 +284,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_session_gives_mattes),
         cmocka_unit_test_setup_teardown(each_frame_is_handed_out, folder_create, folder_remove),
+        cmocka_unit_test_setup_teardown(vr_has_batches_of_one_and_the_same_mattes, folder_create,
+                                        folder_remove),
+        cmocka_unit_test(frames_of_one_file_fill_batches),
         cmocka_unit_test_setup_teardown(what_makes_no_sense_is_refused, folder_create,
                                         folder_remove),
     };

@@ -50,9 +50,11 @@ static sac_result copy_classes(struct sac_segment_run *t)
 
 static sac_result open_segmenter(struct sac_segment_run *t)
 {
-    struct sac_job            *job = t->base.job;
-    struct sac_segment_params *p = job->segment;
-    const size_t               n = (size_t)job->inference->batch_max;
+    struct sac_job             *job = t->base.job;
+    struct sac_segment_params  *p = job->segment;
+    const struct sac_inference *inf = job->inference;
+    /* No more than fit inside: the network is planned for full batches and for single images. */
+    const size_t n = (size_t)SAC_MIN(inf->batch_max, inf->batch_limit);
     p->segmenter.batch_max = (int)n;
     p->segmenter.class_map = p->as == SAC_SEGMENT_CLASSES;
     sac_result res = sac_segmenter_create(job->dev, p->model, &p->segmenter, &t->seg);
