@@ -115,9 +115,27 @@ void sac_buckets_finish(struct sac_buckets *b)
     if (b->stream)
         b->dev->ops->stream_wait(b->stream);
     release_all(b);
+    if (b->anchor)
+        b->dev->ops->event_destroy(&b->anchor);
     if (b->stream)
         b->dev->ops->stream_destroy(&b->stream);
     *b = (struct sac_buckets){0};
+}
+
+sac_result sac_buckets_time(struct sac_buckets *b, bool on)
+{
+    const struct sac_device_ops *ops = b->dev->ops;
+    sac_result                   res = SAC_OK;
+    if (on && !b->anchor) {
+        res = ops->event_create(b->dev, true, &b->anchor);
+        if (res == SAC_OK)
+            res = ops->event_record(b->anchor, b->stream);
+        if (res == SAC_OK)
+            res = ops->event_wait(b->anchor);
+        b->anchor_ns = sac_time_ns();
+    }
+    b->timed = on && res == SAC_OK;
+    return res;
 }
 
 /* The cheapest way to cut `left` images, where a run costs its bucket's size and the device's

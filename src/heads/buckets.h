@@ -40,6 +40,9 @@ struct sac_buckets {
     struct sac_device_stream *stream; /* all runs are on it */
     enum sac_memory_use       use;    /* of the inputs */
     const char               *owner;  /* of the tensors, for the live list */
+    bool                      timed;  /* record marks */
+    struct sac_event         *anchor; /* passed at anchor_ns of the host's clock; NULL: never */
+    int64_t                   anchor_ns;
     int                       count;
     struct sac_bucket         list[SAC_BUCKETS_MAX]; /* from the smallest */
 };
@@ -55,6 +58,8 @@ void sac_buckets_finish(struct sac_buckets *b);
 /* The next bucket for the images that are left, and how many of them it takes: as many as it has
  * room for. */
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);
+/* Let runs take marks for the device's own times from now on, or no more. */
+sac_result sac_buckets_time(struct sac_buckets *b, bool on);
 /* Create its input tensors, unless it has them: for who puts others in their place (states). */
 sac_result sac_bucket_prepare(struct sac_buckets *b, struct sac_bucket *bucket);
 /* Queue preprocessing and the network for n images; further images of the bucket are undefined.

@@ -211,13 +211,13 @@ void sac_detector_destroy(sac_detector **det_at)
 static sac_result run_batch(struct sac_detector *det, sac_frame *const *frames, int n,
                             struct sac_detections *found)
 {
-    struct sac_detector_times t;
-    sac_result                res = sac_detector_begin(det, 0, frames, n);
+    struct sac_batch_times t;
+    sac_result             res = sac_detector_begin(det, 0, frames, n);
     if (res == SAC_OK)
         res = sac_detector_end(det, 0, found, &t);
     if (res != SAC_OK)
         return res;
-    const struct sac_run_times times = sac_detector_run_times(&t);
+    const struct sac_run_times times = sac_batch_run_times(&t);
     det->times.preprocess_ns += times.preprocess_ns;
     det->times.inference_ns += times.inference_ns;
     det->times.head_ns += times.head_ns;

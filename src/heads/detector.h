@@ -11,50 +11,26 @@
 #define SAC_HEADS_DETECTOR_H
 
 #include "vision/detect.h"
-#include "heads/buckets.h"
+#include "heads/batch.h"
 
 enum { SAC_DETECTOR_SLOTS = 2 }; /* batches under way at once */
 
-/* What the host did when for a batch, and the device's own times. Monotonic clock; 0: not
- * measured. */
-struct sac_detector_times {
-    /* begin: preprocessing, the network and the head of all parts, laid end to end */
-    int64_t begun_ns, prepared_ns, queued_ns, decoded_ns;
-    int64_t waited_ns, arrived_ns, ended_ns; /* end: from waited to arrived the thread slept */
-    int64_t gpu_ns[SAC_MARK_COUNT - 1];      /* preprocess, network, head; 0 where not timed */
-    int64_t gpu_begun_ns; /* when the device began, on the host's clock; 0: not known */
-};
-
-/* How long each stage took the host. */
-static inline struct sac_run_times sac_detector_run_times(const struct sac_detector_times *t)
-{
-    return (struct sac_run_times){
-        .begun_ns = t->begun_ns,
-        .preprocess_ns = t->prepared_ns - t->begun_ns,
-        .inference_ns = t->queued_ns - t->prepared_ns + t->arrived_ns - t->waited_ns,
-        .head_ns = t->decoded_ns - t->queued_ns + t->ended_ns - t->arrived_ns};
-}
-
-/* A run of the network within a batch. */
+/* What is behind a run of the network within a batch. */
 struct sac_detector_part {
-    struct sac_bucket     *bucket;
-    int                    first, n; /* images of the batch */
+    struct sac_batch_part *run;
     struct sac_detect_spec spec;     /* how its outputs become boxes */
     size_t                 boxes_at; /* in the slot's buffers */
     size_t                 expected; /* boxes that were fetched before their number was known */
-    struct sac_marks       marks;    /* made on first use */
     sac_tensor            *out[SAC_HEAD_OUTPUTS_MAX]; /* for who decodes on the host */
 };
 
 /* A batch under way. */
 struct sac_detector_slot {
-    int                       n, part_count;
-    struct sac_detector_part *parts; /* [batch] */
+    struct sac_batch_slot     batch;
+    struct sac_detector_part *parts; /* [batch] as the batch's */
     struct sac_fit_map       *maps;  /* [batch] */
     struct sac_buffer        *boxes; /* in device memory */
     struct sac_mirror         host;  /* where they arrive */
-    struct sac_event         *done;
-    struct sac_detector_times times;
 };
 
 struct sac_detector {
@@ -73,9 +49,6 @@ struct sac_detector {
     struct sac_preprocess_job *jobs;  /* [batch] */
     struct sac_buckets         buckets;
     struct sac_detector_slot   slots[SAC_DETECTOR_SLOTS];
-    bool                       timed;  /* record marks */
-    struct sac_event          *anchor; /* passed at anchor_ns of the host's clock; NULL: never */
-    int64_t                    anchor_ns;
     /* Boxes. */
     struct sac_detect_spec    spec;
     bool                      laid_out;       /* spec is known */
@@ -105,7 +78,7 @@ sac_result sac_detector_reserve_boxes(struct sac_detector *det, struct sac_detec
 /* Queue the head and the copy of the boxes behind a part's run. */
 sac_result sac_detector_queue_boxes(struct sac_detector *det, struct sac_detector_slot *slot,
                                     struct sac_detector_part *part);
-/* Once that is done; found [part->n]. */
+/* Once that is done; found: of its images. */
 sac_result sac_detector_take_boxes(struct sac_detector *det, struct sac_detector_slot *slot,
                                    struct sac_detector_part *part, struct sac_detections *found);
 /* A device keeps scratch for as many images as it met at once: those of the largest bucket. */
@@ -117,14 +90,12 @@ sac_result sac_detector_batch_open(struct sac_detector *det);
 void sac_detector_batch_close(struct sac_detector *det);
 /* Plan and run once all that later runs need, on a device that asks for it. */
 sac_result sac_detector_warm_up(struct sac_detector *det);
-/* Take marks for the device's own times from now on, or no more. */
-sac_result sac_detector_time(struct sac_detector *det, bool on);
 /* 1 <= n <= det->batch; frames are borrowed until end. After a fault the slot is free again. */
 sac_result sac_detector_begin(struct sac_detector *det, int slot, sac_frame *const *frames, int n);
 /* Whether end would return without waiting. */
 bool sac_detector_arrived(const struct sac_detector *det, int slot);
 /* found [n]: previous contents are replaced. */
 sac_result sac_detector_end(struct sac_detector *det, int slot, struct sac_detections *found,
-                            struct sac_detector_times *times);
+                            struct sac_batch_times *times);
 
 #endif

@@ -126,14 +126,8 @@ static sac_result run_head(struct sac_detector *det, const struct sac_detect_spe
 /* The bucket's next run creates new outputs: the batch keeps these until it ends. */
 static void keep_outputs(struct sac_detector_part *part)
 {
-    memcpy(part->out, part->bucket->out, sizeof part->out);
-    memset(part->bucket->out, 0, sizeof part->bucket->out);
-}
-
-static sac_result mark_end(struct sac_detector *det, const struct sac_detector_part *part)
-{
-    struct sac_event *end = part->marks.at[SAC_MARK_END];
-    return det->timed ? det->dev->ops->event_record(end, det->buckets.stream) : SAC_OK;
+    memcpy(part->out, part->run->bucket->out, sizeof part->out);
+    memset(part->run->bucket->out, 0, sizeof part->run->bucket->out);
 }
 
 sac_result sac_detector_queue_boxes(struct sac_detector *det, struct sac_detector_slot *slot,
@@ -141,35 +135,36 @@ sac_result sac_detector_queue_boxes(struct sac_detector *det, struct sac_detecto
 {
     if (det->on_host) {
         keep_outputs(part);
-        return mark_end(det, part);
+        return sac_batch_mark_end(&det->buckets, part->run);
     }
     if (part->spec.cells == 0) /* a network that counted its rows found none */
-        return mark_end(det, part);
-    part->boxes_at = (size_t)part->first * list_bytes(det);
+        return sac_batch_mark_end(&det->buckets, part->run);
+    part->boxes_at = (size_t)part->run->first * list_bytes(det);
     char      *boxes = (char *)sac_buffer_data(slot->boxes) + part->boxes_at;
-    sac_result res =
-        run_head(det, &part->spec, part->bucket, slot->maps + part->first, part->n, boxes);
+    sac_result res = run_head(det, &part->spec, part->run->bucket, slot->maps + part->run->first,
+                              part->run->n, boxes);
     if (res == SAC_OK)
-        res = mark_end(det, part);
-    part->expected = (size_t)part->n * det->boxes_expected / 100 + 1;
+        res = sac_batch_mark_end(&det->buckets, part->run);
+    part->expected = (size_t)part->run->n * det->boxes_expected / 100 + 1;
     if (res == SAC_OK)
-        res = sac_detect_fetch_begin(det->dev, det->buckets.stream, &part->spec, boxes, part->n,
-                                     part->expected, (char *)slot->host.data + part->boxes_at);
+        res =
+            sac_detect_fetch_begin(det->dev, det->buckets.stream, &part->spec, boxes, part->run->n,
+                                   part->expected, (char *)slot->host.data + part->boxes_at);
     return res;
 }
 
 static sac_result fetch_boxes(struct sac_detector *det, struct sac_detector_slot *slot,
                               struct sac_detector_part *part, struct sac_detections *found)
 {
-    for (int i = 0; i < part->n && part->spec.cells == 0; i++)
+    for (int i = 0; i < part->run->n && part->spec.cells == 0; i++)
         found[i].count = 0;
     if (part->spec.cells == 0)
         return SAC_OK;
     char      *boxes = (char *)sac_buffer_data(slot->boxes) + part->boxes_at;
     char      *host = (char *)slot->host.data + part->boxes_at;
-    sac_result res = sac_detect_fetch_end(det->dev, det->fetch, &part->spec, boxes, part->n,
+    sac_result res = sac_detect_fetch_end(det->dev, det->fetch, &part->spec, boxes, part->run->n,
                                           &part->expected, host, found);
-    det->boxes_expected = SAC_MAX(part->expected * 100 / (size_t)part->n, 100 * BOXES_LEAST);
+    det->boxes_expected = SAC_MAX(part->expected * 100 / (size_t)part->run->n, 100 * BOXES_LEAST);
     return res;
 }
 
@@ -227,12 +222,13 @@ static sac_result detect_on_host(struct sac_detector *det, const struct sac_dete
     sac_detect_set_dtypes(&spec, dtypes);
     sac_result res = det->host ? SAC_OK : sac_device_open(det->dev->ctx, "cpu", NULL, &det->host);
     if (res == SAC_OK)
-        res = sac_buffer_create(det->host, sac_detect_out_bytes(&spec, part->n), "boxes", &boxes);
+        res = sac_buffer_create(det->host, sac_detect_out_bytes(&spec, part->run->n), "boxes",
+                                &boxes);
     if (res == SAC_OK)
-        res =
-            sac_detect_run(det->host, NULL, &spec, tensors, maps, part->n, sac_buffer_data(boxes));
+        res = sac_detect_run(det->host, NULL, &spec, tensors, maps, part->run->n,
+                             sac_buffer_data(boxes));
     if (res == SAC_OK)
-        res = sac_detect_fetch(det->host, NULL, &spec, sac_buffer_data(boxes), part->n, found);
+        res = sac_detect_fetch(det->host, NULL, &spec, sac_buffer_data(boxes), part->run->n, found);
     sac_buffer_unref(&boxes);
     return res;
 }
@@ -240,14 +236,14 @@ static sac_result detect_on_host(struct sac_detector *det, const struct sac_dete
 static sac_result decode_on_host(struct sac_detector *det, const struct sac_detector_part *part,
                                  const struct sac_fit_map *maps, struct sac_detections *found)
 {
-    sac_result res =
-        sac_head_outputs_load(&det->outputs, det->dev, det->model, part->out, part->bucket->size);
+    sac_result res = sac_head_outputs_load(&det->outputs, det->dev, det->model, part->out,
+                                           part->run->bucket->size);
     if (res != SAC_OK)
         return res;
     say_copies(det);
     if (!det->head->plugin)
         return detect_on_host(det, part, maps, found);
-    for (int i = 0; i < part->n && res == SAC_OK; i++)
+    for (int i = 0; i < part->run->n && res == SAC_OK; i++)
         res = ask_plugin(det, i, &maps[i], &found[i]);
     return res;
 }
@@ -257,7 +253,7 @@ static sac_result decode_on_host(struct sac_detector *det, const struct sac_dete
 sac_result sac_detector_take_boxes(struct sac_detector *det, struct sac_detector_slot *slot,
                                    struct sac_detector_part *part, struct sac_detections *found)
 {
-    return part->out[0] ? decode_on_host(det, part, slot->maps + part->first, found)
+    return part->out[0] ? decode_on_host(det, part, slot->maps + part->run->first, found)
                         : fetch_boxes(det, slot, part, found);
 }
 

@@ -342,7 +342,7 @@ void sac_segmenter_destroy(sac_segmenter **seg_at)
 static sac_result run_batch(struct sac_segmenter *seg, sac_frame *const *frames, int n,
                             sac_frame **mattes)
 {
-    struct sac_detector_times t;
+    struct sac_batch_times t;
     for (int i = 0; i < n; i++)
         seg->asks[i] = (struct sac_segmenter_ask){.frame = frames[i]};
     sac_result res = sac_segmenter_begin(seg, 0, seg->asks, n);
@@ -350,7 +350,7 @@ static sac_result run_batch(struct sac_segmenter *seg, sac_frame *const *frames,
         res = sac_segmenter_end(seg, 0, mattes, NULL, &t);
     if (res != SAC_OK)
         return res;
-    const struct sac_run_times times = sac_detector_run_times(&t);
+    const struct sac_run_times times = sac_batch_run_times(&t);
     seg->times.preprocess_ns += times.preprocess_ns;
     seg->times.inference_ns += times.inference_ns;
     seg->times.head_ns += times.head_ns;

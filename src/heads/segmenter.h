@@ -35,26 +35,16 @@ struct sac_segmenter_summary {
     bool            kept;   /* the network did not see it */
 };
 
-/* Images of a batch that one run of the network makes possible: those that it sees, and kept ones
- * between and after them. */
-struct sac_segmenter_part {
-    struct sac_bucket *bucket;    /* NULL: all are kept */
-    int                first, n;  /* of the slot's jobs */
-    int                from, run; /* of the segmenter's jobs: what the network sees */
-    struct sac_marks   marks;     /* made on first use */
-};
-
 /* A batch under way. */
 struct sac_segmenter_slot {
-    int                        n, part_count;
-    struct sac_segmenter_part *parts;      /* [batch] */
-    struct sac_matte_job      *jobs;       /* [batch] */
-    sac_frame                **mattes;     /* [batch], references */
-    struct sac_buffer         *summaries;  /* [batch] in device memory; NULL: nobody asked so far */
-    struct sac_mirror          host;       /* where they arrive */
-    bool                       summarised; /* they are asked for */
-    struct sac_event          *done;
-    struct sac_detector_times  times;
+    struct sac_batch_slot batch;      /* of the images that the network sees */
+    int                   n;          /* frames */
+    int                   queued;     /* jobs so far */
+    struct sac_matte_job *jobs;       /* [batch] */
+    sac_frame           **mattes;     /* [batch], references */
+    bool                  summarised; /* somebody asked */
+    struct sac_buffer    *summaries;  /* [batch] in device memory; NULL: nobody asked so far */
+    struct sac_mirror     host;       /* where they arrive */
 };
 
 /* What is kept of a stream from frame to frame. */
@@ -85,9 +75,6 @@ struct sac_segmenter {
     struct sac_buckets         buckets;
     struct sac_segmenter_slot  slots[SAC_SEGMENTER_SLOTS];
     bool                       summarises;
-    bool                       timed;  /* record marks */
-    struct sac_event          *anchor; /* passed at anchor_ns of the host's clock; NULL: never */
-    int64_t                    anchor_ns;
     struct sac_matte_style     style;
     struct sac_matte_spec      spec;
     bool                       laid_out; /* spec is known */
@@ -142,8 +129,6 @@ sac_result sac_segmenter_batch_open(struct sac_segmenter *seg);
 void sac_segmenter_batch_close(struct sac_segmenter *seg);
 /* Plan and run once all that later runs need, on a device that asks for it. */
 sac_result sac_segmenter_warm_up(struct sac_segmenter *seg);
-/* Take marks for the device's own times from now on, or no more. */
-sac_result sac_segmenter_time(struct sac_segmenter *seg, bool on);
 /* Let end tell what frames came to, or no more: of the batches that begin from now on. */
 void sac_segmenter_summarise(struct sac_segmenter *seg, bool on);
 /* 1 <= n <= seg->batch; frames of one stream stand in their order. After a fault the slot is free
@@ -156,6 +141,6 @@ bool sac_segmenter_arrived(const struct sac_segmenter *seg, int slot);
  * were asked for and nothing failed. */
 sac_result sac_segmenter_end(struct sac_segmenter *seg, int slot, sac_frame **mattes,
                              struct sac_segmenter_summary *summaries,
-                             struct sac_detector_times    *times);
+                             struct sac_batch_times       *times);
 
 #endif

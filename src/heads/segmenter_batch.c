@@ -11,12 +11,11 @@
 static sac_result slot_open(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 {
     const size_t n = (size_t)seg->batch;
-    slot->parts = sac_calloc(n, sizeof *slot->parts);
     slot->jobs = sac_calloc(n, sizeof *slot->jobs);
     slot->mattes = sac_calloc(n, sizeof(*slot->mattes));
-    if (!slot->parts || !slot->jobs || !slot->mattes)
+    if (!slot->jobs || !slot->mattes)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
-    return seg->dev->ops->event_create(seg->dev, false, &slot->done);
+    return sac_batch_open(&seg->buckets, &slot->batch, seg->batch);
 }
 
 sac_result sac_segmenter_batch_open(struct sac_segmenter *seg)
@@ -37,7 +36,7 @@ static void clear(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
             sac_frame_used(slot->mattes[i], seg->buckets.stream);
         sac_frame_unref(&slot->mattes[i]);
     }
-    slot->n = slot->part_count = 0;
+    slot->n = slot->queued = 0;
 }
 
 static void slot_close(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
@@ -45,11 +44,7 @@ static void slot_close(struct sac_segmenter *seg, struct sac_segmenter_slot *slo
     clear(seg, slot);
     sac_mirror_close(&slot->host);
     sac_buffer_unref(&slot->summaries);
-    for (int i = 0; slot->parts && i < seg->batch; i++)
-        sac_marks_destroy(seg->dev, &slot->parts[i].marks);
-    if (slot->done)
-        seg->dev->ops->event_destroy(&slot->done);
-    sac_free(slot->parts);
+    sac_batch_close(&seg->buckets, &slot->batch);
     sac_free(slot->jobs);
     sac_free(slot->mattes);
 }
@@ -60,8 +55,6 @@ void sac_segmenter_batch_close(struct sac_segmenter *seg)
         seg->dev->ops->stream_wait(seg->buckets.stream);
     for (int i = 0; i < SAC_SEGMENTER_SLOTS; i++)
         slot_close(seg, &seg->slots[i]);
-    if (seg->anchor)
-        seg->dev->ops->event_destroy(&seg->anchor);
     sac_segmenter_forget_all(seg);
     sac_buckets_finish(&seg->buckets);
 }
@@ -97,39 +90,25 @@ static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bu
     return SAC_OK;
 }
 
-/* A recurrent network has one stream and one frame in a run. */
-static sac_result give_states(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
-                              const struct sac_segmenter_part *part)
+/* A recurrent network has one stream and one frame in a run; NULL: it is none. */
+static sac_result stream_of_run(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
+                                struct sac_segmenter_stream **out)
 {
-    struct sac_segmenter_stream *s = NULL;
-    if (!sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
-        return SAC_OK;
-    sac_result res = sac_segmenter_stream(seg, &slot->jobs[part->first], &s);
-    return res == SAC_OK ? sac_segmenter_give_states(seg, s, part->bucket) : res;
+    *out = NULL;
+    return sac_feed_has(&seg->view.feed, SAC_FEED_STATE)
+               ? sac_segmenter_stream(seg, &slot->jobs[slot->queued], out)
+               : SAC_OK;
 }
 
-/* Once the mattes are queued: a frame for which there was no memory is tried again, with the states
- * that it had. */
-static sac_result take_states(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
-                              const struct sac_segmenter_part *part)
+static sac_result run_network(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
+                              struct sac_batch_part *part)
 {
-    struct sac_segmenter_stream *s = NULL;
-    if (!sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
-        return SAC_OK;
-    sac_result res = sac_segmenter_stream(seg, &slot->jobs[part->first], &s);
+    struct sac_segmenter_stream *s;
+    sac_result                   res = stream_of_run(seg, slot, &s);
+    if (res == SAC_OK && s)
+        res = sac_segmenter_give_states(seg, s, part->bucket);
     if (res == SAC_OK)
-        sac_segmenter_take_states(seg, s, part->bucket);
-    return res;
-}
-
-static sac_result run_network(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
-                              struct sac_segmenter_part *part, struct sac_run_times *times)
-{
-    const struct sac_marks *marks = seg->timed ? &part->marks : NULL;
-    sac_result              res = give_states(seg, slot, part);
-    if (res == SAC_OK)
-        res = sac_bucket_run(&seg->buckets, part->bucket, seg->jobs + part->from, part->run, marks,
-                             times);
+        res = sac_batch_run(&seg->buckets, &slot->batch, part, seg->jobs);
     return res == SAC_OK ? lay_out(seg, part->bucket) : res;
 }
 
@@ -189,24 +168,42 @@ static sac_result clear_around(struct sac_segmenter *seg, const struct sac_matte
     return sac_frame_draw_on(seg->buckets.stream, job->out, shapes, n);
 }
 
+/* The jobs of a run's images, numbered, with the kept ones before, between and behind them; returns
+ * how many. */
+static int count_jobs(const struct sac_segmenter_slot *slot, int images)
+{
+    int n = 0;
+    for (int image = 0; slot->queued + n < slot->n; n++) {
+        struct sac_matte_job *job = &slot->jobs[slot->queued + n];
+        if (job->image < 0)
+            continue;
+        if (image == images)
+            break;
+        job->image = image++;
+    }
+    return n;
+}
+
+/* Those that a run of so many images makes possible; bucket: NULL for none. */
 static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
-                               const struct sac_segmenter_part *part)
+                               const struct sac_bucket *bucket, int images)
 {
     const void *tensors[SAC_HEAD_OUTPUTS_MAX] = {NULL};
-    const int   end = part->first + part->n;
+    const int   first = slot->queued, n = count_jobs(slot, images);
     sac_result  res = SAC_OK;
-    for (int i = part->first; i < end && res == SAC_OK; i++)
-        res = complete_job(seg, slot, i);
-    for (int i = 0; i < seg->view.output_count && part->bucket; i++)
-        tensors[i] = part->bucket->out[i] ? sac_tensor_data(part->bucket->out[i]) : NULL;
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        res = complete_job(seg, slot, first + i);
+    for (int i = 0; i < seg->view.output_count && bucket; i++)
+        tensors[i] = bucket->out[i] ? sac_tensor_data(bucket->out[i]) : NULL;
     /* Work queued on the device's own stream may still use the mattes' memory. */
     if (res == SAC_OK)
         res = seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL);
-    for (int i = part->first; i < end && res == SAC_OK; i++)
-        res = clear_around(seg, &slot->jobs[i]);
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        res = clear_around(seg, &slot->jobs[first + i]);
     if (res == SAC_OK)
         res = sac_matte_run_on(seg->dev, seg->buckets.stream, &seg->spec, &seg->style, tensors,
-                               slot->jobs + part->first, part->n);
+                               slot->jobs + first, n);
+    slot->queued += n;
     return res;
 }
 
@@ -264,61 +261,26 @@ static struct sac_segmenter_summary summary_of(const struct sac_segmenter      *
 
 /* ---- begin ---- */
 
+/* A frame for whose matte there was no memory is tried again with the states that it had. */
 static sac_result queue_part(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
-                             struct sac_segmenter_part *part, struct sac_run_times *times)
+                             struct sac_batch_part *part)
 {
-    if (!part->bucket)
-        return queue_mattes(seg, slot, part);
-    sac_result res = SAC_OK;
-    if (seg->timed && !part->marks.at[0])
-        res = sac_marks_create(seg->dev, &part->marks);
+    struct sac_segmenter_stream *s = NULL;
+    sac_result                   res = run_network(seg, slot, part);
     if (res == SAC_OK)
-        res = run_network(seg, slot, part, times);
+        res = stream_of_run(seg, slot, &s);
     if (res == SAC_OK)
-        res = queue_mattes(seg, slot, part);
-    if (res == SAC_OK && seg->timed)
-        res = seg->dev->ops->event_record(part->marks.at[SAC_MARK_END], seg->buckets.stream);
-    return res == SAC_OK ? take_states(seg, slot, part) : res;
+        res = queue_mattes(seg, slot, part->bucket, part->n);
+    if (res == SAC_OK)
+        res = sac_batch_mark_end(&seg->buckets, part);
+    if (res == SAC_OK && s)
+        sac_segmenter_take_states(seg, s, part->bucket);
+    return res;
 }
 
-/* The next part: what its run takes, and what is kept before, between and behind that. */
-static void cut_part(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
-                     struct sac_segmenter_part *part, int left)
-{
-    part->bucket = left > 0 ? sac_buckets_next(&seg->buckets, left, &part->run) : NULL;
-    part->run = part->bucket ? part->run : 0;
-    part->n = 0;
-    for (int image = 0; part->first + part->n < slot->n; part->n++) {
-        struct sac_matte_job *job = &slot->jobs[part->first + part->n];
-        if (job->image < 0)
-            continue;
-        if (image == part->run)
-            return;
-        seg->jobs[part->from + image] =
-            (struct sac_preprocess_job){.frame = job->frame, .crop = job->crop};
-        job->image = image++;
-    }
-}
-
-static void cut(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
-{
-    int at = 0, from = 0, seen = 0;
-    for (int i = 0; i < slot->n; i++)
-        seen += slot->jobs[i].image >= 0;
-    for (slot->part_count = 0; at < slot->n;) {
-        struct sac_segmenter_part *part = &slot->parts[slot->part_count++];
-        part->first = at;
-        part->from = from;
-        cut_part(seg, slot, part, seen - from);
-        at += part->n;
-        from += part->run;
-    }
-}
-
-/* What was queued reads the frames, and their streams went ahead: they begin anew. */
+/* Streams that went ahead begin anew. */
 static void give_up(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 {
-    seg->dev->ops->stream_wait(seg->buckets.stream);
     for (int i = 0; i < slot->n; i++) {
         struct sac_segmenter_stream *s = NULL;
         if (slot->mattes[i] && sac_segmenter_stream(seg, &slot->jobs[i], &s) == SAC_OK)
@@ -367,6 +329,7 @@ static sac_result take_asks(struct sac_segmenter *seg, struct sac_segmenter_slot
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_INTERNAL,
                         "%s: a batch of %d frames; it takes 1 to %d", sac_model_path(seg->model), n,
                         seg->batch);
+    int seen = 0;
     seg->clock++;
     for (int i = 0; i < n; i++) {
         const sac_frame *frame = asks[i].frame;
@@ -381,8 +344,11 @@ static sac_result take_asks(struct sac_segmenter *seg, struct sac_segmenter_slot
         slot->jobs[i] = (struct sac_matte_job){
             .frame = frame, .crop = crop, .map = sac_fit_map_of(&seg->contract.pre, &crop)};
         slot->jobs[i].image = asks[i].keep && can_keep(seg, slot, i) ? -1 : 0;
+        if (slot->jobs[i].image == 0)
+            seg->jobs[seen++] = (struct sac_preprocess_job){.frame = frame, .crop = crop};
     }
     slot->n = n;
+    sac_batch_begin(&seg->buckets, &slot->batch, seen);
     return SAC_OK;
 }
 
@@ -390,22 +356,17 @@ sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index,
                                const struct sac_segmenter_ask *asks, int n)
 {
     struct sac_segmenter_slot *slot = &seg->slots[index];
-    struct sac_run_times       times = {0};
-    slot->times = (struct sac_detector_times){.begun_ns = sac_time_ns()};
-    sac_result res = take_asks(seg, slot, asks, n);
+    sac_result                 res = take_asks(seg, slot, asks, n);
     if (res != SAC_OK)
         return res;
-    cut(seg, slot);
     res = reserve_summaries(seg, slot);
-    for (int i = 0; i < slot->part_count && res == SAC_OK; i++)
-        res = queue_part(seg, slot, &slot->parts[i], &times);
+    for (int i = 0; i < slot->batch.part_count && res == SAC_OK; i++)
+        res = queue_part(seg, slot, &slot->batch.parts[i]);
+    if (res == SAC_OK && slot->queued < n) /* all are kept */
+        res = queue_mattes(seg, slot, NULL, 0);
     if (res == SAC_OK)
         res = fetch_summaries(seg, slot);
-    if (res == SAC_OK)
-        res = seg->dev->ops->event_record(slot->done, seg->buckets.stream);
-    slot->times.prepared_ns = slot->times.begun_ns + times.preprocess_ns;
-    slot->times.queued_ns = slot->times.prepared_ns + times.inference_ns;
-    slot->times.decoded_ns = sac_time_ns();
+    res = sac_batch_queued(&seg->buckets, &slot->batch, res);
     if (res != SAC_OK)
         give_up(seg, slot);
     return res;
@@ -415,31 +376,14 @@ sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index,
 
 bool sac_segmenter_arrived(const struct sac_segmenter *seg, int slot)
 {
-    return seg->dev->ops->event_reached(seg->slots[slot].done);
-}
-
-static sac_result take_marks(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
-                             const struct sac_segmenter_part *part)
-{
-    int64_t since = 0;
-    if (!seg->timed || !part->bucket || !part->marks.at[0])
-        return SAC_OK;
-    if (part->from == 0 &&
-        seg->dev->ops->event_elapsed(seg->anchor, part->marks.at[SAC_MARK_BEGIN], &since) == SAC_OK)
-        slot->times.gpu_begun_ns = seg->anchor_ns + since;
-    return sac_marks_add(seg->dev, &part->marks, slot->times.gpu_ns);
+    return sac_batch_arrived(&seg->buckets, &seg->slots[slot].batch);
 }
 
 sac_result sac_segmenter_end(struct sac_segmenter *seg, int index, sac_frame **mattes,
-                             struct sac_segmenter_summary *summaries,
-                             struct sac_detector_times    *times)
+                             struct sac_segmenter_summary *summaries, struct sac_batch_times *times)
 {
     struct sac_segmenter_slot *slot = &seg->slots[index];
-    slot->times.waited_ns = sac_time_ns();
-    sac_result res = seg->dev->ops->event_wait(slot->done);
-    slot->times.arrived_ns = sac_time_ns();
-    for (int i = 0; i < slot->part_count && res == SAC_OK; i++)
-        res = take_marks(seg, slot, &slot->parts[i]);
+    sac_result                 res = sac_batch_await(&seg->buckets, &slot->batch);
     for (int i = 0; i < slot->n; i++) {
         mattes[i] = res == SAC_OK ? slot->mattes[i] : NULL;
         if (res == SAC_OK)
@@ -447,29 +391,13 @@ sac_result sac_segmenter_end(struct sac_segmenter *seg, int index, sac_frame **m
         if (res == SAC_OK && summaries)
             summaries[i] = summary_of(seg, slot, i);
     }
-    slot->times.ended_ns = sac_time_ns();
-    *times = slot->times;
+    slot->batch.times.ended_ns = sac_time_ns();
+    *times = slot->batch.times;
     clear(seg, slot);
     return res;
 }
 
-/* ---- before and beside ---- */
-
-sac_result sac_segmenter_time(struct sac_segmenter *seg, bool on)
-{
-    const struct sac_device_ops *ops = seg->dev->ops;
-    sac_result                   res = SAC_OK;
-    if (on && !seg->anchor) {
-        res = ops->event_create(seg->dev, true, &seg->anchor);
-        if (res == SAC_OK)
-            res = ops->event_record(seg->anchor, seg->buckets.stream);
-        if (res == SAC_OK)
-            res = ops->event_wait(seg->anchor);
-        seg->anchor_ns = sac_time_ns();
-    }
-    seg->timed = on && res == SAC_OK;
-    return res;
-}
+/* ---- before ---- */
 
 sac_result sac_segmenter_warm_up(struct sac_segmenter *seg)
 {

@@ -158,13 +158,13 @@ static void so_does_the_gpu(void **state)
 /* Begin two batches, end them in turn; what the second does must not touch the first. */
 static void check_two(sac_device *dev, sac_device *cpu)
 {
-    sac_frame                *frames[FRAMES], *mine[FRAMES];
-    struct sac_detections     want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
-    struct sac_detector_times times;
-    sac_detector             *det = open_detector(dev, "yolov8", NULL);
+    sac_frame             *frames[FRAMES], *mine[FRAMES];
+    struct sac_detections  want[FRAMES] = {{0}}, got[FRAMES] = {{0}};
+    struct sac_batch_times times;
+    sac_detector          *det = open_detector(dev, "yolov8", NULL);
     make_frames(dev, cpu, frames, mine);
     assert_sac_ok(sac_detector_warm_up(det));
-    assert_sac_ok(sac_detector_time(det, true));
+    assert_sac_ok(sac_buckets_time(&det->buckets, true));
     assert_sac_ok(sac_detector_run(det, mine, FRAMES, want));
     for (int round = 0; round < 20; round++) {
         assert_sac_ok(sac_detector_begin(det, 0, mine, 3));
@@ -274,9 +274,9 @@ static void also_on_the_gpu(void **state)
 static double us_a_batch(sac_detector *det, sac_frame **frame, bool timed)
 {
     enum { ROUNDS = 20 };
-    struct sac_detections     found = {0};
-    struct sac_detector_times times;
-    assert_sac_ok(sac_detector_time(det, timed));
+    struct sac_detections  found = {0};
+    struct sac_batch_times times;
+    assert_sac_ok(sac_buckets_time(&det->buckets, timed));
     const int64_t begun = sac_time_ns();
     for (int i = 0; i < ROUNDS; i++) {
         assert_sac_ok(sac_detector_begin(det, 0, frame, 1));

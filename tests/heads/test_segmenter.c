@@ -401,7 +401,7 @@ static void batches_give_what_single_frames_give(void **state)
     sac_device                 *dev = test_device();
     sac_frame                  *frames[FRAMES], *want[FRAMES], *got[FRAMES];
     struct sac_segmenter_ask    asks[FRAMES];
-    struct sac_detector_times   times;
+    struct sac_batch_times      times;
     make_frames(dev, frames);
     for (size_t m = 0; m < SAC_COUNT(models); m++) {
         p.batch_max = 1;
@@ -419,7 +419,7 @@ static void batches_give_what_single_frames_give(void **state)
             sac_segmenter_forget(four, s);
         assert_int_equal(four->stream_count, 0);
         assert_sac_ok(sac_segmenter_warm_up(four));
-        assert_sac_ok(sac_segmenter_time(four, true));
+        assert_sac_ok(sac_buckets_time(&four->buckets, true));
         for (int i = 0; i < FRAMES; i++)
             asks[i] = (struct sac_segmenter_ask){.frame = frames[i]};
         assert_sac_ok(sac_segmenter_begin(four, 0, asks, 3));
@@ -504,8 +504,8 @@ static void so_many_streams_are_kept(void **state)
 static sac_frame *run_ask(sac_segmenter *seg, struct sac_segmenter_ask ask,
                           struct sac_segmenter_summary *summary)
 {
-    struct sac_detector_times times;
-    sac_frame                *matte = NULL;
+    struct sac_batch_times times;
+    sac_frame             *matte = NULL;
     assert_sac_ok(sac_segmenter_begin(seg, 0, &ask, 1));
     assert_sac_ok(sac_segmenter_end(seg, 0, &matte, summary, &times));
     return matte;
@@ -597,7 +597,7 @@ static void kept_frames_are_not_run(void **state)
     static const bool           kept[COUNT] = {false, true, false, false, true, true, false, true};
     struct sac_segmenter_params p = sac_segmenter_params_default();
     sac_device                 *dev = test_device();
-    struct sac_detector_times   times;
+    struct sac_batch_times      times;
     p.batch_max = 1;
     sac_segmenter *one = open_segmenter(dev, "maps_matte", &p);
     p.batch_max = COUNT;
@@ -611,13 +611,13 @@ static void kept_frames_are_not_run(void **state)
         asks[i].frame->stream_id = of[i];
         struct sac_segmenter_summary summary;
         want[i] = run_ask(one, asks[i], &summary);
-        if (summary.kept != kept[i] || (one->slots[0].parts[0].bucket == NULL) != kept[i])
+        if (summary.kept != kept[i] || (one->slots[0].batch.part_count == 0) != kept[i])
             fail_msg("frame %d is %skept", i, summary.kept ? "" : "not ");
     }
-    assert_sac_ok(sac_segmenter_time(all, true));
+    assert_sac_ok(sac_buckets_time(&all->buckets, true));
     assert_sac_ok(sac_segmenter_begin(all, 0, asks, COUNT));
-    assert_int_equal(all->slots[0].parts[0].run, 4); /* of a bucket of 4, not one of 8 */
-    assert_int_equal(all->slots[0].part_count, 1);
+    assert_int_equal(all->slots[0].batch.part_count, 1);
+    assert_int_equal(all->slots[0].batch.parts[0].bucket->size, 4);
     assert_sac_ok(sac_segmenter_end(all, 0, got, NULL, &times));
     for (int i = 0; i < COUNT; i++) {
         compare(want[i], got[i], i);
@@ -625,7 +625,7 @@ static void kept_frames_are_not_run(void **state)
         sac_frame_unref(&got[i]);
     }
     assert_sac_ok(sac_segmenter_begin(all, 0, asks, 1)); /* nothing is run */
-    assert_true(all->slots[0].part_count == 1 && !all->slots[0].parts[0].bucket);
+    assert_int_equal(all->slots[0].batch.part_count, 0);
     assert_sac_ok(sac_segmenter_end(all, 0, got, NULL, &times));
     assert_int_equal(times.gpu_ns[1], 0);
     sac_frame_unref(&got[0]);

@@ -49,12 +49,12 @@ void sac_task_add_model(struct sac_files *files, const sac_model *model)
     sac_free(yaml);
 }
 
-void sac_task_record(const struct sac_task_run *run, const struct sac_detector_times *t,
+void sac_task_record(const struct sac_task_run *run, const struct sac_batch_times *t,
                      enum sac_stage head, struct sac_item *const *items, int n)
 {
     struct sac_books          *books = run->job->books;
     const enum sac_stage       stages[] = {SAC_STAGE_PREPROCESS, SAC_STAGE_INFERENCE, head};
-    const struct sac_run_times times = sac_detector_run_times(t);
+    const struct sac_run_times times = sac_batch_run_times(t);
     for (int i = 0; i < n; i++)
         items[i]->times = times;
     if (!books->measures)

@@ -19,7 +19,7 @@ const char *sac_task_precision(const struct sac_job *job, enum sac_precision wan
 /* All files that the model was read from. */
 void sac_task_add_model(struct sac_files *files, const sac_model *model);
 /* A batch's times into its items, timers and trace. head: the stage behind the network. */
-void sac_task_record(const struct sac_task_run *run, const struct sac_detector_times *t,
+void sac_task_record(const struct sac_task_run *run, const struct sac_batch_times *t,
                      enum sac_stage head, struct sac_item *const *items, int n);
 
 #endif

@@ -78,7 +78,7 @@ static sac_result open_task(struct sac_task_run *run)
     if (res == SAC_OK)
         res = sac_segmenter_warm_up(t->seg);
     if (res == SAC_OK && job->books->measures && job->dev->ops->async)
-        res = sac_segmenter_time(t->seg, true);
+        res = sac_buckets_time(&t->seg->buckets, true);
     sac_log(job->ctx, SAC_LOG_DEBUG, "network ready for batches of up to %d frames after %.1f s",
             job->inference->batch_max, (double)(sac_time_ns() - begun) * 1e-9);
     return res;
@@ -150,9 +150,9 @@ static sac_result keep(struct sac_segment_run *t, struct sac_item *item, sac_fra
 
 static sac_result land(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
 {
-    struct sac_segment_run   *t = of(run);
-    struct sac_detector_times times;
-    sac_result                res = sac_segmenter_end(t->seg, slot, t->mattes, NULL, &times);
+    struct sac_segment_run *t = of(run);
+    struct sac_batch_times  times;
+    sac_result              res = sac_segmenter_end(t->seg, slot, t->mattes, NULL, &times);
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = keep(t, items[i], &t->mattes[i]);
     for (int i = 0; i < n; i++)

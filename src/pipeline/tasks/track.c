@@ -22,8 +22,8 @@ static bool arrived(const struct sac_task_run *run, int slot)
 /* The detector fills an array of lists, which the items lend it meanwhile. */
 static sac_result land(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
 {
-    struct sac_track_run     *t = (struct sac_track_run *)run;
-    struct sac_detector_times times;
+    struct sac_track_run  *t = (struct sac_track_run *)run;
+    struct sac_batch_times times;
     for (int i = 0; i < n; i++)
         t->found[i] = items[i]->found;
     sac_result res = sac_detector_end(t->det, slot, t->found, &times);

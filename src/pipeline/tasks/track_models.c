@@ -128,7 +128,7 @@ static sac_result set_up(struct sac_track_run *t)
         res = sac_embedder_reserve(t->emb, (size_t)job->inference->batch_max * boxes);
     sac_memory_use_set(SAC_MEMORY_INFERENCE);
     if (res == SAC_OK && t->det && timed)
-        res = sac_detector_time(t->det, true);
+        res = sac_buckets_time(&t->det->buckets, true);
     if (t->emb && timed)
         sac_embedder_time(t->emb, true);
     return res;
