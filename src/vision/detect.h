@@ -59,6 +59,7 @@ struct sac_detect_spec {
     float                   score_min, nms_iou;
     bool     nms;         /* else only of equal boxes the best stays: one object has one class */
     int      keep;        /* boxes of an image, at most; 1 to cells */
+    bool     origins;     /* out tells of each box which cell it came from */
     bool     all_classes; /* wanted is not looked at */
     uint32_t wanted[SAC_DETECT_CLASSES_MAX / 32]; /* a bit per class */
 };
@@ -419,14 +420,20 @@ SAC_ANYWHERE int sac_detect_order(const struct sac_detection *a, const struct sa
 #include "vision/vision.h"
 
 /* What comes out lies in device memory: int32_t count[n], then from sac_detect_boxes_at on the
- * boxes of all images, packed, each image's best first. */
+ * boxes of all images, packed, each image's best first; with origins, from sac_detect_origins_at on
+ * as many int32_t, the cell of each. */
 static inline size_t sac_detect_boxes_at(int n)
 {
     return ((size_t)n * sizeof(int32_t) + 63) & ~(size_t)63;
 }
+static inline size_t sac_detect_origins_at(int keep, int n)
+{
+    return sac_detect_boxes_at(n) + (size_t)n * (size_t)keep * sizeof(struct sac_detection);
+}
 static inline size_t sac_detect_out_bytes(const struct sac_detect_spec *s, int n)
 {
-    return sac_detect_boxes_at(n) + (size_t)n * (size_t)s->keep * sizeof(struct sac_detection);
+    return sac_detect_origins_at(s->keep, n) +
+           (s->origins ? (size_t)n * (size_t)s->keep * sizeof(int32_t) : 0);
 }
 
 /* Fill the dtype of all fields: dtypes [s->tensor_count]. */

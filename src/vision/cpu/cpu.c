@@ -10,6 +10,7 @@ const struct sac_vision_ops sac_vision_cpu = {
     .appearance = sac_cpu_appearance,
     .camera = sac_cpu_camera,
     .matte = sac_cpu_matte,
+    .instances = sac_cpu_instances,
     .composite = sac_cpu_composite,
     .difference = sac_cpu_difference,
 };

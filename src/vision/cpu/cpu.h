@@ -27,6 +27,9 @@ sac_result sac_cpu_camera(struct sac_device *dev, struct sac_device_stream *stre
 sac_result sac_cpu_matte(struct sac_device *dev, struct sac_device_stream *stream,
                          const struct sac_matte_spec *spec, const struct sac_matte_style *style,
                          const void *const *tensors, const struct sac_matte_job *jobs, int n);
+sac_result sac_cpu_instances(struct sac_device *dev, struct sac_device_stream *stream,
+                             const struct sac_instances_spec *spec, const void *const *tensors,
+                             const void *found, int n, float *out);
 sac_result sac_cpu_composite(struct sac_device *dev, struct sac_device_stream *stream,
                              const struct sac_composite_job *job);
 sac_result sac_cpu_difference(struct sac_device *dev, struct sac_device_stream *stream,

@@ -16,6 +16,7 @@ struct work {
     const struct sac_fit_map     *maps;
     struct candidate             *candidates; /* [n][cells] */
     struct sac_detection         *boxes;      /* [n][keep] */
+    int32_t                      *origins;    /* [n][keep] */
     int32_t                      *count;
 };
 
@@ -36,15 +37,17 @@ static int mode_of(const struct sac_detect_spec *s, const void *const *tensors, 
 }
 
 static int suppress(const struct sac_detect_spec *s, const struct candidate *c, int n,
-                    struct sac_detection *kept)
+                    struct sac_detection *kept, int32_t *origins)
 {
     int count = 0;
     for (int i = 0; i < n && count < s->keep; i++) {
         bool free = true;
         for (int k = 0; k < count && free; k++)
             free = !sac_detect_excludes(s, &kept[k], &c[i].box);
-        if (free)
-            kept[count++] = c[i].box;
+        if (!free)
+            continue;
+        origins[count] = c[i].cell;
+        kept[count++] = c[i].box;
     }
     return count;
 }
@@ -63,18 +66,24 @@ static void run_image(void *arg, int image, int worker)
     }
     if (n)
         qsort(c, (size_t)n, sizeof *c, by_order);
-    w->count[image] = suppress(s, c, n, w->boxes + (size_t)image * (size_t)s->keep);
+    const size_t first = (size_t)image * (size_t)s->keep;
+    w->count[image] = suppress(s, c, n, w->boxes + first, w->origins + first);
 }
 
 static void pack(const struct work *w, int n, void *out)
 {
     int32_t              *count = out;
     struct sac_detection *boxes = (void *)((char *)out + sac_detect_boxes_at(n));
+    int32_t              *origins = (void *)((char *)out + sac_detect_origins_at(w->spec->keep, n));
     for (int i = 0; i < n; i++) {
+        const size_t first = (size_t)i * (size_t)w->spec->keep;
         count[i] = w->count[i];
-        memcpy(boxes, w->boxes + (size_t)i * (size_t)w->spec->keep,
-               (size_t)count[i] * sizeof *boxes);
+        memcpy(boxes, w->boxes + first, (size_t)count[i] * sizeof *boxes);
         boxes += count[i];
+        if (!w->spec->origins)
+            continue;
+        memcpy(origins, w->origins + first, (size_t)count[i] * sizeof *origins);
+        origins += count[i];
     }
 }
 
@@ -82,16 +91,23 @@ sac_result sac_cpu_detect(struct sac_device *dev, struct sac_device_stream *stre
                           const struct sac_detect_spec *s, const void *const *tensors,
                           const struct sac_fit_map *maps, int n, void *out)
 {
-    const size_t boxes_at = (size_t)n * ((size_t)s->cells + 1) * sizeof(struct candidate);
-    const size_t count_at = boxes_at + (size_t)n * (size_t)s->keep * sizeof(struct sac_detection);
+    const size_t       boxes_at = (size_t)n * ((size_t)s->cells + 1) * sizeof(struct candidate);
+    const size_t       kept = (size_t)n * (size_t)s->keep;
+    const size_t       origins_at = boxes_at + kept * sizeof(struct sac_detection);
+    const size_t       count_at = origins_at + kept * sizeof(int32_t);
     struct sac_buffer *buf = NULL;
     (void)stream; /* the CPU's runs at once */
     sac_result res = sac_buffer_create(dev, count_at + (size_t)n * sizeof(int32_t), "detect", &buf);
     if (res != SAC_OK)
         return res;
     char       *memory = sac_buffer_data(buf);
-    struct work w = {
-        s, tensors, maps, (void *)memory, (void *)(memory + boxes_at), (void *)(memory + count_at)};
+    struct work w = {.spec = s,
+                     .tensors = tensors,
+                     .maps = maps,
+                     .candidates = (void *)memory,
+                     .boxes = (void *)(memory + boxes_at),
+                     .origins = (void *)(memory + origins_at),
+                     .count = (void *)(memory + count_at)};
     sac_device_parallel(dev, n, run_image, &w);
     pack(&w, n, out);
     sac_buffer_unref(&buf);

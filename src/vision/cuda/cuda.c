@@ -10,6 +10,7 @@ const struct sac_vision_ops cuda_vision = {
     .appearance = cuda_appearance,
     .camera = cuda_camera,
     .reserve = cuda_reserve,
+    .instances = cuda_instances,
     .difference = cuda_difference,
     .composite = cuda_composite,
 };

@@ -32,6 +32,9 @@ sac_result cuda_camera(struct sac_device *dev, struct sac_device_stream *stream,
                        const struct sac_camera_job *jobs, int n, struct sac_camera_move *out);
 sac_result cuda_composite(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_composite_job *job);
+sac_result cuda_instances(struct sac_device *dev, struct sac_device_stream *stream,
+                          const struct sac_instances_spec *spec, const void *const *tensors,
+                          const void *found, int n, float *out);
 sac_result cuda_reserve(struct sac_device *dev, struct sac_device_stream *stream,
                         const struct sac_camera_pyramid *like);
 sac_result cuda_difference(struct sac_device *dev, struct sac_device_stream *stream,

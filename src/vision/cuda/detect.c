@@ -20,6 +20,8 @@ static uintptr_t lay_out(struct cuda_detect_params *p, uintptr_t at, int n)
     p->cell = part(&at, images * cells, sizeof *p->cell);
     p->keys = part(&at, images * p->keys_room, sizeof *p->keys);
     p->kept = part(&at, images * (size_t)p->spec.keep, sizeof *p->kept);
+    if (p->spec.origins)
+        p->origins = part(&at, images * (size_t)p->spec.keep, sizeof *p->origins);
     return at;
 }
 
@@ -33,21 +35,26 @@ static void step_images(struct cuda_detect_params *p, int n)
     p->cell += images * cells;
     p->keys += images * p->keys_room;
     p->kept += images * (size_t)p->spec.keep;
+    if (p->origins)
+        p->origins += images * (size_t)p->spec.keep;
 }
 
 static cudaError_t launch(struct cuda_detect_params p, const struct sac_fit_map *maps, int n,
                           void *out, cudaStream_t stream)
 {
     const struct cuda_detect_params first = p;
-    cudaError_t                     res = cudaSuccess;
+    const struct cuda_detect_out    lists = {
+           out, (void *)((char *)out + sac_detect_boxes_at(n)),
+        p.origins ? (void *)((char *)out + sac_detect_origins_at(p.spec.keep, n)) : NULL};
+    cudaError_t res = cudaSuccess;
     for (int at = 0, count; at < n && res == cudaSuccess; at += count) {
         count = SAC_MIN(n - at, (int)CUDA_DETECT_IMAGES);
         res = cuda_launch_detect(&p, maps + at, count, stream);
         step_images(&p, count);
     }
     if (res == cudaSuccess)
-        res = cuda_launch_detect_pack(first.state, first.kept, p.spec.keep, n, out,
-                                      (void *)((char *)out + sac_detect_boxes_at(n)), stream);
+        res = cuda_launch_detect_pack(first.state, first.kept, first.origins, p.spec.keep, n,
+                                      &lists, stream);
     return res;
 }
 

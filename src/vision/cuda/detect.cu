@@ -117,8 +117,9 @@ __device__ int next_alive(const uint32_t *dead, int i, int n)
     return n;
 }
 
+/* place [kept]: where in box each came from; NULL: not asked for. */
 __device__ int suppress(const struct cuda_detect_params &p, const struct sac_detection *box, int n,
-                        uint32_t *dead, struct sac_detection *kept)
+                        uint32_t *dead, struct sac_detection *kept, int32_t *place)
 {
     int count = 0;
     for (int i = threadIdx.x; i < (n + 31) / 32; i += NMS_THREADS)
@@ -126,8 +127,11 @@ __device__ int suppress(const struct cuda_detect_params &p, const struct sac_det
     __syncthreads();
     for (int i = 0; i < n && count < p.spec.keep; count++) {
         const struct sac_detection best = box[i];
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
             kept[count] = best;
+            if (place)
+                place[count] = i;
+        }
         for (int j = i + 1 + threadIdx.x; j < n; j += NMS_THREADS)
             if (sac_detect_excludes(&p.spec, &best, &box[j]))
                 atomicOr(&dead[j / 32], 1u << (j % 32));
@@ -159,21 +163,26 @@ __global__ void __launch_bounds__(NMS_THREADS)
     for (int i = threadIdx.x; i < l.count; i += NMS_THREADS)
         sorted[i] = l.box[(uint32_t)keys[i]];
     __syncthreads();
-    const int kept = suppress(p, sorted, l.count, dead, p.kept + (size_t)image * p.spec.keep);
+    int32_t  *origins = p.origins ? p.origins + (size_t)image * p.spec.keep : nullptr;
+    const int kept =
+        suppress(p, sorted, l.count, dead, p.kept + (size_t)image * p.spec.keep, origins);
     if (threadIdx.x == 0)
         state->kept = kept;
+    __syncthreads(); /* thread 0 wrote the places */
+    for (int i = threadIdx.x; origins && i < kept; i += NMS_THREADS)
+        origins[i] = l.cell[(uint32_t)keys[origins[i]]];
 }
 
 /* ---- packing ---- */
 
 __global__ void pack(const struct cuda_detect_state *state, const struct sac_detection *kept,
-                     int keep, int32_t *count, struct sac_detection *boxes)
+                     const int32_t *origins, int keep, struct cuda_detect_out out)
 {
     __shared__ int before;
     const int      image = blockIdx.x, n = state[image].kept;
     if (threadIdx.x == 0) {
         before = 0;
-        count[image] = n;
+        out.count[image] = n;
     }
     __syncthreads();
     int sum = 0;
@@ -182,8 +191,11 @@ __global__ void pack(const struct cuda_detect_state *state, const struct sac_det
     if (sum)
         atomicAdd(&before, sum);
     __syncthreads();
-    for (int i = threadIdx.x; i < n; i += blockDim.x)
-        boxes[before + i] = kept[(size_t)image * keep + i];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        out.boxes[before + i] = kept[(size_t)image * keep + i];
+        if (origins)
+            out.origins[before + i] = origins[(size_t)image * keep + i];
+    }
 }
 
 } // namespace
@@ -210,10 +222,11 @@ extern "C" cudaError_t cuda_launch_detect(const struct cuda_detect_params *p,
 }
 
 extern "C" cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state,
-                                               const struct sac_detection *kept, int keep, int n,
-                                               int32_t *count, struct sac_detection *boxes,
-                                               cudaStream_t stream)
+                                               const struct sac_detection     *kept,
+                                               const int32_t *origins, int keep, int n,
+                                               const struct cuda_detect_out *out,
+                                               cudaStream_t                  stream)
 {
-    pack<<<n, 128, 0, stream>>>(state, kept, keep, count, boxes);
+    pack<<<n, 128, 0, stream>>>(state, kept, origins, keep, *out);
     return cudaGetLastError();
 }

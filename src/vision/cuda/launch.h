@@ -12,6 +12,7 @@
 #include "vision/detect.h"
 #include "vision/difference.h"
 #include "vision/appearance.h"
+#include "vision/instances.h"
 #include "vision/paint.h"
 #include "vision/sample.h"
 
@@ -93,14 +94,31 @@ struct cuda_detect_params {
     uint64_t                 *keys;       /* [n][keys_room] */
     size_t                    keys_room;  /* a power of two, cells at least */
     struct sac_detection     *kept;       /* [n][keep] */
+    int32_t                  *origins;    /* [n][keep], of those kept; NULL: not asked for */
 };
 /* maps [n], n <= CUDA_DETECT_IMAGES. */
 cudaError_t cuda_launch_detect(const struct cuda_detect_params *params,
                                const struct sac_fit_map *maps, int n, cudaStream_t stream);
+/* The lists of all images, packed. */
+struct cuda_detect_out {
+    int32_t              *count; /* [n] */
+    struct sac_detection *boxes;
+    int32_t              *origins; /* NULL with the parameters' */
+};
 cudaError_t cuda_launch_detect_pack(const struct cuda_detect_state *state,
-                                    const struct sac_detection *kept, int keep, int n,
-                                    int32_t *count, struct sac_detection *boxes,
+                                    const struct sac_detection *kept, const int32_t *origins,
+                                    int keep, int n, const struct cuda_detect_out *out,
                                     cudaStream_t stream);
+
+struct cuda_instances_params {
+    struct sac_instances_spec spec; /* its fields are of tensor 0: each has an address of its own */
+    const void               *coefficients, *prototypes;
+    const int32_t            *count, *origins; /* as detect packs them */
+    const struct sac_detection *boxes;
+    float                      *out; /* [n,height,width] */
+};
+cudaError_t cuda_launch_instances(const struct cuda_instances_params *params, int n,
+                                  cudaStream_t stream);
 
 cudaError_t cuda_launch_normalise(const void *in, enum sac_dtype dtype, int rows, int dim,
                                   float *out, cudaStream_t stream);

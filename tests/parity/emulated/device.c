@@ -21,6 +21,7 @@ sac_device *gpu_open(const struct sac_device_params *params)
     vision.camera = cuda_camera;
     vision.difference = cuda_difference;
     vision.composite = cuda_composite;
+    vision.instances = cuda_instances;
     dev->ops = &ops;
     dev->state = &state;
     return dev;
