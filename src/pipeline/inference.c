@@ -245,11 +245,11 @@ static void choose_batch(struct sac_inference *inf)
     struct sac_track_job_params *p = &job->params;
     const int                    best = job->dev->ops->async ? SAC_TASK_SLOTS : 1;
     inf->depth = p->batches_ahead > 0 ? SAC_MIN(p->batches_ahead, (int)SAC_TASK_SLOTS) : best;
-    inf->batch_max = SAC_MIN(p->inference_batch_max, p->detector_params.batch_max);
-    if (p->inference_batch_max <= 0 || sac_job_is_prompt(job)) {
+    inf->batch_max = p->inference_batch_max;
+    if (p->inference_batch_max <= 0 || sac_job_is_prompt(job))
         inf->batch_max = best_batch(job);
-        p->detector_params.batch_max = SAC_MAX(p->detector_params.batch_max, inf->batch_max);
-    }
+    else if (job->run->batch_max > 0)
+        inf->batch_max = SAC_MIN(inf->batch_max, job->run->batch_max);
     inf->eager = sac_job_is_prompt(job);
     inf->batch_limit = inf->batch_max;
     inf->small_ns = SMALL_NS;

@@ -82,8 +82,6 @@ static sac_result copy_segment(struct sac_job *job)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
     job->segment = p;
     job->params.segment = p;
-    job->params.detector_params.batch_max = /* which is not looked at: no limit */
-        SAC_MAX(job->params.detector_params.batch_max, job->params.inference_batch_max);
     return SAC_OK;
 }
 

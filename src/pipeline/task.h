@@ -24,7 +24,8 @@ struct sac_job;
 
 enum { SAC_TASK_SLOTS = 2 }; /* batches under way at once */
 
-/* A task within a job. What it says is set by open and constant from then on. */
+/* A task within a job. What it says is set by open and constant from then on; a batch_max that
+ * prepare sets is a limit for how many frames the job collects when it was told a number. */
 struct sac_task_run {
     const struct sac_task *task;
     struct sac_job        *job;

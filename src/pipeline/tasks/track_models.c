@@ -13,6 +13,7 @@ sac_result sac_track_prepare(struct sac_task_run *run)
 {
     struct sac_track_job_params *p = &run->job->params;
     sac_result                   res = SAC_OK;
+    run->batch_max = p->detector_params.batch_max;
     if (sac_task_is_word(p->detector, "none"))
         p->detector = NULL;
     if (sac_task_is_word(p->detector, "auto"))
@@ -77,7 +78,9 @@ static sac_result open_detector(struct sac_track_run *t)
     const size_t                       n = (size_t)job->inference->batch_max;
     if (!p->detector)
         return SAC_FAIL(job->ctx, SAC_ERR_ARG, "no detector: give a model or a file of detections");
-    sac_result res = sac_detector_create(job->dev, p->detector, &p->detector_params, &t->det);
+    struct sac_detector_params detector = p->detector_params;
+    detector.batch_max = (int)n;
+    sac_result res = sac_detector_create(job->dev, p->detector, &detector, &t->det);
     if (res != SAC_OK)
         return res;
     t->frames = t->frames ? t->frames : sac_calloc(n, sizeof(*t->frames));
