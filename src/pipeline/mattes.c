@@ -109,7 +109,7 @@ static sac_result set_background(struct mattes *v, sac_frame *frame)
     if (p->blur > 0) {
         res = make_background(v, frame);
         if (res == SAC_OK)
-            res = sac_frame_blur_on(NULL, frame, p->blur, v->background);
+            res = sac_frame_blur_on(NULL, frame, (int)lroundf(p->blur), v->background);
     } else {
         res = fit_picture(v, frame);
     }

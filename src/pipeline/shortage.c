@@ -100,13 +100,10 @@ static void drop_refused(struct sac_inference *inf, struct sac_batch *b, struct 
     p->n = lined;
     for (size_t i = 0; i < b->count; i++) {
         struct sac_item *item = b->items[i];
-        if (!is_refused(item)) {
+        if (sac_inference_refuses(inf, item))
+            b->frames--;
+        else
             b->items[kept++] = item;
-            continue;
-        }
-        refuse(inf, item);
-        b->frames--;
-        sac_inference_pass_on(inf, item);
     }
     b->count = kept;
 }
@@ -138,8 +135,7 @@ static void drop_refused_in_queue(struct sac_inference *inf)
     sac_queue_sift(inf->job->detect, take_refused, &item);
     for (struct sac_item *next; item; item = next) {
         next = item->next;
-        refuse(inf, item);
-        sac_inference_pass_on(inf, item);
+        sac_inference_refuses(inf, item);
     }
 }
 
