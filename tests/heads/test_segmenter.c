@@ -693,12 +693,11 @@ static void summaries_tell_where_something_is(void **state)
     sac_segmenter_summarise(seg, true);
     for (size_t i = 0; i < SAC_COUNT(cases); i++)
         for (int keep = 0; keep < 2; keep++) {
-            struct sac_segmenter_summary s = {0};
-            const struct sac_rect       *want = &cases[i].found;
-            sac_frame                   *matte = run_ask(
-                                  seg,
-                                  (struct sac_segmenter_ask){.frame = frame, .keep = keep, .region = cases[i].region},
-                                  &s);
+            struct sac_segmenter_summary   s = {0};
+            const struct sac_rect         *want = &cases[i].found;
+            const struct sac_segmenter_ask ask = {
+                .frame = frame, .keep = keep, .region = cases[i].region};
+            sac_frame  *matte = run_ask(seg, ask, &s);
             const float slack = 200.0f / 64 + 1; /* a cell */
             if (fabsf(s.found.x0 - want->x0) > slack || fabsf(s.found.y0 - want->y0) > slack ||
                 fabsf(s.found.x1 - want->x1) > slack || fabsf(s.found.y1 - want->y1) > slack)
