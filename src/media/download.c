@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPU frames for an encoder on the host: converted on the GPU to the encoder's format, then copied
  * to page-locked memory. One frame is copied while the one before is encoded. */
+#include <string.h>
+
 #include "media/media.h"
 #include "vision/vision.h"
 
@@ -52,12 +54,24 @@ static sac_result fit(struct sac_download *down, const sac_frame *frame, const s
     return res;
 }
 
-static sac_result copy_planes(struct sac_download *down, const sac_frame *frame,
+/* How many are copied: of grey in 4:2:0 luma alone, as its chroma is the same everywhere. */
+static int planes_of(const sac_frame *host, bool grey,
+                     struct sac_plane_layout plane[SAC_PLANES_MAX])
+{
+    const int n = sac_frame_planes(host->format, host->width, host->height, plane);
+    if (!grey || host->format != SAC_PIXEL_I420)
+        return n;
+    for (int i = 1; i < n; i++)
+        memset(host->plane[i], 128, host->pitch_bytes[i] * (size_t)plane[i].rows);
+    return 1;
+}
+
+static sac_result copy_planes(struct sac_download *down, const sac_frame *frame, bool grey,
                               const sac_frame *host)
 {
     struct sac_plane_layout plane[SAC_PLANES_MAX];
     char                    what[128];
-    const int               n = sac_frame_planes(host->format, host->width, host->height, plane);
+    const int               n = planes_of(host, grey, plane);
     sac_result              res = sac_frame_await(frame, down->stream);
     sac_frame_name(frame, "encode: download of", what, sizeof what);
     for (int i = 0; i < n && res == SAC_OK; i++) {
@@ -84,7 +98,7 @@ sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool 
     sac_frame_place(&host, sac_buffer_data(buf));
     host.pts_us = frame->pts_us;
     host.duration_us = frame->duration_us;
-    res = copy_planes(down, fits ? frame : down->fitted, &host);
+    res = copy_planes(down, fits ? frame : down->fitted, frame->format == SAC_PIXEL_GRAY8, &host);
     if (res == SAC_OK)
         res = down->dev->ops->event_record(down->done, down->stream);
     if (res != SAC_OK) {

@@ -370,6 +370,20 @@ static bool fits(const struct sac_encoder *enc, const sac_frame *frame, const sa
            (frame->height & enc->size_mask) == layout->height;
 }
 
+/* As it is downloaded: what grey lacks is made on the host. */
+static bool fits_download(const struct sac_encoder *enc, const sac_frame *frame,
+                          const sac_frame *layout)
+{
+    sac_frame like = *frame;
+    if (frame->format == SAC_PIXEL_GRAY8 && layout->format == SAC_PIXEL_I420 &&
+        layout->range == SAC_RANGE_FULL) {
+        like.format = layout->format;
+        like.matrix = layout->matrix;
+        like.range = layout->range;
+    }
+    return fits(enc, &like, layout);
+}
+
 /* A new reference to a frame in that layout. */
 static sac_result fit(struct sac_encoder *enc, sac_frame *frame, const sac_frame *layout,
                       sac_frame **out)
@@ -539,7 +553,8 @@ static sac_result send_downloaded(struct sac_encoder *enc, sac_frame *frame, sac
     if (res == SAC_OK)
         res = sac_download_end_wait(&enc->down_alpha, &host_alpha, &memory_alpha);
     if (res == SAC_OK && frame)
-        res = sac_download_begin(&enc->down, frame, fits(enc, frame, &enc->layout), &enc->layout);
+        res = sac_download_begin(&enc->down, frame, fits_download(enc, frame, &enc->layout),
+                                 &enc->layout);
     if (res == SAC_OK && alpha)
         res = sac_download_begin(&enc->down_alpha, alpha, fits(enc, alpha, &enc->alpha_layout),
                                  &enc->alpha_layout);

@@ -400,8 +400,8 @@ struct sac_download {
 /* layout: the format and size expected; other frames cost memory anew. */
 sac_result sac_download_open(struct sac_download *down, sac_device *dev, const sac_frame *layout);
 void       sac_download_close(struct sac_download *down); /* half-built too */
-/* Queue the copy of a GPU's frame to the host, converted to the layout unless it fits; no other
- * copy may be pending. Counted as overlay-download. */
+/* Queue the copy of a GPU's frame to the host, converted to the layout unless it fits; grey fits
+ * I420 of full range. No other copy may be pending. Counted as overlay-download. */
 sac_result sac_download_begin(struct sac_download *down, sac_frame *frame, bool fits,
                               const sac_frame *layout);
 /* Wait for the pending copy: a frame in host memory, held by *memory. Without one *memory is
@@ -466,6 +466,12 @@ bool sac_nvenc_is(const char *encoder);
 int  sac_nvenc_prepare(struct sac_encoder *enc); /* before avcodec_open2; FFmpeg's error */
 /* A new reference to a complete GPU frame in the encoder's layout. */
 sac_result sac_nvenc_fit(struct sac_encoder *enc, sac_frame *frame, bool fits, sac_frame **out);
+
+/* ---- sink.c ---- */
+
+/* The format that saves its encoder a conversion of frames in I420: NV12 of one on a GPU. Known
+ * from the first frame on. */
+enum sac_pixel_format sac_sink_wants(const sac_sink *sink, enum sac_pixel_format format);
 
 /* ---- muxer.c ---- */
 

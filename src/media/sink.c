@@ -433,3 +433,9 @@ const char *sac_sink_encoder(const sac_sink *sink)
         return NULL;
     return sink->encoder.avc ? sink->encoder.avc->codec->name : sink->planned;
 }
+
+enum sac_pixel_format sac_sink_wants(const sac_sink *sink, enum sac_pixel_format format)
+{
+    return sink && sink->encoder.on_gpu && format == SAC_PIXEL_I420 ? sink->encoder.layout.format
+                                                                    : format;
+}

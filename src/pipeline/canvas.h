@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPU frames to draw on. Frames from the decoder are not drawn on, since it still reads them. There
- * are two: one is drawn on while the other is copied to an encoder. Zero-initialise; one thread. */
+/* Frames to draw on and to compose in, for an encoder. Frames from the decoder are not drawn on,
+ * since it still reads them. There are two: one is worked on while the other is copied to an
+ * encoder. Zero-initialise; one thread. */
 #ifndef SAC_PIPELINE_CANVAS_H
 #define SAC_PIPELINE_CANVAS_H
 
@@ -15,10 +16,20 @@ struct sac_canvas {
     } sheet[2];
     unsigned next;
 };
-/* Allocate both frames, of the size and format of `like`. */
-sac_result sac_canvas_prepare(struct sac_canvas *canvas, sac_device *dev, const sac_frame *like);
-/* A copy of the frame with the shapes drawn on it, 4:2:0 in 8 bit for an encoder. Borrowed until
- * the next call: take a reference to read it for longer. Counted as overlay-copy. */
+/* What frames of a format become for an encoder: 4:2:0 in 8 bit, its planes as most take them. */
+enum sac_pixel_format sac_canvas_format(enum sac_pixel_format format);
+/* Allocate both frames, of that size, format and colours. */
+sac_result sac_canvas_prepare(struct sac_canvas *canvas, sac_device *dev, const sac_frame *desc);
+/* The next frame, of desc's size, format, colours and time, borrowed until the call after the next
+ * one: take a reference to read it for longer. Queue what writes it on canvas->stream, then call
+ * give. */
+sac_result sac_canvas_take(struct sac_canvas *canvas, sac_device *dev, const sac_frame *desc,
+                           sac_frame **out);
+sac_result sac_canvas_give(struct sac_canvas *canvas);
+/* A frame beside those two, for work on the canvas' stream. */
+sac_result sac_canvas_frame(struct sac_canvas *canvas, const sac_frame *desc, sac_frame **out);
+/* A copy of the frame with the shapes drawn on it, in an encoder's format, borrowed as by take.
+ * Counted as overlay-copy. */
 sac_result sac_canvas_draw(struct sac_canvas *canvas, const sac_frame *frame,
                            const struct sac_shape *shapes, int n, sac_frame **out);
 void       sac_canvas_finish(struct sac_canvas *canvas); /* half-built too */

@@ -3,6 +3,8 @@
 #include <math.h>
 
 #include "device/format.h"
+#include "media/media.h"
+#include "pipeline/canvas.h"
 #include "pipeline/output.h"
 #include "pipeline/tasks/segment.h"
 #include "vision/composite.h"
@@ -15,6 +17,7 @@ struct mattes {
     struct sac_job          *job;
     sac_sink                *sink;      /* NULL: nothing is encoded */
     pthread_mutex_t         *call_lock; /* held for calls of the program */
+    struct sac_canvas        canvas;    /* what is encoded is composed in its frames */
     struct sac_composite_job composite;
     sac_frame               *picture;    /* params.background as it was read; or NULL */
     sac_frame               *background; /* that behind frames of the latest one's kind */
@@ -24,7 +27,23 @@ struct mattes {
 
 /* ---- the background ---- */
 
-/* The first picture of a file, in host memory. */
+/* As its decoder may have left it lying on a side, of which no part can be cut. */
+static sac_result turn_upright(sac_frame **picture)
+{
+    sac_frame *upright = NULL;
+    if ((*picture)->orientation == SAC_UPRIGHT)
+        return SAC_OK;
+    sac_result res = sac_frame_create((*picture)->device, *picture, &upright);
+    if (res == SAC_OK)
+        res = sac_frame_rescale_on(NULL, *picture, SAC_FILTER_BILINEAR, upright);
+    if (res == SAC_OK)
+        res = sac_frame_wait(upright);
+    sac_frame_unref(picture);
+    *picture = upright;
+    return res;
+}
+
+/* The first picture of a file. */
 static sac_result read_picture(sac_device *dev, const char *path, sac_frame **out)
 {
     struct sac_source_params params = sac_source_params_default();
@@ -36,6 +55,8 @@ static sac_result read_picture(sac_device *dev, const char *path, sac_frame **ou
         res = sac_source_read_wait(src, out);
     if (res == SAC_EOS)
         res = SAC_FAIL(dev->ctx, SAC_ERR_FORMAT, "'%s': no picture for the background", path);
+    if (res == SAC_OK)
+        res = turn_upright(out);
     sac_source_close(&src);
     return res;
 }
@@ -52,7 +73,7 @@ static sac_result make_background(struct mattes *v, const sac_frame *like)
     if (v->background && is_like(v->background, like))
         return SAC_OK;
     sac_frame_unref(&v->background);
-    return sac_frame_create(like->device, like, &v->background);
+    return sac_canvas_frame(&v->canvas, like, &v->background);
 }
 
 static void release_picture(void *user)
@@ -95,12 +116,12 @@ static sac_result fit_picture(struct mattes *v, const sac_frame *frame)
     if (res == SAC_OK)
         res = crop_picture(v->picture, frame, &crop);
     if (res == SAC_OK)
-        res = sac_frame_convert(crop, SAC_FILTER_AREA, v->background);
+        res = sac_frame_rescale_on(v->canvas.stream, crop, SAC_FILTER_AREA, v->background);
     sac_frame_unref(&crop);
     return res;
 }
 
-static sac_result set_background(struct mattes *v, sac_frame *frame)
+static sac_result set_background(struct mattes *v, const sac_frame *frame)
 {
     const struct sac_segment_params *p = v->job->segment;
     sac_result                       res = SAC_OK;
@@ -109,7 +130,7 @@ static sac_result set_background(struct mattes *v, sac_frame *frame)
     if (p->blur > 0) {
         res = make_background(v, frame);
         if (res == SAC_OK)
-            res = sac_frame_blur_on(NULL, frame, (int)lroundf(p->blur), v->background);
+            res = sac_frame_blur_on(v->canvas.stream, frame, (int)lroundf(p->blur), v->background);
     } else {
         res = fit_picture(v, frame);
     }
@@ -139,35 +160,46 @@ static sac_result lay_out_packing(struct mattes *v, int width, int height)
     return SAC_OK;
 }
 
-/* The frame with its matte inside. */
-static sac_result pack(struct mattes *v, const struct sac_item *item, sac_frame **out)
+/* What frames become: one in the encoder's format. */
+static sac_result describe(struct mattes *v, const sac_frame *frame, sac_frame *out)
 {
-    const sac_frame *frame = item->frame;
-    sac_frame        desc = *frame;
-    sac_result       res = lay_out_packing(v, frame->width, frame->height);
-    if (res != SAC_OK)
-        return res;
-    desc.width = v->packing.width;
-    desc.height = v->packing.height;
-    res = sac_frame_create(frame->device, &desc, out);
-    return res == SAC_OK
-               ? sac_packing_write_on(NULL, &v->packing, frame, sac_segment_matte(item), *out)
-               : res;
+    *out = *frame;
+    out->format = sac_sink_wants(v->sink, sac_canvas_format(frame->format));
+    if (v->job->segment->as != SAC_SEGMENT_ALPHA_PACKED)
+        return SAC_OK;
+    sac_result res = lay_out_packing(v, frame->width, frame->height);
+    out->width = v->packing.width;
+    out->height = v->packing.height;
+    return res;
 }
 
-/* *out: a new reference to what is encoded. */
-static sac_result compose(struct mattes *v, struct sac_item *item, sac_frame **out)
+/* The frame with its matte inside, or composed with it. */
+static sac_result put_together(struct mattes *v, const struct sac_item *item, sac_frame *out)
 {
-    sac_frame *matte = sac_segment_matte(item);
+    const sac_frame *matte = sac_segment_matte(item);
     if (v->job->segment->as == SAC_SEGMENT_ALPHA_PACKED)
-        return pack(v, item, out);
+        return sac_packing_write_on(v->canvas.stream, &v->packing, item->frame, matte, out);
     sac_result res = set_background(v, item->frame);
-    if (res == SAC_OK)
-        res = sac_frame_create(item->frame->device, item->frame, out);
     v->composite.frame = item->frame;
     v->composite.matte = matte;
-    v->composite.out = *out;
-    return res == SAC_OK ? sac_composite_run_on(item->frame->device, NULL, &v->composite) : res;
+    v->composite.out = out;
+    return res == SAC_OK ? sac_composite_run_on(out->device, v->canvas.stream, &v->composite) : res;
+}
+
+/* *out: what is encoded, borrowed. A GPU's is queued; its encoder waits for it. */
+static sac_result compose(struct mattes *v, const struct sac_item *item, sac_frame **out)
+{
+    sac_frame  desc, *own = NULL;
+    sac_result res = describe(v, item->frame, &desc);
+    if (res == SAC_OK)
+        res = sac_canvas_take(&v->canvas, item->frame->device, &desc, &own);
+    if (res == SAC_OK)
+        res = put_together(v, item, own);
+    if (res == SAC_OK)
+        res = sac_canvas_give(&v->canvas);
+    if (res == SAC_OK)
+        *out = own;
+    return res;
 }
 
 static sac_result encode(struct mattes *v, struct sac_item *item, sac_frame *composed)
@@ -231,7 +263,6 @@ static sac_result mattes_write(struct sac_output *out, struct sac_item *item)
         res = compose_timed(v, item, &composed);
     if (res == SAC_OK && v->sink)
         res = encode_timed(v, item, composed);
-    sac_frame_unref(&composed);
     return res;
 }
 
@@ -251,6 +282,7 @@ static void mattes_destroy(struct sac_output *out)
 {
     struct mattes *v = (struct mattes *)out;
     sac_sink_destroy(&v->sink);
+    sac_canvas_finish(&v->canvas);
     sac_frame_unref(&v->picture);
     sac_frame_unref(&v->background);
     sac_free(v);
@@ -287,13 +319,28 @@ static void choose_composite(struct mattes *v)
         c->colour[i] = sac_colour_of_id(i);
 }
 
-/* Before the first frame, where the size is known. */
-static sac_result check_packing(struct mattes *v, sac_source *src)
+/* Before the first frame, where its size is known: whether it can be packed, and a GPU's memory. */
+static sac_result prepare(struct mattes *v, sac_source *src)
 {
-    struct sac_source_info info = {0};
+    const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_DRAW);
+    struct sac_source_info    info = {0};
+    sac_frame                 desc = {0};
+    sac_result                res = SAC_OK;
     if (src)
         sac_source_describe(src, &info);
-    return info.width > 0 && info.height > 0 ? lay_out_packing(v, info.width, info.height) : SAC_OK;
+    if (info.width > 0 && info.height > 0) {
+        const sac_frame first = {.format = info.format,
+                                 .width = info.width,
+                                 .height = info.height,
+                                 .matrix = info.matrix,
+                                 .range = info.range};
+        res = describe(v, &first, &desc);
+    }
+    if (res == SAC_OK && info.width > 0 && info.format != SAC_PIXEL_NONE &&
+        sac_device_apart(v->job->dev))
+        res = sac_canvas_prepare(&v->canvas, v->job->dev, &desc);
+    sac_memory_use_set(before);
+    return res;
 }
 
 static sac_result create_video(const struct sac_output_setup *setup, struct sac_output **out)
@@ -311,9 +358,9 @@ static sac_result create_video(const struct sac_output_setup *setup, struct sac_
     v->base.empty = !setup->params->video_out;
     choose_composite(v);
     sink.alpha = p->as == SAC_SEGMENT_ALPHA;
-    if (p->as == SAC_SEGMENT_ALPHA_PACKED)
-        res = check_packing(v, setup->src);
-    if (p->as == SAC_SEGMENT_CUTOUT && p->background)
+    if (sac_segment_composes(p->as))
+        res = prepare(v, setup->src);
+    if (res == SAC_OK && p->as == SAC_SEGMENT_CUTOUT && p->background)
         res = read_picture(setup->job->dev, p->background, &v->picture);
     if (res == SAC_OK && setup->params->video_out)
         res =

@@ -101,14 +101,16 @@ sac_result sac_matte_pictures_create(const struct sac_output_setup *setup, struc
 /* ---- COCO ---- */
 
 struct coco {
-    struct sac_output  base;
-    sac_context       *ctx;
-    struct sac_job    *job;
-    struct sac_outfile file;
-    struct sac_text    text;
-    struct sac_rle     rle;
-    int                category;
-    bool               any; /* a record was written */
+    struct sac_output   base;
+    sac_context        *ctx;
+    struct sac_job     *job;
+    struct sac_download down; /* of a GPU's mattes, of the size below */
+    int                 width, height;
+    struct sac_outfile  file;
+    struct sac_text     text;
+    struct sac_rle      rle;
+    int                 category;
+    bool                any; /* a record was written */
 };
 
 static sac_result write_text(struct coco *c)
@@ -134,15 +136,29 @@ static double score_of(const sac_frame *matte)
     return count ? (double)sum / (255.0 * (double)count) : 0;
 }
 
-/* A frame without anybody has no record, as everywhere in COCO. */
-static sac_result coco_write(struct sac_output *out, struct sac_item *item)
+/* The matte in host memory; *memory, if set, holds it. */
+static sac_result bring(struct coco *c, sac_frame *matte, sac_frame *host,
+                        struct sac_buffer **memory)
 {
-    struct coco     *c = (struct coco *)out;
-    const sac_frame *matte = sac_segment_matte(item);
-    sac_result       res = sac_frame_wait(matte);
+    sac_device *gpu = sac_device_apart(matte->device);
+    *host = *matte;
+    if (!gpu)
+        return sac_frame_wait(matte);
+    if (matte->width != c->width || matte->height != c->height)
+        sac_download_close(&c->down);
+    c->width = matte->width;
+    c->height = matte->height;
+    sac_result res = c->down.dev ? SAC_OK : sac_download_open(&c->down, gpu, matte);
     if (res == SAC_OK)
-        res = sac_rle_encode(c->ctx, matte->plane[0], matte->pitch_bytes[0], matte->width,
-                             matte->height, 128, &c->rle);
+        res = sac_download_begin(&c->down, matte, true, matte);
+    return res == SAC_OK ? sac_download_end_wait(&c->down, host, memory) : res;
+}
+
+/* A frame without anybody has no record, as everywhere in COCO. */
+static sac_result write_record(struct coco *c, const struct sac_item *item, const sac_frame *matte)
+{
+    sac_result res = sac_rle_encode(c->ctx, matte->plane[0], matte->pitch_bytes[0], matte->width,
+                                    matte->height, 128, &c->rle);
     if (res != SAC_OK || sac_rle_area(&c->rle) == 0)
         return res;
     struct sac_json json = {.text = &c->text};
@@ -155,6 +171,18 @@ static sac_result coco_write(struct sac_output *out, struct sac_item *item)
     sac_json_fixed(&json, "score", score_of(matte), 4);
     sac_json_close(&json, '}');
     return write_text(c);
+}
+
+static sac_result coco_write(struct sac_output *out, struct sac_item *item)
+{
+    struct coco       *c = (struct coco *)out;
+    struct sac_buffer *memory = NULL;
+    sac_frame          matte;
+    sac_result         res = bring(c, sac_segment_matte(item), &matte, &memory);
+    if (res == SAC_OK)
+        res = write_record(c, item, &matte);
+    sac_buffer_unref(&memory);
+    return res;
 }
 
 static sac_result coco_finish(struct sac_output *out)
@@ -171,6 +199,7 @@ static void coco_destroy(struct sac_output *out)
     sac_outfile_abandon(&c->file);
     sac_text_finish(&c->text);
     sac_rle_finish(&c->rle);
+    sac_download_close(&c->down);
     sac_free(c);
 }
 
@@ -193,8 +222,22 @@ static int category_of(const struct sac_job *job)
     return number ? number : seg->wanted[0] + 1;
 }
 
+/* Checked before the first frame. */
+static sac_result check_strict(sac_device *dev)
+{
+    if (!sac_device_apart(dev) || !atomic_load(&dev->strict))
+        return SAC_OK;
+    return SAC_FAIL(dev->ctx, SAC_ERR_COPY,
+                    "COCO's masks are encoded on the host, so every matte of %s would be "
+                    "downloaded (overlay-download), and zero-copy is strict",
+                    sac_device_name(dev));
+}
+
 sac_result sac_matte_records_create(const struct sac_output_setup *setup, struct sac_output **out)
 {
+    sac_result res = check_strict(setup->job->dev);
+    if (res != SAC_OK)
+        return res;
     struct coco *c = sac_new(struct coco);
     if (!c)
         return SAC_FAIL(setup->ctx, SAC_ERR_MEMORY, "no memory for the COCO results");
@@ -202,7 +245,7 @@ sac_result sac_matte_records_create(const struct sac_output_setup *setup, struct
     c->ctx = setup->ctx;
     c->job = setup->job;
     c->category = category_of(setup->job);
-    sac_result res = sac_outfile_open(setup->ctx, setup->params->video_out, &c->file);
+    res = sac_outfile_open(setup->ctx, setup->params->video_out, &c->file);
     sac_text_add(&c->text, "[\n");
     if (res == SAC_OK)
         res = write_text(c);

@@ -117,7 +117,7 @@ static sac_result prepare_canvas(struct video *v, sac_device *dev, const sac_sou
         return SAC_OK;
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_DRAW);
     sac_result                res = sac_canvas_prepare(&v->canvas, dev,
-                                                       &(sac_frame){.format = info.format,
+                                                       &(sac_frame){.format = sac_canvas_format(info.format),
                                                                     .width = info.width,
                                                                     .height = info.height,
                                                                     .matrix = info.matrix,

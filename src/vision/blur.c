@@ -52,6 +52,8 @@ sac_result sac_frame_blur_on(struct sac_device_stream *stream, const sac_frame *
         return SAC_FAIL(out->device->ctx, SAC_ERR_ARG, "blur: the output frame is shared");
     struct levels l = {0};
     sac_result    res = open_levels(&l, radius, out);
+    if (res == SAC_OK && stream) /* work queued on the device's own may still use their memory */
+        res = out->device->ops->stream_after(out->device, stream, NULL);
     if (res == SAC_OK)
         res = sac_frame_rescale_on(stream, frame, SAC_FILTER_AREA, l.frame[l.count > 1]);
     for (int i = 2; i < l.count && res == SAC_OK; i++)

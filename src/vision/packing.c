@@ -205,6 +205,8 @@ static sac_result write_pieces(struct work *w, const sac_frame *matte, sac_frame
     sac_result res = create_grey(p, w->dev, p->eyes, &w->scaled);
     if (res == SAC_OK)
         res = create_grey(p, w->dev, 1, &w->circle);
+    if (res == SAC_OK && w->stream) /* work queued on the device's own may still use their memory */
+        res = w->dev->ops->stream_after(w->dev, w->stream, NULL);
     if (res == SAC_OK)
         res = scale_mattes(w, matte);
     for (int i = 0; i < p->pieces && res == SAC_OK; i++)
