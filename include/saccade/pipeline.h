@@ -114,7 +114,14 @@ struct sac_track_job_params {
     const struct sac_segment_params *segment; /* make mattes of it instead of tracks: detector, reid
                                                  and tracker are not looked at. Copied. NULL
                                                  (default): track */
-    uint64_t reserved[15];                    /* 0 */
+    /* Above 0: the network does not see a frame whose luma differs by no more than this from that
+     * of the last one that it saw: its tracks are predicted, its matte is that of the frame before,
+     * moved along. The mean difference as a share of full scale, 0..1 (0.01 is a good one); default
+     * 0: it sees all frames, as do networks that carry states from frame to frame, and those of
+     * maps of classes */
+    float    skip_still;
+    int      skip_max;     /* so many frames in a row at most; 0..1000, default 8 */
+    uint64_t reserved[14]; /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is

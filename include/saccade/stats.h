@@ -80,6 +80,12 @@ struct sac_shard_stats {
     uint64_t               reserved[8]; /* 0 */
 };
 
+/* How often the switches of a job acted that save work (struct sac_track_job_params). */
+struct sac_saving_stats {
+    uint64_t still;        /* skip_still: frames that the network did not see */
+    uint64_t reserved[15]; /* 0 */
+};
+
 enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };
 /* The whole run. */
 struct sac_pipeline_stats {
@@ -88,9 +94,10 @@ struct sac_pipeline_stats {
     int     objects;              /* tracks in the latest frame */
     double  elapsed_s, fps;       /* wall clock since the first frame; mean */
     double  cpu_s;                /* CPU time of the process so far */
-    /* Those that ran of decode, preprocess, inference, head, reid, tracking, crop, draw, encode,
-     * write. One count is one frame; for preprocess, inference and head it is one batch. stage has
-     * time on the host, stage_gpu the GPU's own time for the same stage; count 0: none. */
+    /* Those that ran of decode, compare, preprocess, inference, head, reid, tracking, crop, draw,
+     * encode, write. One count is one frame; for compare, preprocess, inference and head it is one
+     * batch. stage has time on the host, stage_gpu the GPU's own time for the same stage; count 0:
+     * none. */
     struct sac_timer_summary stage[SAC_STAGE_MAX], stage_gpu[SAC_STAGE_MAX];
     /* Device memory that each stage holds, and its largest value so far; `other` belongs to no
      * stage. The pool's idle memory is not included. */
@@ -135,7 +142,8 @@ struct sac_pipeline_stats {
      * on the device; and how many took longer than the time of two frames. */
     struct sac_timer_summary composite_latency;
     int64_t                  composites_late;
-    uint64_t                 reserved[32]; /* 0 */
+    struct sac_saving_stats  savings;
+    uint64_t                 reserved[16]; /* 0 */
 };
 
 /* One input of a run. */

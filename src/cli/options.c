@@ -323,6 +323,15 @@ const struct option options[] = {
     {"batch-timeout", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.timeout_ms),
      "inference.timeout_ms", "MS", "longest wait for a batch to fill", 0, 10000},
 
+    {"skip-still", 0, VERB_VIDEO, SECTION_RUN, OPTION_REAL, AT(run.job.skip_still), "skip.still",
+     "LEVEL",
+     "the network does not see frames whose brightness differs by no more than this, a share of "
+     "full scale, on average, from the last one that it saw; tracks are predicted, mattes moved "
+     "along; 0.01 is a good level; 0: it sees all",
+     0, 1},
+    {"skip-max", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.skip_max), "skip.max", "N",
+     "most frames in a row that --skip-still leaves out", 0, 1000},
+
     {"queue-length", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.queue_length),
      "queue.length", "N", "frames that may wait between two stages", 1, 256},
 

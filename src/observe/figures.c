@@ -121,6 +121,17 @@ static const struct sac_figure batch_rows[] = {
 static const struct sac_figures batch = {FIGURES("batches", batch_rows), .is_known = is_batched};
 #undef STATS
 
+#define STATS struct sac_saving_stats
+static const struct sac_figure saving_rows[] = {
+    FIGURE(COUNT, "still", still, ADD,
+           MEANS("frames like the last one that the network saw, which it did not see "
+                 "(--skip-still)"),
+           SHOWN(ALWAYS, "skipped", "still frame that the network did not see",
+                 "still frames that the network did not see")),
+};
+static const struct sac_figures savings = {FIGURES("savings", saving_rows)};
+#undef STATS
+
 #define STATS struct sac_pool_stats
 static double reuse_of(const void *group)
 {
@@ -282,6 +293,8 @@ static const struct sac_figure run_rows[] = {
     FIGURE(LIST, "queues", queue, OF(sac_figures_queue), LONG(queue_count), EACH(queue), ADD),
     FIGURE(GROUP, "batches", batch, OF(batch), ADD,
            MEANS("runs of the detector; null without one")),
+    FIGURE(GROUP, "savings", savings, OF(savings), ADD,
+           MEANS("how often the switches acted that save work")),
     FIGURE(GROUP, "pool", pool, OF(pool), ADD, MEANS("of the device's memory")),
     FIGURE(GROUP, "host_pool", host_pool, OF(pool), ADD,
            MEANS("of page-locked host memory for what crosses; all 0 on the CPU")),

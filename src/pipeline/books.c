@@ -193,6 +193,7 @@ void sac_books_count_item(struct sac_books *b, struct sac_item *item)
     atomic_fetch_add(&b->detections, (int_fast64_t)item->found.count);
     atomic_fetch_add(&b->tracks, item->tracks_new);
     atomic_store(&b->objects, (int)item->track_count);
+    atomic_fetch_add(&b->still, item->still);
     atomic_store(&b->last_ns, item->done_ns);
     if (!lane)
         return;

@@ -26,6 +26,7 @@ struct sac_books {
     atomic_int_fast64_t  frames, detections, tracks, last_ns; /* the finishing thread */
     atomic_int           objects;                             /* the same */
     atomic_int_fast64_t  composites_late;                     /* the sink threads */
+    atomic_uint_fast64_t still;                               /* the finishing thread */
     atomic_uint_fast64_t batches, batch_frames, batches_full; /* the inference thread */
 };
 

@@ -36,8 +36,11 @@ static void begin(struct sac_inference *inf, struct sac_batch *b)
         sac_device_pool_trim(job->dev);
         b->begun = sac_inference_begin(inf, b->slot, inf->lined, n);
     }
-    if (job->run->task->begin)
-        sac_books_count_batch(job->books, n, n >= inf->limit);
+    int seen = 0;
+    for (int i = 0; i < n; i++)
+        seen += !inf->lined[i]->still;
+    if (job->run->task->begin && seen > 0)
+        sac_books_count_batch(job->books, seen, seen >= inf->limit);
 }
 
 /* A frame that fails does so alone. */

@@ -138,6 +138,8 @@ static sac_result check_params(sac_context *ctx, const struct sac_track_job_para
         {"inference_batch_max", p->inference_batch_max, 0, 1024},
         {"batches_ahead", p->batches_ahead, 0, 2},
         {"queue_length", p->queue_length, 0, 1 << 20},
+        {"skip_still", p->skip_still, 0, 1},
+        {"skip_max", p->skip_max, 0, 1000},
         {"reid_params.batch_max", p->reid_params.batch_max, 0, 1024},
     };
     SAC_NEEDS(ctx, p->device);

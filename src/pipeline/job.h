@@ -71,8 +71,9 @@ struct sac_item {
     struct sac_detections found;
     struct sac_track     *tracks;
     size_t                track_count, track_capacity;
-    int64_t               tracks_new; /* identities that began with this frame */
-    void                 *own;        /* what else the task has for it, or NULL: see task.h */
+    int64_t               tracks_new;     /* identities that began with this frame */
+    bool                  decided, still; /* tasks/still.h: whether the network need not see it */
+    void                 *own;            /* what else the task has for it, or NULL: see task.h */
 
     int64_t              submitted_ns, done_ns; /* latency is their difference */
     struct sac_run_times times;                 /* of the batch */

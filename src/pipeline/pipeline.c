@@ -22,6 +22,7 @@ struct sac_pipeline_params sac_pipeline_params_default(void)
                 .tracker = sac_tracker_params_default(SAC_TRACKER_BOTSORT),
                 .timeout_ms = 10,
                 .queue_length = 4,
+                .skip_max = 8,
                 .timers = 1},
         .source = sac_source_params_default(),
         .sink = sac_sink_params_default(),

@@ -8,6 +8,7 @@
 const struct sac_stage_row sac_stages[SAC_SPAN_COUNT] = {
     [SAC_STAGE_DECODE] = {"decode", SAC_THREAD_DECODE, SAC_MEMORY_DECODE,
                           "more --decode-threads, or a smaller video, would relieve it"},
+    [SAC_STAGE_COMPARE] = {"compare", SAC_THREAD_INFER, SAC_MEMORY_OTHER, NULL},
     [SAC_STAGE_PREPROCESS] = {"preprocess", SAC_THREAD_INFER, SAC_MEMORY_PREPROCESS, SMALLER},
     [SAC_STAGE_INFERENCE] = {"inference", SAC_THREAD_INFER, SAC_MEMORY_INFERENCE, SMALLER},
     [SAC_STAGE_HEAD] = {"head", SAC_THREAD_INFER, SAC_MEMORY_HEAD, SMALLER},

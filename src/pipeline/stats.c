@@ -66,6 +66,7 @@ static void add_counts(struct sac_job *job, struct sac_pipeline_stats *out)
     out->detections = atomic_load(&job->books->detections);
     out->tracks = atomic_load(&job->books->tracks);
     out->objects = atomic_load(&job->books->objects);
+    out->savings.still = atomic_load(&job->books->still);
     if (last_ns > first_ns)
         out->elapsed_s = (double)(last_ns - first_ns) * 1e-9;
 }

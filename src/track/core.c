@@ -184,7 +184,8 @@ static struct sac_track describe(const sac_tracker *trk, const struct sac_target
                               .vy = (float)t->filter.axis[SAC_AXIS_Y].v,
                               .first_us = t->first_us,
                               .last_us = t->last_us,
-                              .detection = trk->candidates[t->candidate].index};
+                              .detection =
+                                  t->candidate < 0 ? -1 : trk->candidates[t->candidate].index};
 }
 
 struct sac_track_view sac_tracker_show(sac_tracker *trk)
@@ -202,6 +203,8 @@ void sac_tracker_live(sac_tracker *trk, const struct sac_similarity *camera, dou
     for (size_t i = 0; camera && i < trk->target_count; i++)
         sac_kalman_move(&trk->targets[i].filter, camera);
     predict(trk, dt_s);
+    if (trk->input.unseen)
+        return;
     forget_those(trk, is_gone);
     trk->row->associate(trk);
     update_targets(trk);

@@ -38,6 +38,8 @@ struct sac_tracker_input {
     struct sac_embedding_rows   embeddings;
     const sac_frame            *frame; /* for camera motion, or NULL */
     int64_t                     pts_us;
+    bool unseen; /* nobody looked for objects in this frame: tracks go on as predicted, and nothing
+                    is said about them; det, embeddings and frame are none */
 };
 
 struct sac_wave;

@@ -210,6 +210,31 @@ def test_nothing_is_written_to_measure(saccade, video, square, tmp_path):
     assert stages == ['decode', 'preprocess', 'inference', 'matte']
 
 
+def test_still_frames_are_not_looked_at(saccade, video, square, tmp_path):
+    """The square walks on: its matte is moved along, and the statistics tell how often."""
+    run = segment(saccade, video, '--model', square, '--as', 'png', '-o', tmp_path / 'm', '--skip-still', 0.2,
+                  '--skip-max', 3, '--stats', tmp_path / 's.json')
+    stats = json.loads((tmp_path / 's.json').read_text())
+    jsonschema.Draft202012Validator(json.loads((ROOT / 'docs/stats.schema.json').read_text())).validate(stats)
+    assert stats['savings']['still'] == FRAMES * 3 // 4
+    assert stats['batches']['frames'] == FRAMES - stats['savings']['still']
+    assert f"skipped     {FRAMES * 3 // 4} still frames that the network did not see" in run.stderr
+    assert 'compare' in [s['name'] for s in stats['stages']]
+    masks = frames_of(tmp_path / 'm/%06d.png', 'gray')
+    for i in range(FRAMES):
+        assert iou(masks[i] >= 128, inside(i)) > 0.85, i
+    run = segment(saccade, video, '--model', square, '--as', 'png', '-o', tmp_path / 'n', '--skip-still', 0.0001,
+                  '--stats', tmp_path / 's.json')
+    assert json.loads((tmp_path / 's.json').read_text())['savings']['still'] == 0 and 'skipped' not in run.stderr
+
+
+def test_classes_need_every_frame(saccade, video, tmp_path):
+    model = network(tmp_path / 'c.onnx', classes=3)
+    run = segment(saccade, video, '--model', model, '--head', 'semantic', '--as', 'classes', '-o', tmp_path / 'o.mp4',
+                  '--skip-still', 0.5)
+    assert 'sees all frames' in run.stderr and 'skipped' not in run.stderr
+
+
 @pytest.mark.parametrize('args, words', [
     ([], ['--output', '--as none']),
     (['--as', 'none', '-o', 'x.mp4'], ['--as none', 'x.mp4']),

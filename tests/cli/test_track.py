@@ -366,6 +366,31 @@ def test_the_statistics_of_batches(saccade, shared, tmp_path):
         assert sentence in run.stderr
 
 
+def test_still_frames_are_predicted(saccade, clip, tmp_path):
+    """What nobody looked at has tracks all the same."""
+    run = saccade('track', clip / 'img', '--detector', ROOT / 'models/person_det_fast.onnx', '--reid', 'none',
+                  '--skip-still', 0.5, '--skip-max', 4, '--stats', tmp_path / 's.json', '--mot', tmp_path / 't.txt')
+    assert run.returncode == 0, run.stderr
+    stats = json.loads((tmp_path / 's.json').read_text())
+    assert stats['frames'] == FRAMES and stats['savings']['still'] == FRAMES * 4 // 5
+    assert stats['batches']['frames'] == FRAMES // 5
+    assert f'skipped     {FRAMES * 4 // 5} still frames' in run.stderr
+
+
+def test_a_walk_goes_on_over_still_frames(saccade, shared, tmp_path):
+    clip = shared / 'mot/TUD-Stadtmitte/TUD-Stadtmitte.mp4'
+    rows = {}
+    for level in (0, 0.05):
+        run = saccade('track', clip, '--detector', ROOT / 'models/person_det_fast.onnx', '--reid', 'none',
+                      '--duration', 2, '--skip-still', level, '--skip-max', 1, '--mot', tmp_path / 't.txt')
+        assert run.returncode == 0, run.stderr
+        rows[level] = [int(line.split(',')[0]) for line in (tmp_path / 't.txt').read_text().splitlines()]
+    assert 'skipped     25 still frames' in run.stderr
+    shown = [sum(rows[0.05].count(frame) for frame in range(first, 51, 2)) for first in (1, 2)]
+    assert min(shown) > 0.8 * max(shown)  # those that nobody looked at have as many tracks as the others
+    assert len(rows[0.05]) > 0.8 * len(rows[0])
+
+
 # ---- faults ----
 
 def test_missing_files_are_named(saccade, clip, tmp_path):

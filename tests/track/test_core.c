@@ -101,6 +101,40 @@ static void two_who_cross_keep_their_ids(void **state)
     }
 }
 
+/* Frames that nobody looked at: tracks go on as they moved, and nobody is lost, even where these
+ * frames last for long. */
+static void unseen_frames_are_predicted(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < SAC_COUNT(kinds); k++) {
+        struct scene s;
+        int64_t      id = 0;
+        open_kind(&s, kinds[k]);
+        for (int i = 0; i <= 100; i++) {
+            const double x = 100 + 80.0 * i / 25;
+            if (i < 50 || i % 10 == 0) {
+                person(&s, x, 200, 0.9);
+                step(&s, 0.04);
+            } else {
+                s.pts_us += 40000;
+                const struct sac_tracker_input unseen = {.pts_us = s.pts_us, .unseen = true};
+                assert_sac_ok(sac_tracker_track(s.trk, &unseen, &s.view));
+            }
+            if (i == 49)
+                id = id_at(&s, x, 200);
+            if (i < 50)
+                continue;
+            assert_int_equal(s.view.count, 1);
+            const struct sac_track *t = &s.view.tracks[0];
+            assert_int_equal(t->id, id);
+            assert_float_equal((t->x0 + t->x1) / 2, x, 5);
+            assert_int_equal(t->detection, i % 10 == 0 ? 0 : -1);
+            assert_int_equal(t->last_us, s.pts_us - i % 10 * 40000);
+        }
+        close_scene(&s);
+    }
+}
+
 /* Somebody walks behind a pillar for most of a second and comes out on the other side. The rate of
  * the frames makes no difference. */
 static void hidden_for_a_while_keeps_its_id(void **state)
@@ -660,6 +694,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_who_cross_keep_their_ids),
+        cmocka_unit_test(unseen_frames_are_predicted),
         cmocka_unit_test(hidden_for_a_while_keeps_its_id),
         cmocka_unit_test(dropped_frames_do_not_matter),
         cmocka_unit_test(faint_boxes_keep_a_track_in_sight),

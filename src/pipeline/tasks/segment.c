@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "pipeline/inference.h"
 #include "pipeline/tasks/models.h"
+#include "pipeline/tasks/still.h"
 
 static struct sac_segment_run *of(struct sac_task_run *run)
 {
@@ -62,10 +63,30 @@ static sac_result open_segmenter(struct sac_segment_run *t)
         return res;
     t->asks = t->asks ? t->asks : sac_calloc(n, sizeof *t->asks);
     t->mattes = t->mattes ? t->mattes : sac_calloc(n, sizeof(*t->mattes));
-    if (!t->asks || !t->mattes)
+    t->came_to = t->came_to ? t->came_to : sac_calloc(n, sizeof *t->came_to);
+    if (!t->asks || !t->mattes || !t->came_to)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
     t->base.batch_max = t->seg->batch;
     return copy_classes(t);
+}
+
+/* Only a matte can be moved along: a map of classes, and a network's states, need every frame. */
+static sac_result open_still(struct sac_segment_run *t)
+{
+    struct sac_job                  *job = t->base.job;
+    const struct sac_segment_params *p = job->segment;
+    struct sac_segmenter_info        info;
+    sac_segmenter_inspect(t->seg, &info);
+    if (t->still)
+        return SAC_OK;
+    if (!p->segmenter.class_map && !info.states)
+        return sac_still_create(job, &t->still);
+    if (job->params.skip_still > 0)
+        sac_log(job->ctx, SAC_LOG_WARN, "skip_still: %s sees all frames, as %s",
+                sac_model_path(sac_segmenter_model(t->seg)),
+                info.states ? "it carries states from frame to frame"
+                            : "maps of classes cannot be moved along");
+    return SAC_OK;
 }
 
 static sac_result open_task(struct sac_task_run *run)
@@ -74,6 +95,8 @@ static sac_result open_task(struct sac_task_run *run)
     struct sac_job         *job = run->job;
     const int64_t           begun = sac_time_ns();
     sac_result              res = open_segmenter(t);
+    if (res == SAC_OK)
+        res = open_still(t);
     sac_engine_describe(job->dev, t->engine, sizeof t->engine);
     if (res == SAC_OK)
         res = sac_segmenter_warm_up(t->seg);
@@ -92,8 +115,10 @@ static void close_task(struct sac_task_run *run)
 static void release(struct sac_task_run *run)
 {
     struct sac_segment_run *t = of(run);
+    sac_still_destroy(&t->still);
     sac_free(t->asks);
     sac_free(t->mattes);
+    sac_free(t->came_to);
     sac_free(t->ended);
     if (t->ended_ready)
         pthread_mutex_destroy(&t->ended_lock);
@@ -106,6 +131,7 @@ static void release(struct sac_task_run *run)
 static void forget(struct sac_task_run *run, int stream_id)
 {
     struct sac_segment_run *t = of(run);
+    sac_still_forget(t->still, stream_id);
     pthread_mutex_lock(&t->ended_lock);
     if (sac_grow((void **)&t->ended, &t->ended_capacity, t->ended_count + 1, sizeof *t->ended))
         t->ended[t->ended_count++] = stream_id;
@@ -125,10 +151,11 @@ static void forget_ended(struct sac_segment_run *t)
 static sac_result begin(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
 {
     struct sac_segment_run *t = of(run);
+    sac_result              res = sac_still_decide(t->still, items, n);
     forget_ended(t);
     for (int i = 0; i < n; i++)
-        t->asks[i] = (struct sac_segmenter_ask){.frame = items[i]->frame};
-    return sac_segmenter_begin(t->seg, slot, t->asks, n);
+        t->asks[i] = (struct sac_segmenter_ask){.frame = items[i]->frame, .keep = items[i]->still};
+    return res == SAC_OK ? sac_segmenter_begin(t->seg, slot, t->asks, n) : res;
 }
 
 static bool arrived(const struct sac_task_run *run, int slot)
@@ -152,9 +179,11 @@ static sac_result land(struct sac_task_run *run, int slot, struct sac_item *cons
 {
     struct sac_segment_run *t = of(run);
     struct sac_batch_times  times;
-    sac_result              res = sac_segmenter_end(t->seg, slot, t->mattes, NULL, &times);
-    for (int i = 0; i < n && res == SAC_OK; i++)
+    sac_result              res = sac_segmenter_end(t->seg, slot, t->mattes, t->came_to, &times);
+    for (int i = 0; i < n && res == SAC_OK; i++) {
+        items[i]->still = t->came_to[i].kept;
         res = keep(t, items[i], &t->mattes[i]);
+    }
     for (int i = 0; i < n; i++)
         sac_frame_unref(&t->mattes[i]);
     if (res == SAC_OK)

@@ -17,8 +17,10 @@ struct sac_segment_run {
 
     /* The inference thread's: what is asked for a batch's frames, and their mattes, [batch_max of
      * the job]. */
-    struct sac_segmenter_ask *asks;
-    sac_frame               **mattes;
+    struct sac_segmenter_ask     *asks;
+    sac_frame                   **mattes;
+    struct sac_segmenter_summary *came_to;
+    struct sac_still             *still; /* NULL: all are seen */
 
     /* Streams that have ended, whose states the inference thread has yet to free. */
     pthread_mutex_t ended_lock;  /* guards the three below */

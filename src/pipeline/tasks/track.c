@@ -3,20 +3,36 @@
 
 #include "base/range.h"
 #include "pipeline/tasks/models.h"
+#include "pipeline/tasks/still.h"
 
 /* ---- boxes ---- */
+
+/* Those that are not still, into t->seen. */
+static int choose_seen(struct sac_track_run *t, struct sac_item *const *items, int n)
+{
+    int seen = 0;
+    for (int i = 0; i < n; i++)
+        if (!items[i]->still)
+            t->seen[seen++] = items[i];
+    return seen;
+}
 
 static sac_result begin(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
 {
     struct sac_track_run *t = (struct sac_track_run *)run;
-    for (int i = 0; i < n; i++)
-        t->frames[i] = items[i]->frame;
-    return sac_detector_begin(t->det, slot, t->frames, n);
+    sac_result            res = sac_still_decide(t->still, items, n);
+    if (res != SAC_OK)
+        return res;
+    const int seen = t->seen_count[slot] = choose_seen(t, items, n);
+    for (int i = 0; i < seen; i++)
+        t->frames[i] = t->seen[i]->frame;
+    return seen ? sac_detector_begin(t->det, slot, t->frames, seen) : SAC_OK;
 }
 
 static bool arrived(const struct sac_task_run *run, int slot)
 {
-    return sac_detector_arrived(((const struct sac_track_run *)run)->det, slot);
+    const struct sac_track_run *t = (const struct sac_track_run *)run;
+    return t->seen_count[slot] == 0 || sac_detector_arrived(t->det, slot);
 }
 
 /* The detector fills an array of lists, which the items lend it meanwhile. */
@@ -24,13 +40,16 @@ static sac_result land(struct sac_task_run *run, int slot, struct sac_item *cons
 {
     struct sac_track_run  *t = (struct sac_track_run *)run;
     struct sac_batch_times times;
-    for (int i = 0; i < n; i++)
-        t->found[i] = items[i]->found;
+    const int              seen = choose_seen(t, items, n);
+    if (seen == 0)
+        return SAC_OK;
+    for (int i = 0; i < seen; i++)
+        t->found[i] = t->seen[i]->found;
     sac_result res = sac_detector_end(t->det, slot, t->found, &times);
-    for (int i = 0; i < n; i++)
-        items[i]->found = t->found[i];
+    for (int i = 0; i < seen; i++)
+        t->seen[i]->found = t->found[i];
     if (res == SAC_OK)
-        sac_task_record(run, &times, SAC_STAGE_HEAD, items, n);
+        sac_task_record(run, &times, SAC_STAGE_HEAD, t->seen, seen);
     return res;
 }
 

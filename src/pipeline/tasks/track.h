@@ -43,6 +43,9 @@ struct sac_track_run {
     /* The inference thread's: a batch's frames and lists; the crops of one. */
     sac_frame            **frames; /* [batch_max of the job] */
     struct sac_detections *found;  /* the same */
+    struct sac_item      **seen;   /* the same: those of them that the detector sees */
+    int                    seen_count[SAC_TASK_SLOTS];
+    struct sac_still      *still; /* NULL: all are seen */
     struct sac_detection  *crops;
     sac_frame            **crop_frames;
     size_t                 crops_capacity, crop_frames_capacity;

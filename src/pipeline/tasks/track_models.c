@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "pipeline/inference.h"
 #include "pipeline/tasks/models.h"
+#include "pipeline/tasks/still.h"
 #include "pipeline/tasks/track.h"
 
 /* ---- names ---- */
@@ -85,11 +86,13 @@ static sac_result open_detector(struct sac_track_run *t)
         return res;
     t->frames = t->frames ? t->frames : sac_calloc(n, sizeof(*t->frames));
     t->found = t->found ? t->found : sac_calloc(n, sizeof *t->found);
-    if (!t->frames || !t->found)
+    t->seen = t->seen ? t->seen : sac_calloc(n, sizeof(*t->seen));
+    if (!t->frames || !t->found || !t->seen)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
     snprintf(t->head, sizeof t->head, "%s", sac_detector_head_name(t->det));
     t->base.batch_max = t->det->batch;
-    return copy_classes(t);
+    res = t->still ? SAC_OK : sac_still_create(job, &t->still);
+    return res == SAC_OK ? copy_classes(t) : res;
 }
 
 static sac_result open_embedder(struct sac_track_run *t)

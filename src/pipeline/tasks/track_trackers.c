@@ -5,6 +5,7 @@
 
 #include "base/range.h"
 #include "pipeline/finish.h"
+#include "pipeline/tasks/still.h"
 #include "pipeline/tasks/track.h"
 
 /* ---- trackers ---- */
@@ -75,6 +76,7 @@ void sac_track_forget(struct sac_task_run *run, int stream_id)
         if (t->trackers[i].stream_id == stream_id) {
             sac_wave_rest(t->wave);
             sac_tracker_destroy(&t->trackers[i].trk);
+            sac_still_forget(t->still, stream_id);
             t->trackers[i] = t->trackers[--t->tracker_count];
             return;
         }
@@ -108,8 +110,10 @@ void sac_track_release(struct sac_task_run *run)
         sac_tracker_destroy(&t->trackers[i].trk);
     sac_free(t->trackers);
     sac_wave_destroy(&t->wave);
+    sac_still_destroy(&t->still);
     sac_free(t->frames);
     sac_free(t->found);
+    sac_free(t->seen);
     sac_free(t->crops);
     sac_free(t->crop_frames);
 }
@@ -119,11 +123,12 @@ void sac_track_release(struct sac_task_run *run)
 static struct sac_tracker_input input_of(const struct sac_item *item)
 {
     const struct sac_track_own *own = item->own;
-    struct sac_embeddings      *rows = own ? own->embeddings : NULL;
+    struct sac_embeddings      *rows = own && !item->still ? own->embeddings : NULL;
     struct sac_tracker_input    in = {.det = item->found.items,
                                       .count = item->found.count,
-                                      .frame = item->frame,
-                                      .pts_us = item->pts_us};
+                                      .frame = item->still ? NULL : item->frame,
+                                      .pts_us = item->pts_us,
+                                      .unseen = item->still};
     if (rows)
         in.embeddings = (struct sac_embedding_rows){.dev = sac_device_apart(rows->dev),
                                                     .base = sac_embeddings_data(rows),
