@@ -11,6 +11,7 @@ const struct sac_vision_ops cuda_vision = {
     .camera = cuda_camera,
     .reserve = cuda_reserve,
     .instances = cuda_instances,
+    .matte = cuda_matte,
     .difference = cuda_difference,
     .composite = cuda_composite,
 };

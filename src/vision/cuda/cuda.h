@@ -35,6 +35,9 @@ sac_result cuda_composite(struct sac_device *dev, struct sac_device_stream *stre
 sac_result cuda_instances(struct sac_device *dev, struct sac_device_stream *stream,
                           const struct sac_instances_spec *spec, const void *const *tensors,
                           const void *found, int n, float *out);
+sac_result cuda_matte(struct sac_device *dev, struct sac_device_stream *stream,
+                      const struct sac_matte_spec *spec, const struct sac_matte_style *style,
+                      const void *const *tensors, const struct sac_matte_job *jobs, int n);
 sac_result cuda_reserve(struct sac_device *dev, struct sac_device_stream *stream,
                         const struct sac_camera_pyramid *like);
 sac_result cuda_difference(struct sac_device *dev, struct sac_device_stream *stream,

@@ -11,6 +11,7 @@
 #include "vision/composite.h"
 #include "vision/detect.h"
 #include "vision/difference.h"
+#include "vision/matte.h"
 #include "vision/appearance.h"
 #include "vision/instances.h"
 #include "vision/paint.h"
@@ -191,6 +192,80 @@ struct cuda_composite_params {
 };
 enum { CUDA_COMPOSITE_UNIT = 16 };
 cudaError_t cuda_launch_composite(const struct cuda_composite_params *params, cudaStream_t stream);
+
+/* Numbers of a cell, read together. */
+struct cuda_matte_line {
+    int32_t slope, base; /* of its window */
+};
+struct cuda_matte_mean {
+    float slope, base; /* of the windows about it */
+};
+/* What becomes a summary: 0 before the first cell, and only ever greater. */
+struct cuda_matte_sum {
+    unsigned long long unsure;
+    int32_t            right, bottom; /* past the last cell inside */
+    int32_t            left, top;     /* of the first one, counted from the grid's far edges */
+};
+
+/* One image of a batch of mattes. Planes of cells have rows as long as the map's. */
+struct cuda_matte_job {
+    struct sac_surface    frame;
+    struct sac_matte_axis x, y; /* no cells: there is no pixel */
+    uint8_t              *out;  /* the frame's pixel 0, 0 */
+    size_t                out_pitch;
+    int32_t               image;
+    int32_t               before; /* which job was the frame before; -1: one of an earlier batch */
+    int32_t               depth;  /* how many such there are one behind the other */
+    bool                  moves;  /* shares are taken over from the frame before */
+    bool           wide_frame;    /* four pixels from a multiple of four on can be read at once */
+    bool           wide_out;      /* and written */
+    bool           wide_luma;     /* the same of the planes of luma */
+    int16_t       *raw, *share;   /* shares before and after smoothing; may be one plane */
+    const int16_t *share_before;
+    uint8_t       *luma; /* cell 0, 0 */
+    const uint8_t *luma_before;
+    int16_t       *share_kept; /* where they are copied in the end; NULL: nowhere */
+    uint8_t       *luma_kept;
+    struct sac_matte_summary *summary; /* NULL: not asked */
+    /* Scratch. */
+    struct cuda_matte_sum  *sum;
+    struct sac_matte_span  *span_x, *span_y;
+    uint32_t               *tap_x, *tap_y; /* pixels; along x from a multiple of four on */
+    struct sac_matte_move  *move;          /* blocks */
+    uint32_t               *former; /* cells: where they were, and how well they were found */
+    int16_t                *closed;
+    struct cuda_matte_line *line;
+    struct cuda_matte_mean *mean;
+};
+enum {
+    CUDA_MATTE_JOBS_FEW = 8,
+    CUDA_MATTE_JOBS_MAX = 64, /* of a launch */
+    CUDA_MATTE_CHAIN = 4,     /* frames of one stream in one launch */
+    CUDA_MATTE_TILE_X = 32,   /* cells of a block */
+    CUDA_MATTE_TILE_Y = 8,
+    CUDA_MATTE_AREA_X = 128, /* pixels of a block */
+    CUDA_MATTE_AREA_Y = 64,
+    CUDA_MATTE_CLASS_Y = 32
+};
+struct cuda_matte_params {
+    struct sac_matte_spec    spec;
+    const void              *numbers; /* of the network */
+    struct cuda_matte_job   *jobs;    /* [n], device memory, filled by the launch */
+    int                      n;
+    int                      luma_pitch; /* of planes of luma */
+    bool                     classes, turned;
+    int                      guide, hole, smooth;
+    double                   variance;
+    struct sac_matte_stretch stretch;
+    int                      table_max;                /* entries of a job's tables */
+    int                      cells_x_max, cells_y_max; /* of a job */
+    int                      tiles_max;                /* tiles of pixels of a job */
+    int                      depth_max;                /* -1: no shares are taken over */
+    bool                     kept;                     /* something is copied in the end */
+};
+/* jobs [n], n <= CUDA_MATTE_JOBS_MAX, host memory. */
+cudaError_t cuda_launch_matte(const struct cuda_matte_params *params,
+                              const struct cuda_matte_job *jobs, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

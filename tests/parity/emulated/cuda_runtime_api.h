@@ -50,6 +50,24 @@ static inline int atomicMax(int *p, int v)
     return old;
 }
 
+template <class T> T atomicAdd(T *p, T v)
+{
+    const T old = *p;
+    *p += v;
+    return old;
+}
+static inline unsigned __funnelshift_r(unsigned low, unsigned high, int bits)
+{
+    return (unsigned)(((unsigned long long)high << 32 | low) >> (bits & 31));
+}
+static inline unsigned __vsadu4(unsigned a, unsigned b)
+{
+    unsigned sum = 0;
+    for (int i = 0; i < 32; i += 8)
+        sum += (unsigned)abs((int)(a >> i & 0xff) - (int)(b >> i & 0xff));
+    return sum;
+}
+
 namespace emulated
 {
 

@@ -22,6 +22,7 @@ sac_device *gpu_open(const struct sac_device_params *params)
     vision.difference = cuda_difference;
     vision.composite = cuda_composite;
     vision.instances = cuda_instances;
+    vision.matte = cuda_matte;
     dev->ops = &ops;
     dev->state = &state;
     return dev;
