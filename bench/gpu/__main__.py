@@ -3,12 +3,15 @@
 """All figures of the GPU path, in one run on one GPU: a line of JSON per result, as it is made,
 and a table.
 
-    python3 bench/gpu [--only PART ...] [--budget S] [--peer-budget S] [--seconds S] [--device NAME] [--out FILE]
+    python3 bench/gpu [--only PART ...] [--budget S] [--peer-budget S] [--seconds S] [--vr-seconds S]
+                      [--post-budget S] [--device NAME] [--out FILE]
 
 --only     parts: {parts} (default: all, in this order)
 --budget   leave out the parts that would begin after so many seconds (default 900)
 --peer-budget  seconds that PyTorch may compile, while parts without timing run (default 170)
 --seconds  length of a measurement with video (default 4)
+--vr-seconds  length of a run at a headset's pace (default 10)
+--post-budget  seconds for the part "post", most of which PyTorch compiles (default 120)
 --device   default cuda; cpu tries this program without a GPU, its figures mean nothing
 --out      file for the JSON lines, with one JSON file of all beside it; default: gpu.jsonl in
            $OUT, else in the current folder
@@ -26,7 +29,10 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import host  # noqa: E402
+import mattes  # noqa: E402
 import parts  # noqa: E402
+
+PARTS = parts.PARTS | mattes.PARTS
 
 
 def commit():
@@ -77,10 +83,10 @@ class Results:
 def run_part(bench, name, results):
     bench.peers.begin() if name != "warm" else None
     bench.peers.quiet() if name not in parts.UNTIMED else None
-    print(f"-- {name}: {parts.PARTS[name].__doc__.splitlines()[0]}", flush=True)
+    print(f"-- {name}: {PARTS[name].__doc__.splitlines()[0]}", flush=True)
     begun, fault = time.monotonic(), {}
     try:
-        for row in parts.PARTS[name](bench):
+        for row in PARTS[name](bench):
             results.add({"part": name} | row, parts.text(row))
     except host.Failed as failed:
         fault = {"fault": str(failed)}
@@ -89,11 +95,13 @@ def run_part(bench, name, results):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__.replace("{parts}", ", ".join(parts.PARTS)))
-    parser.add_argument("--only", nargs="+", choices=list(parts.PARTS), default=list(parts.PARTS), metavar="PART")
+    parser = argparse.ArgumentParser(usage=__doc__.replace("{parts}", ", ".join(PARTS)))
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS), metavar="PART")
     parser.add_argument("--budget", type=float, default=900)
     parser.add_argument("--peer-budget", type=float, default=170)
     parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--vr-seconds", type=float, default=10)
+    parser.add_argument("--post-budget", type=float, default=120)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", default=os.path.join(os.environ.get("OUT", "."), "gpu.jsonl"))
     options = parser.parse_args()

@@ -200,12 +200,12 @@ def execute(command, timeout, env=None, folder=None):
     return text, said, watch
 
 
-def track(inputs, *options, timeout=90, folder):
-    """Run `saccade track`: its statistics, with what was watched meanwhile under "watch"."""
+def track(inputs, *options, timeout=90, folder, verb="track"):
+    """Run `saccade track`, or another verb: its statistics, with what was watched meanwhile under "watch"."""
     stats = pathlib.Path(folder) / "stats.json"
     stats.unlink(missing_ok=True)
     base = NVML.memory()
-    command = [SACCADE, "track", *inputs, "--stats", stats, "--no-progress", *options]
+    command = [SACCADE, verb, *inputs, "--stats", stats, "--no-progress", *options]
     _, said, watch = execute(command, timeout)
     result = json.loads(stats.read_text())
     peak = watch.peak_memory()

@@ -26,7 +26,8 @@ class Bench:
         self.clean = ["--zero-copy", "strict"] if self.on_gpu else []
         self.least = 60 if self.on_gpu else 4
         self.ceilings, self.plans = {}, {}
-        self.peers = peers.Peers(self.folder, options.only, options.peer_budget)
+        self.peers = peers.Peers(self.folder, options.only, options.peer_budget, self.on_gpu)
+        self.vr_seconds, self.post_budget = options.vr_seconds, options.post_budget
 
     def clip(self, name, frames):
         """A clip of at least so many frames."""
@@ -314,6 +315,8 @@ SHOWN = [("what", 38), ("clip", 12), ("streams", 3), ("fps", 8), ("of_ceiling", 
 ALSO_SHOWN = ("cpu_percent", "machine_cpu_percent", "pixel_bytes", "small_bytes_per_s", "pool_reuse_warm", "leaks", "memory_mb", "pool_peak_mb",
               "memory_peak_mb", "allocations_warm", "requests_warm", "allocations_more", "requests_more", "of_no_video", "ours_ms",
               "torch_ms", "torch_over_ours", "over_python", "decoder", "devices", "scaling", "ceiling_scaling", "ns", "more_ns",
+              "of_network", "of_smaller", "met", "strict", "batch_max", "network_fps", "composite_ms", "late", "missing", "without",
+              "compiled_ms", "over_torch", "over_compiled", "whole_over_compiled",
               "cpu_us_per_frame", "gpu_mb_less", "host_mb_more", "hota", "apart", "run_s", "pcie_to_gpu_mb_s", "left_out", "fault")
 
 

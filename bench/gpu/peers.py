@@ -82,10 +82,12 @@ class Script:
 class Peers:
     """The scripts that the chosen parts want, begun once."""
 
-    def __init__(self, folder, wanted, budget):
+    def __init__(self, folder, wanted, budget, on_gpu=True):
         self.folder, self.budget, self.begun = folder, budget, None
+        self.side = 512 if on_gpu else 64
         self.wanted = [name for name in wanted if name in SCRIPTS] if have_torch() else []
         self.exported = ["yolox_s_people", "yolox_nano_people"] if {"networks", "python"} & set(wanted) and have_torch() else []
+        self.segments = bool({"segment", "vr"} & set(wanted)) and have_torch()
         self.scripts = {}
 
     def begin(self):
@@ -94,6 +96,8 @@ class Peers:
         self.begun = time.monotonic()
         if self.exported:
             self.scripts["export"] = Script("networks.py", self.folder, *self.exported)
+        if self.segments:
+            self.scripts["deeplab"] = Script("../gpu/deeplab.py", self.folder / "deeplab.onnx", self.side)
         options = {"engine": ["--budget", self.budget, "--seconds", 0.4], "python": ["--seconds", 3]}
         for name in self.wanted:
             self.scripts[name] = Script(SCRIPTS[name], "--hold", "--folder", self.folder, *options[name])
@@ -112,12 +116,12 @@ class Peers:
 
     def exported_path(self, name):
         """A network with random weights."""
-        if "export" not in self.scripts:
+        script = self.scripts.get(name if name == "deeplab" else "export")
+        if not script:
             raise Failed("its network is exported by PyTorch, which is not here")
-        path = self.folder / f"{name}.onnx"
-        if self.scripts["export"].process.wait() != 0:
-            raise Failed(f"networks.py: {self.scripts['export'].fault()}")
-        return path
+        if script.process.wait() != 0:
+            raise Failed(f"{script.name}: {script.fault()}")
+        return self.folder / f"{name}.onnx"
 
     def rows(self, name, seconds):
         if name not in self.scripts:

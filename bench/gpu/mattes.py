@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts about mattes: frames a second, a headset's latency, and the fused post-processing beside PyTorch's."""
+import json
+import pathlib
+import sys
+import time
+
+import host
+from host import Failed
+from parts import figures
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+BAR, VR_BARS = 0.95, {"hevc_vr_1080p": 8, "hevc_vr_sbs_2160p": 15}
+SIZES = ("hevc_1080p", "hevc_2160p", "hevc_6k", "hevc_8k")
+
+
+def run(bench, inputs, *options, timeout=90):
+    """Statistics of `saccade segment`; whether strict mode let it pass."""
+    model = ["--model", bench.peers.exported_path("deeplab")]
+    if not bench.clean:
+        return host.track(inputs, *bench.device, *model, *options, folder=bench.folder, timeout=timeout, verb="segment"), None
+    try:
+        return host.track(inputs, *bench.device, *bench.clean, *model, *options, folder=bench.folder, timeout=timeout, verb="segment"), True
+    except Failed as failed:
+        print(f"strict: {failed}", flush=True)
+    return host.track(inputs, *bench.device, *model, *options, folder=bench.folder, timeout=timeout, verb="segment"), False
+
+
+def network_rate(bench):
+    """Images a second of the network alone, by batch; measured once."""
+    if not hasattr(bench, "deeplab_rate"):
+        wanted = "1,8,16" if bench.on_gpu else "1,2"
+        text, _, _ = host.execute([host.bench("bench_engine"), bench.peers.exported_path("deeplab"), *bench.device,
+                                   *(["--precision", "fp16"] if bench.on_gpu else []), "--batch", wanted, "--seconds", 0.6], 150)
+        rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        bench.deeplab_rate = {row["batch"]: round(1000 * row["batch"] / row["ms"], 1) for row in rows}
+    return bench.deeplab_rate
+
+
+def warm_up(bench):
+    """The network is planned for the batches of one input and of several."""
+    begun = time.monotonic()
+    for streams, options in ((1, []), (8, []), (1, ["--mode", "vr"])):
+        clip = bench.clip("hevc_1080p", 60 if bench.on_gpu else 2)
+        run(bench, bench.inputs(clip, streams) if streams > 1 else [clip], "--as", "none", *options, timeout=200)
+    return {"what": "plans made", "run_s": round(time.monotonic() - begun, 1)}
+
+
+def length(bench, fps, streams):
+    return max(bench.least if bench.on_gpu else 4, int(fps * bench.seconds / streams))
+
+
+def one(bench, what, name, streams, *options, seconds=None):
+    """A row: frames a second of a run, beside the bare decoder and the network alone."""
+    row = {"what": what, "clip": name, "streams": streams}
+    try:
+        top, rates = bench.ceiling(name, streams), network_rate(bench)
+        known = min(top, max(rates.values()))
+        clip = bench.clip(name, length(bench, known, streams) if seconds is None else max(8, int(seconds)))
+        stats, strict = run(bench, bench.inputs(clip, streams) if streams > 1 else [clip], *options, timeout=60 + 8 * bench.seconds)
+    except Failed as failed:
+        return row | {"fault": str(failed)}
+    batches = stats["batches"]
+    return row | {"ceiling_fps": top, "of_ceiling": round(stats["fps"] / top, 3), "network_fps": rates,
+                  "of_network": round(stats["fps"] / max(rates.values()), 3), "of_smaller": round(stats["fps"] / known, 3),
+                  "bar": BAR, "met": stats["fps"] >= BAR * known, "strict": strict, "batch_max": batches["max"],
+                  "batch_fill": batches["fill"], "copies": {key: value for key, value in stats["copies"].items() if value["bytes"]},
+                  "stages": times(stats), "encoder": stats["encoder"]} | figures(stats)
+
+
+def times(stats):
+    return {s["name"]: {"p50_ms": s["p50_ms"], "gpu_p50_ms": (s["gpu"] or {}).get("p50_ms")} for s in stats["stages"]}
+
+
+def segment(bench):
+    """`segment --as none` with DeepLabV3-R50 at 512, 2 classes, float16, beside the bare decoder and the network alone."""
+    yield warm_up(bench)
+    yield {"what": "the network alone, images/s", "network_fps": network_rate(bench)}
+    for streams in (1, 8):
+        for name in SIZES:
+            yield one(bench, "segment --as none", name, streams, "--as", "none")
+    for streams in (1, 8):
+        yield one(bench, "the same, --vram-limit 24G", "hevc_8k", streams, "--as", "none", "--vram-limit", "24G")
+    yield one(bench, "composed, not encoded", "hevc_1080p", 1, "--as", "overlay", "-o", "none")
+    yield one(bench, "composed, not encoded", "hevc_2160p", 8, "--as", "overlay", "-o", "none")
+    for name, frames in (("hevc_1080p", 240), ("hevc_2160p", 60)): # x264 on the CPU
+        out = bench.folder / "out.mp4"
+        yield one(bench, "-o, encoded on the CPU", name, 1, "--as", "overlay", "-o", out, seconds=frames if bench.on_gpu else 4)
+
+
+def vr(bench):
+    """`segment --mode vr`: from a frame's last packet to its composite, paced at 90 frames/s, no B-frames."""
+    warm_up(bench) if bench.on_gpu and not hasattr(bench, "deeplab_rate") else None
+    for name, bar in VR_BARS.items():
+        eyes = ["--stereo", "sbs"] if "sbs" in name else []
+        for what, paced in (("vr, 90 frames/s", ["--realtime"]), ("vr, as fast as it goes", [])):
+            yield one_vr(bench, what, name, bar, eyes, paced)
+
+
+def one_vr(bench, what, name, bar, eyes, paced):
+    row = {"what": what, "clip": name, "streams": 1}
+    seconds = bench.vr_seconds if paced else bench.seconds
+    frames = int(90 * seconds) if bench.on_gpu else 4
+    options = ["--mode", "vr", "--as", "overlay", "-o", "none", *paced]
+    try:
+        clip = bench.clip(name, frames)
+        try:
+            stats, strict = run(bench, [clip], *options, *eyes, timeout=60 + 2 * seconds)
+        except Failed as failed:
+            if not eyes:
+                raise
+            print(f"{' '.join(eyes)}: {failed}", flush=True)
+            row["without"] = " ".join(eyes)
+            stats, strict = run(bench, [clip], *options, timeout=60 + 2 * seconds)
+    except Failed as failed:
+        return row | {"fault": str(failed)}
+    took, missing = stats["composite_latency"], stats["frames_total"] - stats["frames"]
+    row |= {"composite_ms": {key: took[f"{key}_ms"] for key in ("p50", "p95", "p99", "max")}, "seconds": round(stats["elapsed_s"], 1),
+            "strict": strict, "stages": times(stats)}
+    if paced:
+        row |= {"bar_ms": bar, "late": stats["composites_late"], "missing": missing,
+                "met": took["p99_ms"] < bar and stats["composites_late"] == 0 and missing == 0}
+    return row | figures(stats)
+
+
+def post(bench):
+    """The fused post-processing beside PyTorch's sequence for it, as it is and compiled."""
+    options = [] if bench.on_gpu else ["--device", "cpu"]
+    try:
+        text, _, _ = host.execute([sys.executable, FOLDER / "post.py", "--budget", bench.post_budget, *options], bench.post_budget + 60)
+    except Failed as failed: # what was measured before counts
+        yield from rows_of(failed.text)
+        raise
+    yield from rows_of(text)
+
+
+def rows_of(text):
+    for line in text.splitlines():
+        if line.startswith("{"):
+            yield json.loads(line)
+
+
+PARTS = {"post": post, "segment": segment, "vr": vr}
