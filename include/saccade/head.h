@@ -121,6 +121,10 @@ SAC_API sac_model *sac_detector_model(const sac_detector *det);
 
 /* Recognise a model's head: its name (may be "embedding"), or NULL. Any thread. */
 SAC_API const char *sac_head_recognise(const sac_model *model);
+/* The output with the prototypes of which a sac_segmenter makes masks of a network's boxes
+ * (saccade/segment.h); a sac_detector reads the boxes alone. NULL: there is none. Borrowed from the
+ * model. Any thread. */
+SAC_API const char *sac_head_prototypes(const sac_model *model);
 /* What heads give, and what runs their networks. */
 enum sac_head_kind {
     SAC_HEAD_UNKNOWN = 0, /* no such head, or one from a shared object */

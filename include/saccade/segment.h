@@ -24,9 +24,10 @@ struct sac_segmenter_params {
     const char *classes;    /* comma-separated names or numbers whose pixels are the matte; "auto",
                                the default: persons where the model knows them, else all but the
                                first class, which is the background. A network that gives one
-                               number per pixel has no classes */
-    int class_map; /* 1: mattes hold the number of each pixel's likeliest class instead; default 0
-                    */
+                               number per pixel has no classes; those of an instance network count
+                               from 1, before them is the background */
+    int class_map; /* 1: mattes hold the number of each pixel's likeliest class instead; of instance
+                      networks: of the classes asked for, with "auto" all of them; default 0 */
     int                batch_max; /* frames in one run of the network; default 8 */
     enum sac_precision precision; /* of the network */
     /* How mattes are made of the network's coarser map; the defaults are the command line's. */
@@ -81,10 +82,11 @@ SAC_API sac_model *sac_segmenter_model(const sac_segmenter *seg);
 /* The map that it reads, for people. */
 struct sac_segmenter_info {
     const char *output; /* its name; NULL: only the first frame tells, also the form */
-    const char *form;   /* "share", "logit", "class logits", "class shares", "class number" */
-    int         width, height; /* cells; 0 likewise */
-    int         states;        /* of a recurrent network */
-    uint64_t    reserved[8];   /* 0 */
+    const char *form;   /* "share", "logit", "class logits", "class shares", "class number"; of an
+                           instance network's prototypes "boxes' coefficients" */
+    int      width, height; /* cells; 0 likewise */
+    int      states;        /* of a recurrent network */
+    uint64_t reserved[8];   /* 0 */
 };
 SAC_API void sac_segmenter_inspect(const sac_segmenter *seg, struct sac_segmenter_info *out);
 /* The network's input that takes state i, and its output that it comes from; NULL: there are

@@ -170,6 +170,17 @@ static void print_map(const sac_segmenter *seg)
     }
 }
 
+/* Of a detector whose boxes have masks. */
+static void print_masks(const sac_detector *det)
+{
+    const char *prototypes = sac_head_prototypes(sac_detector_model(det));
+    if (!prototypes)
+        return;
+    printf("masks       ");
+    print_clean(stdout, prototypes);
+    puts("  prototypes, which saccade segment weighs for each box; track reads boxes alone");
+}
+
 static int print_text(const struct subject *subject)
 {
     struct sac_model_info info;
@@ -191,6 +202,8 @@ static int print_text(const struct subject *subject)
         puts("head        not recognised");
     if (subject->segmenter)
         print_map(subject->segmenter);
+    else if (subject->detector)
+        print_masks(subject->detector);
     print_operators(&info);
     if (subject->contract)
         print_contract(subject->contract);
@@ -332,6 +345,8 @@ static int json_document(const struct subject *subject, struct fault *fault)
     sac_json_string(&json, "head_source", subject->head ? head_source(subject) : NULL);
     if (subject->segmenter)
         json_map(&json, subject->segmenter);
+    else if (subject->detector)
+        sac_json_string(&json, "masks", sac_head_prototypes(subject->model));
     json_operators(&json, &info);
     if (subject->contract)
         json_contract(&json, subject->contract);

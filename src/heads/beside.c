@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Networks that give more than boxes write it behind the classes of each prediction: the
  * coefficients of its mask, with the prototypes that they weigh in a second output, or the points
- * of a pose. Boxes and classes are used, the rest must only not be taken for classes. */
+ * of a pose. A detector uses boxes and classes, the rest must only not be taken for classes; a
+ * segmenter makes masks of the coefficients (instances.c). */
 #include "heads/heads.h"
+#include "vision/instances.h"
 
-enum { PROTOTYPES_MAX = 256, COCO_POSE = 17 * 3 };
+enum { COCO_POSE = 17 * 3 };
 
-/* Channels of the prototypes [K,h,w] behind the first output; 0: there are none. */
-static int prototypes(const struct sac_head_tensor *t, int count)
+int sac_head_find_prototypes(const struct sac_head_tensor *t, int count)
 {
     for (int i = 1; i < count; i++)
-        if (t[i].rank == 3 && t[i].shape[0] > 1 && t[i].shape[0] <= PROTOTYPES_MAX)
-            return (int)t[i].shape[0];
-    return 0;
+        if (t[i].rank == 3 && t[i].shape[0] > 1 && t[i].shape[0] <= SAC_INSTANCES_NUMBERS_MAX)
+            return i;
+    return -1;
+}
+
+/* How many they are; 0: none. */
+static int prototypes(const struct sac_head_tensor *t, int count)
+{
+    const int output = sac_head_find_prototypes(t, count);
+    return output < 0 ? 0 : (int)t[output].shape[0];
 }
 
 int sac_head_beside(const struct sac_head_tensor *t, int count, const struct sac_head_facts *facts,

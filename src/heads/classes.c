@@ -231,6 +231,26 @@ static const char *const ade20k_names[150] = {
 };
 /* clang-format on */
 
+sac_result sac_contract_add_background(sac_context *ctx, struct sac_model_contract *contract)
+{
+    const size_t count = (size_t)contract->class_count;
+    if (!count)
+        return SAC_OK;
+    char **names = sac_calloc(count + 1, sizeof *names);
+    char  *background = sac_strdup("background");
+    if (!names || !background) {
+        sac_free(names);
+        sac_free(background);
+        return SAC_FAIL(ctx, SAC_ERR_MEMORY, "no memory for %zu class names", count + 1);
+    }
+    names[0] = background;
+    memcpy(names + 1, contract->classes, count * sizeof *names);
+    sac_free(contract->classes);
+    contract->classes = names;
+    contract->class_count++;
+    return SAC_OK;
+}
+
 static char *default_matte_name(int class_id, int count)
 {
     switch (count) {

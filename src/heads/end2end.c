@@ -86,6 +86,16 @@ static bool layout(const struct sac_head_input *in, const struct sac_head_facts 
     return true;
 }
 
+static int coefficients(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                        struct sac_detect_field *out)
+{
+    struct row row;
+    if (!find_row(in->tensors, in->count, facts, &row) || row.box != 0)
+        return 0;
+    *out = sac_head_field(in, 0, COLUMNS, row.columns, 1);
+    return row.columns - COLUMNS;
+}
+
 const struct sac_head sac_head_end2end = {
     .name = "end2end",
     .what = "YOLOv10, YOLO26 and others with NMS inside: finished rows of box, score, class",
@@ -95,4 +105,5 @@ const struct sac_head sac_head_end2end = {
     .defaults = defaults,
     .unread = unread,
     .layout = layout,
+    .coefficients = coefficients,
 };

@@ -62,7 +62,7 @@ void sac_head_names(bool mattes, char *out, size_t size)
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < SAC_COUNT(heads) && used < size; i++)
-        if (mattes ? heads[i]->matte != NULL : heads[i]->layout != NULL)
+        if (mattes ? heads[i]->matte || heads[i]->coefficients : heads[i]->layout != NULL)
             used +=
                 (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", heads[i]->name);
 }
@@ -76,6 +76,18 @@ const char *sac_head_recognise(const sac_model *model)
         return NULL;
     const struct sac_head *head = sac_head_of(&view);
     return head ? head->name : NULL;
+}
+
+const char *sac_head_prototypes(const sac_model *model)
+{
+    if (!model)
+        return NULL;
+    struct sac_head_view   view;
+    struct sac_head_tensor t[SAC_HEAD_OUTPUTS_MAX];
+    if (sac_head_view_init(NULL, model, NULL, &view) != SAC_OK ||
+        !sac_head_has_instances(sac_head_of(&view), &view))
+        return NULL;
+    return view.output[sac_head_find_prototypes(t, sac_head_view_tensors(&view, t))].name;
 }
 
 /* The head that would know the outputs if they had other names for their classes. */

@@ -15,7 +15,9 @@
 
 enum { SAC_HEAD_OUTPUTS_MAX = 16 };
 
+struct sac_detect_field;
 struct sac_detect_spec;
+struct sac_instances_spec;
 struct sac_matte_spec;
 
 /* What a network was trained for, as its metadata says it (Ultralytics' entry "task"). */
@@ -83,6 +85,10 @@ struct sac_head {
      * which decodes by itself, or a head without boxes (embeddings). */
     bool (*layout)(const struct sac_head_input *in, const struct sac_head_facts *facts,
                    struct sac_detect_spec *out);
+    /* Where the coefficients of a box's mask are, in layout's cells; returns how many, 0: there are
+     * none. NULL: the head's predictions never have any. */
+    int (*coefficients)(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                        struct sac_detect_field *out);
     /* What the numbers of a map mean (vision/matte.h): fill form, cells, classes, where the numbers
      * are and which output has them; the view's sizes and shapes are those of a run. false: the
      * shapes are not the head's. NULL: it gives no mattes. */
@@ -97,7 +103,7 @@ extern const struct sac_head sac_head_yolox, sac_head_yolov5, sac_head_yolov8, s
 /* heads.c */
 const struct sac_head *sac_head_find(const char *name);               /* NULL: no such row */
 const struct sac_head *sac_head_of(const struct sac_head_view *view); /* NULL: not recognised */
-/* "yolox, yolov5, ...": those that give boxes, or those that give mattes. */
+/* "yolox, yolov5, ...": those that give boxes, or those of which mattes are made. */
 void sac_head_names(bool mattes, char *out, size_t size);
 /* Why no head knows the outputs, for people: what they are, and what would do. */
 void sac_head_why_not(const struct sac_head_view *view, bool mattes, char *out, size_t size);
@@ -181,6 +187,16 @@ int sac_head_beside(const struct sac_head_tensor *t, int count, const struct sac
 int         sac_head_beside_row(const struct sac_head_tensor *t, int count,
                                 const struct sac_head_facts *facts, int64_t numbers);
 const char *sac_head_beside_name(const struct sac_head_view *view);
+/* The output [K,h,w] with the prototypes that coefficients weigh; -1: there is none. */
+int sac_head_find_prototypes(const struct sac_head_tensor *t, int count);
+
+/* instances.c: detectors whose boxes have masks. */
+/* Whether the head reads boxes with coefficients, and an output has prototypes for them. */
+bool sac_head_has_instances(const struct sac_head *head, const struct sac_head_view *view);
+/* How the outputs become boxes, and boxes a map (vision/instances.h): fields, cells, classes and
+ * sizes; the view's sizes and shapes are those of a run. false: they do not fit together. */
+bool sac_head_instances(const struct sac_head *head, const struct sac_head_view *view,
+                        struct sac_detect_spec *boxes, struct sac_instances_spec *out);
 
 /* nms.c */
 /* Greedy, class by class: best first, drop what overlaps a better box of its class by more than
@@ -212,6 +228,9 @@ int sac_coco_number(const char *name);
  * Pascal VOC (21), Cityscapes (19) or ADE20K (150). */
 sac_result sac_contract_default_classes(sac_context *ctx, struct sac_model_contract *contract,
                                         int count, bool mattes);
+
+/* Background before the classes, where they have names. */
+sac_result sac_contract_add_background(sac_context *ctx, struct sac_model_contract *contract);
 
 /* class_names.c: classes by the names that people give. */
 /* By name, or by number where there is such a class; without any names every number may be one.

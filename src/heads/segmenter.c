@@ -47,6 +47,12 @@ static sac_result refuse_head(struct sac_segmenter *seg)
     const struct sac_head *head = seg->head;
     const char            *beside = head && head->unread ? head->unread(&seg->view) : NULL;
     char                   why[1024];
+    if (beside && seg->view.facts.task == SAC_TASK_SEGMENT)
+        return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                        "%s: it is a detector (head '%s') with %s, but no output has the "
+                        "prototypes that they weigh, [coefficients,h,w]: export it with both; "
+                        "saccade track uses its boxes",
+                        path, head->name, beside);
     if (beside)
         return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
                         "%s: it is a detector (head '%s') with %s, which a segmenter does not "
@@ -71,13 +77,16 @@ static sac_result refuse_head(struct sac_segmenter *seg)
 static sac_result choose_head(struct sac_segmenter *seg, const char *wanted)
 {
     seg->head = wanted ? sac_head_find(wanted) : sac_head_of(&seg->view);
-    if (wanted && (!seg->head || !seg->head->matte)) {
+    seg->instances.used = sac_head_has_instances(seg->head, &seg->view);
+    if (wanted && (!seg->head || (!seg->head->matte && !seg->head->coefficients))) {
         char names[256];
         sac_head_names(true, names, sizeof names);
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG, "no head '%s' that gives mattes; have %s",
                         wanted, names);
     }
-    return seg->head && seg->head->matte ? SAC_OK : refuse_head(seg);
+    if (seg->head && (seg->head->matte || seg->instances.used))
+        return SAC_OK;
+    return wanted ? sac_segmenter_refuse_shapes(seg, &seg->view) : refuse_head(seg);
 }
 
 static sac_result read_contract(struct sac_segmenter *seg, const char *user)
@@ -93,7 +102,10 @@ static sac_result read_contract(struct sac_segmenter *seg, const char *user)
         classes != seg->contract.class_count)
         sac_log(ctx, SAC_LOG_WARN, "%s: %d class names for %d classes", sac_model_path(seg->model),
                 seg->contract.class_count, classes);
-    return res == SAC_OK ? sac_contract_default_classes(ctx, &seg->contract, classes, true) : res;
+    if (res == SAC_OK)
+        res = sac_contract_default_classes(ctx, &seg->contract, classes, !seg->instances.used);
+    return res == SAC_OK && seg->instances.used ? sac_contract_add_background(ctx, &seg->contract)
+                                                : res;
 }
 
 /* As an input the ratio would leave all shapes open until a run, and with them the fast kernels:
@@ -119,6 +131,13 @@ static sac_result fix_ratio(struct sac_segmenter *seg, const struct sac_segmente
 
 /* ---- the outputs ---- */
 
+bool sac_segmenter_read_shapes(struct sac_segmenter *seg, const struct sac_head_view *view,
+                               struct sac_matte_spec *out)
+{
+    return seg->instances.used ? sac_segmenter_lay_out_instances(seg, view, out)
+                               : seg->head->matte(view, out);
+}
+
 sac_result sac_segmenter_refuse_shapes(const struct sac_segmenter *seg,
                                        const struct sac_head_view *view)
 {
@@ -126,9 +145,12 @@ sac_result sac_segmenter_refuse_shapes(const struct sac_segmenter *seg,
     char                   shapes[512];
     sac_head_shapes_text(t, sac_head_view_tensors(view, t), shapes, sizeof shapes);
     return SAC_FAIL(seg->dev->ctx, SAC_ERR_FORMAT,
-                    "%s: head '%s' wants %s; the outputs of one picture of %dx%d are %s",
-                    sac_model_path(seg->model), seg->head->name, seg->head->wants, view->width,
-                    view->height, shapes);
+                    "%s: head '%s' wants %s%s; the outputs of one picture of %dx%d are %s",
+                    sac_model_path(seg->model), seg->head->name, seg->head->wants,
+                    seg->head->coefficients
+                        ? ", and prototypes [coefficients,h,w] in the picture's proportions"
+                        : "",
+                    view->width, view->height, shapes);
 }
 
 sac_result sac_segmenter_check_spec(const struct sac_segmenter  *seg,
@@ -171,7 +193,7 @@ static sac_result check_outputs(struct sac_segmenter *seg)
                 known && (view.output[i].desc.shape[k] >= 0 || sac_feed_gives_state(&view.feed, i));
     if (!known)
         return SAC_OK;
-    if (!seg->head->matte(&view, &spec))
+    if (!sac_segmenter_read_shapes(seg, &view, &spec))
         return sac_segmenter_refuse_shapes(seg, &view);
     seg->spec = spec; /* for inspect; a run shows it again */
     return sac_segmenter_check_spec(seg, &spec);
@@ -223,6 +245,11 @@ static sac_result want_list(struct sac_segmenter *seg, const char *list)
                   : want(seg, class_id);
     }
     sac_free(copy);
+    if (res == SAC_OK && seg->instances.used && (seg->spec.wanted[0] & 1))
+        return SAC_FAIL(ctx, SAC_ERR_ARG,
+                        "%s: class 0 is the background, of which it gives no mask; classes count "
+                        "from 1",
+                        sac_model_path(seg->model));
     return res;
 }
 
@@ -239,8 +266,9 @@ static sac_result check_one(struct sac_segmenter *seg, const char *list)
 
 static sac_result choose_classes(struct sac_segmenter *seg, const char *list)
 {
-    const bool one = !seg->head->class_count || !seg->head->class_count(&seg->view);
-    const int  room = SAC_MAX(seg->contract.class_count, SAC_DETECT_CLASSES_MAX);
+    const bool one =
+        !seg->instances.used && (!seg->head->class_count || !seg->head->class_count(&seg->view));
+    const int room = SAC_MAX(seg->contract.class_count, SAC_DETECT_CLASSES_MAX);
     if (one && seg->spec.form != SAC_MATTE_LABEL)
         return check_one(seg, list);
     seg->wanted = sac_calloc((size_t)room, sizeof *seg->wanted);
@@ -287,7 +315,10 @@ static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_p
     seg->jobs = sac_calloc((size_t)seg->batch, sizeof *seg->jobs);
     if (!seg->asks || !seg->jobs)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");
+    const bool all = seg->style.classes && (!p->classes || !strcmp(p->classes, "auto"));
     res = sac_segmenter_batch_open(seg);
+    if (res == SAC_OK && seg->instances.used)
+        res = sac_segmenter_instances_open(seg, all);
     return res == SAC_OK ? sac_segmenter_measure(seg) : res;
 }
 
@@ -451,7 +482,9 @@ void sac_segmenter_inspect(const sac_segmenter *seg, struct sac_segmenter_info *
     const bool known = seg->spec.width > 0;
     *out = (struct sac_segmenter_info){
         .output = known ? sac_model_output(seg->model, seg->spec.value.tensor)->name : NULL,
-        .form = known ? form_name(seg->spec.form) : NULL,
+        .form = !known                ? NULL
+                : seg->instances.used ? "boxes' coefficients"
+                                      : form_name(seg->spec.form),
         .width = seg->spec.width,
         .height = seg->spec.height};
     while (sac_feed_state(&seg->view.feed, out->states) >= 0)

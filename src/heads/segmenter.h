@@ -13,6 +13,7 @@
 #include <saccade/segment.h>
 
 #include "heads/detector.h"
+#include "vision/instances.h"
 #include "vision/matte.h"
 
 enum { SAC_SEGMENTER_SLOTS = 2 }; /* batches under way at once */
@@ -59,6 +60,16 @@ struct sac_segmenter_stream {
     sac_tensor *given[SAC_FEED_INPUTS_MAX], *spare[SAC_FEED_INPUTS_MAX];
 };
 
+/* Of a network whose boxes have masks (heads/instances.c). */
+struct sac_segmenter_instances {
+    bool                      used;
+    struct sac_detect_spec    boxes;
+    struct sac_instances_spec spec;
+    struct sac_fit_map       *maps;  /* [batch]: boxes stay in pixels of the network's input */
+    struct sac_buffer        *found; /* as sac_detect_run packs them */
+    struct sac_buffer        *map;   /* [batch,1,height,width] */
+};
+
 struct sac_segmenter {
     sac_device               *dev;
     sac_model                *model;
@@ -68,16 +79,17 @@ struct sac_segmenter {
     int                       batch;  /* frames in one run */
     int                      *wanted; /* [wanted_count] classes that are the matte; NULL: there
                                          are none to choose */
-    int                        wanted_count;
-    struct sac_run_times       times; /* of the latest public run */
-    struct sac_segmenter_ask  *asks;  /* [batch], likewise */
-    struct sac_preprocess_job *jobs;  /* [batch] */
-    struct sac_buckets         buckets;
-    struct sac_segmenter_slot  slots[SAC_SEGMENTER_SLOTS];
-    bool                       summarises;
-    struct sac_matte_style     style;
-    struct sac_matte_spec      spec;
-    bool                       laid_out; /* spec is known */
+    int                            wanted_count;
+    struct sac_run_times           times; /* of the latest public run */
+    struct sac_segmenter_ask      *asks;  /* [batch], likewise */
+    struct sac_preprocess_job     *jobs;  /* [batch] */
+    struct sac_buckets             buckets;
+    struct sac_segmenter_slot      slots[SAC_SEGMENTER_SLOTS];
+    bool                           summarises;
+    struct sac_matte_style         style;
+    struct sac_matte_spec          spec;
+    bool                           laid_out; /* spec is known */
+    struct sac_segmenter_instances instances;
     /* Streams, in no order. */
     struct sac_segmenter_stream *streams;
     size_t                       stream_count, stream_capacity;
@@ -91,12 +103,27 @@ sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segment
 /* How many of its classes are the matte; the same as text, "person (1 of 21)". */
 int  sac_segmenter_kept_classes(const sac_segmenter *seg);
 void sac_segmenter_describe_classes(const sac_segmenter *seg, char *out, size_t size);
+/* Fill in what outputs of the view's shapes show, which are those of a run; false: they are not the
+ * head's. */
+bool sac_segmenter_read_shapes(struct sac_segmenter *seg, const struct sac_head_view *view,
+                               struct sac_matte_spec *out);
 /* The sentence for outputs that are not the head's. */
 sac_result sac_segmenter_refuse_shapes(const struct sac_segmenter *seg,
                                        const struct sac_head_view *view);
 /* Whether the numbers of the output that is read are what a matte can be made of. */
 sac_result sac_segmenter_check_spec(const struct sac_segmenter  *seg,
                                     const struct sac_matte_spec *spec);
+
+/* segmenter_instances.c: where instances.used */
+/* Before the first run; all: boxes of all classes, else those that spec.wanted says. */
+sac_result sac_segmenter_instances_open(struct sac_segmenter *seg, bool all);
+/* Nothing is under way; half-built too. */
+void sac_segmenter_instances_close(struct sac_segmenter *seg);
+bool sac_segmenter_lay_out_instances(struct sac_segmenter *seg, const struct sac_head_view *view,
+                                     struct sac_matte_spec *out);
+/* Behind a run of n images: the map takes the prototypes' place in tensors. */
+sac_result sac_segmenter_queue_instances(struct sac_segmenter *seg, const void **tensors, int n);
+sac_result sac_segmenter_warm_up_instances(struct sac_segmenter *seg);
 
 /* segmenter_range.c */
 /* What shape and file do not tell: whether numbers are shares or logits. After batch_open.

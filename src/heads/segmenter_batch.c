@@ -56,6 +56,7 @@ void sac_segmenter_batch_close(struct sac_segmenter *seg)
     for (int i = 0; i < SAC_SEGMENTER_SLOTS; i++)
         slot_close(seg, &seg->slots[i]);
     sac_segmenter_forget_all(seg);
+    sac_segmenter_instances_close(seg);
     sac_buckets_finish(&seg->buckets);
 }
 
@@ -75,7 +76,7 @@ static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bu
     }
     view.width = seg->contract.pre.width;
     view.height = seg->contract.pre.height;
-    if (!seg->head->matte(&view, &spec))
+    if (!sac_segmenter_read_shapes(seg, &view, &spec))
         return sac_segmenter_refuse_shapes(seg, &view);
     sac_result res = sac_segmenter_check_spec(seg, &spec);
     if (res != SAC_OK)
@@ -200,6 +201,8 @@ static sac_result queue_mattes(struct sac_segmenter *seg, struct sac_segmenter_s
         res = seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL);
     for (int i = 0; i < n && res == SAC_OK; i++)
         res = clear_around(seg, &slot->jobs[first + i]);
+    if (res == SAC_OK && seg->instances.used && images > 0)
+        res = sac_segmenter_queue_instances(seg, tensors, images);
     if (res == SAC_OK)
         res = sac_matte_run_on(seg->dev, seg->buckets.stream, &seg->spec, &seg->style, tensors,
                                slot->jobs + first, n);
@@ -404,5 +407,6 @@ sac_result sac_segmenter_warm_up(struct sac_segmenter *seg)
     sac_result res = sac_buckets_warm_up(&seg->buckets);
     if (res != SAC_OK || seg->dev->ops->warm_runs == 0)
         return res;
-    return lay_out(seg, &seg->buckets.list[0]);
+    res = lay_out(seg, &seg->buckets.list[0]);
+    return res == SAC_OK && seg->instances.used ? sac_segmenter_warm_up_instances(seg) : res;
 }

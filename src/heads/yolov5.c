@@ -64,6 +64,17 @@ static bool layout(const struct sac_head_input *in, const struct sac_head_facts 
     return true;
 }
 
+static int coefficients(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                        struct sac_detect_field *out)
+{
+    const struct sac_head_tensor *t = &in->tensors[0];
+    const int                     classes = classes_of(t, in->count, facts);
+    if (classes < 0)
+        return 0;
+    *out = sac_head_field(in, 0, CLASSES + classes, t->shape[1], 1);
+    return (int)t->shape[1] - CLASSES - classes;
+}
+
 const struct sac_head sac_head_yolov5 = {
     .name = "yolov5",
     .what = "YOLOv5, YOLOv7: decoded anchors with objectness and classes",
@@ -73,4 +84,5 @@ const struct sac_head sac_head_yolov5 = {
     .class_count = class_count,
     .unread = unread,
     .layout = layout,
+    .coefficients = coefficients,
 };

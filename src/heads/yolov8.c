@@ -99,6 +99,17 @@ static bool layout(const struct sac_head_input *in, const struct sac_head_facts 
     return true;
 }
 
+static int coefficients(const struct sac_head_input *in, const struct sac_head_facts *facts,
+                        struct sac_detect_field *out)
+{
+    struct cells c;
+    if (!find_cells(in->tensors, in->count, in->input_width, in->input_height, facts, &c))
+        return 0;
+    const int64_t step_cell = c.upright ? 1 : c.numbers, step_number = c.upright ? c.cells : 1;
+    *out = sac_head_field(in, 0, (CLASSES + c.classes) * step_number, step_cell, step_number);
+    return c.beside;
+}
+
 const struct sac_head sac_head_yolov8 = {
     .name = "yolov8",
     .what = "YOLOv8, YOLO11: decoded cells without objectness",
@@ -109,4 +120,5 @@ const struct sac_head sac_head_yolov8 = {
     .class_count = class_count,
     .unread = unread,
     .layout = layout,
+    .coefficients = coefficients,
 };

@@ -219,7 +219,7 @@ static int category_of(const struct sac_job *job)
     if (seg->wanted_count != 1)
         return sac_coco_number("person");
     const int number = sac_coco_number(sac_segmenter_class_name(seg, seg->wanted[0]));
-    return number ? number : seg->wanted[0] + 1;
+    return number ? number : seg->wanted[0] + !seg->instances.used; /* whose background is 0 */
 }
 
 /* Checked before the first frame. */

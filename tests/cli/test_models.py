@@ -220,6 +220,10 @@ def test_inspect_tells_a_segmenters_map(saccade):
     assert 'head        semantic  (outputs)\n' in text
     assert 'map         out  16x16 cells, class logits\n' in text
     assert 'classes   21: background, aeroplane' in text
+    text = saccade('inspect', maps / 'instances_yolov8.onnx').stdout
+    assert 'head        yolov8  (outputs)\nmasks       output1  prototypes' in text
+    assert json.loads(saccade('inspect', maps / 'instances_end2end.onnx', '--json').stdout)['masks'] == 'output1'
+    assert json.loads(saccade('inspect', maps / 'instances_orphans.onnx', '--json').stdout)['masks'] is None
     text = saccade('inspect', maps / 'maps_recurrent.onnx').stdout
     assert 'head        recurrent  (outputs)\n' in text
     assert 'state       r1i  from r1o\nstate       r2i  from r2o\n' in text

@@ -41,6 +41,33 @@ def network(path, classes=0):
     return path
 
 
+def instances(path):
+    """A box with the whole picture, and prototypes of which one sees the clip's square."""
+    rows = numpy.zeros((1, 5, 8), numpy.float32)
+    rows[0, 0] = 0, 0, 160, 120, 0.9, 3, 1, 0
+    rows[0, 1] = 0, 0, 80, 60, 0.2, 3, 0, 9  # unlikely: it counts for nothing
+    weights = numpy.zeros((2, 3, 1, 1), numpy.float32)
+    weights[0, :, 0, 0] = 8, 0, -8
+    values = {'w': weights, 'b': numpy.array([-3, 1], numpy.float32), 'rows': rows, 'zero': numpy.zeros(1, numpy.float32)}
+    nodes = [make.make_node('Conv', ['picture', 'w', 'b'], ['output1']),
+             make.make_node('ReduceMean', ['output1'], ['mean'], axes=[1, 2, 3]),
+             make.make_node('Mul', ['mean', 'zero'], ['nothing']),
+             make.make_node('Squeeze', ['nothing', 'last'], ['column']),
+             make.make_node('Add', ['rows', 'column'], ['output0'])]
+    values['last'] = numpy.array([3], numpy.int64)
+    graph = make.make_graph(
+        nodes, 'instances', [make.make_tensor_value_info('picture', onnx.TensorProto.FLOAT, ['n', 3, 120, 160])],
+        [make.make_tensor_value_info('output0', onnx.TensorProto.FLOAT, ['n', 5, 8]),
+         make.make_tensor_value_info('output1', onnx.TensorProto.FLOAT, ['n', 2, 120, 160])],
+        [onnx.numpy_helper.from_array(v, k) for k, v in values.items()])
+    model = make.make_model(graph, opset_imports=[make.make_opsetid('', 17)], ir_version=8)
+    for key, value in {'task': 'segment', 'names': str({i: name for i, name in enumerate('abcdef')})}.items():
+        entry = model.metadata_props.add()
+        entry.key, entry.value = key, value
+    onnx.save(model, path)
+    return path
+
+
 @pytest.fixture(scope='module')
 def square(tmp_path_factory):
     return network(tmp_path_factory.mktemp('square') / 'square.onnx')
@@ -98,6 +125,23 @@ def test_pictures_and_records_say_the_same(saccade, video, square, tmp_path):
         assert record['category_id'] == 1 and 0.5 <= record['score'] <= 1
         assert record['segmentation']['size'] == [HEIGHT, WIDTH]
         assert (decode(record['segmentation']) == (picture >= 128)).all()
+
+
+def test_masks_of_boxes_are_a_matte(saccade, video, tmp_path):
+    model = instances(tmp_path / 'i.onnx')
+    run = segment(saccade, video, '--model', model, '--as', 'mask', '-o', tmp_path / 'm.mp4')
+    assert 'all but the first' not in run.stderr
+    for i, mask in enumerate(frames_of(tmp_path / 'm.mp4', 'gray')):
+        assert iou(mask >= 128, inside(i)) > 0.93, i
+    segment(saccade, video, '--model', model, '--classes', 'd', '--as', 'coco', '-o', tmp_path / 'r.json')
+    records = json.loads((tmp_path / 'r.json').read_text())
+    assert len(records) == FRAMES and all(r['category_id'] == 4 for r in records)
+    assert iou(decode(records[10]['segmentation']), inside(10)) > 0.93
+    segment(saccade, video, '--model', model, '--classes', 'a', '--as', 'coco', '-o', tmp_path / 'none.json')
+    assert json.loads((tmp_path / 'none.json').read_text()) == []
+    segment(saccade, video, '--model', model, '--as', 'classes', '-o', tmp_path / 'o.mp4', '--crf', 5)
+    before, after = frames_of(video), frames_of(tmp_path / 'o.mp4')
+    assert iou(abs(after[10].astype(int) - before[10]).max(2) > 25, inside(10)) > 0.85
 
 
 def decode(rle):

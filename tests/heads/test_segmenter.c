@@ -237,16 +237,17 @@ static void says_what_a_network_is_instead(void **state)
     } cases[] = {
         {"yolov8", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
          "it is a detector (head 'yolov8') and gives boxes: saccade track runs it"},
-        {"yolov8_seg", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
-         "it is a detector (head 'yolov8') with mask coefficients, which a segmenter does not "
-         "read: saccade track uses its boxes"},
+        {"yolov8_pose", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
+         "it is a detector (head 'yolov8') with keypoints, which a segmenter does not read: "
+         "saccade track uses its boxes"},
         {"embedding_nchw", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
          "it gives one row of numbers for a picture"},
         {"classifier", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
          "as embeddings and classifiers do"},
         {"maps_depth", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
          "its outputs, of one picture output [1,64,64], are no map of classes or of a matte that "
-         "can be told from other maps; --head takes recurrent, matte, semantic"},
+         "can be told from other maps; --head takes yolov5, yolov8, end2end, recurrent, matte, "
+         "semantic"},
         {"maps_depth", "matte", NULL, NULL, 0, SAC_OK, NULL},
         {"maps_larger", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED, "can be told from other maps"},
         {"maps_larger", "semantic", NULL, NULL, 0, SAC_ERR_FORMAT,
@@ -257,8 +258,10 @@ static void says_what_a_network_is_instead(void **state)
         {"maps_outside", NULL, NULL, NULL, 0, SAC_ERR_UNSUPPORTED,
          "the numbers of output 'mask' go from "},
         {"maps_matte", "semantic", NULL, NULL, 0, SAC_ERR_FORMAT, "head 'semantic' wants"},
-        {"maps_matte", "yolov8", NULL, NULL, 0, SAC_ERR_ARG,
-         "no head 'yolov8' that gives mattes; have recurrent, matte, semantic"},
+        {"maps_matte", "yolov8", NULL, NULL, 0, SAC_ERR_FORMAT, "head 'yolov8' wants"},
+        {"maps_matte", "yolox", NULL, NULL, 0, SAC_ERR_ARG,
+         "no head 'yolox' that gives mattes; have yolov5, yolov8, end2end, recurrent, matte, "
+         "semantic"},
         {"maps_matte", NULL, "dog", NULL, 0, SAC_ERR_ARG, "there are no classes to choose"},
         {"maps_matte", NULL, NULL, NULL, 1, SAC_ERR_ARG, "there are no classes to map"},
         {"maps_matte", NULL, NULL, "size=32x32", 0, SAC_ERR_ARG, "is fixed to 64x64"},

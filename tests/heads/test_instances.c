@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segmenters of instance networks, on the small ones of make_instances.py: a person, the lower half
+ * of a dog behind it, what NMS drops and what is unlikely; nothing in the dark. */
+#include <stdio.h>
+#include <string.h>
+
+#include "heads/segmenter.h"
+#include "tests/test.h"
+#include "tests/vision/frames.h"
+
+enum { SIDE = 64 };
+
+static const char *path_of(const char *model)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/instances_%s.onnx", TEST_SOURCE_DIR, model);
+    return path;
+}
+
+/* As the network gives it: no smoothing, no edges, no feather. */
+static struct sac_segmenter_params plain(void)
+{
+    struct sac_segmenter_params p = sac_segmenter_params_default();
+    p.guide = p.hole = 0;
+    p.smooth = 0;
+    p.feather_low = 0;
+    p.feather_high = 1;
+    return p;
+}
+
+static sac_segmenter *open_segmenter(sac_device *dev, const char *model,
+                                     const struct sac_segmenter_params *params)
+{
+    sac_segmenter *seg = NULL;
+    assert_sac_ok(sac_segmenter_create(dev, path_of(model), params, &seg));
+    return seg;
+}
+
+static sac_frame *make_frame(sac_device *dev, int width, int height, int grey, int stream_id)
+{
+    sac_frame *f = test_frame(dev, SAC_PIXEL_RGB24, width, height);
+    for (int y = 0; y < height; y++)
+        memset(f->plane[0] + (size_t)y * f->pitch_bytes[0], grey, 3 * (size_t)width);
+    f->stream_id = stream_id;
+    return f;
+}
+
+static int pixel(const sac_frame *matte, int x, int y)
+{
+    return matte->plane[0][(size_t)y * matte->pitch_bytes[0] + (size_t)x];
+}
+
+static sac_frame *run_one(sac_segmenter *seg, sac_frame *frame)
+{
+    sac_frame *matte = NULL;
+    assert_sac_ok(sac_segmenter_run(seg, &frame, 1, &matte));
+    return matte;
+}
+
+static const char *const families[][2] = {{"yolov8", "yolov8"},
+                                          {"unnamed", "yolov8"},
+                                          {"yolov5", "yolov5"},
+                                          {"end2end", "end2end"},
+                                          {"end2end_unnamed", "end2end"}};
+
+/* Where is what, in pixels of the network's input. */
+static const struct spot {
+    const char *what;
+    int         x, y;
+    bool        person, dog;
+} spots[] = {
+    {"the person", 12, 12, true, false},
+    {"its other end", 36, 52, true, true},
+    {"left of it", 4, 30, false, false},
+    {"above it", 20, 4, false, false},
+    {"below it, which NMS drops", 14, 60, false, false},
+    {"the dog", 58, 60, false, true},
+    {"above the dog", 58, 20, false, false},
+    {"what is unlikely", 60, 2, false, false},
+    {"the dog's edge", 28, 62, false, true},
+};
+
+static void check_spots(const char *model, const sac_frame *matte, bool person, bool dog)
+{
+    for (size_t i = 0; i < SAC_COUNT(spots); i++) {
+        const struct spot *s = &spots[i];
+        const bool         in = (person && s->person) || (dog && s->dog);
+        const int          v = pixel(matte, s->x, s->y);
+        if (in ? v < 250 : v > 5)
+            fail_msg("%s: %d at %s", model, v, s->what);
+    }
+}
+
+static void mattes_are_those_of_the_wanted_boxes(void **state)
+{
+    (void)state;
+    sac_device *dev = test_device();
+    sac_frame  *frame = make_frame(dev, SIDE, SIDE, 255, 0);
+    for (size_t i = 0; i < SAC_COUNT(families); i++) {
+        static const char *const        names[] = {"person", "dog", "dog, person", NULL},
+                                 *const numbers[] = {"1", "2", "2,1", NULL};
+        const bool                      unnamed = strstr(families[i][0], "unnamed") != NULL;
+        for (int k = 0; k < 4; k++) {
+            struct sac_segmenter_params p = plain();
+            p.classes = (unnamed ? numbers : names)[k];
+            sac_segmenter *seg = open_segmenter(dev, families[i][0], &p);
+            sac_frame     *matte = run_one(seg, frame);
+            assert_string_equal(sac_segmenter_head_name(seg), families[i][1]);
+            /* without a list it is the person, or all where nothing has a name */
+            check_spots(families[i][0], matte, k != 1, k == 1 || k == 2 || (k == 3 && unnamed));
+            sac_frame_unref(&matte);
+            sac_segmenter_destroy(&seg);
+        }
+    }
+    sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
+/* Class numbers begin at 1, before them is the background. Where two are, it is whose share is
+ * greater. */
+static void maps_of_classes_begin_with_the_background(void **state)
+{
+    (void)state;
+    sac_device *dev = test_device();
+    sac_frame  *frame = make_frame(dev, SIDE, SIDE, 255, 0);
+    for (size_t i = 0; i < SAC_COUNT(families); i++) {
+        struct sac_segmenter_params p = plain();
+        char                        kept[64];
+        p.class_map = 1;
+        sac_segmenter *seg = open_segmenter(dev, families[i][0], &p);
+        sac_frame     *map = run_one(seg, frame);
+        for (size_t k = 0; k < SAC_COUNT(spots); k++)
+            if (pixel(map, spots[k].x, spots[k].y) != (spots[k].person ? 1 : spots[k].dog ? 2 : 0))
+                fail_msg("%s: class %d at %s", families[i][0], pixel(map, spots[k].x, spots[k].y),
+                         spots[k].what);
+        if (!strcmp(families[i][0], "yolov8")) {
+            assert_int_equal(sac_segmenter_class_count(seg), 3);
+            assert_string_equal(sac_segmenter_class_name(seg, 0), "background");
+            assert_string_equal(sac_segmenter_class_name(seg, 2), "dog");
+            sac_segmenter_describe_classes(seg, kept, sizeof kept);
+            assert_string_equal(kept, "person (1 of 3)");
+        }
+        sac_frame_unref(&map);
+        sac_segmenter_destroy(&seg);
+        if (i != 0)
+            continue;
+        p.classes = "dog"; /* asked for, the others are not on the map */
+        seg = open_segmenter(dev, families[i][0], &p);
+        map = run_one(seg, frame);
+        assert_int_equal(pixel(map, 36, 52), 2);
+        assert_int_equal(pixel(map, 12, 12), 0);
+        sac_frame_unref(&map);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
+/* Frames of a batch have boxes of their own, also behind frames without any; frames of another size
+ * too, which the network sees between borders. */
+static void frames_of_a_batch_keep_their_masks(void **state)
+{
+    (void)state;
+    enum { N = 6 };
+    sac_device                 *dev = test_device();
+    sac_frame                  *frames[N], *mattes[N];
+    struct sac_segmenter_params p = plain();
+    p.batch_max = 4;
+    for (int i = 0; i < N; i++)
+        frames[i] = make_frame(dev, i == 4 ? 128 : SIDE, SIDE, i % 3 == 1 ? 20 : 255, i);
+    for (size_t k = 0; k < SAC_COUNT(families); k++) {
+        if (strstr(families[k][0], "unnamed"))
+            continue;
+        sac_segmenter *seg = open_segmenter(dev, families[k][0], &p);
+        assert_sac_ok(sac_segmenter_run(seg, frames, N, mattes));
+        for (int i = 0; i < N; i++) {
+            if (i % 3 == 1 && i != 4)
+                for (int y = 0; y < SIDE; y++)
+                    for (int x = 0; x < SIDE; x++)
+                        assert_int_equal(pixel(mattes[i], x, y), 0);
+            else if (i != 4)
+                check_spots(families[k][0], mattes[i], true, false);
+        }
+        assert_true(mattes[4]->width == 128 && mattes[4]->height == SIDE);
+        for (int i = 0; i < N; i++)
+            sac_frame_unref(&mattes[i]);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_segmenter *seg = open_segmenter(dev, "yolov8", &p);
+    sac_frame     *wide = make_frame(dev, 2 * SIDE, SIDE, 255, 0), *matte = run_one(seg, wide);
+    /* half as large, 16 pixels below the top */
+    assert_true(pixel(matte, 40, 8) > 250 && pixel(matte, 10, 8) < 5 && pixel(matte, 90, 8) < 5 &&
+                pixel(matte, 70, 60) > 250);
+    sac_frame_unref(&matte);
+    sac_frame_unref(&wide);
+    sac_segmenter_destroy(&seg);
+    for (int i = 0; i < N; i++)
+        sac_frame_unref(&frames[i]);
+    sac_device_unref(&dev);
+}
+
+static void it_says_what_it_reads(void **state)
+{
+    (void)state;
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < SAC_COUNT(families); i++) {
+        struct sac_segmenter_info info;
+        sac_segmenter            *seg = open_segmenter(dev, families[i][0], NULL);
+        sac_segmenter_inspect(seg, &info);
+        assert_string_equal(info.output, "output1");
+        assert_string_equal(info.form, "boxes' coefficients");
+        assert_true(info.width == 16 && info.height == 16 && info.states == 0);
+        assert_string_equal(sac_head_prototypes(sac_segmenter_model(seg)), "output1");
+        assert_string_equal(sac_head_recognise(sac_segmenter_model(seg)), families[i][1]);
+        sac_segmenter_destroy(&seg);
+    }
+    assert_null(sac_head_prototypes(NULL));
+    sac_device_unref(&dev);
+}
+
+static void boxes_alone_are_a_detectors(void **state)
+{
+    (void)state;
+    sac_device *dev = test_device();
+    sac_frame  *frame = make_frame(dev, SIDE, SIDE, 255, 0);
+    for (size_t i = 0; i < SAC_COUNT(families); i++) {
+        struct sac_detections found = {0};
+        sac_detector         *det = NULL;
+        assert_sac_ok(sac_detector_create(dev, path_of(families[i][0]), NULL, &det));
+        assert_sac_ok(sac_detector_run(det, &frame, 1, &found));
+        assert_int_equal(found.count, 3); /* also what is unlikely */
+        assert_true(found.items[0].x0 == 8 && found.items[0].y1 == 56 &&
+                    found.items[1].class_id == 1);
+        sac_detections_finish(&found);
+        sac_detector_destroy(&det);
+    }
+    sac_frame_unref(&frame);
+    sac_device_unref(&dev);
+}
+
+static void what_lacks_something_is_told_so(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *head, *classes;
+        sac_result  code;
+        const char *why;
+    } cases[] = {
+        {"orphans", NULL, NULL, SAC_ERR_UNSUPPORTED,
+         "it is a detector (head 'yolov8') with mask coefficients, but no output has the "
+         "prototypes "
+         "that they weigh, [coefficients,h,w]: export it with both; saccade track uses its boxes"},
+        {"coarse", NULL, NULL, SAC_ERR_FORMAT,
+         "and prototypes [coefficients,h,w] in the picture's proportions; the outputs of one "
+         "picture of 64x64 are output0 [14,84], output1 [8,3,3]"},
+        {"unequal", NULL, NULL, SAC_ERR_FORMAT,
+         "the outputs of one picture of 64x64 are output0 [10,16], output1 [8,16,16]"},
+        {"yolov8", "yolov5", NULL, SAC_ERR_FORMAT, "head 'yolov5' wants"},
+        {"yolov8", "yolox", NULL, SAC_ERR_ARG,
+         "no head 'yolox' that gives mattes; have yolov5, yolov8, end2end, recurrent, matte, "
+         "semantic"},
+        {"yolov8", "yolov8", "cat", SAC_ERR_ARG, "cat"},
+        {"yolov8", NULL, "background, dog", SAC_ERR_ARG,
+         "class 0 is the background, of which it gives no mask; classes count from 1"},
+        {"yolov8", "yolov8", NULL, SAC_OK, NULL},
+    };
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_segmenter_params p = sac_segmenter_params_default();
+        sac_segmenter              *seg = NULL;
+        char                        why[1024] = "";
+        p.head = cases[i].head;
+        p.classes = cases[i].classes;
+        const sac_result res = sac_segmenter_create(dev, path_of(cases[i].model), &p, &seg);
+        sac_context_last_error(test_context(), why, sizeof why);
+        if (res != cases[i].code || (cases[i].why && !strstr(why, cases[i].why)))
+            fail_msg("%s, case %zu: %s, '%s'", cases[i].model, i, sac_result_name(res), why);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_device_unref(&dev);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mattes_are_those_of_the_wanted_boxes),
+        cmocka_unit_test(maps_of_classes_begin_with_the_background),
+        cmocka_unit_test(frames_of_a_batch_keep_their_masks),
+        cmocka_unit_test(it_says_what_it_reads),
+        cmocka_unit_test(boxes_alone_are_a_detectors),
+        cmocka_unit_test(what_lacks_something_is_told_so),
+    };
+    return cmocka_run_group_tests_name("heads/instances", tests, NULL, NULL);
+}
