@@ -74,9 +74,10 @@ struct sac_segment_params {
     void                 *on_matte_user;
     enum sac_segment_mode mode; /* default SAC_SEGMENT_THROUGHPUT */
     /* Called on the sink thread, as on_matte is, with what video_out would show, once its pixels
-     * are complete on the device; without a video_out too, which then encodes nothing. For kinds
-     * that have such a picture: overlay, cutout, alpha-packed, classes. Both frames are borrowed
-     * for the call. NULL (default): not called. sac_pipeline_stop ends the run from here. */
+     * are complete on the device; without a video_out too: nothing is encoded then, and the picture
+     * has the frame's format. For kinds that have such a picture: overlay, cutout, alpha-packed,
+     * classes. Both frames are borrowed for the call. NULL (default): not called.
+     * sac_pipeline_stop ends the run from here. */
     void (*on_composite)(void *user, const sac_frame *frame, const sac_frame *composite);
     void    *on_composite_user;
     uint64_t reserved[13]; /* 0 */

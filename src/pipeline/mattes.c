@@ -160,11 +160,12 @@ static sac_result lay_out_packing(struct mattes *v, int width, int height)
     return SAC_OK;
 }
 
-/* What frames become: one in the encoder's format. */
+/* What frames become: one in the encoder's format, in their own where nothing is encoded. */
 static sac_result describe(struct mattes *v, const sac_frame *frame, sac_frame *out)
 {
     *out = *frame;
-    out->format = sac_sink_wants(v->sink, sac_canvas_format(frame->format));
+    if (!v->base.empty)
+        out->format = sac_sink_wants(v->sink, sac_canvas_format(frame->format));
     if (v->job->segment->as != SAC_SEGMENT_ALPHA_PACKED)
         return SAC_OK;
     sac_result res = lay_out_packing(v, frame->width, frame->height);

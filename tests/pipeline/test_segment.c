@@ -176,6 +176,7 @@ static void see_composite(void *user, const sac_frame *frame, const sac_frame *c
     struct shown *shown = user;
     assert_int_equal(frame->number, shown->composite_count);
     assert_true(composite != frame && composite->width == WIDTH);
+    assert_int_equal(composite->format, frame->format);
     shown->composites = shown->composites * 1009 + sum_of(composite);
     shown->composite_count++;
 }
