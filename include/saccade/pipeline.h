@@ -79,8 +79,20 @@ struct sac_segment_params {
      * classes. Both frames are borrowed for the call. NULL (default): not called.
      * sac_pipeline_stop ends the run from here. */
     void (*on_composite)(void *user, const sac_frame *frame, const sac_frame *composite);
-    void    *on_composite_user;
-    uint64_t reserved[13]; /* 0 */
+    void *on_composite_user;
+    /* 1: the network sees the part of a frame around all people of the stream's latest matte, which
+     * are then larger in its input; and all of the frame every region_every frames, while nobody is
+     * there, and where they are all over it; default 0 */
+    int   region;
+    int   region_every;  /* 0..1000000, default 25 */
+    float region_margin; /* on each side, as a share of the people's extent; 0..4, default 0.25 */
+    /* Two networks: this one, as model above, sees all frames, and its matte is taken where it is
+     * sure: where 1 - 2 * the mean distance of its map's cells to 0 or 1, whichever is nearer, is
+     * small_confidence at least. The others go to model, which has a stream's memory of its own.
+     * NULL (default): only model */
+    float       small_confidence; /* 0..1, default 0.95 */
+    const char *small_model;
+    uint64_t    reserved[10]; /* 0 */
 };
 SAC_API struct sac_segment_params sac_segment_params_default(void);
 

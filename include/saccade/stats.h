@@ -83,7 +83,11 @@ struct sac_shard_stats {
 /* How often the switches of a job acted that save work (struct sac_track_job_params). */
 struct sac_saving_stats {
     uint64_t still;        /* skip_still: frames that the network did not see */
-    uint64_t reserved[15]; /* 0 */
+    uint64_t regions;      /* region: frames of which it saw a part */
+    double   region_area;  /* these parts, added up: so many whole frames */
+    uint64_t small, large; /* small_model: frames that it was sure of; those that the other saw too
+                            */
+    uint64_t reserved[11]; /* 0 */
 };
 
 enum { SAC_STAGE_MAX = 16, SAC_ADVICE_MAX = 2 };

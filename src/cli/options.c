@@ -312,6 +312,23 @@ const struct option options[] = {
      0, 0.95},
     {"holes", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_INT, AT(segment.segmenter.hole),
      "segment.holes", "CELLS", "close gaps inside a body up to this many cells of the map", 0, 8},
+    {"region", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_FLAG, AT(segment.region),
+     "segment.region", NULL,
+     "let the network see the part of a frame where people were, larger in its input, instead of "
+     "all of it"},
+    {"region-margin", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_REAL, AT(segment.region_margin),
+     "segment.region_margin", "SHARE",
+     "around the people of --region, on each side, as a share of their extent", 0, 4},
+    {"region-every", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_INT, AT(segment.region_every),
+     "segment.region_every", "N", "with --region, look at the whole frame once in N frames", 0,
+     1000000},
+    {"small-model", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_TEXT, AT(segment.small_model),
+     "segment.small_model", "MODEL",
+     "a second, faster network that sees all frames first; where it is sure its matte is taken, "
+     "and --model sees only the other frames"},
+    {"small-confidence", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_REAL,
+     AT(segment.small_confidence), "segment.small_confidence", "SHARE",
+     "how sure it must be; 1: of every cell of its map; 0: its matte is always taken", 0, 1},
     {"feather", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_REAL, AT(feather), "segment.feather",
      "SHARE", "softness of edges: 0 is a hard one, 1 the network's own", 0, 1},
 

@@ -122,12 +122,29 @@ static const struct sac_figures batch = {FIGURES("batches", batch_rows), .is_kno
 #undef STATS
 
 #define STATS struct sac_saving_stats
+static double region_share_of(const void *group)
+{
+    const STATS *s = group;
+    return s->regions ? s->region_area / (double)s->regions : 0;
+}
 static const struct sac_figure saving_rows[] = {
     FIGURE(COUNT, "still", still, ADD,
            MEANS("frames like the last one that the network saw, which it did not see "
                  "(--skip-still)"),
            SHOWN(ALWAYS, "skipped", "still frame that the network did not see",
                  "still frames that the network did not see")),
+    FIGURE(COUNT, "regions", regions, ADD, MEANS("frames of which it saw a part (--region)"),
+           SHOWN(ALWAYS, "regions", "frame of which the network saw a part",
+                 "frames of which the network saw a part")),
+    FIGURE(AMOUNT, NULL, region_area, ADD),
+    COMPUTED("region_share", region_share_of, MEANS("the mean part of these frames")),
+    FIGURE(COUNT, "small", small, ADD,
+           MEANS("frames that the small network was sure of (--small-model)"),
+           SHOWN(ALWAYS, "small", "frame that the small network was sure of",
+                 "frames that the small network was sure of")),
+    FIGURE(
+        COUNT, "large", large, ADD, MEANS("frames that the large one saw too"),
+        SHOWN(ALWAYS, "large", "frame that it was not sure of", "frames that it was not sure of")),
 };
 static const struct sac_figures savings = {FIGURES("savings", saving_rows)};
 #undef STATS

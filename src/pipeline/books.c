@@ -183,6 +183,23 @@ void sac_books_count_composite(struct sac_books *b, const struct sac_item *item)
     atomic_fetch_add(&b->composites_late, step > 0 && took > 2 * step);
 }
 
+void sac_books_count_region(struct sac_books *b, const sac_frame *frame,
+                            const struct sac_rect *region)
+{
+    const double part = ((double)region->x1 - region->x0) * ((double)region->y1 - region->y0) /
+                        ((double)frame->width * frame->height);
+    if (!(part > 0))
+        return;
+    atomic_fetch_add(&b->regions, 1);
+    atomic_fetch_add(&b->region_millionths, (uint_fast64_t)(part * 1e6 + 0.5));
+}
+
+void sac_books_count_early(struct sac_books *b, int small, int large)
+{
+    atomic_fetch_add(&b->small, (uint_fast64_t)small);
+    atomic_fetch_add(&b->large, (uint_fast64_t)large);
+}
+
 void sac_books_count_item(struct sac_books *b, struct sac_item *item)
 {
     struct sac_lane *lane = item->lane;

@@ -28,6 +28,8 @@ struct sac_books {
     atomic_int_fast64_t  composites_late;                     /* the sink threads */
     atomic_uint_fast64_t still;                               /* the finishing thread */
     atomic_uint_fast64_t batches, batch_frames, batches_full; /* the inference thread */
+    atomic_uint_fast64_t regions, region_millionths;          /* the same */
+    atomic_uint_fast64_t small, large;                        /* the same */
 };
 
 /* leader: the books whose timers and trace these use, and which must outlive them; NULL: they have
@@ -59,6 +61,11 @@ void sac_books_on_decoded(void *books, const sac_frame *frame, int64_t begun_ns,
 void sac_books_enter(struct sac_books *b, const struct sac_item *item);
 void sac_books_count_batch(struct sac_books *b, int frames, bool full);
 void sac_books_count_item(struct sac_books *b, struct sac_item *item);
+/* The network saw a region of a frame; an empty one is the whole frame and is not counted. Frames
+ * that a small network was sure of; those that the large one saw too. */
+void sac_books_count_region(struct sac_books *b, const sac_frame *frame,
+                            const struct sac_rect *region);
+void sac_books_count_early(struct sac_books *b, int small, int large);
 /* A sink thread has the item's composite complete. */
 void sac_books_count_composite(struct sac_books *b, const struct sac_item *item);
 

@@ -77,8 +77,8 @@ static sac_result copy_segment(struct sac_job *job)
     if (p)
         *p = *job->params.segment;
     if (!p || !copy_string(arena, &p->model) || !copy_string(arena, &p->background) ||
-        !copy_string(arena, &p->segmenter.head) || !copy_string(arena, &p->segmenter.preprocess) ||
-        !copy_string(arena, &p->segmenter.classes))
+        !copy_string(arena, &p->small_model) || !copy_string(arena, &p->segmenter.head) ||
+        !copy_string(arena, &p->segmenter.preprocess) || !copy_string(arena, &p->segmenter.classes))
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for the job's parameters");
     job->segment = p;
     job->params.segment = p;
@@ -125,6 +125,10 @@ static sac_result check_segment(sac_context *ctx, const struct sac_segment_param
         {"segment.stereo", (int)p->stereo, 0, SAC_STEREO_TB},
         {"segment.projection", (int)p->projection, 0, SAC_PROJECTION_FISHEYE},
         {"segment.blur", p->blur, 0, 1024},
+        {"segment.region", p->region, 0, 1},
+        {"segment.region_every", p->region_every, 0, 1000000},
+        {"segment.region_margin", p->region_margin, 0, 4},
+        {"segment.small_confidence", p->small_confidence, 0, 1},
         {"segment.mode", (int)p->mode, 0, SAC_SEGMENT_VR},
     };
     SAC_NEEDS_NO_LATER_FIELD(ctx, p, "segment parameters");

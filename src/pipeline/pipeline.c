@@ -41,7 +41,10 @@ struct sac_segment_params sac_segment_params_default(void)
     return (struct sac_segment_params){.model = "auto",
                                        .segmenter = sac_segmenter_params_default(),
                                        .colour = {0, 177, 64},
-                                       .strength = 0.5f};
+                                       .strength = 0.5f,
+                                       .region_every = 25,
+                                       .region_margin = 0.25f,
+                                       .small_confidence = 0.95f};
 }
 
 /* ---- parameters ---- */

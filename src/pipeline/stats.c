@@ -58,6 +58,15 @@ struct sac_queue_info sac_job_queue_info(struct sac_queue *queue, const char *na
     return info;
 }
 
+static void add_savings(struct sac_books *b, struct sac_saving_stats *out)
+{
+    out->still = atomic_load(&b->still);
+    out->regions = atomic_load(&b->regions);
+    out->region_area = (double)atomic_load(&b->region_millionths) * 1e-6;
+    out->small = atomic_load(&b->small);
+    out->large = atomic_load(&b->large);
+}
+
 static void add_counts(struct sac_job *job, struct sac_pipeline_stats *out)
 {
     int64_t first_ns = atomic_load(&job->books->first_ns),
@@ -66,7 +75,7 @@ static void add_counts(struct sac_job *job, struct sac_pipeline_stats *out)
     out->detections = atomic_load(&job->books->detections);
     out->tracks = atomic_load(&job->books->tracks);
     out->objects = atomic_load(&job->books->objects);
-    out->savings.still = atomic_load(&job->books->still);
+    add_savings(job->books, &out->savings);
     if (last_ns > first_ns)
         out->elapsed_s = (double)(last_ns - first_ns) * 1e-9;
 }

@@ -19,11 +19,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GROUND, SQUARE = (60, 60, 60), (200, 120, 40)  # the clip's colours
 
 
-def network(path, classes=0):
+def network(path, classes=0, sure=1):
     """Sees the clip's square: one number a pixel, or classes of which number 1 is the square."""
     weights = numpy.zeros((classes or 1, 3, 1, 1), numpy.float32)
-    weights[-1 if not classes else 1, :, 0, 0] = 8, 0, -8
-    bias = numpy.full(classes or 1, -3, numpy.float32)
+    weights[-1 if not classes else 1, :, 0, 0] = 8 * sure, 0, -8 * sure
+    bias = numpy.full(classes or 1, -3 * sure, numpy.float32)
     bias[:classes > 0] = 0
     nodes = [make.make_node('Conv', ['picture', 'w', 'b'], ['numbers'])]
     out = 'numbers'
@@ -272,11 +272,49 @@ def test_still_frames_are_not_looked_at(saccade, video, square, tmp_path):
     assert json.loads((tmp_path / 's.json').read_text())['savings']['still'] == 0 and 'skipped' not in run.stderr
 
 
+def test_a_region_follows_the_square(saccade, video, square, tmp_path):
+    """A sixteenth of the frame in the network's whole input: its map is finer there, and 0 is elsewhere."""
+    run = segment(saccade, video, '--model', square, '--as', 'png', '-o', tmp_path / 'm', '--region',
+                  '--region-every', 12, '--stats', tmp_path / 's.json')
+    savings = json.loads((tmp_path / 's.json').read_text())['savings']
+    assert FRAMES * 0.8 < savings['regions'] < FRAMES and savings['region_share'] < 0.6
+    assert f"regions     {savings['regions']} frames of which the network saw a part" in run.stderr
+    masks = frames_of(tmp_path / 'm/%06d.png', 'gray')
+    for i in range(FRAMES):
+        assert iou(masks[i] >= 128, inside(i)) > 0.93, i
+        assert masks[i][5, 5] == 0 and masks[i][230, 310] <= 8
+
+
+def test_the_small_network_answers_where_it_is_sure(saccade, video, square, tmp_path):
+    unsure = network(tmp_path / 'unsure.onnx', sure=0.3)
+    for small, level, which in ((square, 0.8, 'small'), (unsure, 0.8, 'large'), (unsure, 0, 'small')):
+        run = segment(saccade, video, '--model', square, '--small-model', small, '--small-confidence', level, '--as',
+                      'png', '-o', tmp_path / f'm{level}{which}', '--stats', tmp_path / 's.json', '--max-batch', 3)
+        savings = json.loads((tmp_path / 's.json').read_text())['savings']
+        assert {k: savings[k] for k in ('small', 'large')} == {'small': 0, 'large': 0, which: FRAMES}
+        assert f'{which:11} {FRAMES} frames that' in run.stderr
+    masks = frames_of(tmp_path / 'm0.8large/%06d.png', 'gray')
+    assert all(iou(masks[i] >= 128, inside(i)) > 0.93 for i in range(FRAMES))
+
+
+def test_all_techniques_together(saccade, video, square, tmp_path):
+    segment(saccade, video, '--model', square, '--small-model', network(tmp_path / 'u.onnx', sure=0.5), '--region',
+            '--skip-still', 0.2, '--skip-max', 1, '--as', 'png', '-o', tmp_path / 'm', '--stats', tmp_path / 's.json')
+    savings = json.loads((tmp_path / 's.json').read_text())['savings']
+    assert savings['still'] and savings['regions'] and savings['small'] + savings['large'] == FRAMES
+    masks = frames_of(tmp_path / 'm/%06d.png', 'gray')
+    assert all(iou(masks[i] >= 128, inside(i)) > 0.8 for i in range(FRAMES))
+
+
 def test_classes_need_every_frame(saccade, video, tmp_path):
     model = network(tmp_path / 'c.onnx', classes=3)
     run = segment(saccade, video, '--model', model, '--head', 'semantic', '--as', 'classes', '-o', tmp_path / 'o.mp4',
-                  '--skip-still', 0.5)
+                  '--skip-still', 0.5, '--region')
     assert 'sees all frames' in run.stderr and 'skipped' not in run.stderr
+    assert 'whole frames are seen' in run.stderr and 'regions' not in run.stderr
+    run = saccade('segment', video, '--model', model, '--head', 'semantic', '--as', 'classes', '-o', tmp_path / 'x.mp4',
+                  '--small-model', model)
+    assert run.returncode == 2 and 'small_model' in run.stderr and not (tmp_path / 'x.mp4').exists()
 
 
 @pytest.mark.parametrize('args, words', [
@@ -294,6 +332,8 @@ def test_classes_need_every_frame(saccade, video, tmp_path):
     (['-o', 'x.mp4', '--mode', 'fast'], ['--mode', 'throughput', 'vr']),
     (['-o', 'x.mp4', '--smooth', '2'], ['--smooth', '0.95']),
     (['-o', 'x.mp4', '--model', 'nothing.onnx'], ['nothing.onnx']),
+    (['-o', 'x.mp4', '--small-model', 'nowhere.onnx'], ['nowhere.onnx']),
+    (['-o', 'x.mp4', '--region-margin', '5'], ['--region-margin', '4']),
     (['-o', 'x.mp4', '--tracker', 'sort'], ['--tracker'])])
 def test_mistakes_get_a_sentence(saccade, video, square, tmp_path, args, words):
     model = [] if '--model' in args else ['--model', square]

@@ -5,7 +5,9 @@
 
 #include "engine/engine.h"
 #include "pipeline/inference.h"
+#include "pipeline/tasks/early.h"
 #include "pipeline/tasks/models.h"
+#include "pipeline/tasks/region.h"
 #include "pipeline/tasks/still.h"
 
 static struct sac_segment_run *of(struct sac_task_run *run)
@@ -24,9 +26,13 @@ static sac_result prepare(struct sac_task_run *run)
     sac_result res = sac_segmenter_check_params(run->job->ctx, &p->segmenter);
     if (res != SAC_OK)
         return res;
+    if (p->small_model && p->as == SAC_SEGMENT_CLASSES)
+        return SAC_FAIL(run->job->ctx, SAC_ERR_ARG,
+                        "small_model: a map of classes does not tell how sure it is; mattes do");
     if (!p->model || sac_task_is_word(p->model, "auto"))
         p->model = "person_seg";
-    return sac_task_find_model(run->job, &p->model);
+    res = sac_task_find_model(run->job, &p->model);
+    return res == SAC_OK && p->small_model ? sac_task_find_model(run->job, &p->small_model) : res;
 }
 
 static sac_result copy_classes(struct sac_segment_run *t)
@@ -64,10 +70,54 @@ static sac_result open_segmenter(struct sac_segment_run *t)
     t->asks = t->asks ? t->asks : sac_calloc(n, sizeof *t->asks);
     t->mattes = t->mattes ? t->mattes : sac_calloc(n, sizeof(*t->mattes));
     t->came_to = t->came_to ? t->came_to : sac_calloc(n, sizeof *t->came_to);
-    if (!t->asks || !t->mattes || !t->came_to)
+    t->again = t->again ? t->again : sac_calloc(n, sizeof(*t->again));
+    if (!t->asks || !t->mattes || !t->came_to || !t->again)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
     t->base.batch_max = t->seg->batch;
     return copy_classes(t);
+}
+
+static bool has_states(const sac_segmenter *seg)
+{
+    struct sac_segmenter_info info;
+    sac_segmenter_inspect(seg, &info);
+    return info.states > 0;
+}
+
+static sac_result open_small(struct sac_segment_run *t)
+{
+    struct sac_job                  *job = t->base.job;
+    const struct sac_segment_params *p = job->segment;
+    struct sac_segmenter_params      params = p->segmenter;
+    if (!p->small_model)
+        return SAC_OK;
+    params.head = params.preprocess = NULL; /* those are the large one's */
+    sac_result res = sac_segmenter_create(job->dev, p->small_model, &params, &t->small);
+    if (res != SAC_OK)
+        return res;
+    if (has_states(t->seg))
+        return SAC_FAIL(job->ctx, SAC_ERR_ARG,
+                        "small_model: %s carries states from frame to frame, and would miss frames",
+                        p->model);
+    t->base.batch_max = SAC_MIN(t->seg->batch, t->small->batch);
+    sac_segmenter_summarise(t->small, true);
+    return t->early ? SAC_OK
+                    : sac_early_create(job->ctx, t->base.batch_max, p->small_confidence, &t->early);
+}
+
+static sac_result open_region(struct sac_segment_run *t)
+{
+    struct sac_job *job = t->base.job;
+    if (!job->segment->region || t->region)
+        return SAC_OK;
+    if (!job->segment->segmenter.class_map) {
+        sac_segmenter_summarise(t->seg, true);
+        return sac_region_create(job, &t->region);
+    }
+    sac_log(job->ctx, SAC_LOG_WARN,
+            "region: whole frames are seen, as a map of classes does not "
+            "tell where people are");
+    return SAC_OK;
 }
 
 /* Only a matte can be moved along: a map of classes, and a network's states, need every frame. */
@@ -75,18 +125,26 @@ static sac_result open_still(struct sac_segment_run *t)
 {
     struct sac_job                  *job = t->base.job;
     const struct sac_segment_params *p = job->segment;
-    struct sac_segmenter_info        info;
-    sac_segmenter_inspect(t->seg, &info);
+    const bool states = has_states(t->seg) || (t->small && has_states(t->small));
     if (t->still)
         return SAC_OK;
-    if (!p->segmenter.class_map && !info.states)
+    if (!p->segmenter.class_map && !states)
         return sac_still_create(job, &t->still);
     if (job->params.skip_still > 0)
         sac_log(job->ctx, SAC_LOG_WARN, "skip_still: %s sees all frames, as %s",
                 sac_model_path(sac_segmenter_model(t->seg)),
-                info.states ? "it carries states from frame to frame"
-                            : "maps of classes cannot be moved along");
+                states ? "it carries states from frame to frame"
+                       : "maps of classes cannot be moved along");
     return SAC_OK;
+}
+
+static sac_result warm_up(struct sac_segment_run *t, sac_segmenter *seg)
+{
+    const struct sac_job *job = t->base.job;
+    sac_result            res = sac_segmenter_warm_up(seg);
+    return res == SAC_OK && job->books->measures && job->dev->ops->async
+               ? sac_buckets_time(&seg->buckets, true)
+               : res;
 }
 
 static sac_result open_task(struct sac_task_run *run)
@@ -96,12 +154,16 @@ static sac_result open_task(struct sac_task_run *run)
     const int64_t           begun = sac_time_ns();
     sac_result              res = open_segmenter(t);
     if (res == SAC_OK)
+        res = open_small(t);
+    if (res == SAC_OK)
         res = open_still(t);
+    if (res == SAC_OK)
+        res = open_region(t);
     sac_engine_describe(job->dev, t->engine, sizeof t->engine);
     if (res == SAC_OK)
-        res = sac_segmenter_warm_up(t->seg);
-    if (res == SAC_OK && job->books->measures && job->dev->ops->async)
-        res = sac_buckets_time(&t->seg->buckets, true);
+        res = warm_up(t, t->seg);
+    if (res == SAC_OK && t->small)
+        res = warm_up(t, t->small);
     sac_log(job->ctx, SAC_LOG_DEBUG, "network ready for batches of up to %d frames after %.1f s",
             job->inference->batch_max, (double)(sac_time_ns() - begun) * 1e-9);
     return res;
@@ -110,15 +172,19 @@ static sac_result open_task(struct sac_task_run *run)
 static void close_task(struct sac_task_run *run)
 {
     sac_segmenter_destroy(&of(run)->seg);
+    sac_segmenter_destroy(&of(run)->small);
 }
 
 static void release(struct sac_task_run *run)
 {
     struct sac_segment_run *t = of(run);
     sac_still_destroy(&t->still);
+    sac_region_destroy(&t->region);
+    sac_early_destroy(&t->early);
     sac_free(t->asks);
     sac_free(t->mattes);
     sac_free(t->came_to);
+    sac_free(t->again);
     sac_free(t->ended);
     if (t->ended_ready)
         pthread_mutex_destroy(&t->ended_lock);
@@ -141,53 +207,112 @@ static void forget(struct sac_task_run *run, int stream_id)
 static void forget_ended(struct sac_segment_run *t)
 {
     pthread_mutex_lock(&t->ended_lock);
-    while (t->ended_count > 0)
-        sac_segmenter_forget(t->seg, t->ended[--t->ended_count]);
+    while (t->ended_count > 0) {
+        const int id = t->ended[--t->ended_count];
+        sac_segmenter_forget(t->seg, id);
+        sac_segmenter_forget(t->small, id);
+        sac_region_forget(t->region, id);
+    }
     pthread_mutex_unlock(&t->ended_lock);
 }
 
 /* ---- a batch ---- */
 
+static sac_result own_of(struct sac_segment_run *t, struct sac_item *item,
+                         struct sac_segment_own **out)
+{
+    *out = item->own = item->own ? item->own : sac_new(struct sac_segment_own);
+    return *out ? SAC_OK
+                : SAC_FAIL(t->base.job->ctx, SAC_ERR_MEMORY, "no memory for a frame's matte");
+}
+
+/* What is asked for each frame. It is decided once, as parts of a batch may come again. */
+static sac_result ask(struct sac_segment_run *t, struct sac_item *const *items, int n)
+{
+    sac_result res = sac_still_decide(t->still, items, n);
+    for (int i = 0; i < n && res == SAC_OK; i++) {
+        struct sac_segment_own *own;
+        res = own_of(t, items[i], &own);
+        if (res == SAC_OK && !own->placed)
+            own->region = sac_region_choose(t->region, items[i]);
+        if (res == SAC_OK)
+            own->placed = true;
+    }
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        t->asks[i] = (struct sac_segmenter_ask){
+            .frame = items[i]->frame,
+            .keep = items[i]->still,
+            .region = ((const struct sac_segment_own *)items[i]->own)->region};
+    return res;
+}
+
+static sac_segmenter *first_of(const struct sac_segment_run *t)
+{
+    return t->small ? t->small : t->seg;
+}
+
 static sac_result begin(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
 {
     struct sac_segment_run *t = of(run);
-    sac_result              res = sac_still_decide(t->still, items, n);
     forget_ended(t);
-    for (int i = 0; i < n; i++)
-        t->asks[i] = (struct sac_segmenter_ask){.frame = items[i]->frame, .keep = items[i]->still};
-    return res == SAC_OK ? sac_segmenter_begin(t->seg, slot, t->asks, n) : res;
+    sac_result res = ask(t, items, n);
+    return res == SAC_OK ? sac_segmenter_begin(first_of(t), slot, t->asks, n) : res;
 }
 
 static bool arrived(const struct sac_task_run *run, int slot)
 {
-    return sac_segmenter_arrived(((const struct sac_segment_run *)run)->seg, slot);
+    return sac_segmenter_arrived(first_of((const struct sac_segment_run *)run), slot);
 }
 
-static sac_result keep(struct sac_segment_run *t, struct sac_item *item, sac_frame **matte)
+/* Where the small network is not sure. Another batch was begun meanwhile: ask anew. */
+static sac_result look_again(struct sac_segment_run *t, int slot, struct sac_item *const *items,
+                             int n)
 {
-    struct sac_segment_own *own = item->own ? item->own : sac_new(struct sac_segment_own);
-    if (!own)
-        return SAC_FAIL(t->base.job->ctx, SAC_ERR_MEMORY, "no memory for a frame's matte");
-    item->own = own;
-    sac_frame_unref(&own->matte); /* of a batch that is tried again */
-    own->matte = *matte;
-    *matte = NULL;
+    struct sac_batch_times times;
+    struct sac_books      *books = t->base.job->books;
+    sac_result             res = ask(t, items, n);
+    if (res == SAC_OK)
+        res =
+            sac_early_look_again(t->early, t->seg, slot, t->asks, n, t->mattes, t->came_to, &times);
+    if (res != SAC_OK)
+        return res;
+    const int again = sac_early_count(t->early);
+    for (int i = 0; i < again; i++)
+        t->again[i] = items[sac_early_index(t->early, i)];
+    if (again)
+        sac_task_record(&t->base, &times, SAC_STAGE_MATTE, t->again, again);
+    sac_books_count_early(books, n - again, again);
     return SAC_OK;
+}
+
+/* What a frame came to, into its item, and for those that follow. */
+static void keep(struct sac_segment_run *t, struct sac_item *item, int i)
+{
+    struct sac_segment_own             *own = item->own;
+    const struct sac_segmenter_summary *came_to = &t->came_to[i];
+    item->still = came_to->kept;
+    sac_frame_unref(&own->matte); /* of a batch that is tried again */
+    own->matte = t->mattes[i];
+    t->mattes[i] = NULL;
+    if (!t->region || item->still)
+        return;
+    sac_region_learn(t->region, item, own->region, came_to->found);
+    sac_books_count_region(t->base.job->books, item->frame, &own->region);
 }
 
 static sac_result land(struct sac_task_run *run, int slot, struct sac_item *const *items, int n)
 {
     struct sac_segment_run *t = of(run);
     struct sac_batch_times  times;
-    sac_result              res = sac_segmenter_end(t->seg, slot, t->mattes, t->came_to, &times);
-    for (int i = 0; i < n && res == SAC_OK; i++) {
-        items[i]->still = t->came_to[i].kept;
-        res = keep(t, items[i], &t->mattes[i]);
-    }
-    for (int i = 0; i < n; i++)
-        sac_frame_unref(&t->mattes[i]);
+    sac_result res = sac_segmenter_end(first_of(t), slot, t->mattes, t->came_to, &times);
     if (res == SAC_OK)
         sac_task_record(run, &times, SAC_STAGE_MATTE, items, n);
+    if (res == SAC_OK && t->small)
+        res = look_again(t, slot, items, n);
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        keep(t, items[i], i);
+    for (int i = 0; i < n; i++)
+        sac_frame_unref(&t->mattes[i]);
     return res;
 }
 
@@ -195,7 +320,9 @@ static sac_result land(struct sac_task_run *run, int slot, struct sac_item *cons
 
 static void own_clear(void *own)
 {
-    sac_frame_unref(&((struct sac_segment_own *)own)->matte);
+    struct sac_segment_own *o = own;
+    sac_frame_unref(&o->matte);
+    *o = (struct sac_segment_own){0};
 }
 
 static void own_free(void *own)
@@ -225,6 +352,8 @@ static void add_files(const struct sac_task_run *run, struct sac_files *files)
     const struct sac_segment_run *t = (const struct sac_segment_run *)run;
     if (t->seg)
         sac_task_add_model(files, sac_segmenter_model(t->seg));
+    if (t->small)
+        sac_task_add_model(files, sac_segmenter_model(t->small));
 }
 
 const struct sac_task sac_task_segment = {

@@ -7,11 +7,15 @@
 #include "pipeline/books.h"
 #include "pipeline/task.h"
 
+struct sac_early;
+struct sac_region;
+struct sac_still;
+
 struct sac_segment_run {
     struct sac_task_run base;
 
     /* Written by open, constant from then on. */
-    sac_segmenter *seg;
+    sac_segmenter *seg, *small; /* small: NULL, or it sees all frames first */
     char           head[32], engine[128];
     char           kept[256]; /* the classes that are the matte, as text */
 
@@ -20,7 +24,11 @@ struct sac_segment_run {
     struct sac_segmenter_ask     *asks;
     sac_frame                   **mattes;
     struct sac_segmenter_summary *came_to;
-    struct sac_still             *still; /* NULL: all are seen */
+    struct sac_item             **again; /* those that the large network sees too */
+    /* Techniques; NULL where they are off. */
+    struct sac_still  *still;
+    struct sac_region *region;
+    struct sac_early  *early;
 
     /* Streams that have ended, whose states the inference thread has yet to free. */
     pthread_mutex_t ended_lock;  /* guards the three below */
@@ -31,7 +39,9 @@ struct sac_segment_run {
 
 /* item->own */
 struct sac_segment_own {
-    sac_frame *matte; /* a reference */
+    sac_frame      *matte;  /* a reference */
+    bool            placed; /* region is chosen */
+    struct sac_rect region; /* what the network sees; empty: all */
 };
 
 /* The matte of a frame that passed the task without a fault. */
