@@ -386,7 +386,7 @@ SAC_ANYWHERE int sac_matte_smoothing(const struct sac_matte_style *s)
 /* How much of its former share stays in a cell. residual: sum of the differences of its 3 x 3 cells
  * to where it was; smooth: of SAC_MATTE_ONE. The network is unsure between an
  * eighth and seven. */
-SAC_ANYWHERE int16_t sac_matte_smooth(int16_t share, int16_t was, int residual, int smooth)
+SAC_ANYWHERE int sac_matte_kept(int16_t share, int residual, int smooth)
 {
     int unsure = sac_matte_unsure(share), found = SAC_MATTE_LOST - residual;
     unsure = unsure < SAC_MATTE_ONE / 8 ? 8 * unsure : SAC_MATTE_ONE;
@@ -394,9 +394,18 @@ SAC_ANYWHERE int16_t sac_matte_smooth(int16_t share, int16_t was, int residual, 
             : found > SAC_MATTE_LOST - SAC_MATTE_FOUND ? SAC_MATTE_LOST - SAC_MATTE_FOUND
                                                        : found;
     const int one = SAC_MATTE_LOST - SAC_MATTE_FOUND;
-    const int part =
-        ((smooth * unsure >> SAC_MATTE_BITS) * found * (SAC_MATTE_ONE / one)) >> SAC_MATTE_BITS;
-    return (int16_t)(share + (((was - share) * part + SAC_MATTE_ONE / 2) >> SAC_MATTE_BITS));
+    return ((smooth * unsure >> SAC_MATTE_BITS) * found * (SAC_MATTE_ONE / one)) >> SAC_MATTE_BITS;
+}
+
+/* kept: of sac_matte_kept; 0: was does not matter. */
+SAC_ANYWHERE int16_t sac_matte_blend(int16_t share, int16_t was, int kept)
+{
+    return (int16_t)(share + (((was - share) * kept + SAC_MATTE_ONE / 2) >> SAC_MATTE_BITS));
+}
+
+SAC_ANYWHERE int16_t sac_matte_smooth(int16_t share, int16_t was, int residual, int smooth)
+{
+    return sac_matte_blend(share, was, sac_matte_kept(share, residual, smooth));
 }
 
 /* ---- holes ---- */
@@ -487,9 +496,14 @@ SAC_ANYWHERE struct sac_matte_stretch sac_matte_stretch_of(const struct sac_matt
     return t;
 }
 
+SAC_ANYWHERE float sac_matte_number(float slope, float base, int luma, struct sac_matte_stretch t)
+{
+    return (slope * (float)luma + base - t.low) * t.scale;
+}
+
 SAC_ANYWHERE uint8_t sac_matte_pixel(float slope, float base, int luma, struct sac_matte_stretch t)
 {
-    return sac_byte_of((slope * (float)luma + base - t.low) * t.scale);
+    return sac_byte_of(sac_matte_number(slope, base, luma, t));
 }
 
 #endif

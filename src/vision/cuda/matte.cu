@@ -56,14 +56,14 @@ __device__ uint32_t pack_tap(const sac_matte_axis &a, int pixel, bool nearest)
 static_assert((int)SAC_MATTE_SIZE_MAX <= 1 << 12, "a cell has 12 bits");
 
 struct two_cells {
-    int   a, b;
-    float part;
+    uint32_t a, b;
+    float    part;
 };
 
 __device__ two_cells unpack_tap(uint32_t packed)
 {
-    const int a = packed & 0xfff;
-    return two_cells{a, a + (int)(packed >> 12 & 1), sac_matte_part_of((int32_t)(packed >> 13))};
+    const uint32_t a = packed & 0xfff;
+    return two_cells{a, a + (packed >> 12 & 1), sac_matte_part_of((int32_t)(packed >> 13))};
 }
 
 __device__ void fill_tables(const cuda_matte_job &job, int i, bool nearest)
@@ -313,6 +313,18 @@ struct search_room {
     uint32_t half_before[HALF_BEFORE][HALF_BEFORE / 4 + 1], half_now[BLOCK][BLOCK / 4];
 };
 
+/* Differences of four bytes, added to a sum. */
+__device__ uint32_t add_differences(uint32_t a, uint32_t b, uint32_t sum)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t out;
+    asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(sum));
+    return out;
+#else
+    return sum + __vsadu4(a, b);
+#endif
+}
+
 /* Four cells of a row from any one on. */
 __device__ uint32_t four_of(const uint32_t *row, int at)
 {
@@ -379,8 +391,8 @@ __device__ void column_differences(const search_room &r, int x, int y, uint32_t 
 #pragma unroll
         for (int i = 0; i < COLUMN; i++)
             if (row >= i && row - i < BLOCK)
-                out[i] += __vsadu4(left, r.half_now[row - i][0]) +
-                          __vsadu4(right, r.half_now[row - i][1]);
+                out[i] = add_differences(left, r.half_now[row - i][0],
+                                         add_differences(right, r.half_now[row - i][1], out[i]));
     }
 }
 
@@ -425,8 +437,8 @@ __device__ sac_matte_move fine_move(const search_room &r, sac_matte_move coarse,
         for (int row = 0; row < BLOCK; row++) {
             const uint32_t *before = r.before[BEFORE_MARGIN + y + row],
                            *now = &r.now[NOW_MARGIN + row][NOW_MARGIN / 4];
-            off += __vsadu4(four_of(before, BEFORE_MARGIN + x), now[0]) +
-                   __vsadu4(four_of(before, BEFORE_MARGIN + x + 4), now[1]);
+            off = add_differences(four_of(before, BEFORE_MARGIN + x), now[0], off);
+            off = add_differences(four_of(before, BEFORE_MARGIN + x + 4), now[1], off);
         }
         const uint32_t it = sac_matte_candidate((int)off, x, y, lane + 1);
         best = it < best ? it : best;
@@ -546,14 +558,15 @@ __global__ void __launch_bounds__(THREADS) find_cells(const __grid_constant__ cu
 
 /* ---- what stays of former shares ---- */
 
-/* What one frame has for a cell of the next one's. */
+/* What one frame has for a cell of the next one's; kept SAC_MATTE_ONE and share 0: the former share
+ * stays as it is. */
 struct trace_step {
     int16_t share;
-    int     residual;
-    bool    alone; /* no network saw it: the former share stays as it is */
+    int     kept;
 };
 
-/* Back through the frames of one launch, then forth. */
+/* Back through the frames of one launch, up to where the former share does not matter; then forth.
+ */
 __device__ int16_t trace_share(const cuda_matte_params &p, int number, int first, int x, int y)
 {
     trace_step      step[CUDA_MATTE_CHAIN];
@@ -564,12 +577,15 @@ __device__ int16_t trace_share(const cuda_matte_params &p, int number, int first
     for (int i = 0; i < CUDA_MATTE_CHAIN; i++) {
         const cuda_matte_job &job = p.jobs[number];
         const uint32_t        former = job.former[y * pitch + x];
-        step[i].alone = job.image < 0;
-        step[i].share = step[i].alone ? 0 : job.raw[y * pitch + x];
-        step[i].residual = (int)(former >> 16);
+        const bool            alone = job.image < 0;
+        step[i].share = alone ? 0 : job.raw[y * pitch + x];
+        step[i].kept =
+            alone ? SAC_MATTE_ONE : sac_matte_kept(step[i].share, (int)(former >> 16), p.smooth);
+        count = i + 1;
+        if (step[i].kept == 0)
+            break;
         x = clamp_to(x + (int)(former & 0xff) - NOWHERE, 0, job.x.cells - 1);
         y = clamp_to(y + (int)(former >> 8 & 0xff) - NOWHERE, 0, job.y.cells - 1);
-        count = i + 1;
         if (job.depth == first) {
             value = job.share_before[y * pitch + x];
             break;
@@ -578,8 +594,8 @@ __device__ int16_t trace_share(const cuda_matte_params &p, int number, int first
     }
 #pragma unroll
     for (int i = CUDA_MATTE_CHAIN - 1; i >= 0; i--)
-        if (i < count && !step[i].alone)
-            value = sac_matte_smooth(step[i].share, value, step[i].residual, p.smooth);
+        if (i < count)
+            value = sac_matte_blend(step[i].share, value, step[i].kept);
     return value;
 }
 
@@ -807,21 +823,28 @@ __device__ uint32_t luma_of_quad(const sac_surface &s, bool wide, const quad &q,
     });
 }
 
-__device__ void store_quad(uint8_t *row, bool wide, const quad &q, uint32_t bytes)
+/* to: the first of the four. */
+__device__ void store_quad(uint8_t *to, bool wide, const quad &q, uint32_t bytes)
 {
     if (wide && q.whole()) {
-        *(uint32_t *)(void *)(row + q.x) = bytes;
+        *(uint32_t *)(void *)to = bytes;
         return;
     }
 #pragma unroll
     for (int i = 0; i < PIXELS; i++)
         if (i >= q.first && i < q.end)
-            row[q.x + i] = (uint8_t)(bytes >> 8 * i);
+            to[i] = (uint8_t)(bytes >> 8 * i);
 }
 
-struct four_words {
-    uint32_t of[PIXELS];
-};
+/* Tables and planes that no thread of the launch writes. */
+template <typename T> __device__ T read_only(const T *at)
+{
+#ifdef __CUDA_ARCH__
+    return __ldg(at);
+#else
+    return *at;
+#endif
+}
 
 /* Where the four lie among cells. */
 struct quad_taps {
@@ -833,18 +856,49 @@ __device__ quad_taps taps_of(const uint32_t *packed)
     quad_taps t;
 #pragma unroll
     for (int i = 0; i < PIXELS; i++)
-        t.of[i] = unpack_tap(packed[i]);
+        t.of[i] = unpack_tap(read_only(packed + i));
     return t;
 }
 
-/* One row of cells as wide as four pixels. */
+__device__ cuda_matte_mean read_mean(const cuda_matte_mean *at)
+{
+#ifdef __CUDA_ARCH__
+    const float2 v = __ldg((const float2 *)at);
+    return cuda_matte_mean{v.x, v.y};
+#else
+    return *at;
+#endif
+}
+
+/* A share, 0 to SAC_MATTE_ONE, without the slow conversion of 16 bit numbers. */
+__device__ float float_of_share(int16_t share)
+{
+#ifdef __CUDA_ARCH__
+    return __uint_as_float(0x4b000000u | (uint32_t)(uint16_t)share) - 8388608.0f;
+#else
+    return (float)share;
+#endif
+}
+
+/* A number that is one to a byte, as sac_byte_of. */
+__device__ uint32_t byte_of(float v)
+{
+#ifdef __CUDA_ARCH__
+    return __float2uint_rz(fminf(v + 0.5f, 255.5f)); /* what is below 0 becomes 0 */
+#else
+    return sac_byte_of(v);
+#endif
+}
+
+/* One row of cells as wide as four pixels; at: its first cell. */
 struct wide_guided {
     float           slope[PIXELS], base[PIXELS];
-    __device__ void fill(const cuda_matte_mean *row, const quad_taps &t)
+    __device__ void fill(const cuda_matte_mean *cells, uint32_t at, const quad_taps &t)
     {
 #pragma unroll
         for (int i = 0; i < PIXELS; i++) {
-            const cuda_matte_mean a = row[t.of[i].a], b = row[t.of[i].b];
+            const cuda_matte_mean a = read_mean(cells + (at + t.of[i].a)),
+                                  b = read_mean(cells + (at + t.of[i].b));
             slope[i] = sac_matte_between(a.slope, b.slope, t.of[i].part);
             base[i] = sac_matte_between(a.base, b.base, t.of[i].part);
         }
@@ -852,11 +906,13 @@ struct wide_guided {
 };
 struct wide_level {
     float           base[PIXELS];
-    __device__ void fill(const int16_t *row, const quad_taps &t)
+    __device__ void fill(const int16_t *cells, uint32_t at, const quad_taps &t)
     {
 #pragma unroll
         for (int i = 0; i < PIXELS; i++)
-            base[i] = sac_matte_between((float)row[t.of[i].a], (float)row[t.of[i].b], t.of[i].part);
+            base[i] = sac_matte_between(float_of_share(read_only(cells + (at + t.of[i].a))),
+                                        float_of_share(read_only(cells + (at + t.of[i].b))),
+                                        t.of[i].part);
     }
 };
 
@@ -884,19 +940,19 @@ template <typename WIDE> struct two_rows {
     }
 };
 
-__device__ uint8_t pixel_of(const two_rows<wide_guided> &w, int i, float part, int luma,
-                            const sac_matte_stretch &stretch)
+__device__ uint32_t pixel_of(const two_rows<wide_guided> &w, int i, float part, int luma,
+                             const sac_matte_stretch &stretch)
 {
-    return sac_matte_pixel(sac_matte_between(w.wide[0].slope[i], w.wide[1].slope[i], part),
-                           sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part), luma,
-                           stretch);
+    return byte_of(sac_matte_number(sac_matte_between(w.wide[0].slope[i], w.wide[1].slope[i], part),
+                                    sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part),
+                                    luma, stretch));
 }
 
-__device__ uint8_t pixel_of(const two_rows<wide_level> &w, int i, float part, int,
-                            const sac_matte_stretch &stretch)
+__device__ uint32_t pixel_of(const two_rows<wide_level> &w, int i, float part, int,
+                             const sac_matte_stretch &stretch)
 {
-    return sac_matte_pixel(0.0f, sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part), 0,
-                           stretch);
+    return byte_of(sac_matte_number(
+        0.0f, sac_matte_between(w.wide[0].base[i], w.wide[1].base[i], part), 0, stretch));
 }
 
 /* Where a block of pixels begins: a thread has some rows of four. */
@@ -941,10 +997,13 @@ __global__ void __launch_bounds__(THREADS) fill_pixels(const __grid_constant__ c
     const int       count = job.y.until - at.y < ROWS ? job.y.until - at.y : ROWS;
     const bool      wide_out = job.wide_out;
     const size_t    out_pitch = job.out_pitch;
-    uint8_t        *out = job.out + (size_t)at.y * out_pitch;
-    const ptrdiff_t pitch = p.spec.width;
-    uint32_t        luma[ROWS] = {};
+    const uint32_t  pitch = (uint32_t)p.spec.width;
+    uint8_t        *out = job.out + (size_t)at.y * out_pitch + at.x;
+    uint32_t        luma[ROWS] = {}, down[ROWS];
     two_rows<WIDE>  w;
+#pragma unroll
+    for (int j = 0; j < ROWS; j++)
+        down[j] = read_only(tap_y + (j < count ? j : 0));
     if (GUIDED) {
 #pragma unroll
         for (int j = 0; j < ROWS; j++)
@@ -955,14 +1014,15 @@ __global__ void __launch_bounds__(THREADS) fill_pixels(const __grid_constant__ c
     for (int j = 0; j < ROWS; j++) {
         if (j >= count)
             break;
-        const two_cells tap = unpack_tap(tap_y[j]);
-        w.move_to(tap.a, tap.b, [&](int row, WIDE &wide) { wide.fill(cells + row * pitch, taps); });
+        const two_cells tap = unpack_tap(down[j]);
+        w.move_to(tap.a, tap.b,
+                  [&](uint32_t row, WIDE &wide) { wide.fill(cells, row * pitch, taps); });
         uint32_t bytes = 0;
 #pragma unroll
         for (int i = 0; i < PIXELS; i++)
-            bytes |= (uint32_t)pixel_of(w, i, tap.part, (int)(luma[j] >> 8 * i & 0xff), p.stretch)
-                     << 8 * i;
-        store_quad(out + j * out_pitch, wide_out, q, bytes);
+            bytes |= pixel_of(w, i, tap.part, (int)(luma[j] >> 8 * i & 0xff), p.stretch) << 8 * i;
+        store_quad(out, wide_out, q, bytes);
+        out += out_pitch;
     }
 }
 
@@ -996,31 +1056,36 @@ __global__ void __launch_bounds__(THREADS) fill_classes(const __grid_constant__ 
     const quad       q = quad_of(job.x, at.x);
     const quad_taps  taps = taps_of(job.tap_x + (at.x - (job.x.from & -PIXELS)));
     const numbers<T> in = numbers_of<T>(p, job);
+    const uint32_t   cell = (uint32_t)in.cell;
     const int        count = job.y.until - at.y < CLASS_ROWS ? job.y.until - at.y : CLASS_ROWS;
-    two_cells        down[CLASS_ROWS];
+    uint32_t         down[CLASS_ROWS], which[CLASS_ROWS] = {};
     float            best[CLASS_ROWS][PIXELS];
-    uint32_t         which[CLASS_ROWS] = {};
 #pragma unroll
     for (int j = 0; j < CLASS_ROWS; j++) {
-        down[j] = unpack_tap(job.tap_y[at.y - job.y.from + (j < count ? j : count - 1)]);
+        down[j] = read_only(job.tap_y + (at.y - job.y.from + (j < count ? j : count - 1)));
 #pragma unroll
         for (int i = 0; i < PIXELS; i++)
             best[j][i] = class_from(p.spec.form);
     }
+#pragma unroll 1
     for (int k = 0; k < (alone ? 1 : p.spec.classes); k++) {
+        const T               *plane = in.first + k * in.number;
         const uint32_t         number = alone ? 1 : (uint32_t)k;
         two_rows<wide_numbers> w;
 #pragma unroll
         for (int j = 0; j < CLASS_ROWS; j++) {
-            w.move_to(down[j].a, down[j].b, [&](int row, wide_numbers &wide) {
+            const two_cells tap = unpack_tap(down[j]);
+            w.move_to(tap.a, tap.b, [&](uint32_t row, wide_numbers &wide) {
+                const T *from = plane + row * in.row;
 #pragma unroll
                 for (int i = 0; i < PIXELS; i++)
-                    wide.of[i] = sac_matte_between(in.at(k, taps.of[i].a, row),
-                                                   in.at(k, taps.of[i].b, row), taps.of[i].part);
+                    wide.of[i] = sac_matte_between(number_of(read_only(from + taps.of[i].a * cell)),
+                                                   number_of(read_only(from + taps.of[i].b * cell)),
+                                                   taps.of[i].part);
             });
 #pragma unroll
             for (int i = 0; i < PIXELS; i++) {
-                const float v = sac_matte_between(w.wide[0].of[i], w.wide[1].of[i], down[j].part);
+                const float v = sac_matte_between(w.wide[0].of[i], w.wide[1].of[i], tap.part);
                 if (v > best[j][i]) {
                     best[j][i] = v;
                     which[j] = (which[j] & ~(0xffu << 8 * i)) | number << 8 * i;
@@ -1029,7 +1094,7 @@ __global__ void __launch_bounds__(THREADS) fill_classes(const __grid_constant__ 
         }
     }
     for (int j = 0; j < count; j++)
-        store_quad(job.out + (size_t)(at.y + j) * job.out_pitch, job.wide_out, q, which[j]);
+        store_quad(job.out + (size_t)(at.y + j) * job.out_pitch + at.x, job.wide_out, q, which[j]);
 }
 
 /* The class of the cell that a pixel lies in. */
@@ -1052,7 +1117,7 @@ __global__ void __launch_bounds__(THREADS) fill_labels(const __grid_constant__ c
 #pragma unroll
         for (int i = 0; i < PIXELS; i++)
             bytes |= (uint32_t)sac_matte_class(in.at(0, (int)tap_x[i], row)) << 8 * i;
-        store_quad(job.out + (size_t)y * job.out_pitch, job.wide_out, q, bytes);
+        store_quad(job.out + (size_t)y * job.out_pitch + at.x, job.wide_out, q, bytes);
     }
 }
 
