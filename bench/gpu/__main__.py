@@ -4,7 +4,7 @@
 and a table.
 
     python3 bench/gpu [--only PART ...] [--budget S] [--peer-budget S] [--seconds S] [--vr-seconds S]
-                      [--post-budget S] [--device NAME] [--out FILE]
+                      [--post-budget S] [--part-budget S] [--device NAME] [--out FILE]
 
 --only     parts: {parts} (default: all, in this order)
 --budget   leave out the parts that would begin after so many seconds (default 900)
@@ -12,6 +12,7 @@ and a table.
 --seconds  length of a measurement with video (default 4)
 --vr-seconds  length of a run at a headset's pace (default 10)
 --post-budget  seconds for the part "post", most of which PyTorch compiles (default 120)
+--part-budget  of the part "segment": what would begin after so many seconds of it is left out (default: nothing)
 --device   default cuda; cpu tries this program without a GPU, its figures mean nothing
 --out      file for the JSON lines, with one JSON file of all beside it; default: gpu.jsonl in
            $OUT, else in the current folder
@@ -102,6 +103,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--vr-seconds", type=float, default=10)
     parser.add_argument("--post-budget", type=float, default=120)
+    parser.add_argument("--part-budget", type=float, default=float("inf"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", default=os.path.join(os.environ.get("OUT", "."), "gpu.jsonl"))
     options = parser.parse_args()

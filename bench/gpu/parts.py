@@ -27,7 +27,7 @@ class Bench:
         self.least = 60 if self.on_gpu else 4
         self.ceilings, self.plans = {}, {}
         self.peers = peers.Peers(self.folder, options.only, options.peer_budget, self.on_gpu)
-        self.vr_seconds, self.post_budget = options.vr_seconds, options.post_budget
+        self.vr_seconds, self.post_budget, self.part_budget = options.vr_seconds, options.post_budget, options.part_budget
 
     def clip(self, name, frames):
         """A clip of at least so many frames."""

@@ -87,9 +87,9 @@ typedef struct sac_frame {
     int                     stream_id;
     sac_device             *device; /* where the planes are; borrowed from the frame */
     struct sac_frame_owner *owner;  /* internal: reference count and the planes' memory */
-    int64_t arrived_ns;   /* when its last packet reached the decoder, or was due there (see
-                             sac_source_params.paced), on the monotonic clock; 0: unknown. Only for a
-                             source's frames */
+    /* When its last packet reached the decoder, or was due there (sac_source_params.paced), on the
+     * monotonic clock; 0: unknown. Only for a source's frames. */
+    int64_t  arrived_ns;
     uint64_t reserved[3]; /* 0 */
 } sac_frame;
 
