@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "heads/segmenter.h"
-#include "tests/test.h"
+#include "tests/gpu.h"
 #include "tests/vision/frames.h"
 
 enum { SIDE = 64 };
@@ -199,6 +199,73 @@ static void frames_of_a_batch_keep_their_masks(void **state)
     sac_device_unref(&dev);
 }
 
+/* ---- the GPU ---- */
+
+enum { MIXED = 7 };
+
+/* Light and dark ones of several sizes, the same on every device. */
+static void make_mixed(sac_device *dev, sac_device *cpu, sac_frame *frames[MIXED])
+{
+    static const int sizes[MIXED][2] = {{64, 64}, {64, 64}, {128, 64}, {64, 64},
+                                        {50, 70}, {2, 2},   {640, 480}};
+    for (int i = 0; i < MIXED; i++) {
+        const int  luma = i == 1 ? 30 : 235;
+        sac_frame *f = test_frame(cpu, SAC_PIXEL_NV12, sizes[i][0], sizes[i][1]);
+        test_fill(f, luma, luma, 128, 128);
+        f->stream_id = i;
+        frames[i] = f;
+        if (dev == cpu)
+            continue;
+        frames[i] = test_frame(dev, SAC_PIXEL_NV12, sizes[i][0], sizes[i][1]);
+        assert_sac_ok(sac_frame_copy(f, frames[i]));
+        frames[i]->stream_id = i;
+        sac_frame_unref(&f);
+    }
+}
+
+static void run_mixed(sac_device *dev, sac_device *cpu, const char *model,
+                      const struct sac_segmenter_params *p, sac_frame *mattes[MIXED])
+{
+    sac_frame     *frames[MIXED], *theirs[MIXED];
+    sac_segmenter *seg = open_segmenter(dev, model, p);
+    make_mixed(dev, cpu, frames);
+    assert_sac_ok(sac_segmenter_run(seg, frames, MIXED, theirs));
+    for (int i = 0; i < MIXED; i++) {
+        mattes[i] = test_frame(cpu, SAC_PIXEL_GRAY8, theirs[i]->width, theirs[i]->height);
+        assert_sac_ok(sac_frame_copy(theirs[i], mattes[i]));
+        sac_frame_unref(&theirs[i]);
+        sac_frame_unref(&frames[i]);
+    }
+    sac_segmenter_destroy(&seg);
+}
+
+/* The networks here are exact in any precision, so the mattes are equal to the last bit. */
+static void the_gpu_makes_the_mattes_of_the_cpu(void **state)
+{
+    (void)state;
+    sac_device *gpu = gpu_open(NULL), *cpu = test_device();
+    for (size_t k = 0; k < 2 * SAC_COUNT(families); k++) {
+        const char                 *model = families[k / 2][0];
+        struct sac_segmenter_params p = sac_segmenter_params_default();
+        sac_frame                  *want[MIXED], *got[MIXED];
+        p.class_map = k % 2;
+        p.batch_max = 4;
+        run_mixed(cpu, cpu, model, &p, want);
+        run_mixed(gpu, cpu, model, &p, got);
+        for (int i = 0; i < MIXED; i++) {
+            for (int y = 0; y < want[i]->height; y++)
+                for (int x = 0; x < want[i]->width; x++)
+                    if (pixel(want[i], x, y) != pixel(got[i], x, y))
+                        fail_msg("%s, frame %d at %d, %d: %d, the CPU has %d", model, i, x, y,
+                                 pixel(got[i], x, y), pixel(want[i], x, y));
+            sac_frame_unref(&want[i]);
+            sac_frame_unref(&got[i]);
+        }
+    }
+    sac_device_unref(&gpu);
+    sac_device_unref(&cpu);
+}
+
 static void it_says_what_it_reads(void **state)
 {
     (void)state;
@@ -286,6 +353,7 @@ int main(void)
         cmocka_unit_test(mattes_are_those_of_the_wanted_boxes),
         cmocka_unit_test(maps_of_classes_begin_with_the_background),
         cmocka_unit_test(frames_of_a_batch_keep_their_masks),
+        cmocka_unit_test(the_gpu_makes_the_mattes_of_the_cpu),
         cmocka_unit_test(it_says_what_it_reads),
         cmocka_unit_test(boxes_alone_are_a_detectors),
         cmocka_unit_test(what_lacks_something_is_told_so),
