@@ -41,8 +41,6 @@ enum sac_segment_as {
 };
 SAC_API const char *sac_segment_as_name(enum sac_segment_as as); /* "overlay", ... */
 
-/* How the eyes of a packed video lie in its frames. */
-enum sac_stereo { SAC_STEREO_MONO = 0, SAC_STEREO_SBS, SAC_STEREO_TB };
 /* How each eye sees the world. */
 enum sac_projection { SAC_PROJECTION_FLAT = 0, SAC_PROJECTION_FISHEYE };
 
@@ -57,7 +55,7 @@ enum sac_segment_mode {
 /* For runs that make mattes instead of tracks. */
 struct sac_segment_params {
     const char                 *model;     /* as a detector; "auto" (default) or NULL: person_seg */
-    struct sac_segmenter_params segmenter; /* batch_max and class_map follow from the run */
+    struct sac_segmenter_params segmenter; /* batch_max, class_map and stereo follow from the run */
     enum sac_segment_as         as;        /* what video_out gets; default overlay */
     struct sac_colour colour;   /* of an overlay's tint, and of a cutout's background; default
                                    green */
@@ -66,8 +64,9 @@ struct sac_segment_params {
                                    this radius in pixels; default 0 */
     const char *background;     /* or the first picture of this file, fitted to the frame; NULL
                                    (default): the colour */
-    enum sac_stereo     stereo; /* both for SAC_SEGMENT_ALPHA_PACKED alone: the network sees the */
-    enum sac_projection projection; /* whole frame as it is. Default mono, flat */
+    enum sac_stereo     stereo; /* the network sees each eye by itself; default mono */
+    enum sac_projection projection; /* for SAC_SEGMENT_ALPHA_PACKED alone: the network sees what is
+                                       in the frame as it is; default flat */
     /* Called as on_frame is, with the frame's matte; both are borrowed for the call. NULL
      * (default): not called. */
     int (*on_matte)(void *user, const sac_frame *frame, const sac_frame *matte);

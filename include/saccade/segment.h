@@ -18,6 +18,9 @@
 extern "C" {
 #endif
 
+/* How the eyes of a video lie in its frames: one, side by side, one above the other. */
+enum sac_stereo { SAC_STEREO_MONO = 0, SAC_STEREO_SBS, SAC_STEREO_TB };
+
 struct sac_segmenter_params {
     const char *head;       /* NULL: recognised from the graph; else a head's name */
     const char *preprocess; /* NULL, or overrides of the contract */
@@ -28,8 +31,12 @@ struct sac_segmenter_params {
                                from 1, before them is the background */
     int class_map; /* 1: mattes hold the number of each pixel's likeliest class instead; of instance
                       networks: of the classes asked for, with "auto" all of them; default 0 */
-    int                batch_max; /* frames in one run of the network; default 8 */
+    int                batch_max; /* images in one run of the network; default 8 */
     enum sac_precision precision; /* of the network */
+    enum sac_stereo    stereo;    /* of all frames: each eye is an image of the batch, at least both
+                                     of one frame, with a state of its own, and its half of the
+                                     frame's matte is what it would be alone. Default
+                                     SAC_STEREO_MONO */
     /* How mattes are made of the network's coarser map; the defaults are the command line's. */
     int guide;         /* half the window, in cells of the map, in which edges follow the frame's
                           luma; 0: they do not. 0..8, default 2 */
@@ -57,14 +64,15 @@ SAC_API sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
 SAC_API void       sac_segmenter_destroy(sac_segmenter **seg);
 /* A matte for each of frames [n]. Frames of one stream_id follow each other: their mattes are
  * smoothed along time, and a recurrent network keeps its state for them. A frame of another size
- * begins anew.
+ * begins anew. One that stereo cannot halve (into whole samples of chroma, too) is refused.
  *
  * mattes   [n] receives new references to frames SAC_PIXEL_GRAY8 of the frames' sizes, on the same
  *          device, with their times; owned by the caller. All NULL on failure.
  *          sac_frame_plane_tensor gives one as a tensor without a copy.
  * Threads  one call at a time.
  * Errors   SAC_ERR_ARG for a frame of another device; SAC_ERR_FORMAT where the outputs are not the
- *          head's; SAC_ERR_LIMIT past the memory limit; SAC_ERR_MEMORY. */
+ *          head's; SAC_ERR_UNSUPPORTED for a frame that has no two halves; SAC_ERR_LIMIT past
+ *          the memory limit; SAC_ERR_MEMORY. */
 SAC_API sac_result sac_segmenter_run(sac_segmenter *seg, sac_frame *const *frames, int n,
                                      sac_frame **mattes);
 /* The stream has ended, or begins anew: what is remembered of it is freed. */

@@ -289,8 +289,8 @@ const struct option options[] = {
      .words = background_words},
     {"stereo", 0, VERB_SEGMENT, SECTION_OUT, OPTION_CHOICE, AT(segment.stereo), "segment.stereo",
      "LAYOUT",
-     "how the eyes of an alpha-packed video lie in its frames: one, side by side, one "
-     "above the other",
+     "how the eyes lie in the frames: one, side by side, one above the other; the network sees "
+     "each by itself",
      .choices = stereo_layouts},
     {"projection", 0, VERB_SEGMENT, SECTION_OUT, OPTION_CHOICE, AT(segment.projection),
      "segment.projection", "NAME",

@@ -80,9 +80,8 @@ static int check_output(const struct settings *s, struct fault *fault)
         return fault_usage(fault, "segment does not write to standard output; name a file");
     if (s->background && s->segment.as != SAC_SEGMENT_CUTOUT)
         return fault_usage(fault, "--background is what a cutout is laid over; add --as cutout");
-    if ((s->segment.stereo || s->segment.projection) && s->segment.as != SAC_SEGMENT_ALPHA_PACKED)
-        return fault_usage(fault, "--stereo and --projection say how a matte is packed; add --as "
-                                  "alpha-packed");
+    if (s->segment.projection && s->segment.as != SAC_SEGMENT_ALPHA_PACKED)
+        return fault_usage(fault, "--projection says how a matte is packed; add --as alpha-packed");
     return STATUS_OK;
 }
 

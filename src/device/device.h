@@ -378,6 +378,9 @@ void sac_frame_copy_planes(const sac_frame *src, const sac_frame *dst);
 /* Of a frame's planes as they are stored. */
 int sac_frame_stored_planes(const sac_frame *frame, struct sac_plane_layout out[SAC_PLANES_MAX]);
 
+/* The frame over a rectangle of another one's pixels, which owns them; x and y are even where
+ * chroma is halved. */
+sac_frame sac_frame_part(const sac_frame *frame, int x, int y, int width, int height);
 /* Whether the stored picture is as wide as the upright one is high. */
 bool sac_orientation_swaps_sides(enum sac_orientation orientation);
 /* The same planes, were they of that orientation; SAC_UPRIGHT: the picture as it is stored. */

@@ -82,6 +82,31 @@ struct sac_plane_walk sac_plane_walk_of(const sac_frame *frame, int plane)
     };
 }
 
+/* The first of n samples of a part that is stored, from the first of the upright one. */
+static ptrdiff_t stored_from(ptrdiff_t step, int first, int n)
+{
+    return step * (step < 0 ? first + n - 1 : first);
+}
+
+sac_frame sac_frame_part(const sac_frame *frame, int x, int y, int width, int height)
+{
+    sac_frame               part = *frame;
+    struct sac_plane_layout planes[SAC_PLANES_MAX], before[SAC_PLANES_MAX];
+    const int               n = sac_frame_planes(frame->format, width, height, planes);
+    sac_frame_planes(frame->format, x, y, before);
+    for (int i = 0; i < n; i++) {
+        const struct sac_plane_walk walk = sac_plane_walk_of(frame, i);
+        const int                   at = (int)(before[i].row_bytes / walk.sample_bytes),
+                  samples = (int)(planes[i].row_bytes / walk.sample_bytes);
+        const ptrdiff_t from = stored_from(walk.across, at, samples) +
+                               stored_from(walk.down, before[i].rows, planes[i].rows);
+        part.plane[i] += walk.first + from - frame->plane[i];
+    }
+    part.width = width;
+    part.height = height;
+    return part;
+}
+
 /* ---- copies ---- */
 
 void sac_frame_copy_planes(const sac_frame *src, const sac_frame *dst)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "device/format.h"
 #include "heads/segmenter.h"
 
 struct sac_segmenter_params sac_segmenter_params_default(void)
@@ -22,6 +23,7 @@ sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segment
     const struct sac_number numbers[] = {
         {"class_map", p->class_map, 0, 1},
         {"batch_max", p->batch_max, 1, 1024},
+        {"stereo", (int)p->stereo, 0, SAC_STEREO_TB},
         {"guide", p->guide, 0, 8},
         {"guide_noise", (double)p->guide_noise, 1, 255},
         {"smooth", (double)p->smooth, 0, (double)0.95f},
@@ -35,6 +37,21 @@ sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segment
                         "segmenter: feather_low is %g and feather_high %g; the first is the lower",
                         (double)p->feather_low, (double)p->feather_high);
     return res;
+}
+
+sac_result sac_segmenter_check_eyes(sac_context *ctx, enum sac_stereo stereo,
+                                    enum sac_pixel_format format, int width, int height)
+{
+    const struct sac_format_info *info = sac_format_info_of(format);
+    const bool across = stereo == SAC_STEREO_SBS, halved = info && info->planes > 1;
+    const int  unit = halved ? 4 : 2; /* so is chroma of an eye */
+    if (stereo == SAC_STEREO_MONO || (across ? width : height) % unit == 0)
+        return SAC_OK;
+    return SAC_FAIL(ctx, SAC_ERR_UNSUPPORTED,
+                    "segmenter: no two eyes %s in a frame of %dx%d%s%s: its %s must be a multiple "
+                    "of %d",
+                    across ? "side by side" : "above each other", width, height, info ? ", " : "",
+                    info ? sac_pixel_format_name(format) : "", across ? "width" : "height", unit);
 }
 
 /* ---- the head ---- */
@@ -310,9 +327,11 @@ static sac_result set_up(struct sac_segmenter *seg, const struct sac_segmenter_p
     if (res != SAC_OK)
         return res;
     const bool alone = seg->view.facts.single || sac_feed_has(&seg->view.feed, SAC_FEED_STATE);
-    seg->batch = !alone && sac_model_batches(seg->model) ? p->batch_max : 1;
+    const bool one = alone || !sac_model_batches(seg->model);
+    seg->batch = one ? 1 : SAC_MAX(p->batch_max / seg->eyes, 1);
+    seg->run_max = one ? 1 : seg->batch * seg->eyes;
     seg->asks = sac_calloc((size_t)seg->batch, sizeof *seg->asks);
-    seg->jobs = sac_calloc((size_t)seg->batch, sizeof *seg->jobs);
+    seg->jobs = sac_calloc((size_t)(seg->batch * seg->eyes), sizeof *seg->jobs);
     if (!seg->asks || !seg->jobs)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");
     const bool all = seg->style.classes && (!p->classes || !strcmp(p->classes, "auto"));
@@ -341,6 +360,8 @@ sac_result sac_segmenter_create(sac_device *dev, const char *model_path,
     struct sac_model_params model = sac_model_params_default();
     model.precision = p.precision;
     seg->dev = sac_device_ref(dev);
+    seg->stereo = p.stereo;
+    seg->eyes = p.stereo == SAC_STEREO_MONO ? 1 : 2;
     res = sac_model_load(dev, model_path, &model, &seg->model);
     if (res == SAC_OK)
         res = set_up(seg, &p);

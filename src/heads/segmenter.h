@@ -17,6 +17,7 @@
 #include "vision/matte.h"
 
 enum { SAC_SEGMENTER_SLOTS = 2 }; /* batches under way at once */
+enum { SAC_SEGMENTER_EYES_MAX = 2 };
 
 /* What is asked for a frame. */
 struct sac_segmenter_ask {
@@ -24,40 +25,49 @@ struct sac_segmenter_ask {
     bool       keep;  /* the network does not see it: its matte is that of the frame before, moved
                          along. Where the stream has no frame before of this size and region, and
                          of recurrent networks and maps of classes, it is seen all the same */
-    struct sac_rect region; /* pixels: the network sees this part of the frame, as whole pixels; the
-                               matte is 0 elsewhere. Empty: all. Where it is another than the frame
-                               before had, the stream begins anew */
+    struct sac_rect region; /* pixels: the network sees this part of the frame, or of each of its
+                               eyes, as whole pixels; the matte is 0 elsewhere. Empty: all. Where it
+                               is another than the frame before had, the stream begins anew */
 };
 
 /* What a frame came to, see struct sac_matte_summary. All 0 of maps of classes. */
 struct sac_segmenter_summary {
-    struct sac_rect found;  /* pixels around all whose share is a half at least; empty: none */
-    float           unsure; /* the mean of what is missing to 0 or 1, 0..0.5 */
-    bool            kept;   /* the network did not see it */
+    struct sac_rect found; /* pixels around all whose share is a half at least, of either eye as in
+                              an ask's region; empty: none */
+    float unsure;          /* the mean of what is missing to 0 or 1, 0..0.5; of the unsurer eye */
+    bool  kept;            /* the network did not see it */
 };
 
 /* A batch under way. */
 struct sac_segmenter_slot {
-    struct sac_batch_slot batch;      /* of the images that the network sees */
-    int                   n;          /* frames */
-    int                   queued;     /* jobs so far */
-    struct sac_matte_job *jobs;       /* [batch] */
-    sac_frame           **mattes;     /* [batch], references */
-    bool                  summarised; /* somebody asked */
-    struct sac_buffer    *summaries;  /* [batch] in device memory; NULL: nobody asked so far */
-    struct sac_mirror     host;       /* where they arrive */
+    struct sac_batch_slot           batch;     /* of the images that the network sees */
+    int                             n, images; /* frames and their eyes */
+    const struct sac_segmenter_ask *asks;      /* [n] during begin */
+    int                             queued;    /* jobs so far */
+    struct sac_matte_job           *jobs;      /* [images] */
+    sac_frame *seen, *made; /* [images] the eyes of the frames and of their mattes, which own them
+                             */
+    sac_frame        **mattes;     /* [batch], references */
+    bool               summarised; /* somebody asked */
+    struct sac_buffer *summaries;  /* [images] in device memory; NULL: nobody asked so far */
+    struct sac_mirror  host;       /* where they arrive */
 };
 
-/* What is kept of a stream from frame to frame. */
-struct sac_segmenter_stream {
-    int                    id, width, height; /* of its latest frame */
-    struct sac_rect        crop;              /* that the network saw of it */
-    uint64_t               used_at;           /* of the segmenter's clock */
-    struct sac_buffer     *memory;            /* of its mattes */
+/* What is kept of an eye. */
+struct sac_segmenter_eye {
+    struct sac_buffer     *memory; /* of its mattes */
     struct sac_matte_state state;
     /* A recurrent network's: what it gave with the latest frame, and tensors for the next one. In
      * the order of the feed's states; NULL before the first. */
     sac_tensor *given[SAC_FEED_INPUTS_MAX], *spare[SAC_FEED_INPUTS_MAX];
+};
+
+/* What is kept of a stream from frame to frame. */
+struct sac_segmenter_stream {
+    int                      id, width, height; /* of an eye of its latest frame */
+    struct sac_rect          crop;              /* that the network saw of it */
+    uint64_t                 used_at;           /* of the segmenter's clock */
+    struct sac_segmenter_eye eye[SAC_SEGMENTER_EYES_MAX];
 };
 
 /* Of a network whose boxes have masks (heads/instances.c). */
@@ -65,9 +75,9 @@ struct sac_segmenter_instances {
     bool                      used;
     struct sac_detect_spec    boxes;
     struct sac_instances_spec spec;
-    struct sac_fit_map       *maps;  /* [batch]: boxes stay in pixels of the network's input */
+    struct sac_fit_map       *maps;  /* [run_max]: boxes stay in pixels of the network's input */
     struct sac_buffer        *found; /* as sac_detect_run packs them */
-    struct sac_buffer        *map;   /* [batch,1,height,width] */
+    struct sac_buffer        *map;   /* [run_max,1,height,width] */
 };
 
 struct sac_segmenter {
@@ -76,13 +86,16 @@ struct sac_segmenter {
     struct sac_head_view      view;
     const struct sac_head    *head;
     struct sac_model_contract contract;
-    int                       batch;  /* frames in one run */
-    int                      *wanted; /* [wanted_count] classes that are the matte; NULL: there
-                                         are none to choose */
+    enum sac_stereo           stereo;
+    int                       eyes;    /* of a frame, each an image: 1 or 2 */
+    int                       batch;   /* frames in a batch */
+    int                       run_max; /* images in one run */
+    int                      *wanted;  /* [wanted_count] classes that are the matte; NULL: there
+                                          are none to choose */
     int                            wanted_count;
     struct sac_run_times           times; /* of the latest public run */
     struct sac_segmenter_ask      *asks;  /* [batch], likewise */
-    struct sac_preprocess_job     *jobs;  /* [batch] */
+    struct sac_preprocess_job     *jobs;  /* [images] batch * eyes */
     struct sac_buckets             buckets;
     struct sac_segmenter_slot      slots[SAC_SEGMENTER_SLOTS];
     bool                           summarises;
@@ -100,6 +113,9 @@ struct sac_segmenter {
 /* segmenter.c */
 /* Before a model is loaded. */
 sac_result sac_segmenter_check_params(sac_context *ctx, const struct sac_segmenter_params *p);
+/* Whether frames of this size have two halves; format: SAC_PIXEL_NONE where it is not known. */
+sac_result sac_segmenter_check_eyes(sac_context *ctx, enum sac_stereo stereo,
+                                    enum sac_pixel_format format, int width, int height);
 /* How many of its classes are the matte; the same as text, "person (1 of 21)". */
 int  sac_segmenter_kept_classes(const sac_segmenter *seg);
 void sac_segmenter_describe_classes(const sac_segmenter *seg, char *out, size_t size);
@@ -136,14 +152,14 @@ enum { SAC_SEGMENTER_STREAMS_MAX = 256 }; /* kept, beside those of a batch */
 struct sac_segmenter_stream *sac_segmenter_find_stream(const struct sac_segmenter *seg, int id);
 /* Whether a job's frame is of the size and crop of the stream's latest one. */
 bool sac_segmenter_follows(const struct sac_segmenter_stream *s, const struct sac_matte_job *job);
-/* The stream of a job's frame, which begins anew where that has another size or crop; the longest
- * unused one goes where there are too many. Borrowed until the next call. */
+/* The stream of a job's frame or eye, which begins anew where that has another size or crop; the
+ * longest unused one goes where there are too many. Borrowed until the next call. */
 sac_result sac_segmenter_stream(struct sac_segmenter *seg, const struct sac_matte_job *job,
                                 struct sac_segmenter_stream **out);
-/* Before a run of a recurrent network: the bucket's states are the stream's; and after it. */
-sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
+/* Before a run of a recurrent network: the bucket's states are the eye's; and after it. */
+sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_eye *eye,
                                      struct sac_bucket *bucket);
-void       sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
+void       sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_eye *eye,
                                      struct sac_bucket *bucket);
 /* The frame that follows does so without a frame before. */
 void sac_segmenter_begin_anew(struct sac_segmenter *seg, struct sac_segmenter_stream *s);

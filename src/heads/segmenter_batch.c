@@ -10,19 +10,21 @@
 
 static sac_result slot_open(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 {
-    const size_t n = (size_t)seg->batch;
-    slot->jobs = sac_calloc(n, sizeof *slot->jobs);
+    const size_t n = (size_t)seg->batch, images = n * (size_t)seg->eyes;
+    slot->jobs = sac_calloc(images, sizeof *slot->jobs);
+    slot->seen = sac_calloc(images, sizeof *slot->seen);
+    slot->made = sac_calloc(images, sizeof *slot->made);
     slot->mattes = sac_calloc(n, sizeof(*slot->mattes));
-    if (!slot->jobs || !slot->mattes)
+    if (!slot->jobs || !slot->seen || !slot->made || !slot->mattes)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a batch of %zu frames", n);
-    return sac_batch_open(&seg->buckets, &slot->batch, seg->batch);
+    return sac_batch_open(&seg->buckets, &slot->batch, (int)images);
 }
 
 sac_result sac_segmenter_batch_open(struct sac_segmenter *seg)
 {
     sac_result res =
         sac_buckets_init(&seg->buckets, seg->dev, seg->model, &seg->contract.pre, &seg->view.feed,
-                         seg->batch, true, "segmenter input", SAC_MEMORY_PREPROCESS);
+                         seg->run_max, true, "segmenter input", SAC_MEMORY_PREPROCESS);
     for (int i = 0; i < SAC_SEGMENTER_SLOTS && res == SAC_OK; i++)
         res = slot_open(seg, &seg->slots[i]);
     return res;
@@ -36,7 +38,7 @@ static void clear(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
             sac_frame_used(slot->mattes[i], seg->buckets.stream);
         sac_frame_unref(&slot->mattes[i]);
     }
-    slot->n = slot->queued = 0;
+    slot->n = slot->images = slot->queued = 0;
 }
 
 static void slot_close(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
@@ -46,6 +48,8 @@ static void slot_close(struct sac_segmenter *seg, struct sac_segmenter_slot *slo
     sac_buffer_unref(&slot->summaries);
     sac_batch_close(&seg->buckets, &slot->batch);
     sac_free(slot->jobs);
+    sac_free(slot->seen);
+    sac_free(slot->made);
     sac_free(slot->mattes);
 }
 
@@ -91,29 +95,41 @@ static sac_result lay_out(struct sac_segmenter *seg, const struct sac_bucket *bu
     return SAC_OK;
 }
 
-/* A recurrent network has one stream and one frame in a run; NULL: it is none. */
-static sac_result stream_of_run(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
-                                struct sac_segmenter_stream **out)
+/* A recurrent network has one image in a run; NULL: it is none. */
+static sac_result eye_of_run(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot,
+                             struct sac_segmenter_eye **out)
 {
+    struct sac_segmenter_stream *s = NULL;
     *out = NULL;
-    return sac_feed_has(&seg->view.feed, SAC_FEED_STATE)
-               ? sac_segmenter_stream(seg, &slot->jobs[slot->queued], out)
-               : SAC_OK;
+    if (!sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
+        return SAC_OK;
+    sac_result res = sac_segmenter_stream(seg, &slot->jobs[slot->queued], &s);
+    if (res == SAC_OK)
+        *out = &s->eye[slot->queued % seg->eyes];
+    return res;
 }
 
 static sac_result run_network(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
                               struct sac_batch_part *part)
 {
-    struct sac_segmenter_stream *s;
-    sac_result                   res = stream_of_run(seg, slot, &s);
-    if (res == SAC_OK && s)
-        res = sac_segmenter_give_states(seg, s, part->bucket);
+    struct sac_segmenter_eye *eye;
+    sac_result                res = eye_of_run(seg, slot, &eye);
+    if (res == SAC_OK && eye)
+        res = sac_segmenter_give_states(seg, eye, part->bucket);
     if (res == SAC_OK)
         res = sac_batch_run(&seg->buckets, &slot->batch, part, seg->jobs);
     return res == SAC_OK ? lay_out(seg, part->bucket) : res;
 }
 
 /* ---- mattes ---- */
+
+static sac_frame eye_of(const struct sac_segmenter *seg, const sac_frame *frame, int eye)
+{
+    const int width = seg->stereo == SAC_STEREO_SBS ? frame->width / 2 : frame->width;
+    const int height = seg->stereo == SAC_STEREO_TB ? frame->height / 2 : frame->height;
+    return sac_frame_part(frame, seg->stereo == SAC_STEREO_SBS ? eye * width : 0,
+                          seg->stereo == SAC_STEREO_TB ? eye * height : 0, width, height);
+}
 
 static sac_result create_matte(struct sac_segmenter *seg, const sac_frame *frame, sac_frame **out)
 {
@@ -133,22 +149,24 @@ static sac_result create_matte(struct sac_segmenter *seg, const sac_frame *frame
     return res;
 }
 
-/* What only the frame's turn tells. */
+/* What only the image's turn tells. */
 static sac_result complete_job(struct sac_segmenter *seg, struct sac_segmenter_slot *slot, int i)
 {
     struct sac_matte_job        *job = &slot->jobs[i];
+    const int                    frame = i / seg->eyes, eye = i % seg->eyes;
     struct sac_segmenter_stream *s = NULL;
     sac_result                   res = sac_segmenter_stream(seg, job, &s);
-    if (res == SAC_OK)
-        res = create_matte(seg, job->frame, &slot->mattes[i]);
+    if (res == SAC_OK && eye == 0)
+        res = create_matte(seg, slot->asks[frame].frame, &slot->mattes[frame]);
     if (res != SAC_OK)
         return res;
-    job->state = s->state;
-    job->out = slot->mattes[i];
+    slot->made[i] = eye_of(seg, slot->mattes[frame], eye);
+    job->state = s->eye[eye].state;
+    job->out = &slot->made[i];
     if (slot->summarised)
         job->summary = (struct sac_matte_summary *)sac_buffer_data(slot->summaries) + i;
-    s->state.has_before = true;
-    s->state.turn++;
+    s->eye[eye].state.has_before = true;
+    s->eye[eye].state.turn++;
     return SAC_OK;
 }
 
@@ -174,7 +192,7 @@ static sac_result clear_around(struct sac_segmenter *seg, const struct sac_matte
 static int count_jobs(const struct sac_segmenter_slot *slot, int images)
 {
     int n = 0;
-    for (int image = 0; slot->queued + n < slot->n; n++) {
+    for (int image = 0; slot->queued + n < slot->images; n++) {
         struct sac_matte_job *job = &slot->jobs[slot->queued + n];
         if (job->image < 0)
             continue;
@@ -217,14 +235,14 @@ void sac_segmenter_summarise(struct sac_segmenter *seg, bool on)
     seg->summarises = on && !seg->style.classes;
 }
 
-static size_t summary_bytes(int n)
+static size_t summary_bytes(int images)
 {
-    return (size_t)n * sizeof(struct sac_matte_summary);
+    return (size_t)images * sizeof(struct sac_matte_summary);
 }
 
 static sac_result reserve_summaries(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 {
-    const size_t bytes = summary_bytes(seg->batch);
+    const size_t bytes = summary_bytes(seg->batch * seg->eyes);
     sac_result   res = SAC_OK;
     slot->summarised = seg->summarises;
     if (!slot->summarised || slot->host.data)
@@ -245,20 +263,31 @@ static sac_result fetch_summaries(struct sac_segmenter *seg, const struct sac_se
     if (!slot->summarised || slot->host.data == sac_buffer_data(slot->summaries))
         return SAC_OK;
     return sac_device_copy(seg->dev, seg->buckets.stream, slot->host.data,
-                           sac_buffer_data(slot->summaries), summary_bytes(slot->n),
+                           sac_buffer_data(slot->summaries), summary_bytes(slot->images),
                            SAC_COPY_DEVICE_TO_HOST, SAC_COPY_BOXES, "summaries of mattes");
 }
 
-static struct sac_segmenter_summary summary_of(const struct sac_segmenter      *seg,
-                                               const struct sac_segmenter_slot *slot, int i)
+static void add_rect(struct sac_rect *sum, const struct sac_rect *r)
 {
-    const struct sac_matte_job  *job = &slot->jobs[i];
-    struct sac_segmenter_summary out = {.kept = job->image < 0};
-    if (!slot->summarised)
-        return out;
-    const struct sac_matte_summary *s = (const struct sac_matte_summary *)slot->host.data + i;
-    out.found = sac_matte_summary_rect(&seg->spec, job, s);
-    out.unsure = (float)((double)s->unsure / (SAC_MAX(s->cells, 1) * (double)SAC_MATTE_ONE));
+    if (r->x0 >= r->x1)
+        return;
+    *sum = sum->x0 >= sum->x1 ? *r
+                              : (struct sac_rect){SAC_MIN(sum->x0, r->x0), SAC_MIN(sum->y0, r->y0),
+                                                  SAC_MAX(sum->x1, r->x1), SAC_MAX(sum->y1, r->y1)};
+}
+
+static struct sac_segmenter_summary summary_of(const struct sac_segmenter      *seg,
+                                               const struct sac_segmenter_slot *slot, int frame)
+{
+    const int                       first = frame * seg->eyes;
+    const struct sac_matte_summary *all = slot->host.data;
+    struct sac_segmenter_summary    out = {.kept = slot->jobs[first].image < 0};
+    for (int i = first; i < first + seg->eyes && slot->summarised; i++) {
+        const struct sac_rect found = sac_matte_summary_rect(&seg->spec, &slot->jobs[i], &all[i]);
+        const double          one = SAC_MAX(all[i].cells, 1) * (double)SAC_MATTE_ONE;
+        add_rect(&out.found, &found);
+        out.unsure = SAC_MAX(out.unsure, (float)((double)all[i].unsure / one));
+    }
     return out;
 }
 
@@ -268,16 +297,16 @@ static struct sac_segmenter_summary summary_of(const struct sac_segmenter      *
 static sac_result queue_part(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
                              struct sac_batch_part *part)
 {
-    struct sac_segmenter_stream *s = NULL;
-    sac_result                   res = run_network(seg, slot, part);
+    struct sac_segmenter_eye *eye = NULL;
+    sac_result                res = run_network(seg, slot, part);
     if (res == SAC_OK)
-        res = stream_of_run(seg, slot, &s);
+        res = eye_of_run(seg, slot, &eye);
     if (res == SAC_OK)
         res = queue_mattes(seg, slot, part->bucket, part->n);
     if (res == SAC_OK)
         res = sac_batch_mark_end(&seg->buckets, part);
-    if (res == SAC_OK && s)
-        sac_segmenter_take_states(seg, s, part->bucket);
+    if (res == SAC_OK && eye)
+        sac_segmenter_take_states(seg, eye, part->bucket);
     return res;
 }
 
@@ -286,32 +315,39 @@ static void give_up(struct sac_segmenter *seg, struct sac_segmenter_slot *slot)
 {
     for (int i = 0; i < slot->n; i++) {
         struct sac_segmenter_stream *s = NULL;
-        if (slot->mattes[i] && sac_segmenter_stream(seg, &slot->jobs[i], &s) == SAC_OK)
+        if (slot->mattes[i] && sac_segmenter_stream(seg, &slot->jobs[i * seg->eyes], &s) == SAC_OK)
             sac_segmenter_begin_anew(seg, s);
     }
     clear(seg, slot);
 }
 
-/* The whole pixels of a region within the frame. */
-static struct sac_rect crop_of(const struct sac_segmenter_ask *ask)
+/* The whole pixels of a region within the eye. */
+static struct sac_rect crop_of(const sac_frame *eye, const struct sac_rect *region)
 {
-    const float     width = (float)ask->frame->width, height = (float)ask->frame->height;
-    struct sac_rect r = {SAC_MAX(floorf(ask->region.x0), 0), SAC_MAX(floorf(ask->region.y0), 0),
-                         SAC_MIN(ceilf(ask->region.x1), width),
-                         SAC_MIN(ceilf(ask->region.y1), height)};
-    const bool      some = r.x0 < r.x1 && r.y0 < r.y1 && ask->region.x0 < ask->region.x1 &&
-                      ask->region.y0 < ask->region.y1;
+    const float     width = (float)eye->width, height = (float)eye->height;
+    struct sac_rect r = {SAC_MAX(floorf(region->x0), 0), SAC_MAX(floorf(region->y0), 0),
+                         SAC_MIN(ceilf(region->x1), width), SAC_MIN(ceilf(region->y1), height)};
+    const bool      some =
+        r.x0 < r.x1 && r.y0 < r.y1 && region->x0 < region->x1 && region->y0 < region->y1;
     return some ? r : (struct sac_rect){0, 0, width, height};
 }
 
-/* Can the matte of job i be that of the frame before, in this batch or an earlier one? */
-static bool can_keep(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot, int i)
+static bool has_before(const struct sac_segmenter *seg, const struct sac_segmenter_stream *s)
 {
-    const struct sac_matte_job *job = &slot->jobs[i];
+    bool all = true;
+    for (int i = 0; i < seg->eyes; i++)
+        all = all && s->eye[i].state.has_before;
+    return all;
+}
+
+/* Can the matte of a frame be that of the one before, in this batch or an earlier one? */
+static bool can_keep(struct sac_segmenter *seg, const struct sac_segmenter_slot *slot, int frame)
+{
+    const struct sac_matte_job *job = &slot->jobs[frame * seg->eyes];
     if (seg->style.classes || sac_feed_has(&seg->view.feed, SAC_FEED_STATE))
         return false;
-    for (int k = i - 1; k >= 0; k--) {
-        const struct sac_matte_job *b = &slot->jobs[k];
+    for (int k = frame - 1; k >= 0; k--) {
+        const struct sac_matte_job *b = &slot->jobs[k * seg->eyes];
         if (b->frame->stream_id == job->frame->stream_id) {
             const struct sac_segmenter_stream like = {
                 .width = b->frame->width, .height = b->frame->height, .crop = b->crop};
@@ -319,38 +355,65 @@ static bool can_keep(struct sac_segmenter *seg, const struct sac_segmenter_slot 
         }
     }
     struct sac_segmenter_stream *s = sac_segmenter_find_stream(seg, job->frame->stream_id);
-    if (!s || !s->state.has_before || !sac_segmenter_follows(s, job))
+    if (!s || !has_before(seg, s) || !sac_segmenter_follows(s, job))
         return false;
     s->used_at = seg->clock; /* it may not be dropped for another one of the batch */
     return true;
 }
 
+static sac_result check_frame(struct sac_segmenter *seg, const sac_frame *frame, int i)
+{
+    if (!frame)
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG, "segmenter: frame %d is missing", i);
+    if (frame->device != seg->dev)
+        return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG,
+                        "segmenter: frame %d is on another device (%s, not %s)", i,
+                        sac_device_name(frame->device), seg->dev->name);
+    return sac_segmenter_check_eyes(seg->dev->ctx, seg->stereo, frame->format, frame->width,
+                                    frame->height);
+}
+
+/* The jobs of a frame, and what the network is to see of it, from image `seen` of the batch on;
+ * returns how many images that are. */
+static int make_jobs(struct sac_segmenter *seg, struct sac_segmenter_slot *slot, int frame,
+                     int seen)
+{
+    const struct sac_segmenter_ask *ask = &slot->asks[frame];
+    const int                       first = frame * seg->eyes;
+    for (int i = 0; i < seg->eyes; i++) {
+        sac_frame *eye = &slot->seen[first + i];
+        *eye = eye_of(seg, ask->frame, i);
+        const struct sac_rect crop = crop_of(eye, &ask->region);
+        slot->jobs[first + i] = (struct sac_matte_job){
+            .frame = eye, .crop = crop, .map = sac_fit_map_of(&seg->contract.pre, &crop)};
+        seg->jobs[seen + i] = (struct sac_preprocess_job){.frame = eye, .crop = crop};
+    }
+    if (!ask->keep || !can_keep(seg, slot, frame))
+        return seg->eyes;
+    for (int i = 0; i < seg->eyes; i++)
+        slot->jobs[first + i].image = -1;
+    return 0;
+}
+
 static sac_result take_asks(struct sac_segmenter *seg, struct sac_segmenter_slot *slot,
                             const struct sac_segmenter_ask *asks, int n)
 {
+    int        seen = 0;
+    sac_result res = SAC_OK;
     if (n < 1 || n > seg->batch)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_INTERNAL,
                         "%s: a batch of %d frames; it takes 1 to %d", sac_model_path(seg->model), n,
                         seg->batch);
-    int seen = 0;
+    for (int i = 0; i < n && res == SAC_OK; i++)
+        res = check_frame(seg, asks[i].frame, i);
+    if (res != SAC_OK)
+        return res;
     seg->clock++;
-    for (int i = 0; i < n; i++) {
-        const sac_frame *frame = asks[i].frame;
-        if (!frame)
-            return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG, "segmenter: frame %d of %d is missing", i,
-                            n);
-        if (frame->device != seg->dev)
-            return SAC_FAIL(seg->dev->ctx, SAC_ERR_ARG,
-                            "segmenter: frame %d of %d is on another device (%s, not %s)", i, n,
-                            sac_device_name(frame->device), seg->dev->name);
-        const struct sac_rect crop = crop_of(&asks[i]);
-        slot->jobs[i] = (struct sac_matte_job){
-            .frame = frame, .crop = crop, .map = sac_fit_map_of(&seg->contract.pre, &crop)};
-        slot->jobs[i].image = asks[i].keep && can_keep(seg, slot, i) ? -1 : 0;
-        if (slot->jobs[i].image == 0)
-            seg->jobs[seen++] = (struct sac_preprocess_job){.frame = frame, .crop = crop};
-    }
+    slot->asks = asks;
     slot->n = n;
+    slot->images = n * seg->eyes;
+    for (int i = 0; i < n; i++)
+        seen += make_jobs(seg, slot, i, seen);
     sac_batch_begin(&seg->buckets, &slot->batch, seen);
     return SAC_OK;
 }
@@ -365,11 +428,12 @@ sac_result sac_segmenter_begin(struct sac_segmenter *seg, int index,
     res = reserve_summaries(seg, slot);
     for (int i = 0; i < slot->batch.part_count && res == SAC_OK; i++)
         res = queue_part(seg, slot, &slot->batch.parts[i]);
-    if (res == SAC_OK && slot->queued < n) /* all are kept */
+    if (res == SAC_OK && slot->queued < slot->images) /* all are kept */
         res = queue_mattes(seg, slot, NULL, 0);
     if (res == SAC_OK)
         res = fetch_summaries(seg, slot);
     res = sac_batch_queued(&seg->buckets, &slot->batch, res);
+    slot->asks = NULL;
     if (res != SAC_OK)
         give_up(seg, slot);
     return res;

@@ -21,10 +21,10 @@ sac_result sac_segmenter_instances_open(struct sac_segmenter *seg, bool all)
     for (int c = 1; c < SAC_DETECT_CLASSES_MAX; c++) /* the first is the background */
         if (wanted[c / 32] >> (c % 32) & 1)
             boxes->wanted[(c - 1) / 32] |= 1u << ((c - 1) % 32);
-    seg->instances.maps = sac_calloc((size_t)seg->batch, sizeof *seg->instances.maps);
+    seg->instances.maps = sac_calloc((size_t)seg->run_max, sizeof *seg->instances.maps);
     if (!seg->instances.maps)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for a segmenter");
-    for (int i = 0; i < seg->batch; i++)
+    for (int i = 0; i < seg->run_max; i++)
         seg->instances.maps[i] = (struct sac_fit_map){.scale_x = 1, .scale_y = 1};
     return SAC_OK;
 }
@@ -79,10 +79,10 @@ static sac_result reserve(struct sac_segmenter *seg)
     most.keep = BOXES_MAX; /* the next run may have more rows */
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD);
     if (!in->found)
-        res = sac_buffer_create(seg->dev, sac_detect_out_bytes(&most, seg->batch), "boxes of masks",
-                                &in->found);
+        res = sac_buffer_create(seg->dev, sac_detect_out_bytes(&most, seg->run_max),
+                                "boxes of masks", &in->found);
     if (res == SAC_OK)
-        res = sac_buffer_create(seg->dev, (size_t)seg->batch * cells * sizeof(float),
+        res = sac_buffer_create(seg->dev, (size_t)seg->run_max * cells * sizeof(float),
                                 "map of masks", &in->map);
     sac_memory_use_set(before);
     /* Work queued on the device's own stream may still use this memory. */
@@ -114,7 +114,7 @@ sac_result sac_segmenter_warm_up_instances(struct sac_segmenter *seg)
         const void              *tensors[SAC_HEAD_OUTPUTS_MAX] = {NULL};
         for (int i = 0; i < seg->view.output_count; i++)
             tensors[i] = sac_tensor_data(largest->out[i]);
-        res = sac_segmenter_queue_instances(seg, tensors, SAC_MIN(largest->size, seg->batch));
+        res = sac_segmenter_queue_instances(seg, tensors, SAC_MIN(largest->size, seg->run_max));
         const sac_result waited = seg->dev->ops->stream_wait(b->stream);
         res = res == SAC_OK ? waited : res;
     } while (sac_buckets_shrink(b, res));

@@ -18,53 +18,54 @@ static void release_tensors(struct sac_segmenter *seg, sac_tensor **t)
 
 void sac_segmenter_begin_anew(struct sac_segmenter *seg, struct sac_segmenter_stream *s)
 {
-    s->state.has_before = false;
-    release_tensors(seg, s->given);
+    for (int i = 0; i < seg->eyes; i++) {
+        s->eye[i].state.has_before = false;
+        release_tensors(seg, s->eye[i].given);
+    }
 }
 
-static void stream_finish(struct sac_segmenter *seg, struct sac_segmenter_stream *s)
+static void eye_finish(struct sac_segmenter *seg, struct sac_segmenter_eye *eye)
 {
-    release_tensors(seg, s->given);
-    release_tensors(seg, s->spare);
-    if (s->memory)
-        sac_buffer_used(s->memory, seg->buckets.stream);
-    sac_buffer_unref(&s->memory);
+    release_tensors(seg, eye->given);
+    release_tensors(seg, eye->spare);
+    if (eye->memory)
+        sac_buffer_used(eye->memory, seg->buckets.stream);
+    sac_buffer_unref(&eye->memory);
 }
 
 /* Zeroes, which the host may have to send. */
-static sac_result clear_memory(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
-                               size_t bytes)
+static sac_result clear_memory(struct sac_segmenter *seg, void *memory, size_t bytes)
 {
     struct sac_mirror host = {NULL, NULL};
-    sac_result res = sac_mirror_open(seg->dev, s->state.memory, bytes, "stream's mattes", &host);
+    sac_result        res = sac_mirror_open(seg->dev, memory, bytes, "stream's mattes", &host);
     if (res != SAC_OK)
         return res;
     memset(host.data, 0, bytes);
-    if (host.data != s->state.memory)
-        res = sac_device_copy(seg->dev, NULL, s->state.memory, host.data, bytes,
-                              SAC_COPY_HOST_TO_DEVICE, SAC_COPY_COMMANDS, "an empty matte");
+    if (host.data != memory)
+        res = sac_device_copy(seg->dev, NULL, memory, host.data, bytes, SAC_COPY_HOST_TO_DEVICE,
+                              SAC_COPY_COMMANDS, "an empty matte");
     sac_mirror_close(&host);
     return res;
 }
 
-static sac_result reserve(struct sac_segmenter *seg, struct sac_segmenter_stream *s)
+static sac_result reserve(struct sac_segmenter *seg, struct sac_segmenter_eye *eye)
 {
     const size_t bytes = sac_matte_bytes(&seg->spec);
     sac_result   res = SAC_OK;
-    if (s->memory || seg->style.classes)
+    if (eye->memory || seg->style.classes)
         return SAC_OK;
     const enum sac_memory_use before = sac_memory_use_set(SAC_MEMORY_HEAD);
-    res = sac_buffer_create(seg->dev, bytes, "stream's mattes", &s->memory);
+    res = sac_buffer_create(seg->dev, bytes, "stream's mattes", &eye->memory);
     sac_memory_use_set(before);
     if (res != SAC_OK)
         return res;
-    s->state = (struct sac_matte_state){.memory = sac_buffer_data(s->memory)};
-    res = clear_memory(seg, s, bytes);
+    eye->state = (struct sac_matte_state){.memory = sac_buffer_data(eye->memory)};
+    res = clear_memory(seg, eye->state.memory, bytes);
     /* Work queued on the device's own stream may still use this memory. */
     if (res == SAC_OK)
         res = seg->dev->ops->stream_after(seg->dev, seg->buckets.stream, NULL);
     if (res != SAC_OK)
-        sac_buffer_unref(&s->memory);
+        sac_buffer_unref(&eye->memory);
     return res;
 }
 
@@ -80,7 +81,8 @@ struct sac_segmenter_stream *sac_segmenter_find_stream(const struct sac_segmente
 
 static void drop(struct sac_segmenter *seg, struct sac_segmenter_stream *s)
 {
-    stream_finish(seg, s);
+    for (int i = 0; i < seg->eyes; i++)
+        eye_finish(seg, &s->eye[i]);
     *s = seg->streams[--seg->stream_count];
 }
 
@@ -128,7 +130,8 @@ sac_result sac_segmenter_stream(struct sac_segmenter *seg, const struct sac_matt
     s->height = frame->height;
     s->crop = job->crop;
     s->used_at = seg->clock;
-    res = seg->laid_out ? reserve(seg, s) : SAC_OK;
+    for (int i = 0; i < seg->eyes && seg->laid_out && res == SAC_OK; i++)
+        res = reserve(seg, &s->eye[i]);
     *out = s;
     return res;
 }
@@ -166,7 +169,7 @@ static void replace(sac_tensor **at, sac_tensor *by)
 }
 
 /* Tensors of two frames ago take what it gives now, so that in the long run it takes no memory. */
-sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
+sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segmenter_eye *eye,
                                      struct sac_bucket *bucket)
 {
     const struct sac_feed *feed = &seg->view.feed;
@@ -175,22 +178,22 @@ sac_result sac_segmenter_give_states(struct sac_segmenter *seg, struct sac_segme
         return res;
     keep_first(seg, bucket);
     for (int i = 0, k; (k = sac_feed_state(feed, i)) >= 0; i++) {
-        replace(&bucket->inputs[k], s->given[i] ? s->given[i] : seg->first[i]);
-        replace(&bucket->out[feed->pair[k]], s->spare[i]);
+        replace(&bucket->inputs[k], eye->given[i] ? eye->given[i] : seg->first[i]);
+        replace(&bucket->out[feed->pair[k]], eye->spare[i]);
     }
     return SAC_OK;
 }
 
-void sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_stream *s,
+void sac_segmenter_take_states(struct sac_segmenter *seg, struct sac_segmenter_eye *eye,
                                struct sac_bucket *bucket)
 {
     const struct sac_feed *feed = &seg->view.feed;
     for (int i = 0, k; (k = sac_feed_state(feed, i)) >= 0; i++) {
-        if (s->spare[i])
-            sac_tensor_used(s->spare[i], seg->buckets.stream);
-        sac_tensor_unref(&s->spare[i]);
-        s->spare[i] = s->given[i];
-        s->given[i] = bucket->out[feed->pair[k]];
+        if (eye->spare[i])
+            sac_tensor_used(eye->spare[i], seg->buckets.stream);
+        sac_tensor_unref(&eye->spare[i]);
+        eye->spare[i] = eye->given[i];
+        eye->given[i] = bucket->out[feed->pair[k]];
         bucket->out[feed->pair[k]] = NULL;
         replace(&bucket->inputs[k], seg->first[i]);
     }

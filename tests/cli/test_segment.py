@@ -214,6 +214,35 @@ def test_packed_below_the_picture(saccade, video, square, tmp_path):
     assert 'frames:' not in run.stderr  # before the first
 
 
+@pytest.mark.parametrize('stereo, stack', [('sbs', 'hstack'), ('tb', 'vstack')])
+def test_each_eye_has_the_matte_that_it_has_alone(saccade, video, square, tmp_path, stereo, stack):
+    lossless = ['-c:v', 'ffv1', '-pix_fmt', 'yuv420p', '-an']
+    for name, way in ('left', 'null'), ('right', 'hflip,eq=brightness=0.05'):
+        subprocess.run(['ffmpeg', '-v', 'error', '-i', video, '-vf', way, *lossless, tmp_path / f'{name}.mkv'], check=True)
+    subprocess.run(['ffmpeg', '-v', 'error', '-i', tmp_path / 'left.mkv', '-i', tmp_path / 'right.mkv', '-filter_complex',
+                    stack, *lossless, tmp_path / 'both.mkv'], check=True)
+    mattes = {}
+    for name, layout in ('left', 'mono'), ('right', 'mono'), ('both', stereo):
+        segment(saccade, tmp_path / f'{name}.mkv', '-o', tmp_path / name, '--as', 'png', '--model', square, '--stereo', layout)
+        run = subprocess.run(['ffmpeg', '-v', 'error', '-i', tmp_path / name / '%06d.png', '-f', 'rawvideo', '-pix_fmt', 'gray',
+                              '-'], capture_output=True, check=True)
+        mattes[name] = numpy.frombuffer(run.stdout, numpy.uint8).reshape(FRAMES, -1)
+    shape = FRAMES, HEIGHT, WIDTH
+    left, right = mattes['left'].reshape(shape), mattes['right'].reshape(shape)
+    assert left.max() == right.max() == 255 and (left != right).any()
+    halves = numpy.concatenate([left, right], axis=2 if stereo == 'sbs' else 1)
+    assert (mattes['both'] == halves.reshape(FRAMES, -1)).all()
+
+
+def test_eyes_need_whole_halves(saccade, video, square, tmp_path):
+    subprocess.run(['ffmpeg', '-v', 'error', '-i', video, '-vf', f'crop={WIDTH - 1}:{HEIGHT}:exact=1', '-pix_fmt', 'bgr0', '-c:v',
+                    'ffv1', '-an', tmp_path / 'odd.mkv'], check=True)
+    run = saccade('segment', tmp_path / 'odd.mkv', '-o', tmp_path / 'm.mp4', '--stereo', 'sbs', '--model', square)
+    assert run.returncode == 1 and 'frames:' not in run.stderr  # before the first
+    assert 'no two eyes side by side' in run.stderr and 'its width must be a multiple of 2' in run.stderr
+    assert not (tmp_path / 'm.mp4').exists()
+
+
 def test_classes_have_colours_of_their_own(saccade, video, tmp_path):
     model = network(tmp_path / 'c.onnx', classes=3)
     segment(saccade, video, '--model', model, '--head', 'semantic', '--as', 'classes', '-o', tmp_path / 'o.mp4', '--crf', 5)
@@ -326,7 +355,8 @@ def test_classes_need_every_frame(saccade, video, tmp_path):
     (['-o', 'x.mp4', '--as', 'cutout', '--background', 'blur:0'], ['blur:0']),
     (['-o', 'x.mp4', '--as', 'cutout', '--background', '#+12345'], ['#+12345']),
     (['-o', 'x.mp4', '--as', 'alpha'], ['.webm', '.mov', '.mkv']),
-    (['-o', 'x.mp4', '--stereo', 'sbs'], ['--as alpha-packed']),
+    (['-o', 'x.mp4', '--projection', 'fisheye'], ['--as alpha-packed']),
+    (['-o', 'x.mp4', '--stereo', 'both'], ['--stereo', 'mono', 'sbs', 'tb']),
     (['-o', 'x.mp4', '--as', 'mattes'], ['mattes', 'overlay', 'cutout']),
     (['-o', 'x.xyz'], ['xyz']),
     (['-o', 'x.mp4', '--mode', 'fast'], ['--mode', 'throughput', 'vr']),

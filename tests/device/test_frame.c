@@ -151,6 +151,63 @@ static void lying_planes_are_turned_upright(void **state)
     sac_device_unref(&dev);
 }
 
+/* A part of a picture that lies on its side, turned upright, is the part of the upright picture. */
+static void parts_lie_as_the_whole_does(void **state)
+{
+    (void)state;
+    enum { WIDTH = 24, HEIGHT = 16 };
+    static const struct {
+        int x, y, width, height;
+    } areas[] = {{0, 0, 12, 16}, {12, 0, 12, 16}, {0, 8, 24, 8}, {4, 2, 7, 9}, {0, 0, 24, 16}};
+    sac_device *dev = cpu();
+    for (int format = SAC_PIXEL_NONE + 1; format < SAC_PIXEL_FORMAT_COUNT; format++)
+        for (int o = 0; o < SAC_ORIENTATION_COUNT; o++) {
+            const bool swaps = sac_orientation_swaps_sides((enum sac_orientation)o);
+            sac_frame  desc = {.format = (enum sac_pixel_format)format,
+                               .width = swaps ? HEIGHT : WIDTH,
+                               .height = swaps ? WIDTH : HEIGHT};
+            sac_frame *stored = NULL, *upright = NULL;
+            assert_sac_ok(sac_frame_create(dev, &desc, &stored));
+            for (int i = 0; i < SAC_PLANES_MAX && stored->plane[i]; i++)
+                for (size_t k = 0; k < stored->pitch_bytes[i] * (size_t)(desc.height / (i ? 2 : 1));
+                     k++)
+                    stored->plane[i][k] = (uint8_t)(k * 37 + k / 64 * 11 + (size_t)i);
+            sac_frame turned = *stored;
+            turned.width = WIDTH;
+            turned.height = HEIGHT;
+            turned.orientation = (enum sac_orientation)o;
+            desc.width = WIDTH;
+            desc.height = HEIGHT;
+            assert_sac_ok(sac_frame_create(dev, &desc, &upright));
+            sac_frame_turn(&turned, upright);
+            for (size_t a = 0; a < sizeof areas / sizeof *areas; a++) {
+                sac_frame part = sac_frame_part(&turned, areas[a].x, areas[a].y, areas[a].width,
+                                                areas[a].height);
+                const sac_frame want = sac_frame_part(upright, areas[a].x, areas[a].y,
+                                                      areas[a].width, areas[a].height);
+                sac_frame      *got = NULL;
+                desc.width = areas[a].width;
+                desc.height = areas[a].height;
+                assert_sac_ok(sac_frame_create(dev, &desc, &got));
+                sac_frame_turn(&part, got);
+                struct sac_plane_layout planes[SAC_PLANES_MAX];
+                const int n = sac_frame_planes(desc.format, desc.width, desc.height, planes);
+                for (int i = 0; i < n; i++)
+                    for (int y = 0; y < planes[i].rows; y++)
+                        if (memcmp(got->plane[i] + (size_t)y * got->pitch_bytes[i],
+                                   want.plane[i] + (size_t)y * want.pitch_bytes[i],
+                                   planes[i].row_bytes) != 0)
+                            fail_msg("%s %s, area %zu: plane %d, row %d",
+                                     sac_pixel_format_name(desc.format),
+                                     sac_orientation_name(turned.orientation), a, i, y);
+                sac_frame_unref(&got);
+            }
+            sac_frame_unref(&stored);
+            sac_frame_unref(&upright);
+        }
+    sac_device_unref(&dev);
+}
+
 static void turning_them_is_counted_and_refused(void **state)
 {
     (void)state;
@@ -258,6 +315,7 @@ int main(void)
         cmocka_unit_test(is_writable_alone),
         cmocka_unit_test(wraps_planes_of_others),
         cmocka_unit_test(lying_planes_are_turned_upright),
+        cmocka_unit_test(parts_lie_as_the_whole_does),
         cmocka_unit_test(turning_them_is_counted_and_refused),
         cmocka_unit_test(a_plane_is_a_tensor_without_a_copy),
         cmocka_unit_test(other_planes_are_refused),

@@ -322,7 +322,7 @@ static void numbers_are_checked(void **state)
     (void)state;
     sac_device    *dev = test_device();
     sac_segmenter *seg = NULL;
-    for (int i = 0; i < 11; i++) {
+    for (int i = 0; i < 12; i++) {
         struct sac_segmenter_params p = sac_segmenter_params_default();
         switch (i) {
         case 0: p.batch_max = 0; break;
@@ -335,6 +335,7 @@ static void numbers_are_checked(void **state)
         case 7: p.feather_high = 1.1f; break;
         case 8: p.class_map = 2; break;
         case 9: p.feather_low = 0.0f / 0.0f; break;
+        case 10: p.stereo = (enum sac_stereo)3; break;
         default: p.reserved[3] = 1; break;
         }
         const sac_result res = sac_segmenter_create(dev, path_of("maps_matte"), &p, &seg);
@@ -577,11 +578,11 @@ static void another_region_begins_anew(void **state)
                                               .region = i == 5       ? (struct sac_rect){0}
                                                         : i / 2 == 1 ? there
                                                                      : here};
-        const unsigned                 before = seg->stream_count ? seg->streams[0].state.turn : 0;
-        sac_frame                     *matte = run_ask(seg, ask, NULL);
+        const unsigned before = seg->stream_count ? seg->streams[0].eye[0].state.turn : 0;
+        sac_frame     *matte = run_ask(seg, ask, NULL);
         if (seg->slots[0].jobs[0].state.has_before != follows[i])
             fail_msg("frame %d %s", i, follows[i] ? "begins anew" : "is smoothed");
-        assert_int_equal(seg->streams[0].state.turn, before + 1);
+        assert_int_equal(seg->streams[0].eye[0].state.turn, before + 1);
         sac_frame_unref(&matte);
     }
     sac_frame_unref(&frame);
@@ -715,6 +716,156 @@ static void summaries_tell_where_something_is(void **state)
     sac_device_unref(&dev);
 }
 
+/* ---- two eyes ---- */
+
+enum { EYE_WIDTH = 88, EYE_HEIGHT = 60 };
+
+/* Both eyes of a frame in one picture. */
+static sac_frame *join(sac_device *dev, sac_frame *const eyes[2], enum sac_stereo stereo)
+{
+    const bool across = stereo == SAC_STEREO_SBS;
+    sac_frame *both = test_frame(dev, eyes[0]->format, across ? 2 * EYE_WIDTH : EYE_WIDTH,
+                                 across ? EYE_HEIGHT : 2 * EYE_HEIGHT);
+    for (int i = 0; i < 2; i++) {
+        const sac_frame part = sac_frame_part(both, across ? i * EYE_WIDTH : 0,
+                                              across ? 0 : i * EYE_HEIGHT, EYE_WIDTH, EYE_HEIGHT);
+        sac_frame_copy_planes(eyes[i], &part);
+    }
+    return both;
+}
+
+static void compare_eyes(const sac_frame *both, sac_frame *const eyes[2], enum sac_stereo stereo,
+                         int i)
+{
+    const bool across = stereo == SAC_STEREO_SBS;
+    for (int e = 0; e < 2; e++) {
+        const sac_frame part = sac_frame_part(both, across ? e * EYE_WIDTH : 0,
+                                              across ? 0 : e * EYE_HEIGHT, EYE_WIDTH, EYE_HEIGHT);
+        compare(eyes[e], &part, i);
+    }
+}
+
+/* Frames of one stream whose eyes are two pictures, against both as streams of their own: smoothed
+ * along time, of regions, kept, in batches of several. */
+static void check_stereo(sac_device *dev, const char *model, enum sac_stereo stereo,
+                         enum sac_pixel_format format)
+{
+    enum { COUNT = 5 };
+    static const bool            keep[COUNT] = {false, false, true, false, true};
+    struct sac_segmenter_params  p = sac_segmenter_params_default();
+    sac_frame                   *eyes[COUNT][2], *alone[COUNT][2], *together[COUNT];
+    struct sac_segmenter_ask     asks[COUNT];
+    struct sac_segmenter_summary of[2], of_both[COUNT];
+    struct sac_batch_times       times;
+    sac_segmenter               *mono = open_segmenter(dev, model, &p);
+    p.batch_max = 4; /* images: two frames, or one where the network takes one image */
+    p.stereo = stereo;
+    sac_segmenter *seg = open_segmenter(dev, model, &p);
+    const bool     recurrent = sac_feed_has(&seg->view.feed, SAC_FEED_STATE);
+    assert_int_equal(seg->batch, recurrent ? 1 : 2);
+    sac_segmenter_summarise(mono, true);
+    sac_segmenter_summarise(seg, true);
+    for (int i = 0; i < COUNT; i++) {
+        asks[i] = (struct sac_segmenter_ask){.keep = keep[i]};
+        if (i >= 3)
+            asks[i].region = (struct sac_rect){10, 5, 71, 50};
+        for (int e = 0; e < 2; e++) {
+            eyes[i][e] = test_frame(dev, format, EYE_WIDTH, EYE_HEIGHT);
+            test_fill(eyes[i][e], 40 + 80 * e, 200, 120, 136);
+            eyes[i][e]->stream_id = e;
+            struct sac_segmenter_ask ask = asks[i];
+            ask.frame = eyes[i][e];
+            alone[i][e] = run_ask(mono, ask, &of[e]);
+        }
+        asks[i].frame = join(dev, eyes[i], stereo);
+    }
+    for (int i = 0, n; i < COUNT; i += n) {
+        n = SAC_MIN(seg->batch, COUNT - i);
+        assert_sac_ok(sac_segmenter_begin(seg, 0, asks + i, n));
+        assert_sac_ok(sac_segmenter_end(seg, 0, together + i, of_both + i, &times));
+    }
+    for (int i = 0; i < COUNT; i++) {
+        assert_true(together[i]->width == asks[i].frame->width &&
+                    together[i]->height == asks[i].frame->height &&
+                    sac_frame_is_writable(together[i]));
+        compare_eyes(together[i], alone[i], stereo, i);
+    }
+    /* Of the last one: around what either eye shows, and as unsure as the unsurer. */
+    const struct sac_segmenter_summary *s = &of_both[COUNT - 1];
+    assert_int_equal(s->kept, !recurrent);
+    assert_true(s->unsure == SAC_MAX(of[0].unsure, of[1].unsure));
+    assert_true(of[0].found.x1 <= of[0].found.x0 || s->found.x0 <= of[0].found.x0);
+    assert_true(s->found.x1 == SAC_MAX(of[0].found.x1, of[1].found.x1));
+    for (int i = 0; i < COUNT; i++) {
+        for (int e = 0; e < 2; e++) {
+            sac_frame_unref(&eyes[i][e]);
+            sac_frame_unref(&alone[i][e]);
+        }
+        sac_frame_unref(&together[i]);
+        sac_frame_unref(&asks[i].frame);
+    }
+    sac_segmenter_destroy(&mono);
+    sac_segmenter_destroy(&seg);
+}
+
+static void each_eye_is_an_image_of_its_own(void **state)
+{
+    (void)state;
+    static const char *const           models[] = {"maps_matte", "maps_logit", "maps_torchvision",
+                                                   "maps_recurrent_fixed", "instances_yolov8"};
+    static const enum sac_pixel_format formats[] = {SAC_PIXEL_I420, SAC_PIXEL_NV12, SAC_PIXEL_P010,
+                                                    SAC_PIXEL_RGB24};
+    sac_device                        *dev = test_device();
+    for (size_t m = 0; m < SAC_COUNT(models); m++)
+        for (size_t f = 0; f < SAC_COUNT(formats); f++)
+            for (int stereo = SAC_STEREO_SBS; stereo <= SAC_STEREO_TB; stereo++)
+                check_stereo(dev, models[m], (enum sac_stereo)stereo, formats[f]);
+    sac_device_unref(&dev);
+}
+
+static void frames_without_two_halves_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        enum sac_stereo       stereo;
+        enum sac_pixel_format format;
+        int                   width, height;
+        const char           *why; /* NULL: taken */
+    } cases[] = {
+        {SAC_STEREO_SBS, SAC_PIXEL_RGB24, 33, 32,
+         "segmenter: no two eyes side by side in a frame of 33x32, rgb24: its width must be a "
+         "multiple of 2"},
+        {SAC_STEREO_SBS, SAC_PIXEL_RGB24, 34, 31, NULL},
+        {SAC_STEREO_SBS, SAC_PIXEL_NV12, 34, 32, "its width must be a multiple of 4"},
+        {SAC_STEREO_SBS, SAC_PIXEL_NV12, 36, 31, NULL},
+        {SAC_STEREO_TB, SAC_PIXEL_I420, 33, 30, "its height must be a multiple of 4"},
+        {SAC_STEREO_TB, SAC_PIXEL_I420, 33, 32, NULL},
+        {SAC_STEREO_TB, SAC_PIXEL_GRAY8, 1, 2, NULL},
+    };
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < SAC_COUNT(cases); i++) {
+        struct sac_segmenter_params p = sac_segmenter_params_default();
+        char                        why[512] = "";
+        p.stereo = cases[i].stereo;
+        p.batch_max = 1;
+        sac_segmenter *seg = open_segmenter(dev, "maps_matte", &p);
+        assert_true(seg->batch == 1 && seg->buckets.list[seg->buckets.count - 1].size == 2);
+        sac_frame *frame = test_frame(dev, cases[i].format, cases[i].width, cases[i].height);
+        sac_frame *matte = NULL;
+        test_fill(frame, 60, 200, 120, 136);
+        const sac_result res = sac_segmenter_run(seg, &frame, 1, &matte);
+        if (res != SAC_OK)
+            sac_context_last_error(test_context(), why, sizeof why);
+        if (res != (cases[i].why ? SAC_ERR_UNSUPPORTED : SAC_OK) ||
+            (cases[i].why && !strstr(why, cases[i].why)))
+            fail_msg("case %zu: %s, '%s'", i, sac_result_name(res), why);
+        sac_frame_unref(&matte);
+        sac_frame_unref(&frame);
+        sac_segmenter_destroy(&seg);
+    }
+    sac_device_unref(&dev);
+}
+
 /* ---- states ---- */
 
 /* The network counts the frames before; states that change places would show as another number. */
@@ -753,7 +904,7 @@ static void check_states(sac_device *dev, const char *model, const char *preproc
                      cases[i].before);
         sac_frame_unref(&matte);
         sac_frame_unref(&frame);
-        seen[i % 3] = seg->streams[0].given[0];
+        seen[i % 3] = seg->streams[0].eye[0].given[0];
     }
     assert_non_null(seen[0]);
     sac_segmenter_destroy(&seg);
@@ -814,7 +965,7 @@ static void states_are_the_tensors_that_it_gave(void **state)
     for (int i = 0; i < 6; i++) {
         sac_frame *matte = run_one(seg, frame);
         sac_frame_unref(&matte);
-        at[i] = sac_tensor_data(seg->streams[0].given[0]);
+        at[i] = sac_tensor_data(seg->streams[0].eye[0].given[0]);
     }
     assert_true(at[3] != at[4] && at[3] == at[5] && at[2] == at[4]);
     sac_frame_unref(&frame);
@@ -864,6 +1015,8 @@ int main(void)
         cmocka_unit_test(kept_frames_are_not_run),
         cmocka_unit_test(some_frames_cannot_be_kept),
         cmocka_unit_test(summaries_tell_where_something_is),
+        cmocka_unit_test(each_eye_is_an_image_of_its_own),
+        cmocka_unit_test(frames_without_two_halves_are_refused),
         cmocka_unit_test(states_belong_to_their_stream),
         cmocka_unit_test(states_wait_for_a_frame_that_is_tried_again),
         cmocka_unit_test(states_are_the_tensors_that_it_gave),

@@ -19,11 +19,12 @@ struct place {
 };
 
 struct sac_region {
-    sac_context  *ctx;
-    float         margin; /* share of the people's size, on each side */
-    int           every;
-    struct place *places; /* of streams, in no order */
-    size_t        count, capacity;
+    enum sac_stereo stereo;
+    sac_context    *ctx;
+    float           margin; /* share of the people's size, on each side */
+    int             every;
+    struct place   *places; /* of streams, in no order */
+    size_t          count, capacity;
 };
 
 sac_result sac_region_create(struct sac_job *job, struct sac_region **out)
@@ -34,6 +35,7 @@ sac_result sac_region_create(struct sac_job *job, struct sac_region **out)
     if (!r)
         return SAC_FAIL(job->ctx, SAC_ERR_MEMORY, "no memory for where people are");
     r->ctx = job->ctx;
+    r->stereo = job->segment->stereo;
     r->margin = job->segment->region_margin;
     r->every = job->segment->region_every;
     return SAC_OK;
@@ -55,18 +57,28 @@ static struct place *find(const struct sac_region *r, int stream_id)
     return NULL;
 }
 
+/* Pixels that a region lies in: of an eye, as both have one region. */
+static int width_of(const struct sac_region *r, const struct sac_item *item)
+{
+    return r->stereo == SAC_STEREO_SBS ? item->frame->width / 2 : item->frame->width;
+}
+
+static int height_of(const struct sac_region *r, const struct sac_item *item)
+{
+    return r->stereo == SAC_STEREO_TB ? item->frame->height / 2 : item->frame->height;
+}
+
 /* NULL: no memory, and the whole frame is seen. */
 static struct place *place_of(struct sac_region *r, const struct sac_item *item)
 {
-    const sac_frame *frame = item->frame;
-    struct place    *p = find(r, item->stream_id);
+    const int     width = width_of(r, item), height = height_of(r, item);
+    struct place *p = find(r, item->stream_id);
     if (!p && sac_grow((void **)&r->places, &r->capacity, r->count + 1, sizeof *r->places)) {
         p = &r->places[r->count++];
         *p = (struct place){.stream_id = item->stream_id};
     }
-    if (p && (p->width != frame->width || p->height != frame->height))
-        *p = (struct place){
-            .stream_id = item->stream_id, .width = frame->width, .height = frame->height};
+    if (p && (p->width != width || p->height != height))
+        *p = (struct place){.stream_id = item->stream_id, .width = width, .height = height};
     return p;
 }
 
@@ -166,7 +178,7 @@ void sac_region_learn(struct sac_region *r, const struct sac_item *item, struct 
                       struct sac_rect found)
 {
     struct place *p = r && !item->still ? find(r, item->stream_id) : NULL;
-    if (!p || p->width != item->frame->width || p->height != item->frame->height)
+    if (!p || p->width != width_of(r, item) || p->height != height_of(r, item))
         return;
     if (is_empty(&seen)) {
         p->found = found;

@@ -64,6 +64,7 @@ static sac_result open_segmenter(struct sac_segment_run *t)
     const size_t n = (size_t)SAC_MIN(inf->batch_max, inf->batch_limit);
     p->segmenter.batch_max = (int)n;
     p->segmenter.class_map = p->as == SAC_SEGMENT_CLASSES;
+    p->segmenter.stereo = p->stereo;
     sac_result res = sac_segmenter_create(job->dev, p->model, &p->segmenter, &t->seg);
     if (res != SAC_OK)
         return res;
@@ -190,7 +191,14 @@ static void release(struct sac_task_run *run)
         pthread_mutex_destroy(&t->ended_lock);
 }
 
-/* ---- streams that end ---- */
+/* ---- streams that come and end ---- */
+
+static sac_result expect(struct sac_task_run *run, int stream_id, int width, int height)
+{
+    (void)stream_id;
+    return sac_segmenter_check_eyes(run->job->ctx, run->job->segment->stereo, SAC_PIXEL_NONE, width,
+                                    height);
+}
 
 /* The network may be at work for other streams: it forgets this one before its next batch. Without
  * memory for that note the state stays until the run ends. */
@@ -365,6 +373,7 @@ const struct sac_task sac_task_segment = {
     .arrived = arrived,
     .land = land,
     .close = close_task,
+    .expect = expect,
     .forget = forget,
     .release = release,
     .own_clear = own_clear,
