@@ -61,6 +61,16 @@ SAC_API sac_result sac_model_contract_read(const sac_model *model, const char *u
                                            struct sac_model_contract *io);
 SAC_API void       sac_model_contract_finish(struct sac_model_contract *contract);
 
+/* What is done with a batch that is not full: the network has kernels planned for a few sizes of
+ * batch only. */
+enum sac_batch_padding {
+    SAC_BATCH_PADDING_AUTO = 0, /* several runs of the sizes that a device has, the cheapest way */
+    SAC_BATCH_PADDING_NONE,  /* one run of its own size: there are plans for all of them, of up to
+                                64 frames, which take their time when the network is opened */
+    SAC_BATCH_PADDING_POWER, /* one run of the next power of two */
+    SAC_BATCH_PADDING_FULL   /* one run of a full batch: there is one plan */
+};
+
 struct sac_detector_params {
     const char *head;       /* NULL: recognised from the graph; else a head's name or "lib.so" */
     const char *preprocess; /* NULL, or overrides of the contract */

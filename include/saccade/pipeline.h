@@ -131,9 +131,10 @@ struct sac_track_job_params {
      * moved along. The mean difference as a share of full scale, 0..1 (0.01 is a good one); default
      * 0: it sees all frames, as do networks that carry states from frame to frame, and those of
      * maps of classes */
-    float    skip_still;
-    int      skip_max;     /* so many frames in a row at most; 0..1000, default 8 */
-    uint64_t reserved[14]; /* 0 */
+    float                  skip_still;
+    int                    skip_max;      /* so many frames in a row at most; 0..1000, default 8 */
+    enum sac_batch_padding batch_padding; /* default SAC_BATCH_PADDING_AUTO */
+    uint64_t               reserved[13];  /* 0 */
 };
 
 /* Bits. AUTO: the id, and the class where more than one class is kept. A class without a name is

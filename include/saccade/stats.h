@@ -36,7 +36,8 @@ struct sac_batch_stats {
     int      max;                 /* upper limit of frames in a run, given how many may be inside at
                                      once; 0: no detector */
     double   mean;                /* frames in a run */
-    uint64_t reserved[4];         /* 0 */
+    uint64_t padded;      /* images that runs were filled up with, whose results are nothing */
+    uint64_t reserved[3]; /* 0 */
 };
 
 /* Load and memory of the whole GPU during the run, other programs included, as read from NVML. */

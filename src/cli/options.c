@@ -25,6 +25,7 @@ static const char *const segment_kinds[] = {"overlay", "mask", "cutout", "alpha"
 static const char *const segment_modes[] = {"throughput", "vr", NULL};
 static const char *const stereo_layouts[] = {"mono", "sbs", "tb", NULL};
 static const char *const projections[] = {"flat", "fisheye", NULL};
+static const char *const paddings[] = {"auto", "none", "power", "full", NULL};
 static const char *const background_words[] = {"blur", NULL};
 static const char *const presets[] = {"ultrafast", "superfast", "veryfast", "faster",   "fast",
                                       "medium",    "slow",      "slower",   "veryslow", NULL};
@@ -340,6 +341,12 @@ const struct option options[] = {
     {"batch-timeout", 0, VERB_VIDEO, SECTION_RUN, OPTION_INT, AT(run.job.timeout_ms),
      "inference.timeout_ms", "MS", "longest wait for a batch to fill", 0, 10000},
 
+    {"batch-padding", 0, VERB_VIDEO, SECTION_RUN, OPTION_CHOICE, AT(run.job.batch_padding),
+     "inference.padding", "HOW",
+     "a batch that is not full; auto: in several runs of sizes that are planned; none: in one of "
+     "its own size, which takes a plan for each; power: filled up to a power of two; full: filled "
+     "up to a full one, with one plan",
+     .choices = paddings},
     {"skip-still", 0, VERB_VIDEO, SECTION_RUN, OPTION_REAL, AT(run.job.skip_still), "skip.still",
      "LEVEL",
      "the network does not see frames whose brightness differs by no more than this, a share of "

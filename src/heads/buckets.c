@@ -59,23 +59,46 @@ static sac_result choose_input(struct sac_buckets *b, int batch_max)
     return SAC_OK;
 }
 
+/* The size below one that has a plan. */
+static int smaller(const struct sac_buckets *b, int size)
+{
+    const int step = SAC_MAX(b->dev->ops->batch_step, 2);
+    int       power = 1;
+    switch (b->padding) {
+    case SAC_BATCH_PADDING_NONE: return size - 1;
+    case SAC_BATCH_PADDING_FULL: return 0;
+    case SAC_BATCH_PADDING_POWER:
+        while (2 * power < size)
+            power *= 2;
+        return size > 1 ? power : 0;
+    default: return size == 1 ? 0 : size / step < step ? 1 : size / step;
+    }
+}
+
+static void list_sizes(struct sac_buckets *b)
+{
+    int sizes[SAC_BUCKETS_MAX], count = 0;
+    for (int size = b->batch_max; size > 0 && count < SAC_BUCKETS_MAX; size = smaller(b, size))
+        sizes[count++] = size;
+    b->count = count;
+    for (int i = 0; i < count; i++)
+        b->list[i].size = sizes[count - 1 - i];
+}
+
 sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *model,
                             const struct sac_preprocess *pre, const struct sac_feed *feed,
                             int batch_max, bool patient, const char *owner, enum sac_memory_use use)
 {
-    const int step = SAC_MAX(dev->ops->batch_step, 2);
-    int       sizes[SAC_BUCKETS_MAX], count = 0;
-    *b = (struct sac_buckets){
-        .dev = dev, .model = model, .pre = *pre, .feed = {.count = 1}, .owner = owner, .use = use};
+    *b = (struct sac_buckets){.dev = dev,
+                              .model = model,
+                              .pre = *pre,
+                              .feed = {.count = 1},
+                              .owner = owner,
+                              .use = use,
+                              .batch_max = batch_max};
     if (feed)
         b->feed = *feed;
-    for (int size = batch_max; size > 1 && count < SAC_BUCKETS_MAX - 1;
-         size = size / step < step ? 1 : size / step)
-        sizes[count++] = size;
-    sizes[count++] = 1;
-    b->count = count;
-    for (int i = 0; i < count; i++)
-        b->list[i].size = sizes[count - 1 - i];
+    list_sizes(b);
     sac_result res = choose_input(b, batch_max);
     if (res != SAC_OK)
         return res;
@@ -122,6 +145,24 @@ void sac_buckets_finish(struct sac_buckets *b)
     *b = (struct sac_buckets){0};
 }
 
+sac_result sac_buckets_pad(struct sac_buckets *b, enum sac_batch_padding padding,
+                           atomic_uint_fast64_t *padded)
+{
+    if (padding == SAC_BATCH_PADDING_NONE && b->batch_max > SAC_BUCKETS_MAX)
+        return SAC_FAIL(b->dev->ctx, SAC_ERR_ARG,
+                        "%s: plans for each size of batch up to %d; have them up to %d",
+                        sac_model_path(b->model), b->batch_max, (int)SAC_BUCKETS_MAX);
+    b->padded = padded;
+    if (padding == b->padding)
+        return SAC_OK;
+    release_all(b);
+    for (int i = 0; i < SAC_BUCKETS_MAX; i++)
+        b->list[i] = (struct sac_bucket){.size = 0};
+    b->padding = padding;
+    list_sizes(b);
+    return SAC_OK;
+}
+
 sac_result sac_buckets_time(struct sac_buckets *b, bool on)
 {
     const struct sac_device_ops *ops = b->dev->ops;
@@ -138,12 +179,24 @@ sac_result sac_buckets_time(struct sac_buckets *b, bool on)
     return res;
 }
 
+/* The smallest one that holds all of them. */
+static struct sac_bucket *one_for(struct sac_buckets *b, int left, int *n)
+{
+    int i = 0;
+    while (i < b->count - 1 && b->list[i].size < left)
+        i++;
+    *n = SAC_MIN(b->list[i].size, left);
+    return &b->list[i];
+}
+
 /* The cheapest way to cut `left` images, where a run costs its bucket's size and the device's
  * run_cost: a bucket that is not full costs as much as a full one. */
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n)
 {
     int                cost[LEFT_MAX + 1], first[LEFT_MAX + 1];
     struct sac_bucket *largest = &b->list[b->count - 1];
+    if (b->padding != SAC_BATCH_PADDING_AUTO)
+        return one_for(b, left, n);
     if (left > LEFT_MAX || left >= largest->size) {
         *n = largest->size;
         return largest;
@@ -226,7 +279,9 @@ sac_result sac_bucket_run(struct sac_buckets *b, struct sac_bucket *bucket,
                           const struct sac_preprocess_job *jobs, int n,
                           const struct sac_marks *marks, struct sac_run_times *times)
 {
-    int64_t    begun = stage_begin("preprocess");
+    int64_t begun = stage_begin("preprocess");
+    if (b->padded && n > 0)
+        atomic_fetch_add(b->padded, (uint_fast64_t)(bucket->size - n));
     sac_result res = make_input(b, bucket, jobs, n, marks);
     stage_end(begun, &times->preprocess_ns);
     begun = stage_begin("inference");

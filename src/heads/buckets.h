@@ -13,10 +13,14 @@
 #ifndef SAC_HEADS_BUCKETS_H
 #define SAC_HEADS_BUCKETS_H
 
+#include <stdatomic.h>
+
+#include <saccade/head.h>
+
 #include "device/device.h"
 #include "heads/heads.h"
 
-enum { SAC_BUCKETS_MAX = 11 };
+enum { SAC_BUCKETS_MAX = 64 };
 
 struct sac_bucket {
     int         size;
@@ -43,8 +47,12 @@ struct sac_buckets {
     bool                      timed;  /* record marks */
     struct sac_event         *anchor; /* passed at anchor_ns of the host's clock; NULL: never */
     int64_t                   anchor_ns;
-    int                       count;
-    struct sac_bucket         list[SAC_BUCKETS_MAX]; /* from the smallest */
+    int                       batch_max;
+    enum sac_batch_padding    padding;
+    atomic_uint_fast64_t     *padded; /* counts images that runs are filled up with; NULL: nobody
+                                         asks */
+    int               count;
+    struct sac_bucket list[SAC_BUCKETS_MAX]; /* from the smallest */
 };
 
 /* feed: NULL where the pixels are all. batch_max: images of one run. owner lives as long; the
@@ -55,6 +63,10 @@ sac_result sac_buckets_init(struct sac_buckets *b, sac_device *dev, sac_model *m
                             enum sac_memory_use use);
 /* Waits for queued work. Accepts a zeroed struct. */
 void sac_buckets_finish(struct sac_buckets *b);
+/* Before the first run that counts: how batches are filled up, and where that is counted.
+ * Errors   SAC_ERR_ARG: SAC_BATCH_PADDING_NONE of too large batches. */
+sac_result sac_buckets_pad(struct sac_buckets *b, enum sac_batch_padding padding,
+                           atomic_uint_fast64_t *padded);
 /* The next bucket for the images that are left, and how many of them it takes: as many as it has
  * room for. */
 struct sac_bucket *sac_buckets_next(struct sac_buckets *b, int left, int *n);

@@ -116,6 +116,10 @@ static const struct sac_figure batch_rows[] = {
     FIGURE(COUNT, "full", full, ADD, MEANS("runs that had max frames")),
     FIGURE(COUNT, "max", max),
     FIGURE(AMOUNT, "mean", mean, UNIT("frames")),
+    FIGURE(COUNT, "padded", padded, ADD,
+           MEANS("images that runs were filled up with (--batch-padding)"),
+           SHOWN(DETAILS, "padded", "image that a run was filled up with",
+                 "images that runs were filled up with")),
     COMPUTED("fill", fill_of, MEANS("mean / max")),
 };
 static const struct sac_figures batch = {FIGURES("batches", batch_rows), .is_known = is_batched};

@@ -29,7 +29,7 @@ struct sac_books {
     atomic_uint_fast64_t still;                               /* the finishing thread */
     atomic_uint_fast64_t batches, batch_frames, batches_full; /* the inference thread */
     atomic_uint_fast64_t regions, region_millionths;          /* the same */
-    atomic_uint_fast64_t small, large;                        /* the same */
+    atomic_uint_fast64_t small, large, padded;                /* the same */
 };
 
 /* leader: the books whose timers and trace these use, and which must outlive them; NULL: they have

@@ -144,6 +144,7 @@ static sac_result check_params(sac_context *ctx, const struct sac_track_job_para
         {"queue_length", p->queue_length, 0, 1 << 20},
         {"skip_still", p->skip_still, 0, 1},
         {"skip_max", p->skip_max, 0, 1000},
+        {"batch_padding", (int)p->batch_padding, 0, SAC_BATCH_PADDING_FULL},
         {"reid_params.batch_max", p->reid_params.batch_max, 0, 1024},
     };
     SAC_NEEDS(ctx, p->device);

@@ -85,6 +85,7 @@ static void add_batches(struct sac_job *job, struct sac_batch_stats *out)
     out->count = atomic_load(&job->books->batches);
     out->frames = atomic_load(&job->books->batch_frames);
     out->full = atomic_load(&job->books->batches_full);
+    out->padded = atomic_load(&job->books->padded);
     out->max = job->run->task->begin ? sac_inference_batch_most(job->inference) : 0;
 }
 

@@ -326,6 +326,18 @@ def test_the_small_network_answers_where_it_is_sure(saccade, video, square, tmp_
     assert all(iou(masks[i] >= 128, inside(i)) > 0.93 for i in range(FRAMES))
 
 
+@pytest.mark.parametrize('how', ['auto', 'none', 'power', 'full'])
+def test_batches_are_filled_up_as_asked(saccade, video, square, tmp_path, how):
+    """40 frames in batches of 6: six full ones and one of 4."""
+    segment(saccade, video, '--model', square, '--as', 'png', '-o', tmp_path / 'm', '--max-batch', 6,
+            '--batch-timeout', 5000, '--batch-padding', how, '--stats', tmp_path / 's.json')
+    batches = json.loads((tmp_path / 's.json').read_text())['batches']
+    assert (batches['count'], batches['frames'], batches['max']) == (7, FRAMES, 6)
+    assert batches['padded'] == {'auto': 0, 'none': 0, 'power': 0, 'full': 2}[how]
+    masks = frames_of(tmp_path / 'm/%06d.png', 'gray')
+    assert all(iou(masks[i] >= 128, inside(i)) > 0.93 for i in range(FRAMES))
+
+
 def test_all_techniques_together(saccade, video, square, tmp_path):
     segment(saccade, video, '--model', square, '--small-model', network(tmp_path / 'u.onnx', sure=0.5), '--region',
             '--skip-still', 0.2, '--skip-max', 1, '--as', 'png', '-o', tmp_path / 'm', '--stats', tmp_path / 's.json')

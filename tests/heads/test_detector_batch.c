@@ -360,11 +360,13 @@ struct cut {
     int left, n, size;
 };
 
-static void check_cuts(sac_device *dev, int buckets, const struct cut *cuts, size_t count)
+static void check_cuts(sac_device *dev, enum sac_batch_padding padding, int buckets,
+                       const struct cut *cuts, size_t count)
 {
     struct sac_preprocess pre = sac_preprocess_default();
     struct sac_buckets    b;
     assert_sac_ok(sac_buckets_init(&b, dev, NULL, &pre, NULL, 32, true, "test", SAC_MEMORY_OTHER));
+    assert_sac_ok(sac_buckets_pad(&b, padding, NULL));
     assert_int_equal(b.count, buckets);
     for (size_t i = 0; i < count; i++) {
         int                n = 0;
@@ -387,12 +389,35 @@ static void batches_are_cut_at_the_least_cost(void **state)
                                              {3, 3, 8},    {2, 1, 1},    {1, 1, 1}};
     static struct sac_device_ops ops;
     sac_device                  *dev = test_device();
-    check_cuts(dev, 6, exact, SAC_COUNT(exact)); /* 1, 2, 4, 8, 16, 32 */
+    check_cuts(dev, SAC_BATCH_PADDING_AUTO, 6, exact, SAC_COUNT(exact)); /* 1, 2, 4, 8, 16, 32 */
     ops = *dev->ops;
     ops.batch_step = 4;
     ops.run_cost = 3;
     dev->ops = &ops;
-    check_cuts(dev, 3, filled, SAC_COUNT(filled)); /* 1, 8, 32 */
+    check_cuts(dev, SAC_BATCH_PADDING_AUTO, 3, filled, SAC_COUNT(filled)); /* 1, 8, 32 */
+    sac_device_unref(&dev);
+}
+
+/* Each policy as it says, whatever a device's runs cost. */
+static void batches_are_filled_up_as_asked(void **state)
+{
+    (void)state;
+    static const struct cut none[] = {{40, 32, 32}, {31, 31, 31}, {9, 9, 9}, {1, 1, 1}},
+                            power[] = {{40, 32, 32},
+                                       {31, 31, 32},
+                                       {9, 9, 16},
+                                       {3, 3, 4},
+                                       {1, 1, 1}},
+                            full[] = {{40, 32, 32}, {31, 31, 32}, {9, 9, 32}, {1, 1, 32}};
+    static struct sac_device_ops ops;
+    sac_device                  *dev = test_device();
+    ops = *dev->ops;
+    ops.batch_step = 4;
+    ops.run_cost = 3;
+    dev->ops = &ops;
+    check_cuts(dev, SAC_BATCH_PADDING_NONE, 32, none, SAC_COUNT(none));
+    check_cuts(dev, SAC_BATCH_PADDING_POWER, 6, power, SAC_COUNT(power));
+    check_cuts(dev, SAC_BATCH_PADDING_FULL, 1, full, SAC_COUNT(full));
     sac_device_unref(&dev);
 }
 
@@ -439,6 +464,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_cut_at_the_least_cost),
+        cmocka_unit_test(batches_are_filled_up_as_asked),
         cmocka_unit_test(a_batch_gives_the_boxes_of_its_frames),
         cmocka_unit_test(the_cpu_decodes_what_has_no_room),
         cmocka_unit_test(two_batches_are_under_way),

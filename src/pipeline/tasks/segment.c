@@ -142,7 +142,9 @@ static sac_result open_still(struct sac_segment_run *t)
 static sac_result warm_up(struct sac_segment_run *t, sac_segmenter *seg)
 {
     const struct sac_job *job = t->base.job;
-    sac_result            res = sac_segmenter_warm_up(seg);
+    sac_result res = sac_buckets_pad(&seg->buckets, job->params.batch_padding, &job->books->padded);
+    if (res == SAC_OK)
+        res = sac_segmenter_warm_up(seg);
     return res == SAC_OK && job->books->measures && job->dev->ops->async
                ? sac_buckets_time(&seg->buckets, true)
                : res;

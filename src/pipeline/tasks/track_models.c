@@ -112,7 +112,11 @@ static sac_result warm_up(struct sac_track_run *t)
 {
     struct sac_job *job = t->base.job;
     const int64_t   begun = sac_time_ns();
-    sac_result      res = t->det ? sac_detector_warm_up(t->det) : SAC_OK;
+    sac_result      res = SAC_OK;
+    if (t->det)
+        res = sac_buckets_pad(&t->det->buckets, job->params.batch_padding, &job->books->padded);
+    if (t->det && res == SAC_OK)
+        res = sac_detector_warm_up(t->det);
     sac_memory_use_set(SAC_MEMORY_REID);
     if (res == SAC_OK && t->embeds)
         res = sac_embedder_warm_up(t->emb);
