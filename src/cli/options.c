@@ -267,8 +267,8 @@ const struct option options[] = {
      "override the network's preprocessing, as track's option of that name"},
     {"classes", 0, VERB_SEGMENT, SECTION_SEGMENTER, OPTION_TEXT, AT(segment.segmenter.classes),
      "segment.classes", "LIST",
-     "classes whose pixels are cut out: names or numbers, comma-separated; auto: persons if the "
-     "model has that class, else all but its first",
+     "classes whose pixels are cut out: names or numbers, comma-separated; all: all but the first, "
+     "which is the background; auto: persons if the model has that class, else all",
      .words = class_words},
     {"as", 'a', VERB_SEGMENT, SECTION_OUT, OPTION_CHOICE, AT(segment.as), "segment.as", "KIND",
      "what --output shows: overlay (people tinted), mask (the matte in grey), cutout (people over "

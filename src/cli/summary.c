@@ -46,7 +46,9 @@ static void print_models(const struct sac_pipeline_stats *stats, FILE *out)
         fprintf(out, "detector    %s (%s)\n", stats->detector, stats->head);
     if (stats->classes[0])
         fprintf(out, "classes     %s%s\n", stats->classes,
-                stats->class_kept < stats->class_count ? "; --classes all keeps all" : "");
+                stats->class_kept < stats->class_count - (stats->segmenter[0] != '\0')
+                    ? "; --classes all keeps all"
+                    : "");
     if (stats->reid[0])
         fprintf(out, "reid        %s\n", stats->reid);
     if (stats->tracker[0])

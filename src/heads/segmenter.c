@@ -232,6 +232,16 @@ static sac_result want(struct sac_segmenter *seg, int class_id)
     return SAC_OK;
 }
 
+/* But the background, which is the first; labels that nobody counts may be any. */
+static sac_result want_all(struct sac_segmenter *seg)
+{
+    const int  count = seg->contract.class_count;
+    sac_result res = SAC_OK;
+    for (int c = 1; c < (count ? count : SAC_DETECT_CLASSES_MAX) && res == SAC_OK; c++)
+        res = want(seg, c);
+    return res;
+}
+
 /* Persons, by what data sets call them; where there are none, all but the first class. */
 static sac_result want_auto(struct sac_segmenter *seg)
 {
@@ -242,10 +252,7 @@ static sac_result want_auto(struct sac_segmenter *seg)
         for (int c = 0; c < count && res == SAC_OK; c++)
             if (!strcasecmp(seg->contract.classes[c], persons[i]))
                 res = want(seg, c);
-    const bool none = seg->wanted_count == 0;
-    for (int c = 1; c < count && none && res == SAC_OK; c++)
-        res = want(seg, c);
-    return res;
+    return res == SAC_OK && seg->wanted_count == 0 ? want_all(seg) : res;
 }
 
 static sac_result want_list(struct sac_segmenter *seg, const char *list)
@@ -291,13 +298,9 @@ static sac_result choose_classes(struct sac_segmenter *seg, const char *list)
     seg->wanted = sac_calloc((size_t)room, sizeof *seg->wanted);
     if (!seg->wanted)
         return SAC_FAIL(seg->dev->ctx, SAC_ERR_MEMORY, "no memory for the classes");
-    if (list && strcmp(list, "auto") != 0)
-        return want_list(seg, list);
-    if (seg->contract.class_count)
-        return want_auto(seg);
-    for (int c = 1; c < SAC_DETECT_CLASSES_MAX; c++) /* labels that nobody counts */
-        want(seg, c);
-    return SAC_OK;
+    if (list && !strcmp(list, "all"))
+        return want_all(seg);
+    return list && strcmp(list, "auto") != 0 ? want_list(seg, list) : want_auto(seg);
 }
 
 /* ---- creation ---- */

@@ -346,7 +346,9 @@ static void log_setup(sac_pipeline *pipe)
             or_none(pipe->streams[0].info.decoder), or_none(stats.encoder));
     if (stats.classes[0])
         sac_log(pipe->ctx, SAC_LOG_INFO, "classes %s%s", stats.classes,
-                stats.class_kept < stats.class_count ? "; --classes all keeps all" : "");
+                stats.class_kept < stats.class_count - (stats.segmenter[0] != '\0')
+                    ? "; --classes all keeps all"
+                    : "");
 }
 
 static const struct sac_task *task_of(const sac_pipeline *pipe)

@@ -97,17 +97,18 @@ static void mattes_are_those_of_the_wanted_boxes(void **state)
     sac_device *dev = test_device();
     sac_frame  *frame = make_frame(dev, SIDE, SIDE, 255, 0);
     for (size_t i = 0; i < SAC_COUNT(families); i++) {
-        static const char *const        names[] = {"person", "dog", "dog, person", NULL},
-                                 *const numbers[] = {"1", "2", "2,1", NULL};
+        static const char *const        names[] = {"person", "dog", "dog, person", NULL, "all"},
+                                 *const numbers[] = {"1", "2", "2,1", NULL, "all"};
         const bool                      unnamed = strstr(families[i][0], "unnamed") != NULL;
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < 5; k++) {
             struct sac_segmenter_params p = plain();
             p.classes = (unnamed ? numbers : names)[k];
             sac_segmenter *seg = open_segmenter(dev, families[i][0], &p);
             sac_frame     *matte = run_one(seg, frame);
             assert_string_equal(sac_segmenter_head_name(seg), families[i][1]);
             /* without a list it is the person, or all where nothing has a name */
-            check_spots(families[i][0], matte, k != 1, k == 1 || k == 2 || (k == 3 && unnamed));
+            check_spots(families[i][0], matte, k != 1,
+                        k == 1 || k == 2 || k == 4 || (k == 3 && unnamed));
             sac_frame_unref(&matte);
             sac_segmenter_destroy(&seg);
         }

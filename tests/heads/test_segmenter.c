@@ -135,6 +135,13 @@ static void the_classes_can_be_chosen(void **state)
     assert_true(pixel(matte, 10, 30) > 247 && pixel(matte, 50, 30) < 8);
     sac_frame_unref(&matte);
     sac_segmenter_destroy(&seg);
+    p.classes = "all"; /* but the background */
+    seg = open_segmenter(dev, "maps_torchvision", &p);
+    matte = run_one(seg, frame);
+    assert_int_equal(sac_segmenter_kept_classes(seg), 20);
+    assert_true(pixel(matte, 10, 30) < 8 && pixel(matte, 50, 30) > 247);
+    sac_frame_unref(&matte);
+    sac_segmenter_destroy(&seg);
     p.classes = NULL;
     p.class_map = 1;
     seg = open_segmenter(dev, "maps_torchvision", &p);
