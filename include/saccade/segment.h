@@ -27,8 +27,8 @@ struct sac_segmenter_params {
     const char *classes;    /* comma-separated names or numbers whose pixels are the matte; "auto",
                                the default: persons where the model knows them, else "all", which
                                leaves out only the first class, the background. A network that gives
-                               one    number per pixel has no classes; those of an instance network count
-                               from 1, before them is the background */
+                               one number per pixel has no classes; those of an instance network
+                               count from 1, before them is the background */
     int class_map; /* 1: mattes hold the number of each pixel's likeliest class instead; of instance
                       networks: of the classes asked for, with "auto" all of them; default 0 */
     int                batch_max; /* images in one run of the network; default 8 */
