@@ -40,6 +40,34 @@ static void a_fill_has_its_colour_and_its_edges(void **state)
     sac_device_unref(&dev);
 }
 
+/* Opaque areas of grey frames are set, not blended: exactly the colour, and nothing beside. */
+static void a_grey_area_is_set(void **state)
+{
+    (void)state;
+    static const struct sac_rect rects[] = {
+        {3, 2, 13, 9}, {-4, 5, 6, 30}, {0, 0, 21, 15}, {20, 14, 21, 15}, {30, 2, 40, 9}};
+    sac_device *dev = test_device();
+    for (size_t i = 0; i < SAC_COUNT(rects); i++)
+        for (int white_too = 0; white_too < 2; white_too++) {
+            const struct sac_rect *r = &rects[i];
+            sac_frame             *f = grey_frame(dev, SAC_PIXEL_GRAY8, 21, 15);
+            struct sac_shape       fill = {.kind = SAC_SHAPE_FILL, .rect = *r, .alpha = 1};
+            f->range = SAC_RANGE_FULL;
+            if (white_too)
+                fill.colour = white;
+            assert_sac_ok(sac_frame_draw(f, &fill, 1));
+            for (int y = 0; y < 15; y++)
+                for (int x = 0; x < 21; x++) {
+                    const bool in = (float)x >= r->x0 && (float)x < r->x1 && (float)y >= r->y0 &&
+                                    (float)y < r->y1;
+                    assert_int_equal(f->plane[0][(size_t)y * f->pitch_bytes[0] + (size_t)x],
+                                     in ? 255 * white_too : 100);
+                }
+            sac_frame_unref(&f);
+        }
+    sac_device_unref(&dev);
+}
+
 static void alpha_mixes(void **state)
 {
     (void)state;
@@ -249,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fill_has_its_colour_and_its_edges),
+        cmocka_unit_test(a_grey_area_is_set),
         cmocka_unit_test(alpha_mixes),
         cmocka_unit_test(a_box_is_its_frame),
         cmocka_unit_test(a_line_goes_from_end_to_end),
