@@ -3,16 +3,18 @@
  * them. */
 #include <string.h>
 
+#include <saccade/models.h>
 #include <saccade/pipeline.h>
 
 #include "base/base.h"
-#include "tests/test.h"
+#include "tests/gpu.h"
 
 enum { WIDTH = 96, HEIGHT = 64, FRAMES_MAX = 24 };
-#define SEGMENTER SOURCE_ROOT "/models/person_seg.onnx"
-#define DETECTOR  SOURCE_ROOT "/models/person_det_fast.onnx"
 
 /* ---- runs ---- */
+
+static const char *where = "cpu";
+static sac_device *host; /* that frames are made on */
 
 /* A frame as a case has it: its luma, and its width's part of WIDTH. */
 struct picture {
@@ -30,10 +32,10 @@ static sac_session *open_session(const struct run *r, struct sac_segment_params 
 {
     struct sac_session_params params = sac_session_params_default();
     sac_session              *s = NULL;
-    segment->model = SEGMENTER;
-    params.job.device = "cpu";
+    segment->model = "person_seg";
+    params.job.device = where;
     params.job.segment = r->tracks ? NULL : segment;
-    params.job.detector = DETECTOR;
+    params.job.detector = "person_det_fast";
     params.job.reid = NULL;
     params.job.inference_batch_max = r->batch;
     params.job.timeout_ms = 1000; /* batches fill up */
@@ -54,7 +56,7 @@ static void submit(sac_session *s, const struct picture *p, int number)
                        .number = number,
                        .pts_us = number * 40000,
                        .stream_id = p->stream_id};
-    assert_sac_ok(sac_frame_create(sac_session_device(s), &desc, &frame));
+    assert_sac_ok(sac_frame_create(host, &desc, &frame));
     for (int y = 0; y < HEIGHT; y++)
         memset(frame->plane[0] + (size_t)y * frame->pitch_bytes[0], p->luma, (size_t)desc.width);
     assert_sac_ok(sac_session_submit(s, frame, number));
@@ -64,9 +66,10 @@ static void submit(sac_session *s, const struct picture *p, int number)
 /* How many frames the network did not see. */
 static int64_t skipped(const struct run *r)
 {
-    struct sac_segment_params  segment = sac_segment_params_default();
-    sac_session               *s = open_session(r, &segment);
-    struct sac_session_result  result;
+    struct sac_segment_params segment = sac_segment_params_default();
+    sac_session              *s = open_session(r, &segment);
+    struct sac_session_result result;
+    assert_sac_ok(sac_device_open(test_context(), "cpu", NULL, &host));
     struct sac_pipeline_stats *stats = calloc(1, sizeof *stats);
     for (int i = 0; i < r->count; i++)
         submit(s, &r->pictures[i], i);
@@ -84,6 +87,7 @@ static int64_t skipped(const struct run *r)
     assert_int_equal(stats->batch.frames, r->count - still); /* those that it did see */
     sac_session_destroy(&s);
     free(stats);
+    sac_device_unref(&host);
     return still;
 }
 
@@ -91,8 +95,11 @@ static int64_t skipped(const struct run *r)
 static void expect(struct run r, int64_t want)
 {
     static const int batches[] = {1, 3, 8};
+    char             path[4096];
+    const bool       segments = /* a bundle for a GPU need not have that model */
+        sac_models_find(test_context(), "person_seg", path, sizeof path) == SAC_OK;
     for (size_t i = 0; i < SAC_COUNT(batches); i++)
-        for (int tracks = 0; tracks < 2; tracks++) {
+        for (int tracks = !segments; tracks < 2; tracks++) {
             r.batch = batches[i];
             r.tracks = tracks;
             assert_int_equal(skipped(&r), want);
@@ -159,6 +166,18 @@ static void bad_levels_are_refused(void **state)
     assert_sac_error(sac_session_create(test_context(), &params, &s), SAC_ERR_ARG);
 }
 
+/* Where nobody can look at a frame, the same ones are left out. */
+static void on_a_gpu_it_is_the_same(void **state)
+{
+    sac_device *gpu = gpu_open(NULL);
+    sac_device_unref(&gpu);
+    where = "cuda";
+    slow_changes_add_up(state);
+    what_changes_is_seen(state);
+    each_stream_has_its_own(state);
+    where = "cpu";
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +187,7 @@ int main(void)
         cmocka_unit_test(what_changes_is_seen),
         cmocka_unit_test(each_stream_has_its_own),
         cmocka_unit_test(bad_levels_are_refused),
+        cmocka_unit_test(on_a_gpu_it_is_the_same),
     };
     return cmocka_run_group_tests_name("pipeline/still", tests, NULL, NULL);
 }
