@@ -200,6 +200,55 @@ static void frames_of_a_batch_keep_their_masks(void **state)
     sac_device_unref(&dev);
 }
 
+static void each_eye_has_masks_of_its_own(void **state)
+{
+    (void)state;
+    sac_device                 *dev = test_device();
+    struct sac_segmenter_params p = plain();
+    p.stereo = SAC_STEREO_SBS;
+    p.batch_max = 2;
+    sac_segmenter *seg = open_segmenter(dev, "yolov8", &p);
+    sac_frame     *frame = make_frame(dev, 2 * SIDE, SIDE, 255, 0);
+    for (int y = 0; y < SIDE; y++) /* the right eye sees nothing */
+        memset(frame->plane[0] + (size_t)y * frame->pitch_bytes[0] + 3 * SIDE, 10, 3 * SIDE);
+    sac_frame *matte = run_one(seg, frame);
+    check_spots("the left eye", matte, true, false);
+    for (int y = 0; y < SIDE; y++)
+        for (int x = SIDE; x < 2 * SIDE; x++)
+            assert_int_equal(pixel(matte, x, y), 0);
+    sac_frame_unref(&matte);
+    sac_frame_unref(&frame);
+    sac_segmenter_destroy(&seg);
+    sac_device_unref(&dev);
+}
+
+/* As on a device that must run all once before it is fast. */
+static void warming_up_takes_what_runs_need(void **state)
+{
+    (void)state;
+    sac_device                  *dev = test_device();
+    const struct sac_device_ops *usual = dev->ops;
+    struct sac_device_ops        ops = *usual;
+    struct sac_segmenter_params  p = plain();
+    ops.warm_runs = 1;
+    dev->ops = &ops;
+    for (size_t i = 0; i < SAC_COUNT(families); i++) {
+        sac_segmenter *seg = open_segmenter(dev, families[i][0], &p);
+        sac_frame     *frame = make_frame(dev, SIDE, SIDE, 255, 0);
+        assert_sac_ok(sac_segmenter_warm_up(seg));
+        const struct sac_buffer *found = seg->instances.found, *map = seg->instances.map;
+        assert_true(found && map);
+        sac_frame *matte = run_one(seg, frame);
+        assert_true(seg->instances.found == found && seg->instances.map == map);
+        check_spots(families[i][0], matte, true, strstr(families[i][0], "unnamed") != NULL);
+        sac_frame_unref(&matte);
+        sac_frame_unref(&frame);
+        sac_segmenter_destroy(&seg);
+    }
+    dev->ops = usual;
+    sac_device_unref(&dev);
+}
+
 /* ---- the GPU ---- */
 
 enum { MIXED = 7 };
@@ -354,6 +403,8 @@ int main(void)
         cmocka_unit_test(mattes_are_those_of_the_wanted_boxes),
         cmocka_unit_test(maps_of_classes_begin_with_the_background),
         cmocka_unit_test(frames_of_a_batch_keep_their_masks),
+        cmocka_unit_test(each_eye_has_masks_of_its_own),
+        cmocka_unit_test(warming_up_takes_what_runs_need),
         cmocka_unit_test(the_gpu_makes_the_mattes_of_the_cpu),
         cmocka_unit_test(it_says_what_it_reads),
         cmocka_unit_test(boxes_alone_are_a_detectors),
